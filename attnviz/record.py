@@ -1,0 +1,132 @@
+"""What one forward pass over one text leaves behind. Knows numpy and nothing of models, files or pictures."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from attnviz.errors import BadRecord
+from attnviz.shapes import Attendable, PerHead, Weights
+
+ROW_SUM_TOLERANCE = 1e-3
+
+Setting = str | int | float | bool | None
+
+
+@dataclass(frozen=True)
+class Tokens:
+    """One text, cut up as the model saw it.
+
+    `pieces` are the characters of the text that each token covers (for a marker that the model added, its name);
+    `unknown` says which of them the vocabulary does not hold, so that the model read its unknown-token instead.
+    """
+
+    pieces: tuple[str, ...]
+    offsets: tuple[tuple[int, int], ...]  # characters [start, end) in the text
+    special: tuple[bool, ...]  # markers that the model added, such as [CLS]
+    unknown: tuple[bool, ...] = ()
+
+    def __post_init__(self) -> None:
+        if not self.unknown:
+            object.__setattr__(self, "unknown", (False,) * len(self.pieces))
+        sizes = {len(self.pieces), len(self.offsets), len(self.special), len(self.unknown)}
+        if len(sizes) != 1:
+            raise BadRecord(
+                f"{len(self.pieces)} pieces, {len(self.offsets)} offsets, {len(self.special)} special marks and "
+                f"{len(self.unknown)} unknown marks do not belong together"
+            )
+
+    def __len__(self) -> int:
+        return len(self.pieces)
+
+
+@dataclass(frozen=True)
+class Provenance:
+    """Enough to make the record again; no clock, no host name."""
+
+    model: str  # "multi:8", a path, a hub id
+    revision: str  # sha256 of the weights, or "random, seed 0"
+    trained: bool
+    text_sha256: str  # of the whole text in UTF-8
+    text_name: str = "text"  # where the text came from, such as "sample train[0]"
+    settings: tuple[tuple[str, Setting], ...] = ()
+    versions: tuple[tuple[str, str], ...] = ()
+
+
+@dataclass(frozen=True, eq=False)
+class AttentionMaps:
+    """Attention of one text, one forward pass, after softmax.
+
+    Raises BadRecord where shapes and tokens disagree, a row does not sum to 1, a weight is negative or not finite,
+    or weight lies where attention is not allowed.
+    """
+
+    weights: Weights
+    queries: Tokens
+    keys: Tokens  # the same object as queries for self-attention
+    attendable: Attendable  # True where attention is allowed
+    provenance: Provenance
+
+    def __post_init__(self) -> None:
+        expected = (len(self.queries), len(self.keys))
+        if self.weights.ndim != 4 or self.weights.shape[2:] != expected:
+            raise BadRecord(
+                f"weights of shape {self.weights.shape} do not fit {expected[0]} queries and {expected[1]} keys",
+                hint="Expected [layer, head, query, key].",
+            )
+        if self.attendable.shape != expected:
+            raise BadRecord(f"attendable has shape {self.attendable.shape}, expected {expected}")
+        if 0 in self.weights.shape:
+            raise BadRecord(f"weights of shape {self.weights.shape} hold nothing")
+        for layer in range(self.n_layers):  # layer by layer, so that checking costs one layer's memory
+            self._check_layer(layer)
+        for name in ("weights", "attendable"):  # a view, so that the caller's own array stays writeable
+            view = getattr(self, name).view()
+            view.flags.writeable = False
+            object.__setattr__(self, name, view)
+
+    def _check_layer(self, layer: int) -> None:
+        weights = self.weights[layer]
+        row_sums = weights.sum(axis=-1)
+        wrong = ~(np.abs(row_sums - 1) <= ROW_SUM_TOLERANCE)  # written so that NaN is wrong too
+        if wrong.any():
+            head, query = (int(i) for i in np.argwhere(wrong)[0])
+            raise BadRecord(
+                f"layer {layer}, head {head}: the weights of query {query} sum to {row_sums[head, query]:.4g}, not 1"
+            )
+        if not (weights >= 0).all():
+            raise BadRecord(f"layer {layer} holds negative weights")
+        if (weights.max(axis=0)[~self.attendable] > 0).any():
+            raise BadRecord(f"layer {layer} holds weight where attention is not allowed")
+
+    @property
+    def n_layers(self) -> int:
+        return int(self.weights.shape[0])
+
+    @property
+    def n_heads(self) -> int:
+        return int(self.weights.shape[1])
+
+    @property
+    def real_queries(self) -> np.ndarray:
+        """Which queries count in a mean: in self-attention, a token that no query may attend to is padding."""
+        if self.queries is self.keys:
+            return np.asarray(self.attendable.any(axis=0))
+        return np.ones(len(self.queries), dtype=bool)
+
+
+@dataclass(frozen=True, eq=False)
+class Measurement:
+    """One number per head. Raises BadRecord when a value lies outside its bounds."""
+
+    name: str
+    unit: str  # "nats", "tokens", "share"
+    values: PerHead
+    bounds: tuple[float, float]  # smallest and largest possible
+
+    def __post_init__(self) -> None:
+        smallest, largest = self.bounds
+        slack = 1e-4 * max(1.0, abs(largest))  # rows may sum to 1 only within float32
+        if not ((self.values >= smallest - slack) & (self.values <= largest + slack)).all():
+            raise BadRecord(f"{self.name} lies outside {smallest:g} to {largest:g}")

@@ -1,0 +1,40 @@
+"""Tables of names that a user can type. A name's code is imported when it is used, not when it is listed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from difflib import get_close_matches
+from importlib import import_module
+from typing import Any
+
+from attnviz.errors import BadOption
+
+
+@dataclass(frozen=True)
+class Plugin:
+    """One registration line: what a user types, where its code is ("package.module:name"), one line of help."""
+
+    name: str
+    where: str
+    help: str
+
+
+def load(plugin: Plugin) -> Any:
+    """The object that a plugin names, imported now."""
+    module, _, attribute = plugin.where.partition(":")
+    return getattr(import_module(module), attribute)
+
+
+def find(table: Sequence[Plugin], name: str, kind: str) -> Plugin:
+    """The line of `table` called `name`. Raises BadOption with the nearest name, else with all of them."""
+    for plugin in table:
+        if plugin.name == name:
+            return plugin
+    raise BadOption(f"no {kind} {name!r}", hint=suggestion(name, [plugin.name for plugin in table]))
+
+
+def suggestion(name: str, names: Sequence[str]) -> str:
+    """The next move after a name that does not exist."""
+    near = get_close_matches(name, names, n=1)
+    return f"Did you mean {near[0]!r}?" if near else f"There are {', '.join(names)}."

@@ -1,0 +1,13 @@
+"""The axes, named once. `layer head query key`, always in this order, counted from 0."""
+
+from __future__ import annotations
+
+import numpy as np
+from jaxtyping import Bool, Float, Float32
+
+Weights = Float32[np.ndarray, "layer head query key"]
+Attendable = Bool[np.ndarray, "query key"]
+PerHead = Float[np.ndarray, "layer head"]
+PerQuery = Float[np.ndarray, "layer head query"]
+Cells = Float[np.ndarray, "row column"]
+Shown = Bool[np.ndarray, "row column"]
