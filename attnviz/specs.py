@@ -14,15 +14,21 @@ TokenizerKind = Literal["word", "bpe"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class TextSpec:
+class SourceSpec:
     """Where text comes from. Without any of the first three it is the packaged sample."""
 
     text: tuple[str, ...] = ()
     text_file: tuple[str, ...] = ()  # "-" is standard input
     dataset: str | None = None  # a name, a file or a folder
     split: str | None = None  # None: `train` where there is one, else the only split
-    index: tuple[str, ...] = ()  # which texts of the split: "3", "-1", "0-4,7"
     text_column: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class TextSpec(SourceSpec):
+    """Which texts of a source."""
+
+    index: tuple[str, ...] = ()  # "3", "-1", "0-4,7"; empty: every text given as such, the first of a data set
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -71,8 +77,8 @@ class DrawSpec:
 
 
 @dataclass(frozen=True, kw_only=True)
-class HeatmapSpec(TextSpec, ModelSpec, DrawSpec):
-    """`attnviz heatmap`."""
+class HeatmapSpec(DrawSpec, ModelSpec, TextSpec):
+    """`attnviz heatmap`. Bases from last to first are the order of the options in the help."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -83,7 +89,7 @@ class RenderSpec(DrawSpec):
 
 
 @dataclass(frozen=True, kw_only=True)
-class VocabSpec(TextSpec, VocabularySpec):
+class VocabSpec(VocabularySpec, SourceSpec):
     """`attnviz vocab`."""
 
     held_out: str | None = None  # split on which coverage is measured; None: test, else every tenth text

@@ -11,7 +11,7 @@ class Document:
     """One text, exactly as its source holds it."""
 
     text: str
-    name: str  # for titles: "sample train[0]", "review.txt", "--text 1"
+    name: str  # for titles: "sample train[0]", "review.txt", "text 1"
     slug: str  # for folder names, made from names and numbers and never from the text: "train-0", "text-0"
     label: int | None = None
 

@@ -1,0 +1,54 @@
+"""The Large Movie Review Dataset as its authors publish it: `aclImdb/{train,test}/{neg,pos}/ID_RATING.txt`.
+
+Maas et al., ACL 2011, P11-1015. One file is one text; its folder is its label. Must not know other layouts.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from attnviz.text.files import content, decoded
+from attnviz.text.source import Row, Rows, Source, no_columns
+
+LABELS = {"neg": 0, "pos": 1}  # in this order, as on the hub; `unsup` has no labels and is left out
+
+
+def is_acl_imdb(folder: Path) -> bool:
+    return bool(_splits(folder))
+
+
+def open_acl_imdb(folder: Path, wanted: str | None, name: str) -> Source:
+    no_columns(wanted, name)
+
+    def read(split: str, needed: int | None) -> Rows:
+        return Reviews(folder / split)
+
+    return Source(name, _splits(folder), read)
+
+
+def _splits(folder: Path) -> tuple[str, ...]:
+    return tuple(split for split in ("train", "test") if all((folder / split / label).is_dir() for label in LABELS))
+
+
+class Reviews:
+    """The reviews of one split, negative first, by number; a file is read when its text is asked for."""
+
+    def __init__(self, folder: Path) -> None:
+        self._files = [
+            (path, label)
+            for name, label in LABELS.items()
+            for path in sorted((folder / name).glob("*.txt"), key=_number)
+        ]
+
+    def __len__(self) -> int:
+        return len(self._files)
+
+    def __getitem__(self, position: int, /) -> Row:
+        path, label = self._files[position]
+        return decoded(content(path), str(path)), label
+
+
+def _number(path: Path) -> tuple[int, str]:
+    """Names sort 10_9 before 2_9; numbers do not."""
+    number = path.name.partition("_")[0]
+    return (int(number) if number.isascii() and number.isdigit() and len(number) < 19 else 0, path.name)

@@ -1,0 +1,75 @@
+"""Reading files, with every way in which that fails said in one line. Knows bytes and lines, no formats."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import BinaryIO
+
+from attnviz.errors import BadSource
+
+BOM = b"\xef\xbb\xbf"
+
+
+def as_path(name: str) -> Path:
+    """`~` is expanded here because nobody does it for names that stand in a config file."""
+    try:
+        return Path(name).expanduser() if name == "~" or name.startswith("~/") else Path(name)
+    except RuntimeError as error:
+        raise BadSource(f"{name}: there is no home folder", hint="Write the whole path.") from error
+
+
+def exists(path: Path) -> bool:
+    """False also for names that no file can have: too long, or with a NUL in them."""
+    try:
+        return path.exists()
+    except (OSError, ValueError):
+        return False
+
+
+@contextmanager
+def opened(path: Path) -> Iterator[BinaryIO]:
+    """A file's bytes. Raises BadSource where it cannot be opened or read."""
+    try:
+        with path.open("rb") as file:
+            yield file
+    except FileNotFoundError as error:
+        raise BadSource(f"no file {path}") from error
+    except OSError as error:
+        raise BadSource(f"{path} cannot be read: {in_one_line(error)}") from error
+
+
+def content(path: Path) -> bytes:
+    if not exists(path):
+        raise BadSource(f"no file {path}")
+    with opened(path) as file:
+        return file.read()
+
+
+def lines(path: Path) -> Iterator[str]:
+    """The lines of a UTF-8 file with their ends. Only a newline ends a line: texts hold U+0085, U+2028 and others.
+
+    Raises BadSource with `file:line` where bytes are not UTF-8, and for a file with nothing in it.
+    """
+    with opened(path) as file:
+        number = 0
+        for number, line in enumerate(file, 1):
+            yield decoded(line.removeprefix(BOM) if number == 1 else line, f"{path}:{number}")
+        if number == 0:
+            raise BadSource(f"{path}:1: the file is empty")
+
+
+def decoded(raw: bytes, where: str) -> str:
+    """Strict: a data set with replaced characters would be another data set. Raises BadSource."""
+    try:
+        return raw.decode("utf-8")
+    except UnicodeDecodeError as error:
+        wrong = f"byte 0x{raw[error.start]:02x} at position {error.start}"
+        raise BadSource(f"{where}: {wrong} is not UTF-8", hint="Save the file as UTF-8.") from error
+
+
+def in_one_line(error: BaseException) -> str:
+    """What an exception of a library says, its first line; such messages go on with stack traces and advice."""
+    said = (error.strerror if isinstance(error, OSError) else "") or str(error).strip() or type(error).__name__
+    return said.splitlines()[0].strip().rstrip(".")

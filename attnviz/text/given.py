@@ -1,0 +1,55 @@
+"""Texts from the command line, from files and from standard input, each as it is. Knows no data sets."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from attnviz.errors import BadOption, BadSource
+from attnviz.text.document import Corpus, Document
+from attnviz.text.files import BOM, as_path, content, exists
+from attnviz.text.unicode import mended, without_surrogates
+
+STANDARD_INPUT = "-"
+
+
+def given_texts(texts: Sequence[str], files: Sequence[str]) -> Corpus:
+    """First the texts, then the files. Raises BadOption where `-` comes twice, BadSource for unreadable files."""
+    if files.count(STANDARD_INPUT) > 1:
+        raise BadOption("--text-file - can be given once", hint="Standard input has ended when it was read.")
+    named = [("text" if len(texts) == 1 else f"text {number}", text) for number, text in enumerate(texts, 1)]
+    replaced = []
+    for file in files:
+        name, raw = ("standard input", _standard_input()) if file == STANDARD_INPUT else _file(file)
+        text, whole = _decoded(raw)
+        named.append((name, text))
+        if not whole:
+            replaced.append(name)
+    documents, notices = mended((Document(t, n, f"text-{i}") for i, (n, t) in enumerate(named)), replaced)
+    return Corpus(documents[0].name if len(documents) == 1 else f"{len(documents)} texts", documents, notices)
+
+
+def _file(name: str) -> tuple[str, bytes]:
+    path = as_path(name)
+    if exists(path) and path.is_dir():
+        raise BadSource(f"{name} is a folder, not a text file", hint=f"For the texts in it use --dataset {name}.")
+    return without_surrogates(Path(name).name), content(path)
+
+
+def _standard_input() -> bytes:
+    if sys.stdin is None:  # closed by the caller, as in `attnviz … <&-`
+        raise BadSource("standard input is closed", hint="Pipe a text into it, or name a file.")
+    try:
+        return sys.stdin.buffer.read()
+    except OSError as error:  # a folder, as in `attnviz … < .`
+        raise BadSource(f"standard input cannot be read: {error.strerror}") from error
+
+
+def _decoded(raw: bytes) -> tuple[str, bool]:
+    """The text, and whether every byte of it was UTF-8."""
+    raw = raw.removeprefix(BOM)
+    try:
+        return raw.decode("utf-8"), True
+    except UnicodeDecodeError:
+        return raw.decode("utf-8", errors="replace"), False

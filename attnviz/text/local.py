@@ -1,0 +1,133 @@
+"""Which source a `--dataset` means: a name, a file or a folder. Knows names and endings, not what files hold."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from attnviz.errors import BadSource
+from attnviz.registry import load, suggestion
+from attnviz.text import ENDINGS, NAMES
+from attnviz.text.acl_imdb import is_acl_imdb, open_acl_imdb
+from attnviz.text.files import as_path, exists
+from attnviz.text.source import SPLIT_NAMES, Row, Rows, Source
+from attnviz.text.unicode import without_surrogates
+
+KINDS = ", ".join(plugin.name for plugin in ENDINGS)
+
+_HUB_NAME = re.compile(r"[A-Za-z0-9][\w.-]*/[\w.-]+", re.ASCII)
+_ENDING = re.compile(r"\.[A-Za-z][A-Za-z0-9]{0,7}", re.ASCII)  # .csv, but not the .5 of org/model-1.5
+_SHARD = re.compile(r"(?P<split>.+)-[0-9]{5}-of-(?P<count>[0-9]{5})")  # how the hub names the parts of a split
+
+
+def open_source(name: str, wanted: str | None) -> Source:
+    """Raises BadSource where `name` is none of them. A file that exists is never taken for a name on the hub."""
+    for plugin in NAMES:
+        if plugin.name == name:
+            source: Source = load(plugin)(wanted)
+            return source
+    path = as_path(name)
+    if name and exists(path):
+        return _open_folder(path, wanted) if path.is_dir() else _open_file(path, wanted)
+    if name.startswith((".", "/", "~")) or name.endswith(("/", "\\")) or _ENDING.fullmatch(path.suffix):
+        raise BadSource(f"no file or folder {name}")
+    if _HUB_NAME.fullmatch(name):
+        from attnviz.text.hub import open_hub
+
+        return open_hub(name, wanted)
+    raise BadSource(
+        f"no data set {name!r}",
+        hint=f"{suggestion(name, [p.name for p in NAMES])} A file, a folder or org/name on the hub will also do.",
+    )
+
+
+def _open_file(path: Path, wanted: str | None) -> Source:
+    """One file is one split, called after the file where that is a split's name."""
+    split = _split_name(path) or "train"
+    _reader_of(path)  # an ending that nobody reads is answered before anything is opened
+    return _source_of({split: [path]}, wanted, _title(path))
+
+
+def _open_folder(path: Path, wanted: str | None) -> Source:
+    from attnviz.text.saved import is_saved, open_saved
+
+    if is_saved(path):
+        return open_saved(path, wanted, _title(path))
+    if is_acl_imdb(path):
+        return open_acl_imdb(path, wanted, _title(path))
+    for folder in (path, *_only_subfolder(path)):  # a copy of a repository on the hub has its files one level down
+        files = _files_by_split(folder)
+        if files:
+            return _source_of(files, wanted, _title(path))
+    raise BadSource(
+        f"no data set in the folder {path}",
+        hint=f"It would hold train and test files ({KINDS}), aclImdb's folders, or what datasets saved.",
+    )
+
+
+def _files_by_split(folder: Path) -> dict[str, list[Path]]:
+    """Raises BadSource where a split is there twice, or some of its numbered parts are missing."""
+    found: dict[str, list[Path]] = {}
+    for path in _entries(folder):
+        split = _split_name(path)
+        if split is not None and path.suffix.lower() in {plugin.name for plugin in ENDINGS} and path.is_file():
+            found.setdefault(split, []).append(path)
+    for split, paths in found.items():
+        shard = _SHARD.fullmatch(paths[0].stem)
+        expected = int(shard["count"]) if shard else 1
+        if len(paths) != expected or len({path.suffix for path in paths}) > 1:
+            raise BadSource(
+                f"{folder} holds {len(paths)} files for the split {split!r} where {expected} should be",
+                hint=f"There are {', '.join(path.name for path in paths)}.",
+            )
+    return found
+
+
+def _source_of(files: dict[str, list[Path]], wanted: str | None, title: str) -> Source:
+    def read(split: str, needed: int | None) -> Rows:
+        rows: list[Row] = []
+        for path in files[split]:
+            if needed is None or len(rows) < needed:
+                rows += _reader_of(path)(path, wanted, None if needed is None else needed - len(rows))
+        return rows
+
+    return Source(title, tuple(sorted(files, key=_usual_order)), read)
+
+
+def _reader_of(path: Path) -> Callable[[Path, str | None, int | None], list[Row]]:
+    for plugin in ENDINGS:
+        if plugin.name == path.suffix.lower():
+            reader: Callable[[Path, str | None, int | None], list[Row]] = load(plugin)
+            return reader
+    raise BadSource(f"{path}: its ending does not say what it holds", hint=f"Endings that can be read: {KINDS}.")
+
+
+def _split_name(path: Path) -> str | None:
+    shard = _SHARD.fullmatch(path.stem)
+    if shard:
+        return shard["split"]
+    return path.stem.lower() if path.stem.lower() in SPLIT_NAMES else None
+
+
+def _usual_order(split: str) -> tuple[int, str]:
+    return (SPLIT_NAMES.index(split) if split in SPLIT_NAMES else len(SPLIT_NAMES), split)
+
+
+def _only_subfolder(folder: Path) -> Iterator[Path]:
+    folders = [path for path in _entries(folder) if path.is_dir() and not path.name.startswith(".")]
+    if len(folders) == 1:
+        yield folders[0]
+
+
+def _entries(folder: Path) -> list[Path]:
+    try:
+        return sorted(folder.iterdir())
+    except OSError as error:
+        raise BadSource(f"{folder} cannot be read: {error.strerror}") from error
+
+
+def _title(path: Path) -> str:
+    """The last part of the path, also of `.` and `..`."""
+    named = path if path.name not in ("", "..") else path.resolve()
+    return without_surrogates(named.name or str(named))

@@ -1,0 +1,50 @@
+"""Data sets of the library `datasets`: a folder that it saved, and what it loads from the hub."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from attnviz.errors import BadSource
+from attnviz.text.files import in_one_line
+from attnviz.text.source import Row, Source, as_label, as_text, label_column, text_column
+
+_MARKS = ({"dataset_dict.json"}, {"dataset_info.json", "state.json"})  # files that save_to_disk leaves
+
+
+def is_saved(folder: Path) -> bool:
+    return any(all((folder / name).is_file() for name in names) for names in _MARKS)
+
+
+def open_saved(folder: Path, wanted: str | None, name: str) -> Source:
+    import datasets
+
+    try:
+        loaded = datasets.load_from_disk(str(folder.absolute()))
+    except Exception as error:  # whatever a damaged folder makes of it: the library lets everything through
+        raise BadSource(f"{folder} is not a data set that can be read: {in_one_line(error)}") from error
+    return as_source(loaded, wanted, name)
+
+
+def as_source(loaded: Any, wanted: str | None, name: str, notices: tuple[str, ...] = ()) -> Source:
+    """A `Dataset` or a `DatasetDict` as a source. A single one has one split, by its own name or `train`."""
+    splits = loaded if isinstance(loaded, dict) else {str(loaded.split or "train").partition("[")[0]: loaded}
+
+    def read(split: str, needed: int | None) -> list[Row]:
+        return _rows(splits[split], wanted, needed, f"{name} {split}")
+
+    return Source(name, tuple(splits), read, notices)
+
+
+def _rows(dataset: Any, wanted: str | None, needed: int | None, where: str) -> list[Row]:
+    text = text_column(dataset.column_names, wanted, where)
+    label = label_column(dataset.column_names)
+    try:
+        columns = dataset.select_columns([text, label] if label else [text])[:needed]
+    except Exception as error:  # such as a file of the cache that is gone: the library lets everything through
+        raise BadSource(f"{where} cannot be read: {in_one_line(error)}") from error
+    labels = columns[label] if label else [None] * len(columns[text])
+    return [
+        (as_text(value, text, f"{where}[{row}]"), as_label(written))
+        for row, (value, written) in enumerate(zip(columns[text], labels, strict=True))
+    ]

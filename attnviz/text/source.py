@@ -1,0 +1,90 @@
+"""What every source gives: splits, and rows with a text and perhaps a label. Knows no file format."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from attnviz.errors import BadOption, BadSource
+from attnviz.registry import suggestion
+
+Row = tuple[str, int | None]
+
+TEXT_COLUMNS = ("text", "review", "sentence", "content")
+SPLIT_NAMES = ("train", "test", "validation", "valid", "val", "dev", "eval", "unsupervised")
+LONGEST_NAME = 40
+MOST_NAMES = 20
+LABELS = {"neg": 0, "negative": 0, "pos": 1, "positive": 1}
+
+
+class Rows(Protocol):
+    """A list, or something that reads each row when it is asked for it."""
+
+    def __len__(self) -> int: ...
+
+    def __getitem__(self, position: int, /) -> Row: ...
+
+
+@dataclass(frozen=True, eq=False)
+class Source:
+    """An opened data set. `read` takes a split and how many of its first texts are needed (None: all of them)."""
+
+    name: str
+    splits: tuple[str, ...]
+    read: Callable[[str, int | None], Rows]
+    notices: tuple[str, ...] = ()
+
+
+def text_column(columns: Sequence[str], wanted: str | None, where: str) -> str:
+    """The column that holds the texts. Raises BadSource with the columns there are."""
+    if wanted is not None:
+        if columns.count(wanted) == 1:
+            return wanted
+        if wanted in columns:
+            raise BadSource(f"{where} has {columns.count(wanted)} columns called {wanted!r}")
+        raise BadSource(f"{where} has no column {wanted!r}", hint=suggestion(wanted, _listed(columns)))
+    for name in TEXT_COLUMNS:
+        found = [column for column in columns if column.strip().lower() == name]
+        if len(found) > 1:
+            raise BadSource(f"{where} has {len(found)} columns called {name!r}")
+        if found:
+            return found[0]
+    raise BadSource(
+        f"{where} has no column called {', '.join(TEXT_COLUMNS[:-1])} or {TEXT_COLUMNS[-1]}",
+        hint=f"Choose one with --text-column; there are {', '.join(_listed(columns))}.",
+    )
+
+
+def _listed(columns: Sequence[str]) -> list[str]:
+    """For a message: a file without a header has its first text there instead."""
+    short = [name if len(name) <= LONGEST_NAME else f"{name[:LONGEST_NAME]}…" for name in columns]
+    return short if len(short) <= MOST_NAMES else [*short[:MOST_NAMES], f"{len(short) - MOST_NAMES} more"]
+
+
+def label_column(columns: Sequence[str]) -> str | None:
+    return next((column for column in columns if column.strip().lower() == "label"), None)
+
+
+def as_text(value: object, column: str, where: str) -> str:
+    """The value itself, never converted: a number that becomes "5.0" is a changed text. Raises BadSource."""
+    if isinstance(value, str):
+        return value
+    found = "null" if value is None else f"{type(value).__name__} {value!r:.40}"
+    raise BadSource(f"{where}: {column!r} holds {found}, not text")
+
+
+def as_label(value: object) -> int | None:
+    """0 is negative and 1 positive; None where there is no label, which data sets also write as -1."""
+    if isinstance(value, str):
+        written = value.strip().lower()
+        value = int(written) if written.isascii() and written.isdigit() and len(written) < 9 else LABELS.get(written)
+    if isinstance(value, float) and value.is_integer():  # a column of whole numbers with a gap is read as floats
+        value = int(value)
+    return int(value) if isinstance(value, int) and value >= 0 else None
+
+
+def no_columns(wanted: str | None, where: str) -> None:
+    """Raises BadOption when a column was asked of something that has none."""
+    if wanted is not None:
+        raise BadOption(f"{where} has no columns to choose from", hint="Leave out --text-column.")

@@ -1,0 +1,84 @@
+"""The grammar of --split, the same for every source: `train`, `train[:1000]`, `train[-10%:]`, `train+test`.
+
+Knows numbers and names; must not know where texts come from.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from attnviz.errors import BadOption
+
+GRAMMAR = "Write train, train[:1000], train[10:20], train[-5:], train[:10%] or train+test."
+
+_BOUND = r"\s*(-?[0-9]{1,18}%?)?\s*"  # 18 digits: no number that int() refuses
+_PART = re.compile(rf"\s*(?P<name>\w+(?:[.-]\w+)*)\s*(?P<slice>\[{_BOUND}:{_BOUND}\])?\s*")
+_ONE_TEXT = re.compile(r"\s*(?P<name>[^\[\]+]*)\[\s*(?P<number>-?[0-9]+)\s*\]\s*")
+
+
+@dataclass(frozen=True)
+class Bound:
+    """One end of a slice: a number of texts, or a share of all of them in percent."""
+
+    value: int
+    percent: bool = False
+
+    def resolve(self, count: int) -> int:
+        """Rounded to the closest text, as `datasets` does, so that neighbouring shares meet without overlapping."""
+        return round(self.value * count / 100) if self.percent else self.value
+
+    def __str__(self) -> str:
+        return f"{self.value}%" if self.percent else str(self.value)
+
+
+@dataclass(frozen=True)
+class Part:
+    """One split, or a slice of it."""
+
+    name: str
+    sliced: bool = False
+    start: Bound | None = None
+    stop: Bound | None = None
+
+    def positions(self, count: int) -> range:
+        """The positions in a split of `count` texts, by Python's rules for slices."""
+        start, stop = (bound and bound.resolve(count) for bound in (self.start, self.stop))
+        return range(*slice(start, stop).indices(count))
+
+    @property
+    def needed(self) -> int | None:
+        """How many of the first texts are enough to know the positions; None where all have to be counted."""
+        ends = (self.start or Bound(0), self.stop)
+        if self.stop is None or any(end is None or end.percent or end.value < 0 for end in ends):
+            return None
+        return self.stop.value
+
+    def __str__(self) -> str:
+        written = (str(bound) if bound else "" for bound in (self.start, self.stop))
+        return f"{self.name}[{':'.join(written)}]" if self.sliced else self.name
+
+
+def parse(written: str) -> tuple[Part, ...]:
+    """The parts between plus signs. Raises BadOption for what the grammar does not hold."""
+    return tuple(_part(part, written) for part in written.split("+"))
+
+
+def _part(part: str, written: str) -> Part:
+    match = _PART.fullmatch(part)
+    if match is None:
+        raise BadOption(f"--split {written!r} is not a split", hint=_hint(part))
+    bounds = [_bound(end) for end in match.groups()[2:]]
+    if any(bound and bound.percent and abs(bound.value) > 100 for bound in bounds):
+        raise BadOption(f"--split {written!r} asks for more than 100%", hint=GRAMMAR)
+    return Part(match["name"], match["slice"] is not None, *bounds)
+
+
+def _bound(written: str | None) -> Bound | None:
+    return Bound(int(written.removesuffix("%")), written.endswith("%")) if written else None
+
+
+def _hint(part: str) -> str:
+    """A single number in brackets is the commonest slip: it asks for one text, and --index does that."""
+    one = _ONE_TEXT.fullmatch(part)
+    return f"One text is --split {one['name']} --index {one['number']}. {GRAMMAR}" if one and one["name"] else GRAMMAR

@@ -1,0 +1,70 @@
+"""Which layers, heads and texts a user means."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from attnviz.errors import BadSelection
+from attnviz.selection import numbers
+
+
+@pytest.mark.parametrize(
+    ("chosen", "positions"),
+    [
+        ([], (0, 1, 2, 3, 4, 5, 6, 7)),
+        (["3"], (3,)),
+        (["-1"], (7,)),
+        (["-8"], (0,)),
+        (["0-3,7"], (0, 1, 2, 3, 7)),
+        (["7", "0-1"], (7, 0, 1)),
+        (["2,2", "1-3"], (2, 1, 3)),
+        (["7,-1"], (7,)),
+        (["-3--1"], (5, 6, 7)),
+        (["6--1"], (6, 7)),
+        (["4-4"], (4,)),
+        ([" 1 , 2 - 3 "], (1, 2, 3)),
+    ],
+)
+def test_positions_come_in_the_order_given_and_each_once(chosen: list[str], positions: tuple[int, ...]) -> None:
+    assert numbers(chosen, 8, "head") == positions
+
+
+@pytest.mark.parametrize(
+    ("written", "problem"),
+    [("9", "no head 9"), ("8", "no head 8"), ("-9", "no head -9"), ("0-9", "no head 9"), ("0-99999999999", "no head")],
+)
+def test_a_position_that_is_not_there_is_answered_with_those_that_are(written: str, problem: str) -> None:
+    with pytest.raises(BadSelection, match=problem) as error:
+        numbers([written], 8, "head")
+    assert error.value.hint == "There are heads 0 to 7."
+
+
+@pytest.mark.parametrize("written", ["", " ", ",", "1,", "1,,2", "a", "1.0", "0:3", "1-", "--1", "+1", "٣", "9" * 5000])
+def test_anything_else_is_answered_with_the_grammar(written: str) -> None:
+    with pytest.raises(BadSelection, match="does not say which layer") as error:
+        numbers([written], 8, "layer")
+    assert "0-3,7" in error.value.hint
+
+
+def test_a_range_runs_forwards() -> None:
+    with pytest.raises(BadSelection, match="heads 3-1 run backwards"):
+        numbers(["3-1"], 8, "head")
+
+
+@pytest.mark.parametrize(("count", "hint"), [(0, "There are no texts."), (1, "There is only text 0.")])
+def test_hints_count_correctly(count: int, hint: str) -> None:
+    with pytest.raises(BadSelection) as error:
+        numbers(["5"], count, "text")
+    assert error.value.hint == hint
+
+
+def test_nothing_chosen_of_nothing_is_nothing() -> None:
+    assert numbers([], 0, "text") == ()
+
+
+@given(st.integers(1, 40), st.data())
+def test_one_number_is_pythons_index(count: int, data: st.DataObject) -> None:
+    number = data.draw(st.integers(-count, count - 1))
+    assert numbers([str(number)], count, "head") == (range(count)[number],)

@@ -1,0 +1,152 @@
+"""Texts from options, files and standard input arrive as they are."""
+
+from __future__ import annotations
+
+import io
+import os
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from attnviz.errors import BadOption, BadSource
+from attnviz.specs import TextSpec
+from attnviz.text import Corpus, open_corpus
+from tests.text.corpora import texts_of
+
+HOSTILE = [
+    "",
+    " ",
+    "<br />",
+    "[/]",
+    "[PAD]",
+    "$\\frac$",
+    "NUL\x00",
+    "\x1b[31m",
+    "\u202e",
+    "\ufeffx",
+    "\r\n\t",
+    "e\u0301 👨\u200d👩\u200d👧",
+]
+
+
+def given(*texts: str, files: tuple[Path | str, ...] = ()) -> Corpus:
+    return open_corpus(TextSpec(text=texts, text_file=tuple(map(str, files))))
+
+
+@pytest.fixture
+def standard_input(monkeypatch: pytest.MonkeyPatch) -> Callable[[bytes], None]:
+    def holds(content: bytes) -> None:
+        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(content)))
+
+    return holds
+
+
+@pytest.mark.parametrize("text", HOSTILE)
+def test_a_text_stays_as_it_is(text: str, tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_bytes(text.encode().removeprefix(b"\xef\xbb\xbf"))
+    assert texts_of(given(text)) == [text]
+    assert texts_of(given(files=(tmp_path / "a.txt",))) == [text.removeprefix("\ufeff")]
+    assert given(text).notices == ()
+
+
+def test_names_and_slugs(tmp_path: Path, standard_input: Callable[[bytes], None]) -> None:
+    standard_input(b"three\n")
+    (tmp_path / "two.txt").write_text("two")
+    corpus = given("one", files=(tmp_path / "two.txt", "-"))
+    assert [(d.name, d.slug, d.text, d.label) for d in corpus.documents] == [
+        ("text", "text-0", "one", None),
+        ("two.txt", "text-1", "two", None),
+        ("standard input", "text-2", "three\n", None),
+    ]
+    assert corpus.name == "3 texts"
+    assert [d.name for d in given("a", "b").documents] == ["text 1", "text 2"]
+    assert given("a").name == "text"
+
+
+def test_bytes_that_are_not_utf8_are_replaced_with_one_notice(
+    tmp_path: Path, standard_input: Callable[[bytes], None]
+) -> None:
+    content = b"\xef\xbb\xbfcaf\xe9 \xff\xfe \xe7\x8c"
+    (tmp_path / "a.txt").write_bytes(content)
+    standard_input(b"\xff")
+    corpus = given("fine", files=(tmp_path / "a.txt", "-"))
+    assert texts_of(corpus) == ["fine", content[3:].decode(errors="replace"), "\ufffd"]
+    assert corpus.notices == ("a.txt, standard input: what is not valid Unicode was replaced by \ufffd (U+FFFD)",)
+
+
+def test_stray_bytes_of_an_argument_are_replaced_with_one_notice() -> None:
+    corpus = given(os.fsdecode(b"caf\xe9"), "\ud800", "fine", "\udc80\udc81", "\udfff", "\ud900")
+    assert texts_of(corpus) == ["caf\ufffd", "\ufffd", "fine", "\ufffd\ufffd", "\ufffd", "\ufffd"]
+    assert corpus.notices[0].startswith("text 1, text 2, text 4 and 2 more: ")
+    assert len(corpus.notices) == 1
+    "".join(texts_of(corpus)).encode()
+
+
+def test_a_name_with_stray_bytes_can_be_written_down(tmp_path: Path) -> None:
+    name = os.fsdecode(b"caf\xe9.txt")
+    (tmp_path / name).write_text("x")
+    assert given(files=(tmp_path / name,)).documents[0].name == "caf\ufffd.txt"
+
+
+@pytest.mark.parametrize(
+    ("name", "problem"), [("missing.txt", "no file"), (".", "is a folder"), ("x" * 300, "no file"), ("a\0b", "no file")]
+)
+def test_what_is_no_file_is_one_line(name: str, problem: str) -> None:
+    with pytest.raises(BadSource, match=problem) as error:
+        given(files=(name,))
+    assert "\n" not in str(error.value)
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")
+def test_a_file_without_permission(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("x")
+    (tmp_path / "a.txt").chmod(0)
+    with pytest.raises(BadSource, match="cannot be read: Permission denied"):
+        given(files=(tmp_path / "a.txt",))
+
+
+def test_a_file_in_the_home_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    (tmp_path / "a.txt").write_text("x")
+    assert texts_of(given(files=("~/a.txt",))) == ["x"]
+
+
+def test_a_pipe_is_a_file(tmp_path: Path) -> None:
+    reader, writer = os.pipe()
+    os.write(writer, b"piped")
+    os.close(writer)
+    assert texts_of(given(files=(f"/dev/fd/{reader}",))) == ["piped"]
+    os.close(reader)
+
+
+def test_standard_input_is_read_once(standard_input: Callable[[bytes], None]) -> None:
+    standard_input(b"x")
+    with pytest.raises(BadOption, match="--text-file - can be given once"):
+        given(files=("-", "-"))
+
+
+def test_closed_standard_input(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stdin", None)
+    with pytest.raises(BadSource, match="standard input is closed"):
+        given(files=("-",))
+
+
+@pytest.mark.parametrize(
+    ("beside", "problem"),
+    [
+        (TextSpec(text=("a",), dataset="imdb"), "--text and --dataset exclude each other"),
+        (TextSpec(text_file=("a",), dataset="imdb", split="train"), "--text-file and --dataset exclude each other"),
+        (TextSpec(text=("a",), split="train"), "--split is about data sets and there is --text"),
+        (TextSpec(text_file=("a",), text_column="x"), "--text-column is about data sets and there is --text-file"),
+    ],
+)
+def test_options_that_contradict_each_other(beside: TextSpec, problem: str) -> None:
+    with pytest.raises(BadOption, match=problem) as error:
+        open_corpus(beside)
+    assert error.value.hint
+
+
+def test_an_index_is_left_to_the_caller() -> None:
+    assert texts_of(open_corpus(TextSpec(text=("a", "b"), index=("1",)))) == ["a", "b"]

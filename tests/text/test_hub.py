@@ -1,0 +1,184 @@
+"""The hub: with it, without it, and with the copy that it left behind."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+from threading import Event
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from attnviz.errors import BadSource
+from attnviz.text import hub as module
+from tests.process import ROOT
+from tests.text.corpora import opened
+from tests.text.hub_server import REPOSITORY, hub
+
+# The libraries read their settings when they are imported: each case needs a process of its own.
+ASK = """
+import json, sys, time
+from attnviz.errors import BadSource
+from attnviz.specs import TextSpec
+from attnviz.text import open_corpus
+for dataset, split in json.loads(sys.argv[1]):
+    start = time.monotonic()
+    try:
+        corpus = open_corpus(TextSpec(dataset=dataset, split=split))
+        said = [[d.text, d.name, d.label] for d in corpus.documents], corpus.notices
+    except BadSource as error:
+        said = str(error), []
+    took = time.monotonic() - start
+    print(json.dumps({"said": said[0], "notices": said[1], "took": took, "heavy": "datasets" in sys.modules}))
+"""
+
+
+def ask(home: Path, *questions: tuple[str, str | None], **env: str) -> list[Any]:
+    """What each data set and split gives, one after the other in one process that knows only `env`."""
+    env = (
+        {name: value for name, value in os.environ.items() if not re.match("HF_|.*_proxy$", name, re.I)}
+        | {"HF_HOME": str(home)}
+        | env
+    )
+    command = [sys.executable, "-c", ASK, json.dumps(questions)]
+    done = subprocess.run(command, env=env, cwd=ROOT, capture_output=True, check=True, timeout=100)
+    assert done.stderr == b""
+    return [SimpleNamespace(**json.loads(line)) for line in done.stdout.splitlines()]
+
+
+def test_without_a_network_the_answer_is_immediate(tmp_path: Path) -> None:
+    """`.invalid` never resolves (RFC 2606)."""
+    for answer in ask(tmp_path, ("imdb", None), ("some/thing", "train[:5]"), HF_ENDPOINT="https://hub.invalid"):
+        assert "is not on this machine, and hub.invalid cannot be reached" in answer.said
+        assert answer.said.endswith("Use a local copy with --dataset PATH, or the packaged --dataset sample.")
+        assert answer.took < 1
+        assert not answer.heavy
+
+
+def test_offline_by_wish(tmp_path: Path) -> None:
+    for name in ("HF_HUB_OFFLINE", "HF_DATASETS_OFFLINE"):
+        (answer,) = ask(tmp_path, ("imdb", None), **{name: "1"})
+        assert answer.said.startswith("data set 'imdb' is not on this machine, and HF_HUB_OFFLINE is set. Use a local")
+        assert not answer.heavy
+
+
+@pytest.mark.slow
+def test_a_data_set_of_the_hub_and_later_its_copy(tmp_path: Path) -> None:
+    train = [["one", f"{REPOSITORY} train[0]", 0], ["two", f"{REPOSITORY} train[1]", 1]]
+    questions = [(REPOSITORY, "train[:2]"), (REPOSITORY, "test"), (REPOSITORY, "tset"), ("nobody/nothing", None)]
+    with hub() as address:
+        first, test, slip, unknown = ask(tmp_path, *questions, HF_ENDPOINT=address)
+    assert first.said == train
+    assert first.notices == []
+    assert test.said == [["four", f"{REPOSITORY} test[0]", 1]]
+    assert slip.said == f"{REPOSITORY} has no split 'tset'. Did you mean 'test'?"
+    assert unknown.said.startswith("data set 'nobody/nothing' cannot be loaded: Dataset 'nobody/nothing' doesn't exist")
+
+    copy, other = ask(tmp_path, (REPOSITORY, "train[:2]"), ("nobody/nothing", None), HF_ENDPOINT=address)
+    assert copy.said == train
+    assert copy.notices == [f"{REPOSITORY}: 127.0.0.1 cannot be reached, so this is the copy in the cache"]
+    assert "is not on this machine" in other.said
+
+
+@pytest.fixture
+def online(monkeypatch: pytest.MonkeyPatch) -> None:
+    """This process believes that it may ask the hub."""
+    from huggingface_hub import constants
+
+    monkeypatch.setattr(constants, "HF_HUB_OFFLINE", False)
+    for name in [name for name in os.environ if name.upper().endswith("_PROXY")]:
+        monkeypatch.delenv(name)
+
+
+@pytest.mark.usefixtures("online")
+def test_a_look_up_that_hangs_is_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    released = Event()
+
+    def hang(*_: object) -> list[object]:
+        released.wait(60)
+        return []
+
+    monkeypatch.setattr(socket, "getaddrinfo", hang)
+    start = time.monotonic()
+    with pytest.raises(BadSource, match="cannot be reached"):
+        opened("imdb")
+    released.set()
+    assert time.monotonic() - start < 3 * module.LOOK_UP_SECONDS
+
+
+@pytest.mark.usefixtures("online")
+def test_a_proxy_stands_for_the_hub(monkeypatch: pytest.MonkeyPatch) -> None:
+    from huggingface_hub import constants
+
+    monkeypatch.setattr(constants, "ENDPOINT", "https://hub.invalid")
+    for proxy in ("http://proxy.invalid:3128", "proxy.invalid:3128"):
+        monkeypatch.setenv("https_proxy", proxy)
+        with pytest.raises(BadSource, match=r"proxy\.invalid cannot be reached"):
+            opened("imdb")
+    monkeypatch.setenv("no_proxy", ".invalid")
+    with pytest.raises(BadSource, match=r"hub\.invalid cannot be reached"):
+        opened("imdb")
+
+
+@pytest.mark.usefixtures("online")
+@pytest.mark.parametrize("endpoint", ["nonsense", "https://host:port"])
+def test_an_endpoint_that_is_no_address(endpoint: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    from huggingface_hub import constants
+
+    monkeypatch.setattr(constants, "ENDPOINT", endpoint)
+    with pytest.raises(BadSource, match="is not an address"):
+        opened("imdb")
+
+
+def test_a_folder_of_the_same_name_is_mentioned(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "imdb").mkdir()
+    with pytest.raises(BadSource, match=r"the folder here is --dataset \./imdb"):
+        opened("imdb")
+
+
+def generation_failed() -> Exception:
+    from datasets.exceptions import DatasetGenerationError
+
+    error: Exception = DatasetGenerationError("An error occurred while generating the dataset")
+    error.__cause__ = OSError(28, "No space left on device")
+    return error
+
+
+@pytest.mark.parametrize(
+    ("failure", "reason"),
+    [
+        (generation_failed, "No space left on device"),
+        (lambda: ValueError("Config name is missing.\nPlease pick one:\n a\n b"), "Config name is missing"),
+        (lambda: ConnectionError("Couldn't reach the hub (timed out)"), "Couldn't reach the hub (timed out)"),
+        (lambda: StopIteration(), "StopIteration"),
+    ],
+)
+def test_the_real_reason_is_one_line(failure: Any, reason: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    import datasets
+
+    def fail(_: str) -> None:
+        raise failure()
+
+    monkeypatch.setattr(datasets, "load_dataset", fail)
+    monkeypatch.setattr(module, "_why_offline", lambda: "")
+    with pytest.raises(BadSource) as error:
+        opened("imdb")
+    assert error.value.problem == f"data set 'imdb' cannot be loaded: {reason}"
+
+
+def test_a_data_set_without_texts_lists_its_columns(monkeypatch: pytest.MonkeyPatch) -> None:
+    import datasets
+
+    pictures = datasets.DatasetDict({"train": datasets.Dataset.from_dict({"image": [1], "label": [0]})})
+    monkeypatch.setattr(datasets, "load_dataset", lambda _: pictures)
+    monkeypatch.setattr(module, "_why_offline", lambda: "")
+    with pytest.raises(BadSource, match=r"a/b train has no column called text.*there are image, label"):
+        opened("a/b")

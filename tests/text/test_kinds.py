@@ -1,0 +1,71 @@
+"""Every kind of data set gives the same texts, exactly as they were written, and gives them as they are now."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from tests.text.corpora import REVIEWS, SEVERAL_LINES, WRITERS, opened, texts_of, write_saved
+
+KINDS = sorted(WRITERS)
+WITH_LABELS = sorted(set(WRITERS) - {"train.txt"})
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_same_reviews_are_the_same_texts(kind: str, tmp_path: Path) -> None:
+    corpus = opened(WRITERS[kind](tmp_path / kind, REVIEWS))
+    assert texts_of(corpus) == [text for text, _ in REVIEWS]
+    assert corpus.notices == ()
+
+
+@pytest.mark.parametrize("kind", WITH_LABELS)
+def test_labels_and_newlines_survive(kind: str, tmp_path: Path) -> None:
+    corpus = opened(WRITERS[kind](tmp_path / kind, SEVERAL_LINES))
+    assert [(document.text, document.label) for document in corpus.documents] == SEVERAL_LINES
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("written", ["[:4]", "[2:7]", "[-3:]", "[:50%]", "[8:]"])
+def test_slices_read_the_same_everywhere(kind: str, written: str, tmp_path: Path) -> None:
+    corpus = opened(WRITERS[kind](tmp_path / kind, REVIEWS), f"train{written}")
+    expected = {"[:4]": slice(4), "[2:7]": slice(2, 7), "[-3:]": slice(-3, None), "[:50%]": slice(6)}
+    assert texts_of(corpus) == [text for text, _ in REVIEWS][expected.get(written, slice(8, None))]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_changed_file_gives_the_new_text(kind: str, tmp_path: Path) -> None:
+    """With the same size, name and time: what a cache would go by."""
+    path = WRITERS[kind](tmp_path / kind, [("old", 0), ("old", 1)])
+    files = [file for file in (path, *path.rglob("*")) if file.is_file()]
+    times = {file: file.stat().st_mtime_ns for file in files}
+    assert texts_of(opened(path)) == ["old", "old"]
+    WRITERS[kind](path, [("new", 0), ("new", 1)])
+    for file, time in times.items():
+        os.utime(file, ns=(time, time))
+    assert texts_of(opened(path)) == ["new", "new"]
+
+
+@pytest.mark.parametrize("kind", ["train.csv", "train.jsonl", "train.parquet", "train.txt"])
+def test_a_file_without_texts_selects_none(kind: str, tmp_path: Path) -> None:
+    path = WRITERS[kind](tmp_path / kind, [])
+    with pytest.raises(Exception, match=r"selects no texts|the file is empty"):
+        opened(path)
+
+
+def test_a_saved_data_set_with_splits(tmp_path: Path) -> None:
+    import datasets
+
+    one = datasets.load_from_disk(str(write_saved(tmp_path / "one", REVIEWS)))
+    datasets.DatasetDict({"train": one, "test": one.select(range(2))}).save_to_disk(tmp_path / "both")
+    assert texts_of(opened(tmp_path / "both", "test")) == ["NA", "5"]
+    assert opened(tmp_path / "both", "test+train[:1]").name == "both test+train[:1]"
+
+
+def test_a_damaged_saved_data_set_is_one_line(tmp_path: Path) -> None:
+    path = write_saved(tmp_path / "saved", REVIEWS)
+    next(path.glob("*.arrow")).write_bytes(b"not arrow")
+    with pytest.raises(Exception, match="is not a data set that can be read") as error:
+        opened(path)
+    assert "\n" not in str(error.value)

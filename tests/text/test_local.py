@@ -1,0 +1,132 @@
+"""A path is a path, a name is a name, and a folder is what lies in it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from attnviz.errors import BadSource
+from tests.text.corpora import opened, texts_of, write_csv, write_jsonl, write_parquet, write_txt
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def test_a_file_that_exists_is_never_a_name_on_the_hub(here: Path) -> None:
+    (here / "d").mkdir()
+    write_csv(here / "d" / "a.csv", [("mine", 0)])
+    assert texts_of(opened("d/a.csv")) == ["mine"]
+    (here / "d" / "set").mkdir()
+    write_csv(here / "d" / "set" / "train.csv", [("folder", 0)])
+    assert texts_of(opened("d/set")) == ["folder"]
+
+
+@pytest.mark.parametrize(
+    "name", ["d/a.csv", "a.parquet", "./a", "../a/b", "/a/b", "~/a", "a/", "x.json", "a" * 300 + ".csv"]
+)
+def test_what_looks_like_a_path_and_is_not_there(name: str, here: Path) -> None:
+    with pytest.raises(BadSource, match="no file or folder"):
+        opened(name)
+
+
+@pytest.mark.parametrize("name", ["", "imbd", "a/b/c", "a b", "a\0b", "-", "https://x/y"])
+def test_a_name_that_nobody_knows(name: str, here: Path) -> None:
+    with pytest.raises(BadSource, match=r"no data set .*(Did you mean|There are).* org/name"):
+        opened(name)
+
+
+def test_a_slip_is_answered_with_the_nearest_name() -> None:
+    with pytest.raises(BadSource, match="Did you mean 'sample'"):
+        opened("sampel")
+
+
+@pytest.mark.parametrize(
+    ("file", "split"),
+    [
+        ("train.csv", "train"),
+        ("TEST.CSV", "test"),
+        ("validation.csv", "validation"),
+        ("dev.csv", "dev"),
+        ("x.csv", "train"),
+    ],
+)
+def test_one_file_is_one_split(file: str, split: str, tmp_path: Path) -> None:
+    write_csv(tmp_path / file, [("a", 0)])
+    assert opened(tmp_path / file).name == f"{file} {split}"
+
+
+def test_a_folder_with_a_file_for_each_split(tmp_path: Path) -> None:
+    write_parquet(tmp_path / "train.parquet", [("a", 0)])
+    write_jsonl(tmp_path / "test.jsonl", [("b", 1)])
+    write_txt(tmp_path / "dev.txt", [("c", 0)])
+    write_txt(tmp_path / "README.txt", [("not a split", 0)])
+    (tmp_path / "train.md").write_text("not a data set")
+    assert texts_of(opened(tmp_path, "train+test+dev")) == ["a", "b", "c"]
+
+
+def test_the_folder_that_is_here_has_its_own_name(here: Path) -> None:
+    write_csv(here / "train.csv", [("a", 0)])
+    assert opened(".").name == f"{here.name} train"
+    assert opened("./").name == f"{here.name} train"
+
+
+def test_a_copy_of_a_repository_on_the_hub(tmp_path: Path) -> None:
+    folder = tmp_path / "copy" / "plain_text"
+    folder.mkdir(parents=True)
+    (tmp_path / "copy" / ".cache").mkdir()
+    for part in range(3):
+        write_parquet(folder / f"train-0000{part}-of-00003.parquet", [(f"a{part}", 0), (f"b{part}", 1)])
+    write_parquet(folder / "extra_split-00000-of-00001.parquet", [("e", 0)])
+    assert texts_of(opened(tmp_path / "copy")) == ["a0", "b0", "a1", "b1", "a2", "b2"]
+    assert texts_of(opened(tmp_path / "copy", "train[:3]")) == ["a0", "b0", "a1"]
+    assert texts_of(opened(tmp_path / "copy", "extra_split")) == ["e"]
+    (folder / "train-00001-of-00003.parquet").unlink()
+    with pytest.raises(BadSource, match="holds 2 files for the split 'train' where 3 should be"):
+        opened(tmp_path / "copy")
+
+
+def test_a_split_that_is_there_twice(tmp_path: Path) -> None:
+    write_csv(tmp_path / "train.csv", [("a", 0)])
+    write_jsonl(tmp_path / "train.jsonl", [("b", 0)])
+    with pytest.raises(BadSource, match=r"holds 2 files for the split 'train'.*train\.csv, train\.jsonl"):
+        opened(tmp_path)
+
+
+@pytest.mark.parametrize("name", ["a.json", "a.md", "a", "train", "a.csv.gz"])
+def test_an_ending_that_nobody_reads(name: str, tmp_path: Path) -> None:
+    (tmp_path / name).write_text("{}")
+    with pytest.raises(BadSource, match=r"its ending does not say.*\.parquet, \.jsonl"):
+        opened(tmp_path / name)
+
+
+def test_a_folder_without_a_data_set(tmp_path: Path) -> None:
+    with pytest.raises(BadSource, match="no data set in the folder"):
+        opened(tmp_path)
+
+
+def test_acl_imdb_is_ordered_by_label_then_number(tmp_path: Path) -> None:
+    files = {"train/pos/2_9.txt": "c", "train/pos/10_7.txt": "d", "train/neg/0_3.txt": "a", "train/neg/12_1.txt": "b"}
+    others = {"test/neg/0_2.txt": "e", "test/pos/0_10.txt": "f\n\ng", "train/unsup/0_0.txt": "no label", "README": ""}
+    for name, text in (files | others | {"train/neg/.DS_Store": "", "train/urls_neg.txt": "http"}).items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(text)
+    corpus = opened(tmp_path, "train+test")
+    assert [(d.text, d.label) for d in corpus.documents] == [
+        ("a", 0), ("b", 0), ("c", 1), ("d", 1), ("e", 0), ("f\n\ng", 1),
+    ]  # fmt: skip
+    with pytest.raises(BadSource, match="has no split 'unsup'"):
+        opened(tmp_path, "unsup")
+
+
+def test_a_review_that_is_not_utf8_is_named(tmp_path: Path) -> None:
+    for label in ("neg", "pos"):
+        (tmp_path / "train" / label).mkdir(parents=True)
+    (tmp_path / "train" / "neg" / "0_1.txt").write_text("fine")
+    (tmp_path / "train" / "pos" / "7_9.txt").write_bytes(b"caf\xe9")
+    assert texts_of(opened(tmp_path, "train[:1]")) == ["fine"]
+    with pytest.raises(BadSource, match=r"7_9\.txt: byte 0xe9"):
+        opened(tmp_path)

@@ -1,0 +1,149 @@
+"""What is wrong with a file is said with its line, and nothing in it is guessed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from attnviz.errors import AttnvizError, BadOption, BadSource
+from tests.text.corpora import opened, texts_of
+
+WRONG = [
+    ("a.csv", b"", ":1: the file is empty"),
+    ("a.csv", b"\n\n", ":1: no names of columns"),
+    ("a.csv", b"text,label\nfine,1\na,b,c\n", ":3: 3 fields where the header has 2"),
+    ("a.csv", b"text,label\nalone\n", ":2: 1 field where the header has 2"),
+    ("a.csv", b'text,label\n"two\nlines",1\nalone\n', ":4: 1 field where"),
+    ("a.csv", b'text,label\n"open,1\nmore,0\n', ":2: a quote that opens in this row is never closed"),
+    ("a.csv", b'text,label\n"a"b,1\n', ":2: a closing quote is followed by more text"),
+    ("a.csv", b'text,label\n"a\n"b,1\n', r":3: a closing quote .* \(the row begins in line 2\)"),
+    ("a.csv", b"text,label\na\rb,1\n", ":2: a carriage return outside quotes"),
+    ("a.csv", "text,label\nok,1\ncafé,0\n".encode("latin-1"), ":3: byte 0xe9 at position 3 is not UTF-8"),
+    ("a.csv", b"title,stars\na,5\n", ":1 has no column called text, review, sentence or content"),
+    ("a.csv", b"text,Text\na,b\n", ":1 has 2 columns called 'text'"),
+    ("a.tsv", b"text\tlabel\na\tb\tc\n", ":2: 3 fields where the header has 2"),
+    ("a.jsonl", b"", ":1: the file is empty"),
+    ("a.jsonl", b'{"text": "a"}\n{"text": "b"\n', ":2: not JSON: Expecting ',' delimiter at column"),
+    ("a.jsonl", b'{"text": "a"}\n["b"]\n', ":2: not a JSON object"),
+    ("a.jsonl", b'{"text": "a"}\n\n{"txt": "b"}\n', ":3: there is no field 'text'"),
+    ("a.jsonl", b'{"text": null}\n', ":1: 'text' holds null, not text"),
+    ("a.jsonl", b'{"text": "a"}\n{"text": 5}\n', ":2: 'text' holds int 5, not text"),
+    ("a.jsonl", b'{"text": ' + b"[" * 100_000 + b"\n", ":1: JSON beyond what can be read"),
+    ("a.jsonl", b'{"text": ' + b"9" * 5_000 + b"}\n", ":1: JSON beyond what can be read"),
+    ("a.jsonl", b'{"text": "caf\xe9"}\n', ":1: byte 0xe9 at position 13 is not UTF-8"),
+    ("a.jsonl", b'{"title": "a"}\n', ":1 has no column called text"),
+    ("a.txt", b"", ":1: the file is empty"),
+    ("a.txt", b"fine\nna\xefve\n", ":2: byte 0xef at position 2 is not UTF-8"),
+    ("a.parquet", b"", " is not a readable Parquet file: "),
+    ("a.parquet", b"PAR1 not really PAR1", " is not a readable Parquet file: "),
+]
+
+
+@pytest.mark.parametrize(("name", "content", "problem"), WRONG)
+def test_a_wrong_line_is_named(name: str, content: bytes, problem: str, tmp_path: Path) -> None:
+    path = tmp_path / name
+    path.write_bytes(content)
+    with pytest.raises(BadSource, match=problem) as error:
+        opened(path)
+    assert str(error.value).startswith(f"{path}{problem[:2]}")
+    assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("content", "texts"),
+    [
+        (b"text\nNA\n5\n5.0\nnull\nTrue\n", ["NA", "5", "5.0", "null", "True"]),
+        (b'text\n""\n\n" "\n', ["", " "]),
+        (b"text,n\n,1\n", [""]),
+        (b"\xef\xbb\xbftext\r\na\r\nb\r\n", ["a", "b"]),
+        (b"id,Review,text_length\n1,good,4\n", ["good"]),
+        (b"content,SENTENCE\nno,yes\n", ["yes"]),
+        (b"text\nno newline at the end", ["no newline at the end"]),
+    ],
+)
+def test_csv_text_stays_text(content: bytes, texts: list[str], tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_bytes(content)
+    assert texts_of(opened(tmp_path / "a.csv")) == texts
+
+
+def test_a_line_of_a_txt_ends_with_a_newline_and_nothing_else(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_bytes(b"\xef\xbb\xbfone\r\n\ntwo \xc2\x85 and\x0cmore\n")
+    assert texts_of(opened(tmp_path / "a.txt")) == ["one", "", "two \x85 and\x0cmore"]
+
+
+@pytest.mark.parametrize(
+    ("written", "label"),
+    [("0", 0), ("1", 1), ("4", 4), ("neg", 0), ("POS", 1), ("positive", 1), ("-1", None), ("", None), ("World", None)],
+)
+def test_labels(written: str, label: int | None, tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text(f"Label,text\n{written},a\n")
+    assert opened(tmp_path / "a.csv").documents[0].label == label
+
+
+@pytest.mark.parametrize(
+    ("written", "label"), [("1", 1), ("1.0", 1), ("true", 1), ("null", None), ("0.5", None), ("-1", None)]
+)
+def test_json_labels(written: str, label: int | None, tmp_path: Path) -> None:
+    (tmp_path / "a.jsonl").write_text(f'{{"text": "a", "label": {written}}}\n')
+    assert opened(tmp_path / "a.jsonl").documents[0].label == label
+
+
+def test_columns_are_listed_where_none_is_meant_for_texts(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("title,stars\ngood,5\n")
+    with pytest.raises(BadSource) as error:
+        opened(tmp_path / "a.csv")
+    assert error.value.hint == "Choose one with --text-column; there are title, stars."
+    assert texts_of(opened(tmp_path / "a.csv", text_column="stars")) == ["5"]
+
+
+def test_a_column_that_is_not_there_is_answered_with_the_nearest(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("title,stars\ngood,5\n")
+    with pytest.raises(BadSource, match=r"has no column 'titel'\. Did you mean 'title'\?"):
+        opened(tmp_path / "a.csv", text_column="titel")
+
+
+def test_a_file_without_a_header_is_not_recited(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text(",".join(["x" * 1000] * 1000) + "\n")
+    for column in (None, "y"):
+        with pytest.raises(BadSource, match="x…, 980 more") as error:
+            opened(tmp_path / "a.csv", text_column=column)
+        assert len(error.value.hint) < 1200
+
+
+@pytest.mark.parametrize("kind", ["a.txt", "aclImdb"])
+def test_what_has_no_columns_takes_no_column(kind: str, tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("a\n")
+    for label in ("neg", "pos"):
+        (tmp_path / "aclImdb" / "train" / label).mkdir(parents=True)
+    with pytest.raises(BadOption, match="has no columns to choose from"):
+        opened(tmp_path / kind, text_column="text")
+
+
+def test_a_parquet_column_has_to_hold_text(tmp_path: Path) -> None:
+    import pyarrow
+    from pyarrow import parquet
+
+    path = tmp_path / "a.parquet"
+    parquet.write_table(pyarrow.table({"text": [1, 2], "words": pyarrow.array(["a", None]).dictionary_encode()}), path)
+    with pytest.raises(BadSource, match=r"a\.parquet: 'text' holds int64, not text"):
+        opened(path)
+    with pytest.raises(BadSource, match=r"a\.parquet: row 1: 'words' holds null, not text"):
+        opened(path, text_column="words")
+    assert texts_of(opened(path, "train[:1]", "words")) == ["a"]
+
+
+def test_only_what_is_needed_is_read(tmp_path: Path) -> None:
+    """A wrong line far below does not stop the first texts, and a slice from the end has to meet it."""
+    (tmp_path / "a.jsonl").write_text('{"text": "a"}\n{"text": "b"}\nwrong\n')
+    assert texts_of(opened(tmp_path / "a.jsonl", "train[:1]+train[1:2]")) == ["a", "b"]
+    with pytest.raises(AttnvizError, match=":3: not JSON"):
+        opened(tmp_path / "a.jsonl", "train[-1:]")
+
+
+def test_half_an_emoji_in_json_is_replaced_with_one_notice(tmp_path: Path) -> None:
+    (tmp_path / "a.jsonl").write_text('{"text": "x\\ud800y"}\n{"text": "\\ud83d\\ude00"}\n{"text": "\\udc00"}\n')
+    corpus = opened(tmp_path / "a.jsonl")
+    assert texts_of(corpus) == ["x\ufffdy", "😀", "\ufffd"]
+    assert len(corpus.notices) == 1
+    assert corpus.notices[0].startswith("a.jsonl train[0], a.jsonl train[2]: ")
