@@ -1,0 +1,95 @@
+"""A model that is ready to attend: text in, AttentionMaps out. The one way from this room to the next."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from importlib.metadata import version
+
+import numpy as np
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor
+
+from attnviz.errors import BadOption
+from attnviz.models.attention import causal, not_padding
+from attnviz.models.sizes import check_memory
+from attnviz.models.tokenizer import Encoding, TextTokenizer
+from attnviz.record import AttentionMaps, Provenance, Setting
+from attnviz.specs import ModelSpec
+
+# From ids and what may be attended to, the weights of each layer in turn.
+Forward = Callable[[Int[Tensor, " token"], Bool[Tensor, "#token token"]], Iterable[Float[Tensor, "head token token"]]]
+
+
+@dataclass(frozen=True, eq=False)
+class Attender:
+    """A tokenizer and a forward pass, with all that their records have to say about them."""
+
+    name: str
+    revision: str
+    trained: bool
+    n_layers: int
+    n_heads: int
+    tokenizer: TextTokenizer
+    forward: Forward
+    device: torch.device
+    spec: ModelSpec
+    settings: tuple[tuple[str, Setting], ...]
+
+    def encode(self, text: str) -> Encoding:
+        """The tokens that will attend. Raises BadText without tokens, TooLarge before anything large is allocated."""
+        if self.spec.max_tokens is not None and self.spec.max_tokens < 1:
+            raise BadOption(f"--max-tokens {self.spec.max_tokens}", hint="It is at least 1.")
+        encoding = self.tokenizer.encode(text, self.spec.max_tokens)
+        if self.spec.show_padding:
+            if self.spec.max_tokens is None:
+                raise BadOption("--show-padding pads up to --max-tokens, which is not given", hint="Give both.")
+            encoding = self.tokenizer.pad(encoding, self.spec.max_tokens)
+        check_memory(len(encoding.ids), self.n_heads, self.n_layers, self.spec.max_memory)
+        return encoding
+
+    def attention(self, text: str, text_name: str = "text") -> AttentionMaps:
+        """Attention over one text. Raises as `encode` does."""
+        encoding = self.encode(text)
+        n_tokens = len(encoding.ids)
+        # Padding has no characters of the text; a token of the text has at least one.
+        real = torch.tensor([start < end for start, end in encoding.tokens.offsets])
+        attendable = not_padding(real)
+        if self.spec.causal:
+            attendable = attendable & causal(n_tokens)
+        attendable = attendable.expand(n_tokens, n_tokens)
+        return AttentionMaps(
+            weights=self._weights(encoding.ids, attendable),
+            queries=encoding.tokens,
+            keys=encoding.tokens,
+            attendable=attendable.numpy(),
+            provenance=self._provenance(text, text_name, encoding.n_tokens),
+        )
+
+    def _weights(self, ids: tuple[int, ...], attendable: Tensor) -> np.ndarray:
+        weights = np.empty((self.n_layers, self.n_heads, len(ids), len(ids)), dtype=np.float32)
+        with torch.inference_mode():
+            layers = self.forward(torch.tensor(ids, device=self.device), attendable.to(self.device))
+            for layer, of_layer in enumerate(layers):
+                weights[layer] = of_layer.cpu().numpy()
+        return weights
+
+    def _provenance(self, text: str, text_name: str, n_tokens: int) -> Provenance:
+        return Provenance(
+            model=self.name,
+            revision=self.revision,
+            trained=self.trained,
+            text_sha256=hashlib.sha256(text.encode("utf-8")).hexdigest(),
+            text_name=text_name,
+            settings=(
+                *self.settings,
+                ("causal", self.spec.causal),
+                ("max_tokens", self.spec.max_tokens),
+                ("tokens_in_text", n_tokens),
+                ("tokenizer_sha256", self.tokenizer.sha256),
+                ("vocabulary_entries", len(self.tokenizer)),
+            ),
+            versions=tuple((package, version(package)) for package in ("attnviz", "numpy", "tokenizers", "torch")),
+        )

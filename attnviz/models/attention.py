@@ -1,0 +1,119 @@
+"""Attention itself (Vaswani et al. 2017, arXiv:1706.03762). Knows torch; no texts, vocabularies or files."""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import torch
+from jaxtyping import Bool, Float
+from torch import Tensor, nn
+
+from attnviz.errors import BadOption
+from attnviz.models.sizes import head_size
+
+
+def attention_weights(
+    query: Float[Tensor, "*batch query d_head"],
+    key: Float[Tensor, "*batch key d_head"],
+    attendable: Bool[Tensor, "*#batch #query key"] | None = None,
+) -> Float[Tensor, "*batch query key"]:
+    """softmax(q kᵀ / √d_head) over the keys that may be attended, section 3.2.1. Each row sums to 1.
+
+    Raises BadOption when a query may attend to nothing: its softmax is undefined (NaN).
+    """
+    scores = query @ key.transpose(-2, -1) / math.sqrt(query.shape[-1])
+    if attendable is not None:
+        _refuse_empty_rows(attendable)
+        scores = scores.masked_fill(~attendable, -torch.inf)
+    return scores.softmax(dim=-1)
+
+
+def attend(
+    weights: Float[Tensor, "*batch query key"], value: Float[Tensor, "*batch key d_value"]
+) -> Float[Tensor, "*batch query d_value"]:
+    """weights · value: for each query, the mean of the values under its weights."""
+    return weights @ value
+
+
+def causal(n_tokens: int) -> Bool[Tensor, "query key"]:
+    """Each token attends to itself and to what stands before it."""
+    return torch.ones(n_tokens, n_tokens, dtype=torch.bool).tril()
+
+
+def not_padding(real: Bool[Tensor, "*batch key"]) -> Bool[Tensor, "*batch 1 key"]:
+    """No query attends to padding. `real` is True for each key that is a token of the text."""
+    return real.unsqueeze(-2)
+
+
+def _refuse_empty_rows(attendable: Tensor) -> None:
+    empty = ~attendable.any(dim=-1)
+    if empty.any():
+        query = int(empty.nonzero()[0, -1])
+        raise BadOption(
+            f"query {query} may attend to no key", hint="Its weights are undefined; trim padding before attention."
+        )
+
+
+class Attended(NamedTuple):
+    """What a module of attention gives: its output, and the weights of each of its heads."""
+
+    output: Float[Tensor, "*batch query d_model"]
+    weights: Float[Tensor, "*batch head query key"]
+
+
+class SingleHeadAttention(nn.Module):
+    """One head over the whole width: one distribution per query, so one average of all it attends to.
+
+    `queries` attend to `memory`; for self-attention both are the same.
+    """
+
+    def __init__(self, d_model: int) -> None:
+        super().__init__()
+        self.query = nn.Linear(d_model, d_model)
+        self.key = nn.Linear(d_model, d_model)
+        self.value = nn.Linear(d_model, d_model)
+        self.output = nn.Linear(d_model, d_model)
+
+    def forward(
+        self,
+        queries: Float[Tensor, "*batch query d_model"],
+        memory: Float[Tensor, "*batch key d_model"],
+        attendable: Bool[Tensor, "*#batch #query key"] | None = None,
+    ) -> Attended:
+        weights = attention_weights(self.query(queries), self.key(memory), attendable)
+        output = self.output(attend(weights, self.value(memory)))
+        return Attended(output, weights.unsqueeze(-3))
+
+
+class MultiHeadAttention(nn.Module):
+    """Attention in `n_heads` subspaces of d_model / n_heads each, concatenated and projected, section 3.2.2.
+
+    As many parameters as one head of full width has. Raises BadOption when d_model is not divisible by n_heads.
+    """
+
+    def __init__(self, d_model: int, n_heads: int) -> None:
+        super().__init__()
+        self.n_heads = n_heads
+        self.d_head = head_size(d_model, n_heads)
+        self.query = nn.Linear(d_model, d_model)
+        self.key = nn.Linear(d_model, d_model)
+        self.value = nn.Linear(d_model, d_model)
+        self.output = nn.Linear(d_model, d_model)
+
+    def forward(
+        self,
+        queries: Float[Tensor, "*batch query d_model"],
+        memory: Float[Tensor, "*batch key d_model"],
+        attendable: Bool[Tensor, "*#batch #query key"] | None = None,
+    ) -> Attended:
+        every_head = None if attendable is None else attendable.unsqueeze(-3)
+        weights = attention_weights(self._split(self.query(queries)), self._split(self.key(memory)), every_head)
+        heads = attend(weights, self._split(self.value(memory)))
+        return Attended(self.output(self._concatenate(heads)), weights)
+
+    def _split(self, states: Float[Tensor, "*batch token d_model"]) -> Float[Tensor, "*batch head token d_head"]:
+        return states.reshape(*states.shape[:-1], self.n_heads, self.d_head).transpose(-3, -2)
+
+    def _concatenate(self, heads: Float[Tensor, "*batch head token d_head"]) -> Float[Tensor, "*batch token d_model"]:
+        return heads.transpose(-3, -2).flatten(-2)

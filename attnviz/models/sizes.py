@@ -1,0 +1,37 @@
+"""Sizes that have to fit each other, checked without importing torch."""
+
+from __future__ import annotations
+
+from attnviz.errors import BadOption, TooLarge
+
+FLOAT32 = 4  # bytes
+GIB = 2**30
+
+
+def head_size(d_model: int, n_heads: int) -> int:
+    """d_head = d_model / n_heads. Raises BadOption instead of truncating."""
+    if d_model < 1:
+        raise BadOption(f"d_model {d_model} is not a size", hint="It is at least 1.")
+    if n_heads < 1 or d_model % n_heads:
+        divisors = [n for n in range(1, d_model + 1) if d_model % n == 0]
+        few = ", ".join(map(str, divisors[:4])) + (" …" if len(divisors) > 4 else "")
+        raise BadOption(
+            f"d_model {d_model} is not divisible by {n_heads} (try {few})", hint="The heads share d_model equally."
+        )
+    return d_model // n_heads
+
+
+def check_memory(n_tokens: int, n_heads: int, n_layers: int, max_gib: float) -> None:
+    """Raises TooLarge when one text's attention would take more than `max_gib` GiB, before anything is allocated.
+
+    Counted: the record, and for the layer at work its scores and its weights.
+    """
+    per_cell = FLOAT32 * n_heads * (n_layers + 2)
+    needed = per_cell * n_tokens**2
+    if needed > max_gib * GIB:
+        fitting = int((max_gib * GIB / per_cell) ** 0.5)
+        raise TooLarge(
+            f"{n_tokens:,} tokens × {n_heads} heads × {n_layers} layers need {needed / GIB:.1f} GiB, "
+            f"allowed are {max_gib:g}",
+            hint=f"--max-tokens {fitting} fits; --max-memory allows more.",
+        )

@@ -1,0 +1,174 @@
+"""Text to tokens and ids, with offsets back into the text. The only module that knows Hugging Face `tokenizers`.
+
+The vocabulary is a `tokenizer.json` that other tools load too. Offsets count characters of the text as given, so
+nothing here changes a text except to lower case (which keeps every offset).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+from tokenizers import Regex, Tokenizer, models, normalizers, pre_tokenizers, trainers
+
+from attnviz.errors import BadModel, BadOption, BadText
+from attnviz.record import Tokens
+from attnviz.specs import VocabularySpec
+
+os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")  # faster on few cores, and no warning after a fork
+
+PADDING, UNKNOWN, CLASSIFY = "[PAD]", "[UNK]", "[CLS]"
+BATCH = 256  # texts encoded at a time when counting
+SPECIAL = [PADDING, UNKNOWN, CLASSIFY]
+
+# A Han or kana character is a word of its own; else words with their inner apostrophes; else any one grapheme.
+_PIECE = (
+    r"[\p{Han}\p{Hiragana}\p{Katakana}]|[[\p{L}\p{N}\p{M}_]&&[^\p{Han}\p{Hiragana}\p{Katakana}]]+"
+    r"(?:['’][[\p{L}\p{N}\p{M}]&&[^\p{Han}\p{Hiragana}\p{Katakana}]]+)*|\X"
+)
+
+
+@dataclass(frozen=True)
+class Encoding:
+    """Ids beside the tokens they stand for; `n_tokens` counts the whole text, also what was cut off."""
+
+    ids: tuple[int, ...]
+    tokens: Tokens
+    n_tokens: int
+
+
+class TextTokenizer:
+    """A vocabulary at work. Make one with `train` or `load`."""
+
+    def __init__(self, tokenizer: Tokenizer) -> None:
+        tokenizer.no_padding()
+        tokenizer.no_truncation()
+        # Else a text that contains "[PAD]" would hold padding. It is not saved, so it is set after every load.
+        tokenizer.encode_special_tokens = True
+        self._tokenizer = tokenizer
+
+    def __len__(self) -> int:
+        return int(self._tokenizer.get_vocab_size())
+
+    @property
+    def entries(self) -> dict[str, int]:
+        """Entry → id."""
+        return dict(self._tokenizer.get_vocab())
+
+    @property
+    def padding_id(self) -> int:
+        """Raises BadModel when the vocabulary has no padding."""
+        found = self._tokenizer.token_to_id(PADDING)
+        if found is None:
+            raise BadModel(f"the vocabulary has no {PADDING}", hint="Leave out --show-padding.")
+        return int(found)
+
+    def to_json(self) -> str:
+        """The `tokenizer.json`: the same text for the same vocabulary."""
+        return str(self._tokenizer.to_str(pretty=True))
+
+    @property
+    def sha256(self) -> str:
+        return hashlib.sha256(self.to_json().encode()).hexdigest()
+
+    def encode(self, text: str, max_tokens: int | None = None) -> Encoding:
+        """The first `max_tokens` tokens of a text. Raises BadText when it has none or holds a lone surrogate."""
+        try:
+            found = self._tokenizer.encode(text, add_special_tokens=False)
+        except TypeError as error:
+            raise BadText("the text holds half of a surrogate pair", hint="Decode it with errors='replace'.") from error
+        if not found.ids:
+            raise BadText("no tokens in the text", hint="It is empty, blank, or holds only line breaks.")
+        unknown_id = self._tokenizer.token_to_id(UNKNOWN)
+        ids = tuple(found.ids[:max_tokens])
+        offsets = tuple(found.offsets[:max_tokens])
+        tokens = Tokens(
+            pieces=tuple(text[start:end] for start, end in offsets),
+            offsets=offsets,
+            special=tuple(bool(mark) for mark in found.special_tokens_mask[:max_tokens]),
+            unknown=tuple(unknown_id is not None and i == unknown_id for i in ids),
+        )
+        return Encoding(ids, tokens, n_tokens=len(found.ids))
+
+    def count(self, texts: Iterable[str]) -> Counter[str]:
+        """How often each entry occurs in `texts`; a word that is not in the vocabulary counts as `[UNK]`."""
+        found: Counter[int] = Counter()
+        remaining = iter(texts)
+        while batch := list(islice(remaining, BATCH)):  # bounded memory, however many texts
+            for encoded in self._tokenizer.encode_batch_fast(batch, add_special_tokens=False):
+                found.update(encoded.ids)
+        return Counter({str(self._tokenizer.id_to_token(i)): n for i, n in found.items()})
+
+    def pad(self, encoding: Encoding, n_tokens: int) -> Encoding:
+        """The same text followed by padding up to `n_tokens`, each padding at the end of what was encoded."""
+        missing = max(0, n_tokens - len(encoding.ids))
+        end = encoding.tokens.offsets[-1][1]
+        tokens = Tokens(
+            pieces=encoding.tokens.pieces + (PADDING,) * missing,
+            offsets=encoding.tokens.offsets + ((end, end),) * missing,
+            special=encoding.tokens.special + (True,) * missing,
+            unknown=encoding.tokens.unknown + (False,) * missing,
+        )
+        return Encoding(encoding.ids + (self.padding_id,) * missing, tokens, encoding.n_tokens)
+
+
+def train(texts: Iterable[str], spec: VocabularySpec) -> TextTokenizer:
+    """A vocabulary of the commonest words (or BPE pieces) of `texts`. The same texts give the same bytes.
+
+    Raises BadOption when the size leaves no room for a word, BadText when the texts hold no token.
+    """
+    if spec.size <= len(SPECIAL):
+        raise BadOption(f"--size {spec.size}", hint=f"{len(SPECIAL)} entries are special tokens; ask for more.")
+    if spec.min_frequency < 1:
+        raise BadOption(f"--min-frequency {spec.min_frequency}", hint="It is at least 1.")
+    tokenizer, trainer = _untrained(spec)
+    tokenizer.normalizer = normalizers.Lowercase()
+    tokenizer.pre_tokenizer = pre_tokenizers.Sequence(
+        [
+            pre_tokenizers.Split(Regex(r"<br\s*/?>"), behavior="removed"),  # line breaks of web pages, as IMDb has
+            pre_tokenizers.Split(Regex(_PIECE), behavior="isolated"),
+            pre_tokenizers.Split(Regex(r"\s+"), behavior="removed"),
+        ]
+    )
+    try:
+        tokenizer.train_from_iterator(texts, trainer)
+    except (TypeError, UnicodeEncodeError) as error:
+        raise BadText("a text holds half of a surrogate pair", hint="Decode it with errors='replace'.") from error
+    if tokenizer.get_vocab_size() <= len(SPECIAL):
+        raise BadText("no tokens in the text", hint="No word occurs often enough to enter the vocabulary.")
+    return TextTokenizer(tokenizer)
+
+
+def _untrained(spec: VocabularySpec) -> tuple[Any, Any]:
+    """A model and its trainer. Only kinds whose training is deterministic are here."""
+    sizes: dict[str, Any] = {
+        "vocab_size": spec.size,
+        "min_frequency": spec.min_frequency,
+        "special_tokens": SPECIAL,
+        "show_progress": False,
+    }
+    match spec.tokenizer:
+        case "word":
+            return Tokenizer(models.WordLevel(unk_token=UNKNOWN)), trainers.WordLevelTrainer(**sizes)
+        case "bpe":
+            return Tokenizer(models.BPE(unk_token=UNKNOWN)), trainers.BpeTrainer(**sizes)
+
+
+def load(path: Path) -> TextTokenizer:
+    """A `tokenizer.json`, or the one in a folder. Raises BadModel naming the file."""
+    file = path / "tokenizer.json" if path.is_dir() else path
+    try:
+        text = file.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "not UTF-8"
+        raise BadModel(f"cannot read {file}: {reason}", hint="attnviz vocab writes a tokenizer.json.") from error
+    try:
+        return TextTokenizer(Tokenizer.from_str(text))
+    except Exception as error:  # the library raises bare Exception
+        raise BadModel(f"{file} is not a tokenizer.json: {error}", hint="attnviz vocab writes one.") from error

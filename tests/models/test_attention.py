@@ -1,0 +1,191 @@
+"""The core against torch's own, against the formula written as a loop, and against laws that can be checked by hand."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from torch import Tensor, nn
+
+from attnviz.errors import BadOption
+from attnviz.models.attention import (
+    MultiHeadAttention,
+    SingleHeadAttention,
+    attend,
+    attention_weights,
+    causal,
+    not_padding,
+)
+
+
+def drawn(seed: int, *shape: int) -> Tensor:
+    return torch.randn(*shape, generator=torch.Generator().manual_seed(seed))
+
+
+def written_out(query: np.ndarray, key: np.ndarray, attendable: np.ndarray) -> np.ndarray:
+    """The formula in float64, as plainly as it stands in the paper."""
+    n_queries, n_keys = attendable.shape
+    weights = np.zeros((n_queries, n_keys))
+    for i in range(n_queries):
+        scores = [
+            sum(float(q) * float(k) for q, k in zip(query[i], key[j], strict=True)) / math.sqrt(len(query[i]))
+            for j in range(n_keys)
+        ]
+        total = sum(math.exp(score) for j, score in enumerate(scores) if attendable[i, j])
+        for j in range(n_keys):
+            weights[i, j] = math.exp(scores[j]) / total if attendable[i, j] else 0.0
+    return weights
+
+
+sizes = st.integers(1, 9)
+seeds = st.integers(0, 2**16)
+
+
+@given(seeds, sizes, sizes, st.integers(1, 8))
+def test_weights_are_the_formula(seed: int, n_queries: int, n_keys: int, d_head: int) -> None:
+    query, key = drawn(seed, n_queries, d_head), drawn(seed + 1, n_keys, d_head)
+    attendable = drawn(seed + 2, n_queries, n_keys) > 0
+    attendable[:, 0] = True
+    ours = attention_weights(query, key, attendable).numpy()
+    np.testing.assert_allclose(ours, written_out(query.numpy(), key.numpy(), attendable.numpy()), atol=1e-6)
+
+
+@given(seeds, sizes, sizes)
+def test_output_is_torchs_scaled_dot_product_attention(seed: int, n_queries: int, n_keys: int) -> None:
+    query, key, value = drawn(seed, 2, n_queries, 4), drawn(seed + 1, 2, n_keys, 4), drawn(seed + 2, 2, n_keys, 6)
+    attendable = drawn(seed + 3, n_queries, n_keys) > 0
+    attendable[:, -1] = True
+    ours = attend(attention_weights(query, key, attendable), value)
+    theirs = nn.functional.scaled_dot_product_attention(query, key, value, attn_mask=attendable)
+    torch.testing.assert_close(ours, theirs, atol=1e-6, rtol=1e-5)
+
+
+def test_causal_is_torchs_causal() -> None:
+    query, key, value = drawn(1, 5, 4), drawn(2, 5, 4), drawn(3, 5, 4)
+    ours = attend(attention_weights(query, key, causal(5)), value)
+    torch.testing.assert_close(ours, nn.functional.scaled_dot_product_attention(query, key, value, is_causal=True))
+
+
+def torchs_own(ours: SingleHeadAttention | MultiHeadAttention, n_heads: int) -> nn.MultiheadAttention:
+    """torch's module with our weights in it."""
+    d_model = ours.query.in_features
+    theirs = nn.MultiheadAttention(d_model, n_heads, batch_first=True)
+    with torch.no_grad():
+        theirs.in_proj_weight.copy_(torch.cat([ours.query.weight, ours.key.weight, ours.value.weight]))
+        theirs.in_proj_bias.copy_(torch.cat([ours.query.bias, ours.key.bias, ours.value.bias]))
+        theirs.out_proj.weight.copy_(ours.output.weight)
+        theirs.out_proj.bias.copy_(ours.output.bias)
+    return theirs
+
+
+@pytest.mark.parametrize("n_heads", [1, 2, 4, 8])
+@pytest.mark.parametrize("shape", ["self", "cross"])
+@pytest.mark.parametrize("masked", [False, True])
+def test_modules_are_torchs_multihead_attention_per_head(n_heads: int, shape: str, masked: bool) -> None:
+    torch.manual_seed(n_heads)
+    ours = SingleHeadAttention(16) if n_heads == 1 else MultiHeadAttention(16, n_heads)
+    queries = drawn(4, 3, 6, 16)
+    memory = queries if shape == "self" else drawn(5, 3, 9, 16)
+    attendable = drawn(6, 6, memory.shape[1]) > 0
+    attendable[:, 2] = True
+    mask = attendable if masked else None
+    with torch.no_grad():
+        output, weights = ours(queries, memory, mask)
+        expected, expected_weights = torchs_own(ours, n_heads)(
+            queries, memory, memory, attn_mask=None if mask is None else ~mask, average_attn_weights=False
+        )
+    assert weights.shape == (3, n_heads, 6, memory.shape[1])
+    torch.testing.assert_close(weights, expected_weights, atol=1e-6, rtol=1e-5)
+    torch.testing.assert_close(output, expected, atol=1e-6, rtol=1e-5)
+
+
+def test_single_head_is_multi_head_with_one_head() -> None:
+    single, multi = SingleHeadAttention(12), MultiHeadAttention(12, 1)
+    multi.load_state_dict(single.state_dict())
+    states = drawn(7, 5, 12)
+    with torch.no_grad():
+        torch.testing.assert_close(single(states, states), multi(states, states))
+
+
+@pytest.mark.parametrize("n_heads", [2, 4, 8])
+def test_more_heads_have_as_many_parameters(n_heads: int) -> None:
+    def count(module: nn.Module) -> int:
+        return sum(parameter.numel() for parameter in module.parameters())
+
+    assert count(MultiHeadAttention(16, n_heads)) == count(SingleHeadAttention(16)) == 4 * (16 * 16 + 16)
+
+
+@given(seeds, sizes, sizes)
+def test_rows_sum_to_one(seed: int, n_queries: int, n_keys: int) -> None:
+    weights = attention_weights(drawn(seed, n_queries, 4), drawn(seed + 1, n_keys, 4))
+    torch.testing.assert_close(weights.sum(-1), torch.ones(n_queries))
+    assert (weights >= 0).all()
+
+
+@given(seeds, st.permutations(range(6)))
+def test_permuting_keys_permutes_columns(seed: int, order: list[int]) -> None:
+    query, key = drawn(seed, 4, 3), drawn(seed + 1, 6, 3)
+    torch.testing.assert_close(attention_weights(query, key[order]), attention_weights(query, key)[:, order])
+
+
+@given(seeds, st.permutations(range(4)))
+def test_swapping_heads_permutes_heads(seed: int, order: list[int]) -> None:
+    torch.manual_seed(seed)
+    ours, swapped = MultiHeadAttention(8, 4), MultiHeadAttention(8, 4)
+    rows = torch.arange(8).reshape(4, 2)[order].flatten()
+    with torch.no_grad():
+        for name in ("query", "key", "value"):
+            getattr(swapped, name).weight.copy_(getattr(ours, name).weight[rows])
+            getattr(swapped, name).bias.copy_(getattr(ours, name).bias[rows])
+        swapped.output.weight.copy_(ours.output.weight[:, rows])
+        swapped.output.bias.copy_(ours.output.bias)
+        states = drawn(seed + 1, 5, 8)
+        output, weights = ours(states, states)
+        other_output, other_weights = swapped(states, states)
+    torch.testing.assert_close(other_weights, weights[order])
+    torch.testing.assert_close(other_output, output)
+
+
+@given(seeds, sizes)
+def test_query_zero_attends_uniformly(seed: int, n_keys: int) -> None:
+    weights = attention_weights(0 * drawn(seed, 3, 4), drawn(seed + 1, n_keys, 4))
+    torch.testing.assert_close(weights, torch.full((3, n_keys), 1 / n_keys))
+
+
+@given(seeds, sizes)
+def test_causal_map_is_zero_above_the_diagonal(seed: int, n_tokens: int) -> None:
+    weights = attention_weights(drawn(seed, n_tokens, 4), drawn(seed + 1, n_tokens, 4), causal(n_tokens))
+    assert not weights.triu(1).any()
+    assert weights[0, 0] == 1
+
+
+@given(seeds, sizes, st.integers(1, 5))
+def test_padding_changes_nothing(seed: int, n_tokens: int, n_padding: int) -> None:
+    torch.manual_seed(seed)
+    attention = MultiHeadAttention(8, 2)
+    states = drawn(seed, n_tokens, 8)
+    padded = torch.cat([states, drawn(seed + 1, n_padding, 8)])
+    real = torch.arange(n_tokens + n_padding) < n_tokens
+    with torch.no_grad():
+        output, weights = attention(states, states)
+        padded_output, padded_weights = attention(padded, padded, not_padding(real))
+    torch.testing.assert_close(padded_weights[:, :n_tokens, :n_tokens], weights)
+    torch.testing.assert_close(padded_output[:n_tokens], output)
+    assert not padded_weights[:, :, n_tokens:].any()
+
+
+def test_a_query_that_may_attend_to_nothing_is_refused() -> None:
+    attendable = causal(3)
+    attendable[2] = False
+    with pytest.raises(BadOption, match="query 2 may attend to no key"):
+        attention_weights(drawn(1, 3, 4), drawn(2, 3, 4), attendable)
+
+
+@pytest.mark.parametrize("n_heads", [0, -1, 7, 10**9])
+def test_heads_that_do_not_divide_the_width_are_refused(n_heads: int) -> None:
+    with pytest.raises(BadOption, match=rf"64 is not divisible by {n_heads} \(try 1, 2, 4, 8 …\)"):
+        MultiHeadAttention(64, n_heads)

@@ -1,0 +1,109 @@
+"""Checkpoints: saved then loaded is the same; what is damaged is refused by name, and nothing in it is run."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import pickle
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import torch
+
+from attnviz.errors import BadModel
+from attnviz.models.checkpoint import load_checkpoint, save_checkpoint
+from attnviz.models.encoder import Encoder, EncoderConfig
+from attnviz.models.opening import open_model
+from attnviz.models.tokenizer import train
+from attnviz.specs import ModelSpec, VocabularySpec
+
+TEXT = "the film was not good"
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    vocabulary = train([TEXT], VocabularySpec(min_frequency=1))
+    torch.manual_seed(7)
+    encoder = Encoder(EncoderConfig(n_words=len(vocabulary), d_model=16, n_heads=4, n_layers=2, d_feed_forward=32))
+    save_checkpoint(tmp_path / "saved", encoder, vocabulary, trained=True)
+    return tmp_path / "saved"
+
+
+def test_saved_then_loaded_is_the_same(folder: Path, tmp_path: Path) -> None:
+    loaded = load_checkpoint(folder)
+    save_checkpoint(tmp_path / "again", loaded.encoder, loaded.tokenizer, trained=loaded.trained)
+    assert {file.name for file in folder.iterdir()} == {"model.safetensors", "tokenizer.json", "config.json"}
+    for file in folder.iterdir():
+        assert (tmp_path / "again" / file.name).read_bytes() == file.read_bytes()
+
+
+def test_a_checkpoint_attends(folder: Path) -> None:
+    maps = open_model(ModelSpec(model=str(folder)), []).attention(TEXT)
+    assert maps.weights.shape == (2, 4, 5, 5)
+    assert maps.provenance.trained
+    assert maps.provenance.model == "saved"
+    assert maps.provenance.revision == hashlib.sha256((folder / "model.safetensors").read_bytes()).hexdigest()
+    encoder = load_checkpoint(folder).encoder
+    ids = torch.tensor(load_checkpoint(folder).tokenizer.encode(TEXT).ids)
+    with torch.no_grad():
+        for layer, weights in enumerate(encoder.attention(ids)):
+            torch.testing.assert_close(torch.tensor(maps.weights[layer]), weights, atol=1e-6, rtol=1e-5)
+
+
+class Bomb:
+    """Unpickling this would create a file."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def __reduce__(self) -> tuple[Callable[..., None], tuple[Path]]:
+        return Path.touch, (self.path,)
+
+
+def shrink(file: Path) -> None:
+    file.write_bytes(file.read_bytes()[:-10])
+
+
+def config(**changes: object) -> Callable[[Path], None]:
+    def change(file: Path) -> None:
+        found = json.loads(file.read_text(encoding="utf-8"))
+        found["encoder"].update(changes)
+        file.write_text(json.dumps(found), encoding="utf-8")
+
+    return change
+
+
+@pytest.mark.parametrize(
+    ("name", "damage"),
+    [
+        *((name, Path.unlink) for name in ("model.safetensors", "tokenizer.json", "config.json")),
+        *((name, shrink) for name in ("model.safetensors", "tokenizer.json", "config.json")),
+        *(
+            (name, lambda file: file.write_bytes(b""))
+            for name in ("model.safetensors", "tokenizer.json", "config.json")
+        ),
+        ("model.safetensors", lambda file: file.write_bytes(b"\xff" * 64)),
+        ("config.json", lambda file: file.write_text("[]", encoding="utf-8")),
+        ("config.json", lambda file: file.write_text('{"schema": 99}', encoding="utf-8")),
+        ("config.json", config(n_layers=10**9)),
+        ("config.json", config(n_layers=True)),
+        ("config.json", config(d_model="16")),
+        ("config.json", config(surprise=1)),
+        ("model.safetensors", lambda file: config(d_model=32)(file.parent / "config.json")),
+        ("model.safetensors", lambda file: config(n_layers=1)(file.parent / "config.json")),
+        ("tokenizer.json", lambda file: config(n_words=4)(file.parent / "config.json")),
+    ],
+)
+def test_damage_is_refused_by_name(folder: Path, name: str, damage: Callable[[Path], object]) -> None:
+    damage(folder / name)
+    with pytest.raises(BadModel, match=name):
+        load_checkpoint(folder)
+
+
+def test_pickle_is_never_run(folder: Path, tmp_path: Path) -> None:
+    for name in ("model.safetensors", "pytorch_model.bin", "model.pt"):
+        (folder / name).write_bytes(pickle.dumps(Bomb(tmp_path / "exploded")))
+    with pytest.raises(BadModel, match=r"model\.safetensors"):
+        load_checkpoint(folder)
+    assert not (tmp_path / "exploded").exists()

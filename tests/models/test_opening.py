@@ -1,0 +1,152 @@
+"""Models at work: from a text to a record."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+
+from attnviz.errors import BadDevice, BadOption, BadText, TooLarge
+from attnviz.models.device import available
+from attnviz.models.encoder import positions
+from attnviz.models.opening import open_model
+from attnviz.record import AttentionMaps
+from attnviz.specs import ModelSpec
+
+TEXT = "the film was not good but the acting saved the film"
+EVERY_MODEL = ["single", "multi", "multi:4", "random:2", "dot"]
+
+
+def attention(spec: ModelSpec, text: str = TEXT) -> AttentionMaps:
+    return open_model(spec, [text]).attention(text, "text")
+
+
+@pytest.mark.parametrize("model", EVERY_MODEL)
+@pytest.mark.parametrize("causal", [False, True])
+def test_every_model_gives_a_record_that_says_what_it_is(model: str, causal: bool) -> None:
+    maps = attention(ModelSpec(model=model, causal=causal, seed=3))
+    n_heads = {"single": 1, "multi": 8, "multi:4": 4, "random:2": 2, "dot": 1}[model]
+    assert maps.weights.shape == (1, n_heads, 11, 11)
+    assert maps.keys is maps.queries
+    assert not maps.provenance.trained
+    assert maps.provenance.revision == "random, seed 3"
+    assert dict(maps.provenance.settings)["tokens_in_text"] == 11
+    assert np.array_equal(maps.attendable, np.tri(11, dtype=bool) if causal else np.ones((11, 11), dtype=bool))
+
+
+@pytest.mark.parametrize("model", EVERY_MODEL)
+def test_same_seed_same_weights_other_seed_others(model: str) -> None:
+    spec = ModelSpec(model=model)
+    first, again = attention(spec), attention(spec)
+    assert first.weights.tobytes() == again.weights.tobytes()
+    assert not np.allclose(first.weights, attention(replace(spec, seed=1)).weights)
+
+
+def test_opening_a_model_leaves_the_callers_random_numbers_alone() -> None:
+    torch.manual_seed(5)
+    expected = torch.rand(1)
+    torch.manual_seed(5)
+    attention(ModelSpec())
+    assert torch.rand(1) == expected
+
+
+def test_layers_are_told_apart() -> None:
+    maps = attention(ModelSpec(layers=3, heads=2))
+    assert maps.weights.shape == (3, 2, 11, 11)
+    assert not np.allclose(maps.weights[0], maps.weights[1])
+
+
+def test_dot_attends_to_equal_words_equally() -> None:
+    weights = attention(ModelSpec(model="dot")).weights[0, 0]
+    films = [i for i, word in enumerate(TEXT.split()) if word == "film"]
+    assert weights[films[0], films[0]] == pytest.approx(weights[films[0], films[1]])
+    np.testing.assert_allclose(weights[films[0]], weights[films[1]])
+
+
+def test_dot_is_the_formula_over_its_embeddings() -> None:
+    torch.manual_seed(0)
+    words = torch.nn.Embedding(3 + 8, 64).weight.detach().double()  # 3 special tokens, 8 different words
+    vocabulary = open_model(ModelSpec(model="dot"), [TEXT]).tokenizer
+    embedded = words[list(vocabulary.encode(TEXT).ids)]
+    expected = (embedded @ embedded.T / math.sqrt(64)).softmax(-1)
+    np.testing.assert_allclose(attention(ModelSpec(model="dot")).weights[0, 0], expected, atol=1e-6)
+
+
+def test_only_the_first_tokens_with_the_whole_counted() -> None:
+    maps = attention(ModelSpec(max_tokens=4))
+    assert maps.queries.pieces == ("the", "film", "was", "not")
+    assert dict(maps.provenance.settings)["tokens_in_text"] == 11
+
+
+@pytest.mark.parametrize("model", ["multi", "dot"])
+@pytest.mark.parametrize("causal", [False, True])
+def test_shown_padding_changes_no_weight(model: str, causal: bool) -> None:
+    spec = ModelSpec(model=model, max_tokens=14, causal=causal)
+    plain = attention(spec)
+    padded = attention(replace(spec, show_padding=True))
+    assert padded.queries.pieces[11:] == ("[PAD]",) * 3
+    np.testing.assert_allclose(padded.weights[..., :11, :11], plain.weights, atol=1e-6)
+    assert not padded.weights[..., 11:].any()
+    assert not padded.attendable[:, 11:].any()
+    assert padded.real_queries.tolist() == [True] * 11 + [False] * 3
+
+
+def test_positions_are_the_papers() -> None:
+    table = positions(6, 8).numpy()
+    for token in range(6):
+        for pair in range(4):
+            angle = token / 10_000 ** (2 * pair / 8)
+            assert table[token, 2 * pair] == pytest.approx(math.sin(angle), abs=1e-6)
+            assert table[token, 2 * pair + 1] == pytest.approx(math.cos(angle), abs=1e-6)
+
+
+def test_an_odd_width_works() -> None:
+    assert attention(ModelSpec(model="single", d_model=5)).weights.shape == (1, 1, 11, 11)
+
+
+def test_too_many_tokens_are_refused_before_memory_is_taken() -> None:
+    text = "word " * 20_000
+    with pytest.raises(TooLarge, match=r"20,000 tokens × 8 heads × 1 layers need 35.8 GiB.*--max-tokens 6688 fits"):
+        attention(ModelSpec(), text)
+
+
+def test_what_the_refusal_offers_fits() -> None:
+    spec = ModelSpec(max_memory=0.001)
+    with pytest.raises(TooLarge, match="--max-tokens 105 fits"):
+        attention(spec, "word " * 200)
+    assert attention(replace(spec, max_tokens=105), "word " * 200).weights.shape[-1] == 105
+    with pytest.raises(TooLarge):
+        attention(replace(spec, max_tokens=106), "word " * 200)
+
+
+@pytest.mark.parametrize(
+    ("spec", "error"),
+    [
+        (ModelSpec(max_tokens=0), BadOption),
+        (ModelSpec(show_padding=True), BadOption),
+        (ModelSpec(seed=-1), BadOption),
+        (ModelSpec(seed=2**64), BadOption),
+        (ModelSpec(device="foo"), BadDevice),
+        (ModelSpec(device="cuda:7"), BadDevice),
+    ],
+)
+def test_what_cannot_be_is_refused(spec: ModelSpec, error: type[Exception]) -> None:
+    with pytest.raises(error):
+        attention(spec)
+
+
+def test_an_empty_text_beside_others_is_refused() -> None:
+    attender = open_model(ModelSpec(), [TEXT])
+    with pytest.raises(BadText, match="no tokens in the text"):
+        attender.attention(" ", "blank")
+
+
+@pytest.mark.skipif(len(available()) < 2, reason="no accelerator on this machine")
+@pytest.mark.parametrize("model", EVERY_MODEL)
+def test_processor_and_accelerator_agree(model: str) -> None:
+    spec = ModelSpec(model=model, layers=1 if model == "dot" else 3)
+    on_cpu = attention(replace(spec, device="cpu"))
+    np.testing.assert_allclose(attention(replace(spec, device="auto")).weights, on_cpu.weights, atol=1e-5)

@@ -1,0 +1,158 @@
+"""Vocabularies: deterministic, with offsets that point back into the text, and with every text taken as text."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tokenizers import Tokenizer
+
+from attnviz.errors import BadModel, BadOption, BadText
+from attnviz.models.tokenizer import CLASSIFY, PADDING, UNKNOWN, TextTokenizer, load, train
+from attnviz.specs import TokenizerKind, VocabularySpec
+
+EVERY = VocabularySpec(min_frequency=1)
+
+
+def pieces(text: str, spec: VocabularySpec = EVERY) -> list[str]:
+    return list(train([text], spec).encode(text).tokens.pieces)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("The cat SAT", ["The", "cat", "SAT"]),
+        ("don't stop, rock’n’roll!", ["don't", "stop", ",", "rock’n’roll", "!"]),
+        ("good<br /><br />bad<br>ugly", ["good", "bad", "ugly"]),
+        ("猫坐在垫子上", ["猫", "坐", "在", "垫", "子", "上"]),
+        ("ねこがいる", ["ね", "こ", "が", "い", "る"]),
+        ("고양이가 앉았다", ["고양이가", "앉았다"]),
+        ("e\u0301te\u0301", ["e\u0301te\u0301"]),
+        ("wow 👩‍👩‍👧!", ["wow", "👩‍👩‍👧", "!"]),
+        ("[PAD] <unk> [/]", ["[", "PAD", "]", "<", "unk", ">", "[", "/", "]"]),
+        ("$$ $_$", ["$", "$", "$", "_", "$"]),
+        ("a_b 3.5", ["a_b", "3", ".", "5"]),
+        ("a\u200bb\x1b", ["a", "\u200b", "b", "\x1b"]),
+    ],
+)
+def test_pieces(text: str, expected: list[str]) -> None:
+    assert pieces(text) == expected
+
+
+texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=40)
+
+
+@given(texts, st.sampled_from(["word", "bpe"]))
+def test_offsets_point_back_into_the_text(text: str, kind: TokenizerKind) -> None:
+    vocabulary = train([text, "one word"], VocabularySpec(tokenizer=kind, min_frequency=1))
+    try:
+        tokens = vocabulary.encode(text).tokens
+    except BadText:
+        assert not text.replace("<br />", "").strip() or not any(map(str.isprintable, text))
+        return
+    last = 0
+    for piece, (start, end) in zip(tokens.pieces, tokens.offsets, strict=True):
+        assert last <= start < end
+        assert piece == text[start:end]
+        last = end
+    assert not any(tokens.special)
+    assert not any(tokens.unknown)  # the vocabulary was made from this very text
+
+
+@pytest.mark.parametrize("kind", ["word", "bpe"])
+def test_same_texts_same_bytes(kind: TokenizerKind) -> None:
+    spec = VocabularySpec(tokenizer=kind, min_frequency=1)
+    corpus = ["the film was not bad", "not a bad film", "彼は泣いた"]
+    assert train(corpus, spec).to_json() == train(corpus, spec).to_json()
+
+
+def test_order_of_texts_does_not_change_a_word_vocabulary() -> None:
+    corpus = ["the film was not bad", "not a bad film", "the end"]
+    assert train(corpus, EVERY).to_json() == train(corpus[::-1], EVERY).to_json()
+
+
+def test_size_and_frequency_bound_the_vocabulary() -> None:
+    corpus = ["a a a b b c"]
+    assert set(train(corpus, VocabularySpec(min_frequency=2)).entries) == {PADDING, UNKNOWN, CLASSIFY, "a", "b"}
+    assert set(train(corpus, VocabularySpec(size=4, min_frequency=1)).entries) == {PADDING, UNKNOWN, CLASSIFY, "a"}
+
+
+def test_unknown_words_are_told_and_still_readable() -> None:
+    tokens = train(["the cat"], EVERY).encode("the dog").tokens
+    assert tokens.pieces == ("the", "dog")
+    assert tokens.unknown == (False, True)
+
+
+def test_counts_are_counts() -> None:
+    vocabulary = train(["a b"], EVERY)
+    assert vocabulary.count(["a a b", "c"] * 300) == {"a": 600, "b": 300, UNKNOWN: 300}
+
+
+def test_saved_vocabulary_is_read_by_hugging_face_and_by_us(tmp_path: Path) -> None:
+    vocabulary = train(["the cat sat", "[PAD] it is"], EVERY)
+    (tmp_path / "tokenizer.json").write_text(vocabulary.to_json(), encoding="utf-8")
+    assert Tokenizer.from_file(str(tmp_path / "tokenizer.json")).encode("the cat").ids == list(
+        vocabulary.encode("the cat").ids
+    )
+    again = load(tmp_path)
+    assert again.to_json() == vocabulary.to_json()
+    assert again.encode("[PAD] it").tokens.special == (False, False, False, False)  # set after every load
+
+
+def test_a_special_tokens_name_in_a_text_is_text() -> None:
+    vocabulary = load_from(json.dumps(json.loads(train(["x [PAD] y"], EVERY).to_json())))
+    encoding = vocabulary.encode("x [PAD] y")
+    assert vocabulary.padding_id not in encoding.ids
+
+
+def load_from(text: str) -> TextTokenizer:
+    return TextTokenizer(Tokenizer.from_str(text))
+
+
+def test_max_tokens_keeps_the_first_and_says_how_many_there_were() -> None:
+    encoding = train(["a b c d"], EVERY).encode("a b c d", max_tokens=2)
+    assert encoding.tokens.pieces == ("a", "b")
+    assert encoding.n_tokens == 4
+
+
+def test_padding_stands_behind_the_text() -> None:
+    vocabulary = train(["a b"], EVERY)
+    padded = vocabulary.pad(vocabulary.encode("a b"), 4)
+    assert padded.tokens.pieces == ("a", "b", PADDING, PADDING)
+    assert padded.tokens.special == (False, False, True, True)
+    assert padded.ids[2:] == (vocabulary.padding_id,) * 2
+    assert padded.tokens.offsets[2:] == ((3, 3), (3, 3))
+
+
+@pytest.mark.parametrize("text", ["", "  \n\t", "<br /><br />", "\u2003"])
+def test_a_text_without_tokens_is_refused(text: str) -> None:
+    with pytest.raises(BadText, match="no tokens in the text"):
+        train(["words"], EVERY).encode(text)
+    with pytest.raises(BadText, match="no tokens in the text"):
+        train([text], EVERY)
+
+
+def test_half_a_surrogate_pair_is_refused() -> None:
+    with pytest.raises(BadText, match="half of a surrogate pair"):
+        train(["\ud800 x"], EVERY)
+    with pytest.raises(BadText, match="half of a surrogate pair"):
+        train(["x"], EVERY).encode("\ud800 x")
+
+
+@pytest.mark.parametrize("spec", [VocabularySpec(size=3), VocabularySpec(size=-1), VocabularySpec(min_frequency=0)])
+def test_impossible_sizes_are_refused(spec: VocabularySpec) -> None:
+    with pytest.raises(BadOption):
+        train(["a b"], spec)
+
+
+@pytest.mark.parametrize("content", [b"", b"{}", b"\x80\x81", b"not json"])
+def test_a_file_that_is_no_vocabulary_is_named(tmp_path: Path, content: bytes) -> None:
+    file = tmp_path / "tokenizer.json"
+    file.write_bytes(content)
+    with pytest.raises(BadModel, match=r"tokenizer\.json"):
+        load(file)
+    with pytest.raises(BadModel, match="missing"):
+        load(tmp_path / "missing")

@@ -1,0 +1,200 @@
+"""Files whole or not at all; records out and in unchanged; anything else refused by name."""
+
+from __future__ import annotations
+
+import json
+import os
+import stat
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+from safetensors import safe_open
+from safetensors.numpy import save as save_tensors
+
+import attnviz
+from attnviz import store
+from attnviz.errors import BadOption, BadRecord, OutputFailed
+from attnviz.record import AttentionMaps, Provenance, Tokens
+
+
+def record(pieces: tuple[str, ...] = ("the", "\ud800", "[/]", "猫"), n_keys: int | None = None) -> AttentionMaps:
+    """Two layers of three heads, seeded; cross-attention when `n_keys` is given."""
+    queries = _tokens(pieces)
+    keys = queries if n_keys is None else _tokens(tuple(f"key {i}" for i in range(n_keys)))
+    scores = np.random.default_rng(0).normal(size=(2, 3, len(queries), len(keys)))
+    weights = np.exp(scores) / np.exp(scores).sum(-1, keepdims=True)
+    return AttentionMaps(
+        weights=weights.astype(np.float32),
+        queries=queries,
+        keys=keys,
+        attendable=np.ones((len(queries), len(keys)), dtype=bool),
+        provenance=Provenance("multi:3", "random, seed 0", False, "ab" * 32, "text", (("seed", 0),), (("torch", "2"),)),
+    )
+
+
+def _tokens(pieces: tuple[str, ...]) -> Tokens:
+    offsets = tuple((2 * i, 2 * i + 1) for i in range(len(pieces)))
+    return Tokens(pieces, offsets, (False,) * len(pieces), tuple(i == 1 for i in range(len(pieces))))
+
+
+@pytest.mark.parametrize("n_keys", [None, 7])
+def test_saved_then_loaded_is_the_same(tmp_path: Path, n_keys: int | None) -> None:
+    maps = record(n_keys=n_keys)
+    store.save(maps, tmp_path / "a.safetensors")
+    again = attnviz.load(tmp_path / "a.safetensors")
+    assert again.weights.tobytes() == maps.weights.tobytes()
+    assert np.array_equal(again.attendable, maps.attendable)
+    assert (again.queries, again.keys, again.provenance) == (maps.queries, maps.keys, maps.provenance)
+    assert (again.keys is again.queries) == (n_keys is None)
+    assert store.record_bytes(again) == (tmp_path / "a.safetensors").read_bytes()
+
+
+def test_a_record_is_plain_safetensors_for_everyone_else(tmp_path: Path) -> None:
+    store.save(record(), tmp_path / "a.safetensors")
+    with safe_open(tmp_path / "a.safetensors", framework="pt") as file:
+        assert set(file.keys()) == {"weights", "attendable"}
+        assert tuple(file.get_tensor("weights").shape) == (2, 3, 4, 4)
+        meta = json.loads(file.metadata()["attnviz"])
+    assert meta["schema"] == 1
+    assert meta["queries"]["pieces"] == ["the", "\ud800", "[/]", "猫"]
+    assert meta["provenance"]["settings"] == {"seed": 0}
+
+
+def test_same_record_same_bytes_in_two_processes() -> None:
+    script = (
+        "import sys, hashlib; sys.path.insert(0, '.'); from tests.test_store import record; "
+        "from attnviz.store import record_bytes; print(hashlib.sha256(record_bytes(record())).hexdigest())"
+    )
+    digests = {
+        subprocess.run(
+            [sys.executable, "-c", script],
+            env={**os.environ, "PYTHONHASHSEED": seed},
+            cwd=Path(__file__).parents[1],
+            check=True,
+            capture_output=True,
+        ).stdout
+        for seed in "12"
+    }
+    assert len(digests) == 1
+
+
+def rewritten(change: Callable[[dict[str, object]], object]) -> bytes:
+    """A record whose metadata was changed."""
+    data = store.record_bytes(record())
+    meta = store._metadata(data)
+    change(meta)
+    maps = record()
+    return bytes(
+        save_tensors(
+            {"weights": np.array(maps.weights), "attendable": np.array(maps.attendable)},
+            metadata={"attnviz": json.dumps(meta)},
+        )
+    )
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"",
+        b"not a record",
+        b"\xff" * 100,
+        store.record_bytes(record())[:-1],
+        store.record_bytes(record())[:50],
+        bytes(save_tensors({"weights": np.zeros((1, 1, 1, 1), np.float32)})),
+        bytes(save_tensors({"weights": np.zeros((1, 1, 1, 1), np.float32)}, metadata={"attnviz": "[]"})),
+        bytes(save_tensors({"weights": np.zeros((1, 1, 1, 1), np.float32)}, metadata={"attnviz": "{"})),
+        bytes(save_tensors({"weights": np.zeros((1, 1, 1, 1), np.float32)}, metadata={"attnviz": "[" * 100_000})),
+        rewritten(lambda meta: meta.update(schema=2)),
+        rewritten(lambda meta: meta.update(queries=None)),
+        rewritten(lambda meta: meta.pop("provenance")),
+        rewritten(lambda meta: meta.update(keys={"pieces": [], "offsets": [], "special": [], "unknown": []})),
+        rewritten(lambda meta: meta.update(queries={"pieces": [1], "offsets": [], "special": [], "unknown": []})),
+    ],
+)
+def test_what_is_not_a_record_is_refused_by_name(tmp_path: Path, data: bytes) -> None:
+    (tmp_path / "a.safetensors").write_bytes(data)
+    with pytest.raises(BadRecord, match=r"a\.safetensors") as caught:
+        store.load(tmp_path / "a.safetensors")
+    assert "\n" not in str(caught.value)
+
+
+def test_weights_that_are_no_attention_are_refused(tmp_path: Path) -> None:
+    data = bytearray(store.record_bytes(record()))
+    data[-20:-16] = np.float32("nan").tobytes()
+    (tmp_path / "a.safetensors").write_bytes(bytes(data))
+    with pytest.raises(BadRecord, match="sum to nan, not 1"):
+        store.load(tmp_path / "a.safetensors")
+
+
+@pytest.mark.parametrize("path", ["missing.safetensors", ".", "x" * 300])
+def test_an_unreadable_record_is_one_line(tmp_path: Path, path: str) -> None:
+    with pytest.raises(BadRecord, match="cannot read"):
+        store.load(tmp_path / path)
+
+
+def test_a_file_is_replaced_whole(tmp_path: Path) -> None:
+    store.write(tmp_path / "a", b"old")
+    store.write(tmp_path / "a", b"new")
+    assert (tmp_path / "a").read_bytes() == b"new"
+    assert [path.name for path in tmp_path.iterdir()] == ["a"]
+
+
+def test_a_file_has_the_rights_that_others_have(tmp_path: Path) -> None:
+    (tmp_path / "plain").write_bytes(b"")
+    store.write(tmp_path / "ours", b"")
+    assert (tmp_path / "ours").stat().st_mode == (tmp_path / "plain").stat().st_mode
+
+
+def test_a_device_is_written_to_and_stays_a_device() -> None:
+    store.write(Path(os.devnull), b"x" * 10_000)
+    assert stat.S_ISCHR(Path(os.devnull).stat().st_mode)
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full on this system")
+def test_a_full_disk_is_one_line_and_leaves_nothing(tmp_path: Path) -> None:
+    (tmp_path / "full").symlink_to("/dev/full")
+    with pytest.raises(OutputFailed, match="No space left on device"):
+        store.write(tmp_path / "full", b"x" * 10_000)
+    assert [path.name for path in tmp_path.iterdir()] == ["full"]
+
+
+def test_a_failed_write_keeps_what_was_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    store.write(tmp_path / "a", b"old")
+
+    def full(_: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(OutputFailed, match="No space left on device"):
+        store.write(tmp_path / "a", b"new")
+    assert (tmp_path / "a").read_bytes() == b"old"
+    assert [path.name for path in tmp_path.iterdir()] == ["a"]
+
+
+def test_a_name_that_is_too_long_is_one_short_line(tmp_path: Path) -> None:
+    with pytest.raises(OutputFailed, match="File name too long") as caught:
+        store.write(tmp_path / ("x" * 300), b"")
+    assert len(str(caught.value)) < 250
+
+
+def test_a_folder_where_a_file_stands_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "file").write_bytes(b"kept")
+    for path in (tmp_path / "file", tmp_path / "file" / "below", Path(os.devnull)):
+        with pytest.raises(BadOption, match="is not a folder"):
+            store.make_folder(path)
+    assert (tmp_path / "file").read_bytes() == b"kept"
+
+
+def test_what_killed_writers_left_is_swept_and_what_others_write_is_not(tmp_path: Path) -> None:
+    dead = subprocess.Popen([sys.executable, "-c", ""])
+    dead.wait()
+    left = tmp_path / f".a.png.{dead.pid}.part"
+    kept = [tmp_path / f".a.png.{os.getpid()}.part", tmp_path / ".theirs.part", tmp_path / "a.png"]
+    for path in (left, *kept):
+        path.write_bytes(b"")
+    store.make_folder(tmp_path)
+    assert set(tmp_path.iterdir()) == set(kept)
