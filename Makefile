@@ -1,0 +1,49 @@
+# Everything below happens inside .venv, which is made when it is missing and brought up to date when
+# pyproject.toml or constraints.txt change. `make PYTHON=python3.12 …` chooses the Python it is made with.
+
+PYTHON ?= python3
+BIN := .venv/bin
+INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
+
+.DEFAULT_GOAL := help
+.PHONY: help install demo test lint quick clean
+
+help: ## this list
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-8s %s\n", $$1, $$2 }' Makefile
+
+install: .venv/.installed ## attnviz into .venv (.venv/bin/attnviz), your changes to the code included at once
+
+demo: .venv/.installed ## the eight attention heads over the first packaged review, as pictures in attention/
+	$(BIN)/attnviz heatmap --dataset sample --index 0 --heads 8 --out attention
+	@echo "The pictures are in $(CURDIR)/attention"
+
+test: lint ## style, types and every test, the slow ones too
+	$(BIN)/python -m pytest -n 2
+
+lint: .venv/.test-installed ## style and types only
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+	$(BIN)/mypy
+
+quick: .venv/.test-installed ## the tests that take less than about five seconds each
+	$(BIN)/python -m pytest -n 2 -m "not slow"
+
+clean: ## .venv, caches and builds go; pictures stay
+	rm -rf .venv build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	find attnviz tests -name __pycache__ -type d -prune -exec rm -rf {} +
+
+.venv/bin/python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || { \
+		echo "attnviz needs Python 3.11 or newer, and '$(PYTHON)' is not; try: make PYTHON=python3.12" >&2; exit 1; }
+	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || { \
+		echo "'$(PYTHON)' cannot make virtual environments; on Debian or Ubuntu: apt install python3-venv" >&2; exit 1; }
+	$(PYTHON) -m venv .venv
+
+# The Python in .venv is a link to one that is older than the stamps, hence a prerequisite by existence only (after |).
+.venv/.installed: pyproject.toml constraints.txt | .venv/bin/python
+	$(INSTALL) -e .
+	@touch $@
+
+.venv/.test-installed: pyproject.toml constraints.txt | .venv/bin/python
+	$(INSTALL) -e '.[test]'
+	@touch .venv/.installed $@

@@ -1,0 +1,59 @@
+"""What all tests share: the environment they run in, and the program as a process."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+from hypothesis import settings
+
+from tests.process import ROOT, Run, RunCli, bare_environment, run
+
+# On a shared runner the same examples every time: a red build then means that the code changed.
+settings.register_profile("ci", deadline=None, derandomize=True, database=None)
+settings.register_profile("here", deadline=None)
+settings.load_profile("ci" if os.environ.get("CI") else "here")
+
+ASKS_FOR_COLOUR = ("NO_COLOR", "FORCE_COLOR", "CLICOLOR", "CLICOLOR_FORCE", "PY_COLORS", "COLORTERM")
+ASKS_FOR_A_TERMINAL = ("GITHUB_ACTIONS", "TTY_COMPATIBLE", "TTY_INTERACTIVE", "COLUMNS", "LINES", "ATTNVIZ_DEBUG")
+HOME = pytest.StashKey[Path]()
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Before any test module is imported, because libraries read these when they are imported."""
+    home = tempfile.TemporaryDirectory(prefix="attnviz-tests-")
+    config.add_cleanup(home.cleanup)
+    config.stash[HOME] = Path(home.name)
+    for name in ASKS_FOR_COLOUR + ASKS_FOR_A_TERMINAL:
+        os.environ.pop(name, None)
+    os.environ |= {"HF_HUB_OFFLINE": "1", "HF_HOME": f"{home.name}/huggingface", "TOKENIZERS_PARALLELISM": "false"}
+
+
+@pytest.fixture(scope="session")
+def shared() -> Path:
+    """The folder beside the checkout that holds material too large to ship."""
+    folder = ROOT.parent / "shared"
+    if not folder.is_dir():
+        pytest.skip(f"no {folder.name}/ beside the checkout")
+    return folder
+
+
+@pytest.fixture
+def run_cli(tmp_path: Path, pytestconfig: pytest.Config) -> RunCli:
+    """Runs `attnviz …` as a process in `tmp_path`. The home is shared, so that the list of fonts is made only once."""
+
+    def start(
+        *args: str | bytes | Path,
+        stdin: bytes = b"",
+        env: Mapping[str, str | None] | None = None,
+        cwd: Path | None = None,
+        timeout: float = 120,
+    ) -> Run:
+        wanted = bare_environment(pytestconfig.stash[HOME]) | dict(env or {})
+        given = {name: value for name, value in wanted.items() if value is not None}
+        return run(args, stdin=stdin, env=given, cwd=cwd or tmp_path, timeout=timeout)
+
+    return start

@@ -1,0 +1,63 @@
+"""The real program as a process, the way a user starts it."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+ROOT = Path(__file__).parents[1]
+KEPT = ("PATH", "SYSTEMROOT", "TMPDIR", "LD_LIBRARY_PATH")
+
+
+@dataclass(frozen=True)
+class Run:
+    """How one run ended. Nothing is decoded before somebody asks for it."""
+
+    exit_code: int
+    out: bytes
+    err: bytes
+
+    @property
+    def stdout(self) -> str:
+        return self.out.decode("utf-8")
+
+    @property
+    def stderr(self) -> str:
+        return self.err.decode("utf-8")
+
+
+class RunCli(Protocol):
+    """`attnviz *args` in an empty folder; `env` adds to a bare environment, and None there removes a name."""
+
+    def __call__(
+        self,
+        *args: str | bytes | Path,
+        stdin: bytes = b"",
+        env: Mapping[str, str | None] | None = None,
+        cwd: Path | None = None,
+        timeout: float = 120,
+    ) -> Run: ...
+
+
+def bare_environment(home: Path) -> dict[str, str]:
+    """What a run sees: UTF-8, no network, no colours asked for, and a home of its own, caches and settings included."""
+    return {name: os.environ[name] for name in KEPT if name in os.environ} | {
+        "HOME": str(home),
+        "HF_HUB_OFFLINE": "1",
+        "LANG": "C.UTF-8",
+        "PYTHONPATH": str(ROOT),
+        "TOKENIZERS_PARALLELISM": "false",
+    }
+
+
+def run(
+    args: tuple[str | bytes | Path, ...], *, stdin: bytes, env: Mapping[str, str], cwd: Path, timeout: float
+) -> Run:
+    command = [sys.executable, "-m", "attnviz", *args]
+    done = subprocess.run(command, input=stdin, env=env, cwd=cwd, timeout=timeout, capture_output=True, check=False)
+    return Run(done.returncode, done.stdout, done.stderr)
