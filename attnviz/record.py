@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from attnviz.errors import BadRecord
-from attnviz.shapes import Attendable, PerHead, Weights
+from attnviz.shapes import Attendable, PerHead, RealQueries, Weights
 
 ROW_SUM_TOLERANCE = 1e-3
 
@@ -109,9 +109,14 @@ class AttentionMaps:
         return int(self.weights.shape[1])
 
     @property
-    def real_queries(self) -> np.ndarray:
+    def self_attention(self) -> bool:
+        """Whether the tokens attend to each other, rather than to another text's."""
+        return self.queries is self.keys
+
+    @property
+    def real_queries(self) -> RealQueries:
         """Which queries count in a mean: in self-attention, a token that no query may attend to is padding."""
-        if self.queries is self.keys:
+        if self.self_attention:
             return np.asarray(self.attendable.any(axis=0))
         return np.ones(len(self.queries), dtype=bool)
 

@@ -25,7 +25,10 @@ class Scale:
 
 @dataclass(frozen=True, eq=False)
 class Heatmap:
-    """One map of one head. `allowed` is False where attention is not allowed: drawn unlike zero."""
+    """One map of one head. `allowed` is False where attention is not allowed: drawn unlike zero.
+
+    `rows` and `columns` are labels without positions: a token's position is its index.
+    """
 
     name: str  # file stem, such as "layer-0-head-3"
     title: str  # such as "layer 0, head 3"
@@ -58,7 +61,10 @@ class Column:
 
 @dataclass(frozen=True)
 class Table:
-    """`role` says which question it answers: one line per head ("heads") or one line per query ("top")."""
+    """`role` says which question it answers: one line per head, one line per query, or facts of another kind.
+
+    A "top" table is named after its map, `layer-0-head-3-top`, and each row begins with the query's position and label.
+    """
 
     name: str
     title: str
@@ -84,7 +90,7 @@ class Report:
     title: str
     subtitle: str  # model and text, trained or not: what every picture has to say
     blocks: tuple[Block, ...]
-    scale: Scale
+    scale: Scale = Scale("fixed", 0.0, 1.0, "attention weight")
     facts: tuple[tuple[str, str], ...] = ()
     data: Mapping[str, object] = field(default_factory=dict)
 

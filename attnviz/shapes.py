@@ -7,7 +7,7 @@ from jaxtyping import Bool, Float, Float32
 
 Weights = Float32[np.ndarray, "layer head query key"]
 Attendable = Bool[np.ndarray, "query key"]
+RealQueries = Bool[np.ndarray, " query"]
 PerHead = Float[np.ndarray, "layer head"]
-PerQuery = Float[np.ndarray, "layer head query"]
 Cells = Float[np.ndarray, "row column"]
 Shown = Bool[np.ndarray, "row column"]

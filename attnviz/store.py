@@ -87,7 +87,7 @@ def record_bytes(maps: AttentionMaps) -> bytes:
     meta = {
         "schema": SCHEMA,
         "queries": asdict(maps.queries),
-        "keys": None if maps.keys is maps.queries else asdict(maps.keys),  # None: the same tokens
+        "keys": None if maps.self_attention else asdict(maps.keys),  # None: the same tokens
         "provenance": {
             **asdict(maps.provenance),
             "settings": dict(maps.provenance.settings),

@@ -1,1 +1,27 @@
-"""."""
+"""Reports as bytes. Renderers know `attnviz.report` and nothing of records, measures or views.
+
+A renderer takes a report and a look and yields a file name and its content for each picture, one at a time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Protocol
+
+from attnviz.registry import Plugin
+
+if TYPE_CHECKING:
+    from attnviz.report import Look, Report
+
+
+class Renderer(Protocol):
+    """Draws the pictures of a report."""
+
+    def __call__(self, report: Report, look: Look) -> Iterator[tuple[str, bytes]]: ...
+
+
+RENDERERS: tuple[Plugin, ...] = (
+    Plugin("png", "attnviz.renderers.figure:png", "pixels, for screens and slides"),
+    Plugin("svg", "attnviz.renderers.figure:svg", "vectors, for the web; looks the same everywhere"),
+    Plugin("pdf", "attnviz.renderers.figure:pdf", "vectors, for print; fonts embedded"),
+)

@@ -12,13 +12,14 @@ from attnviz.text.files import BOM, as_path, content, exists
 from attnviz.text.unicode import mended, without_surrogates
 
 STANDARD_INPUT = "-"
+LONGEST_EXCERPT = 40
 
 
 def given_texts(texts: Sequence[str], files: Sequence[str]) -> Corpus:
     """First the texts, then the files. Raises BadOption where `-` comes twice, BadSource for unreadable files."""
     if files.count(STANDARD_INPUT) > 1:
         raise BadOption("--text-file - can be given once", hint="Standard input has ended when it was read.")
-    named = [("text" if len(texts) == 1 else f"text {number}", text) for number, text in enumerate(texts, 1)]
+    named = [(_excerpt(without_surrogates(text)), text) for text in texts]
     replaced = []
     for file in files:
         name, raw = ("standard input", _standard_input()) if file == STANDARD_INPUT else _file(file)
@@ -28,6 +29,12 @@ def given_texts(texts: Sequence[str], files: Sequence[str]) -> Corpus:
             replaced.append(name)
     documents, notices = mended((Document(t, n, f"text-{i}") for i, (n, t) in enumerate(named)), replaced)
     return Corpus(documents[0].name if len(documents) == 1 else f"{len(documents)} texts", documents, notices)
+
+
+def _excerpt(text: str) -> str:
+    """A text that has no name is called by how it begins: “the film was not good but…”."""
+    words = " ".join(text.split())
+    return f"“{words}”" if len(words) <= LONGEST_EXCERPT else f"“{words[:LONGEST_EXCERPT].rstrip()}…”"
 
 
 def _file(name: str) -> tuple[str, bytes]:

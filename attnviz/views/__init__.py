@@ -1,1 +1,1 @@
-"""."""
+"""What to show: records and measurements in, reports out. Knows neither renderers nor models."""

@@ -56,13 +56,24 @@ def test_names_and_slugs(tmp_path: Path, standard_input: Callable[[bytes], None]
     (tmp_path / "two.txt").write_text("two")
     corpus = given("one", files=(tmp_path / "two.txt", "-"))
     assert [(d.name, d.slug, d.text, d.label) for d in corpus.documents] == [
-        ("text", "text-0", "one", None),
+        ("“one”", "text-0", "one", None),
         ("two.txt", "text-1", "two", None),
         ("standard input", "text-2", "three\n", None),
     ]
     assert corpus.name == "3 texts"
-    assert [d.name for d in given("a", "b").documents] == ["text 1", "text 2"]
-    assert given("a").name == "text"
+
+
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [
+        ("a short one", "“a short one”"),
+        ("over\n two  lines", "“over two lines”"),
+        ("x" * 40, f"“{'x' * 40}”"),
+        ("the film was not good but the acting saved the film", "“the film was not good but the acting sav…”"),
+    ],
+)
+def test_a_text_without_a_name_is_called_by_how_it_begins(text: str, name: str) -> None:
+    assert given(text).documents[0].name == name
 
 
 def test_bytes_that_are_not_utf8_are_replaced_with_one_notice(
@@ -79,7 +90,7 @@ def test_bytes_that_are_not_utf8_are_replaced_with_one_notice(
 def test_stray_bytes_of_an_argument_are_replaced_with_one_notice() -> None:
     corpus = given(os.fsdecode(b"caf\xe9"), "\ud800", "fine", "\udc80\udc81", "\udfff", "\ud900")
     assert texts_of(corpus) == ["caf\ufffd", "\ufffd", "fine", "\ufffd\ufffd", "\ufffd", "\ufffd"]
-    assert corpus.notices[0].startswith("text 1, text 2, text 4 and 2 more: ")
+    assert corpus.notices[0].startswith("“caf\ufffd”, “\ufffd”, “\ufffd\ufffd”: ")
     assert len(corpus.notices) == 1
     "".join(texts_of(corpus)).encode()
 

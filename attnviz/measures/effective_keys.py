@@ -1,0 +1,18 @@
+"""Effective number of keys. Knows records only."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from attnviz.measures.rows import entropies, most_keys, per_head
+from attnviz.record import AttentionMaps, Measurement
+
+
+def effective_keys(maps: AttentionMaps) -> Measurement:
+    """Mean over queries of exp H, H the entropy of the query's weights (Hill 1973, doi:10.2307/1934352, order 1).
+
+    Keys, from 1 (all weight on one key) to n (n keys alike). The mean is taken of exp H, not of H: two queries, one
+    on 1 key and one on 9 keys alike, have 5 effective keys.
+    """
+    values = per_head(maps, lambda rows: float(np.exp(entropies(rows)).mean()))
+    return Measurement("effective_keys", "keys", values, (1.0, float(most_keys(maps))))

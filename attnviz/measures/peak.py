@@ -1,0 +1,15 @@
+"""Peak of attention. Knows records only."""
+
+from __future__ import annotations
+
+from attnviz.measures.rows import most_keys, per_head
+from attnviz.record import AttentionMaps, Measurement
+
+
+def peak(maps: AttentionMaps) -> Measurement:
+    """Mean over queries of the largest weight: the head's confidence (Voita et al. 2019, arXiv:1905.09418).
+
+    A share, from 1/n (n keys alike) to 1 (all weight on one key). Unlike in the paper no token is left out.
+    """
+    values = per_head(maps, lambda rows: float(rows.max(axis=-1).mean()))
+    return Measurement("peak", "share", values, (1.0 / most_keys(maps), 1.0))

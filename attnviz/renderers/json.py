@@ -1,0 +1,97 @@
+"""Reports for machines: one JSON document of all texts. Knows `report` only.
+
+The document is `{"schema": 1, "texts": [...]}`, one `Report.data` per text, keys in the order of the data, always
+a list. Pure ASCII: controls, bidi and every other script are written as escapes, so that a terminal and any locale can
+take it. A lone surrogate, which strict parsers refuse even escaped, becomes U+FFFD. float32 is written with the fewest
+digits that give the same float32 again. The same report gives the same bytes.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+import numpy as np
+
+from attnviz.report import Report
+
+SCHEMA = 1
+SURROGATE = re.compile("[\ud800-\udfff]")
+
+
+def render(reports: Iterable[Report]) -> bytes:
+    """The whole document. For many or large texts take `chunks`."""
+    return b"".join(chunks(reports))
+
+
+def chunks(reports: Iterable[Report]) -> Iterator[bytes]:
+    """The document bit by bit: never more than one row of weights as text at a time.
+
+    Raises ValueError for a number that JSON does not have (NaN, infinity) and TypeError for an unknown type.
+    """
+    yield b'{\n"schema": %d,\n"texts": [' % SCHEMA
+    for number, report in enumerate(reports):
+        yield b",\n" if number else b"\n"
+        for piece in _written(report.data, 1):
+            yield piece.encode("ascii")
+    yield b"\n]\n}\n"
+
+
+def alone(report: Report) -> Iterator[bytes]:
+    """A document of a report that is not about one of several texts: `{"schema": 1, ...}` with its data beside."""
+    for piece in _written({"schema": SCHEMA, **report.data}, 1):
+        yield piece.encode("ascii")
+    yield b"\n"
+
+
+def _written(value: object, depth: int) -> Iterator[str]:
+    """`value` as JSON: objects and arrays of arrays over several lines, a row of plain values on one."""
+    if isinstance(value, np.ndarray):
+        yield from _array(value, depth)
+    elif isinstance(value, Mapping):
+        members = (_member(name, inner, depth) for name, inner in value.items())
+        yield from _enclosed("{", members, "}", depth)
+    elif isinstance(value, list | tuple) and any(isinstance(v, list | tuple | Mapping | np.ndarray) for v in value):
+        yield from _enclosed("[", (_written(inner, depth + 1) for inner in value), "]", depth)
+    else:
+        yield _plain(value)
+
+
+def _member(name: object, value: object, depth: int) -> Iterator[str]:
+    if not isinstance(name, str):
+        raise TypeError(f"a key of an object has to be a string, not {name!r}")
+    yield f"{_plain(name)}: "
+    yield from _written(value, depth + 1)
+
+
+def _array(array: np.ndarray, depth: int) -> Iterator[str]:
+    if array.ndim > 1:
+        yield from _enclosed("[", (_array(inner, depth + 1) for inner in array), "]", depth)
+    elif array.dtype == np.float32:
+        if not np.isfinite(array).all():
+            raise ValueError("a number that is not finite has no place in JSON")
+        yield f"[{', '.join(array.astype('U16').tolist())}]"  # numpy writes the shortest digits of a float32
+    else:
+        yield _plain(array.tolist())
+
+
+def _enclosed(left: str, members: Iterable[Iterator[str]], right: str, depth: int) -> Iterator[str]:
+    yield left
+    for number, member in enumerate(members):
+        yield ("," if number else "") + "\n" + " " * depth
+        yield from member
+    yield right
+
+
+def _plain(value: object) -> str:
+    """A value, or a list of values, on one line."""
+    return json.dumps(_whole(value), allow_nan=False)
+
+
+def _whole(value: object) -> object:
+    if isinstance(value, str):
+        return SURROGATE.sub("\ufffd", value)
+    if isinstance(value, Sequence):
+        return [_whole(inner) for inner in value]
+    return value

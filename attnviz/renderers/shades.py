@@ -1,0 +1,66 @@
+"""From values to shades: where on the scale, which colour, which character. Knows `report.Scale` and no terminal."""
+
+from __future__ import annotations
+
+import numpy as np
+from jaxtyping import Float
+
+from attnviz.report import Scale
+
+RGB = tuple[int, int, int]
+WHITE: RGB = (255, 255, 255)
+BLACK: RGB = (0, 0, 0)
+
+# viridis (Smith and van der Walt 2015) at nine equal steps; and 16 steps of it among a terminal's 256 colours, chosen
+# so that none is darker than the one before.
+VIRIDIS: tuple[RGB, ...] = (
+    (68, 1, 84),
+    (71, 44, 122),
+    (59, 81, 139),
+    (44, 113, 142),
+    (33, 144, 141),
+    (39, 173, 129),
+    (92, 200, 99),
+    (170, 220, 50),
+    (253, 231, 37),
+)
+VIRIDIS_256 = (53, 53, 54, 54, 24, 24, 30, 30, 30, 36, 36, 77, 77, 113, 184, 220)
+BLOCKS, ASCII = " ░▒▓█", " .:-=+*#%@"
+
+
+def places(values: Float[np.ndarray, "row column"], scale: Scale) -> Float[np.ndarray, "row column"]:
+    """Where each value lies on the scale, 0 to 1; what lies outside is at its end."""
+    low, high, shown = scale.low, scale.high, values.astype(np.float64)
+    if scale.kind == "log":
+        low, high, shown = np.log10(low), np.log10(high), np.log10(np.maximum(shown, low))
+    return np.clip((shown - low) / ((high - low) or 1.0), 0.0, 1.0)
+
+
+def colour(place: float) -> RGB:
+    """viridis at a place between 0 and 1."""
+    step = min(int(place * 8), 7)
+    part = place * 8 - step
+    red, green, blue = (round(a + (b - a) * part) for a, b in zip(VIRIDIS[step], VIRIDIS[step + 1], strict=True))
+    return red, green, blue
+
+
+def colour_256(place: float) -> int:
+    """The number of viridis at `place` among a terminal's 256 colours."""
+    return VIRIDIS_256[min(int(place * len(VIRIDIS_256)), len(VIRIDIS_256) - 1)]
+
+
+def character(place: float, ramp: str) -> str:
+    """The character of `ramp`, light to dark, nearest to `place`."""
+    return ramp[round(place * (len(ramp) - 1))]
+
+
+def luminance(colour: RGB) -> float:
+    """Relative luminance, 0 black to 1 white (WCAG 2.2)."""
+    linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in (part / 255 for part in colour)]
+    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+
+def ink(background: RGB) -> RGB:
+    """Black or white, whichever is easier to read: at least 4.5 to 1 on any colour."""
+    light = luminance(background)
+    return WHITE if 1.05 / (light + 0.05) > (light + 0.05) / 0.05 else BLACK

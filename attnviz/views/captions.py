@@ -1,0 +1,109 @@
+"""What has to be said in words beside every map: where it comes from, and what to read with it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+
+from attnviz.record import AttentionMaps, Provenance, Tokens
+from attnviz.report import Note
+from attnviz.views.labels import visible
+
+LONGEST_NAME = 80
+LONGEST_TITLE = 200
+MOST_NAMED = 8
+
+
+def status(provenance: Provenance) -> str:
+    """Trained or not: "untrained (random weights, seed 0)", "trained, weights sha256 ab12cd34…"."""
+    if not provenance.trained:
+        return f"untrained (random weights{provenance.revision.removeprefix('random')})"
+    digest = provenance.revision.removeprefix("sha256:")
+    if re.fullmatch("[0-9a-f]{64}", digest):
+        return f"trained, weights sha256 {digest[:8]}…"
+    return f"trained, revision {digest}"
+
+
+def title(provenance: Provenance, own: str | None) -> str:
+    """The user's own title, else which model attends to which text."""
+    return visible(own, LONGEST_TITLE) if own else f"{_model(provenance)} attends to {_text(provenance)}"
+
+
+def subtitle(maps: AttentionMaps, own_title: bool) -> str:
+    """Trained or not and how much of the text; model and text too where the user's own title does not say them."""
+    provenance = maps.provenance
+    parts = [visible(status(provenance), LONGEST_NAME), _extent(maps)]
+    if own_title:
+        parts = [_model(provenance), parts[0], _text(provenance), parts[1]]
+    if dict(provenance.settings).get("causal") is True:
+        parts.append("causal")
+    return " · ".join(parts)
+
+
+def facts(provenance: Provenance) -> tuple[tuple[str, str], ...]:
+    """For a file's metadata: enough to make the record again."""
+    named = (
+        ("model", provenance.model),
+        ("status", status(provenance)),
+        ("revision", provenance.revision),
+        ("text", provenance.text_name),
+        ("text sha256", provenance.text_sha256),
+    )
+    rest = (*provenance.settings, *((f"version of {name}", version) for name, version in provenance.versions))
+    return tuple((name, visible(str(value), LONGEST_TITLE)) for name, value in (*named, *rest))
+
+
+def notes(maps: AttentionMaps) -> Iterator[Note]:
+    """What a reader of the maps would otherwise get wrong."""
+    if maps.self_attention:
+        yield from _unknown(maps.queries, "tokens")
+    else:
+        yield from _unknown(maps.queries, "queries")
+        yield from _unknown(maps.keys, "keys")
+    n_padding = len(maps.queries) - int(maps.real_queries.sum())
+    if n_padding:
+        verb = "is" if n_padding == 1 else "are"
+        tokens = f"{n_padding} of {len(maps.queries)} tokens {verb} padding"
+        yield Note(f"{tokens}: nothing attends to padding, and no number counts it.")
+
+
+def token(tokens: Tokens, position: int) -> str:
+    """A token is identified by its position: "7 film"."""
+    return f"{position} {visible(tokens.pieces[position])}"
+
+
+def _unknown(tokens: Tokens, noun: str) -> Iterator[Note]:
+    unknown = [position for position, is_unknown in enumerate(tokens.unknown) if is_unknown]
+    if unknown:
+        named = _listed([token(tokens, position) for position in unknown])
+        verb = "is" if len(unknown) == 1 else "are"
+        n_in_text = len(tokens) - sum(tokens.special)
+        yield Note(f"{len(unknown)} of {n_in_text} {noun} {verb} not in the vocabulary (read as [UNK]): {named}.")
+
+
+def _listed(names: Sequence[str]) -> str:
+    more = len(names) - MOST_NAMED
+    return ", ".join(names[:MOST_NAMED]) + (f" and {more} more" if more > 0 else "")
+
+
+def _extent(maps: AttentionMaps) -> str:
+    """ "first 20 of 233 tokens"; the setting `tokens_in_text` counts the tokens of the text, without any marker."""
+    if not maps.self_attention:
+        return f"{_count(len(maps.queries), 'query', 'queries')}, {_count(len(maps.keys), 'key', 'keys')}"
+    shown = sum(bool(r) and not s for r, s in zip(maps.real_queries, maps.queries.special, strict=True))
+    in_text = dict(maps.provenance.settings).get("tokens_in_text")
+    if isinstance(in_text, int) and in_text > shown:
+        return f"first {shown} of {in_text} tokens"
+    return _count(shown, "token", "tokens")
+
+
+def _count(number: int, one: str, many: str) -> str:
+    return f"{number} {one if number == 1 else many}"
+
+
+def _model(provenance: Provenance) -> str:
+    return visible(provenance.model, LONGEST_NAME)
+
+
+def _text(provenance: Provenance) -> str:
+    return visible(provenance.text_name, LONGEST_NAME)

@@ -1,0 +1,64 @@
+"""One report's content for machines: texts and numbers as they are, nothing escaped, nothing rounded.
+
+Keys, in order: title; model, status, trained, revision; text {name, sha256}; settings; versions; queries and keys
+(both always given, equal in self-attention; `self_attention` tells); layers and heads (which ones, counted from 0);
+measures {name: {unit, bounds, values [layer][head]}}; attendable [query][key]; weights [layer][head][query][key].
+Numbers that belong together are numpy arrays; a renderer writes them out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from attnviz.record import AttentionMaps, Measurement, Tokens
+from attnviz.views.captions import status
+
+
+def data(
+    title: str,
+    maps: AttentionMaps,
+    measurements: Sequence[Measurement],
+    layers: Sequence[int],
+    heads: Sequence[int],
+) -> Mapping[str, object]:
+    """The chosen heads of one record, and everything that is known about where they come from."""
+    provenance = maps.provenance
+    return {
+        "title": title,
+        "model": provenance.model,
+        "status": status(provenance),
+        "trained": provenance.trained,
+        "revision": provenance.revision,
+        "text": {"name": provenance.text_name, "sha256": provenance.text_sha256},
+        "settings": dict(provenance.settings),
+        "versions": dict(provenance.versions),
+        "self_attention": maps.self_attention,
+        "queries": _tokens(maps.queries),
+        "keys": _tokens(maps.keys),
+        "layers": list(layers),
+        "heads": list(heads),
+        "measures": {
+            m.name: {"unit": m.unit, "bounds": list(m.bounds), "values": _chosen(m.values, layers, heads)}
+            for m in measurements
+        },
+        "attendable": maps.attendable,
+        "weights": _chosen(maps.weights, layers, heads),
+    }
+
+
+def _chosen(array: np.ndarray, layers: Sequence[int], heads: Sequence[int]) -> np.ndarray:
+    """`array[layers][heads]`; all of it is the array itself, since weights may be large."""
+    if list(layers) == list(range(array.shape[0])) and list(heads) == list(range(array.shape[1])):
+        return array
+    return array[np.ix_(layers, heads)]
+
+
+def _tokens(tokens: Tokens) -> Mapping[str, object]:
+    return {
+        "pieces": list(tokens.pieces),
+        "offsets": [list(offset) for offset in tokens.offsets],
+        "special": list(tokens.special),
+        "unknown": list(tokens.unknown),
+    }

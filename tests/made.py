@@ -1,0 +1,145 @@
+"""Made-up records and reports that tests share: small, and with numbers that a reader can check by hand."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from attnviz.measures.measured import measured
+from attnviz.record import AttentionMaps, Provenance, Setting, Tokens
+from attnviz.report import Report
+from attnviz.specs import DrawSpec
+from attnviz.views.heatmap import heatmap_report
+
+FILM = ("the", "plot", "was", "thin", ",", "yet", "i", "loved", "every", "minute", "of", "this", "film", ".")
+
+HOSTILE = (
+    "[/]",
+    "[red]",
+    "[unk]",
+    ":smile:",
+    "$$",
+    r"$\frac$",
+    "</script>",
+    "\x1b[31mred",
+    "\x07\x00\x7f\x85\x9b",
+    "\u202eevil\u2066",
+    "a\u200bb\ufeff",
+    "\n",
+    "\t",
+    " ",
+    "",
+    "\ud800",
+    "\u2028\u2029",
+    "猫坐在",
+    "고양이",
+    "👨\u200d👩\u200d👧\u200d👦",
+    "e\u0301",
+    "Z" + "\u0351\u036b" * 50,
+    "سلام",
+    "\ue000\U0010ffff",
+    "x" * 5000,
+)
+
+
+def tokens(*pieces: str, special: Sequence[str] = (), unknown: Sequence[str] = ()) -> Tokens:
+    """The pieces in a row, with one space between them; those named in `special` cover no characters."""
+    offsets, at = [], 0
+    for piece in pieces:
+        end = at if piece in special else at + len(piece)
+        offsets.append((at, end))
+        at = end + (0 if piece in special else 1)
+    return Tokens(
+        pieces,
+        tuple(offsets),
+        tuple(piece in special for piece in pieces),
+        tuple(piece in unknown for piece in pieces),
+    )
+
+
+def provenance(
+    *,
+    model: str = "multi:2",
+    revision: str = "random, seed 0",
+    trained: bool = False,
+    text_name: str = "sample train[0]",
+    settings: tuple[tuple[str, Setting], ...] = (),
+) -> Provenance:
+    return Provenance(
+        model=model,
+        revision=revision,
+        trained=trained,
+        text_sha256="5e" * 32,
+        text_name=text_name,
+        settings=settings,
+        versions=(("attnviz", "0.1.0"),),
+    )
+
+
+def softmax(scores: np.ndarray, attendable: np.ndarray) -> np.ndarray:
+    """Weights over the keys that may be attended to."""
+    allowed = np.where(attendable, scores, -np.inf)
+    weights = np.exp(allowed - allowed.max(axis=-1, keepdims=True))
+    shares: np.ndarray = weights / weights.sum(axis=-1, keepdims=True)
+    return shares.astype(np.float32)
+
+
+def record(
+    weights: np.ndarray,
+    queries: Tokens | None = None,
+    keys: Tokens | None = None,
+    *,
+    attendable: np.ndarray | None = None,
+    made_by: Provenance | None = None,
+) -> AttentionMaps:
+    """Self-attention unless `keys` are given; every key attendable unless said otherwise."""
+    n_queries, n_keys = weights.shape[2:]
+    queries = queries or tokens(*(f"t{position}" for position in range(n_queries)))
+    return AttentionMaps(
+        weights=weights.astype(np.float32),
+        queries=queries,
+        keys=keys or queries,
+        attendable=np.ones((n_queries, n_keys), dtype=bool) if attendable is None else attendable,
+        provenance=made_by or provenance(),
+    )
+
+
+def random_maps(
+    pieces: Sequence[str] = FILM,
+    *,
+    n_layers: int = 1,
+    n_heads: int = 2,
+    seed: int = 0,
+    sharpness: float = 2.0,
+    causal: bool = False,
+    padding: int = 0,
+    made_by: Provenance | None = None,
+) -> AttentionMaps:
+    """Self-attention with random weights; `padding` tokens that nothing attends to stand behind the pieces."""
+    n = len(pieces) + padding
+    attendable = np.tile(np.arange(n) < len(pieces), (n, 1))
+    if causal:
+        attendable &= np.tri(n, dtype=bool)
+    scores = sharpness * np.random.default_rng(seed).normal(size=(n_layers, n_heads, n, n))
+    marked = tokens(*pieces, *["[PAD]"] * padding, special=("[PAD]",) if padding else ())
+    return record(softmax(scores, attendable), marked, attendable=attendable, made_by=made_by)
+
+
+def uniform_maps(n: int = 4, *, n_heads: int = 1) -> AttentionMaps:
+    return record(np.full((1, n_heads, n, n), 1 / n))
+
+
+def cross_maps(n_queries: int = 3, n_keys: int = 5, *, seed: int = 0) -> AttentionMaps:
+    """Attention from one text to another."""
+    scores = np.random.default_rng(seed).normal(size=(1, 2, n_queries, n_keys))
+    queries = tokens(*(f"q{position}" for position in range(n_queries)))
+    keys = tokens(*(f"k{position}" for position in range(n_keys)))
+    return record(softmax(scores, np.ones((n_queries, n_keys), dtype=bool)), queries, keys)
+
+
+def report(maps: AttentionMaps | None = None, spec: DrawSpec | None = None) -> Report:
+    """All heads of a record with all measures."""
+    maps = maps or random_maps()
+    layers, heads = range(maps.n_layers), range(maps.n_heads)
+    return heatmap_report(maps, measured(maps), spec or DrawSpec(), layers, heads)

@@ -1,0 +1,121 @@
+"""A record is checked once, on construction, and cannot be changed afterwards."""
+
+from __future__ import annotations
+
+from dataclasses import FrozenInstanceError
+
+import numpy as np
+import pytest
+
+from attnviz.errors import BadRecord
+from attnviz.record import AttentionMaps, Measurement, Tokens
+from tests.made import cross_maps, random_maps, record, tokens, uniform_maps
+
+THREE = np.full((1, 2, 3, 3), 1 / 3, dtype=np.float32)
+
+
+def with_row(row: list[float]) -> np.ndarray:
+    weights = THREE.copy()
+    weights[0, 1, 2] = row
+    return weights
+
+
+@pytest.mark.parametrize(
+    ("row", "says"),
+    [
+        ([np.nan, 0.5, 0.5], "layer 0, head 1: the weights of query 2 sum to nan, not 1"),
+        ([np.inf, 0.0, 0.0], "layer 0, head 1: the weights of query 2 sum to inf, not 1"),
+        ([0.3, 0.3, 0.3], "layer 0, head 1: the weights of query 2 sum to 0.9, not 1"),
+        ([0.0, 0.0, 0.0], "layer 0, head 1: the weights of query 2 sum to 0, not 1"),
+        ([1.5, -0.5, 0.0], "layer 0 holds negative weights"),
+    ],
+)
+def test_what_is_not_attention_is_refused(row: list[float], says: str) -> None:
+    with pytest.raises(BadRecord, match=says):
+        record(with_row(row))
+
+
+def test_rows_may_miss_one_by_a_thousandth() -> None:
+    assert record(with_row([0.5, 0.5, 0.0009])).n_heads == 2
+    with pytest.raises(BadRecord):
+        record(with_row([0.5, 0.5, 0.0011]))
+
+
+def test_weight_where_attention_is_not_allowed_is_refused() -> None:
+    with pytest.raises(BadRecord, match="layer 0 holds weight where attention is not allowed"):
+        record(THREE, attendable=np.tri(3, dtype=bool))
+
+
+def check(weights: np.ndarray, n_tokens: int, attendable: np.ndarray) -> None:
+    """Construction without the tests' own type checker, which would be quicker to refuse a wrong shape."""
+    maps = object.__new__(AttentionMaps)
+    ours = tokens(*(f"t{position}" for position in range(n_tokens)))
+    fields = {"weights": weights, "queries": ours, "keys": ours, "attendable": attendable}
+    for name, value in fields.items():
+        object.__setattr__(maps, name, value)
+    maps.__post_init__()
+
+
+@pytest.mark.parametrize(
+    ("shape", "n_tokens", "attendable", "says"),
+    [
+        ((1, 2, 3, 3), 4, (4, 4), r"weights of shape \(1, 2, 3, 3\) do not fit 4 queries and 4 keys"),
+        ((1, 3, 3), 3, (3, 3), r"weights of shape \(1, 3, 3\) do not fit 3 queries and 3 keys"),
+        ((1, 2, 3, 3), 3, (2, 3), r"attendable has shape \(2, 3\), expected \(3, 3\)"),
+        ((0, 2, 3, 3), 3, (3, 3), "hold nothing"),
+        ((1, 2, 0, 0), 0, (0, 0), "hold nothing"),
+    ],
+)
+def test_shapes_and_tokens_belong_together(
+    shape: tuple[int, ...], n_tokens: int, attendable: tuple[int, ...], says: str
+) -> None:
+    weights = np.full(shape, 1 / 3, dtype=np.float32)
+    check(np.full((1, 2, 3, 3), 1 / 3, dtype=np.float32), 3, np.ones((3, 3), dtype=bool))
+    with pytest.raises(BadRecord, match=says):
+        check(weights, n_tokens, np.ones(attendable, dtype=bool))
+
+
+def test_pieces_offsets_and_marks_belong_together() -> None:
+    with pytest.raises(BadRecord, match="2 pieces, 1 offsets, 2 special marks and 2 unknown marks"):
+        Tokens(("a", "b"), ((0, 1),), (False, False))
+    with pytest.raises(BadRecord):
+        Tokens(("a",), ((0, 1),), (False,), unknown=(False, True))
+
+
+def test_tokens_are_known_unless_said_otherwise() -> None:
+    assert tokens("a", "b").unknown == (False, False)
+    assert tokens("a", "b", unknown=["b"]).unknown == (False, True)
+
+
+def test_a_record_cannot_be_changed() -> None:
+    maps = random_maps()
+    for array in (maps.weights, maps.attendable):
+        with pytest.raises(ValueError, match="read-only"):
+            array[...] = 0
+    with pytest.raises(FrozenInstanceError):
+        maps.weights = THREE  # type: ignore[misc]
+
+
+def test_the_callers_own_arrays_stay_as_they_were() -> None:
+    weights, attendable = THREE.copy(), np.ones((3, 3), dtype=bool)
+    check(weights, 3, attendable)
+    assert weights.flags.writeable
+    assert attendable.flags.writeable
+    assert np.array_equal(weights, THREE)
+
+
+def test_real_queries_are_those_that_something_may_attend_to() -> None:
+    assert random_maps(("a", "b"), padding=2).real_queries.tolist() == [True, True, False, False]
+    assert random_maps(("a", "b"), causal=True).real_queries.all()
+    assert cross_maps(3, 5).real_queries.tolist() == [True] * 3
+
+
+def test_one_token_attends_to_itself() -> None:
+    assert uniform_maps(1).weights.tolist() == [[[[1.0]]]]
+
+
+def test_a_measurement_keeps_to_its_bounds() -> None:
+    assert Measurement("peak", "share", np.array([[0.5, 1.00001]]), (0.0, 1.0)).unit == "share"
+    for value in (-0.1, 1.1, np.nan):
+        with pytest.raises(BadRecord, match="peak lies outside 0 to 1"):
+            Measurement("peak", "share", np.array([[value]]), (0.0, 1.0))

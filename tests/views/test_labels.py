@@ -1,0 +1,157 @@
+"""A label hides nothing, cuts no grapheme and stays as it is when labelled again."""
+
+from __future__ import annotations
+
+import unicodedata
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from attnviz.views.labels import NUMBER_SIGNS, labels, visible
+from tests.made import HOSTILE, tokens
+
+FAMILY = "👨\u200d👩\u200d👧\u200d👦"
+COUPLE = "👩🏽\u200d❤\ufe0f\u200d💋\u200d👨🏿"
+SCOTLAND = "\U0001f3f4\U000e0067\U000e0062\U000e0073\U000e0063\U000e0074\U000e007f"
+
+# What likes to hide, what may join and ordinary letters, so that Hypothesis finds their combinations.
+AWKWARD = st.text(
+    st.sampled_from(" \n\t\x00\x1b\x7f\x85\xa0\xad\u034f\u0301\u200b\u200c\u200d\u202e\u2066\u3000\ufe0e\ufe0f\ufeff")
+    | st.sampled_from(
+        "ab1#é猫한❤👩👨🏽🇩🇪\U0001f3f4\U000e0067\U000e007f\U000e0100\ud800\ue000\uffff\u1112\u1161\u11ab\u0645\u06cc\u0915\u094d…\\◌"
+    )
+    | st.characters()
+)
+
+
+@pytest.mark.parametrize(
+    ("piece", "label"),
+    [
+        ("film", "film"),
+        ("", "∅"),
+        (" ", "␣"),
+        ("  ", "␣␣"),
+        (" the", "␣the"),
+        ("New York", "New York"),
+        ("\n", "⏎"),
+        ("\t", "⇥"),
+        ("\x1b[31m", r"\x1b[31m"),
+        ("\x00\x07\x7f", r"\x00\x07\x7f"),
+        ("\x85\x96", r"\x85\x96"),
+        ("\u202eevil", r"\u202eevil"),
+        ("a\u200bb", r"a\u200bb"),
+        ("\ufeffa", r"\ufeffa"),
+        ("so\xadft", r"so\xadft"),
+        ("\u2028\u2029", r"\u2028\u2029"),
+        ("\u3164", r"\u3164"),
+        ("\ud800", r"\ud800"),
+        ("\uffff", r"\uffff"),
+        ("\U000e0041", r"\U000e0041"),
+        ("\xa0", r"\xa0"),
+        ("Quoi\xa0?", "Quoi\xa0?"),
+        ("\ue000", "\ue000"),
+        ("\U0010ffff", "\U0010ffff"),
+        ("[red]$$:smile:", "[red]$$:smile:"),
+    ],
+)
+def test_by_example(piece: str, label: str) -> None:
+    assert visible(piece) == label
+
+
+@pytest.mark.parametrize(
+    "whole",
+    [
+        "e\u0301",
+        "1\ufe0f\u20e3",
+        "❤\ufe0f",
+        "🇩🇪🇫🇷",
+        FAMILY,
+        COUPLE,
+        SCOTLAND,
+        "\u1112\u1161\u11ab",
+        "می\u200cخواهم",
+        "क\u094d\u200dष",
+        "葛\U000e0100",
+        "\u06dd",
+    ],
+)
+def test_what_scripts_and_emoji_need_is_kept(whole: str) -> None:
+    assert visible(whole) == whole
+
+
+@pytest.mark.parametrize(
+    ("piece", "label"),
+    [
+        ("\u200d", r"\u200d"),
+        ("a\u200db", r"a\u200db"),
+        ("👩\u200d", r"👩\u200d"),
+        ("👩\u200da", r"👩\u200da"),
+        ("\ufe0f", r"\ufe0f"),
+        ("a\ufe0f", r"a\ufe0f"),
+        ("❤\ufe0f\ufe0f", "❤\ufe0f" + r"\ufe0f"),
+        ("\U0001f3f4\U000e0067", "\U0001f3f4" + r"\U000e0067"),
+        ("\u0301", "◌\u0301"),
+        (" \u0301", "␣◌\u0301"),
+        ("\x1b\u0301", r"\x1b" + "◌\u0301"),
+    ],
+)
+def test_joiners_selectors_and_marks_without_a_base_are_shown(piece: str, label: str) -> None:
+    assert visible(piece) == label
+
+
+def test_too_many_marks_are_cut() -> None:
+    assert visible("Z" + "\u0351" * 100) == "Z" + "\u0351" * 6 + "…"
+    assert len(visible(("Z" + "\u0351" * 100) * 100)) < 24 * 8
+
+
+def test_emoji_without_end_are_bounded() -> None:
+    assert len(visible("\u200d".join("👩" * 1000))) < 100
+
+
+def test_long_pieces_are_cut_between_graphemes() -> None:
+    assert visible("x" * 24) == "x" * 24
+    assert visible("x" * 25) == "x" * 23 + "…"
+    assert visible("e\u0301" * 25) == "e\u0301" * 23 + "…"
+    assert visible(FAMILY * 25) == FAMILY * 23 + "…"
+    assert visible("\x1b" * 25) == r"\x1b" * 5 + "…"
+    assert visible("x" * 300, longest=200) == "x" * 199 + "…"
+    assert visible("\u202eab", longest=3) == "…"
+
+
+@given(AWKWARD, st.integers(1, 40))
+def test_nothing_hidden_is_left(piece: str, longest: int) -> None:
+    label = visible(piece, longest)
+    assert label
+    for before, character in zip(" " + label, label, strict=False):
+        category = unicodedata.category(character)
+        assert category not in {"Cc", "Cs", "Zl", "Zp"}
+        if category == "Cf":  # a joiner within a word or an emoji, the tail of a flag, an Arabic number sign
+            assert character in "\u200c\u200d" or 0xE0020 <= ord(character) <= 0xE007F or character in NUMBER_SIGNS
+            assert character in NUMBER_SIGNS or before not in " ␣\\"
+    assert label == label.strip()
+    assert not {"\u202e", "\u2066", "\u200b", "\ufeff", "\xad"} & set(label)
+
+
+@given(AWKWARD)
+def test_a_label_is_its_own_label(piece: str) -> None:
+    assert visible(visible(piece)) == visible(piece)
+
+
+@given(AWKWARD, st.integers(1, 40))
+def test_a_label_is_bounded(piece: str, longest: int) -> None:
+    label = visible(piece, longest)
+    assert len(label) <= 17 * longest + 1
+    bases = [c for c in label if unicodedata.category(c)[0] != "M" and unicodedata.category(c) != "Cf"]
+    assert label == "…" or len(bases) <= 16 * longest
+
+
+@given(st.text(st.characters(categories=("L", "N", "P", "S")), min_size=1, max_size=24))
+def test_ordinary_pieces_are_their_own_label(piece: str) -> None:
+    if not any(c in "\u115f\u1160\u2800\u3164\uffa0" for c in piece):
+        assert visible(piece) == piece
+
+
+def test_one_label_per_token() -> None:
+    assert labels(tokens("a", " ", "", "[CLS]")) == ("a", "␣", "∅", "[CLS]")
+    assert len(labels(tokens(*HOSTILE))) == len(HOSTILE)
