@@ -1,0 +1,104 @@
+"""The command table, and the one place where errors become exit codes."""
+
+from __future__ import annotations
+
+import errno
+import os
+import sys
+import traceback
+from collections.abc import Sequence
+from typing import Annotated, NoReturn
+
+import typer
+from typer.main import get_command
+
+from attnviz import __version__
+from attnviz.cli import show
+from attnviz.errors import AttnvizError, OutputFailed
+from attnviz.registry import Plugin, load
+
+DONE, FAILED, PIPE_CLOSED, BUG, DISK, INTERRUPTED = 0, 1, 1, 70, 74, 130
+
+COMMANDS = (
+    Plugin("heatmap", "attnviz.cli.heatmap:heatmap", "Draw who attends to what"),
+    Plugin("render", "attnviz.cli.render:render", "Draw a saved record again"),
+    Plugin("vocab", "attnviz.cli.vocab:vocab", "Build a vocabulary"),
+)
+
+
+def main() -> NoReturn:
+    """The program."""
+    show.prepare_streams()
+    sys.exit(run(sys.argv[1:]))
+
+
+def run(arguments: Sequence[str]) -> int:
+    """Run one command line and give its exit code."""
+    try:
+        code = get_command(_app()).main(args=list(arguments), prog_name="attnviz", standalone_mode=False)
+        sys.stdout.flush()
+    except (KeyboardInterrupt, typer.Abort):
+        return INTERRUPTED
+    except typer.TyperException as error:
+        return _failed(error.format_message(), error.exit_code)
+    except AttnvizError as error:
+        return _failed(str(error), error.exit_code)
+    except MemoryError:
+        return _failed("not enough memory. --max-tokens or --layer takes less", FAILED)
+    except OSError as error:
+        return _output_failed(error)
+    except Exception as error:
+        return _bug(error)
+    return code if isinstance(code, int) else DONE
+
+
+def _app() -> typer.Typer:
+    app = typer.Typer(
+        no_args_is_help=True,
+        add_completion=True,
+        pretty_exceptions_enable=False,
+        context_settings={"help_option_names": ["-h", "--help"]},
+    )
+    for command in COMMANDS:
+        app.command(command.name)(load(command))
+    app.callback()(_options)
+    return app
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        show.line(f"attnviz {__version__}")
+        raise typer.Exit
+
+
+def _options(
+    version: Annotated[
+        bool, typer.Option("--version", help="Print the version.", is_eager=True, callback=_print_version)
+    ] = False,
+) -> None:
+    """See and measure attention: from a text to a picture of who attends to what."""
+
+
+def _failed(message: str, code: int) -> int:
+    if message:  # none when the help was shown instead
+        show.error(message)
+    if os.environ.get("ATTNVIZ_DEBUG"):
+        traceback.print_exc()
+    return code
+
+
+def _output_failed(error: OSError) -> int:
+    """Standard output failed: a reader that left is no fault, a full disk is."""
+    show.abandon_stdout()
+    if error.errno == errno.EPIPE:
+        return PIPE_CLOSED
+    if error.errno in (errno.ENOSPC, errno.EIO, errno.EDQUOT, errno.EBADF):
+        return _failed(f"cannot write to standard output: {error.strerror}", OutputFailed.exit_code)
+    return _bug(error)
+
+
+def _bug(error: Exception) -> int:
+    return _failed(
+        f"this is a bug of attnviz ({type(error).__name__}: {error}). ATTNVIZ_DEBUG=1 shows where; please report it",
+        BUG,
+    )

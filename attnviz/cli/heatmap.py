@@ -1,0 +1,18 @@
+"""`attnviz heatmap`."""
+
+from __future__ import annotations
+
+from attnviz.cli import show
+from attnviz.cli.options import takes
+from attnviz.specs import HeatmapSpec
+
+
+@takes(HeatmapSpec)
+def heatmap(spec: HeatmapSpec) -> None:
+    """Draw who attends to what: one picture per head, an overview, and the numbers.
+
+    Example: attnviz heatmap --text "the cat sat on the mat" --heads 8
+    """
+    from attnviz.workflows.heatmap import heatmap as draw
+
+    show.drawn(draw(spec), spec)

@@ -1,0 +1,18 @@
+"""`attnviz render`."""
+
+from __future__ import annotations
+
+from attnviz.cli import show
+from attnviz.cli.options import takes
+from attnviz.specs import RenderSpec
+
+
+@takes(RenderSpec)
+def render(spec: RenderSpec) -> None:
+    """Draw a saved record again, without the model.
+
+    Example: attnviz render attention/attention.safetensors --format svg,pdf --scale shared
+    """
+    from attnviz.workflows.render import render as draw
+
+    show.drawn([draw(spec)], spec)

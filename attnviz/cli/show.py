@@ -1,0 +1,122 @@
+"""What the terminal sees: results on standard output, everything else on standard error."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from attnviz.specs import DrawSpec, TableKind, VocabSpec
+
+if TYPE_CHECKING:
+    from attnviz.renderers.terminal import Screen
+    from attnviz.report import Report
+    from attnviz.workflows.drawing import Drawn
+    from attnviz.workflows.vocab import Built
+
+WIDTH_OFF_TERMINAL = 80
+LONGEST_LINE = 500  # of an error or a note: a path or a token in it may be of any length
+
+
+def prepare_streams() -> None:
+    """A character that the terminal's encoding lacks is written as an escape instead of ending the program."""
+    for stream in (sys.stdout, sys.stderr):
+        with suppress(AttributeError, ValueError):
+            stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
+
+
+def abandon_stdout() -> None:
+    """Standard output has failed: send what is still buffered nowhere, so that the exit does not fail once more."""
+    with suppress(OSError, ValueError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def line(text: str) -> None:
+    """One line of results."""
+    sys.stdout.write(text + "\n")
+
+
+def note(text: str) -> None:
+    _tell(f"note: {text}")
+
+
+def error(text: str) -> None:
+    _tell(f"error: {text}")
+
+
+def _tell(text: str) -> None:
+    """One line on standard error, with nothing in it that a terminal would obey."""
+    from attnviz.views.labels import visible
+
+    with suppress(OSError, ValueError):
+        sys.stderr.write(visible(text, LONGEST_LINE) + "\n")
+        sys.stderr.flush()
+
+
+def screen() -> Screen:
+    """The terminal as it is; a pipe or file counts as 80 columns without colour."""
+    from attnviz.renderers.terminal import Screen
+
+    terminal = sys.stdout.isatty()
+    colour = terminal and "NO_COLOR" not in os.environ and os.environ.get("TERM") != "dumb"
+    width = shutil.get_terminal_size((WIDTH_OFF_TERMINAL, 24)).columns if terminal else _columns()
+    true_colour = os.environ.get("COLORTERM") in ("truecolor", "24bit")
+    return Screen(width, colour, sys.stdout.encoding or "utf-8", true_colour)
+
+
+def _columns() -> int:
+    written = os.environ.get("COLUMNS", "")
+    return int(written) if written.isdecimal() and int(written) > 0 else WIDTH_OFF_TERMINAL
+
+
+def drawn(results: Iterable[Drawn], spec: DrawSpec) -> None:
+    """Show each result as it comes; with `--json` all of them as one document at the end."""
+    reports = []
+    for result in results:
+        for notice in result.notices:
+            note(notice)
+        if spec.json:
+            reports.append(result.report)
+        elif spec.table != "none":
+            _on_screen(result.report, spec.table)
+        note(f"wrote {_listed(result.files)}")
+    if spec.json:
+        from attnviz.renderers.json import chunks
+
+        _as_json(chunks(reports))  # only now: a text that fails must not leave half a document behind
+
+
+def built(result: Built, spec: VocabSpec) -> None:
+    """Show a vocabulary."""
+    for notice in result.notices:
+        note(notice)
+    if spec.json:
+        from attnviz.renderers.json import alone
+
+        _as_json(alone(result.report))
+    else:
+        _on_screen(result.report, "top")
+    note(f"wrote {result.file}")
+
+
+def _on_screen(report: Report, table: TableKind) -> None:
+    from attnviz.renderers.terminal import lines
+
+    sys.stdout.writelines(lines(report, table, screen()))
+    sys.stdout.flush()
+
+
+def _as_json(document: Iterable[bytes]) -> None:
+    for chunk in document:
+        sys.stdout.write(chunk.decode("ascii"))
+
+
+def _listed(files: Sequence[Path]) -> str:
+    """`a/b.png` alone; `8 files to a/ (b.png … z.png)` for more."""
+    if len(files) == 1:
+        return str(files[0])
+    return f"{len(files)} files to {files[0].parent}/ ({files[0].name} … {files[-1].name})"

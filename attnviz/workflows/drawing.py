@@ -1,0 +1,86 @@
+"""From a record to pictures on disk and a report: what `heatmap` and `render` share."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from attnviz import store
+from attnviz.errors import BadOption
+from attnviz.measures.measured import measured
+from attnviz.record import AttentionMaps
+from attnviz.registry import find, load
+from attnviz.renderers import RENDERERS, Renderer
+from attnviz.renderers.figure import annotated, check_look, undrawable
+from attnviz.report import Look, Report
+from attnviz.selection import numbers
+from attnviz.specs import DrawSpec
+from attnviz.views.heatmap import heatmap_report
+
+
+@dataclass(frozen=True, eq=False)
+class Drawn:
+    """One text's report, the files that were written, and what the user has to know."""
+
+    report: Report
+    files: tuple[Path, ...]
+    notices: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Drawing:
+    """How to draw, checked before any work is done. Raises BadOption."""
+
+    spec: DrawSpec
+    renderers: tuple[Renderer, ...]
+    look: Look
+
+    @classmethod
+    def of(cls, spec: DrawSpec) -> Drawing:
+        if spec.top_k < 1:
+            raise BadOption(f"--top-k {spec.top_k}", hint="It is at least 1.")
+        formats = [name.strip().lower() for item in spec.format for name in item.split(",")]
+        renderers = tuple(load(find(RENDERERS, name, "format")) for name in dict.fromkeys(formats))
+        look = Look(cmap=spec.cmap, dpi=spec.dpi, annotate=spec.annotate)
+        check_look(look)
+        return cls(spec, renderers, look)
+
+    def draw(self, maps: AttentionMaps, folder: Path) -> Drawn:
+        """Write every picture of one record into `folder`.
+
+        Raises BadSelection for a layer or head that is not there, OutputFailed when the disk refuses.
+        """
+        layers = numbers(self.spec.layer, maps.n_layers, "layer")
+        heads = numbers(self.spec.head, maps.n_heads, "head")
+        report = heatmap_report(maps, measured(maps), self.spec, layers, heads)
+        store.make_folder(folder)
+        files = []
+        for render in self.renderers:
+            for name, data in render(report, self.look):
+                store.write(folder / name, data)
+                files.append(folder / name)
+        return Drawn(report, tuple(files), (*_left_out(report, self.look), *_stale(folder, files)))
+
+
+def _left_out(report: Report, look: Look) -> list[str]:
+    """What the pictures could not show."""
+    notices = []
+    missing = undrawable(report)
+    if missing:
+        shown = ", ".join(f"U+{ord(character):04X}" for character in missing[:5])
+        notices.append(
+            f"{len(missing)} characters have no glyph in our fonts and are drawn as boxes "
+            f"({shown}{', …' if len(missing) > 5 else ''})"
+        )
+    if look.annotate and not all(annotated(picture) for picture in report.pictures):
+        notices.append("some maps have too many cells for --annotate; their digits are left out")
+    return notices
+
+
+def _stale(folder: Path, files: list[Path]) -> list[str]:
+    """Pictures of an earlier run that stand beside this one's: ours by name, and not to be mistaken for new."""
+    found = {path for path in folder.glob("layer-*-head-*.*") if path.suffix.lstrip(".") in {r.name for r in RENDERERS}}
+    old = sorted(path.name for path in found - set(files))
+    if not old:
+        return []
+    return [f"{folder} also holds {len(old)} pictures of an earlier run, such as {old[0]}"]

@@ -1,0 +1,48 @@
+"""`attnviz heatmap`: from texts to pictures of who attends to what."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+from attnviz import store
+from attnviz.models.opening import open_model
+from attnviz.selection import numbers
+from attnviz.specs import HeatmapSpec
+from attnviz.text import open_corpus
+from attnviz.text.document import Corpus
+from attnviz.workflows.drawing import Drawing, Drawn
+
+
+def heatmap(spec: HeatmapSpec) -> Iterator[Drawn]:
+    """Read, attend and draw, one text after the other. Everything that can be refused at once is refused first."""
+    drawing = Drawing.of(spec)
+    corpus = open_corpus(spec)
+    chosen = _chosen(spec, corpus)
+    attender = open_model(spec, (document.text for document in corpus.documents))
+    for index in chosen:  # a text that cannot be drawn is refused before the first picture
+        attender.encode(corpus.documents[index].text)
+    for count, index in enumerate(chosen):
+        document = corpus.documents[index]
+        maps = attender.attention(document.text, document.name)
+        folder = Path(spec.out) if len(chosen) == 1 else Path(spec.out) / document.slug
+        drawn = drawing.draw(maps, folder)
+        store.save(maps, folder / store.RECORD)
+        notices = (*(_first_notices(spec, corpus, attender.trained) if count == 0 else ()), *drawn.notices)
+        yield replace(drawn, files=(*drawn.files, folder / store.RECORD), notices=notices)
+
+
+def _chosen(spec: HeatmapSpec, corpus: Corpus) -> tuple[int, ...]:
+    """Texts that were given one by one are all drawn; of a data set the first, unless `--index` says otherwise."""
+    if spec.index or spec.text or spec.text_file:
+        return numbers(spec.index, len(corpus.documents), "text")
+    return (0,)
+
+
+def _first_notices(spec: HeatmapSpec, corpus: Corpus, trained: bool) -> Iterator[str]:
+    yield from corpus.notices
+    if not trained:
+        yield f"untrained: the weights are random (seed {spec.seed}), so the maps show no learned attention"
+    if not (spec.index or spec.text or spec.text_file) and len(corpus.documents) > 1:
+        yield f"drawing text 0 of {corpus.name} ({len(corpus.documents):,} texts); --index chooses others"

@@ -1,0 +1,78 @@
+"""`attnviz vocab`: a vocabulary from a corpus, and how much of a text it does not know."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from attnviz import store
+from attnviz.errors import BadSource
+from attnviz.models.tokenizer import UNKNOWN, TextTokenizer, train
+from attnviz.report import Report
+from attnviz.specs import VocabSpec
+from attnviz.text import open_corpus
+from attnviz.text.document import Corpus
+from attnviz.views.vocabulary import Coverage, vocabulary_report
+
+EVERY = 10  # without a held-out split, one text in ten is held out
+
+
+@dataclass(frozen=True, eq=False)
+class Built:
+    """What was built and where it lies."""
+
+    report: Report
+    file: Path
+    notices: tuple[str, ...]
+
+
+def vocab(spec: VocabSpec) -> Built:
+    """Build a vocabulary, measure it on texts that it was not made from, and save it."""
+    corpus = open_corpus(spec)
+    texts = [document.text for document in corpus.documents]
+    vocabulary = train(texts, spec)
+    held_out = _held_out(spec)
+    coverage = _split_coverage(vocabulary, held_out) if held_out else _tenth_coverage(texts, spec)
+    report = vocabulary_report(
+        corpus=corpus.name,
+        n_texts=len(texts),
+        entries=vocabulary.entries,
+        counts=vocabulary.count(texts),
+        coverage=coverage,
+        sha256=vocabulary.sha256,
+    )
+    folder = Path(spec.out)
+    store.make_folder(folder)
+    store.write(folder / "tokenizer.json", vocabulary.to_json().encode())
+    return Built(report, folder / "tokenizer.json", corpus.notices)
+
+
+def _held_out(spec: VocabSpec) -> Corpus | None:
+    """The split to measure on: the one asked for, else `test` where it exists and was not learned from."""
+    if spec.held_out is not None:
+        return open_corpus(replace(spec, split=spec.held_out))
+    if spec.text or spec.text_file or "test" in (spec.split or ""):
+        return None
+    try:
+        return open_corpus(replace(spec, split="test"))
+    except BadSource:
+        return None
+
+
+def _split_coverage(vocabulary: TextTokenizer, held_out: Corpus) -> Coverage:
+    return _coverage(vocabulary, [document.text for document in held_out.documents], held_out.name)
+
+
+def _tenth_coverage(texts: Sequence[str], spec: VocabSpec) -> Coverage | None:
+    """Measured with a vocabulary made from the other nine tenths; what is saved is made from all."""
+    if len(texts) < EVERY:
+        return None
+    rest = [text for position, text in enumerate(texts) if position % EVERY]
+    return _coverage(train(rest, spec), texts[::EVERY], "every tenth text, with a vocabulary made from the others")
+
+
+def _coverage(vocabulary: TextTokenizer, texts: Sequence[str], where: str) -> Coverage:
+    counts: Counter[str] = vocabulary.count(texts)
+    return Coverage(where, n_tokens=counts.total(), n_known=counts.total() - counts[UNKNOWN])

@@ -1,0 +1,116 @@
+"""The README is true: its commands run, its files exist, and its tables are the tables in the code.
+
+`ATTNVIZ_WRITE_README=1 pytest tests/test_readme.py` writes the tables anew.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+
+from attnviz.registry import Plugin
+from tests.process import ROOT, bare_environment
+
+README = ROOT / "README.md"
+TABLE = re.compile(r"<!-- table: ([\w.]+) -->\n\n(?:\|.*\n)*\n?")
+MAPPED = re.compile(r"^\| `([^`]+)` \|", re.MULTILINE)
+
+
+def commands() -> list[str]:
+    """Every line of every `sh` block."""
+    blocks = re.findall(r"```sh\n(.*?)```", README.read_text(encoding="utf-8"), re.DOTALL)
+    return [line for block in blocks for line in block.splitlines() if line and not line.startswith("#")]
+
+
+def table(room: str) -> str:
+    """The names of a room as Markdown, in the order of the code."""
+    module = import_module(room)
+    found = [value for name, value in vars(module).items() if name.isupper() and _is_table(value)]
+    plugins = max(found, key=len)
+    lines = [f"| `{plugin.name}` | {plugin.help} |\n" for plugin in plugins]
+    return f"<!-- table: {room} -->\n\n| name | what it is |\n|---|---|\n{''.join(lines)}\n"
+
+
+def _is_table(value: object) -> bool:
+    return isinstance(value, tuple) and bool(value) and all(isinstance(item, Plugin) for item in value)
+
+
+def test_tables_are_those_of_the_code() -> None:
+    text = README.read_text(encoding="utf-8")
+    assert len(TABLE.findall(text)) == 4
+    expected = TABLE.sub(lambda found: table(found[1]), text)
+    if os.environ.get("ATTNVIZ_WRITE_README"):
+        README.write_text(expected, encoding="utf-8")
+    assert README.read_text(encoding="utf-8") == expected
+
+
+def test_every_file_in_the_map_exists() -> None:
+    section = README.read_text(encoding="utf-8").split("## Where things are")[1]
+    paths = [path for path in MAPPED.findall(section) if path != "path"]
+    assert len(paths) > 15
+    assert [path for path in paths if not (ROOT / path).exists()] == []
+
+
+def test_every_module_at_the_top_and_every_room_is_in_the_map() -> None:
+    section = README.read_text(encoding="utf-8").split("## Where things are")[1]
+    entries = [path for path in (ROOT / "attnviz").iterdir() if not path.name.startswith(("__", "py.typed"))]
+    missing = [path.name for path in entries if f"`attnviz/{path.name}" not in section]
+    assert missing == []
+
+
+def test_every_link_leads_somewhere() -> None:
+    links = re.findall(r"\]\(([^)]+)\)", README.read_text(encoding="utf-8"))
+    assert links
+    assert [link for link in links if "://" not in link and not (ROOT / link).exists()] == []
+
+
+def _run(command: str, folder: Path, home: Path) -> subprocess.CompletedProcess[str]:
+    environment = bare_environment(home)
+    environment["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{environment['PATH']}"
+    return subprocess.run(
+        ["bash", "-o", "pipefail", "-c", command],
+        cwd=folder,
+        env=environment,
+        capture_output=True,
+        text=True,
+        encoding="utf-8",
+        timeout=120,
+        check=False,
+    )
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(shutil.which("bash") is None, reason="no bash on this machine")
+def test_every_command_runs(tmp_path: Path) -> None:
+    """In their order, in one folder: later lines use what earlier ones wrote. The hub cannot be asked here."""
+    home = tmp_path / "home"
+    home.mkdir()
+    for command in commands():
+        done = _run(command, tmp_path, home)
+        if "--dataset imdb" in command:
+            assert done.returncode == 2, command
+            assert "--dataset" in done.stderr, command
+        else:
+            assert done.returncode == 0, f"{command}\n{done.stderr}"
+        assert "Traceback" not in done.stderr
+    for expected in ("attention/overview.png", "chinese/overview.pdf", "numbers.json", "for-print/layer-0-head-3.png"):
+        assert (tmp_path / expected).stat().st_size > 0
+    assert sorted(path.name for path in (tmp_path / "three").iterdir()) == ["test-0", "test-1", "test-2"]
+
+
+def test_the_picture_is_what_the_demo_draws(tmp_path: Path) -> None:
+    """Byte for byte where the pinned versions draw it; elsewhere the same size and nearly the same pixels."""
+    from PIL import Image, ImageChops, ImageStat
+
+    done = _run("attnviz heatmap --dataset sample --index 0 --heads 8 --out demo --table none", tmp_path, tmp_path)
+    assert done.returncode == 0, done.stderr
+    with Image.open(tmp_path / "demo/overview.png") as drawn, Image.open(ROOT / ".github/overview.png") as shown:
+        difference = ImageChops.difference(drawn.convert("RGB"), shown.convert("RGB"))
+        assert max(ImageStat.Stat(difference).mean) < 1
