@@ -1,0 +1,142 @@
+"""Made-up reports with pictures, and figures of them to look into."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from io import BytesIO
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
+from PIL import Image
+
+from attnviz.renderers import figure
+from attnviz.renderers.figure_draw import draw
+from attnviz.renderers.figure_layout import Plan
+from attnviz.renderers.figure_plan import plan
+from attnviz.renderers.style import drawing
+from attnviz.report import Heatmap, Look, Panels, Report, Scale
+from attnviz.shapes import Cells, Shown
+
+SENTENCE = """the movie was not just bad , it is one of those films that make you wonder why anybody ever thought of
+making it , and yet I could n't look away ; somehow acting extraordinary cinematography disappointment"""
+WORDS = tuple(SENTENCE.split())
+SCRIPTS = (
+    *("猫", "坐在垫子上", "繁體貓", "ねこ", "カナ", "고양이", "مرحبا", "السلام", "שלום", "naïve", "Жизнь", "Ωμέγα"),
+    *(
+        "👨\u200d👩\u200d👧\u200d👦",
+        "❤\ufe0f",
+        "👍🏽",
+        "🇩🇪",
+        "1\ufe0f\u20e3",
+        "e\u0301a",
+        "Z\u0302\u0303\u0304\u0305algo",
+    ),
+    *("नमस्ते", "\ue000", "\U0010ffff"),
+)
+HOSTILE = ("$$", "$_$", "${$", r"$\frac$", "$5$", r"\frac{", "</script>", "a_b^{", "%&#~", "[CLS]", "∅", "␣x⏎")
+FIXED = Scale("fixed", 0.0, 1.0, "attention weight (fixed scale, 0 to 1)")
+LOG = Scale("log", 1e-3, 1.0, "attention weight (logarithmic scale, 0.001 to 1)")
+FACTS = (("model", "multi:8"), ("text", "猫坐在垫子上"), ("seed", "0"))
+SUBTITLE = "untrained (random weights, seed 0) · sample train[0] · first 20 of 233 tokens"
+
+
+class Drawn(NamedTuple):
+    """One picture, drawn but not written."""
+
+    plan: Plan
+    figure: Figure
+
+    @property
+    def maps(self) -> list[Axes]:
+        return self.figure.axes[: len(self.plan.places)]
+
+    @property
+    def bar(self) -> Axes:
+        return self.figure.axes[len(self.plan.places)]
+
+    @property
+    def texts(self) -> list[str]:
+        return [text.get_text() for text in self.figure.texts]
+
+
+class Picture:
+    """What pytest-mpl compares: the very bytes that a user gets."""
+
+    def __init__(self, report: Report, look: Look | None = None) -> None:
+        ((_, self.content),) = figure.png(report, look or Look(dpi=100))
+
+    def savefig(self, path: str, **_: object) -> None:
+        Path(path).write_bytes(self.content)
+
+
+def softmax(n_rows: int, n_columns: int, n_heads: int = 1, causal: bool = False, seed: int = 0) -> tuple[Cells, Shown]:
+    """Made-up attention, heads first, and where it is allowed."""
+    scores = 2 * np.random.default_rng(seed).normal(size=(n_heads, n_rows, n_columns))
+    allowed = np.ones((n_rows, n_columns), dtype=bool)
+    if causal:
+        allowed = np.tril(allowed)
+    weights = np.exp(np.where(allowed, scores, -np.inf))
+    return (weights / weights.sum(axis=-1, keepdims=True)).astype(np.float32), allowed
+
+
+def words(number: int) -> tuple[str, ...]:
+    return tuple(WORDS[position % len(WORDS)] for position in range(number))
+
+
+def heatmap(n_rows: int, n_columns: int | None = None, causal: bool = False) -> Heatmap:
+    n_columns = n_columns or n_rows
+    weights, allowed = softmax(n_rows, n_columns, causal=causal)
+    return Heatmap("layer-0-head-3", "layer 0, head 3", weights[0], allowed, words(n_rows), words(n_columns))
+
+
+def labelled(labels: Sequence[str]) -> Heatmap:
+    weights, allowed = softmax(len(labels), len(labels))
+    return Heatmap("layer-0-head-3", "layer 0, head 3", weights[0], allowed, tuple(labels), tuple(labels))
+
+
+def panels(n_tokens: int, n_heads: int = 8, n_columns: int = 4, causal: bool = False) -> Panels:
+    weights, allowed = softmax(n_tokens, n_tokens, n_heads, causal)
+    names = words(n_tokens)
+    maps = (
+        Heatmap(f"head-{head}", f"layer 0, head {head}", weights[head], allowed, names, names)
+        for head in range(n_heads)
+    )
+    return Panels("overview", f"{n_heads} heads of layer 0", tuple(maps), n_columns)
+
+
+def report(
+    *pictures: Heatmap | Panels, scale: Scale = FIXED, title: str = "multi:8 attends to sample train[0]"
+) -> Report:
+    return Report(title, SUBTITLE, pictures, scale, FACTS)
+
+
+@contextmanager
+def drawn(shown: Report, look: Look | None = None) -> Iterator[Drawn]:
+    """The first picture of a report as a figure whose texts can be measured."""
+    look = look or Look()
+    planned = plan(next(shown.pictures), shown, look)
+    with drawing():
+        made = draw(planned, shown.scale, look.cmap)
+        made.set_dpi(look.dpi)
+        FigureCanvasAgg(made)
+        made.draw_without_rendering()
+        yield Drawn(planned, made)
+
+
+def pixels(shown: Report, look: Look | None = None) -> np.ndarray:
+    """The first picture of a report as red, green and blue."""
+    _, content = next(figure.png(shown, look or Look()))
+    return np.asarray(Image.open(BytesIO(content)).convert("RGB"))
+
+
+def cell_pixels(shown: Report, look: Look | None = None) -> np.ndarray:
+    """Only the first map, without its frame."""
+    look = look or Look()
+    box = plan(next(shown.pictures), shown, look).places[0].box
+    left, top, width, height = (round(part * look.dpi) for part in box)
+    return pixels(shown, look)[top : top + height, left : left + width]

@@ -1,0 +1,345 @@
+"""What pictures hold: axes, labels, colours, sizes."""
+
+from __future__ import annotations
+
+from itertools import combinations
+
+import matplotlib as mpl
+import numpy as np
+import pytest
+from matplotlib.axes import Axes
+from matplotlib.colors import LogNorm
+from matplotlib.figure import Figure
+from matplotlib.text import Text
+from matplotlib.transforms import Bbox
+
+from attnviz.renderers.figure import annotated
+from attnviz.renderers.figure_draw import pooled
+from attnviz.report import Heatmap, Look, Panels, Scale
+from tests.renderers.figure_reports import (
+    HOSTILE,
+    LOG,
+    SCRIPTS,
+    SUBTITLE,
+    Drawn,
+    cell_pixels,
+    drawn,
+    heatmap,
+    labelled,
+    panels,
+    report,
+    words,
+)
+
+
+def tick_texts(axes: Axes) -> tuple[list[str], list[str]]:
+    return [text.get_text() for text in axes.get_yticklabels()], [text.get_text() for text in axes.get_xticklabels()]
+
+
+def visible_texts(figure: Figure) -> list[Text]:
+    return [text for text in figure.findobj(Text) if isinstance(text, Text) and text.get_text() and text.get_visible()]
+
+
+def outside(made: Drawn) -> list[str]:
+    """Texts that the canvas cuts."""
+    canvas = made.figure.bbox
+    extents = [(text.get_text(), text.get_window_extent()) for text in visible_texts(made.figure)]
+    return [
+        text
+        for text, box in extents
+        if not (box.x0 >= 0 and box.y0 >= 0 and box.x1 <= canvas.x1 and box.y1 <= canvas.y1)
+    ]
+
+
+def overlapping(boxes: list[tuple[str, Bbox]]) -> list[tuple[str, str]]:
+    return [
+        (first[0], second[0])
+        for first, second in combinations(boxes, 2)
+        if min(first[1].x1, second[1].x1) - max(first[1].x0, second[1].x0) > 1
+        and min(first[1].y1, second[1].y1) - max(first[1].y0, second[1].y0) > 1
+    ]
+
+
+@pytest.mark.parametrize("n_tokens", [1, 5, 20, 64])
+def test_every_token_is_labelled_on_both_axes(n_tokens: int) -> None:
+    with drawn(report(heatmap(n_tokens))) as made:
+        assert tick_texts(made.maps[0]) == ([*words(n_tokens)], [*words(n_tokens)])
+        assert list(made.maps[0].get_yticks()) == [position + 0.5 for position in range(n_tokens)]
+        assert not [text for text in made.texts if "labelled" in text]
+
+
+@pytest.mark.parametrize(("n_tokens", "step", "said"), [(100, 2, "2nd"), (200, 4, "4th"), (1500, 40, "40th")])
+def test_many_tokens_are_labelled_evenly_and_the_figure_says_so(n_tokens: int, step: int, said: str) -> None:
+    with drawn(report(heatmap(n_tokens))) as made:
+        rows, columns = tick_texts(made.maps[0])
+        assert rows == columns == [*words(n_tokens)[::step]]
+        assert len(rows) <= 67
+        assert f"every {said} token is labelled" in " ".join(made.texts)
+
+
+def test_labels_are_legible() -> None:
+    for n_tokens in (1, 5, 20, 64, 200):
+        with drawn(report(heatmap(n_tokens))) as made:
+            labels = made.maps[0].get_yticklabels() + made.maps[0].get_xticklabels()
+            assert all(float(text.get_fontsize()) >= 6 for text in labels)
+
+
+def test_rows_go_downwards_and_columns_to_the_right() -> None:
+    values = np.array([[0.0, 1.0], [0.0, 0.0]])
+    shown = Heatmap("a", "", values, np.ones((2, 2), dtype=bool), ("top", "bottom"), ("left", "right"))
+    image = cell_pixels(report(shown))
+    quarter = image.shape[0] // 4
+    assert image[quarter, 3 * quarter].tolist() == [253, 231, 37]  # the highest colour of viridis, upper right
+    assert image[3 * quarter, 3 * quarter].tolist() == image[quarter, quarter].tolist() == [68, 1, 84]
+    with drawn(report(shown)) as made:
+        boxes = {text.get_text(): text.get_window_extent() for text in visible_texts(made.figure)}
+        assert boxes["top"].y0 > boxes["bottom"].y0
+        assert boxes["left"].x0 < boxes["right"].x0
+        assert {"query (attends)", "key (is attended to)"} <= set(made.texts)
+
+
+def test_column_labels_lie_flat_where_they_all_fit() -> None:
+    with drawn(report(labelled(["a", "bb", "ccc"]))) as made:
+        assert {text.get_rotation() for text in made.maps[0].get_xticklabels()} == {0}
+    with drawn(report(labelled(["a", "bb", "disappointment"]))) as made:
+        assert {text.get_rotation() for text in made.maps[0].get_xticklabels()} == {90}
+
+
+def test_chinese_characters_stay_upright_in_small_panels() -> None:
+    two = (labelled("这部电影不好看，但是演员救了它。"),) * 2
+    with drawn(report(Panels("overview", "2 heads of layer 0", two, 2))) as made:
+        assert {text.get_rotation() for text in made.maps[0].get_xticklabels()} == {0}
+
+
+@pytest.mark.parametrize("dpi", [72, 150, 300])
+@pytest.mark.parametrize("shape", [(1, 1), (5, 5), (64, 64), (200, 200), (3, 40), (40, 2), (1100, 1100)])
+def test_cells_are_square_and_whole_pixels(shape: tuple[int, int], dpi: int) -> None:
+    with drawn(report(heatmap(*shape)), Look(dpi=dpi)) as made:
+        axes, pool = made.maps[0], made.plan.cells.pool
+        box = axes.get_window_extent()
+        (left, right), (bottom, top) = axes.get_xlim(), axes.get_ylim()
+        width, height = box.width / (right - left), box.height / (bottom - top)
+        assert width == pytest.approx(height, abs=1e-6)
+        assert width == pytest.approx(round(width), abs=1e-6)
+        assert box.x0 == pytest.approx(round(box.x0), abs=1e-6)
+        assert box.y0 == pytest.approx(round(box.y0), abs=1e-6)
+        assert right * pool >= shape[1]
+        assert bottom * pool >= shape[0]
+
+
+LONG = tuple(f"a-label-with-{position:02}-letters" for position in range(20))
+
+
+@pytest.mark.parametrize(
+    "picture",
+    [
+        *(heatmap(number) for number in (1, 5, 20, 64, 200)),
+        *(panels(number) for number in (1, 5, 20, 64, 200)),
+        *(labelled(labels) for labels in (SCRIPTS, HOSTILE, LONG, ("W" * 24,), ("",))),
+        heatmap(3, 40, causal=True),
+        heatmap(40, 2, causal=True),
+        panels(7, 5, 3, causal=True),
+        panels(12, 144, 12),
+    ],
+    ids=lambda picture: f"{picture.name}-{picture.title}",
+)
+def test_no_text_is_cut_and_none_lies_on_another(picture: Heatmap | Panels) -> None:
+    with drawn(report(picture)) as made:
+        check_texts(made)
+
+
+@pytest.mark.parametrize(
+    "title", ["A long title. " * 20, "Donaudampf" * 40, "猫" * 300, "Z\u0302\u0303" * 50, "", "👩\u200d🚀" * 90]
+)
+@pytest.mark.parametrize("picture", [heatmap(1), heatmap(20), panels(5)], ids=["1", "20", "overview"])
+def test_no_title_is_cut_or_lies_on_something(title: str, picture: Heatmap | Panels) -> None:
+    with drawn(report(picture, title=title)) as made:
+        check_texts(made)
+
+
+def check_texts(made: Drawn) -> None:
+    assert outside(made) == []
+    free = [(text.get_text(), text.get_window_extent()) for text in made.figure.texts]
+    ticks = [
+        (text.get_text(), text.get_window_extent())
+        for axes in made.figure.axes
+        for text in (axes.get_yticklabels() + axes.get_xticklabels())
+    ]
+    maps = [("map", axes.get_window_extent()) for axes in [*made.maps, made.bar]]
+    assert overlapping(free + maps) == []
+    assert [pair for pair in overlapping(free + ticks) if pair[0] in made.texts and pair[1] not in made.texts] == []
+
+
+def test_title_and_subtitle_are_whole_however_long() -> None:
+    title = "Donaudampfschifffahrt " * 30 + "猫坐在垫子上" * 40
+    with drawn(report(heatmap(3), title=title)) as made:
+        shown = "".join(made.texts).replace(" ", "")
+        assert title.replace(" ", "") in shown
+        assert SUBTITLE.replace(" ", "") in shown
+        assert "layer 0, head 3" in made.texts
+
+
+def test_fixed_scale_is_0_to_1_whatever_the_values() -> None:
+    weak = Heatmap("a", "", np.full((4, 4), 0.01), np.ones((4, 4), dtype=bool), words(4), words(4))
+    with drawn(report(weak)) as made:
+        assert made.maps[0].collections[0].get_clim() == (0, 1)
+        assert made.bar.get_ylim() == (0, 1)
+        assert "attention weight (fixed scale, 0 to 1)" in " ".join(made.texts)
+    assert np.ptp(cell_pixels(report(weak))[5:-5, 5:-5], axis=(0, 1)).max() == 0
+
+
+def test_shared_scale_shows_its_ends() -> None:
+    with drawn(report(heatmap(5), scale=Scale("shared", 0.0123, 0.437, "shared"))) as made:
+        assert made.maps[0].collections[0].get_clim() == (0.0123, 0.437)
+        said, _ = tick_texts(made.bar)
+        assert (said[0], said[-1]) == ("0.0123", "0.437")
+
+
+@pytest.mark.parametrize("kind", ["shared", "log"])
+def test_a_range_of_one_value_can_be_drawn(kind: str) -> None:
+    scale = Scale("shared" if kind == "shared" else "log", 1.0, 1.0, "one value")
+    with drawn(report(heatmap(1), scale=scale)) as made:
+        low, high = made.maps[0].collections[0].get_clim()
+        assert low < high == 1
+
+
+def test_log_scale_draws_zero_in_the_lowest_colour_and_says_so_with_an_arrow() -> None:
+    values = np.array([[0.0, 1e-9, 1e-3, 1.0]])
+    row = Heatmap("a", "", values, np.ones((1, 4), dtype=bool), ("q",), words(4))
+    with drawn(report(row, scale=LOG)) as made:
+        assert isinstance(made.maps[0].collections[0].norm, LogNorm)
+        assert tick_texts(made.bar)[0] == ["0.001", "0.01", "0.1", "1"]
+        assert len(made.bar.patches) == 1  # the arrow
+    image = cell_pixels(report(row, scale=LOG))
+    middle, side = image.shape[0] // 2, image.shape[0]
+    colours = [tuple(image[middle, side * column + side // 2]) for column in range(4)]
+    assert colours == [(68, 1, 84)] * 3 + [(253, 231, 37)]
+
+
+@pytest.mark.parametrize("cmap", ["viridis", "Greys", "gray", "magma", "Blues", "rocket"])
+@pytest.mark.parametrize("n_tokens", [8, 60])
+def test_forbidden_cells_look_unlike_zero_and_are_explained(cmap: str, n_tokens: int) -> None:
+    values = np.zeros((n_tokens, n_tokens))
+    values[:, 0] = 1
+    allowed = np.tril(np.ones((n_tokens, n_tokens), dtype=bool))
+    shown = report(Heatmap("a", "", values, allowed, words(n_tokens), words(n_tokens)))
+    image = cell_pixels(shown, Look(cmap=cmap)).astype(int)
+    side = image.shape[0] // n_tokens
+    corner = slice(2, 3 * side - 2)
+    forbidden, zero = image[corner, -3 * side + 2 : -2], image[-3 * side + 2 : -2, side + 2 : 4 * side - 2]
+    assert np.ptp(zero, axis=(0, 1)).max() == 0
+    assert np.ptp(forbidden, axis=(0, 1)).min() > 30  # hatched
+    assert np.abs(forbidden - zero[0, 0]).sum(axis=-1).min() > 5
+    with drawn(shown, Look(cmap=cmap)) as made:
+        assert "hatched: not attendable" in " ".join(made.texts)
+    with drawn(report(heatmap(4))) as made:
+        assert "hatched" not in " ".join(made.texts)
+        assert made.plan.swatch is None
+
+
+def test_pooling_keeps_maxima_and_forbids_only_what_is_forbidden_whole() -> None:
+    values, allowed = np.zeros((5, 7)), np.ones((5, 7), dtype=bool)
+    values[0, 0], values[4, 6], values[2, 5] = 0.3, 0.5, 0.9
+    allowed[:2, 2:4] = False
+    allowed[2, 5] = allowed[2, 4] = False
+    values[~allowed] = 9.0  # never to be seen
+    cells = pooled(values, allowed, 2)
+    assert cells.mask.tolist() == [[False, True, False, False]] + [[False] * 4] * 2
+    assert cells.filled(-1).tolist() == [[0.3, -1, 0, 0], [0, 0, 0, 0], [0, 0, 0, 0.5]]
+
+
+@pytest.mark.parametrize("n_tokens", [1025, 2500])
+def test_more_tokens_than_pixels_are_pooled_and_the_figure_says_so(n_tokens: int) -> None:
+    values = np.zeros((n_tokens, n_tokens), dtype=np.float32)
+    values[n_tokens // 3, n_tokens // 2] = 1
+    everything = np.ones((n_tokens, n_tokens), dtype=bool)
+    shown = report(Heatmap("a", "", values, everything, words(n_tokens), words(n_tokens)))
+    pool = -(-n_tokens // 1024)
+    with drawn(shown) as made:
+        assert f"each cell is the maximum of {pool} × {pool} weights" in " ".join(made.texts)
+        mesh = made.maps[0].collections[0].get_array()
+        assert mesh is not None
+        assert max(mesh.shape) <= 1024
+    assert (cell_pixels(shown) == [253, 231, 37]).all(axis=-1).any()
+
+
+@pytest.mark.parametrize("dpi", [72, 150, 300])
+def test_a_map_fits_on_a_page_at_any_resolution(dpi: int) -> None:
+    for picture, inches in ((heatmap(1024), 7.2), (heatmap(64), 7.2), (panels(200), 2.8)):
+        with drawn(report(picture), Look(dpi=dpi)) as made:
+            assert 0.5 * inches <= made.plan.places[0].box.width <= inches
+
+
+@pytest.mark.parametrize("n_tokens", [300, 700, 1024])
+@pytest.mark.parametrize("dpi", [72, 150])
+def test_no_cell_is_lost_between_pixels(n_tokens: int, dpi: int) -> None:
+    hot = np.eye(n_tokens, dtype=np.float32)
+    everything = np.ones((n_tokens, n_tokens), dtype=bool)
+    image = cell_pixels(report(Heatmap("a", "", hot, everything, words(n_tokens), words(n_tokens))), Look(dpi=dpi))
+    inner = image[2:-2, 2:-2]
+    assert (inner == [253, 231, 37]).all(axis=-1).any(axis=1).all()
+
+
+def test_overview_has_one_bar_and_labels_only_outside() -> None:
+    with drawn(report(panels(6, n_heads=8, n_columns=3))) as made:
+        assert len(made.figure.axes) == 9
+        assert [bool(tick_texts(axes)[0]) for axes in made.maps] == [True, False, False] * 2 + [True, False]
+        assert [bool(tick_texts(axes)[1]) for axes in made.maps] == [False] * 5 + [True] * 3
+        assert made.texts.count("query (attends)") == made.texts.count("key (is attended to)") == 1
+        assert [text for text in made.texts if text.startswith("layer 0, head")] == [
+            f"layer 0, head {head}" for head in range(8)
+        ]
+        assert {axes.collections[0].get_clim() for axes in made.maps} == {(0, 1)}
+
+
+@pytest.mark.parametrize("n_tokens", [5, 20, 64, 200])
+def test_overview_of_8_heads_is_readable(n_tokens: int) -> None:
+    with drawn(report(panels(n_tokens))) as made:
+        labels = made.maps[0].get_yticklabels()
+        assert min(len(labels), n_tokens) >= min(n_tokens, 15)
+        assert all(float(text.get_fontsize()) >= 6 for text in labels)
+        assert made.plan.width < 15
+
+
+def test_overview_of_144_heads_shows_no_tokens_and_says_so() -> None:
+    with drawn(report(panels(64, n_heads=144, n_columns=12))) as made:
+        assert all(tick_texts(axes) == ([], []) for axes in made.maps)
+        assert "tokens are not labelled" in " ".join(made.texts)
+        assert made.plan.width < 14
+
+
+def test_numbers_in_cells_where_they_fit() -> None:
+    few, many = heatmap(12, causal=True), heatmap(30)
+    assert annotated(few)
+    assert not annotated(many)
+    assert annotated(panels(5))
+    assert not annotated(panels(20))
+    with drawn(report(few), Look(annotate=True)) as made:
+        texts = made.maps[0].texts
+        assert len(texts) == 12 * 13 // 2  # none in forbidden cells
+        assert texts[0].get_text() == f"{few.values[0, 0]:.2f}"
+        side = made.plan.cells.side * 150
+        assert all(text.get_window_extent().width < side for text in texts)
+    for picture, look in ((many, Look(annotate=True)), (few, Look())):
+        with drawn(report(picture), look) as made:
+            assert not made.maps[0].texts
+
+
+def test_numbers_are_pale_on_dark_and_dark_on_pale() -> None:
+    pair = Heatmap("a", "", np.array([[0.0, 1.0]]), np.ones((1, 2), dtype=bool), ("q",), ("a", "b"))
+    for cmap, first, second in (("viridis", "white", "#1a1a1a"), ("Greys", "#1a1a1a", "white")):
+        with drawn(report(pair), Look(cmap=cmap, annotate=True)) as made:
+            assert [text.get_color() for text in made.maps[0].texts] == [first, second]
+
+
+def test_no_text_is_markup() -> None:
+    with drawn(report(labelled(HOSTILE), title="$x$ and $$"), Look(annotate=True)) as made:
+        assert tick_texts(made.maps[0])[0] == [*HOSTILE]
+        assert not any(text.get_parse_math() for text in visible_texts(made.figure))
+
+
+def test_global_settings_are_left_alone() -> None:
+    before = dict(mpl.rcParams)
+    with drawn(report(heatmap(3))):
+        pass
+    assert dict(mpl.rcParams) == before
