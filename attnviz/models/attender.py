@@ -41,7 +41,7 @@ class Attender:
     def encode(self, text: str) -> Encoding:
         """The tokens that will attend. Raises BadText without tokens, TooLarge before anything large is allocated."""
         if self.spec.max_tokens is not None and self.spec.max_tokens < 1:
-            raise BadOption(f"--max-tokens {self.spec.max_tokens}", hint="It is at least 1.")
+            raise BadOption(f"--max-tokens {self.spec.max_tokens} is too small", hint="It is at least 1.")
         encoding = self.tokenizer.encode(text, self.spec.max_tokens)
         if self.spec.show_padding:
             if self.spec.max_tokens is None:

@@ -87,7 +87,7 @@ def _checked(spec: ModelSpec, kind: Kind, n_heads: int) -> ModelName:
         raise BadOption(f"--d-model {spec.d_model} is too large", hint=f"It is at most {LARGEST_D_MODEL}.")
     head_size(spec.d_model, n_heads)
     if spec.layers < 1:
-        raise BadOption(f"--layers {spec.layers}", hint="A model has at least 1 layer.")
+        raise BadOption(f"--layers {spec.layers} is too small", hint="A model has at least 1 layer.")
     if kind == "dot" and spec.layers != 1:
         raise BadOption(f"--layers {spec.layers} with --model dot", hint="Unprojected attention has one layer.")
     return ModelName("single" if kind == "multi" and n_heads == 1 else kind, n_heads)

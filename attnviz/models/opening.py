@@ -32,7 +32,7 @@ def open_model(spec: ModelSpec, texts: Iterable[str]) -> Attender:
     """
     name = resolve(spec)
     if not 0 <= spec.seed <= LARGEST_SEED:
-        raise BadOption(f"--seed {spec.seed}", hint=f"It is 0 to {LARGEST_SEED}.")
+        raise BadOption(f"--seed {spec.seed} is out of range", hint=f"It is 0 to {LARGEST_SEED}.")
     device = pick(spec.device)
     if name.folder is not None:
         return open_checkpoint(name.folder, spec, device)

@@ -26,6 +26,8 @@ def check_memory(n_tokens: int, n_heads: int, n_layers: int, max_gib: float) -> 
 
     Counted: the record, and for the layer at work its scores and its weights.
     """
+    if not max_gib > 0:  # NaN is not either
+        raise BadOption(f"--max-memory {max_gib:g} is no room at all", hint="Give GiB, such as 4 or 0.5.")
     per_cell = FLOAT32 * n_heads * (n_layers + 2)
     needed = per_cell * n_tokens**2
     if needed > max_gib * GIB:
@@ -33,5 +35,5 @@ def check_memory(n_tokens: int, n_heads: int, n_layers: int, max_gib: float) -> 
         raise TooLarge(
             f"{n_tokens:,} tokens × {n_heads} heads × {n_layers} layers need {needed / GIB:.1f} GiB, "
             f"allowed are {max_gib:g}",
-            hint=f"--max-tokens {fitting} fits; --max-memory allows more.",
+            hint=f"--max-tokens {fitting} fits; --max-memory allows more." if fitting else "--max-memory allows more.",
         )

@@ -24,6 +24,8 @@ from attnviz.specs import VocabularySpec
 os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")  # faster on few cores, and no warning after a fork
 
 PADDING, UNKNOWN, CLASSIFY = "[PAD]", "[UNK]", "[CLS]"
+EMPTY = "It is empty, blank, or holds only line breaks."
+RARE = "It is blank, or no word of it occurs often enough for --min-frequency."
 BATCH = 256  # texts encoded at a time when counting
 SPECIAL = [PADDING, UNKNOWN, CLASSIFY]
 
@@ -84,7 +86,7 @@ class TextTokenizer:
         except TypeError as error:
             raise BadText("the text holds half of a surrogate pair", hint="Decode it with errors='replace'.") from error
         if not found.ids:
-            raise BadText("no tokens in the text", hint="It is empty, blank, or holds only line breaks.")
+            raise BadText("no tokens in the text", hint=EMPTY)
         unknown_id = self._tokenizer.token_to_id(UNKNOWN)
         ids = tuple(found.ids[:max_tokens])
         offsets = tuple(found.offsets[:max_tokens])
@@ -124,9 +126,9 @@ def train(texts: Iterable[str], spec: VocabularySpec) -> TextTokenizer:
     Raises BadOption when the size leaves no room for a word, BadText when the texts hold no token.
     """
     if spec.size <= len(SPECIAL):
-        raise BadOption(f"--size {spec.size}", hint=f"{len(SPECIAL)} entries are special tokens; ask for more.")
+        raise BadOption(f"--size {spec.size} is too small", hint=f"{len(SPECIAL)} entries are special tokens.")
     if spec.min_frequency < 1:
-        raise BadOption(f"--min-frequency {spec.min_frequency}", hint="It is at least 1.")
+        raise BadOption(f"--min-frequency {spec.min_frequency} is too small", hint="It is at least 1.")
     tokenizer, trainer = _untrained(spec)
     tokenizer.normalizer = normalizers.Lowercase()
     tokenizer.pre_tokenizer = pre_tokenizers.Sequence(
@@ -141,7 +143,7 @@ def train(texts: Iterable[str], spec: VocabularySpec) -> TextTokenizer:
     except (TypeError, UnicodeEncodeError) as error:
         raise BadText("a text holds half of a surrogate pair", hint="Decode it with errors='replace'.") from error
     if tokenizer.get_vocab_size() <= len(SPECIAL):
-        raise BadText("no tokens in the text", hint="No word occurs often enough to enter the vocabulary.")
+        raise BadText("no tokens in the text", hint=EMPTY if spec.min_frequency == 1 else RARE)
     return TextTokenizer(tokenizer)
 
 

@@ -45,7 +45,10 @@ def check_look(look: Look) -> None:
     """Raises BadOption for a colour map or a resolution that there is not."""
     colour_map(look.cmap)
     if not FEWEST_DPI <= look.dpi <= MOST_DPI:
-        raise BadOption(f"{look.dpi} dpi", hint=f"Between {FEWEST_DPI} and {MOST_DPI}; 150 for screens, 300 for print.")
+        raise BadOption(
+            f"--dpi {look.dpi} is out of range",
+            hint=f"Between {FEWEST_DPI} and {MOST_DPI}; 150 for screens, 300 for print.",
+        )
 
 
 def undrawable(report: Report) -> str:

@@ -38,7 +38,7 @@ class Drawing:
     @classmethod
     def of(cls, spec: DrawSpec) -> Drawing:
         if spec.top_k < 1:
-            raise BadOption(f"--top-k {spec.top_k}", hint="It is at least 1.")
+            raise BadOption(f"--top-k {spec.top_k} is too small", hint="It is at least 1.")
         formats = [name.strip().lower() for item in spec.format for name in item.split(",")]
         renderers = tuple(load(find(RENDERERS, name, "format")) for name in dict.fromkeys(formats))
         look = Look(cmap=spec.cmap, dpi=spec.dpi, annotate=spec.annotate)

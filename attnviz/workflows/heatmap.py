@@ -5,21 +5,36 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from attnviz import store
-from attnviz.models.opening import open_model
+from attnviz.models.names import resolve
 from attnviz.selection import numbers
 from attnviz.specs import HeatmapSpec
 from attnviz.text import open_corpus
 from attnviz.text.document import Corpus
-from attnviz.workflows.drawing import Drawing, Drawn
+
+if TYPE_CHECKING:
+    from attnviz.workflows.drawing import Drawn
 
 
 def heatmap(spec: HeatmapSpec) -> Iterator[Drawn]:
     """Read, attend and draw, one text after the other. Everything that can be refused at once is refused first."""
-    drawing = Drawing.of(spec)
+    name = resolve(spec)
+    if name.kind != "checkpoint":
+        numbers(spec.layer, spec.layers, "layer")
+        numbers(spec.head, name.n_heads, "head")
     corpus = open_corpus(spec)
     chosen = _chosen(spec, corpus)
+    return _drawn(spec, corpus, chosen)
+
+
+def _drawn(spec: HeatmapSpec, corpus: Corpus, chosen: tuple[int, ...]) -> Iterator[Drawn]:
+    # Only now, because they take seconds: torch and matplotlib come with them.
+    from attnviz import store
+    from attnviz.models.opening import open_model
+    from attnviz.workflows.drawing import Drawing
+
+    drawing = Drawing.of(spec)
     attender = open_model(spec, (document.text for document in corpus.documents))
     for index in chosen:  # a text that cannot be drawn is refused before the first picture
         attender.encode(corpus.documents[index].text)
