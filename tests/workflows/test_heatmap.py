@@ -1,0 +1,176 @@
+"""`heatmap` and `render` as functions: which files, which texts, what the user is told."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from attnviz import store
+from attnviz.errors import BadOption, BadSelection, BadText
+from attnviz.specs import HeatmapSpec, RenderSpec
+from attnviz.workflows.drawing import Drawn
+from attnviz.workflows.heatmap import heatmap
+from attnviz.workflows.render import render
+from tests.made import cross_maps
+
+TEXT = "the film was not good"
+
+
+@pytest.fixture
+def spec(tmp_path: Path) -> HeatmapSpec:
+    return HeatmapSpec(text=(TEXT,), heads=2, out=str(tmp_path / "out"), dpi=50)
+
+
+def names(folder: Path) -> list[str]:
+    return sorted(path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file())
+
+
+def only(spec: HeatmapSpec) -> Drawn:
+    (drawn,) = heatmap(spec)
+    return drawn
+
+
+def test_a_run_writes_pictures_and_the_record(spec: HeatmapSpec) -> None:
+    drawn = only(replace(spec, format=("png,svg", "PDF", "png")))
+    pictures = [f"{stem}.{kind}" for stem in ("layer-0-head-0", "layer-0-head-1", "overview") for kind in KINDS]
+    assert names(Path(spec.out)) == sorted(["attention.safetensors", *pictures])
+    assert sorted(path.name for path in drawn.files) == names(Path(spec.out))
+    assert all(path.stat().st_size > 0 for path in drawn.files)
+
+
+KINDS = ("pdf", "png", "svg")
+
+
+@pytest.mark.parametrize(
+    ("change", "expected"),
+    [
+        ({"head": ("1",)}, ["attention.safetensors", "layer-0-head-1.png"]),
+        (
+            {"layers": 3, "layer": ("0,2",), "head": ("-1",)},
+            ["attention.safetensors", "layer-0-head-1.png", "layer-2-head-1.png", "overview.png"],
+        ),
+        ({"heads": 1}, ["attention.safetensors", "layer-0-head-0.png"]),
+    ],
+)
+def test_layers_and_heads_choose_what_is_drawn_and_not_what_is_recorded(
+    spec: HeatmapSpec, change: dict[str, object], expected: list[str]
+) -> None:
+    chosen = replace(spec, **change)  # type: ignore[arg-type]
+    only(chosen)
+    assert names(Path(spec.out)) == expected
+    maps = store.load(Path(spec.out) / "attention.safetensors")
+    assert maps.weights.shape[:2] == (chosen.layers, chosen.heads)
+
+
+def test_several_texts_get_a_folder_each(spec: HeatmapSpec) -> None:
+    results = list(heatmap(replace(spec, text=("one film", "two films"), heads=1)))
+    assert [result.report.title for result in results] == [
+        "single attends to “one film”",
+        "single attends to “two films”",
+    ]
+    assert names(Path(spec.out)) == [
+        f"text-{i}/{file}" for i in (0, 1) for file in ("attention.safetensors", "layer-0-head-0.png")
+    ]
+
+
+def test_of_a_data_set_the_first_text_is_drawn_and_that_is_said(spec: HeatmapSpec) -> None:
+    drawn = only(replace(spec, text=()))
+    assert drawn.report.title == "multi:2 attends to sample train[0]"
+    assert "drawing text 0 of sample train (40 texts); --index chooses others" in drawn.notices
+    results = heatmap(replace(spec, text=(), split="train[10:20]", index=("2,-1",)))
+    assert [result.report.title for result in results] == [
+        "multi:2 attends to sample train[12]",
+        "multi:2 attends to sample train[19]",
+    ]
+
+
+def test_the_whole_split_makes_the_vocabulary(spec: HeatmapSpec) -> None:
+    only(replace(spec, text=(), split="train[:10]"))
+    ten = dict(store.load(Path(spec.out) / "attention.safetensors").provenance.settings)
+    only(replace(spec, text=(), split="train[:1]"))
+    one = dict(store.load(Path(spec.out) / "attention.safetensors").provenance.settings)
+    assert ten["vocabulary_entries"] > one["vocabulary_entries"] > 3  # type: ignore[operator]
+
+
+def test_a_blank_text_among_others_is_refused_before_the_first_picture(spec: HeatmapSpec) -> None:
+    with pytest.raises(BadText, match="no tokens in the text"):
+        list(heatmap(replace(spec, text=("fine", " "))))
+    assert not Path(spec.out).exists()
+
+
+@pytest.mark.parametrize(
+    ("change", "error"),
+    [
+        ({"head": ("2",)}, BadSelection),
+        ({"layer": ("1",)}, BadSelection),
+        ({"index": ("1",)}, BadSelection),
+        ({"format": ("gif",)}, BadOption),
+        ({"format": ("",)}, BadOption),
+        ({"cmap": "virids"}, BadOption),
+        ({"dpi": 1}, BadOption),
+        ({"top_k": 0}, BadOption),
+    ],
+)
+def test_what_cannot_be_drawn_is_refused_before_anything_is_written(
+    spec: HeatmapSpec, change: dict[str, object], error: type[Exception]
+) -> None:
+    with pytest.raises(error):
+        list(heatmap(replace(spec, **change)))  # type: ignore[arg-type]
+    assert not Path(spec.out).exists()
+
+
+@pytest.mark.parametrize(
+    ("change", "notice"),
+    [
+        ({}, "untrained: the weights are random (seed 0), so the maps show no learned attention"),
+        ({"seed": 3}, "untrained: the weights are random (seed 3), so the maps show no learned attention"),
+        ({"text": ("ह न",)}, "2 characters have no glyph in our fonts and are drawn as boxes (U+0928, U+0939)"),
+        (
+            {"text": ("a b " * 40,), "annotate": True},
+            "some maps have too many cells for --annotate; their digits are left out",
+        ),
+    ],
+)
+def test_notices(spec: HeatmapSpec, change: dict[str, object], notice: str) -> None:
+    assert notice in only(replace(spec, **change)).notices  # type: ignore[arg-type]
+
+
+def test_pictures_of_an_earlier_run_are_pointed_out_and_kept(spec: HeatmapSpec) -> None:
+    only(replace(spec, heads=4))
+    drawn = only(spec)
+    assert any("also holds 2 pictures of an earlier run, such as layer-0-head-2.png" in n for n in drawn.notices)
+    assert "layer-0-head-3.png" in names(Path(spec.out))
+    assert not any("earlier run" in notice for notice in only(replace(spec, heads=4)).notices)
+
+
+def test_a_record_is_drawn_again_byte_for_byte(spec: HeatmapSpec, tmp_path: Path) -> None:
+    settings = {"format": KINDS, "scale": "shared", "annotate": True}
+    only(replace(spec, **settings))  # type: ignore[arg-type]
+    record = str(Path(spec.out) / "attention.safetensors")
+    drawn = render(RenderSpec(record=record, out=str(tmp_path / "again"), dpi=50, **settings))  # type: ignore[arg-type]
+    assert len(drawn.files) == 9
+    for file in drawn.files:
+        assert file.read_bytes() == (Path(spec.out) / file.name).read_bytes()
+
+
+@pytest.mark.parametrize("maps", [lambda: cross_maps(3, 5), lambda: cross_maps(1, 1)])
+def test_a_record_between_two_texts_is_drawn(tmp_path: Path, maps: Callable[[], object]) -> None:
+    store.save(maps(), tmp_path / "cross.safetensors")  # type: ignore[arg-type]
+    drawn = render(RenderSpec(record=str(tmp_path / "cross.safetensors"), out=str(tmp_path / "out"), dpi=50))
+    assert drawn.files
+    measures = drawn.report.data["measures"]
+    assert isinstance(measures, dict)
+    assert "distance" not in measures
+
+
+def test_padding_is_shown_only_when_asked_for(spec: HeatmapSpec) -> None:
+    plain = only(replace(spec, max_tokens=8))
+    shown = only(replace(spec, max_tokens=8, show_padding=True))
+    weights = [np.asarray(drawn.report.data["weights"]) for drawn in (plain, shown)]
+    assert [w.shape[-1] for w in weights] == [5, 8]
+    np.testing.assert_allclose(weights[1][..., :5, :5], weights[0], atol=1e-6)
+    assert any("3 of 8 tokens are padding" in note.text for note in shown.report.notes)
