@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import signal
 import sys
 import traceback
 from collections.abc import Sequence
@@ -29,7 +30,9 @@ COMMANDS = (
 def main() -> NoReturn:
     """The program."""
     show.prepare_streams()
-    sys.exit(run(sys.argv[1:]))
+    code = run(sys.argv[1:])
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # all is done: Ctrl-C would only print the interpreter's farewell
+    sys.exit(code)
 
 
 def run(arguments: Sequence[str]) -> int:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from attnviz.specs import DrawSpec, TableKind, VocabSpec
+from attnviz.views.labels import visible
 
 if TYPE_CHECKING:
     from attnviz.renderers.terminal import Screen
@@ -50,8 +51,6 @@ def error(text: str) -> None:
 
 def _tell(text: str) -> None:
     """One line on standard error, with nothing in it that a terminal would obey."""
-    from attnviz.views.labels import visible
-
     with suppress(OSError, ValueError):
         sys.stderr.write(visible(text, LONGEST_LINE) + "\n")
         sys.stderr.flush()

@@ -11,7 +11,7 @@ from attnviz.report import Block, Heatmap, Panels, Report, Scale
 from attnviz.specs import DrawSpec, ScaleKind
 from attnviz.views import captions
 from attnviz.views.data import data
-from attnviz.views.labels import labels
+from attnviz.views.labels import visible
 from attnviz.views.tables import heads_table, top_table
 
 
@@ -46,8 +46,8 @@ def heatmap_report(
 
 def heatmaps(maps: AttentionMaps, layers: Sequence[int], heads: Sequence[int]) -> tuple[Heatmap, ...]:
     """One map per head, layer by layer."""
-    rows = labels(maps.queries)
-    columns = rows if maps.self_attention else labels(maps.keys)
+    rows = tuple(visible(piece) for piece in maps.queries.pieces)
+    columns = rows if maps.self_attention else tuple(visible(piece) for piece in maps.keys.pieces)
     return tuple(
         Heatmap(
             name=f"layer-{layer}-head-{head}",

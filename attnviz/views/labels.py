@@ -1,11 +1,9 @@
-"""Tokens and titles as strings that are safe to show and can be told apart. Knows characters, nothing of files."""
+"""Any string as one that is safe to show. Knows characters and imports nothing heavy: errors are shown with it."""
 
 from __future__ import annotations
 
 import unicodedata
 from collections.abc import Iterator
-
-from attnviz.record import Tokens
 
 SIGNS = {"\n": "⏎", "\t": "⇥", " ": "␣"}  # space only at the ends: within a label it can be seen
 EMPTY, CUT, CIRCLE = "∅", "…", "◌"  # the dotted circle carries a mark that has no base of its own
@@ -14,11 +12,6 @@ NUMBER_SIGNS = frozenset("\u0600\u0601\u0602\u0603\u0604\u0605\u06dd\u070f\u0890
 INVISIBLE = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u2065\u2800\u3164\uffa0\ufffe\uffff")  # by name not format
 MOST_MARKS = 6  # on one base; no script stacks more, Zalgo does
 MOST_CHARACTERS = 16  # in one grapheme; the longest emoji families have ten
-
-
-def labels(tokens: Tokens) -> tuple[str, ...]:
-    """One label per token, as long as 24 graphemes at most."""
-    return tuple(visible(piece) for piece in tokens.pieces)
 
 
 def visible(piece: str, longest: int = 24) -> str:

@@ -8,8 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from attnviz.views.labels import NUMBER_SIGNS, labels, visible
-from tests.made import HOSTILE, tokens
+from attnviz.views.labels import NUMBER_SIGNS, visible
 
 FAMILY = "👨\u200d👩\u200d👧\u200d👦"
 COUPLE = "👩🏽\u200d❤\ufe0f\u200d💋\u200d👨🏿"
@@ -150,8 +149,3 @@ def test_a_label_is_bounded(piece: str, longest: int) -> None:
 def test_ordinary_pieces_are_their_own_label(piece: str) -> None:
     if not any(c in "\u115f\u1160\u2800\u3164\uffa0" for c in piece):
         assert visible(piece) == piece
-
-
-def test_one_label_per_token() -> None:
-    assert labels(tokens("a", " ", "", "[CLS]")) == ("a", "␣", "∅", "[CLS]")
-    assert len(labels(tokens(*HOSTILE))) == len(HOSTILE)

@@ -1,0 +1,192 @@
+"""`attnviz heatmap` and `render` as processes: what goes where, and that the same input gives the same bytes."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+
+import attnviz
+from tests.process import RunCli, bare_environment
+
+TEXT = "the film was not good but the acting saved the film"
+UNTRAINED = "untrained (random weights, seed 0)"
+
+
+def digests(folder: Path) -> dict[str, str]:
+    return {
+        path.relative_to(folder).as_posix(): hashlib.sha256(path.read_bytes()).hexdigest()
+        for path in sorted(folder.rglob("*"))
+        if path.is_file()
+    }
+
+
+def test_results_go_to_stdout_and_everything_else_to_stderr(run_cli: RunCli) -> None:
+    run = run_cli("heatmap", "--text", TEXT, "--heads", "2")
+    assert run.exit_code == 0
+    assert run.stdout.startswith(
+        f"multi:2 attends to “the film was not good but the acting sav…”\n{UNTRAINED} · 11 tokens\n"
+    )
+    assert "strongest pair" in run.stdout
+    assert run.stderr == (
+        "note: untrained: the weights are random (seed 0), so the maps show no learned attention\n"
+        "note: wrote 4 files to attention/ (overview.png … attention.safetensors)\n"
+    )
+
+
+def test_json_is_one_document_and_nothing_else(run_cli: RunCli) -> None:
+    run = run_cli("heatmap", "--text", TEXT, "--text", "another film", "--heads", "2", "--json")
+    document = json.loads(run.stdout)
+    assert [text["text"]["name"] for text in document["texts"]] == [
+        "“the film was not good but the acting sav…”",
+        "“another film”",
+    ]
+    first = document["texts"][0]
+    assert first["status"] == UNTRAINED
+    assert first["text"]["sha256"] == hashlib.sha256(TEXT.encode()).hexdigest()
+    assert first["settings"]["seed"] == 0
+    assert first["versions"]["attnviz"] == attnviz.__version__
+    assert first["versions"]["torch"] == torch.__version__
+
+
+def test_json_holds_what_the_record_holds(run_cli: RunCli, tmp_path: Path) -> None:
+    document = json.loads(run_cli("heatmap", "--text", TEXT, "--layers", "2", "--json").stdout)
+    weights = np.array(document["texts"][0]["weights"], dtype=np.float32)
+    maps = attnviz.load(tmp_path / "attention/attention.safetensors")
+    assert weights.tobytes() == maps.weights.tobytes()
+    assert tuple(document["texts"][0]["queries"]["pieces"]) == maps.queries.pieces == tuple(TEXT.split())
+
+
+def test_pictures_say_where_they_come_from(run_cli: RunCli, tmp_path: Path) -> None:
+    run_cli("heatmap", "--text", TEXT, "--heads", "2", "--seed", "5", "--title", "Mine")
+    with Image.open(tmp_path / "attention/layer-0-head-1.png") as picture:
+        told: dict[str, str] = dict(picture.text)  # type: ignore[attr-defined]  # of PNG only
+    assert told["Title"].startswith("Mine")
+    assert told["status"] == "untrained (random weights, seed 5)"
+    assert told["model"] == "multi:2"
+    assert told["seed"] == "5"
+    assert told["text sha256"] == hashlib.sha256(TEXT.encode()).hexdigest()
+    assert told["version of torch"] == torch.__version__
+    assert told["version of attnviz"] == attnviz.__version__
+
+
+@pytest.mark.slow
+def test_same_input_same_bytes_in_two_processes(run_cli: RunCli, tmp_path: Path) -> None:
+    written, said = [], []
+    for folder, seed, threads in (("one", "1", "1"), ("two", "2", "2")):
+        (tmp_path / folder).mkdir()
+        run = run_cli(
+            *("heatmap", "--text", TEXT + " 猫坐在垫子上 😀 שלום", "--format", "png,svg,pdf", "--json"),
+            cwd=tmp_path / folder,
+            env={"PYTHONHASHSEED": seed, "OMP_NUM_THREADS": threads, "TZ": f"UTC+{seed}"},
+        )
+        assert run.exit_code == 0
+        written.append(digests(tmp_path / folder))
+        said.append(run.out)
+    assert len(written[0]) == 3 * 9 + 1
+    assert written[0] == written[1]
+    assert said[0] == said[1]
+
+
+def test_render_draws_the_same_pictures_without_the_model(run_cli: RunCli, tmp_path: Path) -> None:
+    first = run_cli("heatmap", "--text", TEXT, "--heads", "2", "--out", "first")
+    again = run_cli("render", "first/attention.safetensors", "--out", "again")
+    assert again.exit_code == 0
+    assert again.stdout == first.stdout
+    drawn = digests(tmp_path / "first")
+    del drawn["attention.safetensors"]
+    assert digests(tmp_path / "again") == drawn
+
+
+@pytest.mark.skipif(shutil.which("bash") is None, reason="no bash on this machine")
+def test_a_pipeline(tmp_path: Path) -> None:
+    (tmp_path / "review.txt").write_text("A fine film.\nNot a bad one.", encoding="utf-8")
+    command = (
+        f"cat review.txt | {sys.executable} -m attnviz heatmap --text-file - --json | {sys.executable} -m json.tool"
+    )
+    done = subprocess.run(
+        ["bash", "-o", "pipefail", "-c", command],
+        cwd=tmp_path,
+        env=bare_environment(tmp_path),
+        capture_output=True,
+        check=True,
+    )
+    pieces = json.loads(done.stdout)["texts"][0]["queries"]["pieces"]
+    assert pieces == ["A", "fine", "film", ".", "Not", "a", "bad", "one", "."]
+
+
+def test_a_vocabulary_of_ours_is_used(run_cli: RunCli) -> None:
+    assert run_cli("vocab", "--text", "the cat the cat", "--out", "v").exit_code == 0
+    text = json.loads(run_cli("heatmap", "--text", "the dog", "--vocab", "v", "--json").stdout)["texts"][0]
+    assert text["queries"]["unknown"] == [False, True]
+    assert text["settings"]["vocabulary_entries"] == 5
+    shown = run_cli("heatmap", "--text", "the dog", "--vocab", "v")
+    assert "1 of 2 tokens is not in the vocabulary (read as [UNK]): 1 dog." in shown.stdout
+
+
+def test_debugging_shows_where(run_cli: RunCli) -> None:
+    assert "Traceback" not in run_cli("heatmap", "--heads", "7").stderr
+    assert "Traceback" in run_cli("heatmap", "--heads", "7", env={"ATTNVIZ_DEBUG": "1"}).stderr
+
+
+def test_a_bug_of_ours_is_called_one(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    from attnviz.cli import app
+    from attnviz.workflows import heatmap
+
+    def broken(_: object) -> None:
+        raise RuntimeError("off by one")
+
+    monkeypatch.setattr(heatmap, "resolve", broken)
+    assert app.run(["heatmap", "--text", TEXT]) == 70
+    assert capsys.readouterr().err.startswith("error: this is a bug of attnviz (RuntimeError: off by one).")
+
+
+# Real reviews: unprojected attention over the first 1,000, 20 tokens, viridis
+
+
+def imdb(run_cli: RunCli, shared: Path, *options: str) -> dict[str, object]:
+    run = run_cli(
+        *("heatmap", "--dataset", shared / "data/imdb", "--split", "train[:1000]", "--index", "0"),
+        *("--max-tokens", "20", "--cmap", "viridis", "--json", *options),
+    )
+    assert run.exit_code == 0, run.stderr
+    text: dict[str, object] = json.loads(run.stdout)["texts"][0]
+    return text
+
+
+def test_unprojected_attention_over_imdb(run_cli: RunCli, shared: Path, tmp_path: Path) -> None:
+    """Against the formula in numpy over torch's own embeddings of a vocabulary built here from the same reviews."""
+    from attnviz.models.tokenizer import train
+    from attnviz.specs import VocabularySpec
+
+    text = imdb(run_cli, shared, "--model", "dot")
+    import pyarrow.parquet
+
+    reviews = pyarrow.parquet.read_table(shared / "data/imdb/train.parquet")["text"].to_pylist()[:1000]
+    vocabulary = train(reviews, VocabularySpec(min_frequency=1))
+    torch.manual_seed(0)
+    words = torch.nn.Embedding(len(vocabulary), 64).weight.detach().numpy().astype(np.float64)
+    embedded = words[list(vocabulary.encode(reviews[0], 20).ids)]
+    scores = embedded @ embedded.T / np.sqrt(64)
+    expected = np.exp(scores) / np.exp(scores).sum(axis=1, keepdims=True)
+    np.testing.assert_allclose(np.array(text["weights"])[0, 0], expected, atol=1e-5)
+    assert text["status"] == UNTRAINED
+    assert (tmp_path / "attention/layer-0-head-0.png").exists()
+
+
+def test_eight_heads_and_padding_over_imdb(run_cli: RunCli, shared: Path) -> None:
+    eight = np.array(imdb(run_cli, shared, "--heads", "8")["weights"])
+    assert eight.shape == (1, 8, 20, 20)
+    padded = imdb(run_cli, shared, "--model", "dot", "--max-tokens", "340", "--show-padding")
+    real = np.array(padded["attendable"])[0]
+    assert real.shape == (340,)
+    assert not np.array(padded["weights"])[..., ~real].any()
+    assert np.array(padded["weights"])[..., real].any(axis=(0, 1, 2)).all()
