@@ -47,7 +47,9 @@ def run(arguments: Sequence[str]) -> int:
     except AttnvizError as error:
         return _failed(str(error), error.exit_code)
     except MemoryError:
-        return _failed("not enough memory. --max-tokens or --layer takes less", FAILED)
+        return _failed(
+            "not enough memory. Fewer --max-tokens, --layers or --heads, or a smaller --d-model, take less", FAILED
+        )
     except OSError as error:
         return _output_failed(error)
     except Exception as error:

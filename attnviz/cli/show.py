@@ -24,10 +24,17 @@ LONGEST_LINE = 500  # of an error or a note: a path or a token in it may be of a
 
 
 def prepare_streams() -> None:
-    """A character that the terminal's encoding lacks is written as an escape instead of ending the program."""
-    for stream in (sys.stdout, sys.stderr):
-        with suppress(AttributeError, ValueError):
-            stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
+    """A character that the terminal's encoding lacks is written as an escape instead of ending the program.
+
+    A stream that the caller closed, as in `attnviz … >&-`, leads nowhere.
+    """
+    for name in ("stdout", "stderr"):
+        stream = getattr(sys, name)
+        if stream is None:
+            setattr(sys, name, os.fdopen(os.open(os.devnull, os.O_WRONLY), "w", encoding="utf-8"))
+        else:
+            with suppress(AttributeError, ValueError):
+                stream.reconfigure(errors="backslashreplace")
 
 
 def abandon_stdout() -> None:

@@ -14,6 +14,7 @@ from torch import Tensor
 
 from attnviz.errors import BadOption
 from attnviz.models.attention import causal, not_padding
+from attnviz.models.device import enough_memory
 from attnviz.models.sizes import check_memory
 from attnviz.models.tokenizer import Encoding, TextTokenizer
 from attnviz.record import AttentionMaps, Provenance, Setting
@@ -70,7 +71,7 @@ class Attender:
 
     def _weights(self, ids: tuple[int, ...], attendable: Tensor) -> np.ndarray:
         weights = np.empty((self.n_layers, self.n_heads, len(ids), len(ids)), dtype=np.float32)
-        with torch.inference_mode():
+        with enough_memory(), torch.inference_mode():
             layers = self.forward(torch.tensor(ids, device=self.device), attendable.to(self.device))
             for layer, of_layer in enumerate(layers):
                 weights[layer] = of_layer.cpu().numpy()

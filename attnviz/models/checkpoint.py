@@ -77,7 +77,7 @@ def _config(file: Path) -> tuple[EncoderConfig, bool]:
             raise ValueError(f"at most {MOST_LAYERS} layers expected")
         if type(found["trained"]) is not bool:
             raise ValueError("trained is true or false")
-    except (ValueError, KeyError, TypeError) as error:
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise BadModel(f"{file} is not a configuration of ours: {error}", hint="Copy the folder again.") from error
     config = EncoderConfig(**sizes)
     head_size(config.d_model, config.n_heads)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 import torch
 
 from attnviz.errors import BadDevice
@@ -27,3 +30,14 @@ def available() -> list[str]:
     if torch.backends.mps.is_available():
         accelerators.append("mps")
     return ["cpu", *accelerators]
+
+
+@contextmanager
+def enough_memory() -> Iterator[None]:
+    """Raises MemoryError where torch, on a processor, raises a RuntimeError that only its words tell from others."""
+    try:
+        yield
+    except RuntimeError as error:
+        if any(words in str(error) for words in ("can't allocate memory", "not enough memory", "out of memory")):
+            raise MemoryError(str(error)) from error
+        raise

@@ -15,7 +15,7 @@ from attnviz.models import MODELS, tokenizer
 from attnviz.models.attender import Attender
 from attnviz.models.attention import attention_weights
 from attnviz.models.checkpoint import load_checkpoint
-from attnviz.models.device import pick
+from attnviz.models.device import enough_memory, pick
 from attnviz.models.encoder import Encoder, EncoderConfig
 from attnviz.models.names import ModelName, resolve
 from attnviz.models.tokenizer import TextTokenizer
@@ -37,7 +37,8 @@ def open_model(spec: ModelSpec, texts: Iterable[str]) -> Attender:
     if name.folder is not None:
         return open_checkpoint(name.folder, spec, device)
     opener = load(find(MODELS, name.kind, "model"))
-    attender: Attender = opener(name, spec, device, _vocabulary(spec, texts))
+    with enough_memory():
+        attender: Attender = opener(name, spec, device, _vocabulary(spec, texts))
     return attender
 
 

@@ -17,6 +17,8 @@ from attnviz.selection import numbers
 from attnviz.specs import DrawSpec
 from attnviz.views.heatmap import heatmap_report
 
+PICTURES = ("layer-*-head-*.*", "overview.*")  # what ours are called
+
 
 @dataclass(frozen=True, eq=False)
 class Drawn:
@@ -68,10 +70,13 @@ def _left_out(report: Report, look: Look) -> list[str]:
     missing = undrawable(report)
     if missing:
         shown = ", ".join(f"U+{ord(character):04X}" for character in missing[:5])
-        notices.append(
-            f"{len(missing)} characters have no glyph in our fonts and are drawn as boxes "
-            f"({shown}{', …' if len(missing) > 5 else ''})"
-        )
+        more = ", …" if len(missing) > 5 else ""
+        if len(missing) == 1:
+            notices.append(f"1 character has no glyph in our fonts and is drawn as a box ({shown})")
+        else:
+            notices.append(
+                f"{len(missing)} characters have no glyph in our fonts and are drawn as boxes ({shown}{more})"
+            )
     if look.annotate and not all(annotated(picture) for picture in report.pictures):
         notices.append("some maps have too many cells for --annotate; their digits are left out")
     return notices
@@ -79,8 +84,10 @@ def _left_out(report: Report, look: Look) -> list[str]:
 
 def _stale(folder: Path, files: list[Path]) -> list[str]:
     """Pictures of an earlier run that stand beside this one's: ours by name, and not to be mistaken for new."""
-    found = {path for path in folder.glob("layer-*-head-*.*") if path.suffix.lstrip(".") in {r.name for r in RENDERERS}}
+    endings = {f".{renderer.name}" for renderer in RENDERERS}
+    found = {path for name in PICTURES for path in folder.glob(name) if path.suffix in endings}
     old = sorted(path.name for path in found - set(files))
     if not old:
         return []
-    return [f"{folder} also holds {len(old)} pictures of an earlier run, such as {old[0]}"]
+    pictures = "1 picture" if len(old) == 1 else f"{len(old)} pictures"
+    return [f"{folder} also holds {pictures} of an earlier run, such as {old[0]}"]

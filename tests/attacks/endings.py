@@ -1,0 +1,179 @@
+"""How every run has to end, whatever it was given, and what has to be true of every file that it left."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import unicodedata
+from collections.abc import Iterator
+from html import unescape
+from pathlib import Path
+from typing import Any, NoReturn, Protocol
+from xml.etree import ElementTree
+
+import numpy as np
+import pytest
+from PIL import Image
+
+import attnviz
+from attnviz.cli import app
+from tests.process import Run, bare_environment
+
+# What a terminal would obey, hide or turn around. Only the newline is ours.
+RAW = re.compile("[\x00-\x09\x0b-\x1f\x7f-\x9f\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u2069\ufeff\ufffe\uffff]")
+SVG = "{http://www.w3.org/2000/svg}"
+
+
+class RunHere(Protocol):
+    """`attnviz *args` within the test's own process: quick, and every warning is an error."""
+
+    def __call__(self, *args: str | Path) -> Run: ...
+
+
+def run_here(args: tuple[str | Path, ...], capsys: pytest.CaptureFixture[str]) -> Run:
+    capsys.readouterr()
+    exit_code = app.run([str(arg) for arg in args])
+    captured = capsys.readouterr()
+    return Run(exit_code, captured.out.encode(), captured.err.encode())
+
+
+def environment() -> dict[str, str]:
+    """What `run_cli` gives to a run, the home included, for a process that has to be started in another way."""
+    return bare_environment(Path(os.environ["HF_HOME"]).parent)
+
+
+def notes(run: Run) -> list[str]:
+    """What was said on standard error besides errors, without the list of files."""
+    lines = [line.removeprefix("note: ") for line in run.stderr.splitlines() if line.startswith("note: ")]
+    return [line for line in lines if not line.startswith("wrote ")]
+
+
+def check_streams(run: Run) -> None:
+    """Nothing raw on either stream; standard error holds lines of ours and nothing else."""
+    assert RAW.findall(run.stdout) == []
+    assert RAW.findall(run.stderr) == []
+    assert "Traceback" not in run.stderr
+    assert [line for line in run.stderr.splitlines() if not line.startswith(("error: ", "note: "))] == []
+
+
+def worked(run: Run) -> Run:
+    assert run.exit_code == 0, run.stderr
+    check_streams(run)
+    assert "error: " not in run.stderr
+    return run
+
+
+def refused(run: Run, *said: str, code: int = 2) -> Run:
+    """One line says why, no results, and the exit code fits."""
+    check_streams(run)
+    assert run.exit_code == code, run.stderr
+    assert run.out == b""
+    errors = [line for line in run.stderr.splitlines() if line.startswith("error: ")]
+    assert len(errors) == 1, run.stderr
+    for words in said:
+        assert words in errors[0]
+    return run
+
+
+def document(run: Run) -> dict[str, Any]:
+    """Standard output as one strict JSON document."""
+
+    def refuse(constant: str) -> NoReturn:
+        raise ValueError(f"{constant} is not JSON")
+
+    read: dict[str, Any] = json.loads(run.out.decode("ascii"), parse_constant=refuse)
+    return read
+
+
+def check_text(text: dict[str, Any]) -> None:
+    """Weights of one text in the document: as many as there are tokens, each row a distribution."""
+    n_queries, n_keys = (len(text[side]["pieces"]) for side in ("queries", "keys"))
+    weights = np.array(text["weights"])
+    assert weights.shape == (len(text["layers"]), len(text["heads"]), n_queries, n_keys)
+    assert weights.min() >= 0
+    assert np.abs(weights.sum(axis=-1) - 1).max() < 1e-5
+
+
+def check_whole(folder: Path) -> list[Path]:
+    """Every file below `folder` opens, none is half-written. Gives the pictures."""
+    files = sorted(path for path in folder.rglob("*") if path.is_file())
+    for file in files:
+        assert not file.name.endswith(".part"), file
+        OPEN[file.suffix](file)
+    return [file for file in files if file.suffix in (".png", ".svg", ".pdf")]
+
+
+def png(file: Path) -> dict[str, str]:
+    """Decodes every pixel; gives the metadata."""
+    with Image.open(file) as picture:
+        picture.load()
+        assert min(picture.size) >= 30
+        assert max(picture.size) <= 40 * 150, "a long token must not stretch a picture"
+        assert picture.convert("L").getextrema() != (255, 255)
+        text: dict[str, str] = dict(picture.text)  # type: ignore[attr-defined]  # of PNG only
+    assert RAW.findall("".join(text.values())) == []
+    return text
+
+
+def svg(file: Path) -> list[str]:
+    """Parses the vectors; gives each drawn text, which matplotlib names in a comment beside its outlines.
+
+    Where glyphs are joined or run from right to left there is no comment: "" stands for such a text.
+    """
+    tree = ElementTree.parse(file, ElementTree.XMLParser(target=ElementTree.TreeBuilder(insert_comments=True)))
+    root = tree.getroot()
+    assert root is not None
+    assert root.tag == f"{SVG}svg"
+    assert RAW.findall(file.read_text(encoding="utf-8")) == []
+    assert not list(root.iter(f"{SVG}script"))
+    texts = [group for group in root.iter(f"{SVG}g") if group.get("id", "").startswith("text_")]
+    assert [
+        text.get("id") for text in texts if not (list(text.iter(f"{SVG}use")) or list(text.iter(f"{SVG}path")))
+    ] == []
+    return [_comment(text) for text in texts]
+
+
+def _comment(element: ElementTree.Element) -> str:
+    found = [str(each.text)[1:-1] for each in element.iter() if not isinstance(each.tag, str)]
+    return unescape(found[0]) if found else ""
+
+
+def pdf(file: Path) -> None:
+    """Follows the table of contents at the end to every object, as a reader does."""
+    data = file.read_bytes()
+    assert data.startswith(b"%PDF-1.")
+    assert data.rstrip().endswith(b"%%EOF")
+    found = re.search(rb"startxref\s+(\d+)\s+%%EOF", data)
+    assert found is not None
+    table = data[int(found[1]) :]
+    assert table.startswith(b"xref")
+    entries = re.findall(rb"(\d{10}) \d{5} n", table)
+    assert len(entries) > 5
+    for entry in entries:
+        assert re.match(rb"\d+ 0 obj", data[int(entry) :]), file
+    assert len(re.findall(rb"/Type /Page\b", data)) == 1
+
+
+def record(file: Path) -> None:
+    attnviz.load(file)
+
+
+def vocabulary(file: Path) -> None:
+    json.loads(file.read_bytes())
+
+
+OPEN = {".png": png, ".svg": svg, ".pdf": pdf, ".safetensors": record, ".json": vocabulary}
+
+
+def drawn_texts(folder: Path) -> Iterator[list[str]]:
+    """The texts of each SVG below `folder`."""
+    return (svg(file) for file in sorted(folder.rglob("*.svg")))
+
+
+def in_svg(label: str) -> str:
+    """What `svg` gives for a text."""
+    joined = ("Mn", "Mc", "Me", "Cf")
+    right_to_left = ("R", "AL", "AN")
+    outlined = any(unicodedata.category(c) in joined or unicodedata.bidirectional(c) in right_to_left for c in label)
+    return "" if outlined else re.sub("-(?=-)", "- ", label)  # two hyphens may not stand in a comment

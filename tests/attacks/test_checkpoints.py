@@ -1,0 +1,214 @@
+"""Checkpoints and records that are incomplete, cut off, of other files, or made to run code: exit 2 naming the file."""
+
+from __future__ import annotations
+
+import json
+import os
+import pickle
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from safetensors.torch import load_file, save_file
+
+from attnviz.models.checkpoint import save_checkpoint
+from attnviz.models.encoder import Encoder, EncoderConfig
+from attnviz.models.tokenizer import train
+from attnviz.specs import VocabularySpec
+from tests.attacks.endings import RunHere, document, refused, worked
+from tests.process import RunCli
+
+WEIGHTS, VOCABULARY, CONFIG = "model.safetensors", "tokenizer.json", "config.json"
+TRACE = "code-was-run"
+Damage = Callable[[Path], None]
+
+
+class Bomb:
+    """Leaves a trace where it is unpickled."""
+
+    def __reduce__(self) -> tuple[Callable[..., int], tuple[str]]:
+        return os.system, (f"touch {TRACE}",)
+
+
+def missing(file: Path) -> None:
+    file.unlink()
+
+
+def empty(file: Path) -> None:
+    file.write_bytes(b"")
+
+
+def half(file: Path) -> None:
+    content = file.read_bytes()
+    file.write_bytes(content[: len(content) // 2])
+
+
+def pickled(file: Path) -> None:
+    file.write_bytes(pickle.dumps(Bomb()))
+
+
+def saved_by_torch(file: Path) -> None:
+    torch.save({"words.weight": Bomb()}, file)
+
+
+def a_folder(file: Path) -> None:
+    file.unlink()
+    file.mkdir()
+
+
+def not_text(file: Path) -> None:
+    file.write_bytes(b"\xff\xfe\x1b[31m" + os.urandom(64))
+
+
+def nested(file: Path) -> None:
+    file.write_bytes(b"[" * 100_000)
+
+
+DAMAGES: tuple[Damage, ...] = (missing, empty, half, pickled, saved_by_torch, a_folder, not_text, nested)
+
+
+def config(**sizes: object) -> Damage:
+    """A configuration with other sizes."""
+
+    def change(file: Path) -> None:
+        content = json.loads(file.read_bytes())
+        content["encoder"] |= sizes
+        file.write_text(json.dumps(content), encoding="utf-8")
+
+    return change
+
+
+def other_tensors(file: Path) -> None:
+    save_file({**load_file(file), "surplus": torch.zeros(1)}, file)
+
+
+def fewer_tensors(file: Path) -> None:
+    tensors = load_file(file)
+    del tensors["words.weight"]
+    save_file(tensors, file)
+
+
+def not_numbers(file: Path) -> None:
+    save_file({name: torch.full_like(tensor, torch.nan) for name, tensor in load_file(file).items()}, file)
+
+
+def another_vocabulary(file: Path) -> None:
+    words = " ".join(f"w{number}" for number in range(500))
+    file.write_text(train([words], VocabularySpec(min_frequency=1)).to_json(), encoding="utf-8")
+
+
+MISMATCHES: dict[str, tuple[str, Damage, str]] = {
+    "more layers": (CONFIG, config(n_layers=2), WEIGHTS),
+    "another width": (CONFIG, config(d_model=32), WEIGHTS),
+    "heads that do not divide": (CONFIG, config(n_heads=3), "divisible"),
+    "a thousand million layers": (CONFIG, config(n_layers=10**9), CONFIG),
+    "a width beyond all memory": (CONFIG, config(d_model=2**40, n_heads=1), WEIGHTS),
+    "no layers": (CONFIG, config(n_layers=0), CONFIG),
+    "a size that is a text": (CONFIG, config(d_model="16"), CONFIG),
+    "an unknown setting": (CONFIG, config(code="import os"), CONFIG),
+    "surplus tensors": (WEIGHTS, other_tensors, WEIGHTS),
+    "missing tensors": (WEIGHTS, fewer_tensors, WEIGHTS),
+    "weights that are no numbers": (WEIGHTS, not_numbers, "sum to nan"),
+    "a larger vocabulary": (VOCABULARY, another_vocabulary, VOCABULARY),
+}
+
+
+@pytest.fixture
+def checkpoint(tmp_path: Path) -> Path:
+    """A small encoder that is saved as trained."""
+    vocabulary = train(["the cat sat on the mat"], VocabularySpec(min_frequency=1))
+    torch.manual_seed(0)
+    encoder = Encoder(EncoderConfig(n_words=len(vocabulary), d_model=16, n_heads=2, n_layers=1, d_feed_forward=32))
+    save_checkpoint(tmp_path / "checkpoint", encoder, vocabulary, trained=True)
+    return tmp_path / "checkpoint"
+
+
+def test_a_whole_one_is_read(checkpoint: Path, run_here: RunHere) -> None:
+    (text,) = document(worked(run_here("heatmap", "--text", "the cat", "--model", checkpoint, "--json")))["texts"]
+    assert text["trained"] is True
+    assert text["model"] == "checkpoint"
+    assert text["status"].startswith("trained, weights sha256 ")
+
+
+@pytest.mark.parametrize("file", [WEIGHTS, VOCABULARY, CONFIG])
+@pytest.mark.parametrize("damage", DAMAGES, ids=lambda damage: damage.__name__)
+def test_a_damaged_file(
+    file: str,
+    damage: Damage,
+    checkpoint: Path,
+    run_here: RunHere,
+    tmp_path: Path,
+) -> None:
+    damage(checkpoint / file)
+    refused(run_here("heatmap", "--text", "the cat", "--model", checkpoint), f"checkpoint/{file}")
+    assert [path.name for path in tmp_path.iterdir()] == ["checkpoint"]
+
+
+@pytest.mark.parametrize(("file", "damage", "said"), MISMATCHES.values(), ids=MISMATCHES)
+def test_files_that_do_not_belong_together(
+    file: str, damage: Damage, said: str, checkpoint: Path, run_here: RunHere, tmp_path: Path
+) -> None:
+    damage(checkpoint / file)
+    refused(run_here("heatmap", "--text", "the cat", "--model", checkpoint), said)
+    assert [path.name for path in tmp_path.iterdir()] == ["checkpoint"]
+
+
+@pytest.mark.parametrize(
+    ("file", "damage"),
+    [(WEIGHTS, missing), (WEIGHTS, half), (WEIGHTS, pickled), (CONFIG, config(n_layers=2))],
+    ids=["missing", "truncated", "pickled", "mismatched"],
+)
+def test_in_a_process(file: str, damage: Damage, checkpoint: Path, run_cli: RunCli, tmp_path: Path) -> None:
+    damage(checkpoint / file)
+    refused(run_cli("heatmap", "--text", "the cat", "--model", "checkpoint"), f"checkpoint/{WEIGHTS}")
+    assert [path.name for path in tmp_path.iterdir()] == ["checkpoint"]
+
+
+def test_the_bomb_would_go_off(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    pickle.loads(pickle.dumps(Bomb()))
+    assert (tmp_path / TRACE).exists()
+
+
+def test_a_pickle_beside_the_weights_is_not_looked_at(checkpoint: Path, run_here: RunHere, tmp_path: Path) -> None:
+    for name in ("pytorch_model.bin", "model.pt", "tokenizer.pkl"):
+        pickled(checkpoint / name)
+    worked(run_here("heatmap", "--text", "the cat", "--model", checkpoint))
+    assert not (tmp_path / TRACE).exists()
+
+
+# Records
+
+
+@pytest.fixture
+def saved(run_here: RunHere, tmp_path: Path) -> Path:
+    worked(run_here("heatmap", "--text", "the cat", "--model", "dot", "--out", "saved"))
+    shutil.move(tmp_path / "saved/attention.safetensors", tmp_path / "a.safetensors")
+    shutil.rmtree(tmp_path / "saved")
+    return tmp_path / "a.safetensors"
+
+
+def no_record(file: Path) -> None:
+    save_file({"weights": torch.ones(1, 1, 1, 1)}, file)
+
+
+def rows_that_do_not_sum_to_1(file: Path) -> None:
+    content = file.read_bytes()
+    file.write_bytes(content[:-4] + np.float32(7).tobytes())
+
+
+@pytest.mark.parametrize("damage", [*DAMAGES, no_record, rows_that_do_not_sum_to_1], ids=lambda damage: damage.__name__)
+def test_a_damaged_record(damage: Damage, saved: Path, run_here: RunHere, tmp_path: Path) -> None:
+    damage(saved)
+    refused(run_here("render", "a.safetensors"), "a.safetensors")
+    assert not (tmp_path / "attention").exists()
+    assert not (tmp_path / TRACE).exists()
+
+
+def test_records_in_a_process(saved: Path, run_cli: RunCli) -> None:
+    refused(run_cli("render", "/dev/null"), "/dev/null is not a record of attnviz")
+    pickled(saved)
+    refused(run_cli("render", saved), "a.safetensors is not a record of attnviz")

@@ -1,0 +1,177 @@
+"""Readers that leave, full disks behind a pipe, Ctrl-C and kill: nothing half-written, and a fitting exit code."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.attacks.endings import RunHere, check_streams, check_whole, environment, refused, worked
+from tests.process import Run
+
+MANY = ("heatmap", "--dataset", "sample", "--index", "0-11", "--max-tokens", "12", "--model", "dot", "--dpi", "40")
+LARGE = ("heatmap", "--text", "a b c d e " * 40, "--model", "dot", "--dpi", "40")
+STOPPED = (130, -signal.SIGINT)  # a shell says 130 for both: the second died while a library had the signal to itself
+PATIENCE = 60.0  # seconds
+
+
+def started(folder: Path, *args: str, stdin: int = subprocess.DEVNULL) -> subprocess.Popen[bytes]:
+    """A run that can be stopped as from a terminal, also where the tests themselves ignore Ctrl-C."""
+    return subprocess.Popen(
+        [sys.executable, "-m", "attnviz", *args],
+        cwd=folder,
+        env=environment(),
+        stdin=stdin,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+    )
+
+
+def ended(process: subprocess.Popen[bytes]) -> Run:
+    out, err = process.communicate(timeout=PATIENCE)
+    return Run(process.returncode, out, err)
+
+
+def wait_for(folder: Path, n_pictures: int) -> None:
+    """Until that many pictures are there."""
+    end = time.monotonic() + PATIENCE
+    while time.monotonic() < end:
+        if len(list(folder.rglob("layer-*.png"))) >= n_pictures:
+            return
+        time.sleep(0.005)
+    raise AssertionError(f"no {n_pictures} pictures in {PATIENCE:g} s")
+
+
+# Pipes
+
+
+@pytest.mark.parametrize("output", ["full", "json"])
+def test_a_reader_that_leaves(output: str, tmp_path: Path) -> None:
+    """Silent, and the pictures are there: more is written than a pipe holds, so that the closing is always noticed."""
+    if shutil.which("bash") is None:
+        pytest.skip("no bash on this machine")
+    shown = ["--json"] if output == "json" else ["--table", "full"]
+    script = '"$@" | head -1; exit ${PIPESTATUS[0]}'
+    command = ["bash", "-c", script, "bash", sys.executable, "-m", "attnviz", *LARGE, *shown]
+    done = subprocess.run(command, cwd=tmp_path, env=environment(), capture_output=True, timeout=PATIENCE, check=False)
+    run = Run(done.returncode, done.stdout, done.stderr)
+    assert run.exit_code == 1
+    assert run.stdout.count("\n") == 1
+    check_streams(run)
+    assert "error" not in run.stderr
+    assert len(check_whole(tmp_path)) == 1
+
+
+@pytest.mark.parametrize(
+    "args",
+    [("--help",), ("--version",), ("heatmap", "--text", "a", "--model", "dot"), ("vocab", "--json")],
+    ids=lambda args: args[0],
+)
+def test_a_full_disk_behind_standard_output(args: tuple[str, ...], tmp_path: Path) -> None:
+    with Path("/dev/full").open("wb") as full:
+        program = [sys.executable, "-m", "attnviz", *args]
+        done = subprocess.run(
+            program, cwd=tmp_path, env=environment(), stdout=full, stderr=subprocess.PIPE, check=False
+        )
+    refused(Run(done.returncode, b"", done.stderr), "cannot write to standard output: No space left on device", code=74)
+
+
+@pytest.mark.parametrize("closed", [">&-", "<&- >&- 2>&-"])
+def test_streams_that_are_closed(closed: str, tmp_path: Path) -> None:
+    """The pictures are drawn; there is nowhere to say so."""
+    if shutil.which("sh") is None:
+        pytest.skip("no shell on this machine")
+    program = [sys.executable, "-m", "attnviz", "heatmap", "--text", "a", "--model", "dot"]
+    done = subprocess.run(
+        ["sh", "-c", f'"$@" {closed}', "sh", *program],
+        cwd=tmp_path,
+        env=environment(),
+        capture_output=True,
+        check=False,
+    )
+    worked(Run(done.returncode, done.stdout, done.stderr))
+    assert len(check_whole(tmp_path)) == 1
+
+
+# Ctrl-C
+
+
+def test_ctrl_c_while_waiting_for_a_text(tmp_path: Path) -> None:
+    process = started(tmp_path, "heatmap", "--text-file", "-", stdin=subprocess.PIPE)
+    time.sleep(1.5)  # a start takes a fraction of it
+    process.send_signal(signal.SIGINT)
+    run = ended(process)
+    assert (run.exit_code, run.out, run.err) == (130, b"", b"")
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("n_pictures", [1, 6])
+def test_ctrl_c_while_drawing(n_pictures: int, tmp_path: Path) -> None:
+    process = started(tmp_path, *MANY)
+    wait_for(tmp_path, n_pictures)
+    process.send_signal(signal.SIGINT)
+    run = ended(process)
+    assert run.exit_code in STOPPED
+    check_streams(run)
+    assert "error" not in run.stderr
+    assert len(check_whole(tmp_path)) < 12
+
+
+@pytest.mark.slow
+def test_ctrl_c_at_any_moment(tmp_path: Path) -> None:
+    """From the first import on. Before it the interpreter itself is starting, and what it says is not ours."""
+    for moment in (0.4, 0.9, 1.4):
+        process = started(tmp_path, *MANY)
+        time.sleep(moment)
+        process.send_signal(signal.SIGINT)
+        run = ended(process)
+        assert run.exit_code in STOPPED, moment
+        assert "Traceback" not in run.stderr
+        assert "error" not in run.stderr
+        check_whole(tmp_path)
+
+
+# kill -9
+
+
+@pytest.mark.slow
+def test_killed_and_run_again(tmp_path: Path) -> None:
+    """Whatever is there is whole; the second run completes, and clears away what the first left half-written."""
+    for n_pictures in (1, 6):
+        process = started(tmp_path, *MANY)
+        wait_for(tmp_path, n_pictures)
+        process.kill()
+        assert ended(process).exit_code == -signal.SIGKILL
+        for part in tmp_path.rglob("*.part"):  # hidden, and never mistaken for a picture
+            assert part.name.startswith(".")
+            part.rename(part.with_name(".layer-0-head-0.png.999999999.part"))
+        assert len(check_whole_but_parts(tmp_path)) >= n_pictures
+        (tmp_path / "attention/train-0/.layer-0-head-0.png.999999999.part").write_bytes(b"\x89PNG half")
+    again = worked(ended(started(tmp_path, *MANY)))
+    assert "untrained" in again.stderr
+    assert len(check_whole(tmp_path)) == 12
+    assert len(list(tmp_path.rglob("*.safetensors"))) == 12
+
+
+def check_whole_but_parts(folder: Path) -> list[Path]:
+    pictures = sorted(folder.rglob("*.png"))
+    for picture in pictures:
+        assert picture.read_bytes().endswith(b"IEND\xaeB`\x82")
+    return pictures
+
+
+def test_the_parts_of_a_writer_that_lives_are_left_alone(run_here: RunHere, tmp_path: Path) -> None:
+    """Two runs may write to one folder."""
+    living = tmp_path / f"attention/.layer-0-head-0.png.{os.getppid()}.part"
+    living.parent.mkdir()
+    living.write_bytes(b"half")
+    worked(run_here("heatmap", "--text", "a", "--model", "dot", "--table", "none"))
+    assert living.read_bytes() == b"half"

@@ -1,0 +1,116 @@
+"""Where files go: into the way of others, onto disks that refuse, onto devices. All or nothing, and one line."""
+
+from __future__ import annotations
+
+import shutil
+import stat
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.attacks.endings import RunHere, check_whole, environment, notes, refused, worked
+from tests.process import Run, RunCli
+
+DRAW = ("heatmap", "--text", "the cat sat", "--model", "dot", "--table", "none")
+SMALL = "tmpfs -o size=24k"  # less than one picture
+READ_ONLY = "tmpfs -o ro"
+
+
+def on_disk(kind: str, folder: Path, before: str = "true") -> tuple[Run, dict[str, str]]:
+    """A run that writes to a disk of its own at `folder`/disk, and what lies there afterwards."""
+    disk = folder / "disk"
+    disk.mkdir()
+    script = f'mount -t {kind} tmpfs disk && {before} || exit 99; "$@"; code=$?; cp -R disk left; exit $code'
+    spaces = ["unshare", "--user", "--map-root-user", "--mount"]
+    if shutil.which("unshare") is None:
+        pytest.skip("no unshare on this machine")
+    done = subprocess.run(
+        [*spaces, "sh", "-c", script, "sh", sys.executable, "-m", "attnviz", *DRAW, "--out", "disk"],
+        cwd=folder,
+        env=environment(),
+        capture_output=True,
+        timeout=120,
+        check=False,
+    )
+    if done.returncode == 99 or done.stderr.startswith(b"unshare"):
+        pytest.skip("this machine lets no user mount a disk")
+    return Run(done.returncode, done.stdout, done.stderr), {
+        path.name: path.read_text(encoding="utf-8") for path in (folder / "left").iterdir()
+    }
+
+
+def test_a_full_disk(tmp_path: Path) -> None:
+    """What was there before stays as it was."""
+    run, left = on_disk(SMALL, tmp_path, before="echo old > disk/layer-0-head-0.png && echo old > disk/mine.txt")
+    refused(run, "cannot write disk/layer-0-head-0.png: No space left on device", code=74)
+    assert left == {"layer-0-head-0.png": "old\n", "mine.txt": "old\n"}
+
+
+def test_a_read_only_folder(tmp_path: Path) -> None:
+    run, left = on_disk(READ_ONLY, tmp_path)
+    refused(run, "cannot write disk/layer-0-head-0.png: Read-only file system", code=74)
+    assert left == {}
+
+
+NO_FOLDERS = {
+    "a file": ("file", "file is not a folder. Choose another --out.", 2),
+    "a device": ("/dev/null", "/dev/null is not a folder. Choose another --out.", 2),
+    "300 characters": ("a" * 300, "File name too long", 74),
+    "below a file": ("file/below", "file/below is not a folder. Choose another --out.", 2),
+    "a folder of the system": ("/proc/attention", "cannot make the folder /proc/attention", 74),
+}
+
+
+@pytest.mark.parametrize(("out", "said", "code"), NO_FOLDERS.values(), ids=NO_FOLDERS)
+def test_no_folder(out: str, said: str, code: int, run_cli: RunCli, run_here: RunHere, tmp_path: Path) -> None:
+    (tmp_path / "file").write_bytes(b"mine")
+    run = refused(run_cli("vocab", "--out", out), said, code=code)
+    assert len(run.err) < 400
+    refused(run_here(*DRAW, "--out", out), said, code=code)
+    assert [path.name for path in tmp_path.iterdir()] == ["file"]
+    assert (tmp_path / "file").read_bytes() == b"mine"
+    assert stat.S_ISCHR(Path("/dev/null").stat().st_mode)
+
+
+def test_no_folder_to_draw_into(run_cli: RunCli, tmp_path: Path) -> None:
+    (tmp_path / "file").write_bytes(b"mine")
+    refused(run_cli(*DRAW, "--out", "file"), "file is not a folder. Choose another --out.")
+
+
+def test_devices_stay_devices(run_cli: RunCli, run_here: RunHere, tmp_path: Path) -> None:
+    """A picture may go to /dev/null; one that /dev/full refuses is an error, and neither is replaced."""
+    picture = tmp_path / "out/layer-0-head-0.png"
+    picture.parent.mkdir()
+    picture.symlink_to("/dev/null")
+    worked(run_here(*DRAW, "--out", "out"))
+    assert picture.readlink() == Path("/dev/null")
+    assert (tmp_path / "out/attention.safetensors").is_file()
+
+    picture.unlink()
+    picture.symlink_to("/dev/full")
+    run = run_cli(*DRAW, "--out", "out")
+    refused(run, "cannot write out/layer-0-head-0.png: No space left on device", code=74)
+    for device in ("/dev/null", "/dev/full"):
+        assert stat.S_ISCHR(Path(device).stat().st_mode)
+
+
+def test_a_folder_where_a_picture_should_go(run_here: RunHere, tmp_path: Path) -> None:
+    (tmp_path / "attention/layer-0-head-0.png").mkdir(parents=True)
+    refused(run_here(*DRAW), "cannot write attention/layer-0-head-0.png: Is a directory", code=74)
+    assert [path.name for path in (tmp_path / "attention").iterdir()] == ["layer-0-head-0.png"]
+
+
+def test_pictures_of_an_earlier_run_are_named_and_those_of_others_left_alone(run_here: RunHere, tmp_path: Path) -> None:
+    worked(run_here("heatmap", "--text", "a b", "--heads", "2", "--dpi", "40"))
+    (tmp_path / "attention/mine.txt").write_bytes(b"mine")
+    (tmp_path / "attention/.mine.part").write_bytes(b"mine")
+    run = worked(run_here("heatmap", "--text", "a b", "--heads", "2", "--dpi", "40", "--head", "1"))
+    assert [note for note in notes(run) if "earlier" in note] == [
+        "attention also holds 2 pictures of an earlier run, such as layer-0-head-0.png"
+    ]
+    assert (tmp_path / "attention/mine.txt").read_bytes() == (tmp_path / "attention/.mine.part").read_bytes() == b"mine"
+    (tmp_path / "attention/mine.txt").unlink()
+    (tmp_path / "attention/.mine.part").unlink()
+    assert len(check_whole(tmp_path)) == 3

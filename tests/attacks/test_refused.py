@@ -1,0 +1,121 @@
+"""What cannot be is refused at once: exit 2, one line that says the problem and the next move, and no files."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.attacks.endings import RunHere, refused
+from tests.process import RunCli
+
+GRAMMAR = "Write train, train[:1000], train[10:20], train[-5:], train[:10%] or train+test."
+
+NO_TOKENS = {
+    "empty": ("--text", ""),
+    "line breaks only": ("--text", "<br /><br>"),
+}
+HEADS = {
+    "0": "d_model 64 is not divisible by 0 (try 1, 2, 4, 8 …)",
+    "-1": "d_model 64 is not divisible by -1 (try 1, 2, 4, 8 …)",
+    "7": "d_model 64 is not divisible by 7 (try 1, 2, 4, 8 …)",
+    "1000000000": "d_model 64 is not divisible by 1000000000 (try 1, 2, 4, 8 …)",
+    "1e9": "Invalid value for '--heads'",
+    "": "Invalid value for '--heads'",
+}
+SPLITS = {
+    "train[:10": GRAMMAR,
+    "train[5]": "One text is --split train --index 5.",
+    "tset": "sample has no split 'tset'. Did you mean 'test'?",
+    "train[0:0]": "sample train[0:0] selects no texts. The split train has 40 texts.",
+    "train[:200%]": "asks for more than 100%",
+    "": GRAMMAR,
+}
+OPTIONS: dict[str, tuple[tuple[str, ...], str]] = {
+    "a text and a data set": (("--text", "a", "--dataset", "sample"), "--text and --dataset exclude each other"),
+    "an index that is not there": (("--index", "40"), "no text 40. There are texts 0 to 39."),
+    "an index that is no number": (("--index", "x"), "'x' does not say which text"),
+    "a head that is not there": (("--text", "a", "--head", "8"), "no head 8. There are heads 0 to 7."),
+    "a layer that is not there": (("--text", "a", "--layer", "1"), "no layer 1. There is only layer 0."),
+    "an unknown model": (("--text", "a", "--model", "mutli"), "no model or checkpoint folder 'mutli'"),
+    "two numbers of heads": (("--text", "a", "--model", "multi:4", "--heads", "8"), "contradicts"),
+    "an unknown format": (("--text", "a", "--format", "png,gif"), "no format 'gif'"),
+    "an unknown colour map": (("--text", "a", "--cmap", "virids"), "Did you mean 'viridis'?"),
+    "too fine": (("--text", "a", "--dpi", "100000"), "Between 30 and 2400"),
+    "a seed below zero": (("--text", "a", "--seed", "-1"), "--seed -1"),
+    "no keys": (("--text", "a", "--top-k", "0"), "--top-k 0"),
+    "no tokens wanted": (("--text", "a", "--max-tokens", "0"), "--max-tokens 0"),
+    "padding up to nothing": (("--text", "a", "--show-padding"), "Give both."),
+    "no layers": (("--text", "a", "--layers", "0"), "--layers 0"),
+    "no width": (("--text", "a", "--d-model", "0"), "d_model 0 is not a size"),
+    "an unknown option": (("--txt", "a"), "No such option: --txt"),
+    "an unknown table": (("--table", "all"), "--table"),
+    "no such file": (("--text-file", "missing.txt"), "no file missing.txt"),
+    "a folder as a text": (("--text-file", "."), "is a folder"),
+}
+
+
+@pytest.mark.parametrize("given", NO_TOKENS.values(), ids=NO_TOKENS)
+def test_a_text_without_tokens(given: tuple[str, ...], run_cli: RunCli, tmp_path: Path) -> None:
+    refused(run_cli("heatmap", *given), "no tokens in the text")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_no_tokens_on_standard_input_or_in_a_file(run_here: RunHere, run_cli: RunCli, tmp_path: Path) -> None:
+    refused(run_cli("heatmap", "--text-file", "-", "--json", stdin=b"\n"), "no tokens in the text")
+    (tmp_path / "empty.txt").write_bytes(b"")
+    refused(run_here("heatmap", "--text-file", "empty.txt"), "no tokens in the text")
+    for text in (" \t\n\u3000", "<br/> <br   />"):
+        refused(run_here("heatmap", "--text", text), "no tokens in the text")
+        refused(run_here("vocab", "--text", text), "no tokens in the text")
+
+
+def test_one_empty_text_among_others_is_refused_before_any_is_drawn(run_here: RunHere, tmp_path: Path) -> None:
+    refused(run_here("heatmap", "--text", "good", "--text", ""), "no tokens in the text")
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(("heads", "said"), HEADS.items(), ids=[f"--heads {heads}" for heads in HEADS])
+def test_heads_that_do_not_share_the_width(heads: str, said: str, run_cli: RunCli) -> None:
+    refused(run_cli("heatmap", "--text", "a b", "--heads", heads), said)
+
+
+@pytest.mark.parametrize("device", ["cuda", "cuda:7", "foo"])
+def test_a_device_that_is_not_here(device: str, run_cli: RunCli, run_here: RunHere) -> None:
+    from attnviz.models.device import available
+
+    here = available()
+    if device in here or (device == "cuda" and len(here) > 1):
+        pytest.skip(f"this machine has {device}")
+    said = f"no device {device!r} on this machine. There is {', '.join(['auto', *here])}."
+    start = run_here if device == "cuda:7" else run_cli
+    refused(start("heatmap", "--text", "a b", "--device", device), said)
+
+
+@pytest.mark.parametrize("dataset", ["imdb", "some-org/some-set"])
+@pytest.mark.parametrize(
+    "network", [{"HF_HUB_OFFLINE": "1"}, {"HF_HUB_OFFLINE": None, "HF_ENDPOINT": "https://hub.invalid"}]
+)
+def test_a_data_set_without_a_network(dataset: str, network: dict[str, str | None], run_cli: RunCli) -> None:
+    """In the time of a look-up and of a start without torch, under a second. `.invalid` never resolves (RFC 2606)."""
+    before = time.monotonic()
+    run = run_cli("heatmap", "--dataset", dataset, env=network)
+    assert time.monotonic() - before < 4, "on a busy machine; where a library tries for itself it takes 20 s and more"
+    refused(run, f"data set {dataset!r} is not on this machine", "--dataset PATH", "--dataset sample")
+
+
+def test_a_data_set_that_is_none(run_cli: RunCli) -> None:
+    refused(run_cli("heatmap", "--dataset", "sampel"), "no data set 'sampel'. Did you mean 'sample'?")
+
+
+@pytest.mark.parametrize(("split", "said"), SPLITS.items(), ids=[f"--split {split}" for split in SPLITS])
+def test_splits(split: str, said: str, run_cli: RunCli, run_here: RunHere) -> None:
+    refused(run_cli("heatmap", "--dataset", "sample", "--split", split), said)
+    refused(run_here("vocab", "--dataset", "sample", "--split", split), said)
+
+
+@pytest.mark.parametrize(("given", "said"), OPTIONS.values(), ids=OPTIONS)
+def test_options(given: tuple[str, ...], said: str, run_here: RunHere, tmp_path: Path) -> None:
+    refused(run_here("heatmap", *given), said)
+    assert list(tmp_path.iterdir()) == []

@@ -1,0 +1,115 @@
+"""Bytes and files that are not what they should be: mended with one warning where a text is given, else named."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.attacks.endings import RunHere, document, notes, refused, worked
+from tests.process import RunCli
+
+REPLACED = "what is not valid Unicode was replaced by \ufffd (U+FFFD)"
+DOT = ("--model", "dot", "--json", "--dpi", "40")
+
+# File name, content, and what the refusal says.
+FILES: dict[str, tuple[str, bytes, str]] = {
+    "csv without texts": ("a.csv", b"id,stars\n1,5\n", "a.csv:1 has no column called text, review, sentence or"),
+    "csv that is empty": ("a.csv", b"", "a.csv:1: the file is empty"),
+    "csv in Latin-1": ("a.csv", b"text\nfine\ncaf\xe9\n", "a.csv:3: byte 0xe9 at position 3 is not UTF-8"),
+    "csv with a bad line 2": ("a.csv", b"text,label\na,b,c\n", "a.csv:2: 3 fields where the header has 2"),
+    "csv with an open quote": ("a.csv", b'text\n"open\n', "a.csv:2: a quote that opens in this row is never closed"),
+    "jsonl with a bad line 2": ("a.jsonl", b'{"text": "a"}\n{"text": \n', "a.jsonl:2: not JSON"),
+    "jsonl without a text": ("a.jsonl", b'{"text": "a"}\n{"txt": "b"}\n', "a.jsonl:2: there is no field 'text'"),
+    "jsonl with a number": ("a.jsonl", b'{"text": 5}\n', "a.jsonl:1: 'text' holds int 5, not text"),
+    "jsonl that is empty": ("a.jsonl", b"", "a.jsonl:1: the file is empty"),
+    "parquet that is none": ("a.parquet", b"PAR1 not really PAR1", "a.parquet"),
+    "an ending of another kind": ("a.xlsx", b"PK\x03\x04", "a.xlsx: its ending does not say what it holds"),
+}
+
+
+@pytest.mark.parametrize(("name", "content", "said"), FILES.values(), ids=FILES)
+def test_a_file_that_is_no_data_set(
+    name: str, content: bytes, said: str, run_cli: RunCli, run_here: RunHere, tmp_path: Path
+) -> None:
+    (tmp_path / name).write_bytes(content)
+    refused(run_cli("heatmap", "--dataset", f"./{name}"), said)
+    refused(run_here("vocab", "--dataset", f"./{name}"), said)
+    assert [path.name for path in tmp_path.iterdir()] == [name]
+
+
+def test_what_looks_like_a_number_or_like_nothing_stays_text(run_cli: RunCli, tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_bytes(b'text,label\nNA,0\n5,1\n"null",1\n1e5,0\n')
+    run = worked(run_cli("heatmap", "--dataset", "a.csv", "--index", "0-3", *DOT))
+    assert [text["queries"]["pieces"] for text in document(run)["texts"]] == [["NA"], ["5"], ["null"], ["1e5"]]
+
+
+def test_arguments_files_and_standard_input_that_are_not_utf8(run_cli: RunCli, tmp_path: Path) -> None:
+    (tmp_path / "latin1.txt").write_bytes("Größe café".encode("latin-1"))
+    given = ("--text", b"caf\xe9 \xff", "--text", b"good", "--text-file", "latin1.txt", "--text-file", "-")
+    run = worked(run_cli("heatmap", *given, *DOT, stdin=b"\x80 b"))
+    assert [text["queries"]["pieces"] for text in document(run)["texts"]] == [
+        ["caf", "\ufffd", "\ufffd"],
+        ["good"],
+        ["Gr", "\ufffd", "\ufffd", "e", "caf", "\ufffd"],
+        ["\ufffd", "b"],
+    ]
+    (warning,) = [note for note in notes(run) if "U+FFFD" in note]
+    assert set(warning.removesuffix(f": {REPLACED}").split(", ")) == {
+        "“caf\ufffd \ufffd”",
+        "latin1.txt",
+        "standard input",
+    }
+
+
+def test_half_of_a_surrogate_pair(run_cli: RunCli, tmp_path: Path) -> None:
+    (tmp_path / "a.jsonl").write_bytes(b'{"text": "a \\ud800 b"}\n{"text": "\\ud83d\\ude00"}\n')
+    run = worked(run_cli("heatmap", "--dataset", "a.jsonl", "--index", "0,1", *DOT))
+    first, second = document(run)["texts"]
+    assert first["queries"]["pieces"] == ["a", "\ufffd", "b"]
+    assert second["queries"]["pieces"] == ["😀"]
+    assert [note for note in notes(run) if "U+FFFD" in note] == [f"a.jsonl train[0]: {REPLACED}"]
+
+
+def test_a_byte_order_mark_is_no_token(run_here: RunHere, tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_bytes(b"\xef\xbb\xbfa b")
+    (text,) = document(worked(run_here("heatmap", "--text-file", "a.txt", *DOT)))["texts"]
+    assert text["queries"]["pieces"] == ["a", "b"]
+    assert text["queries"]["offsets"] == [[0, 1], [2, 3]]
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        ("heatmap", "--text-file", "no\x1b[31m such\u202e.txt"),
+        ("heatmap", "--dataset", "./no\nsuch\x07.csv"),
+        ("heatmap", "--dataset", "[red]x[/red]\x9b"),
+        ("heatmap", "--model", "\x1b]0;x\x07"),
+        ("heatmap", "--split", "train\u2028[:5"),
+        ("heatmap", "--format", "\x1b"),
+        ("heatmap", "--cmap", "\u202e"),
+        ("heatmap", "--device", "cpu\ufeff", "--text", "a"),
+        ("heatmap", "--vocab", "\x1b", "--text", "a"),
+        ("heatmap", "--no-such\x1b[31m"),
+        ("heatmap", "--heads", "\x1b"),
+        ("heatmap", "--head", "x" * 100_000, "--text", "a"),
+        ("render", "no\x1b such"),
+        ("render", "\x07"),
+        ("render", "x" * 100_000),
+        ("vocab", "--held-out", "\x07"),
+        ("vocab", "--dataset", "x" * 100_000),
+        ("\x1b[31m",),
+    ],
+    ids=ascii,
+)
+def test_names_reach_the_terminal_written_out(given: tuple[str, ...], run_here: RunHere) -> None:
+    assert len(refused(run_here(*given)).err) < 2000
+
+
+def test_a_hostile_title_folder_and_file_name(run_here: RunHere, tmp_path: Path) -> None:
+    name = "re\x1b[31mview\u202e\n.txt"
+    (tmp_path / name).write_bytes(b"a b")
+    title = "[/] $\\frac$ \x1b[31m\u202e\n" + "x" * 5000
+    given = ("heatmap", "--text-file", name, "--model", "dot", "--format", "png,svg,pdf")
+    for more in ((), ("--title", title), ("--title", title, "--json")):
+        worked(run_here(*given, *more, "--out", "a\x1b[31m\u202eb"))

@@ -1,0 +1,130 @@
+"""Texts that break programs: cut into the right tokens, and shown as they are by every renderer."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import pytest
+
+from tests.attacks.endings import RunHere, check_text, check_whole, document, drawn_texts, in_svg, notes, worked
+from tests.process import RunCli
+
+FAMILY = "👨\u200d👩\u200d👧\u200d👦"
+ZALGO = "Z" + "\u0351\u036b" * 50
+
+
+class Text(NamedTuple):
+    """A text, the characters of each of its tokens, and how each token has to look (None: as it is)."""
+
+    text: str
+    pieces: list[str]
+    shown: list[str] | None = None
+    has_boxes: bool = False
+
+
+TEXTS = {
+    "one token": Text("film", ["film"]),
+    "markup of rich": Text("[/] [red]x[/red]", [*"[/]", "[", "red", "]", "x", "[", "/", "red", "]"]),
+    "an emoji's name": Text(":smile:", [":", "smile", ":"]),
+    "mathtext": Text(r"$$ $_$ ${$ $\frac$ $5$", [*"$$$_$${$$\\", "frac", *"$$5$"]),
+    "markup of the web": Text("</script> a_b &amp;", ["<", "/", "script", ">", "a_b", "&", "amp", ";"]),
+    "special tokens": Text("the [PAD] <unk> [UNK]", ["the", *"[", "PAD", "]", "<", "unk", ">", "[", "UNK", "]"]),
+    "control characters": Text(
+        "\x1b[31m \x07 \x7f \x96",
+        ["\x1b", "[", "31m", "\x07", "\x7f", "\x96"],
+        [r"\x1b", "[", "31m", r"\x07", r"\x7f", r"\x96"],
+    ),
+    "bidi controls": Text("\u202eevil\u2066", ["\u202e", "evil", "\u2066"], [r"\u202e", "evil", r"\u2066"]),
+    "nothing to see": Text(
+        "a\u200bb\ufeff c\u00ad",
+        ["a", "\u200b", "b", "\ufeff", "c", "\u00ad"],
+        ["a", r"\u200b", "b", r"\ufeff", "c", r"\xad"],
+    ),
+    "white space between": Text("a\n\tb\u2028\u3000c\r\n", ["a", "b", "c"]),
+    "line breaks of the web": Text("a<br /><br>b<br/>", ["a", "b"]),
+    "Chinese": Text("猫坐在垫子上", [*"猫坐在垫子上"]),
+    "Japanese": Text("ねこがすき", [*"ねこがすき"]),
+    "Korean": Text("고양이 는", ["고양이", "는"]),
+    "emoji": Text(f"{FAMILY} 👍🏽 🇩🇪", [FAMILY, "👍🏽", "🇩🇪"]),
+    "a combining mark": Text("cafe\u0301 ne\u0301e", ["cafe\u0301", "ne\u0301e"]),
+    "Zalgo": Text(f"{ZALGO} a", [ZALGO, "a"], ["Z" + "\u0351\u036b" * 3 + "…", "a"], has_boxes=True),
+    "Arabic": Text("سلام عليكم", ["سلام", "عليكم"]),
+    "Hebrew": Text("שלום עולם", ["שלום", "עולם"]),
+    "no glyphs": Text("नमस्ते \ue000 \U0010ffff", ["नमस्ते", "\ue000", "\U0010ffff"], ["□□□□", "□", "□"], has_boxes=True),
+    "a long token": Text("x" * 5000 + " y", ["x" * 5000, "y"], ["x" * 23 + "…", "y"]),
+    "an inner apostrophe": Text("don’t 'quote'", ["don’t", "'", "quote", "'"]),
+}
+CASES = pytest.mark.parametrize("case", TEXTS.values(), ids=TEXTS)
+
+
+@CASES
+def test_tokens_where_they_stand_and_their_pictures(case: Text, run_here: RunHere, tmp_path: Path) -> None:
+    """The document holds each token's own characters, its offsets lead to them, and each picture shows it."""
+    run = worked(run_here("heatmap", "--text", case.text, "--model", "dot", "--json", "--format", "png,svg,pdf"))
+    (text,) = document(run)["texts"]
+    assert text["queries"]["pieces"] == text["keys"]["pieces"] == case.pieces
+    assert [case.text[start:end] for start, end in text["queries"]["offsets"]] == case.pieces
+    assert not any(text["queries"]["special"])
+    assert not any(text["queries"]["unknown"])
+    check_text(text)
+    assert [note for note in notes(run) if "box" in note] == [] or case.has_boxes
+
+    assert len(check_whole(tmp_path / "attention")) == 3
+    (drawn,) = drawn_texts(tmp_path)
+    for label in case.shown or case.pieces:
+        assert drawn.count(in_svg(label)) >= 2, "once beside its row, once below its column"
+
+
+@CASES
+def test_the_terminal_shows_each_token(case: Text, run_here: RunHere) -> None:
+    worked(run_here("heatmap", "--text", case.text, "--model", "dot", "--dpi", "40", "--table", "none"))
+    labels = [label for label in case.shown or case.pieces if "□" not in label]
+    for table in ("heatmap", "top", "full"):
+        shown = worked(run_here("render", "attention/attention.safetensors", "--dpi", "40", "--table", table)).stdout
+        for label in labels:
+            assert label in shown
+
+
+def test_one_token_attends_to_itself(run_here: RunHere) -> None:
+    for heads in ("1", "8"):
+        (text,) = document(worked(run_here("heatmap", "--text", "film", "--heads", heads, "--json")))["texts"]
+        assert text["weights"] == [[[[1.0]]] * int(heads)]
+
+
+def test_what_no_font_has_is_counted_once(run_here: RunHere) -> None:
+    run = worked(run_here("heatmap", "--text", TEXTS["no glyphs"].text, "--heads", "2", "--format", "png,svg,pdf"))
+    (counted,) = [note for note in notes(run) if "box" in note]
+    assert counted.startswith("8 characters have no glyph in our fonts and are drawn as boxes (U+0924, U+0928,")
+
+
+def test_markup_changes_no_weight(run_here: RunHere) -> None:
+    """Random weights depend on the words' places in the vocabulary (by alphabet here) and in the text, on no more."""
+
+    def weights(text: str) -> np.ndarray:
+        run = worked(run_here("heatmap", "--text", text, "--heads", "1", "--dpi", "40", "--json"))
+        return np.array(document(run)["texts"][0]["weights"])
+
+    assert (weights("/ : [ ]") == weights("a b c d")).all()
+    assert not (weights("a b a b") == weights("a b c d")).all()
+
+
+@pytest.mark.slow
+def test_all_of_them_in_a_process(run_cli: RunCli, tmp_path: Path) -> None:
+    """Also with a NUL, which no argument can hold."""
+    cases = [*TEXTS.values(), Text("a \x00 b", ["a", "\x00", "b"], ["a", r"\x00", "b"])]
+    names = [f"{number}.txt" for number in range(len(cases))]
+    for name, case in zip(names, cases, strict=True):
+        (tmp_path / name).write_bytes(case.text.encode())
+    given = [option for name in names for option in ("--text-file", name)]
+    read = document(worked(run_cli("heatmap", *given, "--model", "dot", "--json", "--dpi", "40")))
+    assert [text["queries"]["pieces"] for text in read["texts"]] == [case.pieces for case in cases]
+    assert len(check_whole(tmp_path / "attention")) == len(cases)
+
+    arguments = [option for case in TEXTS.values() for option in ("--text", case.text)]
+    shown = worked(run_cli("heatmap", *arguments, "--model", "dot", "--dpi", "40", "--table", "full", "--out", "again"))
+    for case in TEXTS.values():
+        for label in case.shown or case.pieces:
+            assert "□" in label or label in shown.stdout
+    assert len(check_whole(tmp_path / "again")) == len(TEXTS)

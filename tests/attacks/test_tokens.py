@@ -1,0 +1,114 @@
+"""Tokens that are markup as a whole, as a vocabulary from elsewhere may hold them: literal, or written out."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from tokenizers import Tokenizer, models, pre_tokenizers
+
+from tests.attacks.endings import RunHere, check_text, check_whole, document, drawn_texts, in_svg, worked
+from tests.process import RunCli
+
+BETWEEN = "|"
+LITERAL = (
+    *("[/]", "[red]", "[/red]", "[unk]", "[mask]", ":smile:", "$$", "$_$", "${$", r"$\frac$", "$5$", "</script>"),
+    *("<!-- a -->", "]]>", "&lt;", "a_b", "[PAD]", "[UNK]", "<unk>", "##ing", "=1+1", "::error::x", "%(x)s", r"\n"),
+)
+WRITTEN_OUT = {
+    "\x1b[31mred": r"\x1b[31mred",
+    "\x1b]0;title\x07": r"\x1b]0;title\x07",
+    "\x00": r"\x00",
+    "\x7f\x85\x9b": r"\x7f\x85\x9b",
+    "\u202eevil\u2066": r"\u202eevil\u2066",
+    "a\u200bb\ufeff": r"a\u200bb\ufeff",
+    "\n": "⏎",
+    "\t": "⇥",
+    " ": "␣",
+    "two\nlines": "two⏎lines",
+    "\r\n": r"\x0d⏎",
+    "\u2028": r"\u2028",
+    "x" * 5000: "x" * 23 + "…",
+    "Z" + "\u0351" * 50: "Z" + "\u0351" * 6 + "…",
+}
+TOKENS = [*LITERAL, *WRITTEN_OUT]
+LABELS = [*LITERAL, *WRITTEN_OUT.values()]
+
+
+@pytest.fixture
+def asked(tmp_path: Path) -> tuple[str, ...]:
+    """Options for a text of all those tokens and a vocabulary that cuts it at the bars."""
+    save_vocabulary(
+        tmp_path / "tokenizer.json", ["[PAD]", "[UNK]", *(t for t in TOKENS if t not in ("[PAD]", "[UNK]"))]
+    )
+    (tmp_path / "text.txt").write_bytes(BETWEEN.join(TOKENS).encode())
+    return ("--text-file", "text.txt", "--vocab", "tokenizer.json", "--model", "dot")
+
+
+def save_vocabulary(file: Path, entries: list[str]) -> None:
+    words = {entry: number for number, entry in enumerate(entries)}
+    tokenizer = Tokenizer(models.WordLevel(words, unk_token="[UNK]"))
+    tokenizer.pre_tokenizer = pre_tokenizers.Split(BETWEEN, behavior="removed")
+    tokenizer.add_special_tokens(["[PAD]", "[UNK]"])
+    tokenizer.save(str(file))
+
+
+def test_the_document_holds_them_whole(asked: tuple[str, ...], run_here: RunHere) -> None:
+    (text,) = document(worked(run_here("heatmap", *asked, "--json")))["texts"]
+    assert text["queries"]["pieces"] == TOKENS
+    check_text(text)
+
+
+def test_a_name_of_padding_is_a_word_like_any_other(asked: tuple[str, ...], run_here: RunHere) -> None:
+    """In the text, [PAD] can be attended to; only what fills up behind the text cannot."""
+    n = len(TOKENS)
+    padded = ("--show-padding", "--max-tokens", str(n + 2))
+    (text,) = document(worked(run_here("heatmap", *asked, "--json", *padded)))["texts"]
+    assert text["queries"]["special"] == [False] * n + [True] * 2
+    attendable = np.array(text["attendable"])
+    assert attendable[:, :n].all()
+    assert not attendable[:, n:].any()
+    assert np.array(text["weights"])[..., TOKENS.index("[PAD]")].min() > 0
+
+
+def test_pictures(asked: tuple[str, ...], run_here: RunHere, tmp_path: Path) -> None:
+    worked(run_here("heatmap", *asked, "--format", "png,svg,pdf", "--table", "none", "--out", "drawn"))
+    assert len(check_whole(tmp_path / "drawn")) == 3
+    (drawn,) = drawn_texts(tmp_path / "drawn")
+    for label in LABELS:
+        assert drawn.count(in_svg(label)) >= 2
+
+
+@pytest.mark.parametrize("columns", ["40", "80", "400"])
+def test_the_terminal(columns: str, asked: tuple[str, ...], run_here: RunHere, monkeypatch: pytest.MonkeyPatch) -> None:
+    """However wide it is: as shaded maps, as the strongest keys, and as all weights."""
+    monkeypatch.setenv("COLUMNS", columns)
+    worked(run_here("heatmap", *asked, "--dpi", "40", "--table", "none"))
+    for table in ("heatmap", "top", "full"):
+        shown = worked(run_here("render", "attention/attention.safetensors", "--dpi", "40", "--table", table)).stdout
+        queries = LABELS if table == "full" or (table, columns) == ("heatmap", "400") else LABELS[:24]
+        for label in queries:
+            assert label in shown
+
+
+def test_weights_know_nothing_of_how_tokens_are_written(
+    asked: tuple[str, ...], run_here: RunHere, tmp_path: Path
+) -> None:
+    hostile = document(worked(run_here("heatmap", *asked, "--json")))["texts"][0]
+    words = {token: f"w{number}" for number, token in enumerate(TOKENS)}
+    special = ("[PAD]", "[UNK]")
+    entries = [*special, *(words[token] for token in TOKENS if token not in special)]
+    save_vocabulary(tmp_path / "tokenizer.json", entries)
+    plain = BETWEEN.join(token if token in special else words[token] for token in TOKENS)
+    (tmp_path / "text.txt").write_text(plain, encoding="utf-8")
+    harmless = document(worked(run_here("heatmap", *asked, "--json")))["texts"][0]
+    assert harmless["queries"]["pieces"] != hostile["queries"]["pieces"]
+    assert harmless["weights"] == hostile["weights"]
+
+
+def test_in_a_process(asked: tuple[str, ...], run_cli: RunCli, tmp_path: Path) -> None:
+    shown = worked(run_cli("heatmap", *asked, "--dpi", "40", "--table", "full", "--format", "png,svg,pdf")).stdout
+    for label in LABELS:
+        assert label in shown
+    assert len(check_whole(tmp_path / "attention")) == 3
