@@ -58,6 +58,13 @@ def test_it_works_and_no_digit_is_cut(env: Mapping[str, str | None], run_cli: Ru
     assert len(check_whole(tmp_path / "attention")) == 3
 
 
+@pytest.mark.parametrize("encoding", ["ascii", "latin-1", "utf-16-le"])
+def test_help_in_every_encoding(encoding: str, run_cli: RunCli) -> None:
+    run = run_cli("heatmap", "--help", env={"PYTHONIOENCODING": f"{encoding}:strict"})
+    assert (run.exit_code, run.err) == (0, b"")
+    assert "--text-file" in run.out.decode(encoding)
+
+
 def test_no_home(run_cli: RunCli, tmp_path: Path) -> None:
     """The caches are named here only so that the tests do not write into the home of whoever runs them."""
     elsewhere = {f"XDG_{kind.upper()}_HOME": f"{environment()['HOME']}/.{kind}" for kind in ("cache", "config")}

@@ -1,0 +1,117 @@
+"""Which files a run leaves: exactly those that were asked for, each of them where it is said to be."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from PIL import Image
+
+from tests.attacks.endings import RunHere, check_whole, document, run_here, svg, worked
+from tests.process import Run
+
+UNTRAINED = "untrained (random weights, seed 0)"
+
+
+@pytest.fixture
+def attnviz(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> RunHere:
+    """Runs a command in `tmp_path` without a process of its own."""
+    monkeypatch.chdir(tmp_path)
+
+    def start(*args: str | Path) -> Run:
+        return run_here(args, capsys)
+
+    return start
+
+
+def names(folder: Path) -> set[str]:
+    return {path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()}
+
+
+def pictures(*stems: str, formats: str = "png") -> set[str]:
+    return {f"{stem}.{ending}" for stem in stems for ending in formats.split()}
+
+
+SELECTIONS: dict[str, tuple[str, set[str]]] = {
+    "all eight heads": ("", pictures("overview", *(f"layer-0-head-{head}" for head in range(8)))),
+    "one head": ("--model single", pictures("layer-0-head-0")),
+    "no projections": ("--model dot --format svg", pictures("layer-0-head-0", formats="svg")),
+    "some heads": ("--head 0,2-3", pictures("overview", *(f"layer-0-head-{head}" for head in (0, 2, 3)))),
+    "the last head": ("--head -1", pictures("layer-0-head-7")),
+    "a layer": ("--layers 2 --heads 2 --layer 1", pictures("overview", "layer-1-head-0", "layer-1-head-1")),
+    "a head in each layer": ("--layers 2 --head 1", pictures("overview", "layer-0-head-1", "layer-1-head-1")),
+    "formats": ("--heads 1 --format pdf,PNG --format svg,pdf", pictures("layer-0-head-0", formats="png svg pdf")),
+}
+
+
+@pytest.mark.parametrize(("options", "expected"), SELECTIONS.values(), ids=SELECTIONS)
+def test_selections(options: str, expected: set[str], attnviz: RunHere, tmp_path: Path) -> None:
+    """The record holds every layer and head, whatever is drawn."""
+    worked(attnviz("heatmap", "--text", "a film", "--dpi", "40", "--out", "drawn", *options.split()))
+    assert names(tmp_path) == {f"drawn/{name}" for name in {*expected, "attention.safetensors"}}
+    assert len(check_whole(tmp_path)) == len(expected)
+
+
+def test_several_texts_get_a_folder_each(attnviz: RunHere, tmp_path: Path) -> None:
+    drawing = ("--model", "dot", "--dpi", "40")
+    files = ("layer-0-head-0.png", "attention.safetensors")
+    given = worked(attnviz("heatmap", "--text", "../one", "--text", "two/", *drawing))
+    assert names(tmp_path) == {f"attention/text-{number}/{name}" for number in (0, 1) for name in files}
+    assert [line for line in given.stderr.splitlines() if "wrote" in line] == [
+        f"note: wrote 2 files to attention/text-{number}/ ({files[0]} … {files[1]})" for number in (0, 1)
+    ]
+    worked(attnviz("heatmap", "--dataset", "sample", "--split", "test[-3:]", "--index", "0,-1", *drawing, "--out", "b"))
+    assert names(tmp_path / "b") == {f"test-{number}/{name}" for number in (17, 19) for name in files}
+
+
+@pytest.mark.parametrize(
+    "options",
+    ["--format png,svg,pdf --heads 2", "--causal --annotate --scale log --heads 2", "--title $x$ --cmap mako --dpi 60"],
+)
+def test_a_record_is_drawn_again_byte_for_byte(options: str, attnviz: RunHere, tmp_path: Path) -> None:
+    asked = options.split()
+    worked(attnviz("heatmap", "--text", "猫 sat on 😀", *asked))
+    look = [word for word in asked if word not in ("--heads", "2", "--causal")]
+    worked(attnviz("render", "attention/attention.safetensors", "--out", "again", *look))
+    drawn = {path.name: path.read_bytes() for path in (tmp_path / "attention").iterdir()}
+    del drawn["attention.safetensors"]
+    assert {path.name: path.read_bytes() for path in (tmp_path / "again").iterdir()} == drawn
+
+
+def test_untrained_is_said_wherever_somebody_looks(attnviz: RunHere, tmp_path: Path) -> None:
+    """The table, the document, every picture and its metadata, and one note."""
+    asked = ("heatmap", "--text", "a film", "--heads", "2", "--format", "png,svg,pdf")
+    shown = worked(attnviz(*asked))
+    assert UNTRAINED in shown.stdout
+    assert shown.stderr.count("untrained") == 1
+    (text,) = document(worked(attnviz(*asked, "--json")))["texts"]
+    assert (text["status"], text["trained"]) == (UNTRAINED, False)
+    for name in ("overview", "layer-0-head-0", "layer-0-head-1"):
+        with Image.open(tmp_path / f"attention/{name}.png") as picture:
+            told: dict[str, str] = dict(picture.text)  # type: ignore[attr-defined]  # of PNG only
+        assert told["status"] == UNTRAINED
+        assert UNTRAINED in told["Description"]
+        assert any(UNTRAINED in line for line in svg(tmp_path / f"attention/{name}.svg"))
+
+
+def test_a_vocabulary_from_the_command_line(attnviz: RunHere, tmp_path: Path) -> None:
+    """Saved where it is said to be, read by the library it comes from; the document says what the table says."""
+    from tokenizers import Tokenizer
+
+    asked = ("vocab", "--dataset", "sample", "--min-frequency", "3", "--size", "100", "--out", "v")
+    shown = worked(attnviz(*asked))
+    first = (tmp_path / "v/tokenizer.json").read_bytes()
+    assert shown.stderr == "note: wrote v/tokenizer.json\n"
+    told = json.loads(worked(attnviz(*asked, "--json")).out)
+    assert (tmp_path / "v/tokenizer.json").read_bytes() == first
+    assert names(tmp_path) == {"v/tokenizer.json"}
+
+    tokenizer = Tokenizer.from_file(str(tmp_path / "v/tokenizer.json"))
+    assert tokenizer.get_vocab_size() == told["entries"] == 100
+    assert f"{told['coverage']['share']:.4f}" in shown.stdout
+    assert told["coverage"]["where"] == "sample test"
+    for entry, count in told["commonest"]:
+        assert tokenizer.token_to_id(entry) is not None
+        assert f"{entry} " in shown.stdout
+        assert str(count) in shown.stdout
