@@ -62,7 +62,6 @@ class ModelSpec:
 class DrawSpec:
     """What is drawn, and how."""
 
-    out: str = "attention"
     format: tuple[str, ...] = ("png",)
     layer: tuple[str, ...] = ()  # "0", "0-3,7"; empty: all
     head: tuple[str, ...] = ()
@@ -71,6 +70,7 @@ class DrawSpec:
     scale: ScaleKind = "fixed"
     annotate: bool = False
     title: str | None = None
+    out: str = "attention"
     table: TableKind = "top"
     top_k: int = 3
     json: bool = False

@@ -22,15 +22,22 @@ SCHEMA = 1
 RECORD = "attention.safetensors"
 
 
+def check_folder(path: Path) -> None:
+    """Raises BadOption where something that is not a folder stands at `path` or above it. Makes nothing."""
+    with suppress(OSError):  # a name that is too long, say: `make_folder` tells what is wrong
+        standing = next(place for place in (path, *path.parents) if place.exists())
+        if not standing.is_dir():
+            raise BadOption(f"{standing} is not a folder", hint="Choose another --out.")
+
+
 def make_folder(path: Path) -> None:
     """Make `path` and what is above it; clear away what writers that were killed left half-written in it.
 
     Raises BadOption where something that is not a folder stands in the way, OutputFailed where the disk refuses.
     """
+    check_folder(path)
     try:
         path.mkdir(parents=True, exist_ok=True)
-    except (FileExistsError, NotADirectoryError) as error:
-        raise BadOption(f"{path} is not a folder", hint="Choose another --out.") from error
     except OSError as error:
         raise OutputFailed(f"cannot make the folder {_short(path)}: {error.strerror}") from error
     for part in path.glob(".*.part"):
@@ -109,8 +116,9 @@ def load(path: str | Path) -> AttentionMaps:
     path = Path(path)
     try:
         data = path.read_bytes()
-    except OSError as error:
-        raise BadRecord(f"cannot read {_short(path)}: {error.strerror}") from error
+    except (OSError, ValueError) as error:  # ValueError: a NUL in the name
+        reason = error.strerror if isinstance(error, OSError) else error
+        raise BadRecord(f"cannot read {_short(path)}: {reason}") from error
     try:
         meta = _metadata(data)
         tensors = load_tensors(data)

@@ -130,7 +130,7 @@ def test_weights_that_are_no_attention_are_refused(tmp_path: Path) -> None:
         store.load(tmp_path / "a.safetensors")
 
 
-@pytest.mark.parametrize("path", ["missing.safetensors", ".", "x" * 300])
+@pytest.mark.parametrize("path", ["missing.safetensors", ".", "x" * 300, "a\0b"])
 def test_an_unreadable_record_is_one_line(tmp_path: Path, path: str) -> None:
     with pytest.raises(BadRecord, match="cannot read"):
         store.load(tmp_path / path)
@@ -184,9 +184,16 @@ def test_a_name_that_is_too_long_is_one_short_line(tmp_path: Path) -> None:
 def test_a_folder_where_a_file_stands_is_refused(tmp_path: Path) -> None:
     (tmp_path / "file").write_bytes(b"kept")
     for path in (tmp_path / "file", tmp_path / "file" / "below", Path(os.devnull)):
-        with pytest.raises(BadOption, match="is not a folder"):
-            store.make_folder(path)
+        for refuse in (store.check_folder, store.make_folder):
+            with pytest.raises(BadOption, match="is not a folder"):
+                refuse(path)
     assert (tmp_path / "file").read_bytes() == b"kept"
+
+
+def test_checking_a_folder_makes_nothing(tmp_path: Path) -> None:
+    store.check_folder(tmp_path / "new" / "folder")
+    store.check_folder(tmp_path / ("x" * 300))
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_what_killed_writers_left_is_swept_and_what_others_write_is_not(tmp_path: Path) -> None:

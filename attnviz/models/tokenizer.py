@@ -167,8 +167,8 @@ def load(path: Path) -> TextTokenizer:
     file = path / "tokenizer.json" if path.is_dir() else path
     try:
         text = file.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "not UTF-8"
+    except (OSError, ValueError) as error:  # ValueError: bytes that are not UTF-8, or a NUL in the name
+        reason = error.strerror if isinstance(error, OSError) else error
         raise BadModel(f"cannot read {file}: {reason}", hint="attnviz vocab writes a tokenizer.json.") from error
     try:
         return TextTokenizer(Tokenizer.from_str(text))

@@ -19,7 +19,7 @@ def given_texts(texts: Sequence[str], files: Sequence[str]) -> Corpus:
     """First the texts, then the files. Raises BadOption where `-` comes twice, BadSource for unreadable files."""
     if files.count(STANDARD_INPUT) > 1:
         raise BadOption("--text-file - can be given once", hint="Standard input has ended when it was read.")
-    named = [(_excerpt(without_surrogates(text)), text) for text in texts]
+    named = [(_excerpt(without_surrogates(text)), text) for text in map(_typed, texts)]
     replaced = []
     for file in files:
         name, raw = ("standard input", _standard_input()) if file == STANDARD_INPUT else _file(file)
@@ -29,6 +29,14 @@ def given_texts(texts: Sequence[str], files: Sequence[str]) -> Corpus:
             replaced.append(name)
     documents, notices = mended((Document(t, n, f"text-{i}") for i, (n, t) in enumerate(named)), replaced)
     return Corpus(documents[0].name if len(documents) == 1 else f"{len(documents)} texts", documents, notices)
+
+
+def _typed(text: str) -> str:
+    """An argument as it was typed: in a locale of ASCII, Python hands on valid UTF-8 as stray bytes."""
+    try:
+        return text.encode("utf-8", "surrogateescape").decode("utf-8")
+    except UnicodeError:
+        return text
 
 
 def _excerpt(text: str) -> str:

@@ -29,8 +29,10 @@ def heatmap(spec: HeatmapSpec) -> Iterator[Drawn]:
 
 
 def _drawn(spec: HeatmapSpec, corpus: Corpus, chosen: tuple[int, ...]) -> Iterator[Drawn]:
-    # Only now, because they take seconds: torch and matplotlib come with them.
     from attnviz import store
+
+    store.check_folder(Path(spec.out))
+    # Only now, because torch and matplotlib come with them and take seconds.
     from attnviz.models.opening import open_model
     from attnviz.workflows.drawing import Drawing
 

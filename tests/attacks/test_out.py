@@ -58,7 +58,7 @@ NO_FOLDERS = {
     "a file": ("file", "file is not a folder. Choose another --out.", 2),
     "a device": ("/dev/null", "/dev/null is not a folder. Choose another --out.", 2),
     "300 characters": ("a" * 300, "File name too long", 74),
-    "below a file": ("file/below", "file/below is not a folder. Choose another --out.", 2),
+    "below a file": ("file/below", "file is not a folder. Choose another --out.", 2),
     "a folder of the system": ("/proc/attention", "cannot make the folder /proc/attention", 74),
 }
 

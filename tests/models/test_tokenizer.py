@@ -154,5 +154,6 @@ def test_a_file_that_is_no_vocabulary_is_named(tmp_path: Path, content: bytes) -
     file.write_bytes(content)
     with pytest.raises(BadModel, match=r"tokenizer\.json"):
         load(file)
-    with pytest.raises(BadModel, match="missing"):
-        load(tmp_path / "missing")
+    for name in ("missing", "a\0b"):
+        with pytest.raises(BadModel, match="cannot read"):
+            load(tmp_path / name)

@@ -95,6 +95,13 @@ def test_stray_bytes_of_an_argument_are_replaced_with_one_notice() -> None:
     "".join(texts_of(corpus)).encode()
 
 
+def test_an_argument_in_a_locale_of_ascii_is_what_was_typed() -> None:
+    corpus = given("猫".encode().decode("ascii", "surrogateescape"))
+    assert texts_of(corpus) == ["猫"]
+    assert corpus.documents[0].name == "“猫”"
+    assert corpus.notices == ()
+
+
 def test_a_name_with_stray_bytes_can_be_written_down(tmp_path: Path) -> None:
     name = os.fsdecode(b"caf\xe9.txt")
     (tmp_path / name).write_text("x")
