@@ -106,11 +106,12 @@ def test_every_command_runs(tmp_path: Path) -> None:
 
 
 def test_the_picture_is_what_the_demo_draws(tmp_path: Path) -> None:
-    """Byte for byte where the pinned versions draw it; elsewhere the same size and nearly the same pixels."""
+    """The same size and nearly the same pixels: versions other than the pinned ones may draw a letter differently."""
     from PIL import Image, ImageChops, ImageStat
 
     done = _run("attnviz heatmap --dataset sample --index 0 --heads 8 --out demo --table none", tmp_path, tmp_path)
     assert done.returncode == 0, done.stderr
     with Image.open(tmp_path / "demo/overview.png") as drawn, Image.open(ROOT / ".github/overview.png") as shown:
+        assert drawn.size == shown.size
         difference = ImageChops.difference(drawn.convert("RGB"), shown.convert("RGB"))
         assert max(ImageStat.Stat(difference).mean) < 1

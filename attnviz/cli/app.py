@@ -15,10 +15,10 @@ from typer.main import get_command
 
 from attnviz import __version__
 from attnviz.cli import show
-from attnviz.errors import AttnvizError, OutputFailed
+from attnviz.errors import AttnvizError, OutputFailed, WorkFailed
 from attnviz.registry import Plugin, load
 
-DONE, FAILED, PIPE_CLOSED, BUG, DISK, INTERRUPTED = 0, 1, 1, 70, 74, 130
+DONE, READER_LEFT, BUG, INTERRUPTED = 0, 1, 70, 130  # beside those of the errors
 
 COMMANDS = (
     Plugin("heatmap", "attnviz.cli.heatmap:heatmap", "Draw who attends to what"),
@@ -48,7 +48,8 @@ def run(arguments: Sequence[str]) -> int:
         return _failed(str(error), error.exit_code)
     except MemoryError:
         return _failed(
-            "not enough memory. Fewer --max-tokens, --layers or --heads, or a smaller --d-model, take less", FAILED
+            "not enough memory. Fewer --max-tokens, --layers or --heads, or a smaller --d-model, take less",
+            WorkFailed.exit_code,
         )
     except OSError as error:
         return _output_failed(error)
@@ -96,7 +97,7 @@ def _output_failed(error: OSError) -> int:
     """Standard output failed: a reader that left is no fault, a full disk is."""
     show.abandon_stdout()
     if error.errno == errno.EPIPE:
-        return PIPE_CLOSED
+        return READER_LEFT
     if error.errno in (errno.ENOSPC, errno.EIO, errno.EDQUOT, errno.EBADF):
         return _failed(f"cannot write to standard output: {error.strerror}", OutputFailed.exit_code)
     return _bug(error)
