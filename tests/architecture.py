@@ -31,7 +31,7 @@ from typing import NamedTuple
 LAYERS = (  # lowest first; a room imports earlier lines and itself
     {"errors", "shapes"},
     {"record", "registry", "specs", "selection"},
-    {"report", "store"},
+    {"report", "store", "outcomes"},
     {"text", "models", "measures"},
     {"views"},
     {"renderers"},

@@ -1,0 +1,133 @@
+"""How good a classifier's answers are. Knows arrays of labels and probabilities; no texts, no models, no views.
+
+These are numbers of a set of texts, not of a head, and so no measures that a user can name. Labels are counted from 0.
+A number of no texts at all is refused: a mean of nothing is neither 0 nor 1.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import sqrt
+from statistics import NormalDist
+
+import numpy as np
+from jaxtyping import Bool, Float, Int
+
+from attnviz.errors import BadSource
+from attnviz.outcomes import Estimate
+
+N_BINS = 15  # as in Guo et al.
+Z = NormalDist().inv_cdf(0.975)  # 1.96: 95 % of a normal distribution lie within ± Z
+LEAST = float(np.finfo(np.float64).eps)  # 2.2e-16; its log loss is 36 nats
+
+Labels = Int[np.ndarray, " text"]
+Confidences = Float[np.ndarray, " text"]
+Correct = Bool[np.ndarray, " text"]
+Confusion = Int[np.ndarray, "gold predicted"]
+
+
+@dataclass(frozen=True, eq=False)
+class Reliability:
+    """Texts by confidence, in bins of equal width: bin b of n holds b/n < confidence ≤ (b + 1)/n, the first also 0."""
+
+    n_texts: Int[np.ndarray, " bin"]
+    confidence: Float[np.ndarray, " bin"]  # mean, NaN in a bin without texts
+    accuracy: Float[np.ndarray, " bin"]  # share that is correct, NaN in a bin without texts
+
+
+def confusion(gold: Labels, predicted: Labels, n_labels: int) -> Confusion:
+    """How many texts of each gold label (row) were predicted to have each label (column); all 0 without texts."""
+    for labels in (gold, predicted):
+        assert ((labels >= 0) & (labels < n_labels)).all(), "a label that is not there"  # -1 would count as the last
+    counts = np.zeros((n_labels, n_labels), dtype=np.int64)
+    np.add.at(counts, (gold, predicted), 1)
+    return counts
+
+
+def accuracy(gold: Labels, predicted: Labels) -> Estimate:
+    """Share of texts whose predicted label is the gold one, with its 95 % score interval.
+
+    From 0 to 1. The interval is that of Wilson 1927, doi:10.1080/01621459.1927.10502953: it stays within 0 to 1 and is
+    never empty, not even where all texts are right. It takes the texts for independent draws. Raises BadSource without
+    texts.
+    """
+    n = _n_texts(gold)
+    share = float((gold == predicted).mean())
+    middle = (share + Z**2 / (2 * n)) / (1 + Z**2 / n)
+    half = Z * sqrt(share * (1 - share) / n + Z**2 / (4 * n**2)) / (1 + Z**2 / n)
+    return Estimate(share, low=max(0.0, min(share, middle - half)), high=min(1.0, max(share, middle + half)))
+
+
+def f1(confusion: Confusion) -> Float[np.ndarray, " label"]:
+    """2 tp / (2 tp + fp + fn) of each label: the harmonic mean of precision and recall (van Rijsbergen 1979, ch. 7).
+
+    From 0 (never right) to 1 (found always, and claimed only where it is so). A label that neither occurs nor is
+    predicted has no F1; 0 stands in its place, and `occurs` tells.
+    """
+    right = 2.0 * np.diag(confusion)
+    there = confusion.sum(axis=0) + confusion.sum(axis=1)
+    scores: Float[np.ndarray, " label"] = np.divide(right, there, out=np.zeros_like(right), where=there > 0)
+    return scores
+
+
+def occurs(confusion: Confusion) -> Bool[np.ndarray, " label"]:
+    """Which labels are gold or predicted anywhere."""
+    there: Bool[np.ndarray, " label"] = (confusion.sum(axis=0) + confusion.sum(axis=1)) > 0
+    return there
+
+
+def macro_f1(confusion: Confusion) -> float:
+    """Mean of the F1 of the labels, common and rare alike (the averaged F1 of Opitz and Burst 2019, arXiv:1911.03347).
+
+    From 0 to 1. A label that neither occurs nor is predicted is left out, so that a perfect classifier has 1. Raises
+    BadSource without texts.
+    """
+    _n_texts(confusion[occurs(confusion)])
+    return float(f1(confusion)[occurs(confusion)].mean())
+
+
+def reliability(probability: Confidences, correct: Correct, n_bins: int = N_BINS) -> Reliability:
+    """Mean confidence beside accuracy in each bin of confidence (Guo et al. 2017, arXiv:1706.04599).
+
+    `probability` is that of the predicted label, and `correct` whether it is the gold one.
+    """
+    edges = np.arange(1, n_bins) / n_bins  # divided and not added up, so that 0.2 lies on the edge 3/15
+    bins = np.searchsorted(edges, probability, side="left")
+    n_texts = np.bincount(bins, minlength=n_bins)
+
+    def mean(values: np.ndarray) -> np.ndarray:
+        sums = np.bincount(bins, weights=values, minlength=n_bins)
+        means: np.ndarray = np.divide(sums, n_texts, out=np.full(n_bins, np.nan), where=n_texts > 0)
+        return means
+
+    return Reliability(n_texts, mean(probability), mean(correct))
+
+
+def calibration_error(probability: Confidences, correct: Correct, n_bins: int = N_BINS) -> float:
+    """Expected calibration error: Σ over bins of share of texts × |accuracy - mean confidence| (see `reliability`).
+
+    From 0 (of the texts with confidence p, a share p is right) to 1. It depends on the number of bins, and few texts
+    have more of it by chance. Raises BadSource without texts.
+    """
+    n = _n_texts(probability)
+    bins = reliability(probability, correct, n_bins)
+    filled = bins.n_texts > 0
+    gaps = np.abs(bins.accuracy - bins.confidence)[filled]
+    return float((bins.n_texts[filled] * gaps).sum() / n)
+
+
+def log_loss(probabilities: Float[np.ndarray, "text label"], gold: Labels) -> float:
+    """Mean over texts of -ln p, p the probability of the gold label (Good 1952, the logarithmic score).
+
+    Nats, from 0 (certain and right). A p below 2.2e-16 counts as 2.2e-16, so that one text that the model rules out
+    costs 36 nats and not all there is. Raises BadSource without texts.
+    """
+    given = probabilities[np.arange(_n_texts(gold)), gold].astype(np.float64)
+    return float(np.log(1 / np.clip(given, LEAST, 1.0)).mean())  # ln(1/p) and not -ln p: 0 for certainty, never -0
+
+
+def _n_texts(texts: np.ndarray) -> int:
+    """How many texts there are. Raises BadSource where there are none."""
+    if not len(texts):
+        raise BadSource("there is no text with a label to score", hint="Name a data set that has labels.")
+    return len(texts)

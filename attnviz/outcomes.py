@@ -1,0 +1,109 @@
+"""What a classifier says, and how its training went. Knows no torch, no texts and no files."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from attnviz.record import Setting
+
+
+@dataclass(frozen=True)
+class Prediction:
+    """What a classifier says about one text. `probabilities` are one per label, in the order of its labels."""
+
+    text_name: str
+    probabilities: tuple[float, ...]
+    gold: int | None  # the label that came with the text
+    n_tokens: int  # in the whole text
+    n_read: int  # of them by the model
+
+    @property
+    def label(self) -> int:
+        """The most probable label; of equals the first."""
+        return self.probabilities.index(max(self.probabilities))
+
+    @property
+    def probability(self) -> float:
+        return max(self.probabilities)
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """A number that was measured, with its 95 % interval."""
+
+    value: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True)
+class Point:
+    """Training at one moment: means since the last one, with dropout as it is in training."""
+
+    epoch: float  # passes over the texts so far, such as 1.25
+    loss: float  # cross-entropy in nats, label smoothing included
+    accuracy: float
+
+
+@dataclass(frozen=True)
+class Epoch:
+    """The model after one pass over the training texts, measured on texts held out."""
+
+    number: int  # from 1
+    loss: float  # cross-entropy in nats, without label smoothing
+    accuracy: float
+
+
+@dataclass(frozen=True)
+class History:
+    """A training run: many points, an epoch now and then, and which of the epochs was kept."""
+
+    points: tuple[Point, ...] = ()
+    epochs: tuple[Epoch, ...] = ()
+
+    @property
+    def best(self) -> Epoch | None:
+        """The epoch of the highest accuracy, of equals the one of the lowest loss."""
+        return max(self.epochs, key=lambda epoch: (epoch.accuracy, -epoch.loss), default=None)
+
+
+@dataclass(frozen=True)
+class HeldOut:
+    """The kept model, as it lies in its files, on the texts held out."""
+
+    n_texts: int
+    accuracy: Estimate
+    loss: float  # cross-entropy in nats, calibrated
+    calibration_error: float
+    temperature: float
+    labels_changed: int  # by the rounding of the stored weights
+
+
+@dataclass(frozen=True)
+class Tested:
+    """Runs of one recipe that differ in their seed only, on texts that nothing was chosen on."""
+
+    data: str
+    n_texts: int
+    seeds: tuple[int, ...]
+    accuracies: tuple[float, ...]  # one per seed
+    mean: Estimate  # over the seeds, Student's t
+    labels_changed: int  # by the rounding of the stored weights, of the model that is kept
+
+
+@dataclass(frozen=True)
+class Metrics:
+    """All there is to say about a training run that ended. Without clock or path: the same run has the same metrics."""
+
+    settings: dict[str, Setting]
+    data: str
+    data_sha256: str
+    n_texts: int
+    labels: tuple[str, ...]
+    sizes: dict[str, Setting]  # of the encoder
+    n_parameters: int
+    weights_sha256: str
+    versions: dict[str, str]
+    history: History
+    held_out: HeldOut | None
+    tested: Tested | None = None

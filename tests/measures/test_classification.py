@@ -1,0 +1,258 @@
+"""Scores of a classifier by laws that a reader can check by hand, then for any answers at all."""
+
+from __future__ import annotations
+
+from dataclasses import astuple
+from math import log, sqrt
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from attnviz.errors import BadSource
+from attnviz.measures.classification import (
+    accuracy,
+    calibration_error,
+    confusion,
+    f1,
+    log_loss,
+    macro_f1,
+    occurs,
+    reliability,
+)
+
+NONE = np.array([], dtype=np.int64)
+BY_HAND = np.array([[3, 1], [2, 4]])  # 3 of 4 of the first label are found, and 4 of 6 of the second
+
+
+def labels(*values: int) -> np.ndarray:
+    return np.array(values, dtype=np.int64)
+
+
+def answers(n: int, seed: int, n_labels: int = 3) -> tuple[np.ndarray, np.ndarray]:
+    """Probabilities and gold labels of n texts."""
+    random = np.random.default_rng(seed)
+    return random.dirichlet(np.ones(n_labels), size=n), random.integers(n_labels, size=n)
+
+
+def right(number: int, of: int) -> tuple[np.ndarray, np.ndarray]:
+    """Gold and predicted labels, alike in the first `number`."""
+    return np.zeros(of, dtype=np.int64), (np.arange(of) >= number).astype(np.int64)
+
+
+# Confusion and F1
+
+
+def test_confusion_by_hand() -> None:
+    counts = confusion(labels(0, 0, 0, 1, 2), labels(0, 1, 1, 1, 0), 4)
+    assert counts.tolist() == [[1, 2, 0, 0], [0, 1, 0, 0], [1, 0, 0, 0], [0, 0, 0, 0]]
+    assert confusion(NONE, NONE, 2).tolist() == [[0, 0], [0, 0]]
+
+
+@pytest.mark.parametrize(("gold", "predicted"), [(-1, 0), (0, -1), (2, 0), (0, 2)])
+def test_a_label_that_is_not_there_is_not_counted_as_another(gold: int, predicted: int) -> None:
+    with pytest.raises(AssertionError, match="not there"):
+        confusion(labels(gold), labels(predicted), 2)
+
+
+def test_f1_by_hand() -> None:
+    assert f1(BY_HAND).tolist() == pytest.approx([6 / 9, 8 / 11])
+    assert macro_f1(BY_HAND) == pytest.approx((6 / 9 + 8 / 11) / 2)
+
+
+def test_f1_is_the_harmonic_mean_of_precision_and_recall() -> None:
+    precision, recall = 3 / 5, 3 / 4
+    assert f1(BY_HAND)[0] == pytest.approx(2 / (1 / precision + 1 / recall))
+
+
+@given(st.integers(1, 30), st.integers(0, 999))
+def test_f1_does_not_care_which_side_is_gold(n: int, seed: int) -> None:
+    probabilities, gold = answers(n, seed)
+    counts = confusion(gold, probabilities.argmax(axis=1), 3)
+    assert f1(counts.T).tolist() == f1(counts).tolist()
+    order = [2, 0, 1]
+    assert f1(counts[np.ix_(order, order)]).tolist() == f1(counts)[order].tolist()
+
+
+def test_a_label_that_neither_occurs_nor_is_predicted_has_0_and_is_left_out() -> None:
+    counts = confusion(labels(0, 2), labels(0, 2), 4)
+    assert f1(counts).tolist() == [1, 0, 1, 0]
+    assert occurs(counts).tolist() == [True, False, True, False]
+    assert macro_f1(counts) == 1
+
+
+def test_a_label_that_is_only_predicted_counts() -> None:
+    counts = confusion(labels(0, 0), labels(0, 1), 2)
+    assert occurs(counts).tolist() == [True, True]
+    assert macro_f1(counts) == pytest.approx((2 / 3 + 0) / 2)
+
+
+# Whole predictors
+
+
+def test_a_perfect_predictor() -> None:
+    gold = labels(0, 1, 1, 2)
+    certain = np.eye(3)[gold]
+    assert accuracy(gold, gold).value == 1
+    assert accuracy(gold, gold).high == 1
+    assert accuracy(gold, gold).low < 1  # four texts prove little
+    assert macro_f1(confusion(gold, gold, 3)) == 1
+    assert log_loss(certain, gold) == 0
+    assert not np.signbit(log_loss(certain, gold))  # 0, not -0
+    assert calibration_error(certain.max(axis=1), np.ones(4, dtype=bool)) == 0
+
+
+def test_a_constant_predictor() -> None:
+    gold, constant = labels(0, 0, 0, 1), labels(0, 0, 0, 0)
+    assert accuracy(gold, constant).value == 0.75
+    assert f1(confusion(gold, constant, 2)).tolist() == pytest.approx([6 / 7, 0])
+    assert macro_f1(confusion(gold, constant, 2)) == pytest.approx(3 / 7)
+    assert calibration_error(np.full(4, 0.75), gold == constant) == 0
+    assert calibration_error(np.full(4, 1.0), gold == constant) == 0.25
+
+
+@pytest.mark.parametrize("n_labels", [2, 3, 10])
+def test_a_predictor_that_knows_nothing_loses_log_n(n_labels: int) -> None:
+    assert log_loss(np.full((5, n_labels), 1 / n_labels), labels(0, 1, 1, 0, 1)) == pytest.approx(log(n_labels))
+
+
+@settings(max_examples=50)
+@given(st.integers(1, 30), st.integers(0, 999))
+def test_permuting_texts_changes_nothing(n: int, seed: int) -> None:
+    probabilities, gold = answers(n, seed)
+    order = np.random.default_rng(seed + 1).permutation(n)
+
+    def scores(probabilities: np.ndarray, gold: np.ndarray) -> list[float]:
+        predicted, confidence = probabilities.argmax(axis=1), probabilities.max(axis=1)
+        counts = confusion(gold, predicted, 3)
+        calibration = calibration_error(confidence, gold == predicted)
+        return [*astuple(accuracy(gold, predicted)), *counts.ravel(), calibration, log_loss(probabilities, gold)]
+
+    assert scores(probabilities[order], gold[order]) == pytest.approx(scores(probabilities, gold))
+
+
+# Accuracy
+
+
+def test_wilson_by_hand() -> None:
+    """(0.8 + 3.8415/20 ± 1.96 √(0.8 · 0.2/10 + 3.8415/400)) / (1 + 3.8415/10)"""
+    assert astuple(accuracy(*right(8, of=10))) == pytest.approx((0.8, 0.4902, 0.9433), abs=5e-5)
+    assert astuple(accuracy(*right(800, of=1000))) == pytest.approx((0.8, 0.7741, 0.8236), abs=5e-5)
+
+
+@pytest.mark.parametrize("n", [1, 2, 10, 1000])
+def test_the_interval_of_none_and_of_all(n: int) -> None:
+    z2 = 1.959964**2
+    assert astuple(accuracy(*right(0, of=n))) == pytest.approx((0, 0, z2 / (n + z2)))
+    assert astuple(accuracy(*right(n, of=n))) == pytest.approx((1, n / (n + z2), 1))
+    assert accuracy(*right(0, of=n)).low == 0
+    assert accuracy(*right(n, of=n)).high == 1
+
+
+@given(st.integers(1, 200), st.data())
+def test_the_ends_of_the_interval_are_as_far_off_as_wilson_says(n: int, data: st.DataObject) -> None:
+    """An end p is where the value lies 1.96 standard errors away, the error being that of p."""
+    number = data.draw(st.integers(0, n))
+    found = accuracy(*right(number, of=n))
+    assert found.value == number / n
+    assert 0 <= found.low <= found.value <= found.high <= 1
+    for end in (found.low, found.high):
+        assert abs(found.value - end) == pytest.approx(1.959964 * sqrt(end * (1 - end) / n), abs=1e-6)
+
+
+# Calibration
+
+
+def test_calibration_by_hand() -> None:
+    """Three texts at 0.9 of which one is right, one at 0.6 that is right: gaps of 0.9 - 1/3 and 1 - 0.6."""
+    probability, correct = np.array([0.9, 0.6, 0.9, 0.9]), np.array([True, True, False, False])
+    assert calibration_error(probability, correct) == pytest.approx((3 * (0.9 - 1 / 3) + 0.4) / 4)
+    assert calibration_error(probability, correct, n_bins=1) == pytest.approx(3.3 / 4 - 0.5)
+    bins = reliability(probability, correct, 4)
+    assert bins.n_texts.tolist() == [0, 0, 1, 3]
+    assert bins.confidence.tolist() == pytest.approx([np.nan, np.nan, 0.6, 0.9], nan_ok=True)
+    assert bins.accuracy.tolist() == pytest.approx([np.nan, np.nan, 1, 1 / 3], nan_ok=True)
+
+
+def test_calibrated_bins_have_no_error() -> None:
+    probability = np.repeat([0.25, 0.5, 0.75], 4)
+    correct = np.array([True, False, False, False, True, True, False, False, True, True, True, False])
+    assert calibration_error(probability, correct) == 0
+    assert calibration_error(probability, ~correct) == pytest.approx((4 * 0.5 + 4 * 0.5) / 12)
+
+
+def test_fifteen_bins_unless_said_otherwise() -> None:
+    """0.6 and 0.65 lie in two bins of fifteen and in one of ten: only there does one's luck make up for the other's."""
+    probability, correct = np.array([0.6, 0.65]), np.array([True, False])
+    assert calibration_error(probability, correct) == calibration_error(probability, correct, 15)
+    assert calibration_error(probability, correct) == pytest.approx((0.4 + 0.65) / 2)
+    assert len(reliability(probability, correct).n_texts) == 15
+
+
+@pytest.mark.parametrize("n_bins", [1, 2, 3, 7, 10, 15, 49, 100])
+def test_an_edge_belongs_to_the_bin_below(n_bins: int) -> None:
+    """Bin b holds b/n < confidence ≤ (b + 1)/n, for a confidence as it is written: 0.2 is 3/15, 0.3 is 3/10."""
+    correct = np.array([True])
+    for number in range(n_bins + 1):
+        (filled,) = np.flatnonzero(reliability(np.array([number / n_bins]), correct, n_bins).n_texts)
+        assert filled == max(number - 1, 0)
+
+
+def test_probabilities_of_float32_may_pass_1() -> None:
+    bins = reliability(np.array([1.0000001], dtype=np.float32), np.array([True]), 3)
+    assert bins.n_texts.tolist() == [0, 0, 1]
+
+
+@settings(max_examples=50)
+@given(st.integers(1, 60), st.integers(0, 999), st.integers(1, 20))
+def test_bins_hold_every_text_once(n: int, seed: int, n_bins: int) -> None:
+    probabilities, gold = answers(n, seed)
+    confidence, correct = probabilities.max(axis=1), probabilities.argmax(axis=1) == gold
+    bins = reliability(confidence, correct, n_bins)
+    filled = bins.n_texts > 0
+    assert bins.n_texts.sum() == n
+    assert np.isnan(bins.accuracy).tolist() == (~filled).tolist()
+    assert np.isnan(bins.confidence).tolist() == (~filled).tolist()
+    assert (bins.n_texts * bins.accuracy)[filled].sum() == pytest.approx(correct.sum())
+    assert (bins.n_texts * bins.confidence)[filled].sum() == pytest.approx(confidence.sum())
+    overall = abs(correct.mean() - confidence.mean())
+    assert overall - 1e-9 <= calibration_error(confidence, correct, n_bins) <= 1
+    assert calibration_error(confidence, correct, 1) == pytest.approx(overall)
+
+
+# Log loss
+
+
+def test_log_loss_by_hand() -> None:
+    assert log_loss(np.array([[0.5, 0.5], [0.25, 0.75]]), labels(0, 0)) == pytest.approx((log(2) + log(4)) / 2)
+    assert log_loss(np.array([[0.5, 0.5], [0.25, 0.75]]), labels(0, 1)) == pytest.approx((log(2) + log(4 / 3)) / 2)
+
+
+def test_certain_and_wrong_costs_36_nats() -> None:
+    wrong = np.array([[1, 0]], dtype=np.float32)
+    assert log_loss(wrong, labels(1)) == pytest.approx(36.04, abs=0.01)
+    assert log_loss(np.array([[1, 1e-300]]), labels(1)) == log_loss(wrong, labels(1))
+    assert log_loss(np.array([[1.0000001, 0]], dtype=np.float32), labels(0)) == 0
+
+
+def test_log_loss_keeps_its_precision_in_float32() -> None:
+    probabilities = np.full((3000, 2), 0.1, dtype=np.float32)
+    assert log_loss(probabilities, np.zeros(3000, dtype=np.int64)) == pytest.approx(-log(np.float32(0.1)), abs=1e-12)
+
+
+# No texts
+
+
+def test_nothing_has_no_score() -> None:
+    nothing, never = np.zeros(0), np.zeros(0, dtype=bool)
+    with pytest.raises(BadSource, match="no text with a label"):
+        accuracy(NONE, NONE)
+    with pytest.raises(BadSource, match="no text with a label"):
+        macro_f1(np.zeros((2, 2), dtype=np.int64))
+    with pytest.raises(BadSource, match="no text with a label"):
+        calibration_error(nothing, never)
+    with pytest.raises(BadSource, match="no text with a label"):
+        log_loss(np.zeros((0, 2)), NONE)
+    assert f1(np.zeros((2, 2), dtype=np.int64)).tolist() == [0, 0]
+    assert reliability(nothing, never, 3).n_texts.tolist() == [0, 0, 0]

@@ -1,0 +1,361 @@
+"""What a classifier says: a row per text or a count, scores where labels came, and everything for machines."""
+
+from __future__ import annotations
+
+import json
+import unicodedata
+from collections.abc import Sequence
+from math import log
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from attnviz.outcomes import Prediction
+from attnviz.renderers.json import alone
+from attnviz.renderers.terminal import Screen, render
+from attnviz.report import Report, Table
+from attnviz.views.predictions import FORMULA, prediction_rows, predictions_report
+from tests.made import HOSTILE
+
+LABELS = ("negative", "positive")
+MODEL_S_CONFIDENCE = "A probability is the model's confidence in its answer, not the truth of it."
+
+
+def said(positive: float, gold: int | None = None, *, name: str = "text", n_tokens: int = 9) -> Prediction:
+    """A model of two labels that reads 512 tokens."""
+    return Prediction(name, (1 - positive, positive), gold, n_tokens, min(n_tokens, 512))
+
+
+FEW = (
+    said(0.75, name="a fine film"),
+    said(0.125, name="a long one", n_tokens=834),
+    said(0.5, name="undecided", n_tokens=600),
+)
+SCORED = (said(0.75, 1), said(0.875, 1), said(0.625, 0), said(0.25, 0))  # three of four are right
+
+
+def report(predictions: Sequence[Prediction], labels: tuple[str, ...] = LABELS, listed: int = 20) -> Report:
+    return predictions_report(
+        predictions, labels=labels, model="multi:8", status="trained", corpus="sample test", listed=listed
+    )
+
+
+def table(of: Report, name: str) -> Table:
+    (found,) = (table for table in of.tables if table.name == name)
+    return found
+
+
+def headers(of: Table) -> list[str]:
+    return [column.header for column in of.columns]
+
+
+def names(of: Report) -> list[str]:
+    assert {table.role for table in of.tables} <= {"facts"}
+    return [table.name for table in of.tables]
+
+
+def notes(of: Report) -> list[str]:
+    """Without the note that is always there."""
+    *others, always = (note.text for note in of.notes)
+    assert always == MODEL_S_CONFIDENCE
+    return others
+
+
+def parsed(of: Report) -> dict[str, Any]:
+    document = json.loads(b"".join(alone(of)))
+    assert document.pop("schema") == 1
+    return dict(document)
+
+
+# Texts without labels
+
+
+def test_a_row_per_text() -> None:
+    listing = table(report(FEW), "predictions")
+    assert headers(listing) == ["text", "predicted", "probability", "tokens read"]
+    assert listing.rows == (
+        ("a fine film", "positive", 0.75, "9 of 9"),
+        ("a long one", "negative", 0.875, "512 of 834"),
+        ("undecided", "negative", 0.5, "512 of 600"),  # of equals the first label
+    )
+
+
+def test_without_labels_nothing_is_scored() -> None:
+    of = report(FEW)
+    assert names(of) == ["predictions"]
+    assert notes(of) == ["Cut to what the model reads: 2 of 3 texts (tokens left out in all: 410)."]
+    assert list(of.data) == ["model", "status", "corpus", "labels", "texts", "predictions"]
+
+
+def test_it_says_what_it_is_about() -> None:
+    assert report(FEW).title == "multi:8 classifies sample test"
+    assert report(FEW).subtitle == "trained · 3 texts"
+    assert report(FEW[:1]).subtitle == "trained · 1 text"
+
+
+def test_facts_are_handed_on_and_safe() -> None:
+    of = predictions_report(
+        FEW, labels=LABELS, model="m", status="s", corpus="c", facts=(("seed", "0"), ("\x1b", "a\nb"))
+    )
+    assert of.facts == (("seed", "0"), ("\\x1b", "a⏎b"))
+
+
+@pytest.mark.parametrize(("n", "is_listed"), [(3, True), (4, False)])
+def test_more_texts_than_listed_are_counted(n: int, is_listed: bool) -> None:
+    of = report([said(0.9), said(0.8), said(0.1), said(0.7)][:n], listed=3)
+    counts = table(of, "predictions")
+    assert (counts.rows == (("negative", 1), ("positive", 3))) is not is_listed
+    assert (headers(counts) == ["predicted", "texts"]) is not is_listed
+    assert (notes(of) == ["4 texts are too many to list: --json has every one."]) is not is_listed
+    assert len(parsed(of)["predictions"]) == n
+
+
+def test_a_label_that_no_text_has_is_counted_too() -> None:
+    assert table(report([said(0.9)], listed=0), "predictions").rows == (("negative", 0), ("positive", 1))
+
+
+def test_no_texts() -> None:
+    of = report([])
+    assert table(of, "predictions").rows == ()
+    assert of.subtitle == "trained · 0 texts"
+    assert parsed(of)["predictions"] == []
+    assert MODEL_S_CONFIDENCE in render(of, "top", Screen(100))
+
+
+# Texts with labels
+
+
+def test_given_labels_stand_beside_predicted_ones() -> None:
+    listing = table(report([said(0.75, 1), said(0.75, 0), said(0.75), said(0.75, 2)]), "predictions")
+    assert headers(listing) == ["text", "predicted", "probability", "given", "tokens read"]
+    assert [row[1:4:2] for row in listing.rows] == [
+        ("positive", "positive"),
+        ("positive", "negative"),
+        ("positive", "-"),
+        ("positive", "2"),
+    ]
+
+
+def test_scores_by_hand() -> None:
+    of = report(SCORED)
+    assert names(of) == ["predictions", "scores", "confusion"]
+    scores = table(of, "scores")
+    assert headers(scores) == ["what", "value"]
+    assert [row[0] for row in scores.rows] == [
+        "texts with labels",
+        "accuracy (95 % interval 0.301 to 0.954)",
+        "macro F1",
+        "F1 of negative",
+        "F1 of positive",
+        "calibration error (ECE, 15 bins)",
+        "log loss (nats)",
+        "mean confidence",
+    ]
+    loss = -(log(0.75) + log(0.875) + log(0.375) + log(0.75)) / 4
+    calibration = (2 * 0.25 + 0.125 + 0.625) / 4  # both at 0.75 are right, and that at 0.625 is wrong
+    assert [row[1] for row in scores.rows] == pytest.approx(
+        [4, 0.75, (2 / 3 + 4 / 5) / 2, 2 / 3, 4 / 5, calibration, loss, 0.75]
+    )
+    page = [" ".join(line.split()) for line in render(of, "top", Screen(80)).splitlines()]
+    assert "texts with labels 4" in page  # a count, so not 4.000
+    assert "macro F1 0.733" in page
+
+
+def test_confusion_has_given_labels_as_rows() -> None:
+    confusion = table(report([*SCORED, said(0.9, 0)]), "confusion")
+    assert headers(confusion) == ["given", *LABELS]
+    assert confusion.rows == (("negative", 1, 2), ("positive", 0, 2))
+
+
+def test_texts_that_are_not_scored_are_counted_and_change_no_score() -> None:
+    unscored = [said(0.1), said(0.1, 2), said(0.1), said(0.1, 5), said(0.1, -1)]
+    of = report([*unscored[:2], *SCORED, *unscored[2:]])
+    assert table(of, "scores") == table(report(SCORED), "scores")
+    assert table(of, "confusion") == table(report(SCORED), "confusion")
+    assert notes(of) == [
+        "Not scored: 2 of 9 texts, without a label.",
+        "Not scored: 3 of 9 texts, with a label that the model does not have.",
+    ]
+    assert notes(report(SCORED)) == []
+
+
+def test_labels_that_the_model_lacks_make_no_score() -> None:
+    of = report([said(0.1, 2), said(0.1, 10**30)])
+    assert names(of) == ["predictions"]
+    assert "accuracy" not in of.data
+    assert notes(of) == ["Not scored: 2 of 2 texts, with a label that the model does not have."]
+
+
+def test_an_f1_of_nothing_is_explained() -> None:
+    of = report([said(0.9, 1), said(0.8, 1)])
+    assert parsed(of)["f1"] == {"negative": 0, "positive": 1}
+    assert parsed(of)["macro_f1"] == 1
+    assert notes(of) == [
+        "Neither given nor predicted: 1 of 2 labels; F1 stands at 0 there, and macro F1 leaves that out."
+    ]
+
+
+@pytest.mark.parametrize("n_labels", [10, 11])
+def test_confusion_of_many_labels_is_only_for_machines(n_labels: int) -> None:
+    labels = tuple(f"label {number}" for number in range(n_labels))
+    probabilities = (1.0, *[0.0] * (n_labels - 1))
+    of = report([Prediction("text", probabilities, gold, 9, 9) for gold in range(n_labels)], labels)
+    assert ("confusion" in names(of)) is (n_labels == 10)
+    assert ("too wide a table" in " ".join(notes(of))) is (n_labels == 11)
+    assert parsed(of)["confusion"] == [[1] + [0] * (n_labels - 1)] * n_labels
+
+
+# Names
+
+
+def test_long_names_keep_their_beginning_and_their_place() -> None:
+    name = "/somewhere/far/away/reviews-of-films.parquet test[24999]"
+    (labelled,) = table(report([said(0.9, 1, name=name)]), "predictions").rows
+    (bare,) = table(report([said(0.9, name=name)]), "predictions").rows
+    assert labelled[0] == "/somewhere/far/…uet test[24999]"
+    assert bare[0] == "/somewhere/far/away/r…s.parquet test[24999]"
+
+
+def test_a_name_that_is_cut_between_words_shows_no_space_as_an_end() -> None:
+    assert table(report([said(0.9, name="x" * 20 + " " * 9 + "y" * 20)]), "predictions").rows[0][0] == (
+        "x" * 20 + "…" + "y" * 20
+    )
+
+
+def test_both_ends_of_a_long_name_are_safe() -> None:
+    name = "\x1b" + "n" * 80 + "\u202e"
+    assert (
+        table(report([said(0.9, name=name)]), "predictions").rows[0][0]
+        == "\\x1b" + "n" * 20 + "…" + "n" * 20 + "\\u202e"
+    )
+
+
+@pytest.mark.parametrize("gold", [None, 0])
+def test_a_row_fits_80_columns(gold: int | None) -> None:
+    page = render(report([said(0.9, gold, name="n" * 500, n_tokens=2345)]), "top", Screen(80))
+    (heading,) = (line for line in page.splitlines() if line.startswith("text  "))
+    assert heading.split() == ["text", "predicted", "probability", *(["given"] if gold == 0 else []), "tokens", "read"]
+
+
+def test_an_excerpt_of_a_typed_text_is_not_cut_again() -> None:
+    excerpt = "“" + 40 * "x" + "…”"
+    assert table(report([said(0.9, name=excerpt)]), "predictions").rows[0][0] == excerpt
+
+
+@settings(max_examples=30)
+@given(st.lists(st.text() | st.sampled_from(HOSTILE), min_size=5, max_size=5, unique=True), st.booleans())
+def test_nothing_hidden_is_shown_and_nothing_is_changed_in_the_data(hostile: list[str], few: bool) -> None:
+    first, second, name, model, corpus = hostile
+    of = predictions_report(
+        [said(0.9, 1, name=name)],
+        labels=(first, second),
+        model=model,
+        status=name,
+        corpus=corpus,
+        listed=int(few),
+    )
+    shown = [of.title, of.subtitle, *(note.text for note in of.notes)]
+    for shown_table in of.tables:
+        shown += [shown_table.title, *headers(shown_table)]
+        shown += [cell for row in shown_table.rows for cell in row if isinstance(cell, str)]
+    assert not [text for text in shown if any(unicodedata.category(c) in {"Cc", "Cs", "Zl", "Zp"} for c in text)]
+    data: dict[str, Any] = dict(of.data)
+    (row,) = data["predictions"]
+    assert (data["model"], data["corpus"], data["labels"]) == (model, corpus, [first, second])
+    assert (row["text"], row["label"], row["given"]) == (name, second, second)
+
+
+# For machines
+
+
+def test_data_by_hand() -> None:
+    document = parsed(report([*SCORED, said(0.5, 7, name="\x1b[31m", n_tokens=600), said(0.25)], listed=0))
+    predictions = document.pop("predictions")
+    assert predictions[0] == {
+        "text": "text",
+        "label": "positive",
+        "probability": 0.75,
+        "probabilities": {"negative": 0.25, "positive": 0.75},
+        "given": "positive",
+        "tokens": 9,
+        "tokens_read": 9,
+    }
+    assert predictions[4] == {
+        "text": "\x1b[31m",
+        "label": "negative",
+        "probability": 0.5,
+        "probabilities": {"negative": 0.5, "positive": 0.5},
+        "given": 7,
+        "tokens": 600,
+        "tokens_read": 512,
+    }
+    assert predictions[5]["given"] is None
+    assert len(predictions) == 6
+    assert document.pop("f1") == pytest.approx({"negative": 2 / 3, "positive": 4 / 5})
+    assert document.pop("accuracy_interval") == pytest.approx([0.3006, 0.9544], abs=5e-5)
+    scores = {name: document.pop(name) for name in ("macro_f1", "calibration_error", "log_loss")}
+    loss = -(log(0.75) + log(0.875) + log(0.375) + log(0.75)) / 4
+    assert scores == pytest.approx({"macro_f1": (2 / 3 + 4 / 5) / 2, "calibration_error": 0.3125, "log_loss": loss})
+    assert document == {
+        "model": "multi:8",
+        "status": "trained",
+        "corpus": "sample test",
+        "labels": ["negative", "positive"],
+        "texts": 6,
+        "scored": 4,
+        "accuracy": 0.75,
+        "calibration_bins": 15,
+        "mean_confidence": 0.75,
+        "confusion": [[1, 1], [0, 2]],
+    }
+
+
+# Rows
+
+
+def test_rows_by_hand() -> None:
+    rows = list(prediction_rows([said(0.1, 1, name="a, b", n_tokens=600), said(2 / 3), said(0.75, 4)], LABELS))
+    assert rows == [
+        ("text", "label", "probability", "given", "tokens", "tokens_read", "p_negative", "p_positive"),
+        ("a, b", "negative", "0.9", "positive", "600", "512", "0.9", "0.1"),
+        ("text", "positive", "0.6666666666666666", "", "9", "9", "0.33333333333333337", "0.6666666666666666"),
+        ("text", "positive", "0.75", "4", "9", "9", "0.25", "0.75"),
+    ]
+    assert list(prediction_rows([], LABELS)) == rows[:1]
+
+
+@pytest.mark.parametrize("sign", ["=", "+", "-", "@", "＝", "＋", "－", "＠"])
+def test_what_looks_like_a_formula_is_text(sign: str) -> None:
+    formula = f'{sign}HYPERLINK("http://example.org/?" & A1)'
+    header, row = prediction_rows([said(0.9, 0, name=formula)], (formula, f"{sign}2"))
+    assert row[:4] == (f"'{formula}", f"'{sign}2", "0.9", f"'{formula}")
+    assert header[-2:] == (f"p_{formula}", f"p_{sign}2")  # begins with p, and so is none
+
+
+def test_a_control_character_does_not_hide_a_formula() -> None:
+    _, *rows = prediction_rows([said(0.9, name=name) for name in ("\t=1", "\r=1", "\n=1", " =1", "\u200b=1")], LABELS)
+    assert [row[0] for row in rows] == ["⇥=1", "\\x0d=1", "⏎=1", "␣=1", "\\u200b=1"]
+
+
+def test_a_name_in_a_row_is_never_cut() -> None:
+    _, row = prediction_rows([said(0.9, name="x" * 600 + "\x1b" * 9)], LABELS)
+    assert row[0] == "x" * 600 + "\\x1b" * 9
+
+
+@given(st.text() | st.sampled_from(HOSTILE), st.text() | st.sampled_from(HOSTILE))
+def test_any_row_is_safe(name: str, label: str) -> None:
+    header, row = prediction_rows([said(0.9, 1, name=name)], ("other", label))
+    assert len(header) == len(row) == 8
+    for cell in (*header, *row):
+        cell.encode("utf-8")
+        assert not [c for c in cell if unicodedata.category(c) in {"Cc", "Zl", "Zp"}]
+        assert not cell.startswith(FORMULA)
+
+
+def test_numbers_come_back_exactly() -> None:
+    probabilities = (0.1 + 0.2, 1 / 3, 1e-300)
+    _, row = prediction_rows([Prediction("text", probabilities, None, 9, 9)], ("a", "b", "c"))
+    assert tuple(map(float, row[-3:])) == probabilities
+    assert float(row[2]) == 1 / 3
