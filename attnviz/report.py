@@ -51,6 +51,37 @@ class Panels:
 
 
 @dataclass(frozen=True)
+class Line:
+    """One line of a chart: points in the order of x."""
+
+    name: str  # such as "training", "held out"
+    x: tuple[float, ...]
+    y: tuple[float, ...]
+    marked: bool = False  # each point is drawn with a marker: few points that each count
+
+
+@dataclass(frozen=True)
+class Curve:
+    """One chart: lines over one pair of axes. A number that is not finite is a gap."""
+
+    title: str
+    x_axis: str
+    y_axis: str
+    lines: tuple[Line, ...]
+    at: float | None = None  # where on the x axis a vertical line stands, such as the epoch that was kept
+    at_label: str = ""
+
+
+@dataclass(frozen=True, eq=False)
+class Curves:
+    """Charts side by side as one picture. Lines of one name are the same thing, and look the same, in all of them."""
+
+    name: str
+    title: str
+    curves: tuple[Curve, ...]
+
+
+@dataclass(frozen=True)
 class Column:
     """One column of a table. Numbers are shown with `digits` after the point; text is shown as it is."""
 
@@ -80,7 +111,8 @@ class Note:
     text: str
 
 
-Block = Heatmap | Panels | Table | Note
+Picture = Heatmap | Panels | Curves
+Block = Picture | Table | Note
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,8 +127,8 @@ class Report:
     data: Mapping[str, object] = field(default_factory=dict)
 
     @property
-    def pictures(self) -> Iterator[Heatmap | Panels]:
-        return (block for block in self.blocks if isinstance(block, Heatmap | Panels))
+    def pictures(self) -> Iterator[Picture]:
+        return (block for block in self.blocks if isinstance(block, Picture))
 
     @property
     def tables(self) -> Iterator[Table]:

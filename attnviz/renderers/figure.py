@@ -1,4 +1,4 @@
-"""Reports as pictures: one file per map and overview. What of matplotlib others may call is here.
+"""Reports as pictures: one file per map, overview and set of charts. What of matplotlib others may call is here.
 
 The first import below is the first of matplotlib in the process, and it keeps that silent.
 """
@@ -11,14 +11,15 @@ from attnviz.renderers.style import colour_map, drawing
 
 import io
 from collections.abc import Iterator
-from typing import Literal
+from typing import Literal, assert_never
 
 from attnviz.errors import BadOption
+from attnviz.renderers.figure_curves import CurvesPlan, draw_curves, plan_curves
 from attnviz.renderers.figure_draw import draw
 from attnviz.renderers.figure_layout import Plan, fits_digits, maps_of
 from attnviz.renderers.figure_plan import plan
 from attnviz.renderers.figure_text import missing
-from attnviz.report import Heatmap, Look, Panels, Report
+from attnviz.report import Curves, Heatmap, Look, Panels, Picture, Report
 
 FEWEST_DPI, MOST_DPI = 30, 2400
 VECTOR_DPI = 300  # at least, for the cells of an SVG or PDF
@@ -55,37 +56,63 @@ def undrawable(report: Report) -> str:
     """The characters in the pictures' texts that none of our fonts has, sorted: drawn as boxes."""
     texts = {report.title, report.subtitle, report.scale.label}
     for picture in report.pictures:
-        texts.add(picture.title)
-        for heatmap in maps_of(picture):
-            texts |= {heatmap.title, heatmap.row_axis, heatmap.column_axis, *heatmap.rows, *heatmap.columns}
+        texts |= {picture.title, *_texts(picture)}
     return "".join(sorted(set().union(*map(missing, texts))))
 
 
-def annotated(picture: Heatmap | Panels) -> bool:
-    """Whether `Look.annotate` writes numbers into this picture's cells: only where they fit."""
-    return fits_digits(picture)
+def annotated(picture: Picture) -> bool:
+    """Whether `Look.annotate` writes numbers into all of this picture's cells: only where they fit."""
+    match picture:
+        case Heatmap() | Panels():
+            return fits_digits(picture)
+        case Curves():
+            return True  # there are no cells
+        case _:
+            assert_never(picture)
 
 
 def _pictures(report: Report, look: Look, kind: Kind) -> Iterator[tuple[str, bytes]]:
     """All pictures are planned before the first is drawn, so that one that is too large is refused at once."""
     check_look(look)
-    plans = [plan(picture, report, look) for picture in report.pictures]
+    plans = [_planned(picture, report, look) for picture in report.pictures]
     return ((f"{each.name}.{kind}", _content(each, report, look, kind)) for each in plans)
 
 
-def _content(planned: Plan, report: Report, look: Look, kind: Kind) -> bytes:
+def _planned(picture: Picture, report: Report, look: Look) -> Plan | CurvesPlan:
+    match picture:
+        case Heatmap() | Panels():
+            return plan(picture, report, look)
+        case Curves():
+            return plan_curves(picture, report, look)
+        case _:
+            assert_never(picture)
+
+
+def _texts(picture: Picture) -> Iterator[str]:
+    """Everything that is written around and beside maps or lines, but not the picture's own title."""
+    match picture:
+        case Heatmap() | Panels():
+            for heatmap in maps_of(picture):
+                yield from (heatmap.title, heatmap.row_axis, heatmap.column_axis, *heatmap.rows, *heatmap.columns)
+        case Curves():
+            for curve in picture.curves:
+                yield from (curve.title, curve.x_axis, curve.y_axis, curve.at_label)
+                yield from (line.name for line in curve.lines)
+        case _:
+            assert_never(picture)
+
+
+def _content(planned: Plan | CurvesPlan, report: Report, look: Look, kind: Kind) -> bytes:
     content = io.BytesIO()
     with drawing():
         dpi = look.dpi if kind == "png" else look.dpi * max(1, -(-VECTOR_DPI // look.dpi))
-        draw(planned, report.scale, look.cmap).savefig(
-            content, format=kind, dpi=dpi, metadata=_metadata(planned, report, kind)
-        )
+        figure = draw_curves(planned) if isinstance(planned, CurvesPlan) else draw(planned, report.scale, look.cmap)
+        figure.savefig(content, format=kind, dpi=dpi, metadata=_metadata(planned.title, report, kind))
     return content.getvalue()
 
 
-def _metadata(planned: Plan, report: Report, kind: Kind) -> dict[str, str | list[str] | None]:
+def _metadata(title: str, report: Report, kind: Kind) -> dict[str, str | list[str] | None]:
     """Where the picture comes from; no clock and no version, so that the same input makes the same bytes."""
-    title = planned.title
     if kind == "png":
         return {"Title": title, "Description": report.subtitle, **dict(report.facts), "Software": None}
     facts = [f"{name}: {value}" for name, value in report.facts]

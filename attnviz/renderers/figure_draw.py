@@ -27,12 +27,12 @@ def draw(plan: Plan, scale: Scale, cmap: str) -> Figure:
     figure = Figure(figsize=(plan.width, plan.height))
     colours, norm = colour_map(cmap), norm_of(scale, plan.limits)
     for place in plan.places:
-        _draw_map(_axes(figure, plan, place.box), place, plan, colours, norm)
-    _draw_bar(_axes(figure, plan, plan.bar), plan, ScalarMappable(norm, colours), scale)
+        _draw_map(axes_at(figure, place.box), place, plan, colours, norm)
+    _draw_bar(axes_at(figure, plan.bar), plan, ScalarMappable(norm, colours), scale)
     if plan.swatch is not None:
-        _hatch(_axes(figure, plan, plan.swatch)).set_linewidth(HAIRLINE)
+        _hatch(axes_at(figure, plan.swatch)).set_linewidth(HAIRLINE)
     for line in plan.lines:
-        _write(figure, plan, line)
+        write(figure, line)
     return figure
 
 
@@ -57,10 +57,11 @@ def draw_mesh(axes: Axes, cells: np.ma.MaskedArray, cmap: Colormap, norm: Normal
     axes.set(xlim=(0, cells.shape[1]), ylim=(cells.shape[0], 0))
 
 
-def _axes(figure: Figure, plan: Plan, box: Box) -> Axes:
+def axes_at(figure: Figure, box: Box) -> Axes:
     """Axes at `box`, empty."""
-    left, bottom = box.left / plan.width, 1 - (box.top + box.height) / plan.height
-    axes = figure.add_axes((left, bottom, box.width / plan.width, box.height / plan.height))
+    width, height = figure.get_size_inches()
+    left, bottom = box.left / width, 1 - (box.top + box.height) / height
+    axes = figure.add_axes((left, bottom, box.width / width, box.height / height))
     axes.set(xticks=[], yticks=[])
     return axes
 
@@ -134,10 +135,11 @@ def _draw_bar(axes: Axes, plan: Plan, colours: ScalarMappable, scale: Scale) -> 
     bar.solids.set_rasterized(True)
 
 
-def _write(figure: Figure, plan: Plan, line: Line) -> None:
+def write(figure: Figure, line: Line) -> None:
+    width, height = figure.get_size_inches()
     text = figure.text(
-        line.x / plan.width,
-        1 - line.y / plan.height,
+        line.x / width,
+        1 - line.y / height,
         drawable(line.text),
         size=line.size,
         color=line.colour,

@@ -6,10 +6,9 @@ Inches from the upper left corner; maps lie on whole pixels, so that all cells a
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import ceil, floor, sqrt
+from math import ceil
 from typing import NamedTuple
 
-from attnviz.errors import TooLarge
 from attnviz.renderers.figure_layout import (
     GAP,
     PAD,
@@ -29,16 +28,24 @@ from attnviz.renderers.figure_layout import (
     plan_ticks,
     shape_of,
 )
-from attnviz.renderers.figure_text import extent, line_height, wrap, wrap_evenly
-from attnviz.renderers.style import AXIS, GREY, INK, SMALL, SUBTITLE, TITLE
+from attnviz.renderers.figure_page import (
+    MARGIN,
+    NARROWEST,
+    below,
+    check_size,
+    header_of,
+    height_of,
+    paragraph,
+    title_of,
+    whole,
+)
+from attnviz.renderers.figure_text import extent, wrap, wrap_evenly
+from attnviz.renderers.style import AXIS, GREY, INK, SMALL
 from attnviz.report import Heatmap, Look, Panels, Report
 
-MARGIN = 0.12
-NARROWEST = 3.2  # a title needs some room even over a single cell
 BAR_WIDTH, BAR_SHORTEST = 0.13, 1.2
 SWATCH_WIDTH, SWATCH_HEIGHT = 0.18, 0.09
 HEADING_SIZES = (8.0, 7.0, 6.0)  # of panel titles: the largest that fits
-MOST_PIXELS = 100_000_000
 
 
 class Grid(NamedTuple):
@@ -95,18 +102,18 @@ def plan(picture: Heatmap | Panels, report: Report, look: Look) -> Plan:
     bar_label = wrap_evenly(report.scale.label, AXIS, bar_height / POINT)
     across = _across(grid, labels, report, bar_label, look.dpi)
 
-    header = _header(picture, report, across.width)
-    top = _whole(_below(header, MARGIN) + GAP + grid.heading_room, look.dpi)
+    header = header_of(picture, report, across.width)
+    top = whole(below(header, MARGIN) + GAP + grid.heading_room, look.dpi)
     places = _places(grid, across.maps, top)
     axes = _axis_names(grid, labels, across, top)
-    below = max(axes[1].y, top + bar_height, top + extent(axes[0].text, AXIS).width * POINT)
-    swatch, footer, bottom = _footer(grid, cells, labels, below + GAP, across.width)
+    lowest = max(axes[1].y, top + bar_height, top + extent(axes[0].text, AXIS).width * POINT)
+    swatch, footer, bottom = _footer(grid, cells, labels, lowest + GAP, across.width)
 
     result = Plan(
         name=picture.name,
-        title=_title(picture, report),
+        title=title_of(picture, report),
         width=across.width,
-        height=_whole(bottom + MARGIN, look.dpi),
+        height=whole(bottom + MARGIN, look.dpi),
         cells=cells,
         labels=labels,
         places=places,
@@ -116,20 +123,8 @@ def plan(picture: Heatmap | Panels, report: Report, look: Look) -> Plan:
         lines=(*header, *_headings(grid, places), *axes, *_bar_label(bar_label, across, top + bar_height / 2), *footer),
         swatch=swatch,
     )
-    _check_size(result, look.dpi)
+    check_size(result.name, result.width, result.height, look.dpi)
     return result
-
-
-def _check_size(result: Plan, dpi: int) -> None:
-    if result.width * result.height * dpi**2 > MOST_PIXELS:
-        works = floor(0.98 * sqrt(MOST_PIXELS / (result.width * result.height)))
-        pixels = f"{result.width * dpi:.0f} × {result.height * dpi:.0f} pixels"
-        raise TooLarge(f"{result.name!r} would have {pixels}", hint=f"Up to {works} dpi it can be drawn.")
-
-
-def _whole(inches: float, dpi: int) -> float:
-    """The next whole pixel."""
-    return ceil(inches * dpi - 1e-6) / dpi
 
 
 def _grid(picture: Heatmap | Panels, cells: Cells, dpi: int) -> Grid:
@@ -142,7 +137,7 @@ def _grid(picture: Heatmap | Panels, cells: Cells, dpi: int) -> Grid:
         widest = max(extent(each.title, HEADING_SIZES[-1]).width for each in maps) / HEADING_SIZES[-1]
         size = next((size for size in HEADING_SIZES if widest * size <= points), HEADING_SIZES[-1])
         headings = tuple(wrap(each.title, size, points) for each in maps)
-        room = _whole((max(_height(lines, size) for lines in headings)) + 0.02, dpi)
+        room = whole((max(height_of(lines, size) for lines in headings)) + 0.02, dpi)
     return Grid(
         maps=maps,
         n_columns=columns_of(picture),
@@ -151,54 +146,21 @@ def _grid(picture: Heatmap | Panels, cells: Cells, dpi: int) -> Grid:
         heading_size=size,
         headings=headings,
         heading_room=room,
-        gap=_whole(GAP, dpi),
+        gap=whole(GAP, dpi),
     )
 
 
 def _across(grid: Grid, labels: Labels, report: Report, bar_label: Sequence[str], dpi: int) -> Across:
     """From the left: name of the rows, their labels, maps, colour bar, its numbers, its label."""
     numbers = max(extent(text, AXIS).width for _, text in plan_ticks(report.scale)) * POINT
-    maps = MARGIN + _height([grid.maps[0].row_axis], AXIS) + labels.row_room
+    maps = MARGIN + height_of([grid.maps[0].row_axis], AXIS) + labels.row_room
     bar = maps + grid.width + GAP
     bar_label_left = bar + BAR_WIDTH + TICK + 2 * PAD + numbers
-    content = bar_label_left + _height(bar_label, AXIS) + MARGIN
-    width = _whole(max(NARROWEST, content), dpi)
-    shift = _whole((width - content) / 2, dpi)
-    left = _whole(maps, dpi)
+    content = bar_label_left + height_of(bar_label, AXIS) + MARGIN
+    width = whole(max(NARROWEST, content), dpi)
+    shift = whole((width - content) / 2, dpi)
+    left = whole(maps, dpi)
     return Across(MARGIN + shift + AXIS * POINT, left + shift, bar + left - maps + shift, bar_label_left + shift, width)
-
-
-def _height(lines: Sequence[str], size: float) -> float:
-    """Inches that a paragraph takes."""
-    return sum(line_height(line, size) for line in lines) * POINT
-
-
-def _paragraph(lines: Sequence[str], size: float, colour: str, left: float, top: float) -> list[Line]:
-    """Lines one under the other."""
-    placed = []
-    for text in lines:
-        top += line_height(text, size) * POINT
-        base = top - max(extent(text, size).descent, 0.3 * size) * POINT
-        placed.append(Line(text, left, base, size, colour))
-    return placed
-
-
-def _header(picture: Heatmap | Panels, report: Report, width: float) -> list[Line]:
-    """The title over the subtitle, however long they are."""
-    room = (width - 2 * MARGIN) / POINT
-    title = _title(picture, report)
-    parts = [title] if extent(title, TITLE).width <= room else [report.title, picture.title]
-    lines = _paragraph([line for part in parts for line in wrap(part, TITLE, room)], TITLE, INK, MARGIN, MARGIN)
-    return lines + _paragraph(wrap(report.subtitle, SUBTITLE, room), SUBTITLE, GREY, MARGIN, _below(lines, MARGIN))
-
-
-def _below(lines: Sequence[Line], otherwise: float) -> float:
-    """Where the next thing under a paragraph may begin."""
-    return lines[-1].y + 0.3 * lines[-1].size * POINT if lines else otherwise
-
-
-def _title(picture: Heatmap | Panels, report: Report) -> str:
-    return " · ".join(part for part in (report.title, picture.title) if part)
 
 
 def _places(grid: Grid, left: float, top: float) -> tuple[Place, ...]:
@@ -219,7 +181,7 @@ def _headings(grid: Grid, places: Sequence[Place]) -> list[Line]:
     lines: list[Line] = []
     for place, texts in zip(places, grid.headings, strict=True):
         middle, top = place.box.left + place.box.width / 2, place.box.top - grid.heading_room
-        lines += [line._replace(align="center") for line in _paragraph(texts, grid.heading_size, INK, middle, top)]
+        lines += [line._replace(align="center") for line in paragraph(texts, grid.heading_size, INK, middle, top)]
     return lines
 
 
@@ -237,7 +199,7 @@ def _axis_names(grid: Grid, labels: Labels, across: Across, top: float) -> tuple
 
 
 def _bar_label(lines: Sequence[str], across: Across, middle: float) -> list[Line]:
-    flat = _paragraph(lines, AXIS, INK, 0.0, across.bar_label)
+    flat = paragraph(lines, AXIS, INK, 0.0, across.bar_label)
     return [Line(line.text, line.y, middle, AXIS, INK, "center", 90) for line in flat]
 
 
@@ -252,11 +214,11 @@ def _footer(grid: Grid, cells: Cells, labels: Labels, top: float, width: float) 
     if cells.pool > 1:
         texts.append(f"each cell is the maximum of {cells.pool} × {cells.pool} weights")
     left = MARGIN + (SWATCH_WIDTH + PAD) * hatched
-    lines = _paragraph(wrap(" · ".join(texts), SMALL, (width - left - MARGIN) / POINT), SMALL, GREY, left, top)
+    lines = paragraph(wrap(" · ".join(texts), SMALL, (width - left - MARGIN) / POINT), SMALL, GREY, left, top)
     if not lines:
         return None, [], top - GAP
     swatch = Box(MARGIN, lines[0].y - SWATCH_HEIGHT + 0.01, SWATCH_WIDTH, SWATCH_HEIGHT) if hatched else None
-    return swatch, lines, _below(lines, top)
+    return swatch, lines, below(lines, top)
 
 
 def _ordinal(number: int) -> str:

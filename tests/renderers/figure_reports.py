@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from io import BytesIO
+from itertools import combinations
+from math import cos, exp
 from pathlib import Path
 from typing import NamedTuple
 
@@ -12,14 +14,17 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
+from matplotlib.text import Text
+from matplotlib.transforms import Bbox
 from PIL import Image
 
 from attnviz.renderers import figure
+from attnviz.renderers.figure_curves import CurvesPlan, draw_curves, plan_curves
 from attnviz.renderers.figure_draw import draw
 from attnviz.renderers.figure_layout import Plan
 from attnviz.renderers.figure_plan import plan
 from attnviz.renderers.style import drawing
-from attnviz.report import Heatmap, Look, Panels, Report, Scale
+from attnviz.report import Curve, Curves, Heatmap, Line, Look, Panels, Report, Scale
 from attnviz.shapes import Cells, Shown
 
 SENTENCE = """the movie was not just bad , it is one of those films that make you wonder why anybody ever thought of
@@ -58,6 +63,17 @@ class Drawn(NamedTuple):
     @property
     def bar(self) -> Axes:
         return self.figure.axes[len(self.plan.places)]
+
+    @property
+    def texts(self) -> list[str]:
+        return [text.get_text() for text in self.figure.texts]
+
+
+class DrawnCurves(NamedTuple):
+    """Charts, drawn but not written."""
+
+    plan: CurvesPlan
+    figure: Figure
 
     @property
     def texts(self) -> list[str]:
@@ -109,8 +125,32 @@ def panels(n_tokens: int, n_heads: int = 8, n_columns: int = 4, causal: bool = F
     return Panels("overview", f"{n_heads} heads of layer 0", tuple(maps), n_columns)
 
 
+TRAINING = Line(
+    "training (with dropout)",
+    tuple(step / 20 for step in range(1, 81)),
+    tuple(0.3 + 0.39 * exp(-step / 24) + 0.02 * cos(step * step) for step in range(1, 81)),
+)
+HELD_OUT = Line("held out", (1.0, 2.0, 3.0, 4.0), (0.431, 0.362, 0.335, 0.341), marked=True)
+LOSS = Curve("loss", "epoch", "cross-entropy (nats)", (TRAINING, HELD_OUT), 3.0, "kept")
+ACCURACY = Curve(
+    "accuracy",
+    "epoch",
+    "share of texts labelled correctly",
+    (
+        Line(TRAINING.name, TRAINING.x, tuple(1.1 - loss for loss in TRAINING.y)),
+        Line(HELD_OUT.name, HELD_OUT.x, (0.8, 0.846, 0.861, 0.858), marked=True),
+    ),
+    3.0,
+    "kept",
+)
+
+
+def curves(*charts: Curve) -> Curves:
+    return Curves("learning-curve", "loss and accuracy", charts)
+
+
 def report(
-    *pictures: Heatmap | Panels, scale: Scale = FIXED, title: str = "multi:8 attends to sample train[0]"
+    *pictures: Heatmap | Panels | Curves, scale: Scale = FIXED, title: str = "multi:8 attends to sample train[0]"
 ) -> Report:
     return Report(title, SUBTITLE, pictures, scale, FACTS)
 
@@ -119,13 +159,57 @@ def report(
 def drawn(shown: Report, look: Look | None = None) -> Iterator[Drawn]:
     """The first picture of a report as a figure whose texts can be measured."""
     look = look or Look()
-    planned = plan(next(shown.pictures), shown, look)
+    planned = plan(first_map(shown), shown, look)
     with drawing():
-        made = draw(planned, shown.scale, look.cmap)
-        made.set_dpi(look.dpi)
-        FigureCanvasAgg(made)
-        made.draw_without_rendering()
-        yield Drawn(planned, made)
+        yield Drawn(planned, measurable(draw(planned, shown.scale, look.cmap), look))
+
+
+@contextmanager
+def drawn_curves(shown: Report, look: Look | None = None) -> Iterator[DrawnCurves]:
+    """The first picture of a report, charts, as a figure whose texts can be measured."""
+    look = look or Look()
+    picture = next(shown.pictures)
+    assert isinstance(picture, Curves)
+    planned = plan_curves(picture, shown, look)
+    with drawing():
+        yield DrawnCurves(planned, measurable(draw_curves(planned), look))
+
+
+def measurable(made: Figure, look: Look) -> Figure:
+    made.set_dpi(look.dpi)
+    FigureCanvasAgg(made)
+    made.draw_without_rendering()
+    return made
+
+
+def first_map(shown: Report) -> Heatmap | Panels:
+    picture = next(shown.pictures)
+    assert not isinstance(picture, Curves)
+    return picture
+
+
+def visible_texts(figure: Figure) -> list[Text]:
+    return [text for text in figure.findobj(Text) if isinstance(text, Text) and text.get_text() and text.get_visible()]
+
+
+def outside(figure: Figure) -> list[str]:
+    """Texts that the canvas cuts."""
+    canvas = figure.bbox
+    extents = [(text.get_text(), text.get_window_extent()) for text in visible_texts(figure)]
+    return [
+        text
+        for text, box in extents
+        if not (box.x0 >= 0 and box.y0 >= 0 and box.x1 <= canvas.x1 and box.y1 <= canvas.y1)
+    ]
+
+
+def overlapping(boxes: Sequence[tuple[str, Bbox]]) -> list[tuple[str, str]]:
+    return [
+        (first[0], second[0])
+        for first, second in combinations(boxes, 2)
+        if min(first[1].x1, second[1].x1) - max(first[1].x0, second[1].x0) > 1
+        and min(first[1].y1, second[1].y1) - max(first[1].y0, second[1].y0) > 1
+    ]
 
 
 def pixels(shown: Report, look: Look | None = None) -> np.ndarray:
@@ -137,6 +221,6 @@ def pixels(shown: Report, look: Look | None = None) -> np.ndarray:
 def cell_pixels(shown: Report, look: Look | None = None) -> np.ndarray:
     """Only the first map, without its frame."""
     look = look or Look()
-    box = plan(next(shown.pictures), shown, look).places[0].box
+    box = plan(first_map(shown), shown, look).places[0].box
     left, top, width, height = (round(part * look.dpi) for part in box)
     return pixels(shown, look)[top : top + height, left : left + width]

@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-from itertools import combinations
-
 import matplotlib as mpl
 import numpy as np
 import pytest
 from matplotlib.axes import Axes
 from matplotlib.colors import LogNorm
-from matplotlib.figure import Figure
-from matplotlib.text import Text
-from matplotlib.transforms import Bbox
 
 from attnviz.renderers.figure import annotated
 from attnviz.renderers.figure_draw import pooled
@@ -26,38 +21,17 @@ from tests.renderers.figure_reports import (
     drawn,
     heatmap,
     labelled,
+    outside,
+    overlapping,
     panels,
     report,
+    visible_texts,
     words,
 )
 
 
 def tick_texts(axes: Axes) -> tuple[list[str], list[str]]:
     return [text.get_text() for text in axes.get_yticklabels()], [text.get_text() for text in axes.get_xticklabels()]
-
-
-def visible_texts(figure: Figure) -> list[Text]:
-    return [text for text in figure.findobj(Text) if isinstance(text, Text) and text.get_text() and text.get_visible()]
-
-
-def outside(made: Drawn) -> list[str]:
-    """Texts that the canvas cuts."""
-    canvas = made.figure.bbox
-    extents = [(text.get_text(), text.get_window_extent()) for text in visible_texts(made.figure)]
-    return [
-        text
-        for text, box in extents
-        if not (box.x0 >= 0 and box.y0 >= 0 and box.x1 <= canvas.x1 and box.y1 <= canvas.y1)
-    ]
-
-
-def overlapping(boxes: list[tuple[str, Bbox]]) -> list[tuple[str, str]]:
-    return [
-        (first[0], second[0])
-        for first, second in combinations(boxes, 2)
-        if min(first[1].x1, second[1].x1) - max(first[1].x0, second[1].x0) > 1
-        and min(first[1].y1, second[1].y1) - max(first[1].y0, second[1].y0) > 1
-    ]
 
 
 @pytest.mark.parametrize("n_tokens", [1, 5, 20, 64])
@@ -158,7 +132,7 @@ def test_no_title_is_cut_or_lies_on_something(title: str, picture: Heatmap | Pan
 
 
 def check_texts(made: Drawn) -> None:
-    assert outside(made) == []
+    assert outside(made.figure) == []
     free = [(text.get_text(), text.get_window_extent()) for text in made.figure.texts]
     ticks = [
         (text.get_text(), text.get_window_extent())

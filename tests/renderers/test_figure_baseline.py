@@ -9,7 +9,19 @@ import numpy as np
 import pytest
 
 from attnviz.report import Heatmap, Look, Scale
-from tests.renderers.figure_reports import LOG, SCRIPTS, Picture, heatmap, labelled, panels, report, softmax
+from tests.renderers.figure_reports import (
+    ACCURACY,
+    LOG,
+    LOSS,
+    SCRIPTS,
+    Picture,
+    curves,
+    heatmap,
+    labelled,
+    panels,
+    report,
+    softmax,
+)
 
 
 @pytest.mark.mpl_image_compare
@@ -38,3 +50,8 @@ def test_log_and_thinned() -> Picture:
     weights[0, :, 3] = 0
     names = tuple(f"token{position}" for position in range(100))
     return Picture(report(Heatmap("a", "zeros in column 3", np.asarray(weights[0]), allowed, names, names), scale=LOG))
+
+
+@pytest.mark.mpl_image_compare
+def test_learning_curve() -> Picture:
+    return Picture(report(curves(LOSS, ACCURACY), title="learning curve of multi:8"))

@@ -33,8 +33,8 @@ from attnviz.renderers import figure
 from attnviz.report import Look
 if "matplotlib.pyplot" in sys.modules or "seaborn" in sys.modules or "pandas" in sys.modules:
     sys.exit("something heavy is imported")
-from tests.renderers.figure_reports import HOSTILE, SCRIPTS, labelled, panels, report
-shown = report(labelled(HOSTILE + SCRIPTS), panels(6, causal=True))
+from tests.renderers.figure_reports import ACCURACY, HOSTILE, LOSS, SCRIPTS, curves, labelled, panels, report
+shown = report(labelled(HOSTILE + SCRIPTS), panels(6, causal=True), curves(LOSS, ACCURACY))
 for kind in (figure.png, figure.svg, figure.pdf):
     for name, content in kind(shown, Look(dpi=72)):
         print(name, hashlib.sha256(content).hexdigest())
@@ -77,7 +77,7 @@ def test_same_bytes_in_two_processes_whatever_settings_lie_about(tmp_path: Path)
     (folders["hostile"] / "matplotlibrc").write_text(HOSTILE_SETTINGS, encoding="utf-8")
     (folders["broken"] / "matplotlibrc").write_bytes(b"\xff\xfe\x00")
     plain = child(folders["plain"], PYTHONHASHSEED="1")
-    assert len(plain[0].splitlines()) == 6
+    assert len(plain[0].splitlines()) == 9
     assert plain[1] == ""
     assert child(folders["hostile"], PYTHONHASHSEED="2", MPLBACKEND="nonsense") == plain
     assert child(folders["broken"], MATPLOTLIBRC=str(folders["hostile"] / "matplotlibrc")) == plain

@@ -1,0 +1,79 @@
+"""How a training run went as a report: two charts, a table, notes and data. Knows neither renderers nor models."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from math import isfinite
+
+from attnviz.outcomes import Epoch, History, Point
+from attnviz.report import Block, Column, Curve, Curves, Line, Note, Report, Table
+from attnviz.views.captions import LONGEST_TITLE
+from attnviz.views.labels import visible
+
+TRAINING, HELD_OUT = "training (with dropout)", "held out"
+EPOCHS = (Column("epoch"), Column("held-out loss", "nats", 4), Column("held-out accuracy", digits=4), Column("kept"))
+
+
+def learning_report(history: History, *, title: str, subtitle: str, facts: tuple[tuple[str, str], ...] = ()) -> Report:
+    """Loss and accuracy over the epochs, in training and on texts held out. What was not measured is not drawn."""
+    return Report(
+        title=visible(title, LONGEST_TITLE),
+        subtitle=visible(subtitle, LONGEST_TITLE),
+        blocks=tuple(_blocks(history)),
+        facts=tuple((name, visible(value, LONGEST_TITLE)) for name, value in facts),
+        data=_data(history),
+    )
+
+
+def _blocks(history: History) -> Iterator[Block]:
+    if history.points or history.epochs:
+        yield Curves("learning-curve", "loss and accuracy", _curves(history))
+    if history.epochs:
+        yield Table("epochs", "epochs", "facts", EPOCHS, tuple(_row(epoch, history) for epoch in history.epochs))
+    else:
+        yield Note("No epoch was measured on texts held out.")
+    if history.points:
+        yield Note(
+            "Training is measured with dropout and label smoothing, so that it may look worse than the held-out texts: "
+            "a higher loss, a lower accuracy."
+        )
+
+
+def _curves(history: History) -> tuple[Curve, Curve]:
+    kept = None if history.best is None else float(history.best.number)
+    losses = _lines(history, [point.loss for point in history.points], [epoch.loss for epoch in history.epochs])
+    shares = _lines(history, [point.accuracy for point in history.points], [epoch.accuracy for epoch in history.epochs])
+    return (
+        Curve("loss", "epoch", "cross-entropy (nats)", losses, kept, "kept"),
+        Curve("accuracy", "epoch", "share of texts labelled correctly", shares, kept, "kept"),
+    )
+
+
+def _lines(history: History, training: list[float], held_out: list[float]) -> tuple[Line, ...]:
+    lines = (
+        Line(TRAINING, tuple(point.epoch for point in history.points), tuple(training)),
+        Line(HELD_OUT, tuple(float(epoch.number) for epoch in history.epochs), tuple(held_out), marked=True),
+    )
+    return tuple(line for line in lines if line.x)
+
+
+def _row(epoch: Epoch, history: History) -> tuple[int, float, float, str]:
+    return epoch.number, epoch.loss, epoch.accuracy, "kept" if epoch == history.best else "-"
+
+
+def _data(history: History) -> Mapping[str, object]:
+    """The same for machines. The best epoch is given by its number."""
+    return {
+        "points": [{"epoch": _number(point.epoch), **_measured(point)} for point in history.points],
+        "epochs": [{"epoch": epoch.number, **_measured(epoch)} for epoch in history.epochs],
+        "best": history.best and history.best.number,
+    }
+
+
+def _measured(at: Point | Epoch) -> Mapping[str, float | None]:
+    return {"loss": _number(at.loss), "accuracy": _number(at.accuracy)}
+
+
+def _number(value: float) -> float | None:
+    """JSON has no NaN and no infinity; a training that went astray has."""
+    return value if isfinite(value) else None
