@@ -20,7 +20,7 @@ from rich.console import Console
 from rich.style import Style
 from rich.text import Text
 
-from attnviz.renderers import shades
+from attnviz.renderers import numbers, shades
 from attnviz.report import Column, Heatmap, Report, Scale, Table
 from attnviz.specs import TableKind
 
@@ -143,10 +143,9 @@ class _Page:
             [self.cell(cell, column) for cell, column in zip(row, table.columns, strict=True)] for row in table.rows
         ]
         headers = [(self.safe(column.header), self.safe(column.unit)) for column in table.columns]
-        numeric = [not any(isinstance(row[n], str) for row in table.rows) for n in range(len(headers))]
         widths = [max((cell_len(row[n]) for row in cells), default=0) for n in range(len(headers))]
         headings = [_heading(*header, width) for header, width in zip(headers, widths, strict=True)]
-        if grid := self.grid(headings, numeric, cells):
+        if grid := self.grid(headings, numbers.numeric(table), cells):
             yield from grid
             return
         n_labels = 2 if table.role == "heads" else 1
@@ -162,7 +161,7 @@ class _Page:
         return [f"{header} {cell}{unit}" for (header, _), cell, unit in zip(headers, row, units, strict=True)]
 
     def cell(self, cell: str | int | float, column: Column) -> str:
-        return f"{cell:.{column.digits}f}" if isinstance(cell, float) else self.safe(str(cell))
+        return self.safe(numbers.shown(cell, column))
 
     def grid(self, headings: Sequence[tuple[str, str]], numeric: Sequence[bool], cells: list[list[str]]) -> list[Text]:
         """Columns under headings of two lines and a rule; nothing where the screen is too narrow for them."""

@@ -1,0 +1,108 @@
+"""Reports as GitHub-flavoured Markdown, for model cards and summaries. Knows `report` only.
+
+Text is data: a reader of the document gets every string back as it was, and nothing else. What cannot be seen, such as
+a line end or a bidi control, is written out, as in a terminal. The same report gives the same bytes.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import assert_never
+from urllib.parse import quote
+
+from attnviz.renderers import numbers
+from attnviz.report import Column, Curves, Heatmap, Note, Panels, Report, Table
+
+# The last door: a view has written these out already, another report may not have.
+HIDDEN = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u2069\ud800-\udfff\ufeff]")
+SIGNS = re.compile(
+    r"""
+      (?P<late> [@$] | \#(?=[0-9]) | :(?=[\w+-]+:) | /(?=/) | (?i:(?<=www)\.) | \\(?=[(\[]) )
+    | (?P<space> (?<!\S)\s | \s(?!\S) )  # at the ends, where it is dropped, and next to another
+    | [\\`*_\[\]<>\#|~!&]
+    """,
+    re.VERBOSE,
+)
+OPENING = re.compile(r"[-+=]|[0-9]+[.)](?=\s|\Z)")  # what makes a list or an underline of a line that begins with it
+ENTITIES = {"&": "&amp;", "<": "&lt;", ">": "&gt;", "|": "&#124;"}  # a row is cut at \| by some readers
+ENTITY = "&#{};"
+# Mentions, issues, emoji, addresses and formulas are looked for in the finished page, where an escape or an entity is
+# long gone (github/cmark-gfm#181), but within one text node: a tag keeps the sign apart from what follows.
+APART = f"<span>{ENTITY}</span>"
+
+
+def document(report: Report, pictures: Mapping[str, str] | None = None) -> str:
+    """The title, the subtitle and the blocks in their order, ending with one newline.
+
+    `pictures` gives for a block's name the file that it was drawn to, relative to the document; pictures without a
+    file are left out.
+    """
+    return "\n\n".join(part for part in _parts(report, pictures or {}) if part) + "\n"
+
+
+def inline(text: str) -> str:
+    """`text` for the middle of a line or the whole of it: a paragraph, a heading, a cell, between one's own marks."""
+    return _escaped(text, APART)
+
+
+def _parts(report: Report, pictures: Mapping[str, str]) -> Iterator[str]:
+    """Blocks of Markdown, "" where there is nothing to say."""
+    yield _heading("#", report.title)
+    yield inline(report.subtitle)
+    for block in report.blocks:
+        match block:
+            case Table():
+                yield _heading("##", block.title)
+                yield "\n".join(_table(block))
+            case Note():
+                yield inline(block.text)
+            case Heatmap() | Panels() | Curves():
+                if block.name in pictures:
+                    # In an attribute a tag would be shown, and nobody looks for mentions.
+                    yield f"![{_escaped(block.title, ENTITY)}]({quote(pictures[block.name])})"
+            case _:
+                assert_never(block)
+
+
+def _heading(level: str, title: str) -> str:
+    return f"{level} {inline(title)}" if title else ""
+
+
+def _table(table: Table) -> Iterator[str]:
+    if not table.columns:
+        return
+    yield _row([inline(_header(column)) for column in table.columns])
+    yield _row(["---:" if is_numeric else "---" for is_numeric in numbers.numeric(table)])
+    for row in table.rows:
+        yield _row([_cell(cell, column) for cell, column in zip(row, table.columns, strict=True)])
+
+
+def _row(cells: Sequence[str]) -> str:
+    return f"| {' | '.join(cells)} |"
+
+
+def _cell(cell: str | int | float, column: Column) -> str:
+    return inline(cell) if isinstance(cell, str) else numbers.shown(cell, column)
+
+
+def _header(column: Column) -> str:
+    """ "entropy (nats)"; the unit is left out where the header says it, as in "effective keys"."""
+    return f"{column.header} ({column.unit})" if column.unit and column.unit not in column.header else column.header
+
+
+def _escaped(text: str, late: str) -> str:
+    """`text` with every sign that means something escaped; `late` is for those that an escape does not help."""
+
+    def written(found: re.Match[str]) -> str:
+        sign = found[0]
+        if found.lastgroup == "late":
+            return late.format(ord(sign))
+        if found.lastgroup == "space":
+            return ENTITY.format(ord(sign))
+        return ENTITIES.get(sign, f"\\{sign}")
+
+    text = HIDDEN.sub(lambda found: found[0].encode("unicode_escape").decode(), text)
+    text = SIGNS.sub(written, text)
+    opening = OPENING.match(text)
+    return f"{text[: opening.end() - 1]}\\{text[opening.end() - 1 :]}" if opening else text

@@ -1,0 +1,294 @@
+"""Reports as Markdown, read back by a Markdown parser: every text comes back as it was, and nothing is markup."""
+
+from __future__ import annotations
+
+import re
+import string
+from collections.abc import Sequence
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+from markdown_it import MarkdownIt
+from markdown_it.token import Token
+
+from attnviz.renderers import markdown, terminal
+from attnviz.renderers.markdown import document, inline
+from attnviz.report import Column, Curve, Curves, Heatmap, Line, Note, Panels, Report, Table
+from attnviz.specs import DrawSpec
+from tests.made import FILM, HOSTILE, random_maps, record, report, tokens
+
+PARSER = MarkdownIt("commonmark").enable(["table", "strikethrough"])
+
+# One text after another, two spaces apart; then those with spaces of their own.
+MARKUP = [
+    *re.split(
+        r"\s{2,}|\n",
+        r"""a|b  a\|b  \  a\  \\  \\|  |  ||  `  ``x``  `a|b`  **x**  *  _x_  a_b_c  ~~x~~  <br>  <!--  -->  <span>
+        </span>  &amp;  &lt;  &#64;  &  R&D  ![x](y)  [x](y)  [x]  [^1]  [x]: y  1. x  1) x  1.  12.  1.5  1  - x  -
+        ---  + x  +++  ===  # x  #  ##ing  > x  ```  ~~~  - [ ] x  : x  https://x.co/a  HTTP://X.CO  //x.co  www.x.co
+        WWW.x.co  <https://x.co>  <a@b.co>  a@b.co  @user  @a/b  #1  o/r#12  ##3  :+1:  js:100:14  12:30:45  ::x::
+        $x$  $$x$$  \(x\)  \[x\]  $`x`$  👍🏽""",
+    ),
+    *("    x", "\tx", "x ", "x  ", "<div x", "a  b", "  ", "\xa0", "\u3000x", "a\nb", "a\r\n\r\n# b"),
+    *HOSTILE,
+]
+# What a forge looks for in the text nodes of the finished page.
+LATE = re.compile(r"@\w|#\d|:[\w+-]+:|//|www\.|\$.|.\$|\\[(\[]", re.IGNORECASE)
+
+PIECES = (
+    "www.",
+    "http:",
+    "//",
+    "1.",
+    "12)",
+    "a",
+    "b.co",
+    "é",
+    "猫",
+    "&#35;",
+    "&lt;",
+    "<b>",
+    "<!--",
+    "```",
+    "---",
+    " ",
+    "\n",
+)
+TEXTS = st.text(string.punctuation + string.whitespace + "a1") | st.lists(
+    st.sampled_from([*PIECES, *string.punctuation]), max_size=8
+).map("".join)
+
+
+def seen(text: str) -> str:
+    """What a reader sees of `text`: as in a terminal that can show every character."""
+    text = terminal.HIDDEN.sub(lambda found: found[0].encode("unicode_escape").decode(), text)
+    return text.encode("utf-8", "backslashreplace").decode("utf-8")
+
+
+def nodes(token: Token) -> list[str]:
+    """The text nodes of an inline token, which holds nothing but text and the tags that keep its signs apart."""
+    children = token.children or []
+    assert {child.type for child in children} <= {"text", "html_inline"}, children
+    assert {child.content for child in children if child.type == "html_inline"} <= {"<span>", "</span>"}
+    return [child.content for child in children if child.type == "text"]
+
+
+def read(source: str) -> list[tuple[str, str]]:
+    """The document as pairs of an element and its text."""
+    pairs = pairwise(PARSER.parse(source))
+    return [(outer.tag, "".join(nodes(token))) for outer, token in pairs if token.type == "inline"]
+
+
+def table(*rows: tuple[str | int | float, ...], columns: Sequence[Column], title: str = "a table") -> Table:
+    return Table("facts", title, "facts", tuple(columns), rows)
+
+
+def about(*blocks: Heatmap | Panels | Curves | Table | Note, title: str = "a title", subtitle: str = "") -> Report:
+    return Report(title, subtitle, blocks)
+
+
+def heat(name: str = "layer-0-head-0", title: str = "layer 0, head 0") -> Heatmap:
+    return Heatmap(name, title, np.eye(2), np.ones((2, 2), dtype=bool), ("a", "b"), ("a", "b"))
+
+
+def everywhere(text: str) -> Report:
+    """A report with the text in every place that holds one."""
+    columns = (Column(text), Column("n", text, 2), Column(""))
+    return about(
+        table((text, 0.125, "x"), ("", -2, text), columns=columns, title=text),
+        Note(text),
+        table((text,), columns=[Column("only")]),
+        title=text,
+        subtitle=text,
+    )
+
+
+# What is shown
+
+
+def test_by_eye() -> None:
+    of = about(
+        heat(),
+        table(
+            ("multi:2", 0, 2.34567, -1.0),
+            ("a|b", 11, float("nan"), 12.0),
+            columns=[Column("model"), Column("head"), Column("entropy", "nats"), Column("effective keys", "keys", 0)],
+        ),
+        Note("Random weights: *not* a language."),
+        title="multi:2 on [CLS]",
+        subtitle="untrained",
+    )
+    assert document(of, {"layer-0-head-0": "maps/0 (a).png"}) == (
+        "# multi:2 on \\[CLS\\]\n"
+        "\n"
+        "untrained\n"
+        "\n"
+        "![layer 0, head 0](maps/0%20%28a%29.png)\n"
+        "\n"
+        "## a table\n"
+        "\n"
+        "| model | head | entropy (nats) | effective keys |\n"
+        "| --- | ---: | ---: | ---: |\n"
+        "| multi:2 | 0 | 2.346 | -1 |\n"
+        "| a&#124;b | 11 | nan | 12 |\n"
+        "\n"
+        "Random weights: \\*not\\* a language.\n"
+    )
+
+
+def test_common_words_stay_readable() -> None:
+    for text in ("the film's plot, thin (yet loved); 9/10", "multi:2", "0.5", "猫坐在", "سلام", "👍🏽", "held-out"):
+        assert inline(text) == text
+    assert inline("##ing [SEP] a_b") == r"\#\#ing \[SEP\] a\_b"
+
+
+def test_numbers_are_those_of_the_terminal() -> None:
+    of = report(random_maps(FILM[:3], n_heads=1), DrawSpec(top_k=2))
+    (heads,) = (table for table in of.tables if table.role == "heads")
+    shown = terminal.render(about(heads), "top", terminal.Screen(200)).splitlines()[-1].split()
+    row = document(about(heads)).splitlines()[-1].strip("| ").split(" | ")
+    assert " ".join(row).split() == shown
+
+
+def test_a_column_is_numeric_when_all_its_cells_are_numbers() -> None:
+    columns = [Column("text"), Column("mixed"), Column("whole"), Column("float")]
+    source = document(about(table(("1", 1, 1, 1.0), ("2", "2", 2, 2.0), columns=columns)))
+    rule = source.splitlines()[5]
+    assert rule == "| --- | --- | ---: | ---: |"
+
+
+def test_pictures_are_shown_only_where_asked() -> None:
+    panels = Panels("overview", "all heads", (heat(),), 1)
+    curves = Curves("learning", "loss & accuracy", (Curve("loss", "epoch", "nats", (Line("a", (0.0,), (1.0,)),)),))
+    of = about(heat(), panels, Note("a note"), curves)
+    assert document(of) == "# a title\n\na note\n"
+    assert document(of, {"learning": "learning.png", "another": "x.png"}) == (
+        "# a title\n\na note\n\n![loss &amp; accuracy](learning.png)\n"
+    )
+
+
+def test_what_is_empty_leaves_nothing_behind() -> None:
+    assert document(about(Note(""), table(("x",), columns=[Column("")], title=""))) == (
+        "# a title\n\n|  |\n| --- |\n| x |\n"
+    )
+    assert document(about(table(columns=[], title="nothing"))) == "# a title\n\n## nothing\n"
+    assert document(about(title="")) == "\n"
+
+
+def test_same_report_same_bytes() -> None:
+    of = report()
+    assert document(of).encode() == document(report()).encode()
+    assert document(of).endswith("\n")
+    assert not document(of).endswith("\n\n")
+
+
+# Text is data
+
+
+@pytest.mark.parametrize("text", MARKUP)
+def test_hostile_text_comes_back(text: str) -> None:
+    check(text)
+
+
+@example("a\\")
+@example("\\|")
+@example("1.")
+@given(TEXTS)
+def test_any_text_comes_back(text: str) -> None:
+    check(text)
+
+
+def check(text: str) -> None:
+    """In a title, a heading, a paragraph, a header, a cell, alone or with others: always the text and only the text."""
+    shown = seen(text)
+    header = f"n ({shown})" if text and text not in "n" else "n"
+    prose = [("p", shown)] if text else []
+    assert read(document(everywhere(text))) == [
+        *([("h1", shown)] if text else []),
+        *prose,
+        *([("h2", shown)] if text else []),
+        *(("th", cell) for cell in (shown, header, "")),
+        *(("td", cell) for cell in (shown, "0.12", "x", "", "-2", shown)),
+        *prose,
+        ("h2", "a table"),
+        ("th", "only"),
+        ("td", shown),
+    ]
+
+
+@example("!", "!")
+@example("=", "")
+@given(TEXTS, TEXTS)
+def test_text_stays_between_its_neighbours(first: str, second: str) -> None:
+    """As a caller writes it: with marks of its own around it, before a link, and as a line below another."""
+    source = f"* **a{inline(first)}a** — {inline(second)}[a](b)\n\na\n{inline(first)}\n"
+    parsed = PARSER.parse(source)
+    assert [token.tag for token in parsed] == ["ul", "li", "p", "", "p", "li", "ul", "p", "", "p"]
+    upper, lower = (token.children or [] for token in parsed if token.type == "inline")
+    assert "".join(child.content for child in upper if child.type == "text") == f"a{seen(first)}a — {seen(second)}a"
+    assert "".join(child.content for child in lower if child.type == "text") == f"a{seen(first)}"
+    assert [child.tag for child in upper if child.type not in {"text", "html_inline"}] == ["strong", "strong", "a", "a"]
+
+
+@pytest.mark.parametrize("text", [text for text in MARKUP if LATE.search(text)])
+def test_nothing_is_left_for_who_reads_the_finished_page(text: str) -> None:
+    late_free(text)
+
+
+@given(TEXTS)
+def test_nothing_is_left_of_any_text(text: str) -> None:
+    late_free(text)
+
+
+def late_free(text: str) -> None:
+    for token in PARSER.parse(inline(text)):
+        assert not any(LATE.search(node) for node in nodes(token))
+
+
+def test_signs_are_kept_apart_by_hand() -> None:
+    assert inline("@a") == "<span>&#64;</span>a"
+    assert inline("https://x.co") == "https:<span>&#47;</span>/x.co"
+    assert inline("www.x.co") == "www<span>&#46;</span>x.co"
+    assert inline("#1 and # 1") == r"<span>&#35;</span>1 and \# 1"
+    assert inline(":+1:") == "<span>&#58;</span>+1:"
+
+
+@pytest.mark.parametrize("text", MARKUP)
+def test_a_picture_says_its_title_and_nothing_else(text: str) -> None:
+    of = about(heat(title=text))
+    _, _, _, _, token, _ = PARSER.parse(document(of, {"layer-0-head-0": "a_b/猫 (1).png"}))
+    (image,) = token.children or []
+    assert (image.type, image.attrs["src"]) == ("image", "a_b/%E7%8C%AB%20%281%29.png")
+    assert "".join(nodes(image)) == seen(text)
+    assert "html_inline" not in {child.type for child in image.children or []}
+
+
+def test_a_picture_is_a_file_and_never_an_address() -> None:
+    (_, _, line) = document(about(heat()), {"layer-0-head-0": "javascript:x"}).splitlines()
+    assert line.endswith("(javascript%3Ax)")
+
+
+def test_all_that_a_terminal_writes_out_is_written_out() -> None:
+    for code in range(0x11000):
+        if terminal.HIDDEN.match(chr(code)):
+            assert markdown.HIDDEN.match(chr(code)), hex(code)
+
+
+def test_documents_are_unicode() -> None:
+    """No surrogate is left that a file could not hold."""
+    for text in MARKUP:
+        document(everywhere(text)).encode("utf-8")
+
+
+def test_a_real_report_reads_as_one() -> None:
+    pieces = ("[CLS]", "a|b", "*", "#1", "www.x", "@a")
+    weights = np.full((1, 1, len(pieces), len(pieces)), 1 / len(pieces))
+    of = report(record(weights, tokens(*pieces)))
+    found = read(document(of))
+    heads, top = (len(next(t for t in of.tables if t.role == role).columns) for role in ("heads", "top"))
+    assert sum(tag == "th" for tag, _ in found) == heads + top
+    assert sum(tag == "td" for tag, _ in found) == heads + top * len(pieces)
+    assert [cell for _, cell in found if cell in pieces] == list(pieces)
