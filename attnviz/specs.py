@@ -11,17 +11,32 @@ from typing import Literal
 TableKind = Literal["heatmap", "top", "full", "none"]
 ScaleKind = Literal["fixed", "shared", "log"]
 TokenizerKind = Literal["word", "bpe"]
+KeepKind = Literal["head", "head-tail"]
+NormKind = Literal["pre", "post"]
+PoolKind = Literal["mean", "cls", "attention"]
+StorageKind = Literal["float32", "float16", "int8"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class SourceSpec:
-    """Where text comes from. Without any of the first three it is the packaged sample."""
+class GivenSpec:
+    """Texts given one by one."""
 
     text: tuple[str, ...] = ()
     text_file: tuple[str, ...] = ()  # "-" is standard input
+
+
+@dataclass(frozen=True, kw_only=True)
+class DatasetSpec:
+    """A data set, and which part of it."""
+
     dataset: str | None = None  # a name, a file or a folder
     split: str | None = None  # None: `train` where there is one, else the only split
     text_column: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class SourceSpec(DatasetSpec, GivenSpec):
+    """Where text comes from. Without a text, a file or a data set it is the packaged sample."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,7 +50,7 @@ class TextSpec(SourceSpec):
 class VocabularySpec:
     """What a vocabulary holds."""
 
-    tokenizer: TokenizerKind = "word"
+    tokenizer: TokenizerKind | None = "word"
     size: int = 20_000  # entries, special tokens included
     min_frequency: int = 2
 
@@ -46,20 +61,21 @@ class ModelSpec:
 
     model: str = "multi"
     heads: int | None = None  # short for multi:N
-    d_model: int = 64
-    layers: int = 1
+    d_model: int | None = None  # None: the shipped model's, or 64 where none is shipped
+    layers: int | None = None  # likewise, or 1
     causal: bool = False
     seed: int = 0
     device: str = "auto"
-    vocab: str | None = None  # a tokenizer.json or its folder; None: made from the texts at hand
-    tokenizer: TokenizerKind = "word"
+    vocab: str | None = None  # a tokenizer.json or its folder; None: the model's own, or made from the texts at hand
+    tokenizer: TokenizerKind | None = None  # likewise, or word
     max_tokens: int | None = None
+    keep: KeepKind = "head"
     show_padding: bool = False
     max_memory: float = 4.0  # GiB that one text's weights may take
 
 
 @dataclass(frozen=True, kw_only=True)
-class DrawSpec:
+class FigureSpec:
     """What is drawn, and how."""
 
     format: tuple[str, ...] = ("png",)
@@ -71,6 +87,12 @@ class DrawSpec:
     annotate: bool = False
     title: str | None = None
     out: str = "attention"
+
+
+@dataclass(frozen=True, kw_only=True)
+class DrawSpec(FigureSpec):
+    """What is drawn and what is printed."""
+
     table: TableKind = "top"
     top_k: int = 3
     json: bool = False
@@ -79,6 +101,26 @@ class DrawSpec:
 @dataclass(frozen=True, kw_only=True)
 class HeatmapSpec(DrawSpec, ModelSpec, TextSpec):
     """`attnviz heatmap`. Bases from last to first are the order of the options in the help."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ClassifierSpec:
+    """Which trained model classifies."""
+
+    model: str = "multi"
+    heads: int | None = None
+    device: str = "auto"
+    max_tokens: int | None = None  # None: as many as the model was made for
+    keep: KeepKind | None = None  # likewise
+
+
+@dataclass(frozen=True, kw_only=True)
+class PredictSpec(FigureSpec, ClassifierSpec, TextSpec):
+    """`attnviz predict`."""
+
+    heatmap: bool = False
+    csv: bool = False
+    json: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -94,4 +136,39 @@ class VocabSpec(VocabularySpec, SourceSpec):
 
     held_out: str | None = None  # split on which coverage is measured; None: test, else every tenth text
     out: str = "vocabulary"
+    json: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class ShapeSpec:
+    """What the model to be trained looks like."""
+
+    heads: int | None = 8
+    d_model: int | None = 32
+    layers: int | None = 1
+    norm: NormKind = "pre"
+    pool: PoolKind = "mean"
+    bigrams: int = 65_536  # pairs of words that get a vector of their own
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrainSpec(ShapeSpec, VocabularySpec, DatasetSpec):
+    """`attnviz train`. The defaults are the recipe of the models that come with attnviz."""
+
+    validation: float = 0.1  # share of the texts to hold out
+    max_tokens: int | None = 512
+    keep: KeepKind = "head-tail"
+    crop: int = 256  # tokens of a text in one step of training
+    epochs: int = 4
+    batch_size: int = 64
+    learning_rate: float = 2e-3
+    dropout: float = 0.5
+    word_dropout: float = 0.5
+    label_smoothing: float = 0.1
+    patience: int = 2  # epochs without a better one before training ends
+    seed: int = 0
+    device: str = "auto"
+    storage: StorageKind = "int8"  # of the embeddings
+    out: str = "model"
+    resume: bool = False
     json: bool = False

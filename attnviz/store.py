@@ -69,6 +69,14 @@ def write(path: Path, data: bytes) -> None:
         raise OutputFailed(f"cannot write {_short(path)}: {error.strerror}") from error
 
 
+def remove(path: Path) -> None:
+    """Take away a file of ours that is done with, if it is there. Raises OutputFailed when the disk refuses."""
+    try:
+        path.unlink(missing_ok=True)
+    except OSError as error:
+        raise OutputFailed(f"cannot remove {_short(path)}: {error.strerror}") from error
+
+
 def _alive(part: Path) -> bool:
     """Whether the process that writes `part` still runs; its number stands in the name."""
     number = part.name.split(".")[-2]

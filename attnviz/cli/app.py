@@ -23,6 +23,8 @@ DONE, READER_LEFT, BUG, INTERRUPTED = 0, 1, 70, 130  # beside those of the error
 COMMANDS = (
     Plugin("heatmap", "attnviz.cli.heatmap:heatmap", "Draw who attends to what"),
     Plugin("render", "attnviz.cli.render:render", "Draw a saved record again"),
+    Plugin("predict", "attnviz.cli.predict:predict", "Classify texts with a trained model"),
+    Plugin("train", "attnviz.cli.train:train", "Train a model on labelled texts"),
     Plugin("vocab", "attnviz.cli.vocab:vocab", "Build a vocabulary"),
 )
 

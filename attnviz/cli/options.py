@@ -12,7 +12,7 @@ import typer
 from attnviz.models import MODELS
 from attnviz.registry import Plugin
 from attnviz.renderers import RENDERERS
-from attnviz.specs import ScaleKind, TableKind, TokenizerKind
+from attnviz.specs import KeepKind, NormKind, PoolKind, ScaleKind, StorageKind, TableKind, TokenizerKind
 from attnviz.text import NAMES
 
 Spec = TypeVar("Spec")
@@ -58,7 +58,8 @@ def _option(*names: str, panel: str, help: str, **more: Any) -> Any:
     return typer.Option(*names, help=help, rich_help_panel=panel, show_default=more.pop("show_default", True), **more)
 
 
-TEXT, MODEL, FIGURE, OUTPUT = "Which text", "Which model", "Which figures", "What comes out"
+TEXT, MODEL, TRAINING = "Which text", "Which model", "How to train"
+FIGURE, OUTPUT = "Which figures", "What comes out"
 
 OPTIONS: dict[str, Any] = {
     "text": Annotated[list[str], _option("--text", panel=TEXT, help="A text; repeat for several.")],
@@ -94,9 +95,16 @@ OPTIONS: dict[str, Any] = {
             autocompletion=_complete(MODELS),
         ),
     ],
-    "heads": Annotated[int | None, _option("--heads", panel=MODEL, help="Short for --model multi:N; 1 is single.")],
-    "d_model": Annotated[int, _option("--d-model", panel=MODEL, help="Width of the model, shared by its heads.")],
-    "layers": Annotated[int, _option("--layers", panel=MODEL, help="Layers of the model.")],
+    "heads": Annotated[int | None, _option("--heads", panel=MODEL, help="Heads: N for multi:N, 1 for single.")],
+    "d_model": Annotated[
+        int | None, _option("--d-model", panel=MODEL, help="Width of the model, shared by its heads.")
+    ],
+    "layers": Annotated[int | None, _option("--layers", panel=MODEL, help="Layers of the model.")],
+    "norm": Annotated[NormKind, _option("--norm", panel=MODEL, help="Layer norm before or after each sublayer.")],
+    "pool": Annotated[PoolKind, _option("--pool", panel=MODEL, help="How the text's states become one vector.")],
+    "bigrams": Annotated[
+        int, _option("--bigrams", panel=MODEL, help="Pairs of words that get a vector of their own; 0 for none.")
+    ],
     "causal": Annotated[bool, _option("--causal", panel=MODEL, help="Attend only to earlier tokens and to itself.")],
     "seed": Annotated[int, _option("--seed", panel=MODEL, help="Seed of random weights.")],
     "device": Annotated[str, _option("--device", panel=MODEL, help="auto, cpu, cuda, cuda:N or mps.")],
@@ -109,8 +117,16 @@ OPTIONS: dict[str, Any] = {
             help="A tokenizer.json or its folder. Without it, the vocabulary is made from the texts of the split.",
         ),
     ],
-    "tokenizer": Annotated[TokenizerKind, _option("--tokenizer", panel=MODEL, help="Kind of vocabulary to make.")],
-    "max_tokens": Annotated[int | None, _option("--max-tokens", panel=MODEL, help="Only the first N tokens.")],
+    "tokenizer": Annotated[
+        TokenizerKind | None, _option("--tokenizer", panel=MODEL, help="Kind of vocabulary to make.")
+    ],
+    "max_tokens": Annotated[
+        int | None, _option("--max-tokens", panel=MODEL, help="At most N tokens of a text; --keep says which.")
+    ],
+    "keep": Annotated[
+        KeepKind | None,
+        _option("--keep", panel=MODEL, help="The first N tokens, or N/2 of the beginning and of the end."),
+    ],
     "show_padding": Annotated[
         bool, _option("--show-padding", panel=MODEL, help="Pad shorter texts to --max-tokens and show the padding.")
     ],
@@ -127,6 +143,33 @@ OPTIONS: dict[str, Any] = {
             "--held-out", panel=TEXT, help="Split to measure coverage on; test if there is one, else every tenth text."
         ),
     ],
+    "validation": Annotated[
+        float, _option("--validation", panel=TEXT, metavar="SHARE", help="Share of the texts to hold out.")
+    ],
+    "crop": Annotated[
+        int, _option("--crop", panel=TRAINING, help="Tokens of a text in one step: fewer make training faster.")
+    ],
+    "epochs": Annotated[int, _option("--epochs", panel=TRAINING, help="Passes over the texts.")],
+    "batch_size": Annotated[int, _option("--batch-size", panel=TRAINING, help="Texts in one step.")],
+    "learning_rate": Annotated[
+        float, _option("--learning-rate", panel=TRAINING, help="Largest rate of Adam; it rises, then falls.")
+    ],
+    "dropout": Annotated[
+        float, _option("--dropout", panel=TRAINING, metavar="SHARE", help="Of embeddings and pooled encoding.")
+    ],
+    "word_dropout": Annotated[
+        float, _option("--word-dropout", panel=TRAINING, metavar="SHARE", help="Words and pairs left out in a step.")
+    ],
+    "label_smoothing": Annotated[
+        float, _option("--label-smoothing", panel=TRAINING, metavar="SHARE", help="Taken from the right label.")
+    ],
+    "patience": Annotated[
+        int, _option("--patience", panel=TRAINING, help="Stop after so many epochs without a better one.")
+    ],
+    "storage": Annotated[
+        StorageKind, _option("--storage", panel=OUTPUT, help="How the embeddings are stored; all else is float32.")
+    ],
+    "resume": Annotated[bool, _option("--resume", panel=OUTPUT, help="Go on with the run that stopped in --out.")],
     "record": Annotated[str, typer.Argument(metavar="FILE", help="An attention.safetensors.")],
     "layer": Annotated[
         list[str], _option("--layer", panel=FIGURE, metavar="N", help="Which layers: 0, 0-3,7; repeat. Default: all.")
@@ -154,5 +197,9 @@ OPTIONS: dict[str, Any] = {
         _option("--table", panel=OUTPUT, help="In the terminal: shaded maps, top keys, all weights, or nothing."),
     ],
     "top_k": Annotated[int, _option("--top-k", panel=OUTPUT, help="Keys listed for each query.")],
+    "heatmap": Annotated[
+        bool, _option("--heatmap", panel=FIGURE, help="Also draw what each text's tokens attended to.")
+    ],
+    "csv": Annotated[bool, _option("--csv", panel=OUTPUT, help="A row per text as CSV on stdout, and nothing else.")],
     "json": Annotated[bool, _option("--json", panel=OUTPUT, help="All numbers as JSON on stdout, and nothing else.")],
 }

@@ -89,7 +89,7 @@ def drawn(results: Iterable[Drawn], spec: DrawSpec) -> None:
             reports.append(result.report)
         elif spec.table != "none":
             _on_screen(result.report, spec.table)
-        note(f"wrote {_listed(result.files)}")
+        note(f"wrote {listed(result.files)}")
     if spec.json:
         from attnviz.renderers.json import chunks
 
@@ -100,13 +100,18 @@ def built(result: Built, spec: VocabSpec) -> None:
     """Show a vocabulary."""
     for notice in result.notices:
         note(notice)
-    if spec.json:
+    report(result.report, spec.json)
+    note(f"wrote {result.file}")
+
+
+def report(shown: Report, json: bool) -> None:
+    """One report, as tables or as JSON."""
+    if json:
         from attnviz.renderers.json import alone
 
-        _as_json(alone(result.report))
+        _as_json(alone(shown))
     else:
-        _on_screen(result.report, "top")
-    note(f"wrote {result.file}")
+        _on_screen(shown, "top")
 
 
 def _on_screen(report: Report, table: TableKind) -> None:
@@ -121,7 +126,7 @@ def _as_json(document: Iterable[bytes]) -> None:
         sys.stdout.write(chunk.decode("ascii"))
 
 
-def _listed(files: Sequence[Path]) -> str:
+def listed(files: Sequence[Path]) -> str:
     """`a/b.png` alone; `8 files to a/ (b.png … z.png)` for more."""
     if len(files) == 1:
         return str(files[0])

@@ -43,7 +43,7 @@ class Attender:
         """The tokens that will attend. Raises BadText without tokens, TooLarge before anything large is allocated."""
         if self.spec.max_tokens is not None and self.spec.max_tokens < 1:
             raise BadOption(f"--max-tokens {self.spec.max_tokens} is too small", hint="It is at least 1.")
-        encoding = self.tokenizer.encode(text, self.spec.max_tokens)
+        encoding = self.tokenizer.encode(text, self.spec.max_tokens, self.spec.keep)
         if self.spec.show_padding:
             if self.spec.max_tokens is None:
                 raise BadOption("--show-padding pads up to --max-tokens, which is not given", hint="Give both.")
@@ -55,9 +55,7 @@ class Attender:
         """Attention over one text. Raises as `encode` does."""
         encoding = self.encode(text)
         n_tokens = len(encoding.ids)
-        # Padding has no characters of the text; a token of the text has at least one.
-        real = torch.tensor([start < end for start, end in encoding.tokens.offsets])
-        attendable = not_padding(real)
+        attendable = not_padding(torch.arange(n_tokens) < n_tokens - encoding.n_padding)
         if self.spec.causal:
             attendable = attendable & causal(n_tokens)
         attendable = attendable.expand(n_tokens, n_tokens)
@@ -88,6 +86,7 @@ class Attender:
                 *self.settings,
                 ("causal", self.spec.causal),
                 ("max_tokens", self.spec.max_tokens),
+                ("keep", self.spec.keep),
                 ("tokens_in_text", n_tokens),
                 ("tokenizer_sha256", self.tokenizer.sha256),
                 ("vocabulary_entries", len(self.tokenizer)),

@@ -8,6 +8,7 @@ from typing import NamedTuple
 import torch
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
+from torch.nn import functional
 
 from attnviz.errors import BadOption
 from attnviz.models.sizes import head_size
@@ -36,6 +37,18 @@ def attend(
     return weights @ value
 
 
+def fused(
+    query: Float[Tensor, "*batch query d_head"],
+    key: Float[Tensor, "*batch key d_head"],
+    value: Float[Tensor, "*batch key d_head"],
+    attendable: Bool[Tensor, "*#batch #query key"] | None = None,
+) -> Float[Tensor, "*batch query d_head"]:
+    """`attend(attention_weights(query, key), value)` by a kernel of torch's that never holds the weights."""
+    if attendable is not None:
+        _refuse_empty_rows(attendable)
+    return functional.scaled_dot_product_attention(query, key, value, attn_mask=attendable)
+
+
 def causal(n_tokens: int) -> Bool[Tensor, "query key"]:
     """Each token attends to itself and to what stands before it."""
     return torch.ones(n_tokens, n_tokens, dtype=torch.bool).tril()
@@ -56,10 +69,10 @@ def _refuse_empty_rows(attendable: Tensor) -> None:
 
 
 class Attended(NamedTuple):
-    """What a module of attention gives: its output, and the weights of each of its heads."""
+    """What a module of attention gives: its output, and the weights of each of its heads unless they are not needed."""
 
     output: Float[Tensor, "*batch query d_model"]
-    weights: Float[Tensor, "*batch head query key"]
+    weights: Float[Tensor, "*batch head query key"] | None
 
 
 class SingleHeadAttention(nn.Module):
@@ -80,10 +93,17 @@ class SingleHeadAttention(nn.Module):
         queries: Float[Tensor, "*batch query d_model"],
         memory: Float[Tensor, "*batch key d_model"],
         attendable: Bool[Tensor, "*#batch #query key"] | None = None,
+        *,
+        need_weights: bool = True,
     ) -> Attended:
-        weights = attention_weights(self.query(queries), self.key(memory), attendable)
-        output = self.output(attend(weights, self.value(memory)))
-        return Attended(output, weights.unsqueeze(-3))
+        query, key, value = self.query(queries), self.key(memory), self.value(memory)
+        if not need_weights:
+            # The quick kernel wants an axis of heads.
+            one_head = None if attendable is None else attendable.unsqueeze(-3)
+            heads = fused(query.unsqueeze(-3), key.unsqueeze(-3), value.unsqueeze(-3), one_head)
+            return Attended(self.output(heads.squeeze(-3)), None)
+        weights = attention_weights(query, key, attendable)
+        return Attended(self.output(attend(weights, value)), weights.unsqueeze(-3))
 
 
 class MultiHeadAttention(nn.Module):
@@ -106,11 +126,15 @@ class MultiHeadAttention(nn.Module):
         queries: Float[Tensor, "*batch query d_model"],
         memory: Float[Tensor, "*batch key d_model"],
         attendable: Bool[Tensor, "*#batch #query key"] | None = None,
+        *,
+        need_weights: bool = True,
     ) -> Attended:
+        query, key, value = map(self._split, (self.query(queries), self.key(memory), self.value(memory)))
         every_head = None if attendable is None else attendable.unsqueeze(-3)
-        weights = attention_weights(self._split(self.query(queries)), self._split(self.key(memory)), every_head)
-        heads = attend(weights, self._split(self.value(memory)))
-        return Attended(self.output(self._concatenate(heads)), weights)
+        if not need_weights:
+            return Attended(self.output(self._concatenate(fused(query, key, value, every_head))), None)
+        weights = attention_weights(query, key, every_head)
+        return Attended(self.output(self._concatenate(attend(weights, value))), weights)
 
     def _split(self, states: Float[Tensor, "*batch token d_model"]) -> Float[Tensor, "*batch head token d_head"]:
         return states.reshape(*states.shape[:-1], self.n_heads, self.d_head).transpose(-3, -2)

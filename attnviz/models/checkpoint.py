@@ -1,4 +1,4 @@
-"""A trained or saved encoder as a folder: model.safetensors, tokenizer.json, config.json. Never pickle."""
+"""A classifier as a folder: model.safetensors, tokenizer.json, config.json. Never pickle."""
 
 from __future__ import annotations
 
@@ -6,82 +6,129 @@ import hashlib
 import json
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
+from typing import Any, get_args
 
 import safetensors.torch
 import torch
 from safetensors import SafetensorError
+from torch import nn
 
 from attnviz import store
 from attnviz.errors import BadModel
 from attnviz.models import tokenizer
-from attnviz.models.encoder import Encoder, EncoderConfig
+from attnviz.models.classifier import Classifier, ClassifierConfig
+from attnviz.models.encoder import EncoderConfig
 from attnviz.models.sizes import head_size
+from attnviz.models.storage import packed, unpacked
 from attnviz.models.tokenizer import TextTokenizer
+from attnviz.specs import KeepKind, NormKind, PoolKind, StorageKind
 
-SCHEMA = 1
+SCHEMA = 2
 MOST_LAYERS = 1_000  # a damaged number must not build layers until the memory is full
 WEIGHTS, VOCABULARY, CONFIG = "model.safetensors", "tokenizer.json", "config.json"
 
 
 @dataclass(frozen=True, eq=False)
 class Checkpoint:
-    """An encoder with its vocabulary. `revision` is the sha256 of the weights' file."""
+    """A classifier, its vocabulary and how much of a text it reads. `revision` is the sha256 of the weights' file."""
 
-    encoder: Encoder
+    classifier: Classifier
     tokenizer: TextTokenizer
-    trained: bool
-    revision: str
+    max_tokens: int
+    keep: KeepKind
+    trained: bool = True
+    revision: str = ""
 
 
-def save_checkpoint(folder: Path, encoder: Encoder, vocabulary: TextTokenizer, *, trained: bool) -> None:
-    """Write the three files, the configuration last: a folder without it is not a checkpoint."""
-    weights = {name: tensor.detach().cpu().contiguous() for name, tensor in encoder.state_dict().items()}
-    config = {"schema": SCHEMA, "trained": trained, "encoder": asdict(encoder.config)}
+def save_checkpoint(folder: Path, saved: Checkpoint, storage: StorageKind = "float32") -> None:
+    """Write the three files, the weights last: until then an older checkpoint of the same shape stays whole."""
+    config = {
+        "schema": SCHEMA,
+        "trained": saved.trained,
+        "max_tokens": saved.max_tokens,
+        "keep": saved.keep,
+        **asdict(saved.classifier.config),
+    }
     store.make_folder(folder)
-    store.write(folder / WEIGHTS, safetensors.torch.save(weights))
-    store.write(folder / VOCABULARY, vocabulary.to_json().encode())
+    store.write(folder / VOCABULARY, saved.tokenizer.to_json().encode())
     store.write(folder / CONFIG, (json.dumps(config, indent=2) + "\n").encode())
+    store.write(folder / WEIGHTS, weights_bytes(saved.classifier, storage))
+
+
+def weights_bytes(classifier: Classifier, storage: StorageKind) -> bytes:
+    """The weights as a safetensors file."""
+    weights = classifier.state_dict()
+    embeddings = {f"{name}.weight" for name, module in classifier.named_modules() if isinstance(module, nn.Embedding)}
+    return bytes(safetensors.torch.save(packed(weights, frozenset(embeddings), storage)))
 
 
 def load_checkpoint(folder: Path) -> Checkpoint:
     """What `save_checkpoint` wrote. Raises BadModel naming the file that is missing, damaged or does not fit."""
-    config, trained = _config(folder / CONFIG)
+    found = _read_config(folder / CONFIG)
+    config = found["classifier"]
     data = _read(folder / WEIGHTS)
-    vocabulary = tokenizer.load(folder / VOCABULARY)
-    if len(vocabulary) > config.n_words:
+    vocabulary = tokenizer.load(folder / VOCABULARY, classify=config.pool == "cls")
+    if len(vocabulary) > config.encoder.n_words:
         raise BadModel(
-            f"{folder / VOCABULARY} has {len(vocabulary)} entries, {folder / CONFIG} says {config.n_words}",
+            f"{folder / VOCABULARY} has {len(vocabulary)} entries, {folder / CONFIG} says {config.encoder.n_words}",
             hint="The files are of two checkpoints.",
         )
     try:
-        with torch.device("meta"):  # sizes only: what the file holds is checked before memory is taken
-            encoder = Encoder(config)
-        weights = safetensors.torch.load(data)
-        encoder.load_state_dict(weights, strict=True, assign=True)
-    except (SafetensorError, RuntimeError) as error:
+        classifier = filled(config, data)
+    except (SafetensorError, RuntimeError, KeyError, ValueError) as error:
         reason = " ".join(str(error).split())
         raise BadModel(f"{folder / WEIGHTS} does not fit {CONFIG}: {reason}", hint="Copy the folder again.") from error
-    return Checkpoint(encoder.float(), vocabulary, trained, hashlib.sha256(data).hexdigest())
+    revision = hashlib.sha256(data).hexdigest()
+    return Checkpoint(classifier, vocabulary, found["max_tokens"], found["keep"], found["trained"], revision)
 
 
-def _config(file: Path) -> tuple[EncoderConfig, bool]:
+def filled(config: ClassifierConfig, data: bytes) -> Classifier:
+    """A classifier with the weights of a safetensors file. Raises what torch and safetensors raise, or ValueError."""
+    with torch.device("meta"):  # sizes only: what the file holds is checked before memory is taken
+        classifier = Classifier(config)
+    classifier.load_state_dict(unpacked(safetensors.torch.load(data)), strict=True, assign=True)
+    bigrams = classifier.encoder.embedding.bigrams
+    if bigrams is not None and not (bigrams.pairs.diff() > 0).all():
+        raise ValueError("the pairs of words do not rise")
+    return classifier.eval()
+
+
+def _read_config(file: Path) -> dict[str, Any]:
     try:
         found = json.loads(_read(file))
         if not isinstance(found, dict) or found.get("schema") != SCHEMA:
             raise ValueError(f"schema {SCHEMA} expected")
-        sizes = found["encoder"]
-        expected = {field.name for field in fields(EncoderConfig)}
-        if set(sizes) != expected or not all(type(size) is int and size > 0 for size in sizes.values()):
-            raise ValueError(f"positive whole numbers {', '.join(sorted(expected))} expected")
-        if sizes["n_layers"] > MOST_LAYERS:
-            raise ValueError(f"at most {MOST_LAYERS} layers expected")
         if type(found["trained"]) is not bool:
             raise ValueError("trained is true or false")
+        if type(found["max_tokens"]) is not int or found["max_tokens"] < 1:
+            raise ValueError("max_tokens is a positive whole number")
+        labels = found["labels"]
+        if not isinstance(labels, list) or len(labels) < 2 or not all(isinstance(label, str) for label in labels):
+            raise ValueError("labels are two names or more")
+        classifier = ClassifierConfig(_encoder(found["encoder"]), tuple(labels), _one_of(found, "pool", PoolKind))
+        keep = _one_of(found, "keep", KeepKind)
     except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise BadModel(f"{file} is not a configuration of ours: {error}", hint="Copy the folder again.") from error
-    config = EncoderConfig(**sizes)
-    head_size(config.d_model, config.n_heads)
-    return config, found["trained"]
+    head_size(classifier.encoder.d_model, classifier.encoder.n_heads)
+    return {**found, "classifier": classifier, "keep": keep}
+
+
+def _encoder(sizes: dict[str, Any]) -> EncoderConfig:
+    expected = {field.name for field in fields(EncoderConfig)}
+    numbers = {name: size for name, size in sizes.items() if name != "norm"}
+    if set(sizes) != expected or not all(
+        type(size) is int and size >= (name != "n_bigrams") for name, size in numbers.items()
+    ):
+        raise ValueError(f"positive whole numbers {', '.join(sorted(expected - {'norm'}))} and norm expected")
+    if sizes["n_layers"] > MOST_LAYERS:
+        raise ValueError(f"at most {MOST_LAYERS} layers expected")
+    return EncoderConfig(**numbers, norm=_one_of(sizes, "norm", NormKind))
+
+
+def _one_of(found: dict[str, Any], name: str, kind: Any) -> Any:
+    if found[name] not in get_args(kind):
+        raise ValueError(f"{name} is {' or '.join(get_args(kind))}")
+    return found[name]
 
 
 def _read(file: Path) -> bytes:

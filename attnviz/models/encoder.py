@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -10,29 +9,40 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
-from attnviz.models.attention import Attended, MultiHeadAttention, SingleHeadAttention
+from attnviz.models.attention import MultiHeadAttention, SingleHeadAttention
+from attnviz.models.embedding import TextEmbedding
+from attnviz.specs import NormKind
+
+DROPOUT = 0.1  # of what each sublayer adds, as in section 5.4
 
 
 @dataclass(frozen=True)
 class EncoderConfig:
-    """Every size of an encoder."""
+    """Every size of an encoder, and where its layer norms stand."""
 
     n_words: int
     d_model: int = 64
     n_heads: int = 8
     n_layers: int = 1
     d_feed_forward: int = 256
+    n_bigrams: int = 0
+    norm: NormKind = "pre"
 
 
 class Encoder(nn.Module):
-    """Word and position embeddings, then `n_layers` blocks. One text at a time or a batch of equal lengths."""
+    """Embeddings, then `n_layers` blocks. One text at a time, or a batch whose padding is not attendable.
 
-    def __init__(self, config: EncoderConfig) -> None:
+    `dropout` of the embeddings, `word_dropout` and `reach` (see `TextEmbedding`) are at work in training only.
+    """
+
+    def __init__(self, config: EncoderConfig, dropout: float = 0.0, word_dropout: float = 0.0, reach: int = 0) -> None:
         super().__init__()
         self.config = config
-        self.words = nn.Embedding(config.n_words, config.d_model)
+        self.embedding = TextEmbedding(config.n_words, config.d_model, config.n_bigrams, word_dropout, reach)
+        self.dropout = nn.Dropout(dropout)
         self.blocks = nn.ModuleList(EncoderBlock(config) for _ in range(config.n_layers))
-        self.norm = nn.LayerNorm(config.d_model)
+        # After post-norm blocks all is normed already.
+        self.norm = nn.LayerNorm(config.d_model) if config.norm == "pre" else nn.Identity()
         for module in self.modules():
             if isinstance(module, nn.Linear):
                 nn.init.xavier_uniform_(module.weight)
@@ -41,56 +51,72 @@ class Encoder(nn.Module):
     def forward(
         self, ids: Int[Tensor, "*batch token"], attendable: Bool[Tensor, "*#batch #token token"] | None = None
     ) -> Float[Tensor, "*batch token d_model"]:
-        """The encoded text."""
-        states = self.embed(ids)
+        """The encoded text. No weights are kept, which makes it several times faster than `attention`."""
+        states = self.dropout(self.embedding(ids))
         for block in self.blocks:
-            states = block(states, attendable).output
+            states, _ = block(states, attendable, need_weights=False)
         return torch.as_tensor(self.norm(states))
 
     def attention(
         self, ids: Int[Tensor, "*batch token"], attendable: Bool[Tensor, "*#batch #token token"] | None = None
     ) -> Iterator[Float[Tensor, "*batch head token token"]]:
         """The weights of each layer in turn, so that only one layer's maps are held at a time."""
-        states = self.embed(ids)
+        states = self.dropout(self.embedding(ids))
         for block in self.blocks:
             states, weights = block(states, attendable)
             yield weights
 
-    def embed(self, ids: Int[Tensor, "*batch token"]) -> Float[Tensor, "*batch token d_model"]:
-        words = self.words(ids)
-        return torch.as_tensor(words + positions(ids.shape[-1], self.config.d_model, device=words.device))
-
 
 class EncoderBlock(nn.Module):
-    """Attention, then a feed-forward layer; each on normed input and added to what came in (pre-norm)."""
+    """Multi-head attention, then a feed-forward layer, each with a residual and a layer norm."""
 
     def __init__(self, config: EncoderConfig) -> None:
         super().__init__()
         self.attention = self_attention(config.d_model, config.n_heads)
-        self.attention_norm = nn.LayerNorm(config.d_model)
+        self.attention_residual = Residual(config)
         self.feed_forward = nn.Sequential(
             nn.Linear(config.d_model, config.d_feed_forward),
             nn.GELU(),
             nn.Linear(config.d_feed_forward, config.d_model),
         )
-        self.feed_forward_norm = nn.LayerNorm(config.d_model)
+        self.feed_forward_residual = Residual(config)
 
-    def forward(self, states: Tensor, attendable: Tensor | None = None) -> Attended:
-        normed = self.attention_norm(states)
-        attended, weights = self.attention(normed, normed, attendable)
-        states = states + attended
-        states = states + self.feed_forward(self.feed_forward_norm(states))
-        return Attended(states, weights)
+    def forward(
+        self,
+        states: Float[Tensor, "*batch token d_model"],
+        attendable: Bool[Tensor, "*#batch #token token"] | None = None,
+        *,
+        need_weights: bool = True,
+    ) -> tuple[Float[Tensor, "*batch token d_model"], Float[Tensor, "*batch head token token"] | None]:
+        """The block's output and, when needed, its attention weights."""
+        source = self.attention_residual.before(states)
+        attended, weights = self.attention(source, source, attendable, need_weights=need_weights)
+        states = self.attention_residual.after(states, attended)
+        thought = self.feed_forward(self.feed_forward_residual.before(states))
+        return self.feed_forward_residual.after(states, thought), weights
+
+
+class Residual(nn.Module):
+    """What a sublayer gives is added to what it got ("Add & Norm"), normed after the sum, or before the sublayer.
+
+    Post-norm, LayerNorm(x + Sublayer(x)), is the paper's; pre-norm, x + Sublayer(LayerNorm(x)), trains without
+    warm-up and is usual today (Xiong et al. 2020, arXiv:2002.04745).
+    """
+
+    def __init__(self, config: EncoderConfig) -> None:
+        super().__init__()
+        self.pre = config.norm == "pre"
+        self.norm = nn.LayerNorm(config.d_model)
+        self.dropout = nn.Dropout(DROPOUT)
+
+    def before(self, states: Tensor) -> Tensor:
+        return torch.as_tensor(self.norm(states) if self.pre else states)
+
+    def after(self, states: Tensor, added: Tensor) -> Tensor:
+        total = states + self.dropout(added)
+        return torch.as_tensor(total if self.pre else self.norm(total))
 
 
 def self_attention(d_model: int, n_heads: int) -> nn.Module:
     """One head of full width, or several of d_model / n_heads; the same parameters either way."""
     return SingleHeadAttention(d_model) if n_heads == 1 else MultiHeadAttention(d_model, n_heads)
-
-
-def positions(n_tokens: int, d_model: int, device: torch.device | None = None) -> Float[Tensor, "token d_model"]:
-    """Sines and cosines of wavelengths from 2π to 10,000 · 2π, section 3.5: defined for texts of any length."""
-    token = torch.arange(n_tokens, device=device).unsqueeze(1)
-    frequency = torch.exp(torch.arange(0, d_model, 2, device=device) * (-math.log(10_000.0) / d_model))
-    angles = token * frequency
-    return torch.stack([angles.sin(), angles.cos()], dim=-1).flatten(1)[:, :d_model]

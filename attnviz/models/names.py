@@ -13,16 +13,23 @@ from attnviz.registry import suggestion
 from attnviz.specs import ModelSpec
 
 DEFAULT_HEADS = 8
+DEFAULT_D_MODEL = 64
+SHIPPED = Path(__file__).parents[1] / "data" / "models"  # one folder per trained model: single, multi-2 …
 LARGEST_D_MODEL = 65_536  # four projections of it take 64 GiB: beyond this it is a slip of the finger
 Kind = Literal["single", "multi", "random", "dot", "checkpoint"]
 
 
 @dataclass(frozen=True)
 class ModelName:
-    """What a name means: the kind of model, its heads, and for a checkpoint where it lies."""
+    """What a name means: the kind of model, its sizes, and where it lies if it was trained.
+
+    Of a checkpoint of the user's own, only its files know the sizes.
+    """
 
     kind: Kind
     n_heads: int = 1
+    n_layers: int = 1
+    d_model: int = DEFAULT_D_MODEL
     folder: Path | None = None
 
     def __str__(self) -> str:
@@ -43,9 +50,9 @@ def resolve(spec: ModelSpec) -> ModelName:
     kind, colon, count = spec.model.partition(":")
     match kind:
         case "multi" | "random":
-            return _checked(spec, kind, _heads(spec, count if colon else None))
+            return _of_size(spec, kind, _heads(spec, count if colon else None))
         case "single" | "dot" if not colon:
-            return _checked(spec, kind, _one_head(spec))
+            return _of_size(spec, kind, _one_head(spec))
     return _checkpoint(spec)
 
 
@@ -65,6 +72,11 @@ def _checkpoint(spec: ModelSpec) -> ModelName:
             raise BadOption(
                 "--heads cannot be chosen for a checkpoint", hint="Leave it out; --head picks what is drawn."
             )
+        for option, value in (("d-model", spec.d_model), ("layers", spec.layers), ("tokenizer", spec.tokenizer)):
+            if value is not None:
+                raise BadOption(f"--{option} cannot be chosen for a checkpoint", hint="Leave it out.")
+        if spec.vocab is not None:
+            raise BadOption("a checkpoint brings its own vocabulary", hint="Leave out --vocab.")
         return ModelName("checkpoint", folder=folder)
     raise BadModel(
         f"no model or checkpoint folder {spec.model!r}", hint=suggestion(spec.model, [m.name for m in MODELS])
@@ -82,12 +94,20 @@ def _heads(spec: ModelSpec, written: str | None) -> int:
     return int(written)
 
 
-def _checked(spec: ModelSpec, kind: Kind, n_heads: int) -> ModelName:
-    if spec.d_model > LARGEST_D_MODEL:
-        raise BadOption(f"--d-model {spec.d_model} is too large", hint=f"It is at most {LARGEST_D_MODEL}.")
-    head_size(spec.d_model, n_heads)
-    if spec.layers < 1:
-        raise BadOption(f"--layers {spec.layers} is too small", hint="A model has at least 1 layer.")
-    if kind == "dot" and spec.layers != 1:
-        raise BadOption(f"--layers {spec.layers} with --model dot", hint="Unprojected attention has one layer.")
-    return ModelName("single" if kind == "multi" and n_heads == 1 else kind, n_heads)
+def _of_size(spec: ModelSpec, kind: Kind, n_heads: int) -> ModelName:
+    """The model that came with attnviz if there is one and nothing else was asked of it, else one to be made."""
+    kind = "single" if kind == "multi" and n_heads == 1 else kind
+    shipped = SHIPPED / (f"multi-{n_heads}" if kind == "multi" else kind)
+    as_it_is = (spec.d_model, spec.layers, spec.vocab, spec.tokenizer) == (None,) * 4
+    if kind in ("single", "multi") and as_it_is and shipped.is_dir():
+        return ModelName(kind, n_heads, folder=shipped)
+    d_model = DEFAULT_D_MODEL if spec.d_model is None else spec.d_model
+    layers = 1 if spec.layers is None else spec.layers
+    if d_model > LARGEST_D_MODEL:
+        raise BadOption(f"--d-model {d_model} is too large", hint=f"It is at most {LARGEST_D_MODEL}.")
+    head_size(d_model, n_heads)
+    if layers < 1:
+        raise BadOption(f"--layers {layers} is too small", hint="A model has at least 1 layer.")
+    if kind == "dot" and layers != 1:
+        raise BadOption(f"--layers {layers} with --model dot", hint="Unprojected attention has one layer.")
+    return ModelName(kind, n_heads, layers, d_model)

@@ -14,7 +14,7 @@ from attnviz.errors import BadOption
 from attnviz.models import MODELS, tokenizer
 from attnviz.models.attender import Attender
 from attnviz.models.attention import attention_weights
-from attnviz.models.checkpoint import load_checkpoint
+from attnviz.models.checkpoint import Checkpoint, load_checkpoint
 from attnviz.models.device import enough_memory, pick
 from attnviz.models.encoder import Encoder, EncoderConfig
 from attnviz.models.names import ModelName, resolve
@@ -35,7 +35,7 @@ def open_model(spec: ModelSpec, texts: Iterable[str]) -> Attender:
         raise BadOption(f"--seed {spec.seed} is out of range", hint=f"It is 0 to {LARGEST_SEED}.")
     device = pick(spec.device)
     if name.folder is not None:
-        return open_checkpoint(name.folder, spec, device)
+        return attending(load_checkpoint(name.folder), called(name), spec, device)
     opener = load(find(MODELS, name.kind, "model"))
     with enough_memory():
         attender: Attender = opener(name, spec, device, _vocabulary(spec, texts))
@@ -46,12 +46,12 @@ def open_encoder(name: ModelName, spec: ModelSpec, device: torch.device, vocabul
     """A transformer encoder with random weights: the same for the same seed and vocabulary on every device."""
     config = EncoderConfig(
         n_words=len(vocabulary),
-        d_model=spec.d_model,
+        d_model=name.d_model,
         n_heads=name.n_heads,
-        n_layers=spec.layers,
-        d_feed_forward=4 * spec.d_model,
+        n_layers=name.n_layers,
+        d_feed_forward=4 * name.d_model,
     )
-    with _seeded(spec.seed):
+    with seeded(spec.seed):
         encoder = Encoder(config)
     return Attender(
         name=str(name),
@@ -69,8 +69,8 @@ def open_encoder(name: ModelName, spec: ModelSpec, device: torch.device, vocabul
 
 def open_dot(name: ModelName, spec: ModelSpec, device: torch.device, vocabulary: TextTokenizer) -> Attender:
     """Attention without projections over random word embeddings (standard normal, as torch makes them)."""
-    with _seeded(spec.seed):
-        words = nn.Embedding(len(vocabulary), spec.d_model).to(device)
+    with seeded(spec.seed):
+        words = nn.Embedding(len(vocabulary), name.d_model).to(device)
 
     def forward(ids: Tensor, attendable: Tensor) -> list[Tensor]:
         embedded = words(ids)
@@ -86,26 +86,30 @@ def open_dot(name: ModelName, spec: ModelSpec, device: torch.device, vocabulary:
         forward=forward,
         device=device,
         spec=spec,
-        settings=(("n_words", len(vocabulary)), ("d_model", spec.d_model), ("seed", spec.seed)),
+        settings=(("n_words", len(vocabulary)), ("d_model", name.d_model), ("seed", spec.seed)),
     )
 
 
-def open_checkpoint(folder: Path, spec: ModelSpec, device: torch.device) -> Attender:
-    """What was saved. Raises BadModel naming the file that is missing or damaged."""
-    saved = load_checkpoint(folder)
-    config = saved.encoder.config
+def attending(saved: Checkpoint, name: str, spec: ModelSpec, device: torch.device) -> Attender:
+    """The encoder of a checkpoint."""
+    config = saved.classifier.config.encoder
     return Attender(
-        name=folder.resolve().name,  # not the whole path: the record is the same wherever the folder lies
+        name=name,
         revision=saved.revision,
         trained=saved.trained,
         n_layers=config.n_layers,
         n_heads=config.n_heads,
         tokenizer=saved.tokenizer,
-        forward=saved.encoder.eval().to(device).attention,
+        forward=saved.classifier.encoder.eval().to(device).attention,
         device=device,
         spec=spec,
-        settings=tuple(asdict(config).items()),
+        settings=(*asdict(config).items(), ("made_for_tokens", saved.max_tokens)),
     )
+
+
+def called(name: ModelName) -> str:
+    """A checkpoint is called by its folder, not by the whole path: the record is the same wherever that lies."""
+    return name.folder.resolve().name if name.kind == "checkpoint" and name.folder else str(name)
 
 
 def _vocabulary(spec: ModelSpec, texts: Iterable[str]) -> TextTokenizer:
@@ -115,7 +119,7 @@ def _vocabulary(spec: ModelSpec, texts: Iterable[str]) -> TextTokenizer:
 
 
 @contextmanager
-def _seeded(seed: int) -> Iterator[None]:
+def seeded(seed: int) -> Iterator[None]:
     """Torch's random numbers from `seed` on, and the caller's own untouched afterwards."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from attnviz.errors import BadOption, TooLarge
+from attnviz.specs import KeepKind
 
 FLOAT32 = 4  # bytes
 GIB = 2**30
@@ -19,6 +20,14 @@ def head_size(d_model: int, n_heads: int) -> int:
             f"d_model {d_model} is not divisible by {n_heads} (try {few})", hint="The heads share d_model equally."
         )
     return d_model // n_heads
+
+
+def kept(n_tokens: int, max_tokens: int | None, keep: KeepKind) -> tuple[int, int]:
+    """How many tokens of the head and how many of the tail stay of a text of `n_tokens`."""
+    if max_tokens is None or n_tokens <= max_tokens:
+        return n_tokens, 0
+    tail = max_tokens // 2 if keep == "head-tail" else 0
+    return max_tokens - tail, tail
 
 
 def check_memory(n_tokens: int, n_heads: int, n_layers: int, max_gib: float) -> None:

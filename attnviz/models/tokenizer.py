@@ -9,24 +9,28 @@ from __future__ import annotations
 import hashlib
 import os
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+from jaxtyping import Int
 from tokenizers import Regex, Tokenizer, models, normalizers, pre_tokenizers, trainers
 
 from attnviz.errors import BadModel, BadOption, BadText
+from attnviz.models.sizes import kept
 from attnviz.record import Tokens
-from attnviz.specs import VocabularySpec
+from attnviz.specs import KeepKind, VocabularySpec
 
 os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")  # faster on few cores, and no warning after a fork
 
 PADDING, UNKNOWN, CLASSIFY = "[PAD]", "[UNK]", "[CLS]"
 EMPTY = "It is empty, blank, or holds only line breaks."
+DECODE = "Decode it with errors='replace'."
 RARE = "It is blank, or no word of it occurs often enough for --min-frequency."
-BATCH = 256  # texts encoded at a time when counting
+BATCH = 256  # texts encoded at a time
 SPECIAL = [PADDING, UNKNOWN, CLASSIFY]
 
 # A Han or kana character is a word of its own; else words with their inner apostrophes; else any one grapheme.
@@ -38,17 +42,22 @@ _PIECE = (
 
 @dataclass(frozen=True)
 class Encoding:
-    """Ids beside the tokens they stand for; `n_tokens` counts the whole text, also what was cut off."""
+    """Ids beside the tokens they stand for; `n_tokens` counts the whole text, also what was cut off.
+
+    The last `n_padding` of the ids are padding.
+    """
 
     ids: tuple[int, ...]
     tokens: Tokens
     n_tokens: int
+    n_padding: int = 0
 
 
 class TextTokenizer:
-    """A vocabulary at work. Make one with `train` or `load`."""
+    """A vocabulary at work. Make one with `train` or `load`. `classify`: each text begins with a [CLS]."""
 
-    def __init__(self, tokenizer: Tokenizer) -> None:
+    def __init__(self, tokenizer: Tokenizer, classify: bool = False) -> None:
+        self.classify = classify
         tokenizer.no_padding()
         tokenizer.no_truncation()
         # Else a text that contains "[PAD]" would hold padding. It is not saved, so it is set after every load.
@@ -79,24 +88,46 @@ class TextTokenizer:
     def sha256(self) -> str:
         return hashlib.sha256(self.to_json().encode()).hexdigest()
 
-    def encode(self, text: str, max_tokens: int | None = None) -> Encoding:
-        """The first `max_tokens` tokens of a text. Raises BadText when it has none or holds a lone surrogate."""
+    def encode(self, text: str, max_tokens: int | None = None, keep: KeepKind = "head") -> Encoding:
+        """At most `max_tokens` tokens of a text, a marker included, and at least one of its own.
+
+        Raises BadText when the text has none or holds a lone surrogate.
+        """
         try:
             found = self._tokenizer.encode(text, add_special_tokens=False)
         except TypeError as error:
-            raise BadText("the text holds half of a surrogate pair", hint="Decode it with errors='replace'.") from error
+            raise BadText("the text holds half of a surrogate pair", hint=DECODE) from error
         if not found.ids:
             raise BadText("no tokens in the text", hint=EMPTY)
         unknown_id = self._tokenizer.token_to_id(UNKNOWN)
-        ids = tuple(found.ids[:max_tokens])
-        offsets = tuple(found.offsets[:max_tokens])
+        markers = self._markers
+        room = None if max_tokens is None else max(1, max_tokens - len(markers))
+        head, tail = kept(len(found.ids), room, keep)
+        places = (*range(head), *range(len(found.ids) - tail, len(found.ids)))
+        ids = tuple(found.ids[place] for place in places)
+        offsets = tuple(found.offsets[place] for place in places)
         tokens = Tokens(
-            pieces=tuple(text[start:end] for start, end in offsets),
-            offsets=offsets,
-            special=tuple(bool(mark) for mark in found.special_tokens_mask[:max_tokens]),
-            unknown=tuple(unknown_id is not None and i == unknown_id for i in ids),
+            pieces=(*(CLASSIFY for _ in markers), *(text[start:end] for start, end in offsets)),
+            offsets=(*((0, 0) for _ in markers), *offsets),
+            special=(*(True for _ in markers), *(bool(found.special_tokens_mask[place]) for place in places)),
+            unknown=(*(False for _ in markers), *(unknown_id is not None and i == unknown_id for i in ids)),
         )
-        return Encoding(ids, tokens, n_tokens=len(found.ids))
+        return Encoding((*markers, *ids), tokens, n_tokens=len(found.ids))
+
+    def ids(self, texts: Iterable[str]) -> Iterator[Int[np.ndarray, " token"]]:
+        """The ids of whole texts, markers included; of a text without tokens, its markers or nothing."""
+        remaining = iter(texts)
+        while batch := list(islice(remaining, BATCH)):  # bounded memory, however many texts
+            try:
+                found = self._tokenizer.encode_batch_fast(batch, add_special_tokens=False)
+            except TypeError as error:
+                raise BadText("a text holds half of a surrogate pair", hint=DECODE) from error
+            for encoded in found:
+                yield np.array((*self._markers, *encoded.ids), dtype=np.int32)
+
+    @property
+    def _markers(self) -> tuple[int, ...]:
+        return (SPECIAL.index(CLASSIFY),) if self.classify else ()
 
     def count(self, texts: Iterable[str]) -> Counter[str]:
         """How often each entry occurs in `texts`; a word that is not in the vocabulary counts as `[UNK]`."""
@@ -117,10 +148,10 @@ class TextTokenizer:
             special=encoding.tokens.special + (True,) * missing,
             unknown=encoding.tokens.unknown + (False,) * missing,
         )
-        return Encoding(encoding.ids + (self.padding_id,) * missing, tokens, encoding.n_tokens)
+        return Encoding(encoding.ids + (self.padding_id,) * missing, tokens, encoding.n_tokens, missing)
 
 
-def train(texts: Iterable[str], spec: VocabularySpec) -> TextTokenizer:
+def train(texts: Iterable[str], spec: VocabularySpec, classify: bool = False) -> TextTokenizer:
     """A vocabulary of the commonest words (or BPE pieces) of `texts`. The same texts give the same bytes.
 
     Raises BadOption when the size leaves no room for a word, BadText when the texts hold no token.
@@ -141,10 +172,10 @@ def train(texts: Iterable[str], spec: VocabularySpec) -> TextTokenizer:
     try:
         tokenizer.train_from_iterator(texts, trainer)
     except (TypeError, UnicodeEncodeError) as error:
-        raise BadText("a text holds half of a surrogate pair", hint="Decode it with errors='replace'.") from error
+        raise BadText("a text holds half of a surrogate pair", hint=DECODE) from error
     if tokenizer.get_vocab_size() <= len(SPECIAL):
         raise BadText("no tokens in the text", hint=EMPTY if spec.min_frequency == 1 else RARE)
-    return TextTokenizer(tokenizer)
+    return TextTokenizer(tokenizer, classify)
 
 
 def _untrained(spec: VocabularySpec) -> tuple[Any, Any]:
@@ -156,13 +187,13 @@ def _untrained(spec: VocabularySpec) -> tuple[Any, Any]:
         "show_progress": False,
     }
     match spec.tokenizer:
-        case "word":
+        case "word" | None:
             return Tokenizer(models.WordLevel(unk_token=UNKNOWN)), trainers.WordLevelTrainer(**sizes)
         case "bpe":
             return Tokenizer(models.BPE(unk_token=UNKNOWN)), trainers.BpeTrainer(**sizes)
 
 
-def load(path: Path) -> TextTokenizer:
+def load(path: Path, classify: bool = False) -> TextTokenizer:
     """A `tokenizer.json`, or the one in a folder. Raises BadModel naming the file."""
     file = path / "tokenizer.json" if path.is_dir() else path
     try:
@@ -171,6 +202,11 @@ def load(path: Path) -> TextTokenizer:
         reason = error.strerror if isinstance(error, OSError) else error
         raise BadModel(f"cannot read {file}: {reason}", hint="attnviz vocab writes a tokenizer.json.") from error
     try:
-        return TextTokenizer(Tokenizer.from_str(text))
+        vocabulary = Tokenizer.from_str(text)
     except Exception as error:  # the library raises bare Exception
         raise BadModel(f"{file} is not a tokenizer.json: {error}", hint="attnviz vocab writes one.") from error
+    if classify and vocabulary.token_to_id(CLASSIFY) != SPECIAL.index(CLASSIFY):
+        raise BadModel(
+            f"{file} lacks {CLASSIFY}, which this model puts before each text", hint="Copy the folder again."
+        )
+    return TextTokenizer(vocabulary, classify)

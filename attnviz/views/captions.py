@@ -55,6 +55,11 @@ def facts(provenance: Provenance) -> tuple[tuple[str, str], ...]:
 
 def notes(maps: AttentionMaps) -> Iterator[Note]:
     """What a reader of the maps would otherwise get wrong."""
+    if maps.provenance.trained and dict(maps.provenance.settings).get("causal") is True:
+        yield Note("The model was trained to look both ways; forced to look back only, it does what it never learned.")
+    made_for = dict(maps.provenance.settings).get("made_for_tokens")
+    if isinstance(made_for, int) and len(maps.queries) > made_for:
+        yield Note(f"The model was made for texts of at most {made_for} tokens and has {len(maps.queries)} here.")
     if maps.self_attention:
         yield from _unknown(maps.queries, "tokens")
     else:
@@ -91,8 +96,11 @@ def _extent(maps: AttentionMaps) -> str:
     if not maps.self_attention:
         return f"{_count(len(maps.queries), 'query', 'queries')}, {_count(len(maps.keys), 'key', 'keys')}"
     shown = sum(bool(r) and not s for r, s in zip(maps.real_queries, maps.queries.special, strict=True))
-    in_text = dict(maps.provenance.settings).get("tokens_in_text")
+    settings = dict(maps.provenance.settings)
+    in_text = settings.get("tokens_in_text")
     if isinstance(in_text, int) and in_text > shown:
+        if settings.get("keep") == "head-tail":
+            return f"first {shown - shown // 2} and last {shown // 2} of {in_text} tokens"
         return f"first {shown} of {in_text} tokens"
     return _count(shown, "token", "tokens")
 

@@ -16,12 +16,14 @@ from attnviz.text.document import Corpus
 if TYPE_CHECKING:
     from attnviz.workflows.drawing import Drawn
 
+TRAINED = "Trained are single, multi:2, multi:4 and multi:8, without --d-model, --layers, --vocab or --tokenizer"
+
 
 def heatmap(spec: HeatmapSpec) -> Iterator[Drawn]:
     """Read, attend and draw, one text after the other. Everything that can be refused at once is refused first."""
     name = resolve(spec)
     if name.kind != "checkpoint":
-        numbers(spec.layer, spec.layers, "layer")
+        numbers(spec.layer, name.n_layers, "layer")
         numbers(spec.head, name.n_heads, "head")
     corpus = open_corpus(spec)
     chosen = _chosen(spec, corpus)
@@ -60,6 +62,7 @@ def _chosen(spec: HeatmapSpec, corpus: Corpus) -> tuple[int, ...]:
 def _first_notices(spec: HeatmapSpec, corpus: Corpus, trained: bool) -> Iterator[str]:
     yield from corpus.notices
     if not trained:
-        yield f"untrained: the weights are random (seed {spec.seed}), so the maps show no learned attention"
+        others = f". {TRAINED}" if resolve(spec).kind in ("single", "multi") else ""
+        yield f"untrained: the weights are random (seed {spec.seed}), so the maps show no learned attention{others}"
     if not (spec.index or spec.text or spec.text_file) and len(corpus.documents) > 1:
         yield f"drawing text 0 of {corpus.name} ({len(corpus.documents):,} texts); --index chooses others"

@@ -14,8 +14,9 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
-from attnviz.models.checkpoint import save_checkpoint
-from attnviz.models.encoder import Encoder, EncoderConfig
+from attnviz.models.checkpoint import Checkpoint, save_checkpoint
+from attnviz.models.classifier import Classifier, ClassifierConfig
+from attnviz.models.encoder import EncoderConfig
 from attnviz.models.tokenizer import train
 from attnviz.specs import VocabularySpec
 from tests.attacks.endings import RunHere, document, refused, worked
@@ -87,12 +88,25 @@ def other_tensors(file: Path) -> None:
 
 def fewer_tensors(file: Path) -> None:
     tensors = load_file(file)
-    del tensors["words.weight"]
+    del tensors["output.weight"]
     save_file(tensors, file)
 
 
 def not_numbers(file: Path) -> None:
-    save_file({name: torch.full_like(tensor, torch.nan) for name, tensor in load_file(file).items()}, file)
+    tensors = load_file(file)
+    tensors |= {name: tensor * torch.nan for name, tensor in tensors.items() if tensor.is_floating_point()}
+    save_file(tensors, file)
+
+
+def no_scale(file: Path) -> None:
+    tensors = load_file(file)
+    del tensors["encoder.embedding.words.weight.scale"]
+    save_file(tensors, file)
+
+
+def pairs_in_disorder(file: Path) -> None:
+    tensors = load_file(file)
+    save_file({**tensors, "encoder.embedding.bigrams.pairs": tensors["encoder.embedding.bigrams.pairs"].flip(0)}, file)
 
 
 def another_vocabulary(file: Path) -> None:
@@ -112,17 +126,21 @@ MISMATCHES: dict[str, tuple[str, Damage, str]] = {
     "surplus tensors": (WEIGHTS, other_tensors, WEIGHTS),
     "missing tensors": (WEIGHTS, fewer_tensors, WEIGHTS),
     "weights that are no numbers": (WEIGHTS, not_numbers, "sum to nan"),
+    "int8 without a scale": (WEIGHTS, no_scale, WEIGHTS),
+    "pairs of words in disorder": (WEIGHTS, pairs_in_disorder, WEIGHTS),
+    "an unknown norm": (CONFIG, config(norm="none"), CONFIG),
     "a larger vocabulary": (VOCABULARY, another_vocabulary, VOCABULARY),
 }
 
 
 @pytest.fixture
 def checkpoint(tmp_path: Path) -> Path:
-    """A small encoder that is saved as trained."""
+    """A small classifier that is saved as trained."""
     vocabulary = train(["the cat sat on the mat"], VocabularySpec(min_frequency=1))
     torch.manual_seed(0)
-    encoder = Encoder(EncoderConfig(n_words=len(vocabulary), d_model=16, n_heads=2, n_layers=1, d_feed_forward=32))
-    save_checkpoint(tmp_path / "checkpoint", encoder, vocabulary, trained=True)
+    sizes = EncoderConfig(len(vocabulary), d_model=16, n_heads=2, n_layers=1, d_feed_forward=32, n_bigrams=4)
+    saved = Checkpoint(Classifier(ClassifierConfig(sizes)), vocabulary, max_tokens=64, keep="head-tail")
+    save_checkpoint(tmp_path / "checkpoint", saved, "int8")
     return tmp_path / "checkpoint"
 
 

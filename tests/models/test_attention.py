@@ -18,6 +18,7 @@ from attnviz.models.attention import (
     attend,
     attention_weights,
     causal,
+    fused,
     not_padding,
 )
 
@@ -189,3 +190,57 @@ def test_a_query_that_may_attend_to_nothing_is_refused() -> None:
 def test_heads_that_do_not_divide_the_width_are_refused(n_heads: int) -> None:
     with pytest.raises(BadOption, match=rf"64 is not divisible by {n_heads} \(try 1, 2, 4, 8 …\)"):
         MultiHeadAttention(64, n_heads)
+
+
+@pytest.mark.parametrize("rows", ["none", "one for all queries", "one per query", "one per head"])
+@given(seed=seeds, n_queries=sizes, n_keys=sizes)
+def test_fused_is_attend_of_attention_weights(rows: str, seed: int, n_queries: int, n_keys: int) -> None:
+    query, key, value = (drawn(seed + i, 2, 3, n, 4) for i, n in enumerate((n_queries, n_keys, n_keys)))
+    shapes = {"one for all queries": (2, 1, 1, n_keys), "one per query": (n_queries, n_keys)}
+    attendable = None
+    if rows != "none":
+        attendable = drawn(seed + 3, *shapes.get(rows, (2, 3, n_queries, n_keys))) > 0
+        attendable[..., seed % n_keys] = True
+    expected = attend(attention_weights(query, key, attendable), value)
+    torch.testing.assert_close(fused(query, key, value, attendable), expected, atol=1e-6, rtol=1e-5)
+
+
+def test_fused_by_hand() -> None:
+    """Scores are equal, so the output is the mean of the values that may be attended."""
+    values = torch.tensor([[1.0], [3.0], [8.0]])
+    output = fused(torch.zeros(3, 1), torch.ones(3, 1), values, causal(3))
+    torch.testing.assert_close(output, torch.tensor([[1.0], [2.0], [4.0]]))
+
+
+def test_fused_refuses_a_query_that_may_attend_to_nothing() -> None:
+    attendable = causal(3)
+    attendable[2] = False
+    with pytest.raises(BadOption, match="query 2 may attend to no key"):
+        fused(drawn(1, 3, 4), drawn(2, 3, 4), drawn(3, 3, 4), attendable)
+
+
+@pytest.mark.parametrize("n_heads", [1, 2, 4])
+@pytest.mark.parametrize("batch", [(), (3,)])
+@pytest.mark.parametrize("attended", ["all", "causal", "no padding"])
+def test_output_is_the_same_without_weights(n_heads: int, batch: tuple[int, ...], attended: str) -> None:
+    torch.manual_seed(n_heads)
+    attention = SingleHeadAttention(8) if n_heads == 1 else MultiHeadAttention(8, n_heads)
+    real = torch.ones(*batch, 6, dtype=torch.bool)
+    real[..., 4:] = False
+    attendable = {"all": None, "causal": causal(6), "no padding": not_padding(real)}[attended]
+    states, memory = drawn(8, *batch, 6, 8), drawn(9, *batch, 6, 8)
+    with torch.no_grad():
+        output, weights = attention(states, memory, attendable)
+        quick, nothing = attention(states, memory, attendable, need_weights=False)
+    torch.testing.assert_close(quick, output, atol=1e-6, rtol=1e-5)
+    assert weights.shape == (*batch, n_heads, 6, 6)
+    assert nothing is None
+
+
+@pytest.mark.parametrize("need_weights", [False, True])
+def test_a_text_of_padding_alone_is_refused(need_weights: bool) -> None:
+    real = torch.tensor([[True, True], [False, False]])
+    states = drawn(10, 2, 2, 8)
+    for attention in (SingleHeadAttention(8), MultiHeadAttention(8, 2)):
+        with pytest.raises(BadOption, match="may attend to no key"):
+            attention(states, states, not_padding(real), need_weights=need_weights)

@@ -12,8 +12,9 @@ import pytest
 import torch
 
 from attnviz.errors import BadModel
-from attnviz.models.checkpoint import load_checkpoint, save_checkpoint
-from attnviz.models.encoder import Encoder, EncoderConfig
+from attnviz.models.checkpoint import Checkpoint, load_checkpoint, save_checkpoint
+from attnviz.models.classifier import Classifier, ClassifierConfig
+from attnviz.models.encoder import EncoderConfig
 from attnviz.models.opening import open_model
 from attnviz.models.tokenizer import train
 from attnviz.specs import ModelSpec, VocabularySpec
@@ -21,18 +22,19 @@ from attnviz.specs import ModelSpec, VocabularySpec
 TEXT = "the film was not good"
 
 
-@pytest.fixture
-def folder(tmp_path: Path) -> Path:
+@pytest.fixture(params=["float32", "float16", "int8"])
+def folder(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
     vocabulary = train([TEXT], VocabularySpec(min_frequency=1))
     torch.manual_seed(7)
-    encoder = Encoder(EncoderConfig(n_words=len(vocabulary), d_model=16, n_heads=4, n_layers=2, d_feed_forward=32))
-    save_checkpoint(tmp_path / "saved", encoder, vocabulary, trained=True)
+    sizes = EncoderConfig(len(vocabulary), d_model=16, n_heads=4, n_layers=2, d_feed_forward=32, n_bigrams=3)
+    saved = Checkpoint(Classifier(ClassifierConfig(sizes)), vocabulary, max_tokens=64, keep="head-tail")
+    save_checkpoint(tmp_path / "saved", saved, request.param)
     return tmp_path / "saved"
 
 
-def test_saved_then_loaded_is_the_same(folder: Path, tmp_path: Path) -> None:
-    loaded = load_checkpoint(folder)
-    save_checkpoint(tmp_path / "again", loaded.encoder, loaded.tokenizer, trained=loaded.trained)
+def test_saved_then_loaded_is_the_same(tmp_path: Path, folder: Path, request: pytest.FixtureRequest) -> None:
+    storage = request.node.callspec.params["folder"]
+    save_checkpoint(tmp_path / "again", load_checkpoint(folder), storage)
     assert {file.name for file in folder.iterdir()} == {"model.safetensors", "tokenizer.json", "config.json"}
     for file in folder.iterdir():
         assert (tmp_path / "again" / file.name).read_bytes() == file.read_bytes()
@@ -44,10 +46,10 @@ def test_a_checkpoint_attends(folder: Path) -> None:
     assert maps.provenance.trained
     assert maps.provenance.model == "saved"
     assert maps.provenance.revision == hashlib.sha256((folder / "model.safetensors").read_bytes()).hexdigest()
-    encoder = load_checkpoint(folder).encoder
-    ids = torch.tensor(load_checkpoint(folder).tokenizer.encode(TEXT).ids)
+    loaded = load_checkpoint(folder)
+    ids = torch.tensor(loaded.tokenizer.encode(TEXT).ids)
     with torch.no_grad():
-        for layer, weights in enumerate(encoder.attention(ids)):
+        for layer, weights in enumerate(loaded.classifier.encoder.attention(ids)):
             torch.testing.assert_close(torch.tensor(maps.weights[layer]), weights, atol=1e-6, rtol=1e-5)
 
 

@@ -10,14 +10,15 @@ from torch import Tensor, nn
 
 from attnviz.models.attention import causal
 from attnviz.models.encoder import Encoder, EncoderConfig
+from attnviz.specs import NormKind
 
 
-def torchs_own(ours: Any, n_heads: int) -> nn.TransformerEncoderLayer:
-    """torch's pre-norm layer with the weights of our block in it."""
+def torchs_own(ours: Any, n_heads: int, pre: bool) -> nn.TransformerEncoderLayer:
+    """torch's layer with the weights of our block in it."""
     d_model = ours.attention.query.in_features
     d_feed_forward = ours.feed_forward[0].out_features
     theirs = nn.TransformerEncoderLayer(
-        d_model, n_heads, d_feed_forward, dropout=0.0, activation="gelu", batch_first=True, norm_first=True
+        d_model, n_heads, d_feed_forward, dropout=0.0, activation="gelu", batch_first=True, norm_first=pre
     )
     projections = (ours.attention.query, ours.attention.key, ours.attention.value)
     with torch.no_grad():
@@ -25,38 +26,40 @@ def torchs_own(ours: Any, n_heads: int) -> nn.TransformerEncoderLayer:
         theirs.self_attn.in_proj_bias.copy_(torch.cat([each.bias for each in projections]))
         for mine, other in (
             (ours.attention.output, theirs.self_attn.out_proj),
-            (ours.attention_norm, theirs.norm1),
+            (ours.attention_residual.norm, theirs.norm1),
             (ours.feed_forward[0], theirs.linear1),
             (ours.feed_forward[2], theirs.linear2),
-            (ours.feed_forward_norm, theirs.norm2),
+            (ours.feed_forward_residual.norm, theirs.norm2),
         ):
             other.load_state_dict(mine.state_dict())
     return theirs
 
 
 @pytest.mark.parametrize("n_heads", [1, 4])
+@pytest.mark.parametrize("norm", ["pre", "post"])
 @pytest.mark.parametrize("attendable", [None, causal(7)])
-def test_encoder_is_torchs_encoder(n_heads: int, attendable: Tensor | None) -> None:
+def test_encoder_is_torchs_encoder(n_heads: int, norm: NormKind, attendable: Tensor | None) -> None:
     torch.manual_seed(n_heads)
-    encoder = Encoder(EncoderConfig(n_words=20, d_model=16, n_heads=n_heads, n_layers=2, d_feed_forward=24))
+    sizes = EncoderConfig(n_words=20, d_model=16, n_heads=n_heads, n_layers=2, d_feed_forward=24, norm=norm)
+    encoder = Encoder(sizes).eval()
     ids = torch.randint(20, (3, 7))
     with torch.no_grad():
         for parameter in encoder.parameters():  # norms begin as the identity and biases as zero: nothing would show
             parameter.add_(0.1 * torch.randn_like(parameter))
-        expected = encoder.embed(ids)
+        expected = encoder.embedding(ids)
         for block in encoder.blocks:
             mask = None if attendable is None else ~attendable
-            expected = torchs_own(block, n_heads)(expected, src_mask=mask)
+            expected = torchs_own(block, n_heads, norm == "pre")(expected, src_mask=mask)
         torch.testing.assert_close(encoder(ids, attendable), encoder.norm(expected), atol=1e-5, rtol=1e-5)
 
 
 def test_recording_reads_the_weights_of_the_same_forward_pass() -> None:
     """Layer by layer, each map is that of the block on what the block before it gave."""
     torch.manual_seed(0)
-    encoder = Encoder(EncoderConfig(n_words=20, d_model=16, n_heads=4, n_layers=3, d_feed_forward=24))
+    encoder = Encoder(EncoderConfig(n_words=20, d_model=16, n_heads=4, n_layers=3, d_feed_forward=24)).eval()
     ids = torch.randint(20, (5,))
     with torch.no_grad():
-        states = encoder.embed(ids)
+        states = encoder.embedding(ids)
         for block, recorded in zip(encoder.blocks, encoder.attention(ids), strict=True):
             states, weights = block(states)
             torch.testing.assert_close(recorded, weights)

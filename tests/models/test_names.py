@@ -39,6 +39,36 @@ def test_a_folder_is_a_checkpoint(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
+    ("spec", "folder"),
+    [
+        (ModelSpec(), "multi-8"),
+        (ModelSpec(heads=4), "multi-4"),
+        (ModelSpec(model="multi:2", seed=3, max_tokens=9, causal=True), "multi-2"),
+        (ModelSpec(model="single"), "single"),
+        (ModelSpec(heads=1), "single"),
+        (ModelSpec(heads=16), None),
+        (ModelSpec(d_model=32), None),
+        (ModelSpec(layers=1), None),
+        (ModelSpec(vocab="vocabulary"), None),
+        (ModelSpec(tokenizer="word"), None),
+        (ModelSpec(model="random:8"), None),
+        (ModelSpec(model="random:1"), None),
+        (ModelSpec(model="dot"), None),
+    ],
+)
+def test_a_trained_model_is_taken_as_it_is_or_not_at_all(spec: ModelSpec, folder: str | None) -> None:
+    found = resolve(spec).folder
+    assert (found and found.name) == folder
+    assert found is None or (found / "model.safetensors").is_file()
+
+
+@pytest.mark.parametrize("option", [{"d_model": 32}, {"layers": 1}, {"tokenizer": "word"}, {"vocab": "vocabulary"}])
+def test_a_checkpoint_is_taken_as_it_is(option: dict[str, object], tmp_path: Path) -> None:
+    with pytest.raises(BadOption):
+        resolve(ModelSpec(model=str(tmp_path), **option))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
     ("spec", "problem"),
     [
         (ModelSpec(heads=7), "64 is not divisible by 7"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import math
 from dataclasses import replace
 
@@ -11,7 +12,8 @@ import torch
 
 from attnviz.errors import BadDevice, BadOption, BadText, TooLarge
 from attnviz.models.device import available
-from attnviz.models.encoder import positions
+from attnviz.models.embedding import positions
+from attnviz.models.names import SHIPPED
 from attnviz.models.opening import open_model
 from attnviz.record import AttentionMaps
 from attnviz.specs import ModelSpec
@@ -21,7 +23,8 @@ EVERY_MODEL = ["single", "multi", "multi:4", "random:2", "dot"]
 
 
 def attention(spec: ModelSpec, text: str = TEXT) -> AttentionMaps:
-    return open_model(spec, [text]).attention(text, "text")
+    """Of a width that nobody has trained unless the spec says so: random weights, a vocabulary of the text."""
+    return open_model(replace(spec, d_model=spec.d_model or 64), [text]).attention(text, "text")
 
 
 @pytest.mark.parametrize("model", EVERY_MODEL)
@@ -51,6 +54,34 @@ def test_opening_a_model_leaves_the_callers_random_numbers_alone() -> None:
     torch.manual_seed(5)
     attention(ModelSpec())
     assert torch.rand(1) == expected
+
+
+def test_what_comes_with_attnviz_is_trained() -> None:
+    """Whatever the text, and with the vocabulary that it was trained with."""
+    maps = open_model(ModelSpec(model="multi:4", seed=3), []).attention(TEXT)
+    assert maps.weights.shape == (1, 4, 11, 11)
+    assert maps.provenance.trained
+    assert maps.provenance.model == "multi:4"
+    weights = (SHIPPED / "multi-4" / "model.safetensors").read_bytes()
+    assert maps.provenance.revision == hashlib.sha256(weights).hexdigest()
+    assert dict(maps.provenance.settings)["vocabulary_entries"] == 20_000
+    assert not any(maps.queries.unknown)
+
+
+def test_a_trained_models_heads_choose() -> None:
+    """Untrained ones attend to all words nearly alike; some of these give one word a fifth and more."""
+    trained = open_model(ModelSpec(), []).attention(TEXT).weights.max(axis=-1).mean(axis=(0, 2))
+    untrained = attention(ModelSpec()).weights.max(axis=-1).mean(axis=(0, 2))
+    assert trained.max() > 0.2
+    assert trained.max() > untrained.max()
+
+
+def test_both_ends_of_a_text() -> None:
+    maps = attention(ModelSpec(max_tokens=4, keep="head-tail"))
+    assert maps.queries.pieces == ("the", "film", "the", "film")
+    assert maps.queries.offsets[2:] == ((43, 46), (47, 51))
+    settings = dict(maps.provenance.settings)
+    assert (settings["keep"], settings["tokens_in_text"]) == ("head-tail", 11)
 
 
 def test_layers_are_told_apart() -> None:

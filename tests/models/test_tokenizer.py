@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 from tokenizers import Tokenizer
 
 from attnviz.errors import BadModel, BadOption, BadText
+from attnviz.models.batches import cut
 from attnviz.models.tokenizer import CLASSIFY, PADDING, UNKNOWN, TextTokenizer, load, train
-from attnviz.specs import TokenizerKind, VocabularySpec
+from attnviz.specs import KeepKind, TokenizerKind, VocabularySpec
 
 EVERY = VocabularySpec(min_frequency=1)
 
@@ -157,3 +158,84 @@ def test_a_file_that_is_no_vocabulary_is_named(tmp_path: Path, content: bytes) -
     for name in ("missing", "a\0b"):
         with pytest.raises(BadModel, match="cannot read"):
             load(tmp_path / name)
+
+
+LETTERS = train(["a b c d e f g h"], EVERY)  # three special tokens are before them: a is 3
+CLASSIFYING = train(["a b c d e f g h"], EVERY, classify=True)
+
+
+@pytest.mark.parametrize(
+    ("max_tokens", "keep", "expected"),
+    [
+        (None, "head-tail", "abcdefg"),
+        (7, "head-tail", "abcdefg"),
+        (6, "head-tail", "abcefg"),
+        (5, "head-tail", "abcfg"),
+        (1, "head-tail", "a"),
+        (5, "head", "abcde"),
+    ],
+)
+def test_head_and_tail_of_a_text_are_kept(max_tokens: int | None, keep: KeepKind, expected: str) -> None:
+    text = "A b C d E f G"
+    encoding = LETTERS.encode(text, max_tokens, keep)
+    tokens = encoding.tokens
+    assert "".join(tokens.pieces).lower() == expected
+    assert tuple(text[start:end] for start, end in tokens.offsets) == tokens.pieces
+    assert encoding.ids == tuple(3 + "abcdefg".index(letter) for letter in expected)
+    assert encoding.n_tokens == 7
+
+
+def test_a_marker_is_the_first_of_the_tokens_and_no_part_of_the_text() -> None:
+    encoding = CLASSIFYING.encode("a x b c", max_tokens=3)
+    assert encoding.ids == (2, 3, 1)
+    assert encoding.tokens.pieces == (CLASSIFY, "a", "x")
+    assert encoding.tokens.offsets == ((0, 0), (0, 1), (2, 3))
+    assert encoding.tokens.special == (True, False, False)
+    assert encoding.tokens.unknown == (False, False, True)
+    assert encoding.n_tokens == 4
+
+
+def test_a_marker_that_stands_in_the_text_is_text() -> None:
+    vocabulary = train(["[CLS] a"], EVERY, classify=True)
+    encoding = vocabulary.encode("[CLS] a")
+    assert encoding.tokens.pieces == (CLASSIFY, "[", "CLS", "]", "a")
+    assert encoding.ids.count(2) == 1
+    assert next(vocabulary.ids(["[CLS] a"])).tolist() == list(encoding.ids)
+
+
+@given(st.lists(st.text("abcx ", min_size=1, max_size=12), max_size=9), st.booleans(), st.integers(1, 4))
+def test_many_texts_have_the_ids_of_each(texts: list[str], classify: bool, batch: int) -> None:
+    """Here a text may also be without tokens: then it has its markers or nothing."""
+    vocabulary = CLASSIFYING if classify else LETTERS
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("attnviz.models.tokenizer.BATCH", batch)
+        found = [ids.tolist() for ids in vocabulary.ids(iter(texts))]
+    blank = [2] if classify else []
+    assert found == [list(vocabulary.encode(text).ids) if text.strip() else blank for text in texts]
+
+
+@pytest.mark.parametrize(("classify", "keep"), [(c, k) for c in (False, True) for k in ("head", "head-tail")])
+@pytest.mark.parametrize("max_tokens", range(1, 10))
+def test_what_is_cut_to_be_classified_is_what_is_shown(classify: bool, keep: KeepKind, max_tokens: int) -> None:
+    vocabulary = CLASSIFYING if classify else LETTERS
+    text = "a b c d e f g h"
+    shown = vocabulary.encode(text, max_tokens, keep).ids
+    assert cut(next(vocabulary.ids([text])), max_tokens, keep, int(classify)).tolist() == list(shown)
+
+
+def test_padding_stands_behind_the_tail() -> None:
+    padded = CLASSIFYING.pad(CLASSIFYING.encode("a b c d e", 3, "head-tail"), 5)
+    assert padded.tokens.pieces == (CLASSIFY, "a", "e", PADDING, PADDING)
+    assert padded.tokens.offsets[3:] == ((9, 9), (9, 9))
+    assert padded.n_padding == 2
+    assert padded.n_tokens == 5
+
+
+def test_a_vocabulary_that_cannot_classify_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "tokenizer.json").write_text(LETTERS.to_json(), encoding="utf-8")
+    assert load(tmp_path, classify=True).encode("a").ids == (2, 3)
+    assert load(tmp_path).encode("a").ids == (3,)
+    (tmp_path / "tokenizer.json").write_text(LETTERS.to_json().replace(CLASSIFY, "[OTHER]"), encoding="utf-8")
+    with pytest.raises(BadModel, match=r"tokenizer\.json lacks \[CLS\]"):
+        load(tmp_path, classify=True)
+    assert load(tmp_path).encode("a").ids == (3,)

@@ -1,0 +1,70 @@
+"""From ids of texts to tensors: cuts to size, batches of like lengths, padding. Knows no model and no vocabulary."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from jaxtyping import Bool, Int
+from torch import Tensor
+
+from attnviz.models.embedding import NOTHING
+from attnviz.models.sizes import kept
+from attnviz.specs import KeepKind
+
+Ids = Int[np.ndarray, "_"]  # each text has a length of its own
+BUCKET = 50  # batches whose texts are sorted by length together, so that little padding is needed
+
+
+class Batch(NamedTuple):
+    """Texts side by side, padded to the longest. `real` is False for padding."""
+
+    ids: Int[Tensor, "text token"]
+    real: Bool[Tensor, "text token"]
+
+
+def padded(texts: Sequence[Ids]) -> Batch:
+    lengths = torch.tensor([len(text) for text in texts])
+    ids = torch.full((len(texts), int(lengths.max())), NOTHING)
+    for row, text in enumerate(texts):
+        ids[row, : len(text)] = torch.from_numpy(text)
+    return Batch(ids, torch.arange(ids.shape[1]) < lengths.unsqueeze(1))
+
+
+def cut(ids: Ids, max_tokens: int | None, keep: KeepKind, n_markers: int = 0) -> Ids:
+    """At most `max_tokens` tokens, those of `TextTokenizer.encode`: the markers, then what is kept of the text."""
+    room = None if max_tokens is None else max(1, max_tokens - n_markers)
+    head, tail = kept(len(ids) - n_markers, room, keep)
+    return np.concatenate([ids[: n_markers + head], ids[len(ids) - tail :]]) if tail else ids[: n_markers + head]
+
+
+def crop(ids: Ids, n_tokens: int, generator: np.random.Generator, n_markers: int = 0) -> Ids:
+    """At most `n_tokens` tokens of a text: as often head and tail as a stretch from anywhere after its markers.
+
+    Attention costs the square of the length: training on halves takes a quarter of the time.
+    """
+    if len(ids) <= n_tokens:
+        return ids
+    if generator.random() < 0.5:
+        return cut(ids, n_tokens, "head-tail", n_markers)
+    start = int(generator.integers(n_markers, len(ids) - (n_tokens - n_markers) + 1))
+    return np.concatenate([ids[:n_markers], ids[start : start + n_tokens - n_markers]])
+
+
+def shuffled(lengths: Sequence[int], batch_size: int, generator: np.random.Generator) -> list[Int[np.ndarray, " text"]]:
+    """Every text once, in batches of like lengths and in random order."""
+    order = generator.permutation(len(lengths))
+    batches = []
+    for start in range(0, len(order), batch_size * BUCKET):
+        bucket = order[start : start + batch_size * BUCKET]
+        bucket = bucket[np.argsort([lengths[text] for text in bucket], kind="stable")]
+        batches += [bucket[first : first + batch_size] for first in range(0, len(bucket), batch_size)]
+    return [batches[place] for place in generator.permutation(len(batches))]
+
+
+def by_length(lengths: Sequence[int], batch_size: int) -> Iterator[Int[np.ndarray, " text"]]:
+    """Every text once, the shortest first."""
+    order = np.argsort(lengths, kind="stable")
+    return (order[first : first + batch_size] for first in range(0, len(order), batch_size))

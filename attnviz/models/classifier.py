@@ -1,0 +1,117 @@
+"""From an encoded text to a label: pooling and one linear layer. Knows torch and the encoder; no texts and no files."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor, nn
+from torch.nn import functional
+
+from attnviz.models.attention import not_padding
+from attnviz.models.encoder import Encoder, EncoderConfig
+from attnviz.specs import PoolKind
+
+STEPS = 100  # of the search for a temperature, which ends far earlier
+
+
+@dataclass(frozen=True)
+class ClassifierConfig:
+    """An encoder, how its states become one vector, and the names of the labels."""
+
+    encoder: EncoderConfig
+    labels: tuple[str, ...] = ("negative", "positive")
+    pool: PoolKind = "mean"
+
+
+class Classifier(nn.Module):
+    """Encoder, pooling, dropout, linear layer. `temperature` divides the logits so that probabilities are calibrated.
+
+    `dropout` (of embeddings and of the pooled encoding), `word_dropout` and `reach` (see `TextEmbedding`) are at work
+    in training only.
+    """
+
+    temperature: Tensor
+
+    def __init__(
+        self, config: ClassifierConfig, dropout: float = 0.0, word_dropout: float = 0.0, reach: int = 0
+    ) -> None:
+        super().__init__()
+        self.config = config
+        self.encoder = Encoder(config.encoder, dropout, word_dropout, reach)
+        self.pool = POOLS[config.pool](config.encoder.d_model)
+        self.dropout = nn.Dropout(dropout)
+        self.output = nn.Linear(config.encoder.d_model, len(config.labels))
+        self.register_buffer("temperature", torch.ones(()))
+
+    def forward(self, ids: Int[Tensor, "text token"], real: Bool[Tensor, "text token"]) -> Float[Tensor, "text label"]:
+        """Logits, not yet divided by the temperature. `real` is False for padding."""
+        states = self.encoder(ids, not_padding(real))
+        return torch.as_tensor(self.output(self.dropout(self.pool(states, real))))
+
+
+class FirstPool(nn.Module):
+    """The state of the first token, a [CLS] in front of the text (Devlin et al. 2019, arXiv:1810.04805)."""
+
+    def __init__(self, d_model: int) -> None:
+        super().__init__()
+
+    def forward(
+        self, states: Float[Tensor, "text token d_model"], real: Bool[Tensor, "text token"]
+    ) -> Float[Tensor, "text d_model"]:
+        return states[:, 0]
+
+
+class MeanPool(nn.Module):
+    """The mean over the tokens of the text."""
+
+    def __init__(self, d_model: int) -> None:
+        super().__init__()
+
+    def forward(
+        self, states: Float[Tensor, "text token d_model"], real: Bool[Tensor, "text token"]
+    ) -> Float[Tensor, "text d_model"]:
+        counted = real.unsqueeze(-1)
+        return (states * counted).sum(dim=1) / counted.sum(dim=1)
+
+
+class AttentionPool(nn.Module):
+    """A mean whose weights are learned: softmax over a score per token (Yang et al. 2016, ACL N16-1174, simplified)."""
+
+    def __init__(self, d_model: int) -> None:
+        super().__init__()
+        self.score = nn.Linear(d_model, 1)
+
+    def forward(
+        self, states: Float[Tensor, "text token d_model"], real: Bool[Tensor, "text token"]
+    ) -> Float[Tensor, "text d_model"]:
+        scores = self.score(states).squeeze(-1).masked_fill(~real, -torch.inf)
+        return torch.as_tensor((scores.softmax(dim=-1).unsqueeze(-1) * states).sum(dim=1))
+
+
+POOLS: dict[PoolKind, type[FirstPool] | type[MeanPool] | type[AttentionPool]] = {
+    "cls": FirstPool,
+    "mean": MeanPool,
+    "attention": AttentionPool,
+}
+
+
+def fitted_temperature(logits: Float[Tensor, "text label"], labels: Int[Tensor, " text"]) -> float:
+    """The temperature of the least cross-entropy (Guo et al. 2017, arXiv:1706.04599). Fit it on texts held out.
+
+    It changes no label, as it divides all logits alike.
+    """
+    logits = logits.detach().double()
+    log_temperature = torch.zeros((), dtype=torch.float64, requires_grad=True)
+    search = torch.optim.LBFGS([log_temperature], max_iter=STEPS, line_search_fn="strong_wolfe")
+
+    def loss() -> float:
+        search.zero_grad()
+        value = functional.cross_entropy(logits / log_temperature.exp(), labels)
+        value.backward()  # type: ignore[no-untyped-call]
+        return value.item()
+
+    search.step(loss)  # type: ignore[no-untyped-call]
+    # Logits that are never wrong want an infinite one: no further than to a tenth or tenfold.
+    return float(log_temperature.detach().exp().clamp(0.1, 10.0))

@@ -1,0 +1,75 @@
+"""From texts to probabilities, in batches of like lengths and in bounded memory. Knows torch; no files, no pictures."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import islice
+
+import numpy as np
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from attnviz.errors import BadText
+from attnviz.models.batches import Batch, Ids, by_length, cut, padded
+from attnviz.models.classifier import Classifier
+from attnviz.models.device import enough_memory
+from attnviz.models.tokenizer import EMPTY, TextTokenizer
+from attnviz.specs import KeepKind
+
+BATCH = 64  # texts
+WINDOW = 32 * BATCH  # texts in memory at a time: their order is kept, batches are made within
+
+
+@dataclass(frozen=True, eq=False)
+class Answer:
+    """One probability per label for one text, and how many of its tokens were read."""
+
+    probabilities: Float[np.ndarray, " label"]
+    n_tokens: int
+    n_read: int
+
+
+@dataclass(frozen=True, eq=False)
+class Predictor:
+    """A classifier, its vocabulary, and how much of a text it reads."""
+
+    classifier: Classifier
+    tokenizer: TextTokenizer
+    max_tokens: int
+    keep: KeepKind
+
+    def answers(self, texts: Iterable[str], names: Sequence[str] = ()) -> Iterator[Answer]:
+        """One answer per text, in order. Raises BadText for a text without tokens, by its name if it has one."""
+        remaining = self.tokenizer.ids(texts)
+        place = 0
+        while window := list(islice(remaining, WINDOW)):
+            n_markers = int(self.tokenizer.classify)
+            for ids in window:
+                if len(ids) == n_markers:
+                    raise BadText(f"no tokens in {names[place] if names else f'text {place}'}", hint=EMPTY)
+                place += 1
+            read = [cut(ids, self.max_tokens, self.keep, n_markers) for ids in window]
+            with enough_memory():
+                found = probabilities(self.classifier, logits(self.classifier, read))
+            for ids, kept, row in zip(window, read, found, strict=True):
+                yield Answer(row, len(ids) - n_markers, len(kept) - n_markers)
+
+
+def logits(classifier: Classifier, texts: Sequence[Ids]) -> Float[Tensor, "text label"]:
+    """Of texts that are already cut, on the CPU and in their order; not yet divided by the temperature."""
+    device = classifier.temperature.device
+    classifier.eval()
+    found = torch.empty(len(texts), len(classifier.config.labels))
+    with torch.inference_mode():
+        for chosen in by_length([len(text) for text in texts], BATCH):
+            batch: Batch = padded([texts[i] for i in chosen])
+            found[torch.from_numpy(chosen)] = classifier(batch.ids.to(device), batch.real.to(device)).cpu()
+    return found
+
+
+def probabilities(classifier: Classifier, found: Float[Tensor, "text label"]) -> Float[np.ndarray, "text label"]:
+    """Calibrated, from logits."""
+    calibrated: np.ndarray = (found / classifier.temperature.cpu()).double().softmax(dim=-1).numpy()
+    return calibrated

@@ -1,0 +1,102 @@
+"""From labelled texts and a spec to a training run: vocabulary, examples, a model with its first weights."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from torch import nn
+
+from attnviz.errors import BadSource, BadText
+from attnviz.models import tokenizer
+from attnviz.models.checkpoint import Checkpoint
+from attnviz.models.classifier import Classifier, ClassifierConfig
+from attnviz.models.device import enough_memory, pick
+from attnviz.models.encoder import EncoderConfig
+from attnviz.models.examples import Examples, held_out, telling_pairs
+from attnviz.models.opening import seeded
+from attnviz.models.tokenizer import TextTokenizer
+from attnviz.models.training import Training
+from attnviz.specs import TrainSpec
+
+MIN_TEXTS = 5  # that hold a pair of words, for it to get a vector
+SENTIMENT = ("negative", "positive")  # what 0 and 1 mean in every source
+
+
+@dataclass(frozen=True, eq=False)
+class Run:
+    """Everything that training needs, before its first step."""
+
+    tokenizer: TextTokenizer
+    training: Training
+
+    @property
+    def checkpoint(self) -> Checkpoint:
+        """The model as it is now."""
+        spec = self.training.spec
+        assert spec.max_tokens is not None
+        return Checkpoint(self.training.classifier, self.tokenizer, spec.max_tokens, spec.keep)
+
+    @property
+    def n_parameters(self) -> int:
+        return sum(parameter.numel() for parameter in self.training.classifier.parameters())
+
+
+def begin(texts: Sequence[str], labels: Sequence[int], spec: TrainSpec) -> Run:
+    """The same texts, labels and spec make the same run.
+
+    Raises BadSource where labels cannot be told apart or held out, BadText where a text has no tokens.
+    """
+    names = _names(labels)
+    vocabulary = tokenizer.train(texts, spec, classify=spec.pool == "cls")
+    found = np.asarray(labels, dtype=np.int64)
+    held = held_out(found, spec.validation)
+    kept = np.setdiff1d(np.arange(len(found)), held)
+    examples = Examples(list(vocabulary.ids(texts)), found)
+    for place, ids in enumerate(examples.texts):
+        if len(ids) == vocabulary.classify:
+            raise BadText(f"text {place} of the split has no tokens", hint="Leave it out of the data.")
+    training_texts = examples.some(kept)
+    pairs = telling_pairs(training_texts, len(vocabulary), spec.bigrams, MIN_TEXTS)
+    device = pick(spec.device)
+    with enough_memory(), seeded(spec.seed):
+        config = _config(spec, len(vocabulary), len(pairs), names)
+        classifier = Classifier(config, spec.dropout, spec.word_dropout, reach=spec.max_tokens or 0)
+        if classifier.encoder.embedding.bigrams is not None:
+            classifier.encoder.embedding.bigrams.pairs.copy_(pairs)
+        for module in classifier.modules():
+            if isinstance(module, nn.Embedding):
+                module.sparse = device.type != "mps"  # which knows no sparse gradients
+        training = Training(classifier.to(device), training_texts, examples.some(held), spec)
+    return Run(vocabulary, training)
+
+
+def _config(spec: TrainSpec, n_words: int, n_bigrams: int, labels: tuple[str, ...]) -> ClassifierConfig:
+    assert spec.d_model is not None
+    assert spec.heads is not None
+    assert spec.layers is not None
+    encoder = EncoderConfig(
+        n_words=n_words,
+        d_model=spec.d_model,
+        n_heads=spec.heads,
+        n_layers=spec.layers,
+        d_feed_forward=4 * spec.d_model,
+        n_bigrams=n_bigrams,
+        norm=spec.norm,
+    )
+    return ClassifierConfig(encoder, labels, spec.pool)
+
+
+def _names(labels: Sequence[int]) -> tuple[str, ...]:
+    """What the labels are called. Raises BadSource unless they are 0 to n - 1 with two texts each."""
+    kinds = sorted(set(labels))
+    if len(kinds) < 2:
+        found = f"every text has the label {kinds[0]}" if kinds else "there are none"
+        raise BadSource(f"a classifier needs texts of at least two labels, and {found}", hint="Choose another --split.")
+    if kinds != list(range(len(kinds))):
+        raise BadSource(f"the labels are {', '.join(map(str, kinds[:8]))}", hint="They have to be 0, 1, 2 and so on.")
+    few = [label for label in kinds if sum(other == label for other in labels) < 2]
+    if few:
+        raise BadSource(f"only one text has the label {few[0]}", hint="Each label needs two texts: one is held out.")
+    return SENTIMENT if len(kinds) == 2 else tuple(map(str, kinds))

@@ -1,0 +1,47 @@
+"""A training run as one file, to be taken up again where it stopped."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import safetensors.torch
+from safetensors import SafetensorError, safe_open
+
+from attnviz.errors import BadModel
+from attnviz.models.training import Training
+
+KEY = "attnviz"  # one, because safetensors writes several in any order
+
+
+def state_bytes(training: Training, identity: Mapping[str, Any]) -> bytes:
+    """All that goes on from here; `identity` says which run it is."""
+    tensors, rest = training.state()
+    return bytes(safetensors.torch.save(tensors, {KEY: json.dumps({"identity": dict(identity), "rest": rest})}))
+
+
+def state_identity(file: Path) -> dict[str, Any]:
+    """Which run a file is of. Raises BadModel for a file that `state_bytes` did not make."""
+    try:
+        with safe_open(file, "pt") as opened:
+            return dict(json.loads((opened.metadata() or {})[KEY])["identity"])
+    except (SafetensorError, OSError, KeyError, ValueError, TypeError, RecursionError) as error:
+        raise _damaged(file, error) from error
+
+
+def take_up(training: Training, file: Path) -> None:
+    """Go on from a file that was made by the same run. Raises BadModel where it is damaged."""
+    try:
+        with safe_open(file, "pt") as opened:
+            rest = json.loads(opened.metadata()[KEY])["rest"]
+            tensors = {name: opened.get_tensor(name) for name in opened.keys()}  # noqa: SIM118  # not a mapping
+        training.restore(tensors, rest)
+    except (SafetensorError, OSError, KeyError, ValueError, TypeError, RuntimeError, RecursionError) as error:
+        raise _damaged(file, error) from error
+
+
+def _damaged(file: Path, error: Exception) -> BadModel:
+    reason = " ".join(str(error).split())
+    return BadModel(f"{file} is no training run to go on with: {reason}", hint="Delete it to start from the beginning.")

@@ -1,0 +1,137 @@
+"""A training run in words: what was learned from what, how well, and the command that does it again."""
+
+from __future__ import annotations
+
+import shlex
+from dataclasses import asdict, fields
+
+from attnviz.outcomes import HeldOut, Metrics, Tested
+from attnviz.report import Column, Note, Report, Table
+from attnviz.specs import TrainSpec
+from attnviz.views.labels import visible
+from attnviz.views.learning import learning_report
+from attnviz.views.tables import Cell
+
+LONGEST = 200
+NORMS = {"pre": "before each sublayer", "post": "after each sublayer"}
+POOLS = {"mean": "the mean over the tokens", "cls": "the state of [CLS]", "attention": "a learned weighted mean"}
+KEEPS = {"head": "the first {}", "head-tail": "the first and last {} together"}
+
+
+def card_report(metrics: Metrics) -> Report:
+    """The model card: also what the terminal shows at the end of training, and what its figure is drawn from."""
+    heads = metrics.sizes["n_heads"]
+    name = visible(metrics.data, LONGEST)
+    learned = learning_report(metrics.history, title="", subtitle="")
+    return Report(
+        title=f"Transformer encoder with {heads} head{'' if heads == 1 else 's'}, trained on {name}",
+        subtitle=f"weights sha256 {metrics.weights_sha256[:8]}… · {metrics.n_parameters:,} parameters",
+        blocks=(
+            _facts("model", "The model", _model(metrics)),
+            _facts("recipe", "How it was made", _recipe(metrics)),
+            *(
+                [_facts("held-out", "On texts held out from training", _held_out(metrics.held_out))]
+                if metrics.held_out
+                else []
+            ),
+            *(
+                [_facts("tested", "On texts that nothing was chosen on", _tested(metrics.tested))]
+                if metrics.tested
+                else []
+            ),
+            *learned.blocks,
+            *_limits(metrics),
+        ),
+        facts=(
+            ("weights sha256", metrics.weights_sha256),
+            ("data", name),
+            ("command", visible(command(metrics), 1000)),
+        ),
+        data=asdict(metrics),
+    )
+
+
+def command(metrics: Metrics) -> str:
+    """The command that trains this model. What is not said in it is at its default."""
+    data, _, split = metrics.data.rpartition(" ")
+    words = ["attnviz", "train", "--dataset", data, "--split", split]
+    for field in fields(TrainSpec):
+        value = metrics.settings.get(field.name, field.default)
+        if value != field.default:
+            words += ["--" + field.name.replace("_", "-"), str(value)]
+    return shlex.join(words)
+
+
+def _facts(name: str, title: str, rows: list[tuple[Cell, ...]]) -> Table:
+    return Table(name, title, "facts", (Column("what"), Column("value", digits=4)), tuple(rows))
+
+
+def _model(metrics: Metrics) -> list[tuple[Cell, ...]]:
+    sizes, settings = metrics.sizes, metrics.settings
+    d_model, n_heads = int(sizes["d_model"] or 0), int(sizes["n_heads"] or 1)
+    layers = sizes["n_layers"]
+    return [
+        ("layers", f"{layers}, each with {n_heads} heads of width {d_model // n_heads} (d_model {d_model})"),
+        ("feed-forward width", str(sizes["d_feed_forward"])),
+        ("layer norm", NORMS[str(settings["norm"])]),
+        ("classified from", POOLS[str(settings["pool"])]),
+        ("vocabulary", f"{int(sizes['n_words'] or 0):,} entries and {int(sizes['n_bigrams'] or 0):,} pairs of words"),
+        ("parameters", f"{metrics.n_parameters:,}"),
+        ("reads", KEEPS[str(settings["keep"])].format(f"{settings['max_tokens']} tokens of a text")),
+        ("labels", visible(", ".join(metrics.labels), LONGEST)),
+        ("stored as", f"{settings['storage']} embeddings, all else float32"),
+    ]
+
+
+def _recipe(metrics: Metrics) -> list[tuple[Cell, ...]]:
+    versions = ", ".join(f"{name} {version}" for name, version in metrics.versions.items())
+    held = metrics.held_out.n_texts if metrics.held_out else 0
+    return [
+        ("data", f"{visible(metrics.data, LONGEST)}: {metrics.n_texts:,} texts, and {held:,} held out"),
+        ("sha256 of the data", metrics.data_sha256),
+        ("command", visible(command(metrics), 1000)),
+        ("seed", str(metrics.settings["seed"])),
+        ("versions", versions),
+    ]
+
+
+def _held_out(held: HeldOut) -> list[tuple[Cell, ...]]:
+    return [
+        ("texts", f"{held.n_texts:,}"),
+        (f"accuracy (95 % interval {held.accuracy.low:.4f} to {held.accuracy.high:.4f})", held.accuracy.value),
+        ("log loss, calibrated (nats)", held.loss),
+        ("calibration error (ECE)", held.calibration_error),
+        ("temperature", held.temperature),
+        ("labels that rounding the weights changed", f"{held.labels_changed} of {held.n_texts:,}"),
+    ]
+
+
+def _tested(tested: Tested) -> list[tuple[Cell, ...]]:
+    runs = zip(tested.seeds, tested.accuracies, strict=True)
+    mean = tested.mean
+    return [
+        ("texts", f"{visible(tested.data, LONGEST)}: {tested.n_texts:,}"),
+        *((f"accuracy with seed {seed}", accuracy) for seed, accuracy in runs),
+        (f"mean over seeds (95 % interval {mean.low:.4f} to {mean.high:.4f}, Student's t)", mean.value),
+        ("labels that rounding the weights changed", f"{tested.labels_changed} of {tested.n_texts:,}"),
+    ]
+
+
+def _limits(metrics: Metrics) -> list[Note]:
+    notes = [
+        "Attention weights say where a head looked, not why the model decided what it did (Jain & Wallace 2019; "
+        "Wiegreffe & Pinter 2019).",
+        f"It has learned from {visible(metrics.data, LONGEST)} and from nothing else: texts of another kind or "
+        "language get a label and a probability all the same.",
+    ]
+    if metrics.sizes["n_bigrams"]:
+        notes.append(
+            "Each token also carries a vector for the pair that it ends, such as not good: part of what other models "
+            "need attention for is in the embeddings here."
+        )
+    if metrics.held_out:
+        notes.append(
+            "The held-out texts are the last of each label in the order of the data, since neighbours may be about the "
+            "same thing. Epoch and temperature were chosen on them."
+        )
+    return [Note(note) for note in notes]

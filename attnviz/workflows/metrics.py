@@ -1,0 +1,66 @@
+"""The metrics of a training run as a file: `metrics.json` out and in."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, is_dataclass
+from pathlib import Path
+from types import UnionType
+from typing import Any, NoReturn, get_args, get_origin, get_type_hints
+
+from attnviz.errors import BadModel
+from attnviz.outcomes import Metrics
+
+SCHEMA = 1
+NAME = "metrics.json"
+SIZES = {"n_words", "d_model", "n_heads", "n_layers", "d_feed_forward", "n_bigrams"}
+
+
+def metrics_bytes(metrics: Metrics) -> bytes:
+    return (json.dumps({"schema": SCHEMA, **asdict(metrics)}, indent=2, allow_nan=False) + "\n").encode()
+
+
+def load_metrics(folder: Path) -> Metrics:
+    """What `metrics_bytes` gave. Raises BadModel naming the file."""
+    file = folder / NAME
+    try:
+        found = json.loads(file.read_text(encoding="utf-8"), parse_constant=_refuse)
+        if not isinstance(found, dict) or found.pop("schema", None) != SCHEMA:
+            raise ValueError(f"schema {SCHEMA} expected")
+        metrics: Metrics = _read(Metrics, found, NAME)
+        if missing := [name for name in SIZES if type(metrics.sizes.get(name)) is not int]:
+            raise ValueError(f"sizes lack {', '.join(sorted(missing))}")
+    except (OSError, ValueError, RecursionError) as error:
+        raise BadModel(f"{file} holds no metrics of ours: {error}", hint="Copy the folder again.") from error
+    return metrics
+
+
+def _refuse(constant: str) -> NoReturn:
+    raise ValueError(f"{constant} is not JSON")
+
+
+def _read(kind: Any, found: Any, name: str) -> Any:
+    """`found` in JSON as what the annotation `kind` says. Raises ValueError naming the first value that is none."""
+    if isinstance(kind, UnionType):
+        kind = next((one for one in get_args(kind) if _is(one, found)), get_args(kind)[0])
+    if not _is(kind, found):
+        raise ValueError(f"{name} is no {getattr(kind, '__name__', kind)}")
+    if is_dataclass(kind):
+        kinds = get_type_hints(kind)
+        if set(kinds) != set(found):
+            raise ValueError(f"{name} holds other names than {', '.join(kinds)}")
+        return kind(**{inner: _read(kinds[inner], value, inner) for inner, value in found.items()})  # type: ignore[operator]
+    if get_origin(kind) is tuple:
+        return tuple(_read(get_args(kind)[0], value, name) for value in found)
+    if get_origin(kind) is dict:
+        return {inner: _read(get_args(kind)[1], value, inner) for inner, value in found.items()}
+    return found
+
+
+def _is(kind: Any, found: Any) -> bool:
+    """Whether `found` is written as JSON writes a `kind`."""
+    if kind is float:
+        return type(found) in (float, int)
+    if is_dataclass(kind) or get_origin(kind) is dict:
+        return type(found) is dict
+    return type(found) is (list if get_origin(kind) is tuple else kind)

@@ -1,0 +1,143 @@
+"""`attnviz predict`: from texts to labels and probabilities, and how often they are right."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, fields, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeAlias
+
+from attnviz import store
+from attnviz.errors import BadModel, BadOption
+from attnviz.models.names import ModelName, resolve
+from attnviz.outcomes import Prediction
+from attnviz.report import Report
+from attnviz.selection import numbers
+from attnviz.specs import DrawSpec, FigureSpec, ModelSpec, PredictSpec
+from attnviz.text import open_corpus
+from attnviz.text.document import Corpus, Document
+from attnviz.views.predictions import prediction_rows, predictions_report
+
+if TYPE_CHECKING:
+    from attnviz.models.checkpoint import Checkpoint
+    from attnviz.workflows.drawing import Drawing
+
+MOST_DRAWN = 100  # texts with --heatmap: eight pictures each
+TRAINED = "Choose single, multi, multi:2, multi:4 or a checkpoint folder."
+
+
+@dataclass(frozen=True, eq=False)
+class Classifying:
+    """What is about to be classified, and what the user has to know."""
+
+    n_texts: int
+    notices: tuple[str, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Drew:
+    """The pictures of one text."""
+
+    files: tuple[Path, ...]
+    notices: tuple[str, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Predicted:
+    """All answers together: as a report, and as rows for a spreadsheet."""
+
+    report: Report
+    rows: Iterator[tuple[str, ...]]
+
+
+Event: TypeAlias = Classifying | Prediction | Drew | Predicted
+
+
+def predict(spec: PredictSpec) -> Iterator[Event]:
+    """Classify every chosen text, in order. What can be refused without reading a model is refused first.
+
+    Raises BadModel for a model that was not trained, BadText for a text without tokens.
+    """
+    name = resolve(ModelSpec(model=spec.model, heads=spec.heads))
+    if name.folder is None:
+        raise BadModel(f"{name} has random weights and cannot classify", hint=TRAINED)
+    if spec.json and spec.csv:
+        raise BadOption("--json and --csv exclude each other", hint="Leave one of them out.")
+    if spec.max_tokens is not None and spec.max_tokens < 2:
+        raise BadOption(f"--max-tokens {spec.max_tokens} is too small", hint="It is at least 2.")
+    corpus = open_corpus(spec)
+    chosen = [corpus.documents[i] for i in numbers(spec.index, len(corpus.documents), "text")]
+    if spec.heatmap:
+        store.check_folder(Path(spec.out))
+        if len(chosen) > MOST_DRAWN:
+            raise BadOption(
+                f"--heatmap would draw {len(chosen):,} texts", hint=f"At most {MOST_DRAWN}: choose them with --index."
+            )
+    return _predicted(spec, name, corpus, chosen)
+
+
+def _predicted(spec: PredictSpec, name: ModelName, corpus: Corpus, chosen: list[Document]) -> Iterator[Event]:
+    from attnviz.models.checkpoint import load_checkpoint
+    from attnviz.models.device import pick
+    from attnviz.models.opening import called
+    from attnviz.models.predicting import Predictor
+
+    device = pick(spec.device)
+    assert name.folder is not None
+    saved = load_checkpoint(name.folder)
+    if not saved.trained:
+        raise BadModel(f"{spec.model} was never trained and cannot classify", hint=TRAINED)
+    spec = replace(spec, max_tokens=spec.max_tokens or saved.max_tokens, keep=spec.keep or saved.keep)
+    assert spec.max_tokens is not None
+    assert spec.keep is not None
+    drawing = _drawing(spec) if spec.heatmap else None
+    yield Classifying(len(chosen), corpus.notices)
+    predictor = Predictor(saved.classifier.to(device), saved.tokenizer, spec.max_tokens, spec.keep)
+    predictions = []
+    answers = predictor.answers((document.text for document in chosen), [document.name for document in chosen])
+    for document, answer in zip(chosen, answers, strict=True):
+        probabilities = tuple(answer.probabilities.tolist())
+        predictions.append(Prediction(document.name, probabilities, document.label, answer.n_tokens, answer.n_read))
+        yield predictions[-1]
+    labels = saved.classifier.config.labels
+    if drawing is not None:
+        yield from _drawn(spec, drawing, saved, called(name), list(zip(chosen, predictions, strict=True)))
+    report = predictions_report(
+        predictions,
+        labels=labels,
+        model=called(name),
+        status=f"trained, weights sha256 {saved.revision[:8]}…",
+        corpus=corpus.name if len(chosen) != 1 else chosen[0].name,
+    )
+    yield Predicted(report, prediction_rows(predictions, labels))
+
+
+def _drawing(spec: PredictSpec) -> Drawing:
+    """How to draw. Raises BadOption before a text is read."""
+    from attnviz.workflows.drawing import Drawing
+
+    return Drawing.of(DrawSpec(**{field.name: getattr(spec, field.name) for field in fields(FigureSpec)}))
+
+
+def _drawn(
+    spec: PredictSpec,
+    drawing: Drawing,
+    saved: Checkpoint,
+    name: str,
+    answered: list[tuple[Document, Prediction]],
+) -> Iterator[Drew]:
+    """Attention over just what was read of each text, under a title that says what came of it."""
+    from attnviz.models.device import pick
+    from attnviz.models.opening import attending
+
+    model = ModelSpec(model=spec.model, heads=spec.heads, max_tokens=spec.max_tokens, keep=spec.keep or saved.keep)
+    attender = attending(saved, name, model, pick(spec.device))
+    labels = saved.classifier.config.labels
+    for document, prediction in answered:
+        said = f"{labels[prediction.label]} ({prediction.probability:.2f})"
+        titled = replace(drawing.spec, title=spec.title or f"{name} reads {document.name} as {said}")
+        folder = Path(spec.out) if len(answered) == 1 else Path(spec.out) / document.slug
+        maps = attender.attention(document.text, document.name)
+        drawn = replace(drawing, spec=titled).draw(maps, folder)
+        store.save(maps, folder / store.RECORD)
+        yield Drew((*drawn.files, folder / store.RECORD), drawn.notices)

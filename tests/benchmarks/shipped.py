@@ -1,0 +1,138 @@
+"""Makes the models that come with attnviz: each number of heads with several seeds, measured on the test split.
+
+    python -m tests.benchmarks.shipped run path/to/imdb runs [--at-once 2]    # trains what `runs` does not hold yet
+    python -m tests.benchmarks.shipped ship runs                             # seed 0 of each into the package
+
+One run is one `attnviz train` with its defaults, on one core. Whoever changes the recipe runs both again.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+
+from attnviz import store
+from attnviz.models.batches import cut
+from attnviz.models.checkpoint import load_checkpoint
+from attnviz.models.names import SHIPPED
+from attnviz.models.predicting import logits
+from attnviz.outcomes import Estimate, Tested
+from attnviz.specs import SourceSpec, TrainSpec
+from attnviz.text import open_corpus
+from attnviz.workflows.metrics import NAME, load_metrics, metrics_bytes
+from attnviz.workflows.train import Trained, ended, train
+
+HEADS = (1, 2, 4, 8)
+SEEDS = (0, 1, 2)
+T_975 = {1: 12.706, 2: 4.303, 3: 3.182, 4: 2.776, 5: 2.571, 6: 2.447, 7: 2.365}  # Student's t by degrees of freedom
+TESTED = "tested.json"
+
+
+def run_one(data: str, folder: Path, heads: int, seed: int) -> None:
+    """Train in this process, then look at the test split once: with the weights as stored, and before rounding."""
+    begun = time.monotonic()
+    *_, last = train(TrainSpec(dataset=data, split="train", heads=heads, seed=seed, out=str(folder), resume=True))
+    assert isinstance(last, Trained)
+    seconds = time.monotonic() - begun  # on one core, which other runs may share
+    saved = load_checkpoint(folder)
+    corpus = open_corpus(SourceSpec(dataset=data, split="test"))
+    texts = [cut(ids, saved.max_tokens, saved.keep) for ids in saved.tokenizer.ids(d.text for d in corpus.documents)]
+    gold = np.array([document.label for document in corpus.documents])
+    stored = logits(saved.classifier, texts).argmax(dim=-1).numpy()
+    changed = None
+    if last.run is not None:
+        changed = int((logits(last.run.training.best(), texts).argmax(dim=-1).numpy() != stored).sum())
+    found = {
+        "data": corpus.name,
+        "n_texts": len(texts),
+        "accuracy": float((stored == gold).mean()),
+        "labels_changed": changed,
+        "seconds": seconds,
+    }
+    (folder / TESTED).write_text(json.dumps(found) + "\n", encoding="utf-8")
+
+
+def run_all(data: str, runs: Path, at_once: int) -> None:
+    """Each run in a process of its own, on one thread: side by side they share the cores without waiting."""
+
+    def start(run: tuple[int, int]) -> None:
+        heads, seed = run
+        folder = runs / f"heads-{heads}-seed-{seed}"
+        if (folder / TESTED).exists():
+            return
+        folder.mkdir(parents=True, exist_ok=True)
+        command = [sys.executable, "-m", "tests.benchmarks.shipped", "one", data, str(folder), str(heads), str(seed)]
+        subprocess.run(command, check=True, env={**os.environ, "OMP_NUM_THREADS": "1"})
+        print(folder.name, (folder / TESTED).read_text(encoding="utf-8").strip(), flush=True)
+
+    with ThreadPoolExecutor(at_once) as pool:
+        list(pool.map(start, [(heads, seed) for heads in reversed(HEADS) for seed in SEEDS]))
+
+
+def ship(runs: Path) -> None:
+    """Copy seed 0 of each number of heads into the package, with a card that tells of every seed."""
+    for heads in HEADS:
+        tested = [json.loads((runs / f"heads-{heads}-seed-{seed}" / TESTED).read_bytes()) for seed in SEEDS]
+        accuracies = tuple(each["accuracy"] for each in tested)
+        source = runs / f"heads-{heads}-seed-{SEEDS[0]}"
+        folder = SHIPPED / ("single" if heads == 1 else f"multi-{heads}")
+        store.make_folder(folder)
+        for name in ("model.safetensors", "tokenizer.json", "config.json"):
+            store.write(folder / name, (source / name).read_bytes())
+        report = Tested(
+            data=tested[0]["data"],
+            n_texts=tested[0]["n_texts"],
+            seeds=SEEDS,
+            accuracies=accuracies,
+            mean=student(accuracies),
+            labels_changed=tested[0]["labels_changed"],
+        )
+        metrics = replace(load_metrics(source), tested=report)
+        store.write(folder / NAME, metrics_bytes(metrics))
+        ended(folder, metrics)
+        print(folder.name, [round(a, 4) for a in accuracies], report.mean)
+
+
+def student(values: Sequence[float]) -> Estimate:
+    """The mean with its 95 % interval by Student's t."""
+    mean = statistics.fmean(values)
+    half = T_975[len(values) - 1] * statistics.stdev(values) / len(values) ** 0.5
+    return Estimate(mean, mean - half, mean + half)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    commands = parser.add_subparsers(dest="command", required=True)
+    all_runs = commands.add_parser("run")
+    all_runs.add_argument("data")
+    all_runs.add_argument("runs", type=Path)
+    all_runs.add_argument("--at-once", type=int, default=2)
+    one = commands.add_parser("one")
+    one.add_argument("data")
+    one.add_argument("folder", type=Path)
+    one.add_argument("heads", type=int)
+    one.add_argument("seed", type=int)
+    commands.add_parser("ship").add_argument("runs", type=Path)
+    asked = parser.parse_args()
+    match asked.command:
+        case "run":
+            run_all(asked.data, asked.runs, asked.at_once)
+        case "one":
+            run_one(asked.data, asked.folder, asked.heads, asked.seed)
+        case "ship":
+            ship(asked.runs)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,210 @@
+"""Pooling by hand, padding that changes nothing, and a temperature that is known beforehand."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import cache
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch import Tensor
+
+from attnviz.models.batches import padded
+from attnviz.models.classifier import (
+    POOLS,
+    AttentionPool,
+    Classifier,
+    ClassifierConfig,
+    FirstPool,
+    MeanPool,
+    fitted_temperature,
+)
+from attnviz.models.encoder import EncoderConfig
+from attnviz.models.predicting import probabilities
+from attnviz.specs import PoolKind
+
+N_WORDS = 10
+SIZES = EncoderConfig(N_WORDS, d_model=8, n_heads=2, n_layers=2, d_feed_forward=16, n_bigrams=100)
+real_tokens = st.lists(st.booleans(), min_size=1, max_size=8).filter(any).map(lambda real: torch.tensor([real]))
+seeds = st.integers(0, 2**16)
+
+
+def drawn(seed: int, *shape: int) -> Tensor:
+    return torch.randn(*shape, generator=torch.Generator().manual_seed(seed))
+
+
+@cache
+def classifier(pool: PoolKind, labels: tuple[str, ...] = ("no", "yes"), dropout: float = 0.0) -> Classifier:
+    torch.manual_seed(3)
+    made = Classifier(ClassifierConfig(SIZES, labels, pool), dropout, word_dropout=dropout).eval()
+    with torch.no_grad():
+        for parameter in made.parameters():  # norms begin as the identity, biases as zero: nothing would show
+            parameter.add_(0.3 * torch.randn_like(parameter))
+        assert made.encoder.embedding.of_bigrams is not None
+        made.encoder.embedding.words.weight[0] = 0
+        made.encoder.embedding.of_bigrams.weight[0] = 0
+    return made
+
+
+def read(by: Classifier, *texts: list[int]) -> Tensor:
+    with torch.no_grad():
+        return torch.as_tensor(by(*padded([np.array(text) for text in texts])))
+
+
+@pytest.mark.parametrize("pool", ["mean", "cls", "attention"])
+@settings(max_examples=20)
+@given(st.lists(st.lists(st.integers(1, N_WORDS - 1), min_size=1, max_size=9), min_size=1, max_size=5))
+def test_a_text_beside_others_is_classified_as_it_is_alone(pool: PoolKind, texts: list[list[int]]) -> None:
+    alone = torch.cat([read(classifier(pool), text) for text in texts])
+    torch.testing.assert_close(read(classifier(pool), *texts), alone, atol=1e-5, rtol=1e-5)
+
+
+@pytest.mark.parametrize("pool", ["mean", "cls", "attention"])
+def test_each_word_counts(pool: PoolKind) -> None:
+    """Not so where a pool, or what is attendable, leaves out more than padding."""
+    text = [3, 5, 7, 9]
+    for place in range(4):
+        other = [*text[:place], 2, *text[place + 1 :]]
+        assert not torch.allclose(read(classifier(pool), text), read(classifier(pool), other), atol=1e-3)
+
+
+@pytest.mark.parametrize("labels", [("no", "yes"), ("1", "2", "3")])
+def test_one_logit_per_label(labels: tuple[str, ...]) -> None:
+    assert read(classifier("mean", labels), [1, 2], [3]).shape == (2, len(labels))
+
+
+def test_every_pool_can_be_named() -> None:
+    assert set(POOLS) == {"mean", "cls", "attention"}
+    assert [type(classifier(pool).pool) for pool in ("cls", "mean", "attention")] == [
+        FirstPool,
+        MeanPool,
+        AttentionPool,
+    ]
+
+
+@given(seeds, st.integers(1, 8))
+def test_cls_is_the_first_state(seed: int, n_tokens: int) -> None:
+    states = drawn(seed, 2, n_tokens, 4)
+    assert FirstPool(4)(states, torch.ones(2, n_tokens, dtype=torch.bool)).equal(states[:, 0])
+
+
+@given(seeds, real_tokens)
+def test_mean_is_the_plain_mean_of_the_text(seed: int, real: Tensor) -> None:
+    states = drawn(seed, 1, real.shape[1], 4)
+    torch.testing.assert_close(MeanPool(4)(states, real), states[real].mean(dim=0, keepdim=True))
+
+
+@settings(max_examples=40)
+@given(seeds, real_tokens)
+def test_attention_pool_is_a_mean_whose_weights_sum_to_one_over_the_text(seed: int, real: Tensor) -> None:
+    """The states are rows of the identity, so that what is pooled is the weights themselves."""
+    torch.manual_seed(seed)
+    n_tokens = real.shape[1]
+    pool = AttentionPool(n_tokens)
+    with torch.no_grad():
+        (weights,) = pool(torch.eye(n_tokens).unsqueeze(0), real)
+    assert not weights[~real[0]].any()
+    assert weights.sum().item() == pytest.approx(1)
+    scores = pool.score.weight[0].detach()  # the bias adds the same to each
+    torch.testing.assert_close(weights[real[0]], scores[real[0]].exp() / scores[real[0]].exp().sum())
+
+
+@settings(max_examples=40)
+@given(seeds, real_tokens)
+def test_attention_pool_without_scores_is_the_mean(seed: int, real: Tensor) -> None:
+    pool = AttentionPool(4)
+    with torch.no_grad():
+        pool.score.weight.zero_()
+        states = drawn(seed, 1, real.shape[1], 4)
+        torch.testing.assert_close(pool(states, real), MeanPool(4)(states, real))
+
+
+def test_dropout_is_at_work_in_training_only() -> None:
+    plain, dropping = classifier("mean"), classifier("mean", dropout=0.5)
+    dropping.load_state_dict(plain.state_dict())
+    assert read(dropping, [1, 2, 3]).equal(read(plain, [1, 2, 3]))
+    dropping.train()
+    assert not read(dropping, [1, 2, 3]).equal(read(dropping, [1, 2, 3]))
+    dropping.eval()
+
+
+@pytest.mark.parametrize("resting", ["encoder", "dropout"])
+def test_the_embedding_and_the_pooled_encoding_are_both_dropped(resting: str) -> None:
+    """With all of either dropped, only the bias of the last layer is left."""
+    torch.manual_seed(4)
+    made = Classifier(ClassifierConfig(replace(SIZES, n_layers=0)), dropout=1.0)
+    torch.nn.init.ones_(made.output.bias)
+    made.get_submodule(resting).eval()
+    assert read(made, [1, 2, 3]).tolist() == [[1, 1]]
+    assert read(made.eval(), [1, 2, 3]).tolist() != [[1, 1]]
+
+
+def test_a_text_whose_words_are_all_left_out_is_one_of_padding() -> None:
+    made = Classifier(ClassifierConfig(replace(SIZES, n_layers=0)), word_dropout=1.0)
+    assert read(made, [1, 2, 3]).equal(read(made, [0, 0, 0]))
+    assert not read(made.eval(), [1, 2, 3]).equal(read(made, [0, 0, 0]))
+
+
+def test_reach_moves_texts_in_training_only() -> None:
+    torch.manual_seed(5)
+    made = Classifier(ClassifierConfig(replace(SIZES, n_layers=0)), reach=50)
+    assert len({str(read(made, [1, 2, 3]).tolist()) for _ in range(9)}) > 1
+    assert read(made.eval(), [1, 2, 3]).equal(read(made, [1, 2, 3]))
+
+
+@given(seeds, st.floats(0.1, 10))
+def test_a_temperature_changes_no_label(seed: int, temperature: float) -> None:
+    made = Classifier(ClassifierConfig(replace(SIZES, n_layers=0)))
+    made.temperature.fill_(temperature)
+    found = drawn(seed, 20, 2)
+    calibrated = probabilities(made, found)
+    assert calibrated.argmax(axis=-1).tolist() == found.argmax(dim=-1).tolist()
+    np.testing.assert_allclose(calibrated.sum(axis=-1), 1)
+    odds = np.log(calibrated[:, 1] / calibrated[:, 0])
+    np.testing.assert_allclose(odds, (found[:, 1] - found[:, 0]).numpy() / temperature, atol=1e-4)
+
+
+def test_logits_are_not_divided_by_the_temperature() -> None:
+    made = Classifier(ClassifierConfig(replace(SIZES, n_layers=0))).eval()
+    before = read(made, [1, 2])
+    made.temperature.fill_(5)
+    assert read(made, [1, 2]).equal(before)
+
+
+def calibrated_logits() -> tuple[Tensor, Tensor]:
+    """Odds of 4 to 1 for label 1 that hold for eight of ten, and odds of 3 to 2 for label 0 that hold for six."""
+    logits = torch.tensor([[0.0, 4.0]] * 10 + [[1.5, 0.0]] * 10)
+    logits[logits != 0] = logits[logits != 0].log()
+    return logits, torch.tensor([1] * 8 + [0] * 2 + [0] * 6 + [1] * 4)
+
+
+@pytest.mark.parametrize("temperature", [0.15, 0.5, 1.0, 2.0, 8.0])
+def test_a_known_temperature_is_found(temperature: float) -> None:
+    logits, labels = calibrated_logits()
+    assert fitted_temperature(temperature * logits, labels) == pytest.approx(temperature, rel=1e-3)
+
+
+def test_a_known_temperature_is_found_of_labels_that_are_drawn() -> None:
+    logits = 2 * drawn(5, 20_000, 3)
+    labels = torch.multinomial(logits.softmax(dim=-1), 1, generator=torch.Generator().manual_seed(6)).squeeze(-1)
+    assert fitted_temperature(3 * logits, labels) == pytest.approx(3, rel=0.05)
+
+
+@pytest.mark.parametrize("size", [0.1, 1.0, 10.0, 1000.0])
+def test_a_temperature_is_bounded(size: float) -> None:
+    """Logits that are never wrong could be as large as one likes, those that are always wrong as small."""
+    logits = size * torch.tensor([[0.0, 1.0], [1.0, 0.0], [3.0, 1.0]])
+    right = logits.argmax(dim=-1)
+    assert 0.1 <= fitted_temperature(logits, right) <= 1
+    assert fitted_temperature(logits, 1 - right) == pytest.approx(10)
+
+
+def test_logits_that_are_never_wrong_get_the_least_temperature() -> None:
+    assert fitted_temperature(torch.tensor([[0.0, 1.0], [1.0, 0.0]]), torch.tensor([1, 0])) == pytest.approx(0.1)
+
+
+def test_logits_that_say_nothing_keep_their_temperature() -> None:
+    assert fitted_temperature(torch.zeros(4, 2), torch.tensor([0, 1, 1, 1])) == 1

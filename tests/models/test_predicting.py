@@ -1,0 +1,141 @@
+"""Answers in the order of the texts, each as if its text were alone, however many are read at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from attnviz.errors import BadText
+from attnviz.models import predicting
+from attnviz.models.batches import cut
+from attnviz.models.classifier import Classifier, ClassifierConfig
+from attnviz.models.encoder import EncoderConfig
+from attnviz.models.predicting import Answer, Predictor, logits, probabilities
+from attnviz.models.tokenizer import train
+from attnviz.specs import KeepKind, PoolKind, VocabularySpec
+
+WORDS = ["zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine"]
+
+
+def predictor(pool: PoolKind = "mean", max_tokens: int = 99, keep: KeepKind = "head") -> Predictor:
+    vocabulary = train([" ".join(WORDS)], VocabularySpec(min_frequency=1), classify=pool == "cls")
+    torch.manual_seed(1)
+    sizes = EncoderConfig(len(vocabulary), d_model=8, n_heads=2, d_feed_forward=16, n_bigrams=4)
+    classifier = Classifier(ClassifierConfig(sizes, ("a", "b", "c"), pool))
+    with torch.no_grad():
+        classifier.encoder.embedding.words.weight[1:] *= 10  # else each text looks like the others
+        classifier.temperature.fill_(0.5)
+    return Predictor(classifier, vocabulary, max_tokens, keep)
+
+
+READERS: dict[PoolKind, Predictor] = {pool: predictor(pool) for pool in ("mean", "cls", "attention")}
+
+
+def text(*numbers: int) -> str:
+    return " ".join(WORDS[number] for number in numbers)
+
+
+def alone(by: Predictor, written: str) -> np.ndarray:
+    """The formula: softmax(logits / temperature)."""
+    by.classifier.eval()
+    ids = torch.tensor([by.tokenizer.encode(written, by.max_tokens, by.keep).ids])
+    with torch.no_grad():
+        found = by.classifier(ids, torch.ones_like(ids, dtype=torch.bool))
+    softmax: np.ndarray = (found[0] / by.classifier.temperature).softmax(dim=-1).numpy()
+    return softmax
+
+
+@pytest.mark.parametrize("pool", ["mean", "cls", "attention"])
+@settings(max_examples=15)
+@given(
+    texts=st.lists(st.lists(st.integers(0, 9), min_size=1, max_size=9).map(lambda ids: text(*ids)), max_size=12),
+    window=st.integers(1, 7),
+    batch=st.integers(1, 5),
+)
+def test_each_answer_is_that_of_its_text_alone(pool: PoolKind, texts: list[str], window: int, batch: int) -> None:
+    reader = READERS[pool]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(predicting, "WINDOW", window)
+        patch.setattr(predicting, "BATCH", batch)
+        answers = list(reader.answers(texts))
+    assert len(answers) == len(texts)
+    for answer, written in zip(answers, texts, strict=True):
+        np.testing.assert_allclose(answer.probabilities, alone(reader, written), atol=1e-5)
+        assert answer.probabilities.sum() == pytest.approx(1)
+        assert answer.n_tokens == answer.n_read == len(written.split())
+
+
+def test_texts_of_other_words_have_other_answers() -> None:
+    """Else the order of answers would show nothing."""
+    for reader in READERS.values():
+        answers = np.array([answer.probabilities for answer in reader.answers(WORDS)])
+        assert len(np.unique(answers.round(3), axis=0)) == len(WORDS)
+
+
+def test_texts_are_read_a_window_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two of them, and the vocabulary takes three at a time."""
+    monkeypatch.setattr(predicting, "WINDOW", 2)
+    monkeypatch.setattr("attnviz.models.tokenizer.BATCH", 3)
+    given: list[str] = []
+
+    def texts() -> Iterator[str]:
+        for word in WORDS:
+            given.append(word)
+            yield word
+
+    n_given = [len(given) for _ in READERS["mean"].answers(texts())]
+    assert n_given == [3, 3, 6, 6, 6, 6, 9, 9, 10, 10]
+
+
+def n_tokens(answers: Sequence[Answer]) -> list[tuple[int, int]]:
+    return [(answer.n_tokens, answer.n_read) for answer in answers]
+
+
+@pytest.mark.parametrize(("pool", "n_read"), [("mean", 4), ("attention", 4), ("cls", 3)])
+@pytest.mark.parametrize("keep", ["head", "head-tail"])
+def test_tokens_are_counted_without_markers(pool: PoolKind, n_read: int, keep: KeepKind) -> None:
+    """Of four tokens that are read, one is a [CLS] where there is one."""
+    reader = predictor(pool, 4, keep)
+    assert n_tokens(list(reader.answers([text(1, 2, 3, 4, 5, 6), text(1)]))) == [(6, n_read), (1, 1)]
+
+
+@pytest.mark.parametrize(
+    ("keep", "same"), [("head", (1, 2, 3, 4, 9, 9)), ("head-tail", (1, 2, 9, 9, 9, 5, 6)), ("head", (1, 2, 3, 4))]
+)
+def test_only_what_is_kept_is_read(keep: KeepKind, same: tuple[int, ...]) -> None:
+    reader = predictor("mean", 4, keep)
+    one, other = reader.answers([text(1, 2, 3, 4, 5, 6), text(*same)])
+    np.testing.assert_allclose(one.probabilities, other.probabilities, atol=1e-6)
+
+
+@pytest.mark.parametrize("pool", ["mean", "cls"])
+@pytest.mark.parametrize("window", [1, 2, 99])
+def test_a_text_without_tokens_is_named(pool: PoolKind, window: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(predicting, "WINDOW", window)
+    with pytest.raises(BadText, match="no tokens in text 3"):
+        list(READERS[pool].answers(["one", "two", "unheard", "<br />", "three"]))
+
+
+def test_no_texts_have_no_answers() -> None:
+    assert list(READERS["mean"].answers([])) == []
+
+
+def test_logits_are_in_the_order_of_their_texts_and_not_divided_by_the_temperature() -> None:
+    reader = READERS["mean"]
+    reader.classifier.train()  # dropout must not be at work
+    ids = [cut(found, 4, "head") for found in reader.tokenizer.ids([text(1, 2, 3), text(4), text(5, 6)])]
+    found = logits(reader.classifier, ids)
+    assert not reader.classifier.training
+    with torch.no_grad():
+        for row, of in zip(found, ids, strict=True):
+            one = torch.from_numpy(of.astype(np.int64)).unsqueeze(0)
+            torch.testing.assert_close(row, reader.classifier(one, torch.ones_like(one, dtype=torch.bool))[0])
+    expected = (found.double() / 0.5).exp().numpy()
+    np.testing.assert_allclose(
+        probabilities(reader.classifier, found), expected / expected.sum(axis=1, keepdims=True), rtol=1e-6
+    )

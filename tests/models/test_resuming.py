@@ -1,0 +1,184 @@
+"""A training run as a file: it goes on from there as if it had never stopped, and no other file is believed."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Callable
+from dataclasses import replace
+from functools import cache
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import pytest
+import safetensors.torch
+import torch
+
+from attnviz.errors import BadModel
+from attnviz.models.recipe import begin
+from attnviz.models.resuming import state_bytes, state_identity, take_up
+from attnviz.models.training import Training
+from attnviz.specs import TrainSpec
+
+TEXTS = [f"{text} number {n}" for text in ("a bad film", "so bad", "a good film", "so good") for n in range(6)]
+SPEC = TrainSpec(epochs=3, batch_size=8, d_model=8, heads=2, dropout=0.1, word_dropout=0.1, learning_rate=0.02, size=50)
+IDENTITY = {"data": "sample", "seed": 0, "rates": [0.5, 0.02], "name": "Größe 大"}
+
+
+def run(n_steps: int = 0, spec: TrainSpec = SPEC) -> Training:
+    """Three steps are an epoch."""
+    training = begin(TEXTS, [0] * 12 + [1] * 12, spec).training
+    for _ in islice(training.steps(), n_steps):
+        pass
+    return training
+
+
+@cache
+def after_four_steps() -> bytes:
+    return state_bytes(run(4), IDENTITY)
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    file = tmp_path / "training.safetensors"
+    file.write_bytes(after_four_steps())
+    return file
+
+
+def contents(training: Training) -> tuple[dict[str, bytes], dict[str, Any]]:
+    """Weights, those of the best epoch, what the optimizers remember; and all else."""
+    tensors, rest = training.state()
+    return {name: tensor.numpy().tobytes() for name, tensor in tensors.items()}, rest
+
+
+@pytest.mark.parametrize("n_steps", [0, 1, 3, 4, 9])
+def test_a_run_taken_up_is_the_run(n_steps: int, tmp_path: Path) -> None:
+    file = tmp_path / "training.safetensors"
+    first, second = run(n_steps), run()
+    file.write_bytes(state_bytes(first, IDENTITY))
+    take_up(second, file)
+    assert contents(second) == contents(first)
+    assert second.done == first.done == n_steps
+    assert second.history == first.history
+    assert len(second.history.epochs) == n_steps // 3
+    assert any(name.startswith("optimizer.") for name in contents(second)[0]) == (n_steps > 0)
+    assert bool(second.best_weights) == (n_steps >= 3)
+
+
+def test_it_goes_on_as_if_it_had_never_stopped(file: Path) -> None:
+    first, second = run(4), run()
+    take_up(second, file)
+    assert next(second.steps()) == next(first.steps())
+    assert contents(second) == contents(first)
+
+
+def test_a_point_of_the_curve_counts_the_steps_before_the_stop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("attnviz.models.training.POINTS", 1)  # per epoch
+    file = tmp_path / "training.safetensors"
+    file.write_bytes(state_bytes(run(4), IDENTITY))
+    training = run()
+    take_up(training, file)
+    for _ in training.steps():
+        pass
+    assert [point.epoch for point in training.history.points] == [1, 2, 3]
+    assert training.history == run(9).history
+
+
+def test_a_run_that_was_under_way_is_replaced(file: Path) -> None:
+    training = run(7)
+    take_up(training, file)
+    assert contents(training) == contents(run(4))
+
+
+def test_a_file_says_which_run_it_is_of(file: Path) -> None:
+    assert state_identity(file) == IDENTITY
+
+
+def test_writing_a_state_changes_no_run() -> None:
+    training = run(4)
+    before = contents(training)
+    state_bytes(training, IDENTITY)
+    assert contents(training) == before
+
+
+class Bomb:
+    """Unpickling this would create a file."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def __reduce__(self) -> tuple[Callable[..., None], tuple[Path]]:
+        return Path.touch, (self.path,)
+
+
+def folder(file: Path) -> None:
+    file.unlink()
+    file.mkdir()
+
+
+def header(file: Path) -> None:
+    content = bytearray(file.read_bytes())
+    content[8:40] = b"\xff" * 32
+    file.write_bytes(content)
+
+
+def named(metadata: dict[str, str] | None) -> Callable[[Path], None]:
+    """The same tensors beside other metadata."""
+
+    def change(file: Path) -> None:
+        tensors = safetensors.torch.load_file(file)
+        file.write_bytes(bytes(safetensors.torch.save(tensors, metadata)))
+
+    return change
+
+
+NOT_SAFETENSORS: list[Callable[[Path], object]] = [
+    Path.unlink,
+    folder,
+    header,
+    lambda file: file.write_bytes(b""),
+    lambda file: file.write_bytes(b"\xff" * 64),
+    lambda file: file.write_bytes(file.read_bytes()[:-10]),
+    lambda file: file.write_bytes(file.read_bytes()[:100]),
+    lambda file: file.write_text("{}", encoding="utf-8"),
+]
+
+
+@pytest.mark.parametrize(
+    "damage", [*NOT_SAFETENSORS, named(None), named({"rest": "{}"}), named({"identity": "{", "rest": "{}"})]
+)
+def test_a_file_that_says_of_no_run_is_named(file: Path, damage: Callable[[Path], object]) -> None:
+    damage(file)
+    with pytest.raises(BadModel, match=r"training\.safetensors is no training run .* Delete it to start"):
+        state_identity(file)
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        *NOT_SAFETENSORS,
+        named(None),
+        named({"identity": "{}"}),
+        *(named({"identity": "{}", "rest": rest}) for rest in ("{", "{}", "[]", '{"done": 1, "history": {}}')),
+        lambda file: file.write_bytes(state_bytes(run(spec=replace(SPEC, d_model=16)), IDENTITY)),
+        lambda file: file.write_bytes(state_bytes(run(spec=replace(SPEC, layers=2)), IDENTITY)),
+        lambda file: file.write_bytes(state_bytes(run(spec=replace(SPEC, pool="attention")), IDENTITY)),
+        lambda file: file.write_bytes(state_bytes(run(spec=replace(SPEC, size=8)), IDENTITY)),
+    ],
+)
+def test_a_file_that_no_run_can_go_on_from_is_named(file: Path, damage: Callable[[Path], object]) -> None:
+    damage(file)
+    with pytest.raises(BadModel, match=r"training\.safetensors is no training run .* Delete it to start"):
+        take_up(run(), file)
+
+
+@pytest.mark.parametrize("dump", [pickle.dump, torch.save])
+def test_pickle_is_never_run(dump: Callable[..., None], file: Path, tmp_path: Path) -> None:
+    with file.open("wb") as opened:
+        dump({"model.temperature": Bomb(tmp_path / "exploded")}, opened)
+    for read in (state_identity, lambda file: take_up(run(), file)):
+        with pytest.raises(BadModel, match=r"training\.safetensors"):
+            read(file)
+    assert not (tmp_path / "exploded").exists()
+    pickle.loads(pickle.dumps(Bomb(tmp_path / "exploded")))
+    assert (tmp_path / "exploded").exists()  # the bomb works

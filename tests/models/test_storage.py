@@ -1,0 +1,126 @@
+"""Weights in fewer bits: how much may be lost, counted in steps of the format."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from torch import Tensor
+
+from attnviz.models.storage import LARGEST, SCALE, packed, unpacked
+from attnviz.specs import StorageKind
+
+STORAGES: tuple[StorageKind, ...] = ("float32", "float16", "int8")
+EMBEDDINGS = frozenset({"words"})
+seeds = st.integers(0, 2**16)
+
+
+def matrix(seed: int, size: float = 1.0) -> Tensor:
+    return size * torch.randn(5, 4, generator=torch.Generator().manual_seed(seed))
+
+
+def there_and_back(tensor: Tensor, storage: StorageKind) -> Tensor:
+    found = unpacked(packed({"words": tensor}, EMBEDDINGS, storage))
+    assert found.keys() == {"words"}
+    assert found["words"].dtype == tensor.dtype
+    return found["words"]
+
+
+@given(seeds, st.floats(-30, 30))
+def test_float32_is_the_same(seed: int, size: float) -> None:
+    tensor = matrix(seed, 10**size)
+    assert there_and_back(tensor, "float32").equal(tensor)
+
+
+@given(seeds)
+def test_float16_loses_less_than_a_thousandth(seed: int) -> None:
+    tensor = matrix(seed)
+    tensor[tensor.abs() < 2**-14] = 0  # smaller ones have fewer bits
+    torch.testing.assert_close(there_and_back(tensor, "float16"), tensor, rtol=1e-3, atol=0)
+
+
+@given(seeds, st.floats(-30, 30))
+def test_int8_loses_half_a_step(seed: int, size: float) -> None:
+    tensor = matrix(seed, 10**size)
+    step = tensor.abs().max().item() / 127
+    error = (there_and_back(tensor, "int8") - tensor).abs().max().item()
+    assert error <= step * (0.5 + 1e-4)
+
+
+def test_int8_by_hand() -> None:
+    """The largest is 12.7 of either sign, so a step is 0.1."""
+    found = packed({"words": torch.tensor([[12.7, -12.7, 0.0], [0.12, -0.26, 6.0]])}, EMBEDDINGS, "int8")
+    assert found["words"].dtype == torch.int8
+    assert found["words"].tolist() == [[127, -127, 0], [1, -3, 60]]
+    assert found["words" + SCALE].item() == pytest.approx(0.1)
+
+
+@given(seeds, st.sampled_from(STORAGES))
+def test_what_was_rounded_is_not_rounded_again(seed: int, storage: StorageKind) -> None:
+    once = there_and_back(matrix(seed), storage)
+    torch.testing.assert_close(there_and_back(once, storage), once, rtol=1e-6, atol=0)
+
+
+@pytest.mark.parametrize("storage", STORAGES)
+def test_zero_stays_zero(storage: StorageKind) -> None:
+    tensor = matrix(1)
+    tensor[0] = 0
+    assert not there_and_back(tensor, storage)[0].any()
+    assert not there_and_back(torch.zeros(3, 2), storage).any()
+
+
+def test_a_matrix_of_zeros_has_a_step() -> None:
+    """Else zero divided by it were NaN, which happens to become 0 on some processors."""
+    assert packed({"words": torch.zeros(3, 2)}, EMBEDDINGS, "int8")["words" + SCALE] > 0
+
+
+@pytest.mark.parametrize("storage", STORAGES)
+def test_only_embeddings_are_rounded(storage: StorageKind) -> None:
+    weights = {"words": matrix(1), "output.weight": matrix(2), "temperature": torch.tensor(1.2345678)}
+    found = packed(weights, EMBEDDINGS, storage)
+    for name in ("output.weight", "temperature"):
+        assert found[name].equal(weights[name])
+        assert unpacked(found)[name].equal(weights[name])
+    assert found["words"].dtype == getattr(torch, storage)
+    assert (found.keys() == weights.keys()) == (storage != "int8")
+
+
+@pytest.mark.parametrize(
+    ("pairs", "stored"),
+    [
+        ([0, 7, 2**31 - 1], torch.int32),
+        ([0, 7, 2**31], torch.int64),
+        ([0, 7, 20_000**2 * 20], torch.int64),
+        ([], torch.int32),
+    ],
+)
+@pytest.mark.parametrize("storage", STORAGES)
+def test_whole_numbers_are_exact_and_take_four_bytes_where_they_fit(
+    pairs: list[int], stored: torch.dtype, storage: StorageKind
+) -> None:
+    tensor = torch.tensor(pairs, dtype=torch.int64)
+    found = packed({"pairs": tensor}, EMBEDDINGS, storage)
+    assert found["pairs"].dtype == stored
+    assert unpacked(found)["pairs"].dtype == torch.int64
+    assert unpacked(found)["pairs"].equal(tensor)
+
+
+def test_what_is_packed_is_left_as_it_was() -> None:
+    parameter = torch.nn.Parameter(matrix(3).T)
+    before = parameter.detach().clone()
+    found = packed({"words": parameter}, EMBEDDINGS, "int8")["words"]
+    assert not found.requires_grad
+    assert found.is_contiguous()
+    assert parameter.equal(before)
+
+
+def test_int8_without_its_scale_is_refused() -> None:
+    found = packed({"words": matrix(4)}, EMBEDDINGS, "int8")
+    del found["words" + SCALE]
+    with pytest.raises(KeyError, match=r"words\.scale"):
+        unpacked(found)
+
+
+def test_the_largest_step_fits_int8() -> None:
+    assert torch.iinfo(torch.int8).max == LARGEST

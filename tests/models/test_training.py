@@ -1,0 +1,193 @@
+"""Training: it learns what can be learned, is the same each time, and goes on where it stopped."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+
+from attnviz.errors import BadSource, BadText
+from attnviz.models.examples import Examples, g_squared, held_out, telling_pairs
+from attnviz.models.recipe import begin
+from attnviz.models.training import Training, TrainingStep, rate
+from attnviz.specs import PoolKind, TrainSpec
+
+GOOD, BAD = ("a good film", "good acting , good plot", "so good"), ("a bad film", "bad acting , bad plot", "so bad")
+TEXTS = [f"{text} number {n}" for text in (*BAD, *GOOD) for n in range(8)]
+LABELS = [0] * 24 + [1] * 24
+SPEC = TrainSpec(
+    epochs=4, batch_size=8, d_model=16, heads=4, dropout=0.1, word_dropout=0.1, learning_rate=0.02, size=99
+)
+
+
+def run(spec: TrainSpec = SPEC) -> Training:
+    return begin(TEXTS, LABELS, spec).training
+
+
+def weights(training: Training) -> dict[str, bytes]:
+    return {name: tensor.numpy().tobytes() for name, tensor in training.classifier.state_dict().items()}
+
+
+@pytest.mark.parametrize("pool", ["mean", "cls", "attention"])
+def test_it_learns(pool: PoolKind) -> None:
+    training = run(replace(SPEC, pool=pool))
+    *_, last = training.steps()
+    assert last.held_out is not None
+    assert last.held_out.accuracy == 1.0
+    assert last.held_out.loss < 0.3 < np.log(2)
+
+
+def test_it_learns_with_the_papers_norm() -> None:
+    *_, last = run(replace(SPEC, norm="post", learning_rate=0.005, epochs=8)).steps()
+    assert last.held_out is not None
+    assert last.held_out.accuracy == 1.0
+
+
+def test_a_label_that_nothing_tells_is_not_learned() -> None:
+    """Held-out accuracy is of texts that training has not seen: with labels by chance it stays near chance."""
+    generator = np.random.default_rng(0)
+    texts = [" ".join(map(str, generator.integers(0, 50, 10))) for _ in range(200)]
+    training = begin(texts, [i % 2 for i in range(200)], replace(SPEC, validation=0.3)).training
+    *_, last = training.steps()
+    assert last.held_out is not None
+    assert last.held_out.accuracy < 0.75
+
+
+def test_same_seed_same_weights_other_seed_others() -> None:
+    one, again, other = run(), run(), run(replace(SPEC, seed=1))
+    for training in (one, again, other):
+        for _ in training.steps():
+            pass
+    assert weights(one) == weights(again)
+    assert one.history == again.history
+    assert weights(one) != weights(other)
+
+
+@pytest.mark.parametrize("stopped_after", [1, 5, 6, 7, 17])  # six steps are an epoch
+def test_a_run_that_stopped_ends_as_one_that_did_not(stopped_after: int) -> None:
+    whole, first, second = run(), run(), run()
+    for _ in whole.steps():
+        pass
+    for step in first.steps():
+        if step.number == stopped_after:
+            break
+    second.restore(*first.state())
+    for _ in second.steps():
+        pass
+    assert weights(second) == weights(whole)
+    assert second.history == whole.history
+    assert {n: t.numpy().tobytes() for n, t in second.best_weights.items()} == {
+        n: t.numpy().tobytes() for n, t in whole.best_weights.items()
+    }
+
+
+def test_training_leaves_the_callers_random_numbers_alone() -> None:
+    torch.manual_seed(5)
+    expected = torch.rand(1)
+    torch.manual_seed(5)
+    for _ in run().steps():
+        pass
+    assert torch.rand(1) == expected
+
+
+def test_what_a_step_says() -> None:
+    steps: list[TrainingStep] = list(run().steps())
+    assert [step.number for step in steps] == list(range(1, 25))
+    assert [step.number for step in steps if step.ends_epoch] == [6, 12, 18, 24]
+    assert {step.n_steps for step in steps} == {24}
+    assert sum(step.n_texts for step in steps) == 4 * 44  # two of each label are held out
+    assert all((step.held_out is not None) == step.ends_epoch for step in steps)
+
+
+def test_the_best_epoch_is_kept() -> None:
+    training = run()
+    best: dict[str, bytes] = {}
+    for step in training.steps():
+        if step.improved:
+            best = weights(training)
+    assert {name: tensor.numpy().tobytes() for name, tensor in training.best().state_dict().items()} == best
+
+
+def test_it_stops_when_nothing_gets_better() -> None:
+    training = run(replace(SPEC, epochs=50, patience=2, learning_rate=1e-9))
+    n_epochs = sum(step.ends_epoch for step in training.steps())
+    best = training.history.best
+    assert best is not None
+    assert n_epochs == best.number + 2 < 50
+
+
+def test_without_texts_held_out_the_last_epoch_is_kept() -> None:
+    training = run(replace(SPEC, validation=0.0))
+    steps = list(training.steps())
+    assert len(training.held_out) == 0
+    assert [step.improved for step in steps if step.ends_epoch] == [True] * 4
+    assert training.best_weights.keys() == training.classifier.state_dict().keys()
+    assert weights(training) == {name: t.numpy().tobytes() for name, t in training.best_weights.items()}
+
+
+def test_the_curve_has_a_point_at_the_end_of_each_epoch() -> None:
+    training = run()
+    losses = [step.loss for step in training.steps()]
+    epochs = [point.epoch for point in training.history.points]
+    assert {1.0, 2.0, 3.0, 4.0} <= set(epochs)
+    assert epochs == sorted(epochs)
+    # With fewer steps than points every step is one.
+    assert [point.loss for point in training.history.points] == pytest.approx(losses)
+
+
+def test_the_rate_rises_then_falls() -> None:
+    rates = [rate(step, 1000) for step in range(1000)]
+    assert rates[0] == pytest.approx(0.01)
+    assert max(rates) == pytest.approx(0.91)
+    assert rates.index(max(rates)) in range(85, 105)
+    assert rates[-1] == pytest.approx(0.02)
+
+
+@pytest.mark.parametrize(
+    ("labels", "problem"),
+    [
+        ([0] * 48, "every text has the label 0"),
+        ([1, 2] * 24, "the labels are 1, 2"),
+        ([0] * 47 + [1], "only one text has the label 1"),
+    ],
+)
+def test_labels_that_cannot_be_learned_are_refused(labels: list[int], problem: str) -> None:
+    with pytest.raises(BadSource, match=problem):
+        begin(TEXTS, labels, SPEC)
+
+
+def test_a_text_without_tokens_is_named() -> None:
+    with pytest.raises(BadText, match="text 47 "):
+        begin([*TEXTS[:-1], "<br />"], LABELS, SPEC)
+
+
+def test_labels_of_other_tasks_have_numbers_for_names() -> None:
+    assert begin(TEXTS, [i % 3 for i in range(48)], SPEC).checkpoint.classifier.config.labels == ("0", "1", "2")
+
+
+def test_held_out_texts_are_the_last_of_each_label() -> None:
+    labels = np.array([0, 0, 0, 0, 1, 1, 1, 1, 1, 1])
+    assert held_out(labels, 0.25).tolist() == [3, 8, 9]
+    assert held_out(labels, 0.0).tolist() == []
+    assert held_out(np.array([0, 1, 0, 1]), 0.01).tolist() == [2, 3]  # never none, and never all
+
+
+def test_telling_pairs_tell() -> None:
+    """2 3 stands in each text of label 0, 4 5 in most of label 1, 6 6 in every second one of both, 8 9 in one."""
+    both = [[], [6, 6], [6, 6], []]
+    texts = (
+        [np.array([2, 3, *more]) for more in both] + [np.array([4, 5, *more]) for more in both[:3]] + [np.array([8, 9])]
+    )
+    examples = Examples(texts, np.array([0] * 4 + [1] * 4))
+    assert telling_pairs(examples, 10, 2, 2).tolist() == [23, 45]
+    assert telling_pairs(examples, 10, 99, 2).tolist() == [23, 36, 45, 56, 66]
+    assert telling_pairs(examples, 10, 99, 1).tolist() == [23, 36, 45, 56, 66, 89]
+    assert telling_pairs(examples, 10, 0, 1).tolist() == []
+
+
+def test_g_squared_is_that_of_the_table() -> None:
+    """Two pairs tell as much; by hand, 5 of 5 against 0 of 5 is 2 · 10 · ln 2."""
+    holding = np.array([[5, 0], [0, 5], [3, 3], [0, 0]])
+    assert g_squared(holding, np.array([5, 5])) == pytest.approx([20 * np.log(2), 20 * np.log(2), 0, 0])

@@ -1,0 +1,181 @@
+"""`metrics.json`: what goes in comes out, in one fixed form, and what is not of ours is refused by name."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from attnviz import outcomes
+from attnviz.errors import BadModel
+from attnviz.outcomes import Epoch, Estimate, HeldOut, History, Metrics, Point
+from attnviz.workflows.metrics import NAME, load_metrics, metrics_bytes
+
+HELD_OUT = HeldOut(4, Estimate(0.75, 0.3, 0.95), 0.56, 0.25, 0.41, labels_changed=1)
+TESTED = outcomes.Tested("imdb test", 25_000, (0, 1), (0.875, 0.8765), Estimate(0.8757, 0.86, 0.89), labels_changed=3)
+METRICS = Metrics(
+    settings={"tokenizer": "word", "seed": 0, "dropout": 0.5, "causal": False, "text_column": None},
+    data="sample train",
+    data_sha256="d" * 64,
+    n_texts=36,
+    labels=("negative", "positive"),
+    sizes={
+        "n_words": 277,
+        "d_model": 16,
+        "n_heads": 2,
+        "n_layers": 1,
+        "d_feed_forward": 64,
+        "n_bigrams": 29,
+        "norm": "pre",
+    },
+    n_parameters=8258,
+    weights_sha256="e" * 64,
+    versions={"attnviz": "0.1.0"},
+    history=History((Point(0.5, 0.69, 0.5), Point(1.0, 0.6, 0.75)), (Epoch(1, 0.6, 0.75), Epoch(2, 0.7, 0.5))),
+    held_out=HELD_OUT,
+    tested=TESTED,
+)
+
+
+def saved(folder: Path, **changed: object) -> Path:
+    """A file of ours with other values."""
+    found = json.loads(metrics_bytes(METRICS))
+    (folder / NAME).write_text(json.dumps({**found, **changed}), encoding="utf-8")
+    return folder
+
+
+@pytest.mark.parametrize("held_out", [HELD_OUT, None])
+@pytest.mark.parametrize("tested", [TESTED, None])
+def test_what_goes_in_comes_out(held_out: HeldOut | None, tested: outcomes.Tested | None, tmp_path: Path) -> None:
+    metrics = replace(METRICS, held_out=held_out, tested=tested)
+    (tmp_path / NAME).write_bytes(metrics_bytes(metrics))
+    assert load_metrics(tmp_path) == metrics
+    assert metrics_bytes(load_metrics(tmp_path)) == metrics_bytes(metrics)
+
+
+NUMBERS = st.floats(allow_nan=False, allow_infinity=False)
+
+
+@settings(max_examples=50, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    points=st.lists(st.builds(Point, NUMBERS, NUMBERS, NUMBERS)),
+    epochs=st.lists(st.builds(Epoch, st.integers(1, 10**9), NUMBERS, NUMBERS)),
+    data=st.text(),
+)
+def test_no_digit_and_no_character_is_lost(points: list[Point], epochs: list[Epoch], data: str, tmp_path: Path) -> None:
+    metrics = replace(METRICS, history=History(tuple(points), tuple(epochs)), data=data)
+    (tmp_path / NAME).write_bytes(metrics_bytes(metrics))
+    assert load_metrics(tmp_path) == metrics
+
+
+def test_the_form_is_fixed() -> None:
+    """Whoever changes it changes `SCHEMA` and reads the earlier one too: models that are out there have it."""
+    written = metrics_bytes(METRICS)
+    assert written.isascii()
+    assert written.endswith(b"\n}\n")
+    found = json.loads(written)
+    assert found == {"schema": 1, **json.loads(json.dumps(asdict(METRICS)))}
+    assert list(found) == [
+        *("schema", "settings", "data", "data_sha256", "n_texts", "labels", "sizes", "n_parameters"),
+        *("weights_sha256", "versions", "history", "held_out", "tested"),
+    ]
+    assert found["history"] == {
+        "points": [{"epoch": 0.5, "loss": 0.69, "accuracy": 0.5}, {"epoch": 1.0, "loss": 0.6, "accuracy": 0.75}],
+        "epochs": [{"number": 1, "loss": 0.6, "accuracy": 0.75}, {"number": 2, "loss": 0.7, "accuracy": 0.5}],
+    }
+    assert found["held_out"] == {
+        "n_texts": 4,
+        "accuracy": {"value": 0.75, "low": 0.3, "high": 0.95},
+        "loss": 0.56,
+        "calibration_error": 0.25,
+        "temperature": 0.41,
+        "labels_changed": 1,
+    }
+    assert list(found["tested"]) == ["data", "n_texts", "seeds", "accuracies", "mean", "labels_changed"]
+
+
+@pytest.mark.parametrize("astray", [float("nan"), float("inf")])
+def test_what_json_does_not_have_is_not_written(astray: float) -> None:
+    with pytest.raises(ValueError, match="not JSON compliant"):
+        metrics_bytes(replace(METRICS, history=History((Point(1.0, astray, 0.5),))))
+
+
+OTHERS: dict[str, tuple[dict[str, Any], str]] = {
+    "another schema": ({"schema": 2}, "schema 1 expected"),
+    "no schema": ({"schema": None}, "schema 1 expected"),
+    "settings as a list": ({"settings": []}, "settings is no dict"),
+    "a setting that is a list": ({"settings": {"seed": [0]}}, "seed is no"),
+    "a number in words": ({"n_texts": "many"}, "n_texts is no int"),
+    "a truth for a number": ({"n_texts": True}, "n_texts is no int"),
+    "a fraction of a text": ({"n_texts": 1.5}, "n_texts is no int"),
+    "data without a name": ({"data": 5}, "data is no str"),
+    "labels in a text": ({"labels": "negative, positive"}, "labels is no tuple"),
+    "labels without names": ({"labels": [0, 1]}, "labels is no str"),
+    "no sizes": ({"sizes": {}}, "sizes lack d_feed_forward, d_model, n_bigrams, n_heads, n_layers, n_words"),
+    "a size in words": ({"sizes": {**METRICS.sizes, "n_heads": "two"}}, "sizes lack n_heads"),
+    "a version without a name": ({"versions": ["0.1.0"]}, "versions is no dict"),
+    "a history of numbers": ({"history": [1, 2]}, "history is no History"),
+    "points without epochs": ({"history": {"points": []}}, "history holds other names than points, epochs"),
+    "a loss in words": ({"history": {"points": [], "epochs": [{"number": 1, "loss": "low", "accuracy": 1}]}}, "loss"),
+    "a loss that is no number": ({"n_parameters": float("nan")}, "NaN is not JSON"),
+    "an endless loss": ({"n_parameters": float("inf")}, "Infinity is not JSON"),
+    "nothing held out, as a list": ({"held_out": []}, "held_out is no HeldOut"),
+    "accuracy without its interval": ({"held_out": {**asdict(HELD_OUT), "accuracy": 0.75}}, "accuracy is no Estimate"),
+    "seeds in words": ({"tested": {**asdict(TESTED), "seeds": ["0"]}}, "seeds is no int"),
+    "a surplus name": ({"code": "import os"}, "holds other names than settings, data"),
+}
+
+
+@pytest.mark.parametrize(("changed", "said"), OTHERS.values(), ids=OTHERS)
+def test_a_file_of_another_form(changed: dict[str, Any], said: str, tmp_path: Path) -> None:
+    with pytest.raises(BadModel) as refused:
+        load_metrics(saved(tmp_path, **changed))
+    assert refused.value.problem.startswith(f"{tmp_path / NAME} holds no metrics of ours: ")
+    assert said in refused.value.problem
+
+
+def test_each_name_is_needed(tmp_path: Path) -> None:
+    for name in json.loads(metrics_bytes(METRICS)):
+        found = json.loads(metrics_bytes(METRICS))
+        del found[name]
+        (tmp_path / NAME).write_text(json.dumps(found), encoding="utf-8")
+        with pytest.raises(BadModel, match=NAME):
+            load_metrics(tmp_path)
+
+
+def gone(file: Path) -> None:
+    file.unlink()
+
+
+def half(file: Path) -> None:
+    content = file.read_bytes()
+    file.write_bytes(content[: len(content) // 2])
+
+
+def a_list(file: Path) -> None:
+    file.write_bytes(b"[1]")
+
+
+def nothing(file: Path) -> None:
+    file.write_bytes(b"null")
+
+
+def nested(file: Path) -> None:
+    file.write_bytes(b"[" * 100_000)
+
+
+def not_text(file: Path) -> None:
+    file.write_bytes(b"\xff\xfe\x00")
+
+
+@pytest.mark.parametrize("damage", [gone, half, a_list, nothing, nested, not_text], ids=lambda damage: damage.__name__)
+def test_a_damaged_file(damage: Callable[[Path], None], tmp_path: Path) -> None:
+    damage(saved(tmp_path) / NAME)
+    with pytest.raises(BadModel, match=NAME):
+        load_metrics(tmp_path)
