@@ -105,6 +105,8 @@ def _read_config(file: Path) -> dict[str, Any]:
         labels = found["labels"]
         if not isinstance(labels, list) or len(labels) < 2 or not all(isinstance(label, str) for label in labels):
             raise ValueError("labels are two names or more")
+        if len(set(labels)) < len(labels):
+            raise ValueError("no two labels have one name")
         classifier = ClassifierConfig(_encoder(found["encoder"]), tuple(labels), _one_of(found, "pool", PoolKind))
         keep = _one_of(found, "keep", KeepKind)
     except (ValueError, KeyError, TypeError, RecursionError) as error:

@@ -11,7 +11,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from attnviz.errors import BadText
+from attnviz.errors import BadModel, BadText
 from attnviz.models.batches import Batch, Ids, by_length, cut, padded
 from attnviz.models.classifier import Classifier
 from attnviz.models.device import enough_memory
@@ -53,6 +53,8 @@ class Predictor:
             read = [cut(ids, self.max_tokens, self.keep, n_markers) for ids in window]
             with enough_memory():
                 found = probabilities(self.classifier, logits(self.classifier, read))
+            if not np.isfinite(found).all():
+                raise BadModel("the model's answers are not numbers", hint="Its weights are damaged: copy them again.")
             for ids, kept, row in zip(window, read, found, strict=True):
                 yield Answer(row, len(ids) - n_markers, len(kept) - n_markers)
 

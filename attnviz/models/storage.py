@@ -10,11 +10,11 @@ from torch import Tensor
 from attnviz.specs import StorageKind
 
 LARGEST = 127  # of int8, symmetric around 0
-SCALE = ".scale"  # beside a matrix of int8: what its ones stand for
+SCALE = ".scale"  # beside a matrix of int8: what a one stands for in each of its rows
 
 
 def packed(weights: Mapping[str, Tensor], embeddings: frozenset[str], storage: StorageKind) -> dict[str, Tensor]:
-    """The weights named in `embeddings` in `storage`; int8 is rounded to 127 steps either side of 0, one scale each.
+    """The weights named in `embeddings` in `storage`; int8 is rounded to 127 steps either side of 0, a scale per row.
 
     Whole numbers take four bytes where they fit.
     """
@@ -29,8 +29,9 @@ def packed(weights: Mapping[str, Tensor], embeddings: frozenset[str], storage: S
         elif storage == "float16":
             found[name] = tensor.half()
         else:
-            scale = tensor.abs().max().clamp(min=torch.finfo(torch.float32).tiny) / LARGEST
-            found[name] = (tensor / scale).round().to(torch.int8)
+            largest = tensor.abs().amax(dim=1, keepdim=True).clamp(min=torch.finfo(torch.float32).tiny)
+            scale = (largest / LARGEST).bfloat16()  # of float32's range, in half the bytes
+            found[name] = (tensor / scale.float()).round().clamp(-LARGEST, LARGEST).to(torch.int8)
             found[name + SCALE] = scale
     return found
 
@@ -40,7 +41,7 @@ def unpacked(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
     found = {name: tensor for name, tensor in tensors.items() if not name.endswith(SCALE)}
     for name, tensor in found.items():
         if tensor.dtype == torch.int8:
-            found[name] = tensor.float() * tensors[name + SCALE]
+            found[name] = tensor.float() * tensors[name + SCALE].float()
         elif tensor.dtype == torch.int32:
             found[name] = tensor.long()
         elif tensor.is_floating_point():

@@ -16,6 +16,7 @@ from jaxtyping import Int
 from torch import Tensor, nn
 from torch.nn import functional
 
+from attnviz.errors import WorkFailed
 from attnviz.models.batches import crop, cut, padded, shuffled
 from attnviz.models.classifier import Classifier, fitted_temperature
 from attnviz.models.examples import Examples
@@ -27,6 +28,7 @@ WARM_UP = 0.1  # share of the steps in which the learning rate rises
 FLOOR = 0.02  # share of the learning rate that is left at the end
 WEIGHT_DECAY = 0.01
 POINTS = 20  # of the learning curve per epoch
+ASTRAY = "A smaller --learning-rate may help."
 
 
 @dataclass(frozen=True)
@@ -100,6 +102,8 @@ class Training:
             torch.manual_seed(int(generator.integers(2**63)))  # dropout draws from the one generator of the device
             answers = self.classifier(ids.to(self.device), real.to(self.device))
         loss = functional.cross_entropy(answers, labels, label_smoothing=spec.label_smoothing)
+        if not loss.isfinite():
+            raise WorkFailed(f"training went astray: the loss of step {self.done + 1} is {loss.item()}", hint=ASTRAY)
         loss.backward()  # type: ignore[no-untyped-call]
         for optimizer in self._optimizers:
             optimizer.step()

@@ -15,7 +15,7 @@ from attnviz.views.tables import Cell
 LONGEST = 200
 NORMS = {"pre": "before each sublayer", "post": "after each sublayer"}
 POOLS = {"mean": "the mean over the tokens", "cls": "the state of [CLS]", "attention": "a learned weighted mean"}
-KEEPS = {"head": "the first {}", "head-tail": "the first and last {} together"}
+KEEPS = {"head": "the first {}", "head-tail": "{}, half from the beginning and half from the end"}
 
 
 def card_report(metrics: Metrics) -> Report:
@@ -77,7 +77,7 @@ def _model(metrics: Metrics) -> list[tuple[Cell, ...]]:
         ("classified from", POOLS[str(settings["pool"])]),
         ("vocabulary", f"{int(sizes['n_words'] or 0):,} entries and {int(sizes['n_bigrams'] or 0):,} pairs of words"),
         ("parameters", f"{metrics.n_parameters:,}"),
-        ("reads", KEEPS[str(settings["keep"])].format(f"{settings['max_tokens']} tokens of a text")),
+        ("reads", "at most " + KEEPS[str(settings["keep"])].format(f"{settings['max_tokens']} tokens of a text")),
         ("labels", visible(", ".join(metrics.labels), LONGEST)),
         ("stored as", f"{settings['storage']} embeddings, all else float32"),
     ]

@@ -165,6 +165,17 @@ def test_a_damaged_file(
     assert [path.name for path in tmp_path.iterdir()] == ["checkpoint"]
 
 
+def test_weights_that_are_no_numbers_do_not_classify(checkpoint: Path, run_here: RunHere) -> None:
+    not_numbers(checkpoint / WEIGHTS)
+    refused(run_here("predict", "--text", "the cat", "--model", checkpoint), "answers are not numbers")
+
+
+def test_labels_of_one_name(checkpoint: Path, run_here: RunHere) -> None:
+    content = json.loads((checkpoint / CONFIG).read_bytes())
+    (checkpoint / CONFIG).write_text(json.dumps({**content, "labels": ["same", "same"]}), encoding="utf-8")
+    refused(run_here("predict", "--text", "the cat", "--model", checkpoint), CONFIG)
+
+
 @pytest.mark.parametrize(("file", "damage", "said"), MISMATCHES.values(), ids=MISMATCHES)
 def test_files_that_do_not_belong_together(
     file: str, damage: Damage, said: str, checkpoint: Path, run_here: RunHere, tmp_path: Path

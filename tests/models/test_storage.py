@@ -43,17 +43,17 @@ def test_float16_loses_less_than_a_thousandth(seed: int) -> None:
 @given(seeds, st.floats(-30, 30))
 def test_int8_loses_half_a_step(seed: int, size: float) -> None:
     tensor = matrix(seed, 10**size)
-    step = tensor.abs().max().item() / 127
-    error = (there_and_back(tensor, "int8") - tensor).abs().max().item()
-    assert error <= step * (0.5 + 1e-4)
+    step = tensor.abs().amax(dim=1, keepdim=True) / 127
+    error = (there_and_back(tensor, "int8") - tensor).abs()
+    assert (error <= step * 0.502).all()  # the step itself is stored in 8 bits
 
 
 def test_int8_by_hand() -> None:
-    """The largest is 12.7 of either sign, so a step is 0.1."""
-    found = packed({"words": torch.tensor([[12.7, -12.7, 0.0], [0.12, -0.26, 6.0]])}, EMBEDDINGS, "int8")
+    """The largest of a row is 127 steps, which are 0.1 in the first and 0.01 in the second."""
+    found = packed({"words": torch.tensor([[12.7, -12.7, 0.0], [1.27, -0.64, 0.013]])}, EMBEDDINGS, "int8")
     assert found["words"].dtype == torch.int8
-    assert found["words"].tolist() == [[127, -127, 0], [1, -3, 60]]
-    assert found["words" + SCALE].item() == pytest.approx(0.1)
+    assert found["words"].tolist() == [[127, -127, 0], [127, -64, 1]]
+    assert found["words" + SCALE].flatten().tolist() == pytest.approx([0.1, 0.01], rel=0.002)
 
 
 @given(seeds, st.sampled_from(STORAGES))
@@ -72,7 +72,7 @@ def test_zero_stays_zero(storage: StorageKind) -> None:
 
 def test_a_matrix_of_zeros_has_a_step() -> None:
     """Else zero divided by it were NaN, which happens to become 0 on some processors."""
-    assert packed({"words": torch.zeros(3, 2)}, EMBEDDINGS, "int8")["words" + SCALE] > 0
+    assert (packed({"words": torch.zeros(3, 2)}, EMBEDDINGS, "int8")["words" + SCALE] > 0).all()
 
 
 @pytest.mark.parametrize("storage", STORAGES)

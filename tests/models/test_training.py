@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 
-from attnviz.errors import BadSource, BadText
+from attnviz.errors import BadSource, BadText, WorkFailed
 from attnviz.models.examples import Examples, g_squared, held_out, telling_pairs
 from attnviz.models.recipe import begin
 from attnviz.models.training import Training, TrainingStep, rate
@@ -165,6 +165,12 @@ def test_a_text_without_tokens_is_named() -> None:
 
 def test_labels_of_other_tasks_have_numbers_for_names() -> None:
     assert begin(TEXTS, [i % 3 for i in range(48)], SPEC).checkpoint.classifier.config.labels == ("0", "1", "2")
+
+
+def test_training_that_goes_astray_is_stopped() -> None:
+    with pytest.raises(WorkFailed, match=r"went astray: the loss of step \d+ is nan.*--learning-rate"):
+        for _ in run(replace(SPEC, learning_rate=1e30)).steps():
+            pass
 
 
 def test_held_out_texts_are_the_last_of_each_label() -> None:

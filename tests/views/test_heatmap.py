@@ -102,6 +102,8 @@ def test_titles() -> None:
 
 def test_the_subtitle_says_how_much_of_the_text_is_shown() -> None:
     assert with_settings(("tokens_in_text", 233)).subtitle.endswith("(random weights, seed 0) · first 3 of 233 tokens")
+    both_ends = with_settings(("tokens_in_text", 233), ("keep", "head-tail"))
+    assert both_ends.subtitle.endswith("(random weights, seed 0) · first 2 and last 1 of 233 tokens")
     assert with_settings(("tokens_in_text", 3)).subtitle.endswith("(random weights, seed 0) · 3 tokens")
     assert with_settings(n=1).subtitle.endswith(" · 1 token")
     assert with_settings(("causal", True)).subtitle.endswith(" · 3 tokens · causal")
@@ -186,3 +188,16 @@ def test_data_hold_texts_and_numbers_as_they_are() -> None:
 def test_data_of_all_heads_copy_no_weights() -> None:
     maps = random_maps()
     assert report(maps).data["weights"] is maps.weights
+
+
+def test_a_model_used_for_what_it_was_not_made_for_is_said_to_be() -> None:
+    def said(*settings: tuple[str, Setting], trained: bool = True) -> list[str]:
+        made_by = provenance(trained=trained, revision="5e" * 32, settings=settings)
+        return [note.text for note in report(random_maps(FILM, made_by=made_by)).notes]
+
+    assert said(("causal", True)) == [
+        "The model was trained to look both ways; forced to look back only, it does what it never learned."
+    ]
+    assert said(("causal", True), trained=False) == said(("causal", False)) == []
+    assert said(("made_for_tokens", 13)) == ["The model was made for texts of at most 13 tokens and has 14 here."]
+    assert said(("made_for_tokens", 14)) == []
