@@ -15,7 +15,9 @@ from pathlib import Path
 
 import pytest
 
+from attnviz.models.names import SHIPPED
 from attnviz.registry import Plugin
+from attnviz.workflows.metrics import load_metrics
 from tests.process import ROOT, bare_environment
 
 README = ROOT / "README.md"
@@ -30,12 +32,27 @@ def commands() -> list[str]:
 
 
 def table(room: str) -> str:
-    """The names of a room as Markdown, in the order of the code."""
+    """The names of a room as Markdown, in the order of the code; of `attnviz.data.models`, how good they are."""
+    if room == "attnviz.data.models":
+        return f"<!-- table: {room} -->\n\n{accuracies()}\n"
     module = import_module(room)
     found = [value for name, value in vars(module).items() if name.isupper() and _is_table(value)]
     plugins = max(found, key=len)
     lines = [f"| `{plugin.name}` | {plugin.help} |\n" for plugin in plugins]
     return f"<!-- table: {room} -->\n\n| name | what it is |\n|---|---|\n{''.join(lines)}\n"
+
+
+def accuracies() -> str:
+    lines = ["| model | accuracy per seed | mean | 95 % interval |", "|---|---|---|---|"]
+    for heads in (1, 2, 4, 8):
+        name = "single" if heads == 1 else f"multi:{heads}"
+        tested = load_metrics(SHIPPED / name.replace(":", "-")).tested
+        assert tested is not None
+        seeds = ", ".join(f"{accuracy:.4f}" for accuracy in tested.accuracies)
+        lines.append(
+            f"| `{name}` | {seeds} | {tested.mean.value:.4f} | {tested.mean.low:.4f} to {tested.mean.high:.4f} |"
+        )
+    return "".join(f"{line}\n" for line in lines)
 
 
 def _is_table(value: object) -> bool:
@@ -44,7 +61,7 @@ def _is_table(value: object) -> bool:
 
 def test_tables_are_those_of_the_code() -> None:
     text = README.read_text(encoding="utf-8")
-    assert len(TABLE.findall(text)) == 4
+    assert len(TABLE.findall(text)) == 5
     expected = TABLE.sub(lambda found: table(found[1]), text)
     if os.environ.get("ATTNVIZ_WRITE_README"):
         README.write_text(expected, encoding="utf-8")
@@ -66,9 +83,15 @@ def test_every_module_at_the_top_and_every_room_is_in_the_map() -> None:
 
 
 def test_every_link_leads_somewhere() -> None:
-    links = re.findall(r"\]\(([^)]+)\)", README.read_text(encoding="utf-8"))
-    assert links
-    assert [link for link in links if "://" not in link and not (ROOT / link).exists()] == []
+    text = README.read_text(encoding="utf-8")
+    links = re.findall(r"\]\(([^)]+)\)", text)
+    headings = re.findall(r"^#+ (.+)$", text, re.MULTILINE)
+    anchors = {"#" + re.sub(r"[^a-z0-9 -]", "", heading.lower()).replace(" ", "-") for heading in headings}
+    assert any(link.startswith("#") for link in links)
+    assert [link for link in links if link.startswith("#") and link not in anchors] == []
+    files = [link for link in links if "://" not in link and not link.startswith("#")]
+    assert files
+    assert [link for link in files if not (ROOT / link).exists()] == []
 
 
 def _run(command: str, folder: Path, home: Path) -> subprocess.CompletedProcess[str]:

@@ -81,7 +81,7 @@ def test_a_record_is_drawn_again_byte_for_byte(options: str, attnviz: RunHere, t
 
 def test_untrained_is_said_wherever_somebody_looks(attnviz: RunHere, tmp_path: Path) -> None:
     """The table, the document, every picture and its metadata, and one note."""
-    asked = ("heatmap", "--text", "a film", "--heads", "2", "--format", "png,svg,pdf")
+    asked = ("heatmap", "--text", "a film", "--model", "random:2", "--format", "png,svg,pdf")
     shown = worked(attnviz(*asked))
     assert UNTRAINED in shown.stdout
     assert shown.stderr.count("untrained") == 1

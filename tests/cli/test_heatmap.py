@@ -18,7 +18,7 @@ import attnviz
 from tests.process import RunCli, bare_environment
 
 TEXT = "the film was not good but the acting saved the film"
-UNTRAINED = "untrained (random weights, seed 0)"
+TRAINED = "trained, weights sha256 "
 
 
 def digests(folder: Path) -> dict[str, str]:
@@ -32,13 +32,16 @@ def digests(folder: Path) -> dict[str, str]:
 def test_results_go_to_stdout_and_everything_else_to_stderr(run_cli: RunCli) -> None:
     run = run_cli("heatmap", "--text", TEXT, "--heads", "2")
     assert run.exit_code == 0
-    assert run.stdout.startswith(
-        f"multi:2 attends to “the film was not good but the acting sav…”\n{UNTRAINED} · 11 tokens\n"
-    )
+    assert run.stdout.startswith(f"multi:2 attends to “the film was not good but the acting sav…”\n{TRAINED}")
     assert "strongest pair" in run.stdout
-    assert run.stderr == (
-        "note: untrained: the weights are random (seed 0), so the maps show no learned attention\n"
-        "note: wrote 4 files to attention/ (overview.png … attention.safetensors)\n"
+    assert run.stderr == "note: wrote 4 files to attention/ (overview.png … attention.safetensors)\n"
+
+
+def test_an_untrained_model_is_noted_on_stderr(run_cli: RunCli) -> None:
+    assert run_cli("heatmap", "--text", TEXT, "--heads", "2", "--layers", "2").stderr == (
+        "note: untrained: the weights are random (seed 0), so the maps show no learned attention. Trained are single, "
+        "multi:2, multi:4 and multi:8, without --d-model, --layers, --vocab or --tokenizer\n"
+        "note: wrote 6 files to attention/ (overview.png … attention.safetensors)\n"
     )
 
 
@@ -50,9 +53,9 @@ def test_json_is_one_document_and_nothing_else(run_cli: RunCli) -> None:
         "“another film”",
     ]
     first = document["texts"][0]
-    assert first["status"] == UNTRAINED
+    assert first["status"].startswith(TRAINED)
     assert first["text"]["sha256"] == hashlib.sha256(TEXT.encode()).hexdigest()
-    assert first["settings"]["seed"] == 0
+    assert first["settings"]["d_model"] == 32
     assert first["versions"]["attnviz"] == attnviz.__version__
     assert first["versions"]["torch"] == torch.__version__
 
@@ -66,12 +69,12 @@ def test_json_holds_what_the_record_holds(run_cli: RunCli, tmp_path: Path) -> No
 
 
 def test_pictures_say_where_they_come_from(run_cli: RunCli, tmp_path: Path) -> None:
-    run_cli("heatmap", "--text", TEXT, "--heads", "2", "--seed", "5", "--title", "Mine")
+    run_cli("heatmap", "--text", TEXT, "--model", "random:2", "--seed", "5", "--title", "Mine")
     with Image.open(tmp_path / "attention/layer-0-head-1.png") as picture:
         told: dict[str, str] = dict(picture.text)  # type: ignore[attr-defined]  # of PNG only
     assert told["Title"].startswith("Mine")
     assert told["status"] == "untrained (random weights, seed 5)"
-    assert told["model"] == "multi:2"
+    assert told["model"] == "random:2"
     assert told["seed"] == "5"
     assert told["text sha256"] == hashlib.sha256(TEXT.encode()).hexdigest()
     assert told["version of torch"] == torch.__version__
@@ -178,7 +181,7 @@ def test_unprojected_attention_over_imdb(run_cli: RunCli, shared: Path, tmp_path
     scores = embedded @ embedded.T / np.sqrt(64)
     expected = np.exp(scores) / np.exp(scores).sum(axis=1, keepdims=True)
     np.testing.assert_allclose(np.array(text["weights"])[0, 0], expected, atol=1e-5)
-    assert text["status"] == UNTRAINED
+    assert text["status"] == "untrained (random weights, seed 0)"
     assert (tmp_path / "attention/layer-0-head-0.png").exists()
 
 

@@ -1,0 +1,86 @@
+"""`attnviz predict` as a process: what goes where, and how each bad request ends."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.attacks.endings import check_whole, refused, worked
+from tests.process import RunCli
+
+PRAISE, BLAME = "a wonderful film , i loved it", "the worst film , a boring waste of time"
+
+
+def test_a_table_on_stdout_and_nothing_else_anywhere(run_cli: RunCli, tmp_path: Path) -> None:
+    run = worked(run_cli("predict", "--text", PRAISE, "--text", BLAME))
+    assert run.stderr == ""
+    positive, negative = (next(line for line in run.stdout.splitlines() if text in line) for text in (PRAISE, BLAME))
+    assert "positive" in positive
+    assert "negative" in negative
+    assert "trained, weights sha256 " in run.stdout
+    assert not list(tmp_path.iterdir())
+
+
+def test_json_is_one_document_with_the_accuracy(run_cli: RunCli) -> None:
+    run = worked(run_cli("predict", "--dataset", "sample", "--split", "test", "--json"))
+    found = json.loads(run.out)
+    right = [
+        each["label"] == {0: "negative", 1: "positive"}.get(each["given"], each["given"])
+        for each in found["predictions"]
+    ]
+    assert found["accuracy"] == pytest.approx(sum(right) / len(right))
+    assert len(right) == 20
+    assert sum(map(sum, found["confusion"])) == 20
+
+
+def test_csv_has_a_row_per_text(run_cli: RunCli) -> None:
+    run = worked(run_cli("predict", "--dataset", "sample", "--split", "test", "--index", "0-4", "--csv"))
+    rows = list(csv.DictReader(io.StringIO(run.stdout)))
+    assert [row["text"] for row in rows] == [f"sample test[{n}]" for n in range(5)]
+    assert all(float(row["p_negative"]) + float(row["p_positive"]) == pytest.approx(1) for row in rows)
+
+
+def test_from_standard_input(run_cli: RunCli) -> None:
+    run = worked(run_cli("predict", "--text-file", "-", "--json", stdin=PRAISE.encode()))
+    (prediction,) = json.loads(run.out)["predictions"]
+    assert prediction["label"] == "positive"
+    assert prediction["tokens"] == 7
+
+
+def test_pictures_are_listed_on_stderr(run_cli: RunCli, tmp_path: Path) -> None:
+    run = worked(
+        run_cli("predict", "--text", PRAISE, "--text", BLAME, "--model", "single", "--heatmap", "--out", "why")
+    )
+    assert run.stderr.count("note: wrote 2 files to why/text-") == 2
+    assert len(check_whole(tmp_path)) == 2
+    assert {path.relative_to(tmp_path / "why").as_posix() for path in tmp_path.rglob("*.*")} == {
+        *(f"text-{n}/{name}" for n in (0, 1) for name in ("layer-0-head-0.png", "attention.safetensors"))
+    }
+
+
+def test_same_input_same_bytes(run_cli: RunCli) -> None:
+    asked = ("predict", "--dataset", "sample", "--split", "test", "--json")
+    assert run_cli(*asked).out == run_cli(*asked, env={"PYTHONHASHSEED": "7"}).out
+
+
+@pytest.mark.parametrize(
+    ("asked", "said"),
+    [
+        (("--text", ""), "no tokens in "),
+        (("--text", "fine", "--model", "random"), "random:8 has random weights and cannot classify"),
+        (("--text", "fine", "--heads", "3"), "divisible"),
+        (("--text", "fine", "--model", "mutli"), "Did you mean 'multi'"),
+        (("--text", "fine", "--json", "--csv"), "exclude each other"),
+        (("--text", "fine", "--device", "cuda:99"), "no device 'cuda:99'"),
+        (("--dataset", "sample", "--split", "tset"), "no split 'tset'"),
+        (("--text", "fine", "--heatmap", "--format", "gif"), "gif"),
+        (("--text", "fine", "--heatmap", "--dpi", "1"), "--dpi 1"),
+    ],
+)
+def test_what_cannot_be_is_refused(asked: tuple[str, ...], said: str, run_cli: RunCli, tmp_path: Path) -> None:
+    refused(run_cli("predict", *asked), said)
+    assert not list(tmp_path.iterdir())

@@ -1,0 +1,190 @@
+"""`predict` as a function: labels, probabilities, scores and pictures from a model that comes with attnviz."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from attnviz import store
+from attnviz.errors import BadModel, BadOption, BadSelection, BadText
+from attnviz.models.names import SHIPPED
+from attnviz.outcomes import Prediction
+from attnviz.report import Report
+from attnviz.specs import PredictSpec
+from attnviz.workflows.metrics import load_metrics
+from attnviz.workflows.predict import Classifying, Drew, Event, Predicted, predict
+from tests.process import ROOT
+
+PRAISE = "a wonderful film , moving and perfect . i loved every minute"
+BLAME = "a terrible , boring film . the worst acting , a waste of time"
+EVERY_MODEL = ["single", "multi:2", "multi:4", "multi:8"]
+
+
+def events(**settings: object) -> list[Event]:
+    return list(predict(PredictSpec(**settings)))  # type: ignore[arg-type]
+
+
+def predictions(found: list[Event]) -> list[Prediction]:
+    return [event for event in found if isinstance(event, Prediction)]
+
+
+def report(found: list[Event]) -> Report:
+    assert isinstance(found[-1], Predicted)
+    return found[-1].report
+
+
+@pytest.mark.parametrize("model", EVERY_MODEL)
+def test_praise_and_blame(model: str) -> None:
+    found = predictions(events(text=(PRAISE, BLAME), model=model))
+    assert [prediction.label for prediction in found] == [1, 0]
+    assert all(prediction.probability > 0.8 for prediction in found)
+    assert all(sum(prediction.probabilities) == pytest.approx(1) for prediction in found)
+
+
+def test_a_pair_of_words_is_read() -> None:
+    """What "good" says depends on the word before it."""
+    good, not_good = predictions(events(text=("this film is so good", "this film is not good")))
+    assert good.probabilities[1] > not_good.probabilities[1] + 0.1
+
+
+def test_the_sample_is_as_hard_as_the_readme_says() -> None:
+    found = predictions(events(dataset="sample", split="train+test"))
+    right = sum(prediction.label == prediction.gold for prediction in found)
+    readme = " ".join((ROOT / "README.md").read_text(encoding="utf-8").split())
+    assert f"{right} of the {len(found)} packaged reviews" in readme
+
+
+def test_without_labels_nothing_is_scored() -> None:
+    assert "accuracy" not in report(events(text=(PRAISE,))).data
+
+
+def test_a_long_text_is_read_at_its_beginning_and_end() -> None:
+    """What stands between is left out: blame there changes nothing, blame at the end does."""
+    filler = "it is a film about a man and a house . " * 40
+    plain = filler + "word " * 300 + filler
+    between = filler + f"{BLAME} " * 20 + filler
+    at_the_end = filler + "word " * 300 + f"{BLAME} " * 20
+    one, two, three = predictions(events(text=(plain, between, at_the_end)))
+    assert (one.n_tokens, one.n_read) == (1180, 512)
+    assert one.probabilities == pytest.approx(two.probabilities, abs=1e-5)
+    assert three.probabilities[0] > one.probabilities[0] + 0.1
+
+
+def test_which_tokens_are_read_can_be_chosen() -> None:
+    text = f"{PRAISE} {BLAME}"
+    head, whole = (predictions(events(text=(text,), max_tokens=n, keep="head"))[0] for n in (13, None))
+    assert (head.n_read, whole.n_read) == (13, 26)
+    assert head.label == 1
+    assert head.probabilities[1] > whole.probabilities[1]
+
+
+def test_a_text_says_the_same_in_any_company() -> None:
+    alone = predictions(events(text=(PRAISE,)))[0]
+    among = predictions(events(text=(BLAME * 9, PRAISE, "so-so")))[1]
+    assert alone.probabilities == pytest.approx(among.probabilities, abs=1e-5)
+
+
+def test_order_names_and_notices() -> None:
+    found = events(dataset="sample", split="test", index=("3", "0"))
+    assert isinstance(found[0], Classifying)
+    assert found[0].n_texts == 2
+    assert [prediction.text_name for prediction in predictions(found)] == ["sample test[3]", "sample test[0]"]
+
+
+def test_rows_are_the_predictions() -> None:
+    last = events(text=(PRAISE, BLAME))[-1]
+    assert isinstance(last, Predicted)
+    header, *rows = last.rows
+    assert header[:3] == ("text", "label", "probability")
+    assert [row[1] for row in rows] == ["positive", "negative"]
+
+
+def test_what_was_attended_to_is_drawn(tmp_path: Path) -> None:
+    """Just the tokens that were read, under a title that says what came of it."""
+    found = events(text=(PRAISE,), model="multi:2", heatmap=True, out=str(tmp_path / "why"), format=("svg",))
+    (drew,) = (event for event in found if isinstance(event, Drew))
+    assert sorted(file.name for file in drew.files) == [
+        *("attention.safetensors", "layer-0-head-0.svg", "layer-0-head-1.svg", "overview.svg"),
+    ]
+    maps = store.load(tmp_path / "why/attention.safetensors")
+    assert maps.queries.pieces == tuple(PRAISE.split())
+    assert maps.provenance.trained
+    (prediction,) = predictions(found)
+    picture = (tmp_path / "why/overview.svg").read_text(encoding="utf-8")
+    assert f"as positive ({prediction.probability:.2f})" in picture
+
+
+def test_a_cut_text_is_drawn_as_it_was_read(tmp_path: Path) -> None:
+    words = [f"w{n}" for n in range(40)]
+    settings = {"max_tokens": 10, "keep": "head-tail", "heatmap": True, "out": str(tmp_path), "model": "single"}
+    events(text=(" ".join(words),), **settings)
+    maps = store.load(tmp_path / "attention.safetensors")
+    assert maps.queries.pieces == (*words[:5], *words[-5:])
+    assert maps.queries.offsets[-1][1] == len(" ".join(words))
+
+
+@pytest.mark.parametrize(
+    ("settings", "error", "problem"),
+    [
+        ({"model": "random:8"}, BadModel, "random:8 has random weights and cannot classify"),
+        ({"model": "dot"}, BadModel, "cannot classify"),
+        ({"heads": 16}, BadModel, "multi:16 has random weights"),
+        ({"model": "no/such"}, BadModel, "no model"),
+        ({"json": True, "csv": True}, BadOption, "--json and --csv"),
+        ({"max_tokens": 1}, BadOption, "--max-tokens 1"),
+        ({"index": ("7",)}, BadSelection, "7"),
+        ({"text": (PRAISE, "<br />")}, BadText, "no tokens in “<br"),
+        ({"text": ("x",) * 101, "heatmap": True}, BadOption, "101 texts"),
+    ],
+)
+def test_refused(settings: dict[str, object], error: type[Exception], problem: str, tmp_path: Path) -> None:
+    with pytest.raises(error, match=problem):
+        events(**{"text": (PRAISE,), "out": str(tmp_path / "out"), **settings})
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("model", ["single", "multi:8"])
+def test_accuracy_on_imdb_is_that_of_the_card(model: str, shared: Path) -> None:
+    """On a fifth of the test split: within what chance does to 2,500 texts (three standard errors)."""
+    split = "test[:1250]+test[-1250:]"
+    data = report(events(dataset=str(shared / "data/imdb"), split=split, model=model)).data
+    tested = load_metrics(SHIPPED / model.replace(":", "-")).tested
+    assert tested is not None
+    assert data["accuracy"] == pytest.approx(tested.accuracies[0], abs=3 * np.sqrt(0.9 * 0.1 / 2500))
+    assert data["calibration_error"] < 0.05  # type: ignore[operator]
+
+
+def test_what_is_shipped_is_measured_and_small() -> None:
+    """Four models of equal size, three seeds each, rounding that changes at most one label in a thousand."""
+    found = {folder.name: load_metrics(folder) for folder in sorted(SHIPPED.iterdir())}
+    assert sorted(found) == ["multi-2", "multi-4", "multi-8", "single"]
+    assert len({metrics.n_parameters for metrics in found.values()}) == 1
+    assert {metrics.sizes["n_heads"] for metrics in found.values()} == {1, 2, 4, 8}
+    for metrics in found.values():
+        assert metrics.tested is not None
+        assert len(metrics.tested.seeds) >= 3
+        assert metrics.tested.mean.low < np.mean(metrics.tested.accuracies) < metrics.tested.mean.high
+        assert metrics.tested.labels_changed <= metrics.tested.n_texts / 1000
+    assert sum(file.stat().st_size for file in SHIPPED.rglob("*.*")) < 16e6
+    eight = found["multi-8"].tested
+    assert eight is not None
+    assert eight.mean.value >= 0.89
+
+
+def test_a_card_says_how_to_make_the_model_again() -> None:
+    for folder in SHIPPED.iterdir():
+        card = (folder / "README.md").read_text(encoding="utf-8")
+        heads = load_metrics(folder).sizes["n_heads"]
+        option = "" if heads == 8 else f" --heads {heads}"
+        assert f"| attnviz train --dataset imdb --split train{option} |" in card
+        assert load_metrics(folder).weights_sha256[:8] in card
+
+
+def test_the_model_asked_for_is_the_one_that_answers() -> None:
+    spec = PredictSpec(text=(PRAISE,))
+    titles = [report(list(predict(replace(spec, model=model)))).title for model in EVERY_MODEL]
+    assert [title.split()[0] for title in titles] == EVERY_MODEL
