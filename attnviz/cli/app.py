@@ -33,6 +33,7 @@ def main() -> NoReturn:
     """The program."""
     show.prepare_streams()
     code = run(sys.argv[1:])
+    show.flush_stderr()
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # all is done: Ctrl-C would only print the interpreter's farewell
     sys.exit(code)
 

@@ -37,6 +37,15 @@ def prepare_streams() -> None:
                 stream.reconfigure(errors="backslashreplace")
 
 
+def flush_stderr() -> None:
+    """What is still to be said is said or, where nobody reads, dropped: else Python ends with a code of its own."""
+    try:
+        sys.stderr.flush()
+    except (OSError, ValueError):
+        with suppress(OSError, ValueError):
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stderr.fileno())
+
+
 def abandon_stdout() -> None:
     """Standard output has failed: send what is still buffered nowhere, so that the exit does not fail once more."""
     with suppress(OSError, ValueError):

@@ -36,6 +36,7 @@ STATE, CARD = "training.safetensors", "README.md"
 SAVED_EVERY = 15.0  # seconds between two states on disk; each epoch's end is saved too
 NOT_OF_THE_RUN = ("dataset", "split", "device", "out", "resume", "json")  # what no weight follows from
 MOST_LAYERS = 1_000  # that a checkpoint may have, known here without torch
+MOST_TOKENS = 1_000_000  # positions are made for as many in each step
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,8 +93,9 @@ def check(spec: TrainSpec) -> None:
             raise BadOption(f"{_option(name)} {getattr(spec, name):g} is no share", hint=f"It is 0 to below {limit}.")
     if not 0 < spec.learning_rate <= 1:
         raise BadOption(f"--learning-rate {spec.learning_rate:g} is no rate", hint="It is above 0 and at most 1.")
-    if (spec.layers or 0) > MOST_LAYERS:
-        raise BadOption(f"--layers {spec.layers} is too large", hint=f"It is at most {MOST_LAYERS}.")
+    for name, most in {"layers": MOST_LAYERS, "max_tokens": MOST_TOKENS}.items():
+        if (getattr(spec, name) or 0) > most:
+            raise BadOption(f"{_option(name)} {getattr(spec, name)} is too large", hint=f"It is at most {most:,}.")
     head_size(spec.d_model or 0, spec.heads or 0)
 
 
@@ -165,12 +167,13 @@ def _steps(folder: Path, run: Run, identity: Mapping[str, Setting]) -> Iterator[
     """
     from attnviz.models.checkpoint import save_checkpoint
     from attnviz.models.resuming import state_bytes
+    from attnviz.models.training import ASTRAY
 
     store.write(folder / STATE, state_bytes(run.training, identity))  # a disk that refuses does so before the work
     saved_at = time.monotonic()
     for step in run.training.steps():
-        if not math.isfinite(step.loss + (step.held_out.loss if step.held_out else 0)):
-            raise WorkFailed(f"the loss is no number after step {step.number:,}", hint="Try a lower --learning-rate.")
+        if step.held_out and not math.isfinite(step.held_out.loss):
+            raise WorkFailed(f"training went astray: the held-out loss is {step.held_out.loss}", hint=ASTRAY)
         if step.improved:
             save_checkpoint(folder, run.checkpoint, run.training.spec.storage)
         if step.ends_epoch or time.monotonic() - saved_at > SAVED_EVERY:

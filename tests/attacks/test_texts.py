@@ -103,7 +103,7 @@ def test_markup_changes_no_weight(run_here: RunHere) -> None:
     """Random weights depend on the words' places in the vocabulary (by alphabet here) and in the text, on no more."""
 
     def weights(text: str) -> np.ndarray:
-        run = worked(run_here("heatmap", "--text", text, "--heads", "1", "--dpi", "40", "--json"))
+        run = worked(run_here("heatmap", "--text", text, "--model", "random:1", "--dpi", "40", "--json"))
         return np.array(document(run)["texts"][0]["weights"])
 
     assert (weights("/ : [ ]") == weights("a b c d")).all()

@@ -1,0 +1,323 @@
+"""`attnviz train` as a process: what goes where, the same bytes each time, and a card whose command works."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shlex
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import asdict
+from html import unescape
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from attnviz.cli import show_training
+from attnviz.cli.options import takes
+from attnviz.models.training import Training
+from attnviz.specs import TrainSpec
+from tests.attacks.endings import RAW, RunHere, check_streams, document, run_here, worked
+from tests.process import Run, RunCli, bare_environment
+
+SIZES = ("--batch-size", "8", "--d-model", "16", "--heads", "2", "--bigrams", "50", "--size", "300")
+TINY = ("train", "--dataset", "sample", "--epochs", "2", *SIZES)
+FILES = {"model.safetensors", "tokenizer.json", "config.json", "metrics.json", "README.md", "learning-curve.png"}
+EPOCH = re.compile(
+    r"epoch (\d+)/2  loss \d\.\d{3}  accuracy \d\.\d{3}  [\d,]+ texts/s; held out: loss \d\.\d{4}, accuracy \d\.\d{4}"
+    r"( \(best so far\))?"
+)
+
+
+@pytest.fixture
+def attnviz(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> RunHere:
+    """Runs a command in `tmp_path` without a process of its own."""
+    monkeypatch.chdir(tmp_path)
+
+    def start(*args: str | Path) -> Run:
+        return run_here(args, capsys)
+
+    return start
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    return {path.relative_to(folder).as_posix(): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+def noted(run: Run) -> list[str]:
+    check_streams(run)
+    return [line.removeprefix("note: ") for line in run.stderr.splitlines()]
+
+
+# What goes where
+
+
+def test_results_go_to_stdout_and_progress_to_stderr(run_cli: RunCli, tmp_path: Path) -> None:
+    run = worked(run_cli(*TINY))
+    first, *epochs, last = noted(run)
+    assert first == "training on 36 texts of sample train, 4 held out; 8,258 parameters"
+    found = [EPOCH.fullmatch(line) for line in epochs]
+    assert [match and match[1] for match in found] == ["1", "2"]
+    assert last == "wrote 6 files to model/ (model.safetensors … learning-curve.png)"
+    assert set(contents(tmp_path)) == {f"model/{name}" for name in FILES}
+
+    told = json.loads((tmp_path / "model/metrics.json").read_bytes())
+    assert run.stdout.startswith("Transformer encoder with 2 heads, trained on sample train\n")
+    assert told["weights_sha256"][:8] in run.stdout
+    assert f"{told['held_out']['accuracy']['value']:.4f}" in run.stdout
+    for epoch, match in zip(told["history"]["epochs"], found, strict=True):
+        assert match is not None
+        assert f"held out: loss {epoch['loss']:.4f}, accuracy {epoch['accuracy']:.4f}" in match[0]
+    for stream in (run.out, run.err):
+        assert RAW.findall(stream.decode()) == []
+
+
+def test_json_is_one_document_and_nothing_else(attnviz: RunHere, tmp_path: Path) -> None:
+    """The metrics as they are in the file, so that nobody has to look for it."""
+    run = worked(attnviz(*TINY, "--json"))
+    assert document(run) == json.loads((tmp_path / "model/metrics.json").read_bytes())
+    assert len(noted(run)) == 4
+    again = worked(attnviz(*TINY, "--json", "--resume"))
+    assert again.out == run.out
+
+
+def test_nothing_held_out_is_said(attnviz: RunHere) -> None:
+    first, *epochs, _ = noted(worked(attnviz(*TINY, "--validation", "0")))
+    assert first == "training on 40 texts of sample train, none held out; 8,338 parameters"
+    assert len(epochs) == 2
+    assert "held out" not in "".join(epochs)
+
+
+def test_what_is_gone_on_with_is_said(attnviz: RunHere, tmp_path: Path) -> None:
+    begun = noted(worked(attnviz(*TINY, "--resume")))
+    assert begun[0] == "model holds no training run to go on with: starting from the beginning"
+    before = contents(tmp_path)
+    ended = noted(worked(attnviz(*TINY, "--resume")))
+    assert ended == [
+        "model holds the end of this run already; nothing was trained",
+        "wrote 6 files to model/ (model.safetensors … learning-curve.png)",
+    ]
+    assert contents(tmp_path) == before
+
+
+# Ctrl-C, where it can be sent at one exact step
+
+
+def interrupted_at(monkeypatch: pytest.MonkeyPatch, *steps: int, times: int = 1) -> None:
+    """Ctrl-C while such a step is at work."""
+    learn = Training._learn
+
+    def learned(self: Training, batch: np.ndarray) -> tuple[float, float]:
+        found = learn(self, batch)
+        if self.done + 1 in steps:
+            for _ in range(times):
+                os.kill(os.getpid(), signal.SIGINT)
+        return found
+
+    monkeypatch.setattr(Training, "_learn", learned)
+
+
+@pytest.fixture
+def with_ctrl_c() -> Any:
+    """As in a terminal, also where the tests themselves ignore it."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler, "a run gives the signal back"
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("with_ctrl_c")
+def test_ctrl_c_ends_the_step_and_says_what_was_kept(
+    attnviz: RunHere, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Left three times and gone on with: each time the truth about the folder, and at last the same bytes."""
+    worked(attnviz(*TINY, "--out", "whole"))
+    interrupted_at(monkeypatch, 3, 7, 8)
+    said = []
+    for n_done in (3, 7, 8):
+        run = attnviz(*TINY, "--resume")
+        assert (run.exit_code, run.out) == (130, b"")
+        *_, what, how = noted(run)
+        assert how == "the same command with --resume goes on"
+        said.append(what)
+        assert (tmp_path / "model/training.safetensors").exists()
+        assert (tmp_path / "model/model.safetensors").exists() == (n_done > 5)
+    accuracy = json.loads((tmp_path / "whole/metrics.json").read_bytes())["history"]["epochs"][0]["accuracy"]
+    assert said == [
+        "stopped after step 3 of 10; no epoch had ended, so model holds no model yet",
+        f"stopped after step 7 of 10; model holds epoch 1, held-out accuracy {accuracy:.4f}",
+        "stopped after step 8 of 10; model holds epoch 1",
+    ]
+    run = worked(attnviz(*TINY, "--resume"))
+    assert noted(run)[1] == "going on after step 8 of 10"
+    assert contents(tmp_path / "model") == contents(tmp_path / "whole")
+
+
+@pytest.mark.usefixtures("with_ctrl_c")
+def test_ctrl_c_twice_breaks_the_step_off(attnviz: RunHere, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What the last epoch had left is kept."""
+    worked(attnviz(*TINY, "--out", "whole"))
+    with monkeypatch.context() as patch:
+        interrupted_at(patch, 7, times=2)
+        run = attnviz(*TINY)
+    assert (run.exit_code, run.out) == (130, b"")
+    assert "error" not in run.stderr
+    check_streams(run)
+    run = worked(attnviz(*TINY, "--resume"))
+    assert "going on after step 5 of 10" in noted(run)
+    assert contents(tmp_path / "model") == contents(tmp_path / "whole")
+
+
+@pytest.mark.usefixtures("with_ctrl_c")
+def test_the_first_ctrl_c_is_collected_and_the_second_one_raised() -> None:
+    with show_training._interrupts() as asked:
+        os.kill(os.getpid(), signal.SIGINT)
+        assert asked == [signal.SIGINT]
+        with pytest.raises(KeyboardInterrupt):
+            os.kill(os.getpid(), signal.SIGINT)
+
+
+# The same again
+
+
+@pytest.mark.slow
+def test_same_command_same_bytes_in_two_processes(run_cli: RunCli, tmp_path: Path) -> None:
+    """With as many threads: torch adds in another order where they are more or fewer."""
+    written, said = [], []
+    for folder, seed in (("one", "1"), ("two", "2")):
+        (tmp_path / folder).mkdir()
+        run = run_cli(
+            *(*TINY, "--json"),
+            cwd=tmp_path / folder,
+            env={"PYTHONHASHSEED": seed, "OMP_NUM_THREADS": "1", "TZ": f"UTC+{seed}"},
+        )
+        said.append(worked(run).out)
+        written.append(contents(tmp_path / folder / "model"))
+    assert set(written[0]) == FILES
+    assert written[0] == written[1]
+    assert said[0] == said[1]
+
+
+def from_card(folder: Path) -> list[str]:
+    """The command as a reader of the rendered card copies it, cut as a shell cuts it."""
+    card = (folder / "README.md").read_text(encoding="utf-8")
+    (cell,) = re.findall(r"^\| command \| (.*) \|$", card, flags=re.MULTILINE)
+    rendered = re.sub(r"\\([!-/:-@\[-`{-~])", r"\1", unescape(re.sub("</?span>", "", cell)))
+    program, *words = shlex.split(rendered)
+    assert program == "attnviz"
+    return words
+
+
+COMMANDS: dict[str, tuple[str, ...]] = {
+    "few words": TINY,
+    "many words": (
+        *(*TINY, "--split", "train[:-2]+test[5:]", "--seed", "123", "--pool", "attention", "--norm", "post"),
+        *("--learning-rate", "0.00123456789", "--dropout", "0.1", "--validation", "0.3", "--storage", "float16"),
+        *("--tokenizer", "bpe", "--keep", "head", "--max-tokens", "20", "--crop", "10", "--layers", "2"),
+    ),
+    "a file": ("train", "--dataset", "a $(touch b) [c] | *d* `e`.csv", "--text-column", "my_words <b>", *TINY[3:]),
+}
+
+
+@pytest.mark.parametrize("given", COMMANDS.values(), ids=COMMANDS)
+def test_the_command_on_the_card_makes_the_model_again(
+    given: tuple[str, ...], attnviz: RunHere, tmp_path: Path
+) -> None:
+    rows = "".join(f'film {n} was good,1,"nor, this"\nfilm {n} was bad,0,"not this"\n' for n in range(20))
+    (tmp_path / "a $(touch b) [c] | *d* `e`.csv").write_text(f"my_words <b>,label,text\n{rows}", encoding="utf-8")
+    worked(attnviz(*given))
+    words = from_card(tmp_path / "model")
+    assert words[0] == "train"
+    worked(attnviz(*words, "--out", "again"))
+    assert contents(tmp_path / "again") == contents(tmp_path / "model")
+    assert {path.name for path in tmp_path.iterdir()} == {"model", "again", "a $(touch b) [c] | *d* `e`.csv"}
+
+
+def test_the_command_of_a_shell_names_every_option(attnviz: RunHere, tmp_path: Path) -> None:
+    """Which settings the card leaves out: those that no weight follows from, and defaults."""
+    worked(attnviz(*TINY, "--device", "cpu", "--patience", "9", "--json"))
+    assert from_card(tmp_path / "model") == [
+        *("train", "--dataset", "sample", "--split", "train", "--size", "300", "--heads", "2", "--d-model", "16"),
+        *("--bigrams", "50", "--epochs", "2", "--batch-size", "8", "--patience", "9"),
+    ]
+
+
+# The model is one that other commands take
+
+
+def test_the_model_is_used_by_other_commands(attnviz: RunHere) -> None:
+    worked(attnviz(*TINY))
+    (text,) = document(worked(attnviz("heatmap", "--text", "a good film", "--model", "model", "--json")))["texts"]
+    assert text["trained"] is True
+    assert np.array(text["weights"]).shape == (1, 2, 3, 3)
+    worked(attnviz("predict", "--text", "a good film", "--model", "model"))
+
+
+# What is imported
+
+
+HEAVY = {"torch", "matplotlib", "seaborn", "pandas", "datasets", "pyarrow", "transformers", "tokenizers"}
+REFUSED = (
+    "--epochs 0",
+    "--batch-size 0",
+    "--heads 3",
+    "--dropout 1",
+    "--dropout nan",
+    "--learning-rate 0",
+    "--learning-rate nan",
+    "--validation 0.9",
+    "--max-tokens 1",
+    "--crop 1",
+    "--seed -1",
+    "--bigrams -1",
+    "--layers 0",
+    "--layers 1000000000",
+    "--max-tokens 1000000000",
+    "--patience 0",
+    "--out /dev/null",
+    "--storage int4",
+    "--epochs many",
+    "--split train[",
+    "--dataset smaple",
+)
+
+
+def test_wrong_usage_imports_nothing_heavy(tmp_path: Path) -> None:
+    """All in one process; then that an import would be noticed."""
+    script = (
+        "import sys\n"
+        "from attnviz.cli.app import run\n"
+        "def told(words):\n"
+        "    code = run(['train', '--dataset', 'sample', *words.split()])\n"
+        f"    print(words, code, *({HEAVY!r} & set(sys.modules)), sep='|')\n"
+        f"for words in {REFUSED!r}:\n"
+        "    told(words)\n"
+        "told('--size 2')\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script],
+        cwd=tmp_path,
+        env=bare_environment(tmp_path),
+        capture_output=True,
+        check=True,
+        text=True,
+    )
+    *lines, control = done.stdout.splitlines()
+    assert lines == [f"{words}|2" for words in REFUSED]
+    assert control.startswith("--size 2|2|")
+    assert "torch" in control
+    assert done.stderr.count("error: ") == done.stderr.count("\n") == len(REFUSED) + 1
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_every_setting_is_an_option() -> None:
+    """With the default of the spec; so that the card's command can name it."""
+    found: list[TrainSpec] = []
+    command: Callable[..., None] = takes(TrainSpec)(found.append)
+    command(**asdict(TrainSpec()))
+    assert found == [TrainSpec()]

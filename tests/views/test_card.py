@@ -1,0 +1,263 @@
+"""A model card from metrics, by hand: what it says, and that its command is the one that was given."""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+from dataclasses import asdict, replace
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from attnviz import outcomes
+from attnviz.outcomes import Epoch, Estimate, HeldOut, History, Metrics, Point
+from attnviz.renderers import markdown, terminal
+from attnviz.renderers.json import alone
+from attnviz.report import Curves, Note, Report, Table
+from attnviz.specs import TrainSpec
+from attnviz.views.card import card_report, command
+
+HISTORY = History((Point(0.5, 0.7, 0.5), Point(1.0, 0.6, 0.625)), (Epoch(1, 0.6, 0.75), Epoch(2, 0.5, 0.75)))
+METRICS = Metrics(
+    settings={
+        **{name: value for name, value in asdict(TrainSpec()).items() if value is not None},
+        "seed": 7,
+        "heads": 2,
+        "d_model": 16,
+        "learning_rate": 0.005,
+    },
+    data="sample train[:20]",
+    data_sha256="da" * 32,
+    n_texts=1800,
+    labels=("negative", "positive"),
+    sizes={
+        "n_words": 12_345,
+        "d_model": 16,
+        "n_heads": 2,
+        "n_layers": 3,
+        "d_feed_forward": 64,
+        "n_bigrams": 2900,
+        "norm": "pre",
+    },
+    n_parameters=208_258,
+    weights_sha256="feed" * 16,
+    versions={"attnviz": "0.1.0", "torch": "2.13.0"},
+    history=HISTORY,
+    held_out=HeldOut(200, Estimate(0.75, 0.6858, 0.8049), 0.5643, 0.0254, 0.4125, labels_changed=3),
+)
+TESTED = outcomes.Tested("imdb test", 25_000, (0, 1, 2), (0.875, 0.876, 0.877), Estimate(0.876, 0.8735, 0.8785), 42)
+THE_COMMAND = (
+    "attnviz train --dataset sample --split 'train[:20]' --heads 2 --d-model 16 --learning-rate 0.005 --seed 7"
+)
+
+
+def rows(report: Report, name: str) -> dict[str, Any]:
+    (table,) = (table for table in report.tables if table.name == name)
+    assert table.role == "facts"
+    return {str(row[0]): row[1] for row in table.rows}
+
+
+def names(report: Report) -> list[str]:
+    """The blocks in their order, notes left out."""
+    return [block.name for block in report.blocks if isinstance(block, Table | Curves)]
+
+
+def notes(report: Report) -> str:
+    return "\n".join(block.text for block in report.blocks if isinstance(block, Note))
+
+
+def asked(words: list[str]) -> dict[str, str]:
+    """Options and their values."""
+    assert words[:2] == ["attnviz", "train"]
+    assert all(option.startswith("--") for option in words[2::2])
+    assert len(set(words[2::2])) == len(words[2::2])
+    return dict(zip(words[2::2], words[3::2], strict=True))
+
+
+# What it says
+
+
+def test_title_and_subtitle() -> None:
+    report = card_report(METRICS)
+    assert report.title == "Transformer encoder with 2 heads, trained on sample train[:20]"
+    assert report.subtitle == "weights sha256 feedfeed… · 208,258 parameters"
+    assert dict(report.facts) == {
+        "weights sha256": "feed" * 16,
+        "data": "sample train[:20]",
+        "command": THE_COMMAND,
+    }
+    one = replace(METRICS, sizes={**METRICS.sizes, "n_heads": 1})
+    assert card_report(one).title.startswith("Transformer encoder with 1 head, ")
+
+
+def test_what_is_in_it_in_which_order() -> None:
+    everything = replace(METRICS, tested=TESTED)
+    assert names(card_report(everything)) == ["model", "recipe", "held-out", "tested", "learning-curve", "epochs"]
+    assert names(card_report(METRICS)) == ["model", "recipe", "held-out", "learning-curve", "epochs"]
+    bare = replace(METRICS, held_out=None, history=History(HISTORY.points))
+    assert names(card_report(bare)) == ["model", "recipe", "learning-curve"]
+    assert names(card_report(replace(bare, history=History()))) == ["model", "recipe"]
+
+
+def test_the_model() -> None:
+    assert rows(card_report(METRICS), "model") == {
+        "layers": "3, each with 2 heads of width 8 (d_model 16)",
+        "feed-forward width": "64",
+        "layer norm": "before each sublayer",
+        "classified from": "the mean over the tokens",
+        "vocabulary": "12,345 entries and 2,900 pairs of words",
+        "parameters": "208,258",
+        "reads": "at most 512 tokens of a text, half from the beginning and half from the end",
+        "labels": "negative, positive",
+        "stored as": "int8 embeddings, all else float32",
+    }
+
+
+@pytest.mark.parametrize(
+    ("setting", "value", "row", "said"),
+    [
+        ("norm", "post", "layer norm", "after each sublayer"),
+        ("pool", "cls", "classified from", "the state of [CLS]"),
+        ("pool", "attention", "classified from", "a learned weighted mean"),
+        ("keep", "head", "reads", "at most the first 512 tokens of a text"),
+        ("max_tokens", 64, "reads", "at most 64 tokens of a text, half from the beginning and half from the end"),
+        ("storage", "float16", "stored as", "float16 embeddings, all else float32"),
+    ],
+)
+def test_the_model_in_other_forms(setting: str, value: str | int, row: str, said: str) -> None:
+    assert rows(card_report(replace(METRICS, settings={**METRICS.settings, setting: value})), "model")[row] == said
+
+
+def test_how_it_was_made() -> None:
+    assert rows(card_report(METRICS), "recipe") == {
+        "data": "sample train[:20]: 1,800 texts, and 200 held out",
+        "sha256 of the data": "da" * 32,
+        "command": THE_COMMAND,
+        "seed": "7",
+        "versions": "attnviz 0.1.0, torch 2.13.0",
+    }
+    unmeasured = card_report(replace(METRICS, held_out=None))
+    assert rows(unmeasured, "recipe")["data"] == "sample train[:20]: 1,800 texts, and 0 held out"
+
+
+def test_accuracy_stands_beside_its_interval() -> None:
+    assert rows(card_report(METRICS), "held-out") == {
+        "texts": "200",
+        "accuracy (95 % interval 0.6858 to 0.8049)": 0.75,
+        "log loss, calibrated (nats)": 0.5643,
+        "calibration error (ECE)": 0.0254,
+        "temperature": 0.4125,
+        "labels that rounding the weights changed": "3 of 200",
+    }
+
+
+def test_every_seed_that_was_tested_is_told() -> None:
+    assert rows(card_report(replace(METRICS, tested=TESTED)), "tested") == {
+        "texts": "imdb test: 25,000",
+        "accuracy with seed 0": 0.875,
+        "accuracy with seed 1": 0.876,
+        "accuracy with seed 2": 0.877,
+        "mean over seeds (95 % interval 0.8735 to 0.8785, Student's t)": 0.876,
+        "labels that rounding the weights changed": "42 of 25,000",
+    }
+
+
+def test_limits() -> None:
+    """What weights are not, what the model has seen, and which numbers were chosen on the same texts."""
+    said = notes(card_report(METRICS))
+    assert "not why the model decided" in said
+    assert "learned from sample train[:20] and from nothing else" in said
+    assert "Epoch and temperature were chosen on them." in said
+    assert "a vector for the pair" in said
+
+    said = notes(card_report(replace(METRICS, sizes={**METRICS.sizes, "n_bigrams": 0}, held_out=None)))
+    assert "a vector for the pair" not in said
+    assert "chosen on them" not in said
+
+
+def test_the_kept_epoch_is_marked() -> None:
+    """Of two epochs of one accuracy that of the lower loss, in the table and in both charts."""
+    report = card_report(METRICS)
+    (epochs,) = (table for table in report.tables if table.name == "epochs")
+    assert [row[-1] for row in epochs.rows] == ["-", "kept"]
+    (picture,) = report.pictures
+    assert isinstance(picture, Curves)
+    assert [chart.at for chart in picture.curves] == [2.0, 2.0]
+
+
+def test_the_data_are_the_metrics() -> None:
+    document = json.loads(b"".join(alone(card_report(replace(METRICS, tested=TESTED)))))
+    assert document == {"schema": 1, **json.loads(json.dumps(asdict(replace(METRICS, tested=TESTED))))}
+
+
+# The command
+
+
+def test_only_what_is_not_a_default_stands_in_the_command() -> None:
+    assert command(METRICS) == THE_COMMAND
+    plain = {name: value for name, value in asdict(TrainSpec()).items() if value is not None}
+    assert command(replace(METRICS, settings=plain, data="imdb train")) == (
+        "attnviz train --dataset imdb --split train"
+    )
+
+
+def test_a_column_of_the_texts_stands_in_the_command() -> None:
+    given = {**METRICS.settings, "text_column": "a column"}
+    assert asked(shlex.split(command(replace(METRICS, settings=given))))["--text-column"] == "a column"
+
+
+@given(
+    st.fixed_dictionaries(
+        {
+            "tokenizer": st.sampled_from(["word", "bpe"]),
+            "size": st.integers(4, 10**9),
+            "heads": st.integers(1, 64),
+            "bigrams": st.integers(0, 10**6),
+            "norm": st.sampled_from(["pre", "post"]),
+            "validation": st.floats(0, 0.5, exclude_max=True),
+            "learning_rate": st.floats(0, 1, exclude_min=True),
+            "seed": st.integers(0, 2**63 - 1),
+            "storage": st.sampled_from(["float32", "float16", "int8"]),
+        }
+    )
+)
+def test_the_command_gives_every_setting_back(chosen: dict[str, Any]) -> None:
+    """To the last digit: a rate that was rounded trains another model."""
+    words = asked(shlex.split(command(replace(METRICS, settings={**METRICS.settings, **chosen}))))
+    for name, value in chosen.items():
+        given = words.get("--" + name.replace("_", "-"))
+        assert type(value)(given) == value if given is not None else value == getattr(TrainSpec(), name)
+
+
+NAMES = ("my reviews.csv", "$(touch x).csv", "a;b|c&d.csv", "it's.csv", '"q".csv', "-rf.csv", "[/].csv", "猫.csv", "*")
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_shell_takes_the_name_of_the_data_for_a_name(name: str) -> None:
+    metrics = replace(METRICS, data=f"{name} train[5:]+test")
+    words = asked(shlex.split(command(metrics)))
+    assert (words["--dataset"], words["--split"]) == (name, "train[5:]+test")
+    assert rows(card_report(metrics), "recipe")["command"] == command(metrics)
+
+
+@pytest.mark.parametrize("name", [*NAMES, "\x1b[31m\u202e.csv", "a\nb.csv", "<b>.csv", "`x`.csv", "x" * 255])
+def test_the_name_of_the_data_is_data(name: str) -> None:
+    """In the title, in the tables, on the terminal and in Markdown; nothing in it is obeyed."""
+    report = card_report(replace(METRICS, data=f"{name} train"))
+    shown = terminal.render(report, "top", terminal.Screen())
+    card = markdown.document(report, {"learning-curve": "learning-curve.png"})
+    for text in (shown, card):
+        assert not re.search("[\x00-\x09\x0b-\x1f\x7f-\x9f\u202e]", text)
+    assert "<b>" not in card
+    assert "`x`" not in card
+    heads = [line for line in card.splitlines() if line.startswith("#")]
+    assert heads == [heads[0], "## The model", "## How it was made", "## On texts held out from training", "## epochs"]
+
+
+def test_the_card_shows_its_picture_by_name() -> None:
+    card = markdown.document(card_report(METRICS), {"learning-curve": "learning-curve.png"})
+    assert "](learning-curve.png)" in card
+    assert "/" not in re.findall(r"\]\(([^)]*)\)", card)[0]
