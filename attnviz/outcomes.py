@@ -104,6 +104,7 @@ class Metrics:
     n_parameters: int
     weights_sha256: str
     versions: dict[str, str]
+    computed_on: str  # such as "cpu, 1 thread"
     history: History
     held_out: HeldOut | None
     tested: Tested | None = None

@@ -32,6 +32,16 @@ def available() -> list[str]:
     return ["cpu", *accelerators]
 
 
+def described(device: torch.device) -> str:
+    """What the last bits of a result depend on: another number of threads adds in another order."""
+    if device.type == "cuda":
+        return f"{device}, {torch.cuda.get_device_name(device)}"
+    if device.type != "cpu":
+        return str(device)
+    threads = torch.get_num_threads()
+    return f"cpu, {threads} thread{'' if threads == 1 else 's'}"
+
+
 @contextmanager
 def enough_memory() -> Iterator[None]:
     """Raises MemoryError where torch, on a processor, raises a RuntimeError that only its words tell from others."""

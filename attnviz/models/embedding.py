@@ -35,8 +35,8 @@ class TextEmbedding(nn.Module):
         embedded = self.words(self._some(ids))
         if self.bigrams is not None and self.of_bigrams is not None:
             embedded = embedded + self.of_bigrams(self._some(self.bigrams(ids)))
-        start = self._start(ids.shape[-1])
-        place = positions(start + ids.shape[-1], embedded.shape[-1], device=embedded.device)[start:]
+        n_tokens, d_model = embedded.shape[-2:]
+        place = positions(n_tokens, d_model, start=self._start(n_tokens), device=embedded.device)
         return torch.as_tensor(embedded + SCALE * place)
 
     def _start(self, n_tokens: int) -> int:
@@ -61,7 +61,8 @@ class Bigrams(nn.Module):
     def __init__(self, n_words: int, n_bigrams: int) -> None:
         super().__init__()
         self.n_words = n_words
-        self.register_buffer("pairs", torch.arange(n_bigrams))
+        pairs = torch.empty(n_bigrams, dtype=torch.int64) if _only_sizes() else torch.arange(n_bigrams)
+        self.register_buffer("pairs", pairs)
 
     def forward(self, ids: Int[Tensor, "*batch token"]) -> Int[Tensor, "*batch token"]:
         wanted = pair_keys(ids, self.n_words)
@@ -72,6 +73,9 @@ class Bigrams(nn.Module):
 
 def _vectors(n_rows: int, d_model: int, std: float) -> nn.Embedding:
     """Row 0 stays zero. Sparse gradients: a batch meets few of the rows."""
+    if _only_sizes():
+        empty = torch.empty(n_rows, d_model)
+        return nn.Embedding(n_rows, d_model, padding_idx=NOTHING, sparse=True, _weight=empty)
     embedding = nn.Embedding(n_rows, d_model, padding_idx=NOTHING, sparse=True)
     nn.init.normal_(embedding.weight, std=std)
     with torch.no_grad():
@@ -79,14 +83,21 @@ def _vectors(n_rows: int, d_model: int, std: float) -> nn.Embedding:
     return embedding
 
 
+def _only_sizes() -> bool:
+    """Whether values are filled in later; to make some nevertheless would import torch's compiler: seconds."""
+    return torch.get_default_device().type == "meta"
+
+
 def pair_keys(ids: Int[Tensor, "*batch token"], n_words: int) -> Int[Tensor, "*batch pair"]:
     """One number for each pair of neighbours: n_words · first + second."""
     return ids[..., :-1] * n_words + ids[..., 1:]
 
 
-def positions(n_tokens: int, d_model: int, device: torch.device | None = None) -> Float[Tensor, "token d_model"]:
+def positions(
+    n_tokens: int, d_model: int, start: int = 0, device: torch.device | None = None
+) -> Float[Tensor, "token d_model"]:
     """Sines and cosines of wavelengths from 2π to 10,000 · 2π, section 3.5: defined for texts of any length."""
-    token = torch.arange(n_tokens, device=device).unsqueeze(1)
+    token = torch.arange(start, start + n_tokens, device=device).unsqueeze(1)
     frequency = torch.exp(torch.arange(0, d_model, 2, device=device) * (-math.log(10_000.0) / d_model))
     angles = token * frequency
     return torch.stack([angles.sin(), angles.cos()], dim=-1).flatten(1)[:, :d_model]

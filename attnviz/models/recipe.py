@@ -43,12 +43,12 @@ class Run:
         return sum(parameter.numel() for parameter in self.training.classifier.parameters())
 
 
-def begin(texts: Sequence[str], labels: Sequence[int], spec: TrainSpec) -> Run:
-    """The same texts, labels and spec make the same run.
+def begin(texts: Sequence[str], labels: Sequence[int], spec: TrainSpec, names: Sequence[str] = ()) -> Run:
+    """The same texts, labels and spec make the same run; errors call a text by its name, if there are names.
 
     Raises BadSource where labels cannot be told apart or held out, BadText where a text has no tokens.
     """
-    names = _names(labels)
+    kinds = _kinds(labels)
     vocabulary = tokenizer.train(texts, spec, classify=spec.pool == "cls")
     found = np.asarray(labels, dtype=np.int64)
     held = held_out(found, spec.validation)
@@ -56,12 +56,13 @@ def begin(texts: Sequence[str], labels: Sequence[int], spec: TrainSpec) -> Run:
     examples = Examples(list(vocabulary.ids(texts)), found)
     for place, ids in enumerate(examples.texts):
         if len(ids) == vocabulary.classify:
-            raise BadText(f"text {place} of the split has no tokens", hint="Leave it out of the data.")
+            name = names[place] if names else f"text {place}"
+            raise BadText(f"{name} has no tokens", hint="Leave it out of the data.")
     training_texts = examples.some(kept)
     pairs = telling_pairs(training_texts, len(vocabulary), spec.bigrams, MIN_TEXTS)
     device = pick(spec.device)
     with enough_memory(), seeded(spec.seed):
-        config = _config(spec, len(vocabulary), len(pairs), names)
+        config = _config(spec, len(vocabulary), len(pairs), kinds)
         classifier = Classifier(config, spec.dropout, spec.word_dropout, reach=spec.max_tokens or 0)
         if classifier.encoder.embedding.bigrams is not None:
             classifier.encoder.embedding.bigrams.pairs.copy_(pairs)
@@ -88,7 +89,7 @@ def _config(spec: TrainSpec, n_words: int, n_bigrams: int, labels: tuple[str, ..
     return ClassifierConfig(encoder, labels, spec.pool)
 
 
-def _names(labels: Sequence[int]) -> tuple[str, ...]:
+def _kinds(labels: Sequence[int]) -> tuple[str, ...]:
     """What the labels are called. Raises BadSource unless they are 0 to n - 1 with two texts each."""
     kinds = sorted(set(labels))
     if len(kinds) < 2:

@@ -14,6 +14,7 @@ from attnviz.errors import BadModel
 from attnviz.models.training import Training
 
 KEY = "attnviz"  # one, because safetensors writes several in any order
+LONGEST_REASON = 200  # characters, so that the hint behind it is not cut off where errors are shown
 
 
 def state_bytes(training: Training, identity: Mapping[str, Any]) -> bytes:
@@ -44,4 +45,8 @@ def take_up(training: Training, file: Path) -> None:
 
 def _damaged(file: Path, error: Exception) -> BadModel:
     reason = " ".join(str(error).split())
-    return BadModel(f"{file} is no training run to go on with: {reason}", hint="Delete it to start from the beginning.")
+    if len(reason) > LONGEST_REASON:
+        reason = reason[: LONGEST_REASON - 1] + "…"
+    return BadModel(
+        f"{file} is no training run to go on with: {reason}", hint="Choose another --out to start from the beginning."
+    )

@@ -11,6 +11,7 @@ import os
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -32,6 +33,8 @@ DECODE = "Decode it with errors='replace'."
 RARE = "It is blank, or no word of it occurs often enough for --min-frequency."
 BATCH = 256  # texts encoded at a time
 SPECIAL = [PADDING, UNKNOWN, CLASSIFY]
+MOST_ENTRIES = 10_000_000  # BPE makes room for as many before it begins
+MOST_OFTEN = 10**12  # far more than any corpus holds of a word, and a number that the library can count to
 
 # A Han or kana character is a word of its own; else words with their inner apostrophes; else any one grapheme.
 _PIECE = (
@@ -84,7 +87,7 @@ class TextTokenizer:
         """The `tokenizer.json`: the same text for the same vocabulary."""
         return str(self._tokenizer.to_str(pretty=True))
 
-    @property
+    @cached_property
     def sha256(self) -> str:
         return hashlib.sha256(self.to_json().encode()).hexdigest()
 
@@ -97,22 +100,23 @@ class TextTokenizer:
             found = self._tokenizer.encode(text, add_special_tokens=False)
         except TypeError as error:
             raise BadText("the text holds half of a surrogate pair", hint=DECODE) from error
-        if not found.ids:
+        all_ids, all_offsets, all_special = found.ids, found.offsets, found.special_tokens_mask  # each makes a new list
+        if not all_ids:
             raise BadText("no tokens in the text", hint=EMPTY)
         unknown_id = self._tokenizer.token_to_id(UNKNOWN)
         markers = self._markers
         room = None if max_tokens is None else max(1, max_tokens - len(markers))
-        head, tail = kept(len(found.ids), room, keep)
-        places = (*range(head), *range(len(found.ids) - tail, len(found.ids)))
-        ids = tuple(found.ids[place] for place in places)
-        offsets = tuple(found.offsets[place] for place in places)
+        head, tail = kept(len(all_ids), room, keep)
+        places = (*range(head), *range(len(all_ids) - tail, len(all_ids)))
+        ids = tuple(all_ids[place] for place in places)
+        offsets = tuple(all_offsets[place] for place in places)
         tokens = Tokens(
             pieces=(*(CLASSIFY for _ in markers), *(text[start:end] for start, end in offsets)),
             offsets=(*((0, 0) for _ in markers), *offsets),
-            special=(*(True for _ in markers), *(bool(found.special_tokens_mask[place]) for place in places)),
+            special=(*(True for _ in markers), *(bool(all_special[place]) for place in places)),
             unknown=(*(False for _ in markers), *(unknown_id is not None and i == unknown_id for i in ids)),
         )
-        return Encoding((*markers, *ids), tokens, n_tokens=len(found.ids))
+        return Encoding((*markers, *ids), tokens, n_tokens=len(all_ids))
 
     def ids(self, texts: Iterable[str]) -> Iterator[Int[np.ndarray, " token"]]:
         """The ids of whole texts, markers included; of a text without tokens, its markers or nothing."""
@@ -154,12 +158,19 @@ class TextTokenizer:
 def train(texts: Iterable[str], spec: VocabularySpec, classify: bool = False) -> TextTokenizer:
     """A vocabulary of the commonest words (or BPE pieces) of `texts`. The same texts give the same bytes.
 
-    Raises BadOption when the size leaves no room for a word, BadText when the texts hold no token.
+    Raises BadOption when the size leaves no room for a word or a number is beyond counting, BadText when the texts
+    hold no token.
     """
     if spec.size <= len(SPECIAL):
         raise BadOption(f"--size {spec.size} is too small", hint=f"{len(SPECIAL)} entries are special tokens.")
     if spec.min_frequency < 1:
         raise BadOption(f"--min-frequency {spec.min_frequency} is too small", hint="It is at least 1.")
+    for option, value, most in (
+        ("--size", spec.size, MOST_ENTRIES),
+        ("--min-frequency", spec.min_frequency, MOST_OFTEN),
+    ):
+        if value > most:
+            raise BadOption(f"{option} {value} is too large", hint=f"It is at most {most:,}.")
     tokenizer, trainer = _untrained(spec)
     tokenizer.normalizer = normalizers.Lowercase()
     tokenizer.pre_tokenizer = pre_tokenizers.Sequence(

@@ -92,6 +92,7 @@ def _recipe(metrics: Metrics) -> list[tuple[Cell, ...]]:
         ("command", visible(command(metrics), 1000)),
         ("seed", str(metrics.settings["seed"])),
         ("versions", versions),
+        ("computed on", visible(metrics.computed_on, LONGEST)),
     ]
 
 
@@ -123,6 +124,8 @@ def _limits(metrics: Metrics) -> list[Note]:
         "Wiegreffe & Pinter 2019).",
         f"It has learned from {visible(metrics.data, LONGEST)} and from nothing else: texts of another kind or "
         "language get a label and a probability all the same.",
+        "The command repeats the weights bit by bit with the same versions on the same kind of machine with as many "
+        "threads (OMP_NUM_THREADS); elsewhere it repeats the recipe, and the last bits differ.",
     ]
     if metrics.sizes["n_bigrams"]:
         notes.append(

@@ -36,7 +36,7 @@ STATE, CARD = "training.safetensors", "README.md"
 SAVED_EVERY = 15.0  # seconds between two states on disk; each epoch's end is saved too
 NOT_OF_THE_RUN = ("dataset", "split", "device", "out", "resume", "json")  # what no weight follows from
 MOST_LAYERS = 1_000  # that a checkpoint may have, known here without torch
-MOST_TOKENS = 1_000_000  # positions are made for as many in each step
+MOST_TOKENS = 1_000_000  # far beyond any text; neighbours still have positions of their own in float32
 
 
 @dataclass(frozen=True, eq=False)
@@ -104,6 +104,9 @@ def _option(name: str) -> str:
 
 
 def _refuse_to_overwrite(folder: Path, spec: TrainSpec) -> None:
+    """Raises BadOption where a model or a run would be lost, and for a model without a run to go on with."""
+    if _holds(folder, WEIGHTS) and not (_holds(folder, STATE) or _holds(folder, METRICS)):
+        raise BadOption(f"{folder} holds a model, but nothing of the run that made it", hint="Choose another --out.")
     for name, what in ((STATE, "an unfinished training run"), (WEIGHTS, "a model")):
         if not spec.resume and _holds(folder, name):
             raise BadOption(f"{folder} holds {what}", hint="Go on with it by --resume, or choose another --out.")
@@ -119,7 +122,7 @@ def _trained(spec: TrainSpec, folder: Path, corpus: Corpus) -> Generator[Event]:
     from attnviz.models.recipe import begin
     from attnviz.models.resuming import take_up
 
-    texts, labels = _labelled(corpus)
+    texts, labels, names = _labelled(corpus)
     settings = {name: v for name, v in asdict(spec).items() if name not in NOT_OF_THE_RUN and v is not None}
     data_sha256 = _sha256(texts, labels)
     notices = corpus.notices
@@ -131,7 +134,7 @@ def _trained(spec: TrainSpec, folder: Path, corpus: Corpus) -> Generator[Event]:
             yield ended(folder, metrics)
             return
         notices = (*notices, f"{folder} holds no training run to go on with: starting from the beginning")
-    run = begin(texts, labels, spec)
+    run = begin(texts, labels, spec, names)
     if going_on:
         take_up(run.training, folder / STATE)
     yield Started(
@@ -196,17 +199,19 @@ def _refuse_other_weights(folder: Path, metrics: Metrics) -> None:
     """Raises BadModel where the weights that the metrics tell of are gone or changed."""
     file = folder / WEIGHTS
     if not file.is_file() or hashlib.sha256(file.read_bytes()).hexdigest() != metrics.weights_sha256:
-        raise BadModel(f"{file} is not what {METRICS} tells of", hint=f"Delete {METRICS} to train from the beginning.")
+        raise BadModel(
+            f"{file} is not what {METRICS} tells of", hint="Choose another --out to train from the beginning."
+        )
 
 
-def _labelled(corpus: Corpus) -> tuple[list[str], list[int]]:
-    """Raises BadSource for a text without a label, named."""
+def _labelled(corpus: Corpus) -> tuple[list[str], list[int], list[str]]:
+    """Texts, labels and names. Raises BadSource for a text without a label, named."""
     labels = []
     for document in corpus.documents:
         if document.label is None:
             raise BadSource(f"{document.name} has no label", hint="Training needs a label for every text.")
         labels.append(document.label)
-    return [document.text for document in corpus.documents], labels
+    return [document.text for document in corpus.documents], labels, [document.name for document in corpus.documents]
 
 
 def _sha256(texts: Sequence[str], labels: Sequence[int]) -> str:
@@ -237,6 +242,7 @@ def _same_run(folder: Path, identity: Mapping[str, Setting]) -> bool:
 def _metrics(folder: Path, run: Run, settings: Mapping[str, Setting], data: str, data_sha256: str) -> Metrics:
     """What lies in the folder is measured, not what is in memory: the files are what others get."""
     from attnviz.models.checkpoint import load_checkpoint
+    from attnviz.models.device import described, pick
 
     saved = load_checkpoint(folder)
     config = saved.classifier.config
@@ -250,6 +256,7 @@ def _metrics(folder: Path, run: Run, settings: Mapping[str, Setting], data: str,
         n_parameters=run.n_parameters,
         weights_sha256=saved.revision,
         versions={package: version(package) for package in ("attnviz", "numpy", "tokenizers", "torch")},
+        computed_on=described(pick(str(run.training.spec.device))),
         history=run.training.history,
         held_out=_held_out(run, saved.classifier) if len(run.training.held_out) else None,
     )

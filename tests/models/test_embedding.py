@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from itertools import pairwise
+from unittest import mock
 
 import numpy as np
 import pytest
@@ -146,6 +147,21 @@ def test_positions_are_those_of_the_paper(d_model: int) -> None:
 @given(st.integers(1, 40), st.integers(0, 40))
 def test_a_longer_text_begins_with_the_same_positions(n_tokens: int, n_more: int) -> None:
     assert positions(n_tokens + n_more, 6)[:n_tokens].equal(positions(n_tokens, 6))
+
+
+@given(st.integers(0, 10_000), st.integers(1, 40), st.sampled_from([1, 6, 7, 32]))
+def test_positions_from_anywhere_on_are_a_piece_of_the_long_table(start: int, n_tokens: int, d_model: int) -> None:
+    """Bit for bit, and made without what is before them."""
+    assert positions(n_tokens, d_model, start).equal(positions(start + n_tokens, d_model)[start:])
+    made = TextEmbedding(N_WORDS, d_model, reach=start + n_tokens).train()
+    with mock.patch.object(TextEmbedding, "_start", return_value=start):
+        assert embedded(made, *[NOTHING] * n_tokens).equal(SCALE * positions(start + n_tokens, d_model)[start:])
+
+
+def test_a_far_place_takes_no_longer_than_a_near_one() -> None:
+    """A table of all positions before it would not fit into any memory."""
+    made = TextEmbedding(N_WORDS, 6, reach=10**15).train()
+    assert embedded(made, NOTHING).shape == (1, 6)
 
 
 @pytest.mark.parametrize("share", [0.1, 0.5])

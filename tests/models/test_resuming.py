@@ -16,7 +16,7 @@ import torch
 
 from attnviz.errors import BadModel
 from attnviz.models.recipe import begin
-from attnviz.models.resuming import state_bytes, state_identity, take_up
+from attnviz.models.resuming import LONGEST_REASON, state_bytes, state_identity, take_up
 from attnviz.models.training import Training
 from attnviz.specs import TrainSpec
 
@@ -149,7 +149,7 @@ NOT_SAFETENSORS: list[Callable[[Path], object]] = [
 )
 def test_a_file_that_says_of_no_run_is_named(file: Path, damage: Callable[[Path], object]) -> None:
     damage(file)
-    with pytest.raises(BadModel, match=r"training\.safetensors is no training run .* Delete it to start"):
+    with pytest.raises(BadModel, match=r"training\.safetensors is no training run .* Choose another --out"):
         state_identity(file)
 
 
@@ -168,8 +168,20 @@ def test_a_file_that_says_of_no_run_is_named(file: Path, damage: Callable[[Path]
 )
 def test_a_file_that_no_run_can_go_on_from_is_named(file: Path, damage: Callable[[Path], object]) -> None:
     damage(file)
-    with pytest.raises(BadModel, match=r"training\.safetensors is no training run .* Delete it to start"):
+    with pytest.raises(BadModel, match=r"training\.safetensors is no training run .* Choose another --out"):
         take_up(run(), file)
+
+
+def test_a_long_reason_is_cut_so_that_the_hint_is_seen(file: Path) -> None:
+    """torch lists every tensor that does not fit."""
+    file.write_bytes(state_bytes(run(spec=replace(SPEC, layers=2, pool="attention")), IDENTITY))
+    with pytest.raises(BadModel) as told:
+        take_up(run(), file)
+    assert len(str(told.value.__cause__)) > 500, "the reason has to be long here"
+    reason = told.value.problem.removeprefix(f"{file} is no training run to go on with: ")
+    assert len(reason) == LONGEST_REASON
+    assert reason.endswith("…")
+    assert str(told.value).endswith(". Choose another --out to start from the beginning.")
 
 
 @pytest.mark.parametrize("dump", [pickle.dump, torch.save])

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import re
+import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -12,7 +15,7 @@ from tokenizers import Tokenizer
 
 from attnviz.errors import BadModel, BadOption, BadText
 from attnviz.models.batches import cut
-from attnviz.models.tokenizer import CLASSIFY, PADDING, UNKNOWN, TextTokenizer, load, train
+from attnviz.models.tokenizer import CLASSIFY, MOST_ENTRIES, MOST_OFTEN, PADDING, UNKNOWN, TextTokenizer, load, train
 from attnviz.specs import KeepKind, TokenizerKind, VocabularySpec
 
 EVERY = VocabularySpec(min_frequency=1)
@@ -119,6 +122,13 @@ def test_max_tokens_keeps_the_first_and_says_how_many_there_were() -> None:
     assert encoding.n_tokens == 4
 
 
+def test_a_long_text_takes_no_longer_per_token() -> None:
+    """A list of the whole text made anew for each token would take a minute."""
+    before = time.process_time()
+    assert train(["a b c d"], EVERY).encode("a b c d " * 5_000).n_tokens == 20_000
+    assert time.process_time() - before < 5
+
+
 def test_padding_stands_behind_the_text() -> None:
     vocabulary = train(["a b"], EVERY)
     padded = vocabulary.pad(vocabulary.encode("a b"), 4)
@@ -143,10 +153,37 @@ def test_half_a_surrogate_pair_is_refused() -> None:
         train(["x"], EVERY).encode("\ud800 x")
 
 
-@pytest.mark.parametrize("spec", [VocabularySpec(size=3), VocabularySpec(size=-1), VocabularySpec(min_frequency=0)])
-def test_impossible_sizes_are_refused(spec: VocabularySpec) -> None:
-    with pytest.raises(BadOption):
-        train(["a b"], spec)
+@pytest.mark.parametrize("kind", ["word", "bpe"])
+@pytest.mark.parametrize(
+    ("name", "value", "said"),
+    [
+        ("size", 3, "--size 3 is too small. 3 entries are special"),
+        ("size", -1, "--size -1 is too small"),
+        ("size", -(10**30), "is too small"),
+        ("size", MOST_ENTRIES + 1, "--size 10000001 is too large. It is at most 10,000,000."),
+        ("size", 10**12, "--size 1000000000000 is too large"),  # for BPE, more than memory has room for
+        ("size", 10**30, "is too large"),
+        ("min_frequency", 0, "--min-frequency 0 is too small. It is at least 1."),
+        ("min_frequency", -(10**30), "is too small"),
+        (
+            "min_frequency",
+            MOST_OFTEN + 1,
+            "--min-frequency 1000000000001 is too large. It is at most 1,000,000,000,000.",
+        ),
+        ("min_frequency", 10**30, "is too large"),
+    ],
+)
+def test_impossible_sizes_are_refused(name: str, value: int, said: str, kind: TokenizerKind) -> None:
+    with pytest.raises(BadOption, match=re.escape(said)):
+        train(["a b"], replace(VocabularySpec(tokenizer=kind), **{name: value}))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("kind", ["word", "bpe"])
+def test_the_largest_sizes_train(kind: TokenizerKind) -> None:
+    spec = VocabularySpec(tokenizer=kind, size=MOST_ENTRIES, min_frequency=1)
+    assert len(train(["a b"], spec)) == 3 + 2
+    with pytest.raises(BadText, match="occurs often enough"):
+        train(["猫"], VocabularySpec(min_frequency=MOST_OFTEN))
 
 
 @pytest.mark.parametrize("content", [b"", b"{}", b"\x80\x81", b"not json"])

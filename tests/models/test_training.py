@@ -159,8 +159,10 @@ def test_labels_that_cannot_be_learned_are_refused(labels: list[int], problem: s
 
 
 def test_a_text_without_tokens_is_named() -> None:
-    with pytest.raises(BadText, match="text 47 "):
+    with pytest.raises(BadText, match="text 47 has no tokens"):
         begin([*TEXTS[:-1], "<br />"], LABELS, SPEC)
+    with pytest.raises(BadText, match=r"sample train\[147\] has no tokens"):
+        begin([*TEXTS[:-1], "<br />"], LABELS, SPEC, [f"sample train[{100 + n}]" for n in range(48)])
 
 
 def test_labels_of_other_tasks_have_numbers_for_names() -> None:

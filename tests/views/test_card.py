@@ -45,6 +45,7 @@ METRICS = Metrics(
     n_parameters=208_258,
     weights_sha256="feed" * 16,
     versions={"attnviz": "0.1.0", "torch": "2.13.0"},
+    computed_on="cpu, 1 thread",
     history=HISTORY,
     held_out=HeldOut(200, Estimate(0.75, 0.6858, 0.8049), 0.5643, 0.0254, 0.4125, labels_changed=3),
 )
@@ -138,6 +139,7 @@ def test_how_it_was_made() -> None:
         "command": THE_COMMAND,
         "seed": "7",
         "versions": "attnviz 0.1.0, torch 2.13.0",
+        "computed on": "cpu, 1 thread",
     }
     unmeasured = card_report(replace(METRICS, held_out=None))
     assert rows(unmeasured, "recipe")["data"] == "sample train[:20]: 1,800 texts, and 0 held out"
@@ -172,6 +174,7 @@ def test_limits() -> None:
     assert "learned from sample train[:20] and from nothing else" in said
     assert "Epoch and temperature were chosen on them." in said
     assert "a vector for the pair" in said
+    assert "with as many threads (OMP_NUM_THREADS)" in said
 
     said = notes(card_report(replace(METRICS, sizes={**METRICS.sizes, "n_bigrams": 0}, held_out=None)))
     assert "a vector for the pair" not in said

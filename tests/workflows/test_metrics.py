@@ -37,6 +37,7 @@ METRICS = Metrics(
     n_parameters=8258,
     weights_sha256="e" * 64,
     versions={"attnviz": "0.1.0"},
+    computed_on="cpu, 2 threads",
     history=History((Point(0.5, 0.69, 0.5), Point(1.0, 0.6, 0.75)), (Epoch(1, 0.6, 0.75), Epoch(2, 0.7, 0.5))),
     held_out=HELD_OUT,
     tested=TESTED,
@@ -83,7 +84,7 @@ def test_the_form_is_fixed() -> None:
     assert found == {"schema": 1, **json.loads(json.dumps(asdict(METRICS)))}
     assert list(found) == [
         *("schema", "settings", "data", "data_sha256", "n_texts", "labels", "sizes", "n_parameters"),
-        *("weights_sha256", "versions", "history", "held_out", "tested"),
+        *("weights_sha256", "versions", "computed_on", "history", "held_out", "tested"),
     ]
     assert found["history"] == {
         "points": [{"epoch": 0.5, "loss": 0.69, "accuracy": 0.5}, {"epoch": 1.0, "loss": 0.6, "accuracy": 0.75}],
