@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from attnviz.errors import BadRecord
-from attnviz.shapes import Attendable, PerHead, RealQueries, Weights
+from attnviz.shapes import Attendable, PerHead, PerLayer, RealQueries, Weights
 
 ROW_SUM_TOLERANCE = 1e-3
 
@@ -131,7 +131,24 @@ class Measurement:
     bounds: tuple[float, float]  # smallest and largest possible
 
     def __post_init__(self) -> None:
-        smallest, largest = self.bounds
-        slack = 1e-4 * max(1.0, abs(largest))  # rows may sum to 1 only within float32
-        if not ((self.values >= smallest - slack) & (self.values <= largest + slack)).all():
-            raise BadRecord(f"{self.name} lies outside {smallest:g} to {largest:g}")
+        _check_bounds(self)
+
+
+@dataclass(frozen=True, eq=False)
+class JointMeasurement:
+    """One number per layer, of its heads taken together. Raises BadRecord when a value lies outside its bounds."""
+
+    name: str
+    unit: str
+    values: PerLayer
+    bounds: tuple[float, float]
+
+    def __post_init__(self) -> None:
+        _check_bounds(self)
+
+
+def _check_bounds(measured: Measurement | JointMeasurement) -> None:
+    smallest, largest = measured.bounds
+    slack = 1e-4 * max(1.0, abs(largest))  # rows may sum to 1 only within float32
+    if not ((measured.values >= smallest - slack) & (measured.values <= largest + slack)).all():
+        raise BadRecord(f"{measured.name} lies outside {smallest:g} to {largest:g}")

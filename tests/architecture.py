@@ -31,8 +31,9 @@ from typing import NamedTuple
 LAYERS = (  # lowest first; a room imports earlier lines and itself
     {"errors", "shapes"},
     {"record", "registry", "specs", "selection"},
-    {"report", "store", "outcomes"},
-    {"text", "models", "measures"},
+    {"report", "store", "outcomes", "worked"},
+    {"comparison", "jobs", "manifest"},  # made of what stands above
+    {"text", "models", "measures", "configs"},
     {"views"},
     {"renderers"},
     {"workflows"},
@@ -57,6 +58,8 @@ FENCES = {  # library: the modules, without the package's name, that may import 
     "pandas": FIGURES,
     "PIL": FIGURES,
     "fontTools": FIGURES,
+    "yaml": ("configs",),
+    "pydantic": ("configs",),
     "rich": ("renderers.terminal", "cli"),
     "typer": ("cli",),
 }
@@ -213,9 +216,12 @@ def opens_to_write(call: ast.Call, name: str, method: str) -> bool:
 def registering(module: Module, package: str) -> Iterator[Breach]:
     """A registration line is written out and names code of its own room; only the registry imports by computed name."""
     names = aliases(module.tree)
+    plugin = f"{package}.registry.Plugin"
+    classes = [node for node in ast.walk(module.tree) if isinstance(node, ast.ClassDef)]
+    lines = {plugin, *(node.name for node in classes if plugin in [dotted(base, names) for base in node.bases])}
     for call in (node for node in ast.walk(module.tree) if isinstance(node, ast.Call)):
         name = dotted(call.func, names)
-        if name == f"{package}.registry.Plugin":
+        if name in lines:
             where = [*call.args[1:2], *(keyword.value for keyword in call.keywords if keyword.arg == "where")]
             if not where or not isinstance(where[0], ast.Constant):
                 yield module.breach(call, "plugin", "where the code is has to be written out")

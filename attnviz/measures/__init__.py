@@ -1,17 +1,171 @@
-"""Numbers from records, one per head. One small file per measure; adding one is that file and one line here.
+"""Numbers from records. One small file per measure; adding one is that file and one line here.
 
 A measure knows records and nothing of models, views or files. Only real queries count (see `AttentionMaps`), rows are
-brought to sum exactly 1 in float64 first, and one head is worked on at a time.
+brought to sum exactly 1 in float64 first, and one head is worked on at a time, or one layer for a measure of its heads
+together.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from attnviz.registry import Plugin
 
+
+@dataclass(frozen=True)
+class Measure(Plugin):
+    """A registration line. `together`: of all heads of a layer together, a JointMeasurement; else of each head."""
+
+    unit: str
+    source: str  # the paper, short; the whole reference is in the docstring
+    together: bool = False
+    self_attention_only: bool = False
+
+
 MEASURES = (
-    Plugin("entropy", "attnviz.measures.entropy:entropy", "how widely a query spreads its attention, in nats"),
-    Plugin("effective_keys", "attnviz.measures.effective_keys:effective_keys", "how many keys a query attends to"),
-    Plugin("distance", "attnviz.measures.distance:distance", "how far away a query attends, in tokens"),
-    Plugin("peak", "attnviz.measures.peak:peak", "the share that a query gives to its favourite key"),
+    Measure(
+        "entropy",
+        "attnviz.measures.entropy:entropy",
+        "how widely a query spreads its attention",
+        "nats",
+        "Clark et al. 2019",
+    ),
+    Measure(
+        "effective_keys",
+        "attnviz.measures.effective_keys:effective_keys",
+        "how many keys a query attends to, exp of the entropy",
+        "keys",
+        "Hill 1973",
+    ),
+    Measure(
+        "normalised_entropy",
+        "attnviz.measures.normalised_entropy:normalised_entropy",
+        "the entropy as a share of the largest possible",
+        "share",
+        "Pielou 1966",
+    ),
+    Measure(
+        "peak",
+        "attnviz.measures.peak:peak",
+        "the share that goes to a query's favourite key",
+        "share",
+        "Voita et al. 2019",
+    ),
+    Measure(
+        "top_3_mass",
+        "attnviz.measures.top_3_mass:top_3_mass",
+        "the share that goes to a query's three favourite keys",
+        "share",
+        "Gupta et al. 2021",
+    ),
+    Measure(
+        "distance",
+        "attnviz.measures.distance:distance",
+        "how far away a query attends",
+        "tokens",
+        "Vig & Belinkov 2019",
+        self_attention_only=True,
+    ),
+    Measure(
+        "to_self",
+        "attnviz.measures.to_self:to_self",
+        "the share that goes to the query's own position",
+        "share",
+        "Kovaleva et al. 2019",
+        self_attention_only=True,
+    ),
+    Measure(
+        "to_previous",
+        "attnviz.measures.to_previous:to_previous",
+        "the share that goes to the position before",
+        "share",
+        "Clark et al. 2019",
+        self_attention_only=True,
+    ),
+    Measure(
+        "to_next",
+        "attnviz.measures.to_next:to_next",
+        "the share that goes to the position after",
+        "share",
+        "Clark et al. 2019",
+        self_attention_only=True,
+    ),
+    Measure(
+        "to_first",
+        "attnviz.measures.to_first:to_first",
+        "the share that goes to the first token, often a sink",
+        "share",
+        "Xiao et al. 2023",
+        self_attention_only=True,
+    ),
+    Measure(
+        "to_special",
+        "attnviz.measures.to_special:to_special",
+        "the share that goes to markers such as [CLS]",
+        "share",
+        "Clark et al. 2019",
+    ),
+    Measure(
+        "to_punctuation",
+        "attnviz.measures.to_punctuation:to_punctuation",
+        "the share that goes to punctuation and symbols",
+        "share",
+        "Clark et al. 2019",
+    ),
+    Measure(
+        "to_same_word",
+        "attnviz.measures.to_same_word:to_same_word",
+        "the share that goes to the same word elsewhere",
+        "share",
+        "Wang et al. 2022",
+        self_attention_only=True,
+    ),
+    Measure(
+        "received",
+        "attnviz.measures.received:received",
+        "the largest share of all attention on one key",
+        "share",
+        "Goyal et al. 2020",
+    ),
+    Measure(
+        "gini",
+        "attnviz.measures.gini:gini",
+        "how unequally the keys receive attention",
+        "share",
+        "Gini 1912",
+    ),
+    Measure(
+        "head_divergence",
+        "attnviz.measures.head_divergence:head_divergence",
+        "how unlike two heads are on average",
+        "nats",
+        "Clark et al. 2019",
+        together=True,
+    ),
+    Measure(
+        "distinct_heads",
+        "attnviz.measures.distinct_heads:distinct_heads",
+        "how many distinct heads there are in effect",
+        "heads",
+        "Friedman & Dieng 2022",
+        together=True,
+    ),
+    Measure(
+        "resolution_lost",
+        "attnviz.measures.resolution_lost:resolution_lost",
+        "how far the mean of the heads is from each of them",
+        "nats",
+        "Lin 1991",
+        together=True,
+    ),
+    Measure(
+        "independent_mixes",
+        "attnviz.measures.independent_mixes:independent_mixes",
+        "how many independent mixtures of keys a query gets",
+        "mixes",
+        "Roy & Vetterli 2007",
+        together=True,
+    ),
 )
-SELF_ATTENTION_ONLY = frozenset({"distance"})
+HEADLINE = ("entropy", "effective_keys", "distance", "peak")  # what is shown where nothing is chosen
+ALL = "all"

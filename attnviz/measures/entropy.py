@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from math import log
 
-from attnviz.measures.rows import entropies, most_keys, per_head
+from attnviz.measures.rows import most_keys, per_entropy
 from attnviz.record import AttentionMaps, Measurement
 
 
@@ -14,5 +14,5 @@ def entropy(maps: AttentionMaps) -> Measurement:
     Nats, from 0 (all weight on one key) to ln n (n keys alike). It says how widely a head looks, not how much the
     tokens matter to the output (Jain and Wallace 2019, arXiv:1902.10186).
     """
-    values = per_head(maps, lambda rows: float(entropies(rows).mean()))
+    values = per_entropy(maps, lambda spread: float(spread.mean()))
     return Measurement("entropy", "nats", values, (0.0, log(most_keys(maps))))

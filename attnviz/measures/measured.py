@@ -2,18 +2,47 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
-from attnviz.measures import MEASURES, SELF_ATTENTION_ONLY
-from attnviz.record import AttentionMaps, Measurement
-from attnviz.registry import find, load
+from attnviz.errors import BadOption
+from attnviz.measures import ALL, HEADLINE, MEASURES, Measure
+from attnviz.record import AttentionMaps, JointMeasurement, Measurement
+from attnviz.registry import load, suggestion
+
+
+def chosen(names: Sequence[str], otherwise: Sequence[str] = HEADLINE) -> tuple[Measure, ...]:
+    """The measures called `names`, each once and in that order; without names those called `otherwise`.
+
+    An item may hold several names with commas; `all` is every measure. Raises BadOption for one not in the table.
+    """
+    known = {measure.name: measure for measure in MEASURES}
+    asked = _split(names) or list(otherwise)
+    for name in asked:
+        if name not in known and name != ALL:
+            raise BadOption(f"no measure {name!r}", hint=suggestion(name, [*known, ALL]))
+    return MEASURES if ALL in asked else tuple(known[name] for name in dict.fromkeys(asked))
 
 
 def measured(maps: AttentionMaps, names: Sequence[str] = ()) -> tuple[Measurement, ...]:
-    """The measures called `names`, in that order; without names every measure that these maps have.
+    """The chosen measures of each head, without names those of the headline that these maps have.
 
-    Raises BadOption for a name that is not in the table, or a measure that these maps do not have.
+    Raises BadOption as `chosen` does, and for a measure that was named and that these maps do not have.
     """
-    apply = [m.name for m in MEASURES if maps.self_attention or m.name not in SELF_ATTENTION_ONLY]
-    plugins = [find(MEASURES, name, "measure") for name in names or apply]
-    return tuple(load(plugin)(maps) for plugin in plugins)
+    return tuple(load(measure)(maps) for measure in _of(maps, names) if not measure.together)
+
+
+def measured_together(maps: AttentionMaps, names: Sequence[str]) -> tuple[JointMeasurement, ...]:
+    """The chosen measures of all heads of a layer together. Raises BadOption as `measured` does."""
+    return tuple(load(measure)(maps) for measure in _of(maps, names) if measure.together)
+
+
+def _of(maps: AttentionMaps, names: Sequence[str]) -> Iterator[Measure]:
+    """A measure that is asked for by its name is tried, and says why it cannot be had."""
+    named = set(_split(names)) - {ALL}
+    for measure in chosen(names):
+        if maps.self_attention or not measure.self_attention_only or measure.name in named:
+            yield measure
+
+
+def _split(names: Sequence[str]) -> list[str]:
+    return [name.strip().lower() for item in names for name in item.split(",")]

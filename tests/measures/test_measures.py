@@ -10,17 +10,23 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from attnviz.errors import BadOption
-from attnviz.measures import MEASURES
+from attnviz.measures import HEADLINE, MEASURES, Measure
 from attnviz.measures.distance import distance
 from attnviz.measures.effective_keys import effective_keys
 from attnviz.measures.entropy import entropy
-from attnviz.measures.measured import measured
+from attnviz.measures.measured import chosen, measured, measured_together
 from attnviz.measures.peak import peak
-from attnviz.record import AttentionMaps
-from attnviz.registry import Plugin, load
-from tests.made import cross_maps, random_maps, record, uniform_maps
+from attnviz.record import AttentionMaps, JointMeasurement, Measurement
+from attnviz.registry import load
+from tests.made import cross_maps, random_maps, record, tokens, uniform_maps
 
-NAMES = [plugin.name for plugin in MEASURES]
+NAMES = [measure.name for measure in MEASURES]
+OF_HEADS = [measure.name for measure in MEASURES if not measure.together]
+OF_LAYERS = [measure.name for measure in MEASURES if measure.together]
+
+
+def every(maps: AttentionMaps) -> tuple[Measurement | JointMeasurement, ...]:
+    return *measured(maps, ["all"]), *measured_together(maps, ["all"])
 
 
 def pointing(*keys: int) -> AttentionMaps:
@@ -28,13 +34,22 @@ def pointing(*keys: int) -> AttentionMaps:
     return record(np.eye(len(keys))[list(keys)][None, None])
 
 
-@pytest.mark.parametrize("plugin", MEASURES, ids=NAMES)
-def test_every_line_of_the_table_loads_and_keeps_its_name(plugin: Plugin) -> None:
-    maps = random_maps(n_layers=2, n_heads=3)
-    measurement = load(plugin)(maps)
-    assert measurement.name == plugin.name
-    assert measurement.values.shape == (2, 3)
-    assert measurement.values.dtype == np.float64
+@pytest.mark.parametrize("measure", MEASURES, ids=NAMES)
+def test_every_line_of_the_table_loads_and_keeps_its_word(measure: Measure) -> None:
+    found = load(measure)(random_maps(n_layers=2, n_heads=3))
+    assert (found.name, found.unit) == (measure.name, measure.unit)
+    assert isinstance(found, JointMeasurement if measure.together else Measurement)
+    assert found.values.shape == ((2,) if measure.together else (2, 3))
+    assert found.values.dtype == np.float64
+
+
+@pytest.mark.parametrize("measure", MEASURES, ids=NAMES)
+def test_only_what_the_table_says_needs_self_attention(measure: Measure) -> None:
+    if measure.self_attention_only:
+        with pytest.raises(BadOption, match=f"^{measure.name} needs self-attention. Queries and keys"):
+            load(measure)(cross_maps())
+    else:
+        assert load(measure)(cross_maps()).name == measure.name
 
 
 @pytest.mark.parametrize("n", [1, 2, 7, 100])
@@ -51,6 +66,7 @@ def test_all_weight_on_one_key() -> None:
     maps = pointing(2, 0, 1)
     assert entropy(maps).values.tolist() == [[0.0]]
     assert not np.signbit(entropy(maps).values).any()  # 0, not -0
+    assert not np.signbit(entropy(pointing(0)).values).any()
     assert effective_keys(maps).values.tolist() == [[1.0]]
     assert peak(maps).values.tolist() == [[1.0]]
 
@@ -69,13 +85,24 @@ def test_effective_keys_is_the_mean_of_exp_not_exp_of_the_mean() -> None:
     assert exp(entropy(maps).values.item()) == pytest.approx(9 ** (1 / 9))
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", OF_HEADS)
 def test_swapping_heads_permutes_the_values(name: str) -> None:
     maps = random_maps(n_layers=2, n_heads=4)
     order = [2, 0, 3, 1]
     (before,) = measured(maps, [name])
-    (after,) = measured(record(maps.weights[:, order]), [name])
+    (after,) = measured(record(maps.weights[:, order], maps.queries), [name])
     assert after.values.tolist() == before.values[:, order].tolist()
+
+
+@pytest.mark.parametrize("name", OF_LAYERS)
+def test_swapping_heads_changes_nothing_of_a_layer_but_swapping_layers_does(name: str) -> None:
+    maps = random_maps(n_layers=2, n_heads=4)
+    (before,) = measured_together(maps, [name])
+    (swapped,) = measured_together(record(maps.weights[:, [2, 0, 3, 1]]), [name])
+    (turned,) = measured_together(record(maps.weights[::-1]), [name])
+    assert swapped.values == pytest.approx(before.values, rel=1e-12)
+    assert turned.values.tolist() == before.values[::-1].tolist()
+    assert before.values[0] != before.values[1]
 
 
 @pytest.mark.parametrize("causal", [False, True])
@@ -87,26 +114,27 @@ def test_padding_changes_nothing(causal: bool) -> None:
     weights[:, :, n:, 0] = 1  # what padding attends to does not count
     attendable = np.zeros((n + 5, n + 5), dtype=bool)
     attendable[:n, :n], attendable[n:, 0] = bare.attendable, True
-    padded = record(weights, attendable=attendable)
-    for one, other in zip(measured(bare), measured(padded), strict=True):
+    padded = record(weights, tokens(*bare.queries.pieces, *["the"] * 5), attendable=attendable)
+    for one, other in zip(every(bare), every(padded), strict=True):
         assert other.values == pytest.approx(one.values, rel=1e-12), one.name
         assert one.bounds == other.bounds, one.name
 
 
-@given(st.integers(1, 12), st.integers(0, 1000), st.floats(0.01, 30), st.booleans())
-def test_values_lie_within_their_bounds(n: int, seed: int, sharpness: float, causal: bool) -> None:
-    maps = random_maps([f"t{i}" for i in range(n)], seed=seed, sharpness=sharpness, causal=causal)
-    for measurement in measured(maps):
+@given(st.integers(1, 12), st.integers(1, 5), st.integers(0, 1000), st.floats(0.01, 30), st.booleans())
+def test_values_lie_within_their_bounds(n: int, n_heads: int, seed: int, sharpness: float, causal: bool) -> None:
+    maps = random_maps([f"t{i % 4}" for i in range(n)], n_heads=n_heads, seed=seed, sharpness=sharpness, causal=causal)
+    for measurement in every(maps):
         low, high = measurement.bounds
         assert (measurement.values >= low - 1e-9).all()
         assert (measurement.values <= high + 1e-9).all()
 
 
 def test_rows_that_miss_one_by_a_little_are_measured_as_if_they_did_not() -> None:
+    exact = random_maps(["a", "b", ",", "a", "c"], n_layers=2)
     for share in (1.0009, 0.9991):
-        maps = record(np.full((1, 1, 20, 20), share / 20))
-        assert entropy(maps).values == pytest.approx(log(20), abs=1e-9)
-        assert peak(maps).values == pytest.approx(1 / 20)
+        off = record(exact.weights * np.float32(share), exact.queries)
+        for one, other in zip(every(exact), every(off), strict=True):
+            assert other.values == pytest.approx(one.values, abs=2e-6), one.name
 
 
 def test_against_plain_loops() -> None:
@@ -133,16 +161,33 @@ def test_a_long_text_keeps_its_precision() -> None:
     assert entropy(uniform_maps(3000)).values == pytest.approx(log(3000), abs=1e-9)
 
 
-def test_distance_needs_self_attention() -> None:
-    maps = cross_maps()
-    with pytest.raises(BadOption, match="distance needs self-attention"):
-        distance(maps)
-    assert [m.name for m in measured(maps)] == ["entropy", "effective_keys", "peak"]
+def test_without_names_the_headline_is_measured() -> None:
+    assert [m.name for m in measured(random_maps())] == list(HEADLINE)
+    assert [m.name for m in measured(cross_maps())] == ["entropy", "effective_keys", "peak"]
+    assert measured_together(random_maps(), []) == ()
 
 
 def test_measures_by_name() -> None:
     maps = random_maps()
     assert [m.name for m in measured(maps, ["peak", "entropy"])] == ["peak", "entropy"]
-    assert [m.name for m in measured(maps)] == NAMES
+    assert [m.name for m in measured(maps, ["peak, Entropy,peak", "gini"])] == ["peak", "entropy", "gini"]
     with pytest.raises(BadOption, match="Did you mean 'entropy'"):
         measured(maps, ["entrpy"])
+
+
+def test_all_is_every_measure_that_the_maps_have() -> None:
+    assert [measure.name for measure in chosen(["peak,all"])] == NAMES
+    assert [m.name for m in every(random_maps())] == OF_HEADS + OF_LAYERS
+    having = [measure.name for measure in MEASURES if not measure.self_attention_only]
+    assert [m.name for m in every(cross_maps())] == having
+
+
+def test_each_kind_leaves_the_other_out() -> None:
+    names = ["head_divergence", "peak"]
+    assert [m.name for m in measured(random_maps(), names)] == ["peak"]
+    assert [m.name for m in measured_together(random_maps(), names)] == ["head_divergence"]
+
+
+def test_a_measure_that_was_named_says_why_it_cannot_be_had() -> None:
+    with pytest.raises(BadOption, match="to_self needs self-attention"):
+        measured(cross_maps(), ["all", "to_self"])

@@ -1,0 +1,21 @@
+"""How unlike heads are, on average. Knows records only."""
+
+from __future__ import annotations
+
+from math import log
+
+import numpy as np
+
+from attnviz.measures.divergence import of_layer
+from attnviz.record import AttentionMaps, JointMeasurement
+
+
+def head_divergence(maps: AttentionMaps) -> JointMeasurement:
+    """Mean over pairs of heads and over queries of their Jensen-Shannon divergence (Clark et al. 2019, section 6).
+
+    Nats, from 0 (copies, or one head alone) to ln 2 (no two heads attend to a common key); arXiv:1906.04341. It says
+    that heads attend differently, not that the difference is of use.
+    """
+    pairs = np.triu_indices(maps.n_heads, k=1)
+    means = [float(of_layer(maps, layer)[pairs].mean()) if maps.n_heads > 1 else 0.0 for layer in range(maps.n_layers)]
+    return JointMeasurement("head_divergence", "nats", np.array(means), (0.0, log(2)))

@@ -1,0 +1,173 @@
+"""Tokens joined into larger units, so that models which cut a text differently can be compared. Knows records only."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+
+import numpy as np
+
+from attnviz.errors import BadOption
+from attnviz.measures.rows import check_self_attention
+from attnviz.record import AttentionMaps, Tokens
+
+Unit = tuple[int, ...]  # positions of tokens
+
+MARKERS = "Compare models that put the same markers into a text."
+STRETCHES = (
+    "Models that cut a text into other tokens stop elsewhere in it: give a larger --max-tokens or a shorter text."
+)
+
+
+def merged(maps: AttentionMaps, units: Sequence[Unit]) -> AttentionMaps:
+    """The attention of units of tokens: to a unit the sum over its tokens, from it their mean (Clark et al. 2019).
+
+    Rows still sum to 1 (arXiv:1906.04341, section 4.1, for words cut into pieces). A unit may attend where any of its
+    tokens may. Padding may be left out of the units. Self-attention only. Raises BadOption otherwise.
+    """
+    check_self_attention(maps, "joining tokens")
+    order = np.concatenate([np.array(unit) for unit in units])
+    sizes = np.array([len(unit) for unit in units])
+    assert sizes.all(), "a unit of no token"
+    starts = np.cumsum(sizes) - sizes
+
+    def blocks(cells: np.ndarray, reduce: np.ufunc) -> np.ndarray:
+        by_key = reduce.reduceat(cells[np.ix_(order, order)], starts, axis=1)
+        return np.asarray(reduce.reduceat(by_key, starts, axis=0))
+
+    weights = np.empty((maps.n_layers, maps.n_heads, len(units), len(units)), dtype=np.float32)
+    for layer, head in np.ndindex(weights.shape[:2]):
+        weights[layer, head] = blocks(maps.weights[layer, head].astype(np.float64), np.add) / sizes[:, None]
+    tokens = _joined(maps.queries, units)
+    return AttentionMaps(
+        weights=weights,
+        queries=tokens,
+        keys=tokens,
+        attendable=blocks(maps.attendable, np.logical_or),
+        provenance=maps.provenance,
+    )
+
+
+def common_units(several: Sequence[Tokens]) -> tuple[tuple[Unit, ...], ...]:
+    """For each way to cut one text, which of its tokens form each unit: the finest units whose borders all share.
+
+    Tokens whose characters overlap, also in a chain, are one unit; a marker is one, and corresponds to the others' by
+    its order. A token without characters of its own, or with only white space that another way leaves out, belongs to
+    the unit before it. Raises BadOption where one has markers that another lacks, or where they cover different
+    stretches of the text.
+    """
+    first = several[0]
+    if all((tokens.offsets, tokens.special) == (first.offsets, first.special) for tokens in several):
+        return tuple(tuple((position,) for position in range(len(first))) for _ in several)
+    _check_markers(several)
+    _check_characters(several)
+    units: list[list[list[int]]] = [[] for _ in several]
+    for n, stretches in enumerate(zip(*map(_stretches, several), strict=True)):
+        if n:  # the marker before this stretch
+            for of_one, positions in zip(units, stretches, strict=True):
+                of_one.append([positions.start - 1])
+        for of_one, found in zip(units, _aligned(several, stretches), strict=True):
+            of_one += found
+    return tuple(tuple(tuple(unit) for unit in of_one) for of_one in units)
+
+
+def _stretches(tokens: Tokens) -> Iterator[range]:
+    """The positions before the first marker, between each two, and after the last."""
+    markers = (position for position, special in enumerate(tokens.special) if special)
+    for before, after in pairwise((-1, *markers, len(tokens))):
+        yield range(before + 1, after)
+
+
+def _aligned(several: Sequence[Tokens], stretches: Sequence[range]) -> list[list[list[int]]]:
+    """The units of a stretch without markers, for each way to cut it."""
+    spans = [
+        (*tokens.offsets[position], which, position)
+        for which, (tokens, positions) in enumerate(zip(several, stretches, strict=True))
+        for position in positions
+    ]
+    clusters: list[list[list[int]]] = []  # by cluster of overlapping spans, then by way
+    reached = -1
+    for start, end, which, position in sorted(span for span in spans if span[0] < span[1]):
+        if start >= reached:
+            clusters.append([[] for _ in several])
+        clusters[-1][which].append(position)
+        reached = max(reached, end)
+    shared = [cluster for cluster in clusters if all(cluster)]  # the others are white space
+    if not shared and spans:
+        raise BadOption("between two markers one has tokens and another has none", hint=MARKERS)
+    units = [[sorted(cluster[which]) for cluster in shared] for which in range(len(several))]
+    for of_one, positions in zip(units, stretches, strict=True):
+        home = {position: number for number, unit in enumerate(of_one) for position in unit}
+        number = 0
+        for position in positions:
+            number = home.get(position, number)
+            if position not in home:
+                of_one[number].append(position)
+                of_one[number].sort()
+    return units
+
+
+def _check_markers(several: Sequence[Tokens]) -> None:
+    """Markers correspond by their order, whatever they are called."""
+    markers = [
+        [piece for piece, special in zip(tokens.pieces, tokens.special, strict=True) if special] for tokens in several
+    ]
+    fewest, most = min(markers, key=len), max(markers, key=len)
+    if len(fewest) < len(most):
+        problem = f"one puts in {_listed(most)}, another {_listed(fewest)}"
+        raise BadOption(problem, hint=MARKERS)
+
+
+def _listed(markers: Sequence[str]) -> str:
+    if not markers:
+        return "no marker"
+    names = ", ".join(dict.fromkeys(markers))
+    return f"the marker {names}" if len(markers) == 1 else f"{len(markers)} markers ({names})"
+
+
+def _check_characters(several: Sequence[Tokens]) -> None:
+    """All cover the same characters, white space aside, and have their markers at the same places among them."""
+    covered = [_characters(tokens, range(len(tokens))) for tokens in several]
+    for ours in covered:
+        for theirs in covered:
+            if alone := ours - theirs:
+                start = min(alone)
+                end = min((at for at in theirs if at > start), default=max(alone) + 1)
+                last = max(at for at in alone if at < end)
+                where = f"character {last}" if last == start else f"characters {start} to {last}"
+                raise BadOption(f"one reads {where} of the text, another leaves out", hint=STRETCHES)
+    for stretches in zip(*map(_stretches, several), strict=True):
+        within = [_characters(tokens, positions) for tokens, positions in zip(several, stretches, strict=True)]
+        if any(found != within[0] for found in within):
+            raise BadOption("their markers stand at other places of the text", hint=MARKERS)
+
+
+def _characters(tokens: Tokens, positions: range) -> set[int]:
+    """Where in the text the characters of these tokens are, white space left out."""
+    found: set[int] = set()
+    for position in (position for position in positions if not tokens.special[position]):
+        piece, (start, end) = tokens.pieces[position], tokens.offsets[position]
+        known = len(piece) == end - start
+        found.update(at for at in range(start, end) if not (known and piece[at - start].isspace()))
+    return found
+
+
+def _joined(tokens: Tokens, units: Sequence[Unit]) -> Tokens:
+    return Tokens(
+        pieces=tuple(_piece(tokens, unit) for unit in units),
+        offsets=tuple(
+            (min(tokens.offsets[n][0] for n in unit), max(tokens.offsets[n][1] for n in unit)) for unit in units
+        ),
+        special=tuple(all(tokens.special[n] for n in unit) for unit in units),
+        unknown=tuple(any(tokens.unknown[n] for n in unit) for unit in units),
+    )
+
+
+def _piece(tokens: Tokens, unit: Unit) -> str:
+    """The pieces one after the other: a space where characters lie between them, and what two cover only once."""
+    piece, reached = tokens.pieces[unit[0]], tokens.offsets[unit[0]][1]
+    for position in unit[1:]:
+        start, end = tokens.offsets[position]
+        piece += " " * (start > reached) + tokens.pieces[position][max(0, reached - start) :]
+        reached = max(reached, end)
+    return piece

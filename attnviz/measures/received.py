@@ -1,0 +1,33 @@
+"""What keys receive. Knows records only."""
+
+from __future__ import annotations
+
+import numpy as np
+from jaxtyping import Float64
+
+from attnviz.measures.rows import head_rows
+from attnviz.record import AttentionMaps, Measurement
+
+
+def received(maps: AttentionMaps) -> Measurement:
+    """The largest share of all attention that one key receives: max over keys of the mean over queries.
+
+    From 1/n (all n keys receive alike) to 1 (all attention goes to one key), as in Goyal et al. 2020,
+    arXiv:2001.08950, who keep the tokens that receive much. In a causal map early keys receive more even from uniform
+    attention. It does not say which key it is: `received_by_key` does.
+    """
+    n_keys = int(receiving(maps).sum())
+    return Measurement("received", "share", received_by_key(maps).max(axis=-1), (1 / n_keys, 1.0))
+
+
+def received_by_key(maps: AttentionMaps) -> Float64[np.ndarray, "layer head key"]:
+    """Mean over real queries of the weight on each key; over the keys it sums to 1. Padding receives 0."""
+    values = np.empty((maps.n_layers, maps.n_heads, len(maps.keys)))
+    for layer, head in np.ndindex(maps.n_layers, maps.n_heads):
+        values[layer, head] = head_rows(maps, layer, head).mean(axis=0)
+    return values
+
+
+def receiving(maps: AttentionMaps) -> np.ndarray:
+    """Which keys any real query may attend to."""
+    return np.asarray(maps.attendable[maps.real_queries].any(axis=0))

@@ -1,0 +1,25 @@
+"""Attention through all layers. Knows records only."""
+
+from __future__ import annotations
+
+import numpy as np
+from jaxtyping import Float64
+
+from attnviz.measures.rows import check_self_attention
+from attnviz.record import AttentionMaps
+
+
+def rollout(maps: AttentionMaps) -> Float64[np.ndarray, "query key"]:
+    """Attention rollout: Π over layers of A/2 + I/2, A the mean of the layer's heads (Abnar and Zuidema 2020).
+
+    Shares: row q says what the last layer's query q draws from each token of the input, as if each layer added what
+    it attends to, half and half, to what is there (the residual connection); arXiv:2005.00928. Values, norms and
+    feed-forward layers are left out. Rows sum to 1. Self-attention only. Raises BadOption otherwise.
+    """
+    check_self_attention(maps, "rollout")
+    stay = np.eye(len(maps.queries))
+    rolled = stay
+    for layer in maps.weights:
+        mixed = (layer.mean(axis=0, dtype=np.float64) + stay) / 2
+        rolled = (mixed / mixed.sum(axis=-1, keepdims=True)) @ rolled
+    return rolled

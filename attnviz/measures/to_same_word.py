@@ -1,0 +1,25 @@
+"""Attention to the same word elsewhere. Knows records only."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from attnviz.measures.rows import check_self_attention, share_on
+from attnviz.record import AttentionMaps, Measurement
+
+
+def to_same_word(maps: AttentionMaps) -> Measurement:
+    """Mean over queries of the weight on other positions with the same piece (duplicate token heads).
+
+    A share, from 0 (also where no piece occurs twice) to 1 (Wang et al. 2022, arXiv:2211.00593). Pieces are the same
+    whatever their case and the white space around them; markers are no words. Self-attention only. Raises BadOption
+    otherwise.
+    """
+    check_self_attention(maps, "to_same_word")
+    tokens = maps.queries
+    words: dict[str, int] = {}
+    numbers = np.array([words.setdefault(piece.strip().casefold(), len(words)) for piece in tokens.pieces])
+    word = ~np.array(tokens.special)
+    same = (numbers[:, None] == numbers) & word[:, None] & word
+    np.fill_diagonal(same, False)
+    return Measurement("to_same_word", "share", share_on(maps, same), (0.0, 1.0))

@@ -1,0 +1,18 @@
+"""Attention to oneself. Knows records only."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from attnviz.measures.rows import check_self_attention, share_on
+from attnviz.record import AttentionMaps, Measurement
+
+
+def to_self(maps: AttentionMaps) -> Measurement:
+    """Mean over queries of the weight on the query's own position (the diagonal of Kovaleva et al. 2019).
+
+    A share, from 0 to 1 (arXiv:1908.08593). Equal words elsewhere in the text do not count: `to_same_word` has them.
+    Self-attention only. Raises BadOption otherwise.
+    """
+    check_self_attention(maps, "to_self")
+    return Measurement("to_self", "share", share_on(maps, np.eye(len(maps.queries), dtype=bool)), (0.0, 1.0))

@@ -1,0 +1,45 @@
+"""What to show of the measures that there are. Knows their table."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from attnviz.measures import ALL, HEADLINE, MEASURES, Measure
+from attnviz.report import Column, Note, Report, Table
+
+EACH_HEAD, ALL_HEADS = "each head", "all heads of a layer"
+COLUMNS = (Column("name"), Column("what it says"), Column("unit"), Column("source"))
+
+
+def measures_report() -> Report:
+    """Every measure in the order of the table, those of each head before those of all heads of a layer."""
+    needing = [measure.name for measure in MEASURES if measure.self_attention_only]
+    return Report(
+        title="measures of attention",
+        subtitle="numbers of one text's attention weights",
+        blocks=(
+            _listing("each-head", EACH_HEAD, (measure for measure in MEASURES if not measure.together)),
+            _listing("all-heads", ALL_HEADS, (measure for measure in MEASURES if measure.together)),
+            Note(f"--measure NAME chooses, --measure {ALL} takes all. Where nothing is chosen: {', '.join(HEADLINE)}."),
+            Note(f"Only of a text that attends to itself: {', '.join(needing)}."),
+        ),
+        data={
+            "measures": [
+                {
+                    "name": measure.name,
+                    "says": measure.help,
+                    "unit": measure.unit,
+                    "of": ALL_HEADS if measure.together else EACH_HEAD,
+                    "self_attention_only": measure.self_attention_only,
+                    "headline": measure.name in HEADLINE,
+                    "source": measure.source,
+                }
+                for measure in MEASURES
+            ]
+        },
+    )
+
+
+def _listing(name: str, of: str, measures: Iterable[Measure]) -> Table:
+    rows = tuple((measure.name, measure.help, measure.unit, measure.source) for measure in measures)
+    return Table(name, f"of {of}", "facts", COLUMNS, rows)

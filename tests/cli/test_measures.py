@@ -1,0 +1,49 @@
+"""`attnviz measures` as a process."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from subprocess import run as start
+
+from attnviz.measures import MEASURES
+from tests.process import RunCli, bare_environment
+
+
+def test_measures_are_listed(run_cli: RunCli, tmp_path: Path) -> None:
+    run = run_cli("measures")
+    assert (run.exit_code, run.stderr) == (0, "")
+    lines = run.stdout.splitlines()
+    assert lines[0] == "measures of attention"
+    assert max(map(len, lines)) <= 80
+    listed = [line.split()[0] for line in lines if line and not line.startswith(" ")]
+    assert [name for name in listed if name in {measure.name for measure in MEASURES}] == [m.name for m in MEASURES]
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_measures_as_json(run_cli: RunCli) -> None:
+    run = run_cli("measures", "--json")
+    assert (run.exit_code, run.stderr) == (0, "")
+    document = json.loads(run.stdout)
+    assert list(document) == ["schema", "measures"]
+    told = [(each["name"], each["says"], each["unit"], each["source"]) for each in document["measures"]]
+    assert told == [(m.name, m.help, m.unit, m.source) for m in MEASURES]
+    assert {each["of"] for each in document["measures"]} == {"each head", "all heads of a layer"}
+
+
+def test_nothing_heavy_is_imported(tmp_path: Path) -> None:
+    """numpy is: what a report holds may be an array."""
+    script = "import sys\nfrom attnviz.cli.app import run\ncode = run(['measures'])\nprint(*sys.modules)"
+    done = start(
+        [sys.executable, "-c", script], cwd=tmp_path, env=bare_environment(tmp_path), capture_output=True, check=True
+    )
+    loaded = {name.partition(".")[0] for name in done.stdout.decode().splitlines()[-1].split()}
+    assert "attnviz" in loaded
+    assert loaded & {"torch", "matplotlib", "seaborn", "pandas", "datasets", "pyarrow", "tokenizers"} == set()
+
+
+def test_the_names_that_it_lists_complete(run_cli: RunCli) -> None:
+    words = {"_ATTNVIZ_COMPLETE": "complete_bash", "COMP_WORDS": "attnviz heatmap --measure to_", "COMP_CWORD": "3"}
+    run = run_cli(env=words)
+    assert set(run.stdout.split()) == {measure.name for measure in MEASURES if measure.name.startswith("to_")}

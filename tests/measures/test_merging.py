@@ -1,0 +1,197 @@
+"""Tokens joined into units that models have in common, by hand."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from attnviz.errors import BadOption
+from attnviz.measures.merging import common_units, merged
+from attnviz.record import Tokens
+from tests.made import cross_maps, random_maps, record, tokens
+
+CLS, SEP = "[CLS]", "[SEP]"
+
+
+def cut(text: str, *pieces: str, special: Sequence[str] = ()) -> Tokens:
+    """The pieces where they next stand in the text; markers take none of it, and nor does an empty piece."""
+    offsets, at = [], 0
+    for piece in pieces:
+        start = at if piece in special else text.index(piece, at)
+        at = start if piece in special else start + len(piece)
+        offsets.append((start, at))
+    return Tokens(pieces, tuple(offsets), tuple(piece in special for piece in pieces))
+
+
+def test_equal_cuts_have_units_of_one_token() -> None:
+    film = tokens("a", "good", "film")
+    assert common_units([film, film]) == (((0,), (1,), (2,)),) * 2
+    assert common_units([film]) == (((0,), (1,), (2,)),)
+    empty = tokens("a", "", "b")
+    assert common_units([empty, empty]) == (((0,), (1,), (2,)),) * 2
+
+
+def test_words_and_their_pieces() -> None:
+    text = "unbelievable ending"
+    words = cut(text, "unbelievable", "ending")
+    pieces = cut(text, "un", "believ", "able", " end", "ing")
+    assert common_units([words, pieces]) == (((0,), (1,)), ((0, 1, 2), (3, 4)))
+    assert common_units([pieces, words]) == (((0, 1, 2), (3, 4)), ((0,), (1,)))
+
+
+def test_pieces_that_overlap_in_a_chain_are_one_unit() -> None:
+    text = "abcdef g"
+    one, other = cut(text, "abc", "def", "g"), cut(text, "ab", "cd", "ef", "g")
+    assert common_units([one, other]) == (((0, 1), (2,)), ((0, 1, 2), (3,)))
+
+
+def test_three_ways_to_cut() -> None:
+    text = "don't go"
+    units = common_units([cut(text, "don't", "go"), cut(text, "don", "'t", "go"), cut(text, "do", "n't", "g", "o")])
+    assert units == (((0,), (1,)), ((0, 1), (2,)), ((0, 1), (2, 3)))
+
+
+def test_borders_that_all_share_stay() -> None:
+    text = "猫坐在垫子上"
+    units = common_units([cut(text, *text), cut(text, "猫", "坐在", "垫子上")])
+    assert units == (((0,), (1, 2), (3, 4, 5)), ((0,), (1,), (2,)))
+
+
+def test_bytes_of_one_character_have_its_span() -> None:
+    words = Tokens(("a", "猫"), ((0, 1), (1, 2)), (False, False))
+    in_bytes = Tokens(("a", "猫", "猫", "猫"), ((0, 1), (1, 2), (1, 2), (1, 2)), (False,) * 4)
+    assert common_units([words, in_bytes]) == (((0,), (1,)), ((0,), (1, 2, 3)))
+    assert merged(random_maps("abcd"), [(0,), (1, 2, 3)]).queries.pieces == ("a", "b c d")
+    joined = merged(record(random_maps("abcd").weights, in_bytes), [(0,), (1, 2, 3)])
+    assert joined.queries.pieces == ("a", "猫")
+
+
+def test_markers_stand_for_themselves_whatever_they_are_called() -> None:
+    text = "hello you"
+    bert = cut(text, CLS, "hel", "lo", "you", SEP, special=[CLS, SEP])
+    other = cut(text, "<s>", "hello", "you", "</s>", special=["<s>", "</s>"])
+    assert common_units([bert, other]) == (((0,), (1, 2), (3,), (4,)), ((0,), (1,), (2,), (3,)))
+
+
+def test_a_marker_that_only_one_has() -> None:
+    text = "hello you"
+    bare, marked = cut(text, "hello", "you"), cut(text, CLS, "hello", "you", special=[CLS])
+    with pytest.raises(BadOption, match=r"one puts in the marker \[CLS\], another no marker. Compare models") as caught:
+        common_units([bare, marked])
+    assert caught.value.problem == "one puts in the marker [CLS], another no marker"
+    both = cut(text, CLS, "hello", "you", SEP, special=[CLS, SEP])
+    with pytest.raises(BadOption, match=r"2 markers \(\[CLS\], \[SEP\]\), another the marker \[CLS\]"):
+        common_units([both, marked])
+
+
+def test_markers_at_other_places() -> None:
+    text = "hello you"
+    front, back = cut(text, CLS, "hello", "you", special=[CLS]), cut(text, "hello", "you", SEP, special=[SEP])
+    with pytest.raises(BadOption, match="their markers stand at other places of the text"):
+        common_units([front, back])
+
+
+@pytest.mark.parametrize("turned", [False, True])
+def test_a_text_that_one_reads_further(turned: bool) -> None:
+    text = "a very long text"
+    pair = [cut(text, "a", "very", "long", "text"), cut(text, "a", "ve", "ry")]
+    with pytest.raises(BadOption, match="one reads characters 7 to 15 of the text, another leaves out") as caught:
+        common_units(pair[::-1] if turned else pair)
+    assert "--max-tokens" in caught.value.hint
+
+
+def test_a_middle_that_one_leaves_out() -> None:
+    text = "ab cd ef gh"
+    with pytest.raises(BadOption, match="one reads characters 3 to 4 of"):
+        common_units([cut(text, "ab", "cd", "ef", "gh"), cut(text, "ab", "e", "f", "g")])  # and 10, but not 3 to 10
+    with pytest.raises(BadOption, match="one reads character 4 of"):
+        common_units([cut(text, "ab", "cd", "ef", "gh"), cut(text, "ab", "c", "ef", "gh")])
+
+
+def test_a_gap_that_all_leave_out() -> None:
+    text = "ab<br />cd"
+    assert common_units([cut(text, "ab", "cd"), cut(text, "ab", "c", "d")]) == (((0,), (1,)), ((0,), (1, 2)))
+
+
+def test_white_space_that_one_leaves_out_belongs_to_the_unit_before() -> None:
+    text = "a \nb"
+    assert common_units([cut(text, "a", "b"), cut(text, "a", " ", "\n", "b")]) == (((0,), (1,)), ((0, 1, 2), (3,)))
+    later = [cut("x a \nb", "x", "a", "b"), cut("x a \nb", "x", "a", " ", "\n", "b")]
+    assert common_units(later)[1] == ((0,), (1, 2, 3), (4,))
+    leading = cut(" a", CLS, " ", "a", special=[CLS])  # none before it but a marker: to the one after
+    assert common_units([cut(" a", CLS, "a", special=[CLS]), leading]) == (((0,), (1,)), ((0,), (1, 2)))
+
+
+def test_a_token_without_characters_belongs_to_the_unit_before() -> None:
+    empty = Tokens(("ab", "", "c"), ((0, 2), (2, 2), (3, 4)), (False,) * 3)
+    assert common_units([cut("ab c", "a", "b", "c"), empty]) == (((0, 1), (2,)), ((0, 1), (2,)))
+
+
+def test_only_white_space_between_two_markers() -> None:
+    one = cut("a ", "a", SEP, " ", special=[SEP])
+    with pytest.raises(BadOption, match="one has tokens and another has none"):
+        common_units([one, cut("a ", "a", SEP, special=[SEP])])
+
+
+@given(st.integers(1, 30), st.lists(st.sets(st.integers(1, 29)), min_size=1, max_size=3))
+def test_common_borders_are_those_that_all_have(n: int, cuts: list[set[int]]) -> None:
+    text = "".join(chr(ord("a") + i % 26) for i in range(n))
+    several, common = [], set(range(1, n))
+    for borders in cuts:
+        ends = [0, *sorted(border for border in borders if border < n), n]
+        spans = tuple(pairwise(ends))
+        several.append(Tokens(tuple(text[a:b] for a, b in spans), spans, (False,) * len(spans)))
+        common &= borders
+    for of_one, units in zip(several, common_units(several), strict=True):
+        assert [position for unit in units for position in unit] == list(range(len(of_one)))
+        assert {of_one.offsets[unit[-1]][1] for unit in units} == {*common, n}
+
+
+def test_weights_are_summed_over_keys_and_averaged_over_queries() -> None:
+    rows = np.array([[0.5, 0.25, 0.25], [0.125, 0.625, 0.25], [0.0, 0.5, 0.5]])
+    maps = merged(record(rows[None, None], tokens("a", "b", "c")), [(0, 1), (2,)])
+    assert maps.weights[0, 0].tolist() == [[(0.75 + 0.75) / 2, 0.25], [0.5, 0.5]]
+    assert maps.queries.pieces == ("a b", "c")
+    assert maps.queries.offsets == ((0, 3), (4, 5))
+    assert maps.self_attention
+
+
+def test_units_of_one_token_change_nothing() -> None:
+    maps = random_maps(n_layers=2, causal=True)
+    same = merged(maps, common_units([maps.queries])[0])
+    assert same.weights.tobytes() == maps.weights.tobytes()
+    assert same.queries == maps.queries
+    assert same.provenance == maps.provenance
+
+
+def test_a_unit_may_attend_where_any_of_its_tokens_may() -> None:
+    maps = merged(random_maps("abcde", causal=True), [(0,), (1, 2), (3, 4)])
+    assert maps.attendable.tolist() == np.tri(3, dtype=bool).tolist()
+    assert maps.weights.sum(axis=-1) == pytest.approx(1)
+
+
+def test_padding_may_be_left_out() -> None:
+    maps = merged(random_maps("abcd", padding=3), [(0, 1), (2, 3)])
+    assert maps.weights.shape == (1, 2, 2, 2)
+    assert maps.real_queries.all()
+
+
+def test_what_a_unit_says_of_its_tokens() -> None:
+    text = "hel" + "lo you"
+    made = cut(text, CLS, "hel", "lo", "you", special=[CLS])
+    marked = Tokens(made.pieces, made.offsets, made.special, unknown=(False, True, False, False))
+    joined = merged(record(np.full((1, 1, 4, 4), 0.25), marked), [(0,), (1, 2), (3,)]).queries
+    assert joined.pieces == (CLS, "hello", "you")
+    assert joined.special == (True, False, False)
+    assert joined.unknown == (False, True, False)
+    assert joined.offsets == ((0, 0), (0, 5), (6, 9))
+
+
+def test_another_text_is_not_joined() -> None:
+    with pytest.raises(BadOption, match="joining tokens needs self-attention"):
+        merged(cross_maps(), [(0,)])

@@ -1,0 +1,67 @@
+"""What keys receive, by hand."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from attnviz.measures.gini import gini
+from attnviz.measures.received import received, received_by_key
+from attnviz.measures.uniform import uniform
+from tests.made import cross_maps, random_maps, record, tokens, uniform_maps
+
+ROWS = np.array([[0.5, 0.2, 0.3], [0.1, 0.6, 0.3], [0.0, 0.1, 0.9]])
+
+
+def test_each_key_receives_the_mean_of_its_column() -> None:
+    maps = record(ROWS[None, None])
+    assert received_by_key(maps)[0, 0] == pytest.approx([0.2, 0.3, 0.5])
+    assert received(maps).values == pytest.approx(0.5)
+    assert received(maps).bounds == (1 / 3, 1.0)
+
+
+def test_what_all_keys_receive_is_1_and_padding_receives_nothing() -> None:
+    maps = random_maps(n_layers=2, n_heads=3, padding=4)
+    by_key = received_by_key(maps)
+    assert by_key.shape == (2, 3, 18)
+    assert by_key.sum(axis=-1) == pytest.approx(1)
+    assert not by_key[..., 14:].any()
+
+
+def test_received_from_another_text() -> None:
+    maps = cross_maps(3, 5)
+    assert received_by_key(maps).shape == (1, 2, 5)
+    assert received(maps).bounds == (1 / 5, 1.0)
+
+
+def test_gini_of_keys_that_receive_alike_is_0() -> None:
+    assert gini(uniform_maps(10)).values == pytest.approx(0, abs=1e-7)
+    assert gini(record(np.eye(5)[[1, 0, 3, 4, 2]][None, None])).values == 0  # each key has one query
+
+
+@pytest.mark.parametrize("n", [1, 2, 10])
+def test_gini_of_one_key_that_receives_all(n: int) -> None:
+    maps = record(np.eye(n)[[0] * n][None, None])
+    assert gini(maps).values == pytest.approx((n - 1) / n)
+    assert gini(maps).bounds == (0.0, (n - 1) / n)
+
+
+def test_gini_is_half_the_mean_difference_over_the_mean() -> None:
+    shares = [0.2, 0.3, 0.5]
+    apart = [abs(a - b) for a in shares for b in shares]
+    assert gini(record(ROWS[None, None])).values == pytest.approx(sum(apart) / 9 / (2 / 3))
+
+
+def test_keys_that_nobody_may_attend_to_are_not_counted() -> None:
+    weights = np.zeros((1, 1, 2, 4))
+    weights[..., :2] = 0.5
+    attendable = np.array([[True, True, False, False]] * 2)
+    maps = record(weights, tokens("a", "b"), tokens(*"abcd"), attendable=attendable)
+    assert gini(maps).values == 0
+    assert received(maps).bounds == (0.5, 1.0)
+
+
+def test_early_keys_of_a_causal_map_receive_more_even_from_uniform_attention() -> None:
+    causal = uniform(random_maps(["a", "b", "c"], causal=True))
+    assert received_by_key(causal)[0, 0] == pytest.approx([11 / 18, 5 / 18, 2 / 18])
+    assert gini(causal).values > 0.3

@@ -1,0 +1,63 @@
+"""Attention rollout and uniform attention, by hand."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from attnviz.errors import BadOption
+from attnviz.measures.entropy import entropy
+from attnviz.measures.rollout import rollout
+from attnviz.measures.uniform import uniform
+from tests.made import cross_maps, random_maps, record
+
+
+def test_attention_to_oneself_only_rolls_out_to_oneself() -> None:
+    assert rollout(record(np.eye(4)[None, None])).tolist() == np.eye(4).tolist()
+
+
+def test_rollout_by_hand() -> None:
+    first = np.array([[0.0, 1.0], [0.0, 1.0]])  # with the residual half: [[.5, .5], [0, 1]]
+    second = np.array([[1.0, 0.0], [1.0, 0.0]])  # [[1, 0], [.5, .5]]
+    maps = record(np.stack([first, second])[:, None])
+    assert rollout(maps).tolist() == [[0.5, 0.5], [0.25, 0.75]]
+
+
+def test_rollout_takes_the_mean_of_the_heads() -> None:
+    heads = np.array([[[1, 0], [1, 0]], [[0, 1], [1, 0]]])
+    assert rollout(record(heads[None])).tolist() == [[0.75, 0.25], [0.5, 0.5]]
+
+
+def test_rows_of_a_rollout_sum_to_1_and_stay_causal() -> None:
+    maps = random_maps(n_layers=6, n_heads=2, causal=True)
+    rolled = rollout(record(maps.weights * np.float32(1.0009), attendable=maps.attendable))
+    assert rolled.sum(axis=-1) == pytest.approx(1, abs=1e-12)
+    assert not np.triu(rolled, k=1).any()
+
+
+def test_rollout_needs_self_attention() -> None:
+    with pytest.raises(BadOption, match="rollout needs self-attention"):
+        rollout(cross_maps())
+
+
+def test_uniform_attention_goes_wherever_it_may() -> None:
+    maps = random_maps(["a", "b", "c"], n_layers=2, n_heads=3, causal=True, padding=1)
+    null = uniform(maps)
+    assert null.weights.shape == (1, 1, 4, 4)
+    assert null.weights[0, 0, :3] == pytest.approx(np.array([[1, 0, 0, 0], [1 / 2] * 2 + [0, 0], [1 / 3] * 3 + [0]]))
+    assert null.queries is maps.queries
+    assert null.self_attention
+    assert null.attendable.tolist() == maps.attendable.tolist()
+    assert entropy(null).values == pytest.approx(np.log([1, 2, 3]).mean())
+
+
+def test_uniform_attention_says_that_no_model_made_it() -> None:
+    made_by = uniform(random_maps()).provenance
+    assert (made_by.model, made_by.revision, made_by.trained, made_by.settings) == ("uniform", "no weights", False, ())
+    assert made_by.text_name == "sample train[0]"
+
+
+def test_uniform_attention_to_another_text() -> None:
+    maps = cross_maps(3, 5)
+    assert uniform(maps).weights == pytest.approx(1 / 5)
+    assert not uniform(maps).self_attention

@@ -1,0 +1,136 @@
+"""Measures that are shares of attention, by hand."""
+
+from __future__ import annotations
+
+from math import log
+
+import numpy as np
+import pytest
+
+from attnviz.measures.normalised_entropy import normalised_entropy
+from attnviz.measures.to_first import to_first
+from attnviz.measures.to_next import to_next
+from attnviz.measures.to_previous import to_previous
+from attnviz.measures.to_punctuation import is_punctuation, to_punctuation
+from attnviz.measures.to_same_word import to_same_word
+from attnviz.measures.to_self import to_self
+from attnviz.measures.to_special import to_special
+from attnviz.measures.top_3_mass import top_3_mass
+from attnviz.record import AttentionMaps, Tokens
+from tests.made import HOSTILE, random_maps, record, tokens, uniform_maps
+
+ROWS = np.array([[0.5, 0.2, 0.3], [0.1, 0.6, 0.3], [0.0, 0.25, 0.75]])
+
+
+def one_head(
+    rows: np.ndarray = ROWS, queries: Tokens | None = None, attendable: np.ndarray | None = None
+) -> AttentionMaps:
+    return record(rows[None, None], queries, attendable=attendable)
+
+
+@pytest.mark.parametrize("n", [2, 7, 100])
+def test_normalised_entropy_of_uniform_attention_is_1_however_many_keys(n: int) -> None:
+    assert normalised_entropy(uniform_maps(n)).values == pytest.approx(1)
+    causal = np.tri(n, dtype=bool)
+    assert normalised_entropy(one_head(causal / causal.sum(1, keepdims=True), attendable=causal)).values == (
+        pytest.approx(1)
+    )
+
+
+def test_normalised_entropy_by_hand() -> None:
+    assert normalised_entropy(one_head(np.eye(3))).values == 0
+    half = np.array([[0.5, 0.5, 0, 0]] * 4)  # ln 2 / ln 4
+    assert normalised_entropy(one_head(half)).values == pytest.approx(0.5)
+
+
+def test_a_query_without_a_choice_is_left_out_of_the_normalised_entropy() -> None:
+    causal = np.tri(3, dtype=bool)
+    rows = np.array([[1, 0, 0], [0.5, 0.5, 0], [1, 0, 0]])
+    assert normalised_entropy(one_head(rows, attendable=causal)).values == pytest.approx((1 + 0) / 2)
+    assert normalised_entropy(uniform_maps(1)).values.tolist() == [[0.0]]
+
+
+def test_top_3_mass_by_hand() -> None:
+    rows = np.array([[0.1, 0.4, 0.2, 0.25, 0.05]] * 5)
+    assert top_3_mass(one_head(rows)).values == pytest.approx(0.85)
+    assert top_3_mass(uniform_maps(10)).values == pytest.approx(0.3)
+    assert top_3_mass(uniform_maps(10)).bounds == (0.3, 1.0)
+
+
+@pytest.mark.parametrize("n", [1, 2, 3])
+def test_three_keys_or_fewer_have_all_of_the_mass(n: int) -> None:
+    maps = random_maps([f"t{i}" for i in range(n)])
+    assert top_3_mass(maps).values == pytest.approx(1)
+    assert top_3_mass(maps).bounds == (1.0, 1.0)
+
+
+def test_positions_by_hand() -> None:
+    maps = one_head()
+    assert to_self(maps).values == pytest.approx((0.5 + 0.6 + 0.75) / 3)
+    assert to_previous(maps).values == pytest.approx((0 + 0.1 + 0.25) / 3)
+    assert to_next(maps).values == pytest.approx((0.2 + 0.3 + 0) / 3)
+    assert to_first(maps).values == pytest.approx((0.5 + 0.1 + 0) / 3)
+
+
+def test_the_first_token_is_the_first_that_is_not_padding() -> None:
+    rows = np.array([[0, 1, 0], [0, 0.4, 0.6], [0, 0.2, 0.8]])
+    attendable = np.array([[False, True, True]] * 3)
+    assert to_first(one_head(rows, attendable=attendable)).values == pytest.approx((0.4 + 0.2) / 2)
+
+
+def test_the_first_token_may_be_a_marker() -> None:
+    maps = one_head(queries=tokens("[CLS]", "a", "b", special=["[CLS]"]))
+    assert to_first(maps).values == to_special(maps).values == pytest.approx(0.6 / 3)
+
+
+def test_markers_by_hand() -> None:
+    maps = one_head(queries=tokens("[CLS]", "a", "[SEP]", special=["[CLS]", "[SEP]"]))
+    assert to_special(maps).values == pytest.approx((0.8 + 0.4 + 0.75) / 3)
+    written = one_head(queries=tokens("[CLS]", "a", "[SEP]"))  # somebody wrote them into the text
+    assert to_special(written).values == 0
+
+
+def test_punctuation_by_hand() -> None:
+    assert to_punctuation(one_head(queries=tokens("a", ".", "…!"))).values == pytest.approx((0.5 + 0.9 + 1) / 3)
+    marker = one_head(queries=tokens("a", "|>", "b", special=["|>"]))
+    assert to_punctuation(marker).values == 0
+
+
+@pytest.mark.parametrize("piece", [".", "...", "¿", "。", "—", "$", "+", "«", "👍", " ,", "`"])
+def test_punctuation_and_symbols_of_any_script(piece: str) -> None:
+    assert is_punctuation(piece)
+
+
+@pytest.mark.parametrize("piece", ["", " ", "a", "don't", "3", "3.5", "猫", "\n", "\u200b"])
+def test_what_is_no_punctuation(piece: str) -> None:
+    assert not is_punctuation(piece)
+
+
+def test_the_same_word_by_hand() -> None:
+    maps = one_head(queries=tokens("The", "cat", "the"))
+    assert to_same_word(maps).values == pytest.approx((0.3 + 0 + 0.0) / 3)
+    assert to_same_word(one_head(queries=tokens("Straße", "cat", " STRASSE"))).values == pytest.approx(0.1)
+    assert to_same_word(one_head(queries=tokens("a", "b", "c"))).values == 0
+    assert to_same_word(one_head(queries=tokens("a", "a", "a"))).values == pytest.approx(1 - (0.5 + 0.6 + 0.75) / 3)
+
+
+def test_a_marker_is_no_word() -> None:
+    maps = one_head(queries=tokens("[SEP]", "a", "[SEP]", special=["[SEP]"]))
+    assert to_same_word(maps).values == 0
+
+
+def test_strange_pieces_are_pieces() -> None:
+    maps = random_maps([*HOSTILE, *HOSTILE], n_heads=1)
+    n = len(HOSTILE)
+    twin = [maps.weights[0, 0, query, (query + n) % (2 * n)] for query in range(2 * n)]
+    assert to_same_word(maps).values.item() >= np.mean(twin) - 1e-6
+    assert to_punctuation(maps).values.item() < 0.5
+
+
+def test_uniform_attention_gives_each_position_its_number_of_keys() -> None:
+    n = 8
+    maps = uniform_maps(n)
+    assert to_self(maps).values == pytest.approx(1 / n)
+    assert to_first(maps).values == pytest.approx(1 / n)
+    assert to_previous(maps).values == to_next(maps).values == pytest.approx((n - 1) / n**2)
+    assert normalised_entropy(maps).values * log(n) == pytest.approx(log(n))

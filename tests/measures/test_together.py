@@ -1,0 +1,160 @@
+"""Measures of all heads of a layer together, by laws and by hand."""
+
+from __future__ import annotations
+
+from gc import collect
+from math import log
+from weakref import ref
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from attnviz.measures.distinct_heads import distinct, distinct_heads
+from attnviz.measures.divergence import across, jsd, of_layer, pairwise
+from attnviz.measures.head_divergence import head_divergence
+from attnviz.measures.independent_mixes import independent_mixes
+from attnviz.measures.resolution_lost import resolution_lost
+from attnviz.measures.rows import layer_rows, remembered
+from attnviz.record import AttentionMaps
+from tests.made import random_maps, record
+
+LN2 = log(2)
+
+
+def pointing(*keys: int, n: int = 4) -> AttentionMaps:
+    """One head for each of `keys`: all its queries attend to that key."""
+    return record(np.stack([np.eye(n)[[key] * n] for key in keys])[None])
+
+
+def copies(n_heads: int) -> AttentionMaps:
+    return record(np.repeat(random_maps(n_heads=1).weights, n_heads, axis=1))
+
+
+def test_jsd_by_hand() -> None:
+    p, q, even = np.array([1.0, 0.0]), np.array([0.0, 1.0]), np.array([0.5, 0.5])
+    assert jsd(p, p) == 0
+    assert jsd(p, q) == pytest.approx(LN2)
+    by_hand = 0.5 * log(1 / 0.75) + 0.5 * (0.5 * log(0.5 / 0.75) + 0.5 * log(0.5 / 0.25))
+    assert jsd(p, even) == pytest.approx(by_hand)
+    assert jsd(p, even) == pytest.approx(0.2158, abs=5e-5)
+
+
+def test_jsd_broadcasts_over_all_but_the_last_axis() -> None:
+    rows = layer_rows(random_maps(n_heads=3), 0)
+    apart = jsd(rows, rows.mean(axis=0))
+    assert apart.shape == rows.shape[:2]
+    assert apart[1, 2] == pytest.approx(float(jsd(rows[1, 2], rows[:, 2].mean(axis=0))))
+
+
+@given(st.integers(0, 1000), st.floats(0.01, 30))
+def test_jsd_is_symmetric_and_between_0_and_ln_2(seed: int, sharpness: float) -> None:
+    p, q = layer_rows(random_maps(seed=seed, sharpness=sharpness), 0)
+    assert jsd(p, q).tolist() == jsd(q, p).tolist()
+    assert ((jsd(p, q) >= 0) & (jsd(p, q) <= LN2 + 1e-12)).all()
+
+
+def test_rounding_makes_no_divergence_negative() -> None:
+    noise = np.random.default_rng(0)
+    p = noise.dirichlet(np.ones(20), size=200)
+    nearly = p * (1 + 1e-12 * noise.normal(size=p.shape))
+    assert (jsd(p, nearly) >= 0).all()
+    assert (pairwise(np.stack([p, nearly])) >= 0).all()
+
+
+def test_pairwise_is_the_mean_over_queries() -> None:
+    rows = layer_rows(random_maps(n_heads=4, causal=True), 0)
+    apart = pairwise(rows)
+    for one, other in np.ndindex(4, 4):
+        assert apart[one, other] == pytest.approx(jsd(rows[one], rows[other]).mean(), abs=1e-12)
+    assert apart.tolist() == apart.T.tolist()
+    assert not apart.diagonal().any()
+
+
+def test_heads_of_several_records_are_compared_as_if_they_were_of_one() -> None:
+    several = random_maps(n_heads=3, seed=1), random_maps(n_heads=1, seed=2), random_maps(n_layers=2, n_heads=2, seed=3)
+    rows = np.concatenate([layer_rows(maps, layer) for maps in several for layer in range(maps.n_layers)])
+    assert across(several) == pytest.approx(pairwise(rows), abs=1e-15)
+    assert of_layer(several[2], 1) == pytest.approx(pairwise(rows[-2:]), abs=1e-15)
+
+
+def test_what_is_remembered_of_a_record_goes_with_it() -> None:
+    calls: list[int] = []
+
+    @remembered
+    def number(maps: AttentionMaps, layer: int) -> int:
+        calls.append(layer)
+        return layer
+
+    maps = random_maps(n_layers=2)
+    assert [number(maps, 1), number(maps, 1), number(maps, 0)] == [1, 1, 0]
+    assert calls == [1, 0]
+    gone = ref(maps)
+    del maps
+    collect()
+    assert gone() is None
+    assert number(random_maps(n_layers=2), 1) == 1
+    assert calls == [1, 0, 1]
+
+
+@pytest.mark.parametrize("n_heads", [1, 2, 5])
+def test_copies_are_one_head(n_heads: int) -> None:
+    maps = copies(n_heads)
+    assert head_divergence(maps).values == pytest.approx(0, abs=1e-12)
+    assert distinct_heads(maps).values == pytest.approx(1)
+    assert resolution_lost(maps).values == pytest.approx(0, abs=1e-12)
+    assert independent_mixes(maps).values == pytest.approx(1, abs=1e-6)
+
+
+@pytest.mark.parametrize("n_heads", [2, 3, 4])
+def test_heads_on_keys_of_their_own_are_as_different_as_can_be(n_heads: int) -> None:
+    maps = pointing(*range(n_heads))
+    assert head_divergence(maps).values == pytest.approx(LN2)
+    assert distinct_heads(maps).values == pytest.approx(n_heads)
+    assert independent_mixes(maps).values == pytest.approx(n_heads)
+    share = 1 / n_heads
+    lost = 0.5 * log(2 / (1 + share)) + 0.5 * (share * log(2 * share / (1 + share)) + (1 - share) * LN2)
+    assert resolution_lost(maps).values == pytest.approx(lost)
+
+
+def test_two_copies_and_one_on_a_key_of_its_own() -> None:
+    maps = pointing(0, 0, 1)
+    assert head_divergence(maps).values == pytest.approx(2 / 3 * LN2)
+    assert distinct_heads(maps).values == pytest.approx(3 / 2 ** (2 / 3))  # eigenvalues 2/3, 1/3, 0
+    singular = np.array([np.sqrt(2), 1]) / (np.sqrt(2) + 1)
+    assert independent_mixes(maps).values == pytest.approx(np.exp(-(singular * np.log(singular)).sum()))
+
+
+def test_two_heads_with_no_common_key_lose_what_their_mean_blurs() -> None:
+    assert resolution_lost(pointing(0, 1)).values == pytest.approx(0.2158, abs=5e-5)
+
+
+def test_distinct_of_divergences_by_hand() -> None:
+    assert distinct(np.zeros((1, 1))) == pytest.approx(1)
+    half = np.array([[0, LN2 / 2], [LN2 / 2, 0]])  # similar by a half: eigenvalues 3/4 and 1/4
+    assert distinct(half) == pytest.approx(0.75**-0.75 * 0.25**-0.25)
+
+
+def test_as_many_mixes_as_keys_at_most() -> None:
+    maps = random_maps(["a", "b"], n_heads=5, sharpness=30)
+    assert independent_mixes(maps).bounds == (1.0, 2.0)
+    assert independent_mixes(random_maps(["a"], n_heads=3)).values == pytest.approx(1, abs=1e-9)
+
+
+def test_mixes_against_singular_values() -> None:
+    maps = random_maps(n_heads=4, causal=True)
+    ranks = []
+    for weights in layer_rows(maps, 0).transpose(1, 0, 2):
+        shares = np.linalg.svd(weights, compute_uv=False)
+        shares = shares[shares > 1e-12] / shares.sum()
+        ranks.append(np.exp(-(shares * np.log(shares)).sum()))
+    assert independent_mixes(maps).values == pytest.approx(np.mean(ranks), abs=1e-5)
+
+
+def test_a_mean_over_queries() -> None:
+    """One query on which two heads agree, and one on which they have no common key."""
+    maps = record(np.array([[[1, 0], [1, 0]], [[1, 0], [0, 1]]])[None])
+    assert head_divergence(maps).values == pytest.approx(LN2 / 2)
+    assert independent_mixes(maps).values == pytest.approx(1.5)
+    assert resolution_lost(maps).values == pytest.approx(0.2158 / 2, abs=5e-5)
