@@ -15,9 +15,9 @@ from attnviz.shapes import Cells, Shown
 
 @dataclass(frozen=True)
 class Scale:
-    """From values to colours: one range for all maps of a report."""
+    """From values to colours: one range for all maps of a report that have none of their own."""
 
-    kind: Literal["fixed", "shared", "log"]
+    kind: Literal["fixed", "shared", "log", "diverging"]  # diverging: a difference, from -high over 0 to high
     low: float
     high: float
     label: str  # what the colour bar says
@@ -38,6 +38,7 @@ class Heatmap:
     columns: tuple[str, ...]
     row_axis: str = "query (attends)"
     column_axis: str = "key (is attended to)"
+    scale: Scale | None = None  # None: the report's
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,6 +49,7 @@ class Panels:
     title: str
     maps: tuple[Heatmap, ...]
     n_columns: int
+    scale: Scale | None = None  # None: the report's; of its maps, none has its own
 
 
 @dataclass(frozen=True)
@@ -82,6 +84,51 @@ class Curves:
 
 
 @dataclass(frozen=True)
+class Sample:
+    """Numbers of one thing, such as one measure of one head over many texts."""
+
+    label: str  # such as "3", a head
+    group: str  # such as "multi:8": samples of one group stand together and look alike
+    values: tuple[float, ...]
+
+
+@dataclass(frozen=True)
+class Distribution:
+    """One chart: samples side by side along the x axis, in their order, and how each one's numbers are spread."""
+
+    title: str
+    x_axis: str  # such as "head"
+    y_axis: str
+    samples: tuple[Sample, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Distributions:
+    """Charts in rows of `n_columns` as one picture. Groups of one name look the same in all of them."""
+
+    name: str
+    title: str
+    charts: tuple[Distribution, ...]
+    n_columns: int
+
+
+@dataclass(frozen=True)
+class Formula:
+    """One step of a calculation in the writing of mathematics. A token within it is escaped for LaTeX already."""
+
+    plain: str  # for a terminal, one or several lines
+    latex: str  # for a display, without the signs that open and close one
+
+
+@dataclass(frozen=True)
+class Section:
+    """A heading over the blocks that follow it: what is to be read from top to bottom has steps."""
+
+    title: str
+    level: Literal[1, 2] = 1
+
+
+@dataclass(frozen=True)
 class Column:
     """One column of a table. Numbers are shown with `digits` after the point; text is shown as it is."""
 
@@ -92,14 +139,15 @@ class Column:
 
 @dataclass(frozen=True)
 class Table:
-    """`role` says which question it answers: one line per head, one line per query, or facts of another kind.
+    """`role` says which question it answers: one line per head, one line per query, facts of another kind, or the same
+    fact of several things, a column each.
 
     A "top" table is named after its map, `layer-0-head-3-top`, and each row begins with the query's position and label.
     """
 
     name: str
     title: str
-    role: Literal["heads", "top", "facts"]
+    role: Literal["heads", "top", "facts", "compared"]
     columns: tuple[Column, ...]
     rows: tuple[tuple[str | int | float, ...], ...]
 
@@ -111,8 +159,8 @@ class Note:
     text: str
 
 
-Picture = Heatmap | Panels | Curves
-Block = Picture | Table | Note
+Picture = Heatmap | Panels | Curves | Distributions
+Block = Picture | Table | Note | Formula | Section
 
 
 @dataclass(frozen=True, eq=False)

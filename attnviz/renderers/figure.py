@@ -13,18 +13,23 @@ import io
 from collections.abc import Iterator
 from typing import Literal, assert_never
 
+from matplotlib.figure import Figure
+
 from attnviz.errors import BadOption
 from attnviz.renderers.figure_curves import CurvesPlan, draw_curves, plan_curves
+from attnviz.renderers.figure_distributions import DistributionsPlan, plan_distributions
 from attnviz.renderers.figure_draw import draw
 from attnviz.renderers.figure_layout import Plan, fits_digits, maps_of
 from attnviz.renderers.figure_plan import plan
 from attnviz.renderers.figure_text import missing
-from attnviz.report import Curves, Heatmap, Look, Panels, Picture, Report
+from attnviz.renderers.figure_violins import draw_distributions
+from attnviz.report import Curves, Distributions, Heatmap, Look, Panels, Picture, Report
 
 FEWEST_DPI, MOST_DPI = 30, 2400
 VECTOR_DPI = 300  # at least, for the cells of an SVG or PDF
 
 Kind = Literal["png", "svg", "pdf"]
+Planned = Plan | CurvesPlan | DistributionsPlan
 
 
 def png(report: Report, look: Look) -> Iterator[tuple[str, bytes]]:
@@ -65,7 +70,7 @@ def annotated(picture: Picture) -> bool:
     match picture:
         case Heatmap() | Panels():
             return fits_digits(picture)
-        case Curves():
+        case Curves() | Distributions():
             return True  # there are no cells
         case _:
             assert_never(picture)
@@ -78,36 +83,55 @@ def _pictures(report: Report, look: Look, kind: Kind) -> Iterator[tuple[str, byt
     return ((f"{each.name}.{kind}", _content(each, report, look, kind)) for each in plans)
 
 
-def _planned(picture: Picture, report: Report, look: Look) -> Plan | CurvesPlan:
+def _planned(picture: Picture, report: Report, look: Look) -> Planned:
     match picture:
         case Heatmap() | Panels():
             return plan(picture, report, look)
         case Curves():
             return plan_curves(picture, report, look)
+        case Distributions():
+            return plan_distributions(picture, report, look)
         case _:
             assert_never(picture)
 
 
 def _texts(picture: Picture) -> Iterator[str]:
-    """Everything that is written around and beside maps or lines, but not the picture's own title."""
+    """Everything that is written around and beside maps, lines or samples, but not the picture's own title."""
     match picture:
         case Heatmap() | Panels():
+            if picture.scale is not None:
+                yield picture.scale.label
             for heatmap in maps_of(picture):
                 yield from (heatmap.title, heatmap.row_axis, heatmap.column_axis, *heatmap.rows, *heatmap.columns)
         case Curves():
             for curve in picture.curves:
                 yield from (curve.title, curve.x_axis, curve.y_axis, curve.at_label)
                 yield from (line.name for line in curve.lines)
+        case Distributions():
+            for chart in picture.charts:
+                yield from (chart.title, chart.x_axis, chart.y_axis)
+                yield from (text for sample in chart.samples for text in (sample.label, sample.group))
         case _:
             assert_never(picture)
 
 
-def _content(planned: Plan | CurvesPlan, report: Report, look: Look, kind: Kind) -> bytes:
+def _drawn(planned: Planned, look: Look) -> Figure:
+    match planned:
+        case Plan():
+            return draw(planned, look.cmap)
+        case CurvesPlan():
+            return draw_curves(planned)
+        case DistributionsPlan():
+            return draw_distributions(planned)
+        case _:
+            assert_never(planned)
+
+
+def _content(planned: Planned, report: Report, look: Look, kind: Kind) -> bytes:
     content = io.BytesIO()
     with drawing():
         dpi = look.dpi if kind == "png" else look.dpi * max(1, -(-VECTOR_DPI // look.dpi))
-        figure = draw_curves(planned) if isinstance(planned, CurvesPlan) else draw(planned, report.scale, look.cmap)
-        figure.savefig(content, format=kind, dpi=dpi, metadata=_metadata(planned.title, report, kind))
+        _drawn(planned, look).savefig(content, format=kind, dpi=dpi, metadata=_metadata(planned.title, report, kind))
     return content.getvalue()
 
 

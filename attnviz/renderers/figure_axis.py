@@ -45,8 +45,14 @@ NOTHING = AxisRange(0.0, 1.0, ())
 def points_of(line: Line) -> np.ndarray:
     """The line's points as x over y, both NaN where one of them is no number to draw."""
     points = np.array([line.x, line.y], dtype=float)
-    usable = (np.abs(points) <= LARGEST).all(axis=0)  # written so that NaN is not usable
-    return np.where(usable, points, np.nan)
+    inside = (np.abs(points) <= LARGEST).all(axis=0)  # written so that NaN is not inside
+    return np.where(inside, points, np.nan)
+
+
+def usable(values: Sequence[float]) -> np.ndarray:
+    """The numbers that can be drawn."""
+    numbers: np.ndarray = np.array(values, dtype=float)
+    return np.extract(np.abs(numbers) <= LARGEST, numbers)  # written so that NaN is not usable
 
 
 def plan_x(curve: Curve, width: float) -> AxisRange:
@@ -70,9 +76,9 @@ def plan_x(curve: Curve, width: float) -> AxisRange:
     return AxisRange(low, high, ticks)
 
 
-def plan_y(curve: Curve) -> AxisRange:
-    """All lines, as high and low as they go."""
-    values = _drawn(points_of(line)[1] for line in curve.lines)
+def plan_y(parts: Iterable[np.ndarray]) -> AxisRange:
+    """All numbers of several lines or samples, as high and low as they go."""
+    values = _drawn(parts)
     if not len(values):
         return NOTHING
     low, high = _limits(values, MARGINS[1])
@@ -91,7 +97,7 @@ def numbered(ticks: Sequence[float]) -> tuple[tuple[float, str], ...]:
 
 
 def _drawn(parts: Iterable[np.ndarray]) -> np.ndarray:
-    """All numbers of several lines."""
+    """All numbers of several lines or samples."""
     return np.array([value for part in parts for value in part[~np.isnan(part)]])
 
 

@@ -6,7 +6,7 @@ Lengths are inches from the upper left corner, text sizes points.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -16,6 +16,17 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from attnviz.renderers.figure_axis import AxisRange, plan_x, plan_y, points_of
+from attnviz.renderers.figure_chart import (
+    COLOURS,
+    GRID,
+    SAMPLE,
+    SIZES,
+    Frame,
+    Key,
+    centred,
+    draw_frame,
+    legend,
+)
 from attnviz.renderers.figure_draw import axes_at, write
 from attnviz.renderers.figure_layout import GAP, PAD, POINT, TICK, Box, Line
 from attnviz.renderers.figure_page import (
@@ -30,16 +41,11 @@ from attnviz.renderers.figure_page import (
     whole,
 )
 from attnviz.renderers.figure_text import extent, wrap, wrap_evenly
-from attnviz.renderers.style import AXIS, GREY, HAIRLINE, INK, SMALL
+from attnviz.renderers.style import AXIS, GREY, HAIRLINE, SMALL
 from attnviz.report import Curve, Curves, Look, Report
 
-SIZES = ((4.6, 2.8), (2.9, 2.1), (2.4, 1.9))  # of a chart alone, of one of two, of one of three and more
 NUMBERS = TICK + PAD + AXIS * POINT  # inches that the numbers of an x axis take
-SAMPLE = 0.28  # inches of line beside its name
-# Okabe and Ito's colours, which colour-blind readers tell apart; without their yellow, which is too pale for a line.
-COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
 DASHES = ((0, ()), (0, (4, 2)), (0, (1, 1.5)))  # the next once all colours are taken
-GRID = "#e4e4e4"
 
 
 class Stroke(NamedTuple):
@@ -50,31 +56,17 @@ class Stroke(NamedTuple):
     marked: bool
 
 
-class Sample(NamedTuple):
-    """A piece of line beside its name, from `x` to the right."""
-
-    stroke: Stroke
-    x: float
-    y: float
-
-
 @dataclass(frozen=True, eq=False)
 class Chart:
-    """One pair of axes in its box, and from where on the left the name of its y axis stands."""
+    """One pair of axes and what is drawn into it."""
 
     curve: Curve
     x: AxisRange
-    y: AxisRange
-    left: float
-    box: Box
+    frame: Frame
 
     @property
-    def title(self) -> tuple[str, ...]:
-        return wrap(self.curve.title, AXIS, self.box.width / POINT)
-
-    @property
-    def y_name(self) -> tuple[str, ...]:
-        return wrap_evenly(self.curve.y_axis, AXIS, self.box.height / POINT)
+    def box(self) -> Box:
+        return self.frame.box
 
     @property
     def mark(self) -> float | None:
@@ -99,7 +91,7 @@ class CurvesPlan:
     height: float
     charts: tuple[Chart, ...]
     strokes: Mapping[str, Stroke]
-    samples: tuple[Sample, ...]
+    keys: tuple[Key, ...]
     lines: tuple[Line, ...]
 
 
@@ -108,11 +100,11 @@ def plan_curves(picture: Curves, report: Report, look: Look) -> CurvesPlan:
     strokes = strokes_of(picture)
     charts, width = _across(picture, look.dpi)
     header = header_of(picture, report, width)
-    names, samples, bottom = _legend(strokes, below(header, MARGIN) + GAP, width)
-    title_room = max((height_of(chart.title, AXIS) for chart in charts), default=0.0)
+    names, keys, bottom = legend(strokes, below(header, MARGIN) + GAP, width)
+    title_room = max((chart.frame.heading_room for chart in charts), default=0.0)
     mark_room = max((height_of(chart.mark_name, SMALL) for chart in charts), default=0.0)
     top = whole(bottom + GAP + title_room + mark_room + PAD, look.dpi)
-    charts = tuple(replace(chart, box=chart.box._replace(top=top)) for chart in charts)
+    charts = tuple(_moved(chart, top=top) for chart in charts)
     texts = [line for chart in charts for line in _texts(chart, top - mark_room - PAD)]
     numbers = max((chart.box.height + NUMBERS for chart in charts), default=0.0)
     lowest = max([top + numbers, *(below([line], top) for line in texts if not line.rotation)]) + PAD
@@ -120,7 +112,7 @@ def plan_curves(picture: Curves, report: Report, look: Look) -> CurvesPlan:
     height = whole(below(footer, lowest - PAD) + MARGIN, look.dpi)
     check_size(picture.name, width, height, look.dpi)
     lines = (*header, *names, *texts, *footer)
-    return CurvesPlan(picture.name, title_of(picture, report), width, height, charts, strokes, samples, lines)
+    return CurvesPlan(picture.name, title_of(picture, report), width, height, charts, strokes, keys, lines)
 
 
 def draw_curves(plan: CurvesPlan) -> Figure:
@@ -128,8 +120,8 @@ def draw_curves(plan: CurvesPlan) -> Figure:
     figure = Figure(figsize=(plan.width, plan.height))
     for chart in plan.charts:
         _draw_chart(axes_at(figure, chart.box), chart, plan.strokes)
-    for sample in plan.samples:
-        figure.add_artist(_drawn_sample(sample, plan, figure))
+    for key in plan.keys:
+        figure.add_artist(_drawn_key(key, plan, figure))
     for line in plan.lines:
         write(figure, line)
     return figure
@@ -152,51 +144,30 @@ def _across(picture: Curves, dpi: int) -> tuple[tuple[Chart, ...], float]:
     charts: list[Chart] = []
     right = MARGIN
     for curve in picture.curves:
-        chart = Chart(curve, plan_x(curve, width), plan_y(curve), right, Box(0.0, 0.0, width, height))
-        numbers = max((extent(text, AXIS).width for _, text in chart.y.ticks), default=0.0) * POINT
+        y = plan_y(points_of(line)[1] for line in curve.lines)
+        frame = Frame(curve.title, curve.x_axis, curve.y_axis, y, right, Box(0.0, 0.0, width, height))
+        chart = Chart(curve, plan_x(curve, width), frame)
         before, after = chart.x.beyond(width)
-        left = whole(right + max(height_of(chart.y_name, AXIS) + PAD + numbers + PAD + TICK, before), dpi)
-        charts.append(replace(chart, box=chart.box._replace(left=left)))
+        left = whole(right + max(frame.y_room, before), dpi)
+        charts.append(_moved(chart, left=left))
         right = left + width + max(after, GAP) + GAP
     return tuple(charts), whole(max(NARROWEST, right - GAP + MARGIN), dpi)
 
 
-def _legend(strokes: Mapping[str, Stroke], top: float, width: float) -> tuple[list[Line], tuple[Sample, ...], float]:
-    """The names, each after a sample of its line, as many to a row as fit; and where the last row ends."""
-    lines: list[Line] = []
-    samples = []
-    left, bottom = MARGIN, top
-    for name, stroke in strokes.items():
-        texts = wrap(name, AXIS, (width - 2 * MARGIN - SAMPLE - PAD) / POINT) or ("",)
-        taken = SAMPLE + PAD + max(extent(text, AXIS).width for text in texts) * POINT
-        if left > MARGIN and left + taken > width - MARGIN:
-            left, top = MARGIN, bottom
-        placed = paragraph(texts, AXIS, INK, left + SAMPLE + PAD, top)
-        lines += placed
-        samples.append(Sample(stroke, left, placed[0].y - 0.35 * AXIS * POINT))
-        left += taken + 2 * GAP
-        bottom = max(bottom, top + height_of(texts, AXIS))
-    return lines, tuple(samples), bottom
+def _moved(chart: Chart, **place: float) -> Chart:
+    return replace(chart, frame=replace(chart.frame, box=chart.box._replace(**place)))
 
 
 def _texts(chart: Chart, mark_top: float) -> Iterator[Line]:
-    """What stands around a chart: its title and the mark's name above it, the names of its axes, but no numbers."""
-    box, curve = chart.box, chart.curve
-    middle, bottom = box.left + box.width / 2, box.top + box.height
-    yield from _centred(chart.title, AXIS, middle, mark_top - height_of(chart.title, AXIS))
+    """What stands around a chart: the mark's name above it between title and box, the names of its axes."""
+    box = chart.box
+    yield from chart.frame.texts(mark_top, NUMBERS)
     if chart.mark is not None:
         half = max((extent(text, SMALL).width for text in chart.mark_name), default=0.0) * POINT / 2
         at = min(max(chart.mark, box.left + half), box.left + box.width - half)
-        yield from _centred(chart.mark_name, SMALL, at, box.top - PAD / 2 - height_of(chart.mark_name, SMALL), GREY)
-    for line in paragraph(chart.y_name, AXIS, INK, 0.0, chart.left):
-        yield Line(line.text, line.y, box.top + box.height / 2, AXIS, INK, "center", 90)
-    yield from _centred(wrap(curve.x_axis, AXIS, box.width / POINT), AXIS, middle, bottom + NUMBERS)
-    if not any(np.isfinite(points_of(line)).any() for line in curve.lines):
-        yield from _centred(["no points"], SMALL, middle, box.top + box.height / 2, GREY)
-
-
-def _centred(texts: Sequence[str], size: float, middle: float, top: float, colour: str = INK) -> list[Line]:
-    return [line._replace(align="center") for line in paragraph(texts, size, colour, middle, top)]
+        yield from centred(chart.mark_name, SMALL, at, box.top - PAD / 2 - height_of(chart.mark_name, SMALL), GREY)
+    if not any(np.isfinite(points_of(line)).any() for line in chart.curve.lines):
+        yield from centred(["no points"], SMALL, box.left + box.width / 2, box.top + box.height / 2, GREY)
 
 
 def _left_out(picture: Curves) -> str:
@@ -209,14 +180,10 @@ def _left_out(picture: Curves) -> str:
 
 
 def _draw_chart(axes: Axes, chart: Chart, strokes: Mapping[str, Stroke]) -> None:
-    axes.set(xlim=(chart.x.low, chart.x.high), ylim=(chart.y.low, chart.y.high))
-    axes.spines[["top", "right"]].set_visible(False)
-    axes.spines[["left", "bottom"]].set_linewidth(HAIRLINE)
-    for axis, numbers in ((axes.xaxis, chart.x.ticks), (axes.yaxis, chart.y.ticks)):
-        axis.set_ticks([tick for tick, _ in numbers], [text for _, text in numbers])
-        axis.set_tick_params(length=TICK / POINT, width=HAIRLINE, pad=2, labelsize=AXIS)
-    axes.grid(visible=True, color=GRID, linewidth=HAIRLINE)
-    axes.set_axisbelow(True)
+    draw_frame(axes, chart.frame)
+    axes.set(xlim=(chart.x.low, chart.x.high))
+    axes.xaxis.set_ticks([tick for tick, _ in chart.x.ticks], [text for _, text in chart.x.ticks])
+    axes.xaxis.grid(visible=True, color=GRID, linewidth=HAIRLINE)
     if chart.curve.at is not None and chart.mark is not None:
         axes.axvline(chart.curve.at, color=GREY, linewidth=0.8, dashes=(3, 2), zorder=1.5)
     for line in sorted(chart.curve.lines, key=lambda line: line.marked):  # few points lie over many
@@ -234,9 +201,9 @@ def _line(x: np.ndarray, y: np.ndarray, stroke: Stroke) -> Line2D:
     return line
 
 
-def _drawn_sample(sample: Sample, plan: CurvesPlan, figure: Figure) -> Line2D:
-    x = np.array([sample.x, sample.x + SAMPLE / 2, sample.x + SAMPLE]) / plan.width
-    shown = _line(x, np.full(3, 1 - sample.y / plan.height), sample.stroke)
+def _drawn_key(key: Key, plan: CurvesPlan, figure: Figure) -> Line2D:
+    x = np.array([key.x, key.x + SAMPLE / 2, key.x + SAMPLE]) / plan.width
+    shown = _line(x, np.full(3, 1 - key.y / plan.height), plan.strokes[key.name])
     shown.set(transform=figure.transFigure, markevery=[1])
     return shown
 

@@ -5,13 +5,14 @@ Lengths are inches, text sizes points.
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
-from math import ceil, floor, log10
+from math import ceil, floor
 from typing import Literal, NamedTuple
 
 import numpy as np
-from matplotlib.ticker import MaxNLocator
 
+from attnviz.renderers.figure_scale import digits_of
 from attnviz.renderers.figure_text import extent, line_height
 from attnviz.renderers.style import INK, LABEL_SIZES
 from attnviz.report import Heatmap, Look, Panels, Scale
@@ -23,6 +24,9 @@ LARGEST_MAP, LARGEST_PANEL, WIDEST_GRID = 7.2, 2.8, 12.0
 MOST_CELLS = 1024  # along one side; more are pooled
 DIGITS = 6.0  # points, of the number in a cell
 SMALLEST_LABELLED = 1.2  # inches; a smaller panel shows no tokens
+OBLONG = 3  # times as long as wide: no longer a square of tokens, but a few heads, or queries, over many keys
+THICK, THIN = 0.2, 0.13  # inches that the cells of an oblong map's shorter side take: wished, and least
+LEAST_SHORT, MOST_SHORT = 2.0, 0.75  # what that side may take up: inches that suffice, and share of the longer side
 STEPS = tuple(step * 10**power for power in range(7) for step in (1, 2, 4, 5))
 
 
@@ -47,22 +51,36 @@ class Line(NamedTuple):
     rotation: int = 0
 
 
-class Cells(NamedTuple):
-    """How tokens become cells: `pool` tokens per cell side, `side` inches per cell, `annotated` with numbers."""
+class Side(NamedTuple):
+    """One side of all cells: how many tokens it stands for, and inches."""
 
     pool: int
-    side: float
+    length: float
+
+    def count(self, n_tokens: int) -> int:
+        return ceil(n_tokens / self.pool)
+
+    @property
+    def pitch(self) -> float:
+        """Points from token to token."""
+        return self.length / self.pool / POINT
+
+
+class Cells(NamedTuple):
+    """How tokens become cells: `rows` is their height and `columns` their width; `annotated` with numbers."""
+
+    rows: Side
+    columns: Side
     annotated: bool
 
 
 class Labels(NamedTuple):
-    """How tokens are labelled: every `step`-th (0: none), in which size, and the room that rows and columns take."""
+    """How one side is labelled: every `step`-th (0: none), in which size, with how much room for them."""
 
     step: int
     size: float
-    row_room: float
-    column_room: float
-    rotated: bool
+    room: float
+    rotated: bool = False
 
 
 class Place(NamedTuple):
@@ -83,9 +101,11 @@ class Plan:
     width: float
     height: float
     cells: Cells
-    labels: Labels
+    row_labels: Labels
+    column_labels: Labels
     places: tuple[Place, ...]
     bar: Box
+    scale: Scale
     ticks: tuple[tuple[float, str], ...]  # of the colour bar: where, and what they say
     limits: tuple[float, float]  # of the colours
     lines: tuple[Line, ...]
@@ -113,10 +133,18 @@ def largest_side(block: Heatmap | Panels) -> float:
     return min(LARGEST_PANEL, max(0.6, WIDEST_GRID / columns_of(block) - GAP))
 
 
+def is_difference(block: Heatmap | Panels) -> bool:
+    """Whether its numbers carry a sign. Nothing else than a difference has negative ones."""
+    return (block.scale is not None and block.scale.kind == "diverging") or any(
+        bool((heatmap.values < 0).any()) for heatmap in maps_of(block)
+    )
+
+
 def digits_side(block: Heatmap | Panels) -> float:
     """Inches that a cell needs for its number."""
+    difference = is_difference(block)
     extremes = [float(each) for heatmap in maps_of(block) for each in (heatmap.values.min(), heatmap.values.max())]
-    return (max(extent(f"{each:.2f}", DIGITS).width for each in extremes) + 4) * POINT
+    return (max(extent(digits_of(each, difference), DIGITS).width for each in extremes) + 4) * POINT
 
 
 def fits_digits(block: Heatmap | Panels) -> bool:
@@ -125,7 +153,7 @@ def fits_digits(block: Heatmap | Panels) -> bool:
 
 
 def plan_cells(block: Heatmap | Panels, look: Look) -> Cells:
-    """Few tokens get large cells, many small ones; more tokens than pixels are pooled."""
+    """Few tokens get large cells, many small ones; more tokens than pixels are pooled. Square, but see `_shorter`."""
     n_tokens, limit = max(shape_of(block)), largest_side(block)
     pool = ceil(n_tokens / max(1, min(MOST_CELLS, floor(limit * look.dpi))))
     n_cells = ceil(n_tokens / pool)
@@ -138,43 +166,47 @@ def plan_cells(block: Heatmap | Panels, look: Look) -> Cells:
         pixels = max(pixels, ceil(digits_side(block) * look.dpi))
     else:
         pixels = min(pixels, floor(limit * look.dpi / n_cells))
-    return Cells(pool, max(1, pixels) / look.dpi, annotated)
+    side = Side(pool, max(1, pixels) / look.dpi)
+    n_rows, n_columns = shape_of(block)
+    shorter = _shorter(side, n_cells, min(n_rows, n_columns), look.dpi) if isinstance(block, Heatmap) else side
+    rows, columns = (shorter if number * OBLONG <= n_tokens else side for number in (n_rows, n_columns))
+    return Cells(rows, columns, annotated)
 
 
-def plan_labels(block: Heatmap | Panels, cells: Cells) -> Labels:
-    """Every token is labelled while its label has 6 points of room, else every second, fourth, fifth …"""
+def _shorter(longer: Side, n_cells: int, number: int, dpi: int) -> Side:
+    """The shorter side of the cells of an oblong map, which as squares would be a thin band without room for labels."""
+    wished = min(THICK, max(THIN, LEAST_SHORT / number), MOST_SHORT * n_cells * longer.length / number)
+    pixels = floor(wished * dpi)
+    return Side(1, pixels / dpi) if pixels / dpi > longer.length else longer
+
+
+def plan_labels(block: Heatmap | Panels, cells: Cells) -> tuple[Labels, Labels]:
+    """Those of the rows and those of the columns."""
     if isinstance(block, Panels) and largest_side(block) < SMALLEST_LABELLED:
-        return Labels(0, 0.0, PAD, PAD, False)
-    pitch = cells.side / cells.pool / POINT  # points from token to token
-    step = next(step for step in STEPS if step * pitch >= 1.1 * LABEL_SIZES[0])
+        return Labels(0, 0.0, PAD), Labels(0, 0.0, PAD)
     largest = LABEL_SIZES[1] if isinstance(block, Heatmap) else 7.0
-    size = min(largest, max(LABEL_SIZES[0], step * pitch / 1.25))
-    rows = {label for heatmap in maps_of(block) for label in heatmap.rows[::step]}
-    columns = {label for heatmap in maps_of(block) for label in heatmap.columns[::step]}
-    widest = max(extent(label, size).width for label in columns)
+    rows, columns = ([getattr(each, side) for each in maps_of(block)] for side in ("rows", "columns"))
+    return labels_beside(rows, cells.rows.pitch, largest), labels_below(columns, cells.columns.pitch, largest)
+
+
+def labels_beside(rows: Collection[tuple[str, ...]], pitch: float, largest: float) -> Labels:
+    """Of the rows of several maps. Every one is labelled while its label has 6 points of room, else every second …"""
+    step, size = _step_and_size(pitch, largest)
+    widest = max((extent(label, size).width for names in rows for label in names[::step]), default=0.0)
+    return Labels(step, size, widest * POINT + TICK + 2 * PAD)
+
+
+def labels_below(columns: Collection[tuple[str, ...]], pitch: float, largest: float) -> Labels:
+    """Of the columns of several maps: upright where they all fit."""
+    step, size = _step_and_size(pitch, largest)
+    labels = {label for names in columns for label in names[::step]}
+    widest = max((extent(label, size).width for label in labels), default=0.0)
     between = 0.5 if widest <= 1.05 * size else 4.0  # points: characters as wide as high are set close and stay upright
     rotated = widest > step * pitch - between
-    below = widest if rotated else max(line_height(label, size) for label in columns)
-    beside = max(extent(label, size).width for label in rows)
-    return Labels(step, size, beside * POINT + TICK + 2 * PAD, below * POINT + TICK + PAD, rotated)
+    below = widest if rotated else max((line_height(label, size) for label in labels), default=0.0)
+    return Labels(step, size, below * POINT + TICK + PAD, rotated)
 
 
-def plan_limits(scale: Scale) -> tuple[float, float]:
-    """The range of the colours; where it is empty (one token has weight 1, always), from 0 or a tenth up."""
-    if scale.low < scale.high:
-        return scale.low, scale.high
-    return (scale.high / 10 if scale.kind == "log" else min(0.0, scale.high - 1)), scale.high
-
-
-def plan_ticks(scale: Scale) -> tuple[tuple[float, str], ...]:
-    """Ticks of the colour bar. A shared range shows its two ends, and so does one without a round number inside."""
-    low, high = plan_limits(scale)
-    if scale.kind == "log":
-        powers = [10.0**power for power in range(ceil(log10(low) - 1e-9), floor(log10(high) + 1e-9) + 1)]
-        ticks = powers[:: ceil(len(powers) / 8) or 1]
-    else:
-        ticks = [float(tick) for tick in MaxNLocator(5).tick_values(low, high) if low <= tick <= high]
-    if scale.kind == "shared" or len(ticks) < 2:
-        room = 0.06 * (high - low)
-        ticks = [low, *(tick for tick in ticks if low + room < tick < high - room), high]
-    return tuple((tick, f"{tick:.3g}") for tick in ticks)
+def _step_and_size(pitch: float, largest: float) -> tuple[int, float]:
+    step = next(step for step in STEPS if step * pitch >= 1.1 * LABEL_SIZES[0])
+    return step, min(largest, max(LABEL_SIZES[0], step * pitch / 1.25))

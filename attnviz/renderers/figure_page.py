@@ -63,3 +63,8 @@ def header_of(picture: Picture, report: Report, width: float) -> list[Line]:
 
 def title_of(picture: Picture, report: Report) -> str:
     return " · ".join(part for part in (report.title, picture.title) if part)
+
+
+def ordinal(number: int) -> str:
+    """2nd, 4th, 5th, 10th …: of the steps in which labels are thinned."""
+    return f"{number}{'nd' if number == 2 else 'th'}"

@@ -1,6 +1,6 @@
 """Where everything on a picture goes: texts are measured and the figure is built around them, so nothing is ever cut.
 
-Inches from the upper left corner; maps lie on whole pixels, so that all cells are equal and square. Draws nothing.
+Inches from the upper left corner; maps lie on whole pixels, so that all cells are equal. Draws nothing.
 """
 
 from __future__ import annotations
@@ -24,8 +24,6 @@ from attnviz.renderers.figure_layout import (
     maps_of,
     plan_cells,
     plan_labels,
-    plan_limits,
-    plan_ticks,
     shape_of,
 )
 from attnviz.renderers.figure_page import (
@@ -35,10 +33,12 @@ from attnviz.renderers.figure_page import (
     check_size,
     header_of,
     height_of,
+    ordinal,
     paragraph,
     title_of,
     whole,
 )
+from attnviz.renderers.figure_scale import plan_limits, plan_ticks, scale_of
 from attnviz.renderers.figure_text import extent, wrap, wrap_evenly
 from attnviz.renderers.style import AXIS, GREY, INK, SMALL
 from attnviz.report import Heatmap, Look, Panels, Report
@@ -95,19 +95,23 @@ class Across(NamedTuple):
 
 def plan(picture: Heatmap | Panels, report: Report, look: Look) -> Plan:
     """Everything on one picture with its place. Raises TooLarge for too many pixels, and says what would work."""
+    scale = scale_of(picture, report)
+    ticks = plan_ticks(scale)
     cells = plan_cells(picture, look)
-    labels = plan_labels(picture, cells)
+    row_labels, column_labels = plan_labels(picture, cells)
     grid = _grid(picture, cells, look.dpi)
     bar_height = max(BAR_SHORTEST, grid.height)
-    bar_label = wrap_evenly(report.scale.label, AXIS, bar_height / POINT)
-    across = _across(grid, labels, report, bar_label, look.dpi)
+    bar_label = wrap_evenly(scale.label, AXIS, bar_height / POINT)
+    across = _across(grid, row_labels.room, ticks, bar_label, look.dpi)
 
     header = header_of(picture, report, across.width)
     top = whole(below(header, MARGIN) + GAP + grid.heading_room, look.dpi)
     places = _places(grid, across.maps, top)
-    axes = _axis_names(grid, labels, across, top)
+    axes = _axis_names(grid, column_labels.room, across, top)
     lowest = max(axes[1].y, top + bar_height, top + extent(axes[0].text, AXIS).width * POINT)
-    swatch, footer, bottom = _footer(grid, cells, labels, lowest + GAP, across.width)
+    small_print = _small_print(grid, cells, (row_labels, column_labels), scale.kind == "diverging")
+    hatched = not all(heatmap.allowed.all() for heatmap in grid.maps)
+    swatch, footer, bottom = _footer(small_print, hatched, lowest + GAP, across.width)
 
     result = Plan(
         name=picture.name,
@@ -115,11 +119,13 @@ def plan(picture: Heatmap | Panels, report: Report, look: Look) -> Plan:
         width=across.width,
         height=whole(bottom + MARGIN, look.dpi),
         cells=cells,
-        labels=labels,
+        row_labels=row_labels,
+        column_labels=column_labels,
         places=places,
         bar=Box(across.bar, top, BAR_WIDTH, bar_height),
-        ticks=plan_ticks(report.scale),
-        limits=plan_limits(report.scale),
+        scale=scale,
+        ticks=ticks,
+        limits=plan_limits(scale),
         lines=(*header, *_headings(grid, places), *axes, *_bar_label(bar_label, across, top + bar_height / 2), *footer),
         swatch=swatch,
     )
@@ -129,11 +135,13 @@ def plan(picture: Heatmap | Panels, report: Report, look: Look) -> Plan:
 
 def _grid(picture: Heatmap | Panels, cells: Cells, dpi: int) -> Grid:
     maps = maps_of(picture)
-    n_rows, n_columns = (ceil(length / cells.pool) for length in shape_of(picture))
+    height, width = (
+        side.count(number) * side.length for side, number in zip(cells[:2], shape_of(picture), strict=True)
+    )
     size, room = HEADING_SIZES[0], 0.0
     headings: tuple[tuple[str, ...], ...] = ((),) * len(maps)
     if isinstance(picture, Panels):
-        points = n_columns * cells.side / POINT
+        points = width / POINT
         widest = max(extent(each.title, HEADING_SIZES[-1]).width for each in maps) / HEADING_SIZES[-1]
         size = next((size for size in HEADING_SIZES if widest * size <= points), HEADING_SIZES[-1])
         headings = tuple(wrap(each.title, size, points) for each in maps)
@@ -141,8 +149,8 @@ def _grid(picture: Heatmap | Panels, cells: Cells, dpi: int) -> Grid:
     return Grid(
         maps=maps,
         n_columns=columns_of(picture),
-        map_width=n_columns * cells.side,
-        map_height=n_rows * cells.side,
+        map_width=width,
+        map_height=height,
         heading_size=size,
         headings=headings,
         heading_room=room,
@@ -150,10 +158,12 @@ def _grid(picture: Heatmap | Panels, cells: Cells, dpi: int) -> Grid:
     )
 
 
-def _across(grid: Grid, labels: Labels, report: Report, bar_label: Sequence[str], dpi: int) -> Across:
+def _across(
+    grid: Grid, row_room: float, ticks: Sequence[tuple[float, str]], bar_label: Sequence[str], dpi: int
+) -> Across:
     """From the left: name of the rows, their labels, maps, colour bar, its numbers, its label."""
-    numbers = max(extent(text, AXIS).width for _, text in plan_ticks(report.scale)) * POINT
-    maps = MARGIN + height_of([grid.maps[0].row_axis], AXIS) + labels.row_room
+    numbers = max(extent(text, AXIS).width for _, text in ticks) * POINT
+    maps = MARGIN + height_of([grid.maps[0].row_axis], AXIS) + row_room
     bar = maps + grid.width + GAP
     bar_label_left = bar + BAR_WIDTH + TICK + 2 * PAD + numbers
     content = bar_label_left + height_of(bar_label, AXIS) + MARGIN
@@ -185,13 +195,13 @@ def _headings(grid: Grid, places: Sequence[Place]) -> list[Line]:
     return lines
 
 
-def _axis_names(grid: Grid, labels: Labels, across: Across, top: float) -> tuple[Line, Line]:
+def _axis_names(grid: Grid, column_room: float, across: Across, top: float) -> tuple[Line, Line]:
     """What rows and columns are, each once, at the middle of its side."""
     rows, columns = grid.maps[0].row_axis, grid.maps[0].column_axis
     length = extent(rows, AXIS).width * POINT
     half = extent(columns, AXIS).width * POINT / 2
     middle = min(max(across.maps + grid.width / 2, MARGIN + half), across.width - MARGIN - half)
-    base = top + grid.height + labels.column_room + AXIS * POINT
+    base = top + grid.height + column_room + AXIS * POINT
     return (
         Line(rows, across.row_axis, top + max(grid.height, length) / 2, AXIS, INK, "center", 90),
         Line(columns, middle, base, AXIS, INK, "center"),
@@ -203,24 +213,35 @@ def _bar_label(lines: Sequence[str], across: Across, middle: float) -> list[Line
     return [Line(line.text, line.y, middle, AXIS, INK, "center", 90) for line in flat]
 
 
-def _footer(grid: Grid, cells: Cells, labels: Labels, top: float, width: float) -> tuple[Box | None, list[Line], float]:
-    """In small print what the picture cannot show by itself; with a key to forbidden cells where there are any."""
-    hatched = not all(heatmap.allowed.all() for heatmap in grid.maps)
-    texts = ["hatched: not attendable"] if hatched else []
-    if labels.step == 0:
+def _small_print(grid: Grid, cells: Cells, labels: tuple[Labels, Labels], difference: bool) -> list[str]:
+    """What the picture cannot show by itself."""
+    texts = []
+    if labels[0].step == 0:
         texts.append("tokens are not labelled, for want of room")
-    elif labels.step > 1:
-        texts.append(f"every {labels.step}{_ordinal(labels.step)} token is labelled")
-    if cells.pool > 1:
-        texts.append(f"each cell is the maximum of {cells.pool} × {cells.pool} weights")
+    thinned = {
+        (side.step, _thing(axis))
+        for side, axis in zip(labels, (grid.maps[0].row_axis, grid.maps[0].column_axis), strict=True)
+    }
+    texts += [f"every {ordinal(step)} {thing} is labelled" for step, thing in sorted(thinned) if step > 1]
+    rows, columns = cells.rows.pool, cells.columns.pool
+    if difference and rows * columns > 1:
+        texts.append(f"each cell is the largest of {rows} × {columns} differences, up or down")
+    elif rows * columns > 1:
+        texts.append(f"each cell is the maximum of {rows} × {columns} weights")
+    return texts
+
+
+def _thing(axis: str) -> str:
+    """What an axis names."""
+    return axis if axis not in (Heatmap.row_axis, Heatmap.column_axis) else "token"
+
+
+def _footer(texts: Sequence[str], hatched: bool, top: float, width: float) -> tuple[Box | None, list[Line], float]:
+    """Small print under everything, with a key to forbidden cells where there are any; and where it ends."""
+    texts = ["hatched: not attendable"] * hatched + [*texts]
     left = MARGIN + (SWATCH_WIDTH + PAD) * hatched
     lines = paragraph(wrap(" · ".join(texts), SMALL, (width - left - MARGIN) / POINT), SMALL, GREY, left, top)
     if not lines:
         return None, [], top - GAP
     swatch = Box(MARGIN, lines[0].y - SWATCH_HEIGHT + 0.01, SWATCH_WIDTH, SWATCH_HEIGHT) if hatched else None
     return swatch, lines, below(lines, top)
-
-
-def _ordinal(number: int) -> str:
-    """The ending of a number: 2nd, 4th, 5th, 10th …"""
-    return "nd" if number == 2 else "th"

@@ -12,7 +12,7 @@ from typing import assert_never
 from urllib.parse import quote
 
 from attnviz.renderers import numbers
-from attnviz.report import Column, Curves, Heatmap, Note, Panels, Report, Table
+from attnviz.report import Column, Curves, Distributions, Formula, Heatmap, Note, Panels, Report, Section, Table
 
 # The last door: a view has written these out already, another report may not have.
 HIDDEN = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u2069\ud800-\udfff\ufeff]")
@@ -57,7 +57,11 @@ def _parts(report: Report, pictures: Mapping[str, str]) -> Iterator[str]:
                 yield "\n".join(_table(block))
             case Note():
                 yield inline(block.text)
-            case Heatmap() | Panels() | Curves():
+            case Formula():
+                yield _display(block.latex)
+            case Section():
+                yield _heading("##" if block.level == 1 else "###", block.title)
+            case Heatmap() | Panels() | Curves() | Distributions():
                 if block.name in pictures:
                     # In an attribute a tag would be shown, and nobody looks for mentions.
                     yield f"![{_escaped(block.title, ENTITY)}]({quote(pictures[block.name])})"
@@ -67,6 +71,12 @@ def _parts(report: Report, pictures: Mapping[str, str]) -> Iterator[str]:
 
 def _heading(level: str, title: str) -> str:
     return f"{level} {inline(title)}" if title else ""
+
+
+def _display(latex: str) -> str:
+    """A fence, because within dollar signs Markdown still sees marks of its own. It is longer than any within."""
+    fence = "`" * max(3, 1 + max(map(len, re.findall("`+", latex)), default=0))
+    return f"{fence}math\n{latex}\n{fence}"
 
 
 def _table(table: Table) -> Iterator[str]:

@@ -2,14 +2,26 @@
 
 from __future__ import annotations
 
+from math import isinf
+
 from attnviz.report import Column, Table
 
 
 def shown(cell: str | int | float, column: Column) -> str:
     """A float with the column's digits after the point; anything else as it is."""
+    if isinstance(cell, float) and isinf(cell):
+        return "∞" if cell > 0 else "-∞"
     return f"{cell:.{column.digits}f}" if isinstance(cell, float) else str(cell)
 
 
 def numeric(table: Table) -> list[bool]:
-    """For each column, whether it holds numbers only, so that it is aligned on the right."""
-    return [not any(isinstance(row[n], str) for row in table.rows) for n in range(len(table.columns))]
+    """For each column, whether it holds numbers only, so that it is aligned on the right.
+
+    An ellipsis stands for numbers that are not shown, an empty cell for none: beside numbers, both are no text.
+    """
+    columns = [[row[n] for row in table.rows] for n in range(len(table.columns))]
+    texts = [[cell for cell in cells if isinstance(cell, str)] for cells in columns]
+    return [
+        not found or (len(found) < len(cells) and set(found) <= {"", "…"})
+        for cells, found in zip(columns, texts, strict=True)
+    ]

@@ -1,6 +1,6 @@
 """matplotlib made predictable: how it is imported, our fonts, sizes and colours. Knows nothing of reports.
 
-Of all modules, only this one and `figure*.py` know matplotlib, and only `colour_map` knows seaborn.
+Of all modules, only this one and `figure*.py` know matplotlib, and seaborn is imported only where it is needed.
 """
 
 from __future__ import annotations
@@ -55,6 +55,9 @@ TITLE, SUBTITLE, AXIS, SMALL = 11.0, 8.0, 8.0, 6.5  # points
 LABEL_SIZES = (6.0, 8.5)  # smallest that is legible in print, largest that we use
 INK, GREY, HAIRLINE = "#1a1a1a", "#595959", 0.5
 FORBIDDEN: dict[str, Any] = {"facecolor": "#f4f4f4", "edgecolor": "#b0b0b0", "hatch": "//////", "linewidth": 0.0}
+# Where the colours are palest in their middle, which is 0.
+FORBIDDEN_AMONG_PALE = {**FORBIDDEN, "facecolor": "#dadada", "edgecolor": "#999999"}
+DIVERGING = "RdBu_r"  # from blue over white to red, which colour-blind readers tell apart
 
 STYLE: dict[Any, Any] = {
     "font.family": list(FAMILIES),
@@ -100,12 +103,19 @@ def drawing() -> Iterator[None]:
         yield
 
 
+@cache
+def import_seaborn() -> Any:
+    """seaborn, which brings pandas and takes a second: only for what is drawn with it."""
+    with warnings.catch_warnings(), mpl.rc_context():
+        warnings.simplefilter("ignore")
+        import seaborn
+    return seaborn
+
+
 def colour_map(name: str) -> Colormap:
     """A colour map of matplotlib, or of seaborn, which is imported only for its own. Raises BadOption."""
     if name.removesuffix("_r") in SEABORN_MAPS and name not in mpl.colormaps:
-        with warnings.catch_warnings(), mpl.rc_context():
-            warnings.simplefilter("ignore")
-            import seaborn.cm  # noqa: F401  # registers them
+        import_seaborn()  # registers them
     if name in mpl.colormaps:
         return mpl.colormaps[name]
     known = [*mpl.colormaps, *SEABORN_MAPS, *(f"{each}_r" for each in SEABORN_MAPS)]

@@ -21,7 +21,7 @@ from rich.style import Style
 from rich.text import Text
 
 from attnviz.renderers import numbers, shades
-from attnviz.report import Column, Heatmap, Report, Scale, Table
+from attnviz.report import Block, Column, Formula, Heatmap, Note, Report, Scale, Section, Table
 from attnviz.specs import TableKind
 
 MOST_QUERIES = 24  # of one head in the table of top keys
@@ -29,7 +29,21 @@ LEVELS = 64  # of colour: more cannot be told apart
 WEIGHT = Column("weight")
 # The last door: a view has written these out already, another report may not have.
 HIDDEN = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u2069\ufeff]")
-STAND_INS = {"→": "->", "…": "...", "·": "|", "×": "x", "─": "-", "∅": "(empty)", "⏎": r"\n", "⇥": r"\t", "␣": r"\x20"}
+STAND_INS = {
+    "→": "->",
+    "…": "...",
+    "·": "|",
+    "×": "x",
+    "─": "-",
+    "∞": "inf",
+    "Σ": "sum",
+    "√": "sqrt ",
+    "⋅": ".",
+    "∅": "(empty)",
+    "⏎": r"\n",
+    "⇥": r"\t",
+    "␣": r"\x20",
+}
 BOLD, DIM = Style(bold=True), Style(dim=True)
 
 
@@ -125,6 +139,9 @@ class _Page:
         yield from self.prose(report.title, BOLD)
         yield from self.prose(report.subtitle)
         yield from self.maps(report, kind)
+        if any(isinstance(block, Formula | Section) for block in report.blocks):
+            yield from self.walk(report.blocks)
+            return
         for table in report.tables:  # last, because the end of a long output is what stays on the screen
             if table.role != "top":
                 yield from self.listing(table)
@@ -132,12 +149,42 @@ class _Page:
             yield from () if number else (Text(),)
             yield from self.prose(note.text)
 
+    # What is read from top to bottom
+
+    def walk(self, blocks: Sequence[Block]) -> Iterator[Text]:
+        """Headings, formulas, tables and notes in their order; maps stand above already."""
+        for block in blocks:
+            match block:
+                case Section(title=title, level=level):
+                    yield Text()
+                    yield from self.prose(title, BOLD)
+                    if level == 1:
+                        yield Text(self.dash * min(cell_len(self.safe(title)), self.screen.width), style=DIM)
+                case Formula(plain=plain):
+                    yield Text()
+                    for line in plain.split("\n"):
+                        yield from self.indented(line)
+                case Table() if block.role != "top":
+                    yield from self.listing(block, headed=True)
+                case Note(text=text):
+                    yield Text()
+                    yield from self.prose(text)
+
+    def indented(self, line: str) -> Iterator[Text]:
+        """A line of a formula; where it is too wide, what follows stands further to the right."""
+        words = self.safe(line).split(" ")
+        for number, row in enumerate(_filled(words, self.screen.width - 6, " ")):
+            yield Text(("  " if number == 0 else "      ") + row)
+
     # Tables
 
-    def listing(self, table: Table) -> Iterator[Text]:
-        """A line per row; where the screen is too narrow, a labelled paragraph per row."""
+    def listing(self, table: Table, headed: bool = False) -> Iterator[Text]:
+        """A line per row; where the screen is too narrow, a labelled paragraph per row.
+
+        Cells of such a paragraph are named if `headed`, and those of a comparison always.
+        """
         yield Text()
-        if table.role == "facts":
+        if table.role in ("facts", "compared") and table.title:
             yield from self.prose(table.title, BOLD)
         cells = [
             [self.cell(cell, column) for cell, column in zip(row, table.columns, strict=True)] for row in table.rows
@@ -148,11 +195,14 @@ class _Page:
         if grid := self.grid(headings, numbers.numeric(table), cells):
             yield from grid
             return
+        headed = headed or table.role == "compared"
         n_labels = 2 if table.role == "heads" else 1
         labels = [self.items(headers, row)[:n_labels] if n_labels == 2 else row[:1] for row in cells]
         column = max((cell_len(", ".join(label)) for label in labels), default=0)
         for label, row in zip(labels, cells, strict=True):
-            items = self.items(headers, row)[2:] if n_labels == 2 else row[1:]
+            items = self.items(headers, row)[n_labels:] if n_labels == 2 or headed else row[1:]
+            if headed:
+                items = [item for item, cell in zip(items, row[n_labels:], strict=True) if cell]
             yield from self.labelled(", ".join(label), items, column)
 
     def items(self, headers: Sequence[tuple[str, str]], row: Sequence[str]) -> list[str]:

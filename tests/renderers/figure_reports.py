@@ -20,11 +20,26 @@ from PIL import Image
 
 from attnviz.renderers import figure
 from attnviz.renderers.figure_curves import CurvesPlan, draw_curves, plan_curves
+from attnviz.renderers.figure_distributions import DistributionsPlan, plan_distributions
 from attnviz.renderers.figure_draw import draw
 from attnviz.renderers.figure_layout import Plan
 from attnviz.renderers.figure_plan import plan
+from attnviz.renderers.figure_violins import draw_distributions
 from attnviz.renderers.style import drawing
-from attnviz.report import Curve, Curves, Heatmap, Line, Look, Panels, Report, Scale
+from attnviz.report import (
+    Curve,
+    Curves,
+    Distribution,
+    Distributions,
+    Heatmap,
+    Line,
+    Look,
+    Panels,
+    Report,
+    Sample,
+    Scale,
+)
+from attnviz.report import Picture as Shape
 from attnviz.shapes import Cells, Shown
 
 SENTENCE = """the movie was not just bad , it is one of those films that make you wonder why anybody ever thought of
@@ -73,6 +88,17 @@ class DrawnCurves(NamedTuple):
     """Charts, drawn but not written."""
 
     plan: CurvesPlan
+    figure: Figure
+
+    @property
+    def texts(self) -> list[str]:
+        return [text.get_text() for text in self.figure.texts]
+
+
+class DrawnDistributions(NamedTuple):
+    """Charts of samples, drawn but not written."""
+
+    plan: DistributionsPlan
     figure: Figure
 
     @property
@@ -149,9 +175,36 @@ def curves(*charts: Curve) -> Curves:
     return Curves("learning-curve", "loss and accuracy", charts)
 
 
-def report(
-    *pictures: Heatmap | Panels | Curves, scale: Scale = FIXED, title: str = "multi:8 attends to sample train[0]"
-) -> Report:
+def difference(n_tokens: int, causal: bool = True, share: float = 1.0) -> Heatmap:
+    """One made-up head minus another, on a scale of its own; `share` of it."""
+    (first, allowed), (second, _) = (softmax(n_tokens, n_tokens, causal=causal, seed=seed) for seed in (1, 2))
+    values = share * (first[0] - second[0])
+    most = float(np.abs(values).max())
+    scale = Scale("diverging", -most, most, "difference of weight, multi:8 − single")
+    return Heatmap("difference", "multi:8 minus single", values, allowed, words(n_tokens), words(n_tokens), scale=scale)
+
+
+def sample(*values: float, label: str = "0", group: str = "single") -> Sample:
+    return Sample(label, group, values)
+
+
+def spread(number: int, label: str = "0", group: str = "single", middle: float = 3.0, seed: int = 0) -> Sample:
+    """Made-up numbers, more of them low than high."""
+    return Sample(label, group, tuple(np.random.default_rng(seed).gamma(4, middle / 4, number).tolist()))
+
+
+def heads(number: int, title: str = "effective keys", unit: str = "tokens", scale: float = 1.0) -> Distribution:
+    """A model of one head beside a model of 8, `number` texts each."""
+    eight = (spread(number, str(head), "multi:8", scale * (3 + 2 * head), head) for head in range(8))
+    one = spread(number, "0", "single", 9 * scale, 99)
+    return Distribution(title, "head", f"{title} ({unit})", (one, *eight))
+
+
+def distributions(*charts: Distribution, n_columns: int = 2) -> Distributions:
+    return Distributions("distributions", "each head over many texts", charts, n_columns)
+
+
+def report(*pictures: Shape, scale: Scale = FIXED, title: str = "multi:8 attends to sample train[0]") -> Report:
     return Report(title, SUBTITLE, pictures, scale, FACTS)
 
 
@@ -161,7 +214,7 @@ def drawn(shown: Report, look: Look | None = None) -> Iterator[Drawn]:
     look = look or Look()
     planned = plan(first_map(shown), shown, look)
     with drawing():
-        yield Drawn(planned, measurable(draw(planned, shown.scale, look.cmap), look))
+        yield Drawn(planned, measurable(draw(planned, look.cmap), look))
 
 
 @contextmanager
@@ -175,6 +228,17 @@ def drawn_curves(shown: Report, look: Look | None = None) -> Iterator[DrawnCurve
         yield DrawnCurves(planned, measurable(draw_curves(planned), look))
 
 
+@contextmanager
+def drawn_distributions(shown: Report, look: Look | None = None) -> Iterator[DrawnDistributions]:
+    """The first picture of a report, samples, as a figure whose texts can be measured."""
+    look = look or Look()
+    picture = next(shown.pictures)
+    assert isinstance(picture, Distributions)
+    planned = plan_distributions(picture, shown, look)
+    with drawing():
+        yield DrawnDistributions(planned, measurable(draw_distributions(planned), look))
+
+
 def measurable(made: Figure, look: Look) -> Figure:
     made.set_dpi(look.dpi)
     FigureCanvasAgg(made)
@@ -184,7 +248,7 @@ def measurable(made: Figure, look: Look) -> Figure:
 
 def first_map(shown: Report) -> Heatmap | Panels:
     picture = next(shown.pictures)
-    assert not isinstance(picture, Curves)
+    assert isinstance(picture, Heatmap | Panels)
     return picture
 
 

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import matplotlib as mpl
 import numpy as np
 import pytest
 from matplotlib.axes import Axes
 from matplotlib.colors import LogNorm
 
-from attnviz.renderers.figure import annotated
+from attnviz.renderers.figure import annotated, undrawable
 from attnviz.renderers.figure_draw import pooled
 from attnviz.report import Heatmap, Look, Panels, Scale
+from attnviz.shapes import Cells, Shown
 from tests.renderers.figure_reports import (
     HOSTILE,
     LOG,
@@ -18,6 +21,7 @@ from tests.renderers.figure_reports import (
     SUBTITLE,
     Drawn,
     cell_pixels,
+    difference,
     drawn,
     heatmap,
     labelled,
@@ -25,6 +29,7 @@ from tests.renderers.figure_reports import (
     overlapping,
     panels,
     report,
+    softmax,
     visible_texts,
     words,
 )
@@ -86,10 +91,11 @@ def test_chinese_characters_stay_upright_in_small_panels() -> None:
 
 
 @pytest.mark.parametrize("dpi", [72, 150, 300])
-@pytest.mark.parametrize("shape", [(1, 1), (5, 5), (64, 64), (200, 200), (3, 40), (40, 2), (1100, 1100)])
+@pytest.mark.parametrize("shape", [(1, 1), (5, 5), (64, 64), (200, 200), (15, 40), (100, 60), (1100, 1100)])
 def test_cells_are_square_and_whole_pixels(shape: tuple[int, int], dpi: int) -> None:
     with drawn(report(heatmap(*shape)), Look(dpi=dpi)) as made:
-        axes, pool = made.maps[0], made.plan.cells.pool
+        axes, pool = made.maps[0], made.plan.cells.rows.pool
+        assert made.plan.cells.rows == made.plan.cells.columns
         box = axes.get_window_extent()
         (left, right), (bottom, top) = axes.get_xlim(), axes.get_ylim()
         width, height = box.width / (right - left), box.height / (bottom - top)
@@ -99,6 +105,41 @@ def test_cells_are_square_and_whole_pixels(shape: tuple[int, int], dpi: int) -> 
         assert box.y0 == pytest.approx(round(box.y0), abs=1e-6)
         assert right * pool >= shape[1]
         assert bottom * pool >= shape[0]
+
+
+@pytest.mark.parametrize("dpi", [72, 150, 300])
+@pytest.mark.parametrize("shape", [(1, 40), (2, 12), (9, 40), (9, 60), (9, 200), (17, 512), (9, 1500), (40, 500)])
+@pytest.mark.parametrize("turned", [False, True])
+def test_a_few_heads_over_many_keys_are_no_thin_band(shape: tuple[int, int], dpi: int, turned: bool) -> None:
+    with drawn(report(heatmap(*(shape[::-1] if turned else shape))), Look(dpi=dpi)) as made:
+        sides = made.plan.cells.rows, made.plan.cells.columns
+        few, many = sides[::-1] if turned else sides
+        assert few.pool == 1
+        assert len(tick_texts(made.maps[0])[turned]) == shape[0]  # each of them is labelled
+        assert few.length >= max(0.1, many.length)
+        assert min(1.8, 0.18 * shape[0]) <= few.length * shape[0] <= 0.75 * many.length * many.count(shape[1])
+        assert few.length * dpi == pytest.approx(round(few.length * dpi), abs=1e-6)
+        check_texts(made)
+
+
+def test_a_query_head_by_head_says_what_is_thinned_and_pooled() -> None:
+    rows = Heatmap("a", "", *one_query(9, 1500), tuple(f"multi:8 · {head}" for head in range(9)), words(1500), "head")
+    with drawn(report(rows)) as made:
+        assert tick_texts(made.maps[0]) == ([*rows.rows], [*words(1500)[::40]])
+        assert made.texts[-1] == "every 40th token is labelled · each cell is the maximum of 1 × 2 weights"
+        assert "head" in made.texts
+
+
+def test_many_heads_are_thinned_as_heads() -> None:
+    names = tuple(f"multi:8 · {head}" for head in range(100))
+    both = Heatmap("a", "", *one_query(100, 100), names, names, "head", "head")
+    with drawn(report(both)) as made:
+        assert made.texts[-1] == "every 2nd head is labelled"
+
+
+def one_query(n_heads: int, n_keys: int) -> tuple[Cells, Shown]:
+    weights, allowed = softmax(n_heads, n_keys)
+    return weights[0], allowed
 
 
 LONG = tuple(f"a-label-with-{position:02}-letters" for position in range(20))
@@ -112,6 +153,8 @@ LONG = tuple(f"a-label-with-{position:02}-letters" for position in range(20))
         *(labelled(labels) for labels in (SCRIPTS, HOSTILE, LONG, ("W" * 24,), ("",))),
         heatmap(3, 40, causal=True),
         heatmap(40, 2, causal=True),
+        heatmap(9, 60),
+        difference(20),
         panels(7, 5, 3, causal=True),
         panels(12, 144, 12),
     ],
@@ -190,6 +233,113 @@ def test_log_scale_draws_zero_in_the_lowest_colour_and_says_so_with_an_arrow() -
     assert colours == [(68, 1, 84)] * 3 + [(253, 231, 37)]
 
 
+def test_a_picture_has_its_own_scale_or_the_reports() -> None:
+    own = Scale("shared", 0.2, 0.7, "similarity")
+    for picture in (replace(heatmap(5), scale=own), replace(panels(5), scale=own)):
+        with drawn(report(picture, scale=LOG)) as made:
+            assert {axes.collections[0].get_clim() for axes in made.maps} == {(0.2, 0.7)}
+            assert made.bar.get_ylim() == (0.2, 0.7)
+            assert (tick_texts(made.bar)[0][0], tick_texts(made.bar)[0][-1]) == ("0.2", "0.7")
+            assert "similarity" in made.texts
+            assert not [text for text in made.texts if "attention weight" in text]
+            assert len(made.bar.patches) == 0  # no arrow: this one is not logarithmic
+    with drawn(report(heatmap(5), scale=own)) as made:
+        assert made.bar.get_ylim() == (0.2, 0.7)
+
+
+def test_characters_in_the_label_of_an_own_scale_are_looked_for_too() -> None:
+    own = Scale("shared", 0.2, 0.7, "\ue001")
+    assert undrawable(report(replace(heatmap(2), scale=own), replace(panels(2), scale=own))) == "\ue001"
+    assert undrawable(report(heatmap(2), panels(2))) == ""
+
+
+@pytest.mark.parametrize("cmap", ["viridis", "Greys"])
+def test_a_difference_is_blue_below_and_red_above_a_pale_0_whatever_the_colours_are(cmap: str) -> None:
+    values, everything = np.array([[-0.4, 0.0, 0.4, 0.9]]), np.ones((1, 4), dtype=bool)
+    scale = Scale("diverging", -0.4, 0.4, "difference")
+    shown = report(Heatmap("a", "", values, everything, ("q",), words(4), scale=scale))
+    image = cell_pixels(shown, Look(cmap=cmap)).astype(int)
+    middle, side = image.shape[0] // 2, image.shape[1] // 4
+    low, zero, high, beyond = (image[middle, side * column + side // 2] for column in range(4))
+    assert low[2] > low[0] + 60
+    assert high[0] > high[2] + 60
+    assert high.tolist() == beyond.tolist()
+    assert zero.min() > 240
+    assert np.ptp(zero) <= 3  # no colour
+    with drawn(shown, Look(cmap=cmap)) as made:
+        assert made.maps[0].collections[0].get_clim() == made.bar.get_ylim() == (-0.4, 0.4)
+
+
+@pytest.mark.parametrize(
+    ("high", "texts"),
+    [
+        (0.848, ["−0.848", "−0.5", "0", "+0.5", "+0.848"]),
+        (0.4, ["−0.4", "−0.2", "0", "+0.2", "+0.4"]),
+        (1.0, ["−1", "−0.5", "0", "+0.5", "+1"]),
+        (0.51, ["−0.51", "−0.4", "−0.2", "0", "+0.2", "+0.4", "+0.51"]),
+        (0.81, ["−0.81", "−0.5", "0", "+0.5", "+0.81"]),
+        (1.05, ["−1.05", "−0.5", "0", "+0.5", "+1.05"]),  # 1 would lie on 1.05
+        (0.00123, ["−0.00123", "−0.001", "−0.0005", "0", "+0.0005", "+0.001", "+0.00123"]),
+        (1e-9, ["−1e−09", "−5e−10", "0", "+5e−10", "+1e−09"]),
+        (0.0, ["0"]),
+    ],
+)
+def test_a_difference_shows_its_ends_and_0(high: float, texts: list[str]) -> None:
+    shown = replace(heatmap(5), scale=Scale("diverging", -high, high, "difference"))
+    with drawn(report(shown)) as made:
+        assert tick_texts(made.bar)[0] == texts
+        ticks, (low, top) = list(made.bar.get_yticks()), made.bar.get_ylim()
+        assert low == -top < 0
+        assert ticks == [-tick for tick in reversed(ticks)]
+        assert ([ticks[0], ticks[-1]] == [low, top]) == (high > 0)
+        boxes = [(text.get_text(), text.get_window_extent()) for text in made.bar.get_yticklabels()]
+        assert overlapping(boxes) == []
+
+
+def test_no_difference_anywhere_is_all_pale() -> None:
+    image = cell_pixels(report(difference(5, causal=False, share=0.0)))
+    assert image[4:-4, 4:-4].min() > 240
+
+
+@pytest.mark.parametrize("n_tokens", [8, 60])
+def test_forbidden_cells_look_unlike_no_difference(n_tokens: int) -> None:
+    image = cell_pixels(report(difference(n_tokens, share=0.0))).astype(int)
+    side = image.shape[0] // n_tokens
+    corner = slice(2, 3 * side - 2)
+    forbidden, zero = image[corner, -3 * side + 2 : -2], image[-3 * side + 2 : -2, side + 2 : 4 * side - 2]
+    assert np.ptp(zero, axis=(0, 1)).max() == 0
+    assert zero.mean() - forbidden.mean(axis=(0, 1)).max() > 25  # darker
+    assert (zero[0, 0] - forbidden).min() > 20  # everywhere
+    assert np.ptp(forbidden, axis=(0, 1)).min() > 30  # and hatched
+
+
+def test_numbers_of_a_difference_are_signed_and_fit() -> None:
+    values, everything = np.array([[0.12, -0.3, 0.004, -0.004, 0.0]] * 2), np.ones((2, 5), dtype=bool)
+    scale = Scale("diverging", -0.3, 0.3, "difference")
+    shown = Heatmap("a", "", values, everything, words(2), words(5), scale=scale)
+    with drawn(report(shown), Look(annotate=True)) as made:
+        assert [text.get_text() for text in made.maps[0].texts[:5]] == ["+0.12", "−0.30", "0.00", "0.00", "0.00"]
+        assert [text.get_color() for text in made.maps[0].texts[:3]] == ["#1a1a1a", "white", "#1a1a1a"]
+    full = difference(16, causal=False)
+    assert annotated(full)
+    with drawn(report(full), Look(annotate=True)) as made:
+        side = made.plan.cells.columns.length * 150
+        assert len(made.maps[0].texts) == 256
+        assert max(text.get_window_extent().width for text in made.maps[0].texts) < side - 6  # some room is left
+
+
+@pytest.mark.parametrize(("number", "n_columns"), [(10, 5), (17, 6), (17, 5)])
+@pytest.mark.parametrize("n_tokens", [6, 20, 40])
+def test_several_models_side_by_side(number: int, n_columns: int, n_tokens: int) -> None:
+    titles = ["single, its one head", "multi:8, mean of 8 heads", *(f"multi:8, head {head}" for head in range(15))]
+    plain = panels(n_tokens, number, n_columns)
+    maps = tuple(replace(each, title=title) for each, title in zip(plain.maps, titles, strict=False))
+    with drawn(report(replace(plain, maps=maps))) as made:
+        check_texts(made)
+        assert set(titles[:number]) <= set(made.texts)  # each in one line
+        assert made.plan.width < 15
+
+
 @pytest.mark.parametrize("cmap", ["viridis", "Greys", "gray", "magma", "Blues", "rocket"])
 @pytest.mark.parametrize("n_tokens", [8, 60])
 def test_forbidden_cells_look_unlike_zero_and_are_explained(cmap: str, n_tokens: int) -> None:
@@ -217,9 +367,19 @@ def test_pooling_keeps_maxima_and_forbids_only_what_is_forbidden_whole() -> None
     allowed[:2, 2:4] = False
     allowed[2, 5] = allowed[2, 4] = False
     values[~allowed] = 9.0  # never to be seen
-    cells = pooled(values, allowed, 2)
+    cells = pooled(values, allowed, (2, 2))
     assert cells.mask.tolist() == [[False, True, False, False]] + [[False] * 4] * 2
     assert cells.filled(-1).tolist() == [[0.3, -1, 0, 0], [0, 0, 0, 0], [0, 0, 0, 0.5]]
+
+
+def test_pooling_keeps_the_largest_difference_up_or_down() -> None:
+    values, allowed = np.zeros((3, 4)), np.ones((3, 4), dtype=bool)
+    values[0, 0], values[1, 1], values[0, 3], values[2, 2] = 0.3, -0.5, 0.2, -0.1
+    values[1, 2], allowed[1, 2] = -9.0, False  # never to be seen
+    allowed[2, :2] = False
+    cells = pooled(values, allowed, (2, 2), difference=True)
+    assert cells.filled(9).tolist() == [[-0.5, 0.2], [9, -0.1]]
+    assert pooled(values, allowed, (1, 2), difference=True).filled(9).tolist() == [[0.3, 0.2], [-0.5, 0], [9, -0.1]]
 
 
 @pytest.mark.parametrize("n_tokens", [1025, 2500])
@@ -292,7 +452,7 @@ def test_numbers_in_cells_where_they_fit() -> None:
         texts = made.maps[0].texts
         assert len(texts) == 12 * 13 // 2  # none in forbidden cells
         assert texts[0].get_text() == f"{few.values[0, 0]:.2f}"
-        side = made.plan.cells.side * 150
+        side = made.plan.cells.columns.length * 150
         assert all(text.get_window_extent().width < side for text in texts)
     for picture, look in ((many, Look(annotate=True)), (few, Look())):
         with drawn(report(picture), look) as made:

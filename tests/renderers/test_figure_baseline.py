@@ -16,11 +16,15 @@ from tests.renderers.figure_reports import (
     SCRIPTS,
     Picture,
     curves,
+    difference,
+    distributions,
+    heads,
     heatmap,
     labelled,
     panels,
     report,
     softmax,
+    words,
 )
 
 
@@ -50,6 +54,24 @@ def test_log_and_thinned() -> Picture:
     weights[0, :, 3] = 0
     names = tuple(f"token{position}" for position in range(100))
     return Picture(report(Heatmap("a", "zeros in column 3", np.asarray(weights[0]), allowed, names, names), scale=LOG))
+
+
+@pytest.mark.mpl_image_compare
+def test_difference() -> Picture:
+    return Picture(report(difference(10), title="what multi:8 adds to single"), Look(dpi=100, annotate=True))
+
+
+@pytest.mark.mpl_image_compare
+def test_query_head_by_head() -> Picture:
+    weights, allowed = softmax(9, 48, seed=3)
+    names = ("single · 0", *(f"multi:8 · {head}" for head in range(8)))
+    return Picture(report(Heatmap("a", "query 5 in every head", weights[0], allowed, names, words(48), "head")))
+
+
+@pytest.mark.mpl_image_compare
+def test_distributions() -> Picture:
+    charts = (heads(200), heads(20, "entropy", "nats", 0.1))
+    return Picture(report(distributions(*charts), title="single and multi:8"))
 
 
 @pytest.mark.mpl_image_compare

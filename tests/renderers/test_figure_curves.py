@@ -21,7 +21,7 @@ from PIL import Image
 from attnviz.errors import TooLarge
 from attnviz.renderers import figure
 from attnviz.renderers.figure import annotated, undrawable
-from attnviz.renderers.figure_axis import LARGEST, AxisRange, numbered, plan_x, plan_y
+from attnviz.renderers.figure_axis import LARGEST, AxisRange, numbered, plan_x, plan_y, points_of
 from attnviz.renderers.figure_curves import strokes_of
 from attnviz.renderers.figure_layout import POINT
 from attnviz.renderers.figure_text import extent
@@ -329,7 +329,7 @@ numbers = st.floats(allow_nan=True, allow_infinity=True) | st.floats(-10, 10)
 def test_any_numbers_have_axes(points: list[tuple[float, float]], at: float | None, marked: bool) -> None:
     x, y = zip(*sorted(points), strict=True) if points else ((), ())
     given_chart = chart(Line("a", x, y, marked), at=at)
-    for axis in (plan_x(given_chart, 3.0), plan_y(given_chart)):
+    for axis in (plan_x(given_chart, 3.0), plan_y(points_of(each)[1] for each in given_chart.lines)):
         assert -INF < axis.low < axis.high < INF
         drawable = any(np.abs(point).max() <= LARGEST for point in points)
         assert len({text for _, text in axis.ticks}) == len(axis.ticks) >= drawable

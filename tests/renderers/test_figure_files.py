@@ -46,12 +46,25 @@ HOSTILE_SETTINGS = (
 )
 
 
-def child(folder: Path, **environment: str | None) -> tuple[str, str]:
+CHILD_WITH_SEABORN = """
+import hashlib, warnings
+warnings.simplefilter("error")
+from attnviz.renderers import figure
+from attnviz.report import Look
+from tests.renderers.figure_reports import distributions, heads, report
+shown = report(distributions(heads(40), heads(12)))
+for kind in (figure.png, figure.svg, figure.pdf):
+    for name, content in kind(shown, Look(dpi=72)):
+        print(name, hashlib.sha256(content).hexdigest())
+"""
+
+
+def child(folder: Path, code: str = CHILD, **environment: str | None) -> tuple[str, str]:
     """Output and complaints of a process that draws, started in `folder`."""
     wanted = {**os.environ, "PYTHONPATH": str(ROOT), **environment}
     given = {name: value for name, value in wanted.items() if value is not None}
     done = subprocess.run(
-        [sys.executable, "-c", CHILD], cwd=folder, env=given, capture_output=True, text=True, check=False
+        [sys.executable, "-c", code], cwd=folder, env=given, capture_output=True, text=True, check=False
     )
     assert done.returncode == 0, done.stderr
     return done.stdout, done.stderr
@@ -82,6 +95,16 @@ def test_same_bytes_in_two_processes_whatever_settings_lie_about(tmp_path: Path)
     assert child(folders["hostile"], PYTHONHASHSEED="2", MPLBACKEND="nonsense") == plain
     assert child(folders["broken"], MATPLOTLIBRC=str(folders["hostile"] / "matplotlibrc")) == plain
     assert child(folders["plain"], HOME=None, MPLCONFIGDIR="/proc/none", LANG="C", TZ="Asia/Tokyo") == plain
+
+
+@pytest.mark.slow
+def test_same_bytes_with_seaborn_too(tmp_path: Path) -> None:
+    (tmp_path / "plain").mkdir()
+    (tmp_path / "matplotlibrc").write_text(HOSTILE_SETTINGS, encoding="utf-8")
+    plain = child(tmp_path / "plain", CHILD_WITH_SEABORN, PYTHONHASHSEED="1")
+    assert len(plain[0].splitlines()) == 3
+    assert plain[1] == ""
+    assert child(tmp_path, CHILD_WITH_SEABORN, PYTHONHASHSEED="2", MPLBACKEND="nonsense") == plain
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -11,7 +11,18 @@ from matplotlib.colors import Colormap, LogNorm, Normalize
 
 from attnviz.renderers import figure_draw
 from attnviz.report import Heatmap, Look, Scale
-from tests.renderers.figure_reports import FIXED, HOSTILE, LOG, SCRIPTS, labelled, pixels, report, softmax, words
+from tests.renderers.figure_reports import (
+    FIXED,
+    HOSTILE,
+    LOG,
+    SCRIPTS,
+    difference,
+    labelled,
+    pixels,
+    report,
+    softmax,
+    words,
+)
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")
@@ -48,6 +59,12 @@ def test_same_pixels_for_any_mask_shape_and_colours(monkeypatch: pytest.MonkeyPa
     ours, theirs = both(
         Heatmap("a", "", weights[0], allowed, words(7), words(19)), FIXED, Look("cividis", 72, True), monkeypatch
     )
+    assert np.array_equal(ours, theirs)
+
+
+@pytest.mark.parametrize("shown", [difference(9), difference(40, causal=False)])
+def test_same_pixels_of_a_difference(shown: Heatmap, monkeypatch: pytest.MonkeyPatch) -> None:
+    ours, theirs = both(shown, FIXED, Look(dpi=100, annotate=True), monkeypatch)
     assert np.array_equal(ours, theirs)
 
 

@@ -213,6 +213,16 @@ def test_cross_attention_and_other_reports_are_shown_too() -> None:
         assert "share    0.5000" in text
 
 
+def test_a_table_of_things_compared_names_its_cells_where_it_does_not_fit() -> None:
+    """Without their names nobody could tell whose numbers they are."""
+    columns = (Column("what"), Column("single"), Column("multi:8"))
+    costs = Table("costs", "costs", "compared", columns, (("heads", "1 of 32", "8 of 4"), ("d_model", "32", "")))
+    text = render(Report("run", "seed 0", (costs,)), "top", Screen(width=20))
+    assert "single 1 of 32" in text
+    assert "multi:8 8 of 4" in text
+    assert text.rstrip().endswith("single 32")
+
+
 def test_charts_are_not_drawn_and_the_tables_beside_them_are() -> None:
     facts = Table("epochs", "epochs", "facts", (Column("epoch"), Column("loss", digits=4)), ((1, 0.5), (2, 0.25)))
     line = Line("training", (1.0, 2.0), (0.5, 0.25))
