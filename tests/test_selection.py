@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from attnviz.errors import BadSelection
-from attnviz.selection import numbers
+from attnviz.selection import numbers, position
 
 
 @pytest.mark.parametrize(
@@ -68,3 +68,46 @@ def test_nothing_chosen_of_nothing_is_nothing() -> None:
 def test_one_number_is_pythons_index(count: int, data: st.DataObject) -> None:
     number = data.draw(st.integers(-count, count - 1))
     assert numbers([str(number)], count, "head") == (range(count)[number],)
+
+
+# Which token
+
+PIECES = ("The", "film", "was", "the", "film", ".", "10", "Straße")
+
+
+@pytest.mark.parametrize(
+    ("written", "place"),
+    [("0", 0), ("7", 7), ("-1", 7), ("-8", 0), ("the", 3), ("The", 0), ("WAS", 2), (".", 5), ("STRASSE", 7), ("6", 6)],
+)
+def test_a_token_is_named_by_its_position_or_by_itself(written: str, place: int) -> None:
+    assert position(written, PIECES) == place
+
+
+@pytest.mark.parametrize(
+    ("written", "said"),
+    [
+        ("film", "'film' occurs 2 times. Choose by position: 1, 4."),
+        ("THE", "'THE' occurs 2 times. Choose by position: 0, 3."),
+        ("flim", "no token 'flim' in the text. The nearest is 1 'film'."),
+        ("zzz", "no token 'zzz' in the text. There are tokens 0 to 7."),
+        ("", "no token '' in the text. There are tokens 0 to 7."),
+        ("8", "no token 8. There are tokens 0 to 7."),
+        ("-9", "no token -9. There are tokens 0 to 7."),
+        ("1.0", "no token '1.0' in the text."),
+        ("٣", "no token '٣' in the text."),
+        ("9" * 5000, f"no token '{'9' * 39}…' in the text."),
+    ],
+)
+def test_a_token_that_is_not_there(written: str, said: str) -> None:
+    with pytest.raises(BadSelection) as error:
+        position(written, PIECES)
+    assert str(error.value).startswith(said)
+
+
+def test_a_word_that_occurs_often_and_words_beyond_all_length_take_no_time() -> None:
+    with pytest.raises(BadSelection, match="occurs 30 times") as error:
+        position("a", ("a",) * 30)
+    assert error.value.hint.endswith("18, 19, ….")
+    with pytest.raises(BadSelection, match="no token 'aaa") as error:
+        position("a" * 100_000 + "b", ["a" * 100_000 + str(n) for n in range(300)])
+    assert len(str(error.value)) < 200

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import hashlib
+import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from functools import cache
 from importlib.metadata import version
 
 import numpy as np
 import torch
 from jaxtyping import Bool, Float, Int
-from torch import Tensor
+from torch import Tensor, nn
 
 from attnviz.errors import BadOption
 from attnviz.models.attention import causal, not_padding
@@ -33,8 +35,12 @@ class Attender:
     trained: bool
     n_layers: int
     n_heads: int
+    d_model: int
+    n_parameters: int
+    n_attention_parameters: int  # of them in the projections of attention
     tokenizer: TextTokenizer
     forward: Forward
+    attentions: tuple[nn.Module, ...]  # that `forward` calls, one per layer, each giving `Attended`
     device: torch.device
     spec: ModelSpec
     settings: tuple[tuple[str, Setting], ...]
@@ -51,21 +57,35 @@ class Attender:
         check_memory(len(encoding.ids), self.n_heads, self.n_layers, self.spec.max_memory)
         return encoding
 
+    def seconds(self, text: str) -> float:
+        """How long one forward pass with its maps takes, tokens at hand."""
+        ids = self.encode(text).ids
+        given = torch.tensor(ids, device=self.device), torch.ones(1, len(ids), dtype=torch.bool, device=self.device)
+        with enough_memory(), torch.inference_mode():
+            begun = time.perf_counter()
+            for weights in self.forward(*given):
+                weights.flatten()[-1].item()  # waits for the device
+            return time.perf_counter() - begun
+
     def attention(self, text: str, text_name: str = "text") -> AttentionMaps:
         """Attention over one text. Raises as `encode` does."""
         encoding = self.encode(text)
-        n_tokens = len(encoding.ids)
-        attendable = not_padding(torch.arange(n_tokens) < n_tokens - encoding.n_padding)
-        if self.spec.causal:
-            attendable = attendable & causal(n_tokens)
-        attendable = attendable.expand(n_tokens, n_tokens)
+        attendable = self.attendable(encoding)
         return AttentionMaps(
             weights=self._weights(encoding.ids, attendable),
             queries=encoding.tokens,
             keys=encoding.tokens,
             attendable=attendable.numpy(),
-            provenance=self._provenance(text, text_name, encoding.n_tokens),
+            provenance=self.provenance(text, text_name, encoding.n_tokens),
         )
+
+    def attendable(self, encoding: Encoding) -> Bool[Tensor, "query key"]:
+        """Who may attend to whom: nobody to padding, and with `causal` nobody to what comes later."""
+        n_tokens = len(encoding.ids)
+        attendable = not_padding(torch.arange(n_tokens) < n_tokens - encoding.n_padding)
+        if self.spec.causal:
+            attendable = attendable & causal(n_tokens)
+        return attendable.expand(n_tokens, n_tokens)
 
     def _weights(self, ids: tuple[int, ...], attendable: Tensor) -> np.ndarray:
         weights = np.empty((self.n_layers, self.n_heads, len(ids), len(ids)), dtype=np.float32)
@@ -75,7 +95,8 @@ class Attender:
                 weights[layer] = of_layer.cpu().numpy()
         return weights
 
-    def _provenance(self, text: str, text_name: str, n_tokens: int) -> Provenance:
+    def provenance(self, text: str, text_name: str, n_tokens: int) -> Provenance:
+        """Where a record of this text comes from; `n_tokens` counts the whole text, also what was cut off."""
         return Provenance(
             model=self.name,
             revision=self.revision,
@@ -91,5 +112,11 @@ class Attender:
                 ("tokenizer_sha256", self.tokenizer.sha256),
                 ("vocabulary_entries", len(self.tokenizer)),
             ),
-            versions=tuple((package, version(package)) for package in ("attnviz", "numpy", "tokenizers", "torch")),
+            versions=_versions(),
         )
+
+
+@cache
+def _versions() -> tuple[tuple[str, str], ...]:
+    """To find them takes longer than to attend over a short text."""
+    return tuple((package, version(package)) for package in ("attnviz", "numpy", "tokenizers", "torch"))

@@ -75,6 +75,19 @@ class Attended(NamedTuple):
     weights: Float[Tensor, "*batch head query key"] | None
 
 
+class DotAttention(nn.Module):
+    """One head without projections: queries, keys and values are the states themselves, and so is their mean."""
+
+    def forward(
+        self,
+        queries: Float[Tensor, "*batch query d_model"],
+        memory: Float[Tensor, "*batch key d_model"],
+        attendable: Bool[Tensor, "*#batch #query key"] | None = None,
+    ) -> Attended:
+        weights = attention_weights(queries, memory, attendable)
+        return Attended(attend(weights, memory), weights.unsqueeze(-3))
+
+
 class SingleHeadAttention(nn.Module):
     """One head over the whole width: one distribution per query, so one average of all it attends to.
 

@@ -13,10 +13,10 @@ from torch import Tensor, nn
 from attnviz.errors import BadOption
 from attnviz.models import MODELS, tokenizer
 from attnviz.models.attender import Attender
-from attnviz.models.attention import attention_weights
+from attnviz.models.attention import DotAttention
 from attnviz.models.checkpoint import Checkpoint, load_checkpoint
 from attnviz.models.device import enough_memory, pick
-from attnviz.models.encoder import Encoder, EncoderConfig
+from attnviz.models.encoder import Encoder, EncoderBlock, EncoderConfig
 from attnviz.models.names import ModelName, resolve
 from attnviz.models.tokenizer import TextTokenizer
 from attnviz.registry import find, load
@@ -59,8 +59,12 @@ def open_encoder(name: ModelName, spec: ModelSpec, device: torch.device, vocabul
         trained=False,
         n_layers=config.n_layers,
         n_heads=config.n_heads,
+        d_model=config.d_model,
+        n_parameters=_size(encoder),
+        n_attention_parameters=_attention_size(encoder),
         tokenizer=vocabulary,
         forward=encoder.eval().to(device).attention,
+        attentions=_attentions(encoder),
         device=device,
         spec=spec,
         settings=(*asdict(config).items(), ("seed", spec.seed)),
@@ -71,10 +75,11 @@ def open_dot(name: ModelName, spec: ModelSpec, device: torch.device, vocabulary:
     """Attention without projections over random word embeddings (standard normal, as torch makes them)."""
     with seeded(spec.seed):
         words = nn.Embedding(len(vocabulary), name.d_model).to(device)
+    attention = DotAttention()
 
     def forward(ids: Tensor, attendable: Tensor) -> list[Tensor]:
         embedded = words(ids)
-        return [attention_weights(embedded, embedded, attendable).unsqueeze(0)]
+        return [attention(embedded, embedded, attendable).weights]
 
     return Attender(
         name=str(name),
@@ -82,8 +87,12 @@ def open_dot(name: ModelName, spec: ModelSpec, device: torch.device, vocabulary:
         trained=False,
         n_layers=1,
         n_heads=1,
+        d_model=name.d_model,
+        n_parameters=_size(words),
+        n_attention_parameters=0,
         tokenizer=vocabulary,
         forward=forward,
+        attentions=(attention,),
         device=device,
         spec=spec,
         settings=(("n_words", len(vocabulary)), ("d_model", name.d_model), ("seed", spec.seed)),
@@ -99,12 +108,28 @@ def attending(saved: Checkpoint, name: str, spec: ModelSpec, device: torch.devic
         trained=saved.trained,
         n_layers=config.n_layers,
         n_heads=config.n_heads,
+        d_model=config.d_model,
+        n_parameters=_size(saved.classifier),
+        n_attention_parameters=_attention_size(saved.classifier.encoder),
         tokenizer=saved.tokenizer,
         forward=saved.classifier.encoder.eval().to(device).attention,
+        attentions=_attentions(saved.classifier.encoder),
         device=device,
         spec=spec,
         settings=(*asdict(config).items(), ("made_for_tokens", saved.max_tokens)),
     )
+
+
+def _size(module: nn.Module) -> int:
+    return sum(parameter.numel() for parameter in module.parameters())
+
+
+def _attention_size(encoder: Encoder) -> int:
+    return sum(map(_size, _attentions(encoder)))
+
+
+def _attentions(encoder: Encoder) -> tuple[nn.Module, ...]:
+    return tuple(block.attention for block in encoder.blocks if isinstance(block, EncoderBlock))
 
 
 def called(name: ModelName) -> str:

@@ -19,7 +19,7 @@ def given_texts(texts: Sequence[str], files: Sequence[str]) -> Corpus:
     """First the texts, then the files. Raises BadOption where `-` comes twice, BadSource for unreadable files."""
     if files.count(STANDARD_INPUT) > 1:
         raise BadOption("--text-file - can be given once", hint="Standard input has ended when it was read.")
-    named = [(_excerpt(without_surrogates(text)), text) for text in map(_typed, texts)]
+    named = [(_excerpt(without_surrogates(text)), text) for text in map(typed, texts)]
     replaced = []
     for file in files:
         name, raw = ("standard input", _standard_input()) if file == STANDARD_INPUT else _file(file)
@@ -31,7 +31,7 @@ def given_texts(texts: Sequence[str], files: Sequence[str]) -> Corpus:
     return Corpus(documents[0].name if len(documents) == 1 else f"{len(documents)} texts", documents, notices)
 
 
-def _typed(text: str) -> str:
+def typed(text: str) -> str:
     """An argument as it was typed: in a locale of ASCII, Python hands on valid UTF-8 as stray bytes."""
     try:
         return text.encode("utf-8", "surrogateescape").decode("utf-8")

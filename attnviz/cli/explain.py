@@ -1,0 +1,18 @@
+"""`attnviz explain`."""
+
+from __future__ import annotations
+
+from attnviz.cli import show
+from attnviz.cli.options import ONE_LAYER, SOME_HEADS, takes
+from attnviz.specs import ExplainSpec
+
+
+@takes(ExplainSpec, layer=ONE_LAYER, head=SOME_HEADS)
+def explain(spec: ExplainSpec) -> None:
+    """Work out what one token attends to, step by step: from q, k and v to the output, held against the model's own.
+
+    Example: attnviz explain --text "the film was not good" --query good --head 1
+    """
+    from attnviz.workflows.explain import explain as work_out
+
+    show.explained(work_out(spec), spec)

@@ -1,0 +1,108 @@
+"""A model's own pass over a text, opened at one layer, and worked out again for one query without torch."""
+
+from __future__ import annotations
+
+from typing import cast
+
+import numpy as np
+import torch
+from jaxtyping import Bool, Float, Float64
+from torch import Tensor, nn
+
+from attnviz.errors import WorkFailed
+from attnviz.models.attender import Attender
+from attnviz.models.attention import Attended, DotAttention
+from attnviz.models.device import enough_memory
+from attnviz.models.tokenizer import Encoding
+from attnviz.record import Provenance, Tokens
+from attnviz.worked import Projection, Reproduced, Worked, work_out
+
+TOLERANCE = 1e-4  # of the largest component: float32 comes far closer, and a step done wrongly does not
+
+
+def reproduce(attender: Attender, encoding: Encoding, layer: int, query: int, provenance: Provenance) -> Reproduced:
+    """One query's arithmetic from the states that attention got in this layer, held against what the model makes of it.
+
+    Raises WorkFailed where the two do not come to the same.
+    """
+    attendable = attender.attendable(encoding)
+    states, attended = passed(attender, encoding, layer, attendable)
+    weights = attended.weights
+    assert weights is not None
+    given = states.cpu().double().numpy()
+    worked = work_through(
+        attender.attentions[layer], encoding.tokens, query, given, attendable[query].numpy(), len(weights)
+    )
+    model_output = attended.output[query].cpu().double().numpy()
+    model_weights = weights[:, query].cpu().double().numpy()
+    error = float(np.abs(worked.output - model_output).max())
+    weights_error = float(np.abs(np.stack([head.weights for head in worked.heads]) - model_weights).max())
+    allowed = TOLERANCE * float(np.abs(model_output).max())
+    if not (error <= allowed and weights_error <= TOLERANCE):  # written so that NaN is wrong too
+        raise WorkFailed(
+            f"the arithmetic does not give what layer {layer} of the model gives: the output is off by {error:.3g}, "
+            f"the weights by {weights_error:.3g}; allowed are {allowed:.3g} and {TOLERANCE:g}"
+        )
+    return Reproduced(
+        worked=worked,
+        provenance=provenance,
+        layer=layer,
+        n_layers=attender.n_layers,
+        normed=dict(attender.settings).get("norm") == "pre",
+        model_output=model_output,
+        error=error,
+        weights_error=weights_error,
+        allowed=allowed,
+    )
+
+
+def passed(
+    attender: Attender, encoding: Encoding, layer: int, attendable: Bool[Tensor, "query key"]
+) -> tuple[Float[Tensor, "token d_model"], Attended]:
+    """What attention got and gave in one layer of the forward pass, which ends there."""
+    seen: list[tuple[Tensor, Attended]] = []
+
+    def look(_: nn.Module, given: tuple[Tensor, ...], attended: Attended) -> None:
+        seen.append((given[0], attended))
+
+    handle = attender.attentions[layer].register_forward_hook(look)
+    try:
+        with enough_memory(), torch.inference_mode():
+            layers = attender.forward(
+                torch.tensor(encoding.ids, device=attender.device), attendable.to(attender.device)
+            )
+            for number, _ in enumerate(layers):
+                if number == layer:
+                    break
+    finally:
+        handle.remove()
+    (found,) = seen
+    return found
+
+
+def work_through(
+    attention: nn.Module,
+    tokens: Tokens,
+    query: int,
+    states: Float64[np.ndarray, "token d_model"],
+    attendable: Bool[np.ndarray, " token"],
+    n_heads: int,
+) -> Worked:
+    """The same attention from its parameters alone, in float64 and head by head."""
+    if isinstance(attention, DotAttention):
+        return Worked(tokens, query, attendable, states, (work_out(states[query], states, states, attendable),), None)
+    queries, keys, values = (
+        np.split(states @ of.matrix + of.bias, n_heads, axis=1)
+        for of in (projection(cast(nn.Linear, getattr(attention, name))) for name in ("query", "key", "value"))
+    )
+    heads = tuple(
+        work_out(of_queries[query], of_keys, of_values, attendable)
+        for of_queries, of_keys, of_values in zip(queries, keys, values, strict=True)
+    )
+    return Worked(tokens, query, attendable, states, heads, projection(cast(nn.Linear, attention.output)))
+
+
+def projection(linear: nn.Linear) -> Projection:
+    """torch keeps the matrix the other way round."""
+    matrix, bias = linear.weight.detach().cpu().double().numpy().T, linear.bias.detach().cpu().double().numpy()
+    return Projection(matrix, bias)

@@ -1,0 +1,172 @@
+"""An example to be done by hand, as a report: the steps, and which of the numbers that circulate follow from them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from attnviz.report import Block, Column, Note, Report, Section, Table
+from attnviz.views import captions, formulas
+from attnviz.views.explain import concatenation, head_numbers
+from attnviz.views.formulas import DIGITS, component_rows, formula, signs, vector
+from attnviz.views.labels import visible
+from attnviz.views.steps import Steps
+from attnviz.views.tables import Cell
+from attnviz.worked import Claim, Example, Follows, Head, agrees, follows, unscaled_weights
+
+VERDICTS: Mapping[Follows, str] = {"yes": "yes", "without scaling": "only unscaled", "no": "neither way"}
+
+
+def example_report(parts: Sequence[Example], top_k: int) -> Report:
+    """Every part step by step, then the numbers that circulate beside those of the formula. All are of one text."""
+    worked = parts[0].worked
+    title = f"Attention by hand: {' '.join(visible(piece) for piece in worked.tokens.pieces)}"
+    blocks: list[Block] = [*_embeddings(parts[0])]
+    for place, part in enumerate(parts):
+        blocks += _part(part, top_k, explains=place == 0)
+    blocks += _circulating(parts)
+    return Report(
+        title=title,
+        subtitle=f"attention from token {captions.token(worked.tokens, worked.query)}, "
+        f"first with {', then with '.join(map(_called, parts))}",
+        blocks=tuple(blocks),
+        data={
+            "title": title,
+            "tokens": list(worked.tokens.pieces),
+            "query": worked.query,
+            "embeddings": worked.states,
+            "parts": [_data(part) for part in parts],
+        },
+    )
+
+
+def _embeddings(part: Example) -> Iterator[Block]:
+    worked = part.worked
+    n_tokens, d_model = worked.states.shape
+    yield Section("Step 1: the embeddings")
+    yield Note(
+        f"Each of the {n_tokens} tokens is a vector of d_model = {d_model} numbers. Tokens and components are counted "
+        "from 0: k_2 is the key of token 2, k_2[0] its first component. Numbers are exact or rounded to "
+        f"{DIGITS} digits after the point, and are never rounded in between."
+    )
+    tokens = [captions.token(worked.tokens, position) for position in range(n_tokens)]
+    rows = zip(tokens, component_rows(worked.states), strict=True)
+    columns = (Column("token"), *formulas.component_columns("x", d_model))
+    yield Table("embeddings", "", "facts", columns, tuple((name, *row) for name, row in rows))
+
+
+def _part(part: Example, top_k: int, explains: bool) -> Iterator[Block]:
+    n_heads = len(part.worked.heads)
+    for number, head in enumerate(part.worked.heads):
+        called = _called(part)
+        yield Section(called[0].upper() + called[1:] + (f": head {number}" if n_heads > 1 else ""))
+        yield from _given(part, number, explains)
+        yield from Steps(part.worked, head, f"{n_heads}-heads-{number}", top_k, explains).blocks()
+        yield from _claimed(part, number)
+        explains = False
+    if n_heads > 1:
+        yield from concatenation(part.worked)
+        yield Note("Here the example ends: it has no output projection, so the concatenation is its output.")
+
+
+def _given(part: Example, number: int, explains: bool) -> Iterator[Block]:
+    head, given = part.worked.heads[number], part.given_scores[number]
+    yield Section("Step 2: query, keys and values", 2)
+    said = "they are what step 3 gives" if agrees(given, head.scores, DIGITS) else "step 3 gives others"
+    products = f"dot products, {', '.join(f'{score:g}' for score in given)}: {said}."
+    if explains:
+        query = captions.token(part.worked.tokens, part.worked.query)
+        yield Note(
+            f"The example gives q of token {query} and k and v of every token as they are; the matrices that make them "
+            f"of the embeddings are no part of it. It also gives the {products}"
+        )
+    else:
+        yield Note(f"The example gives them, and the {products}")
+    yield formula(signs("q = ") + vector(head.query), signs("shape: ", r"\text{shape: }") + formulas.shape(head.d_head))
+    columns = (*formulas.component_columns("k", head.d_head), *formulas.component_columns("v", head.d_head))
+    rows = zip(component_rows(head.keys), component_rows(head.values), strict=True)
+    tokens = part.worked.tokens
+    yield Table(
+        f"{len(part.worked.heads)}-heads-{number}-given",
+        "",
+        "facts",
+        (Column("token"), *columns),
+        tuple((captions.token(tokens, token), *key, *value) for token, (key, value) in enumerate(rows)),
+    )
+
+
+def _claimed(part: Example, number: int) -> Iterator[Block]:
+    """The numbers in circulation for one head, beside both sets that could be meant."""
+    head, claim = part.worked.heads[number], part.claims[number]
+    tokens = part.worked.tokens
+    yield Section("Check: the numbers in circulation", 2)
+    columns = (
+        Column("weight of"),
+        Column("in circulation", digits=claim.decimals),
+        Column("from the formula", digits=DIGITS),
+        Column("without / √d_head", digits=DIGITS),
+    )
+    names = [captions.token(tokens, position) for position in range(len(tokens))]
+    numbers = zip(names, claim.weights, head.weights.tolist(), unscaled_weights(head).tolist(), strict=True)
+    yield Table(f"{len(part.worked.heads)}-heads-{number}-claimed", "", "facts", columns, tuple(numbers))
+    yield Note(_verdict(head, claim))
+    if claim.output:
+        written = ", ".join(f"{value:.{claim.decimals}f}" for value in claim.output)
+        said = "follows" if agrees(claim.output, head.output, claim.decimals) else "does not follow"
+        yield Note(f"The output in circulation, {written}, {said}.")
+
+
+def _verdict(head: Head, claim: Claim) -> str:
+    written = ", ".join(f"{value:.{claim.decimals}f}" for value in claim.weights)
+    match _follows(head, claim):
+        case "yes":
+            return f"{written} follows from the formula, rounded to {claim.decimals} digits."
+        case "without scaling":
+            return (
+                f"{written} does not follow from the formula. It is what comes out when the division by √d_head "
+                "(step 4) is left out."
+            )
+        case "no":
+            return f"{written} does not follow from the formula, and without the division by √d_head neither."
+
+
+def _circulating(parts: Sequence[Example]) -> Iterator[Block]:
+    """All verdicts together."""
+    yield Section("Which numbers in circulation follow")
+    columns = ("head", "in circulation", "from the formula", "without / √d_head", "follows?")
+    rows: list[tuple[Cell, ...]] = []
+    for part in parts:
+        for number, (head, claim) in enumerate(zip(part.worked.heads, part.claims, strict=True)):
+            weights = (claim.weights, head.weights.tolist(), unscaled_weights(head).tolist())
+            written = (", ".join(f"{value:.{claim.decimals}f}" for value in of) for of in weights)
+            rows.append((f"{number} of {len(part.worked.heads)}", *written, VERDICTS[_follows(head, claim)]))
+    yield Table("circulating", "", "facts", tuple(map(Column, columns)), tuple(rows))
+
+
+def _follows(head: Head, claim: Claim) -> Follows:
+    return follows(claim.weights, head.weights, unscaled_weights(head), claim.decimals)
+
+
+def _called(part: Example) -> str:
+    n_heads, d_head = len(part.worked.heads), part.worked.heads[0].d_head
+    return f"{n_heads} head{'s' if n_heads > 1 else ''} of width {d_head}"
+
+
+def _data(part: Example) -> Mapping[str, object]:
+    heads = zip(part.worked.heads, part.claims, part.given_scores, strict=True)
+    return {
+        "heads": [
+            {
+                **head_numbers(head),
+                "given_scores": list(scores),
+                "unscaled_weights": unscaled_weights(head),
+                "circulating": {
+                    "weights": list(claim.weights),
+                    "output": list(claim.output),
+                    "decimals": claim.decimals,
+                    "follows": _follows(head, claim),
+                },
+            }
+            for head, claim, scores in heads
+        ],
+        "concatenated": part.worked.concatenated,
+    }

@@ -1,0 +1,257 @@
+"""One query's way through a layer of a model, step by step, as a report. Knows `worked`; no renderers, no models."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict
+
+import numpy as np
+
+from attnviz.errors import BadSelection
+from attnviz.report import Block, Column, Note, Report, Section, Table
+from attnviz.views import captions, formulas
+from attnviz.views.data import of_tokens
+from attnviz.views.formulas import DIGITS, component_rows, formula, signs, vector
+from attnviz.views.labels import visible
+from attnviz.views.steps import Steps
+from attnviz.views.tables import Cell
+from attnviz.worked import Head, Reproduced, Worked
+
+
+def explain_report(found: Reproduced, heads: Sequence[int], top_k: int) -> Report:
+    """From the states to the output: the chosen heads key by key, then all heads together and the check.
+
+    Raises BadSelection for a head that is not there.
+    """
+    worked = found.worked
+    for head in heads:
+        if not 0 <= head < len(worked.heads):
+            raise BadSelection(f"no head {head}", hint=f"This model has heads 0 to {len(worked.heads) - 1}.")
+    blocks: list[Block] = [*_states(found)]
+    for place, head in enumerate(heads):
+        blocks += _head(found, head, top_k, explains=place == 0)
+    blocks += [*_other_heads(worked, heads), *concatenation(worked), *_projection(worked), *_check(found)]
+    blocks += captions.limits(found.provenance, len(worked.tokens))
+    blocks += captions.unknown(worked.tokens, "tokens")
+    blocks.append(Note("What a layer does with the output of its attention, and the layers after it, are not shown."))
+    model = visible(found.provenance.model, captions.LONGEST_NAME)
+    title = f"Attention from token {_query(worked)} in {model}, step by step"
+    return Report(
+        title=title,
+        subtitle=_subtitle(found),
+        blocks=tuple(blocks),
+        facts=captions.facts(found.provenance),
+        data=_data(title, found),
+    )
+
+
+def concatenation(worked: Worked) -> Iterator[Block]:
+    """Step 9: the heads side by side."""
+    n_heads, d_head = len(worked.heads), worked.heads[0].d_head
+    yield Section("Step 9: concatenation")
+    if n_heads == 1:
+        yield Note("With one head there is nothing to put side by side: c = o.")
+        yield formula(signs("c = o = ") + vector(worked.concatenated))
+        return
+    yield Note(f"The {n_heads} outputs of width {d_head} stand side by side: c has {n_heads} × {d_head} components.")
+    names = [signs(f"o_{head}", f"o_{{{head}}}") for head in range(n_heads)]
+    few = names if n_heads <= formulas.MOST_COMPONENTS else [*names[:2], signs("…", r"\dots"), names[-1]]
+    yield formula(
+        signs("c = [") + formulas.joined(few, signs("; ")) + signs("] = ") + vector(worked.concatenated),
+        signs("shape: ", r"\text{shape: }") + formulas.shape(n_heads * d_head),
+    )
+    rows = component_rows(np.stack([head.output for head in worked.heads]))
+    yield Table(
+        "concatenation",
+        "",
+        "facts",
+        (Column("head"), Column("components of c"), *formulas.component_columns("o", d_head)),
+        tuple((head, _span(head, d_head), *row) for head, row in enumerate(rows)),
+    )
+
+
+def _states(found: Reproduced) -> Iterator[Block]:
+    worked, query = found.worked, found.worked.query
+    d_model = worked.states.shape[1]
+    yield Section("Step 1: what attention is given")
+    yield Note(
+        f"One vector of d_model = {d_model} numbers for each of {len(worked.tokens)} tokens: {_origin(found)}. "
+        f"The query is token {_query(worked)}. Tokens and components are counted from 0: x_{query}[0] is the first "
+        "component of its vector."
+    )
+    yield formula(
+        signs(f"x_{query} = ", f"x_{{{query}}} = ") + vector(worked.states[query]),
+        signs("shape of x: ", r"\text{shape of } x\text{: }") + formulas.shape(*worked.states.shape),
+    )
+
+
+def _origin(found: Reproduced) -> str:
+    if not found.projects:
+        return "the embedding of the word"
+    if found.layer:
+        made = f"what layer {found.layer - 1} gives"
+    else:
+        pair = ", of the pair with the word before it" if dict(found.provenance.settings).get("n_bigrams") else ""
+        made = f"the embeddings of the word{pair} and of its position, summed"
+    return f"{made}, after a layer norm" if found.normed else made
+
+
+def _head(found: Reproduced, head: int, top_k: int, explains: bool) -> Iterator[Block]:
+    worked, n_heads = found.worked, len(found.worked.heads)
+    yield Section(f"Head {head}, one of {n_heads}" if n_heads > 1 else "The one head")
+    yield Section("Step 2: query, keys and values", 2)
+    yield from _vectors(found, head)
+    yield from Steps(worked, worked.heads[head], f"head-{head}", top_k, explains).blocks()
+
+
+def _vectors(found: Reproduced, head: int) -> Iterator[Block]:
+    """Where q, k and v come from."""
+    of, query = found.worked.heads[head], found.worked.query
+    n_tokens, d_model = found.worked.states.shape
+    if not found.projects:
+        yield Note("This model has no projections: queries, keys and values are the embeddings themselves.")
+        yield formula(signs(f"q = x_{query} = ", f"q = x_{{{query}}} = ") + vector(of.query), signs("k_j = v_j = x_j"))
+        return
+    columns = ""
+    if len(found.worked.heads) > 1:
+        columns = f" This head has columns {_span(head, of.d_head)} of the layer's matrices."
+    yield Note(f"Each vector is multiplied by matrices that were {_made(found)}, and a bias is added.{columns}")
+    shapes = [formulas.shape(*sizes) for sizes in ((d_model,), (d_model, of.d_head), (of.d_head,), (of.d_head,))]
+    yield formula(
+        signs(f"q = x_{query} W_Q + b_Q = ", f"q = x_{{{query}}} W_Q + b_Q = ") + vector(of.query),
+        signs(
+            f"shapes: {shapes[0].plain} ⋅ {shapes[1].plain} + {shapes[2].plain} = {shapes[3].plain}",
+            rf"\text{{shapes: }} {shapes[0].latex} \cdot {shapes[1].latex} + {shapes[2].latex} = {shapes[3].latex}",
+        ),
+        signs(
+            f"k_j = x_j W_K + b_K, v_j = x_j W_V + b_V for each of the {n_tokens} tokens j",
+            rf"k_j = x_j W_K + b_K, \quad v_j = x_j W_V + b_V \quad \text{{for each of the {n_tokens} tokens }} j",
+        ),
+    )
+
+
+def _made(found: Reproduced) -> str:
+    return "learned" if found.provenance.trained else "drawn at random, as the model is untrained"
+
+
+def _other_heads(worked: Worked, heads: Sequence[int]) -> Iterator[Note]:
+    n_others = len(worked.heads) - len(heads)
+    if n_others == 1:
+        yield Note("The other head does the same with numbers of its own; --head shows it.")
+    elif n_others:
+        yield Note(f"The other {n_others} heads do the same with numbers of their own; --head shows them.")
+
+
+def _projection(worked: Worked) -> Iterator[Block]:
+    yield Section("Step 10: output projection")
+    if worked.projection is None:
+        yield Note("This model has none: c is the output.")
+        return
+    n_inputs, n_outputs = worked.projection.matrix.shape
+    shapes = [formulas.shape(*sizes) for sizes in ((n_inputs,), (n_inputs, n_outputs), (n_outputs,), (n_outputs,))]
+    yield Note("One more matrix mixes what the heads found.")
+    yield formula(
+        signs("y = c W_O + b_O = ") + vector(worked.output),
+        signs(
+            f"shapes: {shapes[0].plain} ⋅ {shapes[1].plain} + {shapes[2].plain} = {shapes[3].plain}",
+            rf"\text{{shapes: }} {shapes[0].latex} \cdot {shapes[1].latex} + {shapes[2].latex} = {shapes[3].latex}",
+        ),
+    )
+    shown = formulas.n_shown(n_outputs)
+    rows: list[tuple[Cell, ...]] = [
+        (f"y[{i}]", float(worked.projected[i]), float(worked.projection.bias[i]), float(worked.output[i]))
+        for i in range(shown)
+    ]
+    columns = (Column("component"), *(Column(name, digits=DIGITS) for name in ("c W_O", "b_O", "their sum")))
+    yield Table("projection", "", "facts", columns, (*rows, *_more(shown < n_outputs, len(columns))))
+
+
+def _check(found: Reproduced) -> Iterator[Block]:
+    """What was worked out beside what the model gave."""
+    worked = found.worked
+    shown = formulas.n_shown(len(worked.output))
+    source = "x and the model's matrices" if found.projects else "x"
+    yield Section("Check: does the model say the same?")
+    columns = [Column("component"), Column("worked out here", digits=DIGITS), Column("the model's", digits=DIGITS)]
+    rows = [
+        (f"y[{i}]", formulas.cell(float(worked.output[i])), formulas.cell(float(found.model_output[i])))
+        for i in range(shown)
+    ]
+    more = _more(shown < len(worked.output), len(columns))
+    yield Table("check", "", "facts", tuple(columns), (*rows, *more))
+    yield Note(
+        f"Yes. All steps were computed again in 64 bits from {source}. Over all {len(worked.output)} "
+        f"components of y the largest difference from the model's own output, which it computes in 32 bits, is "
+        f"{found.error:.2g} ({found.allowed:.2g} is allowed). Of the weights of all heads it is "
+        f"{found.weights_error:.2g}."
+    )
+
+
+def _more(is_more: bool, n_columns: int) -> Iterator[tuple[Cell, ...]]:
+    """A row for the components that are not shown."""
+    if is_more:
+        yield ("…",) * n_columns
+
+
+def _query(worked: Worked) -> str:
+    return captions.token(worked.tokens, worked.query)
+
+
+def _span(head: int, d_head: int) -> str:
+    """The components of a head among those of all heads."""
+    first, last = head * d_head, (head + 1) * d_head - 1
+    return f"{first} to {last}" if d_head > 1 else str(first)
+
+
+def _subtitle(found: Reproduced) -> str:
+    tokens, provenance = found.worked.tokens, found.provenance
+    parts = [
+        visible(captions.status(provenance), captions.LONGEST_NAME),
+        visible(provenance.text_name, captions.LONGEST_NAME),
+        captions.extent(provenance, len(tokens) - sum(tokens.special)),
+        f"layer {found.layer} of {found.n_layers}",
+    ]
+    if dict(provenance.settings).get("causal") is True:
+        parts.append("causal")
+    return " · ".join(parts)
+
+
+def _data(title: str, found: Reproduced) -> Mapping[str, object]:
+    """Every number of every head, in float64."""
+    worked, provenance = found.worked, found.provenance
+    projection = worked.projection
+    return {
+        "title": title,
+        "model": provenance.model,
+        "status": captions.status(provenance),
+        "trained": provenance.trained,
+        "revision": provenance.revision,
+        "text": {"name": provenance.text_name, "sha256": provenance.text_sha256},
+        "settings": dict(provenance.settings),
+        "versions": dict(provenance.versions),
+        "layer": found.layer,
+        "normed": found.normed,
+        "tokens": of_tokens(worked.tokens),
+        **numbers(worked),
+        "projection": projection and {"matrix": projection.matrix, "bias": projection.bias},
+        "output": worked.output,
+        "model_output": found.model_output,
+        "largest_error": found.error,
+        "allowed_error": found.allowed,
+        "largest_error_of_weights": found.weights_error,
+    }
+
+
+def numbers(worked: Worked) -> Mapping[str, object]:
+    """What the steps came to, for machines."""
+    return {
+        "query": worked.query,
+        "attendable": worked.attendable,
+        "states": worked.states,
+        "heads": [head_numbers(head) for head in worked.heads],
+        "concatenated": worked.concatenated,
+    }
+
+
+def head_numbers(head: Head) -> Mapping[str, object]:
+    return {**asdict(head)}

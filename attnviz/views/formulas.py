@@ -1,0 +1,132 @@
+"""Numbers and vectors in the writing of mathematics, for a terminal and for LaTeX alike. Knows `report`; no tokens.
+
+Counting is from 0: k_2 is the key of token 2, k_2[0] its first component.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Float64
+
+from attnviz.report import Column, Formula
+from attnviz.views.tables import Cell
+
+DIGITS = 4  # after the point
+MOST_COMPONENTS = 5  # of a vector are shown whole; of a longer one the first four and an ellipsis
+
+
+@dataclass(frozen=True)
+class Written:
+    """One expression, twice."""
+
+    plain: str
+    latex: str
+
+    def __add__(self, other: Written) -> Written:
+        return Written(self.plain + other.plain, self.latex + other.latex)
+
+
+def signs(plain: str, latex: str | None = None) -> Written:
+    """Symbols; in LaTeX the same unless given."""
+    return Written(plain, plain if latex is None else latex)
+
+
+def formula(*lines: Written) -> Formula:
+    """A display of one line, or of several below each other."""
+    if len(lines) == 1:
+        return Formula(lines[0].plain, lines[0].latex)
+    rows = " \\\\\n".join(f"& {line.latex}" for line in lines)
+    return Formula("\n".join(line.plain for line in lines), f"\\begin{{aligned}}\n{rows}\n\\end{{aligned}}")
+
+
+def number(value: float) -> Written:
+    """A whole number as one, any other with four digits after the point."""
+    return signs(_digits(value))
+
+
+def factor(value: float) -> Written:
+    """A number within a product: brackets keep a minus sign off the sign before it."""
+    written = _digits(value)
+    return signs(f"({written})" if written.startswith("-") else written)
+
+
+def vector(values: np.ndarray) -> Written:
+    """ "(1, 0, 2)", or "(0.1210, -0.3302, 1.2000, 0.0310, …)" of a longer one."""
+    whole = bool((values == np.round(values)).all())
+    numbers = [_digits(value) if whole else _rounded(value) for value in values[: n_shown(len(values))].tolist()]
+    more = len(numbers) < len(values)
+    return Written(
+        f"({', '.join([*numbers, '…'] if more else numbers)})",
+        f"({', '.join([*numbers, chr(92) + 'dots'] if more else numbers)})",
+    )
+
+
+def dot(left: np.ndarray, right: np.ndarray) -> Written:
+    """ "1 × 2 + 0 × (-1)", or the first four products and an ellipsis."""
+    shown = n_shown(len(left))
+    pairs = list(zip(left[:shown].tolist(), right[:shown].tolist(), strict=True))
+    products = [factor(a) + signs(" × ", r" \cdot ") + factor(b) for a, b in pairs]
+    if shown < len(left):
+        products.append(signs("…", r"\dots"))
+    return joined(products, signs(" + "))
+
+
+def fraction(above: Written, below: Written) -> Written:
+    return Written(f"{above.plain} / {below.plain}", rf"\frac{{{above.latex}}}{{{below.latex}}}")
+
+
+def joined(parts: Sequence[Written], between: Written) -> Written:
+    total = parts[0]
+    for part in parts[1:]:
+        total = total + between + part
+    return total
+
+
+def shape(*sizes: int) -> Written:
+    """ "[6 × 4]"."""
+    return signs("[" + " × ".join(map(str, sizes)) + "]", "[" + r" \times ".join(map(str, sizes)) + "]")
+
+
+def n_shown(n_components: int) -> int:
+    return n_components if n_components <= MOST_COMPONENTS else MOST_COMPONENTS - 1
+
+
+def component_columns(name: str, n_components: int) -> Iterator[Column]:
+    """A column for each component that is shown, and one that says that there are more."""
+    yield from (Column(f"{name}[{i}]", digits=DIGITS) for i in range(n_shown(n_components)))
+    if n_shown(n_components) < n_components:
+        yield Column("…")
+
+
+def component_rows(vectors: Float64[np.ndarray, "key component"]) -> list[tuple[Cell, ...]]:
+    """A row of cells for each vector: whole numbers where all of them are, so that they look alike."""
+    shown = n_shown(vectors.shape[1])
+    rows = np.array([column(vectors[:, :shown].ravel())], dtype=object).reshape(len(vectors), shown).tolist()
+    return [(*row, *(("…",) if shown < vectors.shape[1] else ())) for row in rows]
+
+
+def component_gaps(n_components: int) -> tuple[Cell, ...]:
+    """As many cells without a number."""
+    return tuple("…" for _ in component_columns("", n_components))
+
+
+def column(values: np.ndarray) -> list[Cell]:
+    """Whole numbers where all of them are."""
+    whole = bool((values == np.round(values)).all() and np.isfinite(values).all())
+    return [int(value) if whole else cell(value) for value in values.tolist()]
+
+
+def cell(value: float) -> float:
+    """What rounds to 0 has no sign."""
+    return 0.0 if abs(value) < 0.5 * 10**-DIGITS else value
+
+
+def _digits(value: float) -> str:
+    return str(int(value)) if value == round(value) else _rounded(value)
+
+
+def _rounded(value: float) -> str:
+    return f"{cell(value):.{DIGITS}f}"

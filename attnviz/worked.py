@@ -1,0 +1,159 @@
+"""The arithmetic of one query, every step kept, in numpy and float64. Knows no torch, no texts and no files."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from jaxtyping import Bool, Float64
+
+from attnviz.record import Provenance, Tokens
+
+PLAIN_EXP = 20.0  # exp of scaled scores up to here has few enough digits to be read; e^20 is 485165195.4098
+Follows = Literal["yes", "without scaling", "no"]
+
+Vector = Float64[np.ndarray, " component"]
+PerKey = Float64[np.ndarray, " key"]
+
+
+@dataclass(frozen=True, eq=False)
+class Head:
+    """One head at work for one query. Masked keys have scores as all have, and the exponential 0."""
+
+    query: Vector
+    keys: Float64[np.ndarray, "key component"]
+    values: Float64[np.ndarray, "key component"]
+    scores: PerKey  # q · k
+    scaled: PerKey  # q · k / √d_head
+    shift: float  # taken from each scaled score before exp, which changes no weight
+    exponentials: PerKey
+    denominator: float
+    weights: PerKey
+    weighted: Float64[np.ndarray, "key component"]  # weight · v
+    output: Vector  # their sum
+
+    @property
+    def d_head(self) -> int:
+        return len(self.query)
+
+
+@dataclass(frozen=True, eq=False)
+class Projection:
+    """From the heads' outputs side by side to the output: c W + b."""
+
+    matrix: Float64[np.ndarray, "concatenated output"]
+    bias: Float64[np.ndarray, " output"]
+
+
+@dataclass(frozen=True, eq=False)
+class Worked:
+    """One query's way through all heads of a layer."""
+
+    tokens: Tokens
+    query: int  # its position
+    attendable: Bool[np.ndarray, " key"]  # by this query
+    states: Float64[np.ndarray, "key d_model"]  # what attention is given
+    heads: tuple[Head, ...]
+    projection: Projection | None  # None: the concatenation is the output
+
+    @property
+    def concatenated(self) -> Vector:
+        return np.concatenate([head.output for head in self.heads])
+
+    @property
+    def projected(self) -> Vector:
+        """The concatenation times the matrix, the bias not yet added."""
+        return self.concatenated if self.projection is None else self.concatenated @ self.projection.matrix
+
+    @property
+    def output(self) -> Vector:
+        return self.projected if self.projection is None else self.projected + self.projection.bias
+
+
+@dataclass(frozen=True, eq=False)
+class Reproduced:
+    """One query's way through a layer of a model, and what the model itself made of it."""
+
+    worked: Worked
+    provenance: Provenance
+    layer: int
+    n_layers: int
+    normed: bool  # whether the states went through a layer norm just before
+    model_output: Vector
+    error: float  # largest difference of a component of the output
+    weights_error: float  # largest difference of a weight of any head
+    allowed: float  # for `error`
+
+    @property
+    def projects(self) -> bool:
+        """Whether queries, keys and values are projections of the states, and not the states themselves."""
+        return self.worked.projection is not None
+
+
+@dataclass(frozen=True, eq=False)
+class Claim:
+    """Numbers that are in circulation for an example, rounded to `decimals`."""
+
+    weights: tuple[float, ...]
+    output: tuple[float, ...]  # none for some
+    decimals: int
+
+
+@dataclass(frozen=True, eq=False)
+class Example:
+    """One part of an example to be done by hand: its heads, and for each the numbers that circulate for it."""
+
+    worked: Worked
+    given_scores: tuple[tuple[float, ...], ...]  # q · k of each head, as its source gives them
+    claims: tuple[Claim, ...]
+
+
+def work_out(
+    query: Vector,
+    keys: Float64[np.ndarray, "key component"],
+    values: Float64[np.ndarray, "key component"],
+    attendable: Bool[np.ndarray, " key"],
+) -> Head:
+    """softmax(q kᵀ / √d_head) v, step by step (Vaswani et al. 2017, arXiv:1706.03762, section 3.2.1)."""
+    scores = keys @ query
+    scaled = scores / math.sqrt(len(query))
+    largest = float(scaled[attendable].max())
+    shift = 0.0 if abs(largest) <= PLAIN_EXP else largest  # beyond, exp overflows sooner or later, or all are 0
+    exponentials = np.where(attendable, np.exp(np.where(attendable, scaled, -np.inf) - shift), 0.0)
+    denominator = float(exponentials.sum())
+    weights = exponentials / denominator
+    weighted = weights[:, np.newaxis] * values
+    return Head(
+        query,
+        keys,
+        values,
+        scores,
+        scaled,
+        shift,
+        exponentials,
+        denominator,
+        weights,
+        weighted,
+        weighted.sum(axis=0),
+    )
+
+
+def unscaled_weights(head: Head) -> PerKey:
+    """What the weights would be without the division by √d_head."""
+    exponentials = np.exp(head.scores - head.scores.max())
+    return np.asarray(exponentials / exponentials.sum())
+
+
+def follows(claim: Sequence[float], scaled: PerKey, unscaled: PerKey, decimals: int) -> Follows:
+    """Whether numbers rounded to `decimals` are those of the formula, of the formula without scaling, or neither."""
+    if agrees(claim, scaled, decimals):
+        return "yes"
+    return "without scaling" if agrees(claim, unscaled, decimals) else "no"
+
+
+def agrees(claim: Sequence[float], exact: Vector, decimals: int) -> bool:
+    """Whether each claimed number is the exact one rounded, in either way where it lies half-way."""
+    return bool((np.abs(np.asarray(claim) - exact) <= 0.5 * 10.0**-decimals + 1e-9).all())

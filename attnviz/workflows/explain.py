@@ -1,0 +1,107 @@
+"""`attnviz explain`: the arithmetic of one query, step by step."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, fields
+
+from attnviz.errors import BadOption
+from attnviz.models.names import resolve
+from attnviz.report import Report
+from attnviz.selection import numbers, position
+from attnviz.specs import ExplainSpec
+from attnviz.text import open_corpus
+from attnviz.text.document import Corpus, Document
+from attnviz.text.given import typed
+
+OF_OUTPUT = ("json", "markdown", "latex")
+OF_EXAMPLE = {"example", "lang", "top_k", *OF_OUTPUT}
+
+
+@dataclass(frozen=True, eq=False)
+class Explained:
+    """The walk-through, and what the user has to know."""
+
+    report: Report
+    notices: tuple[str, ...] = ()
+
+
+def explain(spec: ExplainSpec) -> Explained:
+    """Work out one query of one text, or the example. What can be refused without reading a model is refused first.
+
+    Raises WorkFailed where the arithmetic does not give what the model gives.
+    """
+    _check(spec)
+    if spec.example:
+        return _example(spec)
+    name = resolve(spec)
+    if name.kind != "checkpoint":
+        numbers((str(spec.layer),), name.n_layers, "layer")
+        numbers(spec.head, name.n_heads, "head")
+    corpus = open_corpus(spec)
+    return _explained(spec, corpus, _document(spec, corpus))
+
+
+def _check(spec: ExplainSpec) -> None:
+    """Raises BadOption where options contradict each other."""
+    wanted = [f"--{name}" for name in OF_OUTPUT if getattr(spec, name)]
+    if len(wanted) > 1:
+        raise BadOption(f"{' and '.join(wanted)} exclude each other", hint="Give one of them.")
+    if spec.top_k < 1:
+        raise BadOption(f"--top-k {spec.top_k} is too small", hint="It is at least 1.")
+    if not spec.example:
+        if spec.lang is not None:
+            raise BadOption("--lang is for the labels of --example", hint="Give both, or leave it out.")
+        return
+    for field in fields(spec):
+        if field.name not in OF_EXAMPLE and getattr(spec, field.name) != field.default:
+            option = f"--{field.name.replace('_', '-')}"
+            raise BadOption(f"{option} with --example, which has a text and numbers of its own", hint="Leave one out.")
+
+
+def _example(spec: ExplainSpec) -> Explained:
+    from attnviz.views.by_hand import example_report
+    from attnviz.workflows.by_hand import examples
+
+    return Explained(example_report(examples(spec.lang or "en"), spec.top_k))
+
+
+def _document(spec: ExplainSpec, corpus: Corpus) -> Document:
+    """The text that was given or chosen, and else the first of a data set. Raises BadOption for several."""
+    if not (spec.index or spec.text or spec.text_file):
+        return corpus.documents[0]
+    chosen = numbers(spec.index, len(corpus.documents), "text")
+    if len(chosen) != 1:
+        raise BadOption(f"{len(chosen)} texts, where one is explained at a time", hint="--index chooses one.")
+    return corpus.documents[chosen[0]]
+
+
+def _explained(spec: ExplainSpec, corpus: Corpus, document: Document) -> Explained:
+    # Only now, because torch comes with them and takes seconds.
+    from attnviz.models.arithmetic import reproduce
+    from attnviz.models.opening import open_model
+    from attnviz.views.explain import explain_report
+
+    attender = open_model(spec, (each.text for each in corpus.documents))
+    (layer,) = numbers((str(spec.layer),), attender.n_layers, "layer")
+    heads = numbers(spec.head, attender.n_heads, "head") if spec.head else (0,)
+    encoding = attender.encode(document.text)
+    query = _query(spec, encoding.tokens.pieces, len(encoding.ids) - encoding.n_padding)
+    provenance = attender.provenance(document.text, document.name, encoding.n_tokens)
+    found = reproduce(attender, encoding, layer, query, provenance)
+    notices = (*corpus.notices, *_notices(spec, document, encoding.tokens.pieces[query], query))
+    return Explained(explain_report(found, heads, spec.top_k), notices)
+
+
+def _query(spec: ExplainSpec, pieces: tuple[str, ...], n_real: int) -> int:
+    """Unless it is given, the first token; of a causal model the last, since the first sees itself and nothing else."""
+    if spec.query is not None:
+        return position(typed(spec.query), pieces)
+    return n_real - 1 if spec.causal else 0
+
+
+def _notices(spec: ExplainSpec, document: Document, piece: str, query: int) -> Iterator[str]:
+    if not (spec.index or spec.text or spec.text_file):
+        yield f"explaining {document.name}; --text and --index choose others"
+    if spec.query is None:
+        yield f"explaining token {query} {piece!r}; --query chooses others"

@@ -1,0 +1,96 @@
+"""Walk-throughs of texts that want to be obeyed: in a terminal, as Markdown, as LaTeX and as JSON."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+from tokenizers import Tokenizer, models, pre_tokenizers
+
+from attnviz.views.labels import visible
+from tests.attacks.endings import RunHere, worked
+from tests.renderers.test_latex import parts
+from tests.renderers.test_markdown import PARSER
+
+HOSTILE = (
+    *("\\", "$$", "%", "_", "#", "{", "}", "^", "~", "&", "[", "*", "`", "```", "--", "\\\\", "\\end{longtable}"),
+    *("[/]", "[red]x[/red]", ":smile:", "<b>", "<!--", "@x", "#1", "$x$", "\\input{x}", "^^M", "猫", "سلام", "é"),
+    *("\x1b[31mred", "\x00", "\u202eevil\u2066", "a\u200bb", "\n", "\t", " ", "two\nlines", "x" * 500),
+    *("👨\u200d👩\u200d👧", "e\u0301", "Z" + "\u0351" * 50, "\U0010ffff"),
+)
+
+
+@pytest.fixture
+def asked(tmp_path: Path) -> tuple[str, ...]:
+    """Options for a text of all those tokens, and a vocabulary that cuts it at the bars."""
+    words = {entry: number for number, entry in enumerate(("[PAD]", "[UNK]", *HOSTILE))}
+    tokenizer = Tokenizer(models.WordLevel(words, unk_token="[UNK]"))
+    tokenizer.pre_tokenizer = pre_tokenizers.Split("|", behavior="removed")
+    tokenizer.save(str(tmp_path / "tokenizer.json"))
+    (tmp_path / "text.txt").write_bytes("|".join(HOSTILE).encode())
+    return ("explain", "--text-file", "text.txt", "--vocab", "tokenizer.json", "--model", "random:2", "--top-k", "99")
+
+
+@pytest.mark.parametrize("query", range(0, len(HOSTILE), 5))
+def test_in_a_terminal(query: int, asked: tuple[str, ...], run_here: RunHere) -> None:
+    run = worked(run_here(*asked, "--query", str(query)))
+    rows = [line.strip() for line in run.stdout.splitlines()]
+    for place, token in enumerate(HOSTILE):
+        assert sum(row.startswith(f"{place} {visible(token)} ") for row in rows) == 5
+
+
+def test_as_markdown(asked: tuple[str, ...], run_here: RunHere) -> None:
+    source = worked(run_here(*asked, "--query", "0", "--markdown")).stdout
+    tokens = PARSER.parse(source)
+    assert sum(token.type == "heading_open" for token in tokens) == 13
+    assert not [token for token in tokens if token.type in ("html_block", "code_block", "hr", "blockquote_open")]
+    inner = [child for token in tokens for child in token.children or ()]
+    assert {child.type for child in inner} <= {"text", "html_inline", "softbreak"}
+    assert {child.content for child in inner if child.type == "html_inline"} <= {"<span>", "</span>"}
+    fences = "".join(token.content for token in tokens if token.type == "fence")
+    assert re.fullmatch(r"[\w\s\\{}()\[\]&=+.,;:|^$∑-]*", fences)
+    assert "$" not in fences
+
+
+def test_as_latex(asked: tuple[str, ...], run_here: RunHere) -> None:
+    """Every heading, paragraph and cell is read back; a sign that TeX would obey fails there."""
+    read = parts(worked(run_here(*asked, "--query", "0", "--latex")).stdout)
+    for place, token in enumerate(HOSTILE):
+        label = visible(token).replace("⏎", r"\n").replace("⇥", r"\t")
+        assert read.count(f"{place} {label}") == 5
+    for display in (part for part in read if part.startswith("\\[")):
+        assert display.count("{") == display.count("}")
+        assert not re.search(r"(?<!\\)[#%~$]", display)
+
+
+def test_as_json(asked: tuple[str, ...], run_here: RunHere) -> None:
+    found = json.loads(worked(run_here(*asked, "--query", "0", "--json")).out)
+    assert found["tokens"]["pieces"] == list(HOSTILE)
+
+
+@pytest.mark.parametrize("token", ["%", "\\", "$$", "\x1b[31mred", "\u202eevil\u2066", "```"])
+def test_a_hostile_query(token: str, asked: tuple[str, ...], run_here: RunHere) -> None:
+    found = json.loads(worked(run_here(*asked, "--query", token, "--json")).out)
+    assert found["query"] == HOSTILE.index(token)
+    for writing in ((), ("--markdown",), ("--latex",)):
+        worked(run_here(*asked, "--query", token, *writing))
+
+
+@pytest.mark.parametrize("model", ["single", "multi", "dot", "random:2"])
+@pytest.mark.parametrize("causal", [(), ("--causal",)])
+def test_a_text_of_one_token(model: str, causal: tuple[str, ...], run_here: RunHere) -> None:
+    asked = ("explain", "--text", "good", "--model", model, *causal)
+    found = json.loads(worked(run_here(*asked, "--json")).out)
+    assert all(head["weights"] == [1.0] for head in found["heads"])
+    assert "sum over 1 key " in worked(run_here(*asked)).stdout
+
+
+@pytest.mark.parametrize(
+    "asked", [("--max-tokens", "5", "--show-padding"), ("--max-tokens", "1"), ("--keep", "head-tail")]
+)
+def test_nothing_is_not_a_number(asked: tuple[str, ...], run_here: RunHere) -> None:
+    for writing in ((), ("--markdown",), ("--latex",), ("--json",)):
+        text = worked(run_here("explain", "--text", "a fine film", "--query", "-1", "--model", "dot", *asked, *writing))
+        assert "nan" not in text.stdout.lower()

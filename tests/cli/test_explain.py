@@ -1,0 +1,186 @@
+"""`attnviz explain`: each writing of the walk-through on stdout, and how each bad request ends."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from markdown_it import MarkdownIt
+
+import attnviz
+from attnviz.models import arithmetic
+from tests.attacks import endings
+from tests.attacks.endings import RunHere, notes, refused, worked
+from tests.process import Run, RunCli
+
+TEXT = "the film was not good but the acting saved it"
+UNTRAINED = ("--model", "random:4", "--d-model", "16")
+
+
+@pytest.fixture
+def run_here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> RunHere:
+    monkeypatch.chdir(tmp_path)
+
+    def start(*args: str | Path) -> Run:
+        return endings.run_here(args, capsys)
+
+    return start
+
+
+def test_a_walk_through_on_stdout_and_no_files(run_cli: RunCli, tmp_path: Path) -> None:
+    run = worked(run_cli("explain", "--text", TEXT, "--query", "good", "--head", "1"))
+    assert run.stderr == ""
+    assert run.stdout.startswith("Attention from token 4 good in multi:8, step by step\ntrained, weights sha256 ")
+    headings = [line for line in run.stdout.splitlines() if line.startswith(("Step", "Head", "Check"))]
+    assert headings == [
+        "Step 1: what attention is given",
+        "Head 1, one of 8",
+        "Step 2: query, keys and values",
+        "Step 3: scores, q ⋅ k",
+        "Step 4: scaled scores, s = q ⋅ k / √d_head",
+        "Step 5: mask",
+        "Step 6: softmax, a = exp(s) / Σ exp(s)",
+        "Step 7: weighted values, a ⋅ v",
+        "Step 8: their sum, the output of the head",
+        "Step 9: concatenation",
+        "Step 10: output projection",
+        "Check: does the model say the same?",
+    ]
+    assert max(map(len, run.stdout.splitlines())) <= 80
+    assert not list(tmp_path.iterdir())
+
+
+def test_the_weights_are_those_of_the_record(run_here: RunHere, tmp_path: Path) -> None:
+    asked = ("--text", TEXT, "--layers", "2", *UNTRAINED)
+    worked(run_here("heatmap", *asked, "--table", "none"))
+    maps = attnviz.load(tmp_path / "attention" / "attention.safetensors")
+    found = json.loads(worked(run_here("explain", *asked, "--query", "acting", "--layer", "-1", "--json")).out)
+    assert (found["layer"], found["query"]) == (1, 7)
+    weights = np.array([head["weights"] for head in found["heads"]])
+    assert np.abs(weights - maps.weights[1, :, 7]).max() < 1e-6
+    assert found["largest_error"] <= found["allowed_error"]
+    assert np.abs(np.array(found["output"]) - found["model_output"]).max() == found["largest_error"]
+
+
+def test_markdown_and_latex_are_documents_and_nothing_else(run_here: RunHere) -> None:
+    asked = ("explain", "--text", TEXT, "--query", "not", *UNTRAINED, "--causal")
+    source = worked(run_here(*asked, "--markdown")).stdout
+    tokens = MarkdownIt("commonmark").enable("table").parse(source)
+    assert source.startswith("# Attention from token 3 not in random:4, step by step\n")
+    assert sum(token.type == "fence" and token.info == "math" for token in tokens) == 9
+    assert sum(token.type == "table_open" for token in tokens) == 9
+    source = worked(run_here(*asked, "--latex")).stdout
+    assert source.startswith("\\documentclass")
+    assert source.endswith("\\end{document}\n")
+    assert source.count("\\begin{longtable}") == source.count("\\end{longtable}") == 9
+    assert source.count("\\begin{aligned}") == source.count("\\end{aligned}")
+
+
+@pytest.mark.parametrize("writing", [(), ("--markdown",), ("--latex",), ("--json",)])
+def test_same_input_same_bytes(writing: tuple[str, ...], run_here: RunHere) -> None:
+    asked = ("explain", "--text", TEXT, "--query", "it", "--head", "0-1", *UNTRAINED, *writing)
+    assert worked(run_here(*asked)).out == worked(run_here(*asked)).out
+
+
+def test_without_a_query_it_is_the_first_token_or_of_a_causal_model_the_last(run_here: RunHere) -> None:
+    run = worked(run_here("explain", "--text", TEXT, *UNTRAINED, "--json"))
+    assert json.loads(run.out)["query"] == 0
+    assert notes(run) == ["explaining token 0 'the'; --query chooses others"]
+    run = worked(run_here("explain", "--text", TEXT, *UNTRAINED, "--json", "--causal"))
+    assert json.loads(run.out)["query"] == 9
+
+
+def test_without_a_text_it_is_the_first_of_the_sample(run_here: RunHere) -> None:
+    run = worked(run_here("explain", "--query", "0"))
+    assert notes(run) == ["explaining sample train[0]; --text and --index choose others"]
+    assert "· sample train[0] ·" in run.stdout
+    second = worked(run_here("explain", "--query", "0", "--dataset", "sample", "--split", "test", "--index", "1"))
+    assert "· sample test[1] ·" in second.stdout
+
+
+def test_of_a_long_text_the_top_keys_are_listed(run_here: RunHere) -> None:
+    text = " ".join(f"word{n}" for n in range(300))
+    run = worked(run_here("explain", "--text", text, "--query", "7", *UNTRAINED, "--top-k", "4"))
+    assert run.stdout.count("… 296 other keys, sum") == 2
+    assert "sum over 300 keys" in run.stdout
+    assert len(run.stdout.splitlines()) < 170
+
+
+# The example
+
+
+def test_the_example_in_every_writing(run_here: RunHere) -> None:
+    plain = worked(run_here("explain", "--example"))
+    assert plain.stderr == ""
+    assert max(map(len, plain.stdout.splitlines())) <= 80
+    for writing in ((), ("--markdown",), ("--latex",)):
+        text = worked(run_here("explain", "--example", *writing)).stdout
+        for numbers in ("0.0900", "0.2447", "0.6652", "2.0647", "0.8453", "1.5752", "0.95, 0.05, 0.00"):
+            assert numbers in text
+        assert "only unscaled" in text
+        assert "neither way" in text
+    parts = json.loads(worked(run_here("explain", "--example", "--json")).out)["parts"]
+    assert [head["circulating"]["follows"] for part in parts for head in part["heads"]] == [
+        "yes",
+        "no",
+        "without scaling",
+    ]
+
+
+def test_the_example_in_chinese(run_here: RunHere) -> None:
+    text = worked(run_here("explain", "--example", "--lang", "zh", "--latex")).stdout
+    assert "0 猫 &" in text
+    assert "2 垫子 &" in text
+    assert "cat" not in text.replace("concatenat", "")
+
+
+# What cannot be
+
+
+@pytest.mark.parametrize(
+    ("asked", "said"),
+    [
+        (("--query", "the"), "'the' occurs 2 times. Choose by position: 0, 6."),
+        (("--query", "flim"), "no token 'flim' in the text. The nearest is 1 'film'."),
+        (("--query", "10"), "no token 10. There are tokens 0 to 9."),
+        (("--query", "-11"), "no token -11. There are tokens 0 to 9."),
+        (("--query", ""), "no token '' in the text."),
+        (("--layer", "9"), "no layer 9. There is only layer 0."),
+        (("--layer", "first"), "--layer"),
+        (("--head", "99"), "no head 99. There are heads 0 to 7."),
+        (("--head", "x"), "'x' does not say which head"),
+        (("--top-k", "0"), "--top-k 0 is too small"),
+        (("--json", "--latex"), "--json and --latex exclude each other"),
+        (("--json", "--markdown", "--latex"), "--json and --markdown and --latex exclude each other"),
+        (("--text", "another"), "2 texts, where one is explained at a time"),
+        (("--index", "1"), "no text 1"),
+        (("--lang", "zh"), "--lang is for the labels of --example"),
+        (("--lang", "fr"), "--lang"),
+        (("--example",), "--text with --example"),
+        (("--model", "mutli"), "Did you mean 'multi'"),
+    ],
+)
+def test_what_cannot_be_is_refused(asked: tuple[str, ...], said: str, run_here: RunHere, tmp_path: Path) -> None:
+    refused(run_here("explain", "--text", TEXT, *asked), said)
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    "asked", [("--query", "0"), ("--head", "0"), ("--layer", "1"), ("--model", "dot"), ("--dataset", "sample")]
+)
+def test_the_example_takes_no_other_text_and_no_model(asked: tuple[str, ...], run_here: RunHere) -> None:
+    refused(run_here("explain", "--example", *asked), f"{asked[0]} with --example, which has a text and numbers")
+
+
+@pytest.mark.parametrize("text", ["", "<br /><br>"])
+def test_a_text_without_tokens(text: str, run_here: RunHere) -> None:
+    refused(run_here("explain", "--text", text), "no tokens in the text")
+
+
+def test_arithmetic_that_does_not_give_the_models_output_ends_in_failure(
+    run_here: RunHere, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(arithmetic, "TOLERANCE", 0.0)
+    refused(run_here("explain", "--text", TEXT), "does not give what layer 0 of the model gives", code=1)

@@ -1,0 +1,131 @@
+"""What a model gives, worked out again from its parameters without torch."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from attnviz import worked as worked_module
+from attnviz.errors import WorkFailed
+from attnviz.models import arithmetic
+from attnviz.models.arithmetic import reproduce
+from attnviz.models.attender import Attender
+from attnviz.models.checkpoint import Checkpoint, save_checkpoint
+from attnviz.models.classifier import Classifier, ClassifierConfig
+from attnviz.models.encoder import EncoderConfig
+from attnviz.models.opening import open_model
+from attnviz.models.tokenizer import train
+from attnviz.specs import ModelSpec, NormKind, PoolKind, VocabularySpec
+from attnviz.worked import Reproduced
+
+TEXT = "the film was not good but the acting saved it"
+MODELS = {
+    "one trained head": ModelSpec(model="single"),
+    "eight trained heads": ModelSpec(),
+    "random": ModelSpec(model="random:2", seed=3),
+    "narrow": ModelSpec(model="multi:4", d_model=4),
+    "dot": ModelSpec(model="dot"),
+    "layers": ModelSpec(model="multi:4", d_model=16, layers=3),
+    "one wide head in layers": ModelSpec(model="single", d_model=8, layers=2),
+}
+
+
+def worked(attender: Attender, layer: int = 0, query: int = 3, text: str = TEXT) -> Reproduced:
+    encoding = attender.encode(text)
+    return reproduce(attender, encoding, layer, query, attender.provenance(text, "text", encoding.n_tokens))
+
+
+@pytest.mark.parametrize("causal", [False, True])
+@pytest.mark.parametrize("model", MODELS.values(), ids=MODELS)
+def test_the_arithmetic_gives_what_the_model_gives(model: ModelSpec, causal: bool) -> None:
+    """The weights of the record that `heatmap` saves, of every layer and of the first and last query."""
+    attender = open_model(replace(model, causal=causal), [TEXT])
+    maps = attender.attention(TEXT)
+    for layer in range(maps.n_layers):
+        for query in (0, 9):
+            found = worked(attender, layer, query)
+            weights = np.stack([head.weights for head in found.worked.heads])
+            assert np.abs(weights - maps.weights[layer, :, query]).max() < 1e-6
+            assert found.error == np.abs(found.worked.output - found.model_output).max() < found.allowed / 10
+            assert found.worked.attendable.tolist() == maps.attendable[query].tolist()
+            assert (found.layer, found.n_layers) == (layer, maps.n_layers)
+
+
+@pytest.mark.parametrize("pool", ["mean", "cls"])
+@pytest.mark.parametrize("norm", ["pre", "post"])
+def test_of_a_checkpoint_with_layer_norms_on_either_side(norm: NormKind, pool: PoolKind, tmp_path: Path) -> None:
+    vocabulary = train([TEXT], VocabularySpec(min_frequency=1), classify=pool == "cls")
+    torch.manual_seed(7)
+    sizes = EncoderConfig(len(vocabulary), d_model=16, n_heads=4, n_layers=2, d_feed_forward=32, n_bigrams=3, norm=norm)
+    classifier = Classifier(ClassifierConfig(sizes, pool=pool))
+    for parameter in classifier.parameters():  # biases and layer norms too
+        torch.nn.init.normal_(parameter, std=0.5)
+    save_checkpoint(tmp_path / "saved", Checkpoint(classifier, vocabulary, max_tokens=64, keep="head"), "int8")
+    attender = open_model(ModelSpec(model=str(tmp_path / "saved")), [])
+    for layer in (0, 1):
+        found = worked(attender, layer)
+        assert found.normed == (norm == "pre")
+        assert found.error < found.allowed / 10
+        assert len(found.worked.tokens) == 10 + (pool == "cls")
+
+
+def test_attention_over_the_whole_width_is_torchs_own() -> None:
+    """The output of `nn.MultiheadAttention` with the same parameters, which knows nothing of ours."""
+    attender = open_model(ModelSpec(model="multi:4", d_model=16), [TEXT])
+    found = worked(attender)
+    (ours,) = attender.attentions
+    theirs = torch.nn.MultiheadAttention(16, 4, batch_first=True)
+    with torch.no_grad():
+        parts = [getattr(ours, name) for name in ("query", "key", "value")]
+        theirs.in_proj_weight.copy_(torch.cat([part.weight for part in parts]))
+        theirs.in_proj_bias.copy_(torch.cat([part.bias for part in parts]))
+        theirs.out_proj.load_state_dict(ours.output.state_dict())  # type: ignore[union-attr]
+        states = torch.tensor(found.worked.states, dtype=torch.float32).unsqueeze(0)
+        output, _ = theirs(states, states, states)
+    assert np.abs(output[0, 3].numpy() - found.worked.output).max() < 1e-6
+
+
+def test_padding_has_no_weight() -> None:
+    attender = open_model(ModelSpec(model="random:2", max_tokens=14, show_padding=True), [TEXT])
+    found = worked(attender)
+    assert found.worked.attendable.tolist() == [True] * 10 + [False] * 4
+    assert all((head.weights[10:] == 0).all() for head in found.worked.heads)
+
+
+def test_a_text_of_one_token() -> None:
+    attender = open_model(ModelSpec(model="random:2"), ["good"])
+    found = worked(attender, query=0, text="good")
+    assert [head.weights.tolist() for head in found.worked.heads] == [[1.0], [1.0]]
+
+
+@pytest.mark.parametrize("broken", ["scaling", "bias", "nan"])
+def test_arithmetic_that_gives_something_else_is_refused(broken: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    attender = open_model(ModelSpec(model="random:2"), [TEXT])
+    assert worked(attender)
+    (attention,) = attender.attentions
+    if broken == "scaling":
+        honest = worked_module.work_out
+        monkeypatch.setattr(arithmetic, "work_out", lambda q, k, v, may: honest(q * np.sqrt(len(q)), k, v, may))
+    elif broken == "bias":
+        honest_projection = arithmetic.projection
+        monkeypatch.setattr(
+            arithmetic,
+            "projection",
+            lambda of: replace(honest_projection(of), bias=honest_projection(of).bias + (of is attention.output)),
+        )
+    else:
+        torch.nn.init.constant_(attention.output.bias, torch.nan)  # type: ignore[union-attr,arg-type]
+    with pytest.raises(WorkFailed, match="the output is off by"):
+        worked(attender)
+
+
+def test_looking_leaves_the_model_as_it_was() -> None:
+    attender = open_model(ModelSpec(model="random:2"), [TEXT])
+    before = attender.attention(TEXT).weights.tobytes()
+    worked(attender)
+    assert not attender.attentions[0]._forward_hooks
+    assert attender.attention(TEXT).weights.tobytes() == before

@@ -1,0 +1,116 @@
+"""The arithmetic of one query, by hand and by its laws."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from attnviz.worked import Projection, Worked, agrees, follows, unscaled_weights, work_out
+from tests.made import tokens
+
+OPEN = np.ones(3, dtype=bool)
+
+
+def floats(*rows: object) -> np.ndarray:
+    return np.array(rows if len(rows) > 1 else rows[0], dtype=np.float64)
+
+
+def by_hand() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Scores ln 4, 0 and 0 after the division by √4: weights 4, 1 and 1 of 6."""
+    query = floats([1, 1, 1, 1])
+    keys = floats([2 * math.log(4), 0, 0, 0], [1, -1, 1, -1], [0, 0, 0, 0])
+    return query, keys, floats([6, 0, 0, 0], [0, 6, 0, 0], [0, 0, 6, 6])
+
+
+def test_every_step_by_hand() -> None:
+    head = work_out(*by_hand(), OPEN)
+    assert head.d_head == 4
+    assert head.scores == pytest.approx([2 * math.log(4), 0, 0])
+    assert head.scaled == pytest.approx([math.log(4), 0, 0])
+    assert head.exponentials == pytest.approx([4, 1, 1])
+    assert head.denominator == pytest.approx(6)
+    assert head.weights == pytest.approx([4 / 6, 1 / 6, 1 / 6])
+    assert head.weighted == pytest.approx(floats([4, 0, 0, 0], [0, 1, 0, 0], [0, 0, 1, 1]))
+    assert head.output == pytest.approx([4, 1, 1, 1])
+    assert unscaled_weights(head) == pytest.approx([16 / 18, 1 / 18, 1 / 18])
+
+
+def test_a_masked_key_has_a_score_and_no_weight() -> None:
+    head = work_out(*by_hand(), np.array([False, True, True]))
+    assert head.scores == pytest.approx([2 * math.log(4), 0, 0])
+    assert head.exponentials == pytest.approx([0, 1, 1])
+    assert head.weights == pytest.approx([0, 0.5, 0.5])
+    assert head.output == pytest.approx([0, 3, 3, 3])
+
+
+@pytest.mark.parametrize("factor", [1.0, 10.0, -10.0, 1e3, -1e3, 1e6, -1e6])
+def test_large_scores_stay_finite_and_subtracting_the_largest_changes_no_weight(factor: float) -> None:
+    query, _, values = by_hand()
+    head = work_out(query * factor, floats([1, 1, 1, 1], [1, 1, 1, 1], [1, 1, 1, 1]), values, OPEN)
+    assert head.weights == pytest.approx([1 / 3] * 3)
+    assert np.isfinite(head.exponentials).all()
+    assert head.shift == (0 if abs(factor) <= 10 else pytest.approx(2 * factor))
+
+
+def test_a_masked_score_is_not_the_largest() -> None:
+    query, _, values = by_hand()
+    keys = floats([1e4, 0, 0, 0], [0, 0, 0, 0], [0, 0, 0, 0])
+    head = work_out(query, keys, values, np.array([False, True, True]))
+    assert head.shift == 0
+    assert head.weights == pytest.approx([0, 0.5, 0.5])
+
+
+@given(st.integers(1, 9), st.integers(1, 7), st.integers(0, 2**32 - 1))
+def test_weights_sum_to_1_and_the_output_is_a_mean_of_values(n_keys: int, width: int, seed: int) -> None:
+    random = np.random.default_rng(seed)
+    keys, values = random.normal(size=(2, n_keys, width)) * 5
+    attendable = random.random(n_keys) < 0.7
+    attendable[random.integers(n_keys)] = True
+    head = work_out(random.normal(size=width), keys, values, attendable)
+    assert head.weights.sum() == pytest.approx(1)
+    assert (head.weights[~attendable] == 0).all()
+    assert (head.output <= values[attendable].max(axis=0) + 1e-9).all()
+    assert (head.output >= values[attendable].min(axis=0) - 1e-9).all()
+
+
+def test_heads_side_by_side_then_projected() -> None:
+    head = work_out(*by_hand(), OPEN)
+    states = np.zeros((3, 8))
+    alone = Worked(tokens("a", "b", "c"), 0, OPEN, states, (head, head), None)
+    assert alone.concatenated == pytest.approx([4, 1, 1, 1, 4, 1, 1, 1])
+    assert alone.output == pytest.approx(alone.concatenated)
+    projection = Projection(np.eye(8)[:, :2] * 2, floats([10, 20]))
+    projected = Worked(tokens("a", "b", "c"), 0, OPEN, states, (head, head), projection)
+    assert projected.projected == pytest.approx([8, 2])
+    assert projected.output == pytest.approx([18, 22])
+
+
+# Numbers in circulation
+
+
+@pytest.mark.parametrize(
+    ("claim", "said"),
+    [
+        ((0.67, 0.17, 0.17), "yes"),
+        ((0.66, 0.17, 0.17), "no"),
+        ((0.89, 0.06, 0.06), "without scaling"),
+        ((0.89, 0.06, 0.05), "no"),
+        ((2 / 3, 1 / 6, 1 / 6), "yes"),
+        ((float("nan"), 0.17, 0.17), "no"),
+    ],
+)
+def test_what_follows(claim: tuple[float, ...], said: str) -> None:
+    head = work_out(*by_hand(), OPEN)
+    assert follows(claim, head.weights, unscaled_weights(head), decimals=2) == said
+
+
+def test_half_way_is_rounded_in_either_way() -> None:
+    exact = floats([0.125])
+    assert agrees([0.12], exact, 2)
+    assert agrees([0.13], exact, 2)
+    assert not agrees([0.14], exact, 2)
+    assert not agrees([0.12], exact, 3)

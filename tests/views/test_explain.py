@@ -1,0 +1,225 @@
+"""The walk-through of a model's query: what is shown, what is summed up, and that the columns add up."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from attnviz.errors import BadSelection
+from attnviz.renderers.json import alone
+from attnviz.report import Formula, Note, Report, Section, Table
+from attnviz.views.explain import explain_report
+from attnviz.views.formulas import DIGITS, factor, number, vector
+from attnviz.worked import Projection, Reproduced, Worked, work_out
+from tests.made import FILM, HOSTILE, provenance, tokens
+
+
+def found(
+    pieces: tuple[str, ...] = FILM,
+    *,
+    n_heads: int = 2,
+    d_head: int = 4,
+    query: int = 3,
+    causal: bool = False,
+    projects: bool = True,
+    seed: int = 0,
+) -> Reproduced:
+    """A made-up layer whose arithmetic is right by definition."""
+    random = np.random.default_rng(seed)
+    n, d_model = len(pieces), n_heads * d_head
+    attendable = np.arange(n) <= query if causal else np.ones(n, dtype=bool)
+    made = [random.normal(size=(2 * n + 1, d_head)) for _ in range(n_heads)]
+    heads = tuple(work_out(of[0], of[1 : n + 1], of[n + 1 :], attendable) for of in made)
+    projection = Projection(random.normal(size=(d_model, d_model)), random.normal(size=d_model)) if projects else None
+    worked = Worked(tokens(*pieces), query, attendable, random.normal(size=(n, d_model)), heads, projection)
+    made_by = provenance(settings=(("causal", causal), ("norm", "pre"), ("tokens_in_text", n)))
+    return Reproduced(worked, made_by, 0, 1, True, worked.output, 1e-8, 1e-9, 1e-4)
+
+
+def shown(of: Reproduced, heads: tuple[int, ...] = (0,), top_k: int = 5) -> Report:
+    return explain_report(of, heads, top_k)
+
+
+def table(report: Report, name: str) -> Table:
+    (one,) = (table for table in report.tables if table.name == name)
+    return one
+
+
+def column(of: Table, header: str) -> list[Any]:
+    place = [each.header for each in of.columns].index(header)
+    return [row[place] for row in of.rows]
+
+
+def text(report: Report) -> str:
+    return "\n".join(block.text for block in report.blocks if isinstance(block, Note))
+
+
+def formulas(report: Report) -> list[Formula]:
+    return [block for block in report.blocks if isinstance(block, Formula)]
+
+
+# What is shown
+
+
+def test_steps_come_in_their_order() -> None:
+    steps = [block.title for block in shown(found()).blocks if isinstance(block, Section)]
+    numbers = [int(each) for each in re.findall(r"Step (\d+)", " ".join(steps))]
+    assert numbers == list(range(1, 11))
+    assert steps[1] == "Head 0, one of 2"
+    assert steps[-1] == "Check: does the model say the same?"
+
+
+def test_title_and_subtitle_say_what_is_explained() -> None:
+    report = shown(found())
+    assert report.title == "Attention from token 3 thin in multi:2, step by step"
+    assert report.subtitle == ("untrained (random weights, seed 0) · sample train[0] · 14 tokens · layer 0 of 1")
+    assert shown(found(causal=True)).subtitle.endswith("layer 0 of 1 · causal")
+    assert "after a layer norm" in text(report)
+    assert "after a layer norm" not in text(shown(replace(found(), normed=False)))
+    assert "drawn at random" in text(report)
+
+
+def test_of_several_heads_each_has_its_steps_and_all_are_concatenated() -> None:
+    of = found(n_heads=3)
+    report = shown(of, (2, 0))
+    assert [table.name for table in report.tables if table.name.endswith("softmax")] == [
+        "head-2-softmax",
+        "head-0-softmax",
+    ]
+    assert "The other head does the same" in text(report)
+    assert len(table(report, "concatenation").rows) == 3
+    assert "--head" not in text(shown(of, (0, 1, 2)))
+    assert text(report).count("says how well the query fits each key") == 1
+    with pytest.raises(BadSelection, match="no head 3"):
+        shown(of, (3,))
+
+
+def test_one_head_without_projections() -> None:
+    of = found(n_heads=1, projects=False)
+    report = shown(of)
+    assert "queries, keys and values are the embeddings themselves" in text(report)
+    assert "With one head there is nothing to put side by side: c = o." in text(report)
+    assert "This model has none: c is the output." in text(report)
+    assert not [table for table in report.tables if table.name in ("concatenation", "projection")]
+
+
+# Columns add up
+
+
+def test_with_few_keys_every_key_has_a_row() -> None:
+    report = shown(found(), top_k=13)
+    keys = column(table(report, "head-0-softmax"), "key")
+    assert keys == [*(f"{place} {piece}" for place, piece in enumerate(FILM)), "sum over 14 keys"]
+
+
+@given(st.integers(1, 20), st.integers(0, 10**6), st.booleans())
+def test_rows_sum_to_the_last_row(top_k: int, seed: int, causal: bool) -> None:
+    of = found(seed=seed, causal=causal)
+    report = shown(of, top_k=top_k)
+    softmax, summed = table(report, "head-0-softmax"), table(report, "head-0-sum")
+    for of_table, header in ((softmax, "exp(s)"), (softmax, "weight"), *((summed, f"a⋅v[{i}]") for i in range(4))):
+        *rows, total = column(of_table, header)
+        assert sum(rows) == pytest.approx(total, abs=2 * 10**-DIGITS)
+    assert column(softmax, "weight")[-1] == pytest.approx(1)
+    assert column(summed, "a⋅v[0]")[-1] == pytest.approx(of.worked.heads[0].output[0])
+
+
+def test_keys_of_the_largest_weight_have_rows_and_the_others_one() -> None:
+    of = found()
+    rows = table(shown(of, top_k=5), "head-0-softmax").rows
+    weights = of.worked.heads[0].weights
+    best = sorted(np.argsort(-weights)[:5].tolist())
+    assert [row[0] for row in rows] == [
+        *(f"{key} {FILM[key]}" for key in best),
+        "… 9 other keys, sum",
+        "sum over 14 keys",
+    ]
+    assert rows[5][-1] == pytest.approx(1 - weights[best].sum())
+
+
+def test_a_mask_is_shown_where_there_is_one() -> None:
+    assert "This query may attend to every key, so nothing is masked." in text(shown(found()))
+    report = shown(found(FILM[:6], causal=True), top_k=10)
+    assert "This query may not attend to keys 4, 5: s becomes -∞ there" in text(report)
+    masked = table(report, "head-0-masked")
+    assert column(masked, "may attend") == ["yes"] * 4 + ["no"] * 2
+    assert column(masked, "s after the mask")[4:] == [-np.inf] * 2
+    assert np.isfinite(column(masked, "s")).all()
+    assert column(table(report, "head-0-softmax"), "weight")[4:6] == [0, 0]
+    many = text(shown(found(causal=True, query=1)))
+    assert "keys 2, 3, 4, 5, 6, 7, 8, 9, …: s becomes" in many
+
+
+def test_what_is_subtracted_is_said() -> None:
+    of = found(FILM[:3], query=0)
+    head = work_out(np.full(4, -9.0), np.full((3, 4), 9.0), np.eye(3, 4), np.ones(3, dtype=bool))
+    report = shown(replace(of, worked=replace(of.worked, heads=(head, head))))
+    assert "The largest s, -162, is subtracted first." in text(report)
+    assert "exp(s - (-162))" in [each.header for each in table(report, "head-0-softmax").columns]
+    assert any("a_0 = exp(-162 - (-162)) / 3 = 1 / 3 = 0.3333" in each.plain for each in formulas(report))
+
+
+@pytest.mark.parametrize(("d_head", "columns"), [(1, 1), (4, 4), (5, 5), (6, 4), (32, 4)])
+def test_long_vectors_are_cut_and_say_so(d_head: int, columns: int) -> None:
+    report = shown(found(d_head=d_head))
+    headers = [each.header for each in table(report, "head-0-scores").columns]
+    more = ["…"] if columns < d_head else []
+    assert headers == ["key", *(f"k[{i}]" for i in range(columns)), *more, "q⋅k"]
+    query = next(each.plain for each in formulas(report) if each.plain.startswith("q = "))
+    assert query.splitlines()[0].endswith(", …)") == bool(more)
+
+
+# Numbers in formulas
+
+
+@pytest.mark.parametrize(
+    ("value", "written", "as_factor"),
+    [(3.0, "3", "3"), (-2.0, "-2", "(-2)"), (0.5, "0.5000", "0.5000"), (-1.25, "-1.2500", "(-1.2500)"),
+     (-1e-9, "0.0000", "0.0000"), (-0.0, "0", "0"), (123456.78901, "123456.7890", "123456.7890")],
+)  # fmt: skip
+def test_numbers(value: float, written: str, as_factor: str) -> None:
+    assert (number(value).plain, number(value).latex) == (written, written)
+    assert factor(value).plain == as_factor
+
+
+def test_numbers_of_a_vector_look_alike() -> None:
+    assert vector(np.array([1.0, 0.0, -2.0])).plain == "(1, 0, -2)"
+    assert vector(np.array([1.0, 0.5])).plain == "(1.0000, 0.5000)"
+    assert vector(np.arange(9.0)).latex == r"(0, 1, 2, 3, \dots)"
+
+
+@pytest.mark.parametrize("causal", [False, True])
+def test_tokens_are_in_no_formula(causal: bool) -> None:
+    """So that none has to be escaped there."""
+    plain = formulas(shown(found(HOSTILE, causal=causal, query=8)))
+    same = formulas(shown(found(tuple("x" * len(HOSTILE)), causal=causal, query=8)))
+    assert plain == same
+
+
+def test_tokens_are_safe_to_show_and_whole_in_the_data() -> None:
+    report = shown(found(HOSTILE), top_k=100)
+    cells = "".join(str(cell) for each in report.tables for row in each.rows for cell in row)
+    assert not re.search(
+        "[\x00-\x1f\x7f-\x9f\u202e\u200b\ud800]", cells + report.title + text(report).replace("\n", " ")
+    )
+    document = json.loads(b"".join(alone(report)))
+    assert document["tokens"]["pieces"] == [piece.replace("\ud800", "\ufffd") for piece in HOSTILE]
+
+
+def test_the_data_hold_all_heads_in_full() -> None:
+    of = found()
+    document = json.loads(b"".join(alone(shown(of))))
+    assert len(document["heads"]) == 2
+    for head, written in zip(of.worked.heads, document["heads"], strict=True):
+        for name in ("query", "keys", "values", "scores", "scaled", "weights", "weighted", "output"):
+            assert written[name] == getattr(head, name).tolist()
+    assert document["output"] == of.worked.output.tolist()
+    assert document["largest_error"] == 1e-8
+    assert document["projection"]["bias"] == of.worked.projection.bias.tolist()  # type: ignore[union-attr]
