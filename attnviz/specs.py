@@ -6,15 +6,16 @@ Plain frozen dataclasses: `attnviz --help` imports this module and must stay qui
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, TypeAlias
 
 TableKind = Literal["heatmap", "top", "full", "none"]
-ScaleKind = Literal["fixed", "shared", "log"]
+ScaleKind = Literal["fixed", "shared", "log", "auto"]
 TokenizerKind = Literal["word", "bpe"]
 KeepKind = Literal["head", "head-tail"]
 NormKind = Literal["pre", "post"]
 PoolKind = Literal["mean", "cls", "attention"]
 StorageKind = Literal["float32", "float16", "int8"]
+LabelKind = Literal["en", "zh"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,11 +57,17 @@ class VocabularySpec:
 
 
 @dataclass(frozen=True, kw_only=True)
-class ModelSpec:
-    """Who attends."""
+class NameSpec:
+    """Which model."""
 
     model: str = "multi"
     heads: int | None = None  # short for multi:N
+
+
+@dataclass(frozen=True, kw_only=True)
+class AttendSpec:
+    """How models are made and what they read, whichever they are."""
+
     d_model: int | None = None  # None: the shipped model's, or 64 where none is shipped
     layers: int | None = None  # likewise, or 1
     causal: bool = False
@@ -70,17 +77,29 @@ class ModelSpec:
     tokenizer: TokenizerKind | None = None  # likewise, or word
     max_tokens: int | None = None
     keep: KeepKind = "head"
-    show_padding: bool = False
     max_memory: float = 4.0  # GiB that one text's weights may take
 
 
 @dataclass(frozen=True, kw_only=True)
-class FigureSpec:
-    """What is drawn, and how."""
+class ModelSpec(AttendSpec, NameSpec):
+    """Who attends."""
 
-    format: tuple[str, ...] = ("png",)
+    show_padding: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class ChoiceSpec:
+    """Which maps are drawn."""
+
     layer: tuple[str, ...] = ()  # "0", "0-3,7"; empty: all
     head: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class LookSpec:
+    """How pictures look, and where they go."""
+
+    format: tuple[str, ...] = ("png",)
     cmap: str = "viridis"
     dpi: int = 150
     scale: ScaleKind = "fixed"
@@ -90,9 +109,15 @@ class FigureSpec:
 
 
 @dataclass(frozen=True, kw_only=True)
+class FigureSpec(LookSpec, ChoiceSpec):
+    """What is drawn, and how."""
+
+
+@dataclass(frozen=True, kw_only=True)
 class DrawSpec(FigureSpec):
     """What is drawn and what is printed."""
 
+    measure: tuple[str, ...] = ()  # names; empty: the headline
     table: TableKind = "top"
     top_k: int = 3
     json: bool = False
@@ -101,6 +126,26 @@ class DrawSpec(FigureSpec):
 @dataclass(frozen=True, kw_only=True)
 class HeatmapSpec(DrawSpec, ModelSpec, TextSpec):
     """`attnviz heatmap`. Bases from last to first are the order of the options in the help."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class CompareSpec(LookSpec, AttendSpec, TextSpec):
+    """`attnviz compare`."""
+
+    models: tuple[str, ...]
+    max_tokens: int | None = 512  # as the models that come with attnviz read, so that what is compared is what decides
+    keep: KeepKind = "head-tail"
+    scale: ScaleKind = "auto"  # the maps are to be compared with each other, and of long texts to be seen at all
+    layer: tuple[str, ...] = ()
+    query: str | None = None  # None: the one on which heads differ most
+    measure: tuple[str, ...] = ("all",)
+    theory: bool = False
+    kernel: int = 3  # width of the convolutions in the theory
+    time: bool = True
+    json: bool = False
+    csv: bool = False
+    markdown: bool = False
+    out: str = "comparison"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -172,3 +217,28 @@ class TrainSpec(ShapeSpec, VocabularySpec, DatasetSpec):
     out: str = "model"
     resume: bool = False
     json: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class ExplainSpec(ModelSpec, TextSpec):
+    """`attnviz explain`."""
+
+    query: str | None = None  # a word or its position; None: the first token, of a causal model the last
+    layer: int = 0
+    head: tuple[str, ...] = ()  # shown key by key; empty: the first
+    top_k: int = 10
+    example: bool = False
+    lang: LabelKind | None = None  # of the example's tokens; None: English
+    json: bool = False
+    markdown: bool = False
+    latex: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class MeasuresSpec:
+    """`attnviz measures`."""
+
+    json: bool = False
+
+
+AnySpec: TypeAlias = HeatmapSpec | CompareSpec | ExplainSpec | PredictSpec  # of commands that make something

@@ -22,8 +22,11 @@ DONE, READER_LEFT, BUG, INTERRUPTED = 0, 1, 70, 130  # beside those of the error
 
 COMMANDS = (
     Plugin("heatmap", "attnviz.cli.heatmap:heatmap", "Draw who attends to what"),
+    Plugin("explain", "attnviz.cli.explain:explain", "Work out one token's attention step by step"),
     Plugin("render", "attnviz.cli.render:render", "Draw a saved record again"),
+    Plugin("compare", "attnviz.cli.compare:compare", "Single against multi head, in numbers and pictures"),
     Plugin("predict", "attnviz.cli.predict:predict", "Classify texts with a trained model"),
+    Plugin("measures", "attnviz.cli.measures:measures", "List the measures of attention"),
     Plugin("train", "attnviz.cli.train:train", "Train a model on labelled texts"),
     Plugin("vocab", "attnviz.cli.vocab:vocab", "Build a vocabulary"),
 )

@@ -2,24 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import MISSING, fields
 from inspect import Parameter, Signature
 from typing import Annotated, Any, TypeVar
 
 import typer
 
+from attnviz.measures import MEASURES
 from attnviz.models import MODELS
 from attnviz.registry import Plugin
 from attnviz.renderers import RENDERERS
-from attnviz.specs import KeepKind, NormKind, PoolKind, ScaleKind, StorageKind, TableKind, TokenizerKind
+from attnviz.specs import KeepKind, LabelKind, NormKind, PoolKind, ScaleKind, StorageKind, TableKind, TokenizerKind
 from attnviz.text import NAMES
 
 Spec = TypeVar("Spec")
 
 
-def takes(spec: type[Spec]) -> Callable[[Callable[[Spec], None]], Callable[..., None]]:
-    """Turn a command that takes a spec into one that takes the spec's fields as options."""
+def takes(spec: type[Spec], **own: Any) -> Callable[[Callable[[Spec], None]], Callable[..., None]]:
+    """Turn a command that takes a spec into one that takes the spec's fields as options.
+
+    `own` are options of the same name that this command alone reads more narrowly.
+    """
 
     def decorate(command: Callable[[Spec], None]) -> Callable[..., None]:
         def from_flags(**flags: Any) -> None:
@@ -30,7 +34,7 @@ def takes(spec: type[Spec]) -> Callable[[Callable[[Spec], None]], Callable[..., 
                 field.name,
                 Parameter.KEYWORD_ONLY,
                 default=Parameter.empty if field.default is MISSING else field.default,
-                annotation=OPTIONS[field.name],
+                annotation=own.get(field.name, OPTIONS.get(field.name)),
             )
             for field in fields(spec)  # type: ignore[arg-type]  # a TypeVar cannot be bound to dataclasses
         ]
@@ -47,7 +51,7 @@ def _names(table: tuple[Plugin, ...]) -> str:
     return ", ".join(plugin.name for plugin in table)
 
 
-def _complete(table: tuple[Plugin, ...]) -> Callable[[str], list[tuple[str, str]]]:
+def _complete(table: Sequence[Plugin]) -> Callable[[str], list[tuple[str, str]]]:
     def complete(incomplete: str) -> list[tuple[str, str]]:
         return [(plugin.name, plugin.help) for plugin in table if plugin.name.startswith(incomplete)]
 
@@ -95,6 +99,14 @@ OPTIONS: dict[str, Any] = {
             autocompletion=_complete(MODELS),
         ),
     ],
+    "models": Annotated[
+        list[str],
+        typer.Argument(
+            metavar="MODELS",
+            help=f"Two or more of: {_names(MODELS)}, multi:N, random:N, checkpoint folders.",
+            autocompletion=_complete(MODELS),
+        ),
+    ],
     "heads": Annotated[int | None, _option("--heads", panel=MODEL, help="Heads: N for multi:N, 1 for single.")],
     "d_model": Annotated[
         int | None, _option("--d-model", panel=MODEL, help="Width of the model, shared by its heads.")
@@ -106,7 +118,7 @@ OPTIONS: dict[str, Any] = {
         int, _option("--bigrams", panel=MODEL, help="Pairs of words that get a vector of their own; 0 for none.")
     ],
     "causal": Annotated[bool, _option("--causal", panel=MODEL, help="Attend only to earlier tokens and to itself.")],
-    "seed": Annotated[int, _option("--seed", panel=MODEL, help="Seed of random weights.")],
+    "seed": Annotated[int, _option("--seed", panel=MODEL, help="Seed of what is random.")],
     "device": Annotated[str, _option("--device", panel=MODEL, help="auto, cpu, cuda, cuda:N or mps.")],
     "vocab": Annotated[
         str | None,
@@ -186,7 +198,9 @@ OPTIONS: dict[str, Any] = {
     "scale": Annotated[
         ScaleKind,
         _option(
-            "--scale", panel=FIGURE, help="fixed: 0 to 1; shared: 0 to the largest weight; log: for dominant keys."
+            "--scale",
+            panel=FIGURE,
+            help="fixed: 0 to 1; shared: 0 to the largest; log: for small weights; auto: shared or log.",
         ),
     ],
     "annotate": Annotated[bool, _option("--annotate", panel=FIGURE, help="Write the weights into the cells.")],
@@ -196,10 +210,48 @@ OPTIONS: dict[str, Any] = {
         TableKind,
         _option("--table", panel=OUTPUT, help="In the terminal: shaded maps, top keys, all weights, or nothing."),
     ],
+    "measure": Annotated[
+        list[str],
+        _option(
+            "--measure",
+            panel=OUTPUT,
+            metavar="NAME",
+            help="Which measures, or all, several with commas; `attnviz measures` lists them.",
+            autocompletion=_complete(MEASURES),
+        ),
+    ],
     "top_k": Annotated[int, _option("--top-k", panel=OUTPUT, help="Keys listed for each query.")],
     "heatmap": Annotated[
         bool, _option("--heatmap", panel=FIGURE, help="Also draw what each text's tokens attended to.")
     ],
-    "csv": Annotated[bool, _option("--csv", panel=OUTPUT, help="A row per text as CSV on stdout, and nothing else.")],
+    "theory": Annotated[
+        bool, _option("--theory", panel=OUTPUT, help="Also compare with recurrent and convolutional layers.")
+    ],
+    "kernel": Annotated[
+        int, _option("--kernel", panel=OUTPUT, metavar="K", help="Width of the convolutions in --theory.")
+    ],
+    "time": Annotated[
+        bool, _option("--time/--no-time", panel=OUTPUT, help="Measure time, the one number that differs each time.")
+    ],
+    "csv": Annotated[bool, _option("--csv", panel=OUTPUT, help="The rows as CSV on stdout, and nothing else.")],
     "json": Annotated[bool, _option("--json", panel=OUTPUT, help="All numbers as JSON on stdout, and nothing else.")],
+    "markdown": Annotated[
+        bool, _option("--markdown", panel=OUTPUT, help="The report as Markdown on stdout, and nothing else.")
+    ],
+    "latex": Annotated[
+        bool, _option("--latex", panel=OUTPUT, help="The report as a LaTeX document on stdout, and nothing else.")
+    ],
+    "query": Annotated[
+        str | None, _option("--query", panel=TEXT, metavar="WORD|N", help="A word of the text or its position.")
+    ],
+    "example": Annotated[
+        bool, _option("--example", panel=TEXT, help="Instead of a text: three tokens whose numbers fit on paper.")
+    ],
+    "lang": Annotated[LabelKind | None, _option("--lang", panel=TEXT, help="Labels of the example's tokens.")],
 }
+
+ONE_LAYER = Annotated[int, _option("--layer", panel=MODEL, metavar="N", help="Which layer; -1 is the last.")]
+SOME_HEADS = Annotated[
+    list[str],
+    _option("--head", panel=MODEL, metavar="N", help="Heads shown key by key: 0, 0-3,7; repeat. Default: the first."),
+]

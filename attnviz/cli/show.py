@@ -5,18 +5,19 @@ from __future__ import annotations
 import os
 import shutil
 import sys
-from collections.abc import Iterable, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from attnviz.specs import DrawSpec, TableKind, VocabSpec
+from attnviz.specs import DrawSpec, ExplainSpec, TableKind, VocabSpec
 from attnviz.views.labels import visible
 
 if TYPE_CHECKING:
     from attnviz.renderers.terminal import Screen
     from attnviz.report import Report
     from attnviz.workflows.drawing import Drawn
+    from attnviz.workflows.explain import Explained
     from attnviz.workflows.vocab import Built
 
 WIDTH_OFF_TERMINAL = 80
@@ -113,6 +114,22 @@ def built(result: Built, spec: VocabSpec) -> None:
     note(f"wrote {result.file}")
 
 
+def explained(result: Explained, spec: ExplainSpec) -> None:
+    """Show a walk-through, in the writing that was asked for."""
+    for notice in result.notices:
+        note(notice)
+    if spec.markdown:
+        from attnviz.renderers import markdown
+
+        sys.stdout.write(markdown.document(result.report))
+    elif spec.latex:
+        from attnviz.renderers import latex
+
+        sys.stdout.write(latex.document(result.report))
+    else:
+        report(result.report, spec.json)
+
+
 def report(shown: Report, json: bool) -> None:
     """One report, as tables or as JSON."""
     if json:
@@ -133,6 +150,19 @@ def _on_screen(report: Report, table: TableKind) -> None:
 def _as_json(document: Iterable[bytes]) -> None:
     for chunk in document:
         sys.stdout.write(chunk.decode("ascii"))
+
+
+@contextmanager
+def bar(what: str, total: int) -> Iterator[Callable[[], None]]:
+    """A bar on standard error that goes away at the end; what it gives moves it on by one."""
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    console = Console(stderr=True, markup=False, emoji=False, highlight=False)
+    columns = (TextColumn(what), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=console, transient=True) as shown:
+        task = shown.add_task(what, total=total)
+        yield lambda: shown.advance(task)
 
 
 def listed(files: Sequence[Path]) -> str:

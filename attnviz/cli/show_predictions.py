@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from attnviz.cli import show
 from attnviz.specs import PredictSpec
@@ -26,7 +25,7 @@ def predicted(events: Iterator[Event], spec: PredictSpec) -> None:
                 for notice in event.notices:
                     show.note(notice)
                 if event.n_texts >= FEWEST_ON_A_BAR and sys.stderr.isatty():
-                    with _bar(event.n_texts) as advance:
+                    with show.bar("texts", event.n_texts) as advance:
                         for _ in range(event.n_texts):
                             next(events)
                             advance()
@@ -45,15 +44,3 @@ def _answers(event: Predicted, spec: PredictSpec) -> None:
         sys.stdout.writelines(lines(event.rows))
     else:
         show.report(event.report, spec.json)
-
-
-@contextmanager
-def _bar(n_texts: int) -> Iterator[Any]:
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-
-    console = Console(stderr=True, markup=False, emoji=False, highlight=False)
-    columns = (TextColumn("texts"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=console, transient=True) as bar:
-        task = bar.add_task("texts", total=n_texts)
-        yield lambda: bar.advance(task)

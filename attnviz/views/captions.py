@@ -55,16 +55,12 @@ def facts(provenance: Provenance) -> tuple[tuple[str, str], ...]:
 
 def notes(maps: AttentionMaps) -> Iterator[Note]:
     """What a reader of the maps would otherwise get wrong."""
-    if maps.provenance.trained and dict(maps.provenance.settings).get("causal") is True:
-        yield Note("The model was trained to look both ways; forced to look back only, it does what it never learned.")
-    made_for = dict(maps.provenance.settings).get("made_for_tokens")
-    if isinstance(made_for, int) and len(maps.queries) > made_for:
-        yield Note(f"The model was made for texts of at most {made_for} tokens and has {len(maps.queries)} here.")
+    yield from limits(maps.provenance, len(maps.queries))
     if maps.self_attention:
-        yield from _unknown(maps.queries, "tokens")
+        yield from unknown(maps.queries, "tokens")
     else:
-        yield from _unknown(maps.queries, "queries")
-        yield from _unknown(maps.keys, "keys")
+        yield from unknown(maps.queries, "queries")
+        yield from unknown(maps.keys, "keys")
     n_padding = len(maps.queries) - int(maps.real_queries.sum())
     if n_padding:
         verb = "is" if n_padding == 1 else "are"
@@ -72,18 +68,28 @@ def notes(maps: AttentionMaps) -> Iterator[Note]:
         yield Note(f"{tokens}: nothing attends to padding, and no number counts it.")
 
 
+def limits(provenance: Provenance, n_tokens: int) -> Iterator[Note]:
+    """Where the model does what it was not made for."""
+    if provenance.trained and dict(provenance.settings).get("causal") is True:
+        yield Note("The model was trained to look both ways; forced to look back only, it does what it never learned.")
+    made_for = dict(provenance.settings).get("made_for_tokens")
+    if isinstance(made_for, int) and n_tokens > made_for:
+        yield Note(f"The model was made for texts of at most {made_for} tokens and has {n_tokens} here.")
+
+
 def token(tokens: Tokens, position: int) -> str:
     """A token is identified by its position: "7 film"."""
     return f"{position} {visible(tokens.pieces[position])}"
 
 
-def _unknown(tokens: Tokens, noun: str) -> Iterator[Note]:
-    unknown = [position for position, is_unknown in enumerate(tokens.unknown) if is_unknown]
-    if unknown:
-        named = _listed([token(tokens, position) for position in unknown])
-        verb = "is" if len(unknown) == 1 else "are"
+def unknown(tokens: Tokens, noun: str) -> Iterator[Note]:
+    """Which tokens the vocabulary does not hold."""
+    places = [position for position, is_unknown in enumerate(tokens.unknown) if is_unknown]
+    if places:
+        named = _listed([token(tokens, position) for position in places])
+        verb = "is" if len(places) == 1 else "are"
         n_in_text = len(tokens) - sum(tokens.special)
-        yield Note(f"{len(unknown)} of {n_in_text} {noun} {verb} not in the vocabulary (read as [UNK]): {named}.")
+        yield Note(f"{len(places)} of {n_in_text} {noun} {verb} not in the vocabulary (read as [UNK]): {named}.")
 
 
 def _listed(names: Sequence[str]) -> str:
@@ -92,11 +98,16 @@ def _listed(names: Sequence[str]) -> str:
 
 
 def _extent(maps: AttentionMaps) -> str:
-    """ "first 20 of 233 tokens"; the setting `tokens_in_text` counts the tokens of the text, without any marker."""
+    """ "first 20 of 233 tokens"."""
     if not maps.self_attention:
         return f"{_count(len(maps.queries), 'query', 'queries')}, {_count(len(maps.keys), 'key', 'keys')}"
     shown = sum(bool(r) and not s for r, s in zip(maps.real_queries, maps.queries.special, strict=True))
-    settings = dict(maps.provenance.settings)
+    return extent(maps.provenance, shown)
+
+
+def extent(provenance: Provenance, shown: int) -> str:
+    """How much of the text `shown` tokens are; the setting `tokens_in_text` counts it without any marker."""
+    settings = dict(provenance.settings)
     in_text = settings.get("tokens_in_text")
     if isinstance(in_text, int) and in_text > shown:
         if settings.get("keep") == "head-tail":

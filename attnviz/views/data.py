@@ -35,8 +35,8 @@ def data(
         "settings": dict(provenance.settings),
         "versions": dict(provenance.versions),
         "self_attention": maps.self_attention,
-        "queries": _tokens(maps.queries),
-        "keys": _tokens(maps.keys),
+        "queries": of_tokens(maps.queries),
+        "keys": of_tokens(maps.keys),
         "layers": list(layers),
         "heads": list(heads),
         "measures": {
@@ -55,7 +55,7 @@ def _chosen(array: np.ndarray, layers: Sequence[int], heads: Sequence[int]) -> n
     return array[np.ix_(layers, heads)]
 
 
-def _tokens(tokens: Tokens) -> Mapping[str, object]:
+def of_tokens(tokens: Tokens) -> Mapping[str, object]:
     return {
         "pieces": list(tokens.pieces),
         "offsets": [list(offset) for offset in tokens.offsets],

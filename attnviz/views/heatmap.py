@@ -14,6 +14,8 @@ from attnviz.views.data import data
 from attnviz.views.labels import visible
 from attnviz.views.tables import heads_table, top_table
 
+MOST_SEEN = 64  # keys: with more of them most weights are below 0.016
+
 
 def heatmap_report(
     maps: AttentionMaps,
@@ -63,16 +65,24 @@ def heatmaps(maps: AttentionMaps, layers: Sequence[int], heads: Sequence[int]) -
 
 
 def scale(kind: ScaleKind, maps: AttentionMaps, layers: Sequence[int], heads: Sequence[int]) -> Scale:
-    """One range of colours for all drawn maps; the label says which, so that no picture flatters unnoticed.
+    """One range of colours for all drawn maps (see `scale_over`)."""
+    high = max(float(maps.weights[layer, head].max()) for layer in layers for head in heads)
+    return scale_over(kind, high, len(maps.keys))
 
-    `log` begins a tenth below the weight of uniform attention, rounded down to a power of ten.
+
+def scale_over(kind: ScaleKind, high: float, n_keys: int) -> Scale:
+    """One range of colours; the label says which, so that no picture flatters unnoticed.
+
+    `high` is the largest weight drawn. `log` begins a tenth below the weight of uniform attention, rounded down to a
+    power of ten. `auto` is `shared`, and `log` for more than 64 keys, where most weights are too small to be seen.
     """
+    if kind == "auto":
+        kind = "shared" if n_keys <= MOST_SEEN else "log"
     if kind == "fixed":
         return Scale(kind, 0.0, 1.0, "attention weight (fixed scale, 0 to 1)")
     if kind == "shared":
-        high = max(float(maps.weights[layer, head].max()) for layer in layers for head in heads)
         return Scale(kind, 0.0, high, f"attention weight (shared scale, 0 to {high:.3g})")
-    low = min(max(10.0 ** floor(log10(0.1 / len(maps.keys))), 1e-8), 1e-2)
+    low = min(max(10.0 ** floor(log10(0.1 / n_keys)), 1e-8), 1e-2)
     return Scale(kind, low, 1.0, f"attention weight (logarithmic scale, {low:g} to 1)")
 
 

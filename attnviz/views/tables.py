@@ -49,14 +49,14 @@ def top_table(maps: AttentionMaps, layer: int, head: int, top_k: int) -> Table:
     rows: list[tuple[Cell, ...]] = []
     for query in np.flatnonzero(maps.real_queries).tolist():
         weights = maps.weights[layer, head, query]
-        best = _largest(weights, np.flatnonzero(maps.attendable[query]), k)
+        best = largest(weights, np.flatnonzero(maps.attendable[query]), k)
         pairs: list[Cell] = [cell for key in best for cell in (keys[key], float(weights[key]))]
         rows.append((query, queries[query], *pairs, *([""] * 2 * (k - len(best)))))
     title = f"layer {layer}, head {head}: " + (f"top {k} keys of each query" if k > 1 else "top key of each query")
     return Table(f"layer-{layer}-head-{head}-top", title, "top", tuple(columns), tuple(rows))
 
 
-def _largest(weights: np.ndarray, allowed: np.ndarray, k: int) -> list[int]:
+def largest(weights: np.ndarray, allowed: np.ndarray, k: int) -> list[int]:
     """The `k` allowed positions of largest weight, in order; linear in the number of keys."""
     if len(allowed) > k:
         least = np.partition(weights[allowed], -k)[-k]

@@ -1,4 +1,4 @@
-"""From a record to pictures on disk and a report: what `heatmap` and `render` share."""
+"""From a report to pictures on disk, and from a record to both: what commands that draw share."""
 
 from __future__ import annotations
 
@@ -7,17 +7,17 @@ from pathlib import Path
 
 from attnviz import store
 from attnviz.errors import BadOption
-from attnviz.measures.measured import measured
+from attnviz.measures.measured import chosen, measured
 from attnviz.record import AttentionMaps
 from attnviz.registry import find, load
 from attnviz.renderers import RENDERERS, Renderer
 from attnviz.renderers.figure import annotated, check_look, undrawable
 from attnviz.report import Look, Report
 from attnviz.selection import numbers
-from attnviz.specs import DrawSpec
+from attnviz.specs import DrawSpec, LookSpec
 from attnviz.views.heatmap import heatmap_report
 
-PICTURES = ("layer-*-head-*.*", "overview.*")  # what ours are called
+PICTURES = ("layer-*-head-*", "overview")  # what those of a record are called
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,22 +30,55 @@ class Drawn:
 
 
 @dataclass(frozen=True)
-class Drawing:
-    """How to draw, checked before any work is done. Raises BadOption."""
+class Pictures:
+    """How reports become pictures, checked before any work is done. Raises BadOption."""
 
-    spec: DrawSpec
     renderers: tuple[Renderer, ...]
     look: Look
+    names: tuple[str, ...]  # patterns of what ours are called, to tell those of an earlier run
+
+    @classmethod
+    def of(cls, spec: LookSpec, names: tuple[str, ...]) -> Pictures:
+        formats = [name.strip().lower() for item in spec.format for name in item.split(",")]
+        renderers = tuple(load(find(RENDERERS, name, "format")) for name in dict.fromkeys(formats))
+        look = Look(cmap=spec.cmap, dpi=spec.dpi, annotate=spec.annotate)
+        check_look(look)
+        return cls(renderers, look, names)
+
+    def write(self, report: Report, folder: Path) -> Drawn:
+        """Write every picture of a report into `folder`. Raises OutputFailed when the disk refuses."""
+        store.make_folder(folder)
+        files = []
+        for render in self.renderers:
+            for name, data in render(report, self.look):
+                store.write(folder / name, data)
+                files.append(folder / name)
+        return Drawn(report, tuple(files), (*_left_out(report, self.look), *self._stale(folder, files)))
+
+    def _stale(self, folder: Path, files: list[Path]) -> list[str]:
+        """Pictures of an earlier run that stand beside this one's: ours by name, and not to be mistaken for new."""
+        endings = {f".{renderer.name}" for renderer in RENDERERS}
+        found = {path for name in self.names for path in folder.glob(f"{name}.*") if path.suffix in endings}
+        old = sorted(path.name for path in found - set(files))
+        if not old:
+            return []
+        pictures = "1 picture" if len(old) == 1 else f"{len(old)} pictures"
+        return [f"{folder} also holds {pictures} of an earlier run, such as {old[0]}"]
+
+
+@dataclass(frozen=True)
+class Drawing:
+    """How to draw records, checked before any work is done. Raises BadOption."""
+
+    spec: DrawSpec
+    pictures: Pictures
 
     @classmethod
     def of(cls, spec: DrawSpec) -> Drawing:
         if spec.top_k < 1:
             raise BadOption(f"--top-k {spec.top_k} is too small", hint="It is at least 1.")
-        formats = [name.strip().lower() for item in spec.format for name in item.split(",")]
-        renderers = tuple(load(find(RENDERERS, name, "format")) for name in dict.fromkeys(formats))
-        look = Look(cmap=spec.cmap, dpi=spec.dpi, annotate=spec.annotate)
-        check_look(look)
-        return cls(spec, renderers, look)
+        chosen(spec.measure)
+        return cls(spec, Pictures.of(spec, PICTURES))
 
     def draw(self, maps: AttentionMaps, folder: Path) -> Drawn:
         """Write every picture of one record into `folder`.
@@ -54,14 +87,9 @@ class Drawing:
         """
         layers = numbers(self.spec.layer, maps.n_layers, "layer")
         heads = numbers(self.spec.head, maps.n_heads, "head")
-        report = heatmap_report(maps, measured(maps), self.spec, layers, heads)
-        store.make_folder(folder)
-        files = []
-        for render in self.renderers:
-            for name, data in render(report, self.look):
-                store.write(folder / name, data)
-                files.append(folder / name)
-        return Drawn(report, tuple(files), (*_left_out(report, self.look), *_stale(folder, files)))
+        return self.pictures.write(
+            heatmap_report(maps, measured(maps, self.spec.measure), self.spec, layers, heads), folder
+        )
 
 
 def _left_out(report: Report, look: Look) -> list[str]:
@@ -80,14 +108,3 @@ def _left_out(report: Report, look: Look) -> list[str]:
     if look.annotate and not all(annotated(picture) for picture in report.pictures):
         notices.append("some maps have too many cells for --annotate; their digits are left out")
     return notices
-
-
-def _stale(folder: Path, files: list[Path]) -> list[str]:
-    """Pictures of an earlier run that stand beside this one's: ours by name, and not to be mistaken for new."""
-    endings = {f".{renderer.name}" for renderer in RENDERERS}
-    found = {path for name in PICTURES for path in folder.glob(name) if path.suffix in endings}
-    old = sorted(path.name for path in found - set(files))
-    if not old:
-        return []
-    pictures = "1 picture" if len(old) == 1 else f"{len(old)} pictures"
-    return [f"{folder} also holds {pictures} of an earlier run, such as {old[0]}"]

@@ -39,7 +39,8 @@ def test_every_golden_text_is_of_a_command() -> None:
 def test_every_option_is_in_some_help() -> None:
     """An option that no command takes is not needed."""
     helps = "".join(file.read_text(encoding="utf-8") for file in GOLDEN.iterdir())
-    missing = [name for name in OPTIONS if name != "record" and f"--{name.replace('_', '-')}" not in helps]
+    written = {"record": "FILE", "models": "MODELS"}  # arguments, shown by what they are
+    missing = [name for name in OPTIONS if written.get(name, f"--{name.replace('_', '-')}") not in helps]
     assert missing == []
 
 

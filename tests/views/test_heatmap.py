@@ -127,6 +127,12 @@ def test_scales_say_what_they_are() -> None:
     assert scale_of("log", uniform_maps(500))[0] == 1e-4
 
 
+def test_auto_is_shared_as_long_as_weights_can_be_seen() -> None:
+    for n, kind in ((64, "shared"), (65, "log")):
+        found = report(uniform_maps(n), DrawSpec(scale="auto")).scale
+        assert found == report(uniform_maps(n), DrawSpec(scale=kind)).scale  # type: ignore[arg-type]
+
+
 def test_a_shared_scale_knows_the_chosen_heads_only() -> None:
     weights = np.stack([np.eye(4), np.full((4, 4), 0.25)])[None]
     assert only(record(weights), [0], [1], DrawSpec(scale="shared")).scale.high == 0.25

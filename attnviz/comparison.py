@@ -1,0 +1,118 @@
+"""What a comparison of models found, text by text. Knows no torch, no texts and no files."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Float, Int
+
+from attnviz.outcomes import Prediction, Tested
+
+PerText = Float[np.ndarray, " text"]
+
+
+@dataclass(frozen=True)
+class Cost:
+    """What one forward pass of attention takes, all layers together; means over the texts."""
+
+    projections: float  # floating-point operations
+    weights: float  # floating-point operations of scores and weighted sums; softmax is not counted
+    memory: float  # bytes of the weights in float32
+
+
+@dataclass(frozen=True, eq=False)
+class Compared:
+    """One model: what it is, and what was measured on it."""
+
+    name: str
+    status: str  # "trained, weights sha256 ab12cd34…"
+    trained: bool
+    n_layers: int
+    n_heads: int
+    d_model: int
+    n_parameters: int
+    n_attention_parameters: int
+    cost: Cost
+    per_head: Mapping[str, Float[np.ndarray, "text layer head"]]
+    per_layer: Mapping[str, Float[np.ndarray, "text layer"]]
+    predictions: tuple[Prediction, ...] = ()  # none where it does not classify
+    tested: Tested | None = None  # what its card says
+    seconds: float | None = None  # of one forward pass with its maps, median
+
+    @property
+    def d_head(self) -> int:
+        return self.d_model // self.n_heads
+
+    @property
+    def heads(self) -> tuple[tuple[int, int], ...]:
+        """Layer and head of each head, in order."""
+        return tuple(np.ndindex(self.n_layers, self.n_heads))
+
+    @property
+    def right(self) -> PerText | None:
+        """1 for each text that is classified rightly, else 0; None unless it classifies and all texts have labels."""
+        if not self.predictions or any(each.gold is None for each in self.predictions):
+            return None
+        return np.array([float(each.label == each.gold) for each in self.predictions])
+
+    @property
+    def accuracy(self) -> float | None:
+        return None if self.right is None else float(self.right.mean())
+
+    def per_text(self, measure: str) -> PerText:
+        """The mean over layers and heads for each text."""
+        values = self.per_head.get(measure, self.per_layer.get(measure))
+        assert values is not None
+        return np.asarray(values.reshape(len(values), -1).mean(axis=1))
+
+
+@dataclass(frozen=True)
+class Difference:
+    """A model's mean over the texts, minus the first model's; with its 95 % interval where there are several texts."""
+
+    value: float
+    low: float | None = None
+    high: float | None = None
+
+    @property
+    def includes_zero(self) -> bool:
+        return self.low is not None and self.high is not None and self.low <= 0 <= self.high
+
+
+@dataclass(frozen=True)
+class Measured:
+    """A measure, as a table names it."""
+
+    name: str
+    unit: str
+    together: bool  # of all heads of a layer
+
+
+@dataclass(frozen=True, eq=False)
+class Comparison:
+    """Two or more models on the same texts. What is compared with what is always: each with the first."""
+
+    models: tuple[Compared, ...]
+    texts: str  # what they are called: "sample train[0]", "imdb test[:500]"
+    n_tokens: Int[np.ndarray, " text"]  # that attended
+    n_in_text: Int[np.ndarray, " text"]
+    merged: bool  # whether tokens were joined, so that models with different tokenisers have common units
+    measures: tuple[Measured, ...]
+    uniform: Mapping[str, PerText]  # the same measures of attention that favours nothing
+    differences: Mapping[str, tuple[Difference, ...]]  # of each measure, one per model after the first
+    right: tuple[Difference, ...] = ()  # likewise of the share of texts that are classified rightly
+    labels: tuple[str, ...] = ()  # of the classifiers
+    divergences: Float[np.ndarray, "head head"] | None = None  # nats, mean over texts, heads of all models in order
+
+    @property
+    def n_texts(self) -> int:
+        return len(self.n_tokens)
+
+    @property
+    def slugs(self) -> tuple[str, ...]:
+        """A file name for each model, of safe characters only and no two alike."""
+        found = [re.sub("[^A-Za-z0-9._-]+", "-", model.name).strip("-.")[:40] or "model" for model in self.models]
+        return tuple(f"{slug}-{place}" if found.count(slug) > 1 else slug for place, slug in enumerate(found))

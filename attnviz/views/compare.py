@@ -1,0 +1,210 @@
+"""A comparison of models as a report: tables, pictures, a verdict. Knows `comparison` and `report`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, replace
+
+from attnviz.comparison import Compared, Comparison, Difference, Measured
+from attnviz.report import Block, Column, Note, Picture, Report, Scale, Table
+from attnviz.views.costs import costs_table
+from attnviz.views.labels import visible
+from attnviz.views.tables import Cell
+from attnviz.views.verdict import verdict
+
+LONGEST_NAME, LONGEST_TITLE = 40, 200
+ROUGHLY = "~"  # before a difference whose interval includes 0
+Row = tuple[str, ...]
+
+
+def compare_report(
+    comparison: Comparison, pictures: Sequence[Picture], scale: Scale, theory: Sequence[Block], title: str | None = None
+) -> Report:
+    """Pictures, the numbers beside each other, what they cost, theory if wanted, and what it all says."""
+    blocks: list[Block] = [*pictures, *_measures(comparison), costs_table(comparison), *theory]
+    blocks += [Note(sentence) for sentence in (*verdict(comparison), *_remarks(comparison))]
+    names = [visible(model.name, LONGEST_NAME) for model in comparison.models]
+    texts = visible(comparison.texts, LONGEST_NAME * 2)
+    return Report(
+        title=visible(title, LONGEST_TITLE) if title else f"{_listed(names)} on {texts}",
+        subtitle=_subtitle(comparison, texts if title else ""),
+        blocks=tuple(blocks),
+        scale=scale,
+        facts=(
+            ("models", ", ".join(names)),
+            ("texts", texts),
+            *((f"status of {m.name}", m.status) for m in _safe(comparison)),
+        ),
+        data=_data(comparison),
+    )
+
+
+def compare_rows(comparison: Comparison) -> Iterator[Row]:
+    """For a spreadsheet: one row per measure and model, the difference from the first model beside it."""
+    yield ("measure", "unit", "of", "model", "mean", "difference", "low", "high")
+    for measure in comparison.measures:
+        of = "all heads of a layer" if measure.together else "each head"
+        if measure.name in comparison.uniform:
+            mean = float(comparison.uniform[measure.name].mean())
+            yield (measure.name, measure.unit, of, "uniform attention", repr(mean), "", "", "")
+        against = (None, *comparison.differences[measure.name])
+        for model, difference in zip(comparison.models, against, strict=True):
+            mean = float(model.per_text(measure.name).mean())
+            yield (measure.name, measure.unit, of, _cell(model.name), repr(mean), *_numbers(difference))
+
+
+def digits(measure: Measured) -> int:
+    """After the point."""
+    return 3 if measure.unit in ("nats", "share") else 2
+
+
+def change(difference: Difference, n_digits: int, factor: float = 1.0) -> str:
+    """ "-0.107 (-0.112 to -0.103)"; a sign before it where the interval includes 0."""
+    value = f"{difference.value * factor:+.{n_digits}f}"
+    if difference.low is None or difference.high is None:
+        return value
+    interval = f"({difference.low * factor:+.{n_digits}f} to {difference.high * factor:+.{n_digits}f})"
+    return f"{ROUGHLY if difference.includes_zero else ''}{value} {interval}"
+
+
+def _measures(comparison: Comparison) -> Iterator[Table]:
+    """One table for two models; for more, the differences have one of their own."""
+    first, *others = (visible(model.name, LONGEST_NAME) for model in comparison.models)
+    two = len(others) == 1
+    several = comparison.n_texts > 1
+    interval = " (95 % interval)" if several else ""
+    columns = [Column("mean per head"), Column("uniform"), Column(first), *map(Column, others)]
+    rows: list[tuple[Cell, ...]] = []
+    changes: list[tuple[Cell, ...]] = []
+    for measure in comparison.measures:
+        label = f"{measure.name} ({measure.unit})"
+        n_digits = digits(measure)
+        chance = comparison.uniform.get(measure.name)
+        means = [f"{model.per_text(measure.name).mean():.{n_digits}f}" for model in comparison.models]
+        against = tuple(change(each, n_digits) for each in comparison.differences[measure.name])
+        rows.append(
+            (label, "-" if chance is None else f"{chance.mean():.{n_digits}f}", *means, *(against if two else ()))
+        )
+        changes.append((label, *against))
+    if two:
+        columns.append(Column(f"difference{interval}"))
+    yield Table("measures", "What was measured", "compared", tuple(columns), tuple(rows))
+    if not two:
+        heading = (Column("mean per head"), *map(Column, others))
+        yield Table("differences", f"Difference from {first}{interval}", "compared", heading, tuple(changes))
+
+
+def _remarks(comparison: Comparison) -> Iterator[str]:
+    if comparison.n_texts > 1:
+        yield (
+            f"{ROUGHLY} marks a difference whose interval includes 0. Intervals are of the texts (bootstrap): they say "
+            "what other texts of this kind would give, not what models trained from other seeds would."
+        )
+        if comparison.n_texts < 10:
+            yield f"{comparison.n_texts} texts are few: such intervals are too narrow."
+    else:
+        yield "One text: the differences are of this text, and have no interval."
+    if comparison.merged:
+        yield (
+            "The models cut texts differently: tokens are joined until all models have the same (keys summed, queries "
+            "averaged)."
+        )
+    widths = {model.d_model for model in comparison.models}
+    if len(widths) > 1:
+        found = ", ".join(f"{model.name} {model.d_model}" for model in _safe(comparison))
+        yield f"The models differ in d_model too ({found}), so that not every difference is one of heads."
+    read, whole = int(comparison.n_tokens.sum()), int(comparison.n_in_text.sum())
+    if not comparison.merged and read < whole:
+        yield f"Of the texts' {whole:,} tokens {read:,} are compared; --max-tokens and --keep say which."
+
+
+def _subtitle(comparison: Comparison, texts: str) -> str:
+    mean = comparison.n_tokens.mean()
+    size = (
+        f"{comparison.n_texts:,} texts of {mean:.0f} tokens on average"
+        if comparison.n_texts > 1
+        else f"{mean:.0f} tokens"
+    )
+    status = (f"{model.name}: {model.status}" for model in _safe(comparison))
+    return " · ".join(part for part in (texts, size, *status) if part)
+
+
+def _safe(comparison: Comparison) -> Iterator[Compared]:
+    """The models with names that can be shown."""
+    return (
+        replace(model, name=visible(model.name, LONGEST_NAME), status=visible(model.status, 80))
+        for model in comparison.models
+    )
+
+
+def _listed(names: Sequence[str]) -> str:
+    return f"{', '.join(names[:-1])} and {names[-1]}"
+
+
+def _cell(name: str) -> str:
+    """A spreadsheet takes what begins with these for a formula."""
+    return f"'{name}" if name.startswith(("=", "+", "-", "@")) else name
+
+
+def _numbers(difference: Difference | None) -> tuple[str, str, str]:
+    if difference is None:
+        return ("", "", "")
+    low, high = ("" if bound is None else repr(bound) for bound in (difference.low, difference.high))
+    return (repr(difference.value), low, high)
+
+
+def _data(comparison: Comparison) -> Mapping[str, object]:
+    """Everything, as it was measured: per text and per head."""
+    return {
+        "texts": {"name": comparison.texts, "number": comparison.n_texts, "tokens": comparison.n_tokens},
+        "merged": comparison.merged,
+        "models": [_model_data(model) for model in comparison.models],
+        "measures": {
+            measure.name: {
+                "unit": measure.unit,
+                "together": measure.together,
+                "uniform": _mean(comparison.uniform.get(measure.name)),
+                "means": [float(model.per_text(measure.name).mean()) for model in comparison.models],
+                "differences": [_difference(each) for each in comparison.differences[measure.name]],
+                "per_text": [model.per_text(measure.name) for model in comparison.models],
+                "per_head": [
+                    values.mean(axis=0)
+                    for model in comparison.models
+                    if (values := model.per_head.get(measure.name)) is not None
+                ],
+            }
+            for measure in comparison.measures
+        },
+        "accuracy_differences": [_difference(each) for each in comparison.right],
+        "divergences": comparison.divergences,
+        "verdict": list(verdict(comparison)),
+    }
+
+
+def _model_data(model: Compared) -> Mapping[str, object]:
+    return {
+        "name": model.name,
+        "status": model.status,
+        "trained": model.trained,
+        "n_layers": model.n_layers,
+        "n_heads": model.n_heads,
+        "d_model": model.d_model,
+        "n_parameters": model.n_parameters,
+        "n_attention_parameters": model.n_attention_parameters,
+        "cost": asdict(model.cost),
+        "seconds": model.seconds,
+        "accuracy": model.accuracy,
+        "card": None if model.tested is None else asdict(model.tested),
+        "predictions": [
+            {"text": each.text_name, "label": each.label, "probabilities": list(each.probabilities), "gold": each.gold}
+            for each in model.predictions
+        ],
+    }
+
+
+def _mean(values: object) -> float | None:
+    return None if values is None else float(values.mean())  # type: ignore[attr-defined]
+
+
+def _difference(difference: Difference) -> Mapping[str, object]:
+    return {**asdict(difference), "includes_zero": difference.includes_zero}

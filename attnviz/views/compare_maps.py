@@ -1,0 +1,159 @@
+"""One text's maps under several models, as pictures side by side. Knows records and `report`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from attnviz.errors import BadSelection
+from attnviz.measures.rollout import rollout
+from attnviz.record import AttentionMaps
+from attnviz.report import Heatmap, Panels, Picture, Scale
+from attnviz.shapes import Cells
+from attnviz.views.captions import token
+from attnviz.views.labels import visible
+
+LONGEST_NAME = 24
+HEAD_AXIS = "head"
+
+
+def map_pictures(
+    several: Sequence[AttentionMaps], names: Sequence[str], slugs: Sequence[str], layers: Sequence[int], query: int
+) -> tuple[Picture, ...]:
+    """For each layer: every map on one scale, the differences from the first model, one query in every head.
+
+    The models have the same tokens. Of a model with several heads their mean stands first.
+    """
+    assert all(maps.weights.shape[2:] == several[0].weights.shape[2:] for maps in several)
+    pictures: list[Picture] = []
+    names = [visible(name, LONGEST_NAME) for name in names]
+    for layer in layers:
+        at = f"-layer-{layer}" if len(layers) > 1 else ""
+        said = f"layer {layer}" if len(layers) > 1 else ""
+        panels = _panels(several, names, layer)
+        pictures.append(
+            Panels(f"maps{at}", " · ".join(filter(None, ["all on one scale", said])), panels, _columns(len(panels)))
+        )
+        means = [
+            _map(maps, f"mean-{i}", name, maps.weights[layer].mean(axis=0))
+            for i, (maps, name) in enumerate(zip(several, names, strict=True))
+        ]
+        pictures += [
+            _difference(means[i], means[0], f"difference{at}-{slugs[i]}-{slugs[0]}", said) for i in range(1, len(means))
+        ]
+        pictures.append(_query(several, names, layer, query, f"query-{query}{at}", said))
+    if any(maps.n_layers > 1 for maps in several):
+        pictures.append(_rollout(several, names))
+    return tuple(pictures)
+
+
+def similarity_picture(divergences: np.ndarray, heads: Sequence[tuple[str, int, int]], order: Sequence[int]) -> Heatmap:
+    """How alike heads are, like ones side by side. `heads` are model, layer and head; one layer is not named."""
+    layered = any(layer for _, layer, _ in heads)
+    labels = [_head(visible(name, LONGEST_NAME), layer if layered else None, head) for name, layer, head in heads]
+    chosen = list(order)
+    similar = 1 - divergences[np.ix_(chosen, chosen)] / np.log(2)
+    low = np.floor(20 * min(float(similar.min()), 0.95)) / 20
+    ordered = tuple(labels[i] for i in chosen)
+    return Heatmap(
+        name="similarity",
+        title="which heads are alike (clustered)",
+        values=similar.astype(np.float32),
+        allowed=np.ones(similar.shape, dtype=bool),
+        rows=ordered,
+        columns=ordered,
+        row_axis=HEAD_AXIS,
+        column_axis=HEAD_AXIS,
+        scale=Scale("shared", low, 1.0, f"similarity: 1 - mean JSD in bits (scale from {low:.2f}, not from 0)"),
+    )
+
+
+def highest(pictures: Sequence[Picture]) -> float:
+    """The largest weight on any of the maps that share the report's scale."""
+    maps = [
+        m
+        for p in pictures
+        if isinstance(p, Panels | Heatmap) and p.scale is None
+        for m in (p.maps if isinstance(p, Panels) else (p,))
+    ]
+    return max((float(each.values.max()) for each in maps), default=1.0)
+
+
+def _panels(several: Sequence[AttentionMaps], names: Sequence[str], layer: int) -> tuple[Heatmap, ...]:
+    panels = []
+    for i, (maps, name) in enumerate(zip(several, names, strict=True)):
+        weights = maps.weights[layer]
+        if maps.n_heads > 1:
+            panels.append(_map(maps, f"mean-{i}", f"{name}, mean of {maps.n_heads} heads", weights.mean(axis=0)))
+        panels += [
+            _map(maps, f"model-{i}-head-{head}", _title(maps, name, head), weights[head])
+            for head in range(maps.n_heads)
+        ]
+    return tuple(panels)
+
+
+def _title(maps: AttentionMaps, name: str, head: int) -> str:
+    return f"{name}, head {head}" if maps.n_heads > 1 else f"{name}, its one head"
+
+
+def _map(maps: AttentionMaps, name: str, title: str, values: Cells) -> Heatmap:
+    rows = tuple(visible(piece) for piece in maps.queries.pieces)
+    return Heatmap(name, title, values, maps.attendable, rows, rows)
+
+
+def _difference(of: Heatmap, first: Heatmap, name: str, said: str) -> Heatmap:
+    """The means of two models, one minus the other, on a scale of its own around 0."""
+    values = of.values - first.values
+    most = float(np.abs(values[of.allowed]).max())
+    what = " · ".join(filter(None, [f"{of.title} minus {first.title}, means of heads", said]))
+    scale = Scale("diverging", -most, most, f"difference of weight, {of.title} minus {first.title}")
+    return Heatmap(name, what, values, of.allowed, of.rows, of.columns, scale=scale)
+
+
+def _query(
+    several: Sequence[AttentionMaps], names: Sequence[str], layer: int, query: int, name: str, said: str
+) -> Heatmap:
+    """One query's attention: a row for each head of each model."""
+    tokens = several[0].queries
+    if not 0 <= query < len(tokens):
+        raise BadSelection(f"no query {query}", hint=f"This text has queries 0 to {len(tokens) - 1}.")
+    rows = list(_query_rows(several, names, layer, query))
+    values = np.stack([weights for _, weights in rows])
+    what = " · ".join(filter(None, [f"what query {token(tokens, query)} attends to, head by head", said]))
+    columns = tuple(visible(piece) for piece in tokens.pieces)
+    allowed = np.tile(several[0].attendable[query], (len(rows), 1))
+    return Heatmap(name, what, values, allowed, tuple(label for label, _ in rows), columns, row_axis=HEAD_AXIS)
+
+
+def _query_rows(
+    several: Sequence[AttentionMaps], names: Sequence[str], layer: int, query: int
+) -> Iterator[tuple[str, np.ndarray]]:
+    for maps, name in zip(several, names, strict=True):
+        weights = maps.weights[layer, :, query]
+        if maps.n_heads > 1:
+            yield f"{name} · mean", weights.mean(axis=0)
+        for head in range(maps.n_heads):
+            yield _head(name, None, head), weights[head]
+
+
+def _rollout(several: Sequence[AttentionMaps], names: Sequence[str]) -> Panels:
+    """What is left of each token after all layers, on a scale of its own: these are no weights of attention."""
+    rolled = [rollout(maps).astype(np.float32) for maps in several]
+    high = max(float(each.max()) for each in rolled)
+    panels = [
+        _map(maps, f"rollout-{place}", name, values)
+        for place, (maps, name, values) in enumerate(zip(several, names, rolled, strict=True))
+    ]
+    scale = Scale("shared", 0.0, high, f"share of the token after all layers (0 to {high:.3g})")
+    title = "attention rollout through all layers (Abnar & Zuidema 2020)"
+    return Panels("rollout", title, tuple(panels), _columns(len(panels)), scale)
+
+
+def _head(name: str, layer: int | None, head: int) -> str:
+    return f"{name} · {head}" if layer is None else f"{name} · {layer}.{head}"
+
+
+def _columns(n_maps: int) -> int:
+    """As many maps in a row as leave the fewest places empty: about five."""
+    return n_maps if n_maps <= 5 else min((5, 4, 6), key=lambda n_columns: -n_maps % n_columns)

@@ -1,0 +1,86 @@
+"""What compared models cost, and what comes of it, as a table. Knows `comparison` and `report`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Literal
+
+from attnviz.comparison import Compared, Comparison
+from attnviz.report import Column, Table
+from attnviz.views.labels import visible
+from attnviz.views.tables import Cell
+
+THOUSANDS = ("", " k", " M", " G", " T", " P")
+BYTES = ("B", "KiB", "MiB", "GiB", "TiB")
+NONE = "-"
+
+
+def costs_table(comparison: Comparison) -> Table:
+    """A row per fact, a column per model. n tokens, d = d_model, h heads, in L layers."""
+    columns = (Column("what"), *(Column(visible(model.name, 40)) for model in comparison.models))
+    rows = [(label, *map(value, comparison.models)) for label, value in _rows(comparison)]
+    return Table("costs", _title(comparison), "compared", columns, tuple(rows))
+
+
+def accuracy(model: Compared) -> str:
+    return NONE if model.accuracy is None else f"{model.accuracy:.4f}"
+
+
+def _title(comparison: Comparison) -> str:
+    n = f"n = {comparison.n_tokens.mean():,.0f} tokens"
+    return f"What it costs and what comes of it ({n}{' on average' if comparison.n_texts > 1 else ''})"
+
+
+def _rows(comparison: Comparison) -> Iterator[tuple[str, Callable[[Compared], Cell]]]:
+    many = any(model.n_layers > 1 for model in comparison.models)
+    times = "L · " if many else ""
+    if many:
+        yield "layers L", lambda model: str(model.n_layers)
+    yield "heads h of width d/h", lambda model: f"{model.n_heads} of {model.d_head}"
+    yield "d_model d", lambda model: str(model.d_model)
+    yield "parameters", lambda model: f"{model.n_parameters:,}"
+    yield "of them in attention", lambda model: f"{model.n_attention_parameters:,}"
+    yield f"FLOP of projections, {times}8 n d²", lambda model: scaled(model.cost.projections)
+    yield f"FLOP of scores and sums, {times}4 n² d", lambda model: scaled(model.cost.weights)
+    yield f"memory of the maps, {times}4 h n² B", lambda model: sized(model.cost.memory)
+    first = comparison.models[0].seconds
+    if first is not None:
+        yield "time of one pass (ms)", lambda model: f"{(model.seconds or 0) * 1000:.2f}"
+        yield "time, as a ratio", lambda model: f"{(model.seconds or 0) / first:.2f}"
+    yield from _outcomes(comparison)
+
+
+def _outcomes(comparison: Comparison) -> Iterator[tuple[str, Callable[[Compared], Cell]]]:
+    if comparison.n_texts == 1 and any(model.predictions for model in comparison.models):
+        yield "label", lambda model: _label(model, comparison.labels)
+        yield "its probability", lambda model: f"{model.predictions[0].probability:.3f}" if model.predictions else NONE
+    elif any(model.accuracy is not None for model in comparison.models):
+        yield "accuracy on these texts", accuracy
+    if any(model.tested for model in comparison.models):
+        yield "test accuracy, mean of seeds", lambda model: _tested(model, "value")
+        yield "95 % interval, from", lambda model: _tested(model, "low")
+        yield "95 % interval, to", lambda model: _tested(model, "high")
+
+
+def _label(model: Compared, labels: tuple[str, ...]) -> str:
+    return visible(labels[model.predictions[0].label]) if model.predictions else NONE
+
+
+def _tested(model: Compared, which: Literal["value", "low", "high"]) -> str:
+    return f"{getattr(model.tested.mean, which):.4f}" if model.tested else NONE
+
+
+def scaled(number: float) -> str:
+    """ "1.93 M"; plain below a thousand."""
+    power = 0
+    while abs(number) >= 999.5 and power < len(THOUSANDS) - 1:
+        number, power = number / 1000, power + 1
+    return f"{number:.3g}{THOUSANDS[power]}" if power else f"{number:.0f}"
+
+
+def sized(number: float) -> str:
+    """ "1.6 MiB"."""
+    power = 0
+    while number >= 1000 and power < len(BYTES) - 1:
+        number, power = number / 1024, power + 1
+    return f"{number:.3g} {BYTES[power]}" if power else f"{number:.0f} B"

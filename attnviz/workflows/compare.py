@@ -1,0 +1,133 @@
+"""`attnviz compare`: the same texts through several models, measured, drawn and put into words."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import TypeAlias
+
+from attnviz import store
+from attnviz.errors import BadOption
+from attnviz.measures.measured import chosen
+from attnviz.models.names import ModelName, resolve
+from attnviz.report import Report
+from attnviz.selection import numbers
+from attnviz.specs import AttendSpec, CompareSpec, ModelSpec
+from attnviz.text import open_corpus
+from attnviz.text.document import Corpus, Document
+
+MOST_MODELS = 8
+PICTURES = ("maps*", "difference*", "query-*", "rollout", "similarity", "distributions")  # what ours are called
+ONE_FORMAT = ("json", "csv", "markdown")
+
+
+@dataclass(frozen=True, eq=False)
+class Comparing:
+    """What is about to be compared, and what the user has to know."""
+
+    n_texts: int
+    notices: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Attended:
+    """One more text is done."""
+
+    n_done: int
+
+
+@dataclass(frozen=True, eq=False)
+class Outcome:
+    """The end: what was found, as a report and as rows for a spreadsheet, and the files that were written."""
+
+    report: Report
+    rows: tuple[tuple[str, ...], ...]
+    files: tuple[Path, ...]
+    notices: tuple[str, ...]
+
+
+Event: TypeAlias = Comparing | Attended | Outcome
+
+
+def compare(spec: CompareSpec) -> Iterator[Event]:
+    """Compare each model with the first. Everything that can be refused at once is refused first.
+
+    Raises BadOption, BadModel, BadSource or BadText.
+    """
+    if not 2 <= len(spec.models) <= MOST_MODELS:
+        found = f"{len(spec.models)} model{'' if len(spec.models) == 1 else 's'} to compare"
+        raise BadOption(found, hint=f"Name 2 to {MOST_MODELS}, such as: attnviz compare single multi.")
+    names = [resolve(_model(spec, name)) for name in spec.models]
+    if len(asked := [name for name in ONE_FORMAT if getattr(spec, name)]) > 1:
+        raise BadOption(f"--{asked[0]} and --{asked[1]} exclude each other", hint="Leave one of them out.")
+    if not 2 <= spec.kernel <= 1000:
+        raise BadOption(f"--kernel {spec.kernel} is out of range", hint="It is 2 to 1000 tokens wide.")
+    chosen(spec.measure)
+    corpus = open_corpus(spec)
+    documents = _documents(spec, corpus)
+    store.check_folder(Path(spec.out))
+    return _compared(spec, names, corpus, documents)
+
+
+def _model(spec: CompareSpec, name: str) -> ModelSpec:
+    return ModelSpec(model=name, **{field.name: getattr(spec, field.name) for field in fields(AttendSpec)})
+
+
+def _documents(spec: CompareSpec, corpus: Corpus) -> list[Document]:
+    """All that was given or chosen, the whole of a data set that was named, and else the first text of the sample."""
+    if _asked_for(spec):
+        return [corpus.documents[i] for i in numbers(spec.index, len(corpus.documents), "text")]
+    return [corpus.documents[0]]
+
+
+def _asked_for(spec: CompareSpec) -> bool:
+    return bool(spec.index or spec.text or spec.text_file or spec.dataset or spec.split)
+
+
+def _compared(
+    spec: CompareSpec, names: Sequence[ModelName], corpus: Corpus, documents: Sequence[Document]
+) -> Iterator[Event]:
+    from attnviz.workflows.compare_models import open_models, predictions, seconds
+    from attnviz.workflows.compare_outcome import compared, comparison, pictures_of, report_of
+    from attnviz.workflows.drawing import Pictures
+    from attnviz.workflows.tally import Tally
+
+    drawing = Pictures.of(spec, PICTURES)
+    models = open_models([_model(spec, written) for written in spec.models], names, corpus)
+    for document in documents:  # a text that cannot be read is refused before the first is measured
+        for model in models:
+            model.attender.encode(document.text)
+    trained = [model.attender.trained for model in models]
+    told = [model.attender.name for model in models]
+    yield Comparing(len(documents), tuple(_notices(spec, corpus, documents, told, trained)))
+    answered = [predictions(model, documents) for model in models]
+    tally = Tally.of(len(models), spec.measure)
+    for count, document in enumerate(documents, 1):
+        tally.add([model.attender.attention(document.text, document.name) for model in models])
+        yield Attended(count)
+    took = seconds(models, documents) if spec.time else [None] * len(models)
+    found = [compared(*of_model) for of_model in zip(models, tally.numbers, answered, took, strict=True)]
+    whole = comparison(documents[0].name if len(documents) == 1 else corpus.name, tally, models, found)
+    drawn = pictures_of(spec, whole, tally.last)
+    report, rows = report_of(spec, whole, drawn, tally.last)
+    folder = Path(spec.out)
+    written = drawing.write(report, folder)
+    records = []
+    if len(documents) == 1:
+        for maps, slug in zip(tally.last, whole.slugs, strict=True):
+            records.append(folder / f"{slug}.safetensors")
+            store.save(maps, records[-1])
+    yield Outcome(report, rows, (*written.files, *records), written.notices)
+
+
+def _notices(
+    spec: CompareSpec, corpus: Corpus, documents: Sequence[Document], names: Sequence[str], trained: Sequence[bool]
+) -> Iterator[str]:
+    yield from corpus.notices
+    untrained = [name for name, is_trained in zip(names, trained, strict=True) if not is_trained]
+    if untrained:
+        verb = "is" if len(untrained) == 1 else "are"
+        yield f"{', '.join(untrained)} {verb} untrained: random weights (seed {spec.seed}) show no learned attention"
+    if not _asked_for(spec):
+        yield f"comparing on {documents[0].name}; --text, --dataset and --index choose others"

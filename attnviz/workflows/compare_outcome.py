@@ -1,0 +1,122 @@
+"""From what was measured to a comparison, and from that to pictures and a report."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from jaxtyping import Float
+
+from attnviz.comparison import Compared, Comparison, Cost, Difference
+from attnviz.measures.bootstrap import intervals
+from attnviz.measures.clustering import clustered
+from attnviz.measures.cost import projection_operations, weight_memory, weight_operations
+from attnviz.measures.divergence import jsd
+from attnviz.measures.rows import layer_rows
+from attnviz.outcomes import Prediction
+from attnviz.record import AttentionMaps
+from attnviz.report import Picture, Report
+from attnviz.selection import numbers, position
+from attnviz.specs import CompareSpec
+from attnviz.text.given import typed
+from attnviz.views.compare import compare_report, compare_rows
+from attnviz.views.compare_maps import highest, map_pictures, similarity_picture
+from attnviz.views.compare_spread import distributions_picture
+from attnviz.views.heatmap import scale_over
+from attnviz.views.theory import theory_blocks
+from attnviz.workflows.compare_models import Opened
+from attnviz.workflows.tally import Numbers, Tally
+
+
+def compared(model: Opened, found: Numbers, predictions: tuple[Prediction, ...], seconds: float | None) -> Compared:
+    """One model with all that was measured on it."""
+    attender, n_tokens = model.attender, np.array(found.n_tokens)
+    return Compared(
+        name=attender.name,
+        status=found.status,
+        trained=attender.trained,
+        n_layers=attender.n_layers,
+        n_heads=attender.n_heads,
+        d_model=attender.d_model,
+        n_parameters=attender.n_parameters,
+        n_attention_parameters=attender.n_attention_parameters,
+        cost=Cost(
+            projections=attender.n_layers * projection_operations(n_tokens, attender.d_model),
+            weights=attender.n_layers * weight_operations(n_tokens, attender.d_model),
+            memory=attender.n_layers * weight_memory(n_tokens, attender.n_heads),
+        ),
+        per_head={name: np.stack(values) for name, values in found.per_head.items()},
+        per_layer={name: np.stack(values) for name, values in found.per_layer.items()},
+        predictions=predictions,
+        tested=model.tested,
+        seconds=seconds,
+    )
+
+
+def comparison(texts: str, tally: Tally, models: Sequence[Opened], found: Sequence[Compared]) -> Comparison:
+    """Each model against the first, with intervals where there are several texts."""
+    first, *others = found
+    names = [measure.name for measure in tally.shown]
+    values = [np.stack([model.per_text(name) for name in names], axis=1) for model in found]
+    differences = [_differences(of_model - values[0]) for of_model in values[1:]]
+    right: tuple[Difference, ...] = ()
+    if first.right is not None and all(other.right is not None for other in others):
+        apart = [np.asarray(other.right) - first.right for other in others]
+        right = tuple(_differences(each[:, None])[0] for each in apart)
+    return Comparison(
+        models=tuple(found),
+        texts=texts,
+        n_tokens=np.array(tally.n_tokens),
+        n_in_text=np.array(tally.n_in_text),
+        merged=tally.merged,
+        measures=tally.shown,
+        uniform={name: np.array(by_text) for name, by_text in tally.uniform.items()},
+        differences={name: tuple(of_model[i] for of_model in differences) for i, name in enumerate(names)},
+        right=right,
+        labels=next((model.labels for model in models if model.labels), ()),
+        divergences=tally.mean_divergences,
+    )
+
+
+def pictures_of(spec: CompareSpec, whole: Comparison, last: Sequence[AttentionMaps]) -> tuple[Picture, ...]:
+    """Of one text its maps, of several how the measures are spread; of all how alike the heads are.
+
+    `last` are the maps of the last text. Raises BadSelection for a layer or query that is not there.
+    """
+    drawn: list[Picture] = []
+    if whole.n_texts == 1:
+        layers = numbers(spec.layer, min(maps.n_layers for maps in last), "layer")
+        names = [model.name for model in whole.models]
+        drawn += map_pictures(last, names, whole.slugs, layers, _query(spec, last, layers[-1]))
+    elif (spread := distributions_picture(whole)) is not None:
+        drawn.append(spread)
+    if whole.divergences is not None:
+        heads = [(model.name, layer, head) for model in whole.models for layer, head in model.heads]
+        drawn.append(similarity_picture(whole.divergences, heads, clustered(whole.divergences)))
+    return tuple(drawn)
+
+
+def report_of(
+    spec: CompareSpec, whole: Comparison, drawn: Sequence[Picture], last: Sequence[AttentionMaps]
+) -> tuple[Report, tuple[tuple[str, ...], ...]]:
+    """The report, and its numbers as rows."""
+    scale = scale_over(spec.scale, highest(drawn), len(last[0].keys))
+    n, d = round(float(whole.n_tokens.mean())), whole.models[0].d_model
+    theory = theory_blocks(n, d, spec.kernel) if spec.theory else ()
+    return compare_report(whole, drawn, scale, theory, spec.title), tuple(compare_rows(whole))
+
+
+def _differences(apart: Float[np.ndarray, "text number"]) -> tuple[Difference, ...]:
+    means = apart.mean(axis=0).tolist()
+    if len(apart) < 2:
+        return tuple(map(Difference, means))
+    return tuple(Difference(*numbers) for numbers in zip(means, *intervals(apart).tolist(), strict=True))
+
+
+def _query(spec: CompareSpec, last: Sequence[AttentionMaps], layer: int) -> int:
+    """The one asked for, else the one on which the heads of all models differ most from their mean."""
+    if spec.query is not None:
+        return position(typed(spec.query), last[0].queries.pieces)
+    rows = np.concatenate([layer_rows(maps, layer) for maps in last])
+    apart = jsd(rows, rows.mean(axis=0)).mean(axis=0)
+    return int(np.flatnonzero(last[0].real_queries)[int(apart.argmax())])

@@ -1,0 +1,101 @@
+"""The numbers of a comparison, collected text by text: no text's maps outlive its turn."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from jaxtyping import Float
+
+from attnviz.comparison import Measured
+from attnviz.errors import BadOption
+from attnviz.measures import Measure
+from attnviz.measures.divergence import across
+from attnviz.measures.measured import chosen, measured, measured_together
+from attnviz.measures.merging import common_units, merged
+from attnviz.measures.uniform import uniform
+from attnviz.record import AttentionMaps, Tokens
+from attnviz.views.captions import status
+
+MOST_HEADS = 64  # of all models, to be compared pair by pair: the time goes with the square
+
+
+@dataclass(eq=False)
+class Numbers:
+    """Of one model, by measure and then text."""
+
+    per_head: dict[str, list[np.ndarray]] = field(default_factory=dict)
+    per_layer: dict[str, list[np.ndarray]] = field(default_factory=dict)
+    n_tokens: list[int] = field(default_factory=list)  # as this model cuts the texts
+    status: str = ""  # trained or not
+
+
+@dataclass(eq=False)
+class Tally:
+    """What was measured so far."""
+
+    numbers: list[Numbers]  # one a model
+    measures: tuple[Measure, ...]
+    uniform: dict[str, list[float]] = field(default_factory=dict)
+    n_tokens: list[int] = field(default_factory=list)
+    n_in_text: list[int] = field(default_factory=list)
+    merged: bool = False
+    divergences: Float[np.ndarray, "head head"] | None = None  # the sum over the texts so far
+    last: tuple[AttentionMaps, ...] = ()  # of the latest text, in common units
+
+    @classmethod
+    def of(cls, n_models: int, measures: Sequence[str]) -> Tally:
+        """Raises BadOption for a measure that there is not."""
+        return cls([Numbers() for _ in range(n_models)], chosen(measures))
+
+    def add(self, several: Sequence[AttentionMaps]) -> None:
+        """One text through each of the models, brought to common units. Raises BadOption where it has none."""
+        in_text = dict(several[0].provenance.settings).get("tokens_in_text")
+        aligned = self._aligned(several)
+        asked = [measure.name for measure in self.measures]
+        for given, maps, found in zip(several, aligned, self.numbers, strict=True):
+            found.status = status(given.provenance)
+            found.n_tokens.append(int(given.real_queries.sum()))
+            for of_heads in measured(maps, asked):
+                found.per_head.setdefault(of_heads.name, []).append(of_heads.values)
+            for of_layers in measured_together(maps, asked):
+                found.per_layer.setdefault(of_layers.name, []).append(of_layers.values)
+        for by_chance in measured(uniform(aligned[0]), asked):
+            self.uniform.setdefault(by_chance.name, []).append(float(by_chance.values.item()))
+        n_tokens = int(aligned[0].real_queries.sum())
+        self.n_tokens.append(n_tokens)
+        self.n_in_text.append(in_text if isinstance(in_text, int) else n_tokens)
+        if sum(maps.n_layers * maps.n_heads for maps in aligned) <= MOST_HEADS:
+            apart = across(aligned)
+            self.divergences = apart if self.divergences is None else self.divergences + apart
+        self.last = aligned
+
+    @property
+    def shown(self) -> tuple[Measured, ...]:
+        """The measures that these models have."""
+        return tuple(
+            Measured(measure.name, measure.unit, measure.together)
+            for measure in self.measures
+            if measure.name in (self.numbers[0].per_layer if measure.together else self.numbers[0].per_head)
+        )
+
+    @property
+    def mean_divergences(self) -> Float[np.ndarray, "head head"] | None:
+        return None if self.divergences is None else self.divergences / len(self.n_tokens)
+
+    def _aligned(self, several: Sequence[AttentionMaps]) -> tuple[AttentionMaps, ...]:
+        if len({_cuts(maps.queries) for maps in several}) == 1:
+            return tuple(several)
+        try:
+            units = common_units([maps.queries for maps in several])
+        except BadOption as error:
+            name = several[0].provenance.text_name
+            raise BadOption(f"the models cut {name} differently: {error.problem}", hint=error.hint) from error
+        self.merged = True
+        return tuple(merged(maps, of_maps) for maps, of_maps in zip(several, units, strict=True))
+
+
+def _cuts(tokens: Tokens) -> tuple[tuple[tuple[int, int], ...], tuple[bool, ...]]:
+    """Where one tokenizer cuts a text; two that cut alike need no joining."""
+    return tokens.offsets, tokens.special

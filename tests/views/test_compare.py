@@ -1,0 +1,202 @@
+"""A comparison as tables, rows and data."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from attnviz.comparison import Compared, Comparison, Difference
+from attnviz.report import Note, Report, Scale, Table
+from attnviz.views.compare import compare_report, compare_rows
+from attnviz.views.costs import scaled, sized
+from attnviz.views.theory import theory_blocks
+from tests.comparisons import card, comparison, model
+
+SCALE = Scale("fixed", 0.0, 1.0, "attention weight")
+SHORTER = Difference(-8.1, -8.4, -7.8)
+
+
+def report(of: Comparison, title: str | None = None) -> Report:
+    return compare_report(of, (), SCALE, (), title)
+
+
+def table(of: Report, name: str) -> Table:
+    (found,) = (each for each in of.tables if each.name == name)
+    return found
+
+
+def rows(of: Report, name: str) -> dict[str, tuple[Any, ...]]:
+    return {str(row[0]): row[1:] for row in table(of, name).rows}
+
+
+def notes(of: Report) -> str:
+    return " ".join(block.text for block in of.blocks if isinstance(block, Note))
+
+
+def two(**more: Any) -> Comparison:
+    return comparison(model(keys=[14.0, 14.4]), model("multi:8", 8, keys=[6.0, 6.2]), differences=[SHORTER], **more)
+
+
+def test_two_models_share_a_table_with_their_difference() -> None:
+    shown = report(two())
+    assert [column.header for column in table(shown, "measures").columns] == [
+        "mean per head",
+        "uniform",
+        "single",
+        "multi:8",
+        "difference (95 % interval)",
+    ]
+    found = rows(shown, "measures")
+    assert found["effective_keys (keys)"] == ("200.00", "14.20", "6.10", "-8.10 (-8.40 to -7.80)")
+    assert found["distinct_heads (heads)"][:3] == ("-", "1.00", "8.00")
+    assert shown.title == "single and multi:8 on imdb test[:500]"
+
+
+def test_a_difference_that_may_be_none_is_marked_and_the_mark_explained() -> None:
+    shown = report(
+        comparison(
+            model(keys=[1.0, 2.0]), model("multi:2", 2, keys=[1.0, 2.0]), differences=[Difference(0.1, -0.2, 0.3)]
+        )
+    )
+    assert rows(shown, "measures")["effective_keys (keys)"][-1] == "~+0.10 (-0.20 to +0.30)"
+    assert "~ marks a difference whose interval includes 0." in notes(shown)
+    assert "not what models trained from other seeds would" in notes(shown)
+    assert "2 texts are few" in notes(shown)
+
+
+def test_one_text_has_no_intervals() -> None:
+    shown = report(comparison(model(), model("multi:2", 2, keys=[9.0])))
+    assert table(shown, "measures").columns[-1].header == "difference"
+    assert rows(shown, "measures")["effective_keys (keys)"][-1] == "-1.00"
+    assert "have no interval" in notes(shown)
+    assert "~" not in notes(shown)
+
+
+def test_three_models_have_a_table_of_differences_from_the_first() -> None:
+    three = comparison(model(), model("multi:2", 2, keys=[9.0]), model("multi:4", 4, keys=[7.0]))
+    shown = report(three)
+    assert rows(shown, "measures")["effective_keys (keys)"] == ("200.00", "10.00", "9.00", "7.00")
+    assert [column.header for column in table(shown, "differences").columns] == ["mean per head", "multi:2", "multi:4"]
+    assert rows(shown, "differences")["effective_keys (keys)"] == ("-1.00", "-3.00")
+    assert table(shown, "differences").title == "Difference from single"
+    assert shown.title == "single, multi:2 and multi:4 on imdb test[:500]"
+
+
+def test_what_it_costs() -> None:
+    shown = report(two())
+    found = rows(shown, "costs")
+    assert table(shown, "costs").title == "What it costs and what comes of it (n = 200 tokens on average)"
+    assert found["heads h of width d/h"] == ("1 of 32", "8 of 4")
+    assert found["parameters"] == ("2,750,018", "2,750,018")
+    assert found["FLOP of projections, 8 n d²"] == ("1.64 M", "1.64 M")
+    assert found["FLOP of scores and sums, 4 n² d"] == ("5.12 M", "5.12 M")
+    assert found["memory of the maps, 4 h n² B"] == ("156 KiB", "1.22 MiB")
+    assert found["time of one pass (ms)"] == ("2.00", "2.00")
+    assert "label" not in found
+    assert "accuracy on these texts" not in found
+
+
+def test_time_that_was_not_measured_is_not_shown() -> None:
+    quiet = comparison(model(seconds=None), model("multi:2", 2, seconds=None))
+    assert not [name for name in rows(report(quiet), "costs") if "time" in name]
+    slower = comparison(model(seconds=0.002), model("multi:2", 2, seconds=0.003))
+    assert rows(report(slower), "costs")["time, as a ratio"] == ("1.00", "1.50")
+
+
+def test_answers_of_models_that_classify_and_a_dash_for_one_that_does_not() -> None:
+    one = report(comparison(model(right=[0]), model("random:8", 8, trained=False)))
+    assert rows(one, "costs")["label"] == ("negative", "-")
+    assert rows(one, "costs")["its probability"] == ("0.750", "-")
+    many = report(comparison(model(keys=[1.0, 1.0], right=[1, 0]), model("dot", keys=[1.0, 1.0])))
+    assert rows(many, "costs")["accuracy on these texts"] == ("0.5000", "-")
+    tested = report(comparison(model(tested=card(0.9, 0.89, 0.91)), model("dot")))
+    assert rows(tested, "costs")["test accuracy, mean of seeds"] == ("0.9000", "-")
+    assert rows(tested, "costs")["95 % interval, from"] == ("0.8900", "-")
+    assert rows(tested, "costs")["95 % interval, to"] == ("0.9100", "-")
+
+
+def test_what_makes_models_unlike_is_said() -> None:
+    assert "differ in d_model too (single 32, random:8 64)" in notes(
+        report(comparison(model(), model("random:8", 8, d_model=64)))
+    )
+    assert "d_model too" not in notes(report(two()))
+    assert "tokens are joined until all models have the same" in notes(report(two(merged=True)))
+    cut = comparison(model(), model("multi:2", 2))
+    object.__setattr__(cut, "n_in_text", np.array([233]))
+    assert "Of the texts' 233 tokens 200 are compared" in notes(report(cut))
+
+
+def test_the_subtitle_says_of_each_whether_it_was_trained() -> None:
+    shown = report(comparison(model(), model("random:8", 8, trained=False)), title="My own")
+    assert shown.title == "My own"
+    assert shown.subtitle == (
+        "imdb test[:500] · 200 tokens · single: trained, weights sha256 feedbeef… · "
+        "random:8: untrained (random weights, seed 0)"
+    )
+
+
+def test_rows_for_a_spreadsheet_hold_every_number_whole() -> None:
+    first, *found = compare_rows(two())
+    assert first == ("measure", "unit", "of", "model", "mean", "difference", "low", "high")
+    assert found[0] == ("effective_keys", "keys", "each head", "uniform attention", "200.0", "", "", "")
+    assert found[1][:5] == ("effective_keys", "keys", "each head", "single", "14.2")
+    assert found[2] == ("effective_keys", "keys", "each head", "multi:8", "6.1", "-8.1", "-8.4", "-7.8")
+    assert found[-1][:4] == ("resolution_lost", "nats", "all heads of a layer", "multi:8")
+    assert len(found) == 2 * 3 + 2 * 2
+
+
+@pytest.mark.parametrize("name", ["=1+1", "+x", "-x", "@x"])
+def test_a_spreadsheet_runs_no_name(name: str) -> None:
+    _, *found = compare_rows(comparison(model(), model(name, 2)))
+    assert {row[3] for row in found} == {"uniform attention", "single", "'" + name}
+
+
+def test_data_holds_each_text_and_each_head() -> None:
+    data: Any = report(two(divergences=np.zeros((9, 9)))).data
+    keys = data["measures"]["effective_keys"]
+    assert [values.tolist() for values in keys["per_text"]] == [[14.0, 14.4], [6.0, 6.2]]
+    assert [values.shape for values in keys["per_head"]] == [(1, 1), (1, 8)]
+    assert keys["differences"] == [{"value": -8.1, "low": -8.4, "high": -7.8, "includes_zero": False}]
+    assert [each["name"] for each in data["models"]] == ["single", "multi:8"]
+    assert data["divergences"].shape == (9, 9)
+    assert data["verdict"][0].startswith("On these 2 texts")
+
+
+def test_hostile_names_are_shown_and_not_obeyed() -> None:
+    shown = report(comparison(model("\x1b[31m"), model("[/]\n| a", 2), texts="\u202etxt"))
+    for text in (
+        shown.title,
+        shown.subtitle,
+        notes(shown),
+        *(column.header for each in shown.tables for column in each.columns),
+    ):
+        assert "\x1b" not in text
+        assert "\u202e" not in text
+        assert "\n" not in text
+
+
+def test_theory_stands_after_the_costs() -> None:
+    shown = compare_report(two(), (), SCALE, theory_blocks(200, 32, 3))
+    assert [each.name for each in shown.tables] == ["measures", "costs", "theory"]
+
+
+@pytest.mark.parametrize(
+    ("number", "text"),
+    [(0, "0"), (999, "999"), (999.4, "999"), (1000, "1 k"), (1234, "1.23 k"), (5.12e6, "5.12 M"), (9.999e8, "1 G")],
+)
+def test_large_numbers(number: float, text: str) -> None:
+    assert scaled(float(number)) == text
+
+
+@pytest.mark.parametrize(
+    ("number", "text"), [(4, "4 B"), (1024, "1 KiB"), (160_000, "156 KiB"), (1_280_000, "1.22 MiB"), (2**30, "1 GiB")]
+)
+def test_bytes(number: float, text: str) -> None:
+    assert sized(float(number)) == text
+
+
+def test_models_of_one_name_get_files_of_their_own() -> None:
+    alike: tuple[Compared, ...] = (model("a/b"), model("a b", 2), model("猫"), model("../.."))
+    assert comparison(*alike).slugs == ("a-b-0", "a-b-1", "model-2", "model-3")

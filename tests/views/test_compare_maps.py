@@ -1,0 +1,156 @@
+"""What the pictures of a comparison hold."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from attnviz.errors import BadSelection
+from attnviz.record import AttentionMaps
+from attnviz.report import Distributions, Heatmap, Panels, Picture
+from attnviz.views.compare_maps import highest, map_pictures, similarity_picture
+from attnviz.views.compare_spread import distributions_picture
+from tests.comparisons import comparison, model
+from tests.made import random_maps
+
+ONE, TWO = random_maps(n_heads=1, seed=1), random_maps(n_heads=2, seed=2)
+
+
+def pictures(
+    *several: AttentionMaps, names: tuple[str, ...] = ("single", "multi:2"), query: int = 3
+) -> dict[str, Picture]:
+    layers = range(min(maps.n_layers for maps in several))
+    slugs = [name.replace(":", "-") for name in names]
+    return {each.name: each for each in map_pictures(several, names, slugs, layers, query)}
+
+
+def panels(of: Picture) -> tuple[Heatmap, ...]:
+    assert isinstance(of, Panels)
+    return of.maps
+
+
+def heatmap(of: Picture) -> Heatmap:
+    assert isinstance(of, Heatmap)
+    return of
+
+
+def test_one_head_the_mean_of_several_and_each_of_them() -> None:
+    found = pictures(ONE, TWO)
+    assert list(found) == ["maps", "difference-multi-2-single", "query-3"]
+    shown = panels(found["maps"])
+    assert [each.title for each in shown] == [
+        "single, its one head",
+        "multi:2, mean of 2 heads",
+        "multi:2, head 0",
+        "multi:2, head 1",
+    ]
+    assert np.array_equal(shown[0].values, ONE.weights[0, 0])
+    assert np.allclose(shown[1].values, (TWO.weights[0, 0] + TWO.weights[0, 1]) / 2)
+    assert np.array_equal(shown[3].values, TWO.weights[0, 1])
+    assert all(each.scale is None for each in shown)
+
+
+def test_the_difference_is_of_the_means_on_a_scale_around_0() -> None:
+    shown = heatmap(pictures(ONE, TWO)["difference-multi-2-single"])
+    expected = TWO.weights[0].mean(axis=0) - ONE.weights[0, 0]
+    assert np.allclose(shown.values, expected)
+    assert shown.scale is not None
+    assert shown.scale.kind == "diverging"
+    assert shown.scale.high == -shown.scale.low == pytest.approx(np.abs(expected).max())
+    assert shown.scale.label == "difference of weight, multi:2 minus single"
+
+
+def test_models_that_do_the_same_differ_by_nothing() -> None:
+    shown = heatmap(pictures(ONE, ONE)["difference-multi-2-single"])
+    assert shown.scale is not None
+    assert (shown.values == 0).all()
+    assert (shown.scale.low, shown.scale.high) == (0, 0)
+
+
+def test_one_query_in_every_head() -> None:
+    shown = heatmap(pictures(ONE, TWO, query=3)["query-3"])
+    assert shown.rows == ("single · 0", "multi:2 · mean", "multi:2 · 0", "multi:2 · 1")
+    assert np.array_equal(shown.values[0], ONE.weights[0, 0, 3])
+    assert np.allclose(shown.values[1], TWO.weights[0, :, 3].mean(axis=0))
+    assert np.array_equal(shown.values[3], TWO.weights[0, 1, 3])
+    assert "query 3 thin" in shown.title
+    assert shown.row_axis == "head"
+
+
+def test_a_causal_query_sees_what_stands_before_it() -> None:
+    causal = random_maps(causal=True), random_maps(causal=True, seed=1)
+    shown = heatmap(pictures(*causal, query=2)["query-2"])
+    assert shown.allowed.tolist() == [[True] * 3 + [False] * 11] * 6
+    difference = heatmap(pictures(*causal)["difference-multi-2-single"])
+    assert np.array_equal(difference.allowed, np.tri(14, dtype=bool))
+
+
+def test_a_query_that_is_not_there() -> None:
+    with pytest.raises(BadSelection, match="no query 14"):
+        pictures(ONE, TWO, query=14)
+
+
+def test_layers_have_pictures_of_their_own_and_a_rollout_together() -> None:
+    deep = random_maps(n_layers=2, n_heads=2), random_maps(n_layers=3, n_heads=1)
+    found = pictures(*deep)
+    assert list(found) == [
+        *("maps-layer-0", "difference-layer-0-multi-2-single", "query-3-layer-0"),
+        *("maps-layer-1", "difference-layer-1-multi-2-single", "query-3-layer-1"),
+        "rollout",
+    ]
+    assert np.array_equal(panels(found["maps-layer-1"])[1].values, deep[0].weights[1, 0])
+    rolled = panels(found["rollout"])
+    assert [each.title for each in rolled] == ["single", "multi:2"]
+    assert np.allclose(rolled[0].values.sum(axis=1), 1)
+    scale = found["rollout"].scale  # type: ignore[union-attr]  # not of curves
+    assert scale is not None
+    assert scale.high == max(float(each.values.max()) for each in rolled)
+    assert "attention weight" not in scale.label
+
+
+def test_three_models_have_two_differences() -> None:
+    found = pictures(ONE, TWO, random_maps(n_heads=4), names=("single", "multi:2", "multi:4"))
+    assert [name for name in found if "difference" in name] == [
+        "difference-multi-2-single",
+        "difference-multi-4-single",
+    ]
+    assert len(panels(found["maps"])) == 1 + 3 + 5
+
+
+def test_the_shared_scale_ends_at_the_largest_weight_that_lies_on_it() -> None:
+    found = pictures(ONE, TWO)
+    assert highest(list(found.values())) == max(float(ONE.weights.max()), float(TWO.weights.max()))
+
+
+def test_like_heads_stand_together() -> None:
+    apart = np.log(2) * np.array([[0, 1, 0.2], [1, 0, 1], [0.2, 1, 0]])
+    shown = similarity_picture(apart, [("single", 0, 0), ("multi:2", 0, 0), ("multi:2", 0, 1)], (0, 2, 1))
+    assert shown.rows == shown.columns == ("single · 0", "multi:2 · 1", "multi:2 · 0")
+    assert np.allclose(shown.values, np.array([[1, 0.8, 0], [0.8, 1, 0], [0, 0, 1]]))
+    assert shown.scale is not None
+    assert (shown.scale.low, shown.scale.high) == (0.0, 1.0)
+
+
+def test_a_scale_that_does_not_begin_at_0_says_so() -> None:
+    apart = np.log(2) * np.array([[0, 0.12], [0.12, 0]])
+    shown = similarity_picture(apart, [("deep", 0, 0), ("deep", 1, 0)], (0, 1))
+    assert shown.rows == ("deep · 0.0", "deep · 1.0")
+    assert shown.scale is not None
+    assert shown.scale.low == pytest.approx(0.85)
+    assert "scale from 0.85, not from 0" in shown.scale.label
+
+
+def test_how_heads_are_spread_over_texts() -> None:
+    shown = distributions_picture(comparison(model(keys=[9.0, 8.0]), model("multi:2", 2, keys=[5.0, 4.0])))
+    assert isinstance(shown, Distributions)
+    assert [chart.title for chart in shown.charts] == ["effective_keys", "entropy"]
+    samples = shown.charts[0].samples
+    assert [(sample.group, sample.label) for sample in samples] == [("single", "0"), ("multi:2", "0"), ("multi:2", "1")]
+    assert [sample.values for sample in samples] == [(9.0, 8.0), (5.0, 4.0), (5.0, 4.0)]
+
+
+def test_more_heads_than_can_be_told_apart_are_not_drawn() -> None:
+    assert (
+        distributions_picture(comparison(model(keys=[1.0, 2.0]), model("multi:64", 64, keys=[1.0, 2.0], d_model=64)))
+        is None
+    )

@@ -1,0 +1,53 @@
+"""Self-attention beside other layers, by hand."""
+
+from __future__ import annotations
+
+import pytest
+
+from attnviz.report import Note, Table
+from attnviz.views.theory import dilated_height, stack_height, theory_blocks
+
+
+@pytest.mark.parametrize(
+    ("n", "k", "layers"), [(1, 3, 0), (2, 3, 1), (3, 3, 1), (4, 3, 2), (5, 3, 2), (100, 2, 99), (100, 101, 1)]
+)
+def test_a_stack_of_contiguous_kernels(n: int, k: int, layers: int) -> None:
+    """Each layer sees k - 1 tokens further."""
+    assert stack_height(n, k) == layers
+
+
+@pytest.mark.parametrize(
+    ("n", "k", "layers"),
+    [(1, 3, 0), (2, 3, 1), (3, 3, 1), (4, 3, 2), (9, 3, 2), (10, 3, 3), (1024, 2, 10), (1025, 2, 11)],
+)
+def test_a_stack_of_dilated_kernels(n: int, k: int, layers: int) -> None:
+    """Each layer sees k times as far; whole numbers, so that 3 ** 5 = 243 needs 5 layers and not 6 by rounding."""
+    assert dilated_height(n, k) == layers
+    assert dilated_height(243, 3) == 5
+
+
+def test_the_table_for_a_text() -> None:
+    table, *notes = theory_blocks(n=200, d=32, k=3)
+    assert isinstance(table, Table)
+    rows = {str(row[0]): row[1:] for row in table.rows}
+    assert rows["self-attention"] == ("O(n² · d)", "1.28 M", "O(1)", "1", "O(1)", "1")
+    assert rows["recurrent"] == ("O(n · d²)", "205 k", "O(n)", "200", "O(n)", "200")
+    assert rows["convolutional"] == ("O(k · n · d²)", "614 k", "O(1)", "1", "O(n / k)", "100")
+    assert rows["dilated conv."] == ("O(k · n · d²)", "614 k", "O(1)", "1", "O(log_k n)", "5")
+    said = " ".join(note.text for note in notes if isinstance(note, Note))
+    assert "here n = 200 and d = 32, so it takes more operations than a recurrent layer" in said
+    assert "819 k here" in said  # 4 · 200 · 32²
+
+
+@pytest.mark.parametrize(
+    ("n", "words"), [(8, "fewer operations than"), (32, "as many operations, but"), (64, "more operations than")]
+)
+def test_who_is_cheaper_depends_on_n_and_d(n: int, words: str) -> None:
+    _, *notes = theory_blocks(n=n, d=32, k=3)
+    assert any(isinstance(note, Note) and words in note.text for note in notes)
+
+
+def test_one_token_is_connected_by_any_layer() -> None:
+    table, *_ = theory_blocks(n=1, d=4, k=2)
+    assert isinstance(table, Table)
+    assert [row[-1] for row in table.rows] == ["1", "1", "1", "1"]

@@ -1,0 +1,126 @@
+"""What a comparison says in words: the numbers that are there, and never more."""
+
+from __future__ import annotations
+
+from math import log
+
+import numpy as np
+import pytest
+
+from attnviz.comparison import Comparison, Difference
+from attnviz.views.verdict import NO_EVIDENCE, near_copies, verdict
+from tests.comparisons import card, comparison, model
+
+FEWER, MORE, EITHER = Difference(-8.1, -8.4, -7.8), Difference(0.5, 0.2, 0.9), Difference(-0.1, -0.4, 0.6)
+
+
+def words(of: Comparison) -> str:
+    return " ".join(verdict(of))
+
+
+def two_models(difference: Difference, n_texts: int = 2) -> Comparison:
+    single = model(keys=[14.2] * n_texts)
+    return comparison(single, model("multi:8", 8, keys=[6.1] * n_texts), differences=[difference])
+
+
+def test_how_widely_heads_look() -> None:
+    said = words(two_models(FEWER))
+    assert "On these 2 texts the 8 heads of multi:8 attend to 6.1 effective keys each" in said
+    assert "against 14.2 for the head of single (uniform attention: 200.0)" in said
+    assert "a difference of -8.1 keys (-8.4 to -7.8)." in said
+    assert "is not seen here" not in said
+
+
+@pytest.mark.parametrize("difference", [MORE, EITHER])
+def test_a_claim_that_the_numbers_do_not_bear_out_is_denied(difference: Difference) -> None:
+    said = words(two_models(difference))
+    assert "That the heads of multi:8 look more narrowly than those of single is not seen here." in said
+    assert ("that may be none" in said) == difference.includes_zero
+
+
+def test_one_text_has_no_interval_and_gets_none() -> None:
+    said = words(two_models(Difference(-8.1), n_texts=1))
+    assert said.startswith("On this text the 8 heads of multi:8 attend to 6.1 effective keys each")
+    assert "(uniform attention: 200.0)." in said
+    assert "a difference of" not in said
+
+
+def test_more_heads_first_is_no_claim_about_fewer() -> None:
+    several, one = model("multi:8", 8, keys=[6.0, 6.0]), model(keys=[9.0, 9.0])
+    said = words(comparison(several, one, differences=[MORE]))
+    assert "the head of single attends to 9.0 effective keys against 6.0 for the 8 heads of multi:8 each" in said
+    assert "not seen here" not in said
+
+
+def apart(*groups: tuple[int, ...], n_heads: int) -> np.ndarray:
+    """Heads of one group are alike, others share nothing."""
+    found = np.full((n_heads, n_heads), log(2))
+    for group in groups:
+        found[np.ix_(group, group)] = 0.01
+    np.fill_diagonal(found, 0)
+    return found
+
+
+def test_near_copies_are_counted_within_a_model_only() -> None:
+    """Head 0 is that of the first model: that it is like head 1 of the other model is no copy."""
+    found = apart((0, 1), (2, 3, 4), n_heads=9)
+    whole = comparison(model(), model("multi:8", 8), divergences=found)
+    assert [near_copies(whole, each) for each in whole.models] == [0, 3]
+    assert "3 of 8 are nearly copies (of another in their layer: JSD under 5% of ln 2)" in words(whole)
+
+
+def test_copies_that_were_not_measured_are_not_mentioned() -> None:
+    said = words(comparison(model(), model("multi:8", 8, distinct=[3.4])))
+    assert "The 8 heads of multi:8 are as different as 3.4 heads that share nothing." in said
+    assert "copies" not in said
+
+
+def test_a_single_head_has_no_kinds() -> None:
+    assert "of single are as different" not in words(comparison(model(), model("multi:2", 2)))
+    assert "The mean of its heads is 0.050 nats of JSD away from each of them (7% of the most there is)" in words(
+        comparison(model(), model("multi:2", 2))
+    )
+
+
+def classified(difference: Difference) -> str:
+    single = model(keys=[9.0] * 4, right=[1, 1, 0, 1])
+    several = model("multi:8", 8, keys=[9.0] * 4, right=[1, 1, 1, 1])
+    return words(comparison(single, several, right=[difference]))
+
+
+def test_accuracy_whose_difference_may_be_none() -> None:
+    said = classified(Difference(0.001, -0.004, 0.006))
+    expected = "multi:8 is right on 100.0% of them and single on 75.0%: +0.1 points (-0.4 to +0.6), "
+    assert expected + NO_EVIDENCE in said
+
+
+@pytest.mark.parametrize(
+    ("difference", "better"), [(Difference(0.1, 0.02, 0.2), "multi:8"), (Difference(-0.1, -0.2, -0.02), "single")]
+)
+def test_accuracy_that_differs(difference: Difference, better: str) -> None:
+    said = classified(difference)
+    assert f"{better} does better on texts like these." in said
+    assert NO_EVIDENCE not in said
+
+
+def test_one_text_is_read_by_each() -> None:
+    said = words(comparison(model(right=[1]), model("multi:8", 8, right=[0]), right=[Difference(-1.0)]))
+    assert "single reads it as positive (0.75), multi:8 reads it as negative (0.75)." in said
+    assert "points" not in said
+
+
+def test_cards_speak_of_seeds() -> None:
+    first, other = model(tested=card(0.899, 0.8835, 0.9143)), model("multi:8", 8, tested=card(0.9001, 0.8933, 0.9069))
+    said = words(comparison(first, other))
+    assert "Over 3 seeds on 12,500 texts the cards say 0.9001 against 0.8990 for multi:8 and single:" in said
+    assert "their intervals overlap." in said
+    apart = model("multi:8", 8, tested=card(0.93, 0.92, 0.94))
+    assert "their intervals lie apart" in words(comparison(first, apart))
+    assert "cards" not in words(comparison(first, model("random:8", 8)))
+
+
+def test_a_name_is_data() -> None:
+    said = words(comparison(model("\x1b[31m[red]"), model("a\nb", 2)))
+    assert "\x1b" not in said
+    assert "\n" not in said
+    assert "\\x1b[31m[red]" in said

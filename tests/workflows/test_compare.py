@@ -1,0 +1,199 @@
+"""`compare` as a function: models that come with attnviz, random ones, checkpoints, one text and many."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from attnviz import store
+from attnviz.errors import BadModel, BadOption, BadSelection, BadText
+from attnviz.measures import MEASURES
+from attnviz.measures.entropy import entropy
+from attnviz.models import tokenizer
+from attnviz.models.checkpoint import Checkpoint, save_checkpoint
+from attnviz.models.classifier import Classifier, ClassifierConfig
+from attnviz.models.encoder import EncoderConfig
+from attnviz.models.names import SHIPPED
+from attnviz.report import Report
+from attnviz.specs import CompareSpec, VocabularySpec
+from attnviz.workflows.compare import Attended, Comparing, Outcome, compare
+
+TEXT = "not a good film , but the acting saves it"
+
+
+def outcome(tmp_path: Path, *models: str, **settings: Any) -> Outcome:
+    spec = CompareSpec(models=models or ("single", "multi"), out=str(tmp_path / "out"), **{"time": False, **settings})
+    *_, last = compare(spec)
+    assert isinstance(last, Outcome)
+    return last
+
+
+def data(of: Outcome) -> Any:
+    return of.report.data
+
+
+def notes(of: Report) -> str:
+    return " ".join(note.text for note in of.notes)
+
+
+def test_one_text(tmp_path: Path) -> None:
+    found = outcome(tmp_path, text=(TEXT,))
+    assert sorted(file.name for file in found.files) == [
+        "difference-multi-8-single.png",
+        "maps.png",
+        "multi-8.safetensors",
+        *(file.name for file in found.files if file.name.startswith("query-")),
+        "similarity.png",
+        "single.safetensors",
+    ]
+    assert sorted(file.name for file in (tmp_path / "out").iterdir()) == sorted(file.name for file in found.files)
+    assert list(data(found)["measures"]) == [measure.name for measure in MEASURES]
+
+
+def test_the_numbers_are_those_of_the_records(tmp_path: Path) -> None:
+    found = outcome(tmp_path, text=(TEXT,))
+    several = store.load(tmp_path / "out" / "multi-8.safetensors")
+    alone = store.load(tmp_path / "out" / "single.safetensors")
+    of_heads = data(found)["measures"]["entropy"]
+    assert np.allclose(of_heads["per_head"][1], entropy(several).values)
+    mean = float(entropy(several).values.mean())
+    assert of_heads["means"] == pytest.approx([float(entropy(alone).values.item()), mean])
+    assert of_heads["differences"][0]["value"] == pytest.approx(mean - of_heads["means"][0])
+    assert of_heads["uniform"] == pytest.approx(np.log(len(several.keys)))
+
+
+def test_several_texts_have_intervals_and_are_counted(tmp_path: Path) -> None:
+    spec = CompareSpec(
+        models=("single", "multi"), dataset="sample", split="test", out=str(tmp_path / "out"), time=False
+    )
+    first, *done, last = compare(spec)
+    assert isinstance(first, Comparing)
+    assert first.n_texts == 20
+    assert [each.n_done for each in done if isinstance(each, Attended)] == list(range(1, 21))
+    assert isinstance(last, Outcome)
+    assert {file.name for file in last.files} == {"distributions.png", "similarity.png"}
+    for measure in data(last)["measures"].values():
+        (difference,) = measure["differences"]
+        assert difference["low"] <= difference["value"] <= difference["high"]
+    (right,) = data(last)["accuracy_differences"]
+    accuracies = [each["accuracy"] for each in data(last)["models"]]
+    assert right["value"] == pytest.approx(accuracies[1] - accuracies[0])
+    assert "right on" in notes(last.report)
+
+
+def test_numbers_of_several_texts_are_means_of_each(tmp_path: Path) -> None:
+    one, other = (outcome(tmp_path / i, dataset="sample", index=(i,)) for i in ("0", "7"))
+    both = outcome(tmp_path / "both", dataset="sample", index=("0,7",))
+    assert np.allclose(data(both)["divergences"], (data(one)["divergences"] + data(other)["divergences"]) / 2)
+    for name in ("entropy", "distinct_heads"):
+        means = [data(each)["measures"][name]["means"] for each in (one, other)]
+        assert data(both)["measures"][name]["means"] == pytest.approx(np.mean(means, axis=0).tolist())
+    for cost in ("projections", "weights", "memory"):
+        costs = [data(each)["models"][1]["cost"][cost] for each in (one, other)]
+        assert data(both)["models"][1]["cost"][cost] == pytest.approx(np.mean(costs))
+
+
+def test_a_model_that_is_right_more_often_is_ahead(tmp_path: Path) -> None:
+    """The first review is read rightly by eight heads and wrongly by one."""
+    found = outcome(tmp_path, dataset="sample", index=("0-1",))
+    single, multi = (each["accuracy"] for each in data(found)["models"])
+    assert multi > single
+    assert data(found)["accuracy_differences"][0]["value"] == pytest.approx(multi - single)
+
+
+def test_a_model_compared_with_itself_differs_in_nothing(tmp_path: Path) -> None:
+    found = outcome(tmp_path, "multi:4", "multi:4", dataset="sample", index=("0-4",))
+    assert [each["name"] for each in data(found)["models"]] == ["multi:4 (1)", "multi:4 (2)"]
+    for name, measure in data(found)["measures"].items():
+        assert measure["differences"] == [{"value": 0.0, "low": 0.0, "high": 0.0, "includes_zero": True}], name
+    assert np.allclose(data(found)["divergences"][:4, 4:].diagonal(), 0)
+
+
+def test_three_models_and_no_source_at_all(tmp_path: Path) -> None:
+    found = outcome(tmp_path, "multi:2", "multi:4", "multi:8")
+    assert found.report.title == "multi:2, multi:4 and multi:8 on sample train[0]"
+    assert {"difference-multi-4-multi-2.png", "difference-multi-8-multi-2.png"} <= {file.name for file in found.files}
+
+
+def test_untrained_models_say_so(tmp_path: Path) -> None:
+    spec = CompareSpec(models=("random:8", "dot", "multi:8"), text=(TEXT,), out=str(tmp_path / "out"), time=False)
+    first, *_, last = compare(spec)
+    assert isinstance(first, Comparing)
+    assert first.notices == ("random:8, dot are untrained: random weights (seed 0) show no learned attention",)
+    assert isinstance(last, Outcome)
+    assert "random:8: untrained (random weights, seed 0)" in last.report.subtitle
+    assert "d_model too (random:8 64, dot 64, multi:8 32)" in notes(last.report)
+    assert data(last)["models"][0]["predictions"] == []
+
+
+def test_two_checkpoint_folders_of_one_name(tmp_path: Path) -> None:
+    for place in ("a", "b"):
+        (tmp_path / place).mkdir()
+        (tmp_path / place / "model").symlink_to(SHIPPED / "multi-2")
+    found = outcome(tmp_path, str(tmp_path / "a" / "model"), str(tmp_path / "b" / "model"), text=(TEXT,))
+    assert {"multi-2-1.safetensors", "multi-2-2.safetensors"} <= {file.name for file in found.files}
+
+
+def test_layers_are_rolled_out(tmp_path: Path) -> None:
+    found = outcome(tmp_path, "random:2", "random:4", layers=2, text=(TEXT,), layer=("1",))
+    assert {"rollout.png", "maps.png"} <= {file.name for file in found.files}
+    assert data(found)["measures"]["entropy"]["per_head"][1].shape == (2, 4)
+
+
+def test_different_tokenisers_meet_in_words(tmp_path: Path) -> None:
+    """BPE of few merges cuts words that the other knows whole."""
+    vocabulary = tokenizer.train([TEXT], VocabularySpec(tokenizer="bpe", size=30, min_frequency=1))
+    classifier = Classifier(ClassifierConfig(EncoderConfig(len(vocabulary), d_model=16, n_heads=2)))
+    save_checkpoint(tmp_path / "cut", Checkpoint(classifier, vocabulary, max_tokens=64, keep="head"), "float32")
+    found = outcome(tmp_path, "single", str(tmp_path / "cut"), text=(TEXT,))
+    several = store.load(tmp_path / "out" / "cut.safetensors")
+    assert len(vocabulary.encode(TEXT).ids) > len(TEXT.split())
+    assert several.queries.pieces == tuple(TEXT.split())
+    assert "tokens are joined until all models have the same" in notes(found.report)
+    assert data(found)["texts"]["tokens"].tolist() == [len(TEXT.split())]
+
+
+def test_a_word_is_asked_about(tmp_path: Path) -> None:
+    assert "query-8.png" in {file.name for file in outcome(tmp_path, text=(TEXT,), query="saves").files}
+    with pytest.raises(BadSelection, match="no token 'xyzzy'"):
+        outcome(tmp_path, text=(TEXT,), query="xyzzy")
+
+
+def test_the_same_input_gives_the_same_bytes(tmp_path: Path) -> None:
+    once, again = tmp_path / "once", tmp_path / "again"
+    for place in (once, again):
+        outcome(place, dataset="sample", index=("0-3",), format=("png,svg,pdf",))
+    for file in (once / "out").iterdir():
+        assert file.read_bytes() == (again / "out" / file.name).read_bytes(), file.name
+
+
+def test_time_is_a_number_of_each_model(tmp_path: Path) -> None:
+    found = outcome(tmp_path, text=(TEXT,), time=True)
+    assert all(each["seconds"] > 0 for each in data(found)["models"])
+
+
+@pytest.mark.parametrize(
+    ("models", "settings", "error", "words"),
+    [
+        (("single",), {}, BadOption, "1 model to compare"),
+        (("single",) * 9, {}, BadOption, "9 models to compare"),
+        (("single", "mutli"), {}, BadModel, "Did you mean 'multi'"),
+        (("single", "multi:7"), {}, BadOption, "not divisible by 7"),
+        (("single", "multi"), {"measure": ("entrpy",)}, BadOption, "Did you mean 'entropy'"),
+        (("single", "multi"), {"json": True, "csv": True}, BadOption, "exclude each other"),
+        (("single", "multi"), {"kernel": 1}, BadOption, "--kernel 1"),
+        (("single", "multi"), {"text": ("",)}, BadText, "no tokens"),
+        (("single", "multi"), {"text": (TEXT,), "layer": ("1",)}, BadSelection, "no layer 1"),
+        (("single", "multi"), {"text": (TEXT,), "max_tokens": 0}, BadOption, "--max-tokens 0"),
+        (("single", "multi"), {"text": (TEXT,), "format": ("gif",)}, BadOption, "gif"),
+    ],
+)
+def test_what_cannot_be_compared(
+    models: tuple[str, ...], settings: dict[str, Any], error: type[Exception], words: str, tmp_path: Path
+) -> None:
+    with pytest.raises(error, match=words):
+        outcome(tmp_path, *models, **settings)
+    assert not (tmp_path / "out").exists()
