@@ -194,3 +194,27 @@ class Look:
     cmap: str = "viridis"
     dpi: int = 150
     annotate: bool = False
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One thing that a reader of a run on a server has to see, and where, if known: lines and columns from 1."""
+
+    title: str
+    message: str
+    level: Literal["error", "warning", "notice"] = "error"
+    file: str = ""
+    line: int = 0
+    column: int = 0
+
+
+@dataclass(frozen=True)
+class Case:
+    """One thing that was checked, such as a job, and what was found; without an error among it, it passed."""
+
+    name: str
+    findings: tuple[Finding, ...] = ()
+
+    @property
+    def failed(self) -> bool:
+        return any(finding.level == "error" for finding in self.findings)

@@ -16,6 +16,7 @@ NormKind = Literal["pre", "post"]
 PoolKind = Literal["mean", "cls", "attention"]
 StorageKind = Literal["float32", "float16", "int8"]
 LabelKind = Literal["en", "zh"]
+AnnotationKind = Literal["github"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -239,6 +240,66 @@ class MeasuresSpec:
     """`attnviz measures`."""
 
     json: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class VerifySpec:
+    """`attnviz verify`."""
+
+    folder: str
+    root: str = "."
+
+
+@dataclass(frozen=True, kw_only=True)
+class BatchSpec:
+    """`attnviz batch`."""
+
+    configs: tuple[str, ...]
+    out: str | None = None  # None: what the configs say, or figures
+    workers: int | None = None  # processes; None: as many as there are cores
+    force: bool = False
+    fail_fast: bool = False
+    dry_run: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class ToldSpec:
+    """What a run on a server leaves for who reads it later."""
+
+    summary: str | None = None  # a file that Markdown is added to
+    annotations: AnnotationKind | None = None
+    junit: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class BaselineSpec:
+    """Which batch is compared with which, and by how much they may differ."""
+
+    folder: str
+    baseline: str
+    tolerance: float = 1e-4  # of numbers, absolute
+    pixels: float = 0.0  # of pictures: root mean square, 0 to 255
+
+
+@dataclass(frozen=True, kw_only=True)
+class CheckSpec(ToldSpec, BaselineSpec):
+    """`attnviz check`."""
+
+    out: str = "differences"
+    json: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class DiffSpec:
+    """`attnviz diff`."""
+
+    before: str
+    after: str
+    measure: tuple[str, ...] = ()  # names; empty: entropy of records, every measure of batches
+    threshold: tuple[str, ...] = ()  # "jsd=0.01"
+    top_k: int = 3
+    json: bool = False
+    markdown: bool = False
 
 
 AnySpec: TypeAlias = HeatmapSpec | CompareSpec | ExplainSpec | PredictSpec  # of commands that make something

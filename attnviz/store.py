@@ -69,12 +69,43 @@ def write(path: Path, data: bytes) -> None:
         raise OutputFailed(f"cannot write {_short(path)}: {error.strerror}") from error
 
 
+def append(path: Path, data: bytes) -> None:
+    """Write at the end of a file, a new one if there is none; a device or a pipe is written to.
+
+    Raises OutputFailed when the disk refuses; a regular file is then as it was.
+    """
+    try:
+        existed = path.exists()
+        size = path.stat().st_size if path.is_file() else None
+        try:
+            with path.open("ab") as file:
+                file.write(data)
+                file.flush()
+                if size is not None or not existed:
+                    os.fsync(file.fileno())
+        except OSError:
+            with suppress(OSError):  # only now: what was not written yet is written when the file is closed
+                if size is not None:
+                    os.truncate(path, size)
+                elif not existed:
+                    path.unlink()
+            raise
+    except OSError as error:
+        raise OutputFailed(f"cannot write {_short(path)}: {error.strerror}") from error
+
+
 def remove(path: Path) -> None:
     """Take away a file of ours that is done with, if it is there. Raises OutputFailed when the disk refuses."""
     try:
         path.unlink(missing_ok=True)
     except OSError as error:
         raise OutputFailed(f"cannot remove {_short(path)}: {error.strerror}") from error
+
+
+def remove_folder(path: Path) -> None:
+    """Take away a folder of ours if it is there and empty."""
+    with suppress(OSError):
+        path.rmdir()
 
 
 def _alive(part: Path) -> bool:
@@ -127,6 +158,11 @@ def load(path: str | Path) -> AttentionMaps:
     except (OSError, ValueError) as error:  # ValueError: a NUL in the name
         reason = error.strerror if isinstance(error, OSError) else error
         raise BadRecord(f"cannot read {_short(path)}: {reason}") from error
+    return read_record(data, _short(path))
+
+
+def read_record(data: bytes, name: str) -> AttentionMaps:
+    """What `record_bytes` gave. Raises BadRecord with `name` for anything else."""
     try:
         meta = _metadata(data)
         tensors = load_tensors(data)
@@ -137,11 +173,11 @@ def load(path: str | Path) -> AttentionMaps:
             raise BadRecord("weights are not float32, or attendable is not bool")
         return AttentionMaps(weights, queries, keys, attendable, _provenance(meta["provenance"]))
     except BadRecord as error:
-        raise BadRecord(f"{_short(path)}: {error.problem}", hint=error.hint) from error
+        raise BadRecord(f"{name}: {error.problem}", hint=error.hint) from error
     except (SafetensorError, KeyError, TypeError, ValueError, AttributeError, RecursionError) as error:
         reason = " ".join(f"{type(error).__name__}: {error}".split())
         raise BadRecord(
-            f"{_short(path)} is not a record of attnviz ({reason})", hint=f"attnviz heatmap writes {RECORD}."
+            f"{name} is not a record of attnviz ({reason})", hint=f"attnviz heatmap writes {RECORD}."
         ) from error
 
 

@@ -32,7 +32,7 @@ LAYERS = (  # lowest first; a room imports earlier lines and itself
     {"errors", "shapes"},
     {"record", "registry", "specs", "selection"},
     {"report", "store", "outcomes", "worked"},
-    {"comparison", "jobs", "manifest"},  # made of what stands above
+    {"comparison", "differences", "jobs", "manifest"},  # made of what stands above
     {"text", "models", "measures", "configs"},
     {"views"},
     {"renderers"},

@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import Protocol
 
 ROOT = Path(__file__).parents[1]
-KEPT = ("PATH", "SYSTEMROOT", "TMPDIR", "LD_LIBRARY_PATH")
+# The threads too: torch adds in another order where they are more or fewer, and other bytes are the result.
+KEPT = ("PATH", "SYSTEMROOT", "TMPDIR", "LD_LIBRARY_PATH", "OMP_NUM_THREADS")
 
 
 @dataclass(frozen=True)

@@ -27,3 +27,10 @@ def test_these_tests_run_without_network_and_colours() -> None:
     assert os.environ["HF_HUB_OFFLINE"] == "1"
     assert os.environ["TOKENIZERS_PARALLELISM"] == "false"
     assert "FORCE_COLOR" not in os.environ
+
+
+def test_torch_has_the_threads_of_the_environment() -> None:
+    """Not so where a conftest imports it too early; then tests take long, and processes give other bytes."""
+    import torch
+
+    assert str(torch.get_num_threads()) == os.environ["OMP_NUM_THREADS"]

@@ -181,6 +181,45 @@ def test_a_name_that_is_too_long_is_one_short_line(tmp_path: Path) -> None:
     assert len(str(caught.value)) < 250
 
 
+def test_what_is_added_stands_at_the_end(tmp_path: Path) -> None:
+    store.append(tmp_path / "a", b"one\n")
+    store.append(tmp_path / "a", b"two\n")
+    assert (tmp_path / "a").read_bytes() == b"one\ntwo\n"
+    store.append(Path(os.devnull), b"x")
+    assert stat.S_ISCHR(Path(os.devnull).stat().st_mode)
+    assert [path.name for path in tmp_path.iterdir()] == ["a"]
+
+
+def test_a_failed_addition_leaves_the_file_as_it_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    store.write(tmp_path / "a", b"old")
+
+    def full(_: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    for name in ("a", "new"):
+        with pytest.raises(OutputFailed, match="No space left on device"):
+            store.append(tmp_path / name, b"more")
+    assert (tmp_path / "a").read_bytes() == b"old"
+    assert [path.name for path in tmp_path.iterdir()] == ["a"]
+
+
+@pytest.mark.parametrize("path", ["missing/a", ".", "x" * 300])
+def test_what_cannot_be_added_to_is_one_short_line(tmp_path: Path, path: str) -> None:
+    with pytest.raises(OutputFailed, match="cannot write") as caught:
+        store.append(tmp_path / path, b"x")
+    assert len(str(caught.value)) < 250
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full on this system")
+def test_a_full_device_is_added_to_in_vain(tmp_path: Path) -> None:
+    (tmp_path / "full").symlink_to("/dev/full")
+    with pytest.raises(OutputFailed, match="No space left on device"):
+        store.append(tmp_path / "full", b"x")
+    assert (tmp_path / "full").is_symlink()
+
+
 def test_a_folder_where_a_file_stands_is_refused(tmp_path: Path) -> None:
     (tmp_path / "file").write_bytes(b"kept")
     for path in (tmp_path / "file", tmp_path / "file" / "below", Path(os.devnull)):

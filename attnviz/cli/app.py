@@ -15,7 +15,7 @@ from typer.main import get_command
 
 from attnviz import __version__
 from attnviz.cli import show
-from attnviz.errors import AttnvizError, OutputFailed, WorkFailed
+from attnviz.errors import AttnvizError, BadConfig, OutputFailed, WorkFailed
 from attnviz.registry import Plugin, load
 
 DONE, READER_LEFT, BUG, INTERRUPTED = 0, 1, 70, 130  # beside those of the errors
@@ -25,8 +25,13 @@ COMMANDS = (
     Plugin("explain", "attnviz.cli.explain:explain", "Work out one token's attention step by step"),
     Plugin("render", "attnviz.cli.render:render", "Draw a saved record again"),
     Plugin("compare", "attnviz.cli.compare:compare", "Single against multi head, in numbers and pictures"),
+    Plugin("diff", "attnviz.cli.diff:diff", "What changed between two records or two batches"),
+    Plugin("check", "attnviz.cli.check:check", "Compare a batch with a baseline, numbers first"),
     Plugin("predict", "attnviz.cli.predict:predict", "Classify texts with a trained model"),
+    Plugin("batch", "attnviz.cli.batch:batch", "Make all that configs ask for, and a manifest"),
+    Plugin("verify", "attnviz.cli.verify:verify", "Make a batch again, and say what differs"),
     Plugin("measures", "attnviz.cli.measures:measures", "List the measures of attention"),
+    Plugin("schema", "attnviz.cli.schema:schema", "Print the JSON Schema of batch configs"),
     Plugin("train", "attnviz.cli.train:train", "Train a model on labelled texts"),
     Plugin("vocab", "attnviz.cli.vocab:vocab", "Build a vocabulary"),
 )
@@ -50,6 +55,10 @@ def run(arguments: Sequence[str]) -> int:
         return INTERRUPTED
     except typer.TyperException as error:
         return _failed(error.format_message(), error.exit_code)
+    except BadConfig as error:  # the only one of several lines
+        for line in error.lines[:-1]:
+            show.error(line)
+        return _failed(error.lines[-1], error.exit_code)
     except AttnvizError as error:
         return _failed(str(error), error.exit_code)
     except MemoryError:

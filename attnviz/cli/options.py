@@ -13,7 +13,17 @@ from attnviz.measures import MEASURES
 from attnviz.models import MODELS
 from attnviz.registry import Plugin
 from attnviz.renderers import RENDERERS
-from attnviz.specs import KeepKind, LabelKind, NormKind, PoolKind, ScaleKind, StorageKind, TableKind, TokenizerKind
+from attnviz.specs import (
+    AnnotationKind,
+    KeepKind,
+    LabelKind,
+    NormKind,
+    PoolKind,
+    ScaleKind,
+    StorageKind,
+    TableKind,
+    TokenizerKind,
+)
 from attnviz.text import NAMES
 
 Spec = TypeVar("Spec")
@@ -64,6 +74,7 @@ def _option(*names: str, panel: str, help: str, **more: Any) -> Any:
 
 TEXT, MODEL, TRAINING = "Which text", "Which model", "How to train"
 FIGURE, OUTPUT = "Which figures", "What comes out"
+CHECK, SERVER = "What may differ", "On a server"
 
 OPTIONS: dict[str, Any] = {
     "text": Annotated[list[str], _option("--text", panel=TEXT, help="A text; repeat for several.")],
@@ -234,6 +245,19 @@ OPTIONS: dict[str, Any] = {
         bool, _option("--time/--no-time", panel=OUTPUT, help="Measure time, the one number that differs each time.")
     ],
     "csv": Annotated[bool, _option("--csv", panel=OUTPUT, help="The rows as CSV on stdout, and nothing else.")],
+    "root": Annotated[
+        str,
+        _option("--root", panel=TEXT, metavar="DIR", help="Where the configs lie, which relative paths start from."),
+    ],
+    "configs": Annotated[
+        list[str], typer.Argument(metavar="CONFIGS", help="YAML or JSON files; see `attnviz schema`.")
+    ],
+    "workers": Annotated[
+        int | None, _option("--workers", panel=OUTPUT, metavar="N", help="Processes; default: one for each core.")
+    ],
+    "force": Annotated[bool, _option("--force", panel=OUTPUT, help="Make everything again, also what did not change.")],
+    "fail_fast": Annotated[bool, _option("--fail-fast", panel=OUTPUT, help="Stop at the first job that fails.")],
+    "dry_run": Annotated[bool, _option("--dry-run", panel=OUTPUT, help="List what would be made, and make nothing.")],
     "json": Annotated[bool, _option("--json", panel=OUTPUT, help="All numbers as JSON on stdout, and nothing else.")],
     "markdown": Annotated[
         bool, _option("--markdown", panel=OUTPUT, help="The report as Markdown on stdout, and nothing else.")
@@ -248,10 +272,45 @@ OPTIONS: dict[str, Any] = {
         bool, _option("--example", panel=TEXT, help="Instead of a text: three tokens whose numbers fit on paper.")
     ],
     "lang": Annotated[LabelKind | None, _option("--lang", panel=TEXT, help="Labels of the example's tokens.")],
+    "folder": Annotated[str, typer.Argument(metavar="DIR", help="What attnviz batch made.")],
+    "baseline": Annotated[
+        str, _option("--baseline", panel=CHECK, metavar="DIR", help="What it made before.", show_default=False)
+    ],
+    "tolerance": Annotated[float, _option("--tolerance", panel=CHECK, help="By how much a number may differ.")],
+    "pixels": Annotated[
+        float, _option("--pixels", panel=CHECK, metavar="RMS", help="By how much a picture may differ, of 255.")
+    ],
+    "before": Annotated[
+        str, typer.Argument(metavar="A", help="An attention.safetensors, a manifest.json, or the folder of one.")
+    ],
+    "after": Annotated[str, typer.Argument(metavar="B", help="Another of its kind.")],
+    "threshold": Annotated[
+        list[str],
+        _option(
+            "--threshold",
+            panel=CHECK,
+            metavar="NAME=N",
+            help="Fail where a head changed by more: jsd, top_key or a measure; repeat.",
+        ),
+    ],
+    "summary": Annotated[
+        str | None, _option("--summary", panel=SERVER, metavar="FILE", help="Add the report as Markdown to this file.")
+    ],
+    "annotations": Annotated[
+        AnnotationKind | None,
+        _option("--annotations", panel=SERVER, help="Say what was found as this server's annotations, on stderr."),
+    ],
+    "junit": Annotated[
+        str | None, _option("--junit", panel=SERVER, metavar="FILE", help="Write each job as a test in JUnit XML.")
+    ],
 }
 
 ONE_LAYER = Annotated[int, _option("--layer", panel=MODEL, metavar="N", help="Which layer; -1 is the last.")]
 SOME_HEADS = Annotated[
     list[str],
     _option("--head", panel=MODEL, metavar="N", help="Heads shown key by key: 0, 0-3,7; repeat. Default: the first."),
+]
+OUT_OF_CONFIGS = Annotated[
+    str | None,
+    _option("--out", panel=OUTPUT, metavar="DIR", help="Folder to write to; default: what configs say, or figures."),
 ]

@@ -15,6 +15,7 @@ from attnviz.specs import ModelSpec
 DEFAULT_HEADS = 8
 DEFAULT_D_MODEL = 64
 SHIPPED = Path(__file__).parents[1] / "data" / "models"  # one folder per trained model: single, multi-2 …
+LARGEST_SEED = 2**63 - 1  # that torch takes
 LARGEST_D_MODEL = 65_536  # four projections of it take 64 GiB: beyond this it is a slip of the finger
 Kind = Literal["single", "multi", "random", "dot", "checkpoint"]
 
@@ -45,8 +46,10 @@ class ModelName:
 def resolve(spec: ModelSpec) -> ModelName:
     """What `--model` and `--heads` ask for together.
 
-    Raises BadModel for an unknown name, BadOption for heads that contradict it or do not divide d_model.
+    Raises BadModel for an unknown name, BadOption for heads that contradict it or do not divide d_model, or a bad seed.
     """
+    if not 0 <= spec.seed <= LARGEST_SEED:
+        raise BadOption(f"--seed {spec.seed} is out of range", hint=f"It is 0 to {LARGEST_SEED}.")
     kind, colon, count = spec.model.partition(":")
     match kind:
         case "multi" | "random":

@@ -10,7 +10,6 @@ from pathlib import Path
 import torch
 from torch import Tensor, nn
 
-from attnviz.errors import BadOption
 from attnviz.models import MODELS, tokenizer
 from attnviz.models.attender import Attender
 from attnviz.models.attention import DotAttention
@@ -22,8 +21,6 @@ from attnviz.models.tokenizer import TextTokenizer
 from attnviz.registry import find, load
 from attnviz.specs import ModelSpec, VocabularySpec
 
-LARGEST_SEED = 2**63 - 1
-
 
 def open_model(spec: ModelSpec, texts: Iterable[str]) -> Attender:
     """The model that a spec asks for. `texts` make the vocabulary of a model that brings none.
@@ -31,8 +28,6 @@ def open_model(spec: ModelSpec, texts: Iterable[str]) -> Attender:
     Raises BadModel, BadOption or BadDevice before any text is read.
     """
     name = resolve(spec)
-    if not 0 <= spec.seed <= LARGEST_SEED:
-        raise BadOption(f"--seed {spec.seed} is out of range", hint=f"It is 0 to {LARGEST_SEED}.")
     device = pick(spec.device)
     if name.folder is not None:
         return attending(load_checkpoint(name.folder), called(name), spec, device)

@@ -14,8 +14,8 @@ from attnviz.models.names import ModelName, resolve
 from attnviz.report import Report
 from attnviz.selection import numbers
 from attnviz.specs import AttendSpec, CompareSpec, ModelSpec
-from attnviz.text import open_corpus
 from attnviz.text.document import Corpus, Document
+from attnviz.workflows.keeping import corpus_of
 
 MOST_MODELS = 8
 PICTURES = ("maps*", "difference*", "query-*", "rollout", "similarity", "distributions")  # what ours are called
@@ -64,7 +64,7 @@ def compare(spec: CompareSpec) -> Iterator[Event]:
     if not 2 <= spec.kernel <= 1000:
         raise BadOption(f"--kernel {spec.kernel} is out of range", hint="It is 2 to 1000 tokens wide.")
     chosen(spec.measure)
-    corpus = open_corpus(spec)
+    corpus = corpus_of(spec)
     documents = _documents(spec, corpus)
     store.check_folder(Path(spec.out))
     return _compared(spec, names, corpus, documents)

@@ -7,14 +7,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from attnviz.models.attender import Attender
-from attnviz.models.checkpoint import load_checkpoint
 from attnviz.models.device import pick
 from attnviz.models.names import ModelName
-from attnviz.models.opening import attending, called, open_model
+from attnviz.models.opening import attending, called
 from attnviz.models.predicting import Predictor
 from attnviz.outcomes import Prediction, Tested
 from attnviz.specs import ModelSpec
 from attnviz.text.document import Corpus, Document
+from attnviz.workflows.keeping import attender_of, checkpoint_of
 from attnviz.workflows.metrics import NAME as METRICS
 from attnviz.workflows.metrics import load_metrics
 
@@ -68,8 +68,8 @@ def seconds(models: Sequence[Opened], documents: Sequence[Document]) -> list[flo
 
 def _opened(spec: ModelSpec, name: ModelName, corpus: Corpus) -> Opened:
     if name.folder is None:
-        return Opened(open_model(spec, (document.text for document in corpus.documents)))
-    saved, device = load_checkpoint(name.folder), pick(spec.device)
+        return Opened(attender_of(spec, corpus))
+    saved, device = checkpoint_of(name.folder), pick(spec.device)
     attender = attending(saved, called(name), spec, device)
     if not saved.trained:
         return Opened(attender)

@@ -10,9 +10,9 @@ from attnviz.models.names import resolve
 from attnviz.report import Report
 from attnviz.selection import numbers, position
 from attnviz.specs import ExplainSpec
-from attnviz.text import open_corpus
 from attnviz.text.document import Corpus, Document
 from attnviz.text.given import typed
+from attnviz.workflows.keeping import attender_of, corpus_of
 
 OF_OUTPUT = ("json", "markdown", "latex")
 OF_EXAMPLE = {"example", "lang", "top_k", *OF_OUTPUT}
@@ -38,7 +38,7 @@ def explain(spec: ExplainSpec) -> Explained:
     if name.kind != "checkpoint":
         numbers((str(spec.layer),), name.n_layers, "layer")
         numbers(spec.head, name.n_heads, "head")
-    corpus = open_corpus(spec)
+    corpus = corpus_of(spec)
     return _explained(spec, corpus, _document(spec, corpus))
 
 
@@ -79,10 +79,9 @@ def _document(spec: ExplainSpec, corpus: Corpus) -> Document:
 def _explained(spec: ExplainSpec, corpus: Corpus, document: Document) -> Explained:
     # Only now, because torch comes with them and takes seconds.
     from attnviz.models.arithmetic import reproduce
-    from attnviz.models.opening import open_model
     from attnviz.views.explain import explain_report
 
-    attender = open_model(spec, (each.text for each in corpus.documents))
+    attender = attender_of(spec, corpus)
     (layer,) = numbers((str(spec.layer),), attender.n_layers, "layer")
     heads = numbers(spec.head, attender.n_heads, "head") if spec.head else (0,)
     encoding = attender.encode(document.text)

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 from attnviz.models.names import resolve
 from attnviz.selection import numbers
 from attnviz.specs import HeatmapSpec
-from attnviz.text import open_corpus
 from attnviz.text.document import Corpus
+from attnviz.workflows.keeping import attender_of, corpus_of
 
 if TYPE_CHECKING:
     from attnviz.workflows.drawing import Drawn
@@ -25,7 +25,7 @@ def heatmap(spec: HeatmapSpec) -> Iterator[Drawn]:
     if name.kind != "checkpoint":
         numbers(spec.layer, name.n_layers, "layer")
         numbers(spec.head, name.n_heads, "head")
-    corpus = open_corpus(spec)
+    corpus = corpus_of(spec)
     chosen = _chosen(spec, corpus)
     return _drawn(spec, corpus, chosen)
 
@@ -35,11 +35,10 @@ def _drawn(spec: HeatmapSpec, corpus: Corpus, chosen: tuple[int, ...]) -> Iterat
 
     store.check_folder(Path(spec.out))
     # Only now, because torch and matplotlib come with them and take seconds.
-    from attnviz.models.opening import open_model
     from attnviz.workflows.drawing import Drawing
 
     drawing = Drawing.of(spec)
-    attender = open_model(spec, (document.text for document in corpus.documents))
+    attender = attender_of(spec, corpus)
     for index in chosen:  # a text that cannot be drawn is refused before the first picture
         attender.encode(corpus.documents[index].text)
     for count, index in enumerate(chosen):

@@ -14,9 +14,9 @@ from attnviz.outcomes import Prediction
 from attnviz.report import Report
 from attnviz.selection import numbers
 from attnviz.specs import DrawSpec, FigureSpec, ModelSpec, PredictSpec
-from attnviz.text import open_corpus
 from attnviz.text.document import Corpus, Document
 from attnviz.views.predictions import prediction_rows, predictions_report
+from attnviz.workflows.keeping import checkpoint_of, corpus_of
 
 if TYPE_CHECKING:
     from attnviz.models.checkpoint import Checkpoint
@@ -65,7 +65,7 @@ def predict(spec: PredictSpec) -> Iterator[Event]:
         raise BadOption("--json and --csv exclude each other", hint="Leave one of them out.")
     if spec.max_tokens is not None and spec.max_tokens < 2:
         raise BadOption(f"--max-tokens {spec.max_tokens} is too small", hint="It is at least 2.")
-    corpus = open_corpus(spec)
+    corpus = corpus_of(spec)
     chosen = [corpus.documents[i] for i in numbers(spec.index, len(corpus.documents), "text")]
     if spec.heatmap:
         store.check_folder(Path(spec.out))
@@ -77,14 +77,13 @@ def predict(spec: PredictSpec) -> Iterator[Event]:
 
 
 def _predicted(spec: PredictSpec, name: ModelName, corpus: Corpus, chosen: list[Document]) -> Iterator[Event]:
-    from attnviz.models.checkpoint import load_checkpoint
     from attnviz.models.device import pick
     from attnviz.models.opening import called
     from attnviz.models.predicting import Predictor
 
     device = pick(spec.device)
     assert name.folder is not None
-    saved = load_checkpoint(name.folder)
+    saved = checkpoint_of(name.folder)
     if not saved.trained:
         raise BadModel(f"{spec.model} was never trained and cannot classify", hint=TRAINED)
     spec = replace(spec, max_tokens=spec.max_tokens or saved.max_tokens, keep=spec.keep or saved.keep)

@@ -159,11 +159,25 @@ def record(file: Path) -> None:
     attnviz.load(file)
 
 
-def vocabulary(file: Path) -> None:
+def data(file: Path) -> None:
     json.loads(file.read_bytes())
 
 
-OPEN = {".png": png, ".svg": svg, ".pdf": pdf, ".safetensors": record, ".json": vocabulary}
+def text(file: Path) -> None:
+    """UTF-8 to its last byte, which is a newline, and nothing in it that a terminal or a reader would obey."""
+    content = file.read_text(encoding="utf-8")
+    assert content.endswith("\n"), file
+    assert RAW.findall(content) == [], file
+
+
+OPEN = {
+    ".png": png,
+    ".svg": svg,
+    ".pdf": pdf,
+    ".safetensors": record,
+    ".json": data,
+    **dict.fromkeys((".md", ".csv", ".tex"), text),
+}
 
 
 def drawn_texts(folder: Path) -> Iterator[list[str]]:

@@ -38,7 +38,8 @@ def test_in_a_terminal(query: int, asked: tuple[str, ...], run_here: RunHere) ->
     run = worked(run_here(*asked, "--query", str(query)))
     rows = [line.strip() for line in run.stdout.splitlines()]
     for place, token in enumerate(HOSTILE):
-        assert sum(row.startswith(f"{place} {visible(token)} ") for row in rows) == 5
+        beginning = f"{place} {visible(token)} "
+        assert sum(row.startswith(beginning) for row in rows) == 5
 
 
 def test_as_markdown(asked: tuple[str, ...], run_here: RunHere) -> None:

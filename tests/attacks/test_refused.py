@@ -57,8 +57,8 @@ OPTIONS: dict[str, tuple[tuple[str, ...], str]] = {
 
 
 @pytest.mark.parametrize("given", NO_TOKENS.values(), ids=NO_TOKENS)
-def test_a_text_without_tokens(given: tuple[str, ...], run_cli: RunCli, tmp_path: Path) -> None:
-    refused(run_cli("heatmap", *given), "no tokens in the text")
+def test_a_text_without_tokens(given: tuple[str, ...], run_here: RunHere, tmp_path: Path) -> None:
+    refused(run_here("heatmap", *given), "no tokens in the text")
     assert list(tmp_path.iterdir()) == []
 
 
@@ -89,7 +89,7 @@ def test_a_device_that_is_not_here(device: str, run_cli: RunCli, run_here: RunHe
     if device in here or (device == "cuda" and len(here) > 1):
         pytest.skip(f"this machine has {device}")
     said = f"no device {device!r} on this machine. There is {', '.join(['auto', *here])}."
-    start = run_here if device == "cuda:7" else run_cli
+    start = run_cli if device == "foo" else run_here
     refused(start("heatmap", "--text", "a b", "--device", device), said)
 
 

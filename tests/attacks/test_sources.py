@@ -38,9 +38,9 @@ def test_a_file_that_is_no_data_set(
     assert [path.name for path in tmp_path.iterdir()] == [name]
 
 
-def test_what_looks_like_a_number_or_like_nothing_stays_text(run_cli: RunCli, tmp_path: Path) -> None:
+def test_what_looks_like_a_number_or_like_nothing_stays_text(run_here: RunHere, tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_bytes(b'text,label\nNA,0\n5,1\n"null",1\n1e5,0\n')
-    run = worked(run_cli("heatmap", "--dataset", "a.csv", "--index", "0-3", *DOT))
+    run = worked(run_here("heatmap", "--dataset", "a.csv", "--index", "0-3", *DOT))
     assert [text["queries"]["pieces"] for text in document(run)["texts"]] == [["NA"], ["5"], ["null"], ["1e5"]]
 
 
@@ -62,9 +62,9 @@ def test_arguments_files_and_standard_input_that_are_not_utf8(run_cli: RunCli, t
     }
 
 
-def test_half_of_a_surrogate_pair(run_cli: RunCli, tmp_path: Path) -> None:
+def test_half_of_a_surrogate_pair(run_here: RunHere, tmp_path: Path) -> None:
     (tmp_path / "a.jsonl").write_bytes(b'{"text": "a \\ud800 b"}\n{"text": "\\ud83d\\ude00"}\n')
-    run = worked(run_cli("heatmap", "--dataset", "a.jsonl", "--index", "0,1", *DOT))
+    run = worked(run_here("heatmap", "--dataset", "a.jsonl", "--index", "0,1", *DOT))
     first, second = document(run)["texts"]
     assert first["queries"]["pieces"] == ["a", "\ufffd", "b"]
     assert second["queries"]["pieces"] == ["😀"]

@@ -15,7 +15,7 @@ from tests.process import Run, RunCli
 TEXT = "猫 sat on the ⌘ mat"
 DRAW = ("--heads", "2", "--dpi", "40", "--table", "full")
 SURROUNDINGS: dict[str, dict[str, str | None]] = {
-    "LANG=C TERM=dumb": {"LANG": "C", "LC_ALL": "C", "TERM": "dumb"},
+    "LANG=C TERM=dumb no home": {"LANG": "C", "LC_ALL": "C", "TERM": "dumb", "HOME": None},
     "an ASCII locale": {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"},
     "PYTHONIOENCODING=ascii COLUMNS=1": {"PYTHONIOENCODING": "ascii", "COLUMNS": "1"},
     "nonsense": {"COLUMNS": "-5", "LINES": "x", "TERM": "\x1b", "MPLBACKEND": "nonsense", "FORCE_COLOR": "1"},
@@ -50,7 +50,9 @@ def test_it_works_and_no_digit_is_cut(env: Mapping[str, str | None], run_cli: Ru
     if "PYTHONUTF8" in env:  # then Python cannot read an argument, but a file is UTF-8 wherever it is read
         (tmp_path / "text.txt").write_text(TEXT, encoding="utf-8")
         given = ("--text-file", "text.txt")
-    run = worked(run_cli("heatmap", *given, *DRAW, env=env))
+    # Only so that a run without a home does not write into the home of whoever runs the tests.
+    elsewhere = {f"XDG_{kind.upper()}_HOME": f"{environment()['HOME']}/.{kind}" for kind in ("cache", "config")}
+    run = worked(run_cli("heatmap", *given, *DRAW, env={**elsewhere, **env}))
     check_numbers(run, tmp_path)
     ascii_only = "PYTHONIOENCODING" in env or "PYTHONUTF8" in env
     for sign in "猫⌘":
@@ -63,12 +65,6 @@ def test_help_in_every_encoding(encoding: str, run_cli: RunCli) -> None:
     run = run_cli("heatmap", "--help", env={"PYTHONIOENCODING": f"{encoding}:strict"})
     assert (run.exit_code, run.err) == (0, b"")
     assert "--text-file" in run.out.decode(encoding)
-
-
-def test_no_home(run_cli: RunCli, tmp_path: Path) -> None:
-    """The caches are named here only so that the tests do not write into the home of whoever runs them."""
-    elsewhere = {f"XDG_{kind.upper()}_HOME": f"{environment()['HOME']}/.{kind}" for kind in ("cache", "config")}
-    check_numbers(worked(run_cli("heatmap", "--text", TEXT, *DRAW, env={"HOME": None, **elsewhere})), tmp_path)
 
 
 def test_a_home_that_cannot_be_written(run_cli: RunCli, tmp_path: Path) -> None:

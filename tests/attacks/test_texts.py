@@ -79,10 +79,11 @@ def test_tokens_where_they_stand_and_their_pictures(case: Text, run_here: RunHer
 
 @CASES
 def test_the_terminal_shows_each_token(case: Text, run_here: RunHere) -> None:
-    worked(run_here("heatmap", "--text", case.text, "--model", "dot", "--dpi", "40", "--table", "none"))
     labels = [label for label in case.shown or case.pieces if "□" not in label]
     for table in ("heatmap", "top", "full"):
-        shown = worked(run_here("render", "attention/attention.safetensors", "--dpi", "40", "--table", table)).stdout
+        first = ("heatmap", "--text", case.text, "--model", "dot")
+        asked = first if table == "heatmap" else ("render", "attention/attention.safetensors")
+        shown = worked(run_here(*asked, "--dpi", "40", "--table", table)).stdout
         for label in labels:
             assert label in shown
 
@@ -111,14 +112,14 @@ def test_markup_changes_no_weight(run_here: RunHere) -> None:
 
 
 @pytest.mark.slow
-def test_all_of_them_in_a_process(run_cli: RunCli, tmp_path: Path) -> None:
-    """Also with a NUL, which no argument can hold."""
+def test_all_of_them_at_once(run_here: RunHere, run_cli: RunCli, tmp_path: Path) -> None:
+    """From files, also with a NUL, which no argument can hold; then as the arguments of a process."""
     cases = [*TEXTS.values(), Text("a \x00 b", ["a", "\x00", "b"], ["a", r"\x00", "b"])]
     names = [f"{number}.txt" for number in range(len(cases))]
     for name, case in zip(names, cases, strict=True):
         (tmp_path / name).write_bytes(case.text.encode())
     given = [option for name in names for option in ("--text-file", name)]
-    read = document(worked(run_cli("heatmap", *given, "--model", "dot", "--json", "--dpi", "40")))
+    read = document(worked(run_here("heatmap", *given, "--model", "dot", "--json", "--dpi", "40")))
     assert [text["queries"]["pieces"] for text in read["texts"]] == [case.pieces for case in cases]
     assert len(check_whole(tmp_path / "attention")) == len(cases)
 

@@ -1,4 +1,4 @@
-"""`attnviz heatmap` and `render` as processes: what goes where, and that the same input gives the same bytes."""
+"""`attnviz heatmap` and `render` as commands: what goes where, and that the same input gives the same bytes."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ import pytest
 import torch
 from PIL import Image
 
-import attnviz
+from attnviz import __version__, load
+from tests.attacks.endings import RunHere, document, worked
 from tests.process import RunCli, bare_environment
 
 TEXT = "the film was not good but the acting saved the film"
@@ -37,39 +38,36 @@ def test_results_go_to_stdout_and_everything_else_to_stderr(run_cli: RunCli) -> 
     assert run.stderr == "note: wrote 4 files to attention/ (overview.png … attention.safetensors)\n"
 
 
-def test_an_untrained_model_is_noted_on_stderr(run_cli: RunCli) -> None:
-    assert run_cli("heatmap", "--text", TEXT, "--heads", "2", "--layers", "2").stderr == (
+def test_an_untrained_model_is_noted_on_stderr(attnviz: RunHere) -> None:
+    assert attnviz("heatmap", "--text", TEXT, "--heads", "2", "--layers", "2").stderr == (
         "note: untrained: the weights are random (seed 0), so the maps show no learned attention. Trained are single, "
         "multi:2, multi:4 and multi:8, without --d-model, --layers, --vocab or --tokenizer\n"
         "note: wrote 6 files to attention/ (overview.png … attention.safetensors)\n"
     )
 
 
-def test_json_is_one_document_and_nothing_else(run_cli: RunCli) -> None:
-    run = run_cli("heatmap", "--text", TEXT, "--text", "another film", "--heads", "2", "--json")
-    document = json.loads(run.stdout)
-    assert [text["text"]["name"] for text in document["texts"]] == [
-        "“the film was not good but the acting sav…”",
-        "“another film”",
-    ]
-    first = document["texts"][0]
+def test_json_is_one_document_and_nothing_else(attnviz: RunHere) -> None:
+    run = worked(attnviz("heatmap", "--text", TEXT, "--text", "another film", "--heads", "2", "--json"))
+    first, second = document(run)["texts"]
+    assert first["text"]["name"] == "“the film was not good but the acting sav…”"
+    assert second["text"]["name"] == "“another film”"
     assert first["status"].startswith(TRAINED)
     assert first["text"]["sha256"] == hashlib.sha256(TEXT.encode()).hexdigest()
     assert first["settings"]["d_model"] == 32
-    assert first["versions"]["attnviz"] == attnviz.__version__
+    assert first["versions"]["attnviz"] == __version__
     assert first["versions"]["torch"] == torch.__version__
 
 
-def test_json_holds_what_the_record_holds(run_cli: RunCli, tmp_path: Path) -> None:
-    document = json.loads(run_cli("heatmap", "--text", TEXT, "--layers", "2", "--json").stdout)
-    weights = np.array(document["texts"][0]["weights"], dtype=np.float32)
-    maps = attnviz.load(tmp_path / "attention/attention.safetensors")
+def test_json_holds_what_the_record_holds(attnviz: RunHere, tmp_path: Path) -> None:
+    (text,) = document(worked(attnviz("heatmap", "--text", TEXT, "--layers", "2", "--heads", "2", "--json")))["texts"]
+    weights = np.array(text["weights"], dtype=np.float32)
+    maps = load(tmp_path / "attention/attention.safetensors")
     assert weights.tobytes() == maps.weights.tobytes()
-    assert tuple(document["texts"][0]["queries"]["pieces"]) == maps.queries.pieces == tuple(TEXT.split())
+    assert tuple(text["queries"]["pieces"]) == maps.queries.pieces == tuple(TEXT.split())
 
 
-def test_pictures_say_where_they_come_from(run_cli: RunCli, tmp_path: Path) -> None:
-    run_cli("heatmap", "--text", TEXT, "--model", "random:2", "--seed", "5", "--title", "Mine")
+def test_pictures_say_where_they_come_from(attnviz: RunHere, tmp_path: Path) -> None:
+    worked(attnviz("heatmap", "--text", TEXT, "--model", "random:2", "--seed", "5", "--title", "Mine"))
     with Image.open(tmp_path / "attention/layer-0-head-1.png") as picture:
         told: dict[str, str] = dict(picture.text)  # type: ignore[attr-defined]  # of PNG only
     assert told["Title"].startswith("Mine")
@@ -78,7 +76,7 @@ def test_pictures_say_where_they_come_from(run_cli: RunCli, tmp_path: Path) -> N
     assert told["seed"] == "5"
     assert told["text sha256"] == hashlib.sha256(TEXT.encode()).hexdigest()
     assert told["version of torch"] == torch.__version__
-    assert told["version of attnviz"] == attnviz.__version__
+    assert told["version of attnviz"] == __version__
 
 
 @pytest.mark.slow
@@ -87,22 +85,32 @@ def test_same_input_same_bytes_in_two_processes(run_cli: RunCli, tmp_path: Path)
     for folder, seed, threads in (("one", "1", "1"), ("two", "2", "2")):
         (tmp_path / folder).mkdir()
         run = run_cli(
-            *("heatmap", "--text", TEXT + " 猫坐在垫子上 😀 שלום", "--format", "png,svg,pdf", "--json"),
+            *(
+                "heatmap",
+                "--text",
+                TEXT + " 猫坐在垫子上 😀 שלום",
+                "--heads",
+                "2",
+                "--head",
+                "1",
+                "--format",
+                "png,svg,pdf",
+                "--json",
+            ),
             cwd=tmp_path / folder,
             env={"PYTHONHASHSEED": seed, "OMP_NUM_THREADS": threads, "TZ": f"UTC+{seed}"},
         )
         assert run.exit_code == 0
         written.append(digests(tmp_path / folder))
         said.append(run.out)
-    assert len(written[0]) == 3 * 9 + 1
+    assert len(written[0]) == 3 + 1
     assert written[0] == written[1]
     assert said[0] == said[1]
 
 
-def test_render_draws_the_same_pictures_without_the_model(run_cli: RunCli, tmp_path: Path) -> None:
-    first = run_cli("heatmap", "--text", TEXT, "--heads", "2", "--out", "first")
-    again = run_cli("render", "first/attention.safetensors", "--out", "again")
-    assert again.exit_code == 0
+def test_render_draws_the_same_pictures_without_the_model(attnviz: RunHere, tmp_path: Path) -> None:
+    first = worked(attnviz("heatmap", "--text", TEXT, "--heads", "2", "--out", "first"))
+    again = worked(attnviz("render", "first/attention.safetensors", "--out", "again"))
     assert again.stdout == first.stdout
     drawn = digests(tmp_path / "first")
     del drawn["attention.safetensors"]
@@ -112,9 +120,8 @@ def test_render_draws_the_same_pictures_without_the_model(run_cli: RunCli, tmp_p
 @pytest.mark.skipif(shutil.which("bash") is None, reason="no bash on this machine")
 def test_a_pipeline(tmp_path: Path) -> None:
     (tmp_path / "review.txt").write_text("A fine film.\nNot a bad one.", encoding="utf-8")
-    command = (
-        f"cat review.txt | {sys.executable} -m attnviz heatmap --text-file - --json | {sys.executable} -m json.tool"
-    )
+    program = f"{sys.executable} -m attnviz heatmap --text-file - --model dot --json"
+    command = f"cat review.txt | {program} | {sys.executable} -m json.tool"
     done = subprocess.run(
         ["bash", "-o", "pipefail", "-c", command],
         cwd=tmp_path,
@@ -126,12 +133,13 @@ def test_a_pipeline(tmp_path: Path) -> None:
     assert pieces == ["A", "fine", "film", ".", "Not", "a", "bad", "one", "."]
 
 
-def test_a_vocabulary_of_ours_is_used(run_cli: RunCli) -> None:
-    assert run_cli("vocab", "--text", "the cat the cat", "--out", "v").exit_code == 0
-    text = json.loads(run_cli("heatmap", "--text", "the dog", "--vocab", "v", "--json").stdout)["texts"][0]
+def test_a_vocabulary_of_ours_is_used(attnviz: RunHere) -> None:
+    worked(attnviz("vocab", "--text", "the cat the cat", "--out", "v"))
+    asked = ("heatmap", "--text", "the dog", "--vocab", "v", "--heads", "1")
+    (text,) = document(worked(attnviz(*asked, "--json")))["texts"]
     assert text["queries"]["unknown"] == [False, True]
     assert text["settings"]["vocabulary_entries"] == 5
-    shown = run_cli("heatmap", "--text", "the dog", "--vocab", "v")
+    shown = worked(attnviz(*asked))
     assert "1 of 2 tokens is not in the vocabulary (read as [UNK]): 1 dog." in shown.stdout
 
 
@@ -155,22 +163,21 @@ def test_a_bug_of_ours_is_called_one(monkeypatch: pytest.MonkeyPatch, capsys: py
 # Real reviews: unprojected attention over the first 1,000, 20 tokens, viridis
 
 
-def imdb(run_cli: RunCli, shared: Path, *options: str) -> dict[str, object]:
-    run = run_cli(
+def imdb(attnviz: RunHere, shared: Path, *options: str) -> dict[str, object]:
+    run = attnviz(
         *("heatmap", "--dataset", shared / "data/imdb", "--split", "train[:1000]", "--index", "0"),
         *("--max-tokens", "20", "--cmap", "viridis", "--json", *options),
     )
-    assert run.exit_code == 0, run.stderr
-    text: dict[str, object] = json.loads(run.stdout)["texts"][0]
+    text: dict[str, object] = document(worked(run))["texts"][0]
     return text
 
 
-def test_unprojected_attention_over_imdb(run_cli: RunCli, shared: Path, tmp_path: Path) -> None:
+def test_unprojected_attention_over_imdb(attnviz: RunHere, shared: Path, tmp_path: Path) -> None:
     """Against the formula in numpy over torch's own embeddings of a vocabulary built here from the same reviews."""
     from attnviz.models.tokenizer import train
     from attnviz.specs import VocabularySpec
 
-    text = imdb(run_cli, shared, "--model", "dot")
+    text = imdb(attnviz, shared, "--model", "dot")
     import pyarrow.parquet
 
     reviews = pyarrow.parquet.read_table(shared / "data/imdb/train.parquet")["text"].to_pylist()[:1000]
@@ -185,10 +192,10 @@ def test_unprojected_attention_over_imdb(run_cli: RunCli, shared: Path, tmp_path
     assert (tmp_path / "attention/layer-0-head-0.png").exists()
 
 
-def test_eight_heads_and_padding_over_imdb(run_cli: RunCli, shared: Path) -> None:
-    eight = np.array(imdb(run_cli, shared, "--heads", "8")["weights"])
+def test_eight_heads_and_padding_over_imdb(attnviz: RunHere, shared: Path) -> None:
+    eight = np.array(imdb(attnviz, shared, "--heads", "8")["weights"])
     assert eight.shape == (1, 8, 20, 20)
-    padded = imdb(run_cli, shared, "--model", "dot", "--max-tokens", "340", "--show-padding")
+    padded = imdb(attnviz, shared, "--model", "dot", "--max-tokens", "340", "--show-padding")
     real = np.array(padded["attendable"])[0]
     assert real.shape == (340,)
     assert not np.array(padded["weights"])[..., ~real].any()

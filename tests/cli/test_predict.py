@@ -1,4 +1,4 @@
-"""`attnviz predict` as a process: what goes where, and how each bad request ends."""
+"""`attnviz predict` as a command: what goes where, and how each bad request ends."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.attacks.endings import check_whole, refused, worked
+from tests.attacks.endings import RunHere, check_whole, refused, worked
 from tests.process import RunCli
 
 PRAISE, BLAME = "a wonderful film , i loved it", "the worst film , a boring waste of time"
@@ -25,8 +25,8 @@ def test_a_table_on_stdout_and_nothing_else_anywhere(run_cli: RunCli, tmp_path: 
     assert not list(tmp_path.iterdir())
 
 
-def test_json_is_one_document_with_the_accuracy(run_cli: RunCli) -> None:
-    run = worked(run_cli("predict", "--dataset", "sample", "--split", "test", "--json"))
+def test_json_is_one_document_with_the_accuracy(attnviz: RunHere) -> None:
+    run = worked(attnviz("predict", "--dataset", "sample", "--split", "test", "--json"))
     found = json.loads(run.out)
     right = [
         each["label"] == {0: "negative", 1: "positive"}.get(each["given"], each["given"])
@@ -37,8 +37,8 @@ def test_json_is_one_document_with_the_accuracy(run_cli: RunCli) -> None:
     assert sum(map(sum, found["confusion"])) == 20
 
 
-def test_csv_has_a_row_per_text(run_cli: RunCli) -> None:
-    run = worked(run_cli("predict", "--dataset", "sample", "--split", "test", "--index", "0-4", "--csv"))
+def test_csv_has_a_row_per_text(attnviz: RunHere) -> None:
+    run = worked(attnviz("predict", "--dataset", "sample", "--split", "test", "--index", "0-4", "--csv"))
     rows = list(csv.DictReader(io.StringIO(run.stdout)))
     assert [row["text"] for row in rows] == [f"sample test[{n}]" for n in range(5)]
     assert all(float(row["p_negative"]) + float(row["p_positive"]) == pytest.approx(1) for row in rows)
@@ -51,9 +51,9 @@ def test_from_standard_input(run_cli: RunCli) -> None:
     assert prediction["tokens"] == 7
 
 
-def test_pictures_are_listed_on_stderr(run_cli: RunCli, tmp_path: Path) -> None:
+def test_pictures_are_listed_on_stderr(attnviz: RunHere, tmp_path: Path) -> None:
     run = worked(
-        run_cli("predict", "--text", PRAISE, "--text", BLAME, "--model", "single", "--heatmap", "--out", "why")
+        attnviz("predict", "--text", PRAISE, "--text", BLAME, "--model", "single", "--heatmap", "--out", "why")
     )
     assert run.stderr.count("note: wrote 2 files to why/text-") == 2
     assert len(check_whole(tmp_path)) == 2
@@ -62,9 +62,9 @@ def test_pictures_are_listed_on_stderr(run_cli: RunCli, tmp_path: Path) -> None:
     }
 
 
-def test_same_input_same_bytes(run_cli: RunCli) -> None:
+def test_same_input_same_bytes(attnviz: RunHere, run_cli: RunCli) -> None:
     asked = ("predict", "--dataset", "sample", "--split", "test", "--json")
-    assert run_cli(*asked).out == run_cli(*asked, env={"PYTHONHASHSEED": "7"}).out
+    assert attnviz(*asked).out == run_cli(*asked, env={"PYTHONHASHSEED": "7"}).out
 
 
 @pytest.mark.parametrize(
@@ -81,6 +81,6 @@ def test_same_input_same_bytes(run_cli: RunCli) -> None:
         (("--text", "fine", "--heatmap", "--dpi", "1"), "--dpi 1"),
     ],
 )
-def test_what_cannot_be_is_refused(asked: tuple[str, ...], said: str, run_cli: RunCli, tmp_path: Path) -> None:
-    refused(run_cli("predict", *asked), said)
+def test_what_cannot_be_is_refused(asked: tuple[str, ...], said: str, attnviz: RunHere, tmp_path: Path) -> None:
+    refused(attnviz("predict", *asked), said)
     assert not list(tmp_path.iterdir())

@@ -5,6 +5,8 @@ from __future__ import annotations
 import hashlib
 import json
 import pickle
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -18,6 +20,7 @@ from attnviz.models.encoder import EncoderConfig
 from attnviz.models.opening import open_model
 from attnviz.models.tokenizer import train
 from attnviz.specs import ModelSpec, VocabularySpec
+from tests.process import bare_environment
 
 TEXT = "the film was not good"
 
@@ -51,6 +54,21 @@ def test_a_checkpoint_attends(folder: Path) -> None:
     with torch.no_grad():
         for layer, weights in enumerate(loaded.classifier.encoder.attention(ids)):
             torch.testing.assert_close(torch.tensor(maps.weights[layer]), weights, atol=1e-6, rtol=1e-5)
+
+
+@pytest.mark.parametrize("folder", ["int8"], indirect=True)
+def test_a_checkpoint_is_loaded_without_the_compiler_of_torch(folder: Path) -> None:
+    """Which would more than double the time that a command takes."""
+    script = (
+        "import sys, pathlib\n"
+        "from attnviz.models.checkpoint import load_checkpoint\n"
+        f"load_checkpoint(pathlib.Path({str(folder)!r}))\n"
+        "print({'torch', 'torch._dynamo', 'sympy'} & set(sys.modules))\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script], env=bare_environment(folder), capture_output=True, check=True, text=True
+    )
+    assert done.stdout == "{'torch'}\n"
 
 
 class Bomb:

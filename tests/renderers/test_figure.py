@@ -107,7 +107,7 @@ def test_cells_are_square_and_whole_pixels(shape: tuple[int, int], dpi: int) -> 
         assert bottom * pool >= shape[0]
 
 
-@pytest.mark.parametrize("dpi", [72, 150, 300])
+@pytest.mark.parametrize("dpi", [72, 150])
 @pytest.mark.parametrize("shape", [(1, 40), (2, 12), (9, 40), (9, 60), (9, 200), (17, 512), (9, 1500), (40, 500)])
 @pytest.mark.parametrize("turned", [False, True])
 def test_a_few_heads_over_many_keys_are_no_thin_band(shape: tuple[int, int], dpi: int, turned: bool) -> None:
@@ -340,7 +340,7 @@ def test_several_models_side_by_side(number: int, n_columns: int, n_tokens: int)
         assert made.plan.width < 15
 
 
-@pytest.mark.parametrize("cmap", ["viridis", "Greys", "gray", "magma", "Blues", "rocket"])
+@pytest.mark.parametrize("cmap", ["viridis", "Greys", "gray", "rocket"])
 @pytest.mark.parametrize("n_tokens", [8, 60])
 def test_forbidden_cells_look_unlike_zero_and_are_explained(cmap: str, n_tokens: int) -> None:
     values = np.zeros((n_tokens, n_tokens))

@@ -1,0 +1,28 @@
+"""`attnviz check`."""
+
+from __future__ import annotations
+
+from attnviz.cli import show, show_on_server
+from attnviz.cli.options import takes
+from attnviz.errors import Differs
+from attnviz.specs import CheckSpec
+
+
+@takes(CheckSpec)
+def check(spec: CheckSpec) -> None:
+    """Compare what a batch made with a baseline: numbers first, then pictures pixel by pixel. Exit code 3: it differs.
+
+    Example: attnviz check figures --baseline baseline --summary summary.md
+    """
+    from attnviz.views.check import outcome
+    from attnviz.workflows.check import check as run
+
+    found = run(spec)
+    for notice in found.notices:
+        show.note(notice)
+    show.report(found.report, spec.json)
+    if found.files:
+        show.note(f"wrote {show.listed(found.files)}")
+    show_on_server.left(found.report, found.cases, "attnviz check", spec)
+    if found.checked.differences:
+        raise Differs(outcome(found.checked), hint=f"{spec.out} holds what differs.")

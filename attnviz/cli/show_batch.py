@@ -1,0 +1,107 @@
+"""A batch on the terminal: a bar while it is made, a line a job elsewhere, and how it ended."""
+
+from __future__ import annotations
+
+import sys
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import nullcontext
+from typing import TYPE_CHECKING
+
+from attnviz.cli import show
+from attnviz.errors import Differs, WorkFailed
+from attnviz.specs import BatchSpec
+from attnviz.views.labels import visible
+
+if TYPE_CHECKING:
+    from attnviz.workflows.batch import Event, Finished, Planned
+    from attnviz.workflows.verify import Event as Verification
+    from attnviz.workflows.workers import Done
+
+
+def made(events: Iterator[Event], spec: BatchSpec) -> None:
+    """Show each job as it is done. Raises WorkFailed at the end where one failed."""
+    from attnviz.workflows.batch import Planned
+
+    planned = next(events)
+    assert isinstance(planned, Planned)
+    if spec.dry_run:
+        _list(planned)
+        return
+    on_terminal = sys.stderr.isatty()
+    bar = show.bar("jobs", len(planned.plan.jobs)) if on_terminal else nullcontext(lambda: None)
+    finished, counts = None, Counter[str]()
+    with bar as advance:
+        for event in events:
+            finished = _one(event, quiet=on_terminal)
+            if finished is None:
+                counts[event.how] += 1  # type: ignore[union-attr]  # not finished: it is a job
+                advance()
+    assert finished is not None
+    for notice in finished.notices:
+        show.note(notice)
+    _end(planned, finished, counts)
+
+
+def _one(event: Event, quiet: bool) -> Finished | None:
+    from attnviz.workflows.workers import Done
+
+    if not isinstance(event, Done):
+        return event  # type: ignore[return-value]  # planned came first
+    if event.how == "failed":
+        show.error(f"{event.entry.name}: {event.entry.error}")
+    elif not quiet:
+        show.line(_told(event))
+        sys.stdout.flush()
+    for warning in event.entry.warnings if event.how == "made" else ():
+        show.note(f"{event.entry.name}: {warning}")
+    return None
+
+
+def _told(done: Done) -> str:
+    n = len(done.entry.files)
+    return f"{done.how} {visible(done.entry.name)} ({n} file{'' if n == 1 else 's'})"
+
+
+def _list(planned: Planned) -> None:
+    for job in planned.plan.jobs:
+        settings = " ".join(f"{name}={_written(value)}" for name, value in job.settings.items())
+        show.line(visible(f"{job.name}: {job.command} {settings}".rstrip(), show.LONGEST_LINE))
+    n = len(planned.plan.jobs)
+    show.note(f"would make {n} job{'' if n == 1 else 's'} in {planned.folder}/ with {planned.n_workers} at a time")
+
+
+def _written(value: object) -> str:
+    return ",".join(map(str, value)) if isinstance(value, tuple) else str(value)
+
+
+def _end(planned: Planned, finished: Finished, counts: Counter[str]) -> None:
+    said = ", ".join(f"{counts[how]} {how}" for how in ("made", "unchanged", "failed") if counts[how])
+    left = len(planned.plan.jobs) - counts.total()
+    show.note(f"{said}{f', {left} not begun' if left else ''}; wrote {finished.file}")
+    if finished.failed:
+        n, of = len(finished.failed), len(planned.plan.jobs)
+        raise WorkFailed(f"{n} of {of} jobs failed", hint="The others are made; the manifest says why these are not.")
+
+
+def verified(events: Iterator[Verification]) -> None:
+    """Show how a batch came out when it was made again. Raises Differs where it did not come out the same."""
+    from attnviz.workflows.verify import Verified, Verifying
+
+    first = next(events)
+    assert isinstance(first, Verifying)
+    with show.bar("jobs", first.n_jobs) if sys.stderr.isatty() else nullcontext(lambda: None) as advance:
+        last: Verification = first
+        for event in events:
+            last = event
+            advance()
+    assert isinstance(last, Verified)
+    for notice in last.notices:
+        show.note(notice)
+    files = f"{last.n_jobs} job{'' if last.n_jobs == 1 else 's'}, {last.n_files:,} files"
+    if not (last.number or last.bytes):
+        show.line(f"{files}: made again, the same byte for byte")
+        return
+    for what, found in (("numbers", last.number), ("bytes", last.bytes)):
+        show.line(visible(f"first difference in {what}: {found}" if found else f"{what}: the same", show.LONGEST_LINE))
+    raise Differs(f"what is made again differs from {files} of the manifest", hint="The first differences are above.")

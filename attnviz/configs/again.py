@@ -1,0 +1,45 @@
+"""Entries of a manifest as the jobs that they came of."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+
+from attnviz.configs import schema
+from attnviz.configs.jobs import NAMES_OR_PATHS, PATHS
+from attnviz.configs.wording import sentence
+from attnviz.errors import BadConfig
+from attnviz.jobs import JOBS, Job
+from attnviz.manifest import Entry
+
+
+def again(entry: Entry, root: Path, where: str) -> Job:
+    """The job that an entry tells of. A relative path in its settings that is there below `root` starts from there.
+
+    Raises BadConfig for a command or a setting that this version does not know.
+    """
+    if entry.command not in JOBS:
+        raise BadConfig([f"{where}: {entry.name}: no command {entry.command!r}"])
+    settings = {name: list(value) if isinstance(value, tuple) else value for name, value in entry.settings.items()}
+    try:
+        known = schema.settings_model(entry.command).model_validate(settings)
+    except ValidationError as error:
+        names = list(schema.types(entry.command))
+        problems = [sentence(each, names) for each in error.errors(include_url=False)]
+        raise BadConfig([f"{where}: {entry.name}: {problem}" for problem in problems]) from error
+    written = {name: getattr(known, name) for name in entry.settings}
+    found: dict[str, Any] = {
+        name: _there(value, root) if name in PATHS | NAMES_OR_PATHS else value for name, value in written.items()
+    }
+    changed = {name: value for name, value in written.items() if found[name] != value}
+    return Job(entry.name, entry.command, JOBS[entry.command](**found), where, changed)
+
+
+def _there(value: object, root: Path) -> object:
+    if isinstance(value, tuple):
+        return tuple(_there(each, root) for each in value)
+    if isinstance(value, str) and value and not Path(value).is_absolute() and (root / value).exists():
+        return str((root / value).absolute())
+    return value

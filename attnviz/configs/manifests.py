@@ -1,0 +1,111 @@
+"""Manifests, and single entries of them, as JSON and back. What is written and read again is the same."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import asdict, replace
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pydantic import TypeAdapter, ValidationError
+
+from attnviz.configs.documents import way
+from attnviz.configs.wording import sentence
+from attnviz.errors import BadConfig
+from attnviz.manifest import SCHEMA, Entry, Manifest
+
+if TYPE_CHECKING:
+    from pydantic_core import ErrorDetails
+
+SURROGATE = re.compile("[\ud800-\udfff]")
+SORTED = frozenset({"configs", "versions", "settings", "inputs"})  # of the numbers the order is that of the texts
+KINDS: dict[str, type[Any]] = {"manifest": Manifest, "entry": Entry}
+
+
+def to_bytes(manifest: Manifest) -> bytes:
+    """The manifest as JSON in ASCII. A lone surrogate, which no parser takes back, becomes U+FFFD.
+
+    Raises ValueError for a number that JSON does not have.
+    """
+    return _written({"schema": manifest.schema, **asdict(manifest)})
+
+
+def entry_bytes(entry: Entry) -> bytes:
+    """One entry, as `to_bytes` writes it within a manifest."""
+    return _written(asdict(entry))
+
+
+def from_file(path: str | Path) -> Manifest:
+    """The manifest in a file. Raises BadConfig where it cannot be read, or is not one that this version writes."""
+    manifest: Manifest = _read(Path(path), "manifest")
+    return replace(manifest, jobs=tuple(map(_as_it_was, manifest.jobs)))
+
+
+def entry_from_file(path: str | Path) -> Entry:
+    """The entry in a file. Raises BadConfig as `from_file` does."""
+    return _as_it_was(_read(Path(path), "entry"))
+
+
+def _read(path: Path, kind: str) -> Any:
+    try:
+        text = path.read_text(encoding="utf-8")
+        data = json.loads(text, parse_constant=_refuse)
+    except OSError as error:
+        raise BadConfig([f"{path}: cannot be read: {error.strerror}"]) from error
+    except json.JSONDecodeError as error:
+        raise BadConfig([f"{path}:{error.lineno}:{error.colno}: is not JSON: {error.msg}"]) from error
+    except (ValueError, RecursionError) as error:  # bytes that are not UTF-8 among them
+        raise BadConfig([f"{path}: is not JSON in UTF-8: {error}"]) from error
+    schema = data.get("schema", SCHEMA) if isinstance(data, dict) else SCHEMA
+    if kind == "manifest" and schema != SCHEMA:  # told first: of a later schema all the rest may look wrong
+        raise BadConfig([f"{path}: schema: this attnviz reads {SCHEMA}, not {schema!r:.40}; make the batch again"])
+    try:
+        found = _adapter(kind).validate_json(text, strict=True, extra="forbid")
+        json.dumps(asdict(found), allow_nan=False)
+    except ValidationError as problems:
+        raise BadConfig([_line(path, error) for error in problems.errors(include_url=False)]) from problems
+    except ValueError as error:
+        raise BadConfig([f"{path}: holds a number that is not finite"]) from error
+    return found
+
+
+@cache
+def _adapter(kind: str) -> TypeAdapter[Any]:
+    return TypeAdapter(KINDS[kind])
+
+
+def _line(path: Path, error: ErrorDetails) -> str:
+    steps = error["loc"][:-1] if error["type"] in ("missing", "unexpected_keyword_argument") else error["loc"]
+    return f"{path}: {way(steps)}: {sentence(error)}" if steps else f"{path}: {sentence(error)}"
+
+
+def _refuse(constant: str) -> None:
+    raise ValueError(f"{constant} is not a number")
+
+
+def _as_it_was(entry: Entry) -> Entry:
+    """JSON has no tuples, and settings have no lists."""
+    return replace(entry, settings={name: _tuples(value) for name, value in entry.settings.items()})
+
+
+def _tuples(value: object) -> object:
+    return tuple(map(_tuples, value)) if isinstance(value, list) else value
+
+
+def _written(data: dict[str, Any]) -> bytes:
+    return (json.dumps(_clean(data), indent=1, allow_nan=False) + "\n").encode("ascii")
+
+
+def _clean(value: Any, name: str = "") -> Any:
+    """Sorted where the order says nothing, and every text one that can be read again."""
+    match value:
+        case str():
+            return SURROGATE.sub("\ufffd", value)
+        case dict():
+            members = sorted(value.items()) if name in SORTED else value.items()
+            return {_clean(key): _clean(member, key) for key, member in members}
+        case list() | tuple():
+            return [_clean(item) for item in value]
+    return value

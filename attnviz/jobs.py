@@ -1,0 +1,47 @@
+"""What a config asks for: jobs, each a command with its settings. Knows specs; no files, no texts, no models."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, fields
+
+from attnviz.specs import AnySpec, CompareSpec, ExplainSpec, HeatmapSpec, PredictSpec
+
+JOBS: dict[str, type[AnySpec]] = {  # commands that a config may name
+    "heatmap": HeatmapSpec,
+    "compare": CompareSpec,
+    "explain": ExplainSpec,
+    "predict": PredictSpec,
+}
+# What a flag can say and a config cannot: where things go and what the terminal shows is the batch's to decide.
+NOT_IN_CONFIGS = frozenset({"out", "json", "csv", "markdown", "latex", "table", "time"})
+
+
+@dataclass(frozen=True)
+class Job:
+    """One thing to make. `name` is its folder, `where` the place in a config that asks for it: "figures.yaml:12:5"."""
+
+    name: str
+    command: str
+    spec: AnySpec
+    where: str
+    # Paths as the config writes them. The spec has them from the current folder, which must not show in a manifest.
+    written: dict[str, object] = field(default_factory=dict, hash=False)
+
+    @property
+    def settings(self) -> dict[str, object]:
+        """What was chosen: every setting that a config can say and that is not at its default."""
+        found = {each.name: (getattr(self.spec, each.name), each.default) for each in fields(self.spec)}
+        return {
+            name: self.written.get(name, value)
+            for name, (value, default) in found.items()
+            if name not in NOT_IN_CONFIGS and value != default
+        }
+
+
+@dataclass(frozen=True)
+class Plan:
+    """All that configs ask for. `out` is None where none says it; `configs` are file names with sha256 of the bytes."""
+
+    jobs: tuple[Job, ...]
+    out: str | None
+    configs: dict[str, str]

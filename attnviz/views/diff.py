@@ -1,0 +1,193 @@
+"""What changed from one record, or batch, to another. Knows records, `differences` and `report`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict
+
+import numpy as np
+
+from attnviz.differences import JSD, BatchChanges, Change, HeadChange, Thresholds, beyond, head_beyond
+from attnviz.measures import MEASURES
+from attnviz.measures.changes import per_query
+from attnviz.record import AttentionMaps
+from attnviz.report import Block, Column, Note, Report, Table
+from attnviz.specs import DiffSpec
+from attnviz.views.captions import status, token
+from attnviz.views.labels import visible
+from attnviz.views.tables import Cell, largest
+
+MOST_HEADS, MOST_QUERIES, MOST_ROWS, MOST_NAMED = 64, 10, 20, 5
+LONGEST_NAME, LONGEST_PATH = 48, 100
+DIGITS = 4  # one more than elsewhere: a change is smaller than what changes
+UNITS = {measure.name: measure.unit for measure in MEASURES}
+
+
+def records_report(
+    before: AttentionMaps, after: AttentionMaps, changes: Sequence[HeadChange], thresholds: Thresholds, spec: DiffSpec
+) -> Report:
+    """One line per head, the most different first, and the queries of the first that changed most."""
+    blocks: list[Block] = [_heads(changes, thresholds)]
+    if changes[0].jsd > 0:
+        blocks.append(_queries(before, after, changes[0], spec.top_k))
+    blocks += [Note(sentence) for sentence in (*_extent(before, after, changes), *_conditions(before, after))]
+    blocks += [Note(sentence) for sentence in _limits(thresholds)]
+    names = [f"{name}: {_made(maps)}" for name, maps in (("A", before), ("B", after))]
+    return Report(
+        title=_title(spec),
+        subtitle=" · ".join((*names, f"{len(before.queries)} tokens")),
+        blocks=tuple(blocks),
+        data={
+            "a": spec.before,
+            "b": spec.after,
+            "thresholds": thresholds,
+            "heads": [_head_data(change, thresholds) for change in changes],
+            "compared": {"heads": len(changes), "of_a": _n_heads(before), "of_b": _n_heads(after)},
+        },
+    )
+
+
+def batches_report(found: BatchChanges, thresholds: Thresholds, spec: DiffSpec) -> Report:
+    """For each measure, the numbers that changed most; and what only one batch has."""
+    measures = dict.fromkeys(change.measure for change in found.changes)
+    changed = {name: _changed(found.changes, name) for name in measures}
+    blocks: list[Block] = [_measure(name, alike, thresholds) for name, alike in changed.items() if alike]
+    blocks += [Note(sentence) for sentence in _batch_notes(found, changed)]
+    blocks += [Note(sentence) for sentence in _limits(thresholds)]
+    n_changed = sum(map(len, changed.values()))
+    return Report(
+        title=_title(spec),
+        subtitle=f"{n_changed:,} of {len(found.changes):,} numbers changed",
+        blocks=tuple(blocks),
+        data={
+            "a": spec.before,
+            "b": spec.after,
+            "thresholds": thresholds,
+            "changes": [{**asdict(each), "beyond": beyond(each, thresholds)} for each in found.changes],
+            "only_in_a": list(found.only_before),
+            "only_in_b": list(found.only_after),
+        },
+    )
+
+
+def _heads(changes: Sequence[HeadChange], thresholds: Thresholds) -> Table:
+    columns = [Column("layer"), Column("head"), Column("JSD", "nats", DIGITS), Column("top key changed")]
+    for each in changes[0].measures:
+        name, unit = each.measure.replace("_", " "), UNITS[each.measure]
+        columns += [Column(f"{name} {what}", unit, DIGITS) for what in ("A", "B", "change")]
+    rows: list[tuple[Cell, ...]] = []
+    for change in changes[:MOST_HEADS]:
+        numbers = [number for one in change.measures for number in (one.before, one.after, one.value)]
+        turned = f"{change.top_changed} of {change.n_queries} ({change.top_share:.0%})"
+        over = (", ".join(head_beyond(change, thresholds)) or "-",) if thresholds else ()
+        rows.append((change.layer, change.head, change.jsd, turned, *numbers, *over))
+    columns += [Column("beyond")] if thresholds else []
+    return Table("heads", "Heads, the most different first", "heads", tuple(columns), tuple(rows))
+
+
+def _queries(before: AttentionMaps, after: AttentionMaps, change: HeadChange, top_k: int) -> Table:
+    """The queries of one head that changed most, and the keys that each attends to most."""
+    apart = per_query(before, after, change.layer, change.head)
+    real = np.flatnonzero(before.real_queries)
+    rows: list[tuple[Cell, ...]] = []
+    for place in np.argsort(-apart, kind="stable")[:MOST_QUERIES]:
+        query = int(real[place])
+        keys = (_keys(maps, change, query, top_k) for maps in (before, after))
+        rows.append((token(before.queries, query), float(apart[place]), *keys))
+    top = "top key" if top_k == 1 else f"top {top_k} keys"
+    columns = (Column("query"), Column("JSD", "nats", DIGITS), Column(f"{top} A"), Column(f"{top} B"))
+    title = f"layer {change.layer}, head {change.head}: the queries that changed most"
+    return Table("queries", title, "compared", columns, tuple(rows))
+
+
+def _keys(maps: AttentionMaps, change: HeadChange, query: int, top_k: int) -> str:
+    weights = maps.weights[change.layer, change.head, query]
+    found = largest(weights, np.flatnonzero(maps.attendable[query]), top_k)
+    return ", ".join(f"{token(maps.keys, key)} {weights[key]:.2f}" for key in found)
+
+
+def _extent(before: AttentionMaps, after: AttentionMaps, changes: Sequence[HeadChange]) -> Iterator[str]:
+    if before.weights.shape[:2] != after.weights.shape[:2]:
+        layers, heads = (min(pair) for pair in zip(before.weights.shape[:2], after.weights.shape[:2], strict=True))
+        yield (
+            f"A has {_n_heads(before)} and B {_n_heads(after)} (layers × heads): only the {layers} × {heads} that both "
+            "have are compared, and heads of one number need not be of one kind."
+        )
+    if len(changes) > MOST_HEADS:
+        yield f"{len(changes) - MOST_HEADS} more heads changed less; --json lists them."
+    if all(change.jsd == 0 for change in changes):
+        yield "Nothing changed: every head attends to the same keys."
+    else:
+        yield "JSD: Jensen-Shannon divergence, mean over the queries; 0 is the same attention, 0.6931 none in common."
+
+
+def _conditions(before: AttentionMaps, after: AttentionMaps) -> Iterator[str]:
+    if not np.array_equal(before.attendable, after.attendable):
+        yield "A and B do not allow the same attention: one of them is causal, or hides other keys."
+    if before.queries.unknown != after.queries.unknown:
+        yield "The vocabularies of A and B do not know the same tokens."
+
+
+def _limits(thresholds: Thresholds) -> Iterator[str]:
+    if thresholds:
+        limits = ", ".join(f"{name} {limit:g}" for name, limit in thresholds.items())
+        yield f"Beyond: changed by more than {limits}, up or down."
+
+
+def _measure(name: str, alike: Sequence[Change], thresholds: Thresholds) -> Table:
+    columns = [Column(header) for header in ("job", "text", "layer", "head")]
+    columns += [Column(header, digits=DIGITS) for header in ("A", "B", "change")]
+    flagged = name in thresholds
+    columns += [Column("beyond")] if flagged else []
+    rows: list[tuple[Cell, ...]] = []
+    for each in alike[:MOST_ROWS]:
+        over = (("yes" if beyond(each, thresholds) else ""),) if flagged else ()
+        places = (visible(each.job, LONGEST_NAME), visible(each.text, LONGEST_NAME), each.layer, each.head)
+        rows.append((*places, each.before, each.after, each.value, *over))
+    unit = f" ({UNITS[name]})" if name in UNITS else ""
+    return Table(f"changes-{name}", f"{visible(name)}{unit}", "compared", tuple(columns), tuple(rows))
+
+
+def _changed(changes: Sequence[Change], measure: str) -> list[Change]:
+    """The largest change first."""
+    alike = [change for change in changes if change.measure == measure and change.before != change.after]
+    return sorted(alike, key=lambda change: -abs(change.value))
+
+
+def _batch_notes(found: BatchChanges, changed: Mapping[str, Sequence[Change]]) -> Iterator[str]:
+    for name, alike in changed.items():
+        if len(alike) > MOST_ROWS:
+            yield f"{len(alike) - MOST_ROWS:,} more numbers of {visible(name)} changed less; --json lists them."
+    for side, only in (("A", found.only_before), ("B", found.only_after)):
+        if only:
+            named = "; ".join(visible(each, LONGEST_PATH) for each in only[:MOST_NAMED])
+            more = f" and {len(only) - MOST_NAMED} more" if len(only) > MOST_NAMED else ""
+            yield f"Only in {side}: {named}{more}."
+    if not any(changed.values()):
+        yield "No number changed."
+
+
+def _head_data(change: HeadChange, thresholds: Thresholds) -> Mapping[str, object]:
+    measures = {each.measure: {"a": each.before, "b": each.after, "change": each.value} for each in change.measures}
+    return {
+        "layer": change.layer,
+        "head": change.head,
+        JSD: change.jsd,
+        "top_changed": change.top_changed,
+        "queries": change.n_queries,
+        "top_key": change.top_share,
+        "measures": measures,
+        "beyond": list(head_beyond(change, thresholds)),
+    }
+
+
+def _title(spec: DiffSpec) -> str:
+    return f"{visible(spec.before, LONGEST_PATH)} (A) to {visible(spec.after, LONGEST_PATH)} (B)"
+
+
+def _made(maps: AttentionMaps) -> str:
+    return visible(f"{maps.provenance.model}, {status(maps.provenance)}", LONGEST_PATH)
+
+
+def _n_heads(maps: AttentionMaps) -> str:
+    return f"{maps.n_layers} × {maps.n_heads}"

@@ -1,0 +1,117 @@
+"""`attnviz batch`: from configs to a folder of figures and a manifest of all that was made, from what."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeAlias
+
+from attnviz import store
+from attnviz.configs.jobs import load_all
+from attnviz.configs.manifests import entry_bytes, entry_from_file, from_file, to_bytes
+from attnviz.errors import BadOption, InputError
+from attnviz.jobs import Plan
+from attnviz.manifest import NAME, Entry, Manifest
+from attnviz.specs import BatchSpec
+from attnviz.workflows.perform import versions
+from attnviz.workflows.workers import Done, share_out
+
+PROGRESS = ".progress"  # entries of jobs that are done, until the manifest holds them all
+DEFAULT_OUT = "figures"
+MOST_WORKERS = 256
+
+
+@dataclass(frozen=True, eq=False)
+class Planned:
+    """What is to be made, where, and by how many processes."""
+
+    plan: Plan
+    folder: Path
+    n_workers: int
+
+
+@dataclass(frozen=True, eq=False)
+class Finished:
+    """All is done, and the manifest is written."""
+
+    manifest: Manifest
+    file: Path
+    notices: tuple[str, ...]
+
+    @property
+    def failed(self) -> tuple[Entry, ...]:
+        return tuple(entry for entry in self.manifest.jobs if entry.error)
+
+
+Event: TypeAlias = Planned | Done | Finished
+
+
+def batch(spec: BatchSpec) -> Iterator[Event]:
+    """Make what the configs ask for. A run that was broken off goes on where it was; what did not change stays.
+
+    Raises BadConfig with every problem of every config, before anything is made.
+    """
+    if not spec.configs:
+        raise BadOption("no config", hint="Name a YAML file: attnviz batch figures.yaml.")
+    if spec.workers is not None and not 1 <= spec.workers <= MOST_WORKERS:
+        raise BadOption(f"--workers {spec.workers} is out of range", hint=f"It is 1 to {MOST_WORKERS}.")
+    plan = load_all(spec.configs, spec.out)
+    folder = Path(spec.out or plan.out or DEFAULT_OUT)
+    store.check_folder(folder)
+    return _made(spec, plan, folder)
+
+
+def _made(spec: BatchSpec, plan: Plan, folder: Path) -> Iterator[Event]:
+    n_workers = min(spec.workers or cores(), len(plan.jobs))
+    yield Planned(plan, folder, n_workers)
+    if spec.dry_run:
+        return
+    before = _entries(folder)
+    store.make_folder(folder / PROGRESS)
+    done: dict[str, Entry] = {}
+    for each in share_out(plan.jobs, folder, {} if spec.force else before, n_workers, spec.fail_fast):
+        done[each.entry.name] = each.entry
+        if each.how != "failed":
+            store.write(folder / PROGRESS / f"{each.entry.name}.json", entry_bytes(each.entry))
+        yield each
+    entries = tuple(done[job.name] for job in plan.jobs if job.name in done)
+    manifest = Manifest(configs=plan.configs, versions=versions(), jobs=entries)
+    store.write(folder / NAME, to_bytes(manifest))
+    for file in (folder / PROGRESS).glob("*.json"):
+        store.remove(file)
+    store.remove_folder(folder / PROGRESS)
+    gone = sorted(set(before) - {job.name for job in plan.jobs})
+    yield Finished(manifest, folder / NAME, tuple(_gone(folder, gone)))
+
+
+def _entries(folder: Path) -> dict[str, Entry]:
+    """What earlier runs made, by name: of the manifest, and of a run that was broken off after it.
+
+    What cannot be read is made again: it is no input of the user's.
+    """
+    found: dict[str, Entry] = {}
+    with suppress(InputError):
+        if (folder / NAME).is_file():
+            found |= {entry.name: entry for entry in from_file(folder / NAME).jobs}
+    for file in sorted((folder / PROGRESS).glob("*.json")):
+        with suppress(InputError):
+            entry = entry_from_file(file)
+            found[entry.name] = entry
+    return found
+
+
+def _gone(folder: Path, names: list[str]) -> Iterator[str]:
+    if names:
+        jobs = "a job" if len(names) == 1 else f"{len(names)} jobs"
+        yield f"{folder} also holds what {jobs} of an earlier config made, such as {names[0]}"
+
+
+def cores() -> int:
+    """What this process may use, which may be less than what the machine has."""
+    try:
+        return len(os.sched_getaffinity(0))
+    except AttributeError:  # not on every system
+        return os.cpu_count() or 1

@@ -1,0 +1,77 @@
+"""What a batch keeps from one job to the next: data sets and models, each loaded once. Elsewhere nothing is kept."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable, Hashable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import fields
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from attnviz.models.names import resolve
+from attnviz.specs import ModelSpec, SourceSpec
+from attnviz.text import open_corpus
+from attnviz.text.document import Corpus
+
+if TYPE_CHECKING:
+    from attnviz.models.attender import Attender
+    from attnviz.models.checkpoint import Checkpoint
+
+Thing = TypeVar("Thing")
+MOST_KEPT = 16  # of each and every kind together: the one that was not used for longest goes first
+
+_kept: ContextVar[OrderedDict[Hashable, Any] | None] = ContextVar("kept", default=None)
+
+
+@contextmanager
+def keeping() -> Iterator[None]:
+    """Within, a file that changes on disk is not read again."""
+    token = _kept.set(OrderedDict())
+    try:
+        yield
+    finally:
+        _kept.reset(token)
+
+
+def corpus_of(spec: SourceSpec) -> Corpus:
+    """`open_corpus`, once for each source."""
+    source = SourceSpec(**{field.name: getattr(spec, field.name) for field in fields(SourceSpec)})
+    return _once(source, lambda: open_corpus(source))
+
+
+def checkpoint_of(folder: Path) -> Checkpoint:
+    """`load_checkpoint`, once for each folder."""
+    from attnviz.models.checkpoint import load_checkpoint
+
+    return _once(("checkpoint", folder), lambda: load_checkpoint(folder))
+
+
+def attender_of(spec: ModelSpec, corpus: Corpus) -> Attender:
+    """`open_model`: a checkpoint is loaded once; a model to be made is made once for each data set."""
+    from attnviz.models.device import pick
+    from attnviz.models.opening import attending, called, open_model
+
+    name = resolve(spec)
+    if name.folder is not None:
+        return attending(checkpoint_of(name.folder), called(name), spec, pick(spec.device))
+    model = ModelSpec(**{field.name: getattr(spec, field.name) for field in fields(ModelSpec)})
+    _, attender = _once(
+        (model, id(corpus)),  # kept beside the model, so that no other corpus can get this number
+        lambda: (corpus, open_model(model, (document.text for document in corpus.documents))),
+    )
+    return attender
+
+
+def _once(key: Hashable, make: Callable[[], Thing]) -> Thing:
+    kept = _kept.get()
+    if kept is None:
+        return make()
+    if key not in kept:
+        kept[key] = make()
+        while len(kept) > MOST_KEPT:
+            kept.popitem(last=False)
+    kept.move_to_end(key)
+    found: Thing = kept[key]
+    return found

@@ -1,0 +1,216 @@
+"""One job of a batch, performed: its files, its numbers, and a fingerprint of all that they follow from."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass, fields, replace
+from importlib.metadata import version
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, assert_never
+
+from attnviz import store
+from attnviz.jobs import NOT_IN_CONFIGS, Job
+from attnviz.manifest import Entry, File, Numbers
+from attnviz.models.names import resolve
+from attnviz.selection import numbers
+from attnviz.specs import AttendSpec, CompareSpec, ExplainSpec, HeatmapSpec, ModelSpec, PredictSpec, SourceSpec
+from attnviz.text.document import Corpus, Document
+from attnviz.workflows.keeping import corpus_of
+
+if TYPE_CHECKING:
+    from attnviz.report import Report
+
+PACKAGES = ("attnviz", "matplotlib", "numpy", "seaborn", "tokenizers", "torch")
+REPORT = "report.md"
+
+
+@dataclass(frozen=True, eq=False)
+class Made:
+    """What came of a job, its files by their whole paths."""
+
+    files: tuple[Path, ...]
+    numbers: Numbers
+    warnings: tuple[str, ...]
+
+
+def versions() -> dict[str, str]:
+    """Of all packages that the bytes of a figure follow from."""
+    return {package: version(package) for package in PACKAGES}
+
+
+def inputs_of(job: Job) -> dict[str, str]:
+    """sha256 of the texts that the job reads and of the weights that it uses; reads them. Raises as the job would."""
+    spec = job.spec
+    if isinstance(spec, ExplainSpec) and spec.example:
+        return {}
+    corpus = corpus_of(SourceSpec(**{field.name: getattr(spec, field.name) for field in fields(SourceSpec)}))
+    models = list(_models(job))
+    texts = hashlib.sha256()
+    for document in _read(job, corpus, made=any(resolve(model).folder is None for model in models)):
+        texts.update(json.dumps([document.name, document.text, document.label]).encode())
+    found = {"texts": texts.hexdigest()}
+    for model in models:
+        folder = resolve(model).folder
+        if folder is not None:
+            found[f"weights of {model.model}"] = _of_folder(folder)
+        if model.vocab is not None:
+            vocabulary = Path(model.vocab).expanduser()
+            file = vocabulary / "tokenizer.json" if vocabulary.is_dir() else vocabulary
+            found["vocabulary"] = hashlib.sha256(file.read_bytes()).hexdigest() if file.is_file() else ""
+    return found
+
+
+def fingerprint(job: Job, inputs: dict[str, str]) -> str:
+    """Of everything that the job's files follow from: two jobs with the same one make the same files."""
+    # Paths as they are written: where a config lies on this machine changes nothing.
+    settings = {name: value for name, value in (asdict(job.spec) | job.written).items() if name not in NOT_IN_CONFIGS}
+    whole = {"command": job.command, "settings": settings, "versions": versions(), "inputs": inputs}
+    return hashlib.sha256(json.dumps(whole, sort_keys=True).encode()).hexdigest()
+
+
+def perform(job: Job, folder: Path) -> Entry:
+    """Make the job's files in a folder of its own name within `folder`. Raises what its command raises."""
+    inputs = inputs_of(job)
+    made = _made(job, folder / job.name)
+    return Entry(
+        name=job.name,
+        command=job.command,
+        settings=job.settings,
+        fingerprint=fingerprint(job, inputs),
+        inputs=inputs,
+        numbers=made.numbers,
+        warnings=made.warnings,
+        files=tuple(written(path, folder) for path in made.files),
+    )
+
+
+def written(path: Path, folder: Path) -> File:
+    """A file as it lies on the disk."""
+    data = path.read_bytes()
+    return File(path.relative_to(folder).as_posix(), hashlib.sha256(data).hexdigest(), len(data))
+
+
+def _made(job: Job, out: Path) -> Made:
+    match job.spec:
+        case HeatmapSpec():
+            return _heatmap(job.spec, out)
+        case CompareSpec():
+            return _compare(job.spec, out)
+        case ExplainSpec():
+            return _explain(job.spec, out)
+        case PredictSpec():
+            return _predict(job.spec, out)
+        case _:
+            assert_never(job.spec)
+
+
+def _heatmap(spec: HeatmapSpec, out: Path) -> Made:
+    from attnviz.workflows.heatmap import heatmap
+
+    files: list[Path] = []
+    found: Numbers = {}
+    warnings: list[str] = []
+    for drawn in heatmap(replace(spec, out=str(out))):
+        data: Any = drawn.report.data
+        found[data["text"]["name"]] = {name: each["values"].tolist() for name, each in data["measures"].items()}
+        files += [*drawn.files, _report(drawn.report, drawn.files, drawn.files[0].parent)]
+        warnings += drawn.notices
+    return Made(tuple(files), found, tuple(warnings))
+
+
+def _compare(spec: CompareSpec, out: Path) -> Made:
+    from attnviz.renderers.csv import lines
+    from attnviz.workflows.compare import Comparing, Outcome, compare
+
+    warnings: list[str] = []
+    for event in compare(replace(spec, out=str(out), time=False)):  # a time would be another number each time
+        if isinstance(event, Comparing):
+            warnings += event.notices
+        elif isinstance(event, Outcome):
+            table = out / "measures.csv"
+            store.write(table, "".join(lines(event.rows)).encode())
+            data: Any = event.report.data
+            means = {name: [each["means"]] for name, each in data["measures"].items()}
+            files = (*event.files, table, _report(event.report, event.files, out))
+            return Made(files, {data["texts"]["name"]: means}, (*warnings, *event.notices))
+    raise AssertionError("a comparison ends with an outcome")
+
+
+def _explain(spec: ExplainSpec, out: Path) -> Made:
+    from attnviz.renderers.json import alone
+    from attnviz.renderers.latex import document
+    from attnviz.workflows.explain import explain
+
+    explained = explain(spec)
+    store.make_folder(out)
+    report = _report(explained.report, (), out)
+    latex, data = out / "report.tex", out / "numbers.json"
+    store.write(latex, document(explained.report).encode())
+    store.write(data, b"".join(alone(explained.report)))
+    return Made((report, latex, data), {}, explained.notices)
+
+
+def _predict(spec: PredictSpec, out: Path) -> Made:
+    from attnviz.renderers.csv import lines
+    from attnviz.workflows.predict import Classifying, Drew, Predicted, predict
+
+    files: list[Path] = []
+    warnings: list[str] = []
+    found: Numbers = {}
+    for event in predict(replace(spec, out=str(out))):
+        match event:
+            case Classifying():
+                warnings += event.notices
+            case Drew():
+                files += event.files
+                warnings += event.notices
+            case Predicted():
+                store.make_folder(out)
+                table = out / "predictions.csv"
+                store.write(table, "".join(lines(event.rows)).encode())
+                files += [table, _report(event.report, (), out)]
+            case _:
+                found[event.text_name] = {"probabilities": [list(event.probabilities)]}
+    return Made(tuple(files), found, tuple(warnings))
+
+
+def _report(report: Report, files: Sequence[Path], folder: Path) -> Path:
+    """The report as a document that shows the PNGs beside it."""
+    from attnviz.renderers.markdown import document
+
+    pictures = {file.stem: file.relative_to(folder).as_posix() for file in files if file.suffix == ".png"}
+    store.write(folder / REPORT, document(report, pictures).encode())
+    return folder / REPORT
+
+
+def _read(job: Job, corpus: Corpus, made: bool) -> Sequence[Document]:
+    """The documents that a job's files follow from: all where its model is `made` from them, else those it is about."""
+    spec = job.spec
+    if made:
+        return corpus.documents
+    if spec.index:
+        return [corpus.documents[place] for place in numbers(spec.index, len(corpus.documents), "text")]
+    first = isinstance(spec, HeatmapSpec | ExplainSpec) or not (spec.dataset or spec.split)
+    return corpus.documents[:1] if first and not (spec.text or spec.text_file) else corpus.documents
+
+
+def _models(job: Job) -> Iterator[ModelSpec]:
+    spec = job.spec
+    if isinstance(spec, CompareSpec):
+        common = {field.name: getattr(spec, field.name) for field in fields(AttendSpec)}
+        yield from (ModelSpec(model=name, **common) for name in spec.models)
+    elif isinstance(spec, PredictSpec):
+        yield ModelSpec(model=spec.model, heads=spec.heads)
+    else:
+        yield spec
+
+
+def _of_folder(folder: Path) -> str:
+    """sha256 of a checkpoint: of each file that a model is read from. What is missing is for opening it to say."""
+    digest = hashlib.sha256()
+    for name in ("config.json", "model.safetensors", "tokenizer.json"):
+        if (folder / name).is_file():
+            digest.update(f"{name} {hashlib.sha256((folder / name).read_bytes()).hexdigest()}".encode())
+    return digest.hexdigest()

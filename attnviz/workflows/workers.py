@@ -1,0 +1,142 @@
+"""Jobs shared out among processes. A process that dies takes its job with it, and no other."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import signal
+from collections import deque
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from multiprocessing.connection import Connection, wait
+from multiprocessing.process import BaseProcess
+from pathlib import Path
+from typing import Literal
+
+from attnviz import store
+from attnviz.errors import AttnvizError
+from attnviz.jobs import Job
+from attnviz.manifest import Entry
+from attnviz.workflows.keeping import keeping
+from attnviz.workflows.perform import fingerprint, inputs_of, perform, written
+
+How = Literal["made", "unchanged", "failed"]
+PATIENCE = 5.0  # seconds for a process to end by itself
+
+
+@dataclass(frozen=True, eq=False)
+class Done:
+    """One job, and how it ended."""
+
+    entry: Entry
+    how: How
+
+
+def share_out(
+    jobs: Sequence[Job], folder: Path, earlier: Mapping[str, Entry], n_workers: int, fail_fast: bool
+) -> Iterator[Done]:
+    """Each job as it is done. `earlier` are entries of a run before: what did not change since is not made again.
+
+    Where the iteration is left, the processes are ended.
+    """
+    waiting = deque(jobs)
+    workers = [_Worker() for _ in range(min(n_workers, len(jobs)))]
+    try:
+        for worker in workers:
+            worker.give(waiting.popleft(), folder, earlier)
+        while busy := [worker for worker in workers if worker.job is not None]:
+            for ready in wait([worker.connection for worker in busy]):
+                worker = next(worker for worker in busy if worker.connection is ready)
+                done = worker.take()
+                yield done
+                if done.how == "failed" and fail_fast:
+                    return
+                if waiting:
+                    worker.give(waiting.popleft(), folder, earlier)
+    finally:
+        for worker in workers:
+            worker.end()
+
+
+class _Worker:
+    """One process and the job that it is at."""
+
+    def __init__(self) -> None:
+        self.job: Job | None = None
+        self._start()
+
+    def _start(self) -> None:
+        # A fresh interpreter: a fork of one with threads, torch's or a progress bar's, may hang.
+        context = multiprocessing.get_context("spawn")
+        self.connection, theirs = context.Pipe()
+        self.process: BaseProcess = context.Process(target=work, args=(theirs,), daemon=True)
+        self.process.start()
+        theirs.close()  # so that its end is the only one, and its death is seen
+
+    def give(self, job: Job, folder: Path, earlier: Mapping[str, Entry]) -> None:
+        self.job = job
+        with suppress(BrokenPipeError):  # it died idle: taking the answer says so
+            self.connection.send((job, folder, earlier.get(job.name)))
+
+    def take(self) -> Done:
+        """The answer; a process that died is replaced."""
+        assert self.job is not None
+        job, self.job = self.job, None
+        try:
+            done: Done = self.connection.recv()
+        except (EOFError, ConnectionResetError):
+            self.process.join(PATIENCE)
+            code = self.process.exitcode or 0
+            how = f"by signal {-code}" if code < 0 else f"with exit code {code}"
+            self.connection.close()
+            self._start()
+            return _failed(job, f"the process that made it ended {how}")
+        return done
+
+    def end(self) -> None:
+        with suppress(OSError):
+            self.connection.close()
+        if self.job is not None:
+            self.process.terminate()
+        self.process.join(PATIENCE)
+        if self.process.is_alive():
+            self.process.kill()
+
+
+def work(connection: Connection) -> None:
+    """A process's life: jobs in, answers out, until the other end closes."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the other end's to understand
+    # Before torch comes: several processes are quicker with a thread each, and the last bits do not depend on how many.
+    os.environ["OMP_NUM_THREADS"] = "1"
+    with keeping(), suppress(EOFError, BrokenPipeError, ConnectionResetError):
+        while True:
+            job, folder, earlier = connection.recv()
+            connection.send(_answer(job, folder, earlier))
+
+
+def _answer(job: Job, folder: Path, earlier: Entry | None) -> Done:
+    try:
+        if earlier is not None and not earlier.error:
+            if earlier.fingerprint == fingerprint(job, inputs_of(job)) and _whole(earlier, folder):
+                return Done(earlier, "unchanged")
+            for file in earlier.files:  # of other settings: they are not to be taken for this job's
+                store.remove(folder / file.path)
+        return Done(perform(job, folder), "made")
+    except AttnvizError as error:
+        return _failed(job, str(error))
+    except MemoryError:
+        return _failed(job, "not enough memory. Fewer --max-tokens, --layers or --heads take less")
+    except Exception as error:
+        return _failed(job, f"this is a bug of attnviz ({type(error).__name__}: {error}); please report it")
+
+
+def _whole(entry: Entry, folder: Path) -> bool:
+    """Whether every file is there as it was made."""
+    paths = [(folder / file.path, file) for file in entry.files]
+    return all(path.is_file() and written(path, folder) == file for path, file in paths)
+
+
+def _failed(job: Job, error: str) -> Done:
+    entry = Entry(job.name, job.command, {}, "", {}, {}, (), (), error=error)
+    return Done(entry, "failed")

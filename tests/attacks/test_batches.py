@@ -1,0 +1,144 @@
+"""Batches that are killed, run into full disks and read-only folders, or get hostile texts."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.attacks.endings import RunHere, check_whole, environment, worked
+from tests.made import HOSTILE
+
+KILLS = 10
+CONFIG = """\
+defaults: {model: dot, d_model: 8, dpi: 40, format: [png, svg]}
+jobs:
+  - name: drawn
+    heatmap: {dataset: texts.csv}
+    matrix: {index: [0, 1, 2, 3, 4, 5, 6, 7]}
+  - name: by-hand
+    explain: {text: by hand, query: 1}
+"""
+
+
+def content(folder: Path) -> dict[str, bytes]:
+    return {path.relative_to(folder).as_posix(): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+def prepared(folder: Path) -> Path:
+    folder.mkdir()
+    rows = "\n".join(f"{number} words of a text number {number}" for number in range(8))
+    (folder / "texts.csv").write_text(f"text\n{rows}\n", encoding="utf-8")
+    (folder / "figures.yaml").write_text(CONFIG, encoding="utf-8")
+    return folder
+
+
+def start(folder: Path, *more: str) -> subprocess.Popen[bytes]:
+    command = [sys.executable, "-m", "attnviz", "batch", "figures.yaml", *more]
+    return subprocess.Popen(
+        command,
+        cwd=folder,
+        env=environment(),
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        start_new_session=True,
+    )
+
+
+def ended(process: subprocess.Popen[bytes]) -> int:
+    _, said = process.communicate(timeout=120)
+    assert b"error: " not in said, said
+    return process.returncode
+
+
+def _alive(group: int) -> bool:
+    """Whether any process of a group is there: one that is ending may take a moment."""
+    try:
+        os.killpg(group, 0)
+    except ProcessLookupError:
+        return False
+    return True
+
+
+@pytest.mark.slow
+def test_killed_ten_times_and_run_again_it_is_as_if_it_never_was(tmp_path: Path) -> None:
+    """At random moments and with everything that it started; no picture is ever half a picture."""
+    unbroken, broken = prepared(tmp_path / "unbroken"), prepared(tmp_path / "broken")
+    begun = time.monotonic()
+    assert ended(start(unbroken, "--workers", "2")) == 0
+    seconds = time.monotonic() - begun
+    moments = random.Random(5)
+    for _ in range(KILLS):
+        process = start(broken, "--workers", "2")
+        time.sleep(moments.uniform(0.2, 0.8) * seconds)
+        os.killpg(process.pid, signal.SIGKILL)
+        process.communicate()
+        check_whole_pictures(broken / "figures")
+    assert ended(start(broken, "--workers", "1")) == 0
+    assert content(broken / "figures") == content(unbroken / "figures")
+
+
+def check_whole_pictures(folder: Path) -> None:
+    """What a killed writer leaves is not called a picture."""
+    for part in folder.rglob(".*.part"):
+        part.unlink()
+    check_whole(folder)
+
+
+@pytest.mark.slow
+def test_interrupted_it_says_so_by_its_code_and_leaves_no_process(tmp_path: Path) -> None:
+    folder = prepared(tmp_path / "folder")
+    process = start(folder, "--workers", "2")
+    time.sleep(4)
+    os.killpg(process.pid, signal.SIGINT)
+    _, said = process.communicate(timeout=60)
+    assert process.returncode in (0, 130)  # 0 where it was done by then
+    assert b"Traceback" not in said
+    deadline = time.monotonic() + 10
+    while _alive(process.pid) and time.monotonic() < deadline:
+        time.sleep(0.1)
+    assert not _alive(process.pid)
+    assert ended(start(folder)) == 0
+    check_whole(folder / "figures")
+
+
+@pytest.mark.slow
+def test_hostile_texts_in_every_job(run_here: RunHere, tmp_path: Path) -> None:
+    (tmp_path / "hostile.txt").write_text(" ".join(piece for piece in HOSTILE if piece != "\ud800"), encoding="utf-8")
+    (tmp_path / "figures.yaml").write_text(
+        "defaults: {text_file: hostile.txt, dpi: 40}\n"
+        "jobs:\n"
+        "  - heatmap: {model: single}\n"
+        "  - compare: {models: [single, 'multi:2']}\n"
+        "  - explain: {query: 3}\n"
+        "  - predict: {}\n",
+        encoding="utf-8",
+    )
+    run = run_here("batch", "figures.yaml", "--workers", "2")
+    assert run.exit_code == 0, run.stderr
+    check_whole(tmp_path / "figures")
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write anywhere")
+def test_a_read_only_folder(run_here: RunHere, tmp_path: Path) -> None:
+    folder = prepared(tmp_path / "folder")
+    (tmp_path / "closed").mkdir(mode=0o500)
+    run = run_here("batch", str(folder / "figures.yaml"), "--out", "closed")
+    assert run.exit_code == 74
+    assert run.stderr.count("error: ") == 1
+
+
+@pytest.mark.slow
+def test_an_empty_batch_of_everything_failing_still_ends_with_a_manifest(run_here: RunHere, tmp_path: Path) -> None:
+    (tmp_path / "figures.yaml").write_text("jobs:\n  - heatmap: {text: ' '}\n", encoding="utf-8")
+    run = run_here("batch", "figures.yaml")
+    assert run.exit_code == 1
+    assert [path.name for path in (tmp_path / "figures").iterdir()] == ["manifest.json"]
+    worked(run_here("batch", "figures.yaml", "--dry-run"))

@@ -1,0 +1,303 @@
+"""Training that is interrupted, killed or not listened to, as a real process: what was kept is not lost."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import random
+import re
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from tests.attacks.endings import RunHere, check_streams, environment, notes, worked
+from tests.attacks.trainings import CHECKPOINT, FILES, METRICS, SIZES, STATE, TINY, check_whole, contents
+from tests.process import Run
+from tests.workflows.runs import SPEC, finished
+
+LONG = ("train", "--dataset", "sample", "--epochs", "20", "--patience", "20", *SIZES)  # some seconds
+ENDLESS = ("train", "--dataset", "sample", "--epochs", "1000000", "--patience", "1000000", *SIZES)
+STOPPED = (130, -signal.SIGINT)  # a shell says 130 for both
+PATIENCE = 120.0  # seconds
+
+
+@pytest.fixture(scope="module")
+def whole_of_long(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """What `LONG` leaves. Not to be changed."""
+    folder = tmp_path_factory.mktemp("whole") / "model"
+    finished(replace(SPEC, epochs=20, patience=20), folder)
+    return folder
+
+
+# Ctrl-C and kill -9, of real processes
+
+
+def started(folder: Path, *args: str, **more: int) -> subprocess.Popen[bytes]:
+    """A run that can be stopped as from a terminal, also where the tests themselves ignore Ctrl-C."""
+    return subprocess.Popen(
+        [sys.executable, "-m", "attnviz", *args],
+        cwd=folder,
+        env=environment(),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=more.get("stderr", subprocess.PIPE),
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+    )
+
+
+def told_until(process: subprocess.Popen[bytes], wanted: str) -> list[str]:
+    """The lines on standard error up to the first one that holds `wanted`; all where none does."""
+    assert process.stderr is not None
+    lines = []
+    for line in process.stderr:
+        lines.append(line.decode())
+        if wanted in lines[-1]:
+            break
+    return lines
+
+
+def ended(process: subprocess.Popen[bytes], lines: list[str]) -> Run:
+    out, err = process.communicate(timeout=PATIENCE)
+    return Run(process.returncode, out, "".join(lines).encode() + err)
+
+
+@pytest.mark.slow
+def test_ctrl_c_keeps_the_best_epoch_and_the_state(whole_of_long: Path, run_here: RunHere, tmp_path: Path) -> None:
+    process = started(tmp_path, *LONG)
+    lines = told_until(process, "epoch 3/20 ")
+    process.send_signal(signal.SIGINT)
+    run = ended(process, lines)
+    assert (run.exit_code, run.out) == (130, b"")
+    check_streams(run)
+    *_, what, how = notes(run)
+    stopped = re.fullmatch(r"stopped after step (\d+) of 100; model holds epoch \d+, held-out accuracy \d\.\d{4}", what)
+    assert stopped is not None
+    assert how == "the same command with --resume goes on"
+    assert check_whole(tmp_path / "model") == {STATE, *CHECKPOINT}
+    worked(run_here("heatmap", "--text", "a good film", "--model", "model", "--table", "none"))
+
+    again = worked(run_here(*LONG, "--resume"))
+    assert notes(again)[1] == f"going on after step {stopped[1]} of 100"
+    assert contents(tmp_path / "model") == contents(whole_of_long)
+
+
+@pytest.mark.slow
+def test_ctrl_c_twice(tmp_path: Path) -> None:
+    """Ends the run at the latest now; whatever was at work, the folder holds a run to go on with."""
+    process = started(tmp_path, *ENDLESS)
+    lines = told_until(process, "epoch 2/")
+    process.send_signal(signal.SIGINT)
+    time.sleep(0.005)
+    process.send_signal(signal.SIGINT)
+    run = ended(process, lines)
+    assert run.exit_code in STOPPED
+    assert run.out == b""
+    check_streams(run)
+    assert "error" not in run.stderr
+    assert check_whole(tmp_path / "model") == {STATE, *CHECKPOINT}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seconds", [0.1, 0.5, 1.5])
+def test_ctrl_c_before_the_first_step(seconds: float, tmp_path: Path) -> None:
+    """While libraries are imported and texts are read: silent."""
+    process = started(tmp_path, *ENDLESS)
+    time.sleep(seconds)
+    process.send_signal(signal.SIGINT)
+    run = ended(process, [])
+    assert run.exit_code in STOPPED
+    assert run.out == b""
+    if seconds > 0.2:  # before, Python itself is starting
+        check_streams(run)
+        assert "error" not in run.stderr
+
+
+@pytest.mark.slow
+def test_killed_again_and_again_and_gone_on_with(whole_of_long: Path, run_here: RunHere, tmp_path: Path) -> None:
+    """`kill -9` at random moments: what is there is whole each time, and at last every byte is that of a whole run."""
+    moments = random.Random(0)
+    epoch = 0
+    for _ in range(3):
+        process = started(tmp_path, *LONG, "--resume")
+        lines = told_until(process, f"epoch {epoch + moments.randint(1, 4)}/" if epoch else "training on")
+        time.sleep(moments.uniform(0, 0.05))
+        process.kill()
+        run = ended(process, lines)
+        assert run.exit_code == -signal.SIGKILL, run.stderr
+        assert "error" not in run.stderr
+        names = check_whole(tmp_path / "model")
+        assert names <= {STATE, *CHECKPOINT}
+        (tmp_path / "model/.model.safetensors.999999999.part").write_bytes(b"half")
+        found = re.findall(r"epoch (\d+)/", run.stderr)
+        epoch = max(int(found[-1]) if found else 0, epoch, 1)
+    again = worked(run_here(*LONG, "--resume"))
+    assert any(note.startswith("going on after step ") for note in notes(again))
+    assert contents(tmp_path / "model") == contents(whole_of_long)
+    assert set(contents(tmp_path / "model")) == FILES
+
+
+# Streams
+
+
+@pytest.mark.slow
+def test_standard_error_that_nobody_reads(tmp_path: Path) -> None:
+    """A model is worth more than what is said about it."""
+    reading, writing = os.pipe()
+    os.close(reading)
+    process = started(tmp_path, *TINY, "--json", stderr=writing)
+    os.close(writing)
+    out, _ = process.communicate(timeout=PATIENCE)
+    assert json.loads(out) == json.loads((tmp_path / "model" / METRICS).read_bytes())
+    assert check_whole(tmp_path / "model") == FILES
+    assert process.returncode == 0
+
+
+@pytest.mark.slow
+def test_a_reader_that_leaves(tmp_path: Path) -> None:
+    """All is written before it is shown."""
+    reading, writing = os.pipe()
+    os.close(reading)
+    program = [sys.executable, "-m", "attnviz", *TINY]
+    done = subprocess.run(
+        program, cwd=tmp_path, env=environment(), stdout=writing, stderr=subprocess.PIPE, check=False, timeout=PATIENCE
+    )
+    os.close(writing)
+    run = Run(done.returncode, b"", done.stderr)
+    assert run.exit_code == 1
+    check_streams(run)
+    assert "error" not in run.stderr
+    assert check_whole(tmp_path / "model") == FILES
+
+
+@pytest.mark.slow
+def test_streams_that_are_closed(tmp_path: Path) -> None:
+    program = [sys.executable, "-m", "attnviz", *TINY]
+    done = subprocess.run(
+        ["sh", "-c", '"$@" <&- >&- 2>&-', "sh", *program],
+        cwd=tmp_path,
+        env=environment(),
+        check=False,
+        timeout=PATIENCE,
+    )
+    assert done.returncode == 0
+    assert check_whole(tmp_path / "model") == FILES
+
+
+def on_terminal(folder: Path, *args: str, keys: bytes = b"") -> tuple[int, str]:
+    """Python with these arguments and a terminal as standard error; `keys` are typed when the first epoch was told."""
+    ours, theirs = pty.openpty()
+    process = subprocess.Popen(
+        [sys.executable, *args],
+        cwd=folder,
+        env={**environment(), "TERM": "xterm"},
+        stdin=theirs,
+        stdout=subprocess.DEVNULL,
+        stderr=theirs,
+        start_new_session=True,
+        preexec_fn=terminal_of_ours,
+    )
+    os.close(theirs)
+    shown = b""
+    while True:
+        try:
+            read = os.read(ours, 65536)
+        except OSError:  # how Linux says that the other side is closed
+            break
+        if not read:
+            break
+        shown += read
+        if keys and b"held out: loss" in shown:
+            os.write(ours, keys)
+            keys = b""
+    os.close(ours)
+    return process.wait(timeout=PATIENCE), shown.decode()
+
+
+def terminal_of_ours() -> None:
+    """In the new process: Ctrl-C on the terminal is a signal to it."""
+    import fcntl
+    import termios
+
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    fcntl.ioctl(2, termios.TIOCSCTTY, 0)
+
+
+CONTROL = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
+TOLD = re.compile(r"epoch (\d)/2  loss \d\.\d{3}  accuracy \d\.\d{3}  \d+ texts/s; held out: loss \d\.\d{4}, accuracy ")
+TERMINALS: dict[str, dict[str, str]] = {
+    "80 columns": {"COLUMNS": "80"},
+    "NO_COLOR in ASCII": {"NO_COLOR": "1", "PYTHONIOENCODING": "ascii"},
+    "TERM=dumb": {"TERM": "dumb"},
+    "COLUMNS=1": {"COLUMNS": "1"},
+}
+
+
+# One process for all of them, since most of its time goes into importing torch.
+ON_EACH_TERMINAL = f"""
+import json, os, sys
+from attnviz.cli import show
+from attnviz.cli.app import run
+bare = dict(os.environ)
+for number, env in enumerate(json.loads(sys.argv[1])):
+    os.environ.clear()
+    os.environ.update(bare | env)
+    sys.stderr.reconfigure(encoding=env.get("PYTHONIOENCODING", "utf-8"))
+    show.prepare_streams()
+    os.mkdir(f"../{{number}}")
+    os.chdir(f"../{{number}}")
+    code = run({TINY!r})
+    print(chr(30), code, sep="", end=chr(30), file=sys.stderr, flush=True)
+"""
+
+
+@pytest.mark.slow
+def test_on_terminals(subtests: pytest.Subtests, tmp_path: Path) -> None:
+    (tmp_path / "begin").mkdir()
+    code, shown = on_terminal(tmp_path / "begin", "-c", ON_EACH_TERMINAL, json.dumps(list(TERMINALS.values())))
+    assert code == 0, shown
+    *found, after = shown.split(chr(30))
+    assert after == ""
+    assert found[1::2] == ["0"] * len(TERMINALS), shown
+    for (name, env), screen in zip(TERMINALS.items(), found[::2], strict=True):
+        with subtests.test(name):
+            check_terminal(env, screen)
+
+
+def check_terminal(env: Mapping[str, str], shown: str) -> None:
+    """A bar that is gone at the end, and a line per epoch that stays, with no number cut in two."""
+    assert "Traceback" not in shown
+    plain = CONTROL.sub("", shown)
+    assert "\x1b" not in plain
+    assert TOLD.findall(plain) == ["1", "2"]
+    if env.get("TERM") == "dumb":
+        assert plain == shown
+        assert [line for line in shown.splitlines() if not line.startswith("note: ")] == []
+        return
+    assert shown.count("\x1b[?25l") == shown.count("\x1b[?25h") == 1, "the cursor is shown again"
+    bar, after = shown[shown.index("\x1b[?25l") :].split("\x1b[?25h")
+    assert after.startswith("\r\x1b[1A\x1b[2Knote: wrote 6 files to model/"), "and the bar is taken away"
+    if env.get("COLUMNS") != "1":
+        assert ("---" if "PYTHONIOENCODING" in env else "━━━") in bar
+        assert " %" in bar
+    colours = re.findall(r"\x1b\[[0-9;]*m", shown)
+    assert bool(colours) == ("NO_COLOR" not in env and env.get("COLUMNS") != "1")
+
+
+@pytest.mark.slow
+def test_ctrl_c_on_a_terminal(tmp_path: Path) -> None:
+    code, shown = on_terminal(tmp_path, "-m", "attnviz", *ENDLESS, keys=b"\x03")
+    assert code == 130
+    assert "Traceback" not in shown
+    *_, what, how = CONTROL.sub("", shown).splitlines()
+    assert "note: stopped after step " in what
+    assert "; model holds epoch " in what
+    assert how == "note: the same command with --resume goes on"
+    assert shown.count("\x1b[?25l") == shown.count("\x1b[?25h") == 1
+    assert check_whole(tmp_path / "model") == {STATE, *CHECKPOINT}

@@ -1,0 +1,84 @@
+"""Batches in small, as `attnviz batch` leaves them, that tests of what judges them share."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from attnviz.configs.manifests import from_file, to_bytes
+from attnviz.manifest import NAME, Entry, File, Manifest
+from attnviz.specs import HeatmapSpec
+from attnviz.workflows.heatmap import heatmap
+
+TEXT = "not a good film, but the acting saves it"
+SPEC = HeatmapSpec(model="multi:2", text=(TEXT,), format=("png", "svg"), dpi=60)
+
+
+def batch(folder: Path, *specs: HeatmapSpec, versions: dict[str, str] | None = None) -> Manifest:
+    """One job for each spec, called first, second and third, with everything that `attnviz heatmap` writes."""
+    jobs = tuple(_entry(folder, name, spec) for name, spec in zip(("first", "second", "third"), specs, strict=False))
+    manifest = Manifest({"figures.yaml": "0" * 64}, versions or {"torch": "2.13.0"}, jobs)
+    write(folder, manifest)
+    return manifest
+
+
+def write(folder: Path, manifest: Manifest) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / NAME).write_bytes(to_bytes(manifest))
+
+
+def read(folder: Path) -> Manifest:
+    return from_file(folder / NAME)
+
+
+def change(folder: Path, name: str, how: Callable[[Entry], Entry | None]) -> None:
+    """Another manifest, in which one job is not what it was, or is not at all."""
+    manifest = read(folder)
+    jobs = [how(entry) if entry.name == name else entry for entry in manifest.jobs]
+    write(folder, replace(manifest, jobs=tuple(entry for entry in jobs if entry is not None)))
+
+
+def put(folder: Path, path: str, data: bytes) -> None:
+    """A file of the first job and what the manifest says of it, as if the batch had made it."""
+    (folder / path).parent.mkdir(parents=True, exist_ok=True)
+    (folder / path).write_bytes(data)
+    change(folder, "first", lambda entry: replace(entry, files=(*_without(entry, path), file_of(folder, path))))
+
+
+def shifted(entry: Entry, measure: str, layer: int, head: int, by: float) -> Entry:
+    """One number is another."""
+    ((text, measures),) = entry.numbers.items()
+    values = [[*row] for row in measures[measure]]
+    values[layer][head] += by
+    return replace(entry, numbers={text: {**measures, measure: values}})
+
+
+def without(entry: Entry, path: str) -> Entry:
+    return replace(entry, files=tuple(_without(entry, path)))
+
+
+def _without(entry: Entry, path: str) -> list[File]:
+    return [file for file in entry.files if file.path != path]
+
+
+def _entry(folder: Path, name: str, spec: HeatmapSpec) -> Entry:
+    (drawn,) = heatmap(replace(spec, out=str(folder / name)))
+    data: Any = drawn.report.data
+    return Entry(
+        name=name,
+        command="heatmap",
+        settings={"model": spec.model, "text": list(spec.text)},
+        fingerprint=hashlib.sha256(repr(spec).encode()).hexdigest(),
+        inputs={"texts": hashlib.sha256(repr(spec.text).encode()).hexdigest()},
+        numbers={data["text"]["name"]: {name: each["values"].tolist() for name, each in data["measures"].items()}},
+        warnings=(),
+        files=tuple(file_of(folder, path.relative_to(folder).as_posix()) for path in drawn.files),
+    )
+
+
+def file_of(folder: Path, path: str) -> File:
+    data = (folder / path).read_bytes()
+    return File(path, hashlib.sha256(data).hexdigest(), len(data))

@@ -1,0 +1,83 @@
+"""`attnviz batch` and `attnviz verify` as processes: streams, exit codes, and every config that comes with attnviz."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.attacks.endings import RunHere, check_whole, refused, worked
+from tests.process import ROOT, RunCli
+
+CONFIGS = sorted((ROOT / "sample_configs").glob("*.yaml"))
+SMALL = "jobs:\n  - name: a\n    heatmap: {text: one two, model: dot, dpi: 40}\n"
+
+
+@pytest.mark.slow
+def test_lines_on_stdout_and_the_rest_on_stderr(run_cli: RunCli, tmp_path: Path) -> None:
+    (tmp_path / "figures.yaml").write_text(SMALL, encoding="utf-8")
+    run = worked(run_cli("batch", "figures.yaml"))
+    assert run.stdout == "made a (3 files)\n"
+    assert "note: 1 made; wrote figures/manifest.json\n" in run.stderr
+    assert len(check_whole(tmp_path / "figures/a")) == 1
+    run = worked(
+        run_cli("batch", "figures.yaml", env={"CI": "true", "HOME": "/nonexistent", "TERM": "dumb", "LANG": "C"})
+    )
+    assert run.stdout == "unchanged a (3 files)\n"
+    assert worked(run_cli("verify", "figures")).stdout == "1 job, 3 files: made again, the same byte for byte\n"
+    (tmp_path / "figures/a/report.md").write_text("x", encoding="utf-8")
+    run = run_cli("verify", "figures")
+    assert run.exit_code == 3
+    assert run.stdout.splitlines()[1] == "first difference in bytes: a/report.md was changed after it was made"
+
+
+@pytest.mark.slow
+def test_a_job_that_fails_is_told_and_the_exit_code_is_1(attnviz: RunHere, tmp_path: Path) -> None:
+    (tmp_path / "figures.yaml").write_text(SMALL + "  - name: b\n    heatmap: {text: ''}\n", encoding="utf-8")
+    run = attnviz("batch", "figures.yaml", "--workers", "1")
+    assert run.exit_code == 1
+    assert run.stdout == "made a (3 files)\n"
+    assert "error: b: no tokens in " in run.stderr
+    assert run.stderr.splitlines()[-1].startswith("error: 1 of 2 jobs failed.")
+
+
+def test_every_problem_of_a_config_is_a_line(attnviz: RunHere, tmp_path: Path) -> None:
+    (tmp_path / "figures.yaml").write_text("jobs:\n  - heatmap: {dpi: x, heds: 2}\n", encoding="utf-8")
+    run = attnviz("batch", "figures.yaml")
+    assert run.exit_code == 2
+    assert run.stderr.count("error: figures.yaml:2:") == 2
+    assert not (tmp_path / "figures").exists()
+
+
+def test_a_dry_run_lists_jobs(attnviz: RunHere, tmp_path: Path) -> None:
+    run = worked(attnviz("batch", str(ROOT / "sample_configs/matrix.yaml"), "--dry-run"))
+    assert len(run.stdout.splitlines()) == 12
+    assert "grid-heads-8-index-2: heatmap " in run.stdout
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_config_that_is_not_there(attnviz: RunHere) -> None:
+    refused(attnviz("batch", "nowhere.yaml"), "nowhere.yaml")
+
+
+@pytest.mark.parametrize("config", CONFIGS, ids=[config.name for config in CONFIGS])
+def test_every_config_that_comes_along_says_what_can_be(config: Path, attnviz: RunHere) -> None:
+    worked(attnviz("batch", str(config), "--dry-run"))
+
+
+@pytest.mark.slow
+def test_all_that_need_no_network_are_made(run_cli: RunCli, tmp_path: Path) -> None:
+    offline = [config for config in CONFIGS if config.name != "imdb.yaml"]
+    run = worked(run_cli("batch", *offline, "--out", "all", timeout=300))
+    assert run.stderr.splitlines()[-1] == "note: 20 made; wrote all/manifest.json"
+    check_whole(tmp_path / "all")
+
+
+@pytest.mark.slow
+def test_the_one_on_imdb(run_cli: RunCli, shared: Path, tmp_path: Path) -> None:
+    written = (ROOT / "sample_configs/imdb.yaml").read_text(encoding="utf-8")
+    small = written.replace("dataset: imdb", f"dataset: {shared / 'data/imdb'}").replace("250", "5")
+    (tmp_path / "imdb.yaml").write_text(small, encoding="utf-8")
+    worked(run_cli("batch", "imdb.yaml", timeout=300))
+    assert (tmp_path / "figures/imdb/unprojected/layer-0-head-0.png").is_file()
+    assert (tmp_path / "figures/imdb/five-hundred/distributions.png").is_file()

@@ -1,0 +1,66 @@
+"""`attnviz schema`, and problems of configs as the terminal sees them."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from subprocess import run as start
+
+from attnviz.configs.schema import json_schema
+from attnviz.jobs import JOBS
+from tests.process import RunCli, bare_environment
+
+
+def test_the_schema_is_printed(run_cli: RunCli, tmp_path: Path) -> None:
+    run = run_cli("schema")
+    assert (run.exit_code, run.stderr) == (0, "")
+    document = json.loads(run.stdout)
+    assert run.stdout.isascii()
+    assert document["$defs"].keys() == json_schema()["$defs"].keys()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_every_setting_is_described_without_flags(run_cli: RunCli) -> None:
+    definitions = json.loads(run_cli("schema").stdout)["$defs"]
+    said = {
+        (command, name): setting.get("description", "")
+        for command in JOBS
+        for name, setting in definitions[f"{command.title()}Settings"]["properties"].items()
+    }
+    assert [where for where, text in said.items() if not text] == []
+    of_flags = [text for text in said.values() if any(word in text for word in ("--", "repeat", "stdin"))]
+    assert of_flags == []
+    assert said["heatmap", "layer"] == "Which layers: 0, 0-3,7. Default: all."
+    assert said["explain", "layer"] == "Which layer; -1 is the last."
+    assert said["heatmap", "max_tokens"] == "At most N tokens of a text; keep says which."
+
+
+def test_nothing_heavy_is_imported(tmp_path: Path) -> None:
+    script = "import sys\nfrom attnviz.cli.app import run\ncode = run(['schema'])\nprint(*sys.modules, file=sys.stderr)"
+    done = start(
+        [sys.executable, "-c", script], cwd=tmp_path, env=bare_environment(tmp_path), capture_output=True, check=True
+    )
+    loaded = {name.partition(".")[0] for name in done.stderr.decode().splitlines()[-1].split()}
+    assert "pydantic" in loaded
+    assert loaded & {"torch", "matplotlib", "seaborn", "pandas", "datasets", "pyarrow", "tokenizers"} == set()
+
+
+def test_each_problem_of_a_config_is_a_line(run_cli: RunCli, tmp_path: Path) -> None:
+    (tmp_path / "c\n.yaml").write_text('jobs: [heatmap: {heads: x, "a\\e[31m": 1, dpi: y}, {explain: , name: ../../x}]')
+    run = run_cli("batch", "c\n.yaml")
+    assert (run.exit_code, run.stdout) == (2, "")
+    assert run.stderr.splitlines() == [
+        "error: c⏎.yaml:1:25: jobs[0].heatmap.heads: write a whole number, not 'x'",
+        *[line for line in run.stderr.splitlines() if "x1b[31m" in line],
+        "error: c⏎.yaml:1:47: jobs[0].heatmap.dpi: write a whole number, not 'y'",
+        "error: c⏎.yaml:1:69: jobs[1].name: '../../x' cannot be a name: write A-Z a-z 0-9 . _ - only, and a letter or "
+        "digit first",
+    ]
+    assert len(run.stderr.splitlines()) == 4
+
+
+def test_many_problems_are_counted(run_cli: RunCli, tmp_path: Path) -> None:
+    (tmp_path / "c.yaml").write_text("jobs:\n" + "- heatmap: {heads: x}\n" * 32)
+    lines = run_cli("batch", "c.yaml").stderr.splitlines()
+    assert (len(lines), lines[-1]) == (21, "error: … and 12 more")

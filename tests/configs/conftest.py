@@ -1,0 +1,42 @@
+"""What tests of configs share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from attnviz.configs.jobs import load
+from attnviz.errors import BadConfig
+
+Write = Callable[..., Path]
+Problems = Callable[[str | bytes], list[str]]
+
+
+@pytest.fixture
+def write(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Write:
+    """Writes a config into the current folder, which is empty, and gives its relative path."""
+    monkeypatch.chdir(tmp_path)
+
+    def write(content: str | bytes, name: str = "c.yaml") -> Path:
+        path = Path(name)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content if isinstance(content, bytes) else content.encode())
+        return path
+
+    return write
+
+
+@pytest.fixture
+def problems(write: Write) -> Problems:
+    """What is wrong with a config called c.yaml: one line each, none if nothing is."""
+
+    def problems(content: str | bytes) -> list[str]:
+        try:
+            load(write(content))
+        except BadConfig as error:
+            return list(error.lines)
+        return []
+
+    return problems

@@ -1,0 +1,349 @@
+"""Configs as jobs: what they make, and what is wrong with them, all at once."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from attnviz.configs.jobs import MOST_JOBS, load, load_all
+from attnviz.errors import BadConfig
+from attnviz.specs import CompareSpec, ExplainSpec, HeatmapSpec
+from tests.configs.conftest import Problems, Write
+from tests.process import bare_environment
+
+WHOLE = """\
+out: figures
+defaults:
+  dataset: sample
+  dpi: 200
+  kernel: 5
+jobs:
+  - name: heads
+    heatmap: {scale: shared}
+    matrix:
+      heads: [1, 8]
+      index: [0, 1-3, [4, 5]]
+  - compare:
+      models: [single, multi]
+      dpi: 100
+  - compare: {models: multi, title: no}
+"""
+
+
+def test_a_config_is_a_plan(write: Write) -> None:
+    plan = load(write(WHOLE, "here/c.yaml"))
+    assert plan.out == "figures"
+    assert plan.configs == {"c.yaml": hashlib.sha256(WHOLE.encode()).hexdigest()}
+    assert [(job.name, job.command, job.where) for job in plan.jobs] == [
+        ("heads-1-index-0", "heatmap", "here/c.yaml:7:5"),
+        ("heads-1-index-1-3", "heatmap", "here/c.yaml:7:5"),
+        ("heads-1-index-4_5", "heatmap", "here/c.yaml:7:5"),
+        ("heads-8-index-0", "heatmap", "here/c.yaml:7:5"),
+        ("heads-8-index-1-3", "heatmap", "here/c.yaml:7:5"),
+        ("heads-8-index-4_5", "heatmap", "here/c.yaml:7:5"),
+        ("compare-1", "compare", "here/c.yaml:12:5"),
+        ("compare-2", "compare", "here/c.yaml:15:5"),
+    ]
+    assert plan.jobs[2].spec == HeatmapSpec(dataset="sample", dpi=200, scale="shared", heads=1, index=("4", "5"))
+    assert plan.jobs[6].spec == CompareSpec(dataset="sample", dpi=100, kernel=5, models=("single", "multi"))
+    assert plan.jobs[7].spec == CompareSpec(dataset="sample", dpi=200, kernel=5, models=("multi",), title="no")
+
+
+def test_one_value_or_a_list(write: Write) -> None:
+    lines = ["index: 3", "head: [0, 3]", "layer: 0-4", "text: [yes, no, 1:30]", "format: png", "query: 7"]
+    made = load(write("jobs:\n" + "".join(f"  - {'explain' if 'query' in x else 'heatmap'}: {{{x}}}\n" for x in lines)))
+    assert [job.spec for job in made.jobs] == [
+        HeatmapSpec(index=("3",)),
+        HeatmapSpec(head=("0", "3")),
+        HeatmapSpec(layer=("0-4",)),
+        HeatmapSpec(text=("yes", "no", "1:30")),
+        HeatmapSpec(format=("png",)),
+        ExplainSpec(query="7"),
+    ]
+
+
+def test_a_whole_number_is_a_number(write: Write) -> None:
+    spec = load(write("jobs: [heatmap: {max_memory: 2}]")).jobs[0].spec
+    assert isinstance(spec, HeatmapSpec)
+    assert (spec.max_memory, type(spec.max_memory)) == (2.0, float)
+
+
+@pytest.mark.parametrize(
+    "text", ["jobs: [heatmap: ]", "jobs: [heatmap: {}]", "{defaults: , jobs: [{heatmap: , matrix: }]}"]
+)
+def test_nothing_said_is_the_default(text: str, write: Write) -> None:
+    plan = load(write(text))
+    assert (plan.out, [job.name for job in plan.jobs]) == (None, ["heatmap-1"])
+    assert plan.jobs[0].spec == HeatmapSpec()
+    assert plan.jobs[0].settings == {}
+
+
+def test_the_nearest_setting_wins(write: Write) -> None:
+    text = "{defaults: {dpi: 1, seed: 1, heads: 1}, jobs: [{heatmap: {dpi: 2}, matrix: {seed: [3]}}]}"
+    assert load(write(text)).jobs[0].spec == HeatmapSpec(dpi=2, seed=3, heads=1)
+
+
+def test_matrix_names(write: Write) -> None:
+    def names(matrix: str, name: str = "a") -> list[str]:
+        return [job.name for job in load(write(f"jobs: [{{name: {name}, heatmap: , matrix: {matrix}}}]")).jobs]
+
+    assert names("{model: ['multi:8', dot]}") == ["a-model-multi_8", "a-model-dot"]
+    assert names("{causal: [true, false], title: [~, x]}") == [
+        "a-causal-true-title-none", "a-causal-true-title-x", "a-causal-false-title-none", "a-causal-false-title-x",
+    ]  # fmt: skip
+    assert names("{index: [-1, 1]}") == ["a-index--1", "a-index-1"]
+    assert names("{index: [0-3, [0, 3], '0,3']}") == ["a-index-1", "a-index-2", "a-index-3"]  # two would be 0_3
+    assert names("{text: [猫, 犬]}") == ["a-text-1", "a-text-2"]
+    assert names("{title: [A, a]}") == ["a-title-1", "a-title-2"]
+    assert names("{text: [short, a text of more than 24 characters]}") == ["a-text-1", "a-text-2"]
+    assert names("{heads: [8]}", "my-heads") == ["my-heads-8"]
+    assert names("{heads: [8]}", "overheads") == ["overheads-heads-8"]
+    assert names("{seed: [1], heads: [8]}", "heads") == ["heads-seed-1-heads-8"]
+
+
+def test_paths_are_from_the_config(write: Write, tmp_path: Path) -> None:
+    for there in ("here/reviews.csv", "here/sample/train.csv", "here/org/name/x", "here/mine/x"):
+        write("", there)
+    wanted = {  # written: meant, for a config here/c.yaml
+        "dataset": {
+            "reviews.csv": "./here/reviews.csv", "other.csv": "other.csv",
+            "sample": "sample", "./sample": "./here/sample",
+            "org/name": "./here/org/name", "org/else": "org/else", "a/b/c": "./here/a/b/c", "../x": "./here/../x",
+            "~/x": "~/x", "~": "~", "~x/y": "~x/y", "/x": "/x", "": "",
+        },
+        "model": {"dot": "dot", "multi:8": "multi:8", "mine": "mine", "./mine": "./here/mine", "a/b": "./here/a/b"},
+        "vocab": {"v": "./here/v", "v/w": "./here/v/w", "/v": "/v"},
+    }  # fmt: skip
+    for setting, paths in wanted.items():
+        for written, meant in paths.items():
+            job = load(write(f"jobs: [heatmap: {{{setting}: '{written}'}}]", "here/c.yaml")).jobs[0]
+            assert getattr(job.spec, setting) == meant
+            assert job.settings == {setting: written}
+    job = load(write("jobs: [compare: {models: [single, ./mine], text_file: [a.txt, ../b.txt]}]", "here/c.yaml")).jobs[
+        0
+    ]
+    assert job.spec == CompareSpec(models=("single", "./here/mine"), text_file=("./here/a.txt", "./here/../b.txt"))
+    assert job.settings == {"models": ("single", "./mine"), "text_file": ("a.txt", "../b.txt")}
+    assert job.written == job.settings
+    absolute = load(tmp_path / write("jobs: [heatmap: {dataset: reviews.csv}]", "here/c.yaml")).jobs[0]
+    assert absolute.spec == HeatmapSpec(dataset=str(tmp_path / "here/reviews.csv"))
+    assert absolute.settings == {"dataset": "reviews.csv"}
+    write("", "sample/x")  # a config in the current folder: ./sample must not become the data set of that name
+    assert load(write("jobs: [heatmap: {dataset: ./sample}]")).jobs[0].spec == HeatmapSpec(dataset="./sample")
+
+
+COMMANDS = "heatmap, compare, explain, predict"
+IN_A_NAME = "write A-Z a-z 0-9 . _ - only, and a letter or digit first"
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        # the file
+        ("3", "1:1: write settings (name: value), not 3"),
+        ("out: x", "1:1: jobs is missing"),
+        ("jobs: []", "1:7: jobs: the list is empty"),
+        ("jobs: 3", "1:7: jobs: write a list, not 3"),
+        ("jobs:", "1:6: jobs: write a list, not nothing"),
+        ("{jobs: [heatmap: ], out: ''}", "1:26: out: write a folder, not nothing"),
+        ("{jobs: [heatmap: ], out: [a]}", "1:26: out: write a text, not a list"),
+        ("{jbos: 3, jobs: [heatmap: ]}", "1:2: jbos: no 'jbos' here. Did you mean 'jobs'?"),
+        ("{__proto__: 3, jobs: [heatmap: ]}", "1:2: __proto__: no '__proto__' here. There are out, defaults, jobs."),
+        ("{jobs: [heatmap: ], defaults: [a]}", "1:31: defaults: write settings (name: value), not a list"),
+        # the commands
+        ("jobs: [heatmap]", "1:8: jobs[0]: write a command (heatmap: …), not 'heatmap'"),
+        ("jobs: [{}]", f"1:8: jobs[0]: no command here; write one of {COMMANDS}"),
+        ("jobs: [name: a]", f"1:8: jobs[0]: no command here; write one of {COMMANDS}"),
+        ("jobs: [heatmpa: ]", "1:8: jobs[0].heatmpa: no 'heatmpa' here. Did you mean 'heatmap'?"),
+        ("jobs: [train: ]", f"1:8: jobs[0].train: no 'train' here. There are name, {COMMANDS}, matrix."),
+        ("jobs: [{heatmap: , explain: }]",
+         "1:20: jobs[0].explain: a job has one command; make this one a job of its own"),
+        ("jobs:\n- heatmap:\n  heads: 3", "3:3: jobs[0].heads: belongs under heatmap; indent it"),
+        ("jobs: [{heatmap: , x: 3}]", "1:20: jobs[0].x: no 'x' here. There are name, heatmap, matrix."),
+        ("jobs: [heatmap: 3]", "1:17: jobs[0].heatmap: write settings (name: value), not 3"),
+        ("jobs: [compare: ]", "1:17: jobs[0].compare: models is missing"),
+        # the settings
+        ("jobs: [heatmap: {hads: 3}]", "1:18: jobs[0].heatmap.hads: no 'hads' here. Did you mean 'heads'?"),
+        ("jobs: [heatmap: {d-model: 3}]",
+         "1:18: jobs[0].heatmap.d-model: no 'd-model' here. Did you mean 'd_model'?"),
+        ("jobs: [heatmap: {--Heads: 3}]",
+         "1:18: jobs[0].heatmap['--Heads']: no '--Heads' here. Did you mean 'heads'?"),
+        ("jobs: [heatmap: {json: true}]",
+         "1:18: jobs[0].heatmap.json: 'json' is for the command line; a batch decides it"),
+        ("jobs: [heatmap: {heads: eight}]", "1:25: jobs[0].heatmap.heads: write a whole number, not 'eight'"),
+        ("jobs: [heatmap: {heads: 010}]", "1:25: jobs[0].heatmap.heads: write a whole number, not '010'"),
+        ("jobs: [heatmap: {heads: 8.0}]", "1:25: jobs[0].heatmap.heads: write a whole number, not 8.0"),
+        ("jobs: [heatmap: {heads: true}]", "1:25: jobs[0].heatmap.heads: write a whole number, not true"),
+        ("jobs: [heatmap: {heads: [8]}]", "1:25: jobs[0].heatmap.heads: write a whole number, not a list"),
+        ("jobs: [heatmap: {seed: 1234567890123456789}]", "1:24: jobs[0].heatmap.seed: write a whole number, not "
+         "'1234567890123456789'; no number here has more than 18 digits"),
+        ("jobs: [heatmap: {causal: no}]", "1:26: jobs[0].heatmap.causal: write true or false, not 'no'"),
+        ("jobs: [heatmap: {causal: 1}]", "1:26: jobs[0].heatmap.causal: write true or false, not 1"),
+        ("jobs: [heatmap: {title: true}]",
+         '1:25: jobs[0].heatmap.title: write a text, not true; quotes make it one: "true"'),
+        ("jobs: [heatmap: {cmap: }]", "1:24: jobs[0].heatmap.cmap: write a text, not nothing"),
+        ("jobs: [heatmap: {index: [0, {}]}]", "1:29: jobs[0].heatmap.index[1]: write a text, not settings"),
+        ("jobs: [heatmap: {index: 1.5}]",
+         '1:25: jobs[0].heatmap.index: write a text, not 1.5; quotes make it one: "1.5"'),
+        ("jobs: [heatmap: {index: }]", "1:25: jobs[0].heatmap.index: write a text, not nothing"),
+        ("jobs: [heatmap: {index: []}]", "1:25: jobs[0].heatmap.index: the list is empty; leave it out"),
+        ("jobs: [heatmap: {max_memory: .inf}]", "1:30: jobs[0].heatmap.max_memory: write a finite number, not inf"),
+        ("jobs: [heatmap: {max_memory: 1e999}]", "1:30: jobs[0].heatmap.max_memory: write a finite number, not inf"),
+        ("jobs: [heatmap: {max_memory: .nan}]", "1:30: jobs[0].heatmap.max_memory: write a finite number, not nan"),
+        ("jobs: [heatmap: {max_memory: lots}]", "1:30: jobs[0].heatmap.max_memory: write a number, not 'lots'"),
+        ("jobs: [heatmap: {keep: hed-tail}]",
+         "1:24: jobs[0].heatmap.keep: write one of head, head-tail, not 'hed-tail'. "
+         "Did you mean 'head-tail'?"),
+        ("jobs: [heatmap: {text_file: -}]",
+         "1:29: jobs[0].heatmap.text_file: a batch has no standard input; name a file"),
+        # defaults
+        ("{defaults: {hads: 3}, jobs: [heatmap: ]}", "1:13: defaults.hads: no 'hads' here. Did you mean 'heads'?"),
+        ("{defaults: {kernel: 3}, jobs: [heatmap: ]}",
+         "1:13: defaults.kernel: no job here has this setting; leave it out"),
+        ("{defaults: {dpi: x}, jobs: [heatmap: , heatmap: , predict: ]}",
+         "1:18: defaults.dpi: write a whole number, not 'x'"),
+        ("{defaults: {layer: 0-4}, jobs: [heatmap: , explain: ]}",
+         "1:20: defaults.layer: write a whole number, not '0-4'"),
+        ("{defaults: {models: 3.5}, jobs: [compare: ]}",
+         '1:21: defaults.models: write a text, not 3.5; quotes make it one: "3.5"'),
+        # the matrix
+        ("jobs: [{heatmap: , matrix: {heads: []}}]", "1:36: jobs[0].matrix.heads: the list is empty"),
+        ("jobs: [{heatmap: , matrix: {heads: 3}}]", "1:36: jobs[0].matrix.heads: write a list, not 3"),
+        ("jobs: [{heatmap: , matrix: {heads: [1, x]}}]",
+         "1:40: jobs[0].matrix.heads[1]: write a whole number, not 'x'"),
+        ("jobs: [{heatmap: , matrix: {heads: [1, 1]}}]", "1:40: jobs[0].matrix.heads[1]: is in the list twice"),
+        ("jobs: [{heatmap: , matrix: {index: [1, [1]]}}]", "1:40: jobs[0].matrix.index[1]: is in the list twice"),
+        ("jobs: [{heatmap: {heads: 3}, matrix: {heads: [1]}}]",
+         "1:39: jobs[0].matrix.heads: is in heatmap too; write it once"),
+        ("jobs: [{heatmap: , matrix: {kernel: [1]}}]",
+         "1:29: jobs[0].matrix.kernel: no 'kernel' here. Did you mean 'keep'?"),
+        # the names
+        ("jobs: [{heatmap: , name: ../../x}]", f"1:26: jobs[0].name: '../../x' cannot be a name: {IN_A_NAME}"),
+        ("jobs: [{heatmap: , name: 猫}]", f"1:26: jobs[0].name: '猫' cannot be a name: {IN_A_NAME}"),
+        ("jobs: [{heatmap: , name: .a}]", f"1:26: jobs[0].name: '.a' cannot be a name: {IN_A_NAME}"),
+        ("jobs: [{heatmap: , name: ''}]", f"1:26: jobs[0].name: '' cannot be a name: {IN_A_NAME}"),
+        ('jobs: [{heatmap: , name: "a\\n"}]', f"1:26: jobs[0].name: 'a\\n' cannot be a name: {IN_A_NAME}"),
+        ("jobs: [{heatmap: , name: a.}]",
+         "1:26: jobs[0].name: 'a.' cannot be a name: Windows drops the dot at its end"),
+        ("jobs: [{heatmap: , name: NUL}]", "1:26: jobs[0].name: 'NUL' cannot be a name: on Windows it is a device"),
+        ("jobs: [{heatmap: , name: com1.x}]",
+         "1:26: jobs[0].name: 'com1.x' cannot be a name: on Windows it is a device"),
+        ("jobs: [{heatmap: , name: Manifest.json}]",
+         "1:26: jobs[0].name: 'Manifest.json' cannot be a name: the batch writes a file called so"),
+        (f"jobs: [{{heatmap: , name: {'n' * 65}}}]",
+         f"1:26: jobs[0].name: the name '{'n' * 39}…' has more than 64 characters"),
+        (f"jobs: [{{heatmap: , name: {'n' * 60}, matrix: {{heads: [1, 2]}}}}]",
+         f"1:26: jobs[0].name: the name '{'n' * 39}…' has more than 64 characters"),
+        ("jobs:\n- {heatmap: , name: a}\n- {explain: , name: A}",
+         "3:21: jobs[1].name: the name 'A' is taken by the job at c.yaml:2:3, whatever the case"),
+        ("jobs:\n- {heatmap: , name: heatmap-2}\n- heatmap:",
+         "3:3: jobs[1].name: the name 'heatmap-2' is taken by the job at c.yaml:2:3, whatever the case"),
+        ("jobs:\n- {heatmap: , name: a-heads-1}\n- {heatmap: , name: a, matrix: {heads: [1, 2]}}",
+         "3:21: jobs[1].name: the name 'a-heads-1' is taken by the job at c.yaml:2:3, whatever the case"),
+    ],
+)  # fmt: skip
+def test_what_is_wrong_is_told_in_its_place(text: str, line: str, problems: Problems) -> None:
+    assert problems(text) == [f"c.yaml:{line}"]
+
+
+def test_all_problems_are_told_at_once_in_their_order(problems: Problems) -> None:
+    text = "jobs:\n- heatmap: {heads: x, seed: *a}\n- 3\n- {name: nul, explain: {layer: x}}\n"
+    text += "out: []\ndefaults: {hads: 3}\n"
+    assert problems(text) == [
+        "c.yaml:2:20: jobs[0].heatmap.heads: write a whole number, not 'x'",
+        "c.yaml:2:29: jobs[0].heatmap.seed: the alias *a is not followed; write out what it means",
+        "c.yaml:3:3: jobs[1]: write a command (heatmap: …), not 3",
+        "c.yaml:4:10: jobs[2].name: 'nul' cannot be a name: on Windows it is a device",
+        "c.yaml:4:32: jobs[2].explain.layer: write a whole number, not 'x'",
+        "c.yaml:5:6: out: write a text, not a list",
+        "c.yaml:6:12: defaults.hads: no 'hads' here. Did you mean 'heads'?",
+    ]
+
+
+def test_of_very_many_problems_twenty_are_told(problems: Problems) -> None:
+    lines = problems("jobs:\n" + "- heatmap: {heads: x}\n" * 32)
+    assert lines[19] == "c.yaml:21:20: jobs[19].heatmap.heads: write a whole number, not 'x'"
+    assert lines[20:] == ["… and 12 more"]
+
+
+def test_long_values_are_cut(problems: Problems) -> None:
+    text = f'jobs: [heatmap: {{heads: {"x" * 10**5}, {"k" * 1000}: 1, "a\\e[31m\\u202e": 1}}]'
+    lines = problems(text)
+    assert max(map(len, lines)) < 500
+    assert f"write a whole number, not '{'x' * 39}…'" in lines[0]
+    assert "\x1b" not in "".join(lines)
+    assert "\u202e" not in "".join(lines)
+
+
+def test_there_are_at_most_ten_thousand_jobs(problems: Problems, write: Write) -> None:
+    hundred = str(list(range(100)))
+    most = f"jobs:\n- heatmap:\n  matrix: {{seed: {hundred}, heads: {hundred}}}\n"
+    assert len(load(write(most)).jobs) == MOST_JOBS
+    more = f"{most}- explain:\n- explain:\n- explain: \n  matrix: {{a: 3}}\n"
+    told = problems(more)
+    assert told[0] == "c.yaml:4:3: jobs[1]: makes 10,001 jobs in all; a batch has at most 10,000"
+    assert len(told) == 2
+    settings = ("seed", "heads", "layers", "dpi", "top_k", "d_model", "max_tokens", "index")
+    huge = f"jobs:\n- heatmap:\n  matrix: {{{', '.join(f'{name}: {hundred}' for name in settings)}}}\n"
+    assert "makes 10,000,000,000,000,000 jobs in all" in problems(huge)[0]
+
+
+def test_several_configs_are_one_plan(write: Write) -> None:
+    first = write("{out: x, jobs: [heatmap: , {name: a, heatmap: }]}", "a.yaml")
+    second = write("jobs: [explain: , {name: b, heatmap: }]", "b/b.yaml")
+    plan = load_all([first, second])
+    assert [job.name for job in plan.jobs] == ["heatmap-1", "a", "explain-1", "b"]
+    assert plan.out == "x"
+    assert list(plan.configs) == ["a.yaml", "b.yaml"]
+    assert load_all([first, second], "y").out == "y"
+
+
+def told(*paths: Path, out: str | None = None) -> list[str]:
+    with pytest.raises(BadConfig) as caught:
+        load_all(paths, out)
+    return list(caught.value.lines)
+
+
+def test_several_configs_are_told_together(write: Write) -> None:
+    first = write("{out: x, jobs: [heatmap: ]}", "a.yaml")
+    second = write("{out: y, jobs: [heatmap: {heads: x}, {heatmap: , name: Heatmap-1}]}", "b.yaml")
+    assert told(first, Path("nix.yaml"), second) == [
+        "nix.yaml: cannot be read: No such file or directory",
+        "b.yaml:1:7: out: is 'x' in a.yaml; write the same in both, or say --out",
+        "b.yaml:1:34: jobs[0].heatmap.heads: write a whole number, not 'x'",
+        "b.yaml:1:56: jobs[1].name: the name 'Heatmap-1' is taken by the job at a.yaml:1:17, whatever the case",
+    ]
+    assert len(told(first, second, out="z")) == 2
+    assert told(first, Path("./a.yaml")) == ["a.yaml: is given twice"]
+    assert told(first, write("jobs: [explain: ]", "b/a.yaml")) == [
+        "b/a.yaml: is called as a.yaml is; rename one of them"
+    ]
+
+
+def test_the_same_config_is_the_same_plan_in_every_process(write: Write, tmp_path: Path) -> None:
+    """A set of names has another order in each process."""
+    config = write(WHOLE)
+    script = f"from attnviz.configs.jobs import load\nprint(load({str(config)!r}))"
+    plans = {
+        subprocess.run(
+            [sys.executable, "-c", script], cwd=tmp_path, capture_output=True, check=True, text=True,
+            env=bare_environment(tmp_path) | {"PYTHONHASHSEED": seed},
+        ).stdout
+        for seed in "123"
+    }  # fmt: skip
+    assert len(plans) == 1
+    assert "heads-8-index-1-3" in plans.pop()
+
+
+def test_configs_are_read_from_a_pipe(tmp_path: Path, write: Write) -> None:
+    """As of `attnviz batch <(make-config)`."""
+    read, writing = os.pipe()
+    os.write(writing, b"jobs: [heatmap: ]")
+    os.close(writing)
+    assert [job.name for job in load(f"/dev/fd/{read}").jobs] == ["heatmap-1"]
+    os.close(read)

@@ -1,0 +1,147 @@
+"""Manifests come back as they were, and what is none is told."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as some
+
+from attnviz.configs.manifests import entry_bytes, entry_from_file, from_file, to_bytes
+from attnviz.errors import BadConfig
+from attnviz.jobs import Job
+from attnviz.manifest import Entry, File, Manifest
+from attnviz.specs import CompareSpec
+
+SETTINGS = Job(
+    "a", "compare", CompareSpec(models=("single", "multi"), title="猫 \x1b\u202e", max_memory=2.5), ""
+).settings
+ENTRY = Entry(
+    "a",
+    "compare",
+    SETTINGS,
+    "f" * 64,
+    {"weights of multi:8": "1", "texts": "2"},
+    {"z": {"entropy": [[0.1, 1e-300]], "a": [[-0.0]]}, "a": {}},
+    ("one", "two"),
+    (File("a/b.png", "0" * 64, 12345),),
+)
+FAILED = Entry("b", "heatmap", {}, "", {}, {}, (), (), "no such thing")
+MANIFEST = Manifest({"b.yaml": "1", "a.yaml": "2"}, {"torch": "2", "attnviz": "1"}, (ENTRY, FAILED))
+
+
+def test_a_manifest_comes_back_as_it_was(tmp_path: Path) -> None:
+    path = tmp_path / "manifest.json"
+    path.write_bytes(to_bytes(MANIFEST))
+    found = from_file(path)
+    assert found == MANIFEST
+    assert list(found.jobs[0].numbers) == ["z", "a"]
+    assert to_bytes(found) == to_bytes(MANIFEST)
+
+
+def test_an_entry_comes_back_as_it_was(tmp_path: Path) -> None:
+    for entry in (ENTRY, FAILED):
+        (tmp_path / "e.json").write_bytes(entry_bytes(entry))
+        assert entry_from_file(tmp_path / "e.json") == entry
+
+
+plain = (
+    some.none()
+    | some.booleans()
+    | some.integers(-(10**17), 10**17)
+    | some.floats(allow_nan=False, allow_infinity=False)
+)
+texts = some.text(some.characters(exclude_categories=["Cs"]), max_size=5)
+
+
+@given(some.dictionaries(texts, plain | texts | some.lists(texts).map(tuple)), some.lists(texts).map(tuple))
+def test_any_settings_come_back(settings: dict[str, object], warnings: tuple[str, ...]) -> None:
+    import tempfile
+
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "e.json"
+        entry = replace(ENTRY, settings=settings, warnings=warnings)
+        path.write_bytes(entry_bytes(entry))
+        assert entry_from_file(path) == entry
+
+
+def test_the_bytes(tmp_path: Path) -> None:
+    written = to_bytes(MANIFEST)
+    assert written.isascii()
+    assert written.endswith(b"\n}\n")
+    data = json.loads(written)
+    assert list(data) == ["schema", "configs", "versions", "jobs"]
+    assert list(data["configs"]) == ["a.yaml", "b.yaml"]
+    assert list(data["jobs"][0]["inputs"]) == ["texts", "weights of multi:8"]
+    turned = replace(MANIFEST, configs=dict(reversed(MANIFEST.configs.items())))
+    assert to_bytes(turned) == written
+
+
+def test_half_a_character_is_replaced(tmp_path: Path) -> None:
+    path = tmp_path / "e.json"
+    path.write_bytes(entry_bytes(replace(FAILED, error="\ud800", settings={"text": ("\udfff",)})))
+    assert entry_from_file(path) == replace(FAILED, error="\ufffd", settings={"text": ("\ufffd",)})
+
+
+def test_there_is_no_json_of_infinity() -> None:
+    with pytest.raises(ValueError, match="JSON"):
+        entry_bytes(replace(ENTRY, numbers={"a": {"b": [[float("nan")]]}}))
+
+
+GOOD = json.loads(to_bytes(MANIFEST))
+
+
+def changed(where: list[str | int], value: object) -> str:
+    data = json.loads(json.dumps(GOOD))
+    inner = data
+    for step in where[:-1]:
+        inner = inner[step]
+    inner[where[-1]] = value
+    return json.dumps(data)
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        ("", ":1:1: is not JSON: Expecting value"),
+        ('{\n"a":', ":2:5: is not JSON: Expecting value"),
+        (b"\xff", ": is not JSON in UTF-8: "),
+        ("[" * 10**5, ": is not JSON in UTF-8: "),
+        ("[]", ": write an object, not a list"),
+        ("{}", ": configs is missing"),
+        (changed(["schema"], 2), ": schema: this attnviz reads 1, not 2; make the batch again"),
+        (changed(["schema"], "x" * 1000), f": schema: this attnviz reads 1, not '{'x' * 39}; make the batch again"),
+        (changed(["more"], 2), ": no 'more' here"),
+        (changed(["jobs", 1, "more"], 2), ": jobs[1]: no 'more' here"),
+        (changed(["jobs", 0, "files", 0, "size"], "3"), ": jobs[0].files[0].size: write a whole number, not '3'"),
+        (changed(["jobs", 0, "files", 0], 3), ": jobs[0].files[0]: write an object, not 3"),
+        (changed(["jobs"], {}), ": jobs: write a list, not settings"),
+        (changed(["jobs", 0, "inputs"], []), ": jobs[0].inputs: write settings (name: value), not a list"),
+        (changed(["jobs", 0, "numbers", "z", "entropy", 0, 1], "x"),
+         ": jobs[0].numbers.z.entropy[0][1]: write a number, not 'x'"),
+        (changed(["jobs", 0, "numbers", "z", "entropy", 0, 1], float("nan")),
+         ": is not JSON in UTF-8: NaN is not a number"),
+        (changed(["jobs", 0, "numbers", "z", "entropy", 0, 1], 1).replace("1e-300", "1e999"), ""),
+        (to_bytes(MANIFEST).decode().replace("1e-300", "1e999"), ": holds a number that is not finite"),
+        (to_bytes(MANIFEST).decode().replace("no such", "\\ud800"), ": is not JSON: "),
+    ],
+)  # fmt: skip
+def test_what_is_no_manifest_is_told(text: str | bytes, line: str, tmp_path: Path) -> None:
+    path = tmp_path / "m.json"
+    path.write_bytes(text if isinstance(text, bytes) else text.encode())
+    if not line:
+        assert from_file(path)
+        return
+    with pytest.raises(BadConfig) as caught:
+        from_file(path)
+    assert caught.value.lines[0].startswith(f"{path}{line}")
+
+
+def test_files_that_are_none(tmp_path: Path) -> None:
+    with pytest.raises(BadConfig, match=r"nix: cannot be read: No such file"):
+        from_file(tmp_path / "nix")
+    with pytest.raises(BadConfig, match=r": cannot be read: Is a directory"):
+        entry_from_file(tmp_path)

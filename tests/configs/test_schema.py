@@ -1,0 +1,127 @@
+"""What a config may say is what the specs hold, and the JSON Schema says the same as the reading of configs."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import fields
+from typing import Any, get_args, get_type_hints
+
+import pytest
+import yaml
+
+from attnviz.cli.app import COMMANDS
+from attnviz.cli.options import OPTIONS
+from attnviz.configs import schema
+from attnviz.jobs import JOBS, NOT_IN_CONFIGS
+from attnviz.registry import load
+from attnviz.specs import DrawSpec
+from tests.configs.checker import fits
+from tests.configs.conftest import Problems
+
+WHOLE = schema.json_schema()
+
+
+def settings(command: str, kind: str = "Settings") -> dict[str, Any]:
+    properties: dict[str, Any] = WHOLE["$defs"][f"{command.title()}{kind}"]["properties"]
+    return properties
+
+
+@pytest.mark.parametrize("command", JOBS)
+def test_flags_and_configs_have_the_same_settings(command: str) -> None:
+    """A setting cannot exist in one and not in the other."""
+    of_spec = [field.name for field in fields(JOBS[command])]
+    flags = load(next(plugin for plugin in COMMANDS if plugin.name == command)).__annotations__
+    assert list(flags) == of_spec
+    assert set(flags) <= OPTIONS.keys()
+    assert list(settings(command)) == [name for name in of_spec if name not in NOT_IN_CONFIGS]
+    assert list(settings(command, "Matrix")) == list(settings(command))
+    assert set(settings(command)) <= WHOLE["$defs"]["Defaults"]["properties"].keys()
+
+
+def test_nothing_is_kept_out_of_configs_that_no_flag_says() -> None:
+    assert {field.name for spec in JOBS.values() for field in fields(spec)} >= NOT_IN_CONFIGS
+
+
+@pytest.mark.parametrize("command", JOBS)
+def test_defaults_and_choices_are_those_of_the_spec(command: str) -> None:
+    for field in fields(JOBS[command]):
+        if field.name in NOT_IN_CONFIGS:
+            continue
+        said = settings(command)[field.name]
+        if "default" in said:
+            assert said["default"] == (list(field.default) if isinstance(field.default, tuple) else field.default)
+            assert fits(said["default"], said, WHOLE)
+        else:
+            assert field.name == "models" or field.default == ()
+        hint = get_type_hints(JOBS[command])[field.name]
+        for choice in get_args(hint):
+            if isinstance(choice, str):
+                assert fits(choice, said, WHOLE)
+                assert not fits(f"{choice}x", said, WHOLE)
+
+
+def test_a_type_that_no_one_can_read_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(DrawSpec.__annotations__, "top_k", "bytes")
+    schema.types.cache_clear()
+    with pytest.raises(KeyError):
+        schema.types("heatmap")
+    schema.types.cache_clear()
+
+
+def test_helps_are_descriptions() -> None:
+    whole = schema.json_schema({"heatmap": {"heads": "N", "json": "x"}, "compare": {"dpi": "D"}})
+    assert whole["$defs"]["HeatmapSettings"]["properties"]["heads"]["description"] == "N"
+    assert "json" not in whole["$defs"]["HeatmapSettings"]["properties"]
+    assert "description" not in whole["$defs"]["Defaults"]["properties"]["dpi"]  # commands differ in it
+    assert schema.json_schema() == WHOLE
+
+
+def parts(value: Any) -> Any:
+    yield value
+    for inner in value.values() if isinstance(value, dict) else value if isinstance(value, list) else ():
+        yield from parts(inner)
+
+
+def test_the_schema_is_closed_and_whole() -> None:
+    objects = [part for part in parts(WHOLE) if isinstance(part, dict) and part.get("type") == "object"]
+    assert len(objects) == 2 + 3 * len(JOBS)  # the config, the defaults; job, settings and matrix of each command
+    assert all(part["additionalProperties"] is False for part in objects)
+    references = {part["$ref"] for part in parts(WHOLE) if isinstance(part, dict) and "$ref" in part}
+    assert {f"#/$defs/{name}" for name in WHOLE["$defs"]} == references
+    assert WHOLE["$schema"] == "https://json-schema.org/draft/2020-12/schema"
+
+
+@pytest.mark.parametrize(
+    "config",
+    [
+        "{jobs: [{heatmap: null}]}", "{jobs: [{heatmap: {}}], out: x, defaults: null}", "{jobs: []}", "{}", "[]",
+        "{jobs: 3}", "{jobs: [{}]}", "{jobs: [{heatmap: {}, explain: {}}]}", "{jobs: [{heatmpa: {}}]}",
+        "{jobs: [{heatmap: {}, x: 1}]}", "{jobs: [{heatmap: {heads: 8}}]}", "{jobs: [{heatmap: {heads: x}}]}",
+        "{jobs: [{heatmap: {heads: null}}]}", "{jobs: [{heatmap: {heads: true}}]}",
+        "{jobs: [{heatmap: {heads: 1.5}}]}", "{jobs: [{heatmap: {dpi: null}}]}",
+        "{jobs: [{heatmap: {causal: true}}]}", "{jobs: [{heatmap: {causal: 'no'}}]}",
+        "{jobs: [{heatmap: {causal: 1}}]}", "{jobs: [{heatmap: {index: 3}}]}",
+        "{jobs: [{heatmap: {index: [0, '1-3']}}]}", "{jobs: [{heatmap: {index: []}}]}",
+        "{jobs: [{heatmap: {index: [true]}}]}", "{jobs: [{heatmap: {index: 1.5}}]}",
+        "{jobs: [{heatmap: {index: null}}]}", "{jobs: [{heatmap: {scale: log}}]}",
+        "{jobs: [{heatmap: {scale: big}}]}", "{jobs: [{heatmap: {json: true}}]}",
+        "{jobs: [{heatmap: {max_memory: 2}}]}", "{jobs: [{heatmap: {max_memory: 2.5}}]}",
+        "{jobs: [{heatmap: {title: 3}}]}", "{jobs: [{heatmap: {title: null}}]}", "{jobs: [{heatmap: {title: true}}]}",
+        "{jobs: [{explain: {layer: 3}}]}", "{jobs: [{explain: {layer: '3'}}]}", "{jobs: [{explain: {lang: zh}}]}",
+        "{jobs: [{explain: {lang: fr}}]}", "{jobs: [{compare: {models: [single, multi]}}]}",
+        "{jobs: [{heatmap: {}, name: a}]}", "{jobs: [{heatmap: {}, name: 3}]}", "{jobs: [{heatmap: {}, name: ../x}]}",
+        "{jobs: [{heatmap: {}, matrix: {heads: [1, 2]}}]}", "{jobs: [{heatmap: {}, matrix: {heads: 1}}]}",
+        "{jobs: [{heatmap: {}, matrix: {heads: []}}]}", "{jobs: [{heatmap: {}, matrix: {kernel: [1]}}]}",
+        "{jobs: [{heatmap: {}, matrix: null}]}", "{jobs: [{heatmap: {}, matrix: {index: [0, [1, 2]]}}]}",
+        "{jobs: [{heatmap: {}}], defaults: {dpi: 3}}", "{jobs: [{heatmap: {}}], defaults: {dpi: x}}",
+        "{jobs: [{heatmap: {}}], defaults: {hads: 3}}", "{jobs: [{heatmap: {}}], out: ''}",
+        "{jobs: [{heatmap: {}}], x: 1}",
+    ],
+)  # fmt: skip
+def test_the_schema_takes_what_is_taken(config: str, problems: Problems) -> None:
+
+    assert fits(yaml.safe_load(config), WHOLE, WHOLE) == (problems(config) == [])
+
+
+def test_the_schema_is_json() -> None:
+    assert json.loads(json.dumps(WHOLE, allow_nan=False)) == WHOLE

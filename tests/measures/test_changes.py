@@ -1,0 +1,113 @@
+"""From one record to another, with numbers that a reader can check by hand."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from math import log
+
+import numpy as np
+import pytest
+
+from attnviz.errors import BadRecord
+from attnviz.measures.changes import changes, per_query
+from attnviz.measures.divergence import jsd
+from attnviz.record import AttentionMaps
+from tests.made import cross_maps, provenance, random_maps, record, tokens, uniform_maps
+
+EYE = np.eye(3)[None, None]
+SHIFTED = np.eye(3)[[1, 2, 0]][None, None]
+
+
+def test_a_record_and_itself_have_no_difference() -> None:
+    maps = random_maps(n_layers=2, n_heads=3)
+    found = changes(maps, maps)
+    assert found.jsd.shape == found.top_changed.shape == (2, 3)
+    assert found.jsd.max() == found.top_changed.max() == 0
+    assert found.n_queries == 14
+
+
+def test_nothing_in_common_is_ln_2_and_every_top_key_another() -> None:
+    found = changes(record(EYE), record(SHIFTED))
+    assert found.jsd[0, 0] == pytest.approx(log(2))
+    assert (found.top_changed[0, 0], found.top_share[0, 0]) == (3, 1.0)
+
+
+def test_it_is_the_mean_over_queries() -> None:
+    mixed = EYE.copy()
+    mixed[0, 0, 2] = [1, 0, 0]  # of three queries one attends elsewhere
+    found = changes(record(EYE), record(mixed))
+    assert found.jsd[0, 0] == pytest.approx(log(2) / 3)
+    assert found.top_changed[0, 0] == 1
+    assert per_query(record(EYE), record(mixed), 0, 0) == pytest.approx([0, 0, log(2)])
+
+
+def test_each_head_is_compared_with_the_same_head() -> None:
+    one, other = random_maps(n_heads=3), random_maps(n_heads=3, seed=1)
+    found = changes(one, other)
+    for head in range(3):
+        expected = jsd(one.weights[0, head].astype(float), other.weights[0, head].astype(float)).mean()
+        assert found.jsd[0, head] == pytest.approx(expected, rel=1e-5)
+    assert np.allclose(found.jsd, changes(other, one).jsd)
+
+
+def test_a_tie_that_rounding_turns_round_is_no_change() -> None:
+    nearly = uniform_maps(4).weights.copy()
+    nearly[0, 0, :, 2] += 1e-7
+    assert changes(uniform_maps(4), record(nearly)).top_changed[0, 0] == 0
+    clearly = uniform_maps(4).weights.copy()
+    clearly[0, 0, 0] = [0.2, 0.2, 0.3, 0.3]
+    other = record(np.roll(clearly, 1, axis=-1))
+    assert changes(record(clearly), other).top_changed[0, 0] == 0  # key 3 is a favourite of both
+    assert changes(record(clearly), record(np.roll(clearly, 2, axis=-1))).top_changed[0, 0] == 1
+
+
+def test_padding_does_not_count() -> None:
+    one, other = random_maps(padding=3), random_maps(padding=3, seed=1)
+    assert changes(one, other).n_queries == 14
+    assert len(per_query(one, other, 0, 0)) == 14
+    with pytest.raises(BadRecord, match="padding"):
+        changes(one, hidden(one))
+
+
+def hidden(maps: AttentionMaps) -> AttentionMaps:
+    """The same tokens, of which one more is padding."""
+    attendable = maps.attendable.copy()
+    attendable[:, 0] = False
+    weights = np.where(attendable, maps.weights, 0)
+    return replace(maps, attendable=attendable, weights=weights / weights.sum(axis=-1, keepdims=True))
+
+
+def test_only_what_both_have_is_compared() -> None:
+    found = changes(random_maps(n_layers=2, n_heads=2), random_maps(n_layers=1, n_heads=4))
+    assert found.jsd.shape == (1, 2)
+
+
+@pytest.mark.parametrize(
+    ("other", "said"),
+    [
+        (tokens("the", "movie", "ends"), "token 1 is 'film' in A and 'movie' in B"),
+        (tokens("the", "film"), "token 2, 'ends', is only in A"),
+        (tokens("the", "film", "ends", "."), "token 3, '.', is only in B"),
+        (tokens("the", "film", "ends", special=("ends",)), "token 2, 'ends', is a marker in one and text in the other"),
+    ],
+)
+def test_the_first_token_that_differs_is_named(other: object, said: str) -> None:
+    one = random_maps(("the", "film", "ends"))
+    assert isinstance(other, type(one.queries))
+    two = replace(random_maps(other.pieces), queries=other, keys=other)
+    with pytest.raises(BadRecord) as caught:
+        changes(one, two)
+    assert caught.value.problem == said
+    assert caught.value.hint == "The text is the same, cut into other tokens."  # as its sha256 says
+    apart = replace(two, provenance=replace(provenance(), text_sha256="0" * 64))
+    with pytest.raises(BadRecord, match="different texts"):
+        changes(one, apart)
+
+
+def test_keys_count_too() -> None:
+    one, other = cross_maps(), cross_maps()
+    assert changes(one, other).jsd.max() == 0
+    with pytest.raises(BadRecord, match="key 4, 'k4', is only in A"):
+        changes(one, cross_maps(n_keys=4))
+    with pytest.raises(BadRecord, match="attends to itself"):
+        changes(one, random_maps(("q0", "q1", "q2")))

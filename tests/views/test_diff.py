@@ -1,0 +1,91 @@
+"""What changed, as tables."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from attnviz.differences import BatchChanges, Change, HeadChange, beyond, head_beyond
+from attnviz.renderers.terminal import HIDDEN
+from attnviz.specs import DiffSpec
+from attnviz.views.diff import MOST_HEADS, MOST_ROWS, batches_report, records_report
+from tests.made import HOSTILE, random_maps
+
+SPEC = DiffSpec(before="a", after="b")
+CHANGE = Change("entropy", 0, 1, 1.0, 1.25, "job", "a text")
+HEAD = HeadChange(0, 1, 0.125, 3, 12, (CHANGE,))
+
+
+def test_a_change_is_beyond_a_threshold_when_it_is_further_either_way() -> None:
+    for change in (CHANGE, replace(CHANGE, before=1.25, after=1.0)):
+        assert beyond(change, {"entropy": 0.2})
+        assert not beyond(change, {"entropy": 0.25})
+        assert not beyond(change, {"peak": 0.0})
+    assert beyond(replace(CHANGE, after=float("nan")), {"entropy": 9.0})
+    assert head_beyond(HEAD, {"jsd": 0.1, "top_key": 0.2, "entropy": 0.1}) == ("jsd", "top_key", "entropy")
+    assert head_beyond(HEAD, {"jsd": 0.125, "top_key": 0.25, "entropy": 0.25}) == ()
+
+
+def test_a_line_per_head() -> None:
+    one, other = random_maps(), random_maps(seed=1)
+    report = records_report(one, other, [HEAD], {"jsd": 0.1}, SPEC)
+    heads, queries = report.tables
+    assert [column.header for column in heads.columns] == [
+        "layer",
+        "head",
+        "JSD",
+        "top key changed",
+        "entropy A",
+        "entropy B",
+        "entropy change",
+        "beyond",
+    ]
+    assert heads.rows == ((0, 1, 0.125, "3 of 12 (25%)", 1.0, 1.25, 0.25, "jsd"),)
+    assert queries.title == "layer 0, head 1: the queries that changed most"
+    assert report.title == "a (A) to b (B)"
+
+
+def test_the_keys_are_those_of_the_largest_weights() -> None:
+    one, other = random_maps(n_heads=2), random_maps(n_heads=2, seed=1)
+    _, queries = records_report(one, other, [HEAD], {}, replace(SPEC, top_k=1)).tables
+    for query, _, before, after in queries.rows:
+        position = int(str(query).split()[0])
+        for cell, maps in ((before, one), (after, other)):
+            weights = maps.weights[0, 1, position]
+            key = int(weights.argmax())
+            assert cell == f"{key} {maps.keys.pieces[key]} {weights[key]:.2f}"
+
+
+def test_more_than_a_screen_holds_is_counted() -> None:
+    many = [replace(HEAD, head=head) for head in range(MOST_HEADS + 2)]
+    report = records_report(random_maps(), random_maps(seed=1), many, {}, SPEC)
+    assert len(next(report.tables).rows) == MOST_HEADS
+    assert "2 more heads changed less; --json lists them." in [note.text for note in report.notes]
+    changes = tuple(replace(CHANGE, head=head, after=2.0 + head) for head in range(MOST_ROWS + 1))
+    shown = batches_report(BatchChanges(changes), {}, SPEC)
+    (table,) = shown.tables
+    assert [row[3] for row in table.rows] == list(range(MOST_ROWS, 0, -1))
+    assert "1 more numbers of entropy changed less; --json lists them." in [note.text for note in shown.notes]
+
+
+def test_a_number_that_is_not_beyond_is_not_flagged() -> None:
+    changes = (CHANGE, replace(CHANGE, head=0, after=1.1))
+    (table,) = batches_report(BatchChanges(changes), {"entropy": 0.2}, SPEC).tables
+    assert [row[-1] for row in table.rows] == ["yes", ""]
+    (plain,) = batches_report(BatchChanges(changes), {}, SPEC).tables
+    assert len(plain.columns) == 7
+
+
+@pytest.mark.parametrize("text", HOSTILE)
+def test_no_name_and_no_token_is_anything_but_text(text: str) -> None:
+    maps = [random_maps(("a", text, "b"), seed=seed, n_heads=2) for seed in (0, 1)]
+    reports = (
+        records_report(maps[0], maps[1], [HEAD], {"jsd": 0.1}, replace(SPEC, before=text)),
+        batches_report(BatchChanges((replace(CHANGE, job=text, text=text, measure=text),), (text,), (text,)), {}, SPEC),
+    )
+    for report in reports:
+        cells = [str(cell) for table in report.tables for row in table.rows for cell in row]
+        for told in (report.title, report.subtitle, *cells, *(note.text for note in report.notes)):
+            assert not HIDDEN.search(told)
+            assert len(told) < 500

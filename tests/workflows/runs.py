@@ -1,0 +1,37 @@
+"""Training runs in small, for every test that needs one."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+from attnviz.models.training import TrainingStep
+from attnviz.specs import TrainSpec
+from attnviz.workflows.train import Trained, train
+
+CHECKPOINT = ("model.safetensors", "tokenizer.json", "config.json")
+FILES = (*CHECKPOINT, "metrics.json", "README.md", "learning-curve.png")
+SPEC = TrainSpec(dataset="sample", epochs=2, batch_size=8, d_model=16, heads=2, bigrams=50, size=300)
+N_STEPS = 10  # 36 texts in batches of 8, twice
+GOING_BACK = replace(
+    SPEC, epochs=8, learning_rate=0.02, patience=3, storage="float32"
+)  # its best epoch is not its last
+
+
+def finished(spec: TrainSpec, folder: Path) -> Trained:
+    """A run from beginning to end."""
+    *_, last = train(replace(spec, out=str(folder)))
+    assert isinstance(last, Trained)
+    return last
+
+
+def stopped(spec: TrainSpec, folder: Path, n_steps: int) -> None:
+    """A run that was left after so many steps."""
+    events = train(replace(spec, out=str(folder)))
+    for event in events:
+        if isinstance(event, TrainingStep) and event.number == n_steps:
+            events.close()
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    return {path.relative_to(folder).as_posix(): path.read_bytes() for path in sorted(folder.rglob("*"))}

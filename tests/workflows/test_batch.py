@@ -1,0 +1,181 @@
+"""`batch` and `verify` as functions, on real processes: the manifest, what is skipped, what fails, what differs."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from attnviz.configs.manifests import from_file, to_bytes
+from attnviz.errors import BadConfig, BadOption, BadSource
+from attnviz.manifest import NAME, Manifest
+from attnviz.specs import BatchSpec, VerifySpec
+from attnviz.workflows.batch import PROGRESS, Finished, Planned, batch
+from attnviz.workflows.verify import Verified, verify
+from attnviz.workflows.workers import Done
+
+CONFIG = """\
+defaults: {model: dot, d_model: 8, dpi: 40}
+jobs:
+  - name: one
+    heatmap: {dataset: texts.csv}
+  - name: two
+    heatmap: {text: two words}
+"""
+
+
+@pytest.fixture
+def config(tmp_path: Path) -> Path:
+    (tmp_path / "texts.csv").write_text("text\na first text\n", encoding="utf-8")
+    (tmp_path / "figures.yaml").write_text(CONFIG, encoding="utf-8")
+    return tmp_path / "figures.yaml"
+
+
+def run(config: Path, **more: object) -> tuple[dict[str, str], Finished]:
+    """How each job ended, and the end."""
+    spec = BatchSpec(configs=(str(config),), out=str(config.parent / "out"), **{"workers": 1, **more})  # type: ignore[arg-type]
+    first, *middle, last = batch(spec)
+    assert isinstance(first, Planned)
+    assert isinstance(last, Finished)
+    return {done.entry.name: done.how for done in middle if isinstance(done, Done)}, last
+
+
+def content(folder: Path) -> dict[str, bytes]:
+    return {path.relative_to(folder).as_posix(): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+@pytest.mark.slow
+def test_the_manifest_tells_what_was_made_and_of_what(config: Path) -> None:
+    ended, last = run(config)
+    assert ended == {"one": "made", "two": "made"}
+    assert from_file(config.parent / "out" / NAME) == last.manifest
+    assert list(last.manifest.configs) == ["figures.yaml"]
+    files = content(config.parent / "out")
+    assert set(files) == {NAME, *(file.path for entry in last.manifest.jobs for file in entry.files)}
+    assert last.manifest.jobs[0].settings["dataset"] == "texts.csv"  # as it is written, wherever the config lies
+    assert str(config.parent) not in files[NAME].decode()
+
+
+@pytest.mark.slow
+def test_again_nothing_is_made_and_of_a_changed_text_one_job(config: Path) -> None:
+    _, first = run(config)
+    before = content(config.parent / "out")
+    assert run(config)[0] == {"one": "unchanged", "two": "unchanged"}
+    assert content(config.parent / "out") == before
+    (config.parent / "texts.csv").write_text("text\nanother text\n", encoding="utf-8")
+    ended, second = run(config)
+    assert ended == {"one": "made", "two": "unchanged"}
+    assert second.manifest.jobs[1] == first.manifest.jobs[1]
+    assert second.manifest.jobs[0].inputs != first.manifest.jobs[0].inputs
+
+
+@pytest.mark.slow
+def test_force_makes_everything_and_the_same(config: Path) -> None:
+    run(config)
+    before = content(config.parent / "out")
+    assert run(config, force=True, workers=2)[0] == {"one": "made", "two": "made"}
+    assert content(config.parent / "out") == before
+
+
+@pytest.mark.slow
+def test_a_run_that_was_broken_off_goes_on(config: Path) -> None:
+    """As a killed one leaves it: no manifest, but the entry of what was done, and half a picture of what was not."""
+    run(config)
+    whole, out = content(config.parent / "out"), config.parent / "out"
+    manifest = from_file(out / NAME)
+    (out / NAME).unlink()
+    (out / PROGRESS).mkdir()
+    entry = {**json.loads(to_bytes(manifest))["jobs"][0]}
+    (out / PROGRESS / "one.json").write_text(json.dumps(entry), encoding="utf-8")
+    (out / "two/layer-0-head-0.png").write_bytes(b"half")
+    assert run(config)[0] == {"one": "unchanged", "two": "made"}
+    assert content(out) == whole
+
+
+@pytest.mark.slow
+def test_what_fails_is_in_the_manifest_and_the_rest_is_made(config: Path) -> None:
+    config.write_text(CONFIG + "  - name: three\n    heatmap: {text: three, head: 5}\n", encoding="utf-8")
+    ended, last = run(config)
+    assert ended == {"one": "made", "two": "made", "three": "failed"}
+    (failed,) = last.failed
+    assert failed.name == "three"
+    assert "no head 5" in failed.error
+    assert not (config.parent / "out/three").exists()
+
+
+@pytest.mark.slow
+def test_jobs_that_a_config_no_longer_has_are_named(config: Path) -> None:
+    run(config)
+    config.write_text(CONFIG[: CONFIG.index("  - name: two")], encoding="utf-8")
+    _, last = run(config)
+    assert len(last.notices) == 1
+    assert "such as two" in last.notices[0]
+
+
+def test_a_dry_run_makes_nothing(config: Path) -> None:
+    (planned,) = batch(BatchSpec(configs=(str(config),), out=str(config.parent / "out"), dry_run=True))
+    assert isinstance(planned, Planned)
+    assert [job.name for job in planned.plan.jobs] == ["one", "two"]
+    assert not (config.parent / "out").exists()
+
+
+def test_a_bad_config_is_refused_before_anything_is_made(config: Path) -> None:
+    config.write_text("jobs:\n  - heatmap: {heds: 8}\n", encoding="utf-8")
+    with pytest.raises(BadConfig, match=r"figures\.yaml:2:15: .*Did you mean 'heads'"):
+        run(config)
+    assert not (config.parent / "out").exists()
+
+
+def test_what_cannot_be(config: Path) -> None:
+    with pytest.raises(BadOption, match="no config"):
+        batch(BatchSpec(configs=()))
+    with pytest.raises(BadOption, match="--workers 0"):
+        run(config, workers=0)
+
+
+# verify
+
+
+def verified(config: Path, root: Path | None = None) -> Verified:
+    *_, last = verify(VerifySpec(folder=str(config.parent / "out"), root=str(root or config.parent)))
+    assert isinstance(last, Verified)
+    return last
+
+
+@pytest.mark.slow
+def test_what_was_made_can_be_made_again(config: Path) -> None:
+    run(config)
+    found = verified(config)
+    assert (found.n_jobs, found.number, found.bytes, found.notices) == (2, "", "", ())
+    assert found.n_files == len(content(config.parent / "out")) - 1
+
+
+@pytest.mark.slow
+def test_the_first_difference_of_either_kind_is_told(config: Path) -> None:
+    _, last = run(config)
+    out = config.parent / "out"
+    (out / "two/report.md").write_text("other", encoding="utf-8")
+    found = verified(config)
+    assert (found.number, found.bytes) == ("", "two/report.md was changed after it was made")
+    (config.parent / "texts.csv").write_text("text\nanother one with more words\n", encoding="utf-8")
+    found = verified(config)
+    assert found.number.startswith("one, texts.csv train[0], entropy, layer 0, head 0: ")
+    assert found.bytes.startswith("one/layer-0-head-0.png: ")
+    older = Manifest(last.manifest.configs, {**last.manifest.versions, "torch": "1.0"}, last.manifest.jobs)
+    (out / NAME).write_bytes(to_bytes(older))
+    assert verified(config).notices[0].startswith("made with torch 1.0, and here is ")
+
+
+def test_a_folder_without_a_manifest(tmp_path: Path) -> None:
+    with pytest.raises(BadSource, match=r"holds no manifest\.json"):
+        verify(VerifySpec(folder=str(tmp_path)))
+
+
+def test_a_manifest_of_a_setting_that_there_is_not(tmp_path: Path) -> None:
+    job = {"name": "a", "command": "heatmap", "settings": {"heds": 8}, "fingerprint": "", "inputs": {}, "numbers": {}}
+    job |= {"warnings": [], "files": [], "error": ""}
+    whole = {"schema": 1, "configs": {}, "versions": {}, "jobs": [job]}
+    (tmp_path / NAME).write_text(json.dumps(whole), encoding="utf-8")
+    with pytest.raises(BadConfig, match=r"a: .*heads"):
+        verify(VerifySpec(folder=str(tmp_path)))

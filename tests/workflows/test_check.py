@@ -1,0 +1,386 @@
+"""Batches against a baseline: what is found, and what is written."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import replace
+from io import BytesIO
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from attnviz import store
+from attnviz.differences import Unlike
+from attnviz.errors import BadOption, BadSource
+from attnviz.manifest import Entry, File, Manifest
+from attnviz.specs import CheckSpec
+from attnviz.workflows.check import Outcome, check
+from attnviz.workflows.check_numbers import alike_texts, count, shape, unlike_numbers
+from tests import batches
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A batch of two jobs. Not to be changed."""
+    folder = tmp_path_factory.mktemp("batch") / "made"
+    batches.batch(folder, batches.SPEC, replace(batches.SPEC, text=("the plot was thin",)))
+    return folder
+
+
+@pytest.fixture
+def pair(made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with the same batch twice, as `baseline` and as `figures`; the tests run in it."""
+    for name in ("baseline", "figures"):
+        shutil.copytree(made, tmp_path / name)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+SPEC = CheckSpec(folder="figures", baseline="baseline")
+
+
+def found(spec: CheckSpec = SPEC) -> tuple[Unlike, ...]:
+    return check(spec).checked.differences
+
+
+def only(spec: CheckSpec = SPEC) -> Unlike:
+    (unlike,) = found(spec)
+    return unlike
+
+
+def written(folder: Path) -> list[str]:
+    return sorted(path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file())
+
+
+def painted(data: bytes, by: int = 100) -> bytes:
+    """The same picture with one pixel changed."""
+    with Image.open(BytesIO(data)) as image:
+        pixels = np.array(image.convert("RGB"))
+    pixels[5, 7, 1] ^= by
+    file = BytesIO()
+    Image.fromarray(pixels).save(file, format="png")
+    return file.getvalue()
+
+
+def test_a_batch_and_itself_do_not_differ_and_nothing_is_written(pair: Path) -> None:
+    outcome = check(SPEC)
+    assert outcome.checked.differences == ()
+    assert (outcome.files, outcome.notices) == ((), ())
+    assert outcome.checked.n_numbers == 2 * 4 * 2  # jobs, measures of the headline, heads
+    assert outcome.checked.n_files == sum(len(entry.files) for entry in batches.read(pair / "figures").jobs)
+    assert [case.failed for case in outcome.cases] == [False, False]
+    assert sorted(path.name for path in pair.iterdir()) == ["baseline", "figures"]
+
+
+@pytest.mark.parametrize(("by", "n_found"), [(0.9e-4, 0), (1.1e-4, 1), (-1.1e-4, 1)])
+def test_a_number_may_differ_by_the_tolerance(pair: Path, by: float, n_found: int) -> None:
+    batches.change(pair / "figures", "first", lambda entry: batches.shifted(entry, "entropy", 0, 1, by))
+    differences = found()
+    assert len(differences) == n_found
+    if differences:
+        (one,) = differences
+        assert (one.kind, one.job, one.measure, one.layer, one.head) == ("number", "first", "entropy", 0, 1)
+        assert isinstance(one.expected, float)
+        assert isinstance(one.actual, float)
+        assert one.actual - one.expected == pytest.approx(by)
+    assert found(replace(SPEC, tolerance=0.01)) == ()
+
+
+def test_another_number_of_heads_is_a_difference() -> None:
+    four = {"text": {"entropy": [[1.0, 2.0, 3.0, 4.0]]}}
+    two = {"text": {"entropy": [[1.0, 2.0]]}}
+    (unlike,) = unlike_numbers("job", two, four, 1.0)
+    assert (unlike.kind, unlike.expected, unlike.actual) == ("heads", "1 layer of 2 heads", "1 layer of 4 heads")
+    assert shape([[1.0], [1.0, 2.0]]) == "2 layers of 1 or 2 heads"
+    assert shape([]) == "no layers"
+
+
+def test_only_what_is_compared_is_counted() -> None:
+    one = {"a": {"entropy": [[1.0, 2.0]], "peak": [[1.0, 2.0]], "gini": [[1.0]]}, "b": {"entropy": [[1.0]]}}
+    other = {"a": {"entropy": [[1.0, 2.0]], "peak": [[1.0]]}}
+    assert count(one, one) == 6
+    assert count(one, other) == count(other, one) == 2
+
+
+def test_texts_and_measures_that_only_one_has() -> None:
+    one = {"a": {"entropy": [[1.0]], "peak": [[1.0]]}, "b": {}}
+    other = {"a": {"entropy": [[1.0]], "gini": [[1.0]]}, "c": {}}
+    kinds = [(each.kind, each.text, each.measure) for each in unlike_numbers("job", one, other, 0)]
+    assert kinds == [
+        ("missing numbers", "a", "peak"),
+        ("new numbers", "a", "gini"),
+        ("missing numbers", "b", ""),
+        ("new numbers", "c", ""),
+    ]
+
+
+def test_what_is_not_a_number_is_beyond_any_tolerance() -> None:
+    assert [each.kind for each in unlike_numbers("j", {"t": {"m": [[1.0]]}}, {"t": {"m": [[float("nan")]]}}, 9)] == [
+        "number"
+    ]
+
+
+def test_a_picture_is_compared_by_its_pixels(pair: Path) -> None:
+    path = "first/overview.png"
+    data = (pair / "figures" / path).read_bytes()
+    with Image.open(BytesIO(data)) as image:
+        again = BytesIO()
+        image.save(again, format="png", compress_level=1)
+    batches.put(pair / "figures", path, again.getvalue())
+    outcome = check(SPEC)
+    assert (outcome.checked.differences, outcome.checked.n_other_bytes, outcome.files) == ((), 1, ())
+    batches.put(pair / "figures", path, painted(data))
+    unlike = only()
+    assert (unlike.kind, unlike.file) == ("picture", path)
+    assert isinstance(unlike.actual, float)
+    assert found(replace(SPEC, pixels=unlike.actual)) == ()
+    assert len(found(replace(SPEC, pixels=unlike.actual * 0.99))) == 1
+
+
+def test_what_differs_is_written_and_only_that(pair: Path) -> None:
+    path = "first/overview.png"
+    data = (pair / "figures" / path).read_bytes()
+    batches.put(pair / "figures", path, painted(data))
+    outcome = check(SPEC)
+    assert written(pair / "differences") == [
+        "differences.json",
+        "first/overview-actual.png",
+        "first/overview-difference.png",
+        "first/overview-expected.png",
+    ]
+    assert sorted(file.as_posix() for file in outcome.files) == [
+        f"differences/{name}" for name in written(pair / "differences")
+    ]
+    out = pair / "differences"
+    assert (out / "first/overview-expected.png").read_bytes() == data
+    assert (out / "first/overview-actual.png").read_bytes() == painted(data)
+    with Image.open(out / "first/overview-difference.png") as image, Image.open(BytesIO(data)) as expected:
+        assert image.size == expected.size
+    document = json.loads((out / "differences.json").read_text())
+    assert not document["same"]
+    (one,) = document["differences"]
+    assert (one["kind"], one["job"], one["file"]) == ("picture", "first", path)
+    first = {file: (out / file).read_bytes() for file in written(out)}
+    check(SPEC)
+    assert {file: (out / file).read_bytes() for file in written(out)} == first
+
+
+def test_another_size_is_a_difference_whatever_the_tolerance(pair: Path) -> None:
+    file = BytesIO()
+    Image.new("RGB", (30, 20)).save(file, format="png")
+    batches.put(pair / "figures", "first/overview.png", file.getvalue())
+    unlike = only(replace(SPEC, pixels=255))
+    assert (unlike.kind, unlike.said, unlike.actual) == ("picture", "another size", "30 × 20 pixels")
+
+
+def test_a_png_that_is_none_differs_by_its_bytes(pair: Path) -> None:
+    batches.put(pair / "figures", "first/overview.png", b"not a picture")
+    unlike = only()
+    assert (unlike.kind, unlike.said) == ("file", "not a PNG that can be read")
+    assert written(pair / "differences") == ["differences.json"]
+
+
+def test_vectors_are_compared_by_bytes(pair: Path) -> None:
+    data = (pair / "figures" / "first/overview.svg").read_bytes()
+    for folder, number in (("baseline", b"0.12345"), ("figures", b"0.12346")):
+        batches.put(pair / folder, "first/overview.svg", data + b"<!-- %s -->" % number)
+    assert only(replace(SPEC, tolerance=9, pixels=9)).kind == "file"
+
+
+def test_a_record_is_compared_by_its_weights(pair: Path) -> None:
+    path = "first/attention.safetensors"
+    maps = store.load(pair / "figures" / path)
+    later = replace(maps.provenance, versions=(("torch", "9"),))
+    batches.put(pair / "figures", path, store.record_bytes(replace(maps, provenance=later)))
+    assert found() == ()
+    weights = maps.weights.copy()
+    weights[0, 1, 2, 3] += 0.0009
+    batches.put(pair / "figures", path, store.record_bytes(replace(maps, weights=weights)))
+    unlike = only()
+    assert (unlike.kind, unlike.layer, unlike.head, unlike.said) == ("record", 0, 1, "query 2, key 3")
+    assert found(replace(SPEC, tolerance=1e-3)) == ()
+    other = (pair / "figures" / "second/attention.safetensors").read_bytes()
+    batches.put(pair / "figures", path, other)
+    assert "token 0 is 'not' in A and 'the' in B" in only().said
+    batches.put(pair / "figures", path, b"no record")
+    assert only().kind == "file"
+
+
+def test_a_record_of_other_heads_differs(pair: Path) -> None:
+    path = "first/attention.safetensors"
+    maps = store.load(pair / "figures" / path)
+    batches.put(pair / "figures", path, store.record_bytes(replace(maps, weights=maps.weights[:, :1].copy())))
+    unlike = only()
+    assert (unlike.kind, unlike.expected, unlike.actual) == ("record", "1 layer of 2 heads", "1 layer of 1 head")
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "alike"),
+    [
+        ("entropy,0.12345678", "entropy,0.12349", True),
+        ("entropy,0.1234", "entropy,0.1244", False),
+        ("0.123", "0.124", True),  # rounded up and down
+        ("0.123", "0.125", False),
+        ("-0.001 and", "0.000 and", True),
+        ("1e-05", "0.0", True),
+        ("7 heads", "8 heads", False),
+        ("torch 2.13.0", "torch 2.12.0", False),
+        ("0.5 a", "0.5 b", False),
+        ("0.5", "0.5 0.5", False),
+        ("layer-0.5x", "layer-0.6x", False),
+    ],
+)
+def test_texts_may_differ_in_their_numbers(one: str, other: str, alike: bool) -> None:
+    for pair in ((one, other), (other, one)):
+        assert alike_texts(pair[0].encode(), pair[1].encode(), 1e-4) == alike
+    assert alike_texts(one.encode(), one.encode(), 0)
+    assert not alike_texts(b"\xff", one.encode(), 1)
+
+
+def test_files_and_jobs_that_only_one_has(pair: Path) -> None:
+    batches.change(pair / "figures", "first", lambda entry: batches.without(entry, "first/overview.svg"))
+    batches.change(pair / "baseline", "first", lambda entry: batches.without(entry, "first/overview.png"))
+    kinds = {(each.kind, each.file) for each in found()}
+    assert kinds == {("missing file", "first/overview.svg"), ("new file", "first/overview.png")}
+    batches.change(pair / "figures", "first", lambda entry: None)
+    batches.change(pair / "baseline", "second", lambda entry: None)
+    assert [(each.kind, each.job) for each in found()] == [("new job", "second"), ("missing job", "first")]
+    assert written(pair / "differences") == ["differences.json"]
+
+
+@pytest.mark.parametrize("folder", ["figures", "baseline"])
+def test_what_was_changed_after_it_was_made_is_an_error_of_its_own(pair: Path, folder: str) -> None:
+    there = pair / folder / "first"
+    data = (there / "overview.svg").read_bytes()
+    (there / "overview.png").unlink()
+    (there / "overview.svg").write_bytes(data[:-1])
+    (there / "layer-0-head-0.svg").write_bytes((there / "layer-0-head-0.svg").read_bytes()[:-1] + b"x")
+    told = {each.file: each.said for each in found() if each.kind == "changed file"}
+    where = "in the baseline " if folder == "baseline" else ""
+    assert told == {
+        "first/overview.png": f"{where}is gone",
+        "first/overview.svg": f"{where}has another size than when it was made",
+        "first/layer-0-head-0.svg": f"{where}has other bytes than when it was made",
+    }
+    assert len(found()) == 3
+
+
+@pytest.mark.parametrize(("before", "after"), [("", "no such text"), ("no such text", ""), ("a", "b")])
+def test_a_job_that_fails_is_a_difference(pair: Path, before: str, after: str) -> None:
+    for folder, error in (("baseline", before), ("figures", after)):
+        batches.change(pair / folder, "first", failing(error))
+    unlike = only()
+    assert (unlike.kind, unlike.expected, unlike.actual) == ("failed job", before, after)
+
+
+def test_a_job_that_fails_as_before_is_none_and_is_told(pair: Path) -> None:
+    for folder in ("baseline", "figures"):
+        batches.change(pair / folder, "first", failing("no such text"))
+    outcome = check(SPEC)
+    assert outcome.checked.differences == ()
+    assert outcome.checked.failed_alike == ("first",)
+    assert [finding.level for finding in outcome.cases[0].findings] == ["warning"]
+
+
+def failing(error: str) -> Callable[[Entry], Entry]:
+    def how(entry: Entry) -> Entry:
+        return replace(entry, error=error, files=(), numbers={}) if error else entry
+
+    return how
+
+
+def test_what_a_job_was_made_from_is_told_where_it_differs(pair: Path) -> None:
+    def how(entry: Entry) -> Entry:
+        entry = batches.shifted(entry, "entropy", 0, 0, 1)
+        return replace(entry, settings={"model": "multi:4"}, inputs={"texts": "0" * 64, "new": ""}, command="compare")
+
+    batches.change(pair / "figures", "first", how)
+    manifest = batches.read(pair / "figures")
+    batches.write(pair / "figures", replace(manifest, versions={"torch": "2.14.0", "numpy": "3"}))
+    checked = check(SPEC).checked
+    assert checked.causes["first"] == (
+        "the command is compare, not heatmap",
+        "other settings (model, text)",
+        "other texts",
+    )
+    assert checked.versions == ("torch 2.13.0 → 2.14.0", "numpy none → 3")
+    assert checked.config == "figures.yaml"
+
+
+@pytest.mark.parametrize(
+    "path", ["../outside.png", "/etc/hostname", "first/../../outside.png", "link/outside.png", "first/../manifest.json"]
+)
+def test_a_file_outside_the_folder_is_refused(pair: Path, path: str) -> None:
+    (pair / "outside.png").write_bytes(b"x")
+    (pair / "figures" / "link").symlink_to(pair)
+    outside = File(path, "0" * 64, 1)
+    batches.change(pair / "figures", "first", lambda entry: replace(entry, files=(outside,)))
+    with pytest.raises(BadSource, match="outside its folder"):
+        check(SPEC)
+
+
+def test_names_of_what_is_written_are_safe_and_none_twice(pair: Path) -> None:
+    hostile = ("../up", "Up", "up", "differences.json", "a b/ç", "…", "x" * 200)
+    png = (pair / "figures" / "first/overview.png").read_bytes()
+    for folder, data in (("baseline", png), ("figures", painted(png))):
+        (pair / folder / "p").mkdir()
+        entries = []
+        for place, name in enumerate(hostile):
+            paths = [f"p/{place}.png", f"p/{place}/a.png", f"p/{place}-a.png"]  # the last two would be one name
+            for path in paths:
+                (pair / folder / path).parent.mkdir(exist_ok=True)
+                (pair / folder / path).write_bytes(data)
+            files = tuple(batches.file_of(pair / folder, path) for path in paths)
+            entries.append(Entry(name, "heatmap", {}, "", {}, {}, (), files))
+        batches.write(pair / folder, Manifest({}, {}, tuple(entries)))
+    outcome = check(SPEC)
+    out = (pair / "differences").resolve()
+    assert all(file.resolve().is_relative_to(out) for file in outcome.files)
+    assert len({str(file).lower() for file in outcome.files}) == len(outcome.files) == 7 * 3 * 3 + 1
+    assert {len(file.parts) for file in outcome.files[1:]} == {3}  # differences, job, name
+    assert all(len(file.name) < 100 and file.name.isascii() for file in outcome.files)
+
+
+def test_what_an_earlier_check_left_is_told(pair: Path) -> None:
+    path = "first/overview.png"
+    data = (pair / "figures" / path).read_bytes()
+    batches.put(pair / "figures", path, painted(data))
+    assert check(SPEC).notices == ()
+    batches.put(pair / "figures", path, data)
+    (notice,) = check(SPEC).notices
+    assert notice == "differences also holds 4 files of an earlier check, such as differences.json"
+
+
+def test_folders_without_a_manifest_are_refused(pair: Path) -> None:
+    (pair / "empty").mkdir()
+    for spec in (replace(SPEC, folder="empty"), replace(SPEC, baseline="empty"), replace(SPEC, baseline="missing")):
+        with pytest.raises(BadSource, match=r"holds no manifest\.json"):
+            check(spec)
+
+
+@pytest.mark.parametrize("value", [-1.0, float("nan"), float("inf")])
+def test_a_tolerance_that_is_none_is_refused(pair: Path, value: float) -> None:
+    for spec in (replace(SPEC, tolerance=value), replace(SPEC, pixels=value)):
+        with pytest.raises(BadOption, match="is no tolerance"):
+            check(spec)
+
+
+def test_out_is_not_one_of_the_folders(pair: Path) -> None:
+    for out in ("figures", "./baseline", str(pair / "figures")):
+        with pytest.raises(BadOption, match="--out"):
+            check(replace(SPEC, out=out))
+
+
+def test_cases_are_the_jobs(pair: Path) -> None:
+    batches.change(pair / "figures", "second", lambda entry: batches.shifted(entry, "peak", 0, 0, 0.1))
+    outcome: Outcome = check(SPEC)
+    assert [(case.name, case.failed) for case in outcome.cases] == [("first", False), ("second", True)]
+    (finding,) = outcome.cases[1].findings
+    assert finding.file == "figures.yaml"
+    assert finding.title == "second: 1 number differs"
+    assert Counter(each.kind for each in outcome.checked.differences) == {"number": 1}

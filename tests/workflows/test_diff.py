@@ -1,0 +1,223 @@
+"""What changed from one record or batch to another."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from attnviz import store
+from attnviz.errors import BadConfig, BadOption, BadRecord, BadSource
+from attnviz.manifest import Entry, Manifest
+from attnviz.measures.entropy import entropy
+from attnviz.record import AttentionMaps
+from attnviz.specs import DiffSpec
+from attnviz.workflows.diff import batch_changes, diff
+from tests import batches
+from tests.made import cross_maps, random_maps
+
+SPEC = DiffSpec(before="a.safetensors", after="b.safetensors")
+
+
+@pytest.fixture(autouse=True)
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def records(one: AttentionMaps, other: AttentionMaps) -> None:
+    store.save(one, "a.safetensors")
+    store.save(other, "b.safetensors")
+
+
+def data(spec: DiffSpec = SPEC) -> Any:
+    return diff(spec).report.data
+
+
+def entry(name: str = "first", **numbers: list[list[float]]) -> Entry:
+    return Entry(name, "heatmap", {}, "f", {}, {"a text": dict(numbers)}, (), ())
+
+
+def manifests(one: tuple[Entry, ...], other: tuple[Entry, ...]) -> DiffSpec:
+    batches.write(Path("a"), Manifest({}, {}, one))
+    batches.write(Path("b"), Manifest({}, {}, other))
+    return DiffSpec(before="a", after="b")
+
+
+def test_heads_come_the_most_different_first() -> None:
+    one, other = random_maps(n_heads=4), random_maps(n_heads=4, seed=1)
+    records(one, other)
+    heads = data()["heads"]
+    assert sorted(head["head"] for head in heads) == [0, 1, 2, 3]
+    assert [head["jsd"] for head in heads] == sorted((head["jsd"] for head in heads), reverse=True)
+    for head in heads:
+        found = head["measures"]["entropy"]
+        place = (0, head["head"])
+        assert found["a"] == pytest.approx(entropy(one).values[place])
+        assert found["b"] == pytest.approx(entropy(other).values[place])
+        assert found["change"] == pytest.approx(found["b"] - found["a"])
+
+
+def test_the_same_record_has_no_changes() -> None:
+    records(random_maps(), random_maps())
+    found = diff(replace(SPEC, threshold=("jsd=0", "top_key=0", "peak=0")))
+    assert found.beyond == ""
+    assert {head["jsd"] for head in data()["heads"]} == {0}
+    assert "Nothing changed" in " ".join(note.text for note in found.report.notes)
+
+
+def test_a_head_beyond_a_threshold_is_flagged() -> None:
+    one = random_maps(n_heads=2)
+    weights = one.weights.copy()
+    weights[0, 1] = np.roll(weights[0, 1], 1, axis=-1)
+    records(one, replace(one, weights=weights))
+    spec = replace(SPEC, threshold=("jsd=0.01",))
+    found = diff(spec)
+    assert found.beyond == "1 of 2 heads changed more than --threshold allows"
+    assert [(head["head"], head["beyond"]) for head in data(spec)["heads"]] == [(1, ["jsd"]), (0, [])]
+    heads = next(table for table in found.report.tables if table.name == "heads")
+    assert [row[-1] for row in heads.rows] == ["jsd", "-"]
+    apart = data(spec)["heads"][0]["jsd"]
+    assert diff(replace(SPEC, threshold=(f"jsd={apart!r}",))).beyond == ""  # as far is not further
+    assert diff(replace(SPEC, threshold=("top_key=0.5",))).beyond != ""
+
+
+def test_a_threshold_of_a_measure_is_of_its_change_either_way() -> None:
+    one, other = random_maps(n_heads=1, sharpness=1.0), random_maps(n_heads=1, sharpness=4.0)
+    for pair in ((one, other), (other, one)):
+        records(*pair)
+        spec = replace(SPEC, threshold=("peak=0.05,jsd=1",))
+        (head,) = data(spec)["heads"]
+        assert head["beyond"] == ["peak"]
+        assert list(head["measures"]) == ["entropy", "peak"]
+
+
+def test_measures_are_chosen() -> None:
+    records(random_maps(), random_maps(seed=1))
+    (first, _) = data(replace(SPEC, measure=("gini,peak",)))["heads"]
+    assert list(first["measures"]) == ["gini", "peak"]
+    assert len(data(replace(SPEC, measure=("all",)))["heads"][0]["measures"]) == 15
+    for measure, said in (("gin", "Did you mean 'gini'"), ("distinct_heads", "of all heads together")):
+        with pytest.raises(BadOption, match=said):
+            diff(replace(SPEC, measure=(measure,)))
+
+
+def test_measures_of_attention_between_texts() -> None:
+    records(cross_maps(), cross_maps(seed=1))
+    assert "distance" not in data(replace(SPEC, measure=("all",)))["heads"][0]["measures"]
+    with pytest.raises(BadOption, match="self-attention"):
+        diff(replace(SPEC, measure=("distance",)))
+
+
+def test_the_queries_that_changed_most_are_listed_with_their_keys() -> None:
+    records(random_maps(n_heads=1), random_maps(n_heads=1, seed=1))
+    table = next(table for table in diff(replace(SPEC, top_k=2)).report.tables if table.name == "queries")
+    apart = [float(row[1]) for row in table.rows]
+    assert apart == sorted(apart, reverse=True)
+    assert len(table.rows) == 10
+    assert all(str(row[2]).count(", ") >= 1 for row in table.rows)
+    with pytest.raises(BadOption, match="--top-k"):
+        diff(replace(SPEC, top_k=0))
+
+
+def test_heads_that_only_one_has_are_told() -> None:
+    records(random_maps(n_heads=2), random_maps(n_layers=2, n_heads=3))
+    found = diff(SPEC)
+    assert len(data()["heads"]) == 2
+    assert "A has 1 × 2 and B 2 × 3" in " ".join(note.text for note in found.report.notes)
+
+
+def test_records_of_other_tokens_are_refused() -> None:
+    records(random_maps(("a", "film")), random_maps(("a", "movie")))
+    with pytest.raises(BadRecord, match="token 1 is 'film' in A and 'movie' in B"):
+        diff(SPEC)
+
+
+def test_a_causal_map_against_one_that_is_not_is_told() -> None:
+    records(random_maps(), random_maps(causal=True))
+    assert "causal" in " ".join(note.text for note in diff(SPEC).report.notes)
+
+
+@pytest.mark.parametrize(
+    ("threshold", "said"),
+    [
+        ("jsd", "not NAME=N"),
+        ("jsd=", "not NAME=N"),
+        ("jsd=x", "not NAME=N"),
+        ("jsd=-1", "not NAME=N"),
+        ("jsd=nan", "not NAME=N"),
+        ("jdd=1", "Did you mean 'jsd'"),
+        ("jsd=1,jsd=2", "two thresholds"),
+        ("", "not NAME=N"),
+    ],
+)
+def test_a_threshold_that_is_none_is_refused(threshold: str, said: str) -> None:
+    records(random_maps(), random_maps())
+    with pytest.raises(BadOption, match=said):
+        diff(replace(SPEC, threshold=(threshold,)))
+
+
+def test_batches_are_compared_number_by_number() -> None:
+    spec = manifests(
+        (entry(entropy=[[1.0, 2.0]], peak=[[0.5, 0.5]]),), (entry(entropy=[[1.0, 2.5]], peak=[[0.4, 0.5]]),)
+    )
+    changes = data(spec)["changes"]
+    assert [(each["measure"], each["head"], each["before"], each["after"]) for each in changes] == [
+        ("entropy", 0, 1.0, 1.0),
+        ("entropy", 1, 2.0, 2.5),
+        ("peak", 0, 0.5, 0.4),
+        ("peak", 1, 0.5, 0.5),
+    ]
+    report = diff(spec).report
+    assert report.subtitle == "2 of 4 numbers changed"
+    assert [(table.name, len(table.rows)) for table in report.tables] == [("changes-entropy", 1), ("changes-peak", 1)]
+    assert [each["measure"] for each in data(replace(spec, measure=("peak",)))["changes"]] == ["peak", "peak"]
+    found = diff(replace(spec, threshold=("entropy=0.4",)))
+    assert found.beyond == "1 of 4 numbers changed more than --threshold allows"
+    assert diff(replace(spec, threshold=("entropy=0.5",))).beyond == ""
+    assert diff(replace(spec, measure=("peak",), threshold=("entropy=0.4",))).beyond != ""
+
+
+def test_what_only_one_batch_has() -> None:
+    one = Manifest({}, {}, (entry(entropy=[[1.0]], peak=[[1.0]]), entry("gone", entropy=[[1.0]])))
+    other = Manifest({}, {}, (entry(entropy=[[1.0, 2.0]], gini=[[1.0]]), entry("new")))
+    found = batch_changes(one, other)
+    assert found.only_before == (
+        "a text of first with 1 layer of 1 head",
+        "peak of a text of first",
+        "job gone",
+    )
+    assert found.only_after == (
+        "a text of first with 1 layer of 2 heads",
+        "gini of a text of first",
+        "job new",
+    )
+    assert len(found.changes) == 1
+
+
+def test_in_batches_names_are_those_of_their_numbers() -> None:
+    spec = manifests((entry(entropy=[[1.0]]),), (entry(entropy=[[1.0]]),))
+    assert "No number changed." in " ".join(note.text for note in diff(spec).report.notes)
+    for bad in (replace(spec, threshold=("jsd=1",)), replace(spec, measure=("peak",))):
+        with pytest.raises(BadOption, match="entropy"):
+            diff(bad)
+
+
+def test_what_is_named_decides_what_is_read() -> None:
+    spec = manifests((entry(),), (entry(),))
+    assert diff(replace(spec, before="a/manifest.json")).beyond == ""
+    records(random_maps(), random_maps())
+    Path("folder").mkdir()
+    with pytest.raises(BadSource, match=r"holds no manifest\.json and no attention\.safetensors"):
+        diff(replace(SPEC, before="folder"))
+    store.save(random_maps(), Path("folder") / store.RECORD)
+    assert diff(replace(SPEC, before="folder")).beyond == ""
+    with pytest.raises(BadOption, match="not of one kind"):
+        diff(replace(SPEC, before="a"))
+    with pytest.raises(BadRecord, match="cannot read"):
+        diff(replace(SPEC, before="missing"))
+    with pytest.raises(BadConfig, match="cannot be read"):
+        diff(DiffSpec(before="missing.json", after="a"))

@@ -1,0 +1,169 @@
+"""What cannot be trained: refused before anything is written, or stopped with what was good kept."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from attnviz import store
+from attnviz.errors import BadOption, BadSource, BadText, OutputFailed, WorkFailed
+from attnviz.models import checkpoint
+from attnviz.models.training import Training, TrainingStep
+from attnviz.specs import TrainSpec
+from attnviz.workflows.train import MOST_LAYERS, MOST_TOKENS, STATE, Event, Started, Trained, check, train
+from tests.workflows.runs import CHECKPOINT, N_STEPS, SPEC, contents, finished
+
+BAD: dict[str, list[object]] = {
+    "epochs": [0, -1],
+    "batch_size": [0, -1],
+    "crop": [1, 0],
+    "max_tokens": [1, 0, None, MOST_TOKENS + 1, 10**30],
+    "patience": [0],
+    "bigrams": [-1],
+    "layers": [0, -1, None, MOST_LAYERS + 1, 10**9],
+    "seed": [-1, 2**63],
+    "dropout": [1, -0.1, float("nan"), float("inf")],
+    "word_dropout": [1, -0.1, float("nan")],
+    "label_smoothing": [1, -0.1, float("nan")],
+    "validation": [0.5, 0.9, -0.1, float("nan")],
+    "learning_rate": [0, -1, float("nan"), float("inf"), 1.5, 1e300],
+    "heads": [3, 0, -1, None],
+    "d_model": [0, -1, None],
+}
+
+
+@pytest.mark.parametrize(("name", "value"), [(name, value) for name, values in BAD.items() for value in values])
+def test_a_number_that_cannot_be(name: str, value: object) -> None:
+    option = "d_model" if name in ("heads", "d_model") else "--" + name.replace("_", "-")
+    with pytest.raises(BadOption, match=option):
+        check(replace(TrainSpec(), **{name: value}))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"epochs": 1, "batch_size": 1, "crop": 2, "max_tokens": 2, "patience": 1, "bigrams": 0, "layers": 1},
+        {"dropout": 0.0, "word_dropout": 0.0, "label_smoothing": 0.0, "validation": 0.0, "seed": 0},
+        {"dropout": 0.999, "word_dropout": 0.999, "label_smoothing": 0.999, "validation": 0.499, "seed": 2**63 - 1},
+        {"learning_rate": 1.0, "heads": 1, "d_model": 1, "layers": MOST_LAYERS, "max_tokens": MOST_TOKENS},
+        {"learning_rate": 5e-324, "heads": 32},
+    ],
+    ids=str,
+)
+def test_the_least_and_the_most_that_can_be(change: dict[str, object]) -> None:
+    check(replace(TrainSpec(), **change))  # type: ignore[arg-type]
+
+
+def test_no_more_layers_are_trained_than_can_be_loaded() -> None:
+    assert MOST_LAYERS == checkpoint.MOST_LAYERS
+
+
+def test_at_the_limits_it_trains(tmp_path: Path) -> None:
+    spec = replace(SPEC, dropout=0.999, word_dropout=0.999, label_smoothing=0.999, seed=2**63 - 1, learning_rate=1.0)
+    assert np.isfinite([point.loss for point in finished(spec, tmp_path).metrics.history.points]).all()
+
+
+def test_numbers_are_refused_before_anything_is_opened(tmp_path: Path) -> None:
+    with pytest.raises(BadOption, match="--epochs 0"):
+        train(replace(SPEC, dataset="no such data", epochs=0, out=str(tmp_path / "model")))
+
+
+GOOD, POOR = ("a good film", 1), ("a bad film", 0)
+
+
+@pytest.mark.parametrize(
+    ("rows", "error", "said"),
+    [
+        ([GOOD, POOR, ("no label", "")], BadSource, r"data.csv train\[2\] has no label"),
+        ([GOOD, POOR, ("no label", -1)], BadSource, r"data.csv train\[2\] has no label"),
+        ([GOOD] * 4, BadSource, "every text has the label 1"),
+        ([GOOD, GOOD, POOR], BadSource, "only one text has the label 0"),
+        ([POOR, POOR, ("fine", 2), ("fine", 2)], BadSource, "the labels are 0, 2. They have to be 0, 1, 2"),
+        ([GOOD, POOR] * 2 + [(" ", 1)], BadText, r"data.csv train\[4\] has no tokens"),
+        ([GOOD, POOR] * 2 + [("<br />", 1)], BadText, r"data.csv train\[4\] has no tokens"),
+    ],
+    ids=["no label", "-1", "one label", "a label of one text", "a gap", "blank", "line breaks only"],
+)
+def test_texts_that_cannot_be_learned_from(
+    rows: list[tuple[str, object]], error: type[Exception], said: str, table: Callable[..., str], tmp_path: Path
+) -> None:
+    with pytest.raises(error, match=said):
+        finished(replace(SPEC, dataset=table(*rows)), tmp_path / "model")
+    assert not (tmp_path / "model").exists()
+
+
+def test_a_text_without_tokens_is_named_by_its_place_in_the_data(table: Callable[..., str], tmp_path: Path) -> None:
+    """Not by its place among the texts that were chosen."""
+    data = table(*([GOOD, POOR] * 3), (" ", 1))
+    with pytest.raises(BadText, match=r"data.csv train\[6\] has no tokens"):
+        finished(replace(SPEC, dataset=data, split="train[2:]"), tmp_path / "model")
+
+
+@pytest.mark.parametrize(("name", "value"), [("size", 10**20), ("size", -(10**20)), ("min_frequency", 10**20)])
+def test_a_vocabulary_that_cannot_be(name: str, value: int, tmp_path: Path) -> None:
+    with pytest.raises(BadOption, match=f"--{name.replace('_', '-')} {value} is too"):
+        finished(replace(SPEC, **{name: value}), tmp_path / "model")  # type: ignore[arg-type]
+    assert not (tmp_path / "model").exists()
+
+
+def astray(monkeypatch: pytest.MonkeyPatch, after: int) -> None:
+    """Weights that are no numbers once so many steps are done."""
+    learn = Training._learn
+
+    def learned(self: Training, batch: np.ndarray) -> tuple[float, float]:
+        found = learn(self, batch)
+        if self.done + 1 == after:
+            self.classifier.output.weight.data.fill_(torch.nan)
+        return found
+
+    monkeypatch.setattr(Training, "_learn", learned)
+
+
+@pytest.mark.parametrize(
+    ("after", "said", "left", "n_done"),
+    [
+        (1, "the loss of step 2 is nan", {STATE}, 0),
+        (5, "the held-out loss is nan", {STATE}, 0),
+        (7, "the loss of step 8 is nan", {STATE, *CHECKPOINT}, 5),
+    ],
+)
+def test_training_that_goes_astray(
+    after: int, said: str, left: set[str], n_done: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is no number is kept neither as a model nor as a state."""
+    with monkeypatch.context() as patch:
+        astray(patch, after)
+        with pytest.raises(WorkFailed, match=f"went astray: {said}.*--learning-rate"):
+            finished(SPEC, tmp_path / "model")
+    assert set(contents(tmp_path / "model")) == left
+    started, *_, last = train(replace(SPEC, out=str(tmp_path / "model"), resume=True))
+    assert isinstance(started, Started)
+    assert started.n_done == n_done
+    assert isinstance(last, Trained)
+
+
+def test_a_disk_that_refuses_does_so_before_the_work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(path: Path, data: bytes) -> None:
+        raise OutputFailed(f"cannot write {path}: Read-only file system")
+
+    monkeypatch.setattr(store, "write", refuse)
+    events: Iterator[Event] = train(replace(SPEC, out=str(tmp_path / "model")))
+    assert isinstance(next(events), Started)
+    with pytest.raises(OutputFailed):
+        next(events)
+
+
+def test_a_state_every_so_often_within_a_long_epoch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from attnviz.workflows import train as workflow
+
+    monkeypatch.setattr(workflow, "SAVED_EVERY", 0.0)
+    states = set()
+    for event in train(replace(SPEC, out=str(tmp_path))):
+        if isinstance(event, TrainingStep):
+            states.add((tmp_path / STATE).read_bytes())
+    assert len(states) == N_STEPS

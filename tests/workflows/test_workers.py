@@ -1,0 +1,116 @@
+"""Jobs shared out among real processes: what is made, what is not made again, and what a death takes with it."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Iterator
+from multiprocessing import active_children
+from pathlib import Path
+
+import pytest
+
+from attnviz.jobs import Job
+from attnviz.manifest import Entry
+from attnviz.specs import HeatmapSpec
+from attnviz.workflows.workers import Done, share_out
+
+SMALL = {"model": "dot", "d_model": 8, "dpi": 40}
+
+
+def jobs(*texts: str, **more: object) -> list[Job]:
+    made = (HeatmapSpec(text=(text,), **{**SMALL, **more}) for text in texts)  # type: ignore[arg-type]
+    return [Job(f"job-{n}", "heatmap", spec, "figures.yaml:1:1") for n, spec in enumerate(made)]
+
+
+def run(
+    these: list[Job], folder: Path, earlier: dict[str, Entry] | None = None, n: int = 1, fail_fast: bool = False
+) -> dict[str, Done]:
+    return {done.entry.name: done for done in share_out(these, folder, earlier or {}, n, fail_fast)}
+
+
+@pytest.fixture(autouse=True)
+def nobody_stays() -> Iterator[None]:
+    yield
+    assert not active_children()
+
+
+@pytest.mark.slow
+def test_two_processes_make_what_one_does(tmp_path: Path) -> None:
+    these = jobs("one", "two words", "three more words")
+    alone, together = run(these, tmp_path / "1"), run(these, tmp_path / "2", n=2)
+    assert {name: done.entry for name, done in alone.items()} == {name: done.entry for name, done in together.items()}
+    for file in (tmp_path / "1").rglob("*.*"):
+        assert file.read_bytes() == (tmp_path / "2" / file.relative_to(tmp_path / "1")).read_bytes(), file.name
+
+
+@pytest.mark.slow
+def test_what_did_not_change_is_not_made_again(tmp_path: Path) -> None:
+    entries = {name: done.entry for name, done in run(jobs("one", "two"), tmp_path).items()}
+    picture = tmp_path / "job-0/layer-0-head-0.png"
+    before = picture.stat().st_mtime_ns
+    again = run(jobs("one", "another"), tmp_path, entries)
+    assert [again[name].how for name in sorted(again)] == ["unchanged", "made"]
+    assert picture.stat().st_mtime_ns == before
+    assert again["job-1"].entry != entries["job-1"]
+
+
+@pytest.mark.slow
+def test_a_file_that_was_changed_or_lost_is_made_again(tmp_path: Path) -> None:
+    whole = run(jobs("one"), tmp_path)["job-0"]
+    picture = tmp_path / "job-0/layer-0-head-0.png"
+    content = picture.read_bytes()
+    for harm in (lambda: picture.write_bytes(content[:-1]), picture.unlink):
+        harm()
+        again = run(jobs("one"), tmp_path, {"job-0": whole.entry})["job-0"]
+        assert (again.how, again.entry) == ("made", whole.entry)
+        assert picture.read_bytes() == content
+
+
+@pytest.mark.slow
+def test_files_of_other_settings_do_not_stay(tmp_path: Path) -> None:
+    entry = run(jobs("one", format=("png,svg",)), tmp_path)["job-0"].entry
+    run(jobs("one"), tmp_path, {"job-0": entry})
+    assert not list(tmp_path.rglob("*.svg"))
+    assert (tmp_path / "job-0/layer-0-head-0.png").is_file()
+
+
+def test_a_job_that_fails_does_not_stop_the_others(tmp_path: Path) -> None:
+    found = run(jobs("one", "", "three"), tmp_path)
+    assert [found[name].how for name in sorted(found)] == ["made", "failed", "made"]
+    assert "no tokens" in found["job-1"].entry.error
+    assert found["job-1"].entry.files == ()
+
+
+def test_fail_fast_stops_at_the_first(tmp_path: Path) -> None:
+    assert list(run(jobs("", "two", "three"), tmp_path, fail_fast=True)) == ["job-0"]
+
+
+@pytest.mark.slow
+def test_a_process_that_dies_takes_its_own_job_and_is_replaced(tmp_path: Path) -> None:
+    """Killed while the first job of three is at work: the others are made by its successor."""
+    os.mkfifo(tmp_path / "pipe")  # whoever reads it waits until somebody writes
+    slow = Job("slow", "heatmap", HeatmapSpec(text_file=(str(tmp_path / "pipe"),)), "figures.yaml:1:1")
+    found: dict[str, Done] = {}
+    events = share_out([slow, *jobs("one", "two")], tmp_path / "out", {}, 1, fail_fast=False)
+
+    def kill(_signal: int, _frame: object) -> None:
+        (child,) = active_children()
+        assert child.pid is not None
+        os.kill(child.pid, signal.SIGKILL)
+
+    before = signal.signal(signal.SIGALRM, kill)
+    signal.alarm(2)
+    try:
+        for done in events:
+            found[done.entry.name] = done
+    finally:
+        signal.signal(signal.SIGALRM, before)
+    assert found["slow"].entry.error == "the process that made it ended by signal 9"
+    assert [found[name].how for name in ("job-0", "job-1")] == ["made", "made"]
+
+
+def test_left_in_the_middle_all_processes_end(tmp_path: Path) -> None:
+    events = share_out(jobs("one", "two", "three"), tmp_path, {}, 2, fail_fast=False)
+    next(iter(events))
+    events.close()  # type: ignore[attr-defined]  # a generator
