@@ -251,18 +251,6 @@ class VerifySpec:
 
 
 @dataclass(frozen=True, kw_only=True)
-class BatchSpec:
-    """`attnviz batch`."""
-
-    configs: tuple[str, ...]
-    out: str | None = None  # None: what the configs say, or figures
-    workers: int | None = None  # processes; None: as many as there are cores
-    force: bool = False
-    fail_fast: bool = False
-    dry_run: bool = False
-
-
-@dataclass(frozen=True, kw_only=True)
 class ToldSpec:
     """What a run on a server leaves for who reads it later."""
 
@@ -300,6 +288,18 @@ class DiffSpec:
     top_k: int = 3
     json: bool = False
     markdown: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class BatchSpec(ToldSpec):
+    """`attnviz batch`."""
+
+    configs: tuple[str, ...]
+    out: str | None = None  # None: what the configs say, or figures
+    workers: int | None = None  # processes; None: as many as there are cores
+    force: bool = False
+    fail_fast: bool = False
+    dry_run: bool = False
 
 
 AnySpec: TypeAlias = HeatmapSpec | CompareSpec | ExplainSpec | PredictSpec  # of commands that make something

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import sys
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import nullcontext
 from typing import TYPE_CHECKING
 
-from attnviz.cli import show
+from attnviz.cli import show, show_on_server
 from attnviz.errors import Differs, WorkFailed
 from attnviz.specs import BatchSpec
 from attnviz.views.labels import visible
@@ -30,17 +30,17 @@ def made(events: Iterator[Event], spec: BatchSpec) -> None:
         return
     on_terminal = sys.stderr.isatty()
     bar = show.bar("jobs", len(planned.plan.jobs)) if on_terminal else nullcontext(lambda: None)
-    finished, counts = None, Counter[str]()
+    finished, ended = None, dict[str, str]()
     with bar as advance:
         for event in events:
             finished = _one(event, quiet=on_terminal)
             if finished is None:
-                counts[event.how] += 1  # type: ignore[union-attr]  # not finished: it is a job
+                ended[event.entry.name] = event.how  # type: ignore[union-attr]  # not finished: it is a job
                 advance()
     assert finished is not None
     for notice in finished.notices:
         show.note(notice)
-    _end(planned, finished, counts)
+    _end(planned, finished, ended, spec)
 
 
 def _one(event: Event, quiet: bool) -> Finished | None:
@@ -75,10 +75,15 @@ def _written(value: object) -> str:
     return ",".join(map(str, value)) if isinstance(value, tuple) else str(value)
 
 
-def _end(planned: Planned, finished: Finished, counts: Counter[str]) -> None:
+def _end(planned: Planned, finished: Finished, ended: Mapping[str, str], spec: BatchSpec) -> None:
+    from attnviz.views.batch import batch_cases, batch_report
+
+    counts = Counter(ended.values())
     said = ", ".join(f"{counts[how]} {how}" for how in ("made", "unchanged", "failed") if counts[how])
     left = len(planned.plan.jobs) - counts.total()
     show.note(f"{said}{f', {left} not begun' if left else ''}; wrote {finished.file}")
+    report = batch_report(finished.manifest, ended, str(planned.folder))
+    show_on_server.left(report, batch_cases(finished.manifest, planned.plan.jobs), "attnviz batch", spec)
     if finished.failed:
         n, of = len(finished.failed), len(planned.plan.jobs)
         raise WorkFailed(f"{n} of {of} jobs failed", hint="The others are made; the manifest says why these are not.")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from xml.etree import ElementTree
 
 import pytest
 
@@ -34,8 +35,13 @@ def test_lines_on_stdout_and_the_rest_on_stderr(run_cli: RunCli, tmp_path: Path)
 @pytest.mark.slow
 def test_a_job_that_fails_is_told_and_the_exit_code_is_1(attnviz: RunHere, tmp_path: Path) -> None:
     (tmp_path / "figures.yaml").write_text(SMALL + "  - name: b\n    heatmap: {text: ''}\n", encoding="utf-8")
-    run = attnviz("batch", "figures.yaml", "--workers", "1")
+    left = ("--summary", "summary.md", "--annotations", "github", "--junit", "junit.xml")
+    run = attnviz("batch", "figures.yaml", "--workers", "1", *left)
     assert run.exit_code == 1
+    assert "::error file=figures.yaml,line=4,col=5,title=b failed::no tokens in " in run.stderr
+    assert "| b | heatmap | failed | 0 | no tokens in " in (tmp_path / "summary.md").read_text(encoding="utf-8")
+    cases = ElementTree.parse(tmp_path / "junit.xml").getroot().iter("testcase")
+    assert [(case.get("name"), case.find("failure") is not None) for case in cases] == [("a", False), ("b", True)]
     assert run.stdout == "made a (3 files)\n"
     assert "error: b: no tokens in " in run.stderr
     assert run.stderr.splitlines()[-1].startswith("error: 1 of 2 jobs failed.")

@@ -1,0 +1,46 @@
+"""A batch as a report and as cases, for those who read of it on a server. Knows jobs, manifests and `report`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from attnviz.jobs import Job
+from attnviz.manifest import Entry, Manifest
+from attnviz.report import Case, Column, Finding, Note, Report, Table
+from attnviz.views.labels import visible
+
+LONGEST = 500
+
+
+def batch_report(manifest: Manifest, ended: Mapping[str, str], folder: str) -> Report:
+    """How each job ended; `ended` says by its name whether it was made, unchanged or failed."""
+    rows = tuple(
+        (entry.name, entry.command, ended[entry.name], len(entry.files), _why(entry)) for entry in manifest.jobs
+    )
+    columns = (Column("job"), Column("command"), Column("how it ended"), Column("files"), Column("why it failed"))
+    warned = [(entry, warning) for entry in manifest.jobs for warning in entry.warnings]
+    warnings = [Note(f"{entry.name}: {visible(warning, LONGEST)}") for entry, warning in warned]
+    failed = sum(bool(entry.error) for entry in manifest.jobs)
+    n_jobs = len(manifest.jobs)
+    title = f"{n_jobs} job{'' if n_jobs == 1 else 's'}, {f'{failed} failed' if failed else 'all done'}"
+    configs = ", ".join(visible(name, LONGEST) for name in manifest.configs)
+    table = Table("jobs", "Jobs", "facts", columns, rows)
+    return Report(title, f"{configs}, made in {visible(folder, LONGEST)}", (table, *warnings))
+
+
+def _why(entry: Entry) -> str:
+    return visible(entry.error, LONGEST) if entry.error else ""
+
+
+def batch_cases(manifest: Manifest, jobs: Sequence[Job]) -> tuple[Case, ...]:
+    """One case a job, its findings where its config asks for it."""
+    places = {job.name: job.where for job in jobs}
+    return tuple(Case(entry.name, tuple(_findings(entry, places[entry.name]))) for entry in manifest.jobs)
+
+
+def _findings(entry: Entry, where: str) -> Iterator[Finding]:
+    file, line, column = where.rsplit(":", 2)
+    if entry.error:
+        yield Finding(f"{entry.name} failed", visible(entry.error, LONGEST), "error", file, int(line), int(column))
+    for warning in entry.warnings:
+        yield Finding(entry.name, visible(warning, LONGEST), "warning", file, int(line), int(column))

@@ -1,0 +1,34 @@
+"""A batch in words for those who read of it on a server."""
+
+from __future__ import annotations
+
+from attnviz.jobs import Job
+from attnviz.manifest import Entry, File, Manifest
+from attnviz.report import Finding, Note
+from attnviz.specs import HeatmapSpec
+from attnviz.views.batch import batch_cases, batch_report
+
+MADE = Entry("a", "heatmap", {}, "f", {}, {}, ("1 character has no glyph",), (File("a/x.png", "00", 7),))
+FAILED = Entry("b", "heatmap", {}, "", {}, {}, (), (), error="no tokens\x1b[31m in text 0")
+BOTH = Manifest({"figures.yaml": "00"}, {}, (MADE, FAILED))
+JOBS = [Job(name, "heatmap", HeatmapSpec(), f"C:/figures.yaml:{line}:5") for name, line in (("a", 2), ("b", 4))]
+
+
+def test_how_each_job_ended_and_why() -> None:
+    report = batch_report(BOTH, {"a": "made", "b": "failed"}, "figures")
+    assert report.title == "2 jobs, 1 failed"
+    (table,) = report.tables
+    assert table.rows == (
+        ("a", "heatmap", "made", 1, ""),
+        ("b", "heatmap", "failed", 0, "no tokens\\x1b[31m in text 0"),
+    )
+    assert [block.text for block in report.blocks if isinstance(block, Note)] == ["a: 1 character has no glyph"]
+    assert batch_report(Manifest({}, {}, (MADE,)), {"a": "unchanged"}, "out").title == "1 job, all done"
+
+
+def test_findings_stand_where_the_config_asks_for_the_job() -> None:
+    warned, failed = batch_cases(BOTH, JOBS)
+    assert warned.findings == (Finding("a", "1 character has no glyph", "warning", "C:/figures.yaml", 2, 5),)
+    assert not warned.failed
+    assert failed.findings == (Finding("b failed", "no tokens\\x1b[31m in text 0", "error", "C:/figures.yaml", 4, 5),)
+    assert failed.failed
