@@ -9,7 +9,7 @@ from contextlib import nullcontext
 from typing import TYPE_CHECKING
 
 from attnviz.cli import show, show_on_server
-from attnviz.errors import Differs, WorkFailed
+from attnviz.errors import Differs, OutputFailed, WorkFailed
 from attnviz.specs import BatchSpec
 from attnviz.views.labels import visible
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def made(events: Iterator[Event], spec: BatchSpec) -> None:
-    """Show each job as it is done. Raises WorkFailed at the end where one failed."""
+    """Show each job as it is done. Raises WorkFailed at the end where one failed, OutputFailed where the disk did."""
     from attnviz.workflows.batch import Planned
 
     planned = next(events)
@@ -86,7 +86,8 @@ def _end(planned: Planned, finished: Finished, ended: Mapping[str, str], spec: B
     show_on_server.left(report, batch_cases(finished.manifest, planned.plan.jobs), "attnviz batch", spec)
     if finished.failed:
         n, of = len(finished.failed), len(planned.plan.jobs)
-        raise WorkFailed(f"{n} of {of} jobs failed", hint="The others are made; the manifest says why these are not.")
+        kind = OutputFailed if finished.disk_failed else WorkFailed
+        raise kind(f"{n} of {of} jobs failed", hint="The others are made; the manifest says why these are not.")
 
 
 def verified(events: Iterator[Verification]) -> None:

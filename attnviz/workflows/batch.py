@@ -40,6 +40,7 @@ class Finished:
     manifest: Manifest
     file: Path
     notices: tuple[str, ...]
+    disk_failed: bool = False  # for one of the jobs at least
 
     @property
     def failed(self) -> tuple[Entry, ...]:
@@ -72,8 +73,10 @@ def _made(spec: BatchSpec, plan: Plan, folder: Path) -> Iterator[Event]:
     before = _entries(folder)
     store.make_folder(folder / PROGRESS)
     done: dict[str, Entry] = {}
+    disk_failed = False
     for each in share_out(plan.jobs, folder, {} if spec.force else before, n_workers, spec.fail_fast):
         done[each.entry.name] = each.entry
+        disk_failed |= each.disk_failed
         if each.how != "failed":
             store.write(folder / PROGRESS / f"{each.entry.name}.json", entry_bytes(each.entry))
         yield each
@@ -84,7 +87,7 @@ def _made(spec: BatchSpec, plan: Plan, folder: Path) -> Iterator[Event]:
         store.remove(file)
     store.remove_folder(folder / PROGRESS)
     gone = sorted(set(before) - {job.name for job in plan.jobs})
-    yield Finished(manifest, folder / NAME, tuple(_gone(folder, gone)))
+    yield Finished(manifest, folder / NAME, tuple(_gone(folder, gone)), disk_failed)
 
 
 def _entries(folder: Path) -> dict[str, Entry]:

@@ -77,7 +77,7 @@ def perform(job: Job, folder: Path) -> Entry:
     return Entry(
         name=job.name,
         command=job.command,
-        settings=job.settings,
+        settings=job.settings | ({"seed": job.spec.seed} if isinstance(job.spec, AttendSpec) else {}),  # also if 0
         fingerprint=fingerprint(job, inputs),
         inputs=inputs,
         numbers=made.numbers,

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Literal
 
 from attnviz import store
-from attnviz.errors import AttnvizError
+from attnviz.errors import AttnvizError, OutputFailed
 from attnviz.jobs import Job
 from attnviz.manifest import Entry
 from attnviz.workflows.keeping import keeping
@@ -31,6 +31,7 @@ class Done:
 
     entry: Entry
     how: How
+    disk_failed: bool = False  # that is why it failed
 
 
 def share_out(
@@ -124,7 +125,7 @@ def _answer(job: Job, folder: Path, earlier: Entry | None) -> Done:
                 store.remove(folder / file.path)
         return Done(perform(job, folder), "made")
     except AttnvizError as error:
-        return _failed(job, str(error))
+        return _failed(job, str(error), isinstance(error, OutputFailed))
     except MemoryError:
         return _failed(job, "not enough memory. Fewer --max-tokens, --layers or --heads take less")
     except Exception as error:
@@ -137,6 +138,6 @@ def _whole(entry: Entry, folder: Path) -> bool:
     return all(path.is_file() and written(path, folder) == file for path, file in paths)
 
 
-def _failed(job: Job, error: str) -> Done:
+def _failed(job: Job, error: str, disk_failed: bool = False) -> Done:
     entry = Entry(job.name, job.command, {}, "", {}, {}, (), (), error=error)
-    return Done(entry, "failed")
+    return Done(entry, "failed", disk_failed)

@@ -136,6 +136,17 @@ def test_a_read_only_folder(run_here: RunHere, tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
+def test_a_disk_that_refuses_one_picture_has_its_own_exit_code(run_here: RunHere, tmp_path: Path) -> None:
+    """A folder stands where the picture should go; the other job is made."""
+    folder = prepared(tmp_path / "folder")
+    (tmp_path / "out/by-hand/report.md").mkdir(parents=True)
+    run = run_here("batch", str(folder / "figures.yaml"), "--out", "out", "--workers", "2")
+    assert run.exit_code == 74
+    assert run.stderr.count("error: by-hand: cannot write ") == 1
+    assert len(list((tmp_path / "out").glob("drawn-*/layer-0-head-0.png"))) == 8
+
+
+@pytest.mark.slow
 def test_an_empty_batch_of_everything_failing_still_ends_with_a_manifest(run_here: RunHere, tmp_path: Path) -> None:
     (tmp_path / "figures.yaml").write_text("jobs:\n  - heatmap: {text: ' '}\n", encoding="utf-8")
     run = run_here("batch", "figures.yaml")

@@ -35,7 +35,9 @@ def test_flags_and_configs_have_the_same_settings(command: str) -> None:
     assert set(flags) <= OPTIONS.keys()
     assert list(settings(command)) == [name for name in of_spec if name not in NOT_IN_CONFIGS]
     assert list(settings(command, "Matrix")) == list(settings(command))
-    assert set(settings(command)) <= WHOLE["$defs"]["Defaults"]["properties"].keys()
+    of_all = WHOLE["$defs"]["Defaults"]["properties"]
+    assert set(settings(command)) <= of_all.keys()
+    assert all("default" not in setting for setting in of_all.values())  # commands differ in them
 
 
 def test_nothing_is_kept_out_of_configs_that_no_flag_says() -> None:

@@ -43,7 +43,7 @@ def test_a_heatmap_with_its_numbers(tmp_path: Path) -> None:
         assert (file.sha256, file.size) == (hashlib.sha256(data).hexdigest(), len(data))
     (numbers,) = entry.numbers.values()
     assert numbers["entropy"] == entropy(store.load(tmp_path / "mine/attention.safetensors")).values.tolist()
-    assert entry.settings == {"text": (TEXT,), "model": "multi:2", "dpi": 40}
+    assert entry.settings == {"text": (TEXT,), "model": "multi:2", "dpi": 40, "seed": 0}
     assert "![" in (tmp_path / "mine/report.md").read_text(encoding="utf-8")
 
 
