@@ -114,7 +114,7 @@ def test_paths_are_from_the_config(write: Write, tmp_path: Path) -> None:
             "reviews.csv": "./here/reviews.csv", "other.csv": "other.csv",
             "sample": "sample", "./sample": "./here/sample",
             "org/name": "./here/org/name", "org/else": "org/else", "a/b/c": "./here/a/b/c", "../x": "./here/../x",
-            "~/x": "~/x", "~": "~", "~x/y": "~x/y", "/x": "/x", "": "",
+            "~/x": "~/x", "~": "~", "~x/y": "~x/y", "/x": "/x", "/x/y/": "/x/y/", "": "",
         },
         "model": {"dot": "dot", "multi:8": "multi:8", "mine": "mine", "./mine": "./here/mine", "a/b": "./here/a/b"},
         "vocab": {"v": "./here/v", "v/w": "./here/v/w", "/v": "/v"},
