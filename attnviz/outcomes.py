@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from attnviz.record import Setting
+from attnviz.records import Setting
 
 
 @dataclass(frozen=True)

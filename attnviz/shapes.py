@@ -6,7 +6,8 @@ import numpy as np
 from jaxtyping import Bool, Float, Float32
 
 Weights = Float32[np.ndarray, "layer head query key"]
-Attendable = Bool[np.ndarray, "query key"]
+Attendable = Bool[np.ndarray, "layer query key"]
+PerQuery = Float32[np.ndarray, "layer head query"]
 RealQueries = Bool[np.ndarray, " query"]
 PerHead = Float[np.ndarray, "layer head"]
 PerLayer = Float[np.ndarray, " layer"]

@@ -16,7 +16,7 @@ from safetensors.numpy import load as load_tensors
 from safetensors.numpy import save as save_tensors
 
 from attnviz.errors import BadOption, BadRecord, OutputFailed
-from attnviz.record import AttentionMaps, Provenance, Tokens
+from attnviz.records import AttentionMaps, Provenance, Tokens
 
 SCHEMA = 1
 RECORD = "attention.safetensors"
@@ -129,7 +129,11 @@ def _short(path: Path) -> str:
 
 
 def record_bytes(maps: AttentionMaps) -> bytes:
-    """A record as a safetensors file: tensors `weights` and `attendable`, and JSON under the metadata key `attnviz`."""
+    """A record as a safetensors file: tensors, and JSON under the metadata key `attnviz`.
+
+    The tensors are `weights` [layer, head, query, key], `attendable` [query, key] ([layer, query, key] where layers
+    differ) and, where the model has one, `sink` [layer, head, query].
+    """
     meta = {
         "schema": SCHEMA,
         "queries": asdict(maps.queries),
@@ -140,7 +144,9 @@ def record_bytes(maps: AttentionMaps) -> bytes:
             "versions": dict(maps.provenance.versions),
         },
     }
-    tensors = {"weights": np.ascontiguousarray(maps.weights), "attendable": np.ascontiguousarray(maps.attendable)}
+    attendable = maps.attendable[0] if maps.layers_alike else maps.attendable
+    tensors = {"weights": maps.weights, "attendable": attendable} | ({} if maps.sink is None else {"sink": maps.sink})
+    tensors = {name: np.ascontiguousarray(tensor) for name, tensor in tensors.items()}
     # ensure_ascii: a piece may hold half of a surrogate pair, which UTF-8 cannot
     return bytes(save_tensors(tensors, metadata={"attnviz": json.dumps(meta, allow_nan=False)}))
 
@@ -168,10 +174,14 @@ def read_record(data: bytes, name: str) -> AttentionMaps:
         tensors = load_tensors(data)
         queries = _tokens(meta["queries"])
         keys = queries if meta["keys"] is None else _tokens(meta["keys"])
-        weights, attendable = tensors["weights"], tensors["attendable"]
-        if weights.dtype != np.float32 or attendable.dtype != np.bool_:
+        weights, attendable, sink = tensors["weights"], tensors["attendable"], tensors.get("sink")
+        if (
+            weights.dtype != np.float32
+            or attendable.dtype != np.bool_
+            or (sink is not None and sink.dtype != np.float32)
+        ):
             raise BadRecord("weights are not float32, or attendable is not bool")
-        return AttentionMaps(weights, queries, keys, attendable, _provenance(meta["provenance"]))
+        return AttentionMaps(weights, queries, keys, attendable, _provenance(meta["provenance"]), sink)
     except BadRecord as error:
         raise BadRecord(f"{name}: {error.problem}", hint=error.hint) from error
     except (SafetensorError, KeyError, TypeError, ValueError, AttributeError, RecursionError) as error:
@@ -204,7 +214,7 @@ def _provenance(found: Mapping[str, Any]) -> Provenance:
     return Provenance(
         model=_text(found["model"]),
         revision=_text(found["revision"]),
-        trained=bool(found["trained"]),
+        trained=None if found["trained"] is None else bool(found["trained"]),
         text_sha256=_text(found["text_sha256"]),
         text_name=_text(found["text_name"]),
         settings=tuple((_text(name), value) for name, value in found["settings"].items()),

@@ -10,7 +10,7 @@ from typing import Literal
 import numpy as np
 from jaxtyping import Bool, Float64
 
-from attnviz.record import Provenance, Tokens
+from attnviz.records import Provenance, Tokens
 
 PLAIN_EXP = 20.0  # exp of scaled scores up to here has few enough digits to be read; e^20 is 485165195.4098
 Follows = Literal["yes", "without scaling", "no"]

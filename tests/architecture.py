@@ -30,7 +30,7 @@ from typing import NamedTuple
 
 LAYERS = (  # lowest first; a room imports earlier lines and itself
     {"errors", "shapes"},
-    {"record", "registry", "specs", "selection"},
+    {"records", "registry", "specs", "selection"},
     {"report", "store", "outcomes", "worked"},
     {"comparison", "differences", "jobs", "manifest"},  # made of what stands above
     {"text", "models", "measures", "configs"},

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from attnviz.measures.measured import measured
-from attnviz.record import AttentionMaps, Provenance, Setting, Tokens
+from attnviz.records import AttentionMaps, Provenance, Setting, Tokens
 from attnviz.report import Report
 from attnviz.specs import DrawSpec
 from attnviz.views.heatmap import heatmap_report
@@ -92,6 +92,7 @@ def record(
     *,
     attendable: np.ndarray | None = None,
     made_by: Provenance | None = None,
+    sink: np.ndarray | None = None,
 ) -> AttentionMaps:
     """Self-attention unless `keys` are given; every key attendable unless said otherwise."""
     n_queries, n_keys = weights.shape[2:]
@@ -102,6 +103,7 @@ def record(
         keys=keys or queries,
         attendable=np.ones((n_queries, n_keys), dtype=bool) if attendable is None else attendable,
         provenance=made_by or provenance(),
+        sink=None if sink is None else sink.astype(np.float32),
     )
 
 
@@ -124,6 +126,22 @@ def random_maps(
     scores = sharpness * np.random.default_rng(seed).normal(size=(n_layers, n_heads, n, n))
     marked = tokens(*pieces, *["[PAD]"] * padding, special=("[PAD]",) if padding else ())
     return record(softmax(scores, attendable), marked, attendable=attendable, made_by=made_by)
+
+
+def windowed_maps(n: int = 6, window: int = 2, *, seed: int = 0) -> AttentionMaps:
+    """Two layers of two heads: the first looks back as far as it can, the second at its `window` last tokens only."""
+    causal = np.tri(n, dtype=bool)
+    attendable = np.stack([causal, causal & ~np.tri(n, k=-window, dtype=bool)])
+    scores = np.random.default_rng(seed).normal(size=(2, 2, n, n))
+    return record(softmax(scores, attendable[:, None]), attendable=attendable)
+
+
+def sink_maps(n: int = 4, *, share: float = 0.25) -> AttentionMaps:
+    """Two heads: of the first, `share` of every query's attention goes to the sink, of the second nothing."""
+    sink = np.zeros((1, 2, n))
+    sink[:, 0] = share
+    weights = random_maps(["the"] * n).weights * (1 - sink[..., None])
+    return record(weights, sink=sink)
 
 
 def uniform_maps(n: int = 4, *, n_heads: int = 1) -> AttentionMaps:

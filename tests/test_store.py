@@ -8,17 +8,20 @@ import stat
 import subprocess
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 from safetensors import safe_open
+from safetensors.numpy import load as load_tensors
 from safetensors.numpy import save as save_tensors
 
 import attnviz
 from attnviz import store
 from attnviz.errors import BadOption, BadRecord, OutputFailed
-from attnviz.record import AttentionMaps, Provenance, Tokens
+from attnviz.records import AttentionMaps, Provenance, Tokens
+from tests.made import random_maps, sink_maps, windowed_maps
 
 
 def record(pieces: tuple[str, ...] = ("the", "\ud800", "[/]", "猫"), n_keys: int | None = None) -> AttentionMaps:
@@ -244,3 +247,20 @@ def test_what_killed_writers_left_is_swept_and_what_others_write_is_not(tmp_path
         path.write_bytes(b"")
     store.make_folder(tmp_path)
     assert set(tmp_path.iterdir()) == set(kept)
+
+
+@pytest.mark.parametrize("maps", [windowed_maps(), sink_maps(), random_maps(n_layers=3, causal=True)])
+def test_masks_by_layer_and_sinks_come_back(maps: AttentionMaps, tmp_path: Path) -> None:
+    store.save(maps, tmp_path / "a")
+    again = store.load(tmp_path / "a")
+    assert np.array_equal(again.attendable, maps.attendable)
+    assert (again.sink is None) == (maps.sink is None)
+    assert maps.sink is None or np.array_equal(again.sink, maps.sink)  # type: ignore[arg-type]  # see the line above
+    one_mask = load_tensors(store.record_bytes(maps))["attendable"].ndim == 2
+    assert one_mask == maps.layers_alike
+
+
+def test_that_nobody_knows_whether_weights_were_trained_comes_back(tmp_path: Path) -> None:
+    maps = replace(random_maps(), provenance=replace(random_maps().provenance, trained=None))
+    store.save(maps, tmp_path / "a")
+    assert store.load(tmp_path / "a").provenance.trained is None

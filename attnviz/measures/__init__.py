@@ -99,6 +99,13 @@ MEASURES = (
         self_attention_only=True,
     ),
     Measure(
+        "to_sink",
+        "attnviz.measures.to_sink:to_sink",
+        "the share that goes to a learned sink, which is no token",
+        "share",
+        "Agarwal et al. 2025",
+    ),
+    Measure(
         "to_special",
         "attnviz.measures.to_special:to_special",
         "the share that goes to markers such as [CLS]",

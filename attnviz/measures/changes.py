@@ -10,7 +10,7 @@ from jaxtyping import Bool, Float64, Int
 from attnviz.errors import BadRecord
 from attnviz.measures.divergence import jsd
 from attnviz.measures.rows import Rows, head_rows
-from attnviz.record import AttentionMaps, Tokens
+from attnviz.records import AttentionMaps, Tokens
 
 TIED = 1e-6  # weights as near as this to the largest are favourites too: rounding may turn them round
 LONGEST = 40  # characters of a token in an error

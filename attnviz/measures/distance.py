@@ -6,7 +6,7 @@ import numpy as np
 
 from attnviz.errors import BadOption
 from attnviz.measures.rows import per_head
-from attnviz.record import AttentionMaps, Measurement
+from attnviz.records import AttentionMaps, Measurement
 
 
 def distance(maps: AttentionMaps) -> Measurement:
@@ -19,6 +19,6 @@ def distance(maps: AttentionMaps) -> Measurement:
         raise BadOption("distance needs self-attention", hint="Queries and keys of this record are different texts.")
     positions = np.arange(len(maps.queries))
     apart = np.abs(positions[:, None] - positions)[maps.real_queries]
-    farthest = float(apart[maps.attendable[maps.real_queries]].max())
+    farthest = float(apart[maps.attendable_anywhere[maps.real_queries]].max())
     values = per_head(maps, lambda rows: float((rows * apart).sum(axis=-1).mean()))
     return Measurement("distance", "tokens", values, (0.0, farthest))

@@ -8,7 +8,7 @@ import numpy as np
 
 from attnviz.measures.divergence import Divergences, of_layer
 from attnviz.measures.rows import entropies
-from attnviz.record import AttentionMaps, JointMeasurement
+from attnviz.records import AttentionMaps, JointMeasurement
 
 
 def distinct_heads(maps: AttentionMaps) -> JointMeasurement:

@@ -8,7 +8,7 @@ import numpy as np
 from jaxtyping import Float64, Int
 
 from attnviz.measures.rows import LayerRows, entropies, layer_entropies, layer_rows, remembered
-from attnviz.record import AttentionMaps
+from attnviz.records import AttentionMaps
 
 Divergences = Float64[np.ndarray, "head head"]
 

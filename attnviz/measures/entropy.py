@@ -5,7 +5,7 @@ from __future__ import annotations
 from math import log
 
 from attnviz.measures.rows import most_keys, per_entropy
-from attnviz.record import AttentionMaps, Measurement
+from attnviz.records import AttentionMaps, Measurement
 
 
 def entropy(maps: AttentionMaps) -> Measurement:

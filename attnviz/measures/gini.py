@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from attnviz.measures.received import received_by_key, receiving
-from attnviz.record import AttentionMaps, Measurement
+from attnviz.records import AttentionMaps, Measurement
 
 
 def gini(maps: AttentionMaps) -> Measurement:

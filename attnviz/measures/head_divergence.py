@@ -7,7 +7,7 @@ from math import log
 import numpy as np
 
 from attnviz.measures.divergence import of_layer
-from attnviz.record import AttentionMaps, JointMeasurement
+from attnviz.records import AttentionMaps, JointMeasurement
 
 
 def head_divergence(maps: AttentionMaps) -> JointMeasurement:

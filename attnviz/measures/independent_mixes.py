@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from attnviz.measures.rows import LayerRows, entropies, most_keys, per_layer
-from attnviz.record import AttentionMaps, JointMeasurement
+from attnviz.records import AttentionMaps, JointMeasurement
 
 
 def independent_mixes(maps: AttentionMaps) -> JointMeasurement:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from attnviz.errors import BadOption
 from attnviz.measures import ALL, HEADLINE, MEASURES, Measure
-from attnviz.record import AttentionMaps, JointMeasurement, Measurement
+from attnviz.records import AttentionMaps, JointMeasurement, Measurement
 from attnviz.registry import load, suggestion
 
 
@@ -39,7 +39,7 @@ def measured_together(maps: AttentionMaps, names: Sequence[str]) -> tuple[JointM
 def _of(maps: AttentionMaps, names: Sequence[str]) -> Iterator[Measure]:
     """A measure that is asked for by its name is tried, and says why it cannot be had."""
     named = set(_split(names)) - {ALL}
-    for measure in chosen(names):
+    for measure in chosen(names, HEADLINE if maps.sink is None else (*HEADLINE, "to_sink")):
         if maps.self_attention or not measure.self_attention_only or measure.name in named:
             yield measure
 

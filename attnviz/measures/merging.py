@@ -9,7 +9,8 @@ import numpy as np
 
 from attnviz.errors import BadOption
 from attnviz.measures.rows import check_self_attention
-from attnviz.record import AttentionMaps, Tokens
+from attnviz.records import AttentionMaps, Tokens
+from attnviz.shapes import PerQuery
 
 Unit = tuple[int, ...]  # positions of tokens
 
@@ -39,13 +40,21 @@ def merged(maps: AttentionMaps, units: Sequence[Unit]) -> AttentionMaps:
     for layer, head in np.ndindex(weights.shape[:2]):
         weights[layer, head] = blocks(maps.weights[layer, head].astype(np.float64), np.add) / sizes[:, None]
     tokens = _joined(maps.queries, units)
+    masks = maps.attendable[:1] if maps.layers_alike else maps.attendable
+    attendable = np.stack([blocks(of_layer, np.logical_or) for of_layer in masks])
     return AttentionMaps(
         weights=weights,
         queries=tokens,
         keys=tokens,
-        attendable=blocks(maps.attendable, np.logical_or),
+        attendable=np.broadcast_to(attendable, (maps.n_layers, len(units), len(units))),
         provenance=maps.provenance,
+        sink=None if maps.sink is None else _mean_sink(maps.sink, order, starts, sizes),
     )
+
+
+def _mean_sink(sink: PerQuery, order: np.ndarray, starts: np.ndarray, sizes: np.ndarray) -> PerQuery:
+    sums = np.add.reduceat(sink[:, :, order].astype(np.float64), starts, axis=-1)
+    return np.asarray(sums / sizes, dtype=np.float32)
 
 
 def common_units(several: Sequence[Tokens]) -> tuple[tuple[Unit, ...], ...]:

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-from jaxtyping import Float64
 
-from attnviz.measures.rows import n_attendable, per_entropy
-from attnviz.record import AttentionMaps, Measurement
+from attnviz.measures.rows import layer_entropies, n_attendable
+from attnviz.records import AttentionMaps, Measurement
 
 
 def normalised_entropy(maps: AttentionMaps) -> Measurement:
@@ -17,11 +16,10 @@ def normalised_entropy(maps: AttentionMaps) -> Measurement:
     has no choice and is left out; where no query has one the value is 0. It does not say how many keys are attended
     to: half of 10 keys and of 1,000 alike give different shares.
     """
-    n_keys = n_attendable(maps)
-    choice = n_keys > 1
-    most = np.log(n_keys[choice])
-
-    def number(spread: Float64[np.ndarray, " query"]) -> float:
-        return float((spread[choice] / most).mean()) if choice.any() else 0.0
-
-    return Measurement("normalised_entropy", "share", per_entropy(maps, number), (0.0, 1.0))
+    values = np.zeros((maps.n_layers, maps.n_heads))
+    for layer in range(maps.n_layers):
+        n_keys = n_attendable(maps, layer)
+        choice = n_keys > 1
+        if choice.any():
+            values[layer] = (layer_entropies(maps, layer)[:, choice] / np.log(n_keys[choice])).mean(axis=-1)
+    return Measurement("normalised_entropy", "share", values, (0.0, 1.0))

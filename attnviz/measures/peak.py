@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from attnviz.measures.rows import most_keys, per_head
-from attnviz.record import AttentionMaps, Measurement
+from attnviz.records import AttentionMaps, Measurement
 
 
 def peak(maps: AttentionMaps) -> Measurement:

@@ -6,7 +6,7 @@ import numpy as np
 from jaxtyping import Float64
 
 from attnviz.measures.rows import head_rows
-from attnviz.record import AttentionMaps, Measurement
+from attnviz.records import AttentionMaps, Measurement
 
 
 def received(maps: AttentionMaps) -> Measurement:
@@ -30,4 +30,4 @@ def received_by_key(maps: AttentionMaps) -> Float64[np.ndarray, "layer head key"
 
 def receiving(maps: AttentionMaps) -> np.ndarray:
     """Which keys any real query may attend to."""
-    return np.asarray(maps.attendable[maps.real_queries].any(axis=0))
+    return np.asarray(maps.attendable_anywhere[maps.real_queries].any(axis=0))

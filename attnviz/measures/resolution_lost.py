@@ -6,7 +6,7 @@ from math import log
 
 from attnviz.measures.divergence import jsd
 from attnviz.measures.rows import LayerRows, per_layer
-from attnviz.record import AttentionMaps, JointMeasurement
+from attnviz.records import AttentionMaps, JointMeasurement
 
 
 def resolution_lost(maps: AttentionMaps) -> JointMeasurement:

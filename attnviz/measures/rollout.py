@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
-from jaxtyping import Float64
+from jaxtyping import Bool, Float64
 
 from attnviz.measures.rows import check_self_attention
-from attnviz.record import AttentionMaps
+from attnviz.records import AttentionMaps
 
 
 def rollout(maps: AttentionMaps) -> Float64[np.ndarray, "query key"]:
@@ -23,3 +23,15 @@ def rollout(maps: AttentionMaps) -> Float64[np.ndarray, "query key"]:
         mixed = (layer.mean(axis=0, dtype=np.float64) + stay) / 2
         rolled = (mixed / mixed.sum(axis=-1, keepdims=True)) @ rolled
     return rolled
+
+
+def reachable(maps: AttentionMaps) -> Bool[np.ndarray, "query token"]:
+    """From which tokens of the input anything can come to a query, layer by layer: where rollout may lie."""
+    stay = np.eye(len(maps.queries), dtype=bool)
+    found = stay
+    for of_layer in maps.attendable:
+        wider = (of_layer | stay).astype(np.float32) @ found.astype(np.float32) > 0
+        if maps.layers_alike and np.array_equal(wider, found):
+            break
+        found = wider
+    return np.asarray(found & maps.real_queries)

@@ -8,10 +8,10 @@ from typing import TypeVar
 from weakref import WeakKeyDictionary
 
 import numpy as np
-from jaxtyping import Bool, Float32, Float64
+from jaxtyping import Bool, Float32, Float64, Int
 
 from attnviz.errors import BadOption
-from attnviz.record import AttentionMaps
+from attnviz.records import AttentionMaps
 from attnviz.shapes import PerHead, PerLayer
 
 Known = TypeVar("Known")
@@ -35,7 +35,10 @@ def remembered(number: Callable[[AttentionMaps, int], Known]) -> Callable[[Atten
 
 
 def head_rows(maps: AttentionMaps, layer: int, head: int) -> Rows:
-    """The real queries of one head; their rows sum to exactly 1, which a record promises only nearly."""
+    """The real queries of one head; their rows sum to exactly 1, which a record promises only nearly.
+
+    Where the model has a sink, that is what goes to keys as a distribution of its own; `to_sink` is how much that is.
+    """
     return _exact(maps.weights[layer, head][maps.real_queries])
 
 
@@ -46,7 +49,7 @@ def layer_rows(maps: AttentionMaps, layer: int) -> LayerRows:
 
 def _exact(weights: Float32[np.ndarray, "*queries key"]) -> Float64[np.ndarray, "*queries key"]:
     rows = weights.astype(np.float64)
-    rows /= rows.sum(axis=-1, keepdims=True)
+    rows /= np.maximum(rows.sum(axis=-1, keepdims=True), SMALLEST)  # a sink may have taken all
     return rows
 
 
@@ -66,7 +69,7 @@ def per_layer(maps: AttentionMaps, number: Callable[[LayerRows], float]) -> PerL
 def share_on(maps: AttentionMaps, there: Bool[np.ndarray, "#query key"]) -> PerHead:
     """The share of attention that goes where `there` is True: mean over queries of each row's sum there."""
     real = maps.real_queries
-    chosen = np.broadcast_to(there, maps.attendable.shape)[real]
+    chosen = np.broadcast_to(there, maps.attendable.shape[1:])[real]
     return per_head(maps, lambda rows: float(rows[chosen].sum() / len(rows)))
 
 
@@ -89,15 +92,14 @@ def per_entropy(maps: AttentionMaps, number: Callable[[Float64[np.ndarray, " que
     return np.array([[number(of_head) for of_head in layer_entropies(maps, layer)] for layer in range(maps.n_layers)])
 
 
-def n_attendable(maps: AttentionMaps) -> np.ndarray:
-    """How many keys each real query may attend to."""
-    counts: np.ndarray = maps.attendable[maps.real_queries].sum(axis=-1)
-    return counts
+def n_attendable(maps: AttentionMaps, layer: int) -> Int[np.ndarray, " query"]:
+    """How many keys each real query may attend to in this layer."""
+    return np.asarray(maps.attendable[layer][maps.real_queries].sum(axis=-1))
 
 
 def most_keys(maps: AttentionMaps) -> int:
-    """The largest number of keys that any real query may attend to."""
-    return int(n_attendable(maps).max())
+    """The largest number of keys that any real query may attend to in any layer."""
+    return max(int(n_attendable(maps, layer).max()) for layer in range(1 if maps.layers_alike else maps.n_layers))
 
 
 def check_self_attention(maps: AttentionMaps, name: str) -> None:

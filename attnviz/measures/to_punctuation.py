@@ -7,7 +7,7 @@ from unicodedata import category
 import numpy as np
 
 from attnviz.measures.rows import share_on
-from attnviz.record import AttentionMaps, Measurement
+from attnviz.records import AttentionMaps, Measurement
 
 
 def to_punctuation(maps: AttentionMaps) -> Measurement:

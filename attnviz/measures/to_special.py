@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from attnviz.measures.rows import share_on
-from attnviz.record import AttentionMaps, Measurement
+from attnviz.records import AttentionMaps, Measurement
 
 
 def to_special(maps: AttentionMaps) -> Measurement:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from attnviz.measures.rows import most_keys, per_head
-from attnviz.record import AttentionMaps, Measurement
+from attnviz.records import AttentionMaps, Measurement
 
 K = 3
 

@@ -6,16 +6,19 @@ from dataclasses import replace
 
 import numpy as np
 
-from attnviz.record import AttentionMaps
+from attnviz.records import AttentionMaps
 
 
 def uniform(maps: AttentionMaps) -> AttentionMaps:
-    """One layer, one head: every query attends alike to all keys that it may attend to. The same tokens."""
-    weights = maps.attendable / maps.attendable.sum(axis=-1, keepdims=True)
+    """One head, one layer, or as many as allow different attention: every query attends alike to all keys that it may
+    attend to. The same tokens.
+    """
+    attendable = maps.attendable[:1] if maps.layers_alike else maps.attendable
+    weights = attendable / attendable.sum(axis=-1, keepdims=True)
     return AttentionMaps(
-        weights=weights[None, None].astype(np.float32),
+        weights=weights[:, None].astype(np.float32),
         queries=maps.queries,
         keys=maps.keys,
-        attendable=maps.attendable,
+        attendable=attendable,
         provenance=replace(maps.provenance, model="uniform", revision="no weights", trained=False, settings=()),
     )

@@ -14,7 +14,7 @@ from attnviz.models.attender import Attender
 from attnviz.models.attention import Attended, DotAttention
 from attnviz.models.device import enough_memory
 from attnviz.models.tokenizer import Encoding
-from attnviz.record import Provenance, Tokens
+from attnviz.records import Provenance, Tokens
 from attnviz.worked import Projection, Reproduced, Worked, work_out
 
 TOLERANCE = 1e-4  # of the largest component: float32 comes far closer, and a step done wrongly does not

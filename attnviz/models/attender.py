@@ -19,7 +19,7 @@ from attnviz.models.attention import causal, not_padding
 from attnviz.models.device import enough_memory
 from attnviz.models.sizes import check_memory
 from attnviz.models.tokenizer import Encoding, TextTokenizer
-from attnviz.record import AttentionMaps, Provenance, Setting
+from attnviz.records import AttentionMaps, Provenance, Setting
 from attnviz.specs import ModelSpec
 
 # From ids and what may be attended to, the weights of each layer in turn.

@@ -22,7 +22,7 @@ from tokenizers import Regex, Tokenizer, models, normalizers, pre_tokenizers, tr
 
 from attnviz.errors import BadModel, BadOption, BadText
 from attnviz.models.sizes import kept
-from attnviz.record import Tokens
+from attnviz.records import Tokens
 from attnviz.specs import KeepKind, VocabularySpec
 
 os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")  # faster on few cores, and no warning after a fork

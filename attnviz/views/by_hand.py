@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from attnviz.report import Block, Column, Note, Report, Section, Table
-from attnviz.views import captions, formulas
+from attnviz.views import formulas
 from attnviz.views.explain import concatenation, head_numbers
 from attnviz.views.formulas import DIGITS, component_rows, formula, signs, vector
 from attnviz.views.labels import visible
 from attnviz.views.steps import Steps
 from attnviz.views.tables import Cell
+from attnviz.views.tokens import token
 from attnviz.worked import Claim, Example, Follows, Head, agrees, follows, unscaled_weights
 
 VERDICTS: Mapping[Follows, str] = {"yes": "yes", "without scaling": "only unscaled", "no": "neither way"}
@@ -26,7 +27,7 @@ def example_report(parts: Sequence[Example], top_k: int) -> Report:
     blocks += _circulating(parts)
     return Report(
         title=title,
-        subtitle=f"attention from token {captions.token(worked.tokens, worked.query)}, "
+        subtitle=f"attention from token {token(worked.tokens, worked.query)}, "
         f"first with {', then with '.join(map(_called, parts))}",
         blocks=tuple(blocks),
         data={
@@ -48,7 +49,7 @@ def _embeddings(part: Example) -> Iterator[Block]:
         "from 0: k_2 is the key of token 2, k_2[0] its first component. Numbers are exact or rounded to "
         f"{DIGITS} digits after the point, and are never rounded in between."
     )
-    tokens = [captions.token(worked.tokens, position) for position in range(n_tokens)]
+    tokens = [token(worked.tokens, position) for position in range(n_tokens)]
     rows = zip(tokens, component_rows(worked.states), strict=True)
     columns = (Column("token"), *formulas.component_columns("x", d_model))
     yield Table("embeddings", "", "facts", columns, tuple((name, *row) for name, row in rows))
@@ -74,7 +75,7 @@ def _given(part: Example, number: int, explains: bool) -> Iterator[Block]:
     said = "they are what step 3 gives" if agrees(given, head.scores, DIGITS) else "step 3 gives others"
     products = f"dot products, {', '.join(f'{score:g}' for score in given)}: {said}."
     if explains:
-        query = captions.token(part.worked.tokens, part.worked.query)
+        query = token(part.worked.tokens, part.worked.query)
         yield Note(
             f"The example gives q of token {query} and k and v of every token as they are; the matrices that make them "
             f"of the embeddings are no part of it. It also gives the {products}"
@@ -90,7 +91,7 @@ def _given(part: Example, number: int, explains: bool) -> Iterator[Block]:
         "",
         "facts",
         (Column("token"), *columns),
-        tuple((captions.token(tokens, token), *key, *value) for token, (key, value) in enumerate(rows)),
+        tuple((token(tokens, place), *key, *value) for place, (key, value) in enumerate(rows)),
     )
 
 
@@ -105,7 +106,7 @@ def _claimed(part: Example, number: int) -> Iterator[Block]:
         Column("from the formula", digits=DIGITS),
         Column("without / √d_head", digits=DIGITS),
     )
-    names = [captions.token(tokens, position) for position in range(len(tokens))]
+    names = [token(tokens, position) for position in range(len(tokens))]
     numbers = zip(names, claim.weights, head.weights.tolist(), unscaled_weights(head).tolist(), strict=True)
     yield Table(f"{len(part.worked.heads)}-heads-{number}-claimed", "", "facts", columns, tuple(numbers))
     yield Note(_verdict(head, claim))

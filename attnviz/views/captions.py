@@ -5,9 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
-from attnviz.record import AttentionMaps, Provenance, Tokens
+from attnviz.records import AttentionMaps, Provenance, Tokens
 from attnviz.report import Note
 from attnviz.views.labels import visible
+from attnviz.views.tokens import token
 
 LONGEST_NAME = 80
 LONGEST_TITLE = 200
@@ -15,7 +16,9 @@ MOST_NAMED = 8
 
 
 def status(provenance: Provenance) -> str:
-    """Trained or not: "untrained (random weights, seed 0)", "trained, weights sha256 ab12cd34…"."""
+    """Trained or not: "untrained (random weights, seed 0)", "trained, weights sha256 ab12cd34…", "weights as given"."""
+    if provenance.trained is None:
+        return f"weights {provenance.revision}"
     if not provenance.trained:
         return f"untrained (random weights{provenance.revision.removeprefix('random')})"
     digest = provenance.revision.removeprefix("sha256:")
@@ -61,6 +64,12 @@ def notes(maps: AttentionMaps) -> Iterator[Note]:
     else:
         yield from unknown(maps.queries, "queries")
         yield from unknown(maps.keys, "keys")
+    if maps.sink is not None:
+        share = float(maps.sink[:, :, maps.real_queries].mean())
+        yield Note(
+            f"{share:.1%} of all attention goes to a sink that the model has learned and that is no token: rows sum "
+            "to 1 with it, and all other numbers are about what goes to tokens."
+        )
     n_padding = len(maps.queries) - int(maps.real_queries.sum())
     if n_padding:
         verb = "is" if n_padding == 1 else "are"
@@ -75,11 +84,6 @@ def limits(provenance: Provenance, n_tokens: int) -> Iterator[Note]:
     made_for = dict(provenance.settings).get("made_for_tokens")
     if isinstance(made_for, int) and n_tokens > made_for:
         yield Note(f"The model was made for texts of at most {made_for} tokens and has {n_tokens} here.")
-
-
-def token(tokens: Tokens, position: int) -> str:
-    """A token is identified by its position: "7 film"."""
-    return f"{position} {visible(tokens.pieces[position])}"
 
 
 def unknown(tokens: Tokens, noun: str) -> Iterator[Note]:

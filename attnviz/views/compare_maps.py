@@ -7,12 +7,12 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from attnviz.errors import BadSelection
-from attnviz.measures.rollout import rollout
-from attnviz.record import AttentionMaps
+from attnviz.measures.rollout import reachable, rollout
+from attnviz.records import AttentionMaps
 from attnviz.report import Heatmap, Panels, Picture, Scale
-from attnviz.shapes import Cells
-from attnviz.views.captions import token
+from attnviz.shapes import Cells, Shown
 from attnviz.views.labels import visible
+from attnviz.views.tokens import labels, token
 
 LONGEST_NAME = 24
 HEAD_AXIS = "head"
@@ -36,7 +36,7 @@ def map_pictures(
             Panels(f"maps{at}", " · ".join(filter(None, ["all on one scale", said])), panels, _columns(len(panels)))
         )
         means = [
-            _map(maps, f"mean-{i}", name, maps.weights[layer].mean(axis=0))
+            _map(maps, f"mean-{i}", name, maps.weights[layer].mean(axis=0), maps.attendable[layer])
             for i, (maps, name) in enumerate(zip(several, names, strict=True))
         ]
         pictures += [
@@ -85,9 +85,10 @@ def _panels(several: Sequence[AttentionMaps], names: Sequence[str], layer: int) 
     for i, (maps, name) in enumerate(zip(several, names, strict=True)):
         weights = maps.weights[layer]
         if maps.n_heads > 1:
-            panels.append(_map(maps, f"mean-{i}", f"{name}, mean of {maps.n_heads} heads", weights.mean(axis=0)))
+            title = f"{name}, mean of {maps.n_heads} heads"
+            panels.append(_map(maps, f"mean-{i}", title, weights.mean(axis=0), maps.attendable[layer]))
         panels += [
-            _map(maps, f"model-{i}-head-{head}", _title(maps, name, head), weights[head])
+            _map(maps, f"model-{i}-head-{head}", _title(maps, name, head), weights[head], maps.attendable[layer])
             for head in range(maps.n_heads)
         ]
     return tuple(panels)
@@ -97,9 +98,9 @@ def _title(maps: AttentionMaps, name: str, head: int) -> str:
     return f"{name}, head {head}" if maps.n_heads > 1 else f"{name}, its one head"
 
 
-def _map(maps: AttentionMaps, name: str, title: str, values: Cells) -> Heatmap:
-    rows = tuple(visible(piece) for piece in maps.queries.pieces)
-    return Heatmap(name, title, values, maps.attendable, rows, rows)
+def _map(maps: AttentionMaps, name: str, title: str, values: Cells, allowed: Shown) -> Heatmap:
+    rows = labels(maps.queries)
+    return Heatmap(name, title, values, allowed, rows, rows)
 
 
 def _difference(of: Heatmap, first: Heatmap, name: str, said: str) -> Heatmap:
@@ -121,8 +122,8 @@ def _query(
     rows = list(_query_rows(several, names, layer, query))
     values = np.stack([weights for _, weights in rows])
     what = " · ".join(filter(None, [f"what query {token(tokens, query)} attends to, head by head", said]))
-    columns = tuple(visible(piece) for piece in tokens.pieces)
-    allowed = np.tile(several[0].attendable[query], (len(rows), 1))
+    columns = labels(tokens)
+    allowed = np.tile(several[0].attendable[layer, query], (len(rows), 1))
     return Heatmap(name, what, values, allowed, tuple(label for label, _ in rows), columns, row_axis=HEAD_AXIS)
 
 
@@ -142,7 +143,7 @@ def _rollout(several: Sequence[AttentionMaps], names: Sequence[str]) -> Panels:
     rolled = [rollout(maps).astype(np.float32) for maps in several]
     high = max(float(each.max()) for each in rolled)
     panels = [
-        _map(maps, f"rollout-{place}", name, values)
+        _map(maps, f"rollout-{place}", name, values, reachable(maps))
         for place, (maps, name, values) in enumerate(zip(several, names, rolled, strict=True))
     ]
     scale = Scale("shared", 0.0, high, f"share of the token after all layers (0 to {high:.3g})")

@@ -2,7 +2,8 @@
 
 Keys, in order: title; model, status, trained, revision; text {name, sha256}; settings; versions; queries and keys
 (both always given, equal in self-attention; `self_attention` tells); layers and heads (which ones, counted from 0);
-measures {name: {unit, bounds, values [layer][head]}}; attendable [query][key]; weights [layer][head][query][key].
+measures {name: {unit, bounds, values [layer][head]}}; attendable [query][key], or [layer][query][key] where layers
+differ; sink [layer][head][query], where the model has one; weights [layer][head][query][key].
 Numbers that belong together are numpy arrays; a renderer writes them out.
 """
 
@@ -12,7 +13,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from attnviz.record import AttentionMaps, Measurement, Tokens
+from attnviz.records import AttentionMaps, Measurement, Tokens
 from attnviz.views.captions import status
 
 
@@ -43,7 +44,8 @@ def data(
             m.name: {"unit": m.unit, "bounds": list(m.bounds), "values": _chosen(m.values, layers, heads)}
             for m in measurements
         },
-        "attendable": maps.attendable,
+        "attendable": maps.attendable[0] if maps.layers_alike else maps.attendable[list(layers)],
+        **({} if maps.sink is None else {"sink": _chosen(maps.sink, layers, heads)}),
         "weights": _chosen(maps.weights, layers, heads),
     }
 

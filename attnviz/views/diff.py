@@ -10,12 +10,13 @@ import numpy as np
 from attnviz.differences import JSD, BatchChanges, Change, HeadChange, Thresholds, beyond, head_beyond
 from attnviz.measures import MEASURES
 from attnviz.measures.changes import per_query
-from attnviz.record import AttentionMaps
+from attnviz.records import AttentionMaps
 from attnviz.report import Block, Column, Note, Report, Table
 from attnviz.specs import DiffSpec
-from attnviz.views.captions import status, token
+from attnviz.views.captions import status
 from attnviz.views.labels import visible
 from attnviz.views.tables import Cell, largest
+from attnviz.views.tokens import token
 
 MOST_HEADS, MOST_QUERIES, MOST_ROWS, MOST_NAMED = 64, 10, 20, 5
 LONGEST_NAME, LONGEST_PATH = 48, 100
@@ -102,7 +103,7 @@ def _queries(before: AttentionMaps, after: AttentionMaps, change: HeadChange, to
 
 def _keys(maps: AttentionMaps, change: HeadChange, query: int, top_k: int) -> str:
     weights = maps.weights[change.layer, change.head, query]
-    found = largest(weights, np.flatnonzero(maps.attendable[query]), top_k)
+    found = largest(weights, np.flatnonzero(maps.attendable[change.layer, query]), top_k)
     return ", ".join(f"{token(maps.keys, key)} {weights[key]:.2f}" for key in found)
 
 
@@ -122,7 +123,7 @@ def _extent(before: AttentionMaps, after: AttentionMaps, changes: Sequence[HeadC
 
 
 def _conditions(before: AttentionMaps, after: AttentionMaps) -> Iterator[str]:
-    if not np.array_equal(before.attendable, after.attendable):
+    if not np.array_equal(before.attendable_anywhere, after.attendable_anywhere):
         yield "A and B do not allow the same attention: one of them is causal, or hides other keys."
     if before.queries.unknown != after.queries.unknown:
         yield "The vocabularies of A and B do not know the same tokens."

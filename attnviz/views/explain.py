@@ -15,6 +15,7 @@ from attnviz.views.formulas import DIGITS, component_rows, formula, signs, vecto
 from attnviz.views.labels import visible
 from attnviz.views.steps import Steps
 from attnviz.views.tables import Cell
+from attnviz.views.tokens import token
 from attnviz.worked import Head, Reproduced, Worked
 
 
@@ -194,7 +195,7 @@ def _more(is_more: bool, n_columns: int) -> Iterator[tuple[Cell, ...]]:
 
 
 def _query(worked: Worked) -> str:
-    return captions.token(worked.tokens, worked.query)
+    return token(worked.tokens, worked.query)
 
 
 def _span(head: int, d_head: int) -> str:

@@ -6,13 +6,13 @@ from collections.abc import Sequence
 from math import floor, log10
 
 from attnviz.errors import BadSelection
-from attnviz.record import AttentionMaps, Measurement
+from attnviz.records import AttentionMaps, Measurement
 from attnviz.report import Block, Heatmap, Panels, Report, Scale
 from attnviz.specs import DrawSpec, ScaleKind
 from attnviz.views import captions
 from attnviz.views.data import data
-from attnviz.views.labels import visible
 from attnviz.views.tables import heads_table, top_table
+from attnviz.views.tokens import labels
 
 MOST_SEEN = 64  # keys: with more of them most weights are below 0.016
 
@@ -48,14 +48,14 @@ def heatmap_report(
 
 def heatmaps(maps: AttentionMaps, layers: Sequence[int], heads: Sequence[int]) -> tuple[Heatmap, ...]:
     """One map per head, layer by layer."""
-    rows = tuple(visible(piece) for piece in maps.queries.pieces)
-    columns = rows if maps.self_attention else tuple(visible(piece) for piece in maps.keys.pieces)
+    rows = labels(maps.queries)
+    columns = rows if maps.self_attention else labels(maps.keys)
     return tuple(
         Heatmap(
             name=f"layer-{layer}-head-{head}",
             title=f"layer {layer}, head {head}",
             values=maps.weights[layer, head],
-            allowed=maps.attendable,
+            allowed=maps.attendable[layer],
             rows=rows,
             columns=columns,
         )

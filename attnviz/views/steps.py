@@ -11,9 +11,9 @@ import numpy as np
 
 from attnviz.report import Block, Column, Formula, Note, Section, Table
 from attnviz.views import formulas
-from attnviz.views.captions import token
 from attnviz.views.formulas import DIGITS, Written, column, component_rows, factor, fraction, number, signs, vector
 from attnviz.views.tables import Cell, largest
+from attnviz.views.tokens import token
 from attnviz.worked import Head, Worked
 
 ALL_WRITTEN_OUT = 3  # keys: with more, only that of the largest weight is

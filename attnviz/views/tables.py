@@ -6,10 +6,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from attnviz.record import AttentionMaps, Measurement
+from attnviz.records import AttentionMaps, Measurement
 from attnviz.report import Column, Table
-from attnviz.views.captions import token
-from attnviz.views.labels import visible
+from attnviz.views.tokens import labels, token
 
 Cell = str | int | float
 
@@ -44,12 +43,12 @@ def top_table(maps: AttentionMaps, layer: int, head: int, top_k: int) -> Table:
     columns = [Column("query"), Column("token")]
     for rank in range(1, k + 1):
         columns += [Column(f"key {rank}"), Column(f"weight {rank}")]
-    queries = [visible(piece) for piece in maps.queries.pieces]
+    queries = labels(maps.queries)
     keys = [token(maps.keys, position) for position in range(len(maps.keys))]
     rows: list[tuple[Cell, ...]] = []
     for query in np.flatnonzero(maps.real_queries).tolist():
         weights = maps.weights[layer, head, query]
-        best = largest(weights, np.flatnonzero(maps.attendable[query]), k)
+        best = largest(weights, np.flatnonzero(maps.attendable[layer, query]), k)
         pairs: list[Cell] = [cell for key in best for cell in (keys[key], float(weights[key]))]
         rows.append((query, queries[query], *pairs, *([""] * 2 * (k - len(best)))))
     title = f"layer {layer}, head {head}: " + (f"top {k} keys of each query" if k > 1 else "top key of each query")
@@ -67,7 +66,7 @@ def largest(weights: np.ndarray, allowed: np.ndarray, k: int) -> list[int]:
 
 def _strongest(maps: AttentionMaps, layer: int, head: int) -> tuple[str, float]:
     """Among queries that have a choice: the first token of a causal map attends to itself whatever the head does."""
-    choosing = maps.real_queries & (maps.attendable.sum(axis=-1) > 1)
+    choosing = maps.real_queries & (maps.attendable[layer].sum(axis=-1) > 1)
     queries = np.flatnonzero(choosing if choosing.any() else maps.real_queries)
     weights = maps.weights[layer, head][queries]
     row, key = (int(i) for i in np.unravel_index(weights.argmax(), weights.shape))

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from attnviz.record import Tokens
+from attnviz.records import Tokens
 from attnviz.specs import LabelKind
 from attnviz.worked import Claim, Example, Worked, work_out
 

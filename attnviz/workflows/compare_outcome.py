@@ -14,7 +14,7 @@ from attnviz.measures.cost import projection_operations, weight_memory, weight_o
 from attnviz.measures.divergence import jsd
 from attnviz.measures.rows import layer_rows
 from attnviz.outcomes import Prediction
-from attnviz.record import AttentionMaps
+from attnviz.records import AttentionMaps
 from attnviz.report import Picture, Report
 from attnviz.selection import numbers, position
 from attnviz.specs import CompareSpec

@@ -16,7 +16,7 @@ from attnviz.manifest import NAME, Manifest, Numbers
 from attnviz.measures import ALL, MEASURES
 from attnviz.measures.changes import changes
 from attnviz.measures.measured import chosen, measured
-from attnviz.record import AttentionMaps
+from attnviz.records import AttentionMaps
 from attnviz.registry import suggestion
 from attnviz.report import Report
 from attnviz.specs import DiffSpec

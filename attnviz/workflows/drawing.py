@@ -8,7 +8,7 @@ from pathlib import Path
 from attnviz import store
 from attnviz.errors import BadOption
 from attnviz.measures.measured import chosen, measured
-from attnviz.record import AttentionMaps
+from attnviz.records import AttentionMaps
 from attnviz.registry import find, load
 from attnviz.renderers import RENDERERS, Renderer
 from attnviz.renderers.figure import annotated, check_look, undrawable

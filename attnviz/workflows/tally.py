@@ -15,7 +15,7 @@ from attnviz.measures.divergence import across
 from attnviz.measures.measured import chosen, measured, measured_together
 from attnviz.measures.merging import common_units, merged
 from attnviz.measures.uniform import uniform
-from attnviz.record import AttentionMaps, Tokens
+from attnviz.records import AttentionMaps, Tokens
 from attnviz.views.captions import status
 
 MOST_HEADS = 64  # of all models, to be compared pair by pair: the time goes with the square
@@ -62,7 +62,7 @@ class Tally:
             for of_layers in measured_together(maps, asked):
                 found.per_layer.setdefault(of_layers.name, []).append(of_layers.values)
         for by_chance in measured(uniform(aligned[0]), asked):
-            self.uniform.setdefault(by_chance.name, []).append(float(by_chance.values.item()))
+            self.uniform.setdefault(by_chance.name, []).append(float(by_chance.values.mean()))
         n_tokens = int(aligned[0].real_queries.sum())
         self.n_tokens.append(n_tokens)
         self.n_in_text.append(in_text if isinstance(in_text, int) else n_tokens)

@@ -17,7 +17,7 @@ from attnviz.errors import BadModel, BadOption, BadSource, WorkFailed
 from attnviz.measures.classification import accuracy, calibration_error, log_loss
 from attnviz.models.sizes import head_size
 from attnviz.outcomes import HeldOut, Metrics
-from attnviz.record import Setting
+from attnviz.records import Setting
 from attnviz.report import Look, Report
 from attnviz.specs import SourceSpec, TrainSpec
 from attnviz.text import open_corpus

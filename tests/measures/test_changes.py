@@ -11,7 +11,7 @@ import pytest
 from attnviz.errors import BadRecord
 from attnviz.measures.changes import changes, per_query
 from attnviz.measures.divergence import jsd
-from attnviz.record import AttentionMaps
+from attnviz.records import AttentionMaps
 from tests.made import cross_maps, provenance, random_maps, record, tokens, uniform_maps
 
 EYE = np.eye(3)[None, None]
@@ -73,7 +73,7 @@ def test_padding_does_not_count() -> None:
 
 def hidden(maps: AttentionMaps) -> AttentionMaps:
     """The same tokens, of which one more is padding."""
-    attendable = maps.attendable.copy()
+    attendable = maps.attendable[0].copy()
     attendable[:, 0] = False
     weights = np.where(attendable, maps.weights, 0)
     return replace(maps, attendable=attendable, weights=weights / weights.sum(axis=-1, keepdims=True))

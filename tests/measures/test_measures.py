@@ -16,7 +16,7 @@ from attnviz.measures.effective_keys import effective_keys
 from attnviz.measures.entropy import entropy
 from attnviz.measures.measured import chosen, measured, measured_together
 from attnviz.measures.peak import peak
-from attnviz.record import AttentionMaps, JointMeasurement, Measurement
+from attnviz.records import AttentionMaps, JointMeasurement, Measurement
 from attnviz.registry import load
 from tests.made import cross_maps, random_maps, record, tokens, uniform_maps
 
@@ -113,7 +113,7 @@ def test_padding_changes_nothing(causal: bool) -> None:
     weights[:, :, :n, :n] = bare.weights
     weights[:, :, n:, 0] = 1  # what padding attends to does not count
     attendable = np.zeros((n + 5, n + 5), dtype=bool)
-    attendable[:n, :n], attendable[n:, 0] = bare.attendable, True
+    attendable[:n, :n], attendable[n:, 0] = bare.attendable[0], True
     padded = record(weights, tokens(*bare.queries.pieces, *["the"] * 5), attendable=attendable)
     for one, other in zip(every(bare), every(padded), strict=True):
         assert other.values == pytest.approx(one.values, rel=1e-12), one.name

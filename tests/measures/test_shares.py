@@ -16,7 +16,7 @@ from attnviz.measures.to_same_word import to_same_word
 from attnviz.measures.to_self import to_self
 from attnviz.measures.to_special import to_special
 from attnviz.measures.top_3_mass import top_3_mass
-from attnviz.record import AttentionMaps, Tokens
+from attnviz.records import AttentionMaps, Tokens
 from tests.made import HOSTILE, random_maps, record, tokens, uniform_maps
 
 ROWS = np.array([[0.5, 0.2, 0.3], [0.1, 0.6, 0.3], [0.0, 0.25, 0.75]])

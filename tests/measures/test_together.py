@@ -17,7 +17,7 @@ from attnviz.measures.head_divergence import head_divergence
 from attnviz.measures.independent_mixes import independent_mixes
 from attnviz.measures.resolution_lost import resolution_lost
 from attnviz.measures.rows import layer_rows, remembered
-from attnviz.record import AttentionMaps
+from attnviz.records import AttentionMaps
 from tests.made import random_maps, record
 
 LN2 = log(2)

@@ -51,7 +51,7 @@ def test_the_arithmetic_gives_what_the_model_gives(model: ModelSpec, causal: boo
             weights = np.stack([head.weights for head in found.worked.heads])
             assert np.abs(weights - maps.weights[layer, :, query]).max() < 1e-6
             assert found.error == np.abs(found.worked.output - found.model_output).max() < found.allowed / 10
-            assert found.worked.attendable.tolist() == maps.attendable[query].tolist()
+            assert found.worked.attendable.tolist() == maps.attendable[layer, query].tolist()
             assert (found.layer, found.n_layers) == (layer, maps.n_layers)
 
 

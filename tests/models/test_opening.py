@@ -15,7 +15,7 @@ from attnviz.models.device import available
 from attnviz.models.embedding import positions
 from attnviz.models.names import SHIPPED
 from attnviz.models.opening import open_model
-from attnviz.record import AttentionMaps
+from attnviz.records import AttentionMaps
 from attnviz.specs import ModelSpec
 
 TEXT = "the film was not good but the acting saved the film"
@@ -37,7 +37,7 @@ def test_every_model_gives_a_record_that_says_what_it_is(model: str, causal: boo
     assert not maps.provenance.trained
     assert maps.provenance.revision == "random, seed 3"
     assert dict(maps.provenance.settings)["tokens_in_text"] == 11
-    assert np.array_equal(maps.attendable, np.tri(11, dtype=bool) if causal else np.ones((11, 11), dtype=bool))
+    assert np.array_equal(maps.attendable[0], np.tri(11, dtype=bool) if causal else np.ones((11, 11), dtype=bool))
 
 
 @pytest.mark.parametrize("model", EVERY_MODEL)
@@ -121,7 +121,7 @@ def test_shown_padding_changes_no_weight(model: str, causal: bool) -> None:
     assert padded.queries.pieces[11:] == ("[PAD]",) * 3
     np.testing.assert_allclose(padded.weights[..., :11, :11], plain.weights, atol=1e-6)
     assert not padded.weights[..., 11:].any()
-    assert not padded.attendable[:, 11:].any()
+    assert not padded.attendable[0, :, 11:].any()
     assert padded.real_queries.tolist() == [True] * 11 + [False] * 3
 
 

@@ -46,7 +46,7 @@ def test_weights_come_back_exactly() -> None:
     maps = random_maps(HOSTILE, n_layers=2, n_heads=2)
     (text,) = parsed(report(maps))["texts"]
     assert np.array_equal(np.array(text["weights"], dtype=np.float32), maps.weights)
-    assert np.array_equal(np.array(text["attendable"]), maps.attendable)
+    assert np.array_equal(np.array(text["attendable"]), maps.attendable[0])
     assert text["queries"]["pieces"][:20] == [piece.replace("\ud800", "\ufffd") for piece in HOSTILE[:20]]
 
 

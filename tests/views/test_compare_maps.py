@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from attnviz.errors import BadSelection
-from attnviz.record import AttentionMaps
+from attnviz.records import AttentionMaps
 from attnviz.report import Distributions, Heatmap, Panels, Picture
 from attnviz.views.compare_maps import highest, map_pictures, similarity_picture
 from attnviz.views.compare_spread import distributions_picture

@@ -7,7 +7,7 @@ import pytest
 
 from attnviz.errors import BadSelection
 from attnviz.measures.measured import measured
-from attnviz.record import AttentionMaps, Setting
+from attnviz.records import AttentionMaps, Setting
 from attnviz.report import Heatmap, Note, Panels, Report, Table
 from attnviz.specs import DrawSpec, ScaleKind
 from attnviz.views.heatmap import heatmap_report

@@ -89,9 +89,10 @@ def test_against_sorting_everything(n: int, seed: int, k: int, causal: bool) -> 
     weights = np.round(maps.weights, 1)  # ties, on purpose
     weights[..., 0] += 1 - weights.sum(axis=-1)
     tied = record(
-        np.clip(weights, 0, None) / np.clip(weights, 0, None).sum(axis=-1, keepdims=True), attendable=maps.attendable
+        np.clip(weights, 0, None) / np.clip(weights, 0, None).sum(axis=-1, keepdims=True),
+        attendable=maps.attendable[0],
     )
     for query, row in enumerate(top_table(tied, 0, 1, k).rows):
-        allowed = [key for key in range(n) if maps.attendable[query, key]]
+        allowed = [key for key in range(n) if maps.attendable[0, query, key]]
         best = sorted(allowed, key=lambda key: (-tied.weights[0, 1, query, key], key))[:k]
         assert [cell for cell in row[2::2] if cell] == [f"{key} t{key}" for key in best]

@@ -13,7 +13,7 @@ from attnviz import store
 from attnviz.errors import BadConfig, BadOption, BadRecord, BadSource
 from attnviz.manifest import Entry, Manifest
 from attnviz.measures.entropy import entropy
-from attnviz.record import AttentionMaps
+from attnviz.records import AttentionMaps
 from attnviz.specs import DiffSpec
 from attnviz.workflows.diff import batch_changes, diff
 from tests import batches

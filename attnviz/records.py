@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from jaxtyping import Bool
 
 from attnviz.errors import BadRecord
-from attnviz.shapes import Attendable, PerHead, PerLayer, RealQueries, Weights
+from attnviz.shapes import Attendable, PerHead, PerLayer, PerQuery, RealQueries, Weights
 
 ROW_SUM_TOLERANCE = 1e-3
 
@@ -47,7 +48,7 @@ class Provenance:
 
     model: str  # "multi:8", a path, a hub id
     revision: str  # sha256 of the weights, or "random, seed 0"
-    trained: bool
+    trained: bool | None  # None: not known, of somebody's own module
     text_sha256: str  # of the whole text in UTF-8
     text_name: str = "text"  # where the text came from, such as "sample train[0]"
     settings: tuple[tuple[str, Setting], ...] = ()
@@ -58,6 +59,10 @@ class Provenance:
 class AttentionMaps:
     """Attention of one text, one forward pass, after softmax.
 
+    `attendable` may be given as [query, key], for all layers alike, or by layer: windows make some layers look less far
+    than others. It is kept by layer. `sink` is the share of each row that goes to no key: a model may learn a place to
+    look at that is no token (gpt-oss). A row and its sink together sum to 1.
+
     Raises BadRecord where shapes and tokens disagree, a row does not sum to 1, a weight is negative or not finite,
     or weight lies where attention is not allowed.
     """
@@ -65,8 +70,9 @@ class AttentionMaps:
     weights: Weights
     queries: Tokens
     keys: Tokens  # the same object as queries for self-attention
-    attendable: Attendable  # True where attention is allowed
+    attendable: Bool[np.ndarray, "*layers query key"]  # True where attention is allowed; see above
     provenance: Provenance
+    sink: PerQuery | None = None
 
     def __post_init__(self) -> None:
         expected = (len(self.queries), len(self.keys))
@@ -75,20 +81,28 @@ class AttentionMaps:
                 f"weights of shape {self.weights.shape} do not fit {expected[0]} queries and {expected[1]} keys",
                 hint="Expected [layer, head, query, key].",
             )
-        if self.attendable.shape != expected:
+        if self.attendable.shape not in (expected, (self.n_layers, *expected)):
             raise BadRecord(f"attendable has shape {self.attendable.shape}, expected {expected}")
+        if self.sink is not None and self.sink.shape != self.weights.shape[:3]:
+            raise BadRecord(f"sink has shape {self.sink.shape}, expected {self.weights.shape[:3]}")
         if 0 in self.weights.shape:
             raise BadRecord(f"weights of shape {self.weights.shape} hold nothing")
+        object.__setattr__(self, "attendable", np.broadcast_to(self.attendable, (self.n_layers, *expected)))
         for layer in range(self.n_layers):  # layer by layer, so that checking costs one layer's memory
             self._check_layer(layer)
-        for name in ("weights", "attendable"):  # a view, so that the caller's own array stays writeable
-            view = getattr(self, name).view()
-            view.flags.writeable = False
-            object.__setattr__(self, name, view)
+        for name in ("weights", "attendable", "sink"):  # a view, so that the caller's own array stays writeable
+            if getattr(self, name) is not None:
+                view = getattr(self, name).view()
+                view.flags.writeable = False
+                object.__setattr__(self, name, view)
 
     def _check_layer(self, layer: int) -> None:
         weights = self.weights[layer]
         row_sums = weights.sum(axis=-1)
+        if self.sink is not None:
+            if not (self.sink[layer] >= 0).all():
+                raise BadRecord(f"layer {layer} holds a negative share of a sink")
+            row_sums = row_sums + self.sink[layer]
         wrong = ~(np.abs(row_sums - 1) <= ROW_SUM_TOLERANCE)  # written so that NaN is wrong too
         if wrong.any():
             head, query = (int(i) for i in np.argwhere(wrong)[0])
@@ -97,7 +111,7 @@ class AttentionMaps:
             )
         if not (weights >= 0).all():
             raise BadRecord(f"layer {layer} holds negative weights")
-        if (weights.max(axis=0)[~self.attendable] > 0).any():
+        if (weights.max(axis=0)[~self.attendable[layer]] > 0).any():
             raise BadRecord(f"layer {layer} holds weight where attention is not allowed")
 
     @property
@@ -114,10 +128,25 @@ class AttentionMaps:
         return self.queries is self.keys
 
     @property
+    def layers_alike(self) -> bool:
+        """Whether all layers allow the same attention."""
+        return len(self._masks) == 1 or bool((self.attendable == self.attendable[0]).all())
+
+    @property
+    def _masks(self) -> Attendable:
+        """Those that lie in memory: one, where it was given for all layers."""
+        return self.attendable[:1] if self.attendable.strides[0] == 0 else self.attendable
+
+    @property
+    def attendable_anywhere(self) -> Bool[np.ndarray, "query key"]:
+        """Which key a query may attend to in any layer."""
+        return np.asarray(self._masks.any(axis=0))
+
+    @property
     def real_queries(self) -> RealQueries:
         """Which queries count in a mean: in self-attention, a token that no query may attend to is padding."""
         if self.self_attention:
-            return np.asarray(self.attendable.any(axis=0))
+            return np.asarray(self._masks.any(axis=(0, 1)))
         return np.ones(len(self.queries), dtype=bool)
 
 

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from attnviz.errors import BadRecord
-from attnviz.record import AttentionMaps, Measurement, Tokens
-from tests.made import cross_maps, random_maps, record, tokens, uniform_maps
+from attnviz.records import AttentionMaps, Measurement, Tokens
+from tests.made import cross_maps, random_maps, record, sink_maps, tokens, uniform_maps, windowed_maps
 
 THREE = np.full((1, 2, 3, 3), 1 / 3, dtype=np.float32)
 
@@ -85,6 +85,34 @@ def test_pieces_offsets_and_marks_belong_together() -> None:
 def test_tokens_are_known_unless_said_otherwise() -> None:
     assert tokens("a", "b").unknown == (False, False)
     assert tokens("a", "b", unknown=["b"]).unknown == (False, True)
+
+
+def test_layers_may_allow_different_attention() -> None:
+    maps = windowed_maps(4, window=2)
+    assert not maps.layers_alike
+    assert maps.attendable[0].tolist() == np.tri(4, dtype=bool).tolist()
+    assert maps.attendable[1, 3].tolist() == [False, False, True, True]
+    assert maps.attendable_anywhere.tolist() == np.tri(4, dtype=bool).tolist()
+    assert maps.real_queries.all()
+    swapped = maps.attendable[::-1]
+    with pytest.raises(BadRecord, match="layer 0 holds weight where attention is not allowed"):
+        record(maps.weights, attendable=swapped)
+
+
+def test_one_mask_serves_all_layers() -> None:
+    maps = random_maps(n_layers=3, causal=True)
+    assert maps.attendable.shape == maps.weights[:, 0].shape
+    assert maps.layers_alike
+    assert record(maps.weights, attendable=np.array(maps.attendable)).layers_alike  # also where each has its own copy
+
+
+def test_a_row_and_its_sink_sum_to_one() -> None:
+    maps = sink_maps(share=0.25)
+    assert maps.weights[0, 0].sum(axis=-1) == pytest.approx(np.full(4, 0.75))
+    with pytest.raises(BadRecord, match=r"head 0: the weights of query 0 sum to 0\.75, not 1"):
+        record(maps.weights)
+    with pytest.raises(BadRecord, match="layer 0 holds a negative share of a sink"):
+        record(uniform_maps().weights, sink=np.full((1, 1, 4), -1e-4))
 
 
 def test_a_record_cannot_be_changed() -> None:

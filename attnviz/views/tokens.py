@@ -1,0 +1,46 @@
+"""Tokens as labels. Knows records."""
+
+from __future__ import annotations
+
+from attnviz.records import Tokens
+from attnviz.views.labels import visible
+
+
+def label(tokens: Tokens, position: int) -> str:
+    """What a token is called beside a map: the characters of the text that it covers, whatever the vocabulary says.
+
+    The space with which a word begins in many vocabularies is left out, and tokens that are bytes of one character are
+    counted: "猫 1/3".
+    """
+    piece = tokens.pieces[position]
+    if not tokens.special[position] and piece.startswith(" ") and piece.strip():
+        piece = piece[1:]
+    first, last = _sharing(tokens, position)
+    part = f" {position - first + 1}/{last - first + 1}" if first < last else ""
+    return visible(piece) + part
+
+
+def labels(tokens: Tokens) -> tuple[str, ...]:
+    """All of them, in order."""
+    return tuple(label(tokens, position) for position in range(len(tokens)))
+
+
+def token(tokens: Tokens, position: int) -> str:
+    """A token is identified by its position: "7 film"."""
+    return f"{position} {label(tokens, position)}"
+
+
+def _sharing(tokens: Tokens, position: int) -> tuple[int, int]:
+    """The first and the last of the tokens around this one that share characters of the text, each with the next."""
+    first = last = position
+    while first > 0 and _overlap(tokens, first - 1):
+        first -= 1
+    while last < len(tokens) - 1 and _overlap(tokens, last):
+        last += 1
+    return first, last
+
+
+def _overlap(tokens: Tokens, position: int) -> bool:
+    """Whether a token and the next one cover a character in common."""
+    (start, end), (next_start, next_end) = tokens.offsets[position : position + 2]
+    return max(start, next_start) < min(end, next_end)
