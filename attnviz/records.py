@@ -102,6 +102,8 @@ class AttentionMaps:
         if self.sink is not None:
             if not (self.sink[layer] >= 0).all():
                 raise BadRecord(f"layer {layer} holds a negative share of a sink")
+            if not row_sums.all():  # a share of nothing is no distribution
+                raise BadRecord(f"layer {layer} holds a query that attends to nothing but a sink")
             row_sums = row_sums + self.sink[layer]
         wrong = ~(np.abs(row_sums - 1) <= ROW_SUM_TOLERANCE)  # written so that NaN is wrong too
         if wrong.any():

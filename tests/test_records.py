@@ -113,6 +113,8 @@ def test_a_row_and_its_sink_sum_to_one() -> None:
         record(maps.weights)
     with pytest.raises(BadRecord, match="layer 0 holds a negative share of a sink"):
         record(uniform_maps().weights, sink=np.full((1, 1, 4), -1e-4))
+    with pytest.raises(BadRecord, match="layer 0 holds a query that attends to nothing but a sink"):
+        record(np.zeros((1, 1, 2, 2)), sink=np.ones((1, 1, 2)))
 
 
 def test_a_record_cannot_be_changed() -> None:

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
 import numpy as np
+from jaxtyping import Float32
 
 from attnviz.errors import BadOption
 from attnviz.measures.rows import check_self_attention
@@ -52,7 +53,9 @@ def merged(maps: AttentionMaps, units: Sequence[Unit]) -> AttentionMaps:
     )
 
 
-def _mean_sink(sink: PerQuery, order: np.ndarray, starts: np.ndarray, sizes: np.ndarray) -> PerQuery:
+def _mean_sink(
+    sink: PerQuery, order: np.ndarray, starts: np.ndarray, sizes: np.ndarray
+) -> Float32[np.ndarray, "layer head unit"]:
     sums = np.add.reduceat(sink[:, :, order].astype(np.float64), starts, axis=-1)
     return np.asarray(sums / sizes, dtype=np.float32)
 

@@ -49,7 +49,7 @@ def layer_rows(maps: AttentionMaps, layer: int) -> LayerRows:
 
 def _exact(weights: Float32[np.ndarray, "*queries key"]) -> Float64[np.ndarray, "*queries key"]:
     rows = weights.astype(np.float64)
-    rows /= np.maximum(rows.sum(axis=-1, keepdims=True), SMALLEST)  # a sink may have taken all
+    rows /= rows.sum(axis=-1, keepdims=True)
     return rows
 
 

@@ -68,11 +68,3 @@ def test_the_share_of_a_sink_is_its_own_number_and_no_other_counts_it() -> None:
     assert bare["to_sink"].tolist() == [[0, 0]]
     for name in bare.keys() - {"to_sink"}:
         assert found[name] == pytest.approx(bare[name], abs=1e-6)
-
-
-def test_a_sink_may_take_all() -> None:
-    weights, sink = np.zeros((1, 1, 2, 2)), np.ones((1, 1, 2))
-    weights[0, 0, 1], sink[0, 0, 1] = [1, 0], 0
-    found = numbers(record(weights, sink=sink))
-    assert found["to_sink"].tolist() == [[0.5]]
-    assert found["entropy"].tolist() == [[0]]
