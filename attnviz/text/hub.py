@@ -1,27 +1,19 @@
-"""Data sets from the hub, or the copy of one that an earlier visit left in the cache. Must not know local files.
-
-Without a network the library would try for half a minute before it says so: here the host is looked up first.
-"""
+"""Data sets from the hub, or the copy of one that an earlier visit left in the cache. Must not know local files."""
 
 from __future__ import annotations
 
 import os
-import socket
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from threading import Thread
 from typing import Any
-from urllib.parse import urlsplit
 
 from attnviz.errors import BadSource
+from attnviz.hub import why_offline
 from attnviz.text.files import in_one_line
 from attnviz.text.saved import as_source
 from attnviz.text.source import Source
-
-LOOK_UP_SECONDS = 0.5  # a resolver that answers does so in milliseconds; one that does not would take ten seconds
-CONNECT_SECONDS = 3.0
 
 
 def open_imdb(wanted: str | None) -> Source:
@@ -34,7 +26,7 @@ def open_hub(repository: str, wanted: str | None) -> Source:
 
 def _open(name: str, repository: str, wanted: str | None) -> Source:
     """Raises BadSource where the hub and the cache have nothing under this name, or nothing that can be read."""
-    offline = _why_offline()
+    offline = why_offline("HF_DATASETS_OFFLINE")
     if not offline:
         return as_source(_loaded(name, repository), wanted, name)
     if not _is_cached(repository):
@@ -64,49 +56,6 @@ def _loaded(name: str, repository: str) -> Any:
             f"data set {name!r} cannot be loaded: {in_one_line(reason)}",
             hint="Use a local copy with --dataset PATH, or the packaged --dataset sample.",
         ) from error
-
-
-def _why_offline() -> str:
-    """Why the hub cannot be asked; empty where it can. A proxy, where there is one, stands for the hub."""
-    from urllib.request import getproxies, proxy_bypass
-
-    from huggingface_hub import constants
-
-    if constants.HF_HUB_OFFLINE or os.environ.get("HF_DATASETS_OFFLINE", "").upper() in {"1", "ON", "YES", "TRUE"}:
-        return "HF_HUB_OFFLINE is set"
-    endpoint = urlsplit(constants.ENDPOINT)
-    proxies = {} if endpoint.hostname and proxy_bypass(endpoint.hostname) else getproxies()
-    proxy = proxies.get(endpoint.scheme) or proxies.get("all")
-    asked = urlsplit(proxy if proxy and "://" in proxy else f"//{proxy}") if proxy else endpoint
-    try:
-        port = asked.port or (443 if asked.scheme == "https" else 80)
-    except ValueError:  # a port that is no number
-        port = 0
-    if not asked.hostname or not port:
-        return f"{proxy or constants.ENDPOINT!r} is not an address"
-    return "" if _answers(asked.hostname, port) else f"{asked.hostname} cannot be reached"
-
-
-def _answers(host: str, port: int) -> bool:
-    """Whether the host's name resolves and its port takes a connection, each within its seconds."""
-    found: list[object] = []
-
-    def look_up() -> None:
-        try:
-            found.extend(socket.getaddrinfo(host, port))
-        except OSError:
-            return
-
-    thread = Thread(target=look_up, daemon=True)  # a look-up cannot be stopped, only left alone
-    thread.start()
-    thread.join(LOOK_UP_SECONDS)
-    if not found:
-        return False
-    try:
-        socket.create_connection((host, port), timeout=CONNECT_SECONDS).close()
-    except OSError:
-        return False
-    return True
 
 
 def _is_cached(repository: str) -> bool:

@@ -17,6 +17,7 @@ from typing import Any
 import pytest
 
 from attnviz.errors import BadSource
+from attnviz.hub import LOOK_UP_SECONDS
 from attnviz.text import hub as module
 from tests.process import ROOT
 from tests.text.corpora import opened
@@ -110,7 +111,7 @@ def test_a_look_up_that_hangs_is_left_alone(monkeypatch: pytest.MonkeyPatch) -> 
     with pytest.raises(BadSource, match="cannot be reached"):
         opened("imdb")
     released.set()
-    assert time.monotonic() - start < 3 * module.LOOK_UP_SECONDS
+    assert time.monotonic() - start < 3 * LOOK_UP_SECONDS
 
 
 @pytest.mark.usefixtures("online")
@@ -168,7 +169,7 @@ def test_the_real_reason_is_one_line(failure: Any, reason: str, monkeypatch: pyt
         raise failure()
 
     monkeypatch.setattr(datasets, "load_dataset", fail)
-    monkeypatch.setattr(module, "_why_offline", lambda: "")
+    monkeypatch.setattr(module, "why_offline", lambda _: "")
     with pytest.raises(BadSource) as error:
         opened("imdb")
     assert error.value.problem == f"data set 'imdb' cannot be loaded: {reason}"
@@ -179,6 +180,6 @@ def test_a_data_set_without_texts_lists_its_columns(monkeypatch: pytest.MonkeyPa
 
     pictures = datasets.DatasetDict({"train": datasets.Dataset.from_dict({"image": [1], "label": [0]})})
     monkeypatch.setattr(datasets, "load_dataset", lambda _: pictures)
-    monkeypatch.setattr(module, "_why_offline", lambda: "")
+    monkeypatch.setattr(module, "why_offline", lambda _: "")
     with pytest.raises(BadSource, match=r"a/b train has no column called text.*there are image, label"):
         opened("a/b")
