@@ -6,8 +6,6 @@ import hashlib
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from functools import cache
-from importlib.metadata import version
 
 import numpy as np
 import torch
@@ -19,6 +17,7 @@ from attnviz.models.attention import causal, not_padding
 from attnviz.models.device import enough_memory
 from attnviz.models.sizes import check_memory
 from attnviz.models.tokenizer import Encoding, TextTokenizer
+from attnviz.models.versions import versions
 from attnviz.records import AttentionMaps, Provenance, Setting
 from attnviz.specs import ModelSpec
 
@@ -112,11 +111,5 @@ class Attender:
                 ("tokenizer_sha256", self.tokenizer.sha256),
                 ("vocabulary_entries", len(self.tokenizer)),
             ),
-            versions=_versions(),
+            versions=versions("tokenizers"),
         )
-
-
-@cache
-def _versions() -> tuple[tuple[str, str], ...]:
-    """To find them takes longer than to attend over a short text."""
-    return tuple((package, version(package)) for package in ("attnviz", "numpy", "tokenizers", "torch"))

@@ -1,0 +1,170 @@
+"""Attention written by hand: a softmax that is later multiplied with a value. Follows tensors by identity.
+
+Nothing here keeps a tensor alive: what is remembered of a softmax are its shape and, until its product, which keys its
+scores let through.
+"""
+
+from __future__ import annotations
+
+import math
+import weakref
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from attnviz.models.capture_seen import Kernel, Seen, allowed, refuse_dropout
+from attnviz.models.capture_softmax import Softmax, reshaped, seen_in, shaped, sliced, told_apart
+
+SOFTMAXES: set[Kernel] = {functional.softmax, torch.softmax, Tensor.softmax, torch.special.softmax}
+DROPOUTS: set[Kernel] = {functional.dropout, torch.dropout}
+SLICES: set[Kernel] = {Tensor.__getitem__, Tensor.narrow, torch.narrow}
+COPIES: set[Kernel] = {  # of them the first argument is followed
+    *DROPOUTS,
+    *(Tensor.to, Tensor.type, Tensor.type_as, Tensor.float, Tensor.double, Tensor.half, Tensor.bfloat16),
+    *(Tensor.cpu, Tensor.cuda, Tensor.contiguous, Tensor.clone, torch.clone, Tensor.detach, torch.detach),
+    *(Tensor.view, Tensor.view_as, Tensor.reshape, torch.reshape, Tensor.flatten, torch.flatten),
+    *(Tensor.unflatten, torch.unflatten, Tensor.squeeze, torch.squeeze, Tensor.unsqueeze, torch.unsqueeze),
+    *(Tensor.masked_fill, torch.masked_fill, Tensor.nan_to_num, torch.nan_to_num),
+    *SLICES,
+}
+MATMULS: set[Kernel] = {torch.matmul, Tensor.matmul, Tensor.__matmul__, torch.bmm, Tensor.bmm}
+ADDING: set[Kernel] = {torch.baddbmm, Tensor.baddbmm}
+PRODUCTS: set[Kernel] = {*MATMULS, *ADDING, torch.einsum}
+WATCHED = SOFTMAXES | COPIES | PRODUCTS
+
+
+class Following:
+    """The softmaxes of one capture that are alive and not multiplied yet."""
+
+    def __init__(self) -> None:
+        self._known: dict[int, tuple[weakref.ref[Tensor], Softmax]] = {}  # by id: == of tensors is not about identity
+        self._families = 0
+        self.unclear = 0  # products whose heads could not be told from their batch
+
+    def look(
+        self,
+        function: Kernel,
+        args: Sequence[Any],
+        kwargs: Mapping[str, Any],
+        n_positions: int | None,
+        what: Callable[[], str],
+    ) -> tuple[Any, Seen | None]:
+        """The function's own result, and the weights where it multiplies some.
+
+        `n_positions` is how many positions, of all rows of a batch, entered the module; `what` names the attention in
+        an error. Raises BadRecord where dropout is at work.
+        """
+        if function in SOFTMAXES:
+            return self._softmax(function, args, kwargs), None
+        if not self._known:
+            return function(*args, **kwargs), None
+        if function in COPIES:
+            return self._copy(function, args, kwargs), None
+        seen = self._multiplied(function, args, kwargs, n_positions, what)
+        return function(*args, **kwargs), seen
+
+    def _softmax(self, function: Kernel, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+        scores, dim = _named(args, kwargs, "input", "dim")
+        if not (isinstance(scores, Tensor) and scores.ndim >= 3 and scores.numel() and dim in (-1, scores.ndim - 1)):
+            return function(*args, **kwargs)
+        with torch.no_grad(), torch._C.DisableTorchFunction():  # before the softmax, which may overwrite its scores
+            passing = allowed(scores)
+            attendable = None if bool(passing.all()) else passing
+        result = function(*args, **kwargs)
+        self._families += 1
+        self._remember(result, Softmax(self._families, tuple(result.shape), attendable))
+        return result
+
+    def _remember(self, tensor: Tensor, softmax: Softmax) -> None:
+        place, known = id(tensor), self._known
+
+        def forget(dead: weakref.ref[Tensor]) -> None:
+            if place in known and known[place][0] is dead:
+                del known[place]
+
+        known[place] = weakref.ref(tensor, forget), softmax
+
+    def _find(self, tensor: object) -> Softmax | None:
+        found, softmax = self._known.get(id(tensor), (None, None))
+        return softmax if found is not None and found() is tensor else None
+
+    def _copy(self, function: Kernel, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+        (source,) = _named(args, kwargs, "input")
+        softmax = self._find(source)
+        result = function(*args, **kwargs)
+        if softmax is None or not isinstance(result, Tensor):
+            return result
+        if function in DROPOUTS:
+            softmax = replace(softmax, dropped=max(softmax.dropped, _dropped(*args, **kwargs)))
+        with torch.no_grad(), torch._C.DisableTorchFunction():
+            copied = sliced(softmax, source, result) if function in SLICES else shaped(softmax, result)
+        if copied is not None:
+            self._remember(result, copied)
+        return result
+
+    def _multiplied(
+        self,
+        function: Kernel,
+        args: Sequence[Any],
+        kwargs: Mapping[str, Any],
+        n_positions: int | None,
+        what: Callable[[], str],
+    ) -> Seen | None:
+        weights, value = _factors(function, args, kwargs)
+        softmax = self._find(weights)
+        if softmax is None or not isinstance(value, Tensor) or value.ndim < 3:
+            return None
+        assert isinstance(weights, Tensor)
+        if weights.shape[-2:] != softmax.shape[-2:] or weights.numel() != math.prod(softmax.shape):
+            return None
+        for place in [place for place, (_, of) in self._known.items() if of.family == softmax.family]:
+            del self._known[place]
+        if softmax.dropped:
+            refuse_dropout(softmax.dropped, what())
+        if len(softmax.shape) == 3:
+            shape = told_apart(softmax.shape, n_positions)
+            if shape is None:
+                self.unclear += 1
+                return None
+            softmax = reshaped(softmax, shape)
+        with torch.no_grad(), torch._C.DisableTorchFunction():
+            return seen_in(softmax, weights.detach())
+
+
+def _factors(function: Kernel, args: Sequence[Any], kwargs: Mapping[str, Any]) -> tuple[Any, Any]:
+    """What stands on the left and on the right of a product; nothing where it is none of weights with values."""
+    if function in ADDING:
+        _, left, right = _named(args, kwargs, "input", "batch1", "batch2")
+        return left, right
+    if function in MATMULS:
+        names = [name for name in ("input", "other", "mat2", "tensor2") if name in kwargs]
+        left, right = [*args, *(kwargs[name] for name in names)][:2]
+        return left, right
+    equation, *operands = args
+    if len(operands) == 1 and isinstance(operands[0], list | tuple):
+        operands = list(operands[0])
+    if not isinstance(equation, str) or len(operands) != 2:
+        return None, None
+    terms, _, output = equation.replace(" ", "").partition("->")
+    first, _, second = terms.partition(",")
+    for (term, other), (left, right) in zip(
+        ((first, second), (second, first)), (operands, operands[::-1]), strict=True
+    ):
+        query, key = term[-2:-1], term[-1:]
+        if key in other and key not in output and query in output and query not in other:
+            return left, right
+    return None, None
+
+
+def _named(args: Sequence[Any], kwargs: Mapping[str, Any], *names: str) -> list[Any]:
+    """Arguments, whether they were given by place or by name."""
+    return [args[place] if place < len(args) else kwargs.get(name) for place, name in enumerate(names)]
+
+
+def _dropped(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False, **names: Any) -> float:
+    """The share of a tensor that dropout takes, whichever of torch's two it is."""
+    return p if names.get("train", training) else 0.0

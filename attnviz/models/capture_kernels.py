@@ -1,0 +1,143 @@
+"""F.scaled_dot_product_attention keeps its weights: worked out again from what it was given, and held against it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import torch
+from jaxtyping import Bool, Float, Float32
+from torch import Tensor
+
+from attnviz.models.capture_seen import Kernel, Seen, allowed, by_head, checked_error, refuse_dropout
+
+AT_ONCE = 2**18  # scores that are held at a time, besides the weights: the processor's cache holds them
+
+
+@dataclass(frozen=True, eq=False)
+class Asked:
+    """What F.scaled_dot_product_attention takes, whatever way its arguments come."""
+
+    query: Tensor
+    key: Tensor
+    value: Tensor
+    attn_mask: Tensor | None = None
+    dropout_p: float = 0.0
+    is_causal: bool = False
+    scale: float | None = None
+    enable_gqa: bool = False
+
+
+class Operands(NamedTuple):
+    """Several heads of one call, each with the keys and values that it looks at."""
+
+    query: Float[Tensor, "head query d_head"]
+    key: Float[Tensor, "head key d_head"]
+    value: Float[Tensor, "head key d_value"]
+    output: Float[Tensor, "head query d_value"]
+    mask: Bool[Tensor, "head query key"] | Float[Tensor, "head query key"] | None
+
+
+def dot_product(kernel: Kernel, args: Sequence[Any], kwargs: Mapping[str, Any], what: str) -> tuple[Tensor, Seen]:
+    """The kernel's own output, and its weights. Raises BadRecord where they do not give that output."""
+    asked = Asked(*args, **kwargs)
+    refuse_dropout(asked.dropout_p, what)
+    output = kernel(*args, **kwargs)
+    with torch.no_grad(), torch._C.DisableTorchFunction():
+        if asked.query.is_nested:
+            return output, _of_sequences(asked, output, what)
+        return output, _recomputed(asked, output, what)
+
+
+def _recomputed(asked: Asked, output: Tensor, what: str) -> Seen:
+    query, key, value, of_kernel = map(by_head, (asked.query, asked.key, asked.value, output))
+    n_batch, n_heads, n_queries, _ = of_kernel.shape
+    n_keys = key.shape[-2]
+    mask = _mask(asked, of_kernel.shape[:-1], n_keys)
+    exact = torch.float64 if query.dtype == torch.float64 else torch.float32
+    query = query.to(exact) * (1 / math.sqrt(query.shape[-1]) if asked.scale is None else asked.scale)
+    key, value = (_per_head(tensor.to(exact), n_batch, n_heads) for tensor in (key, value))
+    weights = query.new_empty((n_batch, n_heads, n_queries, n_keys), dtype=torch.float32)
+    worst = query.new_zeros(())
+    step = max(1, AT_ONCE // max(1, n_queries * n_keys))
+    query = query.expand(n_batch, n_heads, -1, -1)
+    for row in range(n_batch):
+        for first in range(0, n_heads, step):
+            of = (row, slice(first, first + step))
+            part = Operands(query[of], key[of], value[of], of_kernel[of], None if mask is None else mask[of])
+            worst = torch.maximum(worst, _work_out(part, weights[of]))
+    largest = float(value.abs().amax()) if value.numel() else 0.0
+    error = float(worst) / max(largest, torch.finfo(exact).tiny)
+    return Seen(weights, _attendable(mask, weights.shape), None, "recomputed", checked_error(error, output.dtype, what))
+
+
+def _work_out(part: Operands, weights: Float32[Tensor, "head query key"]) -> Float[Tensor, ""]:
+    """Fill in the weights of some heads. Returns by how much they miss the output."""
+    scores = part.query @ part.key.transpose(-2, -1)
+    empty = None
+    if part.mask is not None:
+        passing = part.mask if part.mask.dtype == torch.bool else allowed(part.mask)
+        empty = ~passing.any(dim=-1, keepdim=True)
+        if part.mask.dtype == torch.bool:
+            scores = scores.masked_fill_(~part.mask, -torch.inf)
+        else:
+            scores = scores.add_(part.mask)
+    exact = torch.softmax(scores, dim=-1, out=weights if scores.dtype == weights.dtype else None)
+    if empty is not None and bool(empty.any()):
+        exact = exact.masked_fill_(empty, 0)  # NaN, or the same for every key
+    missed = (exact @ part.value - part.output).abs_()
+    if empty is not None:
+        missed.masked_fill_(empty, 0)  # kernels give 0, NaN or the mean of the values to a query without keys
+    if exact is not weights:
+        weights.copy_(exact)
+    return missed.amax() if missed.numel() else missed.new_zeros(())
+
+
+def _per_head(tensor: Tensor, n_batch: int, n_heads: int) -> Tensor:
+    """Of grouped-query attention, a head's own keys or values: without a copy where each head has some already."""
+    if tensor.shape[1] not in (1, n_heads):
+        tensor = tensor.repeat_interleave(n_heads // tensor.shape[1], dim=1)
+    return tensor.expand(n_batch, n_heads, -1, -1)
+
+
+def _mask(asked: Asked, rows: Sequence[int], n_keys: int) -> Tensor | None:
+    """Of every head, bool (True lets attention through) or additive, without a copy."""
+    if asked.is_causal:
+        mask = torch.ones(rows[-1], n_keys, dtype=torch.bool, device=asked.query.device).tril()
+    elif asked.attn_mask is not None:
+        mask = asked.attn_mask
+    else:
+        return None
+    leading = asked.query.shape[:-2]
+    if len(leading) > 2 and mask.ndim > 4:
+        mask = mask.expand(*leading, *mask.shape[-2:])  # before its leading axes become one
+    return by_head(mask).expand(*rows, n_keys)
+
+
+def _attendable(mask: Tensor | None, shape: Sequence[int]) -> Bool[Tensor, "batch query key"]:
+    """By any head."""
+    n_batch, _, n_queries, n_keys = shape
+    if mask is None:
+        return torch.ones((), dtype=torch.bool).expand(n_batch, n_queries, n_keys)
+    mask = mask[:, :1] if mask.stride(1) == 0 else mask  # the same for every head
+    passing = mask if mask.dtype == torch.bool else allowed(mask)
+    return passing.any(dim=1)
+
+
+def _of_sequences(asked: Asked, output: Tensor, what: str) -> Seen:
+    """Nested tensors, sequence by sequence, then padded to one another: what is not there is not attendable."""
+    given = zip(asked.query.unbind(), asked.key.unbind(), asked.value.unbind(), output.unbind(), strict=True)
+    each = [
+        _recomputed(Asked(query, key, value, None, 0.0, asked.is_causal, asked.scale), of_kernel, what)
+        for query, key, value, of_kernel in given
+    ]
+    n_queries, n_keys = (max(seen.weights.shape[axis] for seen in each) for axis in (2, 3))
+    weights = torch.zeros(len(each), each[0].weights.shape[1], n_queries, n_keys)
+    attendable = torch.zeros(len(each), n_queries, n_keys, dtype=torch.bool)
+    for row, seen in enumerate(each):
+        _, _, queries, keys = seen.weights.shape
+        weights[row, :, :queries, :keys] = seen.weights[0]
+        attendable[row, :queries, :keys] = seen.attendable[0]
+    return Seen(weights, attendable, None, "recomputed", max(seen.error for seen in each))

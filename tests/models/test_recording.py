@@ -1,0 +1,575 @@
+"""Records of models written here, of every shape that somebody's own may have."""
+
+from __future__ import annotations
+
+import doctest
+import hashlib
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from attnviz.errors import BadRecord, BadSelection
+from attnviz.models import recording as module_under_test
+from attnviz.models.recording import record
+from attnviz.store import load, save
+
+
+def drawn(seed: int, *shape: int) -> Tensor:
+    return torch.randn(*shape, generator=torch.Generator().manual_seed(seed))
+
+
+# --- models -------------------------------------------------------------------------------------------------------
+
+
+class SelfAttention(nn.Module):
+    """As in nanoGPT: the fused kernel or by hand, with or without a cache."""
+
+    def __init__(self, d_model: int, n_heads: int, flash: bool) -> None:
+        super().__init__()
+        self.n_heads, self.flash = n_heads, flash
+        self.c_attn, self.c_proj = nn.Linear(d_model, 3 * d_model), nn.Linear(d_model, d_model)
+        self.attn_dropout = nn.Dropout(0.1)
+        self.past: tuple[Tensor, Tensor] | None = None
+
+    def forward(self, x: Tensor, real: Tensor | None, cached: bool) -> Tensor:
+        b, t, c = x.shape
+        q, k, v = (one.view(b, t, self.n_heads, -1).transpose(1, 2) for one in self.c_attn(x).chunk(3, dim=-1))
+        if cached and self.past is not None:
+            k, v = torch.cat([self.past[0], k], dim=2), torch.cat([self.past[1], v], dim=2)
+        self.past = (k, v)
+        allowed = torch.ones(t, k.shape[2], dtype=torch.bool).tril(k.shape[2] - t)
+        if real is not None:
+            allowed = allowed & real[:, None, None].bool()
+        if self.flash:
+            y = functional.scaled_dot_product_attention(q, k, v, attn_mask=allowed, dropout_p=0.1 * self.training)
+        else:
+            att = (q @ k.transpose(-2, -1)) * (1.0 / math.sqrt(k.size(-1)))
+            att = functional.softmax(att.masked_fill(~allowed, torch.finfo(att.dtype).min), dim=-1)
+            y = self.attn_dropout(att) @ v
+        output = self.c_proj(y.transpose(1, 2).reshape(b, t, c))
+        assert isinstance(output, Tensor)
+        return output
+
+
+class GPT(nn.Module):
+    def __init__(self, flash: bool = True, n_layers: int = 3) -> None:
+        super().__init__()
+        torch.manual_seed(0)
+        self.wte = nn.Embedding(20, 8)
+        self.h = nn.ModuleList([SelfAttention(8, 2, flash) for _ in range(n_layers)])
+        self.eval()
+
+    def forward(self, ids: Tensor, real: Tensor | None = None, cached: bool = False) -> Tensor:
+        states = self.wte(ids)
+        for layer in self.h:
+            states = states + layer(states, real, cached)
+        logits = states @ self.wte.weight.T
+        assert isinstance(logits, Tensor)
+        return logits.softmax(dim=-1)  # never multiplied, so not attention
+
+
+class VisionBlock(nn.Module):
+    """As in timm without its fused attention."""
+
+    def __init__(self, d_model: int, n_heads: int) -> None:
+        super().__init__()
+        self.qkv, self.n_heads = nn.Linear(d_model, 3 * d_model), n_heads
+        self.attn_drop = nn.Dropout(0.0)
+
+    def forward(self, x: Tensor) -> Tensor:
+        b, n, c = x.shape
+        q, k, v = self.qkv(x).reshape(b, n, 3, self.n_heads, -1).permute(2, 0, 3, 1, 4).unbind(0)
+        attn = self.attn_drop((q * q.shape[-1] ** -0.5 @ k.transpose(-2, -1)).softmax(dim=-1))
+        return torch.add(x, (attn @ v).transpose(1, 2).reshape(b, n, c))
+
+
+class Vision(nn.Module):
+    """Patches become tokens; with `stages`, four tokens become one between two stages, as in Swin."""
+
+    def __init__(self, stages: tuple[int, ...] = (2,)) -> None:
+        super().__init__()
+        torch.manual_seed(0)
+        self.patch_embed = nn.Conv2d(3, 8, 4, 4)
+        self.layers = nn.ModuleList(
+            [nn.ModuleList([VisionBlock(8, 2 ** (stage + 1)) for _ in range(n)]) for stage, n in enumerate(stages)]
+        )
+
+    def forward(self, pixels: Tensor) -> Tensor:
+        x: Tensor = self.patch_embed(pixels).flatten(2).transpose(1, 2)
+        for stage, blocks in enumerate(self.layers):
+            x = x if stage == 0 else x.reshape(len(x), -1, 4, x.shape[-1]).mean(dim=2)
+            assert isinstance(blocks, nn.ModuleList)
+            for block in blocks:
+                x = block(x)
+        return x
+
+
+IDS = torch.tensor([[3, 7, 1, 9, 4]])
+WORDS = ["the", "cat", "sat", "on", "mats"]
+
+
+# --- names and numbers --------------------------------------------------------------------------------------------
+
+
+def test_the_example_runs() -> None:
+    tests = doctest.DocTestFinder(recurse=False).find(record, module=module_under_test)
+    runner = doctest.DocTestRunner()
+    for test in tests:
+        runner.run(test)
+    assert runner.tries == 4
+    assert runner.failures == 0
+
+
+def test_the_kernel_and_the_formula_by_hand_give_the_same_record() -> None:
+    with record(WORDS) as fused:
+        GPT(flash=True)(IDS)
+    with record(WORDS) as by_hand:
+        GPT(flash=False)(IDS)
+    assert len(fused) == len(by_hand) == 1
+    assert fused.groups == by_hand.groups == ("h.*",)
+    np.testing.assert_allclose(fused[0].weights, by_hand[0].weights, atol=1e-6)
+    np.testing.assert_array_equal(fused[0].attendable, by_hand[0].attendable)
+    assert fused[0].weights.shape == (3, 2, 5, 5)
+    assert fused[0].layers_alike
+    np.testing.assert_array_equal(fused[0].attendable[0], np.tri(5, dtype=bool))
+    said = [dict(maps.provenance.settings)["weights"] for maps in (fused[0], by_hand[0])]
+    assert said == ["recomputed, and held against the output of each call", "as the model itself multiplied them"]
+
+
+def test_names_and_where_they_come_from() -> None:
+    with record(WORDS, model="nano", trained=True, revision="abc", text_name="a line") as maps:
+        GPT()(IDS)
+    of = maps[0].provenance
+    assert maps[0].queries.pieces == tuple(WORDS)
+    assert maps[0].queries is maps[0].keys
+    text = "the cat sat on mats"
+    assert [text[start:end] for start, end in maps[0].queries.offsets] == WORDS
+    assert of.text_sha256 == hashlib.sha256(text.encode()).hexdigest()
+    assert (of.model, of.trained, of.revision, of.text_name) == ("nano", True, "abc", "a line")
+    settings = dict(of.settings)
+    error = settings.pop("largest_error")
+    assert isinstance(error, float)
+    assert 0 < error < 1e-5
+    assert settings == {
+        "weights": "recomputed, and held against the output of each call",
+        "pass": 0,
+        "row": 0,
+        "group": "h.*",
+    }
+    assert [name for name, _ in of.versions] == ["attnviz", "numpy", "torch"]
+
+
+def test_without_names_tokens_are_called_by_their_positions() -> None:
+    with record() as maps:
+        GPT()(IDS)
+    assert maps[0].queries.pieces == ("0", "1", "2", "3", "4")
+    assert (maps[0].provenance.model, maps[0].provenance.trained) == ("module", None)
+
+
+def test_a_record_can_be_kept(tmp_path: Any) -> None:
+    with record(WORDS) as maps:
+        GPT()(IDS)
+    save(maps[0], tmp_path / "maps.safetensors")
+    again = load(tmp_path / "maps.safetensors")
+    np.testing.assert_array_equal(again.weights, maps[0].weights)
+    assert again.provenance == maps[0].provenance
+
+
+def test_a_sequence_that_fills_when_the_block_ends() -> None:
+    with record() as maps:
+        model = GPT()
+        model(IDS)
+        model(IDS[:, :3])
+        assert len(maps) == 0
+    assert len(maps) == 2
+    assert [len(of_pass.queries) for of_pass in maps] == [5, 3]
+    assert [dict(of_pass.provenance.settings)["pass"] for of_pass in maps] == [0, 1]
+    assert maps[-1] is maps[1]
+    assert list(maps[1:]) == [maps[1]]
+
+
+def test_an_unknown_group() -> None:
+    with record() as maps:
+        GPT()(IDS)
+    with pytest.raises(BadSelection, match=r"no group 'h'\. There is 'h\.\*'"):
+        maps.only("h")
+    assert list(maps.only("h.*")) == list(maps)
+
+
+@pytest.mark.parametrize("names", [WORDS[:4], [*WORDS, "again"], []])
+def test_a_wrong_number_of_names(names: list[str]) -> None:
+    with pytest.raises(BadRecord, match=rf"{len(names)} names in tokens.*is of 5.*attention_mask"), record(names):
+        GPT()(IDS)
+
+
+@pytest.mark.parametrize("names", ["the cat", ["the", ["cat"]]])
+def test_names_that_are_no_list_of_pieces(names: Any) -> None:
+    with pytest.raises(BadRecord, match="Give its pieces"), record(names):
+        GPT()(IDS)
+
+
+@pytest.mark.parametrize("names", [WORDS, [WORDS] * 3])
+def test_a_wrong_number_of_texts(names: Any) -> None:
+    n = 1 if names is WORDS else 3
+    with pytest.raises(BadRecord, match=rf"tokens is of {n} texts, the attention in h\.\* of 2"), record(names):
+        GPT()(IDS.expand(2, -1))
+
+
+def test_a_vision_transformer() -> None:
+    pixels = drawn(1, 2, 3, 12, 12)
+    with record() as maps:
+        Vision()(pixels)
+    assert len(maps) == 2
+    assert maps.groups == ("layers.*.*",)
+    assert maps[1].weights.shape == (2, 2, 9, 9)
+    assert dict(maps[1].provenance.settings)["weights"] == "as the model itself multiplied them"
+    with record() as alone:
+        Vision()(pixels[1:])
+    np.testing.assert_allclose(alone[0].weights, maps[1].weights, atol=1e-6)
+
+
+def test_stages_of_different_sizes_are_a_record_each() -> None:
+    with record() as maps:
+        Vision((2, 3))(drawn(1, 1, 3, 16, 16))
+    assert maps.groups == ("layers.0.*", "layers.1.*")
+    assert [one.weights.shape for one in maps] == [(2, 2, 16, 16), (3, 4, 4, 4)]
+
+
+def test_calls_that_are_no_layers() -> None:
+    block = VisionBlock(8, 2)
+
+    class Twice(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.block = block
+
+        def forward(self, x: Tensor) -> Tensor:
+            self.block(x)
+            return torch.relu(self.block(x[:, :2]))
+
+    with (
+        pytest.raises(BadRecord, match=r"in block .*one has 2 heads, 5 queries and 5 keys, another 2, 2 and 2"),
+        record(),
+    ):
+        Twice()(drawn(2, 1, 5, 8))
+
+
+def test_sink_and_halves() -> None:
+    """A learned sink and bfloat16: rows and sink together sum to 1 after rounding."""
+    states = drawn(3, 1, 2, 4, 8)
+    with record() as maps:
+        scores = torch.cat([states @ states.transpose(-2, -1), torch.ones(1, 2, 4, 1)], dim=-1)
+        scores.softmax(dim=-1)[..., :-1].bfloat16() @ states.bfloat16()
+    assert maps[0].sink is not None
+    np.testing.assert_allclose(maps[0].sink, scores.softmax(dim=-1)[0, :, :, 4][None], atol=4e-3)
+    np.testing.assert_allclose(maps[0].weights.sum(axis=-1) + maps[0].sink, 1, atol=1e-6)
+
+
+# --- padding ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("flash", [True, False])
+@pytest.mark.parametrize("side", ["left", "right"])
+@pytest.mark.parametrize("kind", [torch.tensor, np.array, list])
+@pytest.mark.parametrize("with_padding", [True, False])
+def test_padding_is_trimmed(side: str, flash: bool, kind: Callable[..., Any], with_padding: bool) -> None:
+    missing = 0
+    ids = torch.tensor(
+        [[3, 7, 1, 9, 4], [missing, missing, 5, 2, 8] if side == "left" else [5, 2, 8, missing, missing]]
+    )
+    real = [[1] * 5, [0, 0, 1, 1, 1] if side == "left" else [1, 1, 1, 0, 0]]
+    short = ["[PAD]", "[PAD]", "a", "b", "c"] if side == "left" else ["a", "b", "c", "[PAD]", "[PAD]"]
+    with record([WORDS, short if with_padding else ["a", "b", "c"]], attention_mask=kind(real)) as maps:
+        GPT(flash)(ids, torch.tensor(real))
+    with record() as alone:
+        GPT(flash)(ids[1:, 2:] if side == "left" else ids[1:, :3])
+    assert maps[0].queries.pieces == tuple(WORDS)
+    assert maps[1].queries.pieces == ("a", "b", "c")
+    np.testing.assert_allclose(maps[1].weights, alone[0].weights, atol=1e-6)
+    np.testing.assert_array_equal(maps[1].attendable, alone[0].attendable)
+
+
+def test_without_a_mask_keys_that_nobody_attends_to_are_trimmed() -> None:
+    real = torch.tensor([[1, 1, 1, 1, 1], [1, 1, 1, 0, 0]])
+    with record([WORDS, ["a", "b", "c"]]) as maps:
+        GPT()(IDS.expand(2, -1), real)
+    assert [of_row.weights.shape for of_row in maps] == [(3, 2, 5, 5), (3, 2, 3, 3)]
+
+
+def test_padding_in_the_middle() -> None:
+    real = torch.tensor([[1, 1, 0, 1, 1]])
+    with record(WORDS, attention_mask=real) as maps:
+        GPT()(IDS, real)
+    assert maps[0].keys.pieces == ("the", "cat", "on", "mats")
+    np.testing.assert_array_equal(maps[0].attendable[0], np.tri(4, dtype=bool))
+
+
+def test_weight_on_padding_is_refused() -> None:
+    with (
+        pytest.raises(BadRecord, match=r"sum to 0.*, not 1.*was the model given attention_mask"),
+        record(attention_mask=[[0, 1, 1, 1, 1]]),
+    ):
+        GPT()(IDS)
+
+
+@pytest.mark.parametrize("mask", [[[1, 1, 1]], [[1] * 5] * 2])
+def test_a_mask_that_does_not_fit(mask: list[list[int]]) -> None:
+    sizes = f"{len(mask)} × {len(mask[0])} tokens"
+    with pytest.raises(BadRecord, match=f"attention_mask is of {sizes}.*of 1 × 5"), record(attention_mask=mask):
+        GPT()(IDS)
+
+
+def test_a_mask_of_other_axes() -> None:
+    with pytest.raises(BadRecord, match="attention_mask has 3 axes"), record(attention_mask=[[[1]]]):
+        pass
+
+
+def test_what_is_not_a_number() -> None:
+    """As where padding on the left is masked with minus infinity: its softmax is undefined, and so is what follows."""
+    states = drawn(19, 1, 1, 4, 8)
+    with pytest.raises(BadRecord, match="sum to nan, not 1"), record():
+        (states @ states.transpose(-2, -1) * math.nan).softmax(dim=-1) @ states
+
+
+def test_a_query_that_attends_to_nothing() -> None:
+    allowed = torch.ones(4, 4, dtype=torch.bool)
+    allowed[2] = False
+    states = drawn(4, 1, 1, 4, 8)
+    with pytest.raises(BadRecord, match=r"query 2, 'c', may attend to no key\..*attention_mask"), record(list("abcd")):
+        functional.scaled_dot_product_attention(states, states, states, allowed)
+
+
+# --- generation ---------------------------------------------------------------------------------------------------
+
+
+def test_a_cache() -> None:
+    """Each step is one row of the whole text's record; what has no name is called by its position."""
+    whole_ids = torch.tensor([[3, 7, 1, 9, 4, 2]])
+    model = GPT()
+    with record(WORDS[:3]) as maps:
+        model(whole_ids[:, :3], cached=True)
+        model(whole_ids[:, 3:4], cached=True)
+        model(whole_ids[:, 4:], cached=True)
+    with record() as whole:
+        GPT()(whole_ids)
+    called = ("the", "cat", "sat", "⟨3⟩", "⟨4⟩", "⟨5⟩")
+    assert [one.queries.pieces for one in maps] == [called[:3], called[3:4], called[4:]]
+    assert [one.keys.pieces for one in maps] == [called[:3], called[:4], called]
+    assert [one.self_attention for one in maps] == [True, False, False]
+    for one, (begin, end) in zip(maps, [(0, 3), (3, 4), (4, 6)], strict=True):
+        np.testing.assert_allclose(one.weights, whole[0].weights[:, :, begin:end, :end], atol=1e-6)
+
+
+def test_a_cache_without_names() -> None:
+    model = GPT()
+    with record() as maps:
+        model(IDS[:, :3], cached=True)
+        model(IDS[:, 3:4], cached=True)
+    assert maps[1].queries.pieces == ("3",)
+    assert maps[1].keys.pieces == ("0", "1", "2", "3")
+
+
+@pytest.mark.parametrize("padded_names", [True, False])
+def test_a_padded_cache(padded_names: bool) -> None:
+    """The mask is of the prompt; what is generated is no padding."""
+    model = GPT()
+    real = torch.tensor([[1, 1, 1], [0, 1, 1]])
+    names = [["the", "cat", "sat"], ["[PAD]", "a", "dog"] if padded_names else ["a", "dog"]]
+    with record(names, attention_mask=real) as maps:
+        model(torch.tensor([[3, 7, 1], [0, 5, 2]]), real, cached=True)
+        model(torch.tensor([[9], [8]]), torch.cat([real, torch.ones(2, 1)], dim=1), cached=True)
+    assert maps[1].keys.pieces == ("a", "dog")
+    assert maps[2].keys.pieces == ("the", "cat", "sat", "⟨3⟩")
+    assert maps[3].keys.pieces == ("a", "dog", "⟨2⟩")
+    assert maps[3].queries.pieces == ("⟨2⟩",)
+
+
+def test_a_cache_with_room_to_spare() -> None:
+    """Keys of eight positions, of which only those that are filled may be attended to."""
+
+    class Static(nn.Module):
+        def forward(self, query: Tensor, n_filled: int) -> Tensor:
+            n_queries = query.shape[2]
+            allowed = torch.arange(8) <= torch.arange(n_filled - n_queries, n_filled)[:, None]
+            return functional.scaled_dot_product_attention(query, keys, keys, allowed)
+
+    keys, model = drawn(5, 1, 2, 8, 4), Static()
+    with record(["a", "b", "c"]) as maps:
+        model(keys[:, :, :3], 3)
+        model(keys[:, :, 3:4], 4)
+    assert [one.keys.pieces for one in maps] == [("a", "b", "c"), ("a", "b", "c", "⟨3⟩")]
+    assert [one.self_attention for one in maps] == [True, False]
+    np.testing.assert_array_equal(maps[0].attendable[0], np.tri(3, dtype=bool))
+
+
+def test_a_cache_that_forgets() -> None:
+    """Only the last two positions stay in the cache; names keep to their positions."""
+
+    class Sliding(nn.Module):
+        def forward(self, query: Tensor, keys: Tensor) -> Tensor:
+            return functional.scaled_dot_product_attention(query, keys, keys)
+
+    states, model = drawn(6, 1, 2, 5, 4), Sliding()
+    with record(["a", "b", "c", "d"]) as maps:
+        model(states[:, :, :3], states[:, :, :3])
+        model(states[:, :, 3:4], states[:, :, 2:4])
+        model(states[:, :, 4:5], states[:, :, 3:5])
+    assert [one.keys.pieces for one in maps[1:]] == [("c", "d"), ("d", "⟨4⟩")]
+    assert [one.queries.pieces for one in maps[1:]] == [("d",), ("⟨4⟩",)]
+
+
+def test_texts_one_after_another_are_no_generation() -> None:
+    """Without a cache, a longer second text does not get the first one's names."""
+    model = GPT()
+
+    def both() -> None:
+        model(IDS[:, :3])
+        model(IDS)
+
+    with pytest.raises(BadRecord, match=r"3 names in tokens.*is of 5"), record(WORDS[:3]):
+        both()
+
+
+# --- cross-attention ----------------------------------------------------------------------------------------------
+
+SOURCE = ["die", "Katze", "sass", "auf", "Matten", "."]
+
+
+def decoder() -> nn.TransformerDecoder:
+    torch.manual_seed(0)
+    return nn.TransformerDecoder(nn.TransformerDecoderLayer(8, 2, 16, batch_first=True), 2).eval()
+
+
+@pytest.mark.parametrize("n_keys", [5, 6])
+def test_a_decoder_has_two_groups(n_keys: int) -> None:
+    """Also where both texts have as many tokens."""
+    model, states, memory = decoder(), drawn(10, 1, 5, 8), drawn(11, 1, n_keys, 8)
+    with torch.no_grad(), record(WORDS, keys=SOURCE[:n_keys]) as maps:
+        model(states, memory, tgt_mask=nn.Transformer.generate_square_subsequent_mask(5), tgt_is_causal=True)
+    assert maps.groups == ("layers.*.self_attn", "layers.*.multihead_attn")
+    own, cross = maps
+    assert own.self_attention
+    assert own.keys.pieces == tuple(WORDS)
+    assert not cross.self_attention
+    assert (cross.queries.pieces, cross.keys.pieces) == (tuple(WORDS), tuple(SOURCE[:n_keys]))
+    assert cross.weights.shape == (2, 2, 5, n_keys)
+    np.testing.assert_array_equal(own.attendable[0], np.tri(5, dtype=bool))
+
+
+def test_cross_attention_without_names_of_the_keys() -> None:
+    with torch.no_grad(), record(WORDS) as maps:
+        decoder()(drawn(10, 1, 5, 8), drawn(11, 1, 5, 8))
+    assert maps[1].keys.pieces == ("0", "1", "2", "3", "4")
+    assert not maps[1].self_attention
+
+
+@pytest.mark.parametrize("n_keys", [3, 5, 6])
+def test_an_encoder_decoder_has_three_groups(n_keys: int) -> None:
+    torch.manual_seed(0)
+    model = nn.Transformer(8, 2, 2, 2, 16, batch_first=True).eval()
+    source = SOURCE[:n_keys]
+    with torch.no_grad(), record(WORDS, keys=source) as maps:
+        model(drawn(12, 1, n_keys, 8), drawn(13, 1, 5, 8))
+    assert maps.groups == (
+        "encoder.layers.*.self_attn",
+        "decoder.layers.*.self_attn",
+        "decoder.layers.*.multihead_attn",
+    )
+    sides = [(one.queries.pieces, one.keys.pieces) for one in maps]
+    tokens, keys = tuple(WORDS), tuple(source)
+    assert sides == [(keys, keys), (tokens, tokens), (tokens, keys)]
+    assert [one.self_attention for one in maps] == [True, True, False]
+
+
+def test_padding_of_both_texts() -> None:
+    """attention_mask is of what the encoder reads; the decoder's padding shows in what nobody attends to."""
+    torch.manual_seed(0)
+    model = nn.Transformer(8, 2, 1, 1, 16, batch_first=True).eval()
+    source, target = torch.tensor([[1, 1, 1, 1], [1, 1, 0, 0]]), torch.tensor([[1, 1, 1], [1, 1, 0]])
+    masks = {
+        "src_key_padding_mask": source == 0,
+        "memory_key_padding_mask": source == 0,
+        "tgt_key_padding_mask": target == 0,
+    }
+    tokens, keys = [["a", "b", "c"], ["d", "e"]], [["w", "x", "y", "z"], ["u", "v"]]
+    with torch.no_grad(), record(tokens, keys=keys, attention_mask=source) as maps:
+        model(drawn(14, 2, 4, 8), drawn(15, 2, 3, 8), **masks)
+    second = [one for one in maps if dict(one.provenance.settings)["row"] == 1]
+    assert [one.weights.shape[2:] for one in second] == [(2, 2), (2, 2), (2, 2)]
+    assert [(one.queries.pieces, one.keys.pieces) for one in second] == [
+        (("u", "v"), ("u", "v")),
+        (("d", "e"), ("d", "e")),
+        (("d", "e"), ("u", "v")),
+    ]
+
+
+@pytest.mark.parametrize(("n_queries", "n_keys"), [(3, 5), (5, 3), (4, 4)])
+def test_a_single_module_of_cross_attention(n_queries: int, n_keys: int) -> None:
+    module = nn.MultiheadAttention(8, 2, batch_first=True).eval()
+    queries, memory = drawn(16, 1, n_queries, 8), drawn(17, 1, n_keys, 8)
+    with record(list("abcde")[:n_queries], keys=list("vwxyz")[:n_keys]) as maps:
+        module(queries, memory, memory)
+    assert maps[0].queries.pieces == tuple("abcde")[:n_queries]
+    assert maps[0].keys.pieces == tuple("vwxyz")[:n_keys]
+    assert maps.groups == ("",)
+
+
+def test_padded_keys_are_no_room_in_a_cache() -> None:
+    """Also where as many keys are real as there are queries, pass after pass."""
+    module = nn.MultiheadAttention(8, 2, batch_first=True).eval()
+    queries, memory = drawn(16, 1, 3, 8), drawn(17, 1, 5, 8)
+    padding = torch.tensor([[False, False, False, True, True]])
+    with record(["a", "b", "c"]) as maps:
+        for _ in range(2):
+            module(queries, memory, memory, key_padding_mask=padding)
+    for one in maps:
+        assert (one.queries.pieces, one.keys.pieces) == (("a", "b", "c"), ("0", "1", "2"))
+        assert not one.self_attention
+
+
+# --- what cannot be recorded --------------------------------------------------------------------------------------
+
+
+def test_nothing_attended() -> None:
+    with pytest.raises(BadRecord, match=r"no attention was seen.*Mamba"), record():
+        nn.Linear(3, 3)(torch.ones(1, 3)).softmax(dim=-1)
+
+
+def test_heads_that_cannot_be_told_from_the_batch() -> None:
+    heads = drawn(18, 6, 4, 8)
+    with pytest.raises(BadRecord, match=r"1 attentions .*one text at a time"), record():
+        torch.bmm(torch.bmm(heads, heads.transpose(1, 2)).softmax(dim=-1), heads)
+
+
+@pytest.mark.parametrize("flash", [True, False])
+def test_training_mode(flash: bool) -> None:
+    with pytest.raises(BadRecord, match=r"the attention in h\.0 drops 10%.*model\.eval\(\)"), record():
+        GPT(flash).train()(IDS)
+
+
+def test_an_exception_of_the_block_passes_through() -> None:
+    class Mine(Exception):
+        pass
+
+    def run() -> None:
+        GPT()(IDS)
+        raise Mine
+
+    recording = record(["no", "name", "fits"])
+    with pytest.raises(Mine), recording:
+        run()
+
+
+def test_the_model_computes_what_it_did_without_recording() -> None:
+    for flash in (True, False):
+        model = GPT(flash)
+        expected = model(IDS)
+        with record():
+            found = model(IDS)
+        torch.testing.assert_close(found, expected, atol=0, rtol=0)
