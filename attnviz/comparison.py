@@ -18,7 +18,7 @@ PerText = Float[np.ndarray, " text"]
 class Cost:
     """What one forward pass of attention takes, all layers together; means over the texts."""
 
-    projections: float  # floating-point operations
+    projections: float | None  # floating-point operations; None: not known of a model of others
     weights: float  # floating-point operations of scores and weighted sums; softmax is not counted
     memory: float  # bytes of the weights in float32
 
@@ -29,12 +29,12 @@ class Compared:
 
     name: str
     status: str  # "trained, weights sha256 ab12cd34…"
-    trained: bool
+    trained: bool | None  # None: not known
     n_layers: int
     n_heads: int
     d_model: int
     n_parameters: int
-    n_attention_parameters: int
+    n_attention_parameters: int | None  # None: not known of a model of others
     cost: Cost
     per_head: Mapping[str, Float[np.ndarray, "text layer head"]]
     per_layer: Mapping[str, Float[np.ndarray, "text layer"]]
@@ -105,6 +105,7 @@ class Comparison:
     differences: Mapping[str, tuple[Difference, ...]]  # of each measure, one per model after the first
     right: tuple[Difference, ...] = ()  # likewise of the share of texts that are classified rightly
     labels: tuple[str, ...] = ()  # of the classifiers
+    left_out: tuple[float, ...] = ()  # of each model, the share of attention to markers that were left out; mean
     divergences: Float[np.ndarray, "head head"] | None = None  # nats, mean over texts, heads of all models in order
 
     @property

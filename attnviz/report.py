@@ -27,7 +27,8 @@ class Scale:
 class Heatmap:
     """One map of one head. `allowed` is False where attention is not allowed: drawn unlike zero.
 
-    `rows` and `columns` are labels without positions: a token's position is its index.
+    `rows` and `columns` are labels without positions: a token's position is its index, unless some are left out and
+    the positions of the others are given.
     """
 
     name: str  # file stem, such as "layer-0-head-3"
@@ -39,6 +40,13 @@ class Heatmap:
     row_axis: str = "query (attends)"
     column_axis: str = "key (is attended to)"
     scale: Scale | None = None  # None: the report's
+    row_positions: tuple[int, ...] = ()
+    column_positions: tuple[int, ...] = ()
+
+    def __post_init__(self) -> None:
+        for labels, positions in (("rows", "row_positions"), ("columns", "column_positions")):
+            if not getattr(self, positions):
+                object.__setattr__(self, positions, tuple(range(len(getattr(self, labels)))))
 
 
 @dataclass(frozen=True, eq=False)
@@ -143,6 +151,7 @@ class Table:
     fact of several things, a column each.
 
     A "top" table is named after its map, `layer-0-head-3-top`, and each row begins with the query's position and label.
+    Where there are many heads, the maps have none.
     """
 
     name: str

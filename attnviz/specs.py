@@ -17,6 +17,8 @@ PoolKind = Literal["mean", "cls", "attention"]
 StorageKind = Literal["float32", "float16", "int8"]
 LabelKind = Literal["en", "zh"]
 AnnotationKind = Literal["github"]
+AttentionKind = Literal["self", "encoder", "decoder", "cross"]
+MergeKind = Literal["words"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -89,6 +91,15 @@ class ModelSpec(AttendSpec, NameSpec):
 
 
 @dataclass(frozen=True, kw_only=True)
+class PretrainedSpec:
+    """What only some models of others have."""
+
+    attention: AttentionKind | None = None  # None: self; of an encoder-decoder cross with a target text, else encoder
+    pair: str | None = None  # a second text, which the model reads behind the first
+    target_text: str | None = None  # what the decoder of an encoder-decoder has written
+
+
+@dataclass(frozen=True, kw_only=True)
 class ChoiceSpec:
     """Which maps are drawn."""
 
@@ -118,6 +129,11 @@ class FigureSpec(LookSpec, ChoiceSpec):
 class DrawSpec(FigureSpec):
     """What is drawn and what is printed."""
 
+    merge: MergeKind | None = None  # tokens that belong together become one, also in the numbers
+    hide_special: bool = False  # markers such as [CLS] are not drawn; numbers still count them
+    drop_first: bool = False  # nor is the first token
+    rollout: bool = False  # one more picture: attention through all layers
+    sort: str | None = None  # the measure by which heads are listed, the largest first; None: by layer and head
     measure: tuple[str, ...] = ()  # names; empty: the headline
     table: TableKind = "top"
     top_k: int = 3
@@ -125,7 +141,7 @@ class DrawSpec(FigureSpec):
 
 
 @dataclass(frozen=True, kw_only=True)
-class HeatmapSpec(DrawSpec, ModelSpec, TextSpec):
+class HeatmapSpec(DrawSpec, PretrainedSpec, ModelSpec, TextSpec):
     """`attnviz heatmap`. Bases from last to first are the order of the options in the help."""
 
 

@@ -15,8 +15,10 @@ from attnviz.registry import Plugin
 from attnviz.renderers import RENDERERS
 from attnviz.specs import (
     AnnotationKind,
+    AttentionKind,
     KeepKind,
     LabelKind,
+    MergeKind,
     NormKind,
     PoolKind,
     ScaleKind,
@@ -106,7 +108,7 @@ OPTIONS: dict[str, Any] = {
         _option(
             "--model",
             panel=MODEL,
-            help=f"{_names(MODELS)}, multi:N, random:N, or a checkpoint folder.",
+            help=f"{_names(MODELS)}, multi:N, random:N, a folder, or a name on the hub.",
             autocompletion=_complete(MODELS),
         ),
     ],
@@ -114,7 +116,7 @@ OPTIONS: dict[str, Any] = {
         list[str],
         typer.Argument(
             metavar="MODELS",
-            help=f"Two or more of: {_names(MODELS)}, multi:N, random:N, checkpoint folders.",
+            help=f"Two or more of: {_names(MODELS)}, multi:N, random:N, folders, names on the hub.",
             autocompletion=_complete(MODELS),
         ),
     ],
@@ -152,6 +154,19 @@ OPTIONS: dict[str, Any] = {
     ],
     "show_padding": Annotated[
         bool, _option("--show-padding", panel=MODEL, help="Pad shorter texts to --max-tokens and show the padding.")
+    ],
+    "attention": Annotated[
+        AttentionKind | None,
+        _option("--attention", panel=MODEL, metavar="KIND", help="Of an encoder-decoder: encoder, decoder or cross."),
+    ],
+    "pair": Annotated[
+        str | None, _option("--pair", panel=TEXT, metavar="TEXT", help="A second text, for models that read two.")
+    ],
+    "target_text": Annotated[
+        str | None,
+        _option(
+            "--target-text", panel=TEXT, metavar="TEXT", help="What the decoder of an encoder-decoder has written."
+        ),
     ],
     "max_memory": Annotated[
         float, _option("--max-memory", panel=MODEL, help="GiB that the attention of one text may take.")
@@ -217,6 +232,33 @@ OPTIONS: dict[str, Any] = {
     "annotate": Annotated[bool, _option("--annotate", panel=FIGURE, help="Write the weights into the cells.")],
     "title": Annotated[str | None, _option("--title", panel=FIGURE, help="Title of the figures.")],
     "out": Annotated[str, _option("--out", panel=OUTPUT, metavar="DIR", help="Folder to write to.")],
+    "merge": Annotated[
+        MergeKind | None,
+        _option(
+            "--merge",
+            panel=FIGURE,
+            help="words: the pieces of a word become one token (sum over keys, mean over queries).",
+        ),
+    ],
+    "hide_special": Annotated[
+        bool, _option("--hide-special", panel=FIGURE, help="Leave out markers such as [CLS]; says what share that was.")
+    ],
+    "drop_first": Annotated[
+        bool, _option("--drop-first", panel=FIGURE, help="Leave out the first token; says what share that was.")
+    ],
+    "rollout": Annotated[
+        bool, _option("--rollout", panel=FIGURE, help="Also draw attention through all layers (attention rollout).")
+    ],
+    "sort": Annotated[
+        str | None,
+        _option(
+            "--sort",
+            panel=OUTPUT,
+            metavar="MEASURE",
+            help="List heads by this measure, the largest first; -MEASURE: the smallest.",
+            autocompletion=_complete(MEASURES),
+        ),
+    ],
     "table": Annotated[
         TableKind,
         _option("--table", panel=OUTPUT, help="In the terminal: shaded maps, top keys, all weights, or nothing."),
@@ -305,6 +347,15 @@ OPTIONS: dict[str, Any] = {
     ],
 }
 
+MODEL_OF_OURS = Annotated[
+    str,
+    _option(
+        "--model",
+        panel=MODEL,
+        help=f"{_names(MODELS)}, multi:N, random:N, or a checkpoint folder.",
+        autocompletion=_complete(MODELS),
+    ),
+]
 ONE_LAYER = Annotated[int, _option("--layer", panel=MODEL, metavar="N", help="Which layer; -1 is the last.")]
 SOME_HEADS = Annotated[
     list[str],

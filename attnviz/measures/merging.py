@@ -1,12 +1,13 @@
-"""Tokens joined into larger units, so that models which cut a text differently can be compared. Knows records only."""
+"""Tokens joined into larger units, such as words, or what ways to cut one text have in common. Knows records only."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
+from typing import NamedTuple
 
 import numpy as np
-from jaxtyping import Float32
+from jaxtyping import Float32, Int
 
 from attnviz.errors import BadOption
 from attnviz.measures.rows import check_self_attention
@@ -21,43 +22,58 @@ STRETCHES = (
 )
 
 
-def merged(maps: AttentionMaps, units: Sequence[Unit]) -> AttentionMaps:
+def merged(maps: AttentionMaps, units: Sequence[Unit], key_units: Sequence[Unit] | None = None) -> AttentionMaps:
     """The attention of units of tokens: to a unit the sum over its tokens, from it their mean (Clark et al. 2019).
 
     Rows still sum to 1 (arXiv:1906.04341, section 4.1, for words cut into pieces). A unit may attend where any of its
-    tokens may. Padding may be left out of the units. Self-attention only. Raises BadOption otherwise.
+    tokens may. Padding may be left out of the units. `key_units` are those of the keys where these are another text.
+    Raises BadOption where they are and it is not given.
     """
-    check_self_attention(maps, "joining tokens")
-    order = np.concatenate([np.array(unit) for unit in units])
-    sizes = np.array([len(unit) for unit in units])
-    assert sizes.all(), "a unit of no token"
-    starts = np.cumsum(sizes) - sizes
-
-    def blocks(cells: np.ndarray, reduce: np.ufunc) -> np.ndarray:
-        by_key = reduce.reduceat(cells[np.ix_(order, order)], starts, axis=1)
-        return np.asarray(reduce.reduceat(by_key, starts, axis=0))
-
-    weights = np.empty((maps.n_layers, maps.n_heads, len(units), len(units)), dtype=np.float32)
+    if key_units is None:
+        check_self_attention(maps, "joining tokens")
+    assert key_units is None or not maps.self_attention, "tokens that attend to each other have one way to be joined"
+    rows = Joints.of(units)
+    columns = rows if key_units is None else Joints.of(key_units)
+    weights = np.empty((maps.n_layers, maps.n_heads, len(rows.sizes), len(columns.sizes)), dtype=np.float32)
     for layer, head in np.ndindex(weights.shape[:2]):
-        weights[layer, head] = blocks(maps.weights[layer, head].astype(np.float64), np.add) / sizes[:, None]
-    tokens = _joined(maps.queries, units)
+        sums = _blocks(maps.weights[layer, head].astype(np.float64), rows, columns, np.add)
+        weights[layer, head] = sums / rows.sizes[:, None]
+    queries = _joined(maps.queries, units)
     masks = maps.attendable[:1] if maps.layers_alike else maps.attendable
-    attendable = np.stack([blocks(of_layer, np.logical_or) for of_layer in masks])
+    attendable = np.stack([_blocks(of_layer, rows, columns, np.logical_or) for of_layer in masks])
     return AttentionMaps(
         weights=weights,
-        queries=tokens,
-        keys=tokens,
-        attendable=np.broadcast_to(attendable, (maps.n_layers, len(units), len(units))),
+        queries=queries,
+        keys=queries if key_units is None else _joined(maps.keys, key_units),
+        attendable=np.broadcast_to(attendable, (maps.n_layers, *attendable.shape[1:])),
         provenance=maps.provenance,
-        sink=None if maps.sink is None else _mean_sink(maps.sink, order, starts, sizes),
+        sink=None if maps.sink is None else _mean_sink(maps.sink, rows),
     )
 
 
-def _mean_sink(
-    sink: PerQuery, order: np.ndarray, starts: np.ndarray, sizes: np.ndarray
-) -> Float32[np.ndarray, "layer head unit"]:
-    sums = np.add.reduceat(sink[:, :, order].astype(np.float64), starts, axis=-1)
-    return np.asarray(sums / sizes, dtype=np.float32)
+class Joints(NamedTuple):
+    """Units of tokens, one after the other: the positions of all, where each unit starts among them, and its size."""
+
+    order: Int[np.ndarray, " token"]
+    starts: Int[np.ndarray, " unit"]
+    sizes: Int[np.ndarray, " unit"]
+
+    @classmethod
+    def of(cls, units: Sequence[Unit]) -> Joints:
+        sizes = np.array([len(unit) for unit in units])
+        assert sizes.all(), "a unit of no token"
+        return cls(np.concatenate([np.array(unit) for unit in units]), np.cumsum(sizes) - sizes, sizes)
+
+
+def _blocks(cells: np.ndarray, rows: Joints, columns: Joints, reduce: np.ufunc) -> np.ndarray:
+    """`cells` [query, key] brought to one of each unit."""
+    by_key = reduce.reduceat(cells[np.ix_(rows.order, columns.order)], columns.starts, axis=1)
+    return np.asarray(reduce.reduceat(by_key, rows.starts, axis=0))
+
+
+def _mean_sink(sink: PerQuery, rows: Joints) -> Float32[np.ndarray, "layer head unit"]:
+    sums = np.add.reduceat(sink[:, :, rows.order].astype(np.float64), rows.starts, axis=-1)
+    return np.asarray(sums / rows.sizes, dtype=np.float32)
 
 
 def common_units(several: Sequence[Tokens]) -> tuple[tuple[Unit, ...], ...]:

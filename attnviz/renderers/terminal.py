@@ -25,6 +25,7 @@ from attnviz.report import Block, Column, Formula, Heatmap, Note, Report, Scale,
 from attnviz.specs import TableKind
 
 MOST_QUERIES = 24  # of one head in the table of top keys
+MOST_LONG = 16  # heads with a paragraph each
 LEVELS = 64  # of colour: more cannot be told apart
 WEIGHT = Column("weight")
 # The last door: a view has written these out already, another report may not have.
@@ -195,6 +196,9 @@ class _Page:
         if grid := self.grid(headings, numbers.numeric(table), cells):
             yield from grid
             return
+        if table.role == "heads" and len(cells) > MOST_LONG and (grid := self.numbers_only(table, headings, cells)):
+            yield from grid
+            return
         headed = headed or table.role == "compared"
         n_labels = 2 if table.role == "heads" else 1
         labels = [self.items(headers, row)[:n_labels] if n_labels == 2 else row[:1] for row in cells]
@@ -204,6 +208,20 @@ class _Page:
             if headed:
                 items = [item for item, cell in zip(items, row[n_labels:], strict=True) if cell]
             yield from self.labelled(", ".join(label), items, column)
+
+    def numbers_only(self, table: Table, headings: Sequence[tuple[str, str]], cells: list[list[str]]) -> list[Text]:
+        """The columns before the first that holds text; nothing where they do not fit either.
+
+        Of very many heads a line each is worth more than which pair of tokens is the strongest.
+        """
+        numeric = numbers.numeric(table)
+        n_numbers = numeric.index(False) if False in numeric else len(numeric)
+        if n_numbers <= 2:  # layer and head
+            return []
+        grid = self.grid(headings[:n_numbers], numeric[:n_numbers], [row[:n_numbers] for row in cells])
+        named = ", ".join(column.header for column in table.columns[n_numbers:])
+        said = self.prose(f"For want of room without {named}: a wider screen shows it.", DIM)
+        return [*grid, *said] if grid else []
 
     def items(self, headers: Sequence[tuple[str, str]], row: Sequence[str]) -> list[str]:
         """ "entropy 2.31 nats": a row of numbers in words."""
@@ -271,6 +289,8 @@ class _Page:
                 yield from self.top(top)
                 continue
             yield from self.prose(picture.title, BOLD)
+            if picture.scale and width and (kind == "heatmap" or self.screen.colour):
+                yield from self.bar(picture.scale)
             yield from self.matrix(picture, kind, width) if width else self.long_form(picture)
 
     def legend(self, pictures: Sequence[Heatmap], kind: TableKind) -> Iterator[Text]:
@@ -287,13 +307,13 @@ class _Page:
                 yield from self.prose("A key that is not listed may not be attended to.")
         if fitting:
             if kind == "heatmap" or self.screen.colour:
-                yield from self.bar()
+                yield from self.bar(self.scale)
             axes = f"rows: {fitting[0].row_axis} · columns: {fitting[0].column_axis}, by position"
             yield from self.prose(axes + (f" · {closed} may not be attended to" if closed else ""))
 
-    def bar(self) -> Iterator[Text]:
+    def bar(self, scale: Scale) -> Iterator[Text]:
         """The scale from end to end, and what it says."""
-        low, high = f"{self.scale.low:.3g}", f"{self.scale.high:.3g}"
+        low, high = f"{scale.low:.3g}", f"{scale.high:.3g}"
         bar = Text(f"{low} ")
         if self.screen.colour:
             for step in range(16):
@@ -301,7 +321,7 @@ class _Page:
         else:
             bar.append(f"[{self.ramp}]")
         bar.append(f" {high}")
-        label = list(self.prose(self.scale.label))
+        label = list(self.prose(scale.label))
         if len(label) == 1 and bar.cell_len + 2 + label[0].cell_len <= self.screen.width:
             yield Text.assemble(bar, "  ", label[0])
         else:
@@ -318,15 +338,16 @@ class _Page:
         return next((width for width in widths if width * len(picture.columns) <= room), 0)
 
     def row_labels(self, picture: Heatmap) -> list[str]:
-        digits = len(str(len(picture.rows) - 1))
-        return [f"{position:>{digits}} {self.safe(label)}" for position, label in enumerate(picture.rows)]
+        digits = len(str(max(picture.row_positions)))
+        numbered = zip(picture.row_positions, picture.rows, strict=True)
+        return [f"{position:>{digits}} {self.safe(label)}" for position, label in numbered]
 
     def matrix(self, picture: Heatmap, kind: TableKind, width: int) -> Iterator[Text]:
         """One row per query, shaded, with as many digits as the cells hold."""
         labels = self.row_labels(picture)
         column = max(map(cell_len, labels))
-        yield Text(" " * (column + 1) + _positions(len(picture.columns), width), style=DIM)
-        places = shades.places(picture.values, self.scale)
+        yield Text(" " * (column + 1) + _positions(picture.column_positions, width), style=DIM)
+        places = shades.places(picture.values, picture.scale or self.scale)
         edge = "|" if width == 2 and not self.screen.colour else " "
         for label, values, allowed, row in zip(labels, picture.values, picture.allowed, places, strict=True):
             line = Text(_left(label, column) + edge)
@@ -348,7 +369,8 @@ class _Page:
 
     def long_form(self, picture: Heatmap) -> Iterator[Text]:
         """Each query, then the keys that it may attend to with their weights, in columns where they fit."""
-        keys = [f"{position} {self.safe(label)}" for position, label in enumerate(picture.columns)]
+        numbered = zip(picture.column_positions, picture.columns, strict=True)
+        keys = [f"{position} {self.safe(label)}" for position, label in numbered]
         widest = max(map(cell_len, keys)) + 1 + max(map(len, _digits(picture)))
         for label, values, allowed in zip(self.row_labels(picture), picture.values, picture.allowed, strict=True):
             yield Text(label)
@@ -394,12 +416,14 @@ def _heading(header: str, unit: str, width: int) -> tuple[str, str]:
     return min(splits, key=lambda split: max(map(cell_len, split)))
 
 
-def _positions(number: int, width: int) -> str:
+def _positions(positions: Sequence[int], width: int) -> str:
     """Positions above their columns, right-aligned; every fifth where they would touch, and so on."""
-    every = next(n for n in (1, 5, 10, 50) if n * width > len(str(number - 1)))
+    every = next(n for n in (1, 5, 10, 50) if n * width > len(str(max(positions))))
     line = ""
-    for position in range(0, number, every):
-        line = line.ljust((position + 1) * width - len(str(position))) + str(position)
+    for place, position in enumerate(positions):
+        written = str(position)
+        if position % every == 0 and (place + 1) * width - len(written) >= len(line) + (len(line) > 0):
+            line = line.ljust((place + 1) * width - len(written)) + written
     return line
 
 

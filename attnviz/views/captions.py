@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from attnviz.records import AttentionMaps, Provenance, Tokens
 from attnviz.report import Note
+from attnviz.views.hiding import Part, left_out_of
 from attnviz.views.labels import visible
 from attnviz.views.tokens import token
 
@@ -17,14 +18,13 @@ MOST_NAMED = 8
 
 def status(provenance: Provenance) -> str:
     """Trained or not: "untrained (random weights, seed 0)", "trained, weights sha256 ab12cd34…", "weights as given"."""
-    if provenance.trained is None:
-        return f"weights {provenance.revision}"
-    if not provenance.trained:
+    if provenance.trained is False:
         return f"untrained (random weights{provenance.revision.removeprefix('random')})"
+    known = "trained, " if provenance.trained else ""
     digest = provenance.revision.removeprefix("sha256:")
     if re.fullmatch("[0-9a-f]{64}", digest):
-        return f"trained, weights sha256 {digest[:8]}…"
-    return f"trained, revision {digest}"
+        return f"{known}weights sha256 {digest[:8]}…"
+    return f"{known}revision {digest}" if known else f"weights {digest}"
 
 
 def title(provenance: Provenance, own: str | None) -> str:
@@ -32,7 +32,7 @@ def title(provenance: Provenance, own: str | None) -> str:
     return visible(own, LONGEST_TITLE) if own else f"{_model(provenance)} attends to {_text(provenance)}"
 
 
-def subtitle(maps: AttentionMaps, own_title: bool) -> str:
+def subtitle(maps: AttentionMaps, part: Part, own_title: bool) -> str:
     """Trained or not and how much of the text; model and text too where the user's own title does not say them."""
     provenance = maps.provenance
     parts = [visible(status(provenance), LONGEST_NAME), _extent(maps)]
@@ -40,6 +40,8 @@ def subtitle(maps: AttentionMaps, own_title: bool) -> str:
         parts = [_model(provenance), parts[0], _text(provenance), parts[1]]
     if dict(provenance.settings).get("causal") is True:
         parts.append("causal")
+    if said := _hidden(maps, part):
+        parts.append(f"{said} hidden")
     return " · ".join(parts)
 
 
@@ -58,9 +60,11 @@ def facts(provenance: Provenance) -> tuple[tuple[str, str], ...]:
 
 def notes(maps: AttentionMaps) -> Iterator[Note]:
     """What a reader of the maps would otherwise get wrong."""
-    yield from limits(maps.provenance, len(maps.queries))
+    n_read = _n_read(maps.provenance, "tokens" if maps.self_attention else "queries")
+    yield from limits(maps.provenance, n_read or len(maps.queries))
+    yield from _joined(maps)
     if maps.self_attention:
-        yield from unknown(maps.queries, "tokens")
+        yield from unknown(maps.queries, "words" if n_read else "tokens")
     else:
         yield from unknown(maps.queries, "queries")
         yield from unknown(maps.keys, "keys")
@@ -68,13 +72,57 @@ def notes(maps: AttentionMaps) -> Iterator[Note]:
         share = float(maps.sink[:, :, maps.real_queries].mean())
         yield Note(
             f"{share:.1%} of all attention goes to a sink that the model has learned and that is no token: rows sum "
-            "to 1 with it, and all other numbers are about what goes to tokens."
+            "to 1 with it, and all other measures are about what goes to tokens."
         )
     n_padding = len(maps.queries) - int(maps.real_queries.sum())
     if n_padding:
         verb = "is" if n_padding == 1 else "are"
         tokens = f"{n_padding} of {len(maps.queries)} tokens {verb} padding"
         yield Note(f"{tokens}: nothing attends to padding, and no number counts it.")
+
+
+def left_out(maps: AttentionMaps, part: Part, share: float) -> Note:
+    """Which tokens are not drawn; `share` is what goes to them."""
+    sides = [(maps.queries, part.queries, "tokens" if maps.self_attention else "queries")]
+    if not maps.self_attention:
+        sides.append((maps.keys, part.keys, "keys"))
+    said = []
+    for tokens, kept, noun in sides:
+        if places := left_out_of(tokens, kept):
+            named = _listed([token(tokens, place) for place in places])
+            said.append(f"{len(places)} of {len(tokens)} {noun} ({named})")
+    return Note(
+        f"Not drawn: {' and '.join(said)}. Of what the queries drawn attend to, {share:.1%} is hidden with that; no "
+        "row is made to sum to 1 again, and all measures count every token."
+    )
+
+
+def not_listed(n_heads: int, layer: str | int | float, head: str | int | float) -> Note:
+    """Where the strongest keys of so many heads would be too much to read."""
+    one = f"--layer {layer} --head {head}"
+    return Note(f"Of {n_heads} heads only these numbers are listed; {one} lists what each query of one attends to.")
+
+
+def _joined(maps: AttentionMaps) -> Iterator[Note]:
+    """That words are no tokens of the model's."""
+    sides = [(maps.queries, "tokens")] if maps.self_attention else [(maps.queries, "queries"), (maps.keys, "keys")]
+    counts = [(_n_read(maps.provenance, noun), len(tokens), noun) for tokens, noun in sides]
+    if not any(n_read for n_read, _, _ in counts):
+        return
+    if all(n_read == n_words for n_read, n_words, _ in counts):
+        yield Note("No word is cut into pieces here: there was nothing to join.")
+    else:
+        said = " and ".join(f"{n_read} {noun} became {n_words}" for n_read, n_words, noun in counts)
+        yield Note(
+            "The pieces of each word are joined (sum over keys, mean over queries), and all numbers are about words: "
+            f"{said}."
+        )
+
+
+def _n_read(provenance: Provenance, noun: str) -> int:
+    """How many tokens the model read, markers too, if words were joined since; else 0."""
+    found = dict(provenance.settings).get(f"{noun}_before_merging")
+    return found if isinstance(found, int) else 0
 
 
 def limits(provenance: Provenance, n_tokens: int) -> Iterator[Note]:
@@ -106,7 +154,22 @@ def _extent(maps: AttentionMaps) -> str:
     if not maps.self_attention:
         return f"{_count(len(maps.queries), 'query', 'queries')}, {_count(len(maps.keys), 'key', 'keys')}"
     shown = sum(bool(r) and not s for r, s in zip(maps.real_queries, maps.queries.special, strict=True))
+    if n_read := _n_read(maps.provenance, "tokens"):  # markers and padding are never joined
+        n_tokens = n_read - (len(maps.queries) - shown)
+        return f"{_count(shown, 'word', 'words')} from {extent(maps.provenance, n_tokens)}"
     return extent(maps.provenance, shown)
+
+
+def _hidden(maps: AttentionMaps, part: Part) -> str:
+    """ "2 tokens"; nothing where all are drawn."""
+    n_queries, n_keys = len(left_out_of(maps.queries, part.queries)), len(left_out_of(maps.keys, part.keys))
+    if maps.self_attention:
+        return _count(n_keys, "token", "tokens") if n_keys else ""
+    return ", ".join(
+        _count(number, one, many)
+        for number, one, many in ((n_queries, "query", "queries"), (n_keys, "key", "keys"))
+        if number
+    )
 
 
 def extent(provenance: Provenance, shown: int) -> str:

@@ -109,6 +109,13 @@ def _remarks(comparison: Comparison) -> Iterator[str]:
             "The models cut texts differently: tokens are joined until all models have the same (keys summed, queries "
             "averaged)."
         )
+    if comparison.left_out:
+        shares = zip((model.name for model in _safe(comparison)), comparison.left_out, strict=True)
+        found = ", ".join(f"{name} {share:.1%}" for name, share in shares)
+        yield (
+            "The models put different markers into a text. These are left out, and numbers are about what goes to the "
+            f"text itself; of all attention from it, this went to markers or another sink: {found}."
+        )
     widths = {model.d_model for model in comparison.models}
     if len(widths) > 1:
         found = ", ".join(f"{model.name} {model.d_model}" for model in _safe(comparison))
@@ -158,6 +165,7 @@ def _data(comparison: Comparison) -> Mapping[str, object]:
     return {
         "texts": {"name": comparison.texts, "number": comparison.n_texts, "tokens": comparison.n_tokens},
         "merged": comparison.merged,
+        "left_out": list(comparison.left_out),
         "models": [_model_data(model) for model in comparison.models],
         "measures": {
             measure.name: {

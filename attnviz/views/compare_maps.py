@@ -11,6 +11,7 @@ from attnviz.measures.rollout import reachable, rollout
 from attnviz.records import AttentionMaps
 from attnviz.report import Heatmap, Panels, Picture, Scale
 from attnviz.shapes import Cells, Shown
+from attnviz.views.heatmap import ROLLOUT, rollout_scale
 from attnviz.views.labels import visible
 from attnviz.views.tokens import labels, token
 
@@ -146,9 +147,7 @@ def _rollout(several: Sequence[AttentionMaps], names: Sequence[str]) -> Panels:
         _map(maps, f"rollout-{place}", name, values, reachable(maps))
         for place, (maps, name, values) in enumerate(zip(several, names, rolled, strict=True))
     ]
-    scale = Scale("shared", 0.0, high, f"share of the token after all layers (0 to {high:.3g})")
-    title = "attention rollout through all layers (Abnar & Zuidema 2020)"
-    return Panels("rollout", title, tuple(panels), _columns(len(panels)), scale)
+    return Panels("rollout", ROLLOUT, tuple(panels), _columns(len(panels)), rollout_scale(high))
 
 
 def _head(name: str, layer: int | None, head: int) -> str:

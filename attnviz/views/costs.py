@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Literal
+from typing import Literal, TypeVar
 
 from attnviz.comparison import Compared, Comparison
 from attnviz.report import Column, Table
@@ -13,6 +13,7 @@ from attnviz.views.tables import Cell
 THOUSANDS = ("", " k", " M", " G", " T", " P")
 BYTES = ("B", "KiB", "MiB", "GiB", "TiB")
 NONE = "-"
+Number = TypeVar("Number", int, float)
 
 
 def costs_table(comparison: Comparison) -> Table:
@@ -39,8 +40,8 @@ def _rows(comparison: Comparison) -> Iterator[tuple[str, Callable[[Compared], Ce
     yield "heads h of width d/h", lambda model: f"{model.n_heads} of {model.d_head}"
     yield "d_model d", lambda model: str(model.d_model)
     yield "parameters", lambda model: f"{model.n_parameters:,}"
-    yield "of them in attention", lambda model: f"{model.n_attention_parameters:,}"
-    yield f"FLOP of projections, {times}8 n d²", lambda model: scaled(model.cost.projections)
+    yield "of them in attention", lambda model: _known(model.n_attention_parameters, "{:,}".format)
+    yield f"FLOP of projections, {times}8 n d²", lambda model: _known(model.cost.projections, scaled)
     yield f"FLOP of scores and sums, {times}4 n² d", lambda model: scaled(model.cost.weights)
     yield f"memory of the maps, {times}4 h n² B", lambda model: sized(model.cost.memory)
     first = comparison.models[0].seconds
@@ -68,6 +69,10 @@ def _label(model: Compared, labels: tuple[str, ...]) -> str:
 
 def _tested(model: Compared, which: Literal["value", "low", "high"]) -> str:
     return f"{getattr(model.tested.mean, which):.4f}" if model.tested else NONE
+
+
+def _known(number: Number | None, written: Callable[[Number], str]) -> str:
+    return NONE if number is None else written(number)
 
 
 def scaled(number: float) -> str:

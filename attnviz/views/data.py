@@ -3,8 +3,14 @@
 Keys, in order: title; model, status, trained, revision; text {name, sha256}; settings; versions; queries and keys
 (both always given, equal in self-attention; `self_attention` tells); layers and heads (which ones, counted from 0);
 measures {name: {unit, bounds, values [layer][head]}}; attendable [query][key], or [layer][query][key] where layers
-differ; sink [layer][head][query], where the model has one; weights [layer][head][query][key].
-Numbers that belong together are numpy arrays; a renderer writes them out.
+differ; sink [layer][head][query], where the model has one; weights [layer][head][query][key]; hidden {queries, keys,
+share [layer][head]}, where tokens are not drawn: which positions, and how much of what the queries drawn attend to goes
+there; rollout [query][key], where it was asked for.
+
+Layers and heads are in the order of `layers` and `heads`, however a table is sorted, and tokens that are not drawn are
+in all arrays. Where words were joined, queries and keys are words, and the settings say so: merge, and
+tokens_before_merging or, of two texts, queries_before_merging and keys_before_merging. Numbers that belong together are
+numpy arrays; a renderer writes them out.
 """
 
 from __future__ import annotations
@@ -15,6 +21,7 @@ import numpy as np
 
 from attnviz.records import AttentionMaps, Measurement, Tokens
 from attnviz.views.captions import status
+from attnviz.views.hiding import Part, left_out_of
 
 
 def data(
@@ -47,6 +54,19 @@ def data(
         "attendable": maps.attendable[0] if maps.layers_alike else maps.attendable[list(layers)],
         **({} if maps.sink is None else {"sink": _chosen(maps.sink, layers, heads)}),
         "weights": _chosen(maps.weights, layers, heads),
+    }
+
+
+def data_of_hidden(
+    maps: AttentionMaps, part: Part, share: Measurement, layers: Sequence[int], heads: Sequence[int]
+) -> Mapping[str, object]:
+    """What is not drawn, as one more key."""
+    return {
+        "hidden": {
+            "queries": left_out_of(maps.queries, part.queries),
+            "keys": left_out_of(maps.keys, part.keys),
+            "share": _chosen(share.values, layers, heads),
+        }
     }
 
 

@@ -3,18 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from math import floor, log10
+from typing import NamedTuple
+
+import numpy as np
 
 from attnviz.errors import BadSelection
+from attnviz.measures.rollout import reachable, rollout
 from attnviz.records import AttentionMaps, Measurement
-from attnviz.report import Block, Heatmap, Panels, Report, Scale
+from attnviz.report import Heatmap, Panels, Report, Scale
+from attnviz.shapes import Cells, Shown
 from attnviz.specs import DrawSpec, ScaleKind
 from attnviz.views import captions
-from attnviz.views.data import data
+from attnviz.views.data import data, data_of_hidden
+from attnviz.views.hiding import Part, hidden, part_of
 from attnviz.views.tables import heads_table, top_table
 from attnviz.views.tokens import labels
 
 MOST_SEEN = 64  # keys: with more of them most weights are below 0.016
+MOST_LISTED = 16  # heads whose queries are listed one by one although nobody chose them
+MOST_NAMED = 8  # heads in a row over which there is room for "layer 3, head 5"
+ROLLOUT = "attention rollout through all layers (Abnar & Zuidema 2020)"
 
 
 def heatmap_report(
@@ -26,48 +36,104 @@ def heatmap_report(
 ) -> Report:
     """All chosen heads side by side, then each alone, then tables and notes.
 
-    Raises BadSelection for a layer or head that the record does not have.
+    What `spec.sort` names has to be among the measurements. Raises BadSelection for a layer or head that the record
+    does not have and where all tokens would be hidden, BadOption for a rollout from one text to another.
     """
     _check("layer", layers, maps.n_layers)
     _check("head", heads, maps.n_heads)
-    pictures = heatmaps(maps, layers, heads)
-    blocks: list[Block] = [*_overview(pictures, layers, heads), *pictures]
-    blocks.append(heads_table(maps, measurements, layers, heads))
-    blocks += [top_table(maps, layer, head, spec.top_k) for layer in layers for head in heads]
-    blocks += captions.notes(maps)
+    part = part_of(maps, spec)
+    share = hidden(maps, part)
+    pictures = heatmaps(maps, layers, heads, part)
+    rolled = rollout(maps).astype(np.float32) if spec.rollout else None
+    others = () if rolled is None else (_rollout_map(maps, rolled, part),)
+    numbers = heads_table(maps, [*measurements, *([share] if share else [])], layers, heads, part, spec.sort)
+    listed = pictures if _are_listed(pictures, spec) else ()
+    tops = [top_table(each, maps.real_queries, spec.top_k) for each in (*listed, *others)]
+    notes = [*captions.notes(maps)]
+    if share:
+        notes.append(captions.left_out(maps, part, float(share.values[np.ix_(layers, heads)].mean())))
+    if not listed:
+        notes.append(captions.not_listed(len(pictures), *numbers.rows[0][:2]))
     title = captions.title(maps.provenance, spec.title)
     return Report(
         title=title,
-        subtitle=captions.subtitle(maps, own_title=bool(spec.title)),
-        blocks=tuple(blocks),
-        scale=scale(spec.scale, maps, layers, heads),
+        subtitle=captions.subtitle(maps, part, own_title=bool(spec.title)),
+        blocks=(*_overview(pictures, layers, heads), *pictures, *others, numbers, *tops, *notes),
+        scale=scale(spec.scale, pictures, len(maps.keys)),
         facts=captions.facts(maps.provenance),
-        data=data(spec.title or title, maps, measurements, layers, heads),
+        data={
+            **data(spec.title or title, maps, measurements, layers, heads),
+            **(data_of_hidden(maps, part, share, layers, heads) if share else {}),
+            **({} if rolled is None else {"rollout": rolled}),
+        },
     )
 
 
-def heatmaps(maps: AttentionMaps, layers: Sequence[int], heads: Sequence[int]) -> tuple[Heatmap, ...]:
+def _are_listed(pictures: Sequence[Heatmap], spec: DrawSpec) -> bool:
+    """Whether each head's queries are listed. Of very many heads nobody reads them, unless somebody chose the heads.
+
+    Where maps are to be shaded, the list stands in for those that are too wide.
+    """
+    return spec.table != "top" or bool(spec.layer or spec.head) or len(pictures) <= MOST_LISTED
+
+
+class Frame(NamedTuple):
+    """What all maps of one record have in common: the tokens that are drawn, and what they are called."""
+
+    part: Part
+    rows: tuple[str, ...]
+    columns: tuple[str, ...]
+
+    @classmethod
+    def of(cls, maps: AttentionMaps, part: Part) -> Frame:
+        queries = labels(maps.queries)
+        keys = queries if maps.self_attention else labels(maps.keys)
+        return cls(part, tuple(queries[place] for place in part.queries), tuple(keys[place] for place in part.keys))
+
+    def map(self, name: str, title: str, values: Cells, allowed: Shown, scale: Scale | None = None) -> Heatmap:
+        """A picture of cells [query, key] of the whole record."""
+        return Heatmap(
+            name=name,
+            title=title,
+            values=self.part.of(values),
+            allowed=self.part.of(allowed),
+            rows=self.rows,
+            columns=self.columns,
+            scale=scale,
+            row_positions=self.part.queries,
+            column_positions=self.part.keys,
+        )
+
+
+def heatmaps(maps: AttentionMaps, layers: Sequence[int], heads: Sequence[int], part: Part) -> tuple[Heatmap, ...]:
     """One map per head, layer by layer."""
-    rows = labels(maps.queries)
-    columns = rows if maps.self_attention else labels(maps.keys)
+    frame = Frame.of(maps, part)
     return tuple(
-        Heatmap(
-            name=f"layer-{layer}-head-{head}",
-            title=f"layer {layer}, head {head}",
-            values=maps.weights[layer, head],
-            allowed=maps.attendable[layer],
-            rows=rows,
-            columns=columns,
+        frame.map(
+            f"layer-{layer}-head-{head}",
+            f"layer {layer}, head {head}",
+            maps.weights[layer, head],
+            maps.attendable[layer],
         )
         for layer in layers
         for head in heads
     )
 
 
-def scale(kind: ScaleKind, maps: AttentionMaps, layers: Sequence[int], heads: Sequence[int]) -> Scale:
+def _rollout_map(maps: AttentionMaps, rolled: Cells, part: Part) -> Heatmap:
+    return Frame.of(maps, part).map(
+        "rollout", ROLLOUT, rolled, reachable(maps), rollout_scale(float(part.of(rolled).max()))
+    )
+
+
+def rollout_scale(high: float) -> Scale:
+    """A scale of its own: these are no weights of attention."""
+    return Scale("shared", 0.0, high, f"share of the token after all layers (0 to {high:.3g})")
+
+
+def scale(kind: ScaleKind, pictures: Sequence[Heatmap], n_keys: int) -> Scale:
     """One range of colours for all drawn maps (see `scale_over`)."""
-    high = max(float(maps.weights[layer, head].max()) for layer in layers for head in heads)
-    return scale_over(kind, high, len(maps.keys))
+    return scale_over(kind, max(float(picture.values.max()) for picture in pictures), n_keys)
 
 
 def scale_over(kind: ScaleKind, high: float, n_keys: int) -> Scale:
@@ -90,9 +156,14 @@ def _overview(pictures: tuple[Heatmap, ...], layers: Sequence[int], heads: Seque
     """A row per layer; the heads of a single layer in rows of about four."""
     if len(pictures) < 2:
         return ()
-    if len(layers) > 1:
-        return (Panels("overview", "one row per layer, one column per head", pictures, len(heads)),)
-    return (Panels("overview", f"{len(heads)} heads of layer {layers[0]}", pictures, _grid(len(heads))),)
+    if len(layers) == 1:
+        return (Panels("overview", f"{len(heads)} heads of layer {layers[0]}", pictures, _grid(len(heads))),)
+    title = "one row per layer, one column per head"
+    if len(heads) > MOST_NAMED:  # 12 panels in a row are narrower than their titles would be
+        title = "layer.head: one row per layer, one column per head"
+        names = (f"{layer}.{head}" for layer in layers for head in heads)
+        pictures = tuple(replace(picture, title=name) for picture, name in zip(pictures, names, strict=True))
+    return (Panels("overview", title, pictures, len(heads)),)
 
 
 def _grid(n_heads: int) -> int:

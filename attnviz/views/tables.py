@@ -6,17 +6,44 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from attnviz.errors import BadOption
+from attnviz.measures import MEASURES, Measure
 from attnviz.records import AttentionMaps, Measurement
-from attnviz.report import Column, Table
-from attnviz.views.tokens import labels, token
+from attnviz.registry import find
+from attnviz.report import Column, Heatmap, Table
+from attnviz.shapes import RealQueries
+from attnviz.views.hiding import Part
+from attnviz.views.tokens import token
 
 Cell = str | int | float
 
 
+def ordering(sort: str) -> tuple[Measure, bool]:
+    """The measure that heads are sorted by, and whether the smallest comes first.
+
+    Raises BadOption for one that there is not, and for one that is no number of a single head.
+    """
+    ascending = sort.strip().startswith("-")
+    measure = find(MEASURES, sort.strip().removeprefix("-").lower(), "measure")
+    assert isinstance(measure, Measure)
+    if measure.together:
+        hint = "It is one number for all heads of a layer together; sort by a number of each head, such as entropy."
+        raise BadOption(f"heads cannot be sorted by {measure.name}", hint=hint)
+    return measure, ascending
+
+
 def heads_table(
-    maps: AttentionMaps, measurements: Sequence[Measurement], layers: Sequence[int], heads: Sequence[int]
+    maps: AttentionMaps,
+    measurements: Sequence[Measurement],
+    layers: Sequence[int],
+    heads: Sequence[int],
+    part: Part,
+    sort: str | None = None,
 ) -> Table:
-    """One line per head: its numbers, and the pair with the largest weight, of equal ones the earliest."""
+    """One line per head: its numbers, and the pair drawn with the largest weight, of equal ones the earliest.
+
+    By layer and head, or by the measurement that `sort` names (see `ordering`), equal ones by layer and head.
+    """
     columns = (
         Column("layer"),
         Column("head"),
@@ -30,29 +57,35 @@ def heads_table(
     rows: list[tuple[Cell, ...]] = []
     for layer, head in ((layer, head) for layer in layers for head in heads):
         numbers = (float(m.values[layer, head]) for m in measurements)
-        rows.append((layer, head, *numbers, *_strongest(maps, layer, head)))
-    return Table("heads", "heads", "heads", columns, tuple(rows))
+        rows.append((layer, head, *numbers, *_strongest(maps, layer, head, part)))
+    title = "heads"
+    if sort is not None:
+        measure, ascending = ordering(sort)
+        place = 2 + [m.name for m in measurements].index(measure.name)
+        rows.sort(key=lambda row: float(row[place]), reverse=not ascending)
+        title = f"heads by {measure.name.replace('_', ' ')}, the {'smallest' if ascending else 'largest'} first"
+    return Table("heads", title, "heads", columns, tuple(rows))
 
 
-def top_table(maps: AttentionMaps, layer: int, head: int, top_k: int) -> Table:
-    """One line per query that is not padding: its `top_k` keys, largest weight first, of equal ones the earlier.
+def top_table(picture: Heatmap, real_queries: RealQueries, top_k: int) -> Table:
+    """One line per query drawn that is not padding: its `top_k` keys, largest weight first, of equal ones the earlier.
 
     A key that may not be attended to is never listed; a query with fewer keys than `top_k` leaves its last cells empty.
     """
-    k = min(max(1, top_k), len(maps.keys))
+    k = min(max(1, top_k), len(picture.columns))
     columns = [Column("query"), Column("token")]
     for rank in range(1, k + 1):
         columns += [Column(f"key {rank}"), Column(f"weight {rank}")]
-    queries = labels(maps.queries)
-    keys = [token(maps.keys, position) for position in range(len(maps.keys))]
+    keys = [f"{position} {label}" for position, label in zip(picture.column_positions, picture.columns, strict=True)]
     rows: list[tuple[Cell, ...]] = []
-    for query in np.flatnonzero(maps.real_queries).tolist():
-        weights = maps.weights[layer, head, query]
-        best = largest(weights, np.flatnonzero(maps.attendable[layer, query]), k)
-        pairs: list[Cell] = [cell for key in best for cell in (keys[key], float(weights[key]))]
-        rows.append((query, queries[query], *pairs, *([""] * 2 * (k - len(best)))))
-    title = f"layer {layer}, head {head}: " + (f"top {k} keys of each query" if k > 1 else "top key of each query")
-    return Table(f"layer-{layer}-head-{head}-top", title, "top", tuple(columns), tuple(rows))
+    for row, (query, label) in enumerate(zip(picture.row_positions, picture.rows, strict=True)):
+        if real_queries[query]:
+            weights = picture.values[row]
+            best = largest(weights, np.flatnonzero(picture.allowed[row]), k)
+            pairs: list[Cell] = [cell for key in best for cell in (keys[key], float(weights[key]))]
+            rows.append((query, label, *pairs, *([""] * 2 * (k - len(best)))))
+    title = f"{picture.title}: " + (f"top {k} keys of each query" if k > 1 else "top key of each query")
+    return Table(f"{picture.name}-top", title, "top", tuple(columns), tuple(rows))
 
 
 def largest(weights: np.ndarray, allowed: np.ndarray, k: int) -> list[int]:
@@ -64,10 +97,18 @@ def largest(weights: np.ndarray, allowed: np.ndarray, k: int) -> list[int]:
     return [int(key) for key in allowed[order]]
 
 
-def _strongest(maps: AttentionMaps, layer: int, head: int) -> tuple[str, float]:
-    """Among queries that have a choice: the first token of a causal map attends to itself whatever the head does."""
-    choosing = maps.real_queries & (maps.attendable[layer].sum(axis=-1) > 1)
-    queries = np.flatnonzero(choosing if choosing.any() else maps.real_queries)
-    weights = maps.weights[layer, head][queries]
-    row, key = (int(i) for i in np.unravel_index(weights.argmax(), weights.shape))
-    return f"{token(maps.queries, int(queries[row]))} → {token(maps.keys, key)}", float(weights[row, key])
+def _strongest(maps: AttentionMaps, layer: int, head: int, part: Part) -> tuple[str, Cell]:
+    """Among queries that have a choice: the first token of a causal map attends to itself whatever the head does.
+
+    Both cells are empty where no query drawn may attend to any key drawn.
+    """
+    real = np.array([query for query in part.queries if maps.real_queries[query]])
+    choosing = real[maps.attendable[layer][real].sum(axis=-1) > 1]
+    queries = choosing if len(choosing) else real
+    drawn = Part(tuple(queries.tolist()), part.keys)
+    allowed, weights = drawn.of(maps.attendable[layer]), drawn.of(maps.weights[layer, head])
+    if not allowed.any():
+        return "", ""
+    row, column = (int(i) for i in np.unravel_index(np.where(allowed, weights, -1).argmax(), weights.shape))
+    pair = f"{token(maps.queries, drawn.queries[row])} → {token(maps.keys, drawn.keys[column])}"
+    return pair, float(weights[row, column])

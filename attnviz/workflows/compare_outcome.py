@@ -31,6 +31,7 @@ from attnviz.workflows.tally import Numbers, Tally
 def compared(model: Opened, found: Numbers, predictions: tuple[Prediction, ...], seconds: float | None) -> Compared:
     """One model with all that was measured on it."""
     attender, n_tokens = model.attender, np.array(found.n_tokens)
+    ours = attender.n_attention_parameters  # models of others may project otherwise, and share keys between heads
     return Compared(
         name=attender.name,
         status=found.status,
@@ -39,9 +40,9 @@ def compared(model: Opened, found: Numbers, predictions: tuple[Prediction, ...],
         n_heads=attender.n_heads,
         d_model=attender.d_model,
         n_parameters=attender.n_parameters,
-        n_attention_parameters=attender.n_attention_parameters,
+        n_attention_parameters=ours,
         cost=Cost(
-            projections=attender.n_layers * projection_operations(n_tokens, attender.d_model),
+            projections=None if ours is None else attender.n_layers * projection_operations(n_tokens, attender.d_model),
             weights=attender.n_layers * weight_operations(n_tokens, attender.d_model),
             memory=attender.n_layers * weight_memory(n_tokens, attender.n_heads),
         ),
@@ -69,6 +70,7 @@ def comparison(texts: str, tally: Tally, models: Sequence[Opened], found: Sequen
         n_tokens=np.array(tally.n_tokens),
         n_in_text=np.array(tally.n_in_text),
         merged=tally.merged,
+        left_out=tuple(np.mean(tally.left_out, axis=0).tolist()) if tally.left_out else (),
         measures=tally.shown,
         uniform={name: np.array(by_text) for name, by_text in tally.uniform.items()},
         differences={name: tuple(of_model[i] for of_model in differences) for i, name in enumerate(names)},

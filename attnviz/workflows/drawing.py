@@ -8,7 +8,8 @@ from pathlib import Path
 from attnviz import store
 from attnviz.errors import BadOption
 from attnviz.measures.measured import chosen, measured
-from attnviz.records import AttentionMaps
+from attnviz.measures.words import by_words
+from attnviz.records import AttentionMaps, Measurement
 from attnviz.registry import find, load
 from attnviz.renderers import RENDERERS, Renderer
 from attnviz.renderers.figure import annotated, check_look, undrawable
@@ -16,8 +17,9 @@ from attnviz.report import Look, Report
 from attnviz.selection import numbers
 from attnviz.specs import DrawSpec, LookSpec
 from attnviz.views.heatmap import heatmap_report
+from attnviz.views.tables import ordering
 
-PICTURES = ("layer-*-head-*", "overview")  # what those of a record are called
+PICTURES = ("layer-*-head-*", "overview", "rollout")  # what those of a record are called
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,21 +77,34 @@ class Drawing:
 
     @classmethod
     def of(cls, spec: DrawSpec) -> Drawing:
+        """Raises BadOption also for a measure or an order that there is not."""
         if spec.top_k < 1:
             raise BadOption(f"--top-k {spec.top_k} is too small", hint="It is at least 1.")
         chosen(spec.measure)
+        if spec.sort is not None:
+            ordering(spec.sort)
         return cls(spec, Pictures.of(spec, PICTURES))
 
     def draw(self, maps: AttentionMaps, folder: Path) -> Drawn:
         """Write every picture of one record into `folder`.
 
-        Raises BadSelection for a layer or head that is not there, OutputFailed when the disk refuses.
+        Raises BadSelection for a layer or head that is not there and where all tokens would be hidden, BadOption for
+        what this record does not have, OutputFailed when the disk refuses.
         """
         layers = numbers(self.spec.layer, maps.n_layers, "layer")
         heads = numbers(self.spec.head, maps.n_heads, "head")
-        return self.pictures.write(
-            heatmap_report(maps, measured(maps, self.spec.measure), self.spec, layers, heads), folder
-        )
+        if self.spec.merge == "words":
+            maps = by_words(maps)
+        report = heatmap_report(maps, self._measured(maps), self.spec, layers, heads)
+        return self.pictures.write(report, folder)
+
+    def _measured(self, maps: AttentionMaps) -> tuple[Measurement, ...]:
+        """The chosen measures, and the one that heads are sorted by."""
+        found = measured(maps, self.spec.measure)
+        if self.spec.sort is None:
+            return found
+        by, _ = ordering(self.spec.sort)
+        return found if by.name in [each.name for each in found] else (*found, *measured(maps, [by.name]))
 
 
 def _left_out(report: Report, look: Look) -> list[str]:

@@ -12,6 +12,7 @@ from attnviz.comparison import Measured
 from attnviz.errors import BadOption
 from attnviz.measures import Measure
 from attnviz.measures.divergence import across
+from attnviz.measures.markers import without_markers
 from attnviz.measures.measured import chosen, measured, measured_together
 from attnviz.measures.merging import common_units, merged
 from attnviz.measures.uniform import uniform
@@ -41,6 +42,7 @@ class Tally:
     n_tokens: list[int] = field(default_factory=list)
     n_in_text: list[int] = field(default_factory=list)
     merged: bool = False
+    left_out: list[list[float]] = field(default_factory=list)  # by text and model: the share on markers left out
     divergences: Float[np.ndarray, "head head"] | None = None  # the sum over the texts so far
     last: tuple[AttentionMaps, ...] = ()  # of the latest text, in common units
 
@@ -85,13 +87,28 @@ class Tally:
         return None if self.divergences is None else self.divergences / len(self.n_tokens)
 
     def _aligned(self, several: Sequence[AttentionMaps]) -> tuple[AttentionMaps, ...]:
+        """Where models add different markers, these are left out first."""
         if len({_cuts(maps.queries) for maps in several}) == 1:
             return tuple(several)
         try:
-            units = common_units([maps.queries for maps in several])
+            return self._joined(several)
         except BadOption as error:
-            name = several[0].provenance.text_name
-            raise BadOption(f"the models cut {name} differently: {error.problem}", hint=error.hint) from error
+            marked = [any(maps.queries.special) for maps in several]
+            try:
+                if not any(marked):
+                    raise
+                bare = [without_markers(maps) for maps in several]
+                joined = self._joined(bare)
+            except BadOption as other:
+                name = several[0].provenance.text_name
+                raise BadOption(f"the models cut {name} differently: {other.problem}", hint=other.hint) from error
+        self.left_out.append([0.0 if maps.sink is None else float(maps.sink.mean()) for maps in bare])
+        return joined
+
+    def _joined(self, several: Sequence[AttentionMaps]) -> tuple[AttentionMaps, ...]:
+        if len({_cuts(maps.queries) for maps in several}) == 1:
+            return tuple(several)
+        units = common_units([maps.queries for maps in several])
         self.merged = True
         return tuple(merged(maps, of_maps) for maps, of_maps in zip(several, units, strict=True))
 

@@ -192,6 +192,21 @@ def test_what_a_unit_says_of_its_tokens() -> None:
     assert joined.offsets == ((0, 0), (0, 5), (6, 9))
 
 
-def test_another_text_is_not_joined() -> None:
+def test_another_text_has_units_of_its_own() -> None:
+    rows = np.array([[0.5, 0.25, 0.25], [0.125, 0.625, 0.25]])
+    maps = record(rows[None, None], tokens("a", "b"), tokens("x", "y", "z"))
+    joined = merged(maps, [(0, 1)], [(0,), (1, 2)])
+    assert joined.weights[0, 0].tolist() == [[0.3125, 0.6875]]
+    assert (joined.queries.pieces, joined.keys.pieces) == (("a b",), ("x", "y z"))
+    assert not joined.self_attention
+
+
+def test_where_queries_may_attend_to_units_of_another_text() -> None:
+    weights = np.array([[1, 0, 0], [0.5, 0.5, 0]])
+    maps = record(weights[None, None], tokens("a", "b"), tokens("x", "y", "z"), attendable=np.tri(2, 3, dtype=bool))
+    assert merged(maps, [(0,), (1,)], [(0, 1), (2,)]).attendable[0].tolist() == [[True, False]] * 2
+
+
+def test_another_text_is_not_joined_without_units_of_its_own() -> None:
     with pytest.raises(BadOption, match="joining tokens needs self-attention"):
         merged(cross_maps(), [(0,)])

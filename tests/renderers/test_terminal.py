@@ -223,6 +223,62 @@ def test_a_table_of_things_compared_names_its_cells_where_it_does_not_fit() -> N
     assert text.rstrip().endswith("single 32")
 
 
+def test_a_token_keeps_its_position_where_others_are_left_out() -> None:
+    weights = np.array([[[[1, 0, 0], [0.25, 0.5, 0.25], [0.5, 0.125, 0.375]]]])
+    of = report(record(weights, tokens("a", "b", "c")), DrawSpec(drop_first=True))
+    assert shown("full", 80, of).split("\n\n")[2].splitlines()[1:] == [
+        "         1     2",
+        "1 b  0.500 0.250",
+        "2 c  0.125 0.375",
+    ]
+    narrow = ["1 b", "  1 b 0.500", "  2 c 0.250", "2 c", "  1 b 0.125", "  2 c 0.375"]
+    assert shown("full", 12, of).split("\n\n")[2].splitlines()[-6:] == narrow
+    assert "1 b    1 b    0.500  2 c    0.250\n" in shown("top", 80, of)
+
+
+def test_positions_over_columns_never_touch() -> None:
+    chosen = tuple(position for position in range(30) if position not in (0, 5, 29))
+    size = len(chosen)
+    picture = Heatmap(
+        *("m", "map", np.full((size, size), 0.5), np.ones((size, size), dtype=bool), ("a",) * size, ("a",) * size),
+        row_positions=chosen,
+        column_positions=chosen,
+    )
+    heading = shown("heatmap", 80, Report("t", "s", (picture,))).split("map\n", 1)[1].splitlines()[0]
+    assert heading.split() == ["10", "15", "20", "25"]  # 5 is left out
+    line = shown("heatmap", 80, Report("t", "s", (picture,))).splitlines()[-1]
+    assert line.startswith("28 a|")
+    for place in (10, 15, 20, 25):
+        column = len("28 a|") + 2 * (chosen.index(place) + 1)
+        assert heading[:column].endswith(str(place))
+
+
+def test_a_map_with_a_scale_of_its_own_shows_it() -> None:
+    of = report(random_maps(FILM[:3], n_heads=1), DrawSpec(rollout=True))
+    text = shown("heatmap", of=of)
+    rollout = text[text.index("attention rollout through") :].split("\n\n")[0]
+    high = max(block.values.max() for block in of.blocks if isinstance(block, Heatmap) and block.scale)
+    assert f"0 [ ░▒▓█] {high:.3g}  share of the token after all layers (0 to {high:.3g})\n" in rollout
+    assert f"█.{high * 100:.0f}" in rollout  # the largest is the darkest, on its own scale and not on that of weights
+    assert f"[{' ░▒▓█'}]" not in shown("full", of=of)
+    assert "share of the token" in SGR.sub("", shown("full", of=of, colour=True))
+    assert "attention rollout through all layers (Abnar & Zuidema 2020): top 3" in words(shown("top", of=of))
+
+
+def test_of_many_heads_each_has_one_line() -> None:
+    of = report(random_maps(FILM, n_layers=3, n_heads=6), DrawSpec(sort="-entropy"))
+    text = shown("top", 70, of)
+    rows = [line.split() for line in text.split("\n\n")[1].splitlines()[3:-2]]
+    assert len(rows) == 18
+    assert [float(row[2]) for row in rows] == sorted(float(row[2]) for row in rows)
+    assert {len(row) for row in rows} == {6}
+    assert "For want of room without strongest pair, weight: a wider screen shows it." in words(text)
+    assert "→" in shown("top", 100, of)
+    assert shown("top", 30, of).count("strongest pair") == 18  # no room for the numbers either
+    few = report(random_maps(FILM, n_layers=2, n_heads=8))
+    assert shown("top", 70, few).count("strongest pair") == 16
+
+
 def test_charts_are_not_drawn_and_the_tables_beside_them_are() -> None:
     facts = Table("epochs", "epochs", "facts", (Column("epoch"), Column("loss", digits=4)), ((1, 0.5), (2, 0.25)))
     line = Line("training", (1.0, 2.0), (0.5, 0.25))

@@ -5,13 +5,27 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from attnviz.errors import BadSelection
+from attnviz.errors import BadOption, BadSelection
 from attnviz.measures.measured import measured
-from attnviz.records import AttentionMaps, Setting
+from attnviz.measures.rollout import rollout
+from attnviz.measures.words import by_words
+from attnviz.records import AttentionMaps, Setting, Tokens
 from attnviz.report import Heatmap, Note, Panels, Report, Table
 from attnviz.specs import DrawSpec, ScaleKind
 from attnviz.views.heatmap import heatmap_report
-from tests.made import FILM, HOSTILE, cross_maps, provenance, random_maps, record, report, tokens, uniform_maps
+from tests.made import (
+    FILM,
+    HOSTILE,
+    cross_maps,
+    provenance,
+    random_maps,
+    record,
+    report,
+    sink_maps,
+    tokens,
+    uniform_maps,
+    windowed_maps,
+)
 
 
 def only(maps: AttentionMaps, layers: list[int], heads: list[int], spec: DrawSpec | None = None) -> Report:
@@ -207,3 +221,191 @@ def test_a_model_used_for_what_it_was_not_made_for_is_said_to_be() -> None:
     assert said(("causal", True), trained=False) == said(("causal", False)) == []
     assert said(("made_for_tokens", 13)) == ["The model was made for texts of at most 13 tokens and has 14 here."]
     assert said(("made_for_tokens", 14)) == []
+
+
+# Tokens that are not drawn
+
+HIDING = DrawSpec(hide_special=True)
+
+
+def marked() -> AttentionMaps:
+    """Four words between two markers, two heads."""
+    weights = random_maps("abcdef").weights
+    return record(weights, tokens("[CLS]", "a", "b", "c", "d", "[SEP]", special=["[CLS]", "[SEP]"]))
+
+
+def alone(of: Report) -> list[Heatmap]:
+    return [block for block in of.blocks if isinstance(block, Heatmap)]
+
+
+def test_hidden_tokens_are_cut_out_of_the_maps_and_nothing_is_scaled() -> None:
+    maps = marked()
+    shown = alone(report(maps, HIDING))
+    assert [heatmap.rows for heatmap in shown] == [("a", "b", "c", "d")] * 2
+    assert {heatmap.row_positions for heatmap in shown} == {heatmap.column_positions for heatmap in shown}
+    assert shown[0].row_positions == (1, 2, 3, 4)
+    assert np.array_equal(shown[1].values, maps.weights[0, 1, 1:5, 1:5])
+    assert shown[1].allowed.shape == (4, 4)
+    assert alone(report(maps))[0].row_positions == (0, 1, 2, 3, 4, 5)
+
+
+def test_what_was_hidden_is_said_everywhere() -> None:
+    maps = marked()
+    shown = report(maps, HIDING)
+    by_hand = (maps.weights[0, :, 1:5, 0] + maps.weights[0, :, 1:5, 5]).mean(axis=-1)
+    assert shown.subtitle.endswith(" · 4 tokens · 2 tokens hidden")
+    (heads,) = (table for table in shown.tables if table.role == "heads")
+    (place,) = (n for n, column in enumerate(heads.columns) if column.header == "hidden")
+    assert heads.columns[place].unit == "share"
+    assert [row[place] for row in heads.rows] == pytest.approx(by_hand)
+    assert [note.text for note in shown.notes] == [
+        f"Not drawn: 2 of 6 tokens (0 [CLS], 5 [SEP]). Of what the queries drawn attend to, {by_hand.mean():.1%} is "
+        "hidden with that; no row is made to sum to 1 again, and all measures count every token."
+    ]
+    found = shown.data["hidden"]
+    assert isinstance(found, dict)
+    assert (found["queries"], found["keys"]) == ([0, 5], [0, 5])
+    assert found["share"] == pytest.approx(by_hand[None])
+    assert shown.data["weights"] is maps.weights
+    assert "hidden" not in shown.data["measures"]  # type: ignore[operator]
+    assert "hidden" not in report(maps).data
+
+
+def test_the_share_in_data_is_that_of_the_chosen_heads() -> None:
+    maps = random_maps(n_layers=2, n_heads=3)
+    shown = only(maps, [1], [2, 0], DrawSpec(drop_first=True))
+    share = maps.weights[1][[2, 0]][:, 1:, 0].mean(axis=-1)
+    assert shown.data["hidden"]["share"] == pytest.approx(share[None], abs=1e-6)  # type: ignore[index]
+    assert f"{share.mean():.1%} is hidden" in list(shown.notes)[-1].text
+
+
+def test_two_texts_lose_their_own_first_tokens() -> None:
+    shown = report(cross_maps(3, 5), DrawSpec(drop_first=True))
+    assert shown.subtitle.endswith(" · 3 queries, 5 keys · 1 query, 1 key hidden")
+    assert list(shown.notes)[-1].text.startswith("Not drawn: 1 of 3 queries (0 q0) and 1 of 5 keys (0 k0). Of what")
+    assert alone(shown)[0].rows == ("q1", "q2")
+    assert alone(shown)[0].columns == ("k1", "k2", "k3", "k4")
+
+
+def test_the_shared_scale_is_over_what_is_drawn() -> None:
+    weights = np.array([[[[1, 0, 0], [0.5, 0.25, 0.25], [0.75, 0, 0.25]]]])
+    assert report(record(weights), DrawSpec(scale="shared", drop_first=True)).scale.high == 0.25
+    assert report(record(weights), DrawSpec(drop_first=True)).scale.high == 1
+
+
+def test_hiding_everything_is_refused() -> None:
+    with pytest.raises(BadSelection, match="--drop-first leaves none of 1 tokens"):
+        report(random_maps("a"), DrawSpec(drop_first=True))
+
+
+# Words, rollout, many heads, sinks
+
+
+def test_joined_words_are_said_to_be_joined() -> None:
+    spans = ((0, 0), (0, 4), (4, 7), (7, 8), (8, 8))
+    pieces = Tokens(("[CLS]", "play", "ing", "!", "[SEP]"), spans, (True, False, False, False, True))
+    settings = (("tokens_in_text", 40), ("made_for_tokens", 4))
+    maps = by_words(record(random_maps("abcde").weights, pieces, made_by=provenance(trained=True, settings=settings)))
+    shown = report(maps)
+    assert shown.subtitle.endswith(" · 2 words from first 3 of 40 tokens")
+    assert [note.text for note in shown.notes] == [
+        "The model was made for texts of at most 4 tokens and has 5 here.",
+        "The pieces of each word are joined (sum over keys, mean over queries), and all numbers are about words: "
+        "5 tokens became 4.",
+    ]
+    assert alone(shown)[0].rows == ("[CLS]", "playing", "!", "[SEP]")
+    assert shown.data["settings"]["merge"] == "words"  # type: ignore[index]
+    assert ("merge", "words") in shown.facts
+    (note,) = report(by_words(random_maps())).notes
+    assert note.text == "No word is cut into pieces here: there was nothing to join."
+
+
+def test_joined_words_of_two_texts() -> None:
+    one = Tokens(("do", "gs"), ((0, 2), (2, 4)), (False, False))
+    maps = by_words(record(np.full((1, 1, 2, 3), 1 / 3), one, tokens("a", "b", "c")))
+    assert next(report(maps).notes).text.endswith("about words: 2 queries became 1 and 3 keys became 3.")
+
+
+@pytest.mark.parametrize("n_layers", [1, 3])
+def test_a_rollout_is_one_more_picture_on_a_scale_of_its_own(n_layers: int) -> None:
+    maps = random_maps(n_layers=n_layers, causal=True)
+    shown = report(maps, DrawSpec(rollout=True))
+    *others, picture = alone(shown)
+    assert len(others) == n_layers * 2
+    assert picture.name == "rollout"
+    assert np.allclose(picture.values, rollout(maps), atol=1e-7)
+    assert np.array_equal(picture.allowed, np.tri(14, dtype=bool))
+    assert picture.scale is not None
+    assert picture.scale.high == picture.values.max()
+    assert "share of the token after all layers" in picture.scale.label
+    assert picture not in overview(shown).maps
+    assert np.allclose(shown.data["rollout"], rollout(maps), atol=1e-7)  # type: ignore[arg-type]
+    (top,) = (table for table in shown.tables if table.name == "rollout-top")
+    assert top.title.startswith("attention rollout through all layers (Abnar & Zuidema 2020): top 3 keys")
+    assert "rollout" not in report(maps).data
+
+
+def test_a_rollout_hides_what_is_hidden_after_all_layers_have_used_it() -> None:
+    weights = marked().weights.copy()
+    weights[..., 0, :] = np.eye(6)[0]  # the marker keeps to itself, so that the largest share is hidden
+    maps = record(weights, marked().queries)
+    shown = report(maps, DrawSpec(rollout=True, hide_special=True))
+    picture = alone(shown)[-1]
+    assert np.allclose(picture.values, rollout(maps)[1:5, 1:5], atol=1e-7)
+    assert picture.column_positions == (1, 2, 3, 4)
+    assert picture.scale is not None
+    assert picture.scale.high == picture.values.max() < 0.9
+
+
+def test_a_rollout_needs_one_text() -> None:
+    with pytest.raises(BadOption, match="rollout needs self-attention"):
+        report(cross_maps(), DrawSpec(rollout=True))
+
+
+def tops(of: Report) -> int:
+    return sum(table.role == "top" for table in of.tables)
+
+
+def test_of_many_heads_only_the_numbers_are_listed() -> None:
+    sixteen, more = random_maps("ab", n_layers=2, n_heads=8), random_maps("ab", n_layers=3, n_heads=6)
+    assert tops(report(sixteen)) == 16
+    shown = report(more)
+    assert tops(shown) == 0
+    assert [len(table.rows) for table in shown.tables] == [18]
+    assert [note.text for note in shown.notes] == [
+        "Of 18 heads only these numbers are listed; --layer 0 --head 0 lists what each query of one attends to."
+    ]
+    assert tops(report(more, DrawSpec(rollout=True))) == 1
+
+
+def test_the_first_of_sorted_heads_is_the_one_to_look_at() -> None:
+    maps = random_maps("ab", n_layers=3, n_heads=6)
+    shown = report(maps, DrawSpec(sort="peak"))
+    layer, head = np.unravel_index(measured(maps, ["peak"])[0].values.argmax(), (3, 6))
+    assert f"--layer {layer} --head {head} lists" in list(shown.notes)[-1].text
+
+
+@pytest.mark.parametrize("change", [{"layer": ("0-2",)}, {"head": ("-1",)}, {"table": "heatmap"}, {"table": "full"}])
+def test_heads_that_were_chosen_and_maps_that_are_shaded_keep_their_lists(change: dict[str, object]) -> None:
+    shown = report(random_maps("ab", n_layers=3, n_heads=6), DrawSpec(**change))  # type: ignore[arg-type]
+    assert tops(shown) == 18
+    assert not list(shown.notes)
+
+
+def test_over_many_narrow_panels_stand_numbers() -> None:
+    eight, nine = (report(random_maps("ab", n_layers=2, n_heads=n)) for n in (8, 9))
+    assert [each.title for each in overview(eight).maps][:9:8] == ["layer 0, head 0", "layer 1, head 0"]
+    assert [each.title for each in overview(nine).maps][:10:9] == ["0.0", "1.0"]
+    assert overview(nine).title == "layer.head: one row per layer, one column per head"
+    assert [each.title for each in alone(nine)][:10:9] == ["layer 0, head 0", "layer 1, head 0"]
+
+
+def test_a_sink_and_windows_in_every_part() -> None:
+    shown = report(sink_maps(share=0.25))
+    assert "to sink" in [column.header for column in next(iter(shown.tables)).columns]
+    assert next(shown.notes).text.startswith("12.5% of all attention goes to a sink that the model has learned")
+    assert np.array_equal(shown.data["sink"], sink_maps(share=0.25).sink)  # type: ignore[arg-type]
+    maps = windowed_maps(5)
+    windows = report(maps)
+    assert all(np.array_equal(each.allowed, maps.attendable[n // 2]) for n, each in enumerate(alone(windows)))
+    assert np.array_equal(windows.data["attendable"], maps.attendable)  # type: ignore[arg-type]

@@ -2,16 +2,37 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from attnviz.errors import BadOption
 from attnviz.measures.measured import measured
-from attnviz.views.tables import heads_table, top_table
-from tests.made import cross_maps, random_maps, record, tokens, uniform_maps
+from attnviz.records import AttentionMaps, Measurement
+from attnviz.report import Table
+from attnviz.specs import DrawSpec
+from attnviz.views import tables
+from attnviz.views.heatmap import heatmaps
+from attnviz.views.hiding import part_of
+from attnviz.views.tables import ordering
+from tests.made import cross_maps, random_maps, record, sink_maps, tokens, uniform_maps, windowed_maps
 
 BY_HAND = record(np.array([[[[0.2, 0.5, 0.3], [0.1, 0.1, 0.8], [0.4, 0.2, 0.4]]]]), tokens("a", "b", "c"))
+
+
+def heads_table(
+    maps: AttentionMaps, of: Sequence[Measurement], layers: list[int], heads: list[int], **choice: bool | str
+) -> Table:
+    spec = DrawSpec(**choice)  # type: ignore[arg-type]
+    return tables.heads_table(maps, of, layers, heads, part_of(maps, spec), spec.sort)
+
+
+def top_table(maps: AttentionMaps, layer: int, head: int, top_k: int, **choice: bool) -> Table:
+    (picture,) = heatmaps(maps, [layer], [head], part_of(maps, DrawSpec(**choice)))  # type: ignore[arg-type]
+    return tables.top_table(picture, maps.real_queries, top_k)
 
 
 def test_heads_by_hand() -> None:
@@ -96,3 +117,84 @@ def test_against_sorting_everything(n: int, seed: int, k: int, causal: bool) -> 
         allowed = [key for key in range(n) if maps.attendable[0, query, key]]
         best = sorted(allowed, key=lambda key: (-tied.weights[0, 1, query, key], key))[:k]
         assert [cell for cell in row[2::2] if cell] == [f"{key} t{key}" for key in best]
+
+
+def test_a_hidden_token_is_neither_query_nor_key_and_the_others_keep_their_positions() -> None:
+    table = top_table(BY_HAND, 0, 0, 3, drop_first=True)
+    assert [row[:3] + row[4:5] for row in table.rows] == [(1, "b", "2 c", "1 b"), (2, "c", "2 c", "1 b")]
+    assert table.rows[0][3::2] == pytest.approx((0.8, 0.1))  # not 8/9 and 1/9
+    sharp = record(np.array([[[[1, 0, 0], [0.1, 0.1, 0.8], [0.9, 0, 0.1]]]]), tokens("a", "b", "c"))
+    row = heads_table(sharp, measured(sharp), [0], [0], drop_first=True).rows[0]
+    assert row[-2] == "1 b → 2 c"
+    assert row[-1] == pytest.approx(0.8)
+    assert row[2:-2] == heads_table(sharp, measured(sharp), [0], [0]).rows[0][2:-2]  # measures count every token
+
+
+def test_a_pair_that_may_not_be_is_never_the_strongest() -> None:
+    attendable = np.array([[1, 0, 0], [1, 0, 1], [1, 1, 0]], dtype=bool)
+    weights = np.array([[1, 0, 0]] * 3)[None, None]
+    maps = record(weights, tokens("a", "b", "c"), attendable=attendable)
+    assert heads_table(maps, (), [0], [0], drop_first=True).rows[0][2:] == ("1 b → 2 c", 0.0)
+
+
+def test_queries_that_may_attend_to_nothing_that_is_drawn() -> None:
+    attendable = np.array([[1, 1, 1], [1, 0, 0], [1, 0, 0]], dtype=bool)
+    maps = record(np.array([[1, 0, 0]] * 3)[None, None], attendable=attendable)
+    assert heads_table(maps, (), [0], [0], drop_first=True).rows[0][2:] == ("", "")
+    assert top_table(maps, 0, 0, 1, drop_first=True).rows == ((1, "t1", "", ""), (2, "t2", "", ""))
+
+
+def test_each_layers_own_window_and_a_sink() -> None:
+    maps = windowed_maps(4, window=2)
+    listed = [[cell for cell in row[2::2] if cell] for row in top_table(maps, 1, 0, 4).rows]
+    assert [sorted(keys) for keys in listed] == [["0 t0"], ["0 t0", "1 t1"], ["1 t1", "2 t2"], ["2 t2", "3 t3"]]
+    with_sink = sink_maps(share=0.25)
+    found = heads_table(with_sink, measured(with_sink), [0], [0, 1])
+    assert [row[[c.header for c in found.columns].index("to sink")] for row in found.rows] == [0.25, 0.0]
+    weights = top_table(with_sink, 0, 0, 4).rows[0][3::2]
+    assert sum(float(weight) for weight in weights) == pytest.approx(0.75)
+    assert weights[0] == float(with_sink.weights[0, 0, 0].max())
+
+
+SORTED = Measurement("entropy", "nats", np.array([[0.5, 1.5], [1.5, 1.0]]), (0.0, 2.0))
+
+
+@pytest.mark.parametrize(
+    ("sort", "expected", "title"),
+    [
+        (None, [(0, 0), (0, 1), (1, 0), (1, 1)], "heads"),
+        ("entropy", [(0, 1), (1, 0), (1, 1), (0, 0)], "heads by entropy, the largest first"),
+        ("-Entropy", [(0, 0), (1, 1), (0, 1), (1, 0)], "heads by entropy, the smallest first"),
+    ],
+)
+def test_heads_in_the_order_of_a_measure(sort: str | None, expected: list[tuple[int, int]], title: str) -> None:
+    maps = random_maps(n_layers=2)
+    table = tables.heads_table(maps, (SORTED,), [0, 1], [0, 1], part_of(maps, DrawSpec()), sort)
+    assert [row[:2] for row in table.rows] == expected
+    assert table.title == title
+    pairs = {row[:2]: row[3:] for row in heads_table(maps, (SORTED,), [0, 1], [0, 1]).rows}
+    assert [row[3:] for row in table.rows] == [pairs[row[:2]] for row in table.rows]  # whole rows are moved
+
+
+@pytest.mark.parametrize(
+    ("sort", "says"),
+    [
+        ("entropi", "no measure 'entropi'. Did you mean 'entropy'?"),
+        ("-to_firs", "no measure 'to_firs'. Did you mean 'to_first'?"),
+        ("all", "no measure 'all'. There are entropy, "),
+        ("", "no measure ''. There are entropy, "),
+        ("distinct_heads", "heads cannot be sorted by distinct_heads. It is one number for all heads of a layer"),
+    ],
+)
+def test_an_order_that_there_is_not(sort: str, says: str) -> None:
+    with pytest.raises(BadOption) as caught:
+        ordering(sort)
+    assert str(caught.value).startswith(says)
+    assert "\n" not in str(caught.value)
+
+
+def test_which_end_comes_first() -> None:
+    assert [(measure.name, ascending) for measure, ascending in map(ordering, ("peak", " -peak "))] == [
+        ("peak", False),
+        ("peak", True),
+    ]

@@ -1,0 +1,83 @@
+"""Which tokens are drawn and listed, and how much attention goes to the others. Knows records and specs.
+
+Hiding is of the picture only: positions stay what they are, rows are not brought to 1 again, and every measure counts
+every token.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from attnviz.errors import BadSelection
+from attnviz.records import AttentionMaps, Measurement, Tokens
+from attnviz.specs import DrawSpec
+
+LESS = "Draw it without, or give a longer text."
+
+
+@dataclass(frozen=True)
+class Part:
+    """The queries and the keys that are drawn, by position and in order."""
+
+    queries: tuple[int, ...]
+    keys: tuple[int, ...]
+
+    def of(self, cells: np.ndarray) -> np.ndarray:
+        """What is drawn of cells [query, key]: without a copy where it lies in one piece, since maps may be large."""
+        return cells[_index(self.queries)][:, _index(self.keys)]
+
+
+def part_of(maps: AttentionMaps, spec: DrawSpec) -> Part:
+    """All tokens but those that `spec` hides. Raises BadSelection where no query or no key would be left."""
+    queries = _kept(maps.queries, spec)
+    keys = queries if maps.self_attention else _kept(maps.keys, spec)
+    for tokens, kept, noun in ((maps.queries, queries, "queries"), (maps.keys, keys, "keys")):
+        if not kept:
+            what = "tokens" if maps.self_attention else noun
+            raise BadSelection(f"{_options(spec)} leaves none of {len(tokens)} {what}", hint=LESS)
+    if not maps.real_queries[list(queries)].any():
+        raise BadSelection(f"{_options(spec)} leaves nothing but padding", hint=LESS)
+    return Part(queries, keys)
+
+
+def hidden(maps: AttentionMaps, part: Part) -> Measurement | None:
+    """The share of what goes to tokens that goes to the hidden keys: a mean over the queries drawn, padding aside.
+
+    Nothing where all tokens are drawn.
+    """
+    left_out = left_out_of(maps.keys, part.keys)
+    if not left_out and not left_out_of(maps.queries, part.queries):
+        return None
+    queries = [query for query in part.queries if maps.real_queries[query]]
+    values = np.empty((maps.n_layers, maps.n_heads))
+    for layer, head in np.ndindex(values.shape):
+        rows = maps.weights[layer, head][queries]
+        shares = rows[:, left_out].sum(axis=-1, dtype=np.float64) / rows.sum(axis=-1, dtype=np.float64)
+        values[layer, head] = shares.mean()
+    return Measurement("hidden", "share", values, (0.0, 1.0))
+
+
+def left_out_of(tokens: Tokens, kept: Sequence[int]) -> list[int]:
+    """The positions that are not kept, in order."""
+    return sorted(set(range(len(tokens))) - set(kept))
+
+
+def _kept(tokens: Tokens, spec: DrawSpec) -> tuple[int, ...]:
+    return tuple(
+        position
+        for position, special in enumerate(tokens.special)
+        if not (spec.hide_special and special) and not (spec.drop_first and position == 0)
+    )
+
+
+def _options(spec: DrawSpec) -> str:
+    return " with ".join(["--hide-special"] * spec.hide_special + ["--drop-first"] * spec.drop_first)
+
+
+def _index(positions: Sequence[int]) -> slice | list[int]:
+    """Of positions in order without a gap, where they begin and end."""
+    first, last = positions[0], positions[-1]
+    return slice(first, last + 1) if last - first + 1 == len(positions) else list(positions)

@@ -1,0 +1,174 @@
+"""Which tokens are one word, by hand and against our own tokenizer, and attention from word to word."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tokenizers import Regex, pre_tokenizers
+
+from attnviz.measures.words import by_words, words
+from attnviz.models.tokenizer import _PIECE
+from attnviz.records import AttentionMaps, Tokens
+from tests.made import cross_maps, random_maps, record, sink_maps, softmax, windowed_maps
+
+FAMILY = "👨\u200d👩\u200d👧"
+OWN = pre_tokenizers.Split(Regex(_PIECE), behavior="isolated")
+CHUNKS = ["a", "B", "é", "e\u0301", "7", "'", "’", "-", ".", ",", " ", "\n", "猫", "ね", "カ", "々", "고", "س"]
+CHUNKS += [FAMILY, "👍🏽", "❤️", "1️⃣", "🇩🇪", "🏴\U000e0067\U000e0062\U000e007f", "€"]
+
+
+def cut(*pieces: str) -> Tokens:
+    """The pieces one right after the other; those in brackets are markers."""
+    offsets, at = [], 0
+    for piece in pieces:
+        start = at
+        at += 0 if piece.startswith("[") else len(piece)
+        offsets.append((start, at))
+    return Tokens(pieces, tuple(offsets), tuple(piece.startswith("[") for piece in pieces))
+
+
+def found(*pieces: str) -> list[str]:
+    """The words of these pieces."""
+    return ["|".join(pieces[position] for position in unit) for unit in words(cut(*pieces))]
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        ["play|ing", " with", " un|believ|able"],
+        ["don|'|t", " stop"],
+        ["it|’s", " the", " dogs", "'", " turn"],  # an apostrophe joins only what is a word on both sides
+        ["'", "tis", "'"],
+        ["rock", "'", "'", "roll"],
+        ["well", "-", "made", ".", "com"],
+        ["3|7", "%", " of", " 1", ",", "000"],
+        ["snake|_|case"],
+        ["e|\u0301|te|\u0301", "."],
+        ["猫", "坐", "在", "垫子", "上", "，", "好"],
+        ["ね", "こ", "カ", "ー", "テ|\u3099", "film"],
+        ["고|양|이"],
+        ["می|\u200c|خواهم"],
+        ["[CLS]", "a|b", "[SEP]", "c|d", "[SEP]"],
+        ["the", "\n", "cat", "\n\n", "  ", "sat"],
+        ["the", " |cat", " |(", "  ", "sat", " "],  # a single space belongs to what comes right after it
+        ["", "a", "", "b"],
+    ],
+)
+def test_words_by_hand(said: list[str]) -> None:
+    assert found(*(piece for word in said for piece in word.split("|"))) == said
+
+
+@pytest.mark.parametrize("emoji", [FAMILY, "👍🏽", "☝️", "🏳️\u200d🌈", "🇩🇪", "🏴\U000e0067\U000e0062\U000e007f"])
+def test_the_pieces_of_one_emoji(emoji: str) -> None:
+    assert found("ok", *emoji, "a", " ", *emoji) == ["ok", "|".join(emoji), "a", "|".join((" ", *emoji))]
+
+
+def test_the_key_of_a_digit_is_part_of_it() -> None:
+    assert found("a", " ", *"1️⃣", ".") == ["a", " |1|\ufe0f|\u20e3", "."]
+
+
+def test_flags_are_pairs() -> None:
+    assert found(*"🇩🇪🇫🇷🇮") == ["🇩|🇪", "🇫|🇷", "🇮"]
+
+
+def test_bytes_of_one_character_are_one_word() -> None:
+    spans = ((0, 1), (1, 2), (1, 2), (1, 2), (2, 3))
+    assert words(Tokens(("a", "猫", "猫", "猫", "子"), spans, (False,) * 5)) == ((0,), (1, 2, 3), (4,))
+    of_two = Tokens(("猫", "猫子", "子"), ((0, 1), (0, 2), (1, 2)), (False,) * 3)
+    assert words(of_two) == ((0, 1, 2),)
+
+
+def test_characters_that_no_token_covers_are_a_border() -> None:
+    assert words(Tokens(("play", "ing"), ((0, 4), (5, 8)), (False,) * 2)) == ((0,), (1,))
+
+
+def test_a_second_text_begins_anew() -> None:
+    """Its offsets count from 0 again, with a marker between the two or without."""
+    one, other = ("ab", "c"), ("d", "ef")
+    marked = Tokens(
+        (*one, "[SEP]", *other), ((0, 2), (2, 3), (3, 3), (0, 1), (1, 3)), (False, False, True, False, False)
+    )
+    assert words(marked) == ((0, 1), (2,), (3, 4))
+    bare = Tokens((*one, *other), ((0, 2), (2, 3), (0, 1), (1, 3)), (False,) * 4)
+    assert words(bare) == ((0, 1), (2, 3))
+
+
+def test_a_piece_that_is_not_as_long_as_what_it_stands_for_is_known_by_its_ends() -> None:
+    assert words(Tokens(("x…y", "z", "."), ((0, 50), (50, 51), (51, 52)), (False,) * 3)) == ((0, 1), (2,))
+    assert words(Tokens(("", "z"), ((0, 50), (50, 51)), (False,) * 2)) == ((0,), (1,))
+
+
+@given(st.lists(st.sampled_from(CHUNKS), max_size=12))
+def test_characters_become_the_words_of_our_own_tokenizer(chunks: list[str]) -> None:
+    text = "".join(chunks)
+    own = [piece for piece, _ in OWN.pre_tokenize_str(text) if not piece.isspace()]
+    joined = ["".join(text[position] for position in unit) for unit in words(cut(*text))]
+    assert [word.removeprefix(" ") for word in joined if not word.isspace()] == own
+
+
+@given(st.lists(st.text(st.characters(), max_size=6), min_size=1, max_size=8))
+def test_any_pieces_become_words_in_their_order(pieces: list[str]) -> None:
+    units = words(cut(*pieces))
+    assert [position for unit in units for position in unit] == list(range(len(pieces)))
+
+
+@given(st.lists(st.sampled_from(["play", "ing", " un", "able", "[SEP]", ",", "猫", " "]), min_size=1, max_size=9))
+def test_rows_of_words_sum_to_1(pieces: list[str]) -> None:
+    made = random_maps(pieces, n_layers=2, seed=len(pieces), causal=True)
+    maps = record(made.weights, cut(*pieces), attendable=made.attendable)
+    joined = by_words(maps)
+    n_words = len(words(maps.queries))
+    assert joined.weights.shape == (2, 2, n_words, n_words)
+    assert joined.weights.sum(axis=-1) == pytest.approx(1, abs=1e-5)
+    assert (joined.attendable == np.tri(n_words, dtype=bool)).all()
+    assert joined.self_attention
+
+
+def test_words_and_a_sink_share_the_row() -> None:
+    maps = sink_maps(4, share=0.4)
+    joined = by_words(record(maps.weights, cut("play", "ing", " the", " cat"), sink=maps.sink))
+    assert joined.sink is not None
+    assert joined.sink[0] == pytest.approx(np.array([[0.4] * 3, [0] * 3]))
+    assert joined.weights.sum(axis=-1) + joined.sink == pytest.approx(1, abs=1e-6)
+
+
+def test_windows_stay_those_of_their_layers() -> None:
+    made = windowed_maps(4, window=2)
+    joined = by_words(record(made.weights, cut("a", "b", " c", " d"), attendable=made.attendable))
+    assert joined.attendable[0].tolist() == np.tri(3, dtype=bool).tolist()
+    assert joined.attendable[1].tolist() == [[True, False, False], [True, True, False], [False, True, True]]
+
+
+def test_the_words_of_two_texts() -> None:
+    rows = np.array([[0.5, 0.25, 0.25], [0.125, 0.625, 0.25]])
+    joined = by_words(record(rows[None, None], cut("do", "gs"), cut("the", " ca", "t")))
+    assert not joined.self_attention
+    assert joined.queries.pieces == ("dogs",)
+    assert joined.keys.pieces == ("the", " cat")
+    assert joined.weights[0, 0].tolist() == [[0.3125, 0.6875]]
+    settings = (("merge", "words"), ("queries_before_merging", 2), ("keys_before_merging", 3))
+    assert joined.provenance.settings == settings
+
+
+@given(st.integers(0, 99))
+def test_rows_of_words_of_two_texts_sum_to_1(seed: int) -> None:
+    weights = softmax(np.random.default_rng(seed).normal(size=(1, 2, 4, 5)), np.ones((4, 5), dtype=bool))
+    joined = by_words(record(weights, cut("a", "b", " c", " d"), cut(" e", "f", " g", "h", "i")))
+    assert joined.weights.shape == (1, 2, 3, 2)
+    assert joined.weights.sum(axis=-1) == pytest.approx(1, abs=1e-6)
+
+
+@pytest.mark.parametrize("maps", [random_maps(), cross_maps()])
+def test_words_that_are_whole_stay_as_they_are(maps: AttentionMaps) -> None:
+    joined = by_words(maps)
+    assert joined.weights.tobytes() == maps.weights.tobytes()
+    assert (joined.queries, joined.keys) == (maps.queries, maps.keys)
+
+
+def test_the_settings_say_that_words_were_joined() -> None:
+    maps = record(random_maps("abc").weights, cut("[CLS]", "a", "b"))
+    settings = (("merge", "words"), ("tokens_before_merging", 3))
+    assert by_words(maps).provenance.settings == settings
+    assert by_words(maps).queries.pieces == ("[CLS]", "ab")

@@ -1,0 +1,135 @@
+"""What of a record is drawn, and in which order its heads are listed: from options to files and reports."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from attnviz import store
+from attnviz.errors import BadOption, BadSelection, InputError
+from attnviz.measures.entropy import entropy
+from attnviz.measures.words import by_words
+from attnviz.records import AttentionMaps, Tokens
+from attnviz.renderers import json as as_json
+from attnviz.report import Table
+from attnviz.specs import DrawSpec
+from attnviz.workflows.drawing import Drawing, Drawn
+from tests.made import cross_maps, random_maps, record, sink_maps, windowed_maps
+
+MARKED = Tokens(
+    ("[CLS]", "play", "ing", "!", "[SEP]"), ((0, 0), (0, 4), (4, 7), (7, 8), (8, 8)), (True, False, False, False, True)
+)
+
+
+def draw(maps: AttentionMaps, folder: Path, **choice: object) -> Drawn:
+    return Drawing.of(DrawSpec(dpi=50, **choice)).draw(maps, folder)  # type: ignore[arg-type]
+
+
+def marked() -> AttentionMaps:
+    return record(random_maps("abcde", n_layers=2).weights, MARKED)
+
+
+def heads(drawn: Drawn) -> Table:
+    (table,) = (table for table in drawn.report.tables if table.role == "heads")
+    return table
+
+
+def test_words_are_joined_before_anything_is_measured(tmp_path: Path) -> None:
+    maps = marked()
+    drawn = draw(maps, tmp_path, merge="words")
+    data = drawn.report.data
+    assert data["queries"]["pieces"] == ["[CLS]", "playing", "!", "[SEP]"]  # type: ignore[index]
+    assert np.array_equal(data["weights"], by_words(maps).weights)  # type: ignore[arg-type]
+    assert np.array_equal(data["measures"]["entropy"]["values"], entropy(by_words(maps)).values)  # type: ignore[index]
+    assert drawn.report.subtitle.endswith(" · 2 words from 3 tokens")
+
+
+def test_hiding_changes_pictures_and_no_number(tmp_path: Path) -> None:
+    maps = marked()
+    plain, hiding = draw(maps, tmp_path / "a"), draw(maps, tmp_path / "b", hide_special=True, drop_first=True)
+    assert [file.name for file in plain.files] == [file.name for file in hiding.files]
+    assert all(one.read_bytes() != other.read_bytes() for one, other in zip(plain.files, hiding.files, strict=True))
+    assert hiding.report.data["weights"] is maps.weights
+    for name, found in hiding.report.data["measures"].items():  # type: ignore[attr-defined]
+        assert np.array_equal(found["values"], plain.report.data["measures"][name]["values"])  # type: ignore[index]
+
+
+def test_everything_at_once_as_json(tmp_path: Path) -> None:
+    drawn = draw(marked(), tmp_path, merge="words", hide_special=True, rollout=True, sort="-peak", layer=("1",))
+    document = as_json.render([drawn.report]).decode()
+    assert '"hidden": {' in document
+    assert '"rollout": [' in document
+    assert '"merge": "words"' in document
+
+
+def test_a_rollout_is_a_file(tmp_path: Path) -> None:
+    drawn = draw(random_maps(), tmp_path, rollout=True)
+    assert [file.name for file in drawn.files] == [
+        "overview.png",
+        "layer-0-head-0.png",
+        "layer-0-head-1.png",
+        "rollout.png",
+    ]
+    again = draw(random_maps(), tmp_path)
+    assert any("also holds 1 picture of an earlier run, such as rollout.png" in notice for notice in again.notices)
+
+
+def test_a_measure_that_was_not_shown_becomes_a_column(tmp_path: Path) -> None:
+    maps = random_maps(n_layers=2, n_heads=3)
+    table = heads(draw(maps, tmp_path, sort="gini"))
+    assert [column.header for column in table.columns][-3:] == ["gini", "strongest pair", "weight"]
+    values = [float(row[-3]) for row in table.rows]
+    assert values == sorted(values, reverse=True)
+    shown = heads(draw(maps, tmp_path, sort="-peak"))
+    assert [column.header for column in shown.columns].count("peak") == 1
+    only = heads(draw(maps, tmp_path, measure=("entropy",), sort="received"))
+    assert [column.header for column in only.columns][2:-2] == ["entropy", "received"]
+
+
+def test_data_stay_by_layer_and_head_however_the_table_is_sorted(tmp_path: Path) -> None:
+    maps = random_maps(n_layers=2, n_heads=3)
+    data = draw(maps, tmp_path, sort="-entropy").report.data
+    assert (data["layers"], data["heads"]) == ([0, 1], [0, 1, 2])
+    assert np.array_equal(data["measures"]["entropy"]["values"], entropy(maps).values)  # type: ignore[index]
+
+
+@pytest.mark.parametrize("maps", [cross_maps(3, 5), sink_maps(), windowed_maps(), random_maps(padding=2)])
+def test_every_kind_of_record_takes_every_option(maps: AttentionMaps, tmp_path: Path) -> None:
+    drawn = draw(maps, tmp_path, merge="words", drop_first=True, sort="to_sink", rollout=maps.self_attention)
+    assert (tmp_path / "rollout.png").exists() == maps.self_attention
+    assert "to sink" in [column.header for column in heads(drawn).columns]
+    assert b'"hidden"' in as_json.render([drawn.report])
+
+
+@pytest.mark.parametrize(
+    ("maps", "choice", "error", "says"),
+    [
+        (cross_maps(), {"rollout": True}, BadOption, "rollout needs self-attention"),
+        (cross_maps(), {"sort": "distance"}, BadOption, "distance needs self-attention"),
+        (random_maps("a"), {"drop_first": True}, BadSelection, "--drop-first leaves none of 1 tokens"),
+        (random_maps("a"), {"sort": "entropie"}, BadOption, "Did you mean 'entropy'?"),
+        (random_maps("a"), {"sort": "head_divergence"}, BadOption, "cannot be sorted by head_divergence"),
+    ],
+)
+def test_what_cannot_be_is_refused_before_anything_is_written(
+    tmp_path: Path, maps: AttentionMaps, choice: dict[str, object], error: type[InputError], says: str
+) -> None:
+    with pytest.raises(error) as caught:
+        draw(maps, tmp_path / "out", **choice)
+    assert says in str(caught.value)
+    assert not (tmp_path / "out").exists()
+
+
+def test_an_order_that_there_is_not_is_refused_before_a_record_is_there() -> None:
+    with pytest.raises(BadOption, match="no measure 'gin'"):
+        Drawing.of(DrawSpec(sort="gin"))
+
+
+def test_the_record_of_a_run_is_not_changed(tmp_path: Path) -> None:
+    maps = marked()
+    store.save(maps, tmp_path / "before.safetensors")
+    draw(maps, tmp_path / "out", merge="words", hide_special=True)
+    store.save(maps, tmp_path / "after.safetensors")
+    assert (tmp_path / "before.safetensors").read_bytes() == (tmp_path / "after.safetensors").read_bytes()
