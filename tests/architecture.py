@@ -30,7 +30,7 @@ from typing import NamedTuple
 
 LAYERS = (  # lowest first; a room imports earlier lines and itself
     {"errors", "shapes"},
-    {"records", "registry", "specs", "selection"},
+    {"records", "registry", "specs", "selection", "hub"},
     {"report", "store", "outcomes", "worked"},
     {"comparison", "differences", "jobs", "manifest"},  # made of what stands above
     {"text", "models", "measures", "configs"},
@@ -51,7 +51,7 @@ FENCES = {  # library: the modules, without the package's name, that may import 
     "safetensors": ("models", "store"),
     "datasets": ("text",),
     "pyarrow": ("text",),
-    "huggingface_hub": ("text",),
+    "huggingface_hub": ("hub", "text", "models"),
     "matplotlib": FIGURES,
     "mpl_toolkits": FIGURES,
     "seaborn": FIGURES,

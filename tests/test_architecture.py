@@ -76,7 +76,7 @@ BROKEN = {  # what is added to the clean house, and the one complaint that it mu
     "tokenizers outside": ("text/t.py", "import tokenizers", "fence: tokenizers is only for models"),
     "safetensors outside": ("text/t.py", "import safetensors", "fence: safetensors is only for models, store"),
     "datasets outside": ("models/m.py", "import datasets", "fence: datasets is only for text"),
-    "hub outside": ("models/m.py", "import huggingface_hub", "fence: huggingface_hub is only for text"),
+    "hub outside": ("views/v.py", "import huggingface_hub", "fence: huggingface_hub is only for hub, text, models"),
     "a figure in the wrong file": (
         "renderers/terminal.py",
         "import matplotlib",

@@ -13,16 +13,20 @@ import subprocess
 import sys
 from importlib import import_module
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from attnviz.models.names import SHIPPED
 from attnviz.registry import Plugin
+from attnviz.store import load
 from attnviz.workflows.metrics import load_metrics
+from tests import pretrained
 from tests.attacks.endings import run_here
 from tests.process import ROOT, bare_environment
 
 README = ROOT / "README.md"
+ENCODER = "path/to/encoder"
 TABLE = re.compile(r"<!-- table: ([\w.]+) -->\n\n(?:\|.*\n)*\n?")
 MAPPED = re.compile(r"^\| `([^`]+)` \|", re.MULTILINE)
 
@@ -31,6 +35,16 @@ def commands() -> list[str]:
     """Every line of every `sh` block."""
     blocks = re.findall(r"```sh\n(.*?)```", README.read_text(encoding="utf-8"), re.DOTALL)
     return [line for block in blocks for line in block.splitlines() if line and not line.startswith("#")]
+
+
+def commands_of_others() -> list[str]:
+    """Those that need a model which does not come with attnviz."""
+    return [command for command in commands() if ENCODER in command]
+
+
+def examples() -> str:
+    """Every `python` block, one after the other."""
+    return "\n".join(re.findall(r"```python\n(.*?)```", README.read_text(encoding="utf-8"), re.DOTALL))
 
 
 def table(room: str) -> str:
@@ -123,7 +137,8 @@ def test_every_command_runs(
     home = tmp_path / "home"
     home.mkdir()
     monkeypatch.chdir(tmp_path)
-    for command in commands():
+    theirs = commands_of_others()
+    for command in (command for command in commands() if command not in theirs):
         if set(command) & set("|>&;"):
             done = _run(command, tmp_path, home)
             code, complaints = done.returncode, done.stderr
@@ -141,6 +156,32 @@ def test_every_command_runs(
     for expected in ("attention/overview.png", "chinese/overview.pdf", "numbers.json", "for-print/layer-0-head-3.png"):
         assert (tmp_path / expected).stat().st_size > 0
     assert sorted(path.name for path in (tmp_path / "three").iterdir()) == ["test-0", "test-1", "test-2"]
+
+
+@pytest.mark.slow
+def test_every_command_with_a_model_of_others_runs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pytest.importorskip("transformers", reason=pretrained.NEEDS)
+    encoder = str(pretrained.minilm())
+    monkeypatch.chdir(tmp_path)
+    assert len(commands_of_others()) > 2
+    for command in commands_of_others():
+        run = run_here(tuple(shlex.split(command.replace(ENCODER, encoder))[1:]), capsys)
+        assert run.exit_code == 0, f"{command}\n{run.stderr}"
+
+
+def test_every_example_in_python_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    names: dict[str, Any] = {}
+    exec(compile(examples(), str(README), "exec"), names)
+    assert load(tmp_path / "mine.safetensors").weights.shape == (2, 4, 3, 3)
+    assert [names[block][0].weights.shape for block in ("written", "seen", "looked")] == [
+        (2, 4, 3, 3),
+        (2, 4, 10, 10),
+        (1, 4, 2, 9),
+    ]
+    assert names["written"][0].attendable[0].tolist() == [[True, False, False], [True, True, False], [True] * 3]
 
 
 def test_the_picture_is_what_the_demo_draws(

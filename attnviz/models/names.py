@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import json
+import re
 from dataclasses import dataclass
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Literal
 
@@ -17,14 +20,17 @@ DEFAULT_D_MODEL = 64
 SHIPPED = Path(__file__).parents[1] / "data" / "models"  # one folder per trained model: single, multi-2 …
 LARGEST_SEED = 2**63 - 1  # that torch takes
 LARGEST_D_MODEL = 65_536  # four projections of it take 64 GiB: beyond this it is a slip of the finger
-Kind = Literal["single", "multi", "random", "dot", "checkpoint"]
+HUB_NAME = re.compile(r"[A-Za-z0-9][\w.-]{0,95}(/[A-Za-z0-9][\w.-]{0,95})?(@[\w./-]{1,95})?")  # …@ a revision
+LARGEST_CONFIG = 2**24  # bytes of a config.json; real ones have a few thousand
+Kind = Literal["single", "multi", "random", "dot", "checkpoint", "pretrained"]
 
 
 @dataclass(frozen=True)
 class ModelName:
     """What a name means: the kind of model, its sizes, and where it lies if it was trained.
 
-    Of a checkpoint of the user's own, only its files know the sizes.
+    Of a checkpoint of the user's own and of a pretrained model of others, only their files know the sizes. A pretrained
+    model lies in a folder or, called by `hub`, on the hub.
     """
 
     kind: Kind
@@ -32,11 +38,27 @@ class ModelName:
     n_layers: int = 1
     d_model: int = DEFAULT_D_MODEL
     folder: Path | None = None
+    hub: str = ""  # "org/name", "org/name@revision"
+
+    @property
+    def checkpoint(self) -> Path | None:
+        """The folder of a model of ours that was trained; None for all others."""
+        return None if self.kind == "pretrained" else self.folder
+
+    @property
+    def made(self) -> bool:
+        """Whether it is made anew, with a vocabulary of the texts at hand."""
+        return self.folder is None and self.kind != "pretrained"
+
+    @property
+    def known_sizes(self) -> bool:
+        """Whether the sizes stand here, rather than in files."""
+        return self.kind not in ("checkpoint", "pretrained")
 
     def __str__(self) -> str:
         match self.kind:
-            case "checkpoint":
-                return str(self.folder)
+            case "checkpoint" | "pretrained":
+                return self.hub or str(self.folder)
             case "multi" | "random":
                 return f"{self.kind}:{self.n_heads}"
             case _:
@@ -56,7 +78,7 @@ def resolve(spec: ModelSpec) -> ModelName:
             return _of_size(spec, kind, _heads(spec, count if colon else None))
         case "single" | "dot" if not colon:
             return _of_size(spec, kind, _one_head(spec))
-    return _checkpoint(spec)
+    return _elsewhere(spec)
 
 
 def _one_head(spec: ModelSpec) -> int:
@@ -68,22 +90,46 @@ def _one_head(spec: ModelSpec) -> int:
     return 1
 
 
-def _checkpoint(spec: ModelSpec) -> ModelName:
+def _elsewhere(spec: ModelSpec) -> ModelName:
+    """A folder, of ours or of others, else a name on the hub. A name that is nearly one of ours is a slip."""
     folder = Path(spec.model).expanduser()
     if spec.model and folder.is_dir():
-        if spec.heads is not None:
-            raise BadOption(
-                "--heads cannot be chosen for a checkpoint", hint="Leave it out; --head picks what is drawn."
-            )
-        for option, value in (("d-model", spec.d_model), ("layers", spec.layers), ("tokenizer", spec.tokenizer)):
-            if value is not None:
-                raise BadOption(f"--{option} cannot be chosen for a checkpoint", hint="Leave it out.")
-        if spec.vocab is not None:
-            raise BadOption("a checkpoint brings its own vocabulary", hint="Leave out --vocab.")
-        return ModelName("checkpoint", folder=folder)
-    raise BadModel(
-        f"no model or checkpoint folder {spec.model!r}", hint=suggestion(spec.model, [m.name for m in MODELS])
-    )
+        kind: Kind = "pretrained" if _is_pretrained(folder) else "checkpoint"
+        _check_brought("a checkpoint" if kind == "checkpoint" else "a pretrained model", spec)
+        return ModelName(kind, folder=folder)
+    ours = [model.name for model in MODELS]
+    if not HUB_NAME.fullmatch(spec.model) or ("/" not in spec.model and get_close_matches(spec.model, ours)):
+        raise BadModel(f"no model or checkpoint folder {spec.model!r}", hint=suggestion(spec.model, ours))
+    _check_brought("a pretrained model", spec)
+    return ModelName("pretrained", hub=spec.model)
+
+
+def _is_pretrained(folder: Path) -> bool:
+    """Whether a folder's config.json is of Hugging Face's form, which names the type of the model."""
+    file = folder / "config.json"
+    try:
+        if file.stat().st_size > LARGEST_CONFIG:
+            return False
+        found = json.loads(file.read_bytes())
+    except (OSError, ValueError, RecursionError):
+        return False
+    return isinstance(found, dict) and ("model_type" in found or "architectures" in found)
+
+
+def _check_brought(what: str, spec: ModelSpec) -> None:
+    """Raises BadOption for what a model brings itself and cannot be chosen."""
+    if spec.heads is not None:
+        raise BadOption(f"--heads cannot be chosen for {what}", hint="Leave it out; --head picks what is drawn.")
+    for option, value in (("d-model", spec.d_model), ("layers", spec.layers), ("tokenizer", spec.tokenizer)):
+        if value is not None:
+            raise BadOption(f"--{option} cannot be chosen for {what}", hint="Leave it out.")
+    if spec.vocab is not None:
+        raise BadOption(f"{what} brings its own vocabulary", hint="Leave out --vocab.")
+    if what == "a checkpoint":
+        return
+    for option, chosen in (("causal", spec.causal), ("show-padding", spec.show_padding)):
+        if chosen:
+            raise BadOption(f"--{option} cannot be chosen for {what}", hint="Leave it out.")
 
 
 def _heads(spec: ModelSpec, written: str | None) -> int:

@@ -23,14 +23,14 @@ from attnviz.specs import ModelSpec, VocabularySpec
 
 
 def open_model(spec: ModelSpec, texts: Iterable[str]) -> Attender:
-    """The model that a spec asks for. `texts` make the vocabulary of a model that brings none.
+    """The model of ours that a spec asks for. `texts` make the vocabulary of a model that brings none.
 
     Raises BadModel, BadOption or BadDevice before any text is read.
     """
     name = resolve(spec)
     device = pick(spec.device)
-    if name.folder is not None:
-        return attending(load_checkpoint(name.folder), called(name), spec, device)
+    if name.checkpoint is not None:
+        return attending(load_checkpoint(name.checkpoint), called(name), spec, device)
     opener = load(find(MODELS, name.kind, "model"))
     with enough_memory():
         attender: Attender = opener(name, spec, device, _vocabulary(spec, texts))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from math import ceil
+
 from attnviz.errors import BadOption, TooLarge
 from attnviz.specs import KeepKind
 
@@ -35,8 +37,7 @@ def check_memory(n_tokens: int, n_heads: int, n_layers: int, max_gib: float) -> 
 
     Counted: the record, and for the layer at work its scores and its weights.
     """
-    if not max_gib > 0:  # NaN is not either
-        raise BadOption(f"--max-memory {max_gib:g} is no room at all", hint="Give GiB, such as 4 or 0.5.")
+    _check_max_memory(max_gib)
     per_cell = FLOAT32 * n_heads * (n_layers + 2)
     needed = per_cell * n_tokens**2
     if needed > max_gib * GIB:
@@ -46,3 +47,18 @@ def check_memory(n_tokens: int, n_heads: int, n_layers: int, max_gib: float) -> 
             f"allowed are {max_gib:g}",
             hint=f"--max-tokens {fitting} fits; --max-memory allows more." if fitting else "--max-memory allows more.",
         )
+
+
+def check_room(what: str, needed: int, max_gib: float) -> None:
+    """Raises TooLarge when `what` would take more bytes than `max_gib` GiB."""
+    _check_max_memory(max_gib)
+    if needed > max_gib * GIB:
+        raise TooLarge(
+            f"{what} need {needed / GIB:.2g} GiB, allowed are {max_gib:g}",
+            hint=f"--max-memory {ceil(100 * needed / GIB) / 100:g} allows it.",
+        )
+
+
+def _check_max_memory(max_gib: float) -> None:
+    if not max_gib > 0:  # NaN is not either
+        raise BadOption(f"--max-memory {max_gib:g} is no room at all", hint="Give GiB, such as 4 or 0.5.")

@@ -15,7 +15,7 @@ from attnviz.report import Report
 from attnviz.selection import numbers
 from attnviz.specs import AttendSpec, CompareSpec, ModelSpec
 from attnviz.text.document import Corpus, Document
-from attnviz.workflows.keeping import corpus_of
+from attnviz.workflows.keeping import corpus_of, files_of
 
 MOST_MODELS = 8
 PICTURES = ("maps*", "difference*", "query-*", "rollout", "similarity", "distributions")  # what ours are called
@@ -64,6 +64,9 @@ def compare(spec: CompareSpec) -> Iterator[Event]:
     if not 2 <= spec.kernel <= 1000:
         raise BadOption(f"--kernel {spec.kernel} is out of range", hint="It is 2 to 1000 tokens wide.")
     chosen(spec.measure)
+    for name in names:
+        if name.kind == "pretrained":
+            files_of(name, spec.max_memory)
     corpus = corpus_of(spec)
     documents = _documents(spec, corpus)
     store.check_folder(Path(spec.out))
@@ -122,10 +125,14 @@ def _compared(
 
 
 def _notices(
-    spec: CompareSpec, corpus: Corpus, documents: Sequence[Document], names: Sequence[str], trained: Sequence[bool]
+    spec: CompareSpec,
+    corpus: Corpus,
+    documents: Sequence[Document],
+    names: Sequence[str],
+    trained: Sequence[bool | None],
 ) -> Iterator[str]:
     yield from corpus.notices
-    untrained = [name for name, is_trained in zip(names, trained, strict=True) if not is_trained]
+    untrained = [name for name, is_trained in zip(names, trained, strict=True) if is_trained is False]
     if untrained:
         verb = "is" if len(untrained) == 1 else "are"
         yield f"{', '.join(untrained)} {verb} untrained: random weights (seed {spec.seed}) show no learned attention"

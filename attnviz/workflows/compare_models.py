@@ -11,10 +11,11 @@ from attnviz.models.device import pick
 from attnviz.models.names import ModelName
 from attnviz.models.opening import attending, called
 from attnviz.models.predicting import Predictor
+from attnviz.models.pretrained_attender import PretrainedAttender
 from attnviz.outcomes import Prediction, Tested
 from attnviz.specs import ModelSpec
 from attnviz.text.document import Corpus, Document
-from attnviz.workflows.keeping import attender_of, checkpoint_of
+from attnviz.workflows.keeping import attender_of, checkpoint_of, pretrained_of
 from attnviz.workflows.metrics import NAME as METRICS
 from attnviz.workflows.metrics import load_metrics
 
@@ -25,7 +26,7 @@ ROUNDS = 15  # of timing, the models in turn
 class Opened:
     """A model that attends, and classifies if it was trained to."""
 
-    attender: Attender
+    attender: Attender | PretrainedAttender
     predictor: Predictor | None = None
     tested: Tested | None = None  # what its card says
 
@@ -67,6 +68,8 @@ def seconds(models: Sequence[Opened], documents: Sequence[Document]) -> list[flo
 
 
 def _opened(spec: ModelSpec, name: ModelName, corpus: Corpus) -> Opened:
+    if name.kind == "pretrained":
+        return Opened(pretrained_of(name, spec))
     if name.folder is None:
         return Opened(attender_of(spec, corpus))
     saved, device = checkpoint_of(name.folder), pick(spec.device)

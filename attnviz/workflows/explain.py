@@ -35,7 +35,9 @@ def explain(spec: ExplainSpec) -> Explained:
     if spec.example:
         return _example(spec)
     name = resolve(spec)
-    if name.kind != "checkpoint":
+    if name.kind == "pretrained":
+        raise BadOption(f"{name} cannot be worked out by hand", hint="It takes a model of ours.")
+    if name.known_sizes:
         numbers((str(spec.layer),), name.n_layers, "layer")
         numbers(spec.head, name.n_heads, "head")
     corpus = corpus_of(spec)

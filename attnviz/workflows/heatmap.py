@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from attnviz.errors import BadOption
 from attnviz.models.names import resolve
 from attnviz.selection import numbers
-from attnviz.specs import HeatmapSpec
+from attnviz.specs import HeatmapSpec, PretrainedSpec
 from attnviz.text.document import Corpus
-from attnviz.workflows.keeping import attender_of, corpus_of
+from attnviz.workflows.keeping import attender_of, corpus_of, files_of, pretrained_of
 
 if TYPE_CHECKING:
     from attnviz.workflows.drawing import Drawn
@@ -22,12 +23,26 @@ TRAINED = "Trained are single, multi:2, multi:4 and multi:8, without --d-model, 
 def heatmap(spec: HeatmapSpec) -> Iterator[Drawn]:
     """Read, attend and draw, one text after the other. Everything that can be refused at once is refused first."""
     name = resolve(spec)
-    if name.kind != "checkpoint":
+    if name.kind == "pretrained":
+        files_of(name, spec.max_memory)
+    else:
+        _check_own(spec)
+    if name.known_sizes:
         numbers(spec.layer, name.n_layers, "layer")
         numbers(spec.head, name.n_heads, "head")
     corpus = corpus_of(spec)
     chosen = _chosen(spec, corpus)
     return _drawn(spec, corpus, chosen)
+
+
+def _check_own(spec: HeatmapSpec) -> None:
+    """Raises BadOption for what models of ours do not have."""
+    for field in fields(PretrainedSpec):
+        if getattr(spec, field.name) is not None:
+            option = f"--{field.name.replace('_', '-')}"
+            raise BadOption(
+                f"{option} is for pretrained models of others", hint=f"{spec.model} reads one text. Leave it out."
+            )
 
 
 def _drawn(spec: HeatmapSpec, corpus: Corpus, chosen: tuple[int, ...]) -> Iterator[Drawn]:
@@ -38,7 +53,8 @@ def _drawn(spec: HeatmapSpec, corpus: Corpus, chosen: tuple[int, ...]) -> Iterat
     from attnviz.workflows.drawing import Drawing
 
     drawing = Drawing.of(spec)
-    attender = attender_of(spec, corpus)
+    name = resolve(spec)
+    attender = pretrained_of(name, spec, spec) if name.kind == "pretrained" else attender_of(spec, corpus)
     for index in chosen:  # a text that cannot be drawn is refused before the first picture
         attender.encode(corpus.documents[index].text)
     for count, index in enumerate(chosen):
@@ -58,9 +74,9 @@ def _chosen(spec: HeatmapSpec, corpus: Corpus) -> tuple[int, ...]:
     return (0,)
 
 
-def _first_notices(spec: HeatmapSpec, corpus: Corpus, trained: bool) -> Iterator[str]:
+def _first_notices(spec: HeatmapSpec, corpus: Corpus, trained: bool | None) -> Iterator[str]:
     yield from corpus.notices
-    if not trained:
+    if trained is False:
         others = f". {TRAINED}" if resolve(spec).kind in ("single", "multi") else ""
         yield f"untrained: the weights are random (seed {spec.seed}), so the maps show no learned attention{others}"
     if not (spec.index or spec.text or spec.text_file) and len(corpus.documents) > 1:

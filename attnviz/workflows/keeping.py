@@ -10,14 +10,16 @@ from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from attnviz.models.names import resolve
-from attnviz.specs import ModelSpec, SourceSpec
+from attnviz.models.names import ModelName, resolve
+from attnviz.specs import AttendSpec, ModelSpec, PretrainedSpec, SourceSpec
 from attnviz.text import open_corpus
 from attnviz.text.document import Corpus
 
 if TYPE_CHECKING:
     from attnviz.models.attender import Attender
     from attnviz.models.checkpoint import Checkpoint
+    from attnviz.models.pretrained_attender import PretrainedAttender
+    from attnviz.models.pretrained_files import Files
 
 Thing = TypeVar("Thing")
 MOST_KEPT = 16  # of each and every kind together: the one that was not used for longest goes first
@@ -48,14 +50,36 @@ def checkpoint_of(folder: Path) -> Checkpoint:
     return _once(("checkpoint", folder), lambda: load_checkpoint(folder))
 
 
+def files_of(name: ModelName, max_memory: float) -> Files:
+    """`found`, once for each pretrained model: where it lies, and that its files are whole."""
+    from attnviz.models.pretrained_files import found
+
+    return _once(("files", str(name), max_memory), lambda: found(name, max_memory))
+
+
+def pretrained_of(name: ModelName, spec: AttendSpec, asked: PretrainedSpec | None = None) -> PretrainedAttender:
+    """A pretrained model of others, loaded once. What a wrong name or file is refused with comes before torch does."""
+    files = files_of(name, spec.max_memory)
+    from attnviz.models.device import pick
+    from attnviz.models.pretrained import load_pretrained
+    from attnviz.models.pretrained_attender import PretrainedAttender
+
+    device = pick(spec.device)
+    loaded = _once(
+        ("pretrained", files.folder, str(device), spec.max_memory),
+        lambda: load_pretrained(files, device, spec.max_memory),
+    )
+    return PretrainedAttender(files.called, loaded, device, spec, asked or PretrainedSpec())
+
+
 def attender_of(spec: ModelSpec, corpus: Corpus) -> Attender:
     """`open_model`: a checkpoint is loaded once; a model to be made is made once for each data set."""
     from attnviz.models.device import pick
     from attnviz.models.opening import attending, called, open_model
 
     name = resolve(spec)
-    if name.folder is not None:
-        return attending(checkpoint_of(name.folder), called(name), spec, pick(spec.device))
+    if name.checkpoint is not None:
+        return attending(checkpoint_of(name.checkpoint), called(name), spec, pick(spec.device))
     model = ModelSpec(**{field.name: getattr(spec, field.name) for field in fields(ModelSpec)})
     _, attender = _once(
         (model, id(corpus)),  # kept beside the model, so that no other corpus can get this number

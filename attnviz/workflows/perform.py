@@ -14,16 +14,18 @@ from attnviz import store
 from attnviz.jobs import NOT_IN_CONFIGS, Job
 from attnviz.manifest import Entry, File, Numbers
 from attnviz.models.names import resolve
+from attnviz.models.pretrained_files import FETCHED
 from attnviz.selection import numbers
 from attnviz.specs import AttendSpec, CompareSpec, ExplainSpec, HeatmapSpec, ModelSpec, PredictSpec, SourceSpec
 from attnviz.text.document import Corpus, Document
-from attnviz.workflows.keeping import corpus_of
+from attnviz.workflows.keeping import corpus_of, files_of
 
 if TYPE_CHECKING:
     from attnviz.report import Report
 
 PACKAGES = ("attnviz", "matplotlib", "numpy", "seaborn", "tokenizers", "torch")
 REPORT = "report.md"
+CHECKPOINT = ("config.json", "model.safetensors", "tokenizer.json")
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,13 +50,16 @@ def inputs_of(job: Job) -> dict[str, str]:
     corpus = corpus_of(SourceSpec(**{field.name: getattr(spec, field.name) for field in fields(SourceSpec)}))
     models = list(_models(job))
     texts = hashlib.sha256()
-    for document in _read(job, corpus, made=any(resolve(model).folder is None for model in models)):
+    for document in _read(job, corpus, made=any(resolve(model).made for model in models)):
         texts.update(json.dumps([document.name, document.text, document.label]).encode())
     found = {"texts": texts.hexdigest()}
     for model in models:
-        folder = resolve(model).folder
-        if folder is not None:
-            found[f"weights of {model.model}"] = _of_folder(folder)
+        name = resolve(model)
+        if name.kind == "pretrained":
+            found[f"weights of {model.model}"] = _of_folder(files_of(name, model.max_memory).folder, FETCHED)
+            found["transformers"] = version("transformers")
+        elif name.folder is not None:
+            found[f"weights of {model.model}"] = _of_folder(name.folder, CHECKPOINT)
         if model.vocab is not None:
             vocabulary = Path(model.vocab).expanduser()
             file = vocabulary / "tokenizer.json" if vocabulary.is_dir() else vocabulary
@@ -207,10 +212,11 @@ def _models(job: Job) -> Iterator[ModelSpec]:
         yield spec
 
 
-def _of_folder(folder: Path) -> str:
-    """sha256 of a checkpoint: of each file that a model is read from. What is missing is for opening it to say."""
+def _of_folder(folder: Path, names: Sequence[str]) -> str:
+    """sha256 of each file that a model is read from, by patterns. What is missing is for opening it to say."""
     digest = hashlib.sha256()
-    for name in ("config.json", "model.safetensors", "tokenizer.json"):
-        if (folder / name).is_file():
-            digest.update(f"{name} {hashlib.sha256((folder / name).read_bytes()).hexdigest()}".encode())
+    for file in sorted({file for name in names for file in folder.glob(name)}):
+        if file.is_file():
+            with file.open("rb") as opened:
+                digest.update(f"{file.name} {hashlib.file_digest(opened, 'sha256').hexdigest()}".encode())
     return digest.hexdigest()

@@ -59,6 +59,9 @@ def predict(spec: PredictSpec) -> Iterator[Event]:
     Raises BadModel for a model that was not trained, BadText for a text without tokens.
     """
     name = resolve(ModelSpec(model=spec.model, heads=spec.heads))
+    if name.kind == "pretrained":
+        problem = f"no model or checkpoint folder {name.hub!r}" if name.hub else f"{name} is not a classifier of ours"
+        raise BadModel(problem, hint=TRAINED)
     if name.folder is None:
         raise BadModel(f"{name} has random weights and cannot classify", hint=TRAINED)
     if spec.json and spec.csv:

@@ -37,6 +37,8 @@ def _fits(word: str, asked: Any, value: Any, schema: Mapping[str, Any], whole: M
             return any(TYPES[each](value) for each in ([asked] if isinstance(asked, str) else asked))
         case "enum":
             return value in asked
+        case "const":
+            return bool(value == asked)
         case "pattern":
             return not isinstance(value, str) or re.search(asked, value) is not None
         case "minLength":

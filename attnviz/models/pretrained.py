@@ -1,0 +1,180 @@
+"""Pretrained models of others, by `transformers`, which is imported when one is opened. Nothing of theirs is run.
+
+Their weights are safetensors, their classes those of the library, and nothing asks on standard input.
+"""
+
+from __future__ import annotations
+
+import sys
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from importlib.metadata import version
+from inspect import signature
+from typing import Any
+
+import torch
+
+from attnviz.errors import AttnvizError, BadModel
+from attnviz.models.pretrained_files import CONFIG, VOCABULARIES, Files, configuration
+from attnviz.models.pretrained_tokens import PretrainedTokenizer
+from attnviz.models.sizes import FLOAT32, check_room
+
+MOST_LAYERS = 1_000  # a damaged number must not build layers until the memory is full
+UNUSED = ("pooler",)  # what stands behind all attention, so that a model without it attends as it should
+SHIFTED = 1  # places before the first, besides padding, in models that count positions as RoBERTa does
+LIKE_ROBERTA = (
+    "roberta",
+    "xlm-roberta",
+    "camembert",
+    "data2vec-text",
+    "xlm-roberta-xl",
+    "roberta-prelayernorm",
+    "xmod",
+)
+
+
+@dataclass(frozen=True, eq=False)
+class Pretrained:
+    """A model of others and its tokenizer, ready to run."""
+
+    files: Files
+    model: Any  # a PreTrainedModel in evaluation mode, float32
+    tokenizer: PretrainedTokenizer
+    revision: str
+    eager: bool  # whether its attention is written out, because the fused kernel would leave something out
+
+    @property
+    def config(self) -> Any:
+        return self.model.config.get_text_config()
+
+    @property
+    def has_decoder(self) -> bool:
+        """Whether it is an encoder-decoder."""
+        return bool(self.model.config.is_encoder_decoder)
+
+    @property
+    def tells_texts_apart(self) -> bool:
+        """Whether it wants to know which of two texts a token is of."""
+        kinds = getattr(self.config, "type_vocab_size", 0) or 0
+        return kinds > 1 and "token_type_ids" in signature(self.model.forward).parameters
+
+    @property
+    def n_layers(self) -> int:
+        return int(getattr(self.config, "num_hidden_layers", 0) or 1)
+
+    @property
+    def n_heads(self) -> int:
+        """Of queries; keys may be fewer and shared."""
+        return int(getattr(self.config, "num_attention_heads", 0) or 1)
+
+    @property
+    def d_model(self) -> int:
+        return int(getattr(self.config, "hidden_size", 0) or 0)
+
+    @property
+    def most_tokens(self) -> int | None:
+        """How many positions it knows; None where it says nothing or counts distances only."""
+        most = getattr(self.config, "max_position_embeddings", None)
+        if not isinstance(most, int) or most < 1:
+            return None
+        shifted = self.config.model_type in LIKE_ROBERTA
+        return most - (self.config.pad_token_id or 0) - SHIFTED if shifted else most
+
+
+def load_pretrained(files: Files, device: torch.device, max_memory: float) -> Pretrained:
+    """Raises BadModel naming what is wrong, TooLarge before weights are allocated."""
+    with _quietly():
+        from transformers import AutoConfig, AutoModel, AutoTokenizer
+
+        safely: dict[str, Any] = {"trust_remote_code": False, "local_files_only": True}
+        with _told(files):
+            config = AutoConfig.from_pretrained(files.folder, **safely)
+            _check_sizes(files, config)
+            with torch.device("meta"):
+                n_parameters = AutoModel.from_config(config, trust_remote_code=False).num_parameters()
+            check_room(f"the weights of {files.called} as float32", n_parameters * FLOAT32, max_memory)
+        with _told(files, "the tokenizer"):
+            tokenizer = AutoTokenizer.from_pretrained(files.folder, **safely)
+        with _told(files):
+            wanted = {**safely, "use_safetensors": True, "dtype": torch.float32, "output_loading_info": True}
+            model, eager, told = _loaded(files, AutoModel, config, wanted)
+    _check_loaded(files, told)
+    return Pretrained(files, model.eval().to(device), PretrainedTokenizer(tokenizer), files.revision(), eager)
+
+
+def _loaded(files: Files, auto: Any, config: Any, wanted: dict[str, Any]) -> tuple[Any, bool, dict[str, Any]]:
+    """With the fused kernel where the model can use it and it leaves nothing out, such as soft-capping."""
+    if not getattr(config.get_text_config(), "attn_logit_softcapping", None):
+        try:
+            model, told = auto.from_pretrained(files.folder, config=config, attn_implementation="sdpa", **wanted)
+            return model, False, told
+        except ValueError as error:
+            if "scaled_dot_product_attention" not in str(error):
+                raise
+    model, told = auto.from_pretrained(files.folder, config=config, attn_implementation="eager", **wanted)
+    return model, True, told
+
+
+def _check_sizes(files: Files, config: Any) -> None:
+    for name in ("num_hidden_layers", "encoder_layers", "decoder_layers", "num_layers", "num_decoder_layers"):
+        n_layers = getattr(config.get_text_config(), name, None)
+        if isinstance(n_layers, int) and n_layers > MOST_LAYERS:
+            raise BadModel(
+                f"{files.folder / CONFIG} says {n_layers:,} layers", hint=f"At most {MOST_LAYERS:,} are read."
+            )
+
+
+def _check_loaded(files: Files, told: dict[str, Any]) -> None:
+    """Raises BadModel where weights are missing, which would be random."""
+    missing = sorted(name for name in told["missing_keys"] if not set(UNUSED) & set(name.split(".")))
+    if missing:
+        more = f" and {len(missing) - 1} more" if len(missing) > 1 else ""
+        raise BadModel(
+            f"{files.folder} lacks weights that its {CONFIG} asks for: {missing[0]}{more}",
+            hint="They would be random. Copy or fetch the folder again.",
+        )
+
+
+@contextmanager
+def _told(files: Files, what: str = "") -> Iterator[None]:
+    """What goes wrong within the library, as one line of ours."""
+    try:
+        yield
+    except (AttnvizError, MemoryError):
+        raise
+    except Exception as error:  # it lets everything through, also what tokenizers and safetensors raise
+        raise _refused(files, what, error) from error
+
+
+def _refused(files: Files, what: str, error: Exception) -> BadModel:
+    found = configuration(files.folder)
+    reason = " ".join(str(error).split())[:200] or type(error).__name__
+    if "auto_map" in found or "trust_remote_code" in str(error):
+        problem = f"{files.folder} needs program code of its own, which is never run"
+        return BadModel(problem, hint="Record it in Python with attnviz.record, where you run it yourself.")
+    kind = found.get("model_type")
+    if not isinstance(kind, str) or "does not recognize this architecture" in reason:
+        problem = f"{files.folder / CONFIG} is of a type that transformers {version('transformers')} does not know"
+        return BadModel(f"{problem}: {str(kind)[:60]!r}", hint="A newer one may.")
+    if "ignore_mismatched_sizes" in reason:
+        reason = f"its weights have other sizes than {CONFIG} says"
+    if what and not any((files.folder / name).is_file() for name in VOCABULARIES):
+        problem = f"{files.folder} holds no tokenizer.json, and attnviz reads texts"
+        return BadModel(problem, hint="attnviz.record takes other inputs in Python.")
+    told = f"{what} of {files.folder}" if what else str(files.folder)
+    return BadModel(f"{told} cannot be loaded: {reason}", hint="Copy or fetch the folder again.")
+
+
+@contextmanager
+def _quietly() -> Iterator[None]:
+    """Its advice is for who calls it in Python, and its bars come even off a terminal."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        from transformers.utils import logging
+
+        logging.set_verbosity_error()
+        if not sys.stderr.isatty():
+            logging.disable_progress_bar()
+        yield

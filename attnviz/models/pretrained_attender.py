@@ -1,0 +1,233 @@
+"""A pretrained model of others that is ready to attend: text in, AttentionMaps out, under whatever kernel it runs."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+
+from attnviz.errors import BadModel, BadOption, TooLarge
+from attnviz.models.capture import Call, capture
+from attnviz.models.device import enough_memory
+from attnviz.models.pretrained import Pretrained
+from attnviz.models.pretrained_tokens import PretrainedEncoding
+from attnviz.models.recording_assembly import assembled, attendable_of, seen
+from attnviz.models.recording_groups import NUMBER, Group, crossing, grouped
+from attnviz.models.recording_plan import Sides
+from attnviz.models.sizes import check_memory
+from attnviz.models.versions import versions
+from attnviz.records import AttentionMaps, Provenance, Setting
+from attnviz.specs import AttendSpec, AttentionKind, PretrainedSpec
+
+NONE = "State-space models such as Mamba have no attention, and some kernels cannot be seen."
+
+
+class Read(NamedTuple):
+    """What a model reads: a text, or two, and what its decoder has written."""
+
+    source: PretrainedEncoding
+    target: PretrainedEncoding | None
+    kind: AttentionKind
+
+
+@dataclass(frozen=True, eq=False)
+class PretrainedAttender:
+    """A pretrained model, and which of its attentions is asked for. Its sizes are those of its configuration."""
+
+    name: str
+    pretrained: Pretrained
+    device: torch.device
+    spec: AttendSpec
+    asked: PretrainedSpec
+
+    @property
+    def trained(self) -> None:
+        """Weights do not tell whether they were trained."""
+        return
+
+    @property
+    def n_layers(self) -> int:
+        return self.pretrained.n_layers
+
+    @property
+    def n_heads(self) -> int:
+        return self.pretrained.n_heads
+
+    @property
+    def d_model(self) -> int:
+        return self.pretrained.d_model
+
+    @property
+    def n_parameters(self) -> int:
+        return int(self.pretrained.model.num_parameters())
+
+    @property
+    def n_attention_parameters(self) -> None:
+        """Which of its parameters serve attention is not known of somebody else's model."""
+        return
+
+    def encode(self, text: str) -> Read:
+        """What the model will read. Raises BadText without tokens, BadOption, TooLarge before anything is allocated."""
+        if self.spec.max_tokens is not None and self.spec.max_tokens < 1:
+            raise BadOption(f"--max-tokens {self.spec.max_tokens} is too small", hint="It is at least 1.")
+        kind = self._kind()
+        tokenizer = self.pretrained.tokenizer
+        source = tokenizer.encode(text, self.asked.pair, self.spec.max_tokens, self.spec.keep)
+        target = None
+        if kind in ("decoder", "cross"):
+            assert self.asked.target_text is not None
+            start = self.pretrained.model.config.decoder_start_token_id
+            target = tokenizer.targets(self.asked.target_text, 0 if start is None else start)
+        for read in (source, target):
+            self._check_length(read)
+        n_queries, n_keys = (len(read.ids) for read in _sides(Read(source, target, kind)))
+        check_memory(math.isqrt(n_queries * n_keys), self.n_heads, self.n_layers, self.spec.max_memory)
+        return Read(source, target, kind)
+
+    def attention(self, text: str, text_name: str = "text") -> AttentionMaps:
+        """Attention over one text.
+
+        Raises as `encode` does, BadModel where no attention is seen, BadRecord where it does not give the output.
+        """
+        read = self.encode(text)
+        calls: list[Call] = []
+        with capture(calls.append):
+            self._run(read)
+        group = self._group(calls, read.kind)
+        calls.clear()  # the group has them, and lets each go when it is copied
+        settings = self._settings(read, group)
+        queries, keys = (side.tokens for side in _sides(read))
+        if (group.n_queries, group.n_keys) != (len(queries), len(keys)):
+            problem = f"{self.name} attends from {group.n_queries} to {group.n_keys} places, the text has "
+            raise BadModel(f"{problem}{len(queries)} and {len(keys)} tokens", hint="attnviz.record shows it in Python.")
+        every_query, every_key = (np.ones(len(tokens), dtype=bool) for tokens in (queries, keys))
+        sides = Sides(queries.pieces, keys.pieces, every_query, every_key, queries is keys)
+        attendable = attendable_of(group, 0, sides)
+        (weights,), sinks = assembled(group, [sides])
+        provenance = self._provenance(text, text_name, settings)
+        return AttentionMaps(weights, queries, keys, attendable, provenance, sinks[0] if sinks else None)
+
+    def seconds(self, text: str) -> float:
+        """How long one forward pass with its maps takes, tokens at hand."""
+        read = self.encode(text)
+        begun = time.perf_counter()
+        with capture(lambda call: None):  # which waits for the device
+            self._run(read)
+        return time.perf_counter() - begun
+
+    def _kind(self) -> AttentionKind:
+        """Which attention is asked for, and which it is if nothing is said. Raises BadOption for one there is not."""
+        asked, has_target = self.asked.attention, self.asked.target_text is not None
+        if not self.pretrained.has_decoder:
+            if asked not in (None, "self") or has_target:
+                option = "--target-text" if has_target else f"--attention {asked}"
+                raise BadOption(f"{option} is for encoder-decoders, and {self.name} is none", hint="Leave it out.")
+            return "self"
+        if asked == "self":
+            raise BadOption(
+                f"{self.name} has three attentions",
+                hint="Choose --attention encoder, or with --target-text decoder or cross.",
+            )
+        kind = asked or ("cross" if has_target else "encoder")
+        if (kind == "encoder") == has_target:
+            needs = "reads no target text" if has_target else "needs --target-text"
+            raise BadOption(f"--attention {kind} {needs}", hint="The target text is what the decoder has written.")
+        return kind
+
+    def _check_length(self, read: PretrainedEncoding | None) -> None:
+        most = self.pretrained.most_tokens
+        if read is not None and most is not None and len(read.ids) > most:
+            raise TooLarge(
+                f"{len(read.ids):,} tokens, and {self.name} reads at most {most:,}",
+                hint=f"--max-tokens {most} reads the first; --keep head-tail the beginning and the end.",
+            )
+
+    def _run(self, read: Read) -> None:
+        model = self.pretrained.model
+        inputs: dict[str, Any] = {"input_ids": self._tensor(read.source.ids)}
+        inputs["attention_mask"] = torch.ones_like(inputs["input_ids"])
+        if self.pretrained.tells_texts_apart:
+            inputs["token_type_ids"] = self._tensor(read.source.types)
+        if read.kind == "encoder":
+            model = model.get_encoder()
+            inputs.pop("token_type_ids", None)
+        elif read.target is not None:
+            inputs["decoder_input_ids"] = self._tensor(read.target.ids)
+        if hasattr(model.config, "use_cache"):
+            inputs["use_cache"] = False  # nothing follows
+        if read.kind == "encoder":
+            inputs.pop("use_cache", None)
+        with enough_memory(), torch.inference_mode():
+            model(**inputs)
+
+    def _tensor(self, numbers: Sequence[int]) -> torch.Tensor:
+        return torch.tensor([numbers], device=self.device)
+
+    def _group(self, calls: Sequence[Call], kind: AttentionKind) -> Group:
+        """The layers of the attention that is asked for."""
+        groups = grouped(calls)
+        if kind in ("decoder", "cross"):
+            model = self.pretrained.model
+            encoder = next(name for name, module in model.named_modules() if module is model.get_encoder())
+            groups = [group for group in groups if not group.name.startswith(f"{encoder}.")]
+            later = crossing(groups)
+            groups = [group for group in groups if later.get(group.name) == (kind == "cross")]
+        if not groups:
+            raise BadModel(f"no {kind} attention was seen in {self.name}", hint=NONE)
+        if len(groups) > 1:
+            names = ", ".join(group.name for group in groups[:4])
+            raise BadModel(
+                f"{self.name} has attentions of several kinds ({names})", hint="attnviz.record shows each in Python."
+            )
+        return groups[0]
+
+    def _settings(self, read: Read, group: Group) -> tuple[tuple[str, Setting], ...]:
+        """What a record says of how it was made."""
+        places = [_number(call.path) for call in group.calls]
+        attendable = group.calls[0].attendable[0]
+        causal = read.kind in ("self", "decoder") and not np.triu(attendable, 1).any() and len(attendable) > 1
+        return (
+            ("attention", read.kind),
+            ("model_type", str(self.pretrained.model.config.model_type)),
+            ("kernel", "eager" if self.pretrained.eager else "scaled_dot_product_attention"),
+            *seen(group),
+            *([] if places == list(range(len(places))) else [("layers_in_model", ",".join(map(str, places)))]),
+            ("causal", bool(causal)),
+            ("max_tokens", self.spec.max_tokens),
+            ("keep", self.spec.keep),
+            ("tokens_in_text", read.source.n_tokens),
+            ("tokenizer_sha256", self.pretrained.tokenizer.sha256),
+            ("vocabulary_entries", len(self.pretrained.tokenizer)),
+        )
+
+    def _provenance(self, text: str, text_name: str, settings: tuple[tuple[str, Setting], ...]) -> Provenance:
+        texts = (text, self.asked.pair, self.asked.target_text)
+        whole = "\n".join(each for each in texts if each is not None)
+        return Provenance(
+            model=self.name,
+            revision=f"sha256:{self.pretrained.revision}",
+            trained=self.trained,
+            text_sha256=hashlib.sha256(whole.encode("utf-8")).hexdigest(),
+            text_name=text_name,
+            settings=settings,
+            versions=versions("tokenizers", "transformers"),
+        )
+
+
+def _sides(read: Read) -> tuple[PretrainedEncoding, PretrainedEncoding]:
+    """What attends, and what is attended to."""
+    if read.target is None:
+        return read.source, read.source
+    return read.target, read.source if read.kind == "cross" else read.target
+
+
+def _number(path: str) -> int:
+    """The layer that a path names: its first number."""
+    found = NUMBER.search(path)
+    return int(found[0]) if found else 0

@@ -1,0 +1,193 @@
+"""Where a pretrained model of others lies, and whether its files are what they should be. Knows the hub and files.
+
+Nothing is unpickled and nothing that came with a model is run: only JSON, text and safetensors are read or fetched.
+Imports neither torch nor transformers, so that a wrong name is answered at once.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+from attnviz.errors import BadModel
+from attnviz.hub import why_offline
+from attnviz.models import MODELS
+from attnviz.models.names import ModelName
+from attnviz.models.sizes import FLOAT32, check_room
+from attnviz.registry import suggestion
+
+CONFIG, WEIGHTS, INDEX = "config.json", "model.safetensors", "model.safetensors.index.json"
+VOCABULARIES = (
+    "tokenizer.json",
+    "vocab.json",
+    "vocab.txt",
+    "spiece.model",
+    "tokenizer.model",
+    "sentencepiece.bpe.model",
+)
+FETCHED = (  # never *.bin, *.pt or *.py
+    *(CONFIG, WEIGHTS, INDEX, "model-*.safetensors"),
+    *(*VOCABULARIES, "merges.txt", "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json"),
+)
+PICKLED = ("*.bin", "*.pt", "*.pth", "*.ckpt", "*.pkl", "*.h5", "*.msgpack")
+SAFE = "Save it as safetensors: model.save_pretrained(folder, safe_serialization=True)."
+OLDEST = 5  # transformers
+INSTALL = "Install it with: pip install 'attnviz[hf]'"
+AGAIN = "Copy or fetch the folder again."
+LONGEST_HEADER = 100_000_000  # bytes, as safetensors itself allows
+
+
+@dataclass(frozen=True)
+class Files:
+    """A model's folder, found whole: all weights are safetensors of the sizes that they announce."""
+
+    folder: Path
+    called: str  # as a record calls it: the same wherever it lies
+    weights: tuple[Path, ...]
+    n_parameters: int
+
+    def revision(self) -> str:
+        """sha256 of the weights: of the file, or of the digests of several files in their order."""
+        digests = [_sha256(file) for file in self.weights]
+        return digests[0] if len(digests) == 1 else hashlib.sha256("".join(digests).encode()).hexdigest()
+
+
+def found(name: ModelName, max_memory: float) -> Files:
+    """The files of a pretrained model, fetched from the hub if it has to be and can be.
+
+    Raises BadModel for what is not there or not whole and where `transformers` is missing, TooLarge where the weights
+    would take more than `max_memory` GiB as float32; all before anything large is fetched or allocated.
+    """
+    folder = name.folder if name.folder is not None else _from_hub(name.hub, max_memory)
+    check_installed()
+    weights = tuple(_weights(folder))
+    n_parameters = sum(_n_numbers(file) for file in weights)
+    check_room(f"the weights of {name} as float32", n_parameters * FLOAT32, max_memory)
+    return Files(folder, name.hub.partition("@")[0] or folder.resolve().name, weights, n_parameters)
+
+
+def check_installed() -> None:
+    """Raises BadModel where `transformers` is missing or too old. Does not import it."""
+    try:
+        found = version("transformers")
+    except PackageNotFoundError as error:
+        raise BadModel("models of others need the package transformers", hint=INSTALL) from error
+    if int(found.partition(".")[0]) < OLDEST:
+        raise BadModel(f"transformers {found} is too old, {OLDEST}.0 is the oldest", hint=INSTALL)
+
+
+def configuration(folder: Path) -> dict[str, Any]:
+    """The config.json of a folder. Raises BadModel for what is no JSON object."""
+    try:
+        read = json.loads((folder / CONFIG).read_bytes())
+    except OSError as error:
+        raise BadModel(f"cannot read {folder / CONFIG}: {error.strerror}", hint=AGAIN) from error
+    except (ValueError, RecursionError) as error:
+        raise BadModel(f"{folder / CONFIG} is not JSON", hint=AGAIN) from error
+    if not isinstance(read, dict):
+        raise BadModel(f"{folder / CONFIG} holds no settings", hint=AGAIN)
+    return read
+
+
+def _from_hub(written: str, max_memory: float) -> Path:
+    """The folder of a snapshot in the cache; online, of one that is fetched."""
+    from huggingface_hub import HfApi, snapshot_download
+    from huggingface_hub.errors import HfHubHTTPError, LocalEntryNotFoundError
+
+    repository, _, revision = written.partition("@")
+    offline = why_offline("TRANSFORMERS_OFFLINE")
+    wanted: dict[str, Any] = {"repo_id": repository, "revision": revision or None, "allow_patterns": list(FETCHED)}
+    try:
+        if offline:
+            return Path(snapshot_download(**wanted, local_files_only=True))
+        about = HfApi().model_info(repository, revision=revision or None, files_metadata=True, timeout=20)
+        stored = sum(each.size or 0 for each in about.siblings or () if each.rfilename.endswith(".safetensors"))
+        check_room(f"the weights of {written}", stored, max_memory)
+        return Path(snapshot_download(**wanted))
+    except LocalEntryNotFoundError as error:
+        raise BadModel(
+            f"no model or folder {written!r} here, none in the cache of the hub, and {offline or 'the hub has none'}",
+            hint=f"Give the folder of a model, or one of ours: {', '.join(model.name for model in MODELS)}.",
+        ) from error
+    except (HfHubHTTPError, OSError, ValueError) as error:
+        raise BadModel(f"{written!r} cannot be had from the hub: {_reason(error)}", hint=_next(repository)) from error
+
+
+def _next(repository: str) -> str:
+    if "/" not in repository:
+        return suggestion(repository, [model.name for model in MODELS])
+    return "Check the name, log in with `hf auth login` if it is gated, or give a folder."
+
+
+def _reason(error: Exception) -> str:
+    """What the hub's library says, without its advice and addresses."""
+    kinds = {
+        "RepositoryNotFoundError": "there is no such model, or it is private",
+        "GatedRepoError": "its owner has to let you in first",
+        "RevisionNotFoundError": "it has no such revision",
+    }
+    lines = str(error).strip().splitlines()
+    return kinds.get(type(error).__name__) or (lines[0] if lines else type(error).__name__)
+
+
+def _weights(folder: Path) -> Iterator[Path]:
+    """The safetensors of a folder, those of an index in the order of their names."""
+    if (folder / WEIGHTS).is_file():
+        yield folder / WEIGHTS
+        return
+    if not (folder / INDEX).is_file():
+        pickled = sorted(file.name for pattern in PICKLED for file in folder.glob(pattern))
+        if pickled:
+            problem = f"{folder} has its weights only in {pickled[0]}, a form that can run code when it is read"
+            raise BadModel(problem, hint=SAFE)
+        raise BadModel(f"{folder} holds no {WEIGHTS}", hint=AGAIN)
+    try:
+        names = set(json.loads((folder / INDEX).read_bytes())["weight_map"].values())
+        plain = all(
+            isinstance(name, str) and Path(name).name == name and name.endswith(".safetensors") for name in names
+        )
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        raise BadModel(f"{folder / INDEX} is not an index of safetensors", hint=AGAIN) from error
+    if not plain or not names:
+        raise BadModel(f"{folder / INDEX} names files that are not safetensors of this folder", hint=AGAIN)
+    for name in sorted(names):
+        if not (folder / name).is_file():
+            raise BadModel(f"{folder} lacks {name}, which {INDEX} names", hint=AGAIN)
+        yield folder / name
+
+
+def _n_numbers(file: Path) -> int:
+    """How many numbers a safetensors file holds, by its header, which also has to say how long the file is."""
+    try:
+        size = file.stat().st_size
+        with file.open("rb") as opened:
+            length = int.from_bytes(opened.read(8), "little")
+            if length > min(size, LONGEST_HEADER):
+                raise ValueError("its header is longer than it is")
+            header = json.loads(opened.read(length))
+        if not isinstance(header, dict):
+            raise ValueError("its header is no table of tensors")
+        tensors = [tensor for name, tensor in header.items() if name != "__metadata__"]
+        end = 8 + length + max((tensor["data_offsets"][1] for tensor in tensors), default=0)
+        if end != size:
+            raise ValueError(f"it is {size:,} bytes long and should be {end:,}")
+        return sum(math.prod(tensor["shape"]) for tensor in tensors)
+    except OSError as error:
+        raise BadModel(f"cannot read {file}: {error.strerror}", hint=AGAIN) from error
+    except (ValueError, KeyError, TypeError, AttributeError, IndexError, RecursionError) as error:
+        raise BadModel(f"{file} is not a whole safetensors file: {_short(error)}", hint=AGAIN) from error
+
+
+def _short(error: Exception) -> str:
+    return " ".join(str(error).split())[:120]
+
+
+def _sha256(file: Path) -> str:
+    with file.open("rb") as opened:
+        return hashlib.file_digest(opened, "sha256").hexdigest()

@@ -1,0 +1,148 @@
+"""The tokenizer of a pretrained model at work: text to ids, and to tokens called by the text that they cover.
+
+Knows the tokenizers of transformers and no models. What a tokenizer does to a text is left to it, chat templates are
+left alone, and a marker that is written in a text is read as its own tokenizer reads it.
+"""
+
+from __future__ import annotations
+
+import copy
+import hashlib
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from tokenizers import Encoding as Encoded
+
+from attnviz.errors import BadModel, BadOption, BadText
+from attnviz.models.sizes import kept
+from attnviz.models.tokenizer import DECODE, EMPTY
+from attnviz.records import Tokens
+from attnviz.specs import KeepKind
+
+LONE_SPACE = "▁Ġ "  # what vocabularies call the space that they put before a text's first word
+
+
+@dataclass(frozen=True)
+class PretrainedEncoding:
+    """Ids beside the tokens they stand for. `types` tells a second text from the first, for models that ask.
+
+    `n_tokens` counts all that the text has, also what was cut off, without markers. Offsets of a second text go on
+    where the first and one character between them end.
+    """
+
+    ids: tuple[int, ...]
+    types: tuple[int, ...]
+    tokens: Tokens
+    n_tokens: int
+
+
+class PretrainedTokenizer:
+    """Wraps a tokenizer of transformers. Raises BadModel for one that cannot say where in the text its tokens are."""
+
+    def __init__(self, tokenizer: Any) -> None:
+        if not getattr(tokenizer, "is_fast", False):
+            raise BadModel(
+                f"{type(tokenizer).__name__} cannot say where in a text its tokens are",
+                hint="A tokenizer.json is needed: save the model with its fast tokenizer.",
+            )
+        self._tokenizer = tokenizer
+        self._backend = tokenizer.backend_tokenizer
+        self._backend.no_truncation()
+        self._backend.no_padding()
+
+    def __len__(self) -> int:
+        return len(self._tokenizer)
+
+    @cached_property
+    def sha256(self) -> str:
+        return hashlib.sha256(self._backend.to_str().encode()).hexdigest()
+
+    def encode(
+        self, text: str, pair: str | None = None, max_tokens: int | None = None, keep: KeepKind = "head"
+    ) -> PretrainedEncoding:
+        """At most `max_tokens` tokens, markers included, at least one of each text; of two, the longer is cut first.
+
+        Raises BadText where a text has none, BadOption for a pair that the model has no form for.
+        """
+        texts = [text] if pair is None else [text, pair]
+        whole = [self._of_text(each) for each in texts]
+        lengths = [len(each.ids) for each in whole]
+        if pair is not None and self._backend.num_special_tokens_to_add(True) == 0:
+            raise BadOption("this model has no form for two texts", hint="Leave out --pair, or write both in one text.")
+        if max_tokens is not None:
+            room = max_tokens - self._backend.num_special_tokens_to_add(pair is not None)
+            whole = [_cut(each, n, keep) for each, n in zip(whole, _shares(lengths, room), strict=True)]
+        found = self._backend.post_process(*whole, add_special_tokens=True)
+        return PretrainedEncoding(tuple(found.ids), tuple(found.type_ids), self._tokens(found, texts), sum(lengths))
+
+    def targets(self, text: str, start_id: int) -> PretrainedEncoding:
+        """What a decoder has read when it has written `text`: its start marker, and each token but an end marker."""
+        try:
+            found = self._tokenizer(text_target=text).encodings[0]
+        except TypeError as error:
+            raise BadText("the target text holds half of a surrogate pair", hint=DECODE) from error
+        tokens = self._tokens(found, [text])
+        n = len(found.ids) - (tokens.special[-1] if found.ids else 0)
+        if not any(not special for special in tokens.special[:n]):
+            raise BadText("no tokens in the target text", hint=EMPTY)
+        start = Tokens((str(self._tokenizer.convert_ids_to_tokens(start_id)),), ((0, 0),), (True,))
+        fields = ("pieces", "offsets", "special", "unknown")
+        read = Tokens(*(getattr(start, field) + getattr(tokens, field)[:n] for field in fields))
+        return PretrainedEncoding((start_id, *found.ids[:n]), (0,) * (n + 1), read, n)
+
+    def _of_text(self, text: str) -> Encoded:
+        try:
+            found: Encoded = self._backend.encode(text, add_special_tokens=False)
+        except TypeError as error:
+            raise BadText("the text holds half of a surrogate pair", hint=DECODE) from error
+        if not found.ids:
+            raise BadText("no tokens in the text", hint=EMPTY)
+        return found
+
+    def _tokens(self, found: Encoded, texts: list[str]) -> Tokens:
+        special = tuple(map(bool, found.special_tokens_mask))
+        pieces, offsets = [], []
+        for place, (name, (start, end)) in enumerate(zip(found.tokens, found.offsets, strict=True)):
+            which = found.sequence_ids[place] or 0
+            text, before = texts[which], sum(len(each) + 1 for each in texts[:which])
+            if special[place]:
+                piece, end = name, start
+            elif not name.strip(LONE_SPACE) and not text[start:end].isspace():
+                piece, end = " ", start  # put in by the tokenizer, so that it covers nothing
+            else:
+                piece = text[start:end]
+            pieces.append(piece)
+            offsets.append((before + start, before + end))
+        unknown_id = self._tokenizer.unk_token_id
+        unknown = tuple(
+            i == unknown_id and not marker and piece != self._tokenizer.unk_token
+            for i, marker, piece in zip(found.ids, special, pieces, strict=True)
+        )
+        return Tokens(tuple(pieces), tuple(offsets), special, unknown)
+
+
+def _shares(lengths: list[int], room: int) -> list[int]:
+    """How many tokens of each text stay: the longer gives way until both are alike."""
+    if len(lengths) == 1:
+        return [max(1, room)]
+    first, second = lengths
+    if first + second <= room:
+        return lengths
+    half = room // 2
+    if first <= half:
+        return [first, max(1, room - first)]
+    return [max(1, room - min(second, half)), max(1, min(second, half))]
+
+
+def _cut(found: Encoded, room: int, keep: KeepKind) -> Encoded:
+    head, tail = kept(len(found.ids), room, keep)
+    if head + tail == len(found.ids):
+        return found
+    first = copy.deepcopy(found)
+    first.truncate(head)
+    if not tail:
+        return first
+    last = copy.deepcopy(found)
+    last.truncate(tail, direction="left")
+    return Encoded.merge([first, last], growing_offsets=False)

@@ -1,0 +1,198 @@
+"""Folders of other people's models that are incomplete, cut off, or made to run code: exit 2, one line, nothing run."""
+
+from __future__ import annotations
+
+import json
+import os
+import pickle
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests import pretrained as made
+from tests.attacks.endings import RunHere, refused, worked
+
+pytest.importorskip("transformers", reason=made.NEEDS)
+
+WEIGHTS, CONFIG, INDEX = "model.safetensors", "config.json", "model.safetensors.index.json"
+TRACE = "code-was-run"
+CODE = f"open({TRACE!r}, 'w').close()\n"
+
+
+class Bomb:
+    """Leaves a trace where it is unpickled."""
+
+    def __reduce__(self) -> tuple[Callable[..., int], tuple[str]]:
+        return os.system, (f"touch {TRACE}",)
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A small BERT as its author would save it. Not to be changed."""
+    return made.saved(tmp_path_factory.mktemp("whole") / "bert", "bert")
+
+
+@pytest.fixture
+def folder(whole: Path, tmp_path: Path) -> Path:
+    """A copy to damage."""
+    return Path(shutil.copytree(whole, tmp_path / "model"))
+
+
+def half(file: Path) -> None:
+    content = file.read_bytes()
+    file.write_bytes(content[: len(content) // 2])
+
+
+def only_pickled(folder: Path) -> None:
+    (folder / WEIGHTS).unlink()
+    (folder / "pytorch_model.bin").write_bytes(pickle.dumps(Bomb()))
+
+
+def pickled_as_safetensors(folder: Path) -> None:
+    (folder / WEIGHTS).write_bytes(pickle.dumps(Bomb()))
+
+
+def code_of_its_own(folder: Path, model_type: str) -> None:
+    """What the hub calls remote code, for the configuration, the model and the tokenizer."""
+    (folder / "theirs.py").write_text(CODE + "class Config: pass\nclass Model: pass\nclass Tokens: pass\n")
+    mapped = {"AutoConfig": "theirs.Config", "AutoModel": "theirs.Model"}
+    made.configured(folder, model_type=model_type, auto_map=mapped)
+    file = folder / "tokenizer_config.json"
+    tokens = json.loads(file.read_text()) | {"auto_map": {"AutoTokenizer": ["theirs.Tokens", None]}}
+    file.write_text(json.dumps(tokens))
+
+
+def indexed(*names: object) -> Callable[[Path], None]:
+    def damage(folder: Path) -> None:
+        (folder / WEIGHTS).unlink()
+        (folder / INDEX).write_text(json.dumps({"weight_map": {str(i): name for i, name in enumerate(names)}}))
+
+    return damage
+
+
+def without_a_weight(folder: Path) -> None:
+    from safetensors.torch import load_file, save_file
+
+    tensors = load_file(folder / WEIGHTS)
+    del tensors["embeddings.word_embeddings.weight"]
+    save_file(tensors, folder / WEIGHTS, metadata={"format": "pt"})
+
+
+def a_header_too_long(folder: Path) -> None:
+    (folder / WEIGHTS).write_bytes((2**60).to_bytes(8, "little") + b"{}")
+
+
+def header(content: object) -> Callable[[Path], None]:
+    def damage(folder: Path) -> None:
+        written = json.dumps(content).encode()
+        (folder / WEIGHTS).write_bytes(len(written).to_bytes(8, "little") + written)
+
+    return damage
+
+
+DAMAGES: dict[str, tuple[Callable[[Path], Any], str]] = {
+    "weights only pickled": (only_pickled, "pytorch_model.bin, a form that can run code"),
+    "a pickle called safetensors": (pickled_as_safetensors, f"{WEIGHTS} is not a whole safetensors file"),
+    "code for an unknown type": (lambda f: code_of_its_own(f, "theirs"), "needs program code of its own"),
+    "half of the weights": (lambda f: half(f / WEIGHTS), f"{WEIGHTS} is not a whole safetensors file: it is"),
+    "no weights": (lambda f: (f / WEIGHTS).unlink(), f"holds no {WEIGHTS}"),
+    "a weight less": (
+        without_a_weight,
+        "lacks weights that its config.json asks for: embeddings.word_embeddings.weight",
+    ),
+    "an endless header": (a_header_too_long, "its header is longer than it is"),
+    "a header that is a list": (header([]), f"{WEIGHTS} is not a whole safetensors file"),
+    "a header that lies": (header({"a": {"shape": [2**40], "data_offsets": [0, 2**40]}}), "bytes long and should be"),
+    "an index into other folders": (indexed("../model.safetensors"), "names files that are not safetensors of this"),
+    "an index of pickles": (indexed("a.bin"), "names files that are not safetensors of this"),
+    "an index of a file that is not there": (indexed("a.safetensors"), f"lacks a.safetensors, which {INDEX} names"),
+    "an index of numbers": (indexed(1, 2), "names files that are not safetensors of this"),
+    "no tokenizer": (lambda f: (f / "tokenizer.json").unlink(), "holds no tokenizer.json"),
+    "half of a tokenizer": (lambda f: half(f / "tokenizer.json"), "the tokenizer of model cannot be loaded"),
+    "a type that nobody knows": (lambda f: made.configured(f, model_type="theirs"), "of a type that transformers"),
+    "a type that is a number": (lambda f: made.configured(f, model_type=7), "of a type that transformers"),
+    "a million layers": (lambda f: made.configured(f, num_hidden_layers=10**6), "says 1,000,000 layers"),
+    "a huge width": (lambda f: made.configured(f, hidden_size=10**7), "allowed are 4"),
+    "other sizes": (lambda f: made.configured(f, vocab_size=64), "its weights have other sizes than config.json"),
+    "a size that is a word": (lambda f: made.configured(f, hidden_size="wide"), "cannot be loaded"),
+}
+
+
+@pytest.mark.parametrize(("damage", "says"), DAMAGES.values(), ids=DAMAGES)
+def test_a_damaged_or_hostile_folder(
+    damage: Callable[[Path], Any], says: str, folder: Path, run_here: RunHere, tmp_path: Path
+) -> None:
+    damage(folder)
+    run = run_here("heatmap", "--model", "model", "--text", "the cat", "--out", "out")
+    refused(run, says)
+    assert not (tmp_path / TRACE).exists()
+    assert not (tmp_path / "out").exists()
+
+
+def test_code_of_its_own_is_not_run_where_the_library_has_the_model(
+    folder: Path, run_here: RunHere, tmp_path: Path
+) -> None:
+    code_of_its_own(folder, "bert")
+    worked(run_here("heatmap", "--model", folder, "--text", "the cat", "--out", "out"))
+    assert not (tmp_path / TRACE).exists()
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        (("--heads", "4"), "--heads cannot be chosen for a pretrained model"),
+        (("--d-model", "64"), "--d-model cannot be chosen for a pretrained model"),
+        (("--vocab", "v"), "a pretrained model brings its own vocabulary"),
+        (("--causal",), "--causal cannot be chosen for a pretrained model"),
+        (("--show-padding", "--max-tokens", "9"), "--show-padding cannot be chosen for a pretrained model"),
+        (("--layer", "2"), "no layer 2"),
+        (("--head", "4"), "no head 4"),
+        (("--attention", "cross"), "--attention cross is for encoder-decoders"),
+        (("--max-tokens", "0"), "--max-tokens 0 is too small"),
+        (("--max-memory", "0.000001"), "as float32 need"),
+        (("--device", "cuda:7"), "no device 'cuda:7'"),
+        (("--text", ""), "no tokens in the text"),
+    ],
+)
+def test_what_cannot_be_asked_of_a_model_of_others(
+    options: tuple[str, ...], says: str, whole: Path, run_here: RunHere
+) -> None:
+    refused(run_here("heatmap", "--model", whole, "--text", "the cat", *options), says)
+
+
+@pytest.mark.parametrize("command", ["explain", "predict"])
+def test_what_only_models_of_ours_do(command: str, whole: Path, run_here: RunHere) -> None:
+    refused(run_here(command, "--model", whole, "--text", "the cat"), "of ours")
+
+
+@pytest.mark.parametrize("option", [("--attention", "self"), ("--pair", "a"), ("--target-text", "a")])
+def test_what_models_of_ours_do_not_have(option: tuple[str, str], run_here: RunHere) -> None:
+    refused(run_here("heatmap", "--text", "the cat", *option), f"{option[0]} is for pretrained models of others")
+
+
+HOSTILE = (
+    "[/]",
+    "[red]",
+    "[unk]",
+    ":smile:",
+    "$$",
+    "$_$",
+    r"$\frac$",
+    "</script>",
+    "[PAD]",
+    "<unk>",
+    "[SEP]",
+    "a\x1b[31mb",
+    "\u202e",
+)
+
+
+@pytest.mark.parametrize("text", HOSTILE)
+def test_hostile_texts_through_a_model_of_others(text: str, whole: Path, run_here: RunHere) -> None:
+    run = run_here("heatmap", "--model", whole, "--text", f"the {text} cat", "--out", "out", "--table", "full")
+    worked(run)
+    assert "\x1b" not in run.stdout
+    assert "\u202e" not in run.stdout

@@ -1,0 +1,192 @@
+"""Models of others: read safely, run under their own kernel, recorded as they attend."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from attnviz.errors import BadModel, BadOption, BadText, TooLarge
+from attnviz.models.names import resolve
+from attnviz.models.pretrained_files import found
+from attnviz.records import AttentionMaps
+from attnviz.specs import ModelSpec, PretrainedSpec
+from tests import pretrained as made
+
+pytest.importorskip("transformers", reason=made.NEEDS)
+
+from attnviz.models.pretrained import load_pretrained
+from attnviz.models.pretrained_attender import PretrainedAttender
+
+TEXT = "The acting saved the film, but not the cat"
+
+
+@pytest.fixture(autouse=True)
+def quiet() -> Iterator[None]:
+    """The library warns of its own future."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        yield
+
+
+def opened(folder: Path, spec: ModelSpec | None = None, **asked: Any) -> PretrainedAttender:
+    spec = spec or ModelSpec(model=str(folder))
+    files = found(resolve(ModelSpec(model=str(folder))), spec.max_memory)
+    loaded = load_pretrained(files, torch.device("cpu"), spec.max_memory)
+    return PretrainedAttender(files.called, loaded, torch.device("cpu"), spec, PretrainedSpec(**asked))
+
+
+def own(folder: Path, name: str = "attentions", **inputs: list[int]) -> np.ndarray:
+    """What the model itself says, with its attention written out."""
+    import transformers
+
+    model = transformers.AutoModel.from_pretrained(folder, attn_implementation="eager", dtype=torch.float32).eval()
+    with torch.no_grad():
+        output = model(**{key: torch.tensor([ids]) for key, ids in inputs.items()}, output_attentions=True)
+    return torch.stack(getattr(output, name))[:, 0].numpy()
+
+
+def close(maps: AttentionMaps, theirs: np.ndarray) -> None:
+    np.testing.assert_allclose(maps.weights, theirs, atol=1e-5)
+
+
+@pytest.mark.parametrize("kind", [kind for kind in made.FAMILIES if kind not in ("bart", "t5", "mamba")])
+def test_weights_are_the_models_own(kind: str, tmp_path: Path) -> None:
+    folder = made.saved(tmp_path / kind, kind)
+    attender = opened(folder)
+    maps = attender.attention(TEXT, "mine")
+    close(maps, own(folder, input_ids=list(attender.encode(TEXT).source.ids)))
+    assert maps.queries.pieces[:4] == ("[CLS]", "The", "acting", "saved")
+    assert maps.queries.special == (True, *(False,) * 10, True)
+    assert (maps.n_layers, maps.n_heads) == (attender.n_layers, attender.n_heads)
+    told = dict(maps.provenance.settings)
+    assert told["kernel"] == (
+        "eager" if kind in ("gemma2", "gpt_oss", "deberta-v2") else "scaled_dot_product_attention"
+    )
+    assert 0 <= float(str(told["largest_error"])) < 1e-5
+    assert maps.provenance.model == kind
+    assert maps.provenance.trained is None
+
+
+def test_windows_are_by_layer_and_sinks_are_told(tmp_path: Path) -> None:
+    maps = opened(made.saved(tmp_path / "a", "gpt_oss")).attention(TEXT)
+    windowed, whole = maps.attendable  # gpt-oss looks through a window in every second layer
+    assert whole.tolist() == np.tri(12, dtype=bool).tolist()
+    assert windowed.tolist() == (np.tri(12, dtype=bool) & ~np.tri(12, k=-4, dtype=bool)).tolist()
+    assert maps.sink is not None
+    assert 0.01 < maps.sink.mean() < 0.9
+    assert dict(maps.provenance.settings)["causal"] is True
+
+
+def test_every_attention_of_an_encoder_decoder(tmp_path: Path) -> None:
+    for kind, n_decoder_layers, begin in (("bart", 3, ["[SEP]", "[CLS]"]), ("t5", 2, ["[PAD]", "[CLS]"])):
+        folder = made.saved(tmp_path / kind, kind)
+        target = "it was good"
+        read = opened(folder, target_text=target).encode(TEXT)
+        assert read.target is not None
+        inputs = {"input_ids": list(read.source.ids), "decoder_input_ids": list(read.target.ids)}
+        close(opened(folder).attention(TEXT), own(folder, "encoder_attentions", **inputs))
+        decoder = opened(folder, attention="decoder", target_text=target).attention(TEXT)
+        close(decoder, own(folder, "decoder_attentions", **inputs))
+        assert decoder.self_attention
+        assert decoder.n_layers == n_decoder_layers
+        cross = opened(folder, target_text=target).attention(TEXT)
+        close(cross, own(folder, "cross_attentions", **inputs))
+        assert cross.queries.pieces == (*begin, "it", "was", "good")
+        assert cross.keys.pieces[:3] == ("[CLS]", "The", "acting")
+        assert not cross.self_attention
+        assert (
+            opened(folder, attention="encoder").attention(TEXT).provenance.text_sha256 != cross.provenance.text_sha256
+        )
+
+
+@pytest.mark.parametrize(
+    ("kind", "asked", "problem"),
+    [
+        ("bert", {"attention": "cross"}, "--attention cross is for encoder-decoders, and a is none"),
+        ("bert", {"target_text": "a"}, "--target-text is for encoder-decoders"),
+        ("bart", {"attention": "self"}, "a has three attentions"),
+        ("bart", {"attention": "cross"}, "--attention cross needs --target-text"),
+        ("bart", {"attention": "encoder", "target_text": "a"}, "--attention encoder reads no target text"),
+        ("bart", {"target_text": " "}, "no tokens in the target text"),
+    ],
+)
+def test_an_attention_that_there_is_not(kind: str, asked: dict[str, Any], problem: str, tmp_path: Path) -> None:
+    with pytest.raises((BadOption, BadText), match=problem):
+        opened(made.saved(tmp_path / "a", kind), **asked).attention(TEXT)
+
+
+def test_a_model_without_attention_says_so(tmp_path: Path) -> None:
+    with pytest.raises(BadModel, match=r"no self attention was seen in a\. State-space models such as Mamba"):
+        opened(made.saved(tmp_path / "a", "mamba")).attention(TEXT)
+
+
+def test_two_texts(tmp_path: Path) -> None:
+    folder = made.saved(tmp_path / "a", "bert")
+    attender = opened(folder, pair="not good")
+    read = attender.encode("The cat")
+    assert read.source.tokens.pieces == ("[CLS]", "The", "cat", "[SEP]", "not", "good", "[SEP]")
+    assert read.source.tokens.offsets[4:6] == ((8, 11), (12, 16))
+    assert read.source.types == (0, 0, 0, 0, 1, 1, 1)
+    theirs = own(folder, input_ids=list(read.source.ids), token_type_ids=list(read.source.types))
+    close(attender.attention("The cat"), theirs)
+
+
+def test_a_text_that_is_too_long_is_refused_and_the_hint_is_true(tmp_path: Path) -> None:
+    for kind, most in (("bert", 40), ("roberta", 39), ("gpt2", 40)):
+        folder = made.saved(tmp_path / kind, kind)
+        with pytest.raises(TooLarge, match=rf"52 tokens, and {kind} reads at most {most}\. --max-tokens {most} reads"):
+            opened(folder).encode("cat " * 50)
+        spec = ModelSpec(model=str(folder), max_tokens=most, keep="head-tail")
+        maps = opened(folder, spec).attention("cat " * 50)
+        assert len(maps.queries) == most
+        assert dict(maps.provenance.settings)["tokens_in_text"] == 50
+
+
+def test_memory_is_checked_before_it_is_taken(tmp_path: Path) -> None:
+    folder = made.saved(tmp_path / "a", "bert", vocab_size=40_000)
+    with pytest.raises(
+        TooLarge, match=r"the weights of .* as float32 need 0\.00\d+ GiB, allowed are 0\.001. --max-memory 0\.01 allows"
+    ):
+        opened(folder, ModelSpec(model=str(folder), max_memory=0.001))
+    small = opened(made.saved(tmp_path / "b", "bert"), ModelSpec(model=str(tmp_path / "b"), max_memory=5e-5))
+    assert small.attention(TEXT).n_layers == 2
+    with pytest.raises(TooLarge, match=r"40 tokens × 4 heads × 2 layers need .* --max-tokens \d+ fits"):
+        small.attention("cat " * 38)
+
+
+@pytest.mark.parametrize("kind", ["minilm", "stories"])
+@pytest.mark.parametrize("text", ["Unbelievably, the acting didn't save it!", "猫坐在垫子上", "👩‍👩‍👧 and e\u0301"])
+def test_real_models_on_real_texts(kind: str, text: str) -> None:
+    import transformers
+
+    folder = made.minilm() if kind == "minilm" else made.stories()
+    attender = opened(folder)
+    maps = attender.attention(text)
+    ids = transformers.AutoTokenizer.from_pretrained(folder)(text).input_ids
+    close(maps, own(folder, input_ids=ids))
+    assert "".join(maps.queries.pieces).isascii() == text.isascii()  # real characters, whatever the vocabulary says
+    for piece, (start, end), special in zip(
+        maps.queries.pieces, maps.queries.offsets, maps.queries.special, strict=True
+    ):
+        assert special or end == start or piece == text[start:end]
+
+
+def test_weights_that_nobody_uses_may_be_missing_and_others_may_not(tmp_path: Path) -> None:
+    from safetensors.torch import load_file, save_file
+
+    folder = made.saved(tmp_path / "a", "bert")
+    whole = load_file(folder / "model.safetensors")
+    kept = {name: tensor for name, tensor in whole.items() if not name.startswith("pooler.")}
+    assert len(kept) < len(whole)
+    save_file(kept, folder / "model.safetensors", metadata={"format": "pt"})
+    assert opened(folder).attention(TEXT).n_layers == 2
+    del kept["encoder.layer.1.attention.self.query.weight"]
+    save_file(kept, folder / "model.safetensors", metadata={"format": "pt"})
+    with pytest.raises(BadModel, match=r"lacks weights .*: encoder\.layer\.1\.attention\.self\.query\.weight\."):
+        opened(folder)

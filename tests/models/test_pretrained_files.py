@@ -1,0 +1,160 @@
+"""Where models of others come from: a folder, the hub, or what the hub left in the cache."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from importlib.metadata import PackageNotFoundError
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from attnviz.errors import BadModel, BadOption
+from attnviz.models import pretrained_files
+from attnviz.models.names import resolve
+from attnviz.models.pretrained_files import check_installed
+from attnviz.specs import ModelSpec
+from tests import pretrained as made
+from tests.models.model_hub import EXTRA, GATED, REPOSITORY, REVISION, Hub, hub
+
+# The libraries read their settings when they are imported: each case needs a process of its own.
+ASK = """
+import json, sys, time
+from attnviz.errors import AttnvizError
+from attnviz.models.names import resolve
+from attnviz.models.pretrained_files import found
+from attnviz.specs import ModelSpec
+for name, room in json.loads(sys.argv[1]):
+    begun = time.monotonic()
+    try:
+        files = found(resolve(ModelSpec(model=name)), room)
+        said = [str(files.folder), files.called, files.n_parameters, files.revision()]
+    except AttnvizError as error:
+        said = [str(error)]
+    print(json.dumps({"said": said, "took": time.monotonic() - begun, "torch": "torch" in sys.modules}))
+"""
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    pytest.importorskip("transformers", reason=made.NEEDS)
+    return made.saved(tmp_path_factory.mktemp("whole") / "bert", "bert")
+
+
+def asked(cache: Path, *names: str, room: float = 4.0, **environment: str) -> list[dict[str, Any]]:
+    """What a process of its own finds under each name, and how long that took."""
+    keep = {"PATH": "/usr/bin:/bin", "HF_HOME": str(cache), "HF_HUB_DISABLE_PROGRESS_BARS": "1"}
+    run = subprocess.run(
+        [sys.executable, "-c", ASK, json.dumps([(name, room) for name in names])],
+        env=keep | environment,
+        capture_output=True,
+        text=True,
+        check=True,
+        cwd=Path(__file__).parents[2],
+    )
+    return [json.loads(line) for line in run.stdout.splitlines()]
+
+
+def address(server: Hub) -> str:
+    return f"http://127.0.0.1:{server.server_port}"
+
+
+def test_a_model_is_fetched_and_then_found_without_the_hub(whole: Path, tmp_path: Path) -> None:
+    with hub(whole) as server:
+        online = asked(tmp_path, REPOSITORY, f"{REPOSITORY}@{REVISION}", HF_ENDPOINT=address(server))
+        assert not set(server.asked) & set(EXTRA)  # no pickles, no code
+        assert {"model.safetensors", "config.json", "tokenizer.json"} <= set(server.asked)
+    folder, called, n_parameters, revision = online[0]["said"]
+    assert online[1]["said"] == online[0]["said"]
+    assert called == REPOSITORY
+    local = asked(tmp_path, str(whole))[0]["said"]
+    assert [n_parameters, revision] == local[2:]
+    assert not any(name in {file.name for file in Path(folder).iterdir()} for name in EXTRA)
+    offline = asked(tmp_path, REPOSITORY, HF_HUB_OFFLINE="1")
+    assert offline[0]["said"] == online[0]["said"]
+
+
+def test_what_the_hub_does_not_give(whole: Path, tmp_path: Path) -> None:
+    with hub(whole) as server:
+        names = ("some-org/none", GATED, f"{REPOSITORY}@nowhere", "nothing-like-ours")
+        told = [each["said"][0] for each in asked(tmp_path, *names, HF_ENDPOINT=address(server))]
+        small = asked(tmp_path, REPOSITORY, room=1e-6, HF_ENDPOINT=address(server))[0]["said"][0]
+        assert server.asked == []  # refused before anything was fetched
+    assert "'some-org/none' cannot be had from the hub: there is no such model, or it is private" in told[0]
+    assert "its owner has to let you in first" in told[1]
+    assert "it has no such revision" in told[2]
+    assert "There are single, multi, random, dot" in told[3]
+    assert f"the weights of {REPOSITORY} need" in small
+
+
+def test_without_a_network_the_answer_comes_at_once(tmp_path: Path) -> None:
+    cases = (
+        asked(tmp_path, "some-org/none", "gpt9", HF_HUB_OFFLINE="1"),
+        asked(tmp_path, "some-org/none", HF_ENDPOINT="http://127.0.0.1:9"),
+    )
+    for each in (*cases[0], *cases[1]):
+        assert "no model or folder" in each["said"][0]
+        assert "Give the folder of a model, or one of ours" in each["said"][0]
+        assert each["took"] < 5  # seconds; a library that tries for itself takes half a minute
+        assert not each["torch"]
+    assert "HF_HUB_OFFLINE is set" in cases[0][0]["said"][0]
+    assert "127.0.0.1 cannot be reached" in cases[1][0]["said"][0]
+
+
+@pytest.mark.parametrize(
+    ("name", "hub_name"),
+    [
+        ("org/name", "org/name"),
+        ("org/name@v1.0", "org/name@v1.0"),
+        ("gpt2", "gpt2"),
+        ("bert-base-uncased", "bert-base-uncased"),
+    ],
+)
+def test_a_name_that_is_not_ours_is_one_of_the_hub(name: str, hub_name: str) -> None:
+    found = resolve(ModelSpec(model=name))
+    assert (found.kind, found.hub, found.folder, found.made, found.checkpoint) == (
+        "pretrained",
+        hub_name,
+        None,
+        False,
+        None,
+    )
+    with pytest.raises(BadOption, match="--heads cannot be chosen for a pretrained model"):
+        resolve(ModelSpec(model=name, heads=2))
+
+
+@pytest.mark.parametrize("name", ["mutli", "singel", "a/b/c", "../x", "org/", "/x", "x y", "", "ünïcode", "@main"])
+def test_slips_and_paths_are_not_asked_of_the_hub(name: str) -> None:
+    with pytest.raises(BadModel, match="no model or checkpoint folder"):
+        resolve(ModelSpec(model=name))
+
+
+def test_a_folder_in_the_form_of_hugging_face_is_pretrained(tmp_path: Path) -> None:
+    for content, kind in (
+        ('{"model_type": "bert"}', "pretrained"),
+        ('{"architectures": ["BertModel"]}', "pretrained"),
+        ('{"schema": 2}', "checkpoint"),
+        ("[]", "checkpoint"),
+        ("{", "checkpoint"),
+        ("[" * 100_000, "checkpoint"),
+    ):
+        (tmp_path / "config.json").write_text(content)
+        assert resolve(ModelSpec(model=str(tmp_path))).kind == kind
+
+
+@pytest.mark.parametrize(
+    ("installed", "says"), [(None, "need the package transformers"), ("4.57.1", "4.57.1 is too old")]
+)
+def test_transformers_is_asked_for_by_name(installed: str | None, says: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def version(package: str) -> str:
+        assert package == "transformers"
+        if installed is None:
+            raise PackageNotFoundError(package)
+        return installed
+
+    monkeypatch.setattr(pretrained_files, "version", version)
+    with pytest.raises(BadModel, match=says) as error:
+        check_installed()
+    assert "pip install 'attnviz[hf]'" in error.value.hint

