@@ -10,16 +10,18 @@ from attnviz.renderers.style import colour_map, drawing
 # isort: split
 
 import io
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Literal, assert_never
 
 from matplotlib.figure import Figure
 
 from attnviz.errors import BadOption
+from attnviz.renderers.figure_canvas import png_of
 from attnviz.renderers.figure_curves import CurvesPlan, draw_curves, plan_curves
 from attnviz.renderers.figure_distributions import DistributionsPlan, plan_distributions
 from attnviz.renderers.figure_draw import draw
 from attnviz.renderers.figure_layout import Plan, fits_digits, maps_of
+from attnviz.renderers.figure_pixels import Painter
 from attnviz.renderers.figure_plan import plan
 from attnviz.renderers.figure_text import missing
 from attnviz.renderers.figure_violins import draw_distributions
@@ -80,7 +82,8 @@ def _pictures(report: Report, look: Look, kind: Kind) -> Iterator[tuple[str, byt
     """All pictures are planned before the first is drawn, so that one that is too large is refused at once."""
     check_look(look)
     plans = [_planned(picture, report, look) for picture in report.pictures]
-    return ((f"{each.name}.{kind}", _content(each, report, look, kind)) for each in plans)
+    painter = Painter(look.cmap, look.dpi)
+    return ((f"{each.name}.{kind}", _content(each, report, look, kind, painter)) for each in plans)
 
 
 def _planned(picture: Picture, report: Report, look: Look) -> Planned:
@@ -127,18 +130,26 @@ def _drawn(planned: Planned, look: Look) -> Figure:
             assert_never(planned)
 
 
-def _content(planned: Planned, report: Report, look: Look, kind: Kind) -> bytes:
-    content = io.BytesIO()
+def _content(planned: Planned, report: Report, look: Look, kind: Kind, painter: Painter) -> bytes:
     with drawing():
+        if kind == "png" and isinstance(planned, Plan):
+            pixels = painter.pixels(planned)
+            if pixels is not None:
+                return png_of(pixels, look.dpi, _facts(planned.title, report))
+        content = io.BytesIO()
         dpi = look.dpi if kind == "png" else look.dpi * max(1, -(-VECTOR_DPI // look.dpi))
         _drawn(planned, look).savefig(content, format=kind, dpi=dpi, metadata=_metadata(planned.title, report, kind))
     return content.getvalue()
 
 
-def _metadata(title: str, report: Report, kind: Kind) -> dict[str, str | list[str] | None]:
+def _facts(title: str, report: Report) -> dict[str, str]:
+    return {"Title": title, "Description": report.subtitle, **dict(report.facts)}
+
+
+def _metadata(title: str, report: Report, kind: Kind) -> Mapping[str, str | list[str] | None]:
     """Where the picture comes from; no clock and no version, so that the same input makes the same bytes."""
     if kind == "png":
-        return {"Title": title, "Description": report.subtitle, **dict(report.facts), "Software": None}
+        return {**_facts(title, report), "Software": None}
     facts = [f"{name}: {value}" for name, value in report.facts]
     if kind == "svg":
         return {"Title": title, "Description": report.subtitle, "Keywords": facts, "Creator": "attnviz", "Date": None}

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.axis import Axis
 from matplotlib.cm import ScalarMappable
-from matplotlib.colors import Colormap, LogNorm, Normalize
+from matplotlib.colors import Colormap, Normalize
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 from matplotlib.patheffects import Normal
@@ -18,28 +19,55 @@ from attnviz.renderers.figure_layout import DIGITS, POINT, TICK, Box, Labels, Li
 from attnviz.renderers.figure_scale import digits_of, norm_of
 from attnviz.renderers.figure_text import drawable, is_plain
 from attnviz.renderers.style import AXIS, DIVERGING, FORBIDDEN, FORBIDDEN_AMONG_PALE, HAIRLINE, INK, colour_map
-from attnviz.report import Heatmap
+from attnviz.report import Heatmap, Scale
 from attnviz.shapes import Cells, Shown
 
+LABEL_PAD = 1.5  # points between tick and label
+ROTATED: dict[str, Any] = {"rotation": 90, "rotation_mode": "anchor", "ha": "right", "va": "center_baseline"}
 PALE = 0.2  # relative luminance on which our ink and white stand out equally (WCAG 2 contrast)
 
 
 def draw(plan: Plan, cmap: str) -> Figure:
-    """The figure of one plan. To be called, and the figure to be saved, within `style.drawing`.
-
-    A difference has its own colours whatever `cmap` is: others would make 0 look like something.
-    """
+    """The figure of one plan. To be called, and the figure to be saved, within `style.drawing`."""
     figure = Figure(figsize=(plan.width, plan.height))
-    difference = plan.scale.kind == "diverging"
-    colours, norm = colour_map(DIVERGING if difference else cmap), norm_of(plan.scale, plan.limits)
+    colours = colours_of(plan.scale, plan.limits, cmap)
     for place in plan.places:
-        _draw_map(axes_at(figure, place.box), place, plan, colours, norm)
-    _draw_bar(axes_at(figure, plan.bar), plan, ScalarMappable(norm, colours))
+        _draw_map(axes_at(figure, place.box), place, plan, colours)
+    draw_bar(axes_at(figure, plan.bar), plan.scale, plan.ticks, colours)
     if plan.swatch is not None:
-        _hatch(axes_at(figure, plan.swatch), difference).set_linewidth(HAIRLINE)
+        draw_swatch(axes_at(figure, plan.swatch), plan.scale)
     for line in plan.lines:
         write(figure, line)
     return figure
+
+
+class Colours(NamedTuple):
+    """From values to 0..1 and on to colours."""
+
+    cmap: Colormap
+    norm: Normalize
+
+    @property
+    def mappable(self) -> ScalarMappable:
+        return ScalarMappable(self.norm, self.cmap)
+
+
+def colours_of(scale: Scale, limits: tuple[float, float], cmap: str) -> Colours:
+    """A difference has colours of its own, whatever `cmap` is: others would make 0 look like something."""
+    return Colours(colour_map(DIVERGING if is_signed(scale) else cmap), norm_of(scale, limits))
+
+
+def is_signed(scale: Scale) -> bool:
+    return scale.kind == "diverging"
+
+
+def cells_of(heatmap: Heatmap, plan: Plan) -> np.ma.MaskedArray:
+    """What its cells show: pooled where there are too many tokens, masked where attention is not allowed."""
+    pools = plan.cells.rows.pool, plan.cells.columns.pool
+    cells = pooled(heatmap.values, heatmap.allowed, pools, is_signed(plan.scale))
+    if plan.scale.kind == "log":  # a weight of 0 has no logarithm; what is below the range is drawn as its lower end
+        cells = np.ma.maximum(cells, plan.limits[0])
+    return cells
 
 
 def pooled(values: Cells, allowed: Shown, pools: tuple[int, int], difference: bool = False) -> np.ma.MaskedArray:
@@ -66,47 +94,68 @@ def draw_mesh(axes: Axes, cells: np.ma.MaskedArray, cmap: Colormap, norm: Normal
 
 def axes_at(figure: Figure, box: Box) -> Axes:
     """Axes at `box`, empty."""
-    width, height = figure.get_size_inches()
-    left, bottom = box.left / width, 1 - (box.top + box.height) / height
-    axes = figure.add_axes((left, bottom, box.width / width, box.height / height))
+    axes = figure.add_axes(_bounds(figure, box))
     axes.set(xticks=[], yticks=[])
     return axes
 
 
-def _hatch(axes: Axes, difference: bool) -> Rectangle:
-    """The ground on which forbidden cells lie open."""
-    look = FORBIDDEN_AMONG_PALE if difference else FORBIDDEN
-    ground = Rectangle((0, 0), 1, 1, transform=axes.transAxes, zorder=0, **look)
-    axes.add_patch(ground)
-    return ground
+def move(axes: Axes, box: Box, shape: tuple[int, ...]) -> None:
+    """To another box, and to as many rows and columns of cells."""
+    figure = axes.figure
+    assert isinstance(figure, Figure)
+    axes.set_position(_bounds(figure, box))
+    axes.set(xlim=(0, shape[1]), ylim=(shape[0], 0))
 
 
-def _draw_map(axes: Axes, place: Place, plan: Plan, cmap: Colormap, norm: Normalize) -> None:
+def _bounds(figure: Figure, box: Box) -> tuple[float, float, float, float]:
+    """Left, bottom, width and height as shares of the figure."""
+    width, height = figure.get_size_inches()
+    return box.left / width, 1 - (box.top + box.height) / height, box.width / width, box.height / height
+
+
+def ground(scale: Scale) -> dict[str, Any]:
+    """How the ground looks on which forbidden cells lie open."""
+    return FORBIDDEN_AMONG_PALE if is_signed(scale) else FORBIDDEN
+
+
+def _hatch(axes: Axes, scale: Scale) -> Rectangle:
+    patch = Rectangle((0, 0), 1, 1, transform=axes.transAxes, zorder=0, **ground(scale))
+    axes.add_patch(patch)
+    return patch
+
+
+def draw_swatch(axes: Axes, scale: Scale) -> None:
+    """The key to forbidden cells."""
+    _hatch(axes, scale).set_linewidth(HAIRLINE)
+
+
+def _draw_map(axes: Axes, place: Place, plan: Plan, colours: Colours) -> None:
     heatmap = place.heatmap
-    difference = plan.scale.kind == "diverging"
-    rows, columns = plan.cells.rows.pool, plan.cells.columns.pool
-    cells = pooled(heatmap.values, heatmap.allowed, (rows, columns), difference)
+    cells = cells_of(heatmap, plan)
     if np.ma.is_masked(cells):
-        _hatch(axes, difference)
-    if isinstance(norm, LogNorm):  # a weight of 0 has no logarithm; what is below the range is drawn as its lower end
-        cells = np.ma.maximum(cells, plan.limits[0])
-    draw_mesh(axes, cells, cmap, norm)
+        _hatch(axes, plan.scale)
+    draw_mesh(axes, cells, *colours)
     for collection in axes.collections:
         collection.set_rasterized(True)  # thousands of cells would make a vector file heavy, with seams between them
     for spine in axes.spines.values():
         spine.set(visible=True, linewidth=HAIRLINE)
     if place.row_labels:
-        _label(axes.yaxis, heatmap.rows, plan.row_labels, rows)
+        _label(axes.yaxis, heatmap.rows, plan.row_labels, plan.cells.rows.pool)
     if place.column_labels:
-        _label(axes.xaxis, heatmap.columns, plan.column_labels, columns)
+        _label(axes.xaxis, heatmap.columns, plan.column_labels, plan.cells.columns.pool)
     if plan.cells.annotated:
-        _annotate(axes, heatmap, difference, cmap, norm)
+        for x, y, text, ink in numbers_in(heatmap, plan.scale, colours):
+            axes.text(x, y, text, ha="center", va="center", size=DIGITS, color=ink)
 
 
 def _label(axis: Axis, names: Sequence[str], labels: Labels, pool: int) -> None:
     """Tokens beside their rows or under their columns."""
-    at = [(position + 0.5) / pool for position in range(len(names))]
-    label_at(axis, at, names, labels)
+    label_at(axis, middles(names, pool), names, labels)
+
+
+def middles(names: Sequence[str], pool: int) -> list[float]:
+    """Where along an axis of cells the middle of each token is."""
+    return [(position + 0.5) / pool for position in range(len(names))]
 
 
 def label_at(axis: Axis, at: Sequence[float], names: Sequence[str], labels: Labels) -> None:
@@ -114,21 +163,21 @@ def label_at(axis: Axis, at: Sequence[float], names: Sequence[str], labels: Labe
     if labels.step == 0:
         return
     axis.set_ticks(at[:: labels.step], [drawable(name) for name in names[:: labels.step]])
-    axis.set_tick_params(length=TICK / POINT, width=HAIRLINE, pad=1.5, labelsize=labels.size)
+    axis.set_tick_params(length=TICK / POINT, width=HAIRLINE, pad=LABEL_PAD, labelsize=labels.size)
     for text in axis.get_ticklabels():
         if labels.rotated:
-            text.set(rotation=90, rotation_mode="anchor", ha="right", va="center_baseline")
-        _literal(text)
+            text.set(**ROTATED)
+        literal(text)
 
 
-def _annotate(axes: Axes, heatmap: Heatmap, difference: bool, cmap: Colormap, norm: Normalize) -> None:
-    """Each allowed cell's value, dark on pale and pale on dark."""
+def numbers_in(heatmap: Heatmap, scale: Scale, colours: Colours) -> Iterator[tuple[float, float, str, str]]:
+    """For each allowed cell its middle, its value as text, and the ink: dark on pale and pale on dark."""
+    cmap, norm = colours
     for row, column in np.argwhere(heatmap.allowed):
         value = float(heatmap.values[row, column])
         red, green, blue = (_linear(part) for part in cmap(float(norm(max(value, norm.vmin or 0.0))))[:3])
         ink = INK if 0.2126 * red + 0.7152 * green + 0.0722 * blue > PALE else "white"
-        text = digits_of(value, difference)
-        axes.text(column + 0.5, row + 0.5, text, ha="center", va="center", size=DIGITS, color=ink)
+        yield column + 0.5, row + 0.5, digits_of(value, is_signed(scale)), ink
 
 
 def _linear(part: float) -> float:
@@ -136,21 +185,21 @@ def _linear(part: float) -> float:
     return part / 12.92 if part <= 0.03928 else ((part + 0.055) / 1.055) ** 2.4
 
 
-def _draw_bar(axes: Axes, plan: Plan, colours: ScalarMappable) -> None:
+def draw_bar(axes: Axes, scale: Scale, ticks: Sequence[tuple[float, str]], colours: Colours) -> None:
     """The colour bar; an arrow downwards says that smaller values are drawn in the lowest colour."""
     figure = axes.figure
     assert isinstance(figure, Figure)
-    extend = "min" if plan.scale.kind == "log" else "neither"
-    bar = figure.colorbar(colours, cax=axes, extend=extend, extendfrac=0.04, ticks=[])
+    extend = "min" if scale.kind == "log" else "neither"
+    bar = figure.colorbar(colours.mappable, cax=axes, extend=extend, extendfrac=0.04, ticks=[])
     bar.ax.minorticks_off()
-    bar.set_ticks([tick for tick, _ in plan.ticks], labels=[text for _, text in plan.ticks], minor=False)
+    bar.set_ticks([tick for tick, _ in ticks], labels=[text for _, text in ticks], minor=False)
     bar.ax.tick_params(length=TICK / POINT, width=HAIRLINE, pad=2, labelsize=AXIS)
     bar.outline.set_linewidth(HAIRLINE)
     assert bar.solids is not None
     bar.solids.set_rasterized(True)
 
 
-def write(figure: Figure, line: Line) -> None:
+def write(figure: Figure, line: Line) -> Text:
     width, height = figure.get_size_inches()
     text = figure.text(
         line.x / width,
@@ -163,10 +212,11 @@ def write(figure: Figure, line: Line) -> None:
         rotation=line.rotation,
         rotation_mode="anchor",
     )
-    _literal(text)
+    literal(text)
+    return text
 
 
-def _literal(text: Text) -> None:
+def literal(text: Text) -> None:
     """A token is data: no dollar sign starts a formula. Outlines keep joined or piled glyphs in their places."""
     text.set_parse_math(False)
     if not is_plain(text.get_text()):

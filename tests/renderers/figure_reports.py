@@ -282,6 +282,25 @@ def pixels(shown: Report, look: Look | None = None) -> np.ndarray:
     return np.asarray(Image.open(BytesIO(content)).convert("RGB"))
 
 
+def by_matplotlib(shown: Report, look: Look | None = None) -> list[bytes]:
+    """Every map of a report as PNG, drawn by matplotlib alone, as SVG and PDF are."""
+    look = look or Look()
+    content = []
+    for picture in shown.pictures:
+        assert isinstance(picture, Heatmap | Panels)
+        planned = plan(picture, shown, look)
+        told = {"Title": planned.title, "Description": shown.subtitle, **dict(shown.facts), "Software": None}
+        with drawing(), BytesIO() as file:
+            draw(planned, look.cmap).savefig(file, format="png", dpi=look.dpi, metadata=told)
+            content.append(file.getvalue())
+    return content
+
+
+def rgba(content: bytes) -> np.ndarray:
+    """The pixels of a PNG, with transparency whether it has any or not."""
+    return np.asarray(Image.open(BytesIO(content)).convert("RGBA"))
+
+
 def cell_pixels(shown: Report, look: Look | None = None) -> np.ndarray:
     """Only the first map, without its frame."""
     look = look or Look()

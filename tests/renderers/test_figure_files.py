@@ -77,7 +77,7 @@ def test_one_file_per_picture_drawn_one_at_a_time(kind: str, monkeypatch: pytest
     name, content = next(files)
     assert name == f"overview.{kind}"
     assert content.startswith(BEGINNINGS[kind])
-    monkeypatch.setattr(figure, "draw", lambda *_: pytest.fail("drawn before it was asked for"))
+    monkeypatch.setattr(figure, "_content", lambda *_: pytest.fail("drawn before it was asked for"))
     with pytest.raises(pytest.fail.Exception):
         next(files)
 

@@ -16,10 +16,12 @@ from tests.renderers.figure_reports import (
     HOSTILE,
     LOG,
     SCRIPTS,
+    by_matplotlib,
     difference,
     labelled,
     pixels,
     report,
+    rgba,
     softmax,
     words,
 )
@@ -40,7 +42,8 @@ def draw_with_seaborn(axes: Axes, cells: np.ma.MaskedArray, cmap: Colormap, norm
 def both(shown: Heatmap, scale: Scale, look: Look, monkeypatch: pytest.MonkeyPatch) -> tuple[np.ndarray, np.ndarray]:
     ours = pixels(report(shown, scale=scale), look)
     monkeypatch.setattr(figure_draw, "draw_mesh", draw_with_seaborn)
-    return ours, pixels(report(shown, scale=scale), look)
+    (theirs,) = by_matplotlib(report(shown, scale=scale), look)
+    return ours, rgba(theirs)[..., :3]
 
 
 @pytest.mark.parametrize("n_tokens", [1, 5, 20, 100])

@@ -1,0 +1,42 @@
+"""Attention maps as one writes them down today, with seaborn and pyplot: what `tests.benchmarks.figures` compares with.
+
+Imports as usual, all labels, the picture fitted by matplotlib. Sizes, resolution and colours are those of our figures,
+so that both draw about the same number of pixels.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import matplotlib as mpl
+
+mpl.use("Agg")
+import matplotlib.pyplot as plt
+import numpy as np
+import seaborn as sns
+
+Inches = tuple[float, float]
+
+
+def draw_head(file: Path, head: int, weights: np.ndarray, tokens: Sequence[str], size: Inches, dpi: int) -> None:
+    plt.figure(figsize=size)
+    sns.heatmap(weights, xticklabels=tokens, yticklabels=tokens, cmap="viridis", vmin=0, vmax=1)
+    plt.title(f"head {head}")
+    plt.xlabel("key")
+    plt.ylabel("query")
+    plt.tight_layout()
+    plt.savefig(file, dpi=dpi)
+    plt.close()
+
+
+def draw_overview(file: Path, weights: np.ndarray, tokens: Sequence[str], size: Inches, dpi: int) -> None:
+    figure, axes = plt.subplots(2, -(-len(weights) // 2), figsize=size)
+    for head, each in enumerate(axes.flat[: len(weights)]):
+        sns.heatmap(
+            weights[head], ax=each, xticklabels=tokens, yticklabels=tokens, cmap="viridis", vmin=0, vmax=1, cbar=False
+        )
+        each.set_title(f"head {head}")
+    figure.tight_layout()
+    figure.savefig(file, dpi=dpi)
+    plt.close(figure)
