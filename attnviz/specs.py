@@ -1,6 +1,7 @@
 """Every setting of every command and its default, once. Flags override files, files override these.
 
-Plain frozen dataclasses: `attnviz --help` imports this module and must stay quick.
+Plain frozen dataclasses: every command imports this module and must stay quick. Those of which nothing is made get
+no methods of their own, since to make these is most of what importing this takes.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ AttentionKind = Literal["self", "encoder", "decoder", "cross"]
 MergeKind = Literal["words"]
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, init=False, repr=False, eq=False)
 class GivenSpec:
     """Texts given one by one."""
 
@@ -29,7 +30,7 @@ class GivenSpec:
     text_file: tuple[str, ...] = ()  # "-" is standard input
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, init=False, repr=False, eq=False)
 class DatasetSpec:
     """A data set, and which part of it."""
 
@@ -59,7 +60,7 @@ class VocabularySpec:
     min_frequency: int = 2
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, init=False, repr=False, eq=False)
 class NameSpec:
     """Which model."""
 
@@ -67,7 +68,7 @@ class NameSpec:
     heads: int | None = None  # short for multi:N
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, init=False, repr=False, eq=False)
 class AttendSpec:
     """How models are made and what they read, whichever they are."""
 
@@ -99,7 +100,7 @@ class PretrainedSpec:
     target_text: str | None = None  # what the decoder of an encoder-decoder has written
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, init=False, repr=False, eq=False)
 class ChoiceSpec:
     """Which maps are drawn."""
 
@@ -107,7 +108,7 @@ class ChoiceSpec:
     head: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, init=False, repr=False, eq=False)
 class LookSpec:
     """How pictures look, and where they go."""
 
@@ -120,7 +121,7 @@ class LookSpec:
     out: str = "attention"
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, init=False, repr=False, eq=False)
 class FigureSpec(LookSpec, ChoiceSpec):
     """What is drawn, and how."""
 
@@ -165,7 +166,7 @@ class CompareSpec(LookSpec, AttendSpec, TextSpec):
     out: str = "comparison"
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, init=False, repr=False, eq=False)
 class ClassifierSpec:
     """Which trained model classifies."""
 
@@ -201,7 +202,7 @@ class VocabSpec(VocabularySpec, SourceSpec):
     json: bool = False
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, init=False, repr=False, eq=False)
 class ShapeSpec:
     """What the model to be trained looks like."""
 
@@ -266,7 +267,7 @@ class VerifySpec:
     root: str = "."
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, init=False, repr=False, eq=False)
 class ToldSpec:
     """What a run on a server leaves for who reads it later."""
 
@@ -275,7 +276,7 @@ class ToldSpec:
     junit: str | None = None
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, init=False, repr=False, eq=False)
 class BaselineSpec:
     """Which batch is compared with which, and by how much they may differ."""
 

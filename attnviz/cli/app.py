@@ -15,9 +15,11 @@ from typer.main import get_command
 
 from attnviz import __version__
 from attnviz.cli import show
+from attnviz.cli.quick import quicken
 from attnviz.errors import AttnvizError, BadConfig, OutputFailed, WorkFailed
 from attnviz.registry import Plugin, load
 
+COMPLETING = "_ATTNVIZ_COMPLETE"  # set by a shell that wants to know what may follow
 DONE, READER_LEFT, BUG, INTERRUPTED = 0, 1, 70, 130  # beside those of the errors
 
 COMMANDS = (
@@ -52,7 +54,9 @@ def main() -> NoReturn:
 def run(arguments: Sequence[str]) -> int:
     """Run one command line and give its exit code."""
     try:
-        code = get_command(_app()).main(args=list(arguments), prog_name="attnviz", standalone_mode=False)
+        code = quicken(get_command(_app(arguments))).main(
+            args=list(arguments), prog_name="attnviz", standalone_mode=False
+        )
         sys.stdout.flush()
     except (KeyboardInterrupt, typer.Abort):
         return INTERRUPTED
@@ -76,17 +80,27 @@ def run(arguments: Sequence[str]) -> int:
     return code if isinstance(code, int) else DONE
 
 
-def _app() -> typer.Typer:
+def _app(arguments: Sequence[str]) -> typer.Typer:
+    """The program, with the one command that is called: to build all of them takes longer than to show the help."""
     app = typer.Typer(
         no_args_is_help=True,
         add_completion=True,
         pretty_exceptions_enable=False,
         context_settings={"help_option_names": ["-h", "--help"]},
     )
+    called = next((word for word in arguments if not word.startswith("-")), None)
     for command in COMMANDS:
-        app.command(command.name)(load(command))
+        if command.name == called or COMPLETING in os.environ:
+            app.command(command.name)(load(command))
+        else:
+            app.command(command.name, help=command.help)(_not_called)
     app.callback()(_options)
     return app
+
+
+def _not_called() -> None:
+    """Stands in the list of commands for one that is not called."""
+    raise AssertionError("a command was called that is not the first word")
 
 
 def _print_version(wanted: bool) -> None:

@@ -10,12 +10,12 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from attnviz.specs import DrawSpec, ExplainSpec, TableKind, VocabSpec
 from attnviz.views.labels import visible
 
 if TYPE_CHECKING:
     from attnviz.renderers.terminal import Screen
     from attnviz.report import Report
+    from attnviz.specs import DrawSpec, ExplainSpec, TableKind, VocabSpec
     from attnviz.workflows.drawing import Drawn
     from attnviz.workflows.explain import Explained
     from attnviz.workflows.vocab import Built
