@@ -86,6 +86,9 @@ def record(
     measures that compare positions of queries and keys do not apply to it. Positions beyond the names that are given
     are called ⟨7⟩.
 
+    Attention written out by hand with heads and batch on one axis cannot be told apart, unless there is one text or one
+    head: it is left out, and the setting `attentions_left_out` of the records says how often.
+
     Raises BadRecord where nothing attended, where names or mask do not fit, where the model is in training mode and
     drops weights, and where a kernel computes something else than attention.
     """
@@ -98,7 +101,7 @@ def record(
         raise _nothing(watching.unclear)
     groups = grouped(calls)
     calls.clear()  # so that each layer is let go when its numbers are in the record
-    recording._records = list(records(groups, names, About(model, revision, trained, text_name)))
+    recording._records = list(records(groups, names, About(model, revision, trained, text_name, watching.unclear)))
 
 
 def _nothing(n_unclear: int) -> BadRecord:

@@ -30,10 +30,12 @@ class About:
     revision: str
     trained: bool | None
     text_name: str
+    n_left_out: int = 0  # attentions that were seen and cannot be told apart
 
 
 def records(groups: Sequence[Group], names: Names, about: About) -> Iterator[AttentionMaps]:
     """One of each row of each group. Raises BadRecord where names or mask do not fit, or a row is no distribution."""
+    left_out = (("attentions_left_out", about.n_left_out),) if about.n_left_out else ()
     for group, sides in planned(groups, names):
         settings = _settings(group)
         attendable = [attendable_of(group, row, side) for row, side in enumerate(sides)]
@@ -44,7 +46,7 @@ def records(groups: Sequence[Group], names: Names, about: About) -> Iterator[Att
                 None if sinks is None else sinks[row],
                 attendable[row],
                 side,
-                _provenance(about, side, (*settings, ("row", row))),
+                _provenance(about, side, (*settings, ("row", row), *left_out)),
             )
 
 

@@ -573,3 +573,22 @@ def test_the_model_computes_what_it_did_without_recording() -> None:
         with record():
             found = model(IDS)
         torch.testing.assert_close(found, expected, atol=0, rtol=0)
+
+
+def test_what_could_not_be_told_apart_is_counted_beside_what_could() -> None:
+    """Two texts through the kernel, then by hand with the heads of both on one axis."""
+    states = drawn(7, 2, 3, 8)
+
+    class Both(nn.Module):
+        def forward(self, states: Tensor) -> Tensor:
+            kernel = functional.scaled_dot_product_attention(states[:, None], states[:, None], states[:, None])
+            merged = states.view(2, 3, 2, 4).transpose(1, 2).reshape(4, 3, 4)
+            by_hand = torch.bmm(torch.bmm(merged, merged.transpose(1, 2)).softmax(dim=-1), merged)
+            return kernel.sum() + by_hand.sum()
+
+    with record() as maps:
+        Both()(states)
+    assert [dict(each.provenance.settings)["attentions_left_out"] for each in maps] == [1, 1]
+    with record() as maps:
+        GPT()(torch.tensor([[1, 2, 3]]))
+    assert all("attentions_left_out" not in dict(each.provenance.settings) for each in maps)
