@@ -5,6 +5,8 @@ PYTHON ?= python3
 BIN := .venv/bin
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
+BIOME := npx --yes @biomejs/biome@2.6.8
+
 .DEFAULT_GOAL := help
 .PHONY: help install demo test lint quick clean
 
@@ -20,10 +22,13 @@ demo: .venv/.installed ## the eight attention heads over the first packaged revi
 test: lint ## style, types and every test, the slow ones too
 	$(BIN)/python -m pytest -n 2
 
-lint: .venv/.test-installed ## style and types only
+lint: .venv/.test-installed ## style and types only; of JavaScript where there is npx
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
+	@if $(BIOME) --version >/dev/null 2>&1; then \
+		$(BIOME) ci --config-path=tests/renderers/page attnviz/renderers/page; \
+	else echo "no npx that finds Biome: attnviz/renderers/page was not checked"; fi
 
 quick: .venv/.test-installed ## the tests that take less than about five seconds each
 	$(BIN)/python -m pytest -n 2 -m "not slow"

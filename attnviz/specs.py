@@ -138,6 +138,7 @@ class DrawSpec(FigureSpec):
     measure: tuple[str, ...] = ()  # names; empty: the headline
     table: TableKind = "top"
     top_k: int = 3
+    open: bool = False  # in a browser, as a page to explore
     json: bool = False
 
 

@@ -300,6 +300,9 @@ OPTIONS: dict[str, Any] = {
     "force": Annotated[bool, _option("--force", panel=OUTPUT, help="Make everything again, also what did not change.")],
     "fail_fast": Annotated[bool, _option("--fail-fast", panel=OUTPUT, help="Stop at the first job that fails.")],
     "dry_run": Annotated[bool, _option("--dry-run", panel=OUTPUT, help="List what would be made, and make nothing.")],
+    "open": Annotated[
+        bool, _option("--open", panel=OUTPUT, help="Also write the page to explore (--format html), and open it.")
+    ],
     "json": Annotated[bool, _option("--json", panel=OUTPUT, help="All numbers as JSON on stdout, and nothing else.")],
     "markdown": Annotated[
         bool, _option("--markdown", panel=OUTPUT, help="The report as Markdown on stdout, and nothing else.")

@@ -92,6 +92,7 @@ def _columns() -> int:
 def drawn(results: Iterable[Drawn], spec: DrawSpec) -> None:
     """Show each result as it comes; with `--json` all of them as one document at the end."""
     reports = []
+    pages: list[Path] = []
     for result in results:
         for notice in result.notices:
             note(notice)
@@ -100,10 +101,25 @@ def drawn(results: Iterable[Drawn], spec: DrawSpec) -> None:
         elif spec.table != "none":
             _on_screen(result.report, spec.table)
         note(f"wrote {listed(result.files)}")
+        pages += [file for file in result.files if file.suffix == ".html"]
+    if spec.open:
+        _open(pages[0])
     if spec.json:
         from attnviz.renderers.json import chunks
 
         _as_json(chunks(reports))  # only now: a text that fails must not leave half a document behind
+
+
+def _open(page: Path) -> None:
+    """In the browser that this machine prefers, if it has one."""
+    import webbrowser
+
+    try:
+        opened = webbrowser.open(page.resolve().as_uri())
+    except webbrowser.Error:
+        opened = False
+    if not opened:
+        note(f"no browser could be opened; the page is {page}")
 
 
 def built(result: Built, spec: VocabSpec) -> None:

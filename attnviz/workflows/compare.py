@@ -18,7 +18,15 @@ from attnviz.text.document import Corpus, Document
 from attnviz.workflows.keeping import corpus_of, files_of
 
 MOST_MODELS = 8
-PICTURES = ("maps*", "difference*", "query-*", "rollout", "similarity", "distributions")  # what ours are called
+PICTURES = (
+    "maps*",
+    "difference*",
+    "query-*",
+    "rollout",
+    "similarity",
+    "distributions",
+    "attention",
+)  # what ours are called
 ONE_FORMAT = ("json", "csv", "markdown")
 
 

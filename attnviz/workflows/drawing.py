@@ -19,7 +19,8 @@ from attnviz.specs import DrawSpec, LookSpec
 from attnviz.views.heatmap import heatmap_report
 from attnviz.views.tables import ordering
 
-PICTURES = ("layer-*-head-*", "overview", "rollout")  # what those of a record are called
+PAGE = "html"  # the format that --open shows
+PICTURES = ("layer-*-head-*", "overview", "rollout", "attention")  # what those of a record are called
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,6 +43,8 @@ class Pictures:
     @classmethod
     def of(cls, spec: LookSpec, names: tuple[str, ...]) -> Pictures:
         formats = [name.strip().lower() for item in spec.format for name in item.split(",")]
+        if isinstance(spec, DrawSpec) and spec.open:
+            formats.append(PAGE)
         renderers = tuple(load(find(RENDERERS, name, "format")) for name in dict.fromkeys(formats))
         look = Look(cmap=spec.cmap, dpi=spec.dpi, annotate=spec.annotate)
         check_look(look)

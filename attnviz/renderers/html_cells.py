@@ -1,0 +1,120 @@
+"""The cells of a map as few bytes: exactly, or within stated bounds. Knows numpy and nothing of reports or pages.
+
+Two codings. A browser undoes them with its own inflate and a few lines (page/cells.js):
+
+    exact    float32, its four bytes in four planes, the most significant first: alike bytes lie together.
+    ranges   every weight known to a factor of four, and those from `fine` upwards to 8 significant bits more.
+
+Ranges are of powers of four because these are whole bits of a float32: of 2w, the upper byte is the sign, which is 0,
+and all of the exponent but its last bit. No logarithm is taken, which is why it is quick.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from attnviz.shapes import Cells
+
+ROOM = 820_000  # bytes for the cells of a page: as base64 and with all else, the page stays below 1.2 MB
+LEAST_BITS = 1.5  # of room for each cell of a larger page
+EXACT_BITS = 28  # that a float32 takes when compressed, as measured
+PACKED = 0.7  # of the entropy of the levels is what they take: a pair of keys is packed, and rows are alike
+UNIT_LEVEL = 64  # the level of weight 1; each level below is a factor of four
+DOUBLE = np.uint16(0x0080)  # one more in the exponent of a float32, in its upper half
+MANY = 1 << 20  # cells, beyond which levels are counted in some of the rows
+
+
+@dataclass(frozen=True)
+class Precision:
+    """What is kept of weights, as powers of 1/4. None at all: everything."""
+
+    floor: int  # below this power a weight is only known to be below
+    fine: int  # from this power upwards 8 significant bits are kept
+
+
+class Packed(NamedTuple):
+    """What deflate makes shorter, and bits as good as random, which it does not."""
+
+    deflated: bytes  # a zlib stream
+    raw: bytes
+
+
+EXACT = None
+LADDER = tuple(
+    Precision(*rung) for rung in ((14, 14), (10, 10), (8, 8), (6, 6), (6, 4), (6, 3), (5, 3), (5, 2), (4, 1))
+)
+
+
+def precision_for(maps: Sequence[Cells]) -> Precision | None:
+    """The best precision at which these weights, each 0 to 1, find room on a page; the same for all of them."""
+    n_cells = sum(cells.size for cells in maps)
+    if n_cells * EXACT_BITS <= ROOM * 8:
+        return EXACT
+    counts = _levels(maps, step=1 if n_cells <= MANY else 4)
+    room = max(ROOM * 8, n_cells * LEAST_BITS) / n_cells
+    return next((each for each in LADDER if _bits(counts, each) <= room), LADDER[-1])
+
+
+def fits_ranges(cells: Cells) -> bool:
+    """Whether all are 0 to 1, up to what float32 sums leave: differences are not."""
+    return bool(cells.min() >= 0 and cells.max() <= 1.001)  # written so that NaN fits nothing
+
+
+def packed(cells: Cells, precision: Precision | None) -> Packed:
+    """Cells that `fits_ranges` does not take are to be kept exactly."""
+    return _exact(cells) if precision is EXACT else _ranges(cells, precision)
+
+
+def _exact(cells: Cells) -> Packed:
+    """float32, every bit: signs, exponents and the first bits behind them deflated, the rest as it is."""
+    planes = cells.astype("<f4").reshape(-1, 1).view(np.uint8)[:, ::-1].T
+    return Packed(_deflated(planes[:2].tobytes()), planes[2:].tobytes())
+
+
+def _ranges(cells: Cells, precision: Precision) -> Packed:
+    """Levels, key by key, two queries to a byte; as they are, query by query, one byte for each cell that is fine."""
+    codes = _codes(cells)
+    levels = codes.view(np.uint8)[:, 1::2]
+    below = UNIT_LEVEL - 1 - precision.floor
+    nibbles = np.maximum(levels, below) - np.uint8(below)
+    if len(nibbles) % 2:
+        nibbles = np.pad(nibbles, ((0, 1), (0, 0)))
+    pairs = (nibbles[0::2] << 4 | nibbles[1::2]).T
+    fine = codes[levels >= UNIT_LEVEL - precision.fine].astype(np.uint8)
+    return Packed(_deflated(pairs.tobytes()), fine.tobytes())
+
+
+def _codes(cells: Cells) -> np.ndarray:
+    """The upper half of each weight's float32, doubled: the level, then the 8 bits below it."""
+    halves = np.ascontiguousarray(cells, dtype="<f4").view("<u2")
+    codes: np.ndarray = (halves[:, 1::2] + DOUBLE).astype("<u2", copy=False)
+    return codes
+
+
+def _levels(maps: Sequence[Cells], step: int) -> np.ndarray:
+    """How many cells there are at each level, as shares; of every `step`-th row only."""
+    counts = np.zeros(256, dtype=np.int64)
+    for cells in maps:
+        counts += np.bincount(_codes(cells[::step]).view(np.uint8)[:, 1::2].ravel(), minlength=256)
+    shares: np.ndarray = counts / counts.sum()
+    return shares
+
+
+def _bits(counts: np.ndarray, precision: Precision) -> float:
+    """About how many bits a cell takes."""
+    lowest = UNIT_LEVEL - precision.floor
+    kept = np.append(counts[lowest:], counts[:lowest].sum())
+    kept = kept[kept > 0]
+    entropy = -float((kept * np.log2(kept)).sum())
+    return PACKED * entropy + 8 * float(counts[UNIT_LEVEL - precision.fine :].sum())
+
+
+def _deflated(data: bytes) -> bytes:
+    """Looking for repetitions other than runs takes fifty times as long and saves a few percent of levels."""
+    packer = zlib.compressobj(9, zlib.DEFLATED, 15, 9, zlib.Z_RLE)
+    return packer.compress(data) + packer.flush()

@@ -1,0 +1,106 @@
+"""What a page holds, as JSON and one block of cells per map. Knows `report` only, and no HTML.
+
+Lists and pairs throughout, never an object whose keys are tokens.
+"""
+
+from __future__ import annotations
+
+from base64 import b64encode
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict, dataclass
+from math import isfinite
+
+import numpy as np
+
+from attnviz.errors import BadOption
+from attnviz.renderers import html_cells, numbers
+from attnviz.renderers.html_cells import Precision
+from attnviz.renderers.html_maps import distinct, of_maps, pictures_of
+from attnviz.renderers.html_pool import block_for, pooled
+from attnviz.renderers.html_words import READING, exactness
+from attnviz.report import Curves, Distributions, Look, Report, Table
+from attnviz.shapes import Cells
+
+N_COLOURS = 256
+MOST_THREADS = 4
+CELLS_PER_THREAD = 32_768  # of the largest map; measured
+
+
+@dataclass(frozen=True)
+class Content:
+    """Everything that a page shows: one document, and the packed cells of each of its maps."""
+
+    document: Mapping[str, object]
+    cells: tuple[bytes, ...]  # base64 of what is deflated, a space, base64 of what is not
+
+
+def content(report: Report, look: Look) -> Content:
+    """Raises BadOption for a report without a map, or a colour map that there is not."""
+    if not any(pictures_of(report)):
+        raise BadOption(
+            "there is no map to make a page of", hint="--format png, svg or pdf draws what this command shows."
+        )
+    originals = list(distinct(report).values())
+    block = block_for(originals)
+    maps = [pooled(each, block) for each in originals]
+    ranged = [html_cells.fits_ranges(each.values) for each in maps]
+    precision = html_cells.precision_for([each.values for each, fits in zip(maps, ranged, strict=True) if fits])
+    chosen = [precision if fits else html_cells.EXACT for fits in ranged]
+    document = {
+        "title": report.title,
+        "subtitle": report.subtitle,
+        "facts": report.facts,
+        "notes": [note.text for note in report.notes],
+        "reading": READING,
+        "exactness": list(exactness(precision, some_exact=not all(ranged), block=block, n_charts=_n_charts(report))),
+        "precision": None if precision is None else asdict(precision),
+        **of_maps(report, originals, maps, block),
+        "exact": [kept is html_cells.EXACT for kept in chosen],
+        "tables": [_table(table) for table in report.tables if table.role != "top"],
+        "colours": _colours(look),
+    }
+    return Content(document, tuple(_packed([each.values for each in maps], chosen)))
+
+
+def _packed(maps: Sequence[Cells], precisions: Sequence[Precision | None]) -> Iterator[bytes]:
+    """In the order of the maps. Large ones by several threads; small ones would mostly wait for each other."""
+    n_threads = min(MOST_THREADS, max(each.size for each in maps) // CELLS_PER_THREAD)
+    with ThreadPoolExecutor(max(1, n_threads)) as pool:
+        apply = pool.map if n_threads > 1 else map
+        for parts in apply(html_cells.packed, maps, precisions):
+            yield b" ".join(map(b64encode, parts))
+
+
+def _n_charts(report: Report) -> int:
+    return sum(isinstance(each, Curves | Distributions) for each in report.pictures)
+
+
+def _table(table: Table) -> Mapping[str, object]:
+    return {
+        "title": table.title,
+        "role": table.role,
+        "columns": [asdict(column) for column in table.columns],
+        "numeric": numbers.numeric(table),
+        "rows": [[_cell(cell) for cell in row] for row in table.rows],
+        "shown": [
+            [numbers.shown(cell, column) for cell, column in zip(row, table.columns, strict=True)] for row in table.rows
+        ],
+    }
+
+
+def _cell(cell: str | int | float) -> str | int | float | None:
+    """None for a number that JSON does not have."""
+    return None if isinstance(cell, float) and not isfinite(cell) else cell
+
+
+def _colours(look: Look) -> Mapping[str, str]:
+    """256 colours of each map, as base64 of red, green and blue."""
+    from attnviz.renderers.style import DIVERGING, colour_map  # matplotlib comes with it
+
+    return {
+        name: b64encode(
+            colour_map(chosen)(np.arange(N_COLOURS) / (N_COLOURS - 1), bytes=True)[:, :3].tobytes()
+        ).decode()
+        for name, chosen in (("sequential", look.cmap), ("diverging", DIVERGING))
+    }

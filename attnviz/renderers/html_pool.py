@@ -1,0 +1,54 @@
+"""Maps that are too large for a page, made smaller: the largest of each block of cells. Knows `report` only."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from math import ceil, sqrt
+
+import numpy as np
+
+from attnviz.report import Heatmap
+
+MOST_ALONG = 1024  # rows or columns of a map on a page
+MOST_CELLS = 20_000_000  # of all maps: 72 heads of 512 tokens, about 4 MB of page
+
+
+def block_for(maps: Sequence[Heatmap]) -> int:
+    """How many rows, and columns, become one, so that a page can hold these maps; 1 where it can as they are."""
+    longest = max(int(max(each.values.shape)) for each in maps)
+    n_cells = sum(int(each.values.size) for each in maps)
+    return max(1, ceil(longest / MOST_ALONG), ceil(sqrt(n_cells / MOST_CELLS)))
+
+
+def pooled(heatmap: Heatmap, block: int) -> Heatmap:
+    """The value farthest from 0 of each block; a block is allowed where any of it is."""
+    if block == 1:
+        return heatmap
+    lowest, highest = (_reduced(reduce, heatmap.values, block) for reduce in (np.minimum, np.maximum))
+    values = np.where(-lowest > highest, lowest, highest)
+    allowed = _reduced(np.logical_or, heatmap.allowed, block)
+    rows, columns = (joined(labels, block, " … ") for labels in (heatmap.rows, heatmap.columns))
+    first_rows, first_columns = heatmap.row_positions[::block], heatmap.column_positions[::block]
+    return replace(
+        heatmap,
+        values=values,
+        allowed=allowed,
+        rows=rows,
+        columns=columns,
+        row_positions=first_rows,
+        column_positions=first_columns,
+    )
+
+
+def _reduced(reduce: np.ufunc, cells: np.ndarray, block: int) -> np.ndarray:
+    for axis in (0, 1):
+        cells = reduce.reduceat(cells, np.arange(0, cells.shape[axis], block), axis=axis)
+    return cells
+
+
+def joined(labels: Iterable[str], block: int, between: str) -> tuple[str, ...]:
+    """The first and the last of each block."""
+    whole = tuple(labels)
+    blocks = (whole[start : start + block] for start in range(0, len(whole), block))
+    return tuple(each[0] if len(each) == 1 else f"{each[0]}{between}{each[-1]}" for each in blocks)

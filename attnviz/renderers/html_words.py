@@ -1,0 +1,52 @@
+"""What a page says about itself: how it is read and how exact it is. Knows the codings and no HTML."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from attnviz.renderers.html_cells import EXACT, Precision
+
+READING = (
+    "Each row of a map is a query, and its weights say how much it attends to each key. They sum to 1, unless "
+    "something else is said here or some keys are not shown.",
+    "Attention weights say where a head looked, not why the model decided what it did.",
+)
+DRAWN = "Colours are drawn in 256 steps, and where a cell is smaller than a pixel, the strongest one there is drawn."
+
+
+def exactness(precision: Precision | None, *, some_exact: bool, block: int, n_charts: int) -> Iterator[str]:
+    """One sentence or two for each thing that the page does not hold as the report does.
+
+    `some_exact`: of the maps at another precision, some hold differences and are kept exactly.
+    """
+    if precision is EXACT:
+        yield "Every value is stored exactly, as float32, and shown with the fewest digits that give it again."
+    else:
+        yield _stored(precision)
+        if some_exact:
+            yield "Differences are stored exactly, as float32."
+    if block > 1:
+        yield (
+            f"The text is too long for a page: a cell stands for {block} rows and {block} columns and is the largest "
+            "of their values. Rows of such cells do not sum to 1."
+        )
+    yield DRAWN
+    if n_charts:
+        charts, are = ("1 chart", "is") if n_charts == 1 else (f"{n_charts} charts", "are")
+        yield f"{charts} of the report {are} not on this page; --format svg draws what it leaves out."
+
+
+def _stored(precision: Precision) -> str:
+    fine, floor = _power(precision.fine), _power(precision.floor)
+    ranges = (
+        f" Smaller ones are stored as ranges between powers of 1/4, down to {floor}; a range is drawn as its middle."
+    )
+    return (
+        f"So that the page stays small, not every digit is stored. Weights of {fine} or more are shown within 0.5 % of "
+        f"what they are.{ranges if precision.floor > precision.fine else ''} Below {floor} nothing more is known."
+    )
+
+
+def _power(exponent: int) -> str:
+    """ "1/64"."""
+    return f"1/{4**exponent:,}"

@@ -1,0 +1,152 @@
+// The cells of one map as numbers, from the bytes that the page carries. What is known of each is an interval.
+
+const UNIT_LEVEL = 64; // the level of weight 1; each level below is a factor of four
+const DOUBLE = 0x00800000;
+const word = new DataView(new ArrayBuffer(4));
+
+function floatOf(bits) {
+  word.setUint32(0, bits >>> 0);
+  return word.getFloat32(0);
+}
+
+export const bytesOf = (base64) => Uint8Array.from(atob(base64), (character) => character.charCodeAt(0));
+
+export async function inflated(base64) {
+  const stream = new Blob([bytesOf(base64)]).stream().pipeThrough(new DecompressionStream("deflate"));
+  return new Uint8Array(await new Response(stream).arrayBuffer());
+}
+
+export function unpackedExact(upper, lower, nCells) {
+  const values = new Float32Array(nCells);
+  for (let i = 0; i < nCells; i++) {
+    values[i] = floatOf((upper[i] << 24) | (upper[nCells + i] << 16) | (lower[i] << 8) | lower[nCells + i]);
+  }
+  return values;
+}
+
+// Codes: the upper byte is the level, the lower one the 8 bits below it, or 0 where only the level is known.
+export function unpackedRanges(levels, rest, nRows, nColumns, { floor, fine }) {
+  const codes = new Uint16Array(nRows * nColumns);
+  const height = Math.ceil(nRows / 2);
+  const below = UNIT_LEVEL - 1 - floor;
+  let next = 0;
+  for (let row = 0; row < nRows; row++) {
+    for (let column = 0; column < nColumns; column++) {
+      const pair = levels[column * height + (row >> 1)];
+      const level = below + (row & 1 ? pair & 15 : pair >> 4);
+      const lower = level >= UNIT_LEVEL - fine ? rest[next++] : 0;
+      codes[row * nColumns + column] = (level << 8) | lower;
+    }
+  }
+  return codes;
+}
+
+export function intervalOf(code, { floor, fine }) {
+  const level = code >> 8;
+  if (level >= UNIT_LEVEL - fine) {
+    const bits = code * 0x10000 - DOUBLE;
+    return [floatOf(bits), Math.min(1, floatOf(bits + 0x10000))];
+  }
+  const power = UNIT_LEVEL - level;
+  return [power > floor ? 0 : 4 ** -power, 4 ** (1 - power)];
+}
+
+// What stands for an interval in a picture or an order: its middle, by factors where it is wide.
+function middleOf([low, high], isFine) {
+  if (isFine) return (low + high) / 2;
+  return low === 0 ? high / 2 : Math.sqrt(low * high);
+}
+
+export class Cells {
+  constructor(nRows, nColumns, allowed, stored, precision) {
+    Object.assign(this, { nRows, nColumns, allowed, stored, precision });
+    this.middles = precision && middles(precision);
+  }
+
+  at(row, column) {
+    const stored = this.stored[row * this.nColumns + column];
+    return this.precision ? this.middles[stored] : stored;
+  }
+
+  isAllowed(row, column) {
+    const place = row * this.nColumns + column;
+    return this.allowed === null || ((this.allowed[place >> 3] >> (7 - (place & 7))) & 1) === 1;
+  }
+
+  // The number as it is stored, and how far it may be from the weight.
+  said(row, column) {
+    if (!this.isAllowed(row, column)) return "not allowed";
+    const stored = this.stored[row * this.nColumns + column];
+    if (!this.precision) return shortest(stored);
+    const interval = intervalOf(stored, this.precision);
+    if (isFine(stored, this.precision)) return `${this.middles[stored].toPrecision(4)} ± 0.5 %`;
+    return interval[0] === 0 ? `below ${fraction(interval[1])}` : interval.map(fraction).join(" to ");
+  }
+
+  // The strongest of some cells, [row, column] each, strongest first; of equal ones the earlier.
+  strongest(places, number) {
+    const order = (a, b) => Math.abs(this.at(...b)) - Math.abs(this.at(...a));
+    return places
+      .filter((place) => this.isAllowed(...place) && this.at(...place) !== 0)
+      .sort(order)
+      .slice(0, number);
+  }
+
+  // The strongest of all: kept in order while looking once at each, since there may be very many.
+  best(number) {
+    const kept = [];
+    for (let row = 0; row < this.nRows; row++) {
+      for (let column = 0; column < this.nColumns; column++) {
+        const strength = Math.abs(this.at(row, column));
+        if (strength === 0 || strength <= (kept[number - 1]?.strength ?? 0) || !this.isAllowed(row, column)) continue;
+        const after = kept.findIndex((each) => each.strength < strength);
+        kept.splice(after < 0 ? kept.length : after, 0, { strength, place: [row, column] });
+        kept.length = Math.min(kept.length, number);
+      }
+    }
+    return kept.map(({ place }) => place);
+  }
+
+  row(row) {
+    return Array.from({ length: this.nColumns }, (_, column) => [row, column]);
+  }
+
+  column(column) {
+    return Array.from({ length: this.nRows }, (_, row) => [row, column]);
+  }
+
+  // Every cell above a threshold, strongest first.
+  above(threshold) {
+    const found = [];
+    for (let row = 0; row < this.nRows; row++) {
+      for (let column = 0; column < this.nColumns; column++) {
+        if (this.at(row, column) >= threshold && this.isAllowed(row, column)) found.push([row, column]);
+      }
+    }
+    return this.strongest(found, found.length);
+  }
+}
+
+const isFine = (code, { fine }) => code >> 8 >= UNIT_LEVEL - fine;
+const fraction = (value) => `${value === 1 ? "1" : `1/${1 / value}`} (${Number(value.toPrecision(3))})`;
+
+const madeMiddles = new Map();
+
+function middles(precision) {
+  const key = `${precision.floor} ${precision.fine}`;
+  if (!madeMiddles.has(key)) {
+    const made = new Float64Array((UNIT_LEVEL + 1) << 8);
+    for (const code of made.keys()) made[code] = middleOf(intervalOf(code, precision), isFine(code, precision));
+    madeMiddles.set(key, made);
+  }
+  return madeMiddles.get(key);
+}
+
+// The fewest digits that give the same float32 again.
+export function shortest(value) {
+  for (let digits = 1; digits < 9; digits++) {
+    const short = Number(value.toPrecision(digits));
+    if (Math.fround(short) === value) return String(short);
+  }
+  return String(Number(value.toPrecision(9)));
+}

@@ -1,0 +1,147 @@
+// From values to colours, by the report's scale; the hatching of cells that are not allowed; the legend.
+import { bytesOf } from "./cells.js";
+import { content } from "./content.js";
+import { colourOf, element } from "./dom.js";
+
+const palettes = Object.fromEntries(Object.entries(content.colours).map(([name, base64]) => [name, bytesOf(base64)]));
+
+export const paletteOf = (scale) => (scale.kind === "diverging" ? palettes.diverging : palettes.sequential);
+
+// Where a value lies on the scale, 0 to 1; what lies outside is at its end.
+export function placeOf(value, scale) {
+  let { low, high } = scale;
+  if (scale.kind === "log") [value, low, high] = [Math.max(value, low), low, high].map(Math.log10);
+  return Math.min(1, Math.max(0, (value - low) / (high - low || 1)));
+}
+
+export function valueAt(place, { kind, low, high }) {
+  return kind === "log" ? low * (high / low) ** place : low + place * (high - low);
+}
+
+const tables = new Map();
+
+// Colours of every code of a map that is stored in ranges: a logarithm per code and not per cell.
+function tableOf(cells, scale) {
+  const key = JSON.stringify([scale, cells.precision]);
+  if (!tables.has(key))
+    tables.set(
+      key,
+      cells.middles.map((value) => Math.round(255 * placeOf(value, scale))),
+    );
+  return tables.get(key);
+}
+
+// The map as an image of one pixel per block of `pool` × `pool` cells; of each the value farthest from 0 is drawn.
+// Cells that are not allowed are left transparent, so that what lies behind shows through.
+export function imageOf(cells, scale, pool = 1) {
+  const [width, height] = [Math.ceil(cells.nColumns / pool), Math.ceil(cells.nRows / pool)];
+  const image = new ImageData(width, height);
+  const pixels = new Uint32Array(image.data.buffer);
+  const palette = paletteOf(scale);
+  const table = cells.precision && tableOf(cells, scale);
+  const middle = scale.kind === "diverging" ? 127.5 : 0;
+  const best = new Float32Array(width).fill(-1);
+  for (let row = 0, top = 0; row < cells.nRows; row++) {
+    if (row % pool === 0) {
+      best.fill(-1);
+      top = (row / pool) * width;
+    }
+    for (let column = 0; column < cells.nColumns; column++) {
+      if (!cells.isAllowed(row, column)) continue;
+      const stored = cells.stored[row * cells.nColumns + column];
+      const shade = table ? table[stored] : Math.round(255 * placeOf(stored, scale));
+      const at = (column / pool) | 0;
+      if (Math.abs(shade - middle) <= best[at]) continue;
+      best[at] = Math.abs(shade - middle);
+      pixels[top + at] =
+        0xff000000 | (palette[3 * shade + 2] << 16) | (palette[3 * shade + 1] << 8) | palette[3 * shade];
+    }
+  }
+  const canvas = new OffscreenCanvas(width, height);
+  canvas.getContext("2d").putImageData(image, 0, 0);
+  return canvas;
+}
+
+export function hatching(context) {
+  const tile = new OffscreenCanvas(6, 6);
+  const pen = tile.getContext("2d");
+  pen.fillStyle = colourOf("--forbidden");
+  pen.fillRect(0, 0, 6, 6);
+  pen.strokeStyle = colourOf("--hatch");
+  for (const shift of [-6, 0, 6]) {
+    pen.moveTo(shift - 1, 7);
+    pen.lineTo(shift + 7, -1);
+  }
+  pen.stroke();
+  return context.createPattern(tile, "repeat");
+}
+
+// The whole map, in the pixels of the screen: hatched behind, every cell sharp.
+export function drawSmall(canvas, cells, scale) {
+  const side = Math.max(1, Math.round(canvas.clientWidth * devicePixelRatio));
+  canvas.width = side;
+  canvas.height = Math.max(1, Math.round((side * cells.nRows) / cells.nColumns));
+  const pen = canvas.getContext("2d");
+  if (cells.allowed) {
+    pen.fillStyle = hatching(pen);
+    pen.fillRect(0, 0, canvas.width, canvas.height);
+  }
+  pen.imageSmoothingEnabled = false;
+  const pool = Math.max(1, Math.ceil(cells.nColumns / side));
+  pen.drawImage(imageOf(cells, scale, pool), 0, 0, canvas.width, canvas.height);
+}
+
+const RAISED = "⁰¹²³⁴⁵⁶⁷⁸⁹";
+
+function rounded(value, { kind }) {
+  const power = Math.round(Math.log10(value));
+  if (kind === "log" && power < -2) return `10⁻${[...String(-power)].map((digit) => RAISED[digit]).join("")}`;
+  return String(Number(value.toPrecision(3))).replace("-", "−");
+}
+
+function ticksOf(scale) {
+  const { kind, low, high } = scale;
+  if (kind === "diverging") return [0, 0.5, 1];
+  if (kind !== "log") return [0, 0.25, 0.5, 0.75, 1];
+  const powers = [];
+  for (let power = Math.ceil(Math.log10(low) - 1e-9); power <= Math.log10(high) + 1e-9; power++) {
+    powers.push(placeOf(10 ** power, scale));
+  }
+  return powers;
+}
+
+// A bar of colours with its numbers and the report's words; `paint` colours a place between 0 and 1.
+export function legend(scale, paint, label, withForbidden) {
+  const bar = element("canvas", { class: "bar", width: 256, height: 1, "aria-hidden": "true" });
+  const pen = bar.getContext("2d");
+  for (let x = 0; x < 256; x++) {
+    pen.fillStyle = paint(x / 255);
+    pen.fillRect(x, 0, 1, 1);
+  }
+  const ticks = element("div", { class: "ticks", "aria-hidden": "true" });
+  for (const place of ticksOf(scale)) {
+    const tick = element("span", {}, rounded(valueAt(place, scale), scale));
+    tick.style.left = `${100 * place}%`;
+    ticks.append(tick);
+  }
+  const shown = element("div", { class: "scale" }, element("p", {}, label), bar, ticks);
+  const made = element("div", { class: "legend" }, shown);
+  if (withForbidden) made.append(element("p", { class: "swatch" }, swatch(), "attention not allowed"));
+  return made;
+}
+
+function swatch() {
+  const made = element("canvas", { width: 24, height: 16, "aria-hidden": "true" });
+  const pen = made.getContext("2d");
+  pen.fillStyle = hatching(pen);
+  pen.fillRect(0, 0, 24, 16);
+  return made;
+}
+
+export function paintOf(scale) {
+  const palette = paletteOf(scale);
+  return (place) => {
+    const shade = 3 * Math.round(255 * place);
+    return `rgb(${palette[shade]} ${palette[shade + 1]} ${palette[shade + 2]})`;
+  };
+}

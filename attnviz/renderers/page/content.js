@@ -1,0 +1,50 @@
+// What the page holds: its document, and the cells of each map, unpacked when they are first asked for.
+import { bytesOf, Cells, inflated, unpackedExact, unpackedRanges } from "./cells.js";
+import { byId } from "./dom.js";
+
+export const content = JSON.parse(byId("content").textContent);
+export const pictures = content.pictures;
+export const maps = content.maps;
+
+const promised = new Map();
+const unpacked = new Map();
+
+export const rowsOf = (map) => content.axes[map.rows];
+export const columnsOf = (map) => content.axes[map.columns];
+export const isDifference = (picture) => picture.scale.kind === "diverging";
+export const hasQueries = (map) => map.row_axis.startsWith("query");
+export const isLayered = (picture) => picture.maps.every((number) => maps[number].layer !== null);
+
+// A token is identified by its position; of a block of tokens, by the first and the last.
+export const tokenOf = (place, axis) => `${axis.positions[place]} ${axis.labels[place]}`;
+
+export const readyCells = (number) => unpacked.get(number);
+
+export function cellsOf(number) {
+  if (!promised.has(number)) promised.set(number, unpack(number));
+  return promised.get(number);
+}
+
+async function unpack(number) {
+  const map = maps[number];
+  const [nRows, nColumns] = [rowsOf(map).labels.length, columnsOf(map).labels.length];
+  const block = byId(`cells-${number}`);
+  const [deflated, raw] = block.textContent.split(" ");
+  const parts = [await inflated(deflated), bytesOf(raw)];
+  block.textContent = ""; // the bytes need not be kept twice
+  const mask = content.masks[map.mask];
+  const allowed = mask ? bytesOf(mask) : null;
+  const isExact = content.exact[number];
+  const precision = isExact ? null : content.precision;
+  const stored = isExact
+    ? unpackedExact(...parts, nRows * nColumns)
+    : unpackedRanges(...parts, nRows, nColumns, precision);
+  const cells = new Cells(nRows, nColumns, allowed, stored, precision);
+  unpacked.set(number, cells);
+  return cells;
+}
+
+// How a text is written: where spaces stand, and which tokens are markers of the model.
+export function writingOf({ labels, writing }) {
+  return writing ?? { spaced: labels.map((_, place) => place > 0), special: labels.map(() => false) };
+}

@@ -1,0 +1,72 @@
+// Elements made from names and texts. A text becomes a text node, whatever it holds: a token is never markup.
+
+export function element(tag, attributes = {}, ...children) {
+  const made = document.createElement(tag);
+  for (const [name, value] of Object.entries(attributes)) {
+    if (name.startsWith("on")) made.addEventListener(name.slice(2), value);
+    else if (typeof value !== "boolean" || name.startsWith("aria-")) setUnlessNull(made, name, value);
+    else made.toggleAttribute(name, value);
+  }
+  made.append(...children);
+  return made;
+}
+
+const setUnlessNull = (made, name, value) => value !== null && made.setAttribute(name, String(value));
+
+export function drawing(tag, attributes = {}, ...children) {
+  const made = document.createElementNS("http://www.w3.org/2000/svg", tag);
+  for (const [name, value] of Object.entries(attributes)) made.setAttribute(name, String(value));
+  made.append(...children);
+  return made;
+}
+
+export const byId = (id) => document.getElementById(id);
+
+// A label keeps its direction to itself, so that an Arabic token does not turn the line around it.
+export const isolated = (text) => element("bdi", {}, text);
+
+// A position and its token: the position stays before it, also in a line that runs from right to left.
+export function named(text) {
+  const [, position = "", label] = /^([\d–]+ )?(.*)$/su.exec(text);
+  return element("span", {}, position, isolated(label));
+}
+
+export function chooser(label, options, chosen, onchange) {
+  const select = element("select", { onchange: () => onchange(Number(select.value)) });
+  for (const [value, text] of options) select.append(element("option", { value, selected: value === chosen }, text));
+  return element("label", { class: "chooser" }, element("span", {}, label), select);
+}
+
+export const colourOf = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+
+// One stop for Tab in a group of many: arrows move within it.
+export function roving(group, selector, columns = () => 1) {
+  const all = () => [...group.querySelectorAll(selector)];
+  const rest = (here) => {
+    for (const each of all()) each.tabIndex = each === here ? 0 : -1;
+  };
+  group.addEventListener("focusin", (event) => event.target.matches(selector) && rest(event.target));
+  group.addEventListener("keydown", (event) => {
+    const items = all();
+    const at = items.indexOf(document.activeElement);
+    const forward = getComputedStyle(group).direction === "rtl" ? -1 : 1;
+    const steps = { ArrowRight: forward, ArrowLeft: -forward, ArrowDown: columns(), ArrowUp: -columns() };
+    const ends = { Home: 0, End: items.length - 1 };
+    const next = event.key in ends ? ends[event.key] : at + (steps[event.key] ?? NaN);
+    if (at < 0 || !items[next]) return;
+    event.preventDefault();
+    items[next].focus();
+  });
+  const items = all();
+  rest(items.find((each) => each.matches("[aria-current], [aria-selected=true], [aria-pressed=true]")) ?? items[0]);
+}
+
+// Tells which of a group's buttons is pointed at or has the focus, null when none, and which one is chosen.
+export function watch(group, point, choose) {
+  const placeOf = (event) => event.target.closest?.("[data-place]")?.dataset.place;
+  for (const [kinds, heard] of Object.entries({ "pointerover focusin": point, click: choose })) {
+    const hear = (event) => placeOf(event) !== undefined && heard(Number(placeOf(event)));
+    for (const kind of kinds.split(" ")) group.addEventListener(kind, hear);
+  }
+  for (const kind of ["pointerleave", "focusout"]) group.addEventListener(kind, () => point(null));
+}

@@ -1,0 +1,117 @@
+// The page: which view is on it, what chooses its map, and when it is drawn anew.
+import { about } from "./about.js";
+import { content, isLayered, maps, pictures } from "./content.js";
+import { byId, chooser, element, isolated, roving } from "./dom.js";
+import { lines } from "./lines.js";
+import { matrix } from "./matrix.js";
+import { overview } from "./overview.js";
+import { change, listen, mapOf, pictureOf, read, state, VIEWS } from "./state.js";
+import { table } from "./table.js";
+import { text } from "./text.js";
+
+const makers = { overview, matrix, lines, text, table };
+let shown = null;
+let asked = 0;
+
+function showTabs() {
+  const tabs = VIEWS.map((name) => {
+    const chosen = name === state.view;
+    const attributes = {
+      type: "button",
+      role: "tab",
+      id: `tab-${name}`,
+      "aria-selected": chosen,
+      "aria-controls": "view",
+      tabindex: chosen ? 0 : -1,
+    };
+    const title = name[0].toUpperCase() + name.slice(1);
+    return element("button", { ...attributes, onclick: () => open(name) }, title);
+  });
+  const focused = byId("views").contains(document.activeElement);
+  byId("views").replaceChildren(...tabs);
+  if (focused) byId(`tab-${state.view}`).focus();
+  byId("view").setAttribute("aria-labelledby", `tab-${state.view}`);
+}
+
+const open = (view) => change({ view }, true);
+
+function showChoosers() {
+  const place = byId("choosers");
+  const focused = [...place.querySelectorAll("select")].indexOf(document.activeElement);
+  place.replaceChildren();
+  if (state.view === "table") return;
+  if (pictures.length > 1) {
+    const options = pictures.map(({ title }, number) => [number, title]);
+    const go = (picture) =>
+      change({ picture, map: pictures[picture].maps[0], heads: [], query: null, key: null }, true);
+    place.append(chooser("Picture", options, state.picture, go));
+  }
+  if (state.view === "overview") return;
+  if (isLayered(pictureOf())) place.append(...layerAndHead());
+  else if (pictureOf().maps.length > 1) {
+    const options = pictureOf().maps.map((number) => [number, maps[number].title]);
+    place.append(chooser("Map", options, state.map, choose));
+  }
+  place.querySelectorAll("select")[focused]?.focus();
+}
+
+function choose(number) {
+  const alike = maps[number].rows === mapOf().rows && maps[number].columns === mapOf().columns;
+  change({ map: number, heads: [number], ...(alike ? {} : { query: null, key: null }) }, true);
+}
+
+function layerAndHead() {
+  const { layer, head } = mapOf();
+  const of = (name) => [...new Set(pictureOf().maps.map((number) => maps[number][name]))];
+  const at = (l, h) => pictureOf().maps.find((number) => maps[number].layer === l && maps[number].head === h);
+  const options = (name) => of(name).map((number) => [number, String(number)]);
+  return [
+    chooser("Layer", options("layer"), layer, (chosen) => choose(at(chosen, head))),
+    chooser("Head", options("head"), head, (chosen) => choose(at(layer, chosen))),
+  ];
+}
+
+async function show(again) {
+  if (!again && shown) return shown.mark();
+  const number = ++asked;
+  document.querySelector("main").dataset.view = state.view;
+  showTabs();
+  showChoosers();
+  const panel = element("div");
+  const wasInside = byId("view").contains(document.activeElement) && document.activeElement;
+  delete byId("view").dataset.ready;
+  byId("status").textContent = "";
+  byId("view").replaceChildren(panel);
+  byId("legend").replaceChildren();
+  const view = await makers[state.view](panel);
+  if (number !== asked) return undefined; // another view was asked for in the meantime
+  shown = view;
+  byId("legend").replaceChildren(view.legend());
+  byId("view").dataset.ready = state.view;
+  if (wasInside) (byId(wasInside.id) ?? byId("view")).focus();
+  return view.mark();
+}
+
+function redraw() {
+  if (!shown || !byId("view").clientWidth) return; // a window that is being changed may have no width for a moment
+  shown.draw();
+  byId("legend").replaceChildren(shown.legend());
+}
+
+function start() {
+  for (const name of ["title", "subtitle"]) byId(name).append(isolated(content[name]));
+  about(byId("about"));
+  roving(byId("views"), "[role=tab]");
+  listen(show);
+  Object.assign(state, read(location.hash));
+  show(true);
+  let width = innerWidth;
+  addEventListener("resize", () => {
+    if (innerWidth !== width) redraw();
+    width = innerWidth;
+  });
+  matchMedia("print").addEventListener("change", redraw); // paper is white, whatever the screen is
+  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => show(true));
+}
+
+start();

@@ -1,0 +1,220 @@
+// One map on a canvas: pointed at, zoomed, moved; the same with the keyboard.
+import { legend, paintOf } from "./colour.js";
+import { cellsOf, columnsOf, isDifference, rowsOf } from "./content.js";
+import { element } from "./dom.js";
+import { FONT_SIZE, paint, TITLE } from "./painting.js";
+import { nameOfColumn, nameOfRow, tell, tellCell } from "./readout.js";
+import { change, mapOf, pictureOf, state } from "./state.js";
+
+const LARGEST_CELL = 44; // pixels, of a short text
+const NEAREST = 60; // pixels of a cell when zoomed in most
+const N_PAIRS = 10;
+
+export async function matrix(panel) {
+  const cells = await cellsOf(state.map);
+  const plot = new Plot(cells, mapOf(), pictureOf());
+  const button = (text, label, onclick) => element("button", { type: "button", "aria-label": label, onclick }, text);
+  const tools = element(
+    "div",
+    { class: "tools" },
+    button("+", "zoom in", () => plot.zoom(1.5)),
+    button("−", "zoom out", () => plot.zoom(1 / 1.5)),
+    button("Fit", "show the whole map", () => plot.fit()),
+    element("span", { class: "hint" }, "Arrow keys move from cell to cell, + and − zoom; then drag to pan."),
+  );
+  panel.append(tools, plot.canvas, inWords(cells, mapOf(), isDifference(pictureOf())));
+  plot.fit();
+  return {
+    legend: () => legend(plot.scale, paintOf(plot.scale), plot.scale.label, cells.allowed !== null),
+    mark: () => plot.show(),
+    draw: () => {
+      plot.fit(true);
+      paint(plot); // at once: what is about to be printed has no next frame
+    },
+  };
+}
+
+// The strongest cells as sentences: what the picture shows to somebody who does not see it.
+function inWords(cells, map, signed) {
+  const pairs = cells.best(N_PAIRS).map(([row, column]) => {
+    const go = () => change({ query: row, key: column });
+    const text = `${nameOfRow(map, row)} → ${nameOfColumn(map, column)}: ${cells.said(row, column)}`;
+    return element("li", {}, element("button", { type: "button", class: "plain", dir: "auto", onclick: go }, text));
+  });
+  const title = `In words: the ${pairs.length} ${signed ? "largest differences" : "strongest cells"}`;
+  return element("details", {}, element("summary", {}, title), element("ol", {}, ...pairs));
+}
+
+class Plot {
+  constructor(cells, map, picture) {
+    Object.assign(this, { cells, map, scale: picture.scale, left: 0, top: 0, hovered: null, images: new Map() });
+    this.rows = rowsOf(map).labels.map((_, row) => nameOfRow(map, row));
+    this.columns = columnsOf(map).labels.map((_, column) => nameOfColumn(map, column));
+    const size = `${cells.nRows} rows, ${cells.nColumns} columns`;
+    this.canvas = element("canvas", {
+      class: "matrix",
+      tabindex: 0,
+      role: "application",
+      "aria-roledescription": "attention matrix",
+      "aria-label": `${map.title}. Rows: ${map.row_axis}; columns: ${map.column_axis}. ${size}. Arrow keys move.`,
+      onpointermove: (event) => this.pointed(event),
+      onpointerdown: (event) => this.pressed(event),
+      onpointerup: (event) => this.released(event),
+      onpointercancel: () => (this.drag = null),
+      onpointerleave: () => this.hover(null),
+      onkeydown: (event) => this.key(event),
+    });
+    this.canvas.addEventListener("wheel", (event) => this.wheel(event), { passive: false });
+    this.drag = null;
+    this.pen = this.canvas.getContext("2d");
+  }
+
+  // Margins for the labels, the largest cells at which all of the map can be seen.
+  fit(onlyIfWhole = false) {
+    const width = this.canvas.parentElement.clientWidth;
+    const tallest = Math.max(280, Math.min(width, innerHeight - 150, 820));
+    this.font = `${FONT_SIZE}px ${getComputedStyle(document.body).fontFamily}`;
+    this.pen.font = this.font;
+    const longest = (labels) => Math.max(...labels.map((label) => this.pen.measureText(label).width));
+    this.gutter = Math.ceil(Math.min(longest(this.rows) + TITLE + 10, 0.3 * width));
+    this.head = Math.ceil(Math.min(longest(this.columns) + TITLE + 10, 0.3 * tallest));
+    const { nRows, nColumns } = this.cells;
+    const whole = Math.min(
+      (width - this.gutter - 2) / nColumns,
+      (tallest - this.head - FONT_SIZE) / nRows,
+      LARGEST_CELL,
+    );
+    if (!onlyIfWhole || this.side === this.whole) [this.side, this.left, this.top] = [whole, 0, 0];
+    this.whole = whole;
+    this.width = nColumns * whole;
+    this.height = nRows * whole;
+    this.resize(this.gutter + this.width + 2, this.head + this.height + FONT_SIZE / 2);
+  }
+
+  resize(width, height) {
+    this.canvas.width = Math.round(width * devicePixelRatio);
+    this.canvas.height = Math.round(height * devicePixelRatio);
+    this.canvas.style.width = `${width}px`;
+    this.canvas.style.height = `${height}px`;
+    this.move(0, 0);
+  }
+
+  zoom(factor, x = this.width / 2, y = this.height / 2) {
+    const side = Math.min(Math.max(this.whole, this.side * factor), Math.max(NEAREST, this.whole));
+    this.left = ((this.left + x) * side) / this.side - x;
+    this.top = ((this.top + y) * side) / this.side - y;
+    this.side = side;
+    this.move(0, 0);
+  }
+
+  move(x, y) {
+    const { nRows, nColumns } = this.cells;
+    this.left = Math.min(Math.max(0, this.left + x), Math.max(0, nColumns * this.side - this.width));
+    this.top = Math.min(Math.max(0, this.top + y), Math.max(0, nRows * this.side - this.height));
+    this.canvas.classList.toggle("zoomed", this.side > this.whole);
+    this.plan();
+  }
+
+  plan() {
+    this.planned ??= requestAnimationFrame(() => {
+      this.planned = undefined;
+      paint(this);
+    });
+  }
+
+  // The cell at a place of the canvas, or null beside the map.
+  cellAt({ offsetX, offsetY }) {
+    const [x, y] = [offsetX - this.gutter, offsetY - this.head];
+    if (x < 0 || y < 0 || x >= this.width || y >= this.height) return null;
+    const [row, column] = [(this.top + y) / this.side, (this.left + x) / this.side].map(Math.floor);
+    return row < this.cells.nRows && column < this.cells.nColumns ? [row, column] : null;
+  }
+
+  hover(cell) {
+    this.hovered = cell;
+    this.tellCurrent();
+    this.plan();
+  }
+
+  tellCurrent() {
+    const cell = this.hovered ?? this.chosen();
+    if (cell) tellCell(state.map, ...cell);
+    else tell("Point at a cell, or move to one with the arrow keys, to read its number.");
+  }
+
+  chosen() {
+    return state.query === null || state.key === null ? null : [state.query, state.key];
+  }
+
+  pointed(event) {
+    if (!this.drag || this.side === this.whole) return this.hover(this.cellAt(event));
+    this.move(this.drag.x - event.offsetX, this.drag.y - event.offsetY);
+    return Object.assign(this.drag, { x: event.offsetX, y: event.offsetY });
+  }
+
+  pressed(event) {
+    this.canvas.setPointerCapture(event.pointerId);
+    const from = { x: event.offsetX, y: event.offsetY };
+    this.drag = { ...from, from };
+    this.hover(this.cellAt(event));
+  }
+
+  // A press that did not move is a choice; a second one on the same cell takes it back.
+  released(event) {
+    const { from } = this.drag ?? { from: { x: Infinity, y: 0 } };
+    this.drag = null;
+    const cell = this.cellAt(event);
+    if (!cell || Math.hypot(event.offsetX - from.x, event.offsetY - from.y) > 4) return;
+    const same = cell[0] === state.query && cell[1] === state.key;
+    change(same ? { query: null, key: null } : { query: cell[0], key: cell[1] });
+  }
+
+  // The wheel alone scrolls the page, as everywhere.
+  wheel(event) {
+    if (!event.ctrlKey && !event.metaKey) return;
+    event.preventDefault();
+    this.zoom(Math.exp(-event.deltaY / 200), event.offsetX - this.gutter, event.offsetY - this.head);
+  }
+
+  key(event) {
+    if (event.ctrlKey || event.metaKey || event.altKey) return;
+    const [row, column] = this.chosen() ?? [0, 0];
+    const { nRows, nColumns } = this.cells;
+    const far = 10;
+    const moves = {
+      ArrowUp: [row - 1, column],
+      ArrowDown: [row + 1, column],
+      ArrowLeft: [row, column - 1],
+      ArrowRight: [row, column + 1],
+      PageUp: [row - far, column],
+      PageDown: [row + far, column],
+      Home: [row, 0],
+      End: [row, nColumns - 1],
+    };
+    const zooms = { "+": 1.5, "=": 1.5, "-": 1 / 1.5 };
+    if (event.key in zooms) this.zoom(zooms[event.key], ...this.middleOf(row, column));
+    else if (event.key === "Escape") change({ query: null, key: null });
+    else if (event.key in moves) {
+      const [query, key] = this.chosen() ? moves[event.key] : [0, 0];
+      this.hovered = null;
+      change({ query: Math.min(Math.max(0, query), nRows - 1), key: Math.min(Math.max(0, key), nColumns - 1) });
+    } else return;
+    event.preventDefault();
+  }
+
+  middleOf(row, column) {
+    return [(column + 0.5) * this.side - this.left, (row + 0.5) * this.side - this.top];
+  }
+
+  // Brings the chosen cell into sight and says it.
+  show() {
+    const cell = this.chosen();
+    if (cell) {
+      const [x, y] = this.middleOf(...cell);
+      const beyond = (at, length) => (at < this.side / 2 ? at - this.side : Math.max(0, at + this.side - length));
+      if (this.side > this.whole) this.move(beyond(x, this.width), beyond(y, this.height));
+    }
+    this.tellCurrent();
+    this.plan();
+  }
+}

@@ -1,0 +1,108 @@
+// A matrix on its canvas: cells, the cross at the current cell, labels and the titles of the axes.
+import { hatching, imageOf } from "./colour.js";
+import { colourOf } from "./dom.js";
+
+export const FONT_SIZE = 11; // pixels, of a label
+const LABEL = 12; // pixels that a label takes
+export const TITLE = 20; // pixels for the title of an axis
+
+export function paint(plot) {
+  const { pen } = plot;
+  pen.setTransform(devicePixelRatio, 0, 0, devicePixelRatio, 0, 0);
+  pen.clearRect(0, 0, plot.canvas.width, plot.canvas.height);
+  pen.save();
+  pen.translate(plot.gutter, plot.head);
+  pen.beginPath();
+  pen.rect(0, 0, plot.width, plot.height);
+  pen.clip();
+  if (plot.cells.allowed) {
+    pen.fillStyle = hatching(pen);
+    pen.fillRect(0, 0, plot.width, plot.height);
+  }
+  paintCells(plot);
+  if (plot.chosen()) paintCross(plot, plot.chosen(), colourOf("--accent"));
+  if (plot.hovered) paintCross(plot, plot.hovered, colourOf("--ink"));
+  pen.restore();
+  paintLabels(plot);
+  paintTitles(plot);
+}
+
+function paintCells(plot) {
+  const pool = Math.max(1, Math.ceil(1 / (plot.side * devicePixelRatio)));
+  if (!plot.images.has(pool)) plot.images.set(pool, imageOf(plot.cells, plot.scale, pool));
+  const image = plot.images.get(pool);
+  const side = plot.side * pool;
+  plot.pen.imageSmoothingEnabled = false;
+  plot.pen.drawImage(image, -plot.left, -plot.top, image.width * side, image.height * side);
+}
+
+// Frames around the row, the column and the cell; a pale line beside a dark one is seen on every colour.
+function paintCross({ pen, side, left, top, width, height }, [row, column], colour) {
+  const [x, y] = [column * side - left, row * side - top].map(Math.round);
+  const frames = [
+    [-2, y, width + 4, side, 1],
+    [x, -2, side, height + 4, 1],
+    [x, y, side, side, 2],
+  ];
+  for (const [from, to, wide, high, line] of frames) {
+    for (const [stroke, thickness] of [
+      [colourOf("--paper"), line + 2],
+      [colour, line],
+    ]) {
+      pen.strokeStyle = stroke;
+      pen.lineWidth = thickness;
+      pen.strokeRect(from, to, wide, high);
+    }
+  }
+}
+
+function paintLabels(plot) {
+  const { pen, gutter, head } = plot;
+  const [row, column] = plot.hovered ?? plot.chosen() ?? [-1, -1];
+  pen.font = plot.font;
+  pen.textBaseline = "middle";
+  pen.textAlign = "right";
+  const down = { labels: plot.rows, from: plot.top, length: plot.height, current: row, room: gutter - TITLE - 5 };
+  eachLabel(plot, down, (text, at) => pen.fillText(text, gutter - 5, head + at));
+  pen.textAlign = "left";
+  const across = { labels: plot.columns, from: plot.left, length: plot.width, current: column, room: head - TITLE - 5 };
+  eachLabel(plot, across, (text, at) => {
+    pen.save();
+    pen.translate(gutter + at, head - 5);
+    pen.rotate(-Math.PI / 2);
+    pen.fillText(text, 0, 0);
+    pen.restore();
+  });
+}
+
+// Every label, or every few, and always the current one, to which its neighbours give way.
+function eachLabel({ pen, side }, { labels, from, length, current, room }, write) {
+  const step = Math.max(1, Math.ceil(LABEL / side));
+  const shown = new Set();
+  for (let place = 0; place < labels.length; place += step) shown.add(place);
+  if (current >= 0) {
+    for (let near = current - step + 1; near < current + step; near++) shown.delete(near);
+    shown.add(current);
+  }
+  for (const place of shown) {
+    const at = (place + 0.5) * side - from;
+    if (at < 0 || at > length) continue;
+    pen.fillStyle = colourOf(place === current ? "--ink" : "--quiet");
+    write(shortened(pen, labels[place], room), at);
+  }
+}
+
+function shortened(pen, text, room) {
+  if (pen.measureText(text).width <= room) return text;
+  const signs = [...text];
+  while (signs.length > 1 && pen.measureText(`${signs.join("")}…`).width > room) signs.pop();
+  return `${signs.join("")}…`;
+}
+
+function paintTitles({ pen, map, gutter, head, height }) {
+  pen.fillStyle = colourOf("--quiet");
+  pen.fillText(map.column_axis, gutter, TITLE / 2);
+  pen.translate(TITLE / 2, head + Math.min(height, pen.measureText(map.row_axis).width));
+  pen.rotate(-Math.PI / 2);
+  pen.fillText(map.row_axis, 0, 0);
+}

@@ -1,0 +1,42 @@
+// The line that says in words what is pointed at, with the number as it is stored.
+import { columnsOf, hasQueries, maps, readyCells, rowsOf, tokenOf } from "./content.js";
+import { byId, named } from "./dom.js";
+
+export const nameOfRow = (map, row) => (hasQueries(map) ? tokenOf(row, rowsOf(map)) : rowsOf(map).labels[row]);
+export const nameOfColumn = (map, column) =>
+  hasQueries(map) || map.column_axis.startsWith("key")
+    ? tokenOf(column, columnsOf(map))
+    : columnsOf(map).labels[column];
+const axis = (name) => name.split(" (")[0];
+
+export function tell(...parts) {
+  byId("readout").replaceChildren(...parts);
+}
+
+// A view that has nothing to draw of this map.
+export function notDrawn(panel, why) {
+  panel.append(why);
+  return { legend: () => "", mark: () => tell(""), draw: () => {} };
+}
+
+const strong = (text) => Object.assign(document.createElement("strong"), { textContent: text });
+
+function emphasised(text) {
+  const made = strong("");
+  made.append(named(text));
+  return made;
+}
+
+export function tellCell(number, row, column) {
+  const map = maps[number];
+  const said = readyCells(number).said(row, column);
+  const verb = hasQueries(map) ? ` attends to ${axis(map.column_axis)} ` : `, ${axis(map.column_axis)} `;
+  tell(
+    `${map.title}: ${axis(map.row_axis)} `,
+    emphasised(nameOfRow(map, row)),
+    verb,
+    emphasised(nameOfColumn(map, column)),
+    ": ",
+    strong(said),
+  );
+}

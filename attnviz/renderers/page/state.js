@@ -1,0 +1,101 @@
+// Which view of which map is shown, and which query is chosen: as one object, and as a link.
+import { columnsOf, maps, pictures, rowsOf } from "./content.js";
+
+export const VIEWS = ["overview", "matrix", "lines", "text", "table"];
+const PAUSE = 150; // milliseconds: browsers refuse a page that writes its address too often
+
+export const state = {
+  view: "overview",
+  picture: 0,
+  map: 0,
+  query: null,
+  key: null,
+  heads: [], // that lines are drawn of
+  threshold: 0.1,
+  side: "from", // of the chosen word: what it attends to, or with "to" what attends to it
+};
+let listener = () => {};
+let writing = 0;
+
+export const pictureOf = () => pictures[state.picture];
+export const mapOf = () => maps[state.map];
+
+export function listen(heard) {
+  listener = heard;
+  addEventListener("hashchange", () => {
+    if (location.hash.slice(1) !== link()) change(read(location.hash), true);
+  });
+}
+
+// `again` says that the view has to be made anew; otherwise only what is marked in it changes.
+export function change(changes, again = false) {
+  Object.assign(state, changes);
+  clearTimeout(writing);
+  writing = setTimeout(() => history.replaceState(null, "", `#${link()}`), PAUSE);
+  listener(again);
+}
+
+export function link() {
+  const parts = new URLSearchParams();
+  const [map, picture] = [mapOf(), pictureOf()];
+  parts.set("view", state.view);
+  if (map.layer === null || pictures.findIndex((each) => each.maps.includes(state.map)) !== state.picture) {
+    parts.set("picture", picture.name);
+    parts.set("map", map.name);
+  } else {
+    parts.set("layer", map.layer);
+    parts.set("head", map.head);
+  }
+  if (state.query !== null) parts.set("query", firstOf(rowsOf(map), state.query));
+  if (state.key !== null) parts.set("key", firstOf(columnsOf(map), state.key));
+  if (state.view === "lines") {
+    parts.set("lines", state.heads.map((number) => maps[number].name).join(","));
+    parts.set("threshold", state.threshold);
+  }
+  if (state.view === "text" && state.side === "to") parts.set("side", "to");
+  return parts.toString().replaceAll("%2C", ",");
+}
+
+// Whatever a link says that is not there is left out: a link may be of another text.
+export function read(hash) {
+  const parts = new URLSearchParams(hash.replace(/^#/, ""));
+  const number = (name) => (/^\d+(\.\d+)?$/.test(parts.get(name) ?? "") ? Number(parts.get(name)) : null);
+  const found = foundMap(parts, number("layer"), number("head"));
+  const [rows, columns] = [rowsOf(maps[found.map]), columnsOf(maps[found.map])];
+  const names = new Set((parts.get("lines") ?? "").split(","));
+  const heads = pictures[found.picture].maps.filter((each) => names.has(maps[each].name));
+  const first = pictures[found.picture].maps.length > 1 ? "overview" : "matrix";
+  const chosen = parts.has("layer") || parts.has("map") ? "matrix" : first;
+  return {
+    ...found,
+    view: VIEWS.includes(parts.get("view")) ? parts.get("view") : chosen,
+    query: positionIn(rows, parts.get("query")),
+    key: positionIn(columns, parts.get("key")),
+    heads: heads.length ? heads : [found.map],
+    threshold: Math.min(1, number("threshold") ?? 0.1),
+    side: parts.get("side") === "to" ? "to" : "from",
+  };
+}
+
+function foundMap(parts, layer, head) {
+  for (const [picture, each] of pictures.entries()) {
+    if (parts.has("picture") && each.name !== parts.get("picture")) continue;
+    const fits = (name) => (parts.has("map") ? name.name === parts.get("map") : isAt(name, layer, head));
+    const map = each.maps.find((number) => fits(maps[number]));
+    if (map !== undefined) return { picture, map };
+  }
+  return { picture: 0, map: pictures[0].maps[0] };
+}
+
+function isAt(map, layer, head) {
+  if (layer === null && head === null) return true;
+  return map.layer !== null && (layer ?? map.layer) === map.layer && (head ?? 0) === map.head;
+}
+
+// A link names the position of a token, of a block the first: places change when tokens are left out.
+const firstOf = ({ positions }, place) => positions[place].split("–")[0];
+
+function positionIn(axis, position) {
+  const place = axis.positions.findIndex((_, each) => firstOf(axis, each) === position);
+  return place < 0 ? null : place;
+}

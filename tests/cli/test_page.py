@@ -1,0 +1,85 @@
+"""The page to explore, from every command that draws, and `--open`."""
+
+from __future__ import annotations
+
+import webbrowser
+from pathlib import Path
+
+import pytest
+
+from tests.attacks.endings import RunHere, refused, worked
+
+TEXT = "not a good film , but the acting saves it"
+
+
+def pages(folder: Path) -> list[str]:
+    return sorted(path.relative_to(folder).as_posix() for path in folder.rglob("*.html"))
+
+
+@pytest.fixture
+def opened(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """What a browser was asked to show."""
+    asked: list[str] = []
+
+    def show(address: str) -> bool:
+        asked.append(address)
+        return True
+
+    monkeypatch.setattr(webbrowser, "open", show)
+    return asked
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("heatmap", "--text", TEXT),
+        ("heatmap", "--text", TEXT, "--heads", "1", "--causal", "--scale", "log"),
+        ("compare", "single", "multi", "--text", TEXT, "--no-time"),
+        ("predict", "--text", TEXT, "--heatmap"),
+    ],
+)
+def test_every_command_that_draws_makes_the_same_page_twice(
+    command: tuple[str, ...], attnviz: RunHere, tmp_path: Path
+) -> None:
+    for out in ("one", "two"):
+        worked(attnviz(*command, "--format", "html", "--out", out))
+    assert pages(tmp_path / "one") == pages(tmp_path / "two") != []
+    for page in pages(tmp_path / "one"):
+        assert (tmp_path / "one" / page).read_bytes() == (tmp_path / "two" / page).read_bytes()
+    assert not list((tmp_path / "one").rglob("*.png"))
+
+
+def test_a_record_becomes_a_page(attnviz: RunHere, tmp_path: Path) -> None:
+    worked(attnviz("heatmap", "--text", TEXT, "--out", "a"))
+    worked(attnviz("render", "a/attention.safetensors", "--format", "html", "--out", "b"))
+    assert pages(tmp_path / "b") == ["attention.html"]
+
+
+def test_open_writes_the_page_beside_the_pictures_and_shows_it(
+    attnviz: RunHere, tmp_path: Path, opened: list[str]
+) -> None:
+    worked(attnviz("heatmap", "--text", TEXT, "--heads", "2", "--out", "a", "--open"))
+    assert opened == [(tmp_path / "a" / "attention.html").as_uri()]
+    assert (tmp_path / "a" / "overview.png").is_file()
+
+
+def test_of_several_texts_the_first_is_shown(attnviz: RunHere, tmp_path: Path, opened: list[str]) -> None:
+    worked(attnviz("heatmap", "--text", TEXT, "--text", "the film", "--heads", "2", "--out", "a", "--open"))
+    assert len(pages(tmp_path / "a")) == 2
+    assert opened == [(tmp_path / "a" / "text-0" / "attention.html").as_uri()]
+
+
+def test_no_browser_is_told_and_no_failure(attnviz: RunHere, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(webbrowser, "open", lambda _: False)
+    run = worked(attnviz("heatmap", "--text", TEXT, "--heads", "2", "--open", "--table", "none"))
+    assert "no browser could be opened; the page is attention/attention.html" in run.stderr
+
+
+def test_a_comparison_without_maps_has_no_page(attnviz: RunHere) -> None:
+    """So many heads that they are not compared pair by pair: only how their numbers are spread is drawn."""
+    texts = ("--text", TEXT, "--text", "the film was good")
+    models = ("random:32", "random:32", "random:32")
+    run = attnviz(
+        "compare", *models, *texts, "--d-model", "64", "--format", "html", "--no-time", "--measure", "entropy"
+    )
+    refused(run, "there is no map to make a page of")

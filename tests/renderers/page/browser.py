@@ -1,0 +1,139 @@
+"""A page in a real browser without a network, and what must be true of every page that was opened there."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from io import BytesIO
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from PIL import Image
+
+BROWSERS = ("chromium", "chromium-browser", "google-chrome")
+NEEDED = "ATTNVIZ_NEEDS_BROWSER"  # set where these tests have to run: then a missing browser is a failure
+
+
+def missing(what: str) -> Any:
+    if os.environ.get(NEEDED):
+        pytest.fail(f"{NEEDED} is set, and there is no {what}")
+    pytest.skip(f"no {what}")
+
+
+@contextmanager
+def browser() -> Iterator[Any]:
+    """Chromium without a window."""
+    try:
+        from playwright.sync_api import sync_playwright
+    except ImportError:
+        missing("playwright")
+    found = next(filter(None, map(shutil.which, BROWSERS)), None)
+    if found is None:
+        missing(" or ".join(BROWSERS))
+    with sync_playwright() as playwright:
+        started = playwright.chromium.launch(executable_path=found)
+        yield started
+        started.close()
+
+
+class Opened:
+    """One page, and everything that it did besides being shown."""
+
+    def __init__(self, browser: Any, file: Path, state: str = "", **settings: Any) -> None:
+        self.file = file
+        self.errors: list[str] = []
+        self.requests: list[str] = []
+        self.context = browser.new_context(**{"offline": True, "viewport": {"width": 1200, "height": 1100}, **settings})
+        self.page = self.context.new_page()
+        self.page.on("console", lambda message: self.errors.append(message.text))
+        self.page.on("pageerror", lambda error: self.errors.append(str(error)))
+        self.page.on("dialog", lambda dialog: self.errors.append(f"dialog {dialog.message}"))
+        self.page.on("request", lambda request: self.requests.append(request.url))
+        self.go(state)
+
+    def go(self, state: str) -> None:
+        """Opens a link to a state, as somebody who was sent it does."""
+        self.page.goto("about:blank")
+        self.page.goto(f"{self.file.as_uri()}#{state}")
+        self.ready()
+
+    def ready(self) -> None:
+        self.page.wait_for_selector("#view[data-ready]")
+
+    @property
+    def readout(self) -> str:
+        return str(self.page.inner_text("#readout"))
+
+    def hover(self, row: int, column: int, n_rows: int, n_columns: int) -> None:
+        """Points at the middle of a cell: the map fills its canvas but for the margins, which are measured."""
+        self.page.mouse.move(*self._place(row, column, n_rows, n_columns))
+
+    def colour(self, row: int, column: int, n_rows: int, n_columns: int) -> list[int]:
+        """Red, green and blue beside the middle of a cell."""
+        x, y = self._place(row, column, n_rows, n_columns)
+        self.page.mouse.move(0, 0)
+        self.page.evaluate("new Promise((done) => requestAnimationFrame(() => setTimeout(done)))")
+        pixel = self.page.screenshot(clip={"x": x + 3, "y": y + 3, "width": 1, "height": 1})
+        return list(Image.open(BytesIO(pixel)).convert("RGB").tobytes())
+
+    def seen(self, colour: tuple[int, int, int]) -> tuple[float, float]:
+        """The middle of what has nearly this colour, in pixels of the page."""
+        pixels = np.asarray(Image.open(BytesIO(self.page.screenshot(scale="css"))).convert("RGB")).astype(int)
+        box = self.page.locator("canvas.matrix").bounding_box()
+        x, y, right, bottom = (
+            int(box[a] + box[b] * share) for share in (0, 1) for a, b in (("x", "width"), ("y", "height"))
+        )
+        rows, columns = np.nonzero((np.abs(pixels[y:bottom, x:right] - colour) < 8).all(axis=-1))
+        return x + float(columns.mean()), y + float(rows.mean())
+
+    def _place(self, row: int, column: int, n_rows: int, n_columns: int) -> tuple[float, float]:
+        left, top, width, height = self.page.evaluate(AREA)
+        return left + width * (column + 0.5) / n_columns, top + height * (row + 0.5) / n_rows
+
+    def press(self, *keys: str) -> None:
+        for key in keys:
+            self.page.keyboard.press(key)
+
+    def close(self) -> None:
+        """Raises AssertionError if the page asked for anything but itself, or said anything on the console."""
+        self.context.close()
+        assert self.errors == []
+        assert {request.partition("#")[0] for request in self.requests} == {self.file.as_uri()}
+
+
+# Where the cells are: the box of all pixels that are neither paper nor label is not known from outside, but a cell at
+# each end is: the first and the last place along a diagonal at which the page names a cell.
+AREA = """() => {
+  const canvas = document.querySelector("canvas.matrix");
+  const box = canvas.getBoundingClientRect();
+  const told = (x, y) => {
+    const at = { pointerId: 1, clientX: x, clientY: y, bubbles: true };
+    canvas.dispatchEvent(new PointerEvent("pointermove", at));
+    return document.querySelector("#readout strong") !== null;
+  };
+  const ends = (from, to, at) => {
+    const found = [];
+    for (let place = from; place < to; place += 0.5) if (at(place)) found.push(place);
+    return [found[0], found[found.length - 1]];
+  };
+  const [right, bottom] = [box.right - 8, box.bottom - 12];
+  const [left, last] = ends(box.left, box.right, (x) => told(x, bottom));
+  const [top, lowest] = ends(box.top, box.bottom, (y) => told(right, y));
+  return [left, top, last - left, lowest - top];
+}"""
+
+
+def number_in(readout: str) -> str:
+    """What stands after the last colon."""
+    return readout.rpartition(": ")[2].strip()
+
+
+def files(folder: Path, pages: Sequence[tuple[str, bytes]]) -> Path:
+    ((name, data),) = pages
+    file = folder / name
+    file.write_bytes(data)
+    return file
