@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from attnviz.errors import BadOption
-from attnviz.measures.rows import per_head
+from attnviz.measures.rows import per_head, real_queries
 from attnviz.records import AttentionMaps, Measurement
 
 
@@ -17,8 +17,8 @@ def distance(maps: AttentionMaps) -> Measurement:
     """
     if not maps.self_attention:
         raise BadOption("distance needs self-attention", hint="Queries and keys of this record are different texts.")
-    positions = np.arange(len(maps.queries))
-    apart = np.abs(positions[:, None] - positions)[maps.real_queries]
-    farthest = float(apart[maps.attendable_anywhere[maps.real_queries]].max())
-    values = per_head(maps, lambda rows: float((rows * apart).sum(axis=-1).mean()))
+    positions = np.arange(len(maps.queries), dtype=np.float64)
+    apart = np.abs(positions[real_queries(maps), None] - positions)
+    farthest = float((apart * maps.attendable_anywhere[real_queries(maps)]).max())
+    values = per_head(maps, lambda rows: np.vecdot(rows.astype(np.float64), apart))
     return Measurement("distance", "tokens", values, (0.0, farthest))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import log
 
 import numpy as np
 from jaxtyping import Float64, Int
@@ -57,8 +58,11 @@ def across(several: Sequence[AttentionMaps]) -> Divergences:
 def _fill(
     apart: Divergences, owners: Int[np.ndarray, " head"], rows: LayerRows, spread: Float64[np.ndarray, "head query"]
 ) -> None:
-    """Write down the divergence of each two heads that have different owners; `spread` are their entropies."""
+    """Write down the divergence of each two heads that have different owners; `spread` are their entropies.
+
+    -Σ (p + q)/2 ln((p + q)/2) is ln 2 - Σ (p + q) ln(p + q) / 2: the rows need not be halved.
+    """
     for one, other in zip(*np.triu_indices(len(rows), k=1), strict=True):
         if owners[one] != owners[other]:
-            mixed = entropies((rows[one] + rows[other]) / 2)
+            mixed = log(2) + entropies(rows[one] + rows[other]) / 2
             apart[one, other] = apart[other, one] = np.maximum(mixed - (spread[one] + spread[other]) / 2, 0.0).mean()

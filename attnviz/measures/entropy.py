@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from math import log
 
-from attnviz.measures.rows import most_keys, per_entropy
+import numpy as np
+
+from attnviz.measures.rows import layer_entropies, most_keys
 from attnviz.records import AttentionMaps, Measurement
 
 
@@ -14,5 +16,5 @@ def entropy(maps: AttentionMaps) -> Measurement:
     Nats, from 0 (all weight on one key) to ln n (n keys alike). It says how widely a head looks, not how much the
     tokens matter to the output (Jain and Wallace 2019, arXiv:1902.10186).
     """
-    values = per_entropy(maps, lambda spread: float(spread.mean()))
+    values = np.stack([layer_entropies(maps, layer).mean(axis=-1) for layer in range(maps.n_layers)])
     return Measurement("entropy", "nats", values, (0.0, log(most_keys(maps))))

@@ -11,5 +11,5 @@ def peak(maps: AttentionMaps) -> Measurement:
 
     A share, from 1/n (n keys alike) to 1 (all weight on one key). Unlike in the paper no token is left out.
     """
-    values = per_head(maps, lambda rows: float(rows.max(axis=-1).mean()))
+    values = per_head(maps, lambda rows: rows.max(axis=-1))
     return Measurement("peak", "share", values, (1.0 / most_keys(maps), 1.0))

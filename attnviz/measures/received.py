@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from jaxtyping import Float64
 
-from attnviz.measures.rows import head_rows
+from attnviz.measures.rows import layer_received, real_queries
 from attnviz.records import AttentionMaps, Measurement
 
 
@@ -22,12 +22,9 @@ def received(maps: AttentionMaps) -> Measurement:
 
 def received_by_key(maps: AttentionMaps) -> Float64[np.ndarray, "layer head key"]:
     """Mean over real queries of the weight on each key; over the keys it sums to 1. Padding receives 0."""
-    values = np.empty((maps.n_layers, maps.n_heads, len(maps.keys)))
-    for layer, head in np.ndindex(maps.n_layers, maps.n_heads):
-        values[layer, head] = head_rows(maps, layer, head).mean(axis=0)
-    return values
+    return np.stack([layer_received(maps, layer) for layer in range(maps.n_layers)])
 
 
 def receiving(maps: AttentionMaps) -> np.ndarray:
     """Which keys any real query may attend to."""
-    return np.asarray(maps.attendable_anywhere[maps.real_queries].any(axis=0))
+    return np.asarray(maps.attendable_anywhere[real_queries(maps)].any(axis=0))

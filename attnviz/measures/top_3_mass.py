@@ -16,5 +16,6 @@ def top_3_mass(maps: AttentionMaps) -> Measurement:
     A share, from 3/n (n keys alike; 1 where there are no more than three) to 1 (Gupta et al. 2021, arXiv:2106.06899).
     It says nothing of how the three share it: `peak` does.
     """
-    values = per_head(maps, lambda rows: float(np.partition(rows, -min(K, rows.shape[-1]))[:, -K:].sum(-1).mean()))
+    k = min(K, len(maps.keys))
+    values = per_head(maps, lambda rows: np.partition(rows, -k)[:, -k:].sum(axis=-1, dtype=np.float64))
     return Measurement("top_3_mass", "share", values, (min(1.0, K / most_keys(maps)), 1.0))

@@ -87,9 +87,12 @@ class Attender:
         return attendable.expand(n_tokens, n_tokens)
 
     def _weights(self, ids: tuple[int, ...], attendable: Tensor) -> np.ndarray:
-        weights = np.empty((self.n_layers, self.n_heads, len(ids), len(ids)), dtype=np.float32)
         with enough_memory(), torch.inference_mode():
             layers = self.forward(torch.tensor(ids, device=self.device), attendable.to(self.device))
+            if self.n_layers == 1:
+                (only,) = layers
+                return np.asarray(only.cpu().numpy())[None]  # not copied
+            weights = np.empty((self.n_layers, self.n_heads, len(ids), len(ids)), dtype=np.float32)
             for layer, of_layer in enumerate(layers):
                 weights[layer] = of_layer.cpu().numpy()
         return weights

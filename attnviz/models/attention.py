@@ -23,10 +23,11 @@ def attention_weights(
 
     Raises BadOption when a query may attend to nothing: its softmax is undefined (NaN).
     """
-    scores = query @ key.transpose(-2, -1) / math.sqrt(query.shape[-1])
-    if attendable is not None:
+    scores = query @ key.transpose(-2, -1)
+    scores /= math.sqrt(query.shape[-1])  # in place, as is what follows: a layer's scores are large
+    if attendable is not None and not attendable.all():
         _refuse_empty_rows(attendable)
-        scores = scores.masked_fill(~attendable, -torch.inf)
+        scores.masked_fill_(~attendable, -torch.inf)
     return scores.softmax(dim=-1)
 
 

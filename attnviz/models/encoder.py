@@ -60,11 +60,19 @@ class Encoder(nn.Module):
     def attention(
         self, ids: Int[Tensor, "*batch token"], attendable: Bool[Tensor, "*#batch #token token"] | None = None
     ) -> Iterator[Float[Tensor, "*batch head token token"]]:
-        """The weights of each layer in turn, so that only one layer's maps are held at a time."""
+        """The weights of each layer in turn, so that only one layer's maps are held at a time.
+
+        What comes after the last of them is left out.
+        """
         states = self.dropout(self.embedding(ids))
-        for block in self.blocks:
-            states, weights = block(states, attendable)
+        last = len(self.blocks) - 1
+        for layer, block in enumerate(self.blocks):
+            assert isinstance(block, EncoderBlock)
+            states, weights = block.attend(states, attendable)
+            assert weights is not None
             yield weights
+            if layer < last:
+                states = block.think(states)
 
 
 class EncoderBlock(nn.Module):
@@ -89,11 +97,25 @@ class EncoderBlock(nn.Module):
         need_weights: bool = True,
     ) -> tuple[Float[Tensor, "*batch token d_model"], Float[Tensor, "*batch head token token"] | None]:
         """The block's output and, when needed, its attention weights."""
+        states, weights = self.attend(states, attendable, need_weights=need_weights)
+        return self.think(states), weights
+
+    def attend(
+        self,
+        states: Float[Tensor, "*batch token d_model"],
+        attendable: Bool[Tensor, "*#batch #token token"] | None = None,
+        *,
+        need_weights: bool = True,
+    ) -> tuple[Float[Tensor, "*batch token d_model"], Float[Tensor, "*batch head token token"] | None]:
+        """The first half of the block: attention, and its weights when needed."""
         source = self.attention_residual.before(states)
         attended, weights = self.attention(source, source, attendable, need_weights=need_weights)
-        states = self.attention_residual.after(states, attended)
+        return self.attention_residual.after(states, attended), weights
+
+    def think(self, states: Float[Tensor, "*batch token d_model"]) -> Float[Tensor, "*batch token d_model"]:
+        """The second half: the feed-forward layer."""
         thought = self.feed_forward(self.feed_forward_residual.before(states))
-        return self.feed_forward_residual.after(states, thought), weights
+        return self.feed_forward_residual.after(states, thought)
 
 
 class Residual(nn.Module):

@@ -179,6 +179,26 @@ def test_padding_changes_nothing(seed: int, n_tokens: int, n_padding: int) -> No
     assert not padded_weights[:, :, n_tokens:].any()
 
 
+@pytest.mark.parametrize("attendable", [torch.ones(1, 5, dtype=torch.bool), torch.ones(3, 1, 4, 5, dtype=torch.bool)])
+def test_where_all_may_be_attended_to_is_as_if_nothing_were_said(attendable: Tensor) -> None:
+    query, key = drawn(0, 3, 2, 4, 8), drawn(1, 3, 2, 5, 8)
+    assert torch.equal(attention_weights(query, key, attendable), attention_weights(query, key))
+
+
+def test_what_is_given_stays_as_it_is_and_gets_gradients() -> None:
+    """Scores are worked on in place: neither queries and keys nor what may be attended to are."""
+    query, key, attendable = drawn(0, 4, 3).requires_grad_(), drawn(1, 5, 3).requires_grad_(), drawn(2, 4, 5) > -1
+    attendable[:, 0] = True
+    before = [each.clone() for each in (query, key, attendable)]
+    weights = attention_weights(query, key, attendable)
+    assert all(torch.equal(one, other) for one, other in zip(before, (query, key, attendable), strict=True))
+    plain = (query @ key.T / math.sqrt(3)).masked_fill(~attendable, -torch.inf).softmax(dim=-1)
+    for ours, expected in zip(
+        *(torch.autograd.grad((w**2).sum(), (query, key)) for w in (weights, plain)), strict=True
+    ):
+        torch.testing.assert_close(ours, expected)
+
+
 def test_a_query_that_may_attend_to_nothing_is_refused() -> None:
     attendable = causal(3)
     attendable[2] = False

@@ -1,0 +1,96 @@
+"""What measures walk over, by laws."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from attnviz.measures.rows import (
+    SMALLEST,
+    entropies,
+    given_rows,
+    head_rows,
+    layer_received,
+    layer_rows,
+    per_head,
+    remembered,
+    row_sums,
+    share_on,
+)
+from attnviz.records import AttentionMaps
+from tests.made import cross_maps, random_maps, record, sink_maps
+
+EVERY = {
+    "plain": random_maps(n_layers=2, n_heads=3),
+    "causal": random_maps(n_heads=3, causal=True),
+    "padded": random_maps(n_heads=3, padding=4),
+    "two texts": cross_maps(),
+    "with a sink": sink_maps(),
+}
+
+
+@pytest.fixture(params=EVERY.values(), ids=list(EVERY))
+def maps(request: pytest.FixtureRequest) -> AttentionMaps:
+    found: AttentionMaps = request.param
+    return found
+
+
+def test_rows_are_those_of_real_queries_brought_to_sum_1(maps: AttentionMaps) -> None:
+    for layer, head in np.ndindex(maps.n_layers, maps.n_heads):
+        given = maps.weights[layer, head][maps.real_queries].astype(np.float64)
+        expected = given / given.sum(axis=-1, keepdims=True)
+        assert head_rows(maps, layer, head) == pytest.approx(expected, rel=1e-15)
+        assert layer_rows(maps, layer)[head].tolist() == head_rows(maps, layer, head).tolist()
+        assert row_sums(maps, layer)[head] == pytest.approx(given.sum(axis=-1), rel=1e-15)
+
+
+def test_given_rows_are_copied_only_where_there_is_padding() -> None:
+    for name, maps in EVERY.items():
+        rows = given_rows(maps, 0, 1)
+        assert rows.tolist() == maps.weights[0, 1][maps.real_queries].tolist()
+        assert np.shares_memory(rows, maps.weights) == (name != "padded")
+
+
+def test_a_number_per_head_is_as_if_its_rows_had_been_divided(maps: AttentionMaps) -> None:
+    factors = np.random.default_rng(0).normal(size=len(maps.keys))
+    values = per_head(maps, lambda rows: rows @ factors)
+    for layer, head in np.ndindex(*values.shape):
+        assert values[layer, head] == pytest.approx((head_rows(maps, layer, head) @ factors).mean(), rel=1e-12)
+
+
+def test_the_same_keys_for_every_query_or_said_for_each_of_them(maps: AttentionMaps) -> None:
+    there = np.arange(len(maps.keys)) % 3 == 0
+    for_each = np.repeat(there[None], len(maps.queries), axis=0)
+    assert share_on(maps, there[None]) == pytest.approx(share_on(maps, for_each), rel=1e-12)
+
+
+def test_keys_receive_what_queries_give(maps: AttentionMaps) -> None:
+    for layer in range(maps.n_layers):
+        assert layer_received(maps, layer) == pytest.approx(layer_rows(maps, layer).mean(axis=1), abs=1e-15)
+        assert layer_received(maps, layer).sum(axis=-1) == pytest.approx(1)
+
+
+def test_entropies_are_those_of_each_row_with_nothing_for_zeros() -> None:
+    rows = layer_rows(random_maps(n_heads=3, causal=True), 0)
+    expected = [[-sum(w * np.log(w) for w in row if w > 0) for row in of_head] for of_head in rows]
+    assert entropies(rows) == pytest.approx(np.array(expected), rel=1e-14)
+
+
+def test_what_makes_zeros_harmless_changes_no_other_weight() -> None:
+    least = np.array([np.finfo(np.float32).smallest_subnormal, 1e-30, 0.5, 1.0], dtype=np.float64)
+    assert (least + SMALLEST).tolist() == least.tolist()
+    assert entropies(np.array([0.0, 1.0, 0.0])).tolist() == 0.0
+    assert not np.signbit(entropies(np.eye(3))).any()
+
+
+def test_what_is_remembered_is_of_one_record_and_one_question() -> None:
+    calls: list[tuple[int, ...]] = []
+
+    @remembered
+    def number(maps: AttentionMaps, *places: int) -> int:
+        calls.append(places)
+        return len(places)
+
+    one, other = random_maps(), record(random_maps().weights)
+    assert [number(one), number(one, 1), number(one), number(one, 1), number(other)] == [0, 1, 0, 1, 0]
+    assert calls == [(), (1,), ()]
