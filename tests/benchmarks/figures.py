@@ -1,15 +1,20 @@
 """How long figures take, ours beside those that one writes down with seaborn (`tests.benchmarks.naive`).
 
-    python -m tests.benchmarks.figures [path/to/imdb] [--texts 60]
+    python -m tests.benchmarks.figures [path/to/imdb] [--texts 60] [--workers 2]
 
-First, every head of each text and all of them on one page, 12 to 64 tokens, text by text in turns, after one text that
-is not counted; both ways write files. Then one picture of each kind, drawn anew each time, as multiples of one head.
+First one picture of each kind, drawn anew each time, as multiples of one head. Then every head of each text and all
+of them on one page, 12 to 64 tokens, text by text in turns, after one text that is not counted; both ways write files.
+Then the same texts by `attnviz batch`, from the start of the command to its end, attention and records included,
+while the naive figures are only drawn.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import statistics
+import subprocess
+import sys
 import tempfile
 import time
 import warnings
@@ -30,6 +35,7 @@ from attnviz.views.heatmap import heatmap_report
 from tests.benchmarks import naive
 from tests.renderers.figure_reports import heatmap, panels, report
 
+MODEL = "multi:8"
 FEWEST, MOST = 12, 64  # tokens
 LOOK = Look(dpi=150)
 REPEATS = 7
@@ -51,17 +57,22 @@ class Turn(NamedTuple):
     naive_overview: float
 
 
-def records(data: str, number: int) -> Iterator[AttentionMaps]:
-    """Attention of multi:8 over the beginnings of texts, from the fewest tokens to the most."""
+def texts(data: str, number: int) -> Iterator[tuple[str, int]]:
+    """Texts and how many tokens of each are read, from the fewest to the most."""
     split = "train" if data != "sample" else "train+test"
-    texts = [each.text for each in open_corpus(SourceSpec(dataset=data, split=split)).documents]
-    spec = ModelSpec(model="multi:8", max_tokens=MOST)
-    attender = open_model(spec, ())
-    long_enough = [text for text in texts[: 20 * number] if len(attender.encode(text).ids) >= FEWEST]
+    all_texts = [each.text for each in open_corpus(SourceSpec(dataset=data, split=split)).documents][: 20 * number]
+    attender = open_model(ModelSpec(model=MODEL, max_tokens=MOST), ())
+    long_enough = [text for text in all_texts if len(attender.encode(text).ids) >= FEWEST]
     for position in range(number):
-        length = FEWEST + round((MOST - FEWEST) * position / max(1, number - 1))
-        cut = replace(attender, spec=replace(spec, max_tokens=length))
-        yield cut.attention(long_enough[position % len(long_enough)])
+        yield long_enough[position % len(long_enough)], FEWEST + round((MOST - FEWEST) * position / max(1, number - 1))
+
+
+def records(data: str, number: int) -> Iterator[AttentionMaps]:
+    """Their attention."""
+    spec = ModelSpec(model=MODEL, max_tokens=MOST)
+    attender = open_model(spec, ())
+    for text, length in texts(data, number):
+        yield replace(attender, spec=replace(spec, max_tokens=length)).attention(text)
 
 
 def seconds(work: Callable[[], object]) -> float:
@@ -104,7 +115,23 @@ def spread(values: Sequence[float], unit: str) -> str:
     return f"{middle:7.2f} {unit} ({low:.2f} to {high:.2f})"
 
 
-def against_naive(data: str, number: int) -> None:
+def batch_seconds(data: str, number: int, n_workers: int) -> float:
+    """The whole command, in processes of its own, with all files that it makes."""
+    jobs = [
+        {"name": f"text-{n}", "heatmap": {"text": text, "max_tokens": length, "model": MODEL, "dpi": LOOK.dpi}}
+        for n, (text, length) in enumerate(texts(data, number))
+    ]
+    with tempfile.TemporaryDirectory() as name:
+        config = Path(name) / "figures.yaml"
+        config.write_text(json.dumps({"out": f"{name}/figures", "jobs": jobs}), encoding="utf-8")
+        command = [sys.executable, "-m", "attnviz", "batch", str(config), "--workers", str(n_workers)]
+        taken = seconds(partial(subprocess.run, command, check=True, capture_output=True))
+        n_files = len(list(Path(name).glob("figures/*/*.png")))
+    assert n_files == number * 9, f"{n_files} pictures of {number} texts"
+    return taken
+
+
+def against_naive(data: str, number: int, n_workers: int) -> None:
     with tempfile.TemporaryDirectory() as name:
         first, *rest = records(data, number)
         turn(first, Path(name))
@@ -119,6 +146,8 @@ def against_naive(data: str, number: int) -> None:
     both = [(each.naive_heads + each.naive_overview) / each.ours for each in turns]
     print(f"  naive / ours     {spread(both, '×')} {(total.naive_heads + total.naive_overview) / total.ours:8.1f} ×")
     print(f"  … of heads only  {spread(without, '×')} {total.naive_heads / total.ours:8.1f} ×")
+    taken = batch_seconds(data, number, n_workers)
+    print(f"attnviz batch --workers {n_workers}: {taken:.1f} s, of naive heads only {total.naive_heads / taken:.1f} ×")
 
 
 def kinds() -> None:
@@ -140,10 +169,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("data", nargs="?", default="sample")
     parser.add_argument("--texts", type=int, default=60)
+    parser.add_argument("--workers", type=int, default=2)
     asked = parser.parse_args()
     warnings.filterwarnings("ignore", message="Glyph ")  # of characters that the naive figures have no font for
     kinds()
-    against_naive(asked.data, asked.texts)
+    against_naive(asked.data, asked.texts, asked.workers)
 
 
 if __name__ == "__main__":

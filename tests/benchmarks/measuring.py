@@ -1,6 +1,6 @@
 """How long statistics over many reviews take, ours beside the loop that one writes down for them.
 
-    python -m tests.benchmarks.statistics_ [path/to/imdb] [--texts 640]
+    python -m tests.benchmarks.measuring [path/to/imdb] [--texts 640]
 
 multi:8 over a seeded sample of reviews, in the order of the data, at most 512 tokens each as `attnviz compare` has it.
 By turns, 32 reviews at a time, after 32 that are not counted: the headline measures of each text and head, then the

