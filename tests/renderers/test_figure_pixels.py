@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from typing import Any, NamedTuple
 
 import matplotlib as mpl
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from matplotlib.backends.backend_agg import RendererAgg
+from matplotlib.font_manager import FontProperties
 
 from attnviz.renderers import figure, figure_draw, figure_pixels
 from attnviz.renderers.figure_backdrop import Backdrop, Drawn, draw_backdrop
+from attnviz.renderers.figure_canvas import KEPT, MARGIN, SHEET, Pen, _stamp
 from attnviz.renderers.figure_layout import Line
 from attnviz.renderers.figure_pixels import Painter
 from attnviz.renderers.figure_plan import plan
@@ -79,7 +83,9 @@ SIZES = [(number, 150) for number in (1, 2, 5, 12, 20, 64, 100, 300)]
 
 
 @pytest.mark.usefixtures("matplotlib_fails")
-@pytest.mark.parametrize(("n_tokens", "dpi"), [*SIZES, (5, 60), (20, 60), (100, 60), (5, 300), (20, 300), (100, 300)])
+@pytest.mark.parametrize(
+    ("n_tokens", "dpi"), [*SIZES, (5, 60), (20, 60), (100, 60), (5, 300), (20, 300), (30, 300), (100, 300)]
+)
 def test_same_pixels_in_any_size(n_tokens: int, dpi: int) -> None:
     check(report(heatmap(n_tokens)), Look(dpi=dpi))
 
@@ -215,6 +221,80 @@ def test_same_bytes_whatever_was_drawn_before() -> None:
     assert next(halfway)[1] == forwards[0]
     files(report(labelled(HOSTILE)), Look("mako", 150))
     assert [content for _, content in halfway] == forwards[1:]
+
+
+class Text(NamedTuple):
+    """Where on a page of 160 times 120 pixels, which it may leave."""
+
+    text: str
+    x: float
+    y: float
+    angle: float = 0
+    size: float = 7.5
+    colour: str = "#1a1a1a"
+
+
+PLACES = st.floats(-9, 170) | st.integers(0, 20480).map(lambda step: step / 128)  # halves are rounded up and down
+WORDS = st.sampled_from(["the", "of", "Ayj", "wonder", "fi", "猫坐", "∅", " ", "long " * 9]) | st.text(max_size=5)
+TEXTS = st.builds(
+    Text,
+    WORDS.filter(str.isprintable),
+    PLACES,
+    PLACES,
+    st.sampled_from([0, 90, 0, 90, 45, 180]),
+    st.sampled_from([6.0, 7.3, 30.0]),
+    st.sampled_from(["#1a1a1a", "white", "red"]),
+)
+
+
+def written(kind: Any, texts: Sequence[Text], dpi: int) -> np.ndarray:
+    with drawing():
+        renderer = kind(160, 120, dpi)
+        pixels = np.asarray(renderer.buffer_rgba())
+        pixels[:] = 255
+        for text, x, y, angle, size, colour in texts:
+            pen = renderer.new_gc()
+            pen.set_foreground(colour)
+            renderer.draw_text(pen, x, y, text, FontProperties(size=size), angle)
+        return pixels.copy()
+
+
+@settings(max_examples=150)
+@given(st.lists(TEXTS, max_size=6), st.sampled_from([60, 150, 101]))
+@example([Text("wonderful", 7 + 1 / 128, 100, 90, 6.0)], 60)  # on a half, where the cosine of 90° is seen to be none
+@example([Text("", 5, 5), Text("white", 5, 50, colour="white"), Text("x", 9 + 1 / 128, 20 + 3 / 128)], 60)
+def test_texts_are_copied_to_any_place_as_matplotlib_draws_them(texts: list[Text], dpi: int) -> None:
+    for _ in range(2):  # what was drawn before is copied at the latest now
+        assert np.array_equal(written(Pen, texts, dpi), written(RendererAgg, texts, dpi))
+
+
+def test_a_text_is_drawn_once_and_copied_only_to_white(monkeypatch: pytest.MonkeyPatch) -> None:
+    drawn: list[str] = []
+    draw_text: Any = RendererAgg.draw_text
+
+    def counted(self: RendererAgg, gc: object, x: float, y: float, s: str, *rest: object) -> None:
+        drawn.append(s)
+        draw_text(self, gc, x, y, s, *rest)
+
+    monkeypatch.setattr(RendererAgg, "draw_text", counted)
+    _stamp.cache_clear()
+    written(Pen, [Text("word", x, y, angle) for x, angle in ((5, 0), (60, 90), (90, 0)) for y in (50, 99)], 100)
+    assert drawn == ["word"] * 2  # once along and once upwards
+    written(Pen, [Text("word", 5, 50), Text("word", 6, 50), Text("word", 158, 50), Text("w" * 99, 5, 99)], 100)
+    assert drawn[2:] == ["word", "word", "w" * 99]  # on another, over the edge, too long
+    written(Pen, [Text("word", 5, 50, size=7), Text("word", 5, 90, colour="red"), Text("word", 5.5, 70)], 100)
+    assert drawn[5:] == ["word"] * 3
+
+
+def test_texts_that_are_kept_stay_small() -> None:
+    most = (SHEET - 2 * MARGIN + 4) * MARGIN * 4  # bytes
+    with drawing():
+        font = FontProperties(size=20)
+        kept = [_stamp(150, "W" * n_letters, font, 0, (0, 0, 0, 1), 0, 0) for n_letters in range(1, 9)]
+    assert 0 < max(stamp.pixels.nbytes for stamp in kept if stamp is not None) <= most
+    assert kept[-1] is None
+    assert _stamp.cache_info().maxsize == KEPT
+    assert most * KEPT < 45e6
 
 
 def test_only_titles_are_as_large_as_titles() -> None:
