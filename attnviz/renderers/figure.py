@@ -16,13 +16,13 @@ from typing import Literal, assert_never
 from matplotlib.figure import Figure
 
 from attnviz.errors import BadOption
-from attnviz.renderers.figure_canvas import png_of
 from attnviz.renderers.figure_curves import CurvesPlan, draw_curves, plan_curves
 from attnviz.renderers.figure_distributions import DistributionsPlan, plan_distributions
 from attnviz.renderers.figure_draw import draw
 from attnviz.renderers.figure_layout import Plan, fits_digits, maps_of
 from attnviz.renderers.figure_pixels import Painter
 from attnviz.renderers.figure_plan import plan
+from attnviz.renderers.figure_png import png_of
 from attnviz.renderers.figure_text import missing
 from attnviz.renderers.figure_violins import draw_distributions
 from attnviz.report import Curves, Distributions, Heatmap, Look, Panels, Picture, Report

@@ -17,8 +17,8 @@ from matplotlib.font_manager import FontProperties
 
 from attnviz.renderers import figure, figure_draw, figure_pixels
 from attnviz.renderers.figure_backdrop import Backdrop, Drawn, draw_backdrop
-from attnviz.renderers.figure_canvas import KEPT, MARGIN, SHEET, Pen, _stamp
 from attnviz.renderers.figure_layout import Line
+from attnviz.renderers.figure_pen import KEPT, MARGIN, SHEET, Pen, _stamp
 from attnviz.renderers.figure_pixels import Painter
 from attnviz.renderers.figure_plan import plan
 from attnviz.renderers.style import TITLE, drawing
