@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
@@ -47,10 +47,11 @@ def content(path: Path) -> bytes:
         return file.read()
 
 
-def lines(path: Path) -> Iterator[str]:
+def lines(path: Path) -> Generator[str, None, None]:
     """The lines of a UTF-8 file with their ends. Only a newline ends a line: texts hold U+0085, U+2028 and others.
 
-    Raises BadSource with `file:line` where bytes are not UTF-8, and for a file with nothing in it.
+    Raises BadSource with `file:line` where bytes are not UTF-8, and for a file with nothing in it. The file is open
+    until this is read to its end or closed.
     """
     with opened(path) as file:
         number = 0

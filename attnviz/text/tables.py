@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import csv
 import json
-from collections.abc import Iterator
+from collections.abc import Generator
+from contextlib import closing
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -23,7 +24,8 @@ LONGEST_FIELD = 2**31 - 1  # csv's own limit is 128 KiB, less than some texts
 def read_txt(path: Path, wanted: str | None, needed: int | None) -> list[Row]:
     """One text a line; an empty line is an empty text, so that lines and texts have the same numbers."""
     no_columns(wanted, path.name)
-    return [(line.removesuffix("\n").removesuffix("\r"), None) for line in islice(lines(path), needed)]
+    with closing(lines(path)) as given:
+        return [(line.removesuffix("\n").removesuffix("\r"), None) for line in islice(given, needed)]
 
 
 def read_csv(path: Path, wanted: str | None, needed: int | None) -> list[Row]:
@@ -38,69 +40,74 @@ def read_jsonl(path: Path, wanted: str | None, needed: int | None) -> list[Row]:
     """One object a line. The first one says which field holds the texts; blank lines are skipped."""
     rows: list[Row] = []
     column = ""
-    for where, record in islice(_objects(path), needed):
-        column = column or text_column(list(record), wanted, where)
-        if column not in record:
-            raise BadSource(f"{where}: there is no field {column!r}")
-        label = label_column(list(record))
-        rows.append((as_text(record[column], column, where), as_label(record[label]) if label else None))
+    with closing(_objects(path)) as objects:
+        for where, record in islice(objects, needed):
+            column = column or text_column(list(record), wanted, where)
+            if column not in record:
+                raise BadSource(f"{where}: there is no field {column!r}")
+            label = label_column(list(record))
+            rows.append((as_text(record[column], column, where), as_label(record[label]) if label else None))
     return rows
 
 
-def _objects(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
-    for number, line in enumerate(lines(path), 1):
-        where = f"{path}:{number}"
-        if not line.strip():
-            continue
-        try:
-            record = json.loads(line)
-        except json.JSONDecodeError as error:
-            raise BadSource(f"{where}: not JSON: {error.msg} at column {error.colno}") from error
-        except (RecursionError, ValueError) as error:  # nested too deeply, or a number of thousands of digits
-            raise BadSource(f"{where}: JSON beyond what can be read") from error
-        if not isinstance(record, dict):
-            raise BadSource(f"{where}: not a JSON object", hint='Write {"text": "…"} in each line.')
-        yield where, record
+def _objects(path: Path) -> Generator[tuple[str, dict[str, Any]], None, None]:
+    with closing(lines(path)) as given:
+        for number, line in enumerate(given, 1):
+            if line.strip():
+                yield f"{path}:{number}", _object(line, f"{path}:{number}")
+
+
+def _object(line: str, where: str) -> dict[str, Any]:
+    try:
+        record = json.loads(line)
+    except json.JSONDecodeError as error:
+        raise BadSource(f"{where}: not JSON: {error.msg} at column {error.colno}") from error
+    except (RecursionError, ValueError) as error:  # nested too deeply, or a number of thousands of digits
+        raise BadSource(f"{where}: JSON beyond what can be read") from error
+    if not isinstance(record, dict):
+        raise BadSource(f"{where}: not a JSON object", hint='Write {"text": "…"} in each line.')
+    return record
 
 
 def _read_separated(path: Path, wanted: str | None, needed: int | None, delimiter: str) -> list[Row]:
-    records = _records(path, delimiter)
-    where, header = next(records, (f"{path}:1", []))
-    if not header:
-        raise BadSource(f"{where}: no names of columns")
-    text = header.index(text_column(header, wanted, where))
-    label_name = label_column(header)
-    label = header.index(label_name) if label_name is not None else None
-    rows: list[Row] = []
-    for where, fields in islice(records, needed):
-        if len(fields) != len(header):
-            raise BadSource(
-                f"{where}: {_counted(fields)} where the header has {len(header)}",
-                hint=f"A text with {'a comma' if delimiter == ',' else 'a tab'} or a quote in it stands in quotes.",
-            )
-        rows.append((fields[text], as_label(fields[label]) if label is not None else None))
-    return rows
+    with closing(_records(path, delimiter)) as records:
+        where, header = next(records, (f"{path}:1", []))
+        if not header:
+            raise BadSource(f"{where}: no names of columns")
+        text = header.index(text_column(header, wanted, where))
+        label_name = label_column(header)
+        label = header.index(label_name) if label_name is not None else None
+        rows: list[Row] = []
+        for where, fields in islice(records, needed):
+            if len(fields) != len(header):
+                raise BadSource(
+                    f"{where}: {_counted(fields)} where the header has {len(header)}",
+                    hint=f"A text with {'a comma' if delimiter == ',' else 'a tab'} or a quote in it stands in quotes.",
+                )
+            rows.append((fields[text], as_label(fields[label]) if label is not None else None))
+        return rows
 
 
 def _counted(fields: list[str]) -> str:
     return "1 field" if len(fields) == 1 else f"{len(fields)} fields"
 
 
-def _records(path: Path, delimiter: str) -> Iterator[tuple[str, list[str]]]:
+def _records(path: Path, delimiter: str) -> Generator[tuple[str, list[str]], None, None]:
     """Rows with `file:line` of the line where each begins. Blank lines are skipped."""
     csv.field_size_limit(LONGEST_FIELD)
-    reader = csv.reader(lines(path), delimiter=delimiter, strict=True)
-    begins = 1
-    try:
-        for fields in reader:
-            if fields:
-                yield f"{path}:{begins}", fields
-            begins = reader.line_num + 1
-    except csv.Error as error:
-        if "unexpected end of data" in str(error):
-            raise BadSource(f"{path}:{begins}: a quote that opens in this row is never closed") from error
-        since = f" (the row begins in line {begins})" if begins != reader.line_num else ""
-        raise BadSource(f"{path}:{reader.line_num}: {_reason(error)}{since}") from error
+    with closing(lines(path)) as given:
+        reader = csv.reader(given, delimiter=delimiter, strict=True)
+        begins = 1
+        try:
+            for fields in reader:
+                if fields:
+                    yield f"{path}:{begins}", fields
+                begins = reader.line_num + 1
+        except csv.Error as error:
+            if "unexpected end of data" in str(error):
+                raise BadSource(f"{path}:{begins}: a quote that opens in this row is never closed") from error
+            since = f" (the row begins in line {begins})" if begins != reader.line_num else ""
+            raise BadSource(f"{path}:{reader.line_num}: {_reason(error)}{since}") from error
 
 
 def _reason(error: csv.Error) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -48,6 +49,8 @@ def test_a_wrong_line_is_named(name: str, content: bytes, problem: str, tmp_path
         opened(path)
     assert str(error.value).startswith(f"{path}{problem[:2]}")
     assert "\n" not in str(error.value)
+    still_open = {os.path.realpath(link) for link in Path("/proc/self/fd").iterdir()}
+    assert str(path) not in still_open  # also while the error, and with it every frame, is held
 
 
 @pytest.mark.parametrize(
