@@ -20,7 +20,7 @@ from attnviz.errors import AttnvizError, BadConfig, OutputFailed, WorkFailed
 from attnviz.registry import Plugin, load
 
 COMPLETING = "_ATTNVIZ_COMPLETE"  # set by a shell that wants to know what may follow
-DONE, READER_LEFT, BUG, INTERRUPTED = 0, 1, 70, 130  # beside those of the errors
+DONE, READER_LEFT, NOTHING_ASKED, BUG, INTERRUPTED = 0, 1, 2, 70, 130  # beside those of the errors
 
 COMMANDS = (
     Plugin("heatmap", "attnviz.cli.heatmap:heatmap", "Draw who attends to what"),
@@ -54,9 +54,9 @@ def main() -> NoReturn:
 def run(arguments: Sequence[str]) -> int:
     """Run one command line and give its exit code."""
     try:
-        code = quicken(get_command(_app(arguments))).main(
-            args=list(arguments), prog_name="attnviz", standalone_mode=False
-        )
+        program = quicken(get_command(_app(arguments)))
+        program.rich_markup_mode = None  # a list of commands needs no boxes, which take longer than all the rest
+        code = program.main(args=list(arguments) or ["--help"], prog_name="attnviz", standalone_mode=False)
         sys.stdout.flush()
     except (KeyboardInterrupt, typer.Abort):
         return INTERRUPTED
@@ -77,13 +77,14 @@ def run(arguments: Sequence[str]) -> int:
         return _output_failed(error)
     except Exception as error:
         return _bug(error)
+    if not arguments:
+        return NOTHING_ASKED
     return code if isinstance(code, int) else DONE
 
 
 def _app(arguments: Sequence[str]) -> typer.Typer:
     """The program, with the one command that is called: to build all of them takes longer than to show the help."""
     app = typer.Typer(
-        no_args_is_help=True,
         add_completion=True,
         pretty_exceptions_enable=False,
         context_settings={"help_option_names": ["-h", "--help"]},
