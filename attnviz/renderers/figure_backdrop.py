@@ -12,7 +12,6 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.markers import TICKDOWN, TICKLEFT
-from matplotlib.text import Text
 from matplotlib.transforms import Transform
 
 from attnviz.renderers.figure_canvas import Canvas, Pixels
@@ -23,10 +22,10 @@ from attnviz.renderers.figure_draw import (
     colours_of,
     draw_bar,
     draw_swatch,
-    literal,
     middles,
     move,
 )
+from attnviz.renderers.figure_label import Label, Style
 from attnviz.renderers.figure_layout import POINT, TICK, Box, Cells, Labels, Line
 from attnviz.renderers.figure_text import drawable
 from attnviz.renderers.style import HAIRLINE, INK
@@ -74,7 +73,7 @@ class Side(NamedTuple):
 
     box: Box
     ticks: Line2D
-    labels: tuple[Text, ...]
+    labels: tuple[Label, ...]
 
 
 def draw_backdrop(backdrop: Backdrop) -> Drawn | None:
@@ -90,11 +89,12 @@ def draw_backdrop(backdrop: Backdrop) -> Drawn | None:
         if frame.hatched:
             canvas.hatch(frame.box, backdrop.scale)
     grounds = [pixels.copy() for pixels in maps]
-    sides = tuple(_sides(canvas.figure, backdrop))
+    axes = axes_at(canvas.figure, backdrop.bar)  # a dear thing to make, so that this one is moved about
+    sides = tuple(_sides(axes, backdrop))
     canvas.draw(side.ticks for side in sides)
     taken = canvas.taken(frame.box for frame in backdrop.frames)
-    canvas.draw(label for side in sides for label in side.labels)
-    canvas.draw(_keys(canvas.figure, backdrop))
+    canvas.label(label for side in sides for label in side.labels)
+    canvas.draw(_keys(axes, backdrop))
     canvas.write(backdrop.lines)
     if taken.changed(canvas):
         return None
@@ -110,48 +110,49 @@ def _broken(pixels: Pixels, frame: Frame) -> bool:
     return any(size % number for size, number in zip(pixels.shape, frame.shape, strict=False))
 
 
-def _keys(figure: Figure, backdrop: Backdrop) -> Iterator[Axes]:
+def _keys(bar: Axes, backdrop: Backdrop) -> Iterator[Axes]:
     """The colour bar, and what forbidden cells look like."""
-    bar = axes_at(figure, backdrop.bar)
+    move(bar, backdrop.bar, (1, 1))
+    bar.invert_yaxis()  # the rows of a map go downwards, a scale upwards
     draw_bar(bar, backdrop.scale, backdrop.ticks, colours_of(backdrop.scale, backdrop.limits, backdrop.cmap))
     yield bar
     if backdrop.swatch is not None:
+        figure = bar.figure
+        assert isinstance(figure, Figure)
         swatch = axes_at(figure, backdrop.swatch)
         draw_swatch(swatch, backdrop.scale)
         yield swatch
 
 
-def _sides(figure: Figure, backdrop: Backdrop) -> Iterator[Side]:
+def _sides(axes: Axes, backdrop: Backdrop) -> Iterator[Side]:
     """What `figure_draw.label_at` has matplotlib draw, in its order."""
-    axes, (rows, columns, _) = axes_at(figure, backdrop.bar), backdrop.cells
+    rows, columns, _ = backdrop.cells
     pad = TICK / POINT + LABEL_PAD
     for frame in backdrop.frames:
         move(axes, frame.box, frame.shape)
         if frame.columns and backdrop.column_labels.step:
             x = middles(frame.columns, columns.pool)[:: backdrop.column_labels.step]
-            texts = _texts(
-                [(each, 0.0) for each in x], frame.columns, backdrop.column_labels, *axes.get_xaxis_text1_transform(pad)
-            )
-            yield Side(frame.box, _ticks(x, [0.0] * len(x), TICKDOWN, axes.get_xaxis_transform("tick1")), texts)
+            ticks = _ticks(x, [0.0] * len(x), TICKDOWN, axes.get_xaxis_transform("tick1"))
+            places = [(each, 0.0) for each in x]
+            labels = _labels(places, frame.columns, backdrop.column_labels, *axes.get_xaxis_text1_transform(pad))
+            yield Side(frame.box, ticks, labels)
         if frame.rows and backdrop.row_labels.step:
             y = middles(frame.rows, rows.pool)[:: backdrop.row_labels.step]
-            texts = _texts(
-                [(0.0, each) for each in y], frame.rows, backdrop.row_labels, *axes.get_yaxis_text1_transform(pad)
-            )
-            yield Side(frame.box, _ticks([0.0] * len(y), y, TICKLEFT, axes.get_yaxis_transform("tick1")), texts)
+            ticks = _ticks([0.0] * len(y), y, TICKLEFT, axes.get_yaxis_transform("tick1"))
+            places = [(0.0, each) for each in y]
+            labels = _labels(places, frame.rows, backdrop.row_labels, *axes.get_yaxis_text1_transform(pad))
+            yield Side(frame.box, ticks, labels)
 
 
-def _texts(
+def _labels(
     places: Sequence[tuple[float, float]], names: Sequence[str], labels: Labels, transform: Transform, va: str, ha: str
-) -> tuple[Text, ...]:
-    look: dict[str, Any] = {"va": va, "ha": ha, **(ROTATED if labels.rotated else {}), "transform": transform.frozen()}
-    texts = tuple(
-        Text(x, y, drawable(name), size=labels.size, color=INK, **look)
-        for (x, y), name in zip(places, names[:: labels.step], strict=True)
+) -> tuple[Label, ...]:
+    look: dict[str, Any] = {"va": va, "ha": ha, **(ROTATED if labels.rotated else {})}
+    style = Style(labels.size, INK, **look)
+    shown = names[:: labels.step]
+    return tuple(
+        Label(drawable(name), x, y, style) for (x, y), name in zip(transform.transform(places), shown, strict=True)
     )
-    for text in texts:
-        literal(text)
-    return texts
 
 
 def _ticks(x: Sequence[float], y: Sequence[float], marker: Any, transform: Transform) -> Line2D:

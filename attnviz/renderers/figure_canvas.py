@@ -17,9 +17,11 @@ from matplotlib.patches import Rectangle
 from matplotlib.path import Path
 from matplotlib.transforms import Bbox, IdentityTransform
 
-from attnviz.renderers.figure_draw import ground, write
+from attnviz.renderers.figure_draw import ground
+from attnviz.renderers.figure_label import Label, Style, draw_labels
 from attnviz.renderers.figure_layout import Box, Line
 from attnviz.renderers.figure_pen import WHITE_PIXEL, Pen, whole
+from attnviz.renderers.figure_text import drawable
 from attnviz.renderers.style import HAIRLINE, INK
 from attnviz.report import Scale
 
@@ -61,9 +63,17 @@ class Canvas:
                 artist.set_figure(self.figure)
             artist.draw(self._renderer)
 
+    def label(self, labels: Iterable[Label]) -> None:
+        """Many short texts."""
+        draw_labels(labels, self.figure, self._renderer)
+
     def write(self, lines: Iterable[Line]) -> None:
-        """Lines of text."""
-        self.draw(write(self.figure, line) for line in lines)
+        """Lines of text, as `figure_draw.write` places them."""
+        width, height = self.figure.get_size_inches()
+        for line in lines:
+            right, up = self.figure.transSubfigure.transform((line.x / width, 1 - line.y / height))
+            style = Style(line.size, line.colour, line.align, "baseline", line.rotation, "anchor")
+            self.label([Label(drawable(line.text), right, up, style)])
 
     def hatch(self, box: Box, scale: Scale) -> None:
         """The ground that forbidden cells leave open."""

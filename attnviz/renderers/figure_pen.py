@@ -1,4 +1,4 @@
-"""Texts in pixels: matplotlib's own, but a short one is drawn once and then copied. Knows no plans and no pictures."""
+"""Texts in pixels: matplotlib's own, but each is drawn once and then copied. Knows no plans and no pictures."""
 
 from __future__ import annotations
 
@@ -14,8 +14,9 @@ from matplotlib.font_manager import FontProperties
 Rgba = tuple[float, float, float, float]
 
 WHITE_PIXEL = np.uint32(0xFFFFFFFF)
-SHEET, MARGIN = 320, 48  # pixels: a square on which a text is drawn to be copied, which it starts in, and its height
-KEPT = 1 << 10  # texts, together 44 MB at most
+# Pixels: how long a text may be that is kept, such as a token, and a title; and how high, on either side of its line.
+SHORT, LONG, MARGIN = 224, 1400, 48
+KEPT, KEPT_LONG = 1 << 10, 1 << 6  # texts, together 44 and 17 MB at most
 STEPS = 64  # of a glyph's place within a pixel
 
 
@@ -28,7 +29,7 @@ class Stamp(NamedTuple):
 
 
 class Pen(RendererAgg):
-    """matplotlib's, but most of a text's time goes into its glyphs: a short one is drawn once and then copied.
+    """matplotlib's, but most of a text's time goes into its glyphs: each is drawn once and then copied.
 
     The same pixels, as a text's follow from what `_stamp` is given, on white.
     """
@@ -58,7 +59,10 @@ class Pen(RendererAgg):
         if across is None or upwards is None:
             return False
         (column, right), (row, up) = divmod(across, STEPS), divmod(upwards, STEPS)
-        stamp = _stamp(self.dpi, s, prop.copy(), angle, gc.get_rgb(), right, up)
+        font = prop.copy()
+        length, _, _ = _extent(self.dpi, s, font, False)
+        stamped = _stamp if length <= SHORT else _long_stamp
+        stamp = stamped(self.dpi, s, font, angle, gc.get_rgb(), right, up)
         if stamp is None:
             return False
         top, left = int(self.height - row) + stamp.top, int(column) + stamp.left
@@ -97,13 +101,14 @@ def _step(at: float, exact: bool = True) -> float | None:
 @lru_cache(maxsize=1 << 16)
 def _extent(dpi: float, text: str, font: FontProperties, is_formula: bool | str) -> tuple[float, float, float]:
     """Width, height and descent in pixels."""
-    extent: tuple[float, float, float] = _sheet(dpi).get_text_width_height_descent(text, font, is_formula)
+    sheet = _sheet(dpi, SHORT, MARGIN)
+    extent: tuple[float, float, float] = sheet.get_text_width_height_descent(text, font, is_formula)
     return extent
 
 
-@lru_cache(maxsize=1)
-def _sheet(dpi: float) -> Any:  # a RendererAgg, which has no types
-    return RendererAgg(SHEET, SHEET, dpi)  # type: ignore[no-untyped-call]
+@lru_cache(maxsize=4)
+def _sheet(dpi: float, width: int, height: int) -> Any:  # a RendererAgg, which has no types
+    return RendererAgg(width + 2 * MARGIN, height + 2 * MARGIN, dpi)  # type: ignore[no-untyped-call]
 
 
 @lru_cache(maxsize=KEPT)
@@ -115,20 +120,25 @@ def _stamp(
     None if it is too large, or nothing of it is seen.
     """
     width, height, _ = _extent(dpi, text, font, False)
-    if width > SHEET - 2 * MARGIN or height >= MARGIN - 2:  # glyphs are rounded to pixels
+    if width > LONG or height >= MARGIN - 2:  # glyphs are rounded to pixels
         return None
-    sheet = _sheet(dpi)
+    length = SHORT if width <= SHORT else LONG
+    sheet = _sheet(dpi, *((length, 0) if angle == 0 else (0, length)))
     pixels = whole(np.asarray(sheet.buffer_rgba()))
     pixels[:] = WHITE_PIXEL
     pen = sheet.new_gc()
     pen.set_foreground(rgba, isRGBA=True)
-    sheet.draw_text(pen, MARGIN + right / STEPS, SHEET - MARGIN - up / STEPS, text, font, angle)
+    line = len(pixels) - MARGIN
+    sheet.draw_text(pen, MARGIN + right / STEPS, line - up / STEPS, text, font, angle)
     ink = pixels != WHITE_PIXEL
     rows, columns = np.flatnonzero(ink.any(axis=1)), np.flatnonzero(ink.any(axis=0))
     if not len(rows):
         return None
     top, left = int(rows[0]), int(columns[0])
-    return Stamp(pixels[top : rows[-1] + 1, left : columns[-1] + 1].copy(), left - MARGIN, top - (SHEET - MARGIN))
+    return Stamp(pixels[top : rows[-1] + 1, left : columns[-1] + 1].copy(), left - MARGIN, top - line)
+
+
+_long_stamp = lru_cache(maxsize=KEPT_LONG)(_stamp.__wrapped__)
 
 
 def whole(pixels: np.ndarray) -> np.ndarray:

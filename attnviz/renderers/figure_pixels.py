@@ -8,14 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.text import Text
 
 from attnviz.renderers.figure_backdrop import Backdrop, Frame, draw_backdrop
 from attnviz.renderers.figure_canvas import Canvas, Pixels, paint
 from attnviz.renderers.figure_draw import Colours, axes_at, cells_of, colours_of, move, numbers_in
+from attnviz.renderers.figure_label import Label, Style
 from attnviz.renderers.figure_layout import DIGITS, Line, Plan
 from attnviz.renderers.style import TITLE
 
@@ -43,7 +44,7 @@ class Painter:
         for place in plan.places:
             canvas.frame(place.box)
         if plan.cells.annotated:
-            canvas.draw(_numbers(axes_at(canvas.figure, plan.bar), plan, colours))
+            canvas.label(_numbers(axes_at(canvas.figure, plan.bar), plan, colours))
         taken = canvas.taken(down_to=plan.places[0].box.top)
         canvas.write(line for line in plan.lines if _is_title(line))
         return None if taken.changed(canvas) else canvas.pixels
@@ -84,10 +85,11 @@ def _backdrop(plan: Plan, cells: Sequence[np.ma.MaskedArray], cmap: str, dpi: in
     )
 
 
-def _numbers(axes: Axes, plan: Plan, colours: Colours) -> Iterator[Text]:
+def _numbers(axes: Axes, plan: Plan, colours: Colours) -> Iterator[Label]:
     """Those in the cells, which are not pooled."""
     for place in plan.places:
         move(axes, place.box, place.heatmap.values.shape)
-        at = axes.transData.frozen()
+        at: Any = axes.transData.frozen()
         for x, y, text, ink in numbers_in(place.heatmap, plan.scale, colours):
-            yield Text(x, y, text, ha="center", va="center", size=DIGITS, color=ink, transform=at)
+            right, up = at.transform((x, y))
+            yield Label(text, right, up, Style(DIGITS, ink))

@@ -99,6 +99,7 @@ def line_height(text: str, size: float) -> float:
     return max(LINE_HEIGHT * size, ascent + descent + 0.2 * size)
 
 
+@lru_cache(maxsize=4096)  # the pictures of a report say much the same
 def wrap(text: str, size: float, width: float) -> tuple[str, ...]:
     """Lines no wider than `width` points, broken at spaces, and within a word where it alone is too wide."""
     lines = [""]

@@ -18,7 +18,7 @@ from matplotlib.font_manager import FontProperties
 from attnviz.renderers import figure, figure_draw, figure_pixels
 from attnviz.renderers.figure_backdrop import Backdrop, Drawn, draw_backdrop
 from attnviz.renderers.figure_layout import Line
-from attnviz.renderers.figure_pen import KEPT, MARGIN, SHEET, Pen, _stamp
+from attnviz.renderers.figure_pen import KEPT, KEPT_LONG, LONG, MARGIN, SHORT, Pen, _long_stamp, _stamp
 from attnviz.renderers.figure_pixels import Painter
 from attnviz.renderers.figure_plan import plan
 from attnviz.renderers.style import TITLE, drawing
@@ -235,7 +235,9 @@ class Text(NamedTuple):
 
 
 PLACES = st.floats(-9, 170) | st.integers(0, 20480).map(lambda step: step / 128)  # halves are rounded up and down
-WORDS = st.sampled_from(["the", "of", "Ayj", "wonder", "fi", "猫坐", "∅", " ", "long " * 9]) | st.text(max_size=5)
+WORDS = st.sampled_from(["the", "of", "Ayj", "wonder", "fi", "猫坐", "∅", " ", "long " * 9, "longer " * 40]) | st.text(
+    max_size=5
+)
 TEXTS = st.builds(
     Text,
     WORDS.filter(str.isprintable),
@@ -280,21 +282,25 @@ def test_a_text_is_drawn_once_and_copied_only_to_white(monkeypatch: pytest.Monke
     _stamp.cache_clear()
     written(Pen, [Text("word", x, y, angle) for x, angle in ((5, 0), (60, 90), (90, 0)) for y in (50, 99)], 100)
     assert drawn == ["word"] * 2  # once along and once upwards
-    written(Pen, [Text("word", 5, 50), Text("word", 6, 50), Text("word", 158, 50), Text("w" * 99, 5, 99)], 100)
-    assert drawn[2:] == ["word", "word", "w" * 99]  # on another, over the edge, too long
+    written(Pen, [Text("word", 5, 50), Text("word", 6, 50), Text("word", 158, 50), Text("w" * 999, 5, 99)], 100)
+    assert drawn[2:] == ["word", "word", "w" * 999]  # on another, over the edge, too long
     written(Pen, [Text("word", 5, 50, size=7), Text("word", 5, 90, colour="red"), Text("word", 5.5, 70)], 100)
     assert drawn[5:] == ["word"] * 3
 
 
-def test_texts_that_are_kept_stay_small() -> None:
-    most = (SHEET - 2 * MARGIN + 4) * MARGIN * 4  # bytes
+@pytest.mark.parametrize(
+    ("stamp", "longest", "n_kept", "n_bytes"), [(_stamp, SHORT, KEPT, 45e6), (_long_stamp, LONG, KEPT_LONG, 18e6)]
+)
+def test_texts_that_are_kept_stay_small(stamp: Any, longest: int, n_kept: int, n_bytes: float) -> None:
+    most = (longest + 4) * MARGIN * 4
     with drawing():
         font = FontProperties(size=20)
-        kept = [_stamp(150, "W" * n_letters, font, 0, (0, 0, 0, 1), 0, 0) for n_letters in range(1, 9)]
-    assert 0 < max(stamp.pixels.nbytes for stamp in kept if stamp is not None) <= most
-    assert kept[-1] is None
-    assert _stamp.cache_info().maxsize == KEPT
-    assert most * KEPT < 45e6
+        texts = ["W" * n_letters for n_letters in range(1, 99) if 30 * n_letters < longest]
+        kept = [stamp(150, text, font, angle, (0, 0, 0, 1), 0, 0) for text in texts for angle in (0, 90)]
+        assert stamp(150, "W" * 99, font, 0, (0, 0, 0, 1), 0, 0) is None
+    assert 0 < max(each.pixels.nbytes for each in kept if each is not None) <= most
+    assert stamp.cache_info().maxsize == n_kept
+    assert most * n_kept < n_bytes
 
 
 def test_only_titles_are_as_large_as_titles() -> None:
