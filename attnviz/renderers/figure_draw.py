@@ -15,7 +15,7 @@ from matplotlib.patches import Rectangle
 from matplotlib.patheffects import Normal
 from matplotlib.text import Text
 
-from attnviz.renderers.figure_layout import DIGITS, POINT, TICK, Box, Labels, Line, Place, Plan
+from attnviz.renderers.figure_layout import DIGITS, POINT, TICK, Box, Labels, Line, Place, Plan, Statistic
 from attnviz.renderers.figure_scale import digits_of, norm_of
 from attnviz.renderers.figure_text import drawable, is_plain
 from attnviz.renderers.style import AXIS, DIVERGING, FORBIDDEN, FORBIDDEN_AMONG_PALE, HAIRLINE, INK, colour_map
@@ -61,28 +61,38 @@ def is_signed(scale: Scale) -> bool:
     return scale.kind == "diverging"
 
 
-def cells_of(heatmap: Heatmap, plan: Plan) -> np.ma.MaskedArray:
-    """What its cells show: pooled where there are too many tokens, masked where attention is not allowed."""
-    pools = plan.cells.rows.pool, plan.cells.columns.pool
-    cells = pooled(heatmap.values, heatmap.allowed, pools, is_signed(plan.scale))
+def cells_of(place: Place, plan: Plan) -> np.ma.MaskedArray:
+    """What a map's cells show: pooled where there are too many tokens, masked where attention is not allowed."""
+    heatmap, signed = place.heatmap, is_signed(plan.scale)
+    cells = pooled(heatmap.values, heatmap.allowed, plan.cells.pools, place.statistic, signed)
     if plan.scale.kind == "log":  # a weight of 0 has no logarithm; what is below the range is drawn as its lower end
         cells = np.ma.maximum(cells, plan.limits[0])
     return cells
 
 
-def pooled(values: Cells, allowed: Shown, pools: tuple[int, int], difference: bool = False) -> np.ma.MaskedArray:
-    """The maximum of each block of cells, or the largest difference; masked where no cell of the block is allowed."""
-    if pools != (1, 1):
-        highest = _of_blocks(np.maximum, np.where(allowed, values, -np.inf), pools)
+def pooled(
+    values: Cells, allowed: Shown, pools: tuple[int, int], statistic: Statistic = "largest", signed: bool = False
+) -> np.ma.MaskedArray:
+    """One number for each block of cells, from those that are allowed; masked where none is.
+
+    Of `signed` numbers, which are differences, the largest is the one that is farthest from 0.
+    """
+    if pools == (1, 1):
+        return np.ma.masked_array(values, ~allowed)
+    n_allowed = _of_blocks(np.add, allowed.astype(float), pools)
+    if statistic == "mean":
+        totals = _of_blocks(np.add, np.where(allowed, values, 0.0), pools)
+        return np.ma.masked_array(totals / np.maximum(n_allowed, 1), n_allowed == 0)
+    highest = _of_blocks(np.maximum, np.where(allowed, values, -np.inf), pools)
+    if signed:
         lowest = _of_blocks(np.minimum, np.where(allowed, values, np.inf), pools)
-        values = np.where(-lowest > highest, lowest, highest) if difference else highest
-        allowed = highest > -np.inf
-    return np.ma.masked_array(values, ~allowed)
+        highest = np.where(-lowest > highest, lowest, highest)
+    return np.ma.masked_array(highest, n_allowed == 0)
 
 
-def _of_blocks(extreme: np.ufunc, values: np.ndarray, pools: tuple[int, int]) -> np.ndarray:
+def _of_blocks(reduce: np.ufunc, values: np.ndarray, pools: tuple[int, int]) -> np.ndarray:
     for axis, pool in enumerate(pools):
-        values = extreme.reduceat(values, np.arange(0, values.shape[axis], pool), axis=axis)
+        values = reduce.reduceat(values, np.arange(0, values.shape[axis], pool), axis=axis)
     return values
 
 
@@ -131,7 +141,7 @@ def draw_swatch(axes: Axes, scale: Scale) -> None:
 
 def _draw_map(axes: Axes, place: Place, plan: Plan, colours: Colours) -> None:
     heatmap = place.heatmap
-    cells = cells_of(heatmap, plan)
+    cells = cells_of(place, plan)
     if np.ma.is_masked(cells):
         _hatch(axes, plan.scale)
     draw_mesh(axes, cells, *colours)

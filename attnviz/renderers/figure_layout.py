@@ -30,6 +30,9 @@ LEAST_SHORT, MOST_SHORT = 2.0, 0.75  # what that side may take up: inches that s
 STEPS = tuple(step * 10**power for power in range(7) for step in (1, 2, 4, 5))
 
 
+Statistic = Literal["largest", "mean"]  # of a block of weights, or of differences: the largest up or down
+
+
 class Box(NamedTuple):
     """A rectangle, in inches from the upper left corner."""
 
@@ -73,6 +76,11 @@ class Cells(NamedTuple):
     columns: Side
     annotated: bool
 
+    @property
+    def pools(self) -> tuple[int, int]:
+        """Tokens per cell, downwards and across."""
+        return self.rows.pool, self.columns.pool
+
 
 class Labels(NamedTuple):
     """How one side is labelled: every `step`-th (0: none), in which size, with how much room for them."""
@@ -84,12 +92,13 @@ class Labels(NamedTuple):
 
 
 class Place(NamedTuple):
-    """One map and its box, and which of its sides carry token labels."""
+    """One map and its box, which of its sides carry token labels, and what its cells show where they are pooled."""
 
     heatmap: Heatmap
     box: Box
     row_labels: bool
     column_labels: bool
+    statistic: Statistic
 
 
 @dataclass(frozen=True, eq=False)

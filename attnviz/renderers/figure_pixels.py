@@ -30,7 +30,7 @@ class Painter:
 
     def pixels(self, plan: Plan) -> Pixels | None:
         """The picture of a plan; None for the few that have to be drawn by matplotlib (see `draw_backdrop`)."""
-        cells = [cells_of(place.heatmap, plan) for place in plan.places]
+        cells = [cells_of(place, plan) for place in plan.places]
         backdrop = self._draw_backdrop(_backdrop(plan, cells, self._cmap, self._dpi))
         if backdrop is None:
             return None

@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from attnviz.renderers.figure_layout import (
     GAP,
+    OBLONG,
     PAD,
     POINT,
     TICK,
@@ -20,6 +21,7 @@ from attnviz.renderers.figure_layout import (
     Line,
     Place,
     Plan,
+    Statistic,
     columns_of,
     maps_of,
     plan_cells,
@@ -45,6 +47,7 @@ from attnviz.report import Heatmap, Look, Panels, Report
 
 BAR_WIDTH, BAR_SHORTEST = 0.13, 1.2
 SWATCH_WIDTH, SWATCH_HEIGHT = 0.18, 0.09
+BOTH: tuple[Statistic, Statistic] = ("largest", "mean")
 HEADING_SIZES = (8.0, 7.0, 6.0)  # of panel titles: the largest that fits
 
 
@@ -56,9 +59,10 @@ class Grid(NamedTuple):
     map_width: float
     map_height: float
     heading_size: float
-    headings: tuple[tuple[str, ...], ...]
+    headings: tuple[tuple[str, ...], ...]  # none where one map stands alone
     heading_room: float
     gap: float
+    statistics: tuple[Statistic, ...]  # what the cells of each map show where they are pooled
 
     @property
     def n_rows(self) -> int:
@@ -99,7 +103,8 @@ def plan(picture: Heatmap | Panels, report: Report, look: Look) -> Plan:
     ticks = plan_ticks(scale)
     cells = plan_cells(picture, look)
     row_labels, column_labels = plan_labels(picture, cells)
-    grid = _grid(picture, cells, look.dpi)
+    signed = scale.kind == "diverging"
+    grid = _grid(picture, cells, signed, look.dpi)
     bar_height = max(BAR_SHORTEST, grid.height)
     bar_label = wrap_evenly(scale.label, AXIS, bar_height / POINT)
     across = _across(grid, row_labels.room, ticks, bar_label, look.dpi)
@@ -109,7 +114,7 @@ def plan(picture: Heatmap | Panels, report: Report, look: Look) -> Plan:
     places = _places(grid, across.maps, top)
     axes = _axis_names(grid, column_labels.room, across, top)
     lowest = max(axes[1].y, top + bar_height, top + extent(axes[0].text, AXIS).width * POINT)
-    small_print = _small_print(grid, cells, (row_labels, column_labels), scale.kind == "diverging")
+    small_print = _small_print(grid, cells, (row_labels, column_labels), signed)
     hatched = not all(heatmap.allowed.all() for heatmap in grid.maps)
     swatch, footer, bottom = _footer(small_print, hatched, lowest + GAP, across.width)
 
@@ -133,28 +138,44 @@ def plan(picture: Heatmap | Panels, report: Report, look: Look) -> Plan:
     return result
 
 
-def _grid(picture: Heatmap | Panels, cells: Cells, dpi: int) -> Grid:
-    maps = maps_of(picture)
+def _grid(picture: Heatmap | Panels, cells: Cells, signed: bool, dpi: int) -> Grid:
+    """A map whose cells are pooled stands there twice: where weights are large, and how much of them there is."""
+    twice = isinstance(picture, Heatmap) and cells.pools != (1, 1)
+    statistics = BOTH if twice else (BOTH[0],) * len(maps_of(picture))
+    titles = [_of_cells(each, cells, signed) for each in statistics] if twice else _titles(picture)
     height, width = (
         side.count(number) * side.length for side, number in zip(cells[:2], shape_of(picture), strict=True)
     )
-    size, room = HEADING_SIZES[0], 0.0
-    headings: tuple[tuple[str, ...], ...] = ((),) * len(maps)
-    if isinstance(picture, Panels):
-        points = width / POINT
-        widest = max(extent(each.title, HEADING_SIZES[-1]).width for each in maps) / HEADING_SIZES[-1]
-        size = next((size for size in HEADING_SIZES if widest * size <= points), HEADING_SIZES[-1])
-        headings = tuple(wrap(each.title, size, points) for each in maps)
-        room = whole((max(height_of(lines, size) for lines in headings)) + 0.02, dpi)
+    points = width / POINT
+    widest = max((extent(title, HEADING_SIZES[-1]).width for title in titles), default=0.0) / HEADING_SIZES[-1]
+    size = next((size for size in HEADING_SIZES if widest * size <= points), HEADING_SIZES[-1])
+    headings = tuple(wrap(title, size, points) for title in titles)
+    room = max((height_of(lines, size) for lines in headings), default=0.0)
     return Grid(
-        maps=maps,
-        n_columns=columns_of(picture),
+        maps=maps_of(picture) * (len(BOTH) if twice else 1),
+        n_columns=(2 if width < OBLONG * height else 1) if twice else columns_of(picture),
         map_width=width,
         map_height=height,
         heading_size=size,
         headings=headings,
-        heading_room=room,
+        heading_room=whole(room + 0.02, dpi) if headings else 0.0,
         gap=whole(GAP, dpi),
+        statistics=statistics,
+    )
+
+
+def _titles(picture: Heatmap | Panels) -> list[str]:
+    """Of panels. One map alone has the picture's title over it."""
+    return [heatmap.title for heatmap in picture.maps] if isinstance(picture, Panels) else []
+
+
+def _of_cells(statistic: Statistic, cells: Cells, signed: bool) -> str:
+    """What a cell is that stands for several."""
+    rows, columns = cells.pools
+    what = "differences" if signed else "weights"
+    largest = "largest" if signed else "maximum"
+    return f"each cell is the {'mean' if statistic == 'mean' else largest} of {rows} × {columns} {what}" + (
+        ", up or down" if signed and statistic == "largest" else ""
     )
 
 
@@ -181,15 +202,16 @@ def _places(grid: Grid, left: float, top: float) -> tuple[Place, ...]:
             grid.box(index, left, top),
             row_labels=index % grid.n_columns == 0,
             column_labels=index + grid.n_columns >= len(grid.maps),
+            statistic=statistic,
         )
-        for index, heatmap in enumerate(grid.maps)
+        for index, (heatmap, statistic) in enumerate(zip(grid.maps, grid.statistics, strict=True))
     )
 
 
 def _headings(grid: Grid, places: Sequence[Place]) -> list[Line]:
     """Each panel's title, centred over it."""
     lines: list[Line] = []
-    for place, texts in zip(places, grid.headings, strict=True):
+    for place, texts in zip(places, grid.headings or [()] * len(places), strict=True):
         middle, top = place.box.left + place.box.width / 2, place.box.top - grid.heading_room
         lines += [line._replace(align="center") for line in paragraph(texts, grid.heading_size, INK, middle, top)]
     return lines
@@ -213,7 +235,7 @@ def _bar_label(lines: Sequence[str], across: Across, middle: float) -> list[Line
     return [Line(line.text, line.y, middle, AXIS, INK, "center", 90) for line in flat]
 
 
-def _small_print(grid: Grid, cells: Cells, labels: tuple[Labels, Labels], difference: bool) -> list[str]:
+def _small_print(grid: Grid, cells: Cells, labels: tuple[Labels, Labels], signed: bool) -> list[str]:
     """What the picture cannot show by itself."""
     texts = []
     if labels[0].step == 0:
@@ -223,11 +245,8 @@ def _small_print(grid: Grid, cells: Cells, labels: tuple[Labels, Labels], differ
         for side, axis in zip(labels, (grid.maps[0].row_axis, grid.maps[0].column_axis), strict=True)
     }
     texts += [f"every {ordinal(step)} {thing} is labelled" for step, thing in sorted(thinned) if step > 1]
-    rows, columns = cells.rows.pool, cells.columns.pool
-    if difference and rows * columns > 1:
-        texts.append(f"each cell is the largest of {rows} × {columns} differences, up or down")
-    elif rows * columns > 1:
-        texts.append(f"each cell is the maximum of {rows} × {columns} weights")
+    if cells.pools != (1, 1) and "mean" not in grid.statistics:  # else it stands over the maps
+        texts.append(_of_cells("largest", cells, signed))
     return texts
 
 

@@ -126,7 +126,8 @@ def test_a_query_head_by_head_says_what_is_thinned_and_pooled() -> None:
     rows = Heatmap("a", "", *one_query(9, 1500), tuple(f"multi:8 · {head}" for head in range(9)), words(1500), "head")
     with drawn(report(rows)) as made:
         assert tick_texts(made.maps[0]) == ([*rows.rows], [*words(1500)[::40]])
-        assert made.texts[-1] == "every 40th token is labelled · each cell is the maximum of 1 × 2 weights"
+        assert made.texts[-1] == "every 40th token is labelled"
+        assert {f"each cell is the {what} of 1 × 2 weights" for what in ("maximum", "mean")} < set(made.texts)
         assert "head" in made.texts
 
 
@@ -372,29 +373,50 @@ def test_pooling_keeps_maxima_and_forbids_only_what_is_forbidden_whole() -> None
     assert cells.filled(-1).tolist() == [[0.3, -1, 0, 0], [0, 0, 0, 0], [0, 0, 0, 0.5]]
 
 
+def test_pooling_has_means_of_what_is_allowed() -> None:
+    values, allowed = np.zeros((3, 5)), np.ones((3, 5), dtype=bool)
+    values[0, 0], values[1, 1], values[2, 4] = 0.2, 0.6, 0.5
+    values[0, 2:4], allowed[0, 2:4] = 9.0, False  # never to be seen
+    values[1, 2], values[2, 2:4], allowed[2, 2:4] = 0.8, 9.0, False
+    cells = pooled(values, allowed, (2, 2), "mean")
+    assert cells.filled(-1).tolist() == [[pytest.approx(0.2), pytest.approx(0.4), 0], [0, -1, 0.5]]
+
+
 def test_pooling_keeps_the_largest_difference_up_or_down() -> None:
     values, allowed = np.zeros((3, 4)), np.ones((3, 4), dtype=bool)
     values[0, 0], values[1, 1], values[0, 3], values[2, 2] = 0.3, -0.5, 0.2, -0.1
     values[1, 2], allowed[1, 2] = -9.0, False  # never to be seen
     allowed[2, :2] = False
-    cells = pooled(values, allowed, (2, 2), difference=True)
+    cells = pooled(values, allowed, (2, 2), signed=True)
     assert cells.filled(9).tolist() == [[-0.5, 0.2], [9, -0.1]]
-    assert pooled(values, allowed, (1, 2), difference=True).filled(9).tolist() == [[0.3, 0.2], [-0.5, 0], [9, -0.1]]
+    assert pooled(values, allowed, (1, 2), signed=True).filled(9).tolist() == [[0.3, 0.2], [-0.5, 0], [9, -0.1]]
 
 
 @pytest.mark.parametrize("n_tokens", [1025, 2500])
-def test_more_tokens_than_pixels_are_pooled_and_the_figure_says_so(n_tokens: int) -> None:
+def test_more_tokens_than_pixels_are_pooled_both_ways_and_the_figure_says_so(n_tokens: int) -> None:
     values = np.zeros((n_tokens, n_tokens), dtype=np.float32)
     values[n_tokens // 3, n_tokens // 2] = 1
     everything = np.ones((n_tokens, n_tokens), dtype=bool)
     shown = report(Heatmap("a", "", values, everything, words(n_tokens), words(n_tokens)))
     pool = -(-n_tokens // 1024)
     with drawn(shown) as made:
-        assert f"each cell is the maximum of {pool} × {pool} weights" in " ".join(made.texts)
-        mesh = made.maps[0].collections[0].get_array()
-        assert mesh is not None
-        assert max(mesh.shape) <= 1024
+        largest, mean = (axes.collections[0].get_array() for axes in made.maps)
+        for what in ("maximum", "mean"):
+            assert f"each cell is the {what} of {pool} × {pool} weights" in made.texts
+        assert largest is not None
+        assert mean is not None
+        assert max(largest.shape) <= 1024
+        assert largest.max() == 1
+        assert mean.max() == pytest.approx(1 / pool**2)
+        assert np.array_equal(largest > 0, mean > 0)
     assert (cell_pixels(shown) == [253, 231, 37]).all(axis=-1).any()
+
+
+def test_many_heads_of_a_long_text_show_what_is_largest() -> None:
+    with drawn(report(panels(1100, 2))) as made:
+        assert len(made.maps) == 2
+        assert [text for text in made.texts if "each cell" in text] == [made.texts[-1]]
+        assert "each cell is the maximum of" in made.texts[-1]
 
 
 @pytest.mark.parametrize("dpi", [72, 150, 300])
