@@ -85,14 +85,14 @@ def test_tables_are_those_of_the_code() -> None:
 
 
 def test_every_file_in_the_map_exists() -> None:
-    section = README.read_text(encoding="utf-8").split("## Where things are")[1]
+    section = README.read_text(encoding="utf-8").split("### Where things are")[1]
     paths = [path for path in MAPPED.findall(section) if path != "path"]
     assert len(paths) > 15
     assert [path for path in paths if not (ROOT / path).exists()] == []
 
 
 def test_every_module_at_the_top_and_every_room_is_in_the_map() -> None:
-    section = README.read_text(encoding="utf-8").split("## Where things are")[1]
+    section = README.read_text(encoding="utf-8").split("### Where things are")[1]
     entries = [path for path in (ROOT / "attnviz").iterdir() if not path.name.startswith(("__", "py.typed"))]
     missing = [path.name for path in entries if f"`attnviz/{path.name}" not in section]
     assert missing == []
