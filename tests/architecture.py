@@ -60,7 +60,7 @@ FENCES = {  # library: the modules, without the package's name, that may import 
     "fontTools": FIGURES,
     "yaml": ("configs",),
     "pydantic": ("configs",),
-    "rich": ("renderers.terminal", "cli"),
+    "rich": ("renderers.terminal*", "cli"),
     "typer": ("cli",),
 }
 EVERYWHERE = {"numpy", "jaxtyping"}

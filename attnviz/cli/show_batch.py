@@ -12,6 +12,7 @@ from attnviz.cli import show, show_on_server
 from attnviz.errors import Differs, OutputFailed, WorkFailed
 from attnviz.specs import BatchSpec
 from attnviz.views.labels import visible
+from attnviz.views.nouns import noun
 
 if TYPE_CHECKING:
     from attnviz.workflows.batch import Event, Finished, Planned
@@ -87,7 +88,8 @@ def _end(planned: Planned, finished: Finished, ended: Mapping[str, str], spec: B
     if finished.failed:
         n, of = len(finished.failed), len(planned.plan.jobs)
         kind = OutputFailed if finished.disk_failed else WorkFailed
-        raise kind(f"{n} of {of} jobs failed", hint="The others are made; the manifest says why these are not.")
+        others = "The others are made; the" if n < of else "The"
+        raise kind(f"{n} of {of} {noun(of, 'jobs')} failed", hint=f"{others} manifest says why.")
 
 
 def verified(events: Iterator[Verification]) -> None:
@@ -104,7 +106,7 @@ def verified(events: Iterator[Verification]) -> None:
     assert isinstance(last, Verified)
     for notice in last.notices:
         show.note(notice)
-    files = f"{last.n_jobs} job{'' if last.n_jobs == 1 else 's'}, {last.n_files:,} files"
+    files = f"{last.n_jobs} {noun(last.n_jobs, 'jobs')}, {last.n_files:,} {noun(last.n_files, 'files')}"
     if not (last.number or last.bytes):
         show.line(f"{files}: made again, the same byte for byte")
         return

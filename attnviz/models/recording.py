@@ -106,8 +106,8 @@ def record(
 
 def _nothing(n_unclear: int) -> BadRecord:
     if n_unclear:
+        found = "1 attention has" if n_unclear == 1 else f"{n_unclear} attentions have"
         return BadRecord(
-            f"{n_unclear} attentions have heads and batch on one axis and cannot be told apart",
-            hint="Give the model one text at a time.",
+            f"{found} heads and batch on one axis and cannot be told apart", hint="Give the model one text at a time."
         )
     return BadRecord("no attention was seen in this block", hint=NOTHING)

@@ -125,14 +125,16 @@ def fitting(names: Names, text: Text, row: int, kept: Bool[np.ndarray, " token"]
         return given
     if len(given) == len(kept):
         return tuple(piece for piece, real in zip(given, kept, strict=True) if real)
-    raise BadRecord(f"{len(given)} names in {text}, but the attention in {group.place} is of {n_kept}", hint=PADDING)
+    found = "1 name" if len(given) == 1 else f"{len(given)} names"
+    raise BadRecord(f"{found} in {text}, but the attention in {group.place} is of {n_kept}", hint=PADDING)
 
 
 def row_of(rows: Sequence[T] | np.ndarray, what: str, row: int, group: Group) -> T:
     """Raises BadRecord where there are not as many rows as the attention has."""
     if len(rows) != group.n_rows:
+        texts = "1 text" if len(rows) == 1 else f"{len(rows)} texts"
         raise BadRecord(
-            f"{what} is of {len(rows)} texts, the attention in {group.place} of {group.n_rows}",
+            f"{what} is of {texts}, the attention in {group.place} of {group.n_rows}",
             hint="Give a list of lists, one for each row of the batch.",
         )
     return cast(T, rows[row])

@@ -43,8 +43,8 @@ def check_memory(n_tokens: int, n_heads: int, n_layers: int, max_gib: float) -> 
     if needed > max_gib * GIB:
         fitting = int((max_gib * GIB / per_cell) ** 0.5)
         raise TooLarge(
-            f"{n_tokens:,} tokens × {n_heads} heads × {n_layers} layers need {needed / GIB:.1f} GiB, "
-            f"allowed are {max_gib:g}",
+            f"{_counted(n_tokens, 'token')} × {_counted(n_heads, 'head')} × {_counted(n_layers, 'layer')} need "
+            f"{needed / GIB:.1f} GiB, allowed are {max_gib:g}",
             hint=f"--max-tokens {fitting} fits; --max-memory allows more." if fitting else "--max-memory allows more.",
         )
 
@@ -62,3 +62,7 @@ def check_room(what: str, needed: int, max_gib: float) -> None:
 def _check_max_memory(max_gib: float) -> None:
     if not max_gib > 0:  # NaN is not either
         raise BadOption(f"--max-memory {max_gib:g} is no room at all", hint="Give GiB, such as 4 or 0.5.")
+
+
+def _counted(number: int, noun: str) -> str:
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"

@@ -8,7 +8,7 @@ from attnviz.renderers.markdown import document
 from attnviz.report import Note, Report
 
 LIMIT = 1024 * 1024  # bytes of one step's summary
-SENTENCE = "{} of {} parts are left out here: a summary holds at most 1 MiB."
+SENTENCE = "{} of {} {} left out here: a summary holds at most 1 MiB."
 
 
 def summary(report: Report, held: int = 0, limit: int = LIMIT) -> str:
@@ -35,7 +35,8 @@ def summary(report: Report, held: int = 0, limit: int = LIMIT) -> str:
 
 
 def _left_out(count: int, of: int) -> str:
-    return "\n" + document(Report("", "", (Note(SENTENCE.format(count, of)),)))
+    parts = f"{'part' if of == 1 else 'parts'} {'is' if count == 1 else 'are'}"
+    return "\n" + document(Report("", "", (Note(SENTENCE.format(count, of, parts)),)))
 
 
 def _size(text: str) -> int:

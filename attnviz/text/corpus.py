@@ -57,7 +57,8 @@ def _select(source: Source, parts: tuple[splits.Part, ...]) -> Corpus:
     rows = {split: source.read(split, needed) for split, needed in _needed(source, parts).items()}
     selected = list(_documents(source.name, parts, rows))
     if not selected:
-        counts = (f"{split} has {len(source.read(split, None))} texts" for split in rows)
+        sizes = {split: len(source.read(split, None)) for split in rows}
+        counts = (f"{split} has {size} text{'' if size == 1 else 's'}" for split, size in sizes.items())
         raise BadSource(f"{name} selects no texts", hint=f"The split {', '.join(counts)}.")
     documents, notices = mended(_with_own_slugs(selected))
     return Corpus(name, documents, (*source.notices, *notices))

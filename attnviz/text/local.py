@@ -77,8 +77,9 @@ def _files_by_split(folder: Path) -> dict[str, list[Path]]:
         shard = _SHARD.fullmatch(paths[0].stem)
         expected = int(shard["count"]) if shard else 1
         if len(paths) != expected or len({path.suffix for path in paths}) > 1:
+            held = "1 file" if len(paths) == 1 else f"{len(paths)} files"
             raise BadSource(
-                f"{folder} holds {len(paths)} files for the split {split!r} where {expected} should be",
+                f"{folder} holds {held} for the split {split!r} where {expected} should be",
                 hint=f"There are {', '.join(path.name for path in paths)}.",
             )
     return found

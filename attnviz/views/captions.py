@@ -9,6 +9,7 @@ from attnviz.records import AttentionMaps, Provenance, Tokens
 from attnviz.report import Note
 from attnviz.views.hiding import Part, left_out_of
 from attnviz.views.labels import visible
+from attnviz.views.nouns import noun
 from attnviz.views.tokens import token
 
 LONGEST_NAME = 80
@@ -87,10 +88,10 @@ def left_out(maps: AttentionMaps, part: Part, share: float) -> Note:
     if not maps.self_attention:
         sides.append((maps.keys, part.keys, "keys"))
     said = []
-    for tokens, kept, noun in sides:
+    for tokens, kept, many in sides:
         if places := left_out_of(tokens, kept):
             named = _listed([token(tokens, place) for place in places])
-            said.append(f"{len(places)} of {len(tokens)} {noun} ({named})")
+            said.append(f"{len(places)} of {len(tokens)} {many} ({named})")
     return Note(
         f"Not drawn: {' and '.join(said)}. Of what the queries drawn attend to, {share:.1%} is hidden with that; no "
         "row is made to sum to 1 again, and all measures count every token."
@@ -106,13 +107,13 @@ def not_listed(n_heads: int, layer: str | int | float, head: str | int | float) 
 def _joined(maps: AttentionMaps) -> Iterator[Note]:
     """That words are no tokens of the model's."""
     sides = [(maps.queries, "tokens")] if maps.self_attention else [(maps.queries, "queries"), (maps.keys, "keys")]
-    counts = [(_n_read(maps.provenance, noun), len(tokens), noun) for tokens, noun in sides]
+    counts = [(_n_read(maps.provenance, many), len(tokens), many) for tokens, many in sides]
     if not any(n_read for n_read, _, _ in counts):
         return
     if all(n_read == n_words for n_read, n_words, _ in counts):
         yield Note("No word is cut into pieces here: there was nothing to join.")
     else:
-        said = " and ".join(f"{n_read} {noun} became {n_words}" for n_read, n_words, noun in counts)
+        said = " and ".join(f"{n_read} {noun(n_read, many)} became {n_words}" for n_read, n_words, many in counts)
         yield Note(
             "The pieces of each word are joined (sum over keys, mean over queries), and all numbers are about words: "
             f"{said}."
@@ -134,14 +135,15 @@ def limits(provenance: Provenance, n_tokens: int) -> Iterator[Note]:
         yield Note(f"The model was made for texts of at most {made_for} tokens and has {n_tokens} here.")
 
 
-def unknown(tokens: Tokens, noun: str) -> Iterator[Note]:
+def unknown(tokens: Tokens, many: str) -> Iterator[Note]:
     """Which tokens the vocabulary does not hold."""
     places = [position for position, is_unknown in enumerate(tokens.unknown) if is_unknown]
     if places:
         named = _listed([token(tokens, position) for position in places])
         verb = "is" if len(places) == 1 else "are"
         n_in_text = len(tokens) - sum(tokens.special)
-        yield Note(f"{len(places)} of {n_in_text} {noun} {verb} not in the vocabulary (read as [UNK]): {named}.")
+        found = f"{len(places)} of {n_in_text} {noun(n_in_text, many)}"
+        yield Note(f"{found} {verb} not in the vocabulary (read as [UNK]): {named}.")
 
 
 def _listed(names: Sequence[str]) -> str:
@@ -152,11 +154,11 @@ def _listed(names: Sequence[str]) -> str:
 def _extent(maps: AttentionMaps) -> str:
     """ "first 20 of 233 tokens"."""
     if not maps.self_attention:
-        return f"{_count(len(maps.queries), 'query', 'queries')}, {_count(len(maps.keys), 'key', 'keys')}"
+        return f"{_count(len(maps.queries), 'queries')}, {_count(len(maps.keys), 'keys')}"
     shown = sum(bool(r) and not s for r, s in zip(maps.real_queries, maps.queries.special, strict=True))
     if n_read := _n_read(maps.provenance, "tokens"):  # markers and padding are never joined
         n_tokens = n_read - (len(maps.queries) - shown)
-        return f"{_count(shown, 'word', 'words')} from {extent(maps.provenance, n_tokens)}"
+        return f"{_count(shown, 'words')} from {extent(maps.provenance, n_tokens)}"
     return extent(maps.provenance, shown)
 
 
@@ -164,12 +166,8 @@ def _hidden(maps: AttentionMaps, part: Part) -> str:
     """ "2 tokens"; nothing where all are drawn."""
     n_queries, n_keys = len(left_out_of(maps.queries, part.queries)), len(left_out_of(maps.keys, part.keys))
     if maps.self_attention:
-        return _count(n_keys, "token", "tokens") if n_keys else ""
-    return ", ".join(
-        _count(number, one, many)
-        for number, one, many in ((n_queries, "query", "queries"), (n_keys, "key", "keys"))
-        if number
-    )
+        return _count(n_keys, "tokens") if n_keys else ""
+    return ", ".join(_count(number, many) for number, many in ((n_queries, "queries"), (n_keys, "keys")) if number)
 
 
 def extent(provenance: Provenance, shown: int) -> str:
@@ -180,11 +178,11 @@ def extent(provenance: Provenance, shown: int) -> str:
         if settings.get("keep") == "head-tail":
             return f"first {shown - shown // 2} and last {shown // 2} of {in_text} tokens"
         return f"first {shown} of {in_text} tokens"
-    return _count(shown, "token", "tokens")
+    return _count(shown, "tokens")
 
 
-def _count(number: int, one: str, many: str) -> str:
-    return f"{number} {one if number == 1 else many}"
+def _count(number: int, many: str) -> str:
+    return f"{number} {noun(number, many)}"
 
 
 def _model(provenance: Provenance) -> str:

@@ -10,6 +10,7 @@ from attnviz.report import Column, Note, Report, Table
 from attnviz.specs import TrainSpec
 from attnviz.views.labels import visible
 from attnviz.views.learning import learning_report
+from attnviz.views.nouns import noun
 from attnviz.views.tables import Cell
 
 LONGEST = 200
@@ -69,13 +70,14 @@ def _facts(name: str, title: str, rows: list[tuple[Cell, ...]]) -> Table:
 def _model(metrics: Metrics) -> list[tuple[Cell, ...]]:
     sizes, settings = metrics.sizes, metrics.settings
     d_model, n_heads = int(sizes["d_model"] or 0), int(sizes["n_heads"] or 1)
-    layers = sizes["n_layers"]
+    layers, n_words, n_pairs = sizes["n_layers"], int(sizes["n_words"] or 0), int(sizes["n_bigrams"] or 0)
+    heads = f"{n_heads} {noun(n_heads, 'heads')} of width {d_model // n_heads}"
     return [
-        ("layers", f"{layers}, each with {n_heads} heads of width {d_model // n_heads} (d_model {d_model})"),
+        ("layers", f"{layers}, each with {heads} (d_model {d_model})"),
         ("feed-forward width", str(sizes["d_feed_forward"])),
         ("layer norm", NORMS[str(settings["norm"])]),
         ("classified from", POOLS[str(settings["pool"])]),
-        ("vocabulary", f"{int(sizes['n_words'] or 0):,} entries and {int(sizes['n_bigrams'] or 0):,} pairs of words"),
+        ("vocabulary", f"{n_words:,} entries and {n_pairs:,} {noun(n_pairs, 'pairs')} of words"),
         ("parameters", f"{metrics.n_parameters:,}"),
         ("reads", "at most " + KEEPS[str(settings["keep"])].format(f"{settings['max_tokens']} tokens of a text")),
         ("labels", visible(", ".join(metrics.labels), LONGEST)),

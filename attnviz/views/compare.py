@@ -9,6 +9,7 @@ from attnviz.comparison import Compared, Comparison, Difference, Measured
 from attnviz.report import Block, Column, Note, Picture, Report, Scale, Table
 from attnviz.views.costs import costs_table
 from attnviz.views.labels import visible
+from attnviz.views.nouns import noun
 from attnviz.views.tables import Cell
 from attnviz.views.verdict import verdict
 
@@ -122,16 +123,15 @@ def _remarks(comparison: Comparison) -> Iterator[str]:
         yield f"The models differ in d_model too ({found}), so that not every difference is one of heads."
     read, whole = int(comparison.n_tokens.sum()), int(comparison.n_in_text.sum())
     if not comparison.merged and read < whole:
-        yield f"Of the texts' {whole:,} tokens {read:,} are compared; --max-tokens and --keep say which."
+        verb = "is" if read == 1 else "are"
+        yield f"Of the texts' {whole:,} tokens {read:,} {verb} compared; --max-tokens and --keep say which."
 
 
 def _subtitle(comparison: Comparison, texts: str) -> str:
-    mean = comparison.n_tokens.mean()
-    size = (
-        f"{comparison.n_texts:,} texts of {mean:.0f} tokens on average"
-        if comparison.n_texts > 1
-        else f"{mean:.0f} tokens"
-    )
+    mean = round(float(comparison.n_tokens.mean()))
+    size = f"{mean} {noun(mean, 'tokens')}"
+    if comparison.n_texts > 1:
+        size = f"{comparison.n_texts:,} texts of {size} on average"
     status = (f"{model.name}: {model.status}" for model in _safe(comparison))
     return " · ".join(part for part in (texts, size, *status) if part)
 

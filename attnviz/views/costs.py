@@ -8,6 +8,7 @@ from typing import Literal, TypeVar
 from attnviz.comparison import Compared, Comparison
 from attnviz.report import Column, Table
 from attnviz.views.labels import visible
+from attnviz.views.nouns import noun
 from attnviz.views.tables import Cell
 
 THOUSANDS = ("", " k", " M", " G", " T", " P")
@@ -28,7 +29,8 @@ def accuracy(model: Compared) -> str:
 
 
 def _title(comparison: Comparison) -> str:
-    n = f"n = {comparison.n_tokens.mean():,.0f} tokens"
+    mean = round(float(comparison.n_tokens.mean()))
+    n = f"n = {mean:,} {noun(mean, 'tokens')}"
     return f"What it costs and what comes of it ({n}{' on average' if comparison.n_texts > 1 else ''})"
 
 

@@ -15,6 +15,7 @@ from attnviz.report import Block, Column, Note, Report, Table
 from attnviz.specs import DiffSpec
 from attnviz.views.captions import status
 from attnviz.views.labels import visible
+from attnviz.views.nouns import noun
 from attnviz.views.tables import Cell, largest
 from attnviz.views.tokens import token
 
@@ -36,7 +37,7 @@ def records_report(
     names = [f"{name}: {_made(maps)}" for name, maps in (("A", before), ("B", after))]
     return Report(
         title=_title(spec),
-        subtitle=" · ".join((*names, f"{len(before.queries)} tokens")),
+        subtitle=" · ".join((*names, f"{len(before.queries)} {noun(len(before.queries), 'tokens')}")),
         blocks=tuple(blocks),
         data={
             "a": spec.before,
@@ -58,7 +59,7 @@ def batches_report(found: BatchChanges, thresholds: Thresholds, spec: DiffSpec) 
     n_changed = sum(map(len, changed.values()))
     return Report(
         title=_title(spec),
-        subtitle=f"{n_changed:,} of {len(found.changes):,} numbers changed",
+        subtitle=f"{n_changed:,} of {len(found.changes):,} {noun(len(found.changes), 'numbers')} changed",
         blocks=tuple(blocks),
         data={
             "a": spec.before,
@@ -115,7 +116,8 @@ def _extent(before: AttentionMaps, after: AttentionMaps, changes: Sequence[HeadC
             "have are compared, and heads of one number need not be of one kind."
         )
     if len(changes) > MOST_HEADS:
-        yield f"{len(changes) - MOST_HEADS} more heads changed less; --json lists them."
+        more = len(changes) - MOST_HEADS
+        yield f"{more} more {noun(more, 'heads')} changed less; --json lists {_them(more)}."
     if all(change.jsd == 0 for change in changes):
         yield "Nothing changed: every head attends to the same keys."
     else:
@@ -158,7 +160,8 @@ def _changed(changes: Sequence[Change], measure: str) -> list[Change]:
 def _batch_notes(found: BatchChanges, changed: Mapping[str, Sequence[Change]]) -> Iterator[str]:
     for name, alike in changed.items():
         if len(alike) > MOST_ROWS:
-            yield f"{len(alike) - MOST_ROWS:,} more numbers of {visible(name)} changed less; --json lists them."
+            rest = len(alike) - MOST_ROWS
+            yield f"{rest:,} more {noun(rest, 'numbers')} of {visible(name)} changed less; --json lists {_them(rest)}."
     for side, only in (("A", found.only_before), ("B", found.only_after)):
         if only:
             named = "; ".join(visible(each, LONGEST_PATH) for each in only[:MOST_NAMED])
@@ -192,3 +195,7 @@ def _made(maps: AttentionMaps) -> str:
 
 def _n_heads(maps: AttentionMaps) -> str:
     return f"{maps.n_layers} × {maps.n_heads}"
+
+
+def _them(number: int) -> str:
+    return "it" if number == 1 else "them"

@@ -74,9 +74,11 @@ def concatenation(worked: Worked) -> Iterator[Block]:
 def _states(found: Reproduced) -> Iterator[Block]:
     worked, query = found.worked, found.worked.query
     d_model = worked.states.shape[1]
+    n_tokens = len(worked.tokens)
+    each = f"each of {n_tokens} tokens" if n_tokens > 1 else "the one token"
     yield Section("Step 1: what attention is given")
     yield Note(
-        f"One vector of d_model = {d_model} numbers for each of {len(worked.tokens)} tokens: {_origin(found)}. "
+        f"One vector of d_model = {d_model} numbers for {each}: {_origin(found)}. "
         f"The query is token {_query(worked)}. Tokens and components are counted from 0: x_{query}[0] is the first "
         "component of its vector."
     )
@@ -113,6 +115,7 @@ def _vectors(found: Reproduced, head: int) -> Iterator[Block]:
         yield Note("This model has no projections: queries, keys and values are the embeddings themselves.")
         yield formula(signs(f"q = x_{query} = ", f"q = x_{{{query}}} = ") + vector(of.query), signs("k_j = v_j = x_j"))
         return
+    tokens = f"each of the {n_tokens} tokens" if n_tokens > 1 else "the one token"
     columns = ""
     if len(found.worked.heads) > 1:
         columns = f" This head has columns {_span(head, of.d_head)} of the layer's matrices."
@@ -125,8 +128,8 @@ def _vectors(found: Reproduced, head: int) -> Iterator[Block]:
             rf"\text{{shapes: }} {shapes[0].latex} \cdot {shapes[1].latex} + {shapes[2].latex} = {shapes[3].latex}",
         ),
         signs(
-            f"k_j = x_j W_K + b_K, v_j = x_j W_V + b_V for each of the {n_tokens} tokens j",
-            rf"k_j = x_j W_K + b_K, \quad v_j = x_j W_V + b_V \quad \text{{for each of the {n_tokens} tokens }} j",
+            f"k_j = x_j W_K + b_K, v_j = x_j W_V + b_V for {tokens} j",
+            rf"k_j = x_j W_K + b_K, \quad v_j = x_j W_V + b_V \quad \text{{for {tokens} }} j",
         ),
     )
 

@@ -14,6 +14,7 @@ import numpy as np
 from attnviz.errors import BadSelection
 from attnviz.records import AttentionMaps, Measurement, Tokens
 from attnviz.specs import DrawSpec
+from attnviz.views.nouns import noun
 
 LESS = "Draw it without, or give a longer text."
 
@@ -34,9 +35,9 @@ def part_of(maps: AttentionMaps, spec: DrawSpec) -> Part:
     """All tokens but those that `spec` hides. Raises BadSelection where no query or no key would be left."""
     queries = _kept(maps.queries, spec)
     keys = queries if maps.self_attention else _kept(maps.keys, spec)
-    for tokens, kept, noun in ((maps.queries, queries, "queries"), (maps.keys, keys, "keys")):
+    for tokens, kept, many in ((maps.queries, queries, "queries"), (maps.keys, keys, "keys")):
         if not kept:
-            what = "tokens" if maps.self_attention else noun
+            what = noun(len(tokens), "tokens" if maps.self_attention else many)
             raise BadSelection(f"{_options(spec)} leaves none of {len(tokens)} {what}", hint=LESS)
     if not maps.real_queries[list(queries)].any():
         raise BadSelection(f"{_options(spec)} leaves nothing but padding", hint=LESS)

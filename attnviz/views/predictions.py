@@ -18,6 +18,7 @@ from attnviz.measures.classification import N_BINS
 from attnviz.outcomes import Estimate, Prediction
 from attnviz.report import Block, Column, Note, Report, Table
 from attnviz.views.labels import CUT, visible
+from attnviz.views.nouns import noun
 from attnviz.views.tables import Cell
 
 LONGEST_TITLE = 200
@@ -206,13 +207,13 @@ def _notes(
         yield f"{n} texts are too many to list: --json has every one."
     if cut := [p for p in predictions if p.n_read < p.n_tokens]:
         left_out = sum(p.n_tokens - p.n_read for p in cut)
-        yield f"Cut to what the model reads: {len(cut)} of {n} texts (tokens left out in all: {left_out})."
+        yield f"Cut to what the model reads: {len(cut)} of {n} {noun(n, 'texts')} (tokens left out in all: {left_out})."
     given = [_given(p.gold, labels) for p in predictions]
     without, unknown = given.count(None), sum(isinstance(label, int) for label in given)
     if 0 < without < n:
         yield f"Not scored: {without} of {n} texts, without a label."
     if unknown:
-        yield f"Not scored: {unknown} of {n} texts, with a label that the model does not have."
+        yield f"Not scored: {unknown} of {n} {noun(n, 'texts')}, with a label that the model does not have."
     if scores and scores.n_absent:
         absent = f"{scores.n_absent} of {len(labels)} labels"
         yield f"Neither given nor predicted: {absent}; F1 stands at 0 there, and macro F1 leaves that out."

@@ -159,8 +159,10 @@ def _trained(spec: TrainSpec, folder: Path, corpus: Corpus) -> Generator[Event]:
 def _cut(training: Training) -> Iterator[str]:
     """Training takes stretches from anywhere; what is beyond `--max-tokens` is never read in measuring."""
     if training.n_cut:
-        texts = f"{training.n_cut:,} of {len(training.held_out):,} texts held out"
-        yield f"{texts} are longer than {training.spec.max_tokens} tokens: {training.n_left_out:,} tokens are not read"
+        verb, left = "is" if training.n_cut == 1 else "are", training.n_left_out
+        texts = f"{training.n_cut:,} of {len(training.held_out):,} texts held out {verb} longer"
+        tokens = "1 token is" if left == 1 else f"{left:,} tokens are"
+        yield f"{texts} than {training.spec.max_tokens} tokens: {tokens} not read"
 
 
 def _steps(folder: Path, run: Run, identity: Mapping[str, Setting]) -> Iterator[TrainingStep]:

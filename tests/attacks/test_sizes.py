@@ -28,7 +28,7 @@ def bounded(folder: Path, *args: str) -> Run:
 def test_twenty_thousand_tokens(tmp_path: Path) -> None:
     (tmp_path / "long.txt").write_text(LONG, encoding="utf-8")
     run = bounded(tmp_path, "heatmap", "--text-file", "long.txt", "--heads", "8")
-    refused(run, "20,000 tokens × 8 heads × 1 layers need 35.8 GiB, allowed are 4", "--max-tokens 6688 fits")
+    refused(run, "20,000 tokens × 8 heads × 1 layer need 35.8 GiB, allowed are 4", "--max-tokens 6688 fits")
     assert [path.name for path in tmp_path.iterdir()] == ["long.txt"]
 
 

@@ -45,6 +45,9 @@ def test_a_job_that_fails_is_told_and_the_exit_code_is_1(attnviz: RunHere, tmp_p
     assert run.stdout == "made a (3 files)\n"
     assert "error: b: no tokens in " in run.stderr
     assert run.stderr.splitlines()[-1].startswith("error: 1 of 2 jobs failed.")
+    (tmp_path / "figures.yaml").write_text("jobs: [{name: b, heatmap: {text: ''}}]\n", encoding="utf-8")
+    alone = attnviz("batch", "figures.yaml", "--workers", "1", "--out", "alone")
+    assert alone.stderr.splitlines()[-1].startswith("error: 1 of 1 job failed.")
 
 
 def test_every_problem_of_a_config_is_a_line(attnviz: RunHere, tmp_path: Path) -> None:

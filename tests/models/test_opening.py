@@ -140,7 +140,7 @@ def test_an_odd_width_works() -> None:
 
 def test_too_many_tokens_are_refused_before_memory_is_taken() -> None:
     text = "word " * 20_000
-    with pytest.raises(TooLarge, match=r"20,000 tokens × 8 heads × 1 layers need 35.8 GiB.*--max-tokens 6688 fits"):
+    with pytest.raises(TooLarge, match=r"20,000 tokens × 8 heads × 1 layer need 35.8 GiB.*--max-tokens 6688 fits"):
         attention(ModelSpec(), text)
 
 

@@ -202,9 +202,10 @@ def test_an_unknown_group() -> None:
     assert list(maps.only("h.*")) == list(maps)
 
 
-@pytest.mark.parametrize("names", [WORDS[:4], [*WORDS, "again"], []])
+@pytest.mark.parametrize("names", [WORDS[:4], WORDS[:1], [*WORDS, "again"], []])
 def test_a_wrong_number_of_names(names: list[str]) -> None:
-    with pytest.raises(BadRecord, match=rf"{len(names)} names in tokens.*is of 5.*attention_mask"), record(names):
+    found = "1 name" if len(names) == 1 else f"{len(names)} names"
+    with pytest.raises(BadRecord, match=rf"{found} in tokens.*is of 5.*attention_mask"), record(names):
         GPT()(IDS)
 
 
@@ -216,8 +217,8 @@ def test_names_that_are_no_list_of_pieces(names: Any) -> None:
 
 @pytest.mark.parametrize("names", [WORDS, [WORDS] * 3])
 def test_a_wrong_number_of_texts(names: Any) -> None:
-    n = 1 if names is WORDS else 3
-    with pytest.raises(BadRecord, match=rf"tokens is of {n} texts, the attention in h\.\* of 2"), record(names):
+    texts = "1 text" if names is WORDS else "3 texts"
+    with pytest.raises(BadRecord, match=rf"tokens is of {texts}, the attention in h\.\* of 2"), record(names):
         GPT()(IDS.expand(2, -1))
 
 
@@ -543,7 +544,7 @@ def test_nothing_attended() -> None:
 
 def test_heads_that_cannot_be_told_from_the_batch() -> None:
     heads = drawn(18, 6, 4, 8)
-    with pytest.raises(BadRecord, match=r"1 attentions .*one text at a time"), record():
+    with pytest.raises(BadRecord, match=r"1 attention has .*one text at a time"), record():
         torch.bmm(torch.bmm(heads, heads.transpose(1, 2)).softmax(dim=-1), heads)
 
 

@@ -27,7 +27,7 @@ def test_whole_blocks_are_left_out_and_counted() -> None:
         Report(
             "a title",
             "a subtitle",
-            (*REPORT.blocks[1:], Note("1 of 3 parts are left out here: a summary holds at most 1 MiB.")),
+            (*REPORT.blocks[1:], Note("1 of 3 parts is left out here: a summary holds at most 1 MiB.")),
         )
     )
 

@@ -50,6 +50,13 @@ def test_a_slice_without_texts(split: str) -> None:
     assert error.value.hint == "The split train has 40 texts."
 
 
+def test_a_slice_of_one_text(tmp_path: Path) -> None:
+    write_jsonl(tmp_path / "train.jsonl", [("one", 0)])
+    with pytest.raises(BadSource, match="selects no texts") as error:
+        opened(tmp_path, "train[1:]")
+    assert error.value.hint == "The split train has 1 text."
+
+
 def test_a_split_that_is_not_there() -> None:
     with pytest.raises(BadSource, match=r"sample has no split 'tset'\. Did you mean 'test'\?"):
         opened("sample", "tset")

@@ -87,6 +87,9 @@ def test_a_copy_of_a_repository_on_the_hub(tmp_path: Path) -> None:
     (folder / "train-00001-of-00003.parquet").unlink()
     with pytest.raises(BadSource, match="holds 2 files for the split 'train' where 3 should be"):
         opened(tmp_path / "copy")
+    (folder / "train-00002-of-00003.parquet").unlink()
+    with pytest.raises(BadSource, match="holds 1 file for the split 'train' where 3 should be"):
+        opened(tmp_path / "copy")
 
 
 def test_a_split_that_is_there_twice(tmp_path: Path) -> None:

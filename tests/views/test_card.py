@@ -132,6 +132,13 @@ def test_the_model_in_other_forms(setting: str, value: str | int, row: str, said
     assert rows(card_report(replace(METRICS, settings={**METRICS.settings, setting: value})), "model")[row] == said
 
 
+def test_one_head_and_one_pair() -> None:
+    sizes = {**METRICS.sizes, "n_heads": 1, "n_bigrams": 1}
+    shown = rows(card_report(replace(METRICS, sizes=sizes)), "model")
+    assert shown["layers"] == "3, each with 1 head of width 16 (d_model 16)"
+    assert shown["vocabulary"] == "12,345 entries and 1 pair of words"
+
+
 def test_how_it_was_made() -> None:
     assert rows(card_report(METRICS), "recipe") == {
         "data": "sample train[:20]: 1,800 texts, and 200 held out",

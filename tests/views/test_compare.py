@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -135,6 +136,17 @@ def test_the_subtitle_says_of_each_whether_it_was_trained() -> None:
         "imdb test[:500] · 200 tokens · single: trained, weights sha256 feedbeef… · "
         "random:8: untrained (random weights, seed 0)"
     )
+
+
+def test_one_token_is_not_said_to_be_several() -> None:
+    short = replace(comparison(model(), model("multi:2", 2)), n_tokens=np.array([1]), n_in_text=np.array([3]))
+    shown = report(short)
+    assert shown.subtitle.startswith("1 token · ")
+    assert table(shown, "costs").title == "What it costs and what comes of it (n = 1 token)"
+    assert "Of the texts' 3 tokens 1 is compared; --max-tokens and --keep say which." in notes(shown)
+    several = replace(two(), n_tokens=np.array([1, 1]))
+    assert report(several).subtitle.startswith("2 texts of 1 token on average · ")
+    assert "(n = 1 token on average)" in str(table(report(several), "costs").title)
 
 
 def test_rows_for_a_spreadsheet_hold_every_number_whole() -> None:

@@ -62,11 +62,19 @@ def test_more_than_a_screen_holds_is_counted() -> None:
     report = records_report(random_maps(), random_maps(seed=1), many, {}, SPEC)
     assert len(next(report.tables).rows) == MOST_HEADS
     assert "2 more heads changed less; --json lists them." in [note.text for note in report.notes]
+    report = records_report(random_maps(), random_maps(seed=1), many[1:], {}, SPEC)
+    assert "1 more head changed less; --json lists it." in [note.text for note in report.notes]
     changes = tuple(replace(CHANGE, head=head, after=2.0 + head) for head in range(MOST_ROWS + 1))
     shown = batches_report(BatchChanges(changes), {}, SPEC)
     (table,) = shown.tables
     assert [row[3] for row in table.rows] == list(range(MOST_ROWS, 0, -1))
-    assert "1 more numbers of entropy changed less; --json lists them." in [note.text for note in shown.notes]
+    assert "1 more number of entropy changed less; --json lists it." in [note.text for note in shown.notes]
+
+
+def test_one_token_and_one_number_are_counted_as_one() -> None:
+    one, other = random_maps("a", n_heads=2), random_maps("a", n_heads=2, seed=1)
+    assert records_report(one, other, [HEAD], {}, SPEC).subtitle.endswith(" · 1 token")
+    assert batches_report(BatchChanges((CHANGE,)), {}, SPEC).subtitle == "1 of 1 number changed"
 
 
 def test_a_number_that_is_not_beyond_is_not_flagged() -> None:

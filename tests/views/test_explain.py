@@ -144,6 +144,14 @@ def test_keys_of_the_largest_weight_have_rows_and_the_others_one() -> None:
     assert rows[5][-1] == pytest.approx(1 - weights[best].sum())
 
 
+def test_one_token_is_not_said_to_be_several() -> None:
+    alone = shown(found(FILM[:1], query=0))
+    assert column(table(alone, "head-0-softmax"), "key") == [f"0 {FILM[0]}", "sum over 1 key"]
+    assert "One vector of d_model = 8 numbers for the one token: " in text(alone)
+    assert any("for the one token j" in formula.plain for formula in formulas(alone))
+    assert all("for the one token" in formula.latex for formula in formulas(alone) if "one token" in formula.plain)
+
+
 def test_a_mask_is_shown_where_there_is_one() -> None:
     assert "This query may attend to every key, so nothing is masked." in text(shown(found()))
     report = shown(found(FILM[:6], causal=True), top_k=10)

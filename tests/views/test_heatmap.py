@@ -163,6 +163,8 @@ def test_notes_tell_what_would_mislead() -> None:
         "1 of 4 tokens is padding: nothing attends to padding, and no number counts it.",
     ]
     assert not list(report().notes)
+    (note,) = report(record(np.ones((1, 1, 1, 1)), tokens("zyx", unknown=["zyx"]))).notes
+    assert note.text == "1 of 1 token is not in the vocabulary (read as [UNK]): 0 zyx."
 
 
 def test_many_unknown_tokens_are_counted() -> None:
@@ -294,7 +296,7 @@ def test_the_shared_scale_is_over_what_is_drawn() -> None:
 
 
 def test_hiding_everything_is_refused() -> None:
-    with pytest.raises(BadSelection, match="--drop-first leaves none of 1 tokens"):
+    with pytest.raises(BadSelection, match="--drop-first leaves none of 1 token"):
         report(random_maps("a"), DrawSpec(drop_first=True))
 
 

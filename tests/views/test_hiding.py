@@ -89,7 +89,7 @@ def test_cells_of_one_piece_are_not_copied() -> None:
 @pytest.mark.parametrize(
     ("maps", "spec", "says"),
     [
-        (random_maps("a"), DrawSpec(drop_first=True), "--drop-first leaves none of 1 tokens"),
+        (random_maps("a"), DrawSpec(drop_first=True), "--drop-first leaves none of 1 token"),
         (
             record(np.eye(2)[None, None], tokens("[CLS]", "[SEP]", special=MARKERS)),
             DrawSpec(hide_special=True),
@@ -100,8 +100,8 @@ def test_cells_of_one_piece_are_not_copied() -> None:
             BOTH,
             "--hide-special with --drop-first leaves none of 2 tokens",
         ),
-        (cross_maps(2, 1), DrawSpec(drop_first=True), "--drop-first leaves none of 1 keys"),
-        (cross_maps(1, 2), DrawSpec(drop_first=True), "--drop-first leaves none of 1 queries"),
+        (cross_maps(2, 1), DrawSpec(drop_first=True), "--drop-first leaves none of 1 key"),
+        (cross_maps(1, 2), DrawSpec(drop_first=True), "--drop-first leaves none of 1 query"),
         (random_maps("a", padding=2), DrawSpec(drop_first=True), "--drop-first leaves nothing but padding"),
     ],
 )

@@ -186,6 +186,10 @@ def test_labels_that_the_model_lacks_make_no_score() -> None:
     assert names(of) == ["predictions"]
     assert "accuracy" not in of.data
     assert notes(of) == ["Not scored: 2 of 2 texts, with a label that the model does not have."]
+    assert notes(report([said(0.1, 2, n_tokens=513)])) == [
+        "Cut to what the model reads: 1 of 1 text (tokens left out in all: 1).",
+        "Not scored: 1 of 1 text, with a label that the model does not have.",
+    ]
 
 
 def test_an_f1_of_nothing_is_explained() -> None:

@@ -51,3 +51,4 @@ def test_one_token_is_connected_by_any_layer() -> None:
     table, *_ = theory_blocks(n=1, d=4, k=2)
     assert isinstance(table, Table)
     assert [row[-1] for row in table.rows] == ["1", "1", "1", "1"]
+    assert table.title == "Layers that connect n = 1 token of width d = 4 (kernel k = 2)"

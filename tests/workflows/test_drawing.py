@@ -108,7 +108,7 @@ def test_every_kind_of_record_takes_every_option(maps: AttentionMaps, tmp_path: 
     [
         (cross_maps(), {"rollout": True}, BadOption, "rollout needs self-attention"),
         (cross_maps(), {"sort": "distance"}, BadOption, "distance needs self-attention"),
-        (random_maps("a"), {"drop_first": True}, BadSelection, "--drop-first leaves none of 1 tokens"),
+        (random_maps("a"), {"drop_first": True}, BadSelection, "--drop-first leaves none of 1 token"),
         (random_maps("a"), {"sort": "entropie"}, BadOption, "Did you mean 'entropy'?"),
         (random_maps("a"), {"sort": "head_divergence"}, BadOption, "cannot be sorted by head_divergence"),
     ],

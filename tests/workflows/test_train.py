@@ -38,6 +38,27 @@ def test_what_a_run_leaves(run: Path, tmp_path: Path) -> None:
     assert told["data"] == "sample train"
 
 
+def test_what_is_not_read_of_texts_held_out_is_said(tmp_path: Path) -> None:
+    reviews = ["good one", "good two words", "bad one", "bad two and more"]
+    rows = [json.dumps({"text": text, "label": int("good" in text)}) for text in reviews]
+    (tmp_path / "four.jsonl").write_text("\n".join(rows), encoding="utf-8")
+    told = []
+    for most in (3, 2):
+        events = train(
+            replace(
+                SPEC, dataset=str(tmp_path / "four.jsonl"), max_tokens=most, validation=0.4, out=str(tmp_path / "m")
+            )
+        )
+        started = next(events)
+        assert isinstance(started, Started)
+        told.append(started.notices[-1])
+        events.close()
+    assert told == [
+        "1 of 2 texts held out is longer than 3 tokens: 1 token is not read",
+        "2 of 2 texts held out are longer than 2 tokens: 3 tokens are not read",
+    ]
+
+
 def test_same_run_same_bytes_in_every_file(run: Path, tmp_path: Path) -> None:
     """Whatever the folder is called, and whoever has drawn random numbers before."""
     torch.manual_seed(99)

@@ -1,0 +1,160 @@
+"""Maps in a terminal: shaded, with all their weights, or as each query's list of keys where they are too wide.
+
+Knows a map, its scale and the page that it is on, and nothing of tables.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from functools import lru_cache
+
+import numpy as np
+from rich.cells import cell_len
+from rich.color import Color
+from rich.style import Style
+from rich.text import Text
+
+from attnviz.renderers import shades
+from attnviz.renderers.terminal_screen import DIM, Page, filled, left
+from attnviz.report import Column, Heatmap, Scale
+from attnviz.specs import TableKind
+
+LEVELS = 64  # of colour: more cannot be told apart
+WEIGHT = Column("weight")
+
+
+def legend(page: Page, pictures: Sequence[Heatmap], kind: TableKind, scale: Scale) -> Iterator[Text]:
+    """How to read the maps, once for all of them."""
+    fitting = [picture for picture in pictures if cell_width(page, picture, kind)]
+    closed = page.forbidden if not all(bool(picture.allowed.all()) for picture in pictures) else ""
+    if len(fitting) < len(pictures):
+        widest = max(len(picture.columns) for picture in pictures)
+        instead = "the strongest keys of each query" if kind == "heatmap" else "each query with all its keys"
+        keys = "1 key" if widest == 1 else f"{widest} keys"
+        columns = "1 column" if page.screen.width == 1 else f"{page.screen.width} columns"
+        yield from page.prose(f"A map of {keys} does not fit {columns}; {instead} instead.")
+        if closed and kind == "full":
+            yield from page.prose("A key that is not listed may not be attended to.")
+    if fitting:
+        if kind == "heatmap" or page.screen.colour:
+            yield from _bar(page, scale)
+        axes = f"rows: {fitting[0].row_axis} · columns: {fitting[0].column_axis}, by position"
+        yield from page.prose(axes + (f" · {closed} may not be attended to" if closed else ""))
+
+
+def matrix(page: Page, picture: Heatmap, kind: TableKind, width: int, scale: Scale) -> Iterator[Text]:
+    """One row per query, shaded, with as many digits as cells of `width` hold; above it the map's own scale, if any.
+
+    `scale` is that of the maps without one.
+    """
+    if picture.scale and (kind == "heatmap" or page.screen.colour):
+        yield from _bar(page, picture.scale)
+    labels = _row_labels(page, picture)
+    column = max(map(cell_len, labels))
+    yield Text(" " * (column + 1) + _positions(picture.column_positions, width), style=DIM)
+    places = shades.places(picture.values, picture.scale or scale)
+    edge = "|" if width == 2 and not page.screen.colour else " "
+    for label, values, allowed, row in zip(labels, picture.values, picture.allowed, places, strict=True):
+        line = Text(left(label, column) + edge)
+        for value, is_allowed, place in zip(values.tolist(), allowed.tolist(), row.tolist(), strict=True):
+            if not is_allowed:
+                line.append(page.forbidden.rjust(width), DIM)
+            elif page.screen.colour:
+                digits = _weight(value) if kind == "full" else _short(value) if width > 2 else ""
+                line.append(digits.rjust(width), _shade(page, place))
+            elif kind == "full":
+                line.append(_weight(value).rjust(width))
+            else:
+                sign = shades.character(place, page.ramp)
+                line.append(sign + _short(value) if width == 4 else sign * 2)
+        yield line.append(edge.strip())
+
+
+def long_form(page: Page, picture: Heatmap) -> Iterator[Text]:
+    """Each query, then the keys that it may attend to with their weights, in columns where they fit."""
+    numbered = zip(picture.column_positions, picture.columns, strict=True)
+    keys = [f"{position} {page.safe(label)}" for position, label in numbered]
+    widest = max(map(cell_len, keys)) + 1 + max(map(len, _digits(picture)))
+    for label, values, allowed in zip(_row_labels(page, picture), picture.values, picture.allowed, strict=True):
+        yield Text(label)
+        items = (
+            left(keys[key], widest - len(weight)) + weight
+            for key, weight in enumerate(map(_weight, values.tolist()))
+            if allowed[key]
+        )
+        yield from (Text(f"  {row}") for row in filled(items, page.screen.width - 2, "   "))
+
+
+def cell_width(page: Page, picture: Heatmap, kind: TableKind) -> int:
+    """How many columns each cell takes, as many as fit; 0 where the map is too wide for the screen."""
+    room = page.screen.width - max(map(cell_len, _row_labels(page, picture))) - 2
+    if kind == "full":
+        widths = [max(map(len, _digits(picture))) + 1]
+    else:
+        short = bool((picture.values >= 0).all() and (picture.values < 1.005).all())
+        widths = [*((4, 3) if page.screen.colour else (4,)), 2] if short else [2]
+    return next((width for width in widths if width * len(picture.columns) <= room), 0)
+
+
+def _bar(page: Page, scale: Scale) -> Iterator[Text]:
+    """The scale from end to end, and what it says."""
+    low, high = f"{scale.low:.3g}", f"{scale.high:.3g}"
+    bar = Text(f"{low} ")
+    if page.screen.colour:
+        for step in range(16):
+            bar.append(" ", _shade(page, step / 15))
+    else:
+        bar.append(f"[{page.ramp}]")
+    bar.append(f" {high}")
+    label = list(page.prose(scale.label))
+    if len(label) == 1 and bar.cell_len + 2 + label[0].cell_len <= page.screen.width:
+        yield Text.assemble(bar, "  ", label[0])
+    else:
+        yield from (bar, *label)
+
+
+def _shade(page: Page, place: float) -> Style:
+    return _level(round(place * LEVELS), page.screen.true_colour)
+
+
+@lru_cache(maxsize=4 * LEVELS)
+def _level(level: int, true_colour: bool) -> Style:
+    """A cell's background, and digits in black or white, whichever can be read on it."""
+    place = level / LEVELS
+    background = Color.from_rgb(*shades.colour(place)) if true_colour else Color.from_ansi(shades.colour_256(place))
+    red, green, blue = background.get_truecolor()
+    light = shades.ink((red, green, blue)) == shades.WHITE
+    ink = Color.from_ansi(231 if light else 16)  # white and black that no theme has changed
+    return Style(color=ink, bgcolor=background)
+
+
+def _row_labels(page: Page, picture: Heatmap) -> list[str]:
+    digits = len(str(max(picture.row_positions)))
+    numbered = zip(picture.row_positions, picture.rows, strict=True)
+    return [f"{position:>{digits}} {page.safe(label)}" for position, label in numbered]
+
+
+def _positions(positions: Sequence[int], width: int) -> str:
+    """Positions above their columns, right-aligned; every fifth where they would touch, and so on."""
+    every = next(n for n in (1, 5, 10, 50) if n * width > len(str(max(positions))))
+    line = ""
+    for place, position in enumerate(positions):
+        written = str(position)
+        if position % every == 0 and (place + 1) * width - len(written) >= len(line) + (len(line) > 0):
+            line = line.ljust((place + 1) * width - len(written)) + written
+    return line
+
+
+def _digits(picture: Heatmap) -> list[str]:
+    """The narrowest and the widest that a weight of this map can look."""
+    return [_weight(float(np.min(picture.values))), _weight(float(np.max(picture.values)))]
+
+
+def _weight(value: float) -> str:
+    return f"{value:.{WEIGHT.digits}f}"
+
+
+def _short(value: float) -> str:
+    """ ".12", and "1.0" for what rounds to 1."""
+    digits = f"{value:.2f}"
+    return digits[1:] if digits.startswith("0") else "1.0"

@@ -1,0 +1,151 @@
+"""A screen, and lines of text that it can show. Knows characters and widths, and nothing of reports.
+
+No control sequence gets through but our own colours, and without colour none; what the screen lacks is written out.
+"""
+
+from __future__ import annotations
+
+import codecs
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from io import StringIO
+
+from rich.cells import cell_len
+from rich.console import Console
+from rich.style import Style
+from rich.text import Text
+
+from attnviz.renderers import shades
+
+# The last door: a view has written these out already, another report may not have.
+HIDDEN = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u2069\ufeff]")
+STAND_INS = {
+    "→": "->",
+    "…": "...",
+    "·": "|",
+    "×": "x",
+    "─": "-",
+    "∞": "inf",
+    "Σ": "sum",
+    "√": "sqrt ",
+    "⋅": ".",
+    "∅": "(empty)",
+    "⏎": r"\n",
+    "⇥": r"\t",
+    "␣": r"\x20",
+}
+BOLD, DIM = Style(bold=True), Style(dim=True)
+
+
+@dataclass(frozen=True)
+class Screen:
+    """What the text is for: how many columns, which characters, and whether colour control sequences are welcome."""
+
+    width: int = 80
+    colour: bool = False
+    encoding: str = "utf-8"
+    true_colour: bool = False  # 24 bits instead of 256 colours
+
+
+class Page:
+    """What fits one screen. Every method that shows something gives its lines."""
+
+    def __init__(self, screen: Screen) -> None:
+        self.screen = screen
+        self.encoding = _known(screen.encoding)
+        self.signs = str.maketrans({sign: plain for sign, plain in STAND_INS.items() if not self.has(sign)})
+        self.ramp = shades.BLOCKS if self.has(shades.BLOCKS) else shades.ASCII
+        self.forbidden, self.dot, self.dash = self.safe("×"), self.safe(" · "), self.safe("─")
+
+    def has(self, text: str) -> bool:
+        try:
+            text.encode(self.encoding)
+        except UnicodeEncodeError:
+            return False
+        return True
+
+    def safe(self, text: str) -> str:
+        """Only what the screen can show; the rest is written out."""
+        text = HIDDEN.sub(lambda found: found[0].encode("unicode_escape").decode(), text).translate(self.signs)
+        return text.encode(self.encoding, "backslashreplace").decode(self.encoding)
+
+    def out(self, text: Text) -> str:
+        """A line as it is sent to the screen."""
+        if not self.screen.colour or not (text.style or text.spans):
+            return text.plain.rstrip() + "\n"
+        with self.console.capture() as capture:
+            self.console.print(text, soft_wrap=True)
+        return capture.get()
+
+    @cached_property
+    def console(self) -> Console:
+        """Everything is given here, so that no environment variable has a say."""
+        return Console(
+            file=StringIO(),
+            width=self.screen.width,
+            height=25,
+            force_terminal=True,
+            color_system="truecolor",
+            no_color=False,
+            legacy_windows=False,
+            force_jupyter=False,
+            markup=False,
+            emoji=False,
+            highlight=False,
+        )
+
+    def prose(self, text: str, style: Style | str = "") -> Iterator[Text]:
+        return (Text(line, style=style) for line in filled(self.safe(text).split(" "), self.screen.width, " "))
+
+    def indented(self, line: str) -> Iterator[Text]:
+        """A line of a formula; where it is too wide, what follows stands further to the right."""
+        words = self.safe(line).split(" ")
+        for number, row in enumerate(filled(words, self.screen.width - 6, " ")):
+            yield Text(("  " if number == 0 else "      ") + row)
+
+    def labelled(self, label: str, items: Sequence[str], column: int) -> Iterator[Text]:
+        """`label`, padded to `column` cells, and beside it the items; below it where one of them is too wide."""
+        room = self.screen.width - column - 2
+        if max(map(cell_len, items), default=0) <= room:
+            for row in filled(items, room, self.dot):
+                yield Text(f"{left(label, column)}  {row}".rstrip())
+                label = ""
+        else:
+            yield Text(label)
+            for row in filled(items, self.screen.width - 2, self.dot):
+                yield Text(f"  {row}")
+
+
+def filled(items: Iterable[str], width: int, gap: str) -> Iterator[str]:
+    """As many items to a line as fit; an item that is wider than a line has one to itself and is not cut."""
+    line: list[str] = []
+    taken = 0
+    for item in items:
+        wanted = cell_len(item)
+        if line and taken + len(gap) + wanted > width:
+            yield gap.join(line)
+            line, taken = [], 0
+        taken += wanted + (len(gap) if line else 0)
+        line.append(item)
+    yield gap.join(line)
+
+
+def left(text: str, width: int) -> str:
+    """`text` and blanks up to `width` cells."""
+    return text + " " * (width - cell_len(text))
+
+
+def right(text: str, width: int) -> str:
+    """Blanks and `text`, `width` cells in all."""
+    return " " * (width - cell_len(text)) + text
+
+
+def _known(encoding: str) -> str:
+    """`encoding`, or ASCII where Python does not know it."""
+    try:
+        codecs.lookup(encoding)
+    except LookupError:
+        return "ascii"
+    return encoding

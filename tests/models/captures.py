@@ -1,0 +1,60 @@
+"""What the tests of capture run, and how they watch it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.nn import functional
+from torch.overrides import TorchFunctionMode
+
+from attnviz.models.capture import Call, capture
+
+SDPA = functional.scaled_dot_product_attention
+
+
+def drawn(seed: int, *shape: int) -> Tensor:
+    return torch.randn(*shape, generator=torch.Generator().manual_seed(seed))
+
+
+def captured(run: Callable[[], Any]) -> list[Call]:
+    calls: list[Call] = []
+    with torch.no_grad(), capture(calls.append):
+        run()
+    return calls
+
+
+def only(run: Callable[[], Any]) -> Call:
+    (call,) = captured(run)
+    return call
+
+
+@contextmanager
+def lying(by: float) -> Iterator[None]:
+    """Every kernel's output is off by a factor."""
+
+    class Lying(TorchFunctionMode):
+        def __torch_function__(
+            self, function: Any, types: Any, args: Sequence[Any] = (), kwargs: Mapping[str, Any] | None = None
+        ) -> Any:
+            output = function(*args, **(kwargs or {}))
+            if function is SDPA:
+                return output * by
+            return (output[0] * by, output[1]) if function is functional.multi_head_attention_forward else output
+
+    with Lying():
+        yield
+
+
+QUERY, KEY, VALUE = drawn(1, 2, 4, 5, 8), drawn(2, 2, 4, 7, 8), drawn(3, 2, 4, 7, 6)
+ALLOWED = drawn(4, 2, 1, 5, 7) > -0.5
+ALLOWED[..., 0] = True
+STATES = drawn(40, 2, 3, 5, 4)  # batch, head, token, d_head
+WEIGHTS = (STATES @ STATES.transpose(-2, -1)).softmax(dim=-1)
+
+
+def softmaxed() -> Tensor:
+    return (STATES @ STATES.transpose(-2, -1)).softmax(dim=-1)

@@ -1,0 +1,148 @@
+"""A softmax that is multiplied with values is attention, and other softmaxes are not."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from attnviz.errors import BadRecord
+from attnviz.models.capture import Call, capture
+from tests.models.captures import STATES, WEIGHTS, captured, drawn, only, softmaxed
+
+
+@pytest.mark.parametrize(
+    "run",
+    [
+        lambda: softmaxed() @ STATES,
+        lambda: torch.matmul(softmaxed(), STATES),
+        lambda: torch.matmul(input=softmaxed(), other=STATES),
+        lambda: softmaxed().matmul(STATES),
+        lambda: torch.einsum("bhqk,bhkd->bqhd", softmaxed(), STATES),
+        lambda: torch.einsum("...kd, ...qk -> ...qd", STATES, softmaxed()),
+        lambda: torch.bmm(softmaxed().view(6, 5, 5), STATES.view(6, 5, 4)),
+        lambda: torch.baddbmm(torch.ones(6, 5, 4), softmaxed().flatten(0, 1), STATES.flatten(0, 1)),
+        lambda: functional.softmax(STATES @ STATES.transpose(-2, -1), -1) @ STATES,
+        lambda: torch.softmax(STATES @ STATES.transpose(-2, -1), dim=3) @ STATES,
+        lambda: nn.Softmax(dim=-1)(STATES @ STATES.transpose(-2, -1)) @ STATES,
+        lambda: nn.Dropout(0.3).eval()(softmaxed()) @ STATES,
+        lambda: functional.dropout(softmaxed(), 0.0, training=True) @ STATES,
+        lambda: softmaxed().double().type_as(STATES).clone().contiguous() @ STATES,
+        lambda: softmaxed().masked_fill(torch.zeros(5, 5, dtype=torch.bool), 0) @ STATES,
+        lambda: softmaxed().view(6, 5, 5).view(2, 3, 5, 5)[:, :] @ STATES,
+        lambda: softmaxed().to(torch.float64) @ STATES.double(),
+    ],
+)
+def test_a_softmax_that_is_multiplied(run: Callable[[], Tensor]) -> None:
+    call = only(run)
+    np.testing.assert_allclose(call.weights, WEIGHTS.numpy(), atol=1e-7)
+    assert (call.how, call.error, call.sink) == ("multiplied", 0.0, None)
+    assert call.attendable.all()
+    assert call.attendable.shape == (2, 5, 5)
+
+
+@pytest.mark.parametrize(
+    "run",
+    [
+        lambda: softmaxed(),  # a classifier of every token
+        lambda: softmaxed() @ torch.ones(5, 4),  # soft words from a vocabulary
+        lambda: (STATES @ STATES.transpose(-2, -1)).softmax(dim=-2) @ STATES,
+        lambda: STATES.transpose(-2, -1) @ softmaxed(),
+        lambda: (STATES[0, 0] @ STATES[0, 0].T).softmax(dim=-1) @ STATES,
+        lambda: torch.einsum("bqhk,bhkd->bqhd", softmaxed()[:, :, :3], STATES[:, :3]),
+        lambda: torch.einsum("bhqk->bhk", softmaxed()),
+        lambda: softmaxed()[:, :, :, 1:] @ STATES[:, :, 1:],
+        lambda: softmaxed().log_softmax(dim=-1) @ STATES,
+        lambda: softmaxed().transpose(-2, -1) @ STATES,
+    ],
+)
+def test_other_softmaxes_are_none_of_ours(run: Callable[[], Tensor]) -> None:
+    assert captured(run) == []
+
+
+@pytest.mark.parametrize("low", [-torch.inf, torch.finfo(torch.float32).min, -1e9])
+def test_scores_that_are_forbidden_by_hand(low: float) -> None:
+    def run() -> Tensor:
+        scores = (STATES @ STATES.transpose(-2, -1)).masked_fill(later, low)
+        return scores.softmax(dim=-1).nan_to_num() @ STATES
+
+    later = torch.ones(5, 5, dtype=torch.bool).triu(1)
+    later[0] = True  # the first query may attend to nothing
+    call = only(run)
+    np.testing.assert_array_equal(call.attendable, (~later).expand(2, 5, 5).numpy())
+    assert (call.weights[:, :, 0] == 0).all()
+    np.testing.assert_allclose(call.weights[:, :, 1:].sum(axis=-1), 1, atol=1e-6)
+
+
+def test_low_scores_are_not_forbidden_ones() -> None:
+    call = only(lambda: (STATES @ STATES.transpose(-2, -1) - 10_000).softmax(dim=-1) @ STATES)
+    assert call.attendable.all()
+
+
+def test_columns_that_are_cut_off_are_a_sink() -> None:
+    sink = torch.tensor([0.0, 1.0, 2.0]).view(1, 3, 1, 1).expand(2, 3, 5, 1)
+    scores = torch.cat([STATES @ STATES.transpose(-2, -1), sink], dim=-1)
+    whole = scores.softmax(dim=-1)
+    call = only(lambda: functional.softmax(scores, dim=-1)[..., :-1].to(torch.float32) @ STATES)
+    np.testing.assert_allclose(call.weights, whole[..., :5].numpy(), atol=1e-7)
+    assert call.sink is not None
+    np.testing.assert_allclose(call.sink, whole[..., 5].numpy(), atol=1e-7)
+    assert call.attendable.shape == (2, 5, 5)
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+def test_rounded_weights_sum_to_one(dtype: torch.dtype) -> None:
+    call = only(lambda: (10 * softmaxed()).softmax(dim=-1).to(dtype) @ STATES.to(dtype))
+    np.testing.assert_allclose(call.weights.sum(axis=-1), 1, atol=1e-6)
+    np.testing.assert_allclose(call.weights, (10 * WEIGHTS).softmax(dim=-1).numpy(), atol=torch.finfo(dtype).eps)
+    assert 0 < call.error < torch.finfo(dtype).eps
+
+
+@pytest.mark.parametrize("dropout", [nn.Dropout(0.3), lambda weights: torch.dropout(weights, 0.3, True)])
+def test_dropout_by_hand_is_refused(dropout: Callable[[Tensor], Tensor]) -> None:
+    with pytest.raises(BadRecord, match="drops 30% of the weights"):
+        captured(lambda: dropout(softmaxed()) @ STATES)
+
+
+class Merged(nn.Module):
+    """Heads and batch on one axis, as older code has them."""
+
+    def __init__(self, n_heads: int) -> None:
+        super().__init__()
+        self.n_heads = n_heads
+        self.project = nn.Identity()
+
+    def forward(self, *, states: Tensor) -> Tensor:
+        states = self.project(states)
+        n_batch, n_tokens, _ = states.shape
+        heads = states.view(n_batch, n_tokens, self.n_heads, -1).transpose(1, 2)
+        heads = heads.reshape(n_batch * self.n_heads, n_tokens, -1)
+        weights = torch.bmm(heads, heads.transpose(1, 2)).softmax(dim=-1)
+        return torch.bmm(weights, heads)
+
+
+@pytest.mark.parametrize(("n_batch", "n_heads"), [(1, 4), (3, 1), (1, 1)])
+def test_merged_heads_of_one_text_or_one_head_of_many(n_batch: int, n_heads: int) -> None:
+    states = drawn(41, n_batch, 5, 8)
+    assert only(lambda: Merged(n_heads)(states=states)).weights.shape == (n_batch, n_heads, 5, 5)
+
+
+def test_heads_that_cannot_be_told_from_the_batch_are_left_out() -> None:
+    calls: list[Call] = []
+    with capture(calls.append) as watching:
+        Merged(2)(states=drawn(42, 3, 5, 8))
+    assert calls == []
+    assert watching.unclear == 1
+
+
+def test_merged_scores_whose_weights_get_an_axis_of_heads() -> None:
+    scores = drawn(43, 6, 5, 5).masked_fill(torch.ones(5, 5, dtype=torch.bool).triu(1), -torch.inf)
+    scores[3:, :, 4] = -torch.inf  # padding of the second text
+    value = drawn(44, 2, 3, 5, 4)
+    call = only(lambda: scores.softmax(dim=-1).view(2, 3, 5, 5) @ value)
+    np.testing.assert_array_equal(call.attendable[0], np.tri(5, dtype=bool))
+    np.testing.assert_array_equal(call.attendable[1], np.tri(5, dtype=bool) & (np.arange(5) < 4))

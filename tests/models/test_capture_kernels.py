@@ -1,0 +1,189 @@
+"""Weights of F.scaled_dot_product_attention against the formula, and against kernels that lie."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor
+
+from attnviz.errors import BadRecord
+from attnviz.models.attention import attention_weights
+from attnviz.models.capture import Call, capture
+from tests.models.captures import ALLOWED, KEY, QUERY, SDPA, VALUE, captured, drawn, lying, only
+
+ADDED = torch.zeros(ALLOWED.shape).masked_fill(~ALLOWED, -torch.inf)
+
+
+def test_weights_are_the_formula() -> None:
+    call = only(lambda: SDPA(QUERY, KEY, VALUE))
+    np.testing.assert_allclose(call.weights, attention_weights(QUERY, KEY).numpy(), atol=1e-6)
+    assert call.attendable.all()
+    assert call.attendable.shape == (2, 5, 7)
+    assert (call.path, call.number, call.sink, call.how) == ("", 0, None, "recomputed")
+    assert 0 <= call.error < 1e-6
+
+
+@pytest.mark.parametrize(
+    "run",
+    [
+        lambda: SDPA(QUERY, KEY, VALUE, ALLOWED),
+        lambda: SDPA(value=VALUE, query=QUERY, key=KEY, attn_mask=ADDED),
+        lambda: SDPA(QUERY, KEY, VALUE, ADDED.nan_to_num(neginf=torch.finfo(torch.float32).min)),
+        lambda: SDPA(QUERY, KEY, VALUE, ADDED.nan_to_num(neginf=-1e9)),
+        lambda: SDPA(QUERY, KEY, VALUE, attn_mask=ALLOWED.expand(2, 4, 5, 7)),
+    ],
+    ids=["bool", "infinite, by name", "smallest", "minus a billion", "of every head"],
+)
+def test_masks(run: Callable[[], Tensor]) -> None:
+    call = only(run)
+    np.testing.assert_allclose(call.weights, attention_weights(QUERY, KEY, ALLOWED).numpy(), atol=1e-6)
+    np.testing.assert_array_equal(call.attendable, ALLOWED[:, 0].numpy())
+
+
+def test_a_bias_forbids_nothing() -> None:
+    bias = drawn(5, 4, 5, 7) * 3
+    call = only(lambda: SDPA(QUERY, KEY, VALUE, bias))
+    expected = (QUERY @ KEY.transpose(-2, -1) / math.sqrt(8) + bias).softmax(dim=-1)
+    np.testing.assert_allclose(call.weights, expected.numpy(), atol=1e-6)
+    assert call.attendable.all()
+
+
+def test_attendable_is_by_any_head() -> None:
+    allowed = torch.ones(1, 2, 3, 3, dtype=torch.bool).tril()
+    allowed[0, 1, 0, 2] = True
+    states = drawn(6, 1, 2, 3, 4)
+    call = only(lambda: SDPA(states, states, states, allowed))
+    expected = np.tri(3, dtype=bool)
+    expected[0, 2] = True
+    np.testing.assert_array_equal(call.attendable[0], expected)
+
+
+@pytest.mark.parametrize("n_keys", [5, 7])
+def test_causal(n_keys: int) -> None:
+    call = only(lambda: SDPA(QUERY, KEY[:, :, :n_keys], VALUE[:, :, :n_keys], is_causal=True))
+    lower = np.tri(5, n_keys, dtype=bool)
+    np.testing.assert_array_equal(call.attendable, np.stack([lower, lower]))
+    assert (call.weights[..., ~lower] == 0).all()
+    np.testing.assert_allclose(call.weights.sum(axis=-1), 1, atol=1e-6)
+
+
+def test_scale() -> None:
+    call = only(lambda: SDPA(QUERY, KEY, VALUE, scale=2.0))
+    np.testing.assert_allclose(call.weights, (QUERY @ KEY.transpose(-2, -1) * 2).softmax(-1).numpy(), atol=1e-6)
+
+
+@pytest.mark.parametrize("n_groups", [1, 2])
+def test_grouped_queries(n_groups: int) -> None:
+    key, value = KEY[:, :n_groups], VALUE[:, :n_groups]
+    call = only(lambda: SDPA(QUERY, key, value, enable_gqa=True))
+    own = KEY[:, :n_groups].repeat_interleave(4 // n_groups, dim=1)
+    np.testing.assert_allclose(call.weights, attention_weights(QUERY, own).numpy(), atol=1e-6)
+
+
+@pytest.mark.parametrize(("leading", "expected"), [((), (1, 1)), ((3,), (1, 3)), ((2, 3, 4), (6, 4))])
+def test_leading_axes(leading: tuple[int, ...], expected: tuple[int, int]) -> None:
+    query, key = drawn(7, *leading, 5, 8), drawn(8, *leading, 6, 8)
+    allowed = torch.ones(5, 6, dtype=torch.bool).tril()
+    call = only(lambda: SDPA(query, key, key, allowed))
+    assert call.weights.shape == (*expected, 5, 6)
+    np.testing.assert_allclose(
+        call.weights.reshape(*leading, 5, 6), attention_weights(query, key, allowed).numpy(), atol=1e-6
+    )
+    assert call.attendable.shape == (expected[0], 5, 6)
+
+
+def test_a_mask_of_more_leading_axes_keeps_to_its_rows() -> None:
+    states = drawn(9, 2, 3, 1, 4, 8)
+    allowed = torch.ones(2, 1, 1, 4, 4, dtype=torch.bool)
+    allowed[1, ..., 3] = False
+    call = only(lambda: SDPA(states, states, states, allowed))
+    np.testing.assert_array_equal(call.attendable[:, 0, 3], [True] * 3 + [False] * 3)
+
+
+@pytest.mark.parametrize(
+    ("dtype", "atol", "error"),
+    [(torch.float16, 2e-3, 1e-3), (torch.bfloat16, 2e-2, 5e-3), (torch.float64, 1e-7, 1e-14)],
+)
+def test_dtypes(dtype: torch.dtype, atol: float, error: float) -> None:
+    """Scores of ±30, so that rows are anything but uniform."""
+    query, key, value = (10 * QUERY).to(dtype), KEY.to(dtype), VALUE.to(dtype)
+    call = only(lambda: SDPA(query, key, value))
+    assert call.weights.dtype == np.float32
+    np.testing.assert_allclose(call.weights, attention_weights(query.double(), key.double()).numpy(), atol=atol)
+    np.testing.assert_allclose(call.weights.sum(axis=-1), 1, atol=1e-6)
+    assert call.error < error
+
+
+@pytest.mark.parametrize("kind", ["bool", "infinite", "smallest"])
+def test_a_query_that_may_attend_to_nothing_has_no_weights(kind: str) -> None:
+    allowed = ALLOWED.clone()
+    allowed[1, 0, 2] = False
+    low = {"infinite": -torch.inf, "smallest": torch.finfo(torch.float32).min}.get(kind, 0.0)
+    mask = allowed if kind == "bool" else torch.zeros(allowed.shape).masked_fill(~allowed, low)
+    call = only(lambda: SDPA(QUERY, KEY, VALUE, mask))
+    assert (call.weights[1, :, 2] == 0).all()
+    assert not call.attendable[1, 2].any()
+    sums = call.weights.sum(axis=-1)
+    sums[1, :, 2] = 1
+    np.testing.assert_allclose(sums, 1, atol=1e-6)
+
+
+def test_many_cells_are_worked_out_a_few_heads_at_a_time() -> None:
+    states = drawn(10, 2, 3, 600, 4)
+    call = only(lambda: SDPA(states, states, states, is_causal=True))
+    expected = attention_weights(states, states, torch.ones(600, 600, dtype=torch.bool).tril())
+    np.testing.assert_allclose(call.weights, expected.numpy(), atol=1e-6)
+
+
+@pytest.mark.filterwarnings("ignore:The PyTorch API of nested tensors:UserWarning")
+def test_nested_tensors_are_padded() -> None:
+    texts = [drawn(11, 3, 2, 4), drawn(12, 5, 2, 4)]
+    nested = torch.nested.nested_tensor(texts, layout=torch.jagged).transpose(1, 2)
+    call = only(lambda: SDPA(nested, nested, nested))
+    assert call.weights.shape == (2, 2, 5, 5)
+    for row, text in enumerate(texts):
+        n = len(text)
+        states = text.transpose(0, 1)
+        np.testing.assert_allclose(call.weights[row, :, :n, :n], attention_weights(states, states).numpy(), atol=1e-6)
+        assert call.attendable[row, :n, :n].all()
+        assert call.attendable[row].sum() == n * n
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.float16, torch.bfloat16])
+def test_a_kernel_that_lies_is_refused(dtype: torch.dtype) -> None:
+    query, key, value = QUERY.to(dtype), KEY.to(dtype), VALUE.to(dtype)
+    with lying(1.0):
+        captured(lambda: SDPA(query, key, value))
+    with lying(1.1), pytest.raises(BadRecord, match="do not give its output") as refused:
+        captured(lambda: SDPA(query, key, value))
+    assert "cannot be drawn" in str(refused.value)
+
+
+def test_a_small_lie_is_refused_in_full_precision() -> None:
+    with lying(1.001), pytest.raises(BadRecord, match="do not give its output"):
+        captured(lambda: SDPA(QUERY, KEY, VALUE))
+
+
+def test_what_is_not_a_number_is_refused() -> None:
+    with pytest.raises(BadRecord, match="miss it by nan"):
+        captured(lambda: SDPA(QUERY, KEY, VALUE * math.nan))
+
+
+def test_training_mode_is_refused() -> None:
+    with pytest.raises(BadRecord, match=r"drops 10% of the weights.*model\.eval\(\)"):
+        captured(lambda: SDPA(QUERY, KEY, VALUE, dropout_p=0.1))
+
+
+def test_gradients_flow_as_before() -> None:
+    query = QUERY.clone().requires_grad_()
+    SDPA(query, KEY, VALUE).sum().backward()  # type: ignore[no-untyped-call]
+    expected, query.grad = query.grad, None
+    calls: list[Call] = []
+    with capture(calls.append):
+        SDPA(query, KEY, VALUE).sum().backward()  # type: ignore[no-untyped-call]
+    torch.testing.assert_close(query.grad, expected)
+    assert len(calls) == 1

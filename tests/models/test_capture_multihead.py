@@ -1,0 +1,169 @@
+"""Weights of nn.MultiheadAttention, and of what is built of it, against its own."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor, nn
+
+from attnviz.errors import BadRecord
+from tests.models.captures import captured, drawn, lying, only
+
+
+def multihead(**settings: Any) -> nn.MultiheadAttention:
+    torch.manual_seed(0)
+    return nn.MultiheadAttention(8, 2, **settings).eval()
+
+
+@pytest.mark.parametrize("batch_first", [True, False])
+@pytest.mark.parametrize("asked", ["nothing", "averaged", "per head"])
+@pytest.mark.parametrize("masked", ["no", "mask", "padding", "both", "per head"])
+def test_multihead_attention(batch_first: bool, asked: str, masked: str) -> None:
+    module = multihead(batch_first=batch_first)
+    states = drawn(20, 3, 5, 8) if batch_first else drawn(20, 5, 3, 8)
+    later = torch.ones(5, 5, dtype=torch.bool).triu(1)
+    padding = torch.tensor([[0, 0, 0, 0, 0], [0, 0, 0, 1, 1], [0, 0, 0, 0, 1]], dtype=torch.bool)
+    given: dict[str, Any] = {
+        "no": {},
+        "mask": {"attn_mask": later},
+        "padding": {"key_padding_mask": padding},
+        "both": {"attn_mask": later, "key_padding_mask": padding},
+        "per head": {"attn_mask": torch.stack([later, ~later.logical_not()]).repeat(3, 1, 1)},
+    }[masked]
+    wanted = {"need_weights": asked != "nothing", "average_attn_weights": asked != "per head"}
+    with torch.no_grad():
+        _, weights = module(states, states, states, **given, average_attn_weights=False)
+        output, own = module(states, states, states, **given, **wanted)
+    answers: list[tuple[Tensor, Tensor | None]] = []
+    call = only(lambda: answers.append(module(states, states, states, **given, **wanted)))
+    np.testing.assert_allclose(call.weights, weights.numpy(), atol=1e-6)
+    torch.testing.assert_close(answers[0][0], output, atol=1e-6, rtol=1e-5)
+    assert (answers[0][1] is None) == (asked == "nothing")
+    if own is not None:
+        torch.testing.assert_close(answers[0][1], own)
+    allowed = ~(padding.unsqueeze(1) if masked in ("padding", "both") else torch.zeros(3, 1, 5, dtype=torch.bool))
+    allowed = allowed & ~later if masked in ("mask", "both", "per head") else allowed.expand(3, 5, 5)
+    np.testing.assert_array_equal(call.attendable, allowed.numpy())
+    assert call.how == ("recomputed" if asked == "nothing" else "multiplied")
+    assert call.error < 1e-6
+    assert call.sink is None
+
+
+@pytest.mark.parametrize("need_weights", [True, False])
+@pytest.mark.parametrize("added", [{"add_zero_attn": True}, {"add_bias_kv": True}])
+def test_keys_that_are_no_tokens_are_a_sink(need_weights: bool, added: dict[str, bool]) -> None:
+    module, states = multihead(batch_first=True, **added), drawn(21, 2, 5, 8)
+    with torch.no_grad():
+        _, weights = module(states, states, states, average_attn_weights=False)
+    call = only(lambda: module(states, states, states, need_weights=need_weights))
+    assert weights.shape == (2, 2, 5, 6)
+    np.testing.assert_allclose(call.weights, weights[..., :5].numpy(), atol=1e-6)
+    assert call.sink is not None
+    np.testing.assert_allclose(call.sink, weights[..., 5].numpy(), atol=1e-6)
+    assert call.attendable.shape == (2, 5, 5)
+
+
+def test_a_module_without_a_batch() -> None:
+    module, states = multihead(), drawn(22, 5, 8)
+    with torch.no_grad():
+        _, weights = module(states, states, states, average_attn_weights=False)
+    call = only(lambda: module(states, states, states, need_weights=False))
+    np.testing.assert_allclose(call.weights[0], weights.numpy(), atol=1e-6)
+
+
+def test_a_causal_hint_counts_as_the_mask() -> None:
+    module, states = multihead(batch_first=True), drawn(23, 1, 4, 8)
+    mask = nn.Transformer.generate_square_subsequent_mask(4)
+    call = only(lambda: module(states, states, states, attn_mask=mask, is_causal=True, need_weights=False))
+    np.testing.assert_array_equal(call.attendable[0], np.tri(4, dtype=bool))
+    with pytest.raises(BadRecord, match="do not give its output"):  # the hint says another thing than the mask
+        captured(
+            lambda: module(states, states, states, attn_mask=torch.zeros(4, 4), is_causal=True, need_weights=False)
+        )
+
+
+@pytest.mark.parametrize("need_weights", [True, False])
+def test_a_padded_query_of_the_module_has_no_weights(need_weights: bool) -> None:
+    """Padding on the left and a causal mask leave the first query nothing."""
+    module, states = multihead(batch_first=True), drawn(24, 1, 3, 8)
+    masks = {
+        "attn_mask": torch.ones(3, 3, dtype=torch.bool).triu(1),
+        "key_padding_mask": torch.tensor([[True, False, False]]),
+    }
+    call = only(lambda: module(states, states, states, need_weights=need_weights, **masks))
+    np.testing.assert_allclose(call.weights[0].sum(axis=-1), [[0, 1, 1]] * 2, atol=1e-6)
+    np.testing.assert_array_equal(call.attendable[0].sum(axis=-1), [0, 1, 2])
+
+
+@pytest.mark.parametrize("need_weights", [True, False])
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+def test_a_module_in_half_precision(dtype: torch.dtype, need_weights: bool) -> None:
+    module, states = multihead(batch_first=True), drawn(31, 2, 9, 8) * 3
+    with torch.no_grad():
+        _, weights = module(states, states, states, average_attn_weights=False)
+    module, states = module.to(dtype), states.to(dtype)
+    call = only(lambda: module(states, states, states, need_weights=need_weights))
+    np.testing.assert_allclose(call.weights.sum(axis=-1), 1, atol=1e-6)
+    np.testing.assert_allclose(call.weights, weights.numpy(), atol=20 * torch.finfo(dtype).eps)
+
+
+def test_weights_that_a_module_gives_are_the_callers() -> None:
+    module, states = multihead(batch_first=True), drawn(32, 2, 5, 8)
+
+    def run() -> None:
+        _, weights = module(states, states, states, average_attn_weights=False)
+        weights.zero_()
+
+    np.testing.assert_allclose(only(run).weights.sum(axis=-1), 1, atol=1e-6)
+
+
+def test_a_module_that_lies_is_refused() -> None:
+    module, states = multihead(batch_first=True), drawn(25, 1, 3, 8)
+    with lying(1.01), pytest.raises(BadRecord, match="do not give its output"):
+        captured(lambda: module(states, states, states, need_weights=False))
+
+
+@pytest.mark.parametrize("need_weights", [True, False])
+def test_a_module_in_training_mode_is_refused(need_weights: bool) -> None:
+    module, states = multihead(dropout=0.25).train(), drawn(26, 5, 8)
+    with pytest.raises(BadRecord, match="drops 25% of the weights"):
+        captured(lambda: module(states, states, states, need_weights=need_weights))
+
+
+@pytest.mark.filterwarnings("ignore:The PyTorch API of nested tensors:UserWarning")
+def test_nested_tensors_in_the_module_end_in_one_line() -> None:
+    module = multihead(batch_first=True)
+    nested = torch.nested.nested_tensor([drawn(27, 3, 8), drawn(28, 5, 8)], layout=torch.jagged)
+    with pytest.raises(BadRecord, match=r"nested tensors.*key_padding_mask"):
+        captured(lambda: module(nested, nested, nested))
+    assert len(captured(lambda: module(drawn(29, 1, 3, 8), drawn(29, 1, 3, 8), drawn(29, 1, 3, 8)))) == 1
+
+
+@pytest.mark.filterwarnings("ignore:The PyTorch API of nested tensors:UserWarning")
+def test_the_fast_path_of_an_encoder_gives_way() -> None:
+    """Weights are the slow path's, and real tokens come out as the fast path, in nested tensors, gives them."""
+    torch.manual_seed(0)
+    layer = nn.TransformerEncoderLayer(8, 2, 16, batch_first=True)
+    encoder = nn.TransformerEncoder(layer, 2).eval()
+    states = drawn(30, 2, 5, 8)
+    padding = torch.tensor([[False] * 5, [False, False, False, True, True]])
+    outputs: list[Tensor] = []
+    with torch.no_grad():
+        fast = encoder(states, src_key_padding_mask=padding)
+    assert (fast[1, 3:] == 0).all()  # nested tensors know no padding: it was the fast path
+    calls = captured(lambda: outputs.append(encoder(states, src_key_padding_mask=padding)))
+    torch.testing.assert_close(outputs[0][~padding], fast[~padding], atol=1e-5, rtol=1e-5)
+    assert [call.path for call in calls] == ["layers.0.self_attn", "layers.1.self_attn"]
+    with torch.no_grad():
+        for call, one in zip(calls, encoder.layers, strict=True):
+            assert isinstance(one, nn.TransformerEncoderLayer)
+            _, weights = one.self_attn(states, states, states, key_padding_mask=padding, average_attn_weights=False)
+            np.testing.assert_allclose(call.weights, weights.numpy(), atol=1e-6)
+            torch.backends.mha.set_fastpath_enabled(False)
+            try:
+                states = one(states, src_key_padding_mask=padding)
+            finally:
+                torch.backends.mha.set_fastpath_enabled(True)
