@@ -152,6 +152,9 @@ class Table:
 
     A "top" table is named after its map, `layer-0-head-3-top`, and each row begins with the query's position and label.
     Where there are many heads, the maps have none.
+
+    `links` says for each row where its first cell leads: a path with forward slashes, relative to the file that the
+    report is written to, not yet encoded; "" for a row that leads nowhere. What is no such path is not followed.
     """
 
     name: str
@@ -159,6 +162,10 @@ class Table:
     role: Literal["heads", "top", "facts", "compared"]
     columns: tuple[Column, ...]
     rows: tuple[tuple[str | int | float, ...], ...]
+    links: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        assert len(self.links) in (0, len(self.rows)), "a link for each row, or none at all"
 
 
 @dataclass(frozen=True)

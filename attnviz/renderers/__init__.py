@@ -24,5 +24,5 @@ RENDERERS: tuple[Plugin, ...] = (
     Plugin("png", "attnviz.renderers.figure:png", "pixels, for screens and slides"),
     Plugin("svg", "attnviz.renderers.figure:svg", "vectors, for the web; looks the same everywhere"),
     Plugin("pdf", "attnviz.renderers.figure:pdf", "vectors, for print; fonts embedded"),
-    Plugin("html", "attnviz.renderers.html:html", "one page to explore, offline, with every map"),
+    Plugin("html", "attnviz.renderers.html:html", "one page to explore, offline: maps, charts and tables"),
 )

@@ -1,9 +1,9 @@
-"""Maps as one page to explore: a file that opens anywhere, without a network. Knows `report` only.
+"""A report as one page to explore: a file that opens anywhere, without a network. Knows `report` only.
 
 Nothing leaves the page and nothing is run but our own script: a Content-Security-Policy allows it, and our style, by
 their sha256 and forbids the rest. Texts are data: they stand in a JSON block that no token can close, and the script
-puts them on the page as text. The parts lie in page/: modules that import each other there, and are one script here.
-The same report gives the same bytes.
+puts them on the page as text. The parts lie in page/: modules that import each other there, and are one script here,
+of which a page gets those that it needs. The same report gives the same bytes.
 """
 
 from __future__ import annotations
@@ -22,21 +22,24 @@ from attnviz.renderers.html_content import Content, content
 from attnviz.report import Look, Report
 
 NAME = "attention.html"
-FIRST = "main.js"
+PARTS = {"maps": "maps.js", "charts": "charts.js", "tables": "table.js"}  # what shows a part of the document
+MAIN = "main.js"
 IMPORT = re.compile(r'^import \{[^}]*\} from "\./(?P<name>[\w-]+\.js)";\n', re.MULTILINE)
 EXPORT = re.compile(r"^export (?=(async )?function |const |class |let )", re.MULTILINE)
+IDLE = re.compile(r"^ *//.*\n|^ +", re.MULTILINE)  # comments and indentation: a tenth of the script
 CLOSING = {"<": "\\u003c", ">": "\\u003e", "&": "\\u0026"}  # of JSON within HTML, where they could end the block
 SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 def html(report: Report, look: Look) -> Iterator[tuple[str, bytes]]:
-    """One page with every map of the report. Raises BadOption for a report that has none."""
+    """One page with the maps, charts and tables of the report. Raises BadOption where there are none of them."""
     yield NAME, page(content(report, look))
 
 
 def page(content: Content) -> bytes:
     """The whole file."""
-    script, style = _script(), _part("page.css")
+    script = _script(tuple(module for part, module in PARTS.items() if content.document[part]))
+    style = _part("page.css") + (_part("charts.css") if content.document["charts"] else "")
     strings = {
         "title": escape(SURROGATE.sub("\ufffd", str(content.document["title"])).replace("\0", "\ufffd")),
         "policy": _policy(script, style),
@@ -67,8 +70,8 @@ def _json(document: object) -> str:
 
 
 @cache
-def _script() -> str:
-    """All modules as one, each after those that it imports; so that names are their own, no two may have the same."""
+def _script(views: tuple[str, ...]) -> str:
+    """Modules as one, each after those that it imports; so that names are their own, no two may have the same."""
     order: list[str] = []
 
     def visit(name: str) -> None:
@@ -77,8 +80,9 @@ def _script() -> str:
         if name not in order:
             order.append(name)
 
-    visit(FIRST)
-    return "\n".join(EXPORT.sub("", IMPORT.sub("", _part(name))).strip() for name in order)
+    for name in (*views, MAIN):
+        visit(name)
+    return "\n".join(IDLE.sub("", EXPORT.sub("", IMPORT.sub("", _part(name)))).strip() for name in order)
 
 
 @cache

@@ -10,16 +10,19 @@ from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from math import isfinite
+from typing import NamedTuple
 
 import numpy as np
 
 from attnviz.errors import BadOption
 from attnviz.renderers import html_cells, numbers
 from attnviz.renderers.html_cells import Precision
-from attnviz.renderers.html_maps import distinct, of_maps, pictures_of
+from attnviz.renderers.html_charts import charts_of
+from attnviz.renderers.html_maps import distinct, of_maps
 from attnviz.renderers.html_pool import block_for, pooled
-from attnviz.renderers.html_words import READING, exactness
-from attnviz.report import Curves, Distributions, Look, Report, Table
+from attnviz.renderers.html_words import CHARTS, OF_CHARTS, OF_MAPS, TABLES, exactness_of_maps
+from attnviz.renderers.links import addresses
+from attnviz.report import Look, Report, Table
 from attnviz.shapes import Cells
 
 N_COLOURS = 256
@@ -35,32 +38,59 @@ class Content:
     cells: tuple[bytes, ...]  # base64 of what is deflated, a space, base64 of what is not
 
 
+class Maps(NamedTuple):
+    """What a page holds of maps: next to nothing where the report has none."""
+
+    document: Mapping[str, object]
+    exactness: tuple[str, ...]
+    cells: tuple[bytes, ...]
+
+
 def content(report: Report, look: Look) -> Content:
-    """Raises BadOption for a report without a map, or a colour map that there is not."""
-    if not any(pictures_of(report)):
+    """Raises BadOption for a report with nothing to show, or a colour map that there is not."""
+    maps = _maps(report, look)
+    charts = list(charts_of(report))
+    tables = [_table(table) for table in report.tables if table.role != "top"]
+    if not (maps.cells or charts or tables):
         raise BadOption(
-            "there is no map to make a page of", hint="--format png, svg or pdf draws what this command shows."
+            "there is nothing to make a page of: no map, no chart and no table",
+            hint="What this command has to say is on the terminal and in --json.",
         )
+    document = {
+        "title": report.title,
+        "subtitle": report.subtitle,
+        "facts": report.facts,
+        "notes": [note.text for note in report.notes],
+        **maps.document,
+        "charts": charts,
+        "tables": tables,
+        "reading": [*(OF_MAPS if maps.cells else ()), *(OF_CHARTS if charts else ())],
+        "exactness": [
+            *maps.exactness,
+            *([CHARTS] if charts else ()),
+            *([TABLES] if tables and not maps.cells else ()),
+        ],
+    }
+    return Content(document, maps.cells)
+
+
+def _maps(report: Report, look: Look) -> Maps:
     originals = list(distinct(report).values())
+    if not originals:
+        return Maps({"maps": [], "pictures": []}, (), ())
     block = block_for(originals)
     maps = [pooled(each, block) for each in originals]
     ranged = [html_cells.fits_ranges(each.values) for each in maps]
     precision = html_cells.precision_for([each.values for each, fits in zip(maps, ranged, strict=True) if fits])
     chosen = [precision if fits else html_cells.EXACT for fits in ranged]
     document = {
-        "title": report.title,
-        "subtitle": report.subtitle,
-        "facts": report.facts,
-        "notes": [note.text for note in report.notes],
-        "reading": READING,
-        "exactness": list(exactness(precision, some_exact=not all(ranged), block=block, n_charts=_n_charts(report))),
         "precision": None if precision is None else asdict(precision),
         **of_maps(report, originals, maps, block),
         "exact": [kept is html_cells.EXACT for kept in chosen],
-        "tables": [_table(table) for table in report.tables if table.role != "top"],
         "colours": _colours(look),
     }
-    return Content(document, tuple(_packed([each.values for each in maps], chosen)))
+    said = tuple(exactness_of_maps(precision, some_exact=not all(ranged), block=block))
+    return Maps(document, said, tuple(_packed([each.values for each in maps], chosen)))
 
 
 def _packed(maps: Sequence[Cells], precisions: Sequence[Precision | None]) -> Iterator[bytes]:
@@ -72,13 +102,10 @@ def _packed(maps: Sequence[Cells], precisions: Sequence[Precision | None]) -> It
             yield b" ".join(map(b64encode, parts))
 
 
-def _n_charts(report: Report) -> int:
-    return sum(isinstance(each, Curves | Distributions) for each in report.pictures)
-
-
 def _table(table: Table) -> Mapping[str, object]:
+    links = addresses(table)
     return {
-        "title": table.title,
+        "title": table.title or table.name,
         "role": table.role,
         "columns": [asdict(column) for column in table.columns],
         "numeric": numbers.numeric(table),
@@ -86,6 +113,7 @@ def _table(table: Table) -> Mapping[str, object]:
         "shown": [
             [numbers.shown(cell, column) for cell, column in zip(row, table.columns, strict=True)] for row in table.rows
         ],
+        **({"links": links} if any(links) else {}),
     }
 
 

@@ -46,7 +46,9 @@ def of_maps(report: Report, originals: Sequence[Heatmap], maps: Sequence[Heatmap
     ]
     places = {_key(each): place for place, each in enumerate(originals)}
     pictures = [_framed(each, report.scale, places) for each in pictures_of(report)]
-    return {"maps": described, "pictures": pictures, "axes": axes.found, "masks": masks.found}
+    alike = {name: each for name, each in described[0].items() if all(other[name] == each for other in described)}
+    own = [{name: each for name, each in other.items() if name not in alike} for other in described]
+    return {"alike": alike, "maps": own, "pictures": pictures, "axes": axes.found, "masks": masks.found}
 
 
 def distinct(report: Report) -> Mapping[tuple[str, int], Heatmap]:

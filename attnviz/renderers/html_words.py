@@ -6,15 +6,21 @@ from collections.abc import Iterator
 
 from attnviz.renderers.html_cells import EXACT, Precision
 
-READING = (
+OF_MAPS = (
     "Each row of a map is a query, and its weights say how much it attends to each key. They sum to 1, unless "
     "something else is said here or some keys are not shown.",
     "Attention weights say where a head looked, not why the model decided what it did.",
 )
+OF_CHARTS = (
+    "Point at a chart, or move through it with the arrow keys, to read its numbers. What has one name looks the same "
+    "in all charts beside each other.",
+)
 DRAWN = "Colours are drawn in 256 steps, and where a cell is smaller than a pixel, the strongest one there is drawn."
+CHARTS = "Numbers of charts are stored exactly, as doubles, and said with the fewest digits that give them again."
+TABLES = "Numbers of tables are rounded as shown; a copy as CSV has every digit."
 
 
-def exactness(precision: Precision | None, *, some_exact: bool, block: int, n_charts: int) -> Iterator[str]:
+def exactness_of_maps(precision: Precision | None, *, some_exact: bool, block: int) -> Iterator[str]:
     """One sentence or two for each thing that the page does not hold as the report does.
 
     `some_exact`: of the maps at another precision, some hold differences and are kept exactly.
@@ -31,9 +37,6 @@ def exactness(precision: Precision | None, *, some_exact: bool, block: int, n_ch
             "of their values. Rows of such cells do not sum to 1."
         )
     yield DRAWN
-    if n_charts:
-        charts, are = ("1 chart", "is") if n_charts == 1 else (f"{n_charts} charts", "are")
-        yield f"{charts} of the report {are} not on this page; --format svg draws what it leaves out."
 
 
 def _stored(precision: Precision) -> str:

@@ -12,6 +12,7 @@ from typing import assert_never
 from urllib.parse import quote
 
 from attnviz.renderers import numbers
+from attnviz.renderers.links import addresses
 from attnviz.report import Column, Curves, Distributions, Formula, Heatmap, Note, Panels, Report, Section, Table
 
 # The last door: a view has written these out already, another report may not have.
@@ -84,8 +85,9 @@ def _table(table: Table) -> Iterator[str]:
         return
     yield _row([inline(_header(column)) for column in table.columns])
     yield _row(["---:" if is_numeric else "---" for is_numeric in numbers.numeric(table)])
-    for row in table.rows:
-        yield _row([_cell(cell, column) for cell, column in zip(row, table.columns, strict=True)])
+    for row, address in zip(table.rows, addresses(table), strict=True):
+        first, *others = (_cell(cell, column) for cell, column in zip(row, table.columns, strict=True))
+        yield _row([f"[{first}]({address})" if first and address else first, *others])
 
 
 def _row(cells: Sequence[str]) -> str:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.attacks.endings import RunHere, refused, worked
+from tests.attacks.endings import RunHere, worked
 
 TEXT = "not a good film , but the acting saves it"
 
@@ -75,11 +75,21 @@ def test_no_browser_is_told_and_no_failure(attnviz: RunHere, monkeypatch: pytest
     assert "no browser could be opened; the page is attention/attention.html" in run.stderr
 
 
-def test_a_comparison_without_maps_has_no_page(attnviz: RunHere) -> None:
-    """So many heads that they are not compared pair by pair: only how their numbers are spread is drawn."""
+def test_a_comparison_of_many_texts_has_its_charts_on_the_page(attnviz: RunHere, tmp_path: Path) -> None:
+    command = ("compare", "single", "multi", "--dataset", "sample", "--split", "train+test", "--index", "0-5")
+    for out in ("one", "two"):
+        worked(attnviz(*command, "--format", "html", "--no-time", "--out", out))
+    page = (tmp_path / "one" / "attention.html").read_bytes()
+    assert page == (tmp_path / "two" / "attention.html").read_bytes()
+    assert b'"kind":"distributions"' in page
+    assert b"not on this page" not in page
+
+
+def test_a_comparison_without_maps_is_a_page_of_its_tables(attnviz: RunHere, tmp_path: Path) -> None:
+    """So many heads that they are neither compared pair by pair nor drawn."""
     texts = ("--text", TEXT, "--text", "the film was good")
     models = ("random:32", "random:32", "random:32")
-    run = attnviz(
-        "compare", *models, *texts, "--d-model", "64", "--format", "html", "--no-time", "--measure", "entropy"
-    )
-    refused(run, "there is no map to make a page of")
+    options = ("--d-model", "64", "--format", "html", "--no-time", "--measure", "entropy", "--out", "a")
+    worked(attnviz("compare", *models, *texts, *options))
+    page = (tmp_path / "a" / "attention.html").read_bytes()
+    assert b'"maps":[],"pictures":[],"charts":[],"tables":[{' in page

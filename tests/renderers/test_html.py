@@ -16,7 +16,7 @@ import pytest
 from attnviz.errors import BadOption
 from attnviz.renderers import html_pool
 from attnviz.renderers.html import html
-from attnviz.report import Block, Curve, Curves, Heatmap, Line, Look, Note, Panels, Report, Scale
+from attnviz.report import Block, Heatmap, Look, Note, Panels, Report, Scale
 from tests.made import HOSTILE, cross_maps, random_maps, record, report, sink_maps, tokens, windowed_maps
 from tests.renderers.test_html_cells import from_block, intervals, unpacked_exact
 
@@ -258,17 +258,6 @@ def test_differences_are_exact_beside_weights_that_are_not() -> None:
     assert found["exact"] == [False] * 12 + [True]
     assert (unpacked_exact(from_block(parsed.inner["cells-12"]), (200, 200)) == cells).all()
     assert any("Differences are stored exactly" in sentence for sentence in found["exactness"])
-
-
-def test_charts_that_are_not_on_the_page_are_counted() -> None:
-    chart = Curves("c", "c", (Curve("c", "x", "y", (Line("l", (0.0,), (0.0,)),)),))
-    blocks = (*report().blocks, chart)
-    assert any("1 chart of the report is not" in s for s in content(replace(report(), blocks=blocks))["exactness"])
-
-
-def test_a_report_without_maps_has_no_page() -> None:
-    with pytest.raises(BadOption, match="no map to make a page of"):
-        list(html(Report("t", "s", (Note("n"),)), Look()))
 
 
 def test_an_unknown_colour_map_is_refused() -> None:

@@ -185,6 +185,41 @@ def test_same_report_same_bytes() -> None:
     assert not document(of).endswith("\n\n")
 
 
+# Where rows lead
+
+
+def linked(*rows: tuple[str, str], title: str = "jobs") -> Report:
+    links = tuple(link for _, link in rows)
+    cells = tuple((name, number) for number, (name, _) in enumerate(rows))
+    return about(Table("jobs", title, "facts", (Column("job"), Column("files", digits=0)), cells, links))
+
+
+def test_the_first_cell_of_a_row_leads_where_its_link_says() -> None:
+    source = document(linked(("a|b", "a b/é (1).html"), ("c", ""), ("d", "javascript:alert(1)"), ("", "e.html")))
+    assert source.splitlines()[6:] == [
+        "| [a&#124;b](a%20b/%C3%A9%20%281%29.html) | 0 |",
+        "| c | 1 |",
+        "| d | 2 |",
+        "|  | 3 |",
+    ]
+
+
+@pytest.mark.parametrize("text", MARKUP)
+def test_a_link_says_its_cell_and_nothing_else(text: str) -> None:
+    cells = [token for token in PARSER.parse(document(linked((text, "a/b.html")))) if token.type == "inline"]
+    children = cells[-2].children or []
+    links = [(child.type, child.attrs.get("href")) for child in children if child.type.startswith("link")]
+    assert links == ([("link_open", "a/b.html"), ("link_close", None)] if seen(text) else [])
+    assert "".join(child.content for child in children if child.type == "text") == seen(text)
+
+
+@pytest.mark.parametrize(
+    "address", ["javascript:x", " javascript:x", "https://x.co", "//x.co", "\\\\x.co", "/etc", "data:,x"]
+)
+def test_what_leads_elsewhere_is_no_link(address: str) -> None:
+    assert "](" not in document(linked(("a", address)))
+
+
 # Text is data
 
 

@@ -7,8 +7,8 @@ export function about(place) {
   const said = (sentences) => sentences.map((sentence) => element("p", {}, sentence));
   const notes = content.notes.map((note) => element("li", { dir: "auto" }, note));
   const facts = content.facts.flatMap(([name, value]) => [element("dt", {}, name), element("dd", {}, isolated(value))]);
-  place.append(section("How to read it", ...said(content.reading)));
+  if (content.reading.length) place.append(section("How to read it", ...said(content.reading)));
   if (notes.length) place.append(section("To be read with it", element("ul", {}, ...notes)));
-  place.append(section("How exact it is", ...said(content.exactness)));
+  if (content.exactness.length) place.append(section("How exact it is", ...said(content.exactness)));
   if (facts.length) place.append(section("Where it comes from", element("dl", {}, ...facts)));
 }

@@ -4,7 +4,7 @@ import { byId } from "./dom.js";
 
 export const content = JSON.parse(byId("content").textContent);
 export const pictures = content.pictures;
-export const maps = content.maps;
+export const maps = content.maps.map((own) => ({ ...content.alike, ...own })); // what all have alike is held once
 
 const promised = new Map();
 const unpacked = new Map();

@@ -2,14 +2,10 @@
 import { about } from "./about.js";
 import { content, isLayered, maps, pictures } from "./content.js";
 import { byId, chooser, element, isolated, roving } from "./dom.js";
-import { lines } from "./lines.js";
-import { matrix } from "./matrix.js";
-import { overview } from "./overview.js";
 import { change, listen, mapOf, pictureOf, read, state, VIEWS } from "./state.js";
-import { table } from "./table.js";
-import { text } from "./text.js";
+import { makers } from "./views.js";
 
-const makers = { overview, matrix, lines, text, table };
+const OF_ALL = ["charts", "table"]; // views that show whatever there is, so that nothing is to be chosen
 let shown = null;
 let asked = 0;
 
@@ -39,7 +35,7 @@ function showChoosers() {
   const place = byId("choosers");
   const focused = [...place.querySelectorAll("select")].indexOf(document.activeElement);
   place.replaceChildren();
-  if (state.view === "table") return;
+  if (OF_ALL.includes(state.view)) return;
   if (pictures.length > 1) {
     const options = pictures.map(({ title }, number) => [number, title]);
     const go = (picture) =>

@@ -1,4 +1,4 @@
-// One map on a canvas: pointed at, zoomed, moved; the same with the keyboard.
+// One map on a canvas: pointed at, zoomed, moved, by mouse and by finger; the same with the keyboard.
 import { legend, paintOf } from "./colour.js";
 import { cellsOf, columnsOf, isDifference, rowsOf } from "./content.js";
 import { element } from "./dom.js";
@@ -9,6 +9,10 @@ import { change, mapOf, pictureOf, state } from "./state.js";
 const LARGEST_CELL = 44; // pixels, of a short text
 const NEAREST = 60; // pixels of a cell when zoomed in most
 const N_PAIRS = 10;
+const [TWICE, NEAR] = [300, 30]; // milliseconds and pixels at most between the two taps of a double tap
+const READABLE = 24; // pixels of a cell after a double tap
+const BY_KEYS = "Arrow keys move from cell to cell, + and − zoom; then drag to pan.";
+const BY_FINGER = "Tap a cell to read it. Pinch or tap twice to zoom; then drag to pan.";
 
 export async function matrix(panel) {
   const cells = await cellsOf(state.map);
@@ -20,7 +24,7 @@ export async function matrix(panel) {
     button("+", "zoom in", () => plot.zoom(1.5)),
     button("−", "zoom out", () => plot.zoom(1 / 1.5)),
     button("Fit", "show the whole map", () => plot.fit()),
-    element("span", { class: "hint" }, "Arrow keys move from cell to cell, + and − zoom; then drag to pan."),
+    element("span", { class: "hint" }, matchMedia("(pointer: coarse)").matches ? BY_FINGER : BY_KEYS),
   );
   panel.append(tools, plot.canvas, inWords(cells, mapOf(), isDifference(pictureOf())));
   plot.fit();
@@ -45,6 +49,13 @@ function inWords(cells, map, signed) {
   return element("details", {}, element("summary", {}, title), element("ol", {}, ...pairs));
 }
 
+// The middle of what holds the map, and how far apart two fingers are; a third one is not heeded.
+function gripOf(pointers) {
+  const [one, other = one] = pointers.values();
+  const apart = Math.max(20, Math.hypot(one.x - other.x, one.y - other.y)); // two that touch each other zoom no further
+  return { x: (one.x + other.x) / 2, y: (one.y + other.y) / 2, apart };
+}
+
 class Plot {
   constructor(cells, map, picture) {
     Object.assign(this, { cells, map, scale: picture.scale, left: 0, top: 0, hovered: null, images: new Map() });
@@ -60,12 +71,14 @@ class Plot {
       onpointermove: (event) => this.pointed(event),
       onpointerdown: (event) => this.pressed(event),
       onpointerup: (event) => this.released(event),
-      onpointercancel: () => (this.drag = null),
+      onpointercancel: (event) => this.lifted(event),
       onpointerleave: () => this.hover(null),
       onkeydown: (event) => this.key(event),
     });
     this.canvas.addEventListener("wheel", (event) => this.wheel(event), { passive: false });
-    this.drag = null;
+    this.pointers = new Map(); // mouse button or fingers that are down, each with its last place
+    this.press = null; // where the only one of them began: a choice, if it does not move
+    this.tapped = null;
     this.pen = this.canvas.getContext("2d");
   }
 
@@ -146,27 +159,63 @@ class Plot {
     return state.query === null || state.key === null ? null : [state.query, state.key];
   }
 
+  // Pans with one pointer and zooms with two, by what changed since the last event: fingers may come and go between.
   pointed(event) {
-    if (!this.drag || this.side === this.whole) return this.hover(this.cellAt(event));
-    this.move(this.drag.x - event.offsetX, this.drag.y - event.offsetY);
-    return Object.assign(this.drag, { x: event.offsetX, y: event.offsetY });
+    const pointer = this.pointers.get(event.pointerId);
+    if (!pointer) return this.hover(this.cellAt(event));
+    const before = gripOf(this.pointers);
+    Object.assign(pointer, { x: event.offsetX, y: event.offsetY });
+    const now = gripOf(this.pointers);
+    if (this.press && !this.isStill(event)) this.press = null;
+    if (this.pointers.size === 1 && this.side === this.whole) return this.hover(this.cellAt(event));
+    if (this.press) return;
+    if (this.pointers.size > 1) this.zoom(now.apart / before.apart, before.x - this.gutter, before.y - this.head);
+    this.move(before.x - now.x, before.y - now.y);
   }
 
   pressed(event) {
+    if (event.button !== 0) return; // of a press that opens a menu the end may not be told
     this.canvas.setPointerCapture(event.pointerId);
-    const from = { x: event.offsetX, y: event.offsetY };
-    this.drag = { ...from, from };
-    this.hover(this.cellAt(event));
+    const place = { x: event.offsetX, y: event.offsetY };
+    this.press = this.pointers.size ? null : place;
+    this.pointers.set(event.pointerId, { ...place });
+    this.hover(this.press && this.cellAt(event));
+  }
+
+  lifted({ pointerId }) {
+    this.pointers.delete(pointerId);
+    this.press = null;
+  }
+
+  isStill({ offsetX, offsetY, pointerType }) {
+    const shake = pointerType === "mouse" ? 4 : 10; // pixels: a finger is not as still as a mouse
+    return Math.hypot(offsetX - this.press.x, offsetY - this.press.y) <= shake;
   }
 
   // A press that did not move is a choice; a second one on the same cell takes it back.
   released(event) {
-    const { from } = this.drag ?? { from: { x: Infinity, y: 0 } };
-    this.drag = null;
-    const cell = this.cellAt(event);
-    if (!cell || Math.hypot(event.offsetX - from.x, event.offsetY - from.y) > 4) return;
+    const cell = this.press && this.isStill(event) ? this.cellAt(event) : null;
+    this.lifted(event);
+    if (!cell) return;
+    if (this.isSecondTap(event)) return this.zoomOnce(event, cell);
     const same = cell[0] === state.query && cell[1] === state.key;
     change(same ? { query: null, key: null } : { query: cell[0], key: cell[1] });
+  }
+
+  isSecondTap({ pointerType, timeStamp, offsetX, offsetY }) {
+    if (pointerType === "mouse") return false;
+    const { tapped } = this;
+    const near = tapped && Math.hypot(offsetX - tapped.x, offsetY - tapped.y) <= NEAR;
+    const isSecond = near && timeStamp - tapped.at <= TWICE;
+    this.tapped = isSecond ? null : { x: offsetX, y: offsetY, at: timeStamp };
+    return isSecond;
+  }
+
+  // To where labels can be read, or back to the whole map; what was tapped stays chosen.
+  zoomOnce({ offsetX, offsetY }, [query, key]) {
+    change({ query, key });
+    if (this.side > this.whole) this.fit();
+    else this.zoom(Math.max(2.5, READABLE / this.side), offsetX - this.gutter, offsetY - this.head);
   }
 
   // The wheel alone scrolls the page, as everywhere.

@@ -19,7 +19,7 @@ export function notDrawn(panel, why) {
   return { legend: () => "", mark: () => tell(""), draw: () => {} };
 }
 
-const strong = (text) => Object.assign(document.createElement("strong"), { textContent: text });
+export const strong = (text) => Object.assign(document.createElement("strong"), { textContent: text });
 
 function emphasised(text) {
   const made = strong("");

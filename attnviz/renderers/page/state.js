@@ -1,7 +1,12 @@
 // Which view of which map is shown, and which query is chosen: as one object, and as a link.
-import { columnsOf, maps, pictures, rowsOf } from "./content.js";
+import { columnsOf, content, maps, pictures, rowsOf } from "./content.js";
 
-export const VIEWS = ["overview", "matrix", "lines", "text", "table"];
+// Those that the page has something to show in.
+export const VIEWS = [
+  ...(maps.length ? ["overview", "matrix", "lines", "text"] : []),
+  ...(content.charts.length ? ["charts"] : []),
+  ...(content.tables.length ? ["table"] : []),
+];
 const PAUSE = 150; // milliseconds: browsers refuse a page that writes its address too often
 
 export const state = {
@@ -39,6 +44,7 @@ export function link() {
   const parts = new URLSearchParams();
   const [map, picture] = [mapOf(), pictureOf()];
   parts.set("view", state.view);
+  if (!map) return parts.toString();
   if (map.layer === null || pictures.findIndex((each) => each.maps.includes(state.map)) !== state.picture) {
     parts.set("picture", picture.name);
     parts.set("map", map.name);
@@ -59,6 +65,8 @@ export function link() {
 // Whatever a link says that is not there is left out: a link may be of another text.
 export function read(hash) {
   const parts = new URLSearchParams(hash.replace(/^#/, ""));
+  const asked = VIEWS.find((name) => name === parts.get("view"));
+  if (!maps.length) return { view: asked ?? VIEWS[0] };
   const number = (name) => (/^\d+(\.\d+)?$/.test(parts.get(name) ?? "") ? Number(parts.get(name)) : null);
   const found = foundMap(parts, number("layer"), number("head"));
   const [rows, columns] = [rowsOf(maps[found.map]), columnsOf(maps[found.map])];
@@ -68,7 +76,7 @@ export function read(hash) {
   const chosen = parts.has("layer") || parts.has("map") ? "matrix" : first;
   return {
     ...found,
-    view: VIEWS.includes(parts.get("view")) ? parts.get("view") : chosen,
+    view: asked ?? chosen,
     query: positionIn(rows, parts.get("query")),
     key: positionIn(columns, parts.get("key")),
     heads: heads.length ? heads : [found.map],

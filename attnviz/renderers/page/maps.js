@@ -1,0 +1,8 @@
+// The views of maps.
+import { lines } from "./lines.js";
+import { matrix } from "./matrix.js";
+import { overview } from "./overview.js";
+import { text } from "./text.js";
+import { makers } from "./views.js";
+
+Object.assign(makers, { overview, matrix, lines, text });

@@ -1,0 +1,2 @@
+// The views by their names: each module of a view that the page has puts its own in.
+export const makers = {};

@@ -1,0 +1,304 @@
+"""The page seen by those who see little contrast (WCAG 2.2, AA), and by axe-core: its colours, as they meet on it.
+
+A text needs 4.5:1 against what is behind it (1.4.3), 3:1 where it is large; edges, rings and marks that one has to see
+need 3:1 (1.4.11). axe-core looks at one state of a page; what changes while one reads, we measure ourselves.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from importlib.resources import files as resources
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from attnviz.renderers.html import html
+from attnviz.report import Heatmap, Look, Report, Scale
+from tests.made import record, report, tokens
+from tests.process import bare_environment, run
+from tests.renderers.page.browser import Opened, browser, files, missing
+
+pytestmark = pytest.mark.slow
+TEXT = "the plot is thin , yet I loved every minute of this film"
+SCHEMES = ("light", "dark")
+WIDTHS = (360, 1200)
+OTHERS = 3.0  # the contrast that what is no text needs
+N = 11  # words of the text that is shaded
+GROUNDS = "words => words.map((word) => getComputedStyle(word).backgroundColor)"
+
+# ratio(colours): of the first, on top, to all others as they lie on each other. behind(element): these, from the top.
+MEASURES = """
+const pen = new OffscreenCanvas(1, 1).getContext("2d", { willReadFrequently: true });
+const share = (element) => (element ? getComputedStyle(element).opacity * share(element.parentElement) : 1);
+const behind = (element) =>
+  element ? [[getComputedStyle(element).backgroundColor, share(element)], ...behind(element.parentElement)] : [];
+const luminance = (layers) => {
+  for (const [colour, opacity] of layers.toReversed()) {
+    Object.assign(pen, { globalAlpha: opacity, fillStyle: colour });
+    pen.fillRect(0, 0, 1, 1);
+  }
+  const linear = [...pen.getImageData(0, 0, 1, 1).data.slice(0, 3)]
+    .map((part) => part / 255)
+    .map((part) => (part <= 0.04045 ? part / 12.92 : ((part + 0.055) / 1.055) ** 2.4));
+  return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2];
+};
+const ratio = (top, layers) => {
+  const [low, high] = [luminance([top, ...layers]), luminance(layers)].sort((a, b) => a - b);
+  return (high + 0.05) / (low + 0.05);
+};
+const named = (name) => getComputedStyle(document.documentElement).getPropertyValue(name);
+const isSeen = (element) =>
+  element.checkVisibility({ visibilityProperty: true }) && element.getClientRects().length > 0;
+const described = (element) => `${element.tagName} ${element.className?.baseVal ?? element.className}`;
+"""
+
+TEXTS = """(selector) => {
+  for (const details of document.querySelectorAll("details")) details.open = true;
+  const found = [];
+  const measure = (element, text) => {
+    const style = getComputedStyle(element);
+    const isDrawn = element instanceof SVGElement;
+    const [colour, opacity] = isDrawn ? [style.fill, style.fillOpacity] : [style.color, 1];
+    const size = parseFloat(style.fontSize);
+    const needed = size >= 24 || (size >= 18.66 && style.fontWeight >= 700) ? 3 : 4.5;
+    const pictures = [];
+    for (let each = element; each; each = each.parentElement) pictures.push(getComputedStyle(each).backgroundImage);
+    if (pictures.some((picture) => picture !== "none")) throw new Error("a picture behind " + text);
+    const measured = ratio([colour, opacity * share(element)], behind(element));
+    found.push([measured, needed, `${described(element)}: ${text}`]);
+  };
+  const root = document.querySelector(selector);
+  const walker = document.createTreeWalker(root, NodeFilter.SHOW_TEXT);
+  for (let node = walker.nextNode(); node; node = walker.nextNode()) {
+    const range = document.createRange();
+    range.selectNode(node);
+    const element = node.parentElement;
+    if (!node.textContent.trim() || !isSeen(element) || !range.getClientRects().length) continue;
+    measure(element, node.textContent.slice(0, 30));
+  }
+  for (const each of root.querySelectorAll("select, textarea")) if (isSeen(each)) measure(each, each.value);
+  return found;
+}"""
+
+# Edges of what can be used, and marks of what is chosen, against both what is inside of them and what is outside.
+EDGES = """() => {
+  const found = [];
+  const measure = (element, name, colour) => {
+    for (const ground of [element, element.parentElement]) {
+      found.push([ratio([colour, share(element)], behind(ground)), 3, `${name} of ${described(element)}`]);
+    }
+  };
+  for (const element of document.querySelectorAll("button, select, textarea, input, [aria-current]")) {
+    if (!isSeen(element)) continue;
+    const style = getComputedStyle(element);
+    const colour = style.borderBottomColor;
+    const has = parseFloat(style.borderBottomWidth) > 0 && style.borderBottomStyle !== "none";
+    if (has && colour !== "rgba(0, 0, 0, 0)" && element.type !== "range") measure(element, "border", colour);
+    if (style.boxShadow !== "none") measure(element, "mark", style.boxShadow.split(" 0px")[0]);
+  }
+  return found;
+}"""
+
+# The ring is drawn outside, where it may lie on any shade that a neighbour has.
+RINGS = """() => {
+  const found = [];
+  const stops = "button, select, input, textarea, summary, [tabindex='0']";
+  for (const element of [...document.querySelectorAll(stops)].filter(isSeen)) {
+    element.focus();
+    const { outlineStyle, outlineWidth, outlineColor } = getComputedStyle(element);
+    const hasRing = outlineStyle === "solid" && parseFloat(outlineWidth) >= 2;
+    const shades = element.matches(".word") ? ["--tint", "--tint-below"].map((name) => [[named(name), 1]]) : [];
+    for (const shade of [[], ...shades]) {
+      const measured = hasRing ? ratio([outlineColor, 1], [...shade, ...behind(element.parentElement)]) : 0;
+      found.push([measured, 3, `ring of ${described(element)} ${shade}`]);
+    }
+  }
+  return found;
+}"""
+
+# Every text that the script draws from now on, in its colour, against the page.
+DRAWN = """() => {
+  window.drawn = [];
+  const original = CanvasRenderingContext2D.prototype.fillText;
+  CanvasRenderingContext2D.prototype.fillText = function (text, ...place) {
+    const colour = [this.fillStyle, this.globalAlpha];
+    window.drawn.push([ratio(colour, behind(this.canvas)), 4.5, `drawn ${text}`]);
+    return original.call(this, text, ...place);
+  };
+  return [];
+}"""
+
+Measured = list[tuple[float, float, str]]
+Open = Callable[..., Opened]
+
+
+def faint(measured: Measured) -> set[str]:
+    """What has less contrast than it needs."""
+    return {f"{ratio:.2f} instead of {needed} {what}" for ratio, needed, what in measured if ratio < needed}
+
+
+def measure(page: Opened, script: str, *given: str) -> Measured:
+    found: Measured = [
+        tuple(each) for each in page.page.evaluate(f"(given) => {{{MEASURES} return ({script})(...given)}}", given)
+    ]
+    return found
+
+
+def tabs(page: Opened) -> Iterator[str]:
+    """Opens one view after the other."""
+    for name in page.page.locator("[role=tab]").evaluate_all("tabs => tabs.map((tab) => tab.id)"):
+        page.page.click(f"#{name}")
+        page.page.wait_for_selector(f"#view[data-ready={name.removeprefix('tab-')}]")
+        yield name
+
+
+@pytest.fixture(scope="module")
+def chromium() -> Iterator[Any]:
+    with browser() as started:
+        yield started
+
+
+@pytest.fixture(scope="module")
+def axe() -> str:
+    """The script of axe-core, which a package carries."""
+    try:
+        return resources("axe_playwright_python").joinpath("axe.min.js").read_text(encoding="utf-8")
+    except ModuleNotFoundError:
+        return str(missing("axe-playwright-python"))
+
+
+@pytest.fixture(scope="module")
+def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """A sentence with heads that may not look ahead, and what `compare` says of one, as their commands write them."""
+    folder = tmp_path_factory.mktemp("pages")
+    commands = {
+        "heatmap": ("heatmap", "--text", TEXT, "--heads", "8", "--causal"),
+        "compare": ("compare", "single", "multi", "--text", TEXT, "--no-time"),
+        "spread": ("compare", "single", "multi", "--dataset", "sample", "--split", "test", "--no-time"),
+    }
+    for name, command in commands.items():
+        asked = (*command, "--format", "html", "--out", name)
+        done = run(asked, stdin=b"", env=bare_environment(folder), cwd=folder, timeout=120)
+        assert done.exit_code == 0, done.stderr
+    return {name: folder / name / "attention.html" for name in commands}
+
+
+@pytest.fixture
+def shown(chromium: Any, pages: dict[str, Path], tmp_path: Path) -> Iterator[Open]:
+    """Opens one of the pages by its name, or that of a report."""
+    opened: list[Opened] = []
+
+    def start(of: str | Report, state: str = "", width: int = 1200, **settings: Any) -> Opened:
+        file = pages[of] if isinstance(of, str) else files(tmp_path, list(html(of, Look())))
+        opened.append(Opened(chromium, file, state, viewport={"width": width, "height": 900}, **settings))
+        return opened[-1]
+
+    yield start
+    for each in opened:
+        each.close()
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+@pytest.mark.parametrize("scheme", SCHEMES)
+@pytest.mark.parametrize("name", ["heatmap", "compare", "spread"])
+def test_every_text_and_every_edge_is_seen(shown: Open, name: str, scheme: str, width: int) -> None:
+    page = shown(name, width=width, color_scheme=scheme)
+    for tab in tabs(page):
+        texts = measure(page, TEXTS, "body")
+        assert len(texts) > 20
+        assert faint(texts) == set(), tab
+        assert faint(measure(page, EDGES)) == set(), tab
+        pointed = page.page.locator(".map, .tokens button, .word, canvas.matrix")
+        if pointed.count():
+            pointed.first.hover()
+            assert faint(measure(page, TEXTS, "body")) == set(), tab
+
+
+def test_the_ruler_is_right(shown: Open) -> None:
+    """Known ratios: the largest, the palest grey that will do on white, and half of black over white: #7f7f7f."""
+    page = shown("heatmap")
+    pairs = {"black": 21.0, "#767676": 4.54, "rgb(0 0 0 / 0.5)": 4.0, "color(srgb 1 1 1)": 1.0, "white": 1.0}
+    for colour, wanted in pairs.items():
+        ((measured, _, _),) = measure(page, "(colour) => [[ratio([colour, 1], [['white', 1]]), 3, '']]", colour)
+        assert measured == pytest.approx(wanted, abs=0.02), colour
+
+
+@pytest.mark.parametrize("scheme", SCHEMES)
+@pytest.mark.parametrize("lowest", [0.0, -1.0])
+def test_words_are_legible_on_every_shade(shown: Open, scheme: str, lowest: float) -> None:
+    """From the lowest value to 1; so are markers of the model, and the frame of the chosen word is seen there."""
+    page = shown(shaded(lowest), "view=text&query=0", color_scheme=scheme)
+    grounds = page.page.locator(".word").evaluate_all(GROUNDS)
+    assert len(set(grounds)) == N
+    for place in (0, N - 1):
+        page.page.locator(".word").nth(place).hover()
+        assert len(texts := measure(page, TEXTS, ".passage")) == N
+        assert faint(texts) == set()
+        assert faint(measure(page, EDGES)) == set()
+
+
+def shaded(lowest: float) -> Report:
+    """A text of which every word attends to the others with all values there are, and to the last word not at all."""
+    words = tokens("[CLS]", *(f"t{place}" for place in range(1, N - 1)), "[SEP]", special=("[CLS]", "[SEP]"))
+    values = np.tile(np.linspace(lowest, 1, N, dtype=np.float32)[::-1], (N, 1))
+    allowed = np.tile(np.arange(N) < N - 1, (N, 1))
+    scale = Scale("diverging" if lowest else "fixed", lowest, 1.0, "weight")
+    drawn = Heatmap("m", "m", values, allowed, words.pieces, words.pieces, scale=scale)
+    return replace(report(record(np.full((1, 1, N, N), 1 / N), words)), blocks=(drawn,))
+
+
+@pytest.mark.parametrize("scheme", SCHEMES)
+def test_texts_on_the_canvas_are_legible(shown: Open, scheme: str) -> None:
+    page = shown("heatmap", "view=matrix", color_scheme=scheme)
+    measure(page, DRAWN)
+    page.page.focus("canvas.matrix")
+    page.press("ArrowDown", "ArrowDown")
+    page.page.hover("canvas.matrix")
+    page.page.evaluate("new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")
+    drawn: Measured = [tuple(each) for each in page.page.evaluate("window.drawn")]
+    assert {"drawn query (attends)", "drawn 0 the", "drawn 12 film"} <= {what for _, _, what in drawn}
+    assert faint(drawn) == set()
+
+
+@pytest.mark.parametrize("scheme", SCHEMES)
+def test_what_is_drawn_is_seen(shown: Open, scheme: str) -> None:
+    """Heads by colour, of which as many are chosen as can be; the cross; the hatching of what is not allowed."""
+    page = shown("heatmap", "view=lines&layer=0&head=0", color_scheme=scheme)
+    for place in range(1, 6):
+        page.page.locator(".chip").nth(place).click()
+        page.page.wait_for_selector(f".chip.head-{place}")
+    assert page.page.locator(".chip[aria-disabled]").count() == 2
+    assert faint(measure(page, TEXTS, "#view") + measure(page, EDGES)) == set()
+    pairs = [
+        *((f"--head-{place}", "--paper") for place in range(6)),
+        ("--accent", "--paper"),
+        ("--hatch", "--forbidden"),
+    ]
+    for colour, ground in pairs:
+        on = measure(page, "(a, b) => [[ratio([named(a), 1], [[named(b), 1]]), 3, a]]", colour, ground)
+        assert faint(on) == set()
+
+
+@pytest.mark.parametrize("scheme", SCHEMES)
+@pytest.mark.parametrize("name", ["heatmap", "compare", "spread"])
+def test_the_focus_is_seen_wherever_it_is(shown: Open, name: str, scheme: str) -> None:
+    page = shown(name, color_scheme=scheme)
+    for tab in tabs(page):
+        page.press("Tab")
+        rings = measure(page, RINGS)
+        assert len(rings) > 5
+        assert faint(rings) == set(), tab
+
+
+@pytest.mark.parametrize(("scheme", "width"), [("light", 360), ("dark", 1200)])
+@pytest.mark.parametrize("name", ["heatmap", "compare", "spread"])
+def test_axe_finds_nothing(shown: Open, axe: str, name: str, scheme: str, width: int) -> None:
+    page = shown(name, width=width, color_scheme=scheme)
+    page.page.evaluate(axe)
+    for tab in tabs(page):
+        found = page.page.evaluate("axe.run()")
+        assert len(found["passes"]) > 15
+        assert [(each["id"], [node["html"] for node in each["nodes"]]) for each in found["violations"]] == [], tab
