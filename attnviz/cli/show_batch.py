@@ -82,7 +82,8 @@ def _end(planned: Planned, finished: Finished, ended: Mapping[str, str], spec: B
     counts = Counter(ended.values())
     said = ", ".join(f"{counts[how]} {how}" for how in ("made", "unchanged", "failed") if counts[how])
     left = len(planned.plan.jobs) - counts.total()
-    show.note(f"{said}{f', {left} not begun' if left else ''}; wrote {finished.file}")
+    and_page = f" and {finished.page}" if finished.page else ""
+    show.note(f"{said}{f', {left} not begun' if left else ''}; wrote {finished.file}{and_page}")
     report = batch_report(finished.manifest, ended, str(planned.folder))
     show_on_server.left(report, batch_cases(finished.manifest, planned.plan.jobs), "attnviz batch", spec)
     if finished.failed:

@@ -15,11 +15,14 @@ from attnviz.configs.manifests import entry_bytes, entry_from_file, from_file, t
 from attnviz.errors import BadOption, InputError
 from attnviz.jobs import Plan
 from attnviz.manifest import NAME, Entry, Manifest
+from attnviz.report import Look
 from attnviz.specs import BatchSpec
+from attnviz.views.batch_page import batch_page
 from attnviz.workflows.perform import versions
 from attnviz.workflows.workers import Done, share_out
 
 PROGRESS = ".progress"  # entries of jobs that are done, until the manifest holds them all
+PAGE = "index.html"  # of the whole batch, where its jobs have pages
 DEFAULT_OUT = "figures"
 MOST_WORKERS = 256
 
@@ -39,6 +42,7 @@ class Finished:
 
     manifest: Manifest
     file: Path
+    page: Path | None
     notices: tuple[str, ...]
     disk_failed: bool = False  # for one of the jobs at least
 
@@ -86,8 +90,25 @@ def _made(spec: BatchSpec, plan: Plan, folder: Path) -> Iterator[Event]:
     for file in (folder / PROGRESS).glob("*.json"):
         store.remove(file)
     store.remove_folder(folder / PROGRESS)
+    page = _page(from_file(folder / NAME), folder)  # as it will be read another time: in this order
     gone = sorted(set(before) - {job.name for job in plan.jobs})
-    yield Finished(manifest, folder / NAME, tuple(_gone(folder, gone)), disk_failed)
+    yield Finished(manifest, folder / NAME, page, (*_gone(folder, gone), *_stale(folder, page)), disk_failed)
+
+
+def _page(manifest: Manifest, folder: Path) -> Path | None:
+    """Write the batch's own page, which leads to those of its jobs; none where they have none."""
+    if not any(file.path.endswith(".html") for entry in manifest.jobs for file in entry.files):
+        return None
+    from attnviz.renderers.html import html  # what draws charts comes with matplotlib
+
+    ((_, content),) = html(batch_page(manifest), Look())
+    store.write(folder / PAGE, content)
+    return folder / PAGE
+
+
+def _stale(folder: Path, page: Path | None) -> Iterator[str]:
+    if page is None and (folder / PAGE).is_file():
+        yield f"{folder / PAGE} is of an earlier run: no job of this one has --format html"
 
 
 def _entries(folder: Path) -> dict[str, Entry]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -11,7 +12,7 @@ from attnviz.configs.manifests import from_file, to_bytes
 from attnviz.errors import BadConfig, BadOption, BadSource
 from attnviz.manifest import NAME, Manifest
 from attnviz.specs import BatchSpec, VerifySpec
-from attnviz.workflows.batch import PROGRESS, Finished, Planned, batch
+from attnviz.workflows.batch import PAGE, PROGRESS, Finished, Planned, batch
 from attnviz.workflows.verify import Verified, verify
 from attnviz.workflows.workers import Done
 
@@ -55,6 +56,28 @@ def test_the_manifest_tells_what_was_made_and_of_what(config: Path) -> None:
     assert set(files) == {NAME, *(file.path for entry in last.manifest.jobs for file in entry.files)}
     assert last.manifest.jobs[0].settings["dataset"] == "texts.csv"  # as it is written, wherever the config lies
     assert str(config.parent) not in files[NAME].decode()
+
+
+@pytest.mark.slow
+def test_jobs_with_pages_have_one_page_that_leads_to_them(config: Path) -> None:
+    config.write_text(CONFIG.replace("dpi: 40", "format: [png, html]"), encoding="utf-8")
+    _, last = run(config)
+    out = config.parent / "out"
+    assert last.page == out / PAGE
+    text = last.page.read_text(encoding="utf-8")
+    (document,) = re.findall(r'<script type="application/json" id="content">(.*)</script>', text)
+    jobs, numbers = json.loads(document)["tables"]
+    assert jobs["links"] == ["one/attention.html", "two/attention.html"]
+    assert all((out / link).is_file() for link in jobs["links"])
+    (head,) = last.manifest.jobs[0].numbers["texts.csv train[0]"]["entropy"][0]
+    assert numbers["rows"][0][3] == head
+    before = content(out)
+    assert run(config)[0] == {"one": "unchanged", "two": "unchanged"}
+    assert content(out) == before
+    config.write_text(CONFIG, encoding="utf-8")
+    _, last = run(config)
+    assert last.page is None
+    assert last.notices == (f"{out / PAGE} is of an earlier run: no job of this one has --format html",)
 
 
 @pytest.mark.slow

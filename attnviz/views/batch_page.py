@@ -1,0 +1,167 @@
+"""A batch as a page to explore: its jobs, their numbers, and how heads differ over the texts. Knows manifests.
+
+All of it follows from the manifest: the same batch, the same page.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from attnviz.manifest import Entry, File, Manifest
+from attnviz.measures import MEASURES
+from attnviz.report import Column, Distribution, Distributions, Report, Sample, Table
+from attnviz.views.compare_spread import MOST_CHARTS, MOST_SAMPLES, PREFERRED
+from attnviz.views.labels import visible
+from attnviz.views.nouns import noun
+
+LONGEST = 300
+OF_THE_MODEL = ("model", "heads", "layers", "d_model", "seed", "causal", "vocab", "tokenizer", "attention", "merge")
+UNITS = {measure.name: measure.unit for measure in MEASURES}
+SHOWN_FIRST = (".html", "overview.png", ".png", ".svg", ".pdf", ".md")  # what a job's name leads to: the first it has
+
+
+class Text(NamedTuple):
+    """What was measured of one text by one job, [layer][head] for each measure; `whole` if of all layers and heads."""
+
+    job: str
+    name: str
+    model: str
+    measures: dict[str, list[list[float]]]
+    whole: bool
+
+    @property
+    def n_heads(self) -> tuple[int, ...]:
+        """Of each layer."""
+        return tuple(len(layer) for layer in next(iter(self.measures.values()), ()))
+
+
+def batch_page(manifest: Manifest) -> Report:
+    """Tables of jobs and of numbers, and charts where one model saw several texts."""
+    n_jobs, failed = len(manifest.jobs), sum(bool(entry.error) for entry in manifest.jobs)
+    texts = list(_texts(manifest))
+    return Report(
+        title=f"{n_jobs} {noun(n_jobs, 'jobs')}, {f'{failed} failed' if failed else 'all done'}",
+        subtitle=", ".join(visible(name, LONGEST) for name in manifest.configs),
+        blocks=(*_charts(texts), _jobs(manifest), *_numbers(texts)),
+        facts=(
+            *((f"sha256 of {visible(name, LONGEST)}", digest) for name, digest in manifest.configs.items()),
+            *manifest.versions.items(),
+        ),
+    )
+
+
+def _jobs(manifest: Manifest) -> Table:
+    columns = (Column("job"), Column("command"), Column("settings"), Column("files"), Column("what to know"))
+    rows = [
+        (
+            entry.name,
+            entry.command,
+            _said([" ".join(f"{name}={_written(value)}" for name, value in entry.settings.items())]),
+            len(entry.files),
+            _said([*([f"failed: {entry.error}"] if entry.error else []), *entry.warnings]),
+        )
+        for entry in manifest.jobs
+    ]
+    return Table(
+        "jobs", "Jobs", "facts", columns, tuple(rows), tuple(_leads_to(entry.files) for entry in manifest.jobs)
+    )
+
+
+def _said(parts: Sequence[str]) -> str:
+    whole = "; ".join(parts)
+    return visible(whole, LONGEST) if whole else ""
+
+
+def _leads_to(files: Sequence[File]) -> str:
+    for ending in SHOWN_FIRST:
+        for file in files:
+            if file.path.endswith(ending):
+                return file.path
+    return ""
+
+
+def _written(value: object) -> str:
+    return ",".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
+
+
+def _texts(manifest: Manifest) -> Iterator[Text]:
+    """Of commands that draw attention: others have numbers of other kinds."""
+    for entry in manifest.jobs:
+        if entry.command == "heatmap":
+            for name, measures in entry.numbers.items():
+                yield Text(entry.name, name, _model(entry), measures, not {"layer", "head"} & set(entry.settings))
+
+
+def _model(entry: Entry) -> str:
+    """What distinguishes whose heads they are, in the words of the config."""
+    given = {name: entry.settings[name] for name in OF_THE_MODEL if name in entry.settings}
+    if given.get("seed") == 0:
+        del given["seed"]
+    named = [str(value) if name == "model" else f"{name} {_written(value)}" for name, value in given.items()]
+    return visible(", ".join(named), 60) if named else "as it comes"
+
+
+def _numbers(texts: Sequence[Text]) -> Iterator[Table]:
+    """The mean over the heads, text by text; a measure of a whole layer is one number of it already."""
+    measures = list(dict.fromkeys(name for text in texts for name in text.measures))
+    if measures:
+        columns = (
+            Column("job"),
+            Column("text"),
+            Column("model"),
+            *(Column(name, UNITS.get(name, "")) for name in measures),
+        )
+        rows = tuple(_line(text, measures) for text in texts)
+        yield Table("numbers", "Mean over the heads, by text", "facts", columns, rows)
+
+
+def _line(text: Text, measures: Sequence[str]) -> tuple[str | float, ...]:
+    means = (_mean(text.measures.get(name)) for name in measures)
+    return text.job, visible(text.name, LONGEST), text.model, *means
+
+
+def _mean(values: list[list[float]] | None) -> float:
+    """NaN of what was not measured."""
+    numbers = [number for layer in values or () for number in layer]
+    return sum(numbers) / len(numbers) if numbers else float("nan")
+
+
+def _charts(texts: Sequence[Text]) -> Iterator[Distributions]:
+    """A chart for each of up to four measures, a sample for each head of each model that saw several texts."""
+    seen = defaultdict(list)
+    for text in texts:
+        if text.whole:  # else the place in the list is not the number of the head
+            seen[text.model, text.n_heads].append(text)
+    groups = [group for group in seen.values() if len(group) > 1]
+    n_samples = sum(sum(group[0].n_heads) for group in groups)
+    if not 0 < n_samples <= MOST_SAMPLES:
+        return
+    rank = {name: place for place, name in enumerate(PREFERRED)}
+    shared = [
+        name for name in groups[0][0].measures if all(name in text.measures for group in groups for text in group)
+    ]
+    measures = sorted(shared, key=lambda name: rank.get(name, len(rank)))[:MOST_CHARTS]
+    charts = tuple(
+        Distribution(
+            title=name,
+            x_axis="head",
+            y_axis=f"{name} ({UNITS[name]})" if name in UNITS else name,  # a manifest may be of another version
+            samples=tuple(sample for group in groups for sample in _samples(group, name)),
+        )
+        for name in measures
+    )
+    if charts:
+        yield Distributions("distributions", "each head over the texts", charts, 2 if len(charts) > 1 else 1)
+
+
+def _samples(group: Sequence[Text], measure: str) -> Iterator[Sample]:
+    first = group[0]
+    for layer, n_heads in enumerate(first.n_heads):
+        for head in range(n_heads):
+            yield Sample(
+                label=f"{layer}.{head}" if len(first.n_heads) > 1 else str(head),
+                group=f"{first.model}, {len(group)} texts",
+                values=tuple(text.measures[measure][layer][head] for text in group),
+            )
