@@ -2,49 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
 from dataclasses import replace
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 
 from attnviz.renderers import html_cells
-from attnviz.renderers.html import html
-from attnviz.report import Heatmap, Look, Panels, Report, Scale
+from attnviz.report import Heatmap, Panels, Report, Scale
 from tests.made import HOSTILE, cross_maps, random_maps, record, report, tokens
-from tests.renderers.page.browser import Opened, browser, files, number_in
+from tests.renderers.page.browser import Open, number_in
 from tests.renderers.test_html import LOG, attacked
 
 pytestmark = pytest.mark.slow
 VIEWS = ("overview", "matrix", "lines", "text", "table")
 N = 14  # tokens of the made-up film review
 CONTENT = "JSON.parse(document.querySelector('#content').textContent)"
-
-Open = Callable[..., Opened]
-
-
-@pytest.fixture(scope="module")
-def chromium() -> Iterator[Any]:
-    with browser() as started:
-        yield started
-
-
-@pytest.fixture
-def shown(chromium: Any, tmp_path: Path) -> Iterator[Open]:
-    """Opens a report's page; afterwards no page may have asked for anything or complained."""
-    opened: list[Opened] = []
-
-    def start(of: Report, state: str = "", **settings: Any) -> Opened:
-        folder = tmp_path / str(len(opened))
-        folder.mkdir()
-        opened.append(Opened(chromium, files(folder, list(html(of, Look()))), state, **settings))
-        return opened[-1]
-
-    yield start
-    for each in opened:
-        each.close()
 
 
 @pytest.mark.parametrize("cell", [(0, 0), (7, 3), (13, 13)])

@@ -4,52 +4,35 @@ from __future__ import annotations
 
 import csv
 import re
-from collections.abc import Callable, Iterator
 from dataclasses import replace
 from io import StringIO
 from itertools import pairwise
 from math import inf, nan
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from attnviz.renderers.html import html
-from attnviz.report import Block, Curve, Distribution, Distributions, Line, Look, Report
+from attnviz.report import Block, Curve, Distribution, Distributions, Line, Report
 from tests.made import report
 from tests.renderers.figure_reports import ACCURACY, HELD_OUT, LOSS, TRAINING, curves, distributions, heads, sample
-from tests.renderers.page.browser import Opened, browser, files, number_in
+from tests.renderers.page.browser import Open, Opened, number_in
 from tests.renderers.test_html_charts import FACTS, attacked_charts, of
 
 pytestmark = pytest.mark.slow
 PHONE = {"viewport": {"width": 360, "height": 740}}
 GAPS = Line("gaps", (0.0, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0), (0.5, nan, 0.4, 0.45, inf, 0.1 + 0.2, 0.2))
 
-Open = Callable[..., Opened]
-
-
-@pytest.fixture(scope="module")
-def chromium() -> Iterator[Any]:
-    with browser() as started:
-        yield started
-
 
 @pytest.fixture
-def shown(chromium: Any, tmp_path: Path) -> Iterator[Open]:
-    """Opens the page of a report, or of some blocks; afterwards it may not have asked for anything or complained."""
-    opened: list[Opened] = []
+def shown(shown: Open) -> Open:
+    """Opens the page of a report, or of some blocks."""
 
     def start(*blocks: Block | Report, state: str = "", **settings: Any) -> Opened:
         (whole,) = blocks if isinstance(blocks[0], Report) else (of(*blocks),)  # type: ignore[arg-type]
-        folder = tmp_path / str(len(opened))
-        folder.mkdir()
-        opened.append(Opened(chromium, files(folder, list(html(whole, Look()))), state, **settings))  # type: ignore[arg-type]
-        return opened[-1]
+        return shown(whole, state, **settings)
 
-    yield start
-    for each in opened:
-        each.close()
+    return start
 
 
 def focus(page: Opened, chart: int = 0) -> None:

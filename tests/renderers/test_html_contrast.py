@@ -6,7 +6,7 @@ need 3:1 (1.4.11). axe-core looks at one state of a page; what changes while one
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from importlib.resources import files as resources
 from pathlib import Path
@@ -15,11 +15,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from attnviz.renderers.html import html
-from attnviz.report import Heatmap, Look, Report, Scale
+from attnviz.report import Heatmap, Report, Scale
 from tests.made import record, report, tokens
 from tests.process import bare_environment, run
-from tests.renderers.page.browser import Opened, browser, files, missing
+from tests.renderers.page.browser import Open, Opened, missing
 
 pytestmark = pytest.mark.slow
 TEXT = "the plot is thin , yet I loved every minute of this film"
@@ -132,7 +131,6 @@ DRAWN = """() => {
 }"""
 
 Measured = list[tuple[float, float, str]]
-Open = Callable[..., Opened]
 
 
 def faint(measured: Measured) -> set[str]:
@@ -153,12 +151,6 @@ def tabs(page: Opened) -> Iterator[str]:
         page.page.click(f"#{name}")
         page.page.wait_for_selector(f"#view[data-ready={name.removeprefix('tab-')}]")
         yield name
-
-
-@pytest.fixture(scope="module")
-def chromium() -> Iterator[Any]:
-    with browser() as started:
-        yield started
 
 
 @pytest.fixture(scope="module")
@@ -187,18 +179,15 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 
 
 @pytest.fixture
-def shown(chromium: Any, pages: dict[str, Path], tmp_path: Path) -> Iterator[Open]:
+def shown(shown: Open, pages: dict[str, Path]) -> Open:
     """Opens one of the pages by its name, or that of a report."""
-    opened: list[Opened] = []
 
     def start(of: str | Report, state: str = "", width: int = 1200, **settings: Any) -> Opened:
-        file = pages[of] if isinstance(of, str) else files(tmp_path, list(html(of, Look())))
-        opened.append(Opened(chromium, file, state, viewport={"width": width, "height": 900}, **settings))
-        return opened[-1]
+        return shown(
+            pages[of] if isinstance(of, str) else of, state, viewport={"width": width, "height": 900}, **settings
+        )
 
-    yield start
-    for each in opened:
-        each.close()
+    return start
 
 
 @pytest.mark.parametrize("width", WIDTHS)

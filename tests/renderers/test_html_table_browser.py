@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Callable, Iterator
 from io import StringIO
-from pathlib import Path
-from typing import Any
 
 import pytest
 
-from attnviz.renderers.html import html
-from attnviz.report import Column, Look, Report, Table
-from tests.renderers.page.browser import Opened, browser, files
+from attnviz.report import Column, Table
+from tests.renderers.page.browser import Open, Opened
 from tests.renderers.test_html_charts import ELSEWHERE, linked, of
 
 pytestmark = pytest.mark.slow
@@ -23,27 +19,6 @@ ROWS = tuple(
     for number in range(100)
 )
 JOBS = Table("jobs", "Jobs", "facts", tuple(map(Column, COLUMNS)), ROWS, tuple(f"{row[0]}/a b.html" for row in ROWS))
-
-Open = Callable[..., Opened]
-
-
-@pytest.fixture(scope="module")
-def chromium() -> Iterator[Any]:
-    with browser() as started:
-        yield started
-
-
-@pytest.fixture
-def shown(chromium: Any, tmp_path: Path) -> Iterator[Open]:
-    opened: list[Opened] = []
-
-    def start(report: Report, **settings: Any) -> Opened:
-        opened.append(Opened(chromium, files(tmp_path, list(html(report, Look()))), **settings))
-        return opened[-1]
-
-    yield start
-    for each in opened:
-        each.close()
 
 
 def column(page: Opened, number: int) -> list[str]:
@@ -91,10 +66,11 @@ def test_the_first_cell_leads_to_the_jobs_own_page(shown: Open) -> None:
     assert page.page.evaluate("document.querySelector('tbody a').href").endswith("/job-99/a%20b.html")
 
 
-def test_a_link_opens_the_file_beside_the_page(shown: Open, tmp_path: Path) -> None:
-    (tmp_path / "job-0").mkdir()
-    (tmp_path / "job-0" / "a b.html").write_text("<title>the job</title>", encoding="utf-8")
+def test_a_link_opens_the_file_beside_the_page(shown: Open) -> None:
     page = shown(of(JOBS))
+    beside = page.file.parent / "job-0" / "a b.html"
+    beside.parent.mkdir()
+    beside.write_text("<title>the job</title>", encoding="utf-8")
     page.page.locator("tbody a").first.click()
     page.page.wait_for_url("**/job-0/a%20b.html")
     assert page.page.title() == "the job"

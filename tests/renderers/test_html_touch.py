@@ -13,7 +13,7 @@ from attnviz.records import AttentionMaps
 from attnviz.renderers.html import html
 from attnviz.report import Look
 from tests.made import random_maps, record, report
-from tests.renderers.page.browser import Opened, browser, files, number_in
+from tests.renderers.page.browser import Opened, files, number_in
 
 pytestmark = pytest.mark.slow
 PHONE = {"viewport": {"width": 390, "height": 780}, "has_touch": True, "is_mobile": True, "device_scale_factor": 2}
@@ -114,12 +114,6 @@ class Phone(Opened):
 
 
 Open = Callable[[AttentionMaps], Phone]
-
-
-@pytest.fixture(scope="module")
-def chromium() -> Iterator[Any]:
-    with browser() as started:
-        yield started
 
 
 @pytest.fixture

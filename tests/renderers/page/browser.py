@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from io import BytesIO
 from pathlib import Path
@@ -137,3 +137,6 @@ def files(folder: Path, pages: Sequence[tuple[str, bytes]]) -> Path:
     file = folder / name
     file.write_bytes(data)
     return file
+
+
+Open = Callable[..., Opened]
