@@ -1,0 +1,61 @@
+"""Nothing that is imported is looked through for garbage, and everything later is, as ever."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.process import ROOT, bare_environment
+
+COUNTED = """
+import atexit, gc, sys
+from attnviz.cli import app
+counts = [0, 0, 0]
+def count(phase, found):
+    counts[found["generation"]] += phase == "start"
+gc.callbacks.append(count)
+atexit.register(lambda: print(*counts, file=sys.stderr))
+app.main()
+"""
+LATER = """
+import gc
+from attnviz.cli.app import _spare_imports
+usual = gc.get_threshold()
+_spare_imports()
+assert gc.get_threshold() != usual
+assert gc.get_freeze_count() == 0
+gc.collect(1)
+assert gc.get_threshold() != usual
+gc.collect()
+assert gc.get_threshold() == usual
+assert gc.get_freeze_count() > 1000
+assert gc.callbacks == []
+class Loop: pass
+for _ in range(10):
+    loop = Loop()
+    loop.itself = loop
+assert gc.collect() >= 9
+"""
+
+
+def python(code: str, home: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-c", code, *arguments]
+    return subprocess.run(command, env=bare_environment(home), cwd=ROOT, capture_output=True, text=True, check=False)
+
+
+@pytest.mark.slow
+def test_a_picture_is_made_without_looking_through_everything(tmp_path: Path) -> None:
+    asked = ("heatmap", "--text", "the acting saved the film", "--heads", "8", "--out", str(tmp_path / "out"))
+    done = python(COUNTED, tmp_path, *asked)
+    assert done.returncode == 0, done.stderr
+    young, older, everything = map(int, done.stderr.splitlines()[-1].split())
+    assert young > older > 0
+    assert everything == 0
+
+
+def test_after_the_first_look_garbage_is_looked_for_as_ever(tmp_path: Path) -> None:
+    done = python(LATER, tmp_path)
+    assert done.returncode == 0, done.stderr
