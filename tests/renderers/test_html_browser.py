@@ -50,6 +50,24 @@ def test_a_link_opens_its_state(shown: Open) -> None:
     assert np.float32(number_in(page.readout)) == maps.weights[2, 5, 7, 3]
 
 
+def test_a_link_to_a_query_marks_the_key_that_it_attends_to_most(shown: Open) -> None:
+    maps = random_maps(n_layers=4, n_heads=6)
+    page = shown(report(maps), "layer=2&head=5&query=7")
+    favourite = int(maps.weights[2, 5, 7].argmax())
+    assert f"query 7 loved attends to key {favourite} " in page.readout
+    assert np.float32(number_in(page.readout)) == maps.weights[2, 5, 7, favourite]
+    page.go("view=matrix&layer=2&head=5&key=3")
+    asking = int(maps.weights[2, 5, :, 3].argmax())
+    assert f"query {asking} " in page.readout
+    assert "attends to key 3 thin" in page.readout
+    page.page.focus("canvas.matrix")
+    page.page.keyboard.press("ArrowRight")
+    assert f"query {asking} " in page.readout
+    assert "attends to key 4 " in page.readout
+    page.page.keyboard.press("Escape")
+    assert "attends" not in page.readout
+
+
 def test_the_address_is_a_link_to_what_is_shown(shown: Open) -> None:
     page = shown(report(random_maps(n_layers=2, n_heads=3)), "view=matrix&layer=1&head=2")
     page.page.focus("canvas.matrix")

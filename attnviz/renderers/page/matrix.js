@@ -155,8 +155,13 @@ class Plot {
     else tell("Point at a cell, or move to one with the arrow keys, to read its number.");
   }
 
+  // A query alone, as a link may name it, stands for the cell that it gives most to; a key for what gives it most.
   chosen() {
-    return state.query === null || state.key === null ? null : [state.query, state.key];
+    const { query, key } = state;
+    if (query !== null && key !== null) return [query, key];
+    if (query === null && key === null) return null;
+    const places = query === null ? this.rows.map((_, row) => [row, key]) : this.columns.map((_, at) => [query, at]);
+    return this.cells.strongest(places, 1)[0] ?? null;
   }
 
   // Pans with one pointer and zooms with two, by what changed since the last event: fingers may come and go between.
