@@ -5,6 +5,9 @@ PYTHON ?= python3
 BIN := .venv/bin
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
+# A process for each core, but not many: some tests start processes of their own.
+SIDE_BY_SIDE := -n auto --maxprocesses 4
+
 BIOME := npx --yes @biomejs/biome@2.6.8
 
 .DEFAULT_GOAL := help
@@ -20,7 +23,7 @@ demo: .venv/.installed ## the eight attention heads over the first packaged revi
 	@echo "The pictures are in $(CURDIR)/attention"
 
 test: lint ## style, types and every test, the slow ones too
-	$(BIN)/python -m pytest -n 2
+	$(BIN)/python -m pytest $(SIDE_BY_SIDE)
 
 lint: .venv/.test-installed ## style and types only; of JavaScript where there is npx
 	$(BIN)/ruff check
@@ -31,7 +34,7 @@ lint: .venv/.test-installed ## style and types only; of JavaScript where there i
 	else echo "no npx that finds Biome: attnviz/renderers/page was not checked"; fi
 
 quick: .venv/.test-installed ## the tests that take less than about five seconds each
-	$(BIN)/python -m pytest -n 2 -m "not slow"
+	$(BIN)/python -m pytest $(SIDE_BY_SIDE) -m "not slow"
 
 bench: .venv/.test-installed ## what things take beside the naive way, on a quiet machine; DATA=path/to/imdb for real reviews
 	$(BIN)/python -m tests.benchmarks.startup

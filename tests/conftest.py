@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path
@@ -24,6 +25,8 @@ HOME = pytest.StashKey[Path]()
 
 def pytest_configure(config: pytest.Config) -> None:
     """Before any test module is imported, because libraries read these when they are imported."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as of `make test &`: what we start would not hear Ctrl-C
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     home = tempfile.TemporaryDirectory(prefix="attnviz-tests-")
     config.add_cleanup(home.cleanup)
     config.stash[HOME] = Path(home.name)
