@@ -20,6 +20,7 @@ from attnviz.renderers.html_cells import Precision
 from attnviz.renderers.html_charts import charts_of
 from attnviz.renderers.html_maps import distinct, of_maps
 from attnviz.renderers.html_pool import block_for, pooled
+from attnviz.renderers.html_signs import signs_of
 from attnviz.renderers.html_words import CHARTS, OF_CHARTS, OF_MAPS, TABLES, exactness_of_maps
 from attnviz.renderers.links import addresses
 from attnviz.report import Look, Report, Table
@@ -35,7 +36,7 @@ class Content:
     """Everything that a page shows: one document, and the packed cells of each of its maps."""
 
     document: Mapping[str, object]
-    cells: tuple[bytes, ...]  # base64 of what is deflated, a space, base64 of what is not
+    cells: tuple[bytes, ...]  # signs of what is deflated, a space, signs of what is not
 
 
 class Maps(NamedTuple):
@@ -99,7 +100,7 @@ def _packed(maps: Sequence[Cells], precisions: Sequence[Precision | None]) -> It
     with ThreadPoolExecutor(max(1, n_threads)) as pool:
         apply = pool.map if n_threads > 1 else map
         for parts in apply(html_cells.packed, maps, precisions):
-            yield b" ".join(map(b64encode, parts))
+            yield b" ".join(map(signs_of, parts))
 
 
 def _table(table: Table) -> Mapping[str, object]:
