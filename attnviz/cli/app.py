@@ -42,7 +42,7 @@ COMMANDS = (
 
 def main() -> NoReturn:
     """The program."""
-    _spare_imports()
+    show.spare_imports()
     # Before torch comes. Small models are quickest with one thread, many times so where other programs keep the cores
     # busy, and with as many threads everywhere the last bits of sums are the same everywhere.
     os.environ.setdefault("OMP_NUM_THREADS", "1")
@@ -52,23 +52,6 @@ def main() -> NoReturn:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # all is done: Ctrl-C would only print the interpreter's farewell
     gc.freeze()  # all ends with the process: else Python looks through it for garbage, half a second of torch alone
     sys.exit(code)
-
-
-def _spare_imports() -> None:
-    """Look through everything for garbage for the first time when all is imported, and from then on not in that.
-
-    Nothing that is imported is garbage, and there is so much of it that looking took a tenth of the time of a picture.
-    """
-    usual = gc.get_threshold()
-
-    def settled(phase: str, found: dict[str, int]) -> None:
-        if phase == "stop" and found["generation"] == 2:
-            gc.callbacks.remove(settled)
-            gc.freeze()
-            gc.set_threshold(*usual)
-
-    gc.callbacks.append(settled)
-    gc.set_threshold(*usual[:2], 60)  # torch and matplotlib come to 40 looks through what is younger, by default to 4
 
 
 def run(arguments: Sequence[str]) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import shutil
 import sys
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from attnviz.workflows.vocab import Built
 
 WIDTH_OFF_TERMINAL = 80
+USUAL = gc.get_threshold()
 LONGEST_LINE = 500  # of an error or a note: a path or a token in it may be of any length
 
 
@@ -89,11 +91,30 @@ def _columns() -> int:
     return int(written) if written.isdecimal() and int(written) > 0 else WIDTH_OFF_TERMINAL
 
 
+def spare_imports() -> None:
+    """Look through everything for garbage not before all is imported.
+
+    Nothing that is imported is garbage, and there is so much of it that looking took a tenth of the time of a picture.
+    """
+    gc.set_threshold(*USUAL[:2], 60)  # torch and matplotlib come to 40 looks through what is younger, by default to 4
+
+
+def settled() -> None:
+    """All is imported: from now on look as ever, but not through that. To be called wherever work goes on and on.
+
+    This is not left to `gc.callbacks`: Ctrl-C that comes while torch is imported would end the callback and no more.
+    """
+    if gc.get_threshold() != USUAL:
+        gc.freeze()
+        gc.set_threshold(*USUAL)
+
+
 def drawn(results: Iterable[Drawn], spec: DrawSpec) -> None:
     """Show each result as it comes; with `--json` all of them as one document at the end."""
     reports = []
     pages: list[Path] = []
     for result in results:
+        settled()
         for notice in result.notices:
             note(notice)
         if spec.json:

@@ -20,6 +20,7 @@ def compared(events: Iterator[Event], spec: CompareSpec) -> None:
     from attnviz.workflows.compare import Comparing, Outcome
 
     for event in events:
+        show.settled()
         match event:
             case Comparing():
                 for notice in event.notices:

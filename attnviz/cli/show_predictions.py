@@ -20,6 +20,7 @@ def predicted(events: Iterator[Event], spec: PredictSpec) -> None:
     from attnviz.workflows.predict import Classifying, Drew, Predicted
 
     for event in events:
+        show.settled()
         match event:
             case Classifying():
                 for notice in event.notices:
