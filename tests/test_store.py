@@ -21,6 +21,7 @@ import attnviz
 from attnviz import store
 from attnviz.errors import BadOption, BadRecord, OutputFailed
 from attnviz.records import AttentionMaps, Provenance, Tokens
+from attnviz.store import records
 from tests.made import random_maps, sink_maps, windowed_maps
 
 
@@ -88,7 +89,7 @@ def test_same_record_same_bytes_in_two_processes() -> None:
 def rewritten(change: Callable[[dict[str, object]], object]) -> bytes:
     """A record whose metadata was changed."""
     data = store.record_bytes(record())
-    meta = store._metadata(data)
+    meta = records._metadata(data)
     change(meta)
     maps = record()
     return bytes(
@@ -226,25 +227,105 @@ def test_a_full_device_is_added_to_in_vain(tmp_path: Path) -> None:
 def test_a_folder_where_a_file_stands_is_refused(tmp_path: Path) -> None:
     (tmp_path / "file").write_bytes(b"kept")
     for path in (tmp_path / "file", tmp_path / "file" / "below", Path(os.devnull)):
-        for refuse in (store.check_folder, store.make_folder):
-            with pytest.raises(BadOption, match="is not a folder"):
-                refuse(path)
+        with pytest.raises(BadOption, match="is not a folder"):
+            store.output_folder(str(path))
+        with pytest.raises(BadOption, match="is not a folder"):
+            store.make_folder(path)
     assert (tmp_path / "file").read_bytes() == b"kept"
 
 
-def test_checking_a_folder_makes_nothing(tmp_path: Path) -> None:
-    store.check_folder(tmp_path / "new" / "folder")
-    store.check_folder(tmp_path / ("x" * 300))
+def test_checking_a_folder_makes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    store.output_folder(f"{tmp_path}/new/folder")
+    store.output_folder(f"{tmp_path}/{'x' * 300}")
+    monkeypatch.setenv("HOME", str(tmp_path))
+    assert store.output_folder("~/figs") == tmp_path / "figs"
+    assert store.output_folder("~nouser/figs") == Path("~nouser/figs")
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_folder_is_one_run_s_and_afterwards_as_if_nothing_had_been(tmp_path: Path) -> None:
+    """The lock of a process that was killed is none, whatever file it left."""
+    with store.locked(tmp_path / "new/out"):
+        with pytest.raises(BadOption, match=r"another run of attnviz is writing to .*out\. Wait for it, or"):
+            store.locked(tmp_path / "new/out").__enter__()
+        (tmp_path / "new/out/a").write_bytes(b"")
+    assert sorted(path.name for path in (tmp_path / "new/out").iterdir()) == ["a"]
+    (tmp_path / "new/out/.attnviz.lock").write_bytes(b"")
+    with store.locked(tmp_path / "new/out"):
+        store.remove(tmp_path / "new/out/a")
+    with store.locked(tmp_path / "unused/folder"):
+        pass
+    assert sorted(path.name for path in tmp_path.rglob("*")) == ["new", "out"]
+
+
+def put(folder: Path, files: dict[str, bytes], old: tuple[str, ...]) -> None:
+    with store.replacing(folder) as new:
+        for name, data in files.items():
+            (new.path / name).parent.mkdir(exist_ok=True)
+            new.write(name, data)
+        new.discard(old)
+
+
+def content(folder: Path) -> dict[str, bytes]:
+    return {path.relative_to(folder).as_posix(): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+def test_a_set_is_replaced_as_a_set(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    before = {"a": b"1", "sub/b": b"1", "other/c": b"1", "mine": b"1"}
+    put(tmp_path, before, ())
+    writes: list[int] = []
+
+    def full_at_the_second(_: int) -> None:
+        writes.append(1)
+        if len(writes) > 1:
+            raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "fsync", full_at_the_second)
+        with pytest.raises(OutputFailed) as caught:
+            put(tmp_path, {"a": b"2", "sub/d": b"2"}, ("a", "sub/b", "other/c"))
+    assert str(caught.value) == f"cannot write {tmp_path}/sub/d: No space left on device"
+    assert content(tmp_path) == before
+    (tmp_path / "sub/d").mkdir()
+    with pytest.raises(OutputFailed, match="sub/d: Is a directory"):
+        put(tmp_path, {"a": b"2", "sub/d": b"2"}, ("a", "sub/b", "other/c"))
+    assert content(tmp_path) == before
+    (tmp_path / "sub/d").rmdir()
+    put(tmp_path, {"a": b"2", "sub/d": b"2"}, ("a", "sub/b", "other/c"))
+    assert content(tmp_path) == {"a": b"2", "sub/d": b"2", "mine": b"1"}
+    assert not (tmp_path / "other").exists()
+
+
+def test_a_set_follows_no_link_neither_to_write_nor_to_remove(tmp_path: Path) -> None:
+    (tmp_path / "theirs").mkdir()
+    (tmp_path / "theirs/a").write_bytes(b"theirs")
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out/job").symlink_to("../theirs")
+    with pytest.raises(BadOption, match="out/job is a symbolic link, which is not followed"):
+        put(tmp_path / "out", {"job/a": b"ours"}, ())
+    put(tmp_path / "out", {}, ("job/a",))
+    assert content(tmp_path / "theirs") == {"a": b"theirs"}
+
+
+def test_a_pipe_that_nobody_reads_is_refused_at_once(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    for write in (store.write, store.append):
+        with pytest.raises(OutputFailed, match=r"cannot write .*pipe: nobody reads this pipe"):
+            write(tmp_path / "pipe", b"x")
+    reader = os.open(tmp_path / "pipe", os.O_RDONLY | os.O_NONBLOCK)
+    store.write(tmp_path / "pipe", b"read")
+    assert os.read(reader, 9) == b"read"
+    os.close(reader)
 
 
 def test_what_killed_writers_left_is_swept_and_what_others_write_is_not(tmp_path: Path) -> None:
     dead = subprocess.Popen([sys.executable, "-c", ""])
     dead.wait()
-    left = tmp_path / f".a.png.{dead.pid}.part"
-    kept = [tmp_path / f".a.png.{os.getpid()}.part", tmp_path / ".theirs.part", tmp_path / "a.png"]
+    left = tmp_path / f".a.png.{dead.pid}.attnviz.part"
+    kept = [tmp_path / f".a.png.{os.getpid()}.attnviz.part", tmp_path / ".thesis.99999.part", tmp_path / "a.png"]
     for path in (left, *kept):
         path.write_bytes(b"")
+    (tmp_path / f".{dead.pid}.attnviz.part/job").mkdir(parents=True)
     store.make_folder(tmp_path)
     assert set(tmp_path.iterdir()) == set(kept)
 

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Sequence
 from dataclasses import asdict, replace
 from functools import cache
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any
 
 from pydantic import TypeAdapter, ValidationError
 
-from attnviz.configs.documents import way
+from attnviz.configs import naming
+from attnviz.configs.documents import shown, way
 from attnviz.configs.wording import sentence
 from attnviz.errors import BadConfig
 from attnviz.manifest import SCHEMA, Entry, Manifest
@@ -19,6 +21,7 @@ from attnviz.manifest import SCHEMA, Entry, Manifest
 if TYPE_CHECKING:
     from pydantic_core import ErrorDetails
 
+UNSAFE = re.compile(r"[\\:\x00-\x1f]")  # in a path
 SURROGATE = re.compile("[\ud800-\udfff]")
 SORTED = frozenset({"configs", "versions", "settings", "inputs"})  # of the numbers the order is that of the texts
 KINDS: dict[str, type[Any]] = {"manifest": Manifest, "entry": Entry}
@@ -40,12 +43,41 @@ def entry_bytes(entry: Entry) -> bytes:
 def from_file(path: str | Path) -> Manifest:
     """The manifest in a file. Raises BadConfig where it cannot be read, or is not one that this version writes."""
     manifest: Manifest = _read(Path(path), "manifest")
+    _check_names(Path(path), manifest.jobs)
     return replace(manifest, jobs=tuple(map(_as_it_was, manifest.jobs)))
 
 
 def entry_from_file(path: str | Path) -> Entry:
     """The entry in a file. Raises BadConfig as `from_file` does."""
-    return _as_it_was(_read(Path(path), "entry"))
+    entry: Entry = _read(Path(path), "entry")
+    _check_names(Path(path), (entry,))
+    return _as_it_was(entry)
+
+
+def _check_names(path: Path, entries: Sequence[Entry]) -> None:
+    """That jobs have names of jobs, and files lie in the folders of theirs: a manifest may be anybody's.
+
+    Raises BadConfig with every one that has not.
+    """
+    problems: list[str] = []
+    names: set[str] = set()
+    for entry in entries:
+        if wrong := naming.fault(entry.name):
+            problems.append(f"{path}: {wrong}")
+        if entry.name.lower() in names:
+            problems.append(f"{path}: the name {shown(entry.name)} is there twice, whatever the case")
+        names.add(entry.name.lower())
+        outside = (file.path for file in entry.files if not _is_within(file.path, entry.name))
+        problems += [f"{path}: {shown(name)} is no path within {shown(entry.name)}" for name in outside]
+    if problems:
+        raise BadConfig(problems)
+
+
+def _is_within(path: str, folder: str) -> bool:
+    """Whether a path is written as a manifest writes it, and leads to what lies below `folder`."""
+    first, *below = PurePosixPath(path).parts or ("",)
+    plain = str(PurePosixPath(path)) == path and not UNSAFE.search(path)
+    return plain and first == folder and bool(below) and ".." not in below
 
 
 def _read(path: Path, kind: str) -> Any:

@@ -26,7 +26,7 @@ def fault(name: str) -> str:
         return f"{shown(name)} cannot be a name: Windows drops the dot at its end"
     if DEVICES.fullmatch(name):
         return f"{shown(name)} cannot be a name: on Windows it is a device"
-    if name.lower() == manifest.NAME:
+    if name.lower() in (manifest.NAME, manifest.PAGE):
         return f"{shown(name)} cannot be a name: the batch writes a file called so"
     return ""
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
-from contextlib import suppress
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from contextlib import closing, suppress
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TypeAlias
 
@@ -14,7 +14,7 @@ from attnviz.configs.jobs import load_all
 from attnviz.configs.manifests import entry_bytes, entry_from_file, from_file, to_bytes
 from attnviz.errors import BadOption, InputError
 from attnviz.jobs import Plan
-from attnviz.manifest import NAME, Entry, Manifest
+from attnviz.manifest import NAME, PAGE, Entry, Manifest
 from attnviz.report import Look
 from attnviz.specs import BatchSpec
 from attnviz.views.batch_page import batch_page
@@ -22,7 +22,6 @@ from attnviz.workflows.perform import versions
 from attnviz.workflows.workers import Done, share_out
 
 PROGRESS = ".progress"  # entries of jobs that are done, until the manifest holds them all
-PAGE = "index.html"  # of the whole batch, where its jobs have pages
 DEFAULT_OUT = "figures"
 MOST_WORKERS = 256
 
@@ -64,32 +63,41 @@ def batch(spec: BatchSpec) -> Iterator[Event]:
     if spec.workers is not None and not 1 <= spec.workers <= MOST_WORKERS:
         raise BadOption(f"--workers {spec.workers} is out of range", hint=f"It is 1 to {MOST_WORKERS}.")
     plan = load_all(spec.configs, spec.out)
-    folder = Path(spec.out or plan.out or DEFAULT_OUT)
-    store.check_folder(folder)
+    folder = store.output_folder(spec.out or plan.out or DEFAULT_OUT)
     return _made(spec, plan, folder)
 
 
 def _made(spec: BatchSpec, plan: Plan, folder: Path) -> Iterator[Event]:
     n_workers = min(spec.workers or cores(), len(plan.jobs))
     yield Planned(plan, folder, n_workers)
-    if spec.dry_run:
-        return
+    if not spec.dry_run:
+        with store.locked(folder):
+            try:
+                yield from _all(spec, plan, folder, n_workers)
+            finally:
+                store.remove_folder(folder / PROGRESS)  # where there is nothing to go on from
+
+
+def _all(spec: BatchSpec, plan: Plan, folder: Path, n_workers: int) -> Iterator[Event]:
+    """Make every job, then what tells of all of them."""
+    store.refuse_links(folder, PROGRESS)
     before = _entries(folder)
+    # Also where all is made again it matters what was made: files that are not made any more go.
+    earlier = {name: replace(entry, fingerprint="") if spec.force else entry for name, entry in before.items()}
     store.make_folder(folder / PROGRESS)
     done: dict[str, Entry] = {}
     disk_failed = False
-    for each in share_out(plan.jobs, folder, {} if spec.force else before, n_workers, spec.fail_fast):
-        done[each.entry.name] = each.entry
-        disk_failed |= each.disk_failed
-        if each.how != "failed":
-            store.write(folder / PROGRESS / f"{each.entry.name}.json", entry_bytes(each.entry))
-        yield each
+    with closing(share_out(plan.jobs, folder, earlier, n_workers, spec.fail_fast)) as events:
+        for each in events:
+            done[each.entry.name] = each.entry
+            disk_failed |= each.disk_failed
+            if each.how != "failed":
+                store.write(folder / PROGRESS / f"{each.entry.name}.json", entry_bytes(each.entry))
+            yield each
     entries = tuple(done[job.name] for job in plan.jobs if job.name in done)
     manifest = Manifest(configs=plan.configs, versions=versions(), jobs=entries)
     store.write(folder / NAME, to_bytes(manifest))
-    for file in (folder / PROGRESS).glob("*.json"):
-        store.remove(file)
-    store.remove_folder(folder / PROGRESS)
+    _clear(folder, plan, before, done)
     page = _page(from_file(folder / NAME), folder)  # as it will be read another time: in this order
     gone = sorted(set(before) - {job.name for job in plan.jobs})
     yield Finished(manifest, folder / NAME, page, (*_gone(folder, gone), *_stale(folder, page)), disk_failed)
@@ -125,6 +133,21 @@ def _entries(folder: Path) -> dict[str, Entry]:
             entry = entry_from_file(file)
             found[entry.name] = entry
     return found
+
+
+def _clear(folder: Path, plan: Plan, before: Mapping[str, Entry], done: Mapping[str, Entry]) -> None:
+    """Of the progress only this stays: what lies there of jobs that failed now, or were not begun, and were made once.
+
+    Their old files are still there, and the next run has to know them.
+    """
+    names = {job.name for job in plan.jobs}
+    for name, entry in before.items():
+        if name in names and not entry.error and (name not in done or done[name].error):
+            store.write(folder / PROGRESS / f"{name}.json", entry_bytes(entry))
+        else:
+            store.remove(folder / PROGRESS / f"{name}.json")
+    for name in done.keys() - before.keys():
+        store.remove(folder / PROGRESS / f"{name}.json")
 
 
 def _gone(folder: Path, names: list[str]) -> Iterator[str]:

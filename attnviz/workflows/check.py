@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
+from contextlib import ExitStack
 from dataclasses import dataclass
 from math import isfinite
 from pathlib import Path, PurePosixPath
@@ -37,19 +38,19 @@ class Outcome:
 def check(spec: CheckSpec) -> Outcome:
     """Compare numbers, then files. Raises BadSource for a folder without a manifest, BadOption for a bad tolerance."""
     tolerances = Tolerances(_allowed(spec.tolerance, "--tolerance"), _allowed(spec.pixels, "--pixels"))
-    out = Path(spec.out)
+    out = store.output_folder(spec.out)
     if out.resolve() in {Path(folder).resolve() for folder in (spec.folder, spec.baseline)}:
         raise BadOption(f"--out {out} is one of the folders that are compared", hint="Choose another --out.")
-    store.check_folder(out)
     before, after = (manifest_in(Path(folder)) for folder in (spec.baseline, spec.folder))
-    pictures = Pictures(out)
-    checked = _checked(spec, before, after, tolerances, pictures)
-    report = check_report(checked)
-    files = tuple(pictures.files)
-    if checked.differences:
-        store.make_folder(out)
-        store.write(out / DIFFERENCES, b"".join(alone(report)))
-        files = (out / DIFFERENCES, *files)
+    with ExitStack() as stack:
+        pictures = Pictures(out, stack)
+        checked = _checked(spec, before, after, tolerances, pictures)
+        report = check_report(checked)
+        files = tuple(pictures.files)
+        if checked.differences:
+            pictures.lock()
+            store.write(out / DIFFERENCES, b"".join(alone(report)))
+            files = (out / DIFFERENCES, *files)
     return Outcome(checked, report, check_cases(checked), files, tuple(_stale(out, files)))
 
 
@@ -65,16 +66,25 @@ def manifest_in(folder: Path) -> Manifest:
 class Pictures:
     """Writes what shows a difference, below one folder; every name is safe and none is used twice."""
 
-    def __init__(self, out: Path) -> None:
+    def __init__(self, out: Path, stack: ExitStack) -> None:
         self.out = out
         self.files: list[Path] = []
+        self._stack = stack  # what is to be undone at the end of the check
+        self._locked = False
         self._used = {DIFFERENCES}
         self._folders: dict[str, Path] = {}
 
+    def lock(self) -> None:
+        """Keep the folder from other runs. Not before there is something to write: else it may be anything."""
+        if not self._locked:
+            self._stack.enter_context(store.locked(self.out))
+            self._locked = True
+
     def write(self, job: str, path: str, pictures: Mapping[str, bytes]) -> None:
         """`JOB/NAME-expected.png` and so on. Raises OutputFailed when the disk refuses."""
+        self.lock()
         if job not in self._folders:
-            self._folders[job] = self.out / self._unused(_slug(job), "")
+            self._folders[job] = self.out / self._unused(job, "")
         folder = self._folders[job]
         store.make_folder(folder)
         within = PurePosixPath(path.removeprefix(f"{job}/")).with_suffix("")

@@ -77,8 +77,8 @@ def compare(spec: CompareSpec) -> Iterator[Event]:
             files_of(name, spec.max_memory)
     corpus = corpus_of(spec)
     documents = _documents(spec, corpus)
-    store.check_folder(Path(spec.out))
-    return _compared(spec, names, corpus, documents)
+    folder = store.output_folder(spec.out)
+    return _alone(spec, folder, names, corpus, documents)
 
 
 def _model(spec: CompareSpec, name: str) -> ModelSpec:
@@ -96,15 +96,23 @@ def _asked_for(spec: CompareSpec) -> bool:
     return bool(spec.index or spec.text or spec.text_file or spec.dataset or spec.split)
 
 
+def _alone(
+    spec: CompareSpec, folder: Path, names: Sequence[ModelName], corpus: Corpus, documents: Sequence[Document]
+) -> Iterator[Event]:
+    """Compare while no other run writes to the folder."""
+    with store.locked(folder):
+        yield from _compared(spec, folder, names, corpus, documents)
+
+
 def _compared(
-    spec: CompareSpec, names: Sequence[ModelName], corpus: Corpus, documents: Sequence[Document]
+    spec: CompareSpec, folder: Path, names: Sequence[ModelName], corpus: Corpus, documents: Sequence[Document]
 ) -> Iterator[Event]:
     from attnviz.workflows.compare_models import open_models, predictions, seconds
     from attnviz.workflows.compare_outcome import compared, comparison, pictures_of, report_of
     from attnviz.workflows.drawing import Pictures
     from attnviz.workflows.tally import Tally
 
-    drawing = Pictures.of(spec, PICTURES)
+    drawing = Pictures.of(spec, PICTURES, "*.safetensors")
     models = open_models([_model(spec, written) for written in spec.models], names, corpus)
     for document in documents:  # a text that cannot be read is refused before the first is measured
         for model in models:
@@ -122,14 +130,10 @@ def _compared(
     whole = comparison(documents[0].name if len(documents) == 1 else corpus.name, tally, models, found)
     drawn = pictures_of(spec, whole, tally.last)
     report, rows = report_of(spec, whole, drawn, tally.last)
-    folder = Path(spec.out)
-    written = drawing.write(report, folder)
-    records = []
-    if len(documents) == 1:
-        for maps, slug in zip(tally.last, whole.slugs, strict=True):
-            records.append(folder / f"{slug}.safetensors")
-            store.save(maps, records[-1])
-    yield Outcome(report, rows, (*written.files, *records), written.notices)
+    pairs = zip(tally.last, whole.slugs, strict=True) if len(documents) == 1 else ()
+    records = {f"{slug}.safetensors": store.record_bytes(maps) for maps, slug in pairs}
+    written = drawing.write(report, folder, records)
+    yield Outcome(report, rows, written.files, written.notices)
 
 
 def _notices(

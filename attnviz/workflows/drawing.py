@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -39,36 +40,38 @@ class Pictures:
     renderers: tuple[Renderer, ...]
     look: Look
     names: tuple[str, ...]  # patterns of what ours are called, to tell those of an earlier run
+    records: str  # and of the records that they show
 
     @classmethod
-    def of(cls, spec: LookSpec, names: tuple[str, ...]) -> Pictures:
+    def of(cls, spec: LookSpec, names: tuple[str, ...], records: str) -> Pictures:
         formats = [name.strip().lower() for item in spec.format for name in item.split(",")]
         if isinstance(spec, DrawSpec) and spec.open:
             formats.append(PAGE)
         renderers = tuple(load(find(RENDERERS, name, "format")) for name in dict.fromkeys(formats))
         look = Look(cmap=spec.cmap, dpi=spec.dpi, annotate=spec.annotate)
         check_look(look)
-        return cls(renderers, look, names)
+        return cls(renderers, look, names, records)
 
-    def write(self, report: Report, folder: Path) -> Drawn:
-        """Write every picture of a report into `folder`. Raises OutputFailed when the disk refuses."""
-        store.make_folder(folder)
-        files = []
-        for render in self.renderers:
-            for name, data in render(report, self.look):
-                store.write(folder / name, data)
-                files.append(folder / name)
-        return Drawn(report, tuple(files), (*_left_out(report, self.look), *self._stale(folder, files)))
+    def write(self, report: Report, folder: Path, records: Mapping[str, bytes] | None) -> Drawn:
+        """Write every picture of a report into `folder`, and the `records` that they show by name: all or none.
 
-    def _stale(self, folder: Path, files: list[Path]) -> list[str]:
-        """Pictures of an earlier run that stand beside this one's: ours by name, and not to be mistaken for new."""
+        Where other records of ours lie there, these and their pictures go; None: none are written, and those stay.
+        Raises OutputFailed when the disk refuses.
+        """
+        with store.replacing(folder) as new:
+            files = [new.write(name, data) for render in self.renderers for name, data in render(report, self.look)]
+            files += [new.write(name, data) for name, data in (records or {}).items()]
+            old = self._earlier(folder, files)
+            others = [] if records is None else [*_other_records(folder, self.records, records)]
+            if others:
+                new.discard([*old, *others])
+        return Drawn(report, tuple(files), (*_left_out(report, self.look), *_stale(folder, old, gone=bool(others))))
+
+    def _earlier(self, folder: Path, files: Sequence[Path]) -> list[str]:
+        """Pictures of an earlier run: ours by name and by what stands in them."""
         endings = {f".{renderer.name}" for renderer in RENDERERS}
         found = {path for name in self.names for path in folder.glob(f"{name}.*") if path.suffix in endings}
-        old = sorted(path.name for path in found - set(files))
-        if not old:
-            return []
-        pictures = "1 picture" if len(old) == 1 else f"{len(old)} pictures"
-        return [f"{folder} also holds {pictures} of an earlier run, such as {old[0]}"]
+        return sorted(path.name for path in found - set(files) if path.is_file() and _is_ours(path))
 
 
 @dataclass(frozen=True)
@@ -86,20 +89,21 @@ class Drawing:
         chosen(spec.measure)
         if spec.sort is not None:
             ordering(spec.sort)
-        return cls(spec, Pictures.of(spec, PICTURES))
+        return cls(spec, Pictures.of(spec, PICTURES, store.RECORD))
 
-    def draw(self, maps: AttentionMaps, folder: Path) -> Drawn:
-        """Write every picture of one record into `folder`.
+    def draw(self, maps: AttentionMaps, folder: Path, with_record: bool = True) -> Drawn:
+        """Write every picture of one record into `folder`, and the record.
 
         Raises BadSelection for a layer or head that is not there and where all tokens would be hidden, BadOption for
         what this record does not have, OutputFailed when the disk refuses.
         """
         layers = numbers(self.spec.layer, maps.n_layers, "layer")
         heads = numbers(self.spec.head, maps.n_heads, "head")
+        records = {store.RECORD: store.record_bytes(maps)} if with_record else None
         if self.spec.merge == "words":
             maps = by_words(maps)
         report = heatmap_report(maps, self._measured(maps), self.spec, layers, heads)
-        return self.pictures.write(report, folder)
+        return self.pictures.write(report, folder, records)
 
     def _measured(self, maps: AttentionMaps) -> tuple[Measurement, ...]:
         """The chosen measures, and the one that heads are sorted by."""
@@ -108,6 +112,28 @@ class Drawing:
             return found
         by, _ = ordering(self.spec.sort)
         return found if by.name in [each.name for each in found] else (*found, *measured(maps, [by.name]))
+
+
+def _other_records(folder: Path, pattern: str, records: Mapping[str, bytes]) -> Iterator[str]:
+    """Names of the records of an earlier run that are not these."""
+    for path in sorted(folder.glob(pattern)):
+        mine = pattern == store.RECORD or path.name != store.RECORD  # a comparison's are called otherwise
+        if mine and path.is_file() and _is_ours(path) and path.read_bytes() != records.get(path.name):
+            yield path.name
+
+
+def _is_ours(path: Path) -> bool:
+    """Every file of ours says what made it, a comparison's PNG which models it shows."""
+    data = path.read_bytes()
+    return b"attnviz" in data or b"tEXtstatus of " in data
+
+
+def _stale(folder: Path, old: Sequence[str], gone: bool) -> Iterator[str]:
+    """Pictures of an earlier run are not to be mistaken for new ones."""
+    if old:
+        pictures = "1 picture" if len(old) == 1 else f"{len(old)} pictures"
+        of = f"{pictures} of an earlier run, such as {old[0]}"
+        yield f"removed {of}: it showed another text or model" if gone else f"{folder} also holds {of}"
 
 
 def _left_out(report: Report, look: Look) -> list[str]:

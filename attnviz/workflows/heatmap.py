@@ -7,6 +7,7 @@ from dataclasses import fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from attnviz import store
 from attnviz.errors import BadOption
 from attnviz.models.names import resolve
 from attnviz.selection import numbers
@@ -30,9 +31,10 @@ def heatmap(spec: HeatmapSpec) -> Iterator[Drawn]:
     if name.known_sizes:
         numbers(spec.layer, name.n_layers, "layer")
         numbers(spec.head, name.n_heads, "head")
+    folder = store.output_folder(spec.out)
     corpus = corpus_of(spec)
     chosen = _chosen(spec, corpus)
-    return _drawn(spec, corpus, chosen)
+    return _drawn(spec, folder, corpus, chosen)
 
 
 def _check_own(spec: HeatmapSpec) -> None:
@@ -45,10 +47,7 @@ def _check_own(spec: HeatmapSpec) -> None:
             )
 
 
-def _drawn(spec: HeatmapSpec, corpus: Corpus, chosen: tuple[int, ...]) -> Iterator[Drawn]:
-    from attnviz import store
-
-    store.check_folder(Path(spec.out))
+def _drawn(spec: HeatmapSpec, out: Path, corpus: Corpus, chosen: tuple[int, ...]) -> Iterator[Drawn]:
     # Only now, because torch and matplotlib come with them and take seconds.
     from attnviz.workflows.drawing import Drawing
 
@@ -57,14 +56,13 @@ def _drawn(spec: HeatmapSpec, corpus: Corpus, chosen: tuple[int, ...]) -> Iterat
     attender = pretrained_of(name, spec, spec) if name.kind == "pretrained" else attender_of(spec, corpus)
     for index in chosen:  # a text that cannot be drawn is refused before the first picture
         attender.encode(corpus.documents[index].text)
-    for count, index in enumerate(chosen):
-        document = corpus.documents[index]
-        maps = attender.attention(document.text, document.name)
-        folder = Path(spec.out) if len(chosen) == 1 else Path(spec.out) / document.slug
-        drawn = drawing.draw(maps, folder)
-        store.save(maps, folder / store.RECORD)
-        notices = (*(_first_notices(spec, corpus, attender.trained) if count == 0 else ()), *drawn.notices)
-        yield replace(drawn, files=(*drawn.files, folder / store.RECORD), notices=notices)
+    with store.locked(out):
+        for count, index in enumerate(chosen):
+            document = corpus.documents[index]
+            maps = attender.attention(document.text, document.name)
+            drawn = drawing.draw(maps, out if len(chosen) == 1 else out / document.slug)
+            notices = (*(_first_notices(spec, corpus, attender.trained) if count == 0 else ()), *drawn.notices)
+            yield replace(drawn, notices=notices)
 
 
 def _chosen(spec: HeatmapSpec, corpus: Corpus) -> tuple[int, ...]:

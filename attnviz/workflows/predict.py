@@ -71,7 +71,7 @@ def predict(spec: PredictSpec) -> Iterator[Event]:
     corpus = corpus_of(spec)
     chosen = [corpus.documents[i] for i in numbers(spec.index, len(corpus.documents), "text")]
     if spec.heatmap:
-        store.check_folder(Path(spec.out))
+        store.output_folder(spec.out)
         if len(chosen) > MOST_DRAWN:
             raise BadOption(
                 f"--heatmap would draw {len(chosen):,} texts", hint=f"At most {MOST_DRAWN}: choose them with --index."
@@ -103,7 +103,8 @@ def _predicted(spec: PredictSpec, name: ModelName, corpus: Corpus, chosen: list[
         yield predictions[-1]
     labels = saved.classifier.config.labels
     if drawing is not None:
-        yield from _drawn(spec, drawing, saved, called(name), list(zip(chosen, predictions, strict=True)))
+        with store.locked(store.output_folder(spec.out)):
+            yield from _drawn(spec, drawing, saved, called(name), list(zip(chosen, predictions, strict=True)))
     report = predictions_report(
         predictions,
         labels=labels,
@@ -138,8 +139,7 @@ def _drawn(
     for document, prediction in answered:
         said = f"{labels[prediction.label]} ({prediction.probability:.2f})"
         titled = replace(drawing.spec, title=spec.title or f"{name} reads {document.name} as {said}")
-        folder = Path(spec.out) if len(answered) == 1 else Path(spec.out) / document.slug
+        out = store.output_folder(spec.out)
         maps = attender.attention(document.text, document.name)
-        drawn = replace(drawing, spec=titled).draw(maps, folder)
-        store.save(maps, folder / store.RECORD)
-        yield Drew((*drawn.files, folder / store.RECORD), drawn.notices)
+        drawn = replace(drawing, spec=titled).draw(maps, out if len(answered) == 1 else out / document.slug)
+        yield Drew(drawn.files, drawn.notices)

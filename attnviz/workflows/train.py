@@ -73,11 +73,10 @@ def train(spec: TrainSpec) -> Generator[Event]:
     BadText before anything is written.
     """
     check(spec)
-    folder = Path(spec.out)
-    store.check_folder(folder)
+    folder = store.output_folder(spec.out)
     _refuse_to_overwrite(folder, spec)
     corpus = open_corpus(SourceSpec(dataset=spec.dataset, split=spec.split, text_column=spec.text_column))
-    return _trained(spec, folder, corpus)
+    return _alone(spec, folder, corpus)
 
 
 def check(spec: TrainSpec) -> None:
@@ -118,6 +117,13 @@ def _holds(folder: Path, name: str) -> bool:
     return False
 
 
+def _alone(spec: TrainSpec, folder: Path, corpus: Corpus) -> Generator[Event]:
+    """Train while no other run writes to the folder."""
+    with store.locked(folder):
+        _refuse_to_overwrite(folder, spec)  # again: another run may have ended in between
+        yield from _trained(spec, folder, corpus)
+
+
 def _trained(spec: TrainSpec, folder: Path, corpus: Corpus) -> Generator[Event]:
     from attnviz.models.recipe import begin
     from attnviz.models.resuming import take_up
@@ -147,7 +153,6 @@ def _trained(spec: TrainSpec, folder: Path, corpus: Corpus) -> Generator[Event]:
         n_steps=run.training.n_steps,
         notices=(*notices, *_cut(run.training)),
     )
-    store.make_folder(folder)
     yield from _steps(folder, run, {**settings, "data_sha256": data_sha256})
     metrics = _metrics(folder, run, settings, corpus.name, data_sha256)
     store.write(folder / METRICS, metrics_bytes(metrics))

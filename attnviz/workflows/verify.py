@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeAlias
@@ -57,8 +58,11 @@ def verify(spec: VerifySpec) -> Iterator[Event]:
 def _verified(folder: Path, manifest: Manifest, jobs: list[Job]) -> Iterator[Event]:
     yield Verifying(len(jobs))
     made: dict[str, Entry] = {}
-    with tempfile.TemporaryDirectory(prefix="attnviz-verify-") as place:
-        for done in share_out(jobs, Path(place), {}, min(cores(), len(jobs)), fail_fast=False):
+    with (
+        tempfile.TemporaryDirectory(prefix="attnviz-verify-") as place,
+        closing(share_out(jobs, Path(place), {}, min(cores(), len(jobs)), fail_fast=False)) as events,
+    ):
+        for done in events:
             made[done.entry.name] = done.entry
             yield done
     both = [(entry, made[entry.name]) for entry in manifest.jobs]
@@ -94,6 +98,8 @@ def _bytes(old: Entry, new: Entry, folder: Path) -> Iterator[str]:
         path = folder / file.path
         if not path.is_file():
             yield f"{file.path} is gone from {folder}"
+        elif not path.resolve().is_relative_to(folder.resolve()):
+            yield f"{file.path} is a link out of {folder}"
         elif written(path, folder) != file:
             yield f"{file.path} was changed after it was made"
         elif file.path not in made:

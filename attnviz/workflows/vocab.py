@@ -43,9 +43,9 @@ def vocab(spec: VocabSpec) -> Built:
         coverage=coverage,
         sha256=vocabulary.sha256,
     )
-    folder = Path(spec.out)
-    store.make_folder(folder)
-    store.write(folder / "tokenizer.json", vocabulary.to_json().encode())
+    folder = store.output_folder(spec.out)
+    with store.locked(folder):
+        store.write(folder / "tokenizer.json", vocabulary.to_json().encode())
     return Built(report, folder / "tokenizer.json", corpus.notices)
 
 

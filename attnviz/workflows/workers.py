@@ -6,8 +6,9 @@ import gc
 import multiprocessing
 import os
 import signal
+import threading
 from collections import deque
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from multiprocessing.connection import Connection, wait
@@ -37,7 +38,7 @@ class Done:
 
 def share_out(
     jobs: Sequence[Job], folder: Path, earlier: Mapping[str, Entry], n_workers: int, fail_fast: bool
-) -> Iterator[Done]:
+) -> Generator[Done]:
     """Each job as it is done. `earlier` are entries of a run before: what did not change since is not made again.
 
     Where the iteration is left, the processes are ended.
@@ -115,6 +116,7 @@ class _Worker:
 def work(connection: Connection) -> None:
     """A process's life: jobs in, answers out, until the other end closes."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the other end's to understand
+    threading.Thread(target=_end_with_parent, daemon=True).start()
     # Before torch comes: several processes are quicker with a thread each, and the last bits do not depend on how many.
     os.environ["OMP_NUM_THREADS"] = "1"
     # What the first job imports stays to the end: looking for garbage in it takes a tenth of a second time and again,
@@ -130,14 +132,24 @@ def work(connection: Connection) -> None:
     gc.freeze()
 
 
+def _end_with_parent() -> None:
+    """End at once when the process that shares out the jobs does, however that ends: another run may come after it."""
+    parent = multiprocessing.parent_process()
+    assert parent is not None
+    wait([parent.sentinel])
+    os._exit(1)
+
+
 def _answer(job: Job, folder: Path, earlier: Entry | None) -> Done:
     try:
-        if earlier is not None and not earlier.error:
-            if earlier.fingerprint == fingerprint(job, inputs_of(job)) and _whole(earlier, folder):
-                return Done(earlier, "unchanged")
-            for file in earlier.files:  # of other settings: they are not to be taken for this job's
-                store.remove(folder / file.path)
-        return Done(perform(job, folder), "made")
+        store.refuse_links(folder, job.name)
+        if earlier is not None and not earlier.error and _unchanged(earlier, job, folder):
+            return Done(earlier, "unchanged")
+        with store.replacing(folder) as new:
+            entry = perform(job, new.path)
+            if earlier is not None:  # of other settings: its files are not to be taken for this job's
+                new.discard(file.path for file in earlier.files)
+        return Done(entry, "made")
     except AttnvizError as error:
         return _failed(job, str(error), isinstance(error, OutputFailed))
     except MemoryError:
@@ -146,8 +158,10 @@ def _answer(job: Job, folder: Path, earlier: Entry | None) -> Done:
         return _failed(job, f"this is a bug of attnviz ({type(error).__name__}: {error}); please report it")
 
 
-def _whole(entry: Entry, folder: Path) -> bool:
-    """Whether every file is there as it was made."""
+def _unchanged(entry: Entry, job: Job, folder: Path) -> bool:
+    """Whether the job would make the same again, and every file is there as it was made."""
+    if entry.fingerprint != fingerprint(job, inputs_of(job)):
+        return False
     paths = [(folder / file.path, file) for file in entry.files]
     return all(path.is_file() and written(path, folder) == file for path, file in paths)
 

@@ -168,9 +168,9 @@ def test_killed_and_run_again(run_here: RunHere, tmp_path: Path) -> None:
         assert ended(process).exit_code == -signal.SIGKILL
         for part in tmp_path.rglob("*.part"):  # hidden, and never mistaken for a picture
             assert part.name.startswith(".")
-            part.rename(part.with_name(".layer-0-head-0.png.999999999.part"))
+            part.rename(part.with_name(".layer-0-head-0.png.999999999.attnviz.part"))
         assert len(check_whole_but_parts(tmp_path)) >= n_pictures
-        (tmp_path / "attention/train-0/.layer-0-head-0.png.999999999.part").write_bytes(b"\x89PNG half")
+        (tmp_path / "attention/train-0/.layer-0-head-0.png.999999999.attnviz.part").write_bytes(b"\x89PNG half")
     again = worked(run_here(*MANY))
     assert "untrained" in again.stderr
     assert len(check_whole(tmp_path)) == 8
@@ -186,7 +186,7 @@ def check_whole_but_parts(folder: Path) -> list[Path]:
 
 def test_the_parts_of_a_writer_that_lives_are_left_alone(run_here: RunHere, tmp_path: Path) -> None:
     """Two runs may write to one folder."""
-    living = tmp_path / f"attention/.layer-0-head-0.png.{os.getppid()}.part"
+    living = tmp_path / f"attention/.layer-0-head-0.png.{os.getppid()}.attnviz.part"
     living.parent.mkdir()
     living.write_bytes(b"half")
     worked(run_here("heatmap", "--text", "a", "--model", "dot", "--table", "none"))

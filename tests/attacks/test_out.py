@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import stat
 import subprocess
@@ -10,7 +11,9 @@ from pathlib import Path
 
 import pytest
 
+from attnviz import store
 from tests.attacks.endings import RunHere, check_whole, environment, notes, refused, worked
+from tests.made import random_maps
 from tests.process import Run, RunCli
 
 DRAW = ("heatmap", "--text", "the cat sat", "--model", "dot", "--table", "none")
@@ -50,7 +53,7 @@ def test_a_full_disk(tmp_path: Path) -> None:
 
 def test_a_read_only_folder(tmp_path: Path) -> None:
     run, left = on_disk(READ_ONLY, tmp_path)
-    refused(run, "cannot write disk/layer-0-head-0.png: Read-only file system", code=74)
+    refused(run, "cannot write to disk: Read-only file system", code=74)
     assert left == {}
 
 
@@ -94,6 +97,32 @@ def test_devices_stay_devices(run_cli: RunCli, run_here: RunHere, tmp_path: Path
     refused(run, "cannot write out/layer-0-head-0.png: No space left on device", code=74)
     for device in ("/dev/null", "/dev/full"):
         assert stat.S_ISCHR(Path(device).stat().st_mode)
+
+
+def test_a_pipe_where_a_picture_should_go(run_here: RunHere, tmp_path: Path) -> None:
+    (tmp_path / "attention").mkdir()
+    os.mkfifo(tmp_path / "attention/layer-0-head-0.png")
+    refused(run_here(*DRAW), "cannot write attention/layer-0-head-0.png: nobody reads this pipe", code=74)
+
+
+WRITING = {
+    "heatmap": DRAW,
+    "render": ("render", "attention.safetensors"),
+    "compare": ("compare", "dot", "single", "--text", "a b"),
+    "predict": ("predict", "--text", "a b", "--heatmap"),
+    "vocab": ("vocab",),
+    "train": ("train", "--dataset", "sample"),
+    "batch": ("batch", "figures.yaml"),
+}
+
+
+@pytest.mark.parametrize("args", WRITING.values(), ids=WRITING)
+def test_a_folder_that_another_run_writes_to(args: tuple[str, ...], run_here: RunHere, tmp_path: Path) -> None:
+    (tmp_path / "figures.yaml").write_text("jobs: [heatmap: {}]\n", encoding="utf-8")
+    store.save(random_maps(), tmp_path / "attention.safetensors")
+    with store.locked(tmp_path / "out"):
+        refused(run_here(*args, "--out", "out"), "another run of attnviz is writing to out. Wait for it, or choose")
+        assert [path.name for path in (tmp_path / "out").iterdir()] == [".attnviz.lock"]
 
 
 def test_a_folder_where_a_picture_should_go(run_here: RunHere, tmp_path: Path) -> None:

@@ -134,7 +134,7 @@ def test_killed_again_and_again_and_gone_on_with(whole_of_long: Path, run_here: 
         assert "error" not in run.stderr
         names = check_whole(tmp_path / "model")
         assert names <= {STATE, *CHECKPOINT}
-        (tmp_path / "model/.model.safetensors.999999999.part").write_bytes(b"half")
+        (tmp_path / "model/.model.safetensors.999999999.attnviz.part").write_bytes(b"half")
         found = re.findall(r"epoch (\d+)/", run.stderr)
         epoch = max(int(found[-1]) if found else 0, epoch, 1)
     again = worked(run_here(*LONG, "--resume"))

@@ -230,6 +230,8 @@ IN_A_NAME = "write A-Z a-z 0-9 . _ - only, and a letter or digit first"
         ('jobs: [{heatmap: , name: "a\\n"}]', f"1:26: jobs[0].name: 'a\\n' cannot be a name: {IN_A_NAME}"),
         ("jobs: [{heatmap: , name: a.}]",
          "1:26: jobs[0].name: 'a.' cannot be a name: Windows drops the dot at its end"),
+        ("jobs: [{heatmap: , name: Index.html}]",
+         "1:26: jobs[0].name: 'Index.html' cannot be a name: the batch writes a file called so"),
         ("jobs: [{heatmap: , name: NUL}]", "1:26: jobs[0].name: 'NUL' cannot be a name: on Windows it is a device"),
         ("jobs: [{heatmap: , name: com1.x}]",
          "1:26: jobs[0].name: 'com1.x' cannot be a name: on Windows it is a device"),

@@ -46,6 +46,9 @@ def test_an_entry_comes_back_as_it_was(tmp_path: Path) -> None:
     for entry in (ENTRY, FAILED):
         (tmp_path / "e.json").write_bytes(entry_bytes(entry))
         assert entry_from_file(tmp_path / "e.json") == entry
+    (tmp_path / "e.json").write_bytes(entry_bytes(replace(ENTRY, files=(File("../b.png", "0" * 64, 1),))))
+    with pytest.raises(BadConfig, match=r"'\.\./b\.png' is no path within 'a'"):
+        entry_from_file(tmp_path / "e.json")
 
 
 plain = (
@@ -118,6 +121,12 @@ def changed(where: list[str | int], value: object) -> str:
         (changed(["jobs", 1, "more"], 2), ": jobs[1]: no 'more' here"),
         (changed(["jobs", 0, "files", 0, "size"], "3"), ": jobs[0].files[0].size: write a whole number, not '3'"),
         (changed(["jobs", 0, "files", 0], 3), ": jobs[0].files[0]: write an object, not 3"),
+        (changed(["jobs", 0, "name"], "../up"), ": '../up' cannot be a name: "),
+        (changed(["jobs", 0, "name"], "/tmp/up"), ": '/tmp/up' cannot be a name: "),
+        (changed(["jobs", 1, "name"], "A"), ": the name 'A' is there twice, whatever the case"),
+        *((changed(["jobs", 0, "files", 0, "path"], path), f": {path!r} is no path within 'a'")
+          for path in ("", "a", "b/c", "/a/b", "../a/b", "a/../b", "a/./b", "a//b", "./a/b", "a\\b", "a/b\\c", "a/b:c",
+                       "a/\0")),
         (changed(["jobs"], {}), ": jobs: write a list, not settings"),
         (changed(["jobs", 0, "inputs"], []), ": jobs[0].inputs: write settings (name: value), not a list"),
         (changed(["jobs", 0, "numbers", "z", "entropy", 0, 1], "x"),

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from attnviz.configs.manifests import from_file, to_bytes
 from attnviz.errors import BadConfig, BadOption, BadSource
-from attnviz.manifest import NAME, Manifest
+from attnviz.manifest import NAME, PAGE, File, Manifest
 from attnviz.specs import BatchSpec, VerifySpec
-from attnviz.workflows.batch import PAGE, PROGRESS, Finished, Planned, batch
+from attnviz.workflows.batch import PROGRESS, Finished, Planned, batch
 from attnviz.workflows.verify import Verified, verify
 from attnviz.workflows.workers import Done
 
@@ -114,6 +115,52 @@ def test_a_run_that_was_broken_off_goes_on(config: Path) -> None:
     (out / "two/layer-0-head-0.png").write_bytes(b"half")
     assert run(config)[0] == {"one": "unchanged", "two": "made"}
     assert content(out) == whole
+
+
+@pytest.mark.slow
+def test_what_a_job_made_before_it_failed_is_known_to_the_next_run(config: Path) -> None:
+    config.write_text(CONFIG.replace("dpi: 40", "dpi: 40, format: [png, svg]"), encoding="utf-8")
+    run(config)
+    config.write_text(CONFIG.replace("two words", "two words, head: 5"), encoding="utf-8")
+    ended, _ = run(config, force=True)
+    assert ended == {"one": "made", "two": "failed"}
+    out = config.parent / "out"
+    assert (out / "two/layer-0-head-0.svg").is_file()
+    assert not (out / "one/layer-0-head-0.svg").exists()  # of the other format, also by --force
+    config.write_text(CONFIG, encoding="utf-8")
+    assert run(config)[0] == {"one": "unchanged", "two": "made"}
+    assert not list(out.rglob("*.svg"))
+    assert not (out / PROGRESS).exists()
+
+
+def test_a_manifest_of_somebody_else_removes_and_writes_nothing_outside(config: Path, tmp_path: Path) -> None:
+    """As a pull request may bring it. To make the batch anew it counts as none."""
+    run(config)
+    (tmp_path / "secret.txt").write_bytes(b"secret")
+    manifest = from_file(tmp_path / "out" / NAME)
+    old = manifest.jobs[0]
+    for path in ("../secret.txt", "one/../../secret.txt", str(tmp_path / "secret.txt")):
+        files = (*old.files, File(path, "", 6))
+        hostile = replace(manifest, jobs=(replace(old, fingerprint="", files=files), *manifest.jobs[1:]))
+        (tmp_path / "out" / NAME).write_bytes(to_bytes(hostile))
+        with pytest.raises(BadConfig, match="is no path within 'one'"):
+            verified(config)
+    assert run(config)[0] == {"one": "made", "two": "made"}
+    assert (tmp_path / "secret.txt").read_bytes() == b"secret"
+    for name in ("../x", str(tmp_path / "x")):
+        (tmp_path / "out" / NAME).write_bytes(to_bytes(replace(manifest, jobs=(replace(old, name=name, files=()),))))
+        with pytest.raises(BadConfig, match="cannot be a name"):
+            verified(config)
+
+
+def test_a_folder_of_progress_that_is_a_link_is_not_followed(config: Path, tmp_path: Path) -> None:
+    (tmp_path / "theirs").mkdir()
+    (tmp_path / "theirs/one.json").write_bytes(b"{}")
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / PROGRESS).symlink_to("../theirs")
+    with pytest.raises(BadOption, match="is a symbolic link, which is not followed"):
+        run(config)
+    assert (tmp_path / "theirs/one.json").read_bytes() == b"{}"
 
 
 @pytest.mark.slow

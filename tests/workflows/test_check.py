@@ -16,7 +16,7 @@ from PIL import Image
 
 from attnviz import store
 from attnviz.differences import Unlike
-from attnviz.errors import BadOption, BadSource
+from attnviz.errors import BadOption, BadSource, InputError
 from attnviz.manifest import Entry, File, Manifest
 from attnviz.specs import CheckSpec
 from attnviz.workflows.check import Outcome, check
@@ -313,27 +313,31 @@ def test_what_a_job_was_made_from_is_told_where_it_differs(pair: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "path", ["../outside.png", "/etc/hostname", "first/../../outside.png", "link/outside.png", "first/../manifest.json"]
+    ("path", "said"),
+    [
+        ("../outside.png", "is no path within 'first'"),
+        ("/etc/hostname", "is no path within 'first'"),
+        ("first/link/outside.png", "is a link out of its folder"),
+    ],
 )
-def test_a_file_outside_the_folder_is_refused(pair: Path, path: str) -> None:
+def test_a_file_outside_the_folder_is_refused(pair: Path, path: str, said: str) -> None:
     (pair / "outside.png").write_bytes(b"x")
-    (pair / "figures" / "link").symlink_to(pair)
+    (pair / "figures/first/link").symlink_to(pair)
     outside = File(path, "0" * 64, 1)
     batches.change(pair / "figures", "first", lambda entry: replace(entry, files=(outside,)))
-    with pytest.raises(BadSource, match="outside its folder"):
+    with pytest.raises(InputError, match=said):
         check(SPEC)
 
 
 def test_names_of_what_is_written_are_safe_and_none_twice(pair: Path) -> None:
-    hostile = ("../up", "Up", "up", "differences.json", "a b/ç", "…", "x" * 200)
+    jobs = ("up", "differences.json", "x" * 64)
     png = (pair / "figures" / "first/overview.png").read_bytes()
     for folder, data in (("baseline", png), ("figures", painted(png))):
-        (pair / folder / "p").mkdir()
         entries = []
-        for place, name in enumerate(hostile):
-            paths = [f"p/{place}.png", f"p/{place}/a.png", f"p/{place}-a.png"]  # the last two would be one name
+        for name in jobs:
+            paths = [f"{name}/{'ç' * 99}.png", f"{name}/p/a.png", f"{name}/p-a.png"]  # the last two would be one name
             for path in paths:
-                (pair / folder / path).parent.mkdir(exist_ok=True)
+                (pair / folder / path).parent.mkdir(parents=True, exist_ok=True)
                 (pair / folder / path).write_bytes(data)
             files = tuple(batches.file_of(pair / folder, path) for path in paths)
             entries.append(Entry(name, "heatmap", {}, "", {}, {}, (), files))
@@ -341,7 +345,7 @@ def test_names_of_what_is_written_are_safe_and_none_twice(pair: Path) -> None:
     outcome = check(SPEC)
     out = (pair / "differences").resolve()
     assert all(file.resolve().is_relative_to(out) for file in outcome.files)
-    assert len({str(file).lower() for file in outcome.files}) == len(outcome.files) == 7 * 3 * 3 + 1
+    assert len({str(file).lower() for file in outcome.files}) == len(outcome.files) == 3 * 3 * 3 + 1
     assert {len(file.parts) for file in outcome.files[1:]} == {3}  # differences, job, name
     assert all(len(file.name) < 100 and file.name.isascii() for file in outcome.files)
 

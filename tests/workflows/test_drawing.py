@@ -24,7 +24,7 @@ MARKED = Tokens(
 
 
 def draw(maps: AttentionMaps, folder: Path, **choice: object) -> Drawn:
-    return Drawing.of(DrawSpec(dpi=50, **choice)).draw(maps, folder)  # type: ignore[arg-type]
+    return Drawing.of(DrawSpec(dpi=50, **choice)).draw(maps, folder, with_record=False)  # type: ignore[arg-type]
 
 
 def marked() -> AttentionMaps:

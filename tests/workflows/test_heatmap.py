@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -15,6 +17,7 @@ from attnviz.specs import HeatmapSpec, RenderSpec
 from attnviz.workflows.drawing import Drawn
 from attnviz.workflows.heatmap import heatmap
 from attnviz.workflows.render import render
+from tests.attacks.endings import environment
 from tests.made import cross_maps
 
 TEXT = "the film was not good"
@@ -143,12 +146,39 @@ def test_notices(spec: HeatmapSpec, change: dict[str, object], notice: str) -> N
     assert notice in only(replace(spec, **change)).notices  # type: ignore[arg-type]
 
 
-def test_pictures_of_an_earlier_run_are_pointed_out_and_kept(spec: HeatmapSpec) -> None:
-    only(replace(spec, heads=4))
+def test_pictures_of_the_same_record_stay_and_are_pointed_out(spec: HeatmapSpec) -> None:
+    only(spec)
+    drawn = only(replace(spec, head=("1",)))
+    assert any("also holds 2 pictures of an earlier run, such as layer-0-head-0.png" in n for n in drawn.notices)
+    assert "layer-0-head-0.png" in names(Path(spec.out))
+    assert not any("earlier run" in notice for notice in only(spec).notices)
+
+
+def test_pictures_of_another_record_go_and_what_is_not_ours_stays(spec: HeatmapSpec) -> None:
+    only(replace(spec, heads=4, format=("png,svg,pdf,html",)))
+    theirs = ("layer-0-head-9.png", "mine.png")
+    for name in theirs:
+        (Path(spec.out) / name).write_bytes(b"mine")
     drawn = only(spec)
-    assert any("also holds 2 pictures of an earlier run, such as layer-0-head-2.png" in n for n in drawn.notices)
-    assert "layer-0-head-3.png" in names(Path(spec.out))
-    assert not any("earlier run" in notice for notice in only(replace(spec, heads=4)).notices)
+    assert {*names(Path(spec.out))} == {*theirs, *(file.name for file in drawn.files)}
+    (notice,) = (notice for notice in drawn.notices if "earlier run" in notice)
+    assert notice == ("removed 13 pictures of an earlier run, such as attention.html: it showed another text or model")
+    other = replace(spec, text=("another text",), out=f"{spec.out}-other")
+    only(other)
+    with pytest.raises(BadOption, match="holds another record and its pictures"):
+        render(RenderSpec(record=f"{other.out}/attention.safetensors", out=spec.out))
+
+
+@pytest.mark.parametrize("command", ["heatmap", "compare"])
+def test_no_folder_to_write_to_is_told_before_anything_is_imported(command: str, tmp_path: Path) -> None:
+    (tmp_path / "file").write_bytes(b"")
+    asked = [command, *(["single", "multi"] if command == "compare" else []), "--out", str(tmp_path / "file")]
+    script = f"import sys; from attnviz.cli.app import run; print(run({asked}), 'torch' in sys.modules)"
+    done = subprocess.run(
+        [sys.executable, "-c", script], cwd=tmp_path, env=environment(), capture_output=True, check=True
+    )
+    assert done.stdout.split() == [b"2", b"False"]
+    assert b"is not a folder" in done.stderr
 
 
 def test_a_record_is_drawn_again_byte_for_byte(spec: HeatmapSpec, tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import replace
+from importlib.metadata import version
 from pathlib import Path
 
 import pytest
@@ -74,6 +75,14 @@ def test_predictions(tmp_path: Path) -> None:
     entry = perform(job(spec, "predict"), tmp_path)
     assert {"mine/predictions.csv", "mine/report.md", "mine/test-1/layer-0-head-0.png"} <= {f.path for f in entry.files}
     assert sum(entry.numbers["sample test[1]"]["probabilities"][0]) == pytest.approx(1)
+
+
+@pytest.mark.parametrize("package", ["attnviz", "matplotlib", "torch"])
+def test_the_fingerprint_follows_from_versions(package: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else figures of before an upgrade would pass for new ones."""
+    same = print_of(HEATMAP)
+    monkeypatch.setattr("attnviz.workflows.perform.version", lambda name: "0" if name == package else version(name))
+    assert print_of(HEATMAP) != same
 
 
 def test_the_fingerprint_follows_from_all_that_the_files_do() -> None:

@@ -70,7 +70,7 @@ def test_killed_at_every_file(run: Path, tmp_path: Path, monkeypatch: pytest.Mon
         nonlocal left
         left -= 1
         if left < 0:
-            path.with_name(f".{path.name}.999999999.part").write_bytes(b"half")
+            path.with_name(f".{path.name}.999999999.attnviz.part").write_bytes(b"half")
             raise Killed
 
     def killing_write(path: Path, data: bytes) -> None:

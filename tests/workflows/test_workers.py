@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from attnviz.jobs import Job
-from attnviz.manifest import Entry
-from attnviz.specs import HeatmapSpec
+from attnviz.manifest import Entry, File
+from attnviz.specs import ExplainSpec, HeatmapSpec
 from attnviz.workflows.workers import Done, share_out
 
 SMALL = {"model": "dot", "d_model": 8, "dpi": 40}
@@ -75,6 +75,29 @@ def test_files_of_other_settings_do_not_stay(tmp_path: Path) -> None:
     assert (tmp_path / "job-0/layer-0-head-0.png").is_file()
 
 
+@pytest.mark.slow
+def test_a_job_that_fails_leaves_what_it_made_before(tmp_path: Path) -> None:
+    """Neither are the old pictures gone, nor is one of the new among them; and nothing half-written is."""
+    entry = run(jobs("one"), tmp_path)["job-0"].entry
+    (tmp_path / "job-0/report.tex").mkdir()
+    before = {path: path.read_bytes() for path in tmp_path.rglob("*.*") if path.is_file()}
+    explained = Job("job-0", "explain", ExplainSpec(text=("one",)), "figures.yaml:1:1")
+    failed = run([explained], tmp_path, {"job-0": entry})["job-0"]
+    assert failed.entry.error == f"cannot write {tmp_path}/job-0/report.tex: Is a directory"
+    assert {path: path.read_bytes() for path in tmp_path.rglob("*.*") if path.is_file()} == before
+
+
+def test_a_folder_of_a_job_that_is_a_link_is_not_followed(tmp_path: Path) -> None:
+    (tmp_path / "theirs").mkdir()
+    (tmp_path / "theirs/layer-0-head-0.png").write_bytes(b"theirs")
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out/job-0").symlink_to("../theirs")
+    old = Entry("job-0", "heatmap", {}, "", {}, {}, (), (File("job-0/layer-0-head-0.png", "", 6),))
+    failed = run(jobs("one"), tmp_path / "out", {"job-0": old})["job-0"]
+    assert "job-0 is a symbolic link, which is not followed" in failed.entry.error
+    assert [path.read_bytes() for path in (tmp_path / "theirs").iterdir()] == [b"theirs"]
+
+
 def test_a_job_that_fails_does_not_stop_the_others(tmp_path: Path) -> None:
     found = run(jobs("one", "", "three"), tmp_path)
     assert [found[name].how for name in sorted(found)] == ["made", "failed", "made"]
@@ -113,4 +136,4 @@ def test_a_process_that_dies_takes_its_own_job_and_is_replaced(tmp_path: Path) -
 def test_left_in_the_middle_all_processes_end(tmp_path: Path) -> None:
     events = share_out(jobs("one", "two", "three"), tmp_path, {}, 2, fail_fast=False)
     next(iter(events))
-    events.close()  # type: ignore[attr-defined]  # a generator
+    events.close()

@@ -1,11 +1,9 @@
-"""The only room that writes files, each one whole or not at all; records in and out."""
+"""Records as safetensors files, and back."""
 
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Mapping
-from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -15,117 +13,12 @@ from safetensors import SafetensorError
 from safetensors.numpy import load as load_tensors
 from safetensors.numpy import save as save_tensors
 
-from attnviz.errors import BadOption, BadRecord, OutputFailed
+from attnviz.errors import BadRecord
 from attnviz.records import AttentionMaps, Provenance, Tokens
+from attnviz.store.files import short, write
 
 SCHEMA = 1
 RECORD = "attention.safetensors"
-
-
-def check_folder(path: Path) -> None:
-    """Raises BadOption where something that is not a folder stands at `path` or above it. Makes nothing."""
-    with suppress(OSError):  # a name that is too long, say: `make_folder` tells what is wrong
-        standing = next(place for place in (path, *path.parents) if place.exists())
-        if not standing.is_dir():
-            raise BadOption(f"{standing} is not a folder", hint="Choose another --out.")
-
-
-def make_folder(path: Path) -> None:
-    """Make `path` and what is above it; clear away what writers that were killed left half-written in it.
-
-    Raises BadOption where something that is not a folder stands in the way, OutputFailed where the disk refuses.
-    """
-    check_folder(path)
-    try:
-        path.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise OutputFailed(f"cannot make the folder {_short(path)}: {error.strerror}") from error
-    for part in path.glob(".*.part"):
-        if not _alive(part):
-            with suppress(OSError):
-                part.unlink()
-
-
-def write(path: Path, data: bytes) -> None:
-    """Write a file whole or not at all. What stands there is replaced only if it is a regular file.
-
-    Raises OutputFailed when the disk refuses; nothing half-written stays behind.
-    """
-    part = path.with_name(f".{path.name}.{os.getpid()}.part")
-    try:
-        if path.exists() and not path.is_file():  # a device or a pipe: replacing it would destroy it
-            with path.open("wb") as device:
-                device.write(data)
-            return
-        try:
-            with part.open("wb") as file:
-                file.write(data)
-                file.flush()
-                os.fsync(file.fileno())
-            part.replace(path)
-        finally:
-            part.unlink(missing_ok=True)
-    except OSError as error:
-        raise OutputFailed(f"cannot write {_short(path)}: {error.strerror}") from error
-
-
-def append(path: Path, data: bytes) -> None:
-    """Write at the end of a file, a new one if there is none; a device or a pipe is written to.
-
-    Raises OutputFailed when the disk refuses; a regular file is then as it was.
-    """
-    try:
-        existed = path.exists()
-        size = path.stat().st_size if path.is_file() else None
-        try:
-            with path.open("ab") as file:
-                file.write(data)
-                file.flush()
-                if size is not None or not existed:
-                    os.fsync(file.fileno())
-        except OSError:
-            with suppress(OSError):  # only now: what was not written yet is written when the file is closed
-                if size is not None:
-                    os.truncate(path, size)
-                elif not existed:
-                    path.unlink()
-            raise
-    except OSError as error:
-        raise OutputFailed(f"cannot write {_short(path)}: {error.strerror}") from error
-
-
-def remove(path: Path) -> None:
-    """Take away a file of ours that is done with, if it is there. Raises OutputFailed when the disk refuses."""
-    try:
-        path.unlink(missing_ok=True)
-    except OSError as error:
-        raise OutputFailed(f"cannot remove {_short(path)}: {error.strerror}") from error
-
-
-def remove_folder(path: Path) -> None:
-    """Take away a folder of ours if it is there and empty."""
-    with suppress(OSError):
-        path.rmdir()
-
-
-def _alive(part: Path) -> bool:
-    """Whether the process that writes `part` still runs; its number stands in the name."""
-    number = part.name.split(".")[-2]
-    if not number.isdigit():
-        return True  # not ours
-    try:
-        os.kill(int(number), 0)
-    except ProcessLookupError:
-        return False
-    except (OSError, OverflowError):
-        return True
-    return True
-
-
-def _short(path: Path) -> str:
-    """A path that leaves an error one line long."""
-    text = str(path)
-    return text if len(text) <= 120 else f"{text[:60]}…{text[-40:]}"
 
 
 def record_bytes(maps: AttentionMaps) -> bytes:
@@ -163,8 +56,8 @@ def load(path: str | Path) -> AttentionMaps:
         data = path.read_bytes()
     except (OSError, ValueError) as error:  # ValueError: a NUL in the name
         reason = error.strerror if isinstance(error, OSError) else error
-        raise BadRecord(f"cannot read {_short(path)}: {reason}") from error
-    return read_record(data, _short(path))
+        raise BadRecord(f"cannot read {short(path)}: {reason}") from error
+    return read_record(data, short(path))
 
 
 def read_record(data: bytes, name: str) -> AttentionMaps:

@@ -1,0 +1,20 @@
+"""The only room that writes files, each one whole or not at all; records in and out."""
+
+from __future__ import annotations
+
+from attnviz.store.files import append as append
+from attnviz.store.files import remove as remove
+from attnviz.store.files import write as write
+from attnviz.store.folders import OutputFolder as OutputFolder
+from attnviz.store.folders import locked as locked
+from attnviz.store.folders import make_folder as make_folder
+from attnviz.store.folders import output_folder as output_folder
+from attnviz.store.folders import refuse_links as refuse_links
+from attnviz.store.folders import remove_folder as remove_folder
+from attnviz.store.folders import replacing as replacing
+from attnviz.store.records import RECORD as RECORD
+from attnviz.store.records import SCHEMA as SCHEMA
+from attnviz.store.records import load as load
+from attnviz.store.records import read_record as read_record
+from attnviz.store.records import record_bytes as record_bytes
+from attnviz.store.records import save as save

@@ -1,0 +1,86 @@
+"""Single files: written whole or not at all, added to, taken away."""
+
+from __future__ import annotations
+
+import errno
+import os
+from contextlib import suppress
+from pathlib import Path
+
+from attnviz.errors import OutputFailed
+
+PART = ".attnviz.part"  # how what is half-written ends, after a dot and the number of the process that writes it
+
+
+def write(path: Path, data: bytes) -> None:
+    """Write a file whole or not at all. What stands there is replaced only if it is a regular file.
+
+    Raises OutputFailed when the disk refuses, or where a pipe stands that nobody reads; nothing half-written stays.
+    """
+    part = path.with_name(f".{path.name}.{os.getpid()}{PART}")
+    try:
+        if path.exists() and not path.is_file():  # a device or a pipe: replacing it would destroy it
+            with open(path, "wb", opener=_at_once) as device:  # Path.open takes no opener
+                device.write(data)
+            return
+        try:
+            with part.open("wb") as file:
+                file.write(data)
+                file.flush()
+                os.fsync(file.fileno())
+            part.replace(path)
+        finally:
+            part.unlink(missing_ok=True)
+    except OSError as error:
+        raise failed(path, error) from error
+
+
+def _at_once(path: str, flags: int) -> int:
+    """Open a device or a pipe; a pipe that nobody reads is an error instead of a wait without end."""
+    descriptor = os.open(path, flags | getattr(os, "O_NONBLOCK", 0))
+    os.set_blocking(descriptor, True)
+    return descriptor
+
+
+def append(path: Path, data: bytes) -> None:
+    """Write at the end of a file, a new one if there is none; a device or a pipe is written to.
+
+    Raises OutputFailed when the disk refuses; a regular file is then as it was.
+    """
+    try:
+        existed = path.exists()
+        size = path.stat().st_size if path.is_file() else None
+        try:
+            with open(path, "ab", opener=_at_once) as file:  # Path.open takes no opener
+                file.write(data)
+                file.flush()
+                if size is not None or not existed:
+                    os.fsync(file.fileno())
+        except OSError:
+            with suppress(OSError):  # only now: what was not written yet is written when the file is closed
+                if size is not None:
+                    os.truncate(path, size)
+                elif not existed:
+                    path.unlink()
+            raise
+    except OSError as error:
+        raise failed(path, error) from error
+
+
+def remove(path: Path) -> None:
+    """Take away a file of ours that is done with, if it is there. Raises OutputFailed when the disk refuses."""
+    try:
+        path.unlink(missing_ok=True)
+    except OSError as error:
+        raise OutputFailed(f"cannot remove {short(path)}: {error.strerror}") from error
+
+
+def failed(path: Path, error: OSError) -> OutputFailed:
+    reason = "nobody reads this pipe" if error.errno == errno.ENXIO else error.strerror
+    return OutputFailed(f"cannot write {short(path)}: {reason}")
+
+
+def short(path: Path) -> str:
+    """A path that leaves an error one line long."""
+    text = str(path)
+    return text if len(text) <= 120 else f"{text[:60]}…{text[-40:]}"

@@ -1,0 +1,211 @@
+"""Folders that a command writes: one run at a time, and a set of files replaced as a set."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from attnviz.errors import BadOption, OutputFailed
+from attnviz.store.files import PART, failed, remove, short, write
+
+if sys.platform == "win32":
+    import msvcrt
+else:
+    import fcntl
+
+LOCK = ".attnviz.lock"
+
+
+def output_folder(out: str) -> Path:
+    """The folder that `--out` names, ~/ being the home folder. Makes nothing.
+
+    Raises BadOption where something that is not a folder stands there or above it.
+    """
+    path = Path(os.path.expanduser(out) if out == "~" or out.startswith("~/") else out)  # noqa: PTH111  # never raises
+    _check_folder(path)
+    return path
+
+
+def _check_folder(path: Path) -> None:
+    with suppress(OSError):  # a name that is too long, say: `make_folder` tells what is wrong
+        standing = next(place for place in (path, *path.parents) if place.exists())
+        if not standing.is_dir():
+            raise BadOption(f"{standing} is not a folder", hint="Choose another --out.")
+
+
+def make_folder(path: Path) -> None:
+    """Make `path` and what is above it; clear away what writers that were killed left half-written in it.
+
+    Raises BadOption where something that is not a folder stands in the way, OutputFailed where the disk refuses.
+    """
+    _check_folder(path)
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise OutputFailed(f"cannot make the folder {short(path)}: {error.strerror}") from error
+    _sweep(path)
+
+
+def remove_folder(path: Path) -> None:
+    """Take away a folder of ours if it is there and empty."""
+    with suppress(OSError):
+        path.rmdir()
+
+
+@contextmanager
+def locked(folder: Path) -> Iterator[None]:
+    """Make a folder and keep it from all other runs; one that was made for nothing goes away again.
+
+    Raises BadOption where another run writes to it, else what `make_folder` raises. The lock is one of the operating
+    system's on a hidden file: it ends with the process, however that ends, and network disks know it, which do not
+    know locks on folders.
+    """
+    made = _missing(folder)
+    make_folder(folder)
+    try:
+        descriptor = _lock(folder)
+        try:
+            yield
+        finally:
+            _sweep(folder)
+            if sys.platform == "win32":
+                os.close(descriptor)
+                (folder / LOCK).unlink(missing_ok=True)
+            else:
+                with suppress(OSError):
+                    (folder / LOCK).unlink()  # first: whoever opened it meanwhile sees that it is gone
+                os.close(descriptor)
+    finally:
+        for place in made:
+            remove_folder(place)
+
+
+def _missing(folder: Path) -> list[Path]:
+    with suppress(OSError):
+        return [place for place in (folder, *folder.parents) if not place.exists()]
+    return []
+
+
+def _lock(folder: Path) -> int:
+    while True:
+        try:
+            descriptor = os.open(folder / LOCK, os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0), 0o666)
+        except OSError as error:
+            raise OutputFailed(f"cannot write to {short(folder)}: {error.strerror}") from error
+        try:
+            if sys.platform == "win32":
+                msvcrt.locking(descriptor, msvcrt.LK_NBLCK, 1)
+            else:
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except (BlockingIOError, PermissionError) as error:
+            os.close(descriptor)
+            raise BadOption(
+                f"another run of attnviz is writing to {short(folder)}", hint="Wait for it, or choose another --out."
+            ) from error
+        except OSError:
+            pass  # a disk without locks
+        if os.fstat(descriptor).st_nlink:
+            return descriptor
+        os.close(descriptor)  # of a run that has just ended and taken it away
+
+
+class OutputFolder:
+    """A set of files on their way into a folder: until all are complete, they lie in `path`, which is within it."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.path = folder / f".{os.getpid()}{PART}"
+        self._old: list[Path] = []
+
+    def write(self, name: str, data: bytes) -> Path:
+        """Where the file will be. Raises OutputFailed when the disk refuses."""
+        write(self.path / name, data)
+        return self.folder / name
+
+    def discard(self, names: Iterable[str]) -> None:
+        """Files of an earlier run, which go when the new ones come; those behind links stay."""
+        self._old += [self.folder / name for name in names if not _link_to(self.folder, str(Path(name).parent))]
+
+    def commit(self) -> None:
+        """Put the new files into their places, then take the old ones away. Nothing is moved where one cannot be."""
+        names = [file.relative_to(self.path) for file in sorted(self.path.rglob("*")) if file.is_file()]
+        places = [self.folder / name for name in names]
+        for name, place in zip(names, places, strict=True):
+            refuse_links(self.folder, str(name.parent))
+            if place.is_dir():
+                raise OutputFailed(f"cannot write {short(place)}: Is a directory")
+        for name, place in sorted(zip(names, places, strict=True), key=lambda both: both[1].is_file()):
+            self._move(self.path / name, place)  # devices first: they may refuse
+        for old in set(self._old) - set(places):
+            remove(old)
+            if old.parent != self.folder:
+                remove_folder(old.parent)
+
+    def _move(self, file: Path, place: Path) -> None:
+        try:
+            if place.exists() and not place.is_file():
+                write(place, file.read_bytes())
+            else:
+                place.parent.mkdir(parents=True, exist_ok=True)
+                file.replace(place)
+        except OSError as error:
+            raise failed(place, error) from error
+
+
+@contextmanager
+def replacing(folder: Path) -> Iterator[OutputFolder]:
+    """A set of files that comes into a folder as a whole, at the end; where anything is raised, nothing changes.
+
+    Raises OutputFailed when the disk refuses, BadOption where a link leads out of the folder.
+    """
+    make_folder(folder)
+    new = OutputFolder(folder)
+    shutil.rmtree(new.path, ignore_errors=True)  # of a process that had this number before
+    try:
+        make_folder(new.path)
+        yield new
+        new.commit()
+    except OutputFailed as error:  # told by the place that is meant
+        raise OutputFailed(error.problem.replace(str(new.path), str(folder)), hint=error.hint) from error
+    finally:
+        shutil.rmtree(new.path, ignore_errors=True)
+
+
+def refuse_links(folder: Path, name: str) -> None:
+    """Raises BadOption where the folder `name` within `folder`, or one on the way to it, is a symbolic link."""
+    if link := _link_to(folder, name):
+        raise BadOption(f"{short(link)} is a symbolic link, which is not followed", hint="Remove it.")
+
+
+def _link_to(folder: Path, name: str) -> Path | None:
+    steps = Path(name).parts
+    places = (folder.joinpath(*steps[: n + 1]) for n in range(len(steps)))
+    return next((place for place in places if place.is_symlink()), None)
+
+
+def _sweep(folder: Path) -> None:
+    for part in folder.glob(f".*{PART}"):
+        if not _alive(part):
+            if part.is_dir() and not part.is_symlink():
+                shutil.rmtree(part, ignore_errors=True)
+            else:
+                with suppress(OSError):
+                    part.unlink()
+
+
+def _alive(part: Path) -> bool:
+    """Whether the process that writes `part` still runs; its number stands in the name."""
+    number = part.name.removesuffix(PART).rpartition(".")[2]
+    if not number.isdigit():
+        return True  # not ours
+    try:
+        os.kill(int(number), 0)
+    except ProcessLookupError:
+        return False
+    except (OSError, OverflowError):
+        return True
+    return True
