@@ -17,6 +17,7 @@ from typer.main import get_command
 from attnviz import __version__
 from attnviz.cli import show
 from attnviz.cli.quick import quicken
+from attnviz.cli.signals import end_as_ctrl_c
 from attnviz.errors import AttnvizError, BadConfig, OutputFailed, WorkFailed
 from attnviz.registry import Plugin, load
 
@@ -47,6 +48,7 @@ def main() -> NoReturn:
     # busy, and with as many threads everywhere the last bits of sums are the same everywhere.
     os.environ.setdefault("OMP_NUM_THREADS", "1")
     show.prepare_streams()
+    end_as_ctrl_c()
     code = run(sys.argv[1:])
     show.flush_stderr()
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # all is done: Ctrl-C would only print the interpreter's farewell

@@ -12,6 +12,7 @@ from types import FrameType
 from typing import TYPE_CHECKING, Any
 
 from attnviz.cli import show
+from attnviz.cli.signals import heeded
 from attnviz.specs import TrainSpec
 
 if TYPE_CHECKING:
@@ -65,11 +66,12 @@ def _interrupts() -> Iterator[list[int]]:
             raise KeyboardInterrupt
         asked.append(number)
 
-    before = signal.signal(signal.SIGINT, ask)
+    before = {number: signal.signal(number, ask) for number in heeded()}
     try:
         yield asked
     finally:
-        signal.signal(signal.SIGINT, before)
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 def _started(event: Started) -> None:

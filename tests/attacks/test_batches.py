@@ -12,6 +12,8 @@ from pathlib import Path
 
 import pytest
 
+from attnviz.configs.manifests import to_bytes
+from attnviz.manifest import Entry, Manifest
 from tests.attacks.endings import RunHere, check_whole, environment, worked
 from tests.made import HOSTILE
 
@@ -106,6 +108,46 @@ def test_interrupted_it_says_so_by_its_code_and_leaves_no_process(tmp_path: Path
     assert not _alive(process.pid)
     assert ended(start(folder)) == 0
     check_whole(folder / "figures")
+
+
+def workers_of(parent: int) -> list[int]:
+    """Those that have begun with a job: what they were given as text is open."""
+    children = Path(f"/proc/{parent}/task/{parent}/children").read_text(encoding="ascii").split()
+    return [int(child) for child in children if b"spawn_main" in Path(f"/proc/{child}/cmdline").read_bytes()]
+
+
+@pytest.mark.skipif(not Path("/proc/self").exists(), reason="needs /proc")
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGHUP], ids=lambda number: number.name)
+@pytest.mark.parametrize("command", ["batch", "verify"])
+def test_no_worker_outlives_a_parent_that_alone_is_ended(command: str, number: int, tmp_path: Path) -> None:
+    """Each waits for a text that never comes, and would write its pictures whenever it does."""
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "figures.yaml").write_text("jobs: [heatmap: {text_file: pipe}]\n", encoding="utf-8")
+    entry = Entry("heatmap-1", "heatmap", {"text_file": ("pipe",)}, "", {}, {}, (), ())
+    (tmp_path / "manifest.json").write_bytes(to_bytes(Manifest({}, {}, (entry,))))
+    (tmp_path / "tmp").mkdir()
+    asked = ["batch", "figures.yaml", "--out", "tmp/out"] if command == "batch" else ["verify", "."]
+    process = subprocess.Popen(
+        [sys.executable, "-m", "attnviz", *asked],
+        cwd=tmp_path,
+        env={**environment(), "TMPDIR": str(tmp_path / "tmp")},
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+    )
+    text = os.open(tmp_path / "pipe", os.O_WRONLY)  # opens when the worker has opened it
+    workers = workers_of(process.pid)
+    assert workers
+    process.send_signal(number)
+    _, said = process.communicate(timeout=60)
+    assert process.returncode == (-number if number == signal.SIGKILL else 130)
+    assert said == b""
+    deadline = time.monotonic() + 10
+    while any(Path(f"/proc/{worker}").exists() for worker in workers) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert not any(Path(f"/proc/{worker}").exists() for worker in workers)
+    os.close(text)
+    if number != signal.SIGKILL:
+        assert list((tmp_path / "tmp").iterdir()) == []
 
 
 @pytest.mark.slow
