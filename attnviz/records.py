@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 from jaxtyping import Bool
@@ -13,6 +14,7 @@ from attnviz.shapes import Attendable, PerHead, PerLayer, PerQuery, RealQueries,
 ROW_SUM_TOLERANCE = 1e-3
 
 Setting = str | int | float | bool | None
+Level = Literal["head", "layer"]
 
 
 @dataclass(frozen=True)
@@ -154,32 +156,23 @@ class AttentionMaps:
 
 @dataclass(frozen=True, eq=False)
 class Measurement:
-    """One number per head. Raises BadRecord when a value lies outside its bounds."""
+    """One number per head, or one per layer of its heads taken together: how many axes `values` has says which.
+
+    Raises BadRecord when a value lies outside its bounds.
+    """
 
     name: str
     unit: str  # "nats", "tokens", "share"
-    values: PerHead
+    values: PerHead | PerLayer
     bounds: tuple[float, float]  # smallest and largest possible
 
     def __post_init__(self) -> None:
-        _check_bounds(self)
+        smallest, largest = self.bounds
+        slack = 1e-4 * max(1.0, abs(largest))  # rows may sum to 1 only within float32
+        if not ((self.values >= smallest - slack) & (self.values <= largest + slack)).all():
+            raise BadRecord(f"{self.name} lies outside {smallest:g} to {largest:g}")
 
-
-@dataclass(frozen=True, eq=False)
-class JointMeasurement:
-    """One number per layer, of its heads taken together. Raises BadRecord when a value lies outside its bounds."""
-
-    name: str
-    unit: str
-    values: PerLayer
-    bounds: tuple[float, float]
-
-    def __post_init__(self) -> None:
-        _check_bounds(self)
-
-
-def _check_bounds(measured: Measurement | JointMeasurement) -> None:
-    smallest, largest = measured.bounds
-    slack = 1e-4 * max(1.0, abs(largest))  # rows may sum to 1 only within float32
-    if not ((measured.values >= smallest - slack) & (measured.values <= largest + slack)).all():
-        raise BadRecord(f"{measured.name} lies outside {smallest:g} to {largest:g}")
+    @property
+    def level(self) -> Level:
+        """What one of the values is a number of."""
+        return "head" if self.values.ndim == 2 else "layer"

@@ -8,17 +8,21 @@ together.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from attnviz.registry import Plugin
+
+if TYPE_CHECKING:  # records bring numpy, which help and completion do without
+    from attnviz.records import Level
 
 
 @dataclass(frozen=True)
 class Measure(Plugin):
-    """A registration line. `together`: of all heads of a layer together, a JointMeasurement; else of each head."""
+    """A registration line. `level`: what it is one number of, a head or all heads of a layer together."""
 
     unit: str
     source: str  # the paper, short; the whole reference is in the docstring
-    together: bool = False
+    level: Level = "head"
     self_attention_only: bool = False
 
 
@@ -147,7 +151,7 @@ MEASURES = (
         "how unlike two heads are on average",
         "nats",
         "Clark et al. 2019",
-        together=True,
+        level="layer",
     ),
     Measure(
         "distinct_heads",
@@ -155,7 +159,7 @@ MEASURES = (
         "how many distinct heads there are in effect",
         "heads",
         "Friedman & Dieng 2022",
-        together=True,
+        level="layer",
     ),
     Measure(
         "resolution_lost",
@@ -163,7 +167,7 @@ MEASURES = (
         "how far the mean of the heads is from each of them",
         "nats",
         "Lin 1991",
-        together=True,
+        level="layer",
     ),
     Measure(
         "independent_mixes",
@@ -171,7 +175,7 @@ MEASURES = (
         "how many independent mixtures of keys a query gets",
         "mixes",
         "Roy & Vetterli 2007",
-        together=True,
+        level="layer",
     ),
 )
 HEADLINE = ("entropy", "effective_keys", "distance", "peak")  # what is shown where nothing is chosen

@@ -7,10 +7,10 @@ from math import log
 import numpy as np
 
 from attnviz.measures.divergence import of_layer
-from attnviz.records import AttentionMaps, JointMeasurement
+from attnviz.records import AttentionMaps, Measurement
 
 
-def head_divergence(maps: AttentionMaps) -> JointMeasurement:
+def head_divergence(maps: AttentionMaps) -> Measurement:
     """Mean over pairs of heads and over queries of their Jensen-Shannon divergence (Clark et al. 2019, section 6).
 
     Nats, from 0 (copies, or one head alone) to ln 2 (no two heads attend to a common key); arXiv:1906.04341. It says
@@ -18,4 +18,4 @@ def head_divergence(maps: AttentionMaps) -> JointMeasurement:
     """
     pairs = np.triu_indices(maps.n_heads, k=1)
     means = [float(of_layer(maps, layer)[pairs].mean()) if maps.n_heads > 1 else 0.0 for layer in range(maps.n_layers)]
-    return JointMeasurement("head_divergence", "nats", np.array(means), (0.0, log(2)))
+    return Measurement("head_divergence", "nats", np.array(means), (0.0, log(2)))

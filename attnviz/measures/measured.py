@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from attnviz.errors import BadOption
 from attnviz.measures import ALL, HEADLINE, MEASURES, Measure
-from attnviz.records import AttentionMaps, JointMeasurement, Measurement
+from attnviz.records import AttentionMaps, Level, Measurement
 from attnviz.registry import load, suggestion
 
 
@@ -23,17 +23,12 @@ def chosen(names: Sequence[str], otherwise: Sequence[str] = HEADLINE) -> tuple[M
     return MEASURES if ALL in asked else tuple(known[name] for name in dict.fromkeys(asked))
 
 
-def measured(maps: AttentionMaps, names: Sequence[str] = ()) -> tuple[Measurement, ...]:
-    """The chosen measures of each head, without names those of the headline that these maps have.
+def measured(maps: AttentionMaps, names: Sequence[str] = (), level: Level | None = None) -> tuple[Measurement, ...]:
+    """The chosen measures, without names those of the headline that these maps have; of one level where it is given.
 
     Raises BadOption as `chosen` does, and for a measure that was named and that these maps do not have.
     """
-    return tuple(load(measure)(maps) for measure in _of(maps, names) if not measure.together)
-
-
-def measured_together(maps: AttentionMaps, names: Sequence[str]) -> tuple[JointMeasurement, ...]:
-    """The chosen measures of all heads of a layer together. Raises BadOption as `measured` does."""
-    return tuple(load(measure)(maps) for measure in _of(maps, names) if measure.together)
+    return tuple(load(measure)(maps) for measure in _of(maps, names) if level in (None, measure.level))
 
 
 def _of(maps: AttentionMaps, names: Sequence[str]) -> Iterator[Measure]:

@@ -19,11 +19,15 @@ from attnviz.views.nouns import noun
 LONGEST = 300
 OF_THE_MODEL = ("model", "heads", "layers", "d_model", "seed", "causal", "vocab", "tokenizer", "attention", "merge")
 UNITS = {measure.name: measure.unit for measure in MEASURES}
+OF_LAYERS = {measure.name for measure in MEASURES if measure.level == "layer"}
 SHOWN_FIRST = (".html", "overview.png", ".png", ".svg", ".pdf", ".md")  # what a job's name leads to: the first it has
 
 
 class Text(NamedTuple):
-    """What was measured of one text by one job, [layer][head] for each measure; `whole` if of all layers and heads."""
+    """What was measured of one text by one job; `whole` if of all layers and heads.
+
+    [layer][head] for each measure, [layer][0] for one of all heads of a layer together.
+    """
 
     job: str
     name: str
@@ -33,8 +37,9 @@ class Text(NamedTuple):
 
     @property
     def n_heads(self) -> tuple[int, ...]:
-        """Of each layer."""
-        return tuple(len(layer) for layer in next(iter(self.measures.values()), ()))
+        """Of each layer; of none where no head was measured by itself."""
+        of_heads = (values for name, values in self.measures.items() if name not in OF_LAYERS)
+        return tuple(len(layer) for layer in next(of_heads, ()))
 
 
 def batch_page(manifest: Manifest) -> Report:
@@ -140,7 +145,9 @@ def _charts(texts: Sequence[Text]) -> Iterator[Distributions]:
         return
     rank = {name: place for place, name in enumerate(PREFERRED)}
     shared = [
-        name for name in groups[0][0].measures if all(name in text.measures for group in groups for text in group)
+        name
+        for name in groups[0][0].measures
+        if name not in OF_LAYERS and all(name in text.measures for group in groups for text in group)
     ]
     measures = sorted(shared, key=lambda name: rank.get(name, len(rank)))[:MOST_CHARTS]
     charts = tuple(

@@ -2,10 +2,10 @@
 
 Keys, in order: title; model, status, trained, revision; text {name, sha256}; settings; versions; queries and keys
 (both always given, equal in self-attention; `self_attention` tells); layers and heads (which ones, counted from 0);
-measures {name: {unit, bounds, values [layer][head]}}; attendable [query][key], or [layer][query][key] where layers
-differ; sink [layer][head][query], where the model has one; weights [layer][head][query][key]; hidden {queries, keys,
-share [layer][head]}, where tokens are not drawn: which positions, and how much of what the queries drawn attend to goes
-there; rollout [query][key], where it was asked for.
+measures {name: {unit, bounds, values [layer][head], or [layer] of all heads of a layer together}}; attendable
+[query][key], or [layer][query][key] where layers differ; sink [layer][head][query], where the model has one; weights
+[layer][head][query][key]; hidden {queries, keys, share [layer][head]}, where tokens are not drawn: which positions, and
+how much of what the queries drawn attend to goes there; rollout [query][key], where it was asked for.
 
 Layers and heads are in the order of `layers` and `heads`, however a table is sorted, and tokens that are not drawn are
 in all arrays. Where words were joined, queries and keys are words, and the settings say so: merge, and
@@ -71,7 +71,9 @@ def data_of_hidden(
 
 
 def _chosen(array: np.ndarray, layers: Sequence[int], heads: Sequence[int]) -> np.ndarray:
-    """`array[layers][heads]`; all of it is the array itself, since weights may be large."""
+    """`array[layers][heads]`, or `array[layers]`; all of it is the array itself, since weights may be large."""
+    if array.ndim == 1:
+        return array[list(layers)]
     if list(layers) == list(range(array.shape[0])) and list(heads) == list(range(array.shape[1])):
         return array
     return array[np.ix_(layers, heads)]

@@ -18,7 +18,7 @@ from attnviz.specs import DrawSpec, ScaleKind
 from attnviz.views import captions
 from attnviz.views.data import data, data_of_hidden
 from attnviz.views.hiding import Part, hidden, part_of
-from attnviz.views.tables import heads_table, top_table
+from attnviz.views.tables import heads_table, layers_table, top_table
 from attnviz.views.tokens import labels
 
 MOST_SEEN = 64  # keys: with more of them most weights are below 0.016
@@ -47,6 +47,7 @@ def heatmap_report(
     rolled = rollout(maps).astype(np.float32) if spec.rollout else None
     others = () if rolled is None else (_rollout_map(maps, rolled, part),)
     numbers = heads_table(maps, [*measurements, *([share] if share else [])], layers, heads, part, spec.sort)
+    of_layers = layers_table(measurements, layers, maps.n_heads)
     listed = pictures if _are_listed(pictures, spec) else ()
     tops = [top_table(each, maps.real_queries, spec.top_k) for each in (*listed, *others)]
     notes = [*captions.notes(maps)]
@@ -58,7 +59,15 @@ def heatmap_report(
     return Report(
         title=title,
         subtitle=captions.subtitle(maps, part, own_title=bool(spec.title)),
-        blocks=(*_overview(pictures, layers, heads), *pictures, *others, numbers, *tops, *notes),
+        blocks=(
+            *_overview(pictures, layers, heads),
+            *pictures,
+            *others,
+            numbers,
+            *of_layers,
+            *tops,
+            *notes,
+        ),
         scale=scale(spec.scale, pictures, len(maps.keys)),
         facts=captions.facts(maps.provenance),
         data={

@@ -26,7 +26,7 @@ def ordering(sort: str) -> tuple[Measure, bool]:
     ascending = sort.strip().startswith("-")
     measure = find(MEASURES, sort.strip().removeprefix("-").lower(), "measure")
     assert isinstance(measure, Measure)
-    if measure.together:
+    if measure.level == "layer":
         hint = "It is one number for all heads of a layer together; sort by a number of each head, such as entropy."
         raise BadOption(f"heads cannot be sorted by {measure.name}", hint=hint)
     return measure, ascending
@@ -43,14 +43,13 @@ def heads_table(
     """One line per head: its numbers, and the pair drawn with the largest weight, of equal ones the earliest.
 
     By layer and head, or by the measurement that `sort` names (see `ordering`), equal ones by layer and head.
+    Measurements per layer are left out (see `layers_table`).
     """
+    measurements = [m for m in measurements if m.level == "head"]
     columns = (
         Column("layer"),
         Column("head"),
-        *(
-            Column(m.name.replace("_", " "), m.unit, digits=3 if m.unit in ("nats", "share") else 2)
-            for m in measurements
-        ),
+        *map(_column, measurements),
         Column("strongest pair"),
         Column("weight"),
     )
@@ -65,6 +64,21 @@ def heads_table(
         rows.sort(key=lambda row: float(row[place]), reverse=not ascending)
         title = f"heads by {measure.name.replace('_', ' ')}, the {'smallest' if ascending else 'largest'} first"
     return Table("heads", title, "heads", columns, tuple(rows))
+
+
+def layers_table(measurements: Sequence[Measurement], layers: Sequence[int], n_heads: int) -> tuple[Table, ...]:
+    """One line per layer: the numbers of all its `n_heads` heads together, whichever are drawn. No table without any."""
+    of_layers = [m for m in measurements if m.level == "layer"]
+    if not of_layers:
+        return ()
+    title = f"all {n_heads} heads of a layer together" if n_heads > 1 else "the one head of a layer"
+    rows = tuple((layer, *(float(m.values[layer]) for m in of_layers)) for layer in layers)
+    return (Table("layers", title, "facts", (Column("layer"), *map(_column, of_layers)), rows),)
+
+
+def _column(measurement: Measurement) -> Column:
+    name, unit = measurement.name.replace("_", " "), measurement.unit
+    return Column(name, unit, digits=3 if unit in ("nats", "share") else 2)
 
 
 def top_table(picture: Heatmap, real_queries: RealQueries, top_k: int) -> Table:

@@ -8,6 +8,7 @@ from math import log
 import numpy as np
 
 from attnviz.comparison import Compared, Comparison, Difference
+from attnviz.measures.resolution_lost import max_divergence_from_mean
 from attnviz.views.labels import visible
 
 COPY = 0.05  # of the largest divergence there is: heads nearer than this are nearly copies of each other
@@ -72,9 +73,10 @@ def _kinds(comparison: Comparison, model: Compared) -> Iterator[str]:
         )
     if "resolution_lost" in comparison.differences:
         lost = model.per_text("resolution_lost").mean()
+        share = lost / max_divergence_from_mean(model.n_heads)
         yield (
-            f"The mean of its heads is {lost:.3f} nats of JSD away from each of them ({lost / log(2):.0%} of the most "
-            "there is): so much a single map of means does not show."
+            f"The mean of its heads is {lost:.3f} nats of JSD away from each of them ({share:.0%} of the most that "
+            f"{model.n_heads} heads can have): so much a single map of means does not show."
         )
 
 

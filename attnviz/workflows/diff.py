@@ -63,10 +63,10 @@ def _is_manifest(path: Path) -> bool:
 
 
 def _records(spec: DiffSpec, before: AttentionMaps, after: AttentionMaps) -> Diffed:
-    known = [measure.name for measure in MEASURES if not measure.together]
+    known = [measure.name for measure in MEASURES if measure.level == "head"]
     thresholds = _thresholds(spec.threshold, [JSD, TOP_KEY, *known])
     for measure in chosen(spec.measure):
-        if measure.together and ALL not in _split(spec.measure):
+        if measure.level == "layer" and ALL not in _split(spec.measure):
             raise BadOption(f"{measure.name} is of all heads together", hint="This compares head by head.")
     names = (*(spec.measure or (DEFAULT,)), *(name for name in thresholds if name in known))
     found = tuple(_heads(before, after, names))
@@ -77,7 +77,7 @@ def _records(spec: DiffSpec, before: AttentionMaps, after: AttentionMaps) -> Dif
 def _heads(before: AttentionMaps, after: AttentionMaps, names: Sequence[str]) -> Iterator[HeadChange]:
     """Of the layers and heads that both have, the most different first."""
     found = changes(before, after)
-    numbers = tuple(zip(measured(before, names), measured(after, names), strict=True))
+    numbers = tuple(zip(measured(before, names, "head"), measured(after, names, "head"), strict=True))
     for layer, head in sorted(np.ndindex(*found.jsd.shape), key=lambda place: -found.jsd[place]):
         place = (layer, head)
         measures = (Change(a.name, layer, head, float(a.values[place]), float(b.values[place])) for a, b in numbers)

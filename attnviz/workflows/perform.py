@@ -21,6 +21,8 @@ from attnviz.text.document import Corpus, Document
 from attnviz.workflows.keeping import corpus_of, files_of
 
 if TYPE_CHECKING:
+    import numpy as np
+
     from attnviz.report import Report
 
 PACKAGES = ("attnviz", "matplotlib", "numpy", "seaborn", "tokenizers", "torch")
@@ -119,10 +121,16 @@ def _heatmap(spec: HeatmapSpec, out: Path) -> Made:
     warnings: list[str] = []
     for drawn in heatmap(replace(spec, out=str(out))):
         data: Any = drawn.report.data
-        found[data["text"]["name"]] = {name: each["values"].tolist() for name, each in data["measures"].items()}
+        found[data["text"]["name"]] = {name: _rows(each["values"]) for name, each in data["measures"].items()}
         files += [*drawn.files, _report(drawn.report, drawn.files, drawn.files[0].parent)]
         warnings += drawn.notices
     return Made(tuple(files), found, tuple(warnings))
+
+
+def _rows(values: np.ndarray) -> list[list[float]]:
+    """[layer][head] as a manifest has it; a number of all heads of a layer stands alone in its row."""
+    rows: list[list[float]] = values.reshape(len(values), -1).tolist()
+    return rows
 
 
 def _compare(spec: CompareSpec, out: Path) -> Made:

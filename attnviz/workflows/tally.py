@@ -13,7 +13,7 @@ from attnviz.errors import BadOption
 from attnviz.measures import Measure
 from attnviz.measures.divergence import across
 from attnviz.measures.markers import without_markers
-from attnviz.measures.measured import chosen, measured, measured_together
+from attnviz.measures.measured import chosen, measured
 from attnviz.measures.merging import common_units, merged
 from attnviz.measures.uniform import uniform
 from attnviz.records import AttentionMaps, Tokens
@@ -59,11 +59,10 @@ class Tally:
         for given, maps, found in zip(several, aligned, self.numbers, strict=True):
             found.status = status(given.provenance)
             found.n_tokens.append(int(given.real_queries.sum()))
-            for of_heads in measured(maps, asked):
-                found.per_head.setdefault(of_heads.name, []).append(of_heads.values)
-            for of_layers in measured_together(maps, asked):
-                found.per_layer.setdefault(of_layers.name, []).append(of_layers.values)
-        for by_chance in measured(uniform(aligned[0]), asked):
+            for each in measured(maps, asked):
+                by_name = found.per_head if each.level == "head" else found.per_layer
+                by_name.setdefault(each.name, []).append(each.values)
+        for by_chance in measured(uniform(aligned[0]), asked, "head"):
             self.uniform.setdefault(by_chance.name, []).append(float(by_chance.values.mean()))
         n_tokens = int(aligned[0].real_queries.sum())
         self.n_tokens.append(n_tokens)
@@ -77,9 +76,9 @@ class Tally:
     def shown(self) -> tuple[Measured, ...]:
         """The measures that these models have."""
         return tuple(
-            Measured(measure.name, measure.unit, measure.together)
+            Measured(measure.name, measure.unit, measure.level == "layer")
             for measure in self.measures
-            if measure.name in (self.numbers[0].per_layer if measure.together else self.numbers[0].per_head)
+            if measure.name in (self.numbers[0].per_layer if measure.level == "layer" else self.numbers[0].per_head)
         )
 
     @property

@@ -14,19 +14,15 @@ from attnviz.measures import HEADLINE, MEASURES, Measure
 from attnviz.measures.distance import distance
 from attnviz.measures.effective_keys import effective_keys
 from attnviz.measures.entropy import entropy
-from attnviz.measures.measured import chosen, measured, measured_together
+from attnviz.measures.measured import chosen, measured
 from attnviz.measures.peak import peak
-from attnviz.records import AttentionMaps, JointMeasurement, Measurement
+from attnviz.records import AttentionMaps
 from attnviz.registry import load
 from tests.made import cross_maps, random_maps, record, tokens, uniform_maps
 
 NAMES = [measure.name for measure in MEASURES]
-OF_HEADS = [measure.name for measure in MEASURES if not measure.together]
-OF_LAYERS = [measure.name for measure in MEASURES if measure.together]
-
-
-def every(maps: AttentionMaps) -> tuple[Measurement | JointMeasurement, ...]:
-    return *measured(maps, ["all"]), *measured_together(maps, ["all"])
+OF_HEADS = [measure.name for measure in MEASURES if measure.level == "head"]
+OF_LAYERS = [measure.name for measure in MEASURES if measure.level == "layer"]
 
 
 def pointing(*keys: int) -> AttentionMaps:
@@ -38,8 +34,8 @@ def pointing(*keys: int) -> AttentionMaps:
 def test_every_line_of_the_table_loads_and_keeps_its_word(measure: Measure) -> None:
     found = load(measure)(random_maps(n_layers=2, n_heads=3))
     assert (found.name, found.unit) == (measure.name, measure.unit)
-    assert isinstance(found, JointMeasurement if measure.together else Measurement)
-    assert found.values.shape == ((2,) if measure.together else (2, 3))
+    assert found.level == measure.level
+    assert found.values.shape == ((2,) if measure.level == "layer" else (2, 3))
     assert found.values.dtype == np.float64
 
 
@@ -97,9 +93,9 @@ def test_swapping_heads_permutes_the_values(name: str) -> None:
 @pytest.mark.parametrize("name", OF_LAYERS)
 def test_swapping_heads_changes_nothing_of_a_layer_but_swapping_layers_does(name: str) -> None:
     maps = random_maps(n_layers=2, n_heads=4)
-    (before,) = measured_together(maps, [name])
-    (swapped,) = measured_together(record(maps.weights[:, [2, 0, 3, 1]]), [name])
-    (turned,) = measured_together(record(maps.weights[::-1]), [name])
+    (before,) = measured(maps, [name])
+    (swapped,) = measured(record(maps.weights[:, [2, 0, 3, 1]]), [name])
+    (turned,) = measured(record(maps.weights[::-1]), [name])
     assert swapped.values == pytest.approx(before.values, rel=1e-12)
     assert turned.values.tolist() == before.values[::-1].tolist()
     assert before.values[0] != before.values[1]
@@ -115,7 +111,7 @@ def test_padding_changes_nothing(causal: bool) -> None:
     attendable = np.zeros((n + 5, n + 5), dtype=bool)
     attendable[:n, :n], attendable[n:, 0] = bare.attendable[0], True
     padded = record(weights, tokens(*bare.queries.pieces, *["the"] * 5), attendable=attendable)
-    for one, other in zip(every(bare), every(padded), strict=True):
+    for one, other in zip(measured(bare, ["all"]), measured(padded, ["all"]), strict=True):
         assert other.values == pytest.approx(one.values, rel=1e-12), one.name
         assert one.bounds == other.bounds, one.name
 
@@ -123,7 +119,7 @@ def test_padding_changes_nothing(causal: bool) -> None:
 @given(st.integers(1, 12), st.integers(1, 5), st.integers(0, 1000), st.floats(0.01, 30), st.booleans())
 def test_values_lie_within_their_bounds(n: int, n_heads: int, seed: int, sharpness: float, causal: bool) -> None:
     maps = random_maps([f"t{i % 4}" for i in range(n)], n_heads=n_heads, seed=seed, sharpness=sharpness, causal=causal)
-    for measurement in every(maps):
+    for measurement in measured(maps, ["all"]):
         low, high = measurement.bounds
         assert (measurement.values >= low - 1e-9).all()
         assert (measurement.values <= high + 1e-9).all()
@@ -133,7 +129,7 @@ def test_rows_that_miss_one_by_a_little_are_measured_as_if_they_did_not() -> Non
     exact = random_maps(["a", "b", ",", "a", "c"], n_layers=2)
     for share in (1.0009, 0.9991):
         off = record(exact.weights * np.float32(share), exact.queries)
-        for one, other in zip(every(exact), every(off), strict=True):
+        for one, other in zip(measured(exact, ["all"]), measured(off, ["all"]), strict=True):
             assert other.values == pytest.approx(one.values, abs=2e-6), one.name
 
 
@@ -164,7 +160,6 @@ def test_a_long_text_keeps_its_precision() -> None:
 def test_without_names_the_headline_is_measured() -> None:
     assert [m.name for m in measured(random_maps())] == list(HEADLINE)
     assert [m.name for m in measured(cross_maps())] == ["entropy", "effective_keys", "peak"]
-    assert measured_together(random_maps(), []) == ()
 
 
 def test_measures_by_name() -> None:
@@ -177,15 +172,16 @@ def test_measures_by_name() -> None:
 
 def test_all_is_every_measure_that_the_maps_have() -> None:
     assert [measure.name for measure in chosen(["peak,all"])] == NAMES
-    assert [m.name for m in every(random_maps())] == OF_HEADS + OF_LAYERS
+    assert [m.name for m in measured(random_maps(), ["all"])] == NAMES
     having = [measure.name for measure in MEASURES if not measure.self_attention_only]
-    assert [m.name for m in every(cross_maps())] == having
+    assert [m.name for m in measured(cross_maps(), ["all"])] == having
 
 
-def test_each_kind_leaves_the_other_out() -> None:
+def test_one_level_leaves_the_other_out() -> None:
     names = ["head_divergence", "peak"]
-    assert [m.name for m in measured(random_maps(), names)] == ["peak"]
-    assert [m.name for m in measured_together(random_maps(), names)] == ["head_divergence"]
+    assert [m.name for m in measured(random_maps(), names)] == names
+    assert [m.name for m in measured(random_maps(), names, "head")] == ["peak"]
+    assert [m.name for m in measured(random_maps(), names, "layer")] == ["head_divergence"]
 
 
 def test_a_measure_that_was_named_says_why_it_cannot_be_had() -> None:

@@ -15,7 +15,7 @@ from attnviz.measures.distinct_heads import distinct, distinct_heads
 from attnviz.measures.divergence import across, jsd, of_layer, pairwise
 from attnviz.measures.head_divergence import head_divergence
 from attnviz.measures.independent_mixes import independent_mixes
-from attnviz.measures.resolution_lost import resolution_lost
+from attnviz.measures.resolution_lost import max_divergence_from_mean, resolution_lost
 from attnviz.measures.rows import layer_rows, remembered
 from attnviz.records import AttentionMaps
 from tests.made import random_maps, record
@@ -126,8 +126,24 @@ def test_two_copies_and_one_on_a_key_of_its_own() -> None:
     assert independent_mixes(maps).values == pytest.approx(np.exp(-(singular * np.log(singular)).sum()))
 
 
-def test_two_heads_with_no_common_key_lose_what_their_mean_blurs() -> None:
-    assert resolution_lost(pointing(0, 1)).values == pytest.approx(0.2158, abs=5e-5)
+@pytest.mark.parametrize(("n_heads", "most"), [(1, 0.0), (2, 0.216), (4, 0.380), (8, 0.497), (12, 0.546)])
+def test_the_most_that_a_mean_of_heads_can_blur(n_heads: int, most: float) -> None:
+    """Reached by heads that share no key, also by wide ones, and by no others: not where two of them share a key."""
+    assert max_divergence_from_mean(n_heads) == pytest.approx(most, abs=5e-4)
+    wide = record(np.repeat(np.eye(n_heads), 3, axis=1)[:, None].repeat(3 * n_heads, axis=1)[None] / 3)
+    for maps in (pointing(*range(n_heads), n=n_heads), wide):
+        assert resolution_lost(maps).values == pytest.approx(max_divergence_from_mean(n_heads), abs=1e-7)
+    if n_heads > 1:
+        keys = (0, *range(n_heads - 1))
+        assert float(resolution_lost(pointing(*keys, n=n_heads)).values[0]) < max_divergence_from_mean(n_heads) - 0.01
+
+
+@given(st.integers(1, 8), st.integers(0, 1000), st.floats(0.01, 300))
+def test_no_heads_blur_more(n_heads: int, seed: int, sharpness: float) -> None:
+    """Nor does a record of sharp heads lie outside the measure's bounds."""
+    lost = resolution_lost(random_maps(n_heads=n_heads, seed=seed, sharpness=sharpness))
+    assert lost.bounds[1] == max_divergence_from_mean(n_heads)
+    assert float(lost.values.max()) <= max_divergence_from_mean(n_heads) + 1e-7
 
 
 def test_distinct_of_divergences_by_hand() -> None:

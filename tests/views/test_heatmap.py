@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
 from attnviz.errors import BadOption, BadSelection
+from attnviz.measures import MEASURES
+from attnviz.measures.distinct_heads import distinct_heads
 from attnviz.measures.measured import measured
 from attnviz.measures.rollout import rollout
 from attnviz.measures.words import by_words
@@ -411,3 +415,21 @@ def test_a_sink_and_windows_in_every_part() -> None:
     windows = report(maps)
     assert all(np.array_equal(each.allowed, maps.attendable[n // 2]) for n, each in enumerate(alone(windows)))
     assert np.array_equal(windows.data["attendable"], maps.attendable)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("n_heads", [1, 3])
+def test_measures_of_all_heads_of_a_layer_have_a_row_per_layer(n_heads: int) -> None:
+    """All measures are there: those of heads head by head, the others layer by layer, whichever heads are drawn."""
+    maps = random_maps(n_layers=3, n_heads=n_heads)
+    found = heatmap_report(maps, measured(maps, ["all"]), DrawSpec(), [2, 0], [0])
+    measures: Any = found.data["measures"]
+    assert list(measures) == [measure.name for measure in MEASURES]
+    table = next(table for table in found.tables if table.name == "layers")
+    assert [column.header for column in table.columns[1:]] == [
+        measure.name.replace("_", " ") for measure in MEASURES if measure.level == "layer"
+    ]
+    assert [row[0] for row in table.rows] == [2, 0]
+    expected = distinct_heads(maps).values[[2, 0]].tolist()
+    assert measures["distinct_heads"]["values"].tolist() == [row[2] for row in table.rows] == expected
+    assert measures["entropy"]["values"].shape == (2, 1)
+    assert "layers" not in {table.name for table in report(maps).tables}

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from attnviz.comparison import Comparison, Difference
-from attnviz.views.verdict import NO_EVIDENCE, near_copies, verdict
+from attnviz.views.verdict import COPY, NO_EVIDENCE, near_copies, verdict
 from tests.comparisons import card, comparison, model
 
 FEWER, MORE, EITHER = Difference(-8.1, -8.4, -7.8), Difference(0.5, 0.2, 0.9), Difference(-0.1, -0.4, 0.6)
@@ -77,9 +77,33 @@ def test_copies_that_were_not_measured_are_not_mentioned() -> None:
 
 def test_a_single_head_has_no_kinds() -> None:
     assert "of single are as different" not in words(comparison(model(), model("multi:2", 2)))
-    assert "The mean of its heads is 0.050 nats of JSD away from each of them (7% of the most there is)" in words(
-        comparison(model(), model("multi:2", 2))
-    )
+
+
+@pytest.mark.parametrize(("n_heads", "share"), [(2, "23%"), (8, "10%")])
+def test_what_a_mean_of_heads_blurs_is_a_share_of_the_most_for_so_many_heads(n_heads: int, share: str) -> None:
+    """0.05 of 0.2158 and of 0.4971 nats."""
+    said = words(comparison(model(), model("several", n_heads)))
+    assert f"The mean of its heads is 0.050 nats of JSD away from each of them ({share} of the most" in said
+    assert f"that {n_heads} heads can have)" in said
+
+
+def test_as_many_heads_are_not_more() -> None:
+    """Of two models with equally many heads neither is the one whose more heads should look narrowly or help."""
+    pair = (model(keys=[9.0] * 2, right=[1, 0]), model("other", keys=[9.0] * 2, right=[1, 0]))
+    said = words(comparison(*pair, differences=[EITHER], right=[Difference(0.0, -0.1, 0.1)]))
+    assert "is not seen here" not in said
+    assert NO_EVIDENCE not in said
+    assert "no evidence that either does better" in said
+
+
+def test_heads_as_far_apart_as_the_limit_are_no_copies() -> None:
+    """Bounds that touch overlap, and a difference that begins at 0 includes it."""
+    limit = np.array([[0, COPY * log(2)], [COPY * log(2), 0]])
+    pair = comparison(model("multi:2", 2), divergences=limit)
+    assert near_copies(pair, pair.models[0]) == 0
+    cards = comparison(model(tested=card(0.8, 0.7, 0.9)), model("b", 2, tested=card(0.95, 0.9, 1.0)))
+    assert "their intervals overlap" in words(cards)
+    assert "may be none" in words(two_models(Difference(-1.0, -2.0, 0.0)))
 
 
 def classified(difference: Difference) -> str:

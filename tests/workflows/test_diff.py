@@ -101,7 +101,7 @@ def test_measures_are_chosen() -> None:
     (first, _) = data(replace(SPEC, measure=("gini,peak",)))["heads"]
     assert list(first["measures"]) == ["gini", "peak"]
     assert len(data(replace(SPEC, measure=("all",)))["heads"][0]["measures"]) == sum(
-        not each.together for each in MEASURES
+        each.level == "head" for each in MEASURES
     )
     for measure, said in (("gin", "Did you mean 'gini'"), ("distinct_heads", "of all heads together")):
         with pytest.raises(BadOption, match=said):
