@@ -35,6 +35,7 @@ class Compared:
     d_model: int
     n_parameters: int
     n_attention_parameters: int | None  # None: not known of a model of others
+    n_tokens: float  # that it reads of a text, as it cuts it and with its markers; mean over the texts
     cost: Cost
     per_head: Mapping[str, Float[np.ndarray, "text layer head"]]
     per_layer: Mapping[str, Float[np.ndarray, "text layer"]]
@@ -71,15 +72,23 @@ class Compared:
 
 @dataclass(frozen=True)
 class Difference:
-    """A model's mean over the texts, minus the first model's; with its 95 % interval where there are several texts."""
+    """A model's mean over the texts, minus the first model's; with its 95 % interval, or why it has none."""
 
     value: float
     low: float | None = None
     high: float | None = None
+    no_interval: str | None = None  # such as "fewer than 10 texts"
 
     @property
-    def includes_zero(self) -> bool:
-        return self.low is not None and self.high is not None and self.low <= 0 <= self.high
+    def includes_zero(self) -> bool | None:
+        """None without an interval."""
+        return None if self.low is None or self.high is None else self.low <= 0 <= self.high
+
+    def within(self, limit: float) -> Difference:
+        """With bounds that are not beyond what there can be."""
+        if self.low is None or self.high is None:
+            return self
+        return Difference(self.value, max(self.low, -limit), min(self.high, limit))
 
 
 @dataclass(frozen=True)

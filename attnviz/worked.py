@@ -101,6 +101,10 @@ class Claim:
     output: tuple[float, ...]  # none for some
     decimals: int
 
+    def output_of_weights(self, head: Head) -> Vector:
+        """The output to which the claimed weights lead, with the head's values."""
+        return np.asarray(np.array(self.weights) @ head.values)
+
 
 @dataclass(frozen=True, eq=False)
 class Example:

@@ -39,6 +39,7 @@ def model(
         d_model=d_model,
         n_parameters=2_750_018,
         n_attention_parameters=4 * (d_model**2 + d_model),
+        n_tokens=200.0,
         cost=Cost(1_638_400.0, 5_120_000.0, 160_000.0 * n_heads),
         per_head={"effective_keys": per_head, "entropy": np.log(per_head)},
         per_layer={"distinct_heads": found, "resolution_lost": np.full((n_texts, 1), 0.05 if n_heads > 1 else 0.0)},

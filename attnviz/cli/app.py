@@ -66,7 +66,8 @@ def run(arguments: Sequence[str]) -> int:
     except (KeyboardInterrupt, typer.Abort):
         return INTERRUPTED
     except typer.TyperException as error:
-        return _failed(error.format_message(), error.exit_code)
+        # typer hands on what pydantic says, with a prefix that is of no use to a user
+        return _failed(error.format_message().replace(": Value error, ", ": ", 1), error.exit_code)
     except BadConfig as error:  # the only one of several lines
         for line in error.lines[:-1]:
             show.error(line)

@@ -21,6 +21,7 @@ SHIPPED = Path(__file__).parents[1] / "data" / "models"  # one folder per traine
 LARGEST_SEED = 2**63 - 1  # that torch takes
 LARGEST_D_MODEL = 65_536  # four projections of it take 64 GiB: beyond this it is a slip of the finger
 HUB_NAME = re.compile(r"[A-Za-z0-9][\w.-]{0,95}(/[A-Za-z0-9][\w.-]{0,95})?(@[\w./-]{1,95})?")  # …@ a revision
+UNTELLING = {"model", "models", "checkpoint", "weights", "output", "out"}  # what folders of any model are called
 LARGEST_CONFIG = 2**24  # bytes of a config.json; real ones have a few thousand
 Kind = Literal["single", "multi", "random", "dot", "checkpoint", "pretrained"]
 
@@ -160,3 +161,18 @@ def _of_size(spec: ModelSpec, kind: Kind, n_heads: int) -> ModelName:
     if kind == "dot" and layers != 1:
         raise BadOption(f"--layers {layers} with --model dot", hint="Unprojected attention has one layer.")
     return ModelName(kind, n_heads, layers, d_model)
+
+
+def folder_name(folder: Path) -> str:
+    """What a model in a folder is called: as the folder is, with its parent where that says nothing, as "model" does.
+
+    A snapshot in the hub's cache is called as on the hub. `_name_or_path` of a config is no name: fine-tuned models
+    keep that of the model they were tuned from.
+    """
+    whole = folder.resolve()
+    cached = re.fullmatch("models--(.+?)--(.+)", whole.parents[1].name) if len(whole.parents) > 1 else None
+    if cached and whole.parent.name == "snapshots":
+        return "/".join(cached.groups())
+    if whole.name.lower() in UNTELLING and whole.parent.name:
+        return f"{whole.parent.name}/{whole.name}"
+    return whole.name

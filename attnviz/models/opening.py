@@ -16,7 +16,7 @@ from attnviz.models.attention import DotAttention
 from attnviz.models.checkpoint import Checkpoint, load_checkpoint
 from attnviz.models.device import enough_memory, pick
 from attnviz.models.encoder import Encoder, EncoderBlock, EncoderConfig
-from attnviz.models.names import ModelName, resolve
+from attnviz.models.names import ModelName, folder_name, resolve
 from attnviz.models.tokenizer import TextTokenizer
 from attnviz.registry import find, load
 from attnviz.specs import ModelSpec, VocabularySpec
@@ -129,7 +129,7 @@ def _attentions(encoder: Encoder) -> tuple[nn.Module, ...]:
 
 def called(name: ModelName) -> str:
     """A checkpoint is called by its folder, not by the whole path: the record is the same wherever that lies."""
-    return name.folder.resolve().name if name.kind == "checkpoint" and name.folder else str(name)
+    return folder_name(name.folder) if name.kind == "checkpoint" and name.folder else str(name)
 
 
 def _vocabulary(spec: ModelSpec, texts: Iterable[str]) -> TextTokenizer:

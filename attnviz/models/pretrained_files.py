@@ -18,7 +18,7 @@ from typing import Any
 from attnviz.errors import BadModel
 from attnviz.hub import why_offline
 from attnviz.models import MODELS
-from attnviz.models.names import ModelName
+from attnviz.models.names import ModelName, folder_name
 from attnviz.models.sizes import FLOAT32, check_room
 from attnviz.registry import suggestion
 
@@ -69,7 +69,7 @@ def found(name: ModelName, max_memory: float) -> Files:
     weights = tuple(_weights(folder))
     n_parameters = sum(_n_numbers(file) for file in weights)
     check_room(f"the weights of {name} as float32", n_parameters * FLOAT32, max_memory)
-    return Files(folder, name.hub.partition("@")[0] or folder.resolve().name, weights, n_parameters)
+    return Files(folder, name.hub.partition("@")[0] or folder_name(folder), weights, n_parameters)
 
 
 def check_installed() -> None:

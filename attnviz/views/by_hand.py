@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from attnviz.report import Block, Column, Note, Report, Section, Table
 from attnviz.views import formulas
@@ -110,14 +110,16 @@ def _claimed(part: Example, number: int) -> Iterator[Block]:
     numbers = zip(names, claim.weights, head.weights.tolist(), unscaled_weights(head).tolist(), strict=True)
     yield Table(f"{len(part.worked.heads)}-heads-{number}-claimed", "", "facts", columns, tuple(numbers))
     yield Note(_verdict(head, claim))
+    said = "follows" if _output_follows(head, claim) else "does not follow"
     if claim.output:
-        written = ", ".join(f"{value:.{claim.decimals}f}" for value in claim.output)
-        said = "follows" if agrees(claim.output, head.output, claim.decimals) else "does not follow"
-        yield Note(f"The output in circulation, {written}, {said}.")
+        yield Note(f"The output in circulation, {_rounded(claim.output, claim)}, {said}.")
+    else:
+        led = _rounded(claim.output_of_weights(head), claim)
+        yield Note(f"No output circulates. That of the weights in circulation, {led}, {said}.")
 
 
 def _verdict(head: Head, claim: Claim) -> str:
-    written = ", ".join(f"{value:.{claim.decimals}f}" for value in claim.weights)
+    written = _rounded(claim.weights, claim)
     match _follows(head, claim):
         case "yes":
             return f"{written} follows from the formula, rounded to {claim.decimals} digits."
@@ -134,13 +136,28 @@ def _circulating(parts: Sequence[Example]) -> Iterator[Block]:
     """All verdicts together."""
     yield Section("Which numbers in circulation follow")
     columns = ("head", "in circulation", "from the formula", "without / √d_head", "follows?")
+    of_outputs = ("head", "output", "of those weights", "from the formula", "follows?")
     rows: list[tuple[Cell, ...]] = []
+    outputs: list[tuple[Cell, ...]] = []
     for part in parts:
         for number, (head, claim) in enumerate(zip(part.worked.heads, part.claims, strict=True)):
-            weights = (claim.weights, head.weights.tolist(), unscaled_weights(head).tolist())
-            written = (", ".join(f"{value:.{claim.decimals}f}" for value in of) for of in weights)
-            rows.append((f"{number} of {len(part.worked.heads)}", *written, VERDICTS[_follows(head, claim)]))
+            name = f"{number} of {len(part.worked.heads)}"
+            weights = (_rounded(of, claim) for of in (claim.weights, head.weights, unscaled_weights(head)))
+            rows.append((name, *weights, VERDICTS[_follows(head, claim)]))
+            led = (_rounded(of, claim) for of in (claim.output_of_weights(head), head.output))
+            follows_too = "yes" if _output_follows(head, claim) else "no"
+            outputs.append((name, _rounded(claim.output, claim) or "-", *led, follows_too))
     yield Table("circulating", "", "facts", tuple(map(Column, columns)), tuple(rows))
+    yield Table("circulating-outputs", "", "facts", tuple(map(Column, of_outputs)), tuple(outputs))
+
+
+def _rounded(numbers: Iterable[float], claim: Claim) -> str:
+    return ", ".join(f"{value:.{claim.decimals}f}" for value in numbers)
+
+
+def _output_follows(head: Head, claim: Claim) -> bool:
+    """Of the output in circulation, and where there is none of that to which the weights in circulation lead."""
+    return agrees(claim.output or claim.output_of_weights(head).tolist(), head.output, claim.decimals)
 
 
 def _follows(head: Head, claim: Claim) -> Follows:
@@ -165,6 +182,8 @@ def _data(part: Example) -> Mapping[str, object]:
                     "output": list(claim.output),
                     "decimals": claim.decimals,
                     "follows": _follows(head, claim),
+                    "output_of_weights": claim.output_of_weights(head),
+                    "output_follows": _output_follows(head, claim),
                 },
             }
             for head, claim, scores in heads

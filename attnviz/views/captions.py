@@ -29,12 +29,17 @@ def status(provenance: Provenance) -> str:
 
 
 def title(provenance: Provenance, own: str | None) -> str:
-    """The user's own title, else which model attends to which text."""
-    return visible(own, LONGEST_TITLE) if own else f"{_model(provenance)} attends to {_text(provenance)}"
+    """The user's own title, which may be none at all, else which model attends to which text."""
+    if own is None:
+        return f"{_model(provenance)} attends to {_text(provenance)}"
+    return visible(own, LONGEST_TITLE) if own else ""
 
 
-def subtitle(maps: AttentionMaps, part: Part, own_title: bool) -> str:
-    """Trained or not and how much of the text; model and text too where the user's own title does not say them."""
+def subtitle(maps: AttentionMaps, part: Part, hidden: float | None, own_title: bool) -> str:
+    """Trained or not and how much of the text; model and text too where the user's own title does not say them.
+
+    `hidden` is the share of attention that goes to what is not drawn.
+    """
     provenance = maps.provenance
     parts = [visible(status(provenance), LONGEST_NAME), _extent(maps)]
     if own_title:
@@ -42,7 +47,7 @@ def subtitle(maps: AttentionMaps, part: Part, own_title: bool) -> str:
     if dict(provenance.settings).get("causal") is True:
         parts.append("causal")
     if said := _hidden(maps, part):
-        parts.append(f"{said} hidden")
+        parts.append(f"{said} hidden" + ("" if hidden is None else f", {hidden:.1%} of the attention"))
     return " · ".join(parts)
 
 
@@ -152,9 +157,14 @@ def _listed(names: Sequence[str]) -> str:
 
 
 def _extent(maps: AttentionMaps) -> str:
-    """ "first 20 of 233 tokens"."""
+    """ "first 20 of 233 tokens and 2 markers"."""
     if not maps.self_attention:
         return f"{_count(len(maps.queries), 'queries')}, {_count(len(maps.keys), 'keys')}"
+    n_markers = sum(bool(r) and s for r, s in zip(maps.real_queries, maps.queries.special, strict=True))
+    return _extent_of_text(maps) + (f" and {_count(n_markers, 'markers')}" if n_markers else "")
+
+
+def _extent_of_text(maps: AttentionMaps) -> str:
     shown = sum(bool(r) and not s for r, s in zip(maps.real_queries, maps.queries.special, strict=True))
     if n_read := _n_read(maps.provenance, "tokens"):  # markers and padding are never joined
         n_tokens = n_read - (len(maps.queries) - shown)

@@ -131,7 +131,7 @@ def _jobs(checked: Checked) -> Table:
 
 def _row(checked: Checked, job: str) -> tuple[Cell, ...]:
     found = checked.of(job)
-    states = [STATES[each.kind] for each in found if each.kind in STATES]
+    states = [STATES[each.kind] for each in found if each.kind in STATES] or ["differs"]
     numbers, *files = (sum(each.kind in kinds for each in found) for _, kinds in COUNTED)
     sizes = [size(each) for each in found if each.kind == "number"]
     return (visible(job, LONGEST_NAME), ", ".join(states), numbers, max(sizes) if sizes else "", *files)

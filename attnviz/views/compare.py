@@ -27,8 +27,8 @@ def compare_report(
     names = [visible(model.name, LONGEST_NAME) for model in comparison.models]
     texts = visible(comparison.texts, LONGEST_NAME * 2)
     return Report(
-        title=visible(title, LONGEST_TITLE) if title else f"{_listed(names)} on {texts}",
-        subtitle=_subtitle(comparison, texts if title else ""),
+        title=_title(title, f"{_listed(names)} on {texts}"),
+        subtitle=_subtitle(comparison, "" if title is None else texts),
         blocks=tuple(blocks),
         scale=scale,
         facts=(
@@ -42,12 +42,12 @@ def compare_report(
 
 def compare_rows(comparison: Comparison) -> Iterator[Row]:
     """For a spreadsheet: one row per measure and model, the difference from the first model beside it."""
-    yield ("measure", "unit", "of", "model", "mean", "difference", "low", "high")
+    yield ("measure", "unit", "of", "model", "mean", "difference", "low", "high", "no interval because")
     for measure in comparison.measures:
         of = "all heads of a layer" if measure.together else "each head"
         if measure.name in comparison.uniform:
             mean = float(comparison.uniform[measure.name].mean())
-            yield (measure.name, measure.unit, of, "uniform attention", repr(mean), "", "", "")
+            yield (measure.name, measure.unit, of, "uniform attention", repr(mean), "", "", "", "")
         against = (None, *comparison.differences[measure.name])
         for model, difference in zip(comparison.models, against, strict=True):
             mean = float(model.per_text(measure.name).mean())
@@ -72,8 +72,7 @@ def _measures(comparison: Comparison) -> Iterator[Table]:
     """One table for two models; for more, the differences have one of their own."""
     first, *others = (visible(model.name, LONGEST_NAME) for model in comparison.models)
     two = len(others) == 1
-    several = comparison.n_texts > 1
-    interval = " (95 % interval)" if several else ""
+    interval = " (95 % interval)" if _have_intervals(comparison) else ""
     columns = [Column("mean per head"), Column("uniform"), Column(first), *map(Column, others)]
     rows: list[tuple[Cell, ...]] = []
     changes: list[tuple[Cell, ...]] = []
@@ -96,13 +95,13 @@ def _measures(comparison: Comparison) -> Iterator[Table]:
 
 
 def _remarks(comparison: Comparison) -> Iterator[str]:
-    if comparison.n_texts > 1:
+    if _have_intervals(comparison):
         yield (
-            f"{ROUGHLY} marks a difference whose interval includes 0. Intervals are of the texts (bootstrap): they say "
-            "what other texts of this kind would give, not what models trained from other seeds would."
+            f"{ROUGHLY} marks a difference whose interval includes 0. Intervals are of the texts (Student's t): they "
+            "say what other texts of this kind would give, not what models trained from other seeds would."
         )
-        if comparison.n_texts < 10:
-            yield f"{comparison.n_texts} texts are few: such intervals are too narrow."
+    elif comparison.n_texts > 1:
+        yield f"{comparison.n_texts} texts are too few for intervals: differences are of these texts only."
     else:
         yield "One text: the differences are of this text, and have no interval."
     if comparison.merged:
@@ -127,9 +126,14 @@ def _remarks(comparison: Comparison) -> Iterator[str]:
         yield f"Of the texts' {whole:,} tokens {read:,} {verb} compared; --max-tokens and --keep say which."
 
 
+def _have_intervals(comparison: Comparison) -> bool:
+    every = (*comparison.right, *(each for of_measure in comparison.differences.values() for each in of_measure))
+    return any(difference.low is not None for difference in every)
+
+
 def _subtitle(comparison: Comparison, texts: str) -> str:
     mean = round(float(comparison.n_tokens.mean()))
-    size = f"{mean} {noun(mean, 'tokens')}"
+    size = f"{mean} {noun(mean, 'units' if comparison.merged else 'tokens')}"
     if comparison.n_texts > 1:
         size = f"{comparison.n_texts:,} texts of {size} on average"
     status = (f"{model.name}: {model.status}" for model in _safe(comparison))
@@ -144,6 +148,13 @@ def _safe(comparison: Comparison) -> Iterator[Compared]:
     )
 
 
+def _title(own: str | None, otherwise: str) -> str:
+    """The user's own, which may be none at all."""
+    if own is None:
+        return otherwise
+    return visible(own, LONGEST_TITLE) if own else ""
+
+
 def _listed(names: Sequence[str]) -> str:
     return f"{', '.join(names[:-1])} and {names[-1]}"
 
@@ -153,11 +164,11 @@ def _cell(name: str) -> str:
     return f"'{name}" if name.startswith(("=", "+", "-", "@")) else name
 
 
-def _numbers(difference: Difference | None) -> tuple[str, str, str]:
+def _numbers(difference: Difference | None) -> Row:
     if difference is None:
-        return ("", "", "")
+        return ("", "", "", "")
     low, high = ("" if bound is None else repr(bound) for bound in (difference.low, difference.high))
-    return (repr(difference.value), low, high)
+    return (repr(difference.value), low, high, difference.no_interval or "")
 
 
 def _data(comparison: Comparison) -> Mapping[str, object]:

@@ -8,7 +8,6 @@ from typing import Literal, TypeVar
 from attnviz.comparison import Compared, Comparison
 from attnviz.report import Column, Table
 from attnviz.views.labels import visible
-from attnviz.views.nouns import noun
 from attnviz.views.tables import Cell
 
 THOUSANDS = ("", " k", " M", " G", " T", " P")
@@ -29,9 +28,7 @@ def accuracy(model: Compared) -> str:
 
 
 def _title(comparison: Comparison) -> str:
-    mean = round(float(comparison.n_tokens.mean()))
-    n = f"n = {mean:,} {noun(mean, 'tokens')}"
-    return f"What it costs and what comes of it ({n}{' on average' if comparison.n_texts > 1 else ''})"
+    return f"What it costs and what comes of it{' (means over the texts)' if comparison.n_texts > 1 else ''}"
 
 
 def _rows(comparison: Comparison) -> Iterator[tuple[str, Callable[[Compared], Cell]]]:
@@ -39,6 +36,7 @@ def _rows(comparison: Comparison) -> Iterator[tuple[str, Callable[[Compared], Ce
     times = "L · " if many else ""
     if many:
         yield "layers L", lambda model: str(model.n_layers)
+    yield "tokens n that it reads", lambda model: f"{round(model.n_tokens):,}"
     yield "heads h of width d/h", lambda model: f"{model.n_heads} of {model.d_head}"
     yield "d_model d", lambda model: str(model.d_model)
     yield "parameters", lambda model: f"{model.n_parameters:,}"

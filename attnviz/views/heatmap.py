@@ -43,6 +43,7 @@ def heatmap_report(
     _check("head", heads, maps.n_heads)
     part = part_of(maps, spec)
     share = hidden(maps, part)
+    share_hidden = float(share.values[np.ix_(layers, heads)].mean()) if share else None
     pictures = heatmaps(maps, layers, heads, part)
     rolled = rollout(maps).astype(np.float32) if spec.rollout else None
     others = () if rolled is None else (_rollout_map(maps, rolled, part),)
@@ -51,14 +52,14 @@ def heatmap_report(
     listed = pictures if _are_listed(pictures, spec) else ()
     tops = [top_table(each, maps.real_queries, spec.top_k) for each in (*listed, *others)]
     notes = [*captions.notes(maps)]
-    if share:
-        notes.append(captions.left_out(maps, part, float(share.values[np.ix_(layers, heads)].mean())))
+    if share_hidden is not None:
+        notes.append(captions.left_out(maps, part, share_hidden))
     if not listed:
         notes.append(captions.not_listed(len(pictures), *numbers.rows[0][:2]))
     title = captions.title(maps.provenance, spec.title)
     return Report(
         title=title,
-        subtitle=captions.subtitle(maps, part, own_title=bool(spec.title)),
+        subtitle=captions.subtitle(maps, part, share_hidden, own_title=spec.title is not None),
         blocks=(
             *_overview(pictures, layers, heads),
             *pictures,
@@ -71,7 +72,7 @@ def heatmap_report(
         scale=scale(spec.scale, pictures, len(maps.keys)),
         facts=captions.facts(maps.provenance),
         data={
-            **data(spec.title or title, maps, measurements, layers, heads),
+            **data(title if spec.title is None else spec.title, maps, measurements, layers, heads),
             **(data_of_hidden(maps, part, share, layers, heads) if share else {}),
             **({} if rolled is None else {"rollout": rolled}),
         },

@@ -67,7 +67,7 @@ def heads_table(
 
 
 def layers_table(measurements: Sequence[Measurement], layers: Sequence[int], n_heads: int) -> tuple[Table, ...]:
-    """One line per layer: the numbers of all its `n_heads` heads together, whichever are drawn. No table without any."""
+    """One line per layer: the numbers of all its `n_heads` heads together, whichever are drawn."""
     of_layers = [m for m in measurements if m.level == "layer"]
     if not of_layers:
         return ()

@@ -84,9 +84,11 @@ def _task(comparison: Comparison, first: Compared, other: Compared, place: int) 
     if comparison.right and comparison.n_texts > 1:
         difference = comparison.right[place]
         points = f"{100 * difference.value:+.1f} points"
-        interval = f"({100 * (difference.low or 0):+.1f} to {100 * (difference.high or 0):+.1f})"
+        interval = f"(no interval: {difference.no_interval})"
+        if difference.low is not None and difference.high is not None:
+            interval = f"({100 * difference.low:+.1f} to {100 * difference.high:+.1f})"
         task = f"{_name(other)} is right on {other.accuracy:.1%} of them and {_name(first)} on {first.accuracy:.1%}"
-        if difference.includes_zero:
+        if difference.includes_zero is not False:
             more = other.n_heads > first.n_heads
             finding = NO_EVIDENCE if more else "no evidence that either does better"
         else:

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import isnan
 
 import numpy as np
 from jaxtyping import Float
 
 from attnviz.comparison import Compared, Comparison, Cost, Difference
-from attnviz.measures.bootstrap import intervals
 from attnviz.measures.clustering import clustered
 from attnviz.measures.cost import projection_operations, weight_memory, weight_operations
 from attnviz.measures.divergence import jsd
+from attnviz.measures.intervals import MIN_TEXTS, intervals
 from attnviz.measures.rows import layer_rows
 from attnviz.outcomes import Prediction
 from attnviz.records import AttentionMaps
@@ -27,6 +28,8 @@ from attnviz.views.theory import theory_blocks
 from attnviz.workflows.compare_models import Opened
 from attnviz.workflows.tally import Numbers, Tally
 
+FEW, ALIKE = f"fewer than {MIN_TEXTS} texts", "all texts differ alike"
+
 
 def compared(model: Opened, found: Numbers, predictions: tuple[Prediction, ...], seconds: float | None) -> Compared:
     """One model with all that was measured on it."""
@@ -41,6 +44,7 @@ def compared(model: Opened, found: Numbers, predictions: tuple[Prediction, ...],
         d_model=attender.d_model,
         n_parameters=attender.n_parameters,
         n_attention_parameters=ours,
+        n_tokens=float(n_tokens.mean()),
         cost=Cost(
             projections=None if ours is None else attender.n_layers * projection_operations(n_tokens, attender.d_model),
             weights=attender.n_layers * weight_operations(n_tokens, attender.d_model),
@@ -63,7 +67,7 @@ def comparison(texts: str, tally: Tally, models: Sequence[Opened], found: Sequen
     right: tuple[Difference, ...] = ()
     if first.right is not None and all(other.right is not None for other in others):
         apart = [np.asarray(other.right) - first.right for other in others]
-        right = tuple(_differences(each[:, None])[0] for each in apart)
+        right = tuple(_differences(each[:, None])[0].within(1.0) for each in apart)
     return Comparison(
         models=tuple(found),
         texts=texts,
@@ -103,16 +107,21 @@ def report_of(
 ) -> tuple[Report, tuple[tuple[str, ...], ...]]:
     """The report, and its numbers as rows."""
     scale = scale_over(spec.scale, highest(drawn), len(last[0].keys))
-    n, d = round(float(whole.n_tokens.mean())), whole.models[0].d_model
+    first = whole.models[0]
+    n, d = round(first.n_tokens), first.d_model
     theory = theory_blocks(n, d, spec.kernel) if spec.theory else ()
     return compare_report(whole, drawn, scale, theory, spec.title), tuple(compare_rows(whole))
 
 
 def _differences(apart: Float[np.ndarray, "text number"]) -> tuple[Difference, ...]:
-    means = apart.mean(axis=0).tolist()
-    if len(apart) < 2:
-        return tuple(map(Difference, means))
-    return tuple(Difference(*numbers) for numbers in zip(means, *intervals(apart).tolist(), strict=True))
+    means: list[float] = apart.mean(axis=0).tolist()
+    if len(apart) < MIN_TEXTS:
+        return tuple(Difference(mean, no_interval=FEW) for mean in means)
+    bounds = intervals(apart).T.tolist()
+    return tuple(
+        Difference(mean, no_interval=ALIKE) if isnan(low) else Difference(mean, low, high)
+        for mean, (low, high) in zip(means, bounds, strict=True)
+    )
 
 
 def _query(spec: CompareSpec, last: Sequence[AttentionMaps], layer: int) -> int:

@@ -20,7 +20,7 @@ from attnviz.workflows.keeping import checkpoint_of, corpus_of
 
 if TYPE_CHECKING:
     from attnviz.models.checkpoint import Checkpoint
-    from attnviz.workflows.drawing import Drawing
+    from attnviz.workflows.drawing import Drawing, Pictures
 
 MOST_DRAWN = 100  # texts with --heatmap: eight pictures each
 TRAINED = "Choose single, multi, multi:2, multi:4 or a checkpoint folder."
@@ -36,7 +36,7 @@ class Classifying:
 
 @dataclass(frozen=True, eq=False)
 class Drew:
-    """The pictures of one text."""
+    """The pictures of one text, or the page of all answers."""
 
     files: tuple[Path, ...]
     notices: tuple[str, ...]
@@ -70,16 +70,19 @@ def predict(spec: PredictSpec) -> Iterator[Event]:
         raise BadOption(f"--max-tokens {spec.max_tokens} is too small", hint="It is at least 2.")
     corpus = corpus_of(spec)
     chosen = [corpus.documents[i] for i in numbers(spec.index, len(corpus.documents), "text")]
-    if spec.heatmap:
+    page = _page(spec)
+    if spec.heatmap or page is not None:
         store.output_folder(spec.out)
-        if len(chosen) > MOST_DRAWN:
-            raise BadOption(
-                f"--heatmap would draw {len(chosen):,} texts", hint=f"At most {MOST_DRAWN}: choose them with --index."
-            )
-    return _predicted(spec, name, corpus, chosen)
+    if spec.heatmap and len(chosen) > MOST_DRAWN:
+        raise BadOption(
+            f"--heatmap would draw {len(chosen):,} texts", hint=f"At most {MOST_DRAWN}: choose them with --index."
+        )
+    return _predicted(spec, name, corpus, chosen, page)
 
 
-def _predicted(spec: PredictSpec, name: ModelName, corpus: Corpus, chosen: list[Document]) -> Iterator[Event]:
+def _predicted(
+    spec: PredictSpec, name: ModelName, corpus: Corpus, chosen: list[Document], page: Pictures | None
+) -> Iterator[Event]:
     from attnviz.models.device import pick
     from attnviz.models.opening import called
     from attnviz.models.predicting import Predictor
@@ -112,7 +115,22 @@ def _predicted(spec: PredictSpec, name: ModelName, corpus: Corpus, chosen: list[
         status=f"trained, weights sha256 {saved.revision[:8]}…",
         corpus=corpus.name if len(chosen) != 1 else chosen[0].name,
     )
+    if page is not None:
+        out = store.output_folder(spec.out)
+        with store.locked(out):
+            written = page.write(report, out, None)
+        yield Drew(written.files, written.notices)
     yield Predicted(report, prediction_rows(predictions, labels))
+
+
+def _page(spec: PredictSpec) -> Pictures | None:
+    """How to write all answers as a page, if one is asked for: with --heatmap, each text has a page of its own."""
+    formats = [name.strip().lower() for item in spec.format for name in item.split(",")]
+    if spec.heatmap or "html" not in formats:
+        return None
+    from attnviz.workflows.drawing import PAGE, Pictures  # matplotlib comes with it
+
+    return Pictures.of(replace(spec, format=(PAGE,)), (), store.RECORD)
 
 
 def _drawing(spec: PredictSpec) -> Drawing:
@@ -138,7 +156,8 @@ def _drawn(
     labels = saved.classifier.config.labels
     for document, prediction in answered:
         said = f"{labels[prediction.label]} ({prediction.probability:.2f})"
-        titled = replace(drawing.spec, title=spec.title or f"{name} reads {document.name} as {said}")
+        own = f"{name} reads {document.name} as {said}" if spec.title is None else spec.title
+        titled = replace(drawing.spec, title=own)
         out = store.output_folder(spec.out)
         maps = attender.attention(document.text, document.name)
         drawn = replace(drawing, spec=titled).draw(maps, out if len(answered) == 1 else out / document.slug)

@@ -50,6 +50,7 @@ def rows(folder: str) -> list[Row]:
         Row("attnviz --version", (ATTNVIZ, "--version"), small),
         Row("attnviz --help", (ATTNVIZ, "--help"), small),
         Row("attnviz heatmap --help", (ATTNVIZ, "heatmap", "--help"), small),
+        Row("attnviz measures", (ATTNVIZ, "measures"), small),
         Row("attnviz heatmpa (no such command)", (ATTNVIZ, "heatmpa"), small),
         Row("attnviz heatmap --hads 8 (no such option)", (ATTNVIZ, "heatmap", "--hads", "8"), small),
         Row("attnviz heatmap --heads 7 (not possible)", (ATTNVIZ, "heatmap", "--text", "x", "--heads", "7"), small),

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from attnviz.errors import BadModel, BadOption
-from attnviz.models.names import resolve
+from attnviz.models.names import folder_name, resolve
 from attnviz.specs import ModelSpec
 
 
@@ -100,3 +100,17 @@ def test_unknown_names_are_refused(model: str) -> None:
 def test_a_near_name_is_offered() -> None:
     with pytest.raises(BadModel, match="Did you mean 'multi'"):
         resolve(ModelSpec(model="mlti"))
+
+
+@pytest.mark.parametrize(
+    ("path", "called"),
+    [
+        ("mine", "mine"),
+        ("minilm/model", "minilm/model"),
+        ("runs/one/checkpoint", "one/checkpoint"),
+        ("models--org--a-name/snapshots/0123abcd", "org/a-name"),
+        ("models--org--a-name/other/0123abcd", "0123abcd"),
+    ],
+)
+def test_a_folder_is_called_so_that_it_tells_which_model_it_holds(path: str, called: str, tmp_path: Path) -> None:
+    assert folder_name(tmp_path / path) == called

@@ -61,6 +61,9 @@ def test_top_by_eye() -> None:
 def test_many_queries_are_counted_and_full_shows_them() -> None:
     of = report(random_maps(FILM * 2, n_heads=1))
     assert last(shown("top", of=of))[-1] == "… 4 more queries: --table full or --json shows all of them."
+    one = report(random_maps((FILM * 2)[:25], n_heads=1))
+    assert last(shown("top", of=one))[-1] == "… 1 more query: --table full or --json shows all of them."
+    assert "more quer" not in shown("top", of=report(random_maps((FILM * 2)[:24], n_heads=1)))
     assert "\n23 minute" in shown("top", of=of)
     assert "\n24 of" not in shown("top", of=of)
     assert "\n27 ." in shown("full", of=of)

@@ -69,6 +69,11 @@ def test_what_is_said_of_each_number_in_circulation() -> None:
         ("0 of 2", "0.11, 0.11, 0.78", "0.10, 0.10, 0.81", "0.05, 0.05, 0.91", "neither way"),
         ("1 of 2", "0.95, 0.05, 0.00", "0.88, 0.11, 0.01", "0.95, 0.05, 0.00", "only unscaled"),
     )
+    assert table(report, "circulating-outputs").rows == (
+        ("0 of 1", "2.06, 0.85, 1.58, 0.85", "2.06, 0.85, 1.58, 0.85", "2.06, 0.85, 1.58, 0.85", "yes"),
+        ("0 of 2", "-", "1.11, 1.11", "1.10, 1.10", "no"),
+        ("1 of 2", "-", "1.05, 0.10", "1.13, 0.22", "no"),
+    )
     said = notes(report)
     assert "0.09, 0.24, 0.67 follows from the formula, rounded to 2 digits." in said
     assert "0.11, 0.11, 0.78 does not follow from the formula, and without the division by √d_head neither." in said
@@ -92,6 +97,8 @@ def test_the_verdicts_are_computed() -> None:
     assert "It is what comes out when the division" in said(MULTI, weights=(0.05, 0.05, 0.91))
     assert "0.090, 0.240, 0.670 does not follow" in said(SINGLE, decimals=3)
     assert "1.00, 0.85, 1.58, 0.85, does not follow." in said(SINGLE, output=(1.0, 0.85, 1.58, 0.85))
+    assert "of the weights in circulation, 1.11, 1.11, does not follow." in said(MULTI)
+    assert "of the weights in circulation, 1.10, 1.10, follows." in said(MULTI, weights=(0.097, 0.097, 0.807))
 
 
 def test_the_given_dot_products_are_checked() -> None:
@@ -140,4 +147,8 @@ def test_the_data_hold_every_number() -> None:
         "no",
         "without scaling",
     ]
+    circulating = [head["circulating"] for part in (single, multi) for head in part["heads"]]
+    assert [each["output_follows"] for each in circulating] == [True, False, False]
+    assert circulating[1]["output_of_weights"] == pytest.approx([1.11, 1.11])
+    assert multi["concatenated"] == pytest.approx([1.097, 1.097, 1.131, 0.224], abs=5e-4)
     assert multi["heads"][1]["unscaled_weights"] == pytest.approx([0.9503, 0.0473, 0.0024], abs=5e-5)

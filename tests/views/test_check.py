@@ -36,7 +36,7 @@ def test_jobs_that_differ_are_listed_with_the_largest_difference() -> None:
     report = check_report(replace(SAME, differences=(*found, Unlike("missing job", "b"))))
     assert report.title == "2 of 2 jobs differ from the baseline"
     (table,) = report.tables
-    assert table.rows == (("a", "", 2, 1.0, 1, 0), ("b", "missing", 0, "", 0, 0))
+    assert table.rows == (("a", "differs", 2, 1.0, 1, 0), ("b", "missing", 0, "", 0, 0))
     assert "2 numbers differ, such as in a, entropy of layer 0, head 0 in a text: 1.250000 became 0.250000." in words(
         report
     )

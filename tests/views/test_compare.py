@@ -58,13 +58,12 @@ def test_two_models_share_a_table_with_their_difference() -> None:
 def test_a_difference_that_may_be_none_is_marked_and_the_mark_explained() -> None:
     shown = report(
         comparison(
-            model(keys=[1.0, 2.0]), model("multi:2", 2, keys=[1.0, 2.0]), differences=[Difference(0.1, -0.2, 0.3)]
+            model(keys=[1.0] * 10), model("multi:2", 2, keys=[1.0] * 10), differences=[Difference(0.1, -0.2, 0.3)]
         )
     )
     assert rows(shown, "measures")["effective_keys (keys)"][-1] == "~+0.10 (-0.20 to +0.30)"
     assert "~ marks a difference whose interval includes 0." in notes(shown)
     assert "not what models trained from other seeds would" in notes(shown)
-    assert "2 texts are few" in notes(shown)
 
 
 def test_one_text_has_no_intervals() -> None:
@@ -88,7 +87,7 @@ def test_three_models_have_a_table_of_differences_from_the_first() -> None:
 def test_what_it_costs() -> None:
     shown = report(two())
     found = rows(shown, "costs")
-    assert table(shown, "costs").title == "What it costs and what comes of it (n = 200 tokens on average)"
+    assert table(shown, "costs").title == "What it costs and what comes of it (means over the texts)"
     assert found["heads h of width d/h"] == ("1 of 32", "8 of 4")
     assert found["parameters"] == ("2,750,018", "2,750,018")
     assert found["FLOP of projections, 8 n d²"] == ("1.64 M", "1.64 M")
@@ -142,19 +141,44 @@ def test_one_token_is_not_said_to_be_several() -> None:
     short = replace(comparison(model(), model("multi:2", 2)), n_tokens=np.array([1]), n_in_text=np.array([3]))
     shown = report(short)
     assert shown.subtitle.startswith("1 token · ")
-    assert table(shown, "costs").title == "What it costs and what comes of it (n = 1 token)"
     assert "Of the texts' 3 tokens 1 is compared; --max-tokens and --keep say which." in notes(shown)
     several = replace(two(), n_tokens=np.array([1, 1]))
     assert report(several).subtitle.startswith("2 texts of 1 token on average · ")
-    assert "(n = 1 token on average)" in str(table(report(several), "costs").title)
+    assert report(replace(short, merged=True)).subtitle.startswith("1 unit · ")
+
+
+def test_each_model_has_its_own_number_of_tokens() -> None:
+    """Costs follow from them: one that cuts finer or adds markers reads more."""
+    finer = replace(model("multi:2", 2), n_tokens=24.4)
+    shown = report(comparison(model(), finer, merged=True))
+    assert rows(shown, "costs")["tokens n that it reads"] == ("200", "24")
+    assert table(shown, "costs").title == "What it costs and what comes of it"
+
+
+def test_few_texts_have_no_intervals_and_a_reason_instead() -> None:
+    few = Difference(-8.1, no_interval="fewer than 10 texts")
+    right = [Difference(0.0, no_interval="all texts differ alike")]
+    alone, several = model(keys=[14.0, 14.4], right=[1, 1]), model("multi:8", 8, keys=[6.0, 6.2], right=[1, 1])
+    shown = report(comparison(alone, several, differences=[few], right=right))
+    assert table(shown, "measures").columns[-1].header == "difference"
+    assert rows(shown, "measures")["effective_keys (keys)"][-1] == "-8.10"
+    assert "2 texts are too few for intervals: differences are of these texts only." in notes(shown)
+    assert "~" not in notes(shown)
+    assert "+0.0 points (no interval: all texts differ alike), no evidence that more heads" in notes(shown)
+    data: Any = shown.data
+    nothing = {"low": None, "high": None, "includes_zero": None}
+    reason = {"no_interval": "fewer than 10 texts"}
+    assert data["measures"]["effective_keys"]["differences"] == [{"value": -8.1, **nothing, **reason}]
+    found = list(compare_rows(comparison(alone, several, differences=[few])))
+    assert found[3][5:] == ("-8.1", "", "", "fewer than 10 texts")
 
 
 def test_rows_for_a_spreadsheet_hold_every_number_whole() -> None:
     first, *found = compare_rows(two())
-    assert first == ("measure", "unit", "of", "model", "mean", "difference", "low", "high")
-    assert found[0] == ("effective_keys", "keys", "each head", "uniform attention", "200.0", "", "", "")
+    assert first == ("measure", "unit", "of", "model", "mean", "difference", "low", "high", "no interval because")
+    assert found[0] == ("effective_keys", "keys", "each head", "uniform attention", "200.0", "", "", "", "")
     assert found[1][:5] == ("effective_keys", "keys", "each head", "single", "14.2")
-    assert found[2] == ("effective_keys", "keys", "each head", "multi:8", "6.1", "-8.1", "-8.4", "-7.8")
+    assert found[2] == ("effective_keys", "keys", "each head", "multi:8", "6.1", "-8.1", "-8.4", "-7.8", "")
     assert found[-1][:4] == ("resolution_lost", "nats", "all heads of a layer", "multi:8")
     assert len(found) == 2 * 3 + 2 * 2
 
@@ -170,7 +194,9 @@ def test_data_holds_each_text_and_each_head() -> None:
     keys = data["measures"]["effective_keys"]
     assert [values.tolist() for values in keys["per_text"]] == [[14.0, 14.4], [6.0, 6.2]]
     assert [values.shape for values in keys["per_head"]] == [(1, 1), (1, 8)]
-    assert keys["differences"] == [{"value": -8.1, "low": -8.4, "high": -7.8, "includes_zero": False}]
+    assert keys["differences"] == [
+        {"value": -8.1, "low": -8.4, "high": -7.8, "no_interval": None, "includes_zero": False}
+    ]
     assert [each["name"] for each in data["models"]] == ["single", "multi:8"]
     assert data["divergences"].shape == (9, 9)
     assert data["verdict"][0].startswith("On these 2 texts")

@@ -114,6 +114,9 @@ def test_titles() -> None:
     own = report(spec=DrawSpec(title="My \x1b[31m [red] $$ title"))
     assert own.title == r"My \x1b[31m [red] $$ title"
     assert own.subtitle.startswith("multi:2 · ")
+    none = report(spec=DrawSpec(title=""))
+    assert (none.title, none.data["title"]) == ("", "")
+    assert none.subtitle.startswith("multi:2 · ")
     assert own.data["title"] == "My \x1b[31m [red] $$ title"
     assert len(report(spec=DrawSpec(title="x" * 5000)).title) == 200
 
@@ -259,7 +262,9 @@ def test_what_was_hidden_is_said_everywhere() -> None:
     maps = marked()
     shown = report(maps, HIDING)
     by_hand = (maps.weights[0, :, 1:5, 0] + maps.weights[0, :, 1:5, 5]).mean(axis=-1)
-    assert shown.subtitle.endswith(" · 4 tokens · 2 tokens hidden")
+    share = f"{by_hand.mean():.1%} of the attention"
+    assert shown.subtitle.endswith(f" · 4 tokens and 2 markers · 2 tokens hidden, {share}")
+    assert report(maps).subtitle.endswith(" · 4 tokens and 2 markers")
     (heads,) = (table for table in shown.tables if table.role == "heads")
     (place,) = (n for n, column in enumerate(heads.columns) if column.header == "hidden")
     assert heads.columns[place].unit == "share"
@@ -287,7 +292,7 @@ def test_the_share_in_data_is_that_of_the_chosen_heads() -> None:
 
 def test_two_texts_lose_their_own_first_tokens() -> None:
     shown = report(cross_maps(3, 5), DrawSpec(drop_first=True))
-    assert shown.subtitle.endswith(" · 3 queries, 5 keys · 1 query, 1 key hidden")
+    assert " · 3 queries, 5 keys · 1 query, 1 key hidden, " in shown.subtitle
     assert list(shown.notes)[-1].text.startswith("Not drawn: 1 of 3 queries (0 q0) and 1 of 5 keys (0 k0). Of what")
     assert alone(shown)[0].rows == ("q1", "q2")
     assert alone(shown)[0].columns == ("k1", "k2", "k3", "k4")
@@ -313,7 +318,7 @@ def test_joined_words_are_said_to_be_joined() -> None:
     settings = (("tokens_in_text", 40), ("made_for_tokens", 4))
     maps = by_words(record(random_maps("abcde").weights, pieces, made_by=provenance(trained=True, settings=settings)))
     shown = report(maps)
-    assert shown.subtitle.endswith(" · 2 words from first 3 of 40 tokens")
+    assert shown.subtitle.endswith(" · 2 words from first 3 of 40 tokens and 2 markers")
     assert [note.text for note in shown.notes] == [
         "The model was made for texts of at most 4 tokens and has 5 here.",
         "The pieces of each word are joined (sum over keys, mean over queries), and all numbers are about words: "

@@ -104,11 +104,14 @@ def test_a_model_that_is_right_more_often_is_ahead(tmp_path: Path) -> None:
     assert data(found)["accuracy_differences"][0]["value"] == pytest.approx(multi - single)
 
 
-def test_a_model_compared_with_itself_differs_in_nothing(tmp_path: Path) -> None:
-    found = outcome(tmp_path, "multi:4", "multi:4", dataset="sample", index=("0-4",))
+@pytest.mark.parametrize(("index", "reason"), [("0-4", "fewer than 10 texts"), ("0-9", "all texts differ alike")])
+def test_a_model_compared_with_itself_differs_in_nothing(index: str, reason: str, tmp_path: Path) -> None:
+    """And no interval says how sure that is."""
+    found = outcome(tmp_path, "multi:4", "multi:4", dataset="sample", index=(index,))
     assert [each["name"] for each in data(found)["models"]] == ["multi:4 (1)", "multi:4 (2)"]
     for name, measure in data(found)["measures"].items():
-        assert measure["differences"] == [{"value": 0.0, "low": 0.0, "high": 0.0, "includes_zero": True}], name
+        (difference,) = measure["differences"]
+        assert (difference["value"], difference["low"], difference["no_interval"]) == (0, None, reason), name
     assert np.allclose(data(found)["divergences"][:4, 4:].diagonal(), 0)
 
 

@@ -188,3 +188,14 @@ def test_the_model_asked_for_is_the_one_that_answers() -> None:
     spec = PredictSpec(text=(PRAISE,))
     titles = [report(list(predict(replace(spec, model=model)))).title for model in EVERY_MODEL]
     assert [title.split()[0] for title in titles] == EVERY_MODEL
+
+
+def test_all_answers_are_a_page_where_one_is_asked_for(tmp_path: Path) -> None:
+    """With --heatmap each text has one of its own; without either nothing is written."""
+    *_, drew, last = events(text=(PRAISE, BLAME), format=("html",), out=str(tmp_path / "page"))
+    assert isinstance(drew, Drew)
+    assert isinstance(last, Predicted)
+    assert [file.relative_to(tmp_path).as_posix() for file in drew.files] == ["page/attention.html"]
+    assert last.report.title.encode() in drew.files[0].read_bytes()
+    assert not [each for each in events(text=(PRAISE,), out=str(tmp_path / "none")) if isinstance(each, Drew)]
+    assert [path.name for path in tmp_path.iterdir()] == ["page"]

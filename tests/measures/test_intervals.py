@@ -1,0 +1,53 @@
+"""Intervals by laws that a reader can check by hand, and by how often they hold the truth."""
+
+from __future__ import annotations
+
+from math import log
+
+import numpy as np
+import pytest
+
+from attnviz.measures.intervals import MIN_TEXTS, intervals, t_quantile
+
+
+@pytest.mark.parametrize(
+    ("degrees", "printed"),
+    [(1, 12.706), (2, 4.303), (3, 3.182), (4, 2.776), (9, 2.262), (10, 2.228), (29, 2.045), (120, 1.980)],
+)
+def test_quantiles_are_those_of_printed_tables(degrees: int, printed: float) -> None:
+    assert t_quantile(degrees) == pytest.approx(printed, abs=5e-4)
+
+
+def test_with_many_degrees_it_is_the_normal_distributions() -> None:
+    assert t_quantile(25_000) == pytest.approx(1.95996, abs=2e-4)
+    assert t_quantile(25_001) == pytest.approx(t_quantile(25_000), abs=1e-6)
+
+
+def test_ten_texts_by_hand() -> None:
+    """Five 0s and five 2s: mean 1, standard deviation √(10/9), of the mean a third of it."""
+    (low,), (high,) = intervals(np.array([[0.0], [2.0]] * 5))
+    assert (low, high) == pytest.approx((1 - 2.262 / 3, 1 + 2.262 / 3), abs=1e-3)
+
+
+def test_numbers_that_do_not_vary_have_none() -> None:
+    low, high = intervals(np.column_stack([np.full(MIN_TEXTS, 0.1), np.arange(MIN_TEXTS)]))
+    assert np.isnan([low[0], high[0]]).all()
+    assert low[1] < 4.5 < high[1]
+
+
+@pytest.mark.parametrize(("n_texts", "least"), [(10, 0.94), (30, 0.94)])
+@pytest.mark.parametrize("skewed", [False, True])
+def test_it_holds_the_true_mean_about_95_times_in_100(n_texts: int, least: float, skewed: bool) -> None:
+    """Of exponential numbers, as skewed as most measures, a little less often: 0.907 and 0.933 of 4,000."""
+    noise = np.random.default_rng(2)
+    values, mean = (noise.exponential(size=(n_texts, 4000)), 1) if skewed else (noise.normal(size=(n_texts, 4000)), 0)
+    low, high = intervals(values)
+    held = float(np.mean((low <= mean) & (mean <= high)))
+    assert least - (0.05 if skewed else 0) <= held <= 0.96
+
+
+def test_columns_do_not_touch_each_other() -> None:
+    values = np.random.default_rng(3).normal(size=(30, 1))
+    low, high = intervals(np.concatenate([values, values * log(2) + 10], axis=1))
+    assert low[1] == pytest.approx(low[0] * log(2) + 10, abs=1e-12)
+    assert high[1] == pytest.approx(high[0] * log(2) + 10, abs=1e-12)
