@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
+from typing import TypeAlias
 
-from attnviz.specs import AnySpec, CompareSpec, ExplainSpec, HeatmapSpec, PredictSpec
+from attnviz.options import changed_values
+from attnviz.specs.compare import CompareSpec
+from attnviz.specs.explain import ExplainSpec
+from attnviz.specs.heatmap import HeatmapSpec
+from attnviz.specs.predict import PredictSpec
+
+AnySpec: TypeAlias = HeatmapSpec | CompareSpec | ExplainSpec | PredictSpec  # of commands that make something
 
 JOBS: dict[str, type[AnySpec]] = {  # commands that a config may name
     "heatmap": HeatmapSpec,
@@ -30,11 +37,10 @@ class Job:
     @property
     def settings(self) -> dict[str, object]:
         """What was chosen: every setting that a config can say and that is not at its default."""
-        found = {each.name: (getattr(self.spec, each.name), each.default) for each in fields(self.spec)}
         return {
             name: self.written.get(name, value)
-            for name, (value, default) in found.items()
-            if name not in NOT_IN_CONFIGS and value != default
+            for name, value in changed_values(self.spec).items()
+            if name not in NOT_IN_CONFIGS
         }
 
 

@@ -20,9 +20,9 @@ class Plugin:
     help: str
 
 
-def load(plugin: Plugin) -> Any:
-    """The object that a plugin names, imported now."""
-    module, _, attribute = plugin.where.partition(":")
+def load(plugin: Plugin | str) -> Any:
+    """The object that a plugin names, or its address "package.module:name", imported now."""
+    module, _, attribute = (plugin if isinstance(plugin, str) else plugin.where).partition(":")
     return getattr(import_module(module), attribute)
 
 

@@ -30,7 +30,9 @@ from typing import NamedTuple
 
 LAYERS = (  # lowest first; a room imports earlier lines and itself
     {"errors", "shapes"},
-    {"records", "registry", "specs", "selection", "hub"},
+    {"records", "registry", "selection", "hub"},
+    {"options"},  # which names the tables of later rooms, as the registry does
+    {"specs"},
     {"report", "store", "outcomes", "worked"},
     {"comparison", "differences", "jobs", "manifest"},  # made of what stands above
     {"text", "models", "measures", "configs"},

@@ -10,11 +10,12 @@ from typing import Any
 
 from attnviz.configs.manifests import from_file, to_bytes
 from attnviz.manifest import NAME, Entry, File, Manifest
-from attnviz.specs import HeatmapSpec
+from attnviz.options import build, with_values
+from attnviz.specs.heatmap import HeatmapSpec
 from attnviz.workflows.heatmap import heatmap
 
 TEXT = "not a good film, but the acting saves it"
-SPEC = HeatmapSpec(model="multi:2", text=(TEXT,), format=("png", "svg"), dpi=60)
+SPEC = build(HeatmapSpec, model="multi:2", text=(TEXT,), format=("png", "svg"), dpi=60)
 
 
 def batch(folder: Path, *specs: HeatmapSpec, versions: dict[str, str] | None = None) -> Manifest:
@@ -65,12 +66,12 @@ def _without(entry: Entry, path: str) -> list[File]:
 
 
 def _entry(folder: Path, name: str, spec: HeatmapSpec) -> Entry:
-    (drawn,) = heatmap(replace(spec, out=str(folder / name)))
+    (drawn,) = heatmap(with_values(spec, out=str(folder / name)))
     data: Any = drawn.report.data
     return Entry(
         name=name,
         command="heatmap",
-        settings={"model": spec.model, "text": list(spec.text)},
+        settings={"model": spec.model.model, "text": list(spec.text.text)},
         fingerprint=hashlib.sha256(repr(spec).encode()).hexdigest(),
         inputs={"texts": hashlib.sha256(repr(spec.text).encode()).hexdigest()},
         numbers={data["text"]["name"]: {name: each["values"].tolist() for name, each in data["measures"].items()}},

@@ -9,7 +9,7 @@ import numpy as np
 from attnviz.measures.measured import measured
 from attnviz.records import AttentionMaps, Provenance, Setting, Tokens
 from attnviz.report import Report
-from attnviz.specs import DrawSpec
+from attnviz.specs.figure import FigureOptions
 from attnviz.views.heatmap import heatmap_report
 
 FILM = ("the", "plot", "was", "thin", ",", "yet", "i", "loved", "every", "minute", "of", "this", "film", ".")
@@ -156,8 +156,8 @@ def cross_maps(n_queries: int = 3, n_keys: int = 5, *, seed: int = 0) -> Attenti
     return record(softmax(scores, np.ones((n_queries, n_keys), dtype=bool)), queries, keys)
 
 
-def report(maps: AttentionMaps | None = None, spec: DrawSpec | None = None) -> Report:
+def report(maps: AttentionMaps | None = None, spec: FigureOptions | None = None) -> Report:
     """All heads of a record with all measures."""
     maps = maps or random_maps()
     layers, heads = range(maps.n_layers), range(maps.n_heads)
-    return heatmap_report(maps, measured(maps), spec or DrawSpec(), layers, heads)
+    return heatmap_report(maps, measured(maps), spec or FigureOptions(), layers, heads)

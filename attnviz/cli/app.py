@@ -9,19 +9,14 @@ import signal
 import sys
 import traceback
 from collections.abc import Sequence
-from typing import Annotated, NoReturn
+from typing import NoReturn
 
-import typer
-from typer.main import get_command
-
-from attnviz import __version__
 from attnviz.cli import show
-from attnviz.cli.quick import quicken
+from attnviz.cli.help import HELP_OPTIONS, command_help
 from attnviz.cli.signals import end_as_ctrl_c
 from attnviz.errors import AttnvizError, BadConfig, OutputFailed, WorkFailed
 from attnviz.registry import Plugin, load
 
-COMPLETING = "_ATTNVIZ_COMPLETE"  # set by a shell that wants to know what may follow
 DONE, READER_LEFT, NOTHING_ASKED, BUG, INTERRUPTED = 0, 1, 2, 70, 130  # beside those of the errors
 
 COMMANDS = (
@@ -59,15 +54,10 @@ def main() -> NoReturn:
 def run(arguments: Sequence[str]) -> int:
     """Run one command line and give its exit code."""
     try:
-        program = quicken(get_command(_app(arguments)))
-        program.rich_markup_mode = None  # a list of commands needs no boxes, which take longer than all the rest
-        code = program.main(args=list(arguments) or ["--help"], prog_name="attnviz", standalone_mode=False)
+        code = _run(arguments)
         sys.stdout.flush()
-    except (KeyboardInterrupt, typer.Abort):
+    except KeyboardInterrupt:
         return INTERRUPTED
-    except typer.TyperException as error:
-        # typer hands on what pydantic says, with a prefix that is of no use to a user
-        return _failed(error.format_message().replace(": Value error, ", ": ", 1), error.exit_code)
     except BadConfig as error:  # the only one of several lines
         for line in error.lines[:-1]:
             show.error(line)
@@ -83,45 +73,20 @@ def run(arguments: Sequence[str]) -> int:
         return _output_failed(error)
     except Exception as error:
         return _bug(error)
-    if not arguments:
-        return NOTHING_ASKED
-    return code if isinstance(code, int) else DONE
+    return code if arguments else NOTHING_ASKED
 
 
-def _app(arguments: Sequence[str]) -> typer.Typer:
-    """The program, with the one command that is called: to build all of them takes longer than to show the help."""
-    app = typer.Typer(
-        add_completion=True,
-        pretty_exceptions_enable=False,
-        context_settings={"help_option_names": ["-h", "--help"]},
-    )
-    called = next((word for word in arguments if not word.startswith("-")), None)
-    for command in COMMANDS:
-        if command.name == called or COMPLETING in os.environ:
-            app.command(command.name)(load(command))
-        else:
-            app.command(command.name, help=command.help)(_not_called)
-    app.callback()(_options)
-    return app
+def _run(arguments: Sequence[str]) -> int:
+    for command in COMMANDS if len(arguments) == 2 and arguments[1] in HELP_OPTIONS else ():
+        if command.name == arguments[0]:  # before typer comes, which takes most of the time of a help
+            show.line(command_help(command.name, load(command)))
+            return DONE
+    from attnviz.cli.parser import UsageError, parse_and_run
 
-
-def _not_called() -> None:
-    """Stands in the list of commands for one that is not called."""
-    raise AssertionError("a command was called that is not the first word")
-
-
-def _print_version(wanted: bool) -> None:
-    if wanted:
-        show.line(f"attnviz {__version__}")
-        raise typer.Exit
-
-
-def _options(
-    version: Annotated[
-        bool, typer.Option("--version", help="Print the version.", is_eager=True, callback=_print_version)
-    ] = False,
-) -> None:
-    """See and measure attention: from a text to a picture of who attends to what."""
+    try:
+        return parse_and_run(arguments, COMMANDS)
+    except UsageError as error:
+        return _failed(str(error), error.exit_code)
 
 
 def _failed(message: str, code: int) -> int:

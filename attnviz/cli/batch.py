@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from attnviz.cli import show_batch
-from attnviz.cli.options import OUT_OF_CONFIGS, takes
-from attnviz.specs import BatchSpec
+from attnviz.specs.batch import BatchSpec
 
 
-@takes(BatchSpec, out=OUT_OF_CONFIGS)
 def batch(spec: BatchSpec) -> None:
     """Make all that configs ask for, several at a time, and a manifest of it. What did not change is not made again.
 

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from attnviz.cli import show, show_on_server
-from attnviz.cli.options import takes
 from attnviz.errors import Differs
-from attnviz.specs import CheckSpec
+from attnviz.specs.batch import CheckSpec
 
 
-@takes(CheckSpec)
 def check(spec: CheckSpec) -> None:
     """Compare what a batch made with a baseline: numbers first, then pictures pixel by pixel. Exit code 3: it differs.
 
@@ -23,6 +21,6 @@ def check(spec: CheckSpec) -> None:
     show.report(found.report, spec.json)
     if found.files:
         show.note(f"wrote {show.listed(found.files)}")
-    show_on_server.left(found.report, found.cases, "attnviz check", spec)
+    show_on_server.left(found.report, found.cases, "attnviz check", spec.server)
     if found.checked.differences:
         raise Differs(outcome(found.checked), hint=f"{spec.out} holds what differs.")

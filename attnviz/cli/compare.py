@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from attnviz.cli import show_comparison
-from attnviz.cli.options import takes
-from attnviz.specs import CompareSpec
+from attnviz.specs.compare import CompareSpec
 
 
-@takes(CompareSpec)
 def compare(spec: CompareSpec) -> None:
     """Measure and draw what models attend to in the same texts: single against multi head, or any others.
 

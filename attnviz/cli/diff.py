@@ -5,12 +5,10 @@ from __future__ import annotations
 import sys
 
 from attnviz.cli import show
-from attnviz.cli.options import takes
 from attnviz.errors import Differs
-from attnviz.specs import DiffSpec
+from attnviz.specs.batch import DiffSpec
 
 
-@takes(DiffSpec)
 def diff(spec: DiffSpec) -> None:
     """Say what changed from A to B, head by head: two records of one text, or two batches.
 

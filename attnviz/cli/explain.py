@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from attnviz.cli import show
-from attnviz.cli.options import MODEL_OF_OURS, ONE_LAYER, SOME_HEADS, takes
-from attnviz.specs import ExplainSpec
+from attnviz.specs.explain import ExplainSpec
 
 
-@takes(ExplainSpec, model=MODEL_OF_OURS, layer=ONE_LAYER, head=SOME_HEADS)
 def explain(spec: ExplainSpec) -> None:
     """Work out what one token attends to, step by step: from q, k and v to the output, held against the model's own.
 

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from attnviz.cli import show
-from attnviz.cli.options import takes
-from attnviz.specs import HeatmapSpec
+from attnviz.specs.heatmap import HeatmapSpec
 
 
-@takes(HeatmapSpec)
 def heatmap(spec: HeatmapSpec) -> None:
     """Draw who attends to what: one picture per head, an overview, and the numbers.
 
@@ -15,4 +13,4 @@ def heatmap(spec: HeatmapSpec) -> None:
     """
     from attnviz.workflows.heatmap import heatmap as draw
 
-    show.drawn(draw(spec), spec)
+    show.drawn(draw(spec), spec.figure)

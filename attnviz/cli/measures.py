@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from attnviz.cli import show
-from attnviz.cli.options import takes
-from attnviz.specs import MeasuresSpec
+from attnviz.specs.batch import MeasuresSpec
 
 
-@takes(MeasuresSpec)
 def measures(spec: MeasuresSpec) -> None:
     """List the measures of attention: what each says, its unit and its source.
 

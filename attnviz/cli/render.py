@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from attnviz.cli import show
-from attnviz.cli.options import takes
-from attnviz.specs import RenderSpec
+from attnviz.specs.render import RenderSpec
 
 
-@takes(RenderSpec)
 def render(spec: RenderSpec) -> None:
     """Draw a saved record again, without the model.
 
@@ -15,4 +13,4 @@ def render(spec: RenderSpec) -> None:
     """
     from attnviz.workflows.render import render as draw
 
-    show.drawn([draw(spec)], spec)
+    show.drawn([draw(spec)], spec.figure)

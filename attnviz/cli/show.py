@@ -16,7 +16,9 @@ from attnviz.views.labels import visible
 if TYPE_CHECKING:
     from attnviz.renderers.terminal import Screen
     from attnviz.report import Report
-    from attnviz.specs import DrawSpec, ExplainSpec, TableKind, VocabSpec
+    from attnviz.specs.explain import ExplainSpec
+    from attnviz.specs.figure import FigureOptions, TableKind
+    from attnviz.specs.train import VocabSpec
     from attnviz.workflows.drawing import Drawn
     from attnviz.workflows.explain import Explained
     from attnviz.workflows.vocab import Built
@@ -109,7 +111,7 @@ def settled() -> None:
         gc.set_threshold(*USUAL)
 
 
-def drawn(results: Iterable[Drawn], spec: DrawSpec) -> None:
+def drawn(results: Iterable[Drawn], spec: FigureOptions) -> None:
     """Show each result as it comes; with `--json` all of them as one document at the end."""
     reports = []
     pages: list[Path] = []

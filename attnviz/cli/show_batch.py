@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from attnviz.cli import show, show_on_server
 from attnviz.errors import Differs, OutputFailed, WorkFailed
-from attnviz.specs import BatchSpec
+from attnviz.specs.batch import BatchSpec
 from attnviz.views.labels import visible
 from attnviz.views.nouns import noun
 
@@ -85,7 +85,7 @@ def _end(planned: Planned, finished: Finished, ended: Mapping[str, str], spec: B
     and_page = f" and {finished.page}" if finished.page else ""
     show.note(f"{said}{f', {left} not begun' if left else ''}; wrote {finished.file}{and_page}")
     report = batch_report(finished.manifest, ended, str(planned.folder))
-    show_on_server.left(report, batch_cases(finished.manifest, planned.plan.jobs), "attnviz batch", spec)
+    show_on_server.left(report, batch_cases(finished.manifest, planned.plan.jobs), "attnviz batch", spec.server)
     if finished.failed:
         n, of = len(finished.failed), len(planned.plan.jobs)
         kind = OutputFailed if finished.disk_failed else WorkFailed

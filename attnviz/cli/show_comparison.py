@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from attnviz.cli import show
-from attnviz.specs import CompareSpec
+from attnviz.specs.compare import CompareSpec
 
 if TYPE_CHECKING:
     from attnviz.workflows.compare import Event, Outcome

@@ -8,13 +8,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from attnviz.cli import show
-from attnviz.specs import ToldSpec
+from attnviz.specs.server import CIReportOptions
 
 if TYPE_CHECKING:
     from attnviz.report import Case, Report
 
 
-def left(report: Report, cases: Sequence[Case], suite: str, spec: ToldSpec) -> None:
+def left(report: Report, cases: Sequence[Case], suite: str, spec: CIReportOptions) -> None:
     """Add to the summary, say the annotations, write the test results: whatever was asked for.
 
     Raises OutputFailed when the disk refuses.

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from attnviz.cli import show
-from attnviz.specs import PredictSpec
+from attnviz.specs.predict import PredictSpec
 
 if TYPE_CHECKING:
     from attnviz.workflows.predict import Event, Predicted

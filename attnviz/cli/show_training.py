@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from attnviz.cli import show
 from attnviz.cli.signals import heeded
-from attnviz.specs import TrainSpec
+from attnviz.specs.train import TrainSpec
 
 if TYPE_CHECKING:
     from attnviz.models.training import TrainingStep

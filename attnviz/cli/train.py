@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from attnviz.cli import show_training
-from attnviz.cli.options import takes
-from attnviz.specs import TrainSpec
+from attnviz.specs.train import TrainSpec
 
 
-@takes(TrainSpec)
 def train(spec: TrainSpec) -> None:
     """Train a transformer encoder to classify texts, and save it as a folder that --model takes.
 

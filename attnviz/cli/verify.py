@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from attnviz.cli import show_batch
-from attnviz.cli.options import takes
-from attnviz.specs import VerifySpec
+from attnviz.specs.batch import VerifySpec
 
 
-@takes(VerifySpec)
 def verify(spec: VerifySpec) -> None:
     """Make a batch again elsewhere, from its manifest, and say what comes out differently: exit code 3.
 

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from attnviz.cli import show
-from attnviz.cli.options import takes
-from attnviz.specs import VocabSpec
+from attnviz.specs.train import VocabSpec
 
 
-@takes(VocabSpec)
 def vocab(spec: VocabSpec) -> None:
     """Build a vocabulary from texts and save it as a tokenizer.json that other tools load.
 

@@ -13,6 +13,7 @@ from attnviz.configs.wording import sentence
 from attnviz.errors import BadConfig
 from attnviz.jobs import JOBS, Job
 from attnviz.manifest import Entry
+from attnviz.options import build
 
 
 def again(entry: Entry, root: Path, where: str) -> Job:
@@ -34,7 +35,7 @@ def again(entry: Entry, root: Path, where: str) -> Job:
         name: _there(value, root) if name in PATHS | NAMES_OR_PATHS else value for name, value in written.items()
     }
     changed = {name: value for name, value in written.items() if found[name] != value}
-    return Job(entry.name, entry.command, JOBS[entry.command](**found), where, changed)
+    return Job(entry.name, entry.command, build(JOBS[entry.command], **found), where, changed)
 
 
 def _there(value: object, root: Path) -> object:

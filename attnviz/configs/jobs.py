@@ -35,6 +35,7 @@ from attnviz.configs.documents import START, Document, Place, Problem, Steps, sh
 from attnviz.configs.wording import instead, sentence, unknown
 from attnviz.errors import BadConfig
 from attnviz.jobs import JOBS, Job, Plan
+from attnviz.options import build
 
 if TYPE_CHECKING:
     from pydantic_core import ErrorDetails
@@ -220,7 +221,7 @@ class _Config:
             self.jobs.where[called.lower()] = where
             if not self.document.problems:
                 found, written = self.from_folder({**settings, **chosen})
-                self.jobs.made.append(Job(called, command, JOBS[command](**found), where, written))
+                self.jobs.made.append(Job(called, command, build(JOBS[command], **found), where, written))
 
     def from_folder(self, settings: Settings) -> tuple[Settings, Settings]:
         """Settings with their paths from the current folder; and as they were written, those that this changed."""

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import MISSING, fields
+from dataclasses import MISSING
 from functools import cache
 from types import UnionType
-from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema, create_model
 from pydantic.json_schema import GenerateJsonSchema, models_json_schema
 
 from attnviz.configs.naming import NAME
 from attnviz.jobs import JOBS, NOT_IN_CONFIGS
+from attnviz.options import FlatOption, flat_options
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 TEXT_SCHEMA: dict[str, Any] = {"type": ["string", "integer"]}
@@ -78,25 +79,27 @@ class Shell(_Strict):
     jobs: Annotated[list[Any], Field(min_length=1)]
 
 
+def _options(command: str) -> dict[str, FlatOption]:
+    return {each.name: each for each in flat_options(JOBS[command]) if each.name not in NOT_IN_CONFIGS}
+
+
 @cache
 def types(command: str) -> dict[str, Any]:
     """The settings that a config may give a command, with the types that pydantic checks them by."""
-    hints = get_type_hints(JOBS[command])
-    names = [each.name for each in fields(JOBS[command])]
-    read_as = {name: _read_as(hints[name]) for name in names if name not in NOT_IN_CONFIGS}
+    read_as = {name: _read_as(option.type) for name, option in _options(command).items()}
     return read_as | ({"text_file": Files} if "text_file" in read_as else {})
 
 
 @cache
 def required(command: str) -> tuple[str, ...]:
     """Settings without a default."""
-    return tuple(each.name for each in fields(JOBS[command]) if each.default is MISSING)
+    return tuple(name for name, option in _options(command).items() if option.default is MISSING)
 
 
 @cache
 def settings_model(command: str) -> type[BaseModel]:
     """Settings of one command. None is required here: it may come from the defaults or the matrix."""
-    defaults = {each.name: each.default for each in fields(JOBS[command])}
+    defaults = {name: option.default for name, option in _options(command).items()}
     found: dict[str, Any] = {
         name: (hint, NOT_GIVEN if defaults[name] in (MISSING, ()) else defaults[name])
         for name, hint in types(command).items()
@@ -124,15 +127,14 @@ def job_model(command: str) -> type[AnyJob]:
     return create_model(f"{command.title()}Job", __base__=AnyJob, **found)
 
 
-def json_schema(helps: Mapping[str, Mapping[str, str]] | None = None) -> dict[str, Any]:
-    """A whole config as a JSON Schema of draft 2020-12. `helps` describe settings: command, then setting."""
+def json_schema() -> dict[str, Any]:
+    """A whole config as a JSON Schema of draft 2020-12."""
     _, made = models_json_schema([(job_model(command), "validation") for command in JOBS], schema_generator=_Untitled)
     definitions: dict[str, Any] = made["$defs"]
     for command in JOBS:
         settings = definitions[settings_model(command).__name__]["properties"]
-        for name, text in (helps or {}).get(command, {}).items():
-            if name in settings:
-                settings[name]["description"] = text
+        for name, option in _options(command).items():
+            settings[name]["description"] = option.option.config_help()
     definitions["Defaults"] = _defaults({command: definitions[settings_model(command).__name__] for command in JOBS})
     return {
         "$schema": DIALECT,

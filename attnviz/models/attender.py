@@ -19,7 +19,7 @@ from attnviz.models.sizes import check_memory
 from attnviz.models.tokenizer import Encoding, TextTokenizer
 from attnviz.models.versions import versions
 from attnviz.records import AttentionMaps, Provenance, Setting
-from attnviz.specs import ModelSpec
+from attnviz.specs.model import ModelOptions
 
 # From ids and what may be attended to, the weights of each layer in turn.
 Forward = Callable[[Int[Tensor, " token"], Bool[Tensor, "#token token"]], Iterable[Float[Tensor, "head token token"]]]
@@ -41,7 +41,7 @@ class Attender:
     forward: Forward
     attentions: tuple[nn.Module, ...]  # that `forward` calls, one per layer, each giving `Attended`
     device: torch.device
-    spec: ModelSpec
+    spec: ModelOptions
     settings: tuple[tuple[str, Setting], ...]
 
     def encode(self, text: str) -> Encoding:

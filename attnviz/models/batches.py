@@ -12,7 +12,7 @@ from torch import Tensor
 
 from attnviz.models.embedding import NOTHING
 from attnviz.models.sizes import kept
-from attnviz.specs import KeepKind
+from attnviz.specs.model import KeepKind
 
 Ids = Int[np.ndarray, "_"]  # each text has a length of its own
 BUCKET = 50  # batches whose texts are sorted by length together, so that little padding is needed

@@ -21,7 +21,8 @@ from attnviz.models.encoder import EncoderConfig
 from attnviz.models.sizes import head_size
 from attnviz.models.storage import packed, unpacked
 from attnviz.models.tokenizer import TextTokenizer
-from attnviz.specs import KeepKind, NormKind, PoolKind, StorageKind
+from attnviz.specs.model import KeepKind
+from attnviz.specs.train import NormKind, PoolKind, StorageKind
 
 SCHEMA = 2
 MOST_LAYERS = 1_000  # a damaged number must not build layers until the memory is full

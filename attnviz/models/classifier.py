@@ -11,7 +11,7 @@ from torch.nn import functional
 
 from attnviz.models.attention import not_padding
 from attnviz.models.encoder import Encoder, EncoderConfig
-from attnviz.specs import PoolKind
+from attnviz.specs.train import PoolKind
 
 STEPS = 100  # of the search for a temperature, which ends far earlier
 

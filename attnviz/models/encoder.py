@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from attnviz.models.attention import MultiHeadAttention, SingleHeadAttention
 from attnviz.models.embedding import TextEmbedding
-from attnviz.specs import NormKind
+from attnviz.specs.train import NormKind
 
 DROPOUT = 0.1  # of what each sublayer adds, as in section 5.4
 

@@ -13,7 +13,7 @@ from attnviz.errors import BadModel, BadOption
 from attnviz.models import MODELS
 from attnviz.models.sizes import head_size
 from attnviz.registry import suggestion
-from attnviz.specs import ModelSpec
+from attnviz.specs.model import ModelOptions
 
 DEFAULT_HEADS = 8
 DEFAULT_D_MODEL = 64
@@ -66,7 +66,7 @@ class ModelName:
                 return self.kind
 
 
-def resolve(spec: ModelSpec) -> ModelName:
+def resolve(spec: ModelOptions) -> ModelName:
     """What `--model` and `--heads` ask for together.
 
     Raises BadModel for an unknown name, BadOption for heads that contradict it or do not divide d_model, or a bad seed.
@@ -82,7 +82,7 @@ def resolve(spec: ModelSpec) -> ModelName:
     return _elsewhere(spec)
 
 
-def _one_head(spec: ModelSpec) -> int:
+def _one_head(spec: ModelOptions) -> int:
     if spec.heads not in (None, 1):
         raise BadOption(
             f"--heads {spec.heads} contradicts --model {spec.model}, which has one head",
@@ -91,7 +91,7 @@ def _one_head(spec: ModelSpec) -> int:
     return 1
 
 
-def _elsewhere(spec: ModelSpec) -> ModelName:
+def _elsewhere(spec: ModelOptions) -> ModelName:
     """A folder, of ours or of others, else a name on the hub. A name that is nearly one of ours is a slip."""
     folder = Path(spec.model).expanduser()
     if spec.model and folder.is_dir():
@@ -117,7 +117,7 @@ def _is_pretrained(folder: Path) -> bool:
     return isinstance(found, dict) and ("model_type" in found or "architectures" in found)
 
 
-def _check_brought(what: str, spec: ModelSpec) -> None:
+def _check_brought(what: str, spec: ModelOptions) -> None:
     """Raises BadOption for what a model brings itself and cannot be chosen."""
     if spec.heads is not None:
         raise BadOption(f"--heads cannot be chosen for {what}", hint="Leave it out; --head picks what is drawn.")
@@ -133,7 +133,7 @@ def _check_brought(what: str, spec: ModelSpec) -> None:
             raise BadOption(f"--{option} cannot be chosen for {what}", hint="Leave it out.")
 
 
-def _heads(spec: ModelSpec, written: str | None) -> int:
+def _heads(spec: ModelOptions, written: str | None) -> int:
     """The number of heads in `multi:N`, in `--heads N`, or the default."""
     if written is None:
         return DEFAULT_HEADS if spec.heads is None else spec.heads
@@ -144,7 +144,7 @@ def _heads(spec: ModelSpec, written: str | None) -> int:
     return int(written)
 
 
-def _of_size(spec: ModelSpec, kind: Kind, n_heads: int) -> ModelName:
+def _of_size(spec: ModelOptions, kind: Kind, n_heads: int) -> ModelName:
     """The model that came with attnviz if there is one and nothing else was asked of it, else one to be made."""
     kind = "single" if kind == "multi" and n_heads == 1 else kind
     shipped = SHIPPED / (f"multi-{n_heads}" if kind == "multi" else kind)

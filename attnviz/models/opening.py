@@ -19,10 +19,11 @@ from attnviz.models.encoder import Encoder, EncoderBlock, EncoderConfig
 from attnviz.models.names import ModelName, folder_name, resolve
 from attnviz.models.tokenizer import TextTokenizer
 from attnviz.registry import find, load
-from attnviz.specs import ModelSpec, VocabularySpec
+from attnviz.specs.model import ModelOptions
+from attnviz.specs.train import VocabularyOptions
 
 
-def open_model(spec: ModelSpec, texts: Iterable[str]) -> Attender:
+def open_model(spec: ModelOptions, texts: Iterable[str]) -> Attender:
     """The model of ours that a spec asks for. `texts` make the vocabulary of a model that brings none.
 
     Raises BadModel, BadOption or BadDevice before any text is read.
@@ -37,7 +38,7 @@ def open_model(spec: ModelSpec, texts: Iterable[str]) -> Attender:
     return attender
 
 
-def open_encoder(name: ModelName, spec: ModelSpec, device: torch.device, vocabulary: TextTokenizer) -> Attender:
+def open_encoder(name: ModelName, spec: ModelOptions, device: torch.device, vocabulary: TextTokenizer) -> Attender:
     """A transformer encoder with random weights: the same for the same seed and vocabulary on every device."""
     config = EncoderConfig(
         n_words=len(vocabulary),
@@ -66,7 +67,7 @@ def open_encoder(name: ModelName, spec: ModelSpec, device: torch.device, vocabul
     )
 
 
-def open_dot(name: ModelName, spec: ModelSpec, device: torch.device, vocabulary: TextTokenizer) -> Attender:
+def open_dot(name: ModelName, spec: ModelOptions, device: torch.device, vocabulary: TextTokenizer) -> Attender:
     """Attention without projections over random word embeddings (standard normal, as torch makes them)."""
     with seeded(spec.seed):
         words = nn.Embedding(len(vocabulary), name.d_model).to(device)
@@ -94,7 +95,7 @@ def open_dot(name: ModelName, spec: ModelSpec, device: torch.device, vocabulary:
     )
 
 
-def attending(saved: Checkpoint, name: str, spec: ModelSpec, device: torch.device) -> Attender:
+def attending(saved: Checkpoint, name: str, spec: ModelOptions, device: torch.device) -> Attender:
     """The encoder of a checkpoint."""
     config = saved.classifier.config.encoder
     return Attender(
@@ -132,10 +133,10 @@ def called(name: ModelName) -> str:
     return folder_name(name.folder) if name.kind == "checkpoint" and name.folder else str(name)
 
 
-def _vocabulary(spec: ModelSpec, texts: Iterable[str]) -> TextTokenizer:
+def _vocabulary(spec: ModelOptions, texts: Iterable[str]) -> TextTokenizer:
     if spec.vocab is not None:
         return tokenizer.load(Path(spec.vocab).expanduser())
-    return tokenizer.train(texts, VocabularySpec(tokenizer=spec.tokenizer, min_frequency=1))
+    return tokenizer.train(texts, VocabularyOptions(tokenizer=spec.tokenizer, min_frequency=1))
 
 
 @contextmanager

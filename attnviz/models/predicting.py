@@ -16,7 +16,7 @@ from attnviz.models.batches import Batch, Ids, by_length, cut, padded
 from attnviz.models.classifier import Classifier
 from attnviz.models.device import enough_memory
 from attnviz.models.tokenizer import EMPTY, TextTokenizer
-from attnviz.specs import KeepKind
+from attnviz.specs.model import KeepKind
 
 BATCH = 64  # texts
 WINDOW = 32 * BATCH  # texts in memory at a time: their order is kept, batches are made within

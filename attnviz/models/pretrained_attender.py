@@ -23,7 +23,7 @@ from attnviz.models.recording_plan import Sides
 from attnviz.models.sizes import check_memory
 from attnviz.models.versions import versions
 from attnviz.records import AttentionMaps, Provenance, Setting
-from attnviz.specs import AttendSpec, AttentionKind, PretrainedSpec
+from attnviz.specs.model import AttentionKind, ModelOptions, PretrainedOptions
 
 NONE = "State-space models such as Mamba have no attention, and some kernels cannot be seen."
 
@@ -43,8 +43,8 @@ class PretrainedAttender:
     name: str
     pretrained: Pretrained
     device: torch.device
-    spec: AttendSpec
-    asked: PretrainedSpec
+    spec: ModelOptions
+    asked: PretrainedOptions
 
     @property
     def trained(self) -> None:

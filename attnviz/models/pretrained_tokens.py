@@ -18,7 +18,7 @@ from attnviz.errors import BadModel, BadOption, BadText
 from attnviz.models.sizes import kept
 from attnviz.models.tokenizer import DECODE, EMPTY
 from attnviz.records import Tokens
-from attnviz.specs import KeepKind
+from attnviz.specs.model import KeepKind
 
 LONE_SPACE = "▁Ġ "  # what vocabularies call the space that they put before a text's first word
 

@@ -18,7 +18,7 @@ from attnviz.models.examples import Examples, held_out, telling_pairs
 from attnviz.models.opening import seeded
 from attnviz.models.tokenizer import TextTokenizer
 from attnviz.models.training import Training
-from attnviz.specs import TrainSpec
+from attnviz.specs.train import TrainSpec
 
 MIN_TEXTS = 5  # that hold a pair of words, for it to get a vector
 SENTIMENT = ("negative", "positive")  # what 0 and 1 mean in every source
@@ -49,7 +49,7 @@ def begin(texts: Sequence[str], labels: Sequence[int], spec: TrainSpec, names: S
     Raises BadSource where labels cannot be told apart or held out, BadText where a text has no tokens.
     """
     kinds = _kinds(labels)
-    vocabulary = tokenizer.train(texts, spec, classify=spec.pool == "cls")
+    vocabulary = tokenizer.train(texts, spec.vocabulary, classify=spec.pool == "cls")
     found = np.asarray(labels, dtype=np.int64)
     held = held_out(found, spec.validation)
     kept = np.setdiff1d(np.arange(len(found)), held)

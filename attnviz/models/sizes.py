@@ -5,7 +5,7 @@ from __future__ import annotations
 from math import ceil
 
 from attnviz.errors import BadOption, TooLarge
-from attnviz.specs import KeepKind
+from attnviz.specs.model import KeepKind
 
 FLOAT32 = 4  # bytes
 GIB = 2**30

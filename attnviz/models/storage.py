@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import torch
 from torch import Tensor
 
-from attnviz.specs import StorageKind
+from attnviz.specs.train import StorageKind
 
 LARGEST = 127  # of int8, symmetric around 0
 SCALE = ".scale"  # beside a matrix of int8: what a one stands for in each of its rows

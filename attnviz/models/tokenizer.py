@@ -23,7 +23,8 @@ from tokenizers import Regex, Tokenizer, models, normalizers, pre_tokenizers, tr
 from attnviz.errors import BadModel, BadOption, BadText
 from attnviz.models.sizes import kept
 from attnviz.records import Tokens
-from attnviz.specs import KeepKind, VocabularySpec
+from attnviz.specs.model import KeepKind
+from attnviz.specs.train import VocabularyOptions
 
 os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")  # faster on few cores, and no warning after a fork
 
@@ -155,7 +156,7 @@ class TextTokenizer:
         return Encoding(encoding.ids + (self.padding_id,) * missing, tokens, encoding.n_tokens, missing)
 
 
-def train(texts: Iterable[str], spec: VocabularySpec, classify: bool = False) -> TextTokenizer:
+def train(texts: Iterable[str], spec: VocabularyOptions, classify: bool = False) -> TextTokenizer:
     """A vocabulary of the commonest words (or BPE pieces) of `texts`. The same texts give the same bytes.
 
     Raises BadOption when the size leaves no room for a word or a number is beyond counting, BadText when the texts
@@ -189,7 +190,7 @@ def train(texts: Iterable[str], spec: VocabularySpec, classify: bool = False) ->
     return TextTokenizer(tokenizer, classify)
 
 
-def _untrained(spec: VocabularySpec) -> tuple[Any, Any]:
+def _untrained(spec: VocabularyOptions) -> tuple[Any, Any]:
     """A model and its trainer. Only kinds whose training is deterministic are here."""
     sizes: dict[str, Any] = {
         "vocab_size": spec.size,

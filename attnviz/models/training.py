@@ -22,7 +22,7 @@ from attnviz.models.classifier import Classifier, fitted_temperature
 from attnviz.models.examples import Examples
 from attnviz.models.predicting import logits
 from attnviz.outcomes import Epoch, History, Point
-from attnviz.specs import TrainSpec
+from attnviz.specs.train import TrainSpec
 
 WARM_UP = 0.1  # share of the steps in which the learning rate rises
 FLOOR = 0.02  # share of the learning rate that is left at the end

@@ -15,7 +15,7 @@ from attnviz.renderers.terminal_maps import cell_width, legend, long_form, matri
 from attnviz.renderers.terminal_screen import BOLD, DIM, HIDDEN, Page, Screen
 from attnviz.renderers.terminal_tables import listing, top
 from attnviz.report import Block, Formula, Heatmap, Note, Report, Section, Table
-from attnviz.specs import TableKind
+from attnviz.specs.figure import TableKind
 
 __all__ = ["HIDDEN", "Screen", "lines", "render"]
 

@@ -17,7 +17,7 @@ from rich.text import Text
 from attnviz.renderers import shades
 from attnviz.renderers.terminal_screen import DIM, Page, filled, left
 from attnviz.report import Column, Heatmap, Scale
-from attnviz.specs import TableKind
+from attnviz.specs.figure import TableKind
 
 LEVELS = 64  # of colour: more cannot be told apart
 WEIGHT = Column("weight")

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from attnviz.errors import BadOption, BadSource
 from attnviz.registry import suggestion
-from attnviz.specs import SourceSpec
+from attnviz.specs.text import TextOptions
 from attnviz.text import splits
 from attnviz.text.document import Corpus, Document
 from attnviz.text.given import given_texts
@@ -19,7 +19,7 @@ from attnviz.text.unicode import mended
 DEFAULT = "sample"
 
 
-def open_corpus(spec: SourceSpec) -> Corpus:
+def open_corpus(spec: TextOptions) -> Corpus:
     """The texts that `spec` asks for, in order; which of them `--index` picks is for the caller.
 
     Raises BadOption for options that contradict each other, BadSource for what cannot be read.
@@ -32,7 +32,7 @@ def open_corpus(spec: SourceSpec) -> Corpus:
     return _select(source, parts or (splits.Part(_usual_split(source)),))
 
 
-def _refuse_beside_texts(spec: SourceSpec) -> None:
+def _refuse_beside_texts(spec: TextOptions) -> None:
     given = "--text" if spec.text else "--text-file"
     if spec.dataset is not None:
         raise BadOption(f"{given} and --dataset exclude each other", hint="Leave one of them out.")

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import shlex
-from dataclasses import asdict, fields
+from dataclasses import asdict
 
+from attnviz.options import flat_options
 from attnviz.outcomes import HeldOut, Metrics, Tested
 from attnviz.report import Column, Note, Report, Table
-from attnviz.specs import TrainSpec
+from attnviz.specs.train import TrainSpec
 from attnviz.views.labels import visible
 from attnviz.views.learning import learning_report
 from attnviz.views.nouns import noun
@@ -56,10 +57,10 @@ def command(metrics: Metrics) -> str:
     """The command that trains this model. What is not said in it is at its default."""
     data, _, split = metrics.data.rpartition(" ")
     words = ["attnviz", "train", "--dataset", data, "--split", split]
-    for field in fields(TrainSpec):
-        value = metrics.settings.get(field.name, field.default)
-        if value != field.default:
-            words += ["--" + field.name.replace("_", "-"), str(value)]
+    for setting in flat_options(TrainSpec):
+        value = metrics.settings.get(setting.name, setting.default)
+        if value != setting.default:
+            words += [setting.flag, str(value)]
     return shlex.join(words)
 
 

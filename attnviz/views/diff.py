@@ -12,7 +12,7 @@ from attnviz.measures import MEASURES
 from attnviz.measures.changes import per_query
 from attnviz.records import AttentionMaps
 from attnviz.report import Block, Column, Note, Report, Table
-from attnviz.specs import DiffSpec
+from attnviz.specs.batch import DiffSpec
 from attnviz.views.captions import status
 from attnviz.views.labels import visible
 from attnviz.views.nouns import noun

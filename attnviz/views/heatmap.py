@@ -14,7 +14,7 @@ from attnviz.measures.rollout import reachable, rollout
 from attnviz.records import AttentionMaps, Measurement
 from attnviz.report import Heatmap, Panels, Report, Scale
 from attnviz.shapes import Cells, Shown
-from attnviz.specs import DrawSpec, ScaleKind
+from attnviz.specs.figure import FigureOptions, ScaleKind
 from attnviz.views import captions
 from attnviz.views.data import data, data_of_hidden
 from attnviz.views.hiding import Part, hidden, part_of
@@ -30,7 +30,7 @@ ROLLOUT = "attention rollout through all layers (Abnar & Zuidema 2020)"
 def heatmap_report(
     maps: AttentionMaps,
     measurements: Sequence[Measurement],
-    spec: DrawSpec,
+    spec: FigureOptions,
     layers: Sequence[int],
     heads: Sequence[int],
 ) -> Report:
@@ -79,7 +79,7 @@ def heatmap_report(
     )
 
 
-def _are_listed(pictures: Sequence[Heatmap], spec: DrawSpec) -> bool:
+def _are_listed(pictures: Sequence[Heatmap], spec: FigureOptions) -> bool:
     """Whether each head's queries are listed. Of very many heads nobody reads them, unless somebody chose the heads.
 
     Where maps are to be shaded, the list stands in for those that are too wide.

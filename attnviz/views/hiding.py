@@ -13,7 +13,7 @@ import numpy as np
 
 from attnviz.errors import BadSelection
 from attnviz.records import AttentionMaps, Measurement, Tokens
-from attnviz.specs import DrawSpec
+from attnviz.specs.figure import FigureOptions
 from attnviz.views.nouns import noun
 
 LESS = "Draw it without, or give a longer text."
@@ -31,7 +31,7 @@ class Part:
         return cells[_index(self.queries)][:, _index(self.keys)]
 
 
-def part_of(maps: AttentionMaps, spec: DrawSpec) -> Part:
+def part_of(maps: AttentionMaps, spec: FigureOptions) -> Part:
     """All tokens but those that `spec` hides. Raises BadSelection where no query or no key would be left."""
     queries = _kept(maps.queries, spec)
     keys = queries if maps.self_attention else _kept(maps.keys, spec)
@@ -66,7 +66,7 @@ def left_out_of(tokens: Tokens, kept: Sequence[int]) -> list[int]:
     return sorted(set(range(len(tokens))) - set(kept))
 
 
-def _kept(tokens: Tokens, spec: DrawSpec) -> tuple[int, ...]:
+def _kept(tokens: Tokens, spec: FigureOptions) -> tuple[int, ...]:
     return tuple(
         position
         for position, special in enumerate(tokens.special)
@@ -74,7 +74,7 @@ def _kept(tokens: Tokens, spec: DrawSpec) -> tuple[int, ...]:
     )
 
 
-def _options(spec: DrawSpec) -> str:
+def _options(spec: FigureOptions) -> str:
     return " with ".join(["--hide-special"] * spec.hide_special + ["--drop-first"] * spec.drop_first)
 
 

@@ -16,7 +16,7 @@ from attnviz.errors import BadOption, InputError
 from attnviz.jobs import Plan
 from attnviz.manifest import NAME, PAGE, Entry, Manifest
 from attnviz.report import Look
-from attnviz.specs import BatchSpec
+from attnviz.specs.batch import BatchSpec
 from attnviz.views.batch_page import batch_page
 from attnviz.workflows.perform import versions
 from attnviz.workflows.workers import Done, share_out

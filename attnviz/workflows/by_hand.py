@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from attnviz.records import Tokens
-from attnviz.specs import LabelKind
+from attnviz.specs.explain import LabelKind
 from attnviz.worked import Claim, Example, Worked, work_out
 
 FILE = Path(__file__).parents[1] / "data" / "worked-example.toml"

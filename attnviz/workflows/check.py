@@ -15,7 +15,7 @@ from attnviz.errors import BadOption, BadSource
 from attnviz.manifest import NAME, Entry, Manifest
 from attnviz.renderers.json import alone
 from attnviz.report import Case, Report
-from attnviz.specs import CheckSpec
+from attnviz.specs.batch import CheckSpec
 from attnviz.views.check import check_cases, check_report
 from attnviz.workflows.check_files import Looked, Tolerances, look
 from attnviz.workflows.check_numbers import count, unlike_numbers

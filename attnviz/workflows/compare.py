@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TypeAlias
 
@@ -13,7 +13,8 @@ from attnviz.measures.measured import chosen
 from attnviz.models.names import ModelName, resolve
 from attnviz.report import Report
 from attnviz.selection import numbers
-from attnviz.specs import AttendSpec, CompareSpec, ModelSpec
+from attnviz.specs.compare import CompareSpec
+from attnviz.specs.text import TextOptions
 from attnviz.text.document import Corpus, Document
 from attnviz.workflows.keeping import corpus_of, files_of
 
@@ -66,7 +67,7 @@ def compare(spec: CompareSpec) -> Iterator[Event]:
     if not 2 <= len(spec.models) <= MOST_MODELS:
         found = f"{len(spec.models)} model{'' if len(spec.models) == 1 else 's'} to compare"
         raise BadOption(found, hint=f"Name 2 to {MOST_MODELS}, such as: attnviz compare single multi.")
-    names = [resolve(_model(spec, name)) for name in spec.models]
+    names = [resolve(replace(spec.model, model=name)) for name in spec.models]
     if len(asked := [name for name in ONE_FORMAT if getattr(spec, name)]) > 1:
         raise BadOption(f"--{asked[0]} and --{asked[1]} exclude each other", hint="Leave one of them out.")
     if not 2 <= spec.kernel <= 1000:
@@ -74,26 +75,22 @@ def compare(spec: CompareSpec) -> Iterator[Event]:
     chosen(spec.measure)
     for name in names:
         if name.kind == "pretrained":
-            files_of(name, spec.max_memory)
-    corpus = corpus_of(spec)
-    documents = _documents(spec, corpus)
-    folder = store.output_folder(spec.out)
+            files_of(name, spec.model.max_memory)
+    corpus = corpus_of(spec.text)
+    documents = _documents(spec.text, corpus)
+    folder = store.output_folder(spec.figure.out)
     return _alone(spec, folder, names, corpus, documents)
 
 
-def _model(spec: CompareSpec, name: str) -> ModelSpec:
-    return ModelSpec(model=name, **{field.name: getattr(spec, field.name) for field in fields(AttendSpec)})
-
-
-def _documents(spec: CompareSpec, corpus: Corpus) -> list[Document]:
+def _documents(text: TextOptions, corpus: Corpus) -> list[Document]:
     """All that was given or chosen, the whole of a data set that was named, and else the first text of the sample."""
-    if _asked_for(spec):
-        return [corpus.documents[i] for i in numbers(spec.index, len(corpus.documents), "text")]
+    if _asked_for(text):
+        return [corpus.documents[i] for i in numbers(text.index, len(corpus.documents), "text")]
     return [corpus.documents[0]]
 
 
-def _asked_for(spec: CompareSpec) -> bool:
-    return bool(spec.index or spec.text or spec.text_file or spec.dataset or spec.split)
+def _asked_for(text: TextOptions) -> bool:
+    return bool(text.index or text.inline or text.dataset or text.split)
 
 
 def _alone(
@@ -112,8 +109,8 @@ def _compared(
     from attnviz.workflows.drawing import Pictures
     from attnviz.workflows.tally import Tally
 
-    drawing = Pictures.of(spec, PICTURES, "*.safetensors")
-    models = open_models([_model(spec, written) for written in spec.models], names, corpus)
+    drawing = Pictures.of(spec.figure, PICTURES, "*.safetensors")
+    models = open_models([replace(spec.model, model=written) for written in spec.models], names, corpus)
     for document in documents:  # a text that cannot be read is refused before the first is measured
         for model in models:
             model.attender.encode(document.text)
@@ -147,6 +144,7 @@ def _notices(
     untrained = [name for name, is_trained in zip(names, trained, strict=True) if is_trained is False]
     if untrained:
         verb = "is" if len(untrained) == 1 else "are"
-        yield f"{', '.join(untrained)} {verb} untrained: random weights (seed {spec.seed}) show no learned attention"
-    if not _asked_for(spec):
+        seed = spec.model.seed
+        yield f"{', '.join(untrained)} {verb} untrained: random weights (seed {seed}) show no learned attention"
+    if not _asked_for(spec.text):
         yield f"comparing on {documents[0].name}; --text, --dataset and --index choose others"

@@ -13,7 +13,7 @@ from attnviz.models.opening import attending, called
 from attnviz.models.predicting import Predictor
 from attnviz.models.pretrained_attender import PretrainedAttender
 from attnviz.outcomes import Prediction, Tested
-from attnviz.specs import ModelSpec
+from attnviz.specs.model import ModelOptions
 from attnviz.text.document import Corpus, Document
 from attnviz.workflows.keeping import attender_of, checkpoint_of, pretrained_of
 from attnviz.workflows.metrics import NAME as METRICS
@@ -35,7 +35,7 @@ class Opened:
         return self.predictor.classifier.config.labels if self.predictor else ()
 
 
-def open_models(specs: Sequence[ModelSpec], names: Sequence[ModelName], corpus: Corpus) -> list[Opened]:
+def open_models(specs: Sequence[ModelOptions], names: Sequence[ModelName], corpus: Corpus) -> list[Opened]:
     """In their order, each under a name of its own: two checkpoint folders may be called alike."""
     models = [_opened(spec, name, corpus) for spec, name in zip(specs, names, strict=True)]
     found = [model.attender.name for model in models]
@@ -67,7 +67,7 @@ def seconds(models: Sequence[Opened], documents: Sequence[Document]) -> list[flo
     return [statistics.median(of_model) for of_model in zip(*rounds, strict=True)]
 
 
-def _opened(spec: ModelSpec, name: ModelName, corpus: Corpus) -> Opened:
+def _opened(spec: ModelOptions, name: ModelName, corpus: Corpus) -> Opened:
     if name.kind == "pretrained":
         return Opened(pretrained_of(name, spec))
     if name.folder is None:

@@ -18,7 +18,7 @@ from attnviz.outcomes import Prediction
 from attnviz.records import AttentionMaps
 from attnviz.report import Picture, Report
 from attnviz.selection import numbers, position
-from attnviz.specs import CompareSpec
+from attnviz.specs.compare import CompareSpec
 from attnviz.text.given import typed
 from attnviz.views.compare import compare_report, compare_rows
 from attnviz.views.compare_maps import highest, map_pictures, similarity_picture
@@ -106,11 +106,11 @@ def report_of(
     spec: CompareSpec, whole: Comparison, drawn: Sequence[Picture], last: Sequence[AttentionMaps]
 ) -> tuple[Report, tuple[tuple[str, ...], ...]]:
     """The report, and its numbers as rows."""
-    scale = scale_over(spec.scale, highest(drawn), len(last[0].keys))
+    scale = scale_over(spec.figure.scale, highest(drawn), len(last[0].keys))
     first = whole.models[0]
     n, d = round(first.n_tokens), first.d_model
     theory = theory_blocks(n, d, spec.kernel) if spec.theory else ()
-    return compare_report(whole, drawn, scale, theory, spec.title), tuple(compare_rows(whole))
+    return compare_report(whole, drawn, scale, theory, spec.figure.title), tuple(compare_rows(whole))
 
 
 def _differences(apart: Float[np.ndarray, "text number"]) -> tuple[Difference, ...]:

@@ -19,7 +19,7 @@ from attnviz.measures.measured import chosen, measured
 from attnviz.records import AttentionMaps
 from attnviz.registry import suggestion
 from attnviz.report import Report
-from attnviz.specs import DiffSpec
+from attnviz.specs.batch import DiffSpec
 from attnviz.views.diff import batches_report, records_report
 from attnviz.workflows.check_numbers import pairs, shape
 

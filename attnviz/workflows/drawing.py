@@ -16,7 +16,7 @@ from attnviz.renderers import RENDERERS, Renderer
 from attnviz.renderers.figure import annotated, check_look, undrawable
 from attnviz.report import Look, Report
 from attnviz.selection import numbers
-from attnviz.specs import DrawSpec, LookSpec
+from attnviz.specs.figure import FigureOptions
 from attnviz.views.heatmap import heatmap_report
 from attnviz.views.tables import ordering
 
@@ -43,9 +43,9 @@ class Pictures:
     records: str  # and of the records that they show
 
     @classmethod
-    def of(cls, spec: LookSpec, names: tuple[str, ...], records: str) -> Pictures:
+    def of(cls, spec: FigureOptions, names: tuple[str, ...], records: str) -> Pictures:
         formats = [name.strip().lower() for item in spec.format for name in item.split(",")]
-        if isinstance(spec, DrawSpec) and spec.open:
+        if spec.open:
             formats.append(PAGE)
         renderers = tuple(load(find(RENDERERS, name, "format")) for name in dict.fromkeys(formats))
         look = Look(cmap=spec.cmap, dpi=spec.dpi, annotate=spec.annotate)
@@ -78,11 +78,11 @@ class Pictures:
 class Drawing:
     """How to draw records, checked before any work is done. Raises BadOption."""
 
-    spec: DrawSpec
+    spec: FigureOptions
     pictures: Pictures
 
     @classmethod
-    def of(cls, spec: DrawSpec) -> Drawing:
+    def of(cls, spec: FigureOptions) -> Drawing:
         """Raises BadOption also for a measure or an order that there is not."""
         if spec.top_k < 1:
             raise BadOption(f"--top-k {spec.top_k} is too small", hint="It is at least 1.")

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 
 from attnviz.errors import BadOption
 from attnviz.models.names import resolve
+from attnviz.options import changed_values
 from attnviz.report import Report
 from attnviz.selection import numbers, position
-from attnviz.specs import ExplainSpec
+from attnviz.specs.explain import ExplainSpec
+from attnviz.specs.text import TextOptions
 from attnviz.text.document import Corpus, Document
 from attnviz.text.given import typed
 from attnviz.workflows.keeping import attender_of, corpus_of
@@ -34,14 +36,14 @@ def explain(spec: ExplainSpec) -> Explained:
     _check(spec)
     if spec.example:
         return _example(spec)
-    name = resolve(spec)
+    name = resolve(spec.model)
     if name.kind == "pretrained":
         raise BadOption(f"{name} cannot be worked out by hand", hint="It takes a model of ours.")
     if name.known_sizes:
         numbers((str(spec.layer),), name.n_layers, "layer")
         numbers(spec.head, name.n_heads, "head")
-    corpus = corpus_of(spec)
-    return _explained(spec, corpus, _document(spec, corpus))
+    corpus = corpus_of(spec.text)
+    return _explained(spec, corpus, _document(spec.text, corpus))
 
 
 def _check(spec: ExplainSpec) -> None:
@@ -55,9 +57,9 @@ def _check(spec: ExplainSpec) -> None:
         if spec.lang is not None:
             raise BadOption("--lang is for the labels of --example", hint="Give both, or leave it out.")
         return
-    for field in fields(spec):
-        if field.name not in OF_EXAMPLE and getattr(spec, field.name) != field.default:
-            option = f"--{field.name.replace('_', '-')}"
+    for name in changed_values(spec):
+        if name not in OF_EXAMPLE:
+            option = f"--{name.replace('_', '-')}"
             raise BadOption(f"{option} with --example, which has a text and numbers of its own", hint="Leave one out.")
 
 
@@ -68,14 +70,14 @@ def _example(spec: ExplainSpec) -> Explained:
     return Explained(example_report(examples(spec.lang or "en"), spec.top_k))
 
 
-def _document(spec: ExplainSpec, corpus: Corpus) -> Document:
+def _document(text: TextOptions, corpus: Corpus) -> Document:
     """The text that was given or chosen, and else the first of a data set. Raises BadOption for several."""
-    if not (spec.index or spec.text or spec.text_file):
+    if not (text.index or text.inline):
         return corpus.documents[0]
-    chosen = numbers(spec.index, len(corpus.documents), "text")
-    if len(chosen) != 1:
-        raise BadOption(f"{len(chosen)} texts, where one is explained at a time", hint="--index chooses one.")
-    return corpus.documents[chosen[0]]
+    found = numbers(text.index, len(corpus.documents), "text")
+    if len(found) != 1:
+        raise BadOption(f"{len(found)} texts, where one is explained at a time", hint="--index chooses one.")
+    return corpus.documents[found[0]]
 
 
 def _explained(spec: ExplainSpec, corpus: Corpus, document: Document) -> Explained:
@@ -83,7 +85,7 @@ def _explained(spec: ExplainSpec, corpus: Corpus, document: Document) -> Explain
     from attnviz.models.arithmetic import reproduce
     from attnviz.views.explain import explain_report
 
-    attender = attender_of(spec, corpus)
+    attender = attender_of(spec.model, corpus)
     (layer,) = numbers((str(spec.layer),), attender.n_layers, "layer")
     heads = numbers(spec.head, attender.n_heads, "head") if spec.head else (0,)
     encoding = attender.encode(document.text)
@@ -98,11 +100,11 @@ def _query(spec: ExplainSpec, pieces: tuple[str, ...], n_real: int) -> int:
     """Unless it is given, the first token; of a causal model the last, since the first sees itself and nothing else."""
     if spec.query is not None:
         return position(typed(spec.query), pieces)
-    return n_real - 1 if spec.causal else 0
+    return n_real - 1 if spec.model.causal else 0
 
 
 def _notices(spec: ExplainSpec, document: Document, piece: str, query: int) -> Iterator[str]:
-    if not (spec.index or spec.text or spec.text_file):
+    if not (spec.text.index or spec.text.inline):
         yield f"explaining {document.name}; --text and --index choose others"
     if spec.query is None:
         yield f"explaining token {query} {piece!r}; --query chooses others"

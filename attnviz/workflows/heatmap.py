@@ -11,7 +11,9 @@ from attnviz import store
 from attnviz.errors import BadOption
 from attnviz.models.names import resolve
 from attnviz.selection import numbers
-from attnviz.specs import HeatmapSpec, PretrainedSpec
+from attnviz.specs.heatmap import HeatmapSpec
+from attnviz.specs.model import ModelOptions, PretrainedOptions
+from attnviz.specs.text import TextOptions
 from attnviz.text.document import Corpus
 from attnviz.workflows.keeping import attender_of, corpus_of, files_of, pretrained_of
 
@@ -23,27 +25,27 @@ TRAINED = "Trained are single, multi:2, multi:4 and multi:8, without --d-model, 
 
 def heatmap(spec: HeatmapSpec) -> Iterator[Drawn]:
     """Read, attend and draw, one text after the other. Everything that can be refused at once is refused first."""
-    name = resolve(spec)
+    name = resolve(spec.model)
     if name.kind == "pretrained":
-        files_of(name, spec.max_memory)
+        files_of(name, spec.model.max_memory)
     else:
-        _check_own(spec)
+        _check_own(spec.model, spec.pretrained)
     if name.known_sizes:
-        numbers(spec.layer, name.n_layers, "layer")
-        numbers(spec.head, name.n_heads, "head")
-    folder = store.output_folder(spec.out)
-    corpus = corpus_of(spec)
-    chosen = _chosen(spec, corpus)
+        numbers(spec.figure.layer, name.n_layers, "layer")
+        numbers(spec.figure.head, name.n_heads, "head")
+    folder = store.output_folder(spec.figure.out)
+    corpus = corpus_of(spec.text)
+    chosen = _chosen(spec.text, corpus)
     return _drawn(spec, folder, corpus, chosen)
 
 
-def _check_own(spec: HeatmapSpec) -> None:
+def _check_own(model: ModelOptions, pretrained: PretrainedOptions) -> None:
     """Raises BadOption for what models of ours do not have."""
-    for field in fields(PretrainedSpec):
-        if getattr(spec, field.name) is not None:
+    for field in fields(PretrainedOptions):
+        if getattr(pretrained, field.name) is not None:
             option = f"--{field.name.replace('_', '-')}"
             raise BadOption(
-                f"{option} is for pretrained models of others", hint=f"{spec.model} reads one text. Leave it out."
+                f"{option} is for pretrained models of others", hint=f"{model.model} reads one text. Leave it out."
             )
 
 
@@ -51,9 +53,13 @@ def _drawn(spec: HeatmapSpec, out: Path, corpus: Corpus, chosen: tuple[int, ...]
     # Only now, because torch and matplotlib come with them and take seconds.
     from attnviz.workflows.drawing import Drawing
 
-    drawing = Drawing.of(spec)
-    name = resolve(spec)
-    attender = pretrained_of(name, spec, spec) if name.kind == "pretrained" else attender_of(spec, corpus)
+    drawing = Drawing.of(spec.figure)
+    name = resolve(spec.model)
+    attender = (
+        pretrained_of(name, spec.model, spec.pretrained)
+        if name.kind == "pretrained"
+        else attender_of(spec.model, corpus)
+    )
     for index in chosen:  # a text that cannot be drawn is refused before the first picture
         attender.encode(corpus.documents[index].text)
     with store.locked(out):
@@ -65,17 +71,18 @@ def _drawn(spec: HeatmapSpec, out: Path, corpus: Corpus, chosen: tuple[int, ...]
             yield replace(drawn, notices=notices)
 
 
-def _chosen(spec: HeatmapSpec, corpus: Corpus) -> tuple[int, ...]:
+def _chosen(text: TextOptions, corpus: Corpus) -> tuple[int, ...]:
     """Texts that were given one by one are all drawn; of a data set the first, unless `--index` says otherwise."""
-    if spec.index or spec.text or spec.text_file:
-        return numbers(spec.index, len(corpus.documents), "text")
+    if text.index or text.inline:
+        return numbers(text.index, len(corpus.documents), "text")
     return (0,)
 
 
 def _first_notices(spec: HeatmapSpec, corpus: Corpus, trained: bool | None) -> Iterator[str]:
     yield from corpus.notices
     if trained is False:
-        others = f". {TRAINED}" if resolve(spec).kind in ("single", "multi") else ""
-        yield f"untrained: the weights are random (seed {spec.seed}), so the maps show no learned attention{others}"
-    if not (spec.index or spec.text or spec.text_file) and len(corpus.documents) > 1:
+        others = f". {TRAINED}" if resolve(spec.model).kind in ("single", "multi") else ""
+        seed = spec.model.seed
+        yield f"untrained: the weights are random (seed {seed}), so the maps show no learned attention{others}"
+    if not (spec.text.index or spec.text.inline) and len(corpus.documents) > 1:
         yield f"drawing text 0 of {corpus.name} ({len(corpus.documents):,} texts); --index chooses others"

@@ -6,12 +6,13 @@ from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import fields
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from attnviz.models.names import ModelName, resolve
-from attnviz.specs import AttendSpec, ModelSpec, PretrainedSpec, SourceSpec
+from attnviz.specs.model import ModelOptions, PretrainedOptions
+from attnviz.specs.text import TextOptions
 from attnviz.text import open_corpus
 from attnviz.text.document import Corpus
 
@@ -37,10 +38,9 @@ def keeping() -> Iterator[None]:
         _kept.reset(token)
 
 
-def corpus_of(spec: SourceSpec) -> Corpus:
+def corpus_of(spec: TextOptions) -> Corpus:
     """`open_corpus`, once for each source."""
-    source = SourceSpec(**{field.name: getattr(spec, field.name) for field in fields(SourceSpec)})
-    return _once(source, lambda: open_corpus(source))
+    return _once(replace(spec, index=()), lambda: open_corpus(spec))
 
 
 def checkpoint_of(folder: Path) -> Checkpoint:
@@ -57,7 +57,7 @@ def files_of(name: ModelName, max_memory: float) -> Files:
     return _once(("files", str(name), max_memory), lambda: found(name, max_memory))
 
 
-def pretrained_of(name: ModelName, spec: AttendSpec, asked: PretrainedSpec | None = None) -> PretrainedAttender:
+def pretrained_of(name: ModelName, spec: ModelOptions, asked: PretrainedOptions | None = None) -> PretrainedAttender:
     """A pretrained model of others, loaded once. What a wrong name or file is refused with comes before torch does."""
     files = files_of(name, spec.max_memory)
     from attnviz.models.device import pick
@@ -69,10 +69,10 @@ def pretrained_of(name: ModelName, spec: AttendSpec, asked: PretrainedSpec | Non
         ("pretrained", files.folder, str(device), spec.max_memory),
         lambda: load_pretrained(files, device, spec.max_memory),
     )
-    return PretrainedAttender(files.called, loaded, device, spec, asked or PretrainedSpec())
+    return PretrainedAttender(files.called, loaded, device, spec, asked or PretrainedOptions())
 
 
-def attender_of(spec: ModelSpec, corpus: Corpus) -> Attender:
+def attender_of(spec: ModelOptions, corpus: Corpus) -> Attender:
     """`open_model`: a checkpoint is loaded once; a model to be made is made once for each data set."""
     from attnviz.models.device import pick
     from attnviz.models.opening import attending, called, open_model
@@ -80,10 +80,9 @@ def attender_of(spec: ModelSpec, corpus: Corpus) -> Attender:
     name = resolve(spec)
     if name.checkpoint is not None:
         return attending(checkpoint_of(name.checkpoint), called(name), spec, pick(spec.device))
-    model = ModelSpec(**{field.name: getattr(spec, field.name) for field in fields(ModelSpec)})
     _, attender = _once(
-        (model, id(corpus)),  # kept beside the model, so that no other corpus can get this number
-        lambda: (corpus, open_model(model, (document.text for document in corpus.documents))),
+        (spec, id(corpus)),  # kept beside the model, so that no other corpus can get this number
+        lambda: (corpus, open_model(spec, (document.text for document in corpus.documents))),
     )
     return attender
 

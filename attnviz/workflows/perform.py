@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass, fields, replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, assert_never
@@ -15,8 +15,13 @@ from attnviz.jobs import NOT_IN_CONFIGS, Job
 from attnviz.manifest import Entry, File, Numbers
 from attnviz.models.names import resolve
 from attnviz.models.pretrained_files import FETCHED
+from attnviz.options import flat_values, with_values
 from attnviz.selection import numbers
-from attnviz.specs import AttendSpec, CompareSpec, ExplainSpec, HeatmapSpec, ModelSpec, PredictSpec, SourceSpec
+from attnviz.specs.compare import CompareSpec
+from attnviz.specs.explain import ExplainSpec
+from attnviz.specs.heatmap import HeatmapSpec
+from attnviz.specs.model import ModelOptions
+from attnviz.specs.predict import PredictSpec
 from attnviz.text.document import Corpus, Document
 from attnviz.workflows.keeping import corpus_of, files_of
 
@@ -49,8 +54,8 @@ def inputs_of(job: Job) -> dict[str, str]:
     spec = job.spec
     if isinstance(spec, ExplainSpec) and spec.example:
         return {}
-    corpus = corpus_of(SourceSpec(**{field.name: getattr(spec, field.name) for field in fields(SourceSpec)}))
-    models = list(_models(job))
+    corpus = corpus_of(spec.text)
+    models = _models(job)
     texts = hashlib.sha256()
     for document in _read(job, corpus, made=any(resolve(model).made for model in models)):
         texts.update(json.dumps([document.name, document.text, document.label]).encode())
@@ -72,7 +77,9 @@ def inputs_of(job: Job) -> dict[str, str]:
 def fingerprint(job: Job, inputs: dict[str, str]) -> str:
     """Of everything that the job's files follow from: two jobs with the same one make the same files."""
     # Paths as they are written: where a config lies on this machine changes nothing.
-    settings = {name: value for name, value in (asdict(job.spec) | job.written).items() if name not in NOT_IN_CONFIGS}
+    settings = {
+        name: value for name, value in (flat_values(job.spec) | job.written).items() if name not in NOT_IN_CONFIGS
+    }
     whole = {"command": job.command, "settings": settings, "versions": versions(), "inputs": inputs}
     return hashlib.sha256(json.dumps(whole, sort_keys=True).encode()).hexdigest()
 
@@ -84,7 +91,8 @@ def perform(job: Job, folder: Path) -> Entry:
     return Entry(
         name=job.name,
         command=job.command,
-        settings=job.settings | ({"seed": job.spec.seed} if isinstance(job.spec, AttendSpec) else {}),  # also if 0
+        settings=job.settings
+        | {name: value for name, value in flat_values(job.spec).items() if name == "seed"},  # also if 0
         fingerprint=fingerprint(job, inputs),
         inputs=inputs,
         numbers=made.numbers,
@@ -119,7 +127,7 @@ def _heatmap(spec: HeatmapSpec, out: Path) -> Made:
     files: list[Path] = []
     found: Numbers = {}
     warnings: list[str] = []
-    for drawn in heatmap(replace(spec, out=str(out))):
+    for drawn in heatmap(with_values(spec, out=str(out))):
         data: Any = drawn.report.data
         found[data["text"]["name"]] = {name: _rows(each["values"]) for name, each in data["measures"].items()}
         files += [*drawn.files, _report(drawn.report, drawn.files, drawn.files[0].parent)]
@@ -138,7 +146,7 @@ def _compare(spec: CompareSpec, out: Path) -> Made:
     from attnviz.workflows.compare import Comparing, Outcome, compare
 
     warnings: list[str] = []
-    for event in compare(replace(spec, out=str(out), time=False)):  # a time would be another number each time
+    for event in compare(with_values(spec, out=str(out), time=False)):  # a time would be another number each time
         if isinstance(event, Comparing):
             warnings += event.notices
         elif isinstance(event, Outcome):
@@ -172,7 +180,7 @@ def _predict(spec: PredictSpec, out: Path) -> Made:
     files: list[Path] = []
     warnings: list[str] = []
     found: Numbers = {}
-    for event in predict(replace(spec, out=str(out))):
+    for event in predict(with_values(spec, out=str(out))):
         match event:
             case Classifying():
                 warnings += event.notices
@@ -203,21 +211,16 @@ def _read(job: Job, corpus: Corpus, made: bool) -> Sequence[Document]:
     spec = job.spec
     if made:
         return corpus.documents
-    if spec.index:
-        return [corpus.documents[place] for place in numbers(spec.index, len(corpus.documents), "text")]
-    first = isinstance(spec, HeatmapSpec | ExplainSpec) or not (spec.dataset or spec.split)
-    return corpus.documents[:1] if first and not (spec.text or spec.text_file) else corpus.documents
+    if spec.text.index:
+        return [corpus.documents[place] for place in numbers(spec.text.index, len(corpus.documents), "text")]
+    first = isinstance(spec, HeatmapSpec | ExplainSpec) or not (spec.text.dataset or spec.text.split)
+    return corpus.documents[:1] if first and not spec.text.inline else corpus.documents
 
 
-def _models(job: Job) -> Iterator[ModelSpec]:
+def _models(job: Job) -> list[ModelOptions]:
     spec = job.spec
-    if isinstance(spec, CompareSpec):
-        common = {field.name: getattr(spec, field.name) for field in fields(AttendSpec)}
-        yield from (ModelSpec(model=name, **common) for name in spec.models)
-    elif isinstance(spec, PredictSpec):
-        yield ModelSpec(model=spec.model, heads=spec.heads)
-    else:
-        yield spec
+    names = spec.models if isinstance(spec, CompareSpec) else (spec.model.model,)
+    return [replace(spec.model, model=name) for name in names]
 
 
 def _of_folder(folder: Path, names: Sequence[str]) -> str:

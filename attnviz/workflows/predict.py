@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -13,7 +13,8 @@ from attnviz.models.names import ModelName, resolve
 from attnviz.outcomes import Prediction
 from attnviz.report import Report
 from attnviz.selection import numbers
-from attnviz.specs import DrawSpec, FigureSpec, ModelSpec, PredictSpec
+from attnviz.specs.figure import FigureOptions
+from attnviz.specs.predict import PredictSpec
 from attnviz.text.document import Corpus, Document
 from attnviz.views.predictions import prediction_rows, predictions_report
 from attnviz.workflows.keeping import checkpoint_of, corpus_of
@@ -58,7 +59,7 @@ def predict(spec: PredictSpec) -> Iterator[Event]:
 
     Raises BadModel for a model that was not trained, BadText for a text without tokens.
     """
-    name = resolve(ModelSpec(model=spec.model, heads=spec.heads))
+    name = resolve(spec.model)
     if name.kind == "pretrained":
         problem = f"no model or checkpoint folder {name.hub!r}" if name.hub else f"{name} is not a classifier of ours"
         raise BadModel(problem, hint=TRAINED)
@@ -68,11 +69,11 @@ def predict(spec: PredictSpec) -> Iterator[Event]:
         raise BadOption("--json and --csv exclude each other", hint="Leave one of them out.")
     if spec.max_tokens is not None and spec.max_tokens < 2:
         raise BadOption(f"--max-tokens {spec.max_tokens} is too small", hint="It is at least 2.")
-    corpus = corpus_of(spec)
-    chosen = [corpus.documents[i] for i in numbers(spec.index, len(corpus.documents), "text")]
+    corpus = corpus_of(spec.text)
+    chosen = [corpus.documents[i] for i in numbers(spec.text.index, len(corpus.documents), "text")]
     page = _page(spec)
     if spec.heatmap or page is not None:
-        store.output_folder(spec.out)
+        store.output_folder(spec.figure.out)
     if spec.heatmap and len(chosen) > MOST_DRAWN:
         raise BadOption(
             f"--heatmap would draw {len(chosen):,} texts", hint=f"At most {MOST_DRAWN}: choose them with --index."
@@ -87,15 +88,15 @@ def _predicted(
     from attnviz.models.opening import called
     from attnviz.models.predicting import Predictor
 
-    device = pick(spec.device)
+    device = pick(spec.model.device)
     assert name.folder is not None
     saved = checkpoint_of(name.folder)
     if not saved.trained:
-        raise BadModel(f"{spec.model} was never trained and cannot classify", hint=TRAINED)
+        raise BadModel(f"{spec.model.model} was never trained and cannot classify", hint=TRAINED)
     spec = replace(spec, max_tokens=spec.max_tokens or saved.max_tokens, keep=spec.keep or saved.keep)
     assert spec.max_tokens is not None
     assert spec.keep is not None
-    drawing = _drawing(spec) if spec.heatmap else None
+    drawing = _drawing(spec.figure) if spec.heatmap else None
     yield Classifying(len(chosen), corpus.notices)
     predictor = Predictor(saved.classifier.to(device), saved.tokenizer, spec.max_tokens, spec.keep)
     predictions = []
@@ -106,7 +107,7 @@ def _predicted(
         yield predictions[-1]
     labels = saved.classifier.config.labels
     if drawing is not None:
-        with store.locked(store.output_folder(spec.out)):
+        with store.locked(store.output_folder(spec.figure.out)):
             yield from _drawn(spec, drawing, saved, called(name), list(zip(chosen, predictions, strict=True)))
     report = predictions_report(
         predictions,
@@ -116,7 +117,7 @@ def _predicted(
         corpus=corpus.name if len(chosen) != 1 else chosen[0].name,
     )
     if page is not None:
-        out = store.output_folder(spec.out)
+        out = store.output_folder(spec.figure.out)
         with store.locked(out):
             written = page.write(report, out, None)
         yield Drew(written.files, written.notices)
@@ -125,19 +126,19 @@ def _predicted(
 
 def _page(spec: PredictSpec) -> Pictures | None:
     """How to write all answers as a page, if one is asked for: with --heatmap, each text has a page of its own."""
-    formats = [name.strip().lower() for item in spec.format for name in item.split(",")]
+    formats = [name.strip().lower() for item in spec.figure.format for name in item.split(",")]
     if spec.heatmap or "html" not in formats:
         return None
     from attnviz.workflows.drawing import PAGE, Pictures  # matplotlib comes with it
 
-    return Pictures.of(replace(spec, format=(PAGE,)), (), store.RECORD)
+    return Pictures.of(replace(spec.figure, format=(PAGE,)), (), store.RECORD)
 
 
-def _drawing(spec: PredictSpec) -> Drawing:
+def _drawing(figure: FigureOptions) -> Drawing:
     """How to draw. Raises BadOption before a text is read."""
     from attnviz.workflows.drawing import Drawing
 
-    return Drawing.of(DrawSpec(**{field.name: getattr(spec, field.name) for field in fields(FigureSpec)}))
+    return Drawing.of(figure)
 
 
 def _drawn(
@@ -151,14 +152,14 @@ def _drawn(
     from attnviz.models.device import pick
     from attnviz.models.opening import attending
 
-    model = ModelSpec(model=spec.model, heads=spec.heads, max_tokens=spec.max_tokens, keep=spec.keep or saved.keep)
-    attender = attending(saved, name, model, pick(spec.device))
+    model = replace(spec.model, max_tokens=spec.max_tokens, keep=spec.keep or saved.keep)
+    attender = attending(saved, name, model, pick(spec.model.device))
     labels = saved.classifier.config.labels
     for document, prediction in answered:
         said = f"{labels[prediction.label]} ({prediction.probability:.2f})"
-        own = f"{name} reads {document.name} as {said}" if spec.title is None else spec.title
+        own = f"{name} reads {document.name} as {said}" if spec.figure.title is None else spec.figure.title
         titled = replace(drawing.spec, title=own)
-        out = store.output_folder(spec.out)
+        out = store.output_folder(spec.figure.out)
         maps = attender.attention(document.text, document.name)
         drawn = replace(drawing, spec=titled).draw(maps, out if len(answered) == 1 else out / document.slug)
         yield Drew(drawn.files, drawn.notices)

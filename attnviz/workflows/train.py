@@ -16,10 +16,11 @@ from attnviz import store
 from attnviz.errors import BadModel, BadOption, BadSource, WorkFailed
 from attnviz.measures.classification import accuracy, calibration_error, log_loss
 from attnviz.models.sizes import head_size
+from attnviz.options import flat_values
 from attnviz.outcomes import HeldOut, Metrics
 from attnviz.records import Setting
 from attnviz.report import Look, Report
-from attnviz.specs import SourceSpec, TrainSpec
+from attnviz.specs.train import TrainSpec
 from attnviz.text import open_corpus
 from attnviz.text.document import Corpus
 from attnviz.views.card import card_report
@@ -75,7 +76,7 @@ def train(spec: TrainSpec) -> Generator[Event]:
     check(spec)
     folder = store.output_folder(spec.out)
     _refuse_to_overwrite(folder, spec)
-    corpus = open_corpus(SourceSpec(dataset=spec.dataset, split=spec.split, text_column=spec.text_column))
+    corpus = open_corpus(spec.text)
     return _alone(spec, folder, corpus)
 
 
@@ -129,7 +130,7 @@ def _trained(spec: TrainSpec, folder: Path, corpus: Corpus) -> Generator[Event]:
     from attnviz.models.resuming import take_up
 
     texts, labels, names = _labelled(corpus)
-    settings = {name: v for name, v in asdict(spec).items() if name not in NOT_OF_THE_RUN and v is not None}
+    settings = {name: v for name, v in flat_values(spec).items() if name not in NOT_OF_THE_RUN and v is not None}
     data_sha256 = _sha256(texts, labels)
     notices = corpus.notices
     going_on = spec.resume and _same_run(folder, {**settings, "data_sha256": data_sha256})

@@ -13,7 +13,7 @@ from attnviz.configs.again import again
 from attnviz.errors import BadSource
 from attnviz.jobs import Job
 from attnviz.manifest import NAME, Entry, File, Manifest
-from attnviz.specs import VerifySpec
+from attnviz.specs.batch import VerifySpec
 from attnviz.workflows.batch import cores
 from attnviz.workflows.check import manifest_in
 from attnviz.workflows.check_numbers import pairs, shape

@@ -11,7 +11,7 @@ from attnviz import store
 from attnviz.errors import BadSource
 from attnviz.models.tokenizer import UNKNOWN, TextTokenizer, train
 from attnviz.report import Report
-from attnviz.specs import VocabSpec
+from attnviz.specs.train import VocabSpec, VocabularyOptions
 from attnviz.text import open_corpus
 from attnviz.text.document import Corpus
 from attnviz.views.vocabulary import Coverage, vocabulary_report
@@ -30,11 +30,11 @@ class Built:
 
 def vocab(spec: VocabSpec) -> Built:
     """Build a vocabulary, measure it on texts that it was not made from, and save it."""
-    corpus = open_corpus(spec)
+    corpus = open_corpus(spec.text)
     texts = [document.text for document in corpus.documents]
-    vocabulary = train(texts, spec)
+    vocabulary = train(texts, spec.vocabulary)
     held_out = _held_out(spec)
-    coverage = _split_coverage(vocabulary, held_out) if held_out else _tenth_coverage(texts, spec)
+    coverage = _split_coverage(vocabulary, held_out) if held_out else _tenth_coverage(texts, spec.vocabulary)
     report = vocabulary_report(
         corpus=corpus.name,
         n_texts=len(texts),
@@ -52,11 +52,11 @@ def vocab(spec: VocabSpec) -> Built:
 def _held_out(spec: VocabSpec) -> Corpus | None:
     """The split to measure on: the one asked for, else `test` where it exists and was not learned from."""
     if spec.held_out is not None:
-        return open_corpus(replace(spec, split=spec.held_out))
-    if spec.text or spec.text_file or "test" in (spec.split or ""):
+        return open_corpus(replace(spec.text, split=spec.held_out))
+    if spec.text.inline or "test" in (spec.text.split or ""):
         return None
     try:
-        return open_corpus(replace(spec, split="test"))
+        return open_corpus(replace(spec.text, split="test"))
     except BadSource:
         return None
 
@@ -65,7 +65,7 @@ def _split_coverage(vocabulary: TextTokenizer, held_out: Corpus) -> Coverage:
     return _coverage(vocabulary, [document.text for document in held_out.documents], held_out.name)
 
 
-def _tenth_coverage(texts: Sequence[str], spec: VocabSpec) -> Coverage | None:
+def _tenth_coverage(texts: Sequence[str], spec: VocabularyOptions) -> Coverage | None:
     """Measured with a vocabulary made from the other nine tenths; what is saved is made from all."""
     if len(texts) < EVERY:
         return None

@@ -18,7 +18,7 @@ from attnviz.models.checkpoint import Checkpoint, save_checkpoint
 from attnviz.models.classifier import Classifier, ClassifierConfig
 from attnviz.models.encoder import EncoderConfig
 from attnviz.models.tokenizer import train
-from attnviz.specs import VocabularySpec
+from attnviz.specs.train import VocabularyOptions
 from tests.attacks.endings import RunHere, document, refused, worked
 from tests.process import RunCli
 
@@ -111,7 +111,7 @@ def pairs_in_disorder(file: Path) -> None:
 
 def another_vocabulary(file: Path) -> None:
     words = " ".join(f"w{number}" for number in range(500))
-    file.write_text(train([words], VocabularySpec(min_frequency=1)).to_json(), encoding="utf-8")
+    file.write_text(train([words], VocabularyOptions(min_frequency=1)).to_json(), encoding="utf-8")
 
 
 MISMATCHES: dict[str, tuple[str, Damage, str]] = {
@@ -136,7 +136,7 @@ MISMATCHES: dict[str, tuple[str, Damage, str]] = {
 @pytest.fixture
 def checkpoint(tmp_path: Path) -> Path:
     """A small classifier that is saved as trained."""
-    vocabulary = train(["the cat sat on the mat"], VocabularySpec(min_frequency=1))
+    vocabulary = train(["the cat sat on the mat"], VocabularyOptions(min_frequency=1))
     torch.manual_seed(0)
     sizes = EncoderConfig(len(vocabulary), d_model=16, n_heads=2, n_layers=1, d_feed_forward=32, n_bigrams=4)
     saved = Checkpoint(Classifier(ClassifierConfig(sizes)), vocabulary, max_tokens=64, keep="head-tail")

@@ -29,7 +29,9 @@ from attnviz.records import AttentionMaps
 from attnviz.renderers import figure
 from attnviz.renderers.figure_plan import plan
 from attnviz.report import Heatmap, Look, Panels, Report
-from attnviz.specs import DrawSpec, ModelSpec, SourceSpec
+from attnviz.specs.figure import FigureOptions
+from attnviz.specs.model import ModelOptions
+from attnviz.specs.text import TextOptions
 from attnviz.text import open_corpus
 from attnviz.views.heatmap import heatmap_report
 from tests.benchmarks import naive
@@ -60,8 +62,8 @@ class Turn(NamedTuple):
 def texts(data: str, number: int) -> Iterator[tuple[str, int]]:
     """Texts and how many tokens of each are read, from the fewest to the most."""
     split = "train" if data != "sample" else "train+test"
-    all_texts = [each.text for each in open_corpus(SourceSpec(dataset=data, split=split)).documents][: 20 * number]
-    attender = open_model(ModelSpec(model=MODEL, max_tokens=MOST), ())
+    all_texts = [each.text for each in open_corpus(TextOptions(dataset=data, split=split)).documents][: 20 * number]
+    attender = open_model(ModelOptions(model=MODEL, max_tokens=MOST), ())
     long_enough = [text for text in all_texts if len(attender.encode(text).ids) >= FEWEST]
     for position in range(number):
         yield long_enough[position % len(long_enough)], FEWEST + round((MOST - FEWEST) * position / max(1, number - 1))
@@ -69,7 +71,7 @@ def texts(data: str, number: int) -> Iterator[tuple[str, int]]:
 
 def records(data: str, number: int) -> Iterator[AttentionMaps]:
     """Their attention."""
-    spec = ModelSpec(model=MODEL, max_tokens=MOST)
+    spec = ModelOptions(model=MODEL, max_tokens=MOST)
     attender = open_model(spec, ())
     for text, length in texts(data, number):
         yield replace(attender, spec=replace(spec, max_tokens=length)).attention(text)
@@ -88,7 +90,7 @@ def drawn(shown: Report) -> list[tuple[str, bytes]]:
 def turn(maps: AttentionMaps, folder: Path) -> Turn:
     """One text, both ways."""
     heads = range(maps.n_heads)
-    shown = heatmap_report(maps, (), DrawSpec(), (0,), heads)
+    shown = heatmap_report(maps, (), FigureOptions(), (0,), heads)
     overview, head, *_ = (
         plan(picture, shown, LOOK) for picture in shown.pictures if isinstance(picture, Heatmap | Panels)
     )

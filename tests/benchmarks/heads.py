@@ -25,7 +25,8 @@ from attnviz.models.device import pick
 from attnviz.models.names import resolve
 from attnviz.models.opening import attending
 from attnviz.models.predicting import logits
-from attnviz.specs import ModelSpec, SourceSpec
+from attnviz.specs.model import ModelOptions
+from attnviz.specs.text import TextOptions
 from attnviz.text import open_corpus
 from attnviz.text.document import Document
 
@@ -64,7 +65,7 @@ def entropy(weights: np.ndarray) -> np.ndarray:
 
 
 def describe(saved: Checkpoint, documents: list[Document]) -> None:
-    attender = attending(saved, "model", ModelSpec(max_tokens=200), pick("cpu"))
+    attender = attending(saved, "model", ModelOptions(max_tokens=200), pick("cpu"))
     received: list[dict[str, list[float]]] = [defaultdict(list) for _ in range(attender.n_heads)]
     apart = np.zeros(attender.n_heads)
     spread = np.zeros(attender.n_heads)
@@ -91,10 +92,10 @@ def main() -> None:
     parser.add_argument("data")
     parser.add_argument("model", nargs="?", default="multi:8")
     asked = parser.parse_args()
-    folder = resolve(ModelSpec(model=asked.model)).folder
+    folder = resolve(ModelOptions(model=asked.model)).folder
     assert folder is not None, "a trained model is needed"
     saved = load_checkpoint(folder)
-    documents = list(open_corpus(SourceSpec(dataset=asked.data, split=HELD_OUT)).documents)
+    documents = list(open_corpus(TextOptions(dataset=asked.data, split=HELD_OUT)).documents)
     ablate(saved, documents)
     half = len(documents) // 2
     describe(saved, documents[:DESCRIBED] + documents[half : half + DESCRIBED])

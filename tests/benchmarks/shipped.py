@@ -27,8 +27,10 @@ from attnviz.models.batches import cut
 from attnviz.models.checkpoint import load_checkpoint
 from attnviz.models.names import SHIPPED
 from attnviz.models.predicting import logits
+from attnviz.options import build
 from attnviz.outcomes import Estimate, Tested
-from attnviz.specs import SourceSpec, TrainSpec
+from attnviz.specs.text import TextOptions
+from attnviz.specs.train import TrainSpec
 from attnviz.text import open_corpus
 from attnviz.workflows.metrics import NAME, load_metrics, metrics_bytes
 from attnviz.workflows.train import Trained, ended, train
@@ -42,11 +44,13 @@ TESTED = "tested.json"
 def run_one(data: str, folder: Path, heads: int, seed: int) -> None:
     """Train in this process, then look at the test split once: with the weights as stored, and before rounding."""
     begun = time.monotonic()
-    *_, last = train(TrainSpec(dataset=data, split="train", heads=heads, seed=seed, out=str(folder), resume=True))
+    *_, last = train(
+        build(TrainSpec, dataset=data, split="train", heads=heads, seed=seed, out=str(folder), resume=True)
+    )
     assert isinstance(last, Trained)
     seconds = time.monotonic() - begun  # on one core, which other runs may share
     saved = load_checkpoint(folder)
-    corpus = open_corpus(SourceSpec(dataset=data, split="test"))
+    corpus = open_corpus(TextOptions(dataset=data, split="test"))
     texts = [cut(ids, saved.max_tokens, saved.keep) for ids in saved.tokenizer.ids(d.text for d in corpus.documents)]
     gold = np.array([document.label for document in corpus.documents])
     stored = logits(saved.classifier, texts).argmax(dim=-1).numpy()

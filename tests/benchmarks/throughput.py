@@ -33,7 +33,9 @@ from attnviz.models.embedding import NOTHING
 from attnviz.models.encoder import EncoderBlock
 from attnviz.models.recipe import begin
 from attnviz.models.training import Training, TrainingStep
-from attnviz.specs import SourceSpec, TrainSpec
+from attnviz.options import build
+from attnviz.specs.text import TextOptions
+from attnviz.specs.train import TrainSpec
 from attnviz.text import open_corpus
 
 FIXED = 512  # tokens that the textbook pads to
@@ -90,7 +92,7 @@ def without_chance(classifier: Classifier) -> None:
 def runs(texts: Sequence[str], labels: Sequence[int], crop: int) -> tuple[Training, Training]:
     """Ours and the textbook's, with the same first weights."""
     size = min(TrainSpec().batch_size, len(texts) // 5)  # the packaged sample is smaller than one batch
-    spec = TrainSpec(crop=crop, batch_size=size, device="cpu")
+    spec = build(TrainSpec, crop=crop, batch_size=size, device="cpu")
     ours, textbook = (begin(texts, labels, spec).training for _ in range(2))
     for training in (ours, textbook):
         without_chance(training.classifier)
@@ -154,7 +156,9 @@ def main() -> None:
     parser.add_argument("--steps", type=int, default=20)
     asked = parser.parse_args()
     half = f"train[:{asked.texts // 2}]+train[-{asked.texts // 2}:]"  # IMDb comes ordered by label
-    documents = open_corpus(SourceSpec(dataset=asked.data, split="train" if asked.data == "sample" else half)).documents
+    documents = open_corpus(
+        TextOptions(dataset=asked.data, split="train" if asked.data == "sample" else half)
+    ).documents
     texts, labels = [document.text for document in documents], [document.label or 0 for document in documents]
     print(f"{len(texts)} texts, {torch.get_num_threads()} thread(s)")
     recipe = TrainSpec().crop

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 import shutil
-from dataclasses import replace
 from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
 
+from attnviz.options import with_values
 from tests import batches
 from tests.attacks.endings import RunHere
 from tests.process import RunCli
@@ -19,7 +19,9 @@ from tests.process import RunCli
 def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A batch of two jobs. Not to be changed."""
     folder = tmp_path_factory.mktemp("batch") / "made"
-    batches.batch(folder, replace(batches.SPEC, format=("png",)), replace(batches.SPEC, format=("png",), seed=1))
+    batches.batch(
+        folder, with_values(batches.SPEC, format=("png",)), with_values(batches.SPEC, format=("png",), seed=1)
+    )
     return folder
 
 
@@ -123,7 +125,7 @@ def test_wrong_usage_is_2_and_one_line(pair: Path, attnviz: RunHere, arguments: 
 def test_diff_of_records(pair: Path, attnviz: RunHere) -> None:
     run = attnviz("diff", "figures/first", "baseline/first", "--threshold", "jsd=0")
     assert (run.exit_code, run.stderr) == (0, "")
-    other = replace(batches.SPEC, model="random:2", format=("png",))
+    other = with_values(batches.SPEC, model="random:2", format=("png",))
     batches.batch(pair / "other", other)
     run = attnviz("diff", "figures/first", "other/first/attention.safetensors", "--threshold", "jsd=0.01", "--json")
     assert (run.exit_code, run.stderr) == (3, "error: 2 of 2 heads changed more than --threshold allows\n")

@@ -175,13 +175,13 @@ def imdb(attnviz: RunHere, shared: Path, *options: str) -> dict[str, object]:
 def test_unprojected_attention_over_imdb(attnviz: RunHere, shared: Path, tmp_path: Path) -> None:
     """Against the formula in numpy over torch's own embeddings of a vocabulary built here from the same reviews."""
     from attnviz.models.tokenizer import train
-    from attnviz.specs import VocabularySpec
+    from attnviz.specs.train import VocabularyOptions
 
     text = imdb(attnviz, shared, "--model", "dot")
     import pyarrow.parquet
 
     reviews = pyarrow.parquet.read_table(shared / "data/imdb/train.parquet")["text"].to_pylist()[:1000]
-    vocabulary = train(reviews, VocabularySpec(min_frequency=1))
+    vocabulary = train(reviews, VocabularyOptions(min_frequency=1))
     torch.manual_seed(0)
     words = torch.nn.Embedding(len(vocabulary), 64).weight.detach().numpy().astype(np.float64)
     embedded = words[list(vocabulary.encode(reviews[0], 20).ids)]

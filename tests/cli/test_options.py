@@ -1,45 +1,103 @@
-"""An option is written once, and where its panel in the help says."""
+"""An option is written once, on a field of a spec, and all that users see of it follows from there."""
 
-from __future__ import annotations
-
-import re
-from types import ModuleType
-from typing import Any
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import MISSING, dataclass, fields, is_dataclass
+from importlib import import_module
+from pkgutil import iter_modules
+from typing import Annotated, Any
 
 import pytest
-from typer.models import OptionInfo
 
-from attnviz.cli import options, options_check, options_figures, options_model, options_output, options_text
-
-TOPICS = (options_text, options_model, options_figures, options_output, options_check)
-NAMES = [topic.__name__.rpartition("_")[2] for topic in TOPICS]
-
-
-def written(option: Any) -> OptionInfo:
-    info = option.__metadata__[0]
-    assert isinstance(info, OptionInfo)
-    return info
-
-
-@pytest.mark.parametrize("topic", TOPICS, ids=NAMES)
-def test_a_topic_is_the_panels_that_its_docstring_names(topic: ModuleType) -> None:
-    panels = set(re.findall('"(.+?)"', topic.__doc__ or ""))
-    assert {written(option).rich_help_panel for option in topic.OPTIONS.values()} == panels
+from attnviz import specs
+from attnviz.options import (
+    ARGUMENT,
+    TEXT,
+    FlatOption,
+    Only,
+    Option,
+    build,
+    changed_values,
+    flat_options,
+    flat_values,
+    with_values,
+)
 
 
-def test_no_panel_is_in_two_topics() -> None:
-    panels = [panel for topic in TOPICS for panel in re.findall('"(.+?)"', topic.__doc__ or "")]
-    assert len(panels) == len(set(panels))
+@dataclass(frozen=True, kw_only=True)
+class Group:
+    size: Annotated[int, Option("Size{; once}. {names}; --left-out", TEXT, table="attnviz.models:MODELS")] = 1
+    left_out: Annotated[int, Option("Left out.", TEXT)] = 2
 
 
-def test_no_option_is_written_twice() -> None:
-    """Of two with one name the first would be lost."""
-    names = [name for topic in TOPICS for name in topic.OPTIONS] + list(options.ARGUMENTS)
-    assert sorted(names) == sorted(options.OPTIONS)
+@dataclass(frozen=True, kw_only=True)
+class Spec:
+    group: Annotated[Group, Only("size")] = Group(size=3)  # frozen
+    whole: Annotated[str, Option("All.", TEXT)]
 
 
-@pytest.mark.parametrize("topic", TOPICS, ids=NAMES)
-def test_a_flag_is_named_as_what_it_sets(topic: ModuleType) -> None:
-    for name, option in topic.OPTIONS.items():
-        flag = str(written(option).default)  # where typer keeps the name until it makes the command
-        assert flag.partition("/")[0] == f"--{name.replace('_', '-')}"
+def all_specs() -> Iterator[type[Any]]:
+    for module in iter_modules(specs.__path__):
+        for name, kind in vars(import_module(f"attnviz.specs.{module.name}")).items():
+            if name.endswith("Spec") and is_dataclass(kind) and isinstance(kind, type):
+                yield kind
+
+
+SPECS = list(dict.fromkeys(all_specs()))
+
+
+def test_groups_are_left_out_for_users() -> None:
+    size, whole = flat_options(Spec)
+    assert (size.name, size.group, size.type, size.default) == ("size", "group", int, 3)
+    assert (whole.name, whole.group, whole.default) == ("whole", "", MISSING)
+    spec = build(Spec, whole="x")
+    assert spec == Spec(whole="x")
+    assert flat_values(spec) == {"size": 3, "whole": "x"}
+    assert changed_values(spec) == {"whole": "x"}
+    assert with_values(spec, size=4) == Spec(group=Group(size=4), whole="x")
+
+
+def test_what_is_no_option_of_a_spec_is_refused() -> None:
+    for name in ("left_out", "group", "other"):
+        with pytest.raises(TypeError, match=f"Spec has no option '{name}'"):
+            build(Spec, whole="x", **{name: 3})
+    with pytest.raises(TypeError, match="whole"):
+        build(Spec)
+
+
+def test_help_is_for_the_command_line_or_for_configs() -> None:
+    option = flat_options(Spec)[0].option
+    assert option.command_line_help() == "Size; once. single, multi, random, dot; --left-out"
+    assert option.config_help() == "Size. single, multi, random, dot; left_out"
+
+
+@pytest.mark.parametrize("spec", SPECS, ids=lambda spec: spec.__name__)
+def test_every_spec_is_built_of_its_options(spec: type[Any]) -> None:
+    options = flat_options(spec)
+    assert len({option.name for option in options}) == len(options), "no two groups have an option of one name"
+    assert all(option.option.metavar for option in options if option.option.panel == ARGUMENT)
+    values = {option.name: "x" if option.default is MISSING else option.default for option in options}
+    assert flat_values(build(spec, **values)) == values
+    for group in (field for field in fields(spec) if is_dataclass(field.default)):
+        shown = {option.name for option in options if option.group == group.name}
+        assert shown <= {field.name for field in fields(group.default)}, group  # type: ignore[arg-type]
+
+
+def test_one_name_means_one_thing() -> None:
+    """Help that commands share is written once: a name has a second help only where a command reads it differently."""
+    found: dict[str, dict[int, FlatOption]] = {}
+    for spec in SPECS:
+        for option in flat_options(spec):
+            found.setdefault(option.name, {})[id(option.option)] = option
+    several = {name: {each.option.help for each in options.values()} for name, options in found.items()}
+    assert all(len(several[name]) == len(found[name]) for name in found), "written twice"
+    assert {name for name, helps in several.items() if len(helps) > 1} == {"model", "layer", "head", "out"}
+
+
+def test_specs_are_light() -> None:
+    script = (
+        "import sys, attnviz.specs.heatmap; print({'typer', 'rich', 'torch', 'numpy', 'pydantic'} & {*sys.modules})"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert done.stdout == "set()\n"

@@ -9,8 +9,6 @@ import shlex
 import signal
 import subprocess
 import sys
-from collections.abc import Callable
-from dataclasses import asdict
 from html import unescape
 from pathlib import Path
 from typing import Any
@@ -19,9 +17,10 @@ import numpy as np
 import pytest
 
 from attnviz.cli import show_training
-from attnviz.cli.options import takes
+from attnviz.cli.parser import command_from_spec
 from attnviz.models.training import Training
-from attnviz.specs import TrainSpec
+from attnviz.options import flat_values
+from attnviz.specs.train import TrainSpec
 from tests.attacks.endings import RAW, RunHere, check_streams, document, worked
 from tests.process import Run, RunCli, bare_environment
 
@@ -300,6 +299,9 @@ def test_wrong_usage_imports_nothing_heavy(tmp_path: Path) -> None:
 def test_every_setting_is_an_option() -> None:
     """With the default of the spec; so that the card's command can name it."""
     found: list[TrainSpec] = []
-    command: Callable[..., None] = takes(TrainSpec)(found.append)
-    command(**asdict(TrainSpec()))
+
+    def take(spec: TrainSpec) -> None:
+        found.append(spec)
+
+    command_from_spec(take)(**flat_values(TrainSpec()))
     assert found == [TrainSpec()]

@@ -12,7 +12,10 @@ import pytest
 
 from attnviz.configs.jobs import MOST_JOBS, load, load_all
 from attnviz.errors import BadConfig
-from attnviz.specs import CompareSpec, ExplainSpec, HeatmapSpec
+from attnviz.options import build, flat_values
+from attnviz.specs.compare import CompareSpec
+from attnviz.specs.explain import ExplainSpec
+from attnviz.specs.heatmap import HeatmapSpec
 from tests.configs.conftest import Problems, Write
 from tests.process import bare_environment
 
@@ -49,28 +52,28 @@ def test_a_config_is_a_plan(write: Write) -> None:
         ("compare-1", "compare", "here/c.yaml:12:5"),
         ("compare-2", "compare", "here/c.yaml:15:5"),
     ]
-    assert plan.jobs[2].spec == HeatmapSpec(dataset="sample", dpi=200, scale="shared", heads=1, index=("4", "5"))
-    assert plan.jobs[6].spec == CompareSpec(dataset="sample", dpi=100, kernel=5, models=("single", "multi"))
-    assert plan.jobs[7].spec == CompareSpec(dataset="sample", dpi=200, kernel=5, models=("multi",), title="no")
+    assert plan.jobs[2].spec == build(HeatmapSpec, dataset="sample", dpi=200, scale="shared", heads=1, index=("4", "5"))
+    assert plan.jobs[6].spec == build(CompareSpec, dataset="sample", dpi=100, kernel=5, models=("single", "multi"))
+    assert plan.jobs[7].spec == build(CompareSpec, dataset="sample", dpi=200, kernel=5, models=("multi",), title="no")
 
 
 def test_one_value_or_a_list(write: Write) -> None:
     lines = ["index: 3", "head: [0, 3]", "layer: 0-4", "text: [yes, no, 1:30]", "format: png", "query: 7"]
     made = load(write("jobs:\n" + "".join(f"  - {'explain' if 'query' in x else 'heatmap'}: {{{x}}}\n" for x in lines)))
     assert [job.spec for job in made.jobs] == [
-        HeatmapSpec(index=("3",)),
-        HeatmapSpec(head=("0", "3")),
-        HeatmapSpec(layer=("0-4",)),
-        HeatmapSpec(text=("yes", "no", "1:30")),
-        HeatmapSpec(format=("png",)),
-        ExplainSpec(query="7"),
+        build(HeatmapSpec, index=("3",)),
+        build(HeatmapSpec, head=("0", "3")),
+        build(HeatmapSpec, layer=("0-4",)),
+        build(HeatmapSpec, text=("yes", "no", "1:30")),
+        build(HeatmapSpec, format=("png",)),
+        build(ExplainSpec, query="7"),
     ]
 
 
 def test_a_whole_number_is_a_number(write: Write) -> None:
     spec = load(write("jobs: [heatmap: {max_memory: 2}]")).jobs[0].spec
     assert isinstance(spec, HeatmapSpec)
-    assert (spec.max_memory, type(spec.max_memory)) == (2.0, float)
+    assert (spec.model.max_memory, type(spec.model.max_memory)) == (2.0, float)
 
 
 @pytest.mark.parametrize(
@@ -85,7 +88,7 @@ def test_nothing_said_is_the_default(text: str, write: Write) -> None:
 
 def test_the_nearest_setting_wins(write: Write) -> None:
     text = "{defaults: {dpi: 1, seed: 1, heads: 1}, jobs: [{heatmap: {dpi: 2}, matrix: {seed: [3]}}]}"
-    assert load(write(text)).jobs[0].spec == HeatmapSpec(dpi=2, seed=3, heads=1)
+    assert load(write(text)).jobs[0].spec == build(HeatmapSpec, dpi=2, seed=3, heads=1)
 
 
 def test_matrix_names(write: Write) -> None:
@@ -122,19 +125,21 @@ def test_paths_are_from_the_config(write: Write, tmp_path: Path) -> None:
     for setting, paths in wanted.items():
         for written, meant in paths.items():
             job = load(write(f"jobs: [heatmap: {{{setting}: '{written}'}}]", "here/c.yaml")).jobs[0]
-            assert getattr(job.spec, setting) == meant
+            assert flat_values(job.spec)[setting] == meant
             assert job.settings == {setting: written}
     job = load(write("jobs: [compare: {models: [single, ./mine], text_file: [a.txt, ../b.txt]}]", "here/c.yaml")).jobs[
         0
     ]
-    assert job.spec == CompareSpec(models=("single", "./here/mine"), text_file=("./here/a.txt", "./here/../b.txt"))
+    assert job.spec == build(
+        CompareSpec, models=("single", "./here/mine"), text_file=("./here/a.txt", "./here/../b.txt")
+    )
     assert job.settings == {"models": ("single", "./mine"), "text_file": ("a.txt", "../b.txt")}
     assert job.written == job.settings
     absolute = load(tmp_path / write("jobs: [heatmap: {dataset: reviews.csv}]", "here/c.yaml")).jobs[0]
-    assert absolute.spec == HeatmapSpec(dataset=str(tmp_path / "here/reviews.csv"))
+    assert absolute.spec == build(HeatmapSpec, dataset=str(tmp_path / "here/reviews.csv"))
     assert absolute.settings == {"dataset": "reviews.csv"}
     write("", "sample/x")  # a config in the current folder: ./sample must not become the data set of that name
-    assert load(write("jobs: [heatmap: {dataset: ./sample}]")).jobs[0].spec == HeatmapSpec(dataset="./sample")
+    assert load(write("jobs: [heatmap: {dataset: ./sample}]")).jobs[0].spec == build(HeatmapSpec, dataset="./sample")
 
 
 COMMANDS = "heatmap, compare, explain, predict"

@@ -14,10 +14,11 @@ from attnviz.configs.manifests import entry_bytes, entry_from_file, from_file, t
 from attnviz.errors import BadConfig
 from attnviz.jobs import Job
 from attnviz.manifest import Entry, File, Manifest
-from attnviz.specs import CompareSpec
+from attnviz.options import build
+from attnviz.specs.compare import CompareSpec
 
 SETTINGS = Job(
-    "a", "compare", CompareSpec(models=("single", "multi"), title="猫 \x1b\u202e", max_memory=2.5), ""
+    "a", "compare", build(CompareSpec, models=("single", "multi"), title="猫 \x1b\u202e", max_memory=2.5), ""
 ).settings
 ENTRY = Entry(
     "a",

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import json
-from dataclasses import fields
-from typing import Any, get_args, get_type_hints
+from typing import Any, get_args
 
 import pytest
 import yaml
 
 from attnviz.cli.app import COMMANDS
-from attnviz.cli.options import OPTIONS
+from attnviz.cli.parser import command_from_spec
 from attnviz.configs import schema
 from attnviz.jobs import JOBS, NOT_IN_CONFIGS
+from attnviz.options import FlatOption, flat_options
 from attnviz.registry import load
-from attnviz.specs import DrawSpec
 from tests.configs.checker import fits
 from tests.configs.conftest import Problems
 
@@ -29,10 +28,10 @@ def settings(command: str, kind: str = "Settings") -> dict[str, Any]:
 @pytest.mark.parametrize("command", JOBS)
 def test_flags_and_configs_have_the_same_settings(command: str) -> None:
     """A setting cannot exist in one and not in the other."""
-    of_spec = [field.name for field in fields(JOBS[command])]
-    flags = load(next(plugin for plugin in COMMANDS if plugin.name == command)).__annotations__
+    of_spec = [option.name for option in flat_options(JOBS[command])]
+    function = load(next(plugin for plugin in COMMANDS if plugin.name == command))
+    flags = command_from_spec(function).__annotations__
     assert list(flags) == of_spec
-    assert set(flags) <= OPTIONS.keys()
     assert list(settings(command)) == [name for name in of_spec if name not in NOT_IN_CONFIGS]
     assert list(settings(command, "Matrix")) == list(settings(command))
     of_all = WHOLE["$defs"]["Defaults"]["properties"]
@@ -41,12 +40,12 @@ def test_flags_and_configs_have_the_same_settings(command: str) -> None:
 
 
 def test_nothing_is_kept_out_of_configs_that_no_flag_says() -> None:
-    assert {field.name for spec in JOBS.values() for field in fields(spec)} >= NOT_IN_CONFIGS
+    assert {option.name for spec in JOBS.values() for option in flat_options(spec)} >= NOT_IN_CONFIGS
 
 
 @pytest.mark.parametrize("command", JOBS)
 def test_defaults_and_choices_are_those_of_the_spec(command: str) -> None:
-    for field in fields(JOBS[command]):
+    for field in flat_options(JOBS[command]):
         if field.name in NOT_IN_CONFIGS:
             continue
         said = settings(command)[field.name]
@@ -55,15 +54,15 @@ def test_defaults_and_choices_are_those_of_the_spec(command: str) -> None:
             assert fits(said["default"], said, WHOLE)
         else:
             assert field.name == "models" or field.default == ()
-        hint = get_type_hints(JOBS[command])[field.name]
-        for choice in get_args(hint):
+        for choice in get_args(field.type):
             if isinstance(choice, str):
                 assert fits(choice, said, WHOLE)
                 assert not fits(f"{choice}x", said, WHOLE)
 
 
 def test_a_type_that_no_one_can_read_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(DrawSpec.__annotations__, "top_k", "bytes")
+    option = FlatOption("top_k", "", bytes, flat_options(JOBS["heatmap"])[0].option, b"")
+    monkeypatch.setattr(schema, "flat_options", lambda spec: [option])
     schema.types.cache_clear()
     with pytest.raises(KeyError):
         schema.types("heatmap")
@@ -71,11 +70,10 @@ def test_a_type_that_no_one_can_read_is_noticed(monkeypatch: pytest.MonkeyPatch)
 
 
 def test_helps_are_descriptions() -> None:
-    whole = schema.json_schema({"heatmap": {"heads": "N", "json": "x"}, "compare": {"dpi": "D"}})
-    assert whole["$defs"]["HeatmapSettings"]["properties"]["heads"]["description"] == "N"
-    assert "json" not in whole["$defs"]["HeatmapSettings"]["properties"]
-    assert "description" not in whole["$defs"]["Defaults"]["properties"]["dpi"]  # commands differ in it
-    assert schema.json_schema() == WHOLE
+    assert settings("heatmap")["dpi"]["description"] == "Pixels per inch."
+    of_all = WHOLE["$defs"]["Defaults"]["properties"]
+    assert of_all["dpi"]["description"] == "Pixels per inch."
+    assert "description" not in of_all["layer"]  # commands differ in it
 
 
 def parts(value: Any) -> Any:
@@ -121,7 +119,6 @@ def test_the_schema_is_closed_and_whole() -> None:
     ],
 )  # fmt: skip
 def test_the_schema_takes_what_is_taken(config: str, problems: Problems) -> None:
-
     assert fits(yaml.safe_load(config), WHOLE, WHOLE) == (problems(config) == [])
 
 

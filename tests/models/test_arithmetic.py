@@ -19,18 +19,19 @@ from attnviz.models.classifier import Classifier, ClassifierConfig
 from attnviz.models.encoder import EncoderConfig
 from attnviz.models.opening import open_model
 from attnviz.models.tokenizer import train
-from attnviz.specs import ModelSpec, NormKind, PoolKind, VocabularySpec
+from attnviz.specs.model import ModelOptions
+from attnviz.specs.train import NormKind, PoolKind, VocabularyOptions
 from attnviz.worked import Reproduced
 
 TEXT = "the film was not good but the acting saved it"
 MODELS = {
-    "one trained head": ModelSpec(model="single"),
-    "eight trained heads": ModelSpec(),
-    "random": ModelSpec(model="random:2", seed=3),
-    "narrow": ModelSpec(model="multi:4", d_model=4),
-    "dot": ModelSpec(model="dot"),
-    "layers": ModelSpec(model="multi:4", d_model=16, layers=3),
-    "one wide head in layers": ModelSpec(model="single", d_model=8, layers=2),
+    "one trained head": ModelOptions(model="single"),
+    "eight trained heads": ModelOptions(),
+    "random": ModelOptions(model="random:2", seed=3),
+    "narrow": ModelOptions(model="multi:4", d_model=4),
+    "dot": ModelOptions(model="dot"),
+    "layers": ModelOptions(model="multi:4", d_model=16, layers=3),
+    "one wide head in layers": ModelOptions(model="single", d_model=8, layers=2),
 }
 
 
@@ -41,7 +42,7 @@ def worked(attender: Attender, layer: int = 0, query: int = 3, text: str = TEXT)
 
 @pytest.mark.parametrize("causal", [False, True])
 @pytest.mark.parametrize("model", MODELS.values(), ids=MODELS)
-def test_the_arithmetic_gives_what_the_model_gives(model: ModelSpec, causal: bool) -> None:
+def test_the_arithmetic_gives_what_the_model_gives(model: ModelOptions, causal: bool) -> None:
     """The weights of the record that `heatmap` saves, of every layer and of the first and last query."""
     attender = open_model(replace(model, causal=causal), [TEXT])
     maps = attender.attention(TEXT)
@@ -58,14 +59,14 @@ def test_the_arithmetic_gives_what_the_model_gives(model: ModelSpec, causal: boo
 @pytest.mark.parametrize("pool", ["mean", "cls"])
 @pytest.mark.parametrize("norm", ["pre", "post"])
 def test_of_a_checkpoint_with_layer_norms_on_either_side(norm: NormKind, pool: PoolKind, tmp_path: Path) -> None:
-    vocabulary = train([TEXT], VocabularySpec(min_frequency=1), classify=pool == "cls")
+    vocabulary = train([TEXT], VocabularyOptions(min_frequency=1), classify=pool == "cls")
     torch.manual_seed(7)
     sizes = EncoderConfig(len(vocabulary), d_model=16, n_heads=4, n_layers=2, d_feed_forward=32, n_bigrams=3, norm=norm)
     classifier = Classifier(ClassifierConfig(sizes, pool=pool))
     for parameter in classifier.parameters():  # biases and layer norms too
         torch.nn.init.normal_(parameter, std=0.5)
     save_checkpoint(tmp_path / "saved", Checkpoint(classifier, vocabulary, max_tokens=64, keep="head"), "int8")
-    attender = open_model(ModelSpec(model=str(tmp_path / "saved")), [])
+    attender = open_model(ModelOptions(model=str(tmp_path / "saved")), [])
     for layer in (0, 1):
         found = worked(attender, layer)
         assert found.normed == (norm == "pre")
@@ -75,7 +76,7 @@ def test_of_a_checkpoint_with_layer_norms_on_either_side(norm: NormKind, pool: P
 
 def test_attention_over_the_whole_width_is_torchs_own() -> None:
     """The output of `nn.MultiheadAttention` with the same parameters, which knows nothing of ours."""
-    attender = open_model(ModelSpec(model="multi:4", d_model=16), [TEXT])
+    attender = open_model(ModelOptions(model="multi:4", d_model=16), [TEXT])
     found = worked(attender)
     (ours,) = attender.attentions
     theirs = torch.nn.MultiheadAttention(16, 4, batch_first=True)
@@ -90,21 +91,21 @@ def test_attention_over_the_whole_width_is_torchs_own() -> None:
 
 
 def test_padding_has_no_weight() -> None:
-    attender = open_model(ModelSpec(model="random:2", max_tokens=14, show_padding=True), [TEXT])
+    attender = open_model(ModelOptions(model="random:2", max_tokens=14, show_padding=True), [TEXT])
     found = worked(attender)
     assert found.worked.attendable.tolist() == [True] * 10 + [False] * 4
     assert all((head.weights[10:] == 0).all() for head in found.worked.heads)
 
 
 def test_a_text_of_one_token() -> None:
-    attender = open_model(ModelSpec(model="random:2"), ["good"])
+    attender = open_model(ModelOptions(model="random:2"), ["good"])
     found = worked(attender, query=0, text="good")
     assert [head.weights.tolist() for head in found.worked.heads] == [[1.0], [1.0]]
 
 
 @pytest.mark.parametrize("broken", ["scaling", "bias", "nan"])
 def test_arithmetic_that_gives_something_else_is_refused(broken: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    attender = open_model(ModelSpec(model="random:2"), [TEXT])
+    attender = open_model(ModelOptions(model="random:2"), [TEXT])
     assert worked(attender)
     (attention,) = attender.attentions
     if broken == "scaling":
@@ -124,7 +125,7 @@ def test_arithmetic_that_gives_something_else_is_refused(broken: str, monkeypatc
 
 
 def test_looking_leaves_the_model_as_it_was() -> None:
-    attender = open_model(ModelSpec(model="random:2"), [TEXT])
+    attender = open_model(ModelOptions(model="random:2"), [TEXT])
     before = attender.attention(TEXT).weights.tobytes()
     worked(attender)
     assert not attender.attentions[0]._forward_hooks

@@ -19,7 +19,8 @@ from attnviz.models.classifier import Classifier, ClassifierConfig
 from attnviz.models.encoder import EncoderConfig
 from attnviz.models.opening import open_model
 from attnviz.models.tokenizer import train
-from attnviz.specs import ModelSpec, VocabularySpec
+from attnviz.specs.model import ModelOptions
+from attnviz.specs.train import VocabularyOptions
 from tests.process import bare_environment
 
 TEXT = "the film was not good"
@@ -27,7 +28,7 @@ TEXT = "the film was not good"
 
 @pytest.fixture(params=["float32", "float16", "int8"])
 def folder(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
-    vocabulary = train([TEXT], VocabularySpec(min_frequency=1))
+    vocabulary = train([TEXT], VocabularyOptions(min_frequency=1))
     torch.manual_seed(7)
     sizes = EncoderConfig(len(vocabulary), d_model=16, n_heads=4, n_layers=2, d_feed_forward=32, n_bigrams=3)
     saved = Checkpoint(Classifier(ClassifierConfig(sizes)), vocabulary, max_tokens=64, keep="head-tail")
@@ -44,7 +45,7 @@ def test_saved_then_loaded_is_the_same(tmp_path: Path, folder: Path, request: py
 
 
 def test_a_checkpoint_attends(folder: Path) -> None:
-    maps = open_model(ModelSpec(model=str(folder)), []).attention(TEXT)
+    maps = open_model(ModelOptions(model=str(folder)), []).attention(TEXT)
     assert maps.weights.shape == (2, 4, 5, 5)
     assert maps.provenance.trained
     assert maps.provenance.model == "saved"

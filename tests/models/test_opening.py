@@ -16,13 +16,13 @@ from attnviz.models.embedding import positions
 from attnviz.models.names import SHIPPED
 from attnviz.models.opening import open_model
 from attnviz.records import AttentionMaps
-from attnviz.specs import ModelSpec
+from attnviz.specs.model import ModelOptions
 
 TEXT = "the film was not good but the acting saved the film"
 EVERY_MODEL = ["single", "multi", "multi:4", "random:2", "dot"]
 
 
-def attention(spec: ModelSpec, text: str = TEXT) -> AttentionMaps:
+def attention(spec: ModelOptions, text: str = TEXT) -> AttentionMaps:
     """Of a width that nobody has trained unless the spec says so: random weights, a vocabulary of the text."""
     return open_model(replace(spec, d_model=spec.d_model or 64), [text]).attention(text, "text")
 
@@ -30,7 +30,7 @@ def attention(spec: ModelSpec, text: str = TEXT) -> AttentionMaps:
 @pytest.mark.parametrize("model", EVERY_MODEL)
 @pytest.mark.parametrize("causal", [False, True])
 def test_every_model_gives_a_record_that_says_what_it_is(model: str, causal: bool) -> None:
-    maps = attention(ModelSpec(model=model, causal=causal, seed=3))
+    maps = attention(ModelOptions(model=model, causal=causal, seed=3))
     n_heads = {"single": 1, "multi": 8, "multi:4": 4, "random:2": 2, "dot": 1}[model]
     assert maps.weights.shape == (1, n_heads, 11, 11)
     assert maps.keys is maps.queries
@@ -42,7 +42,7 @@ def test_every_model_gives_a_record_that_says_what_it_is(model: str, causal: boo
 
 @pytest.mark.parametrize("model", EVERY_MODEL)
 def test_same_seed_same_weights_other_seed_others(model: str) -> None:
-    spec = ModelSpec(model=model)
+    spec = ModelOptions(model=model)
     first, again = attention(spec), attention(spec)
     assert first.weights.tobytes() == again.weights.tobytes()
     assert not np.allclose(first.weights, attention(replace(spec, seed=1)).weights)
@@ -52,13 +52,13 @@ def test_opening_a_model_leaves_the_callers_random_numbers_alone() -> None:
     torch.manual_seed(5)
     expected = torch.rand(1)
     torch.manual_seed(5)
-    attention(ModelSpec())
+    attention(ModelOptions())
     assert torch.rand(1) == expected
 
 
 def test_what_comes_with_attnviz_is_trained() -> None:
     """Whatever the text, and with the vocabulary that it was trained with."""
-    maps = open_model(ModelSpec(model="multi:4", seed=3), []).attention(TEXT)
+    maps = open_model(ModelOptions(model="multi:4", seed=3), []).attention(TEXT)
     assert maps.weights.shape == (1, 4, 11, 11)
     assert maps.provenance.trained
     assert maps.provenance.model == "multi:4"
@@ -70,14 +70,14 @@ def test_what_comes_with_attnviz_is_trained() -> None:
 
 def test_a_trained_models_heads_choose() -> None:
     """Untrained ones attend to all words nearly alike; some of these give one word a fifth and more."""
-    trained = open_model(ModelSpec(), []).attention(TEXT).weights.max(axis=-1).mean(axis=(0, 2))
-    untrained = attention(ModelSpec()).weights.max(axis=-1).mean(axis=(0, 2))
+    trained = open_model(ModelOptions(), []).attention(TEXT).weights.max(axis=-1).mean(axis=(0, 2))
+    untrained = attention(ModelOptions()).weights.max(axis=-1).mean(axis=(0, 2))
     assert trained.max() > 0.2
     assert trained.max() > untrained.max()
 
 
 def test_both_ends_of_a_text() -> None:
-    maps = attention(ModelSpec(max_tokens=4, keep="head-tail"))
+    maps = attention(ModelOptions(max_tokens=4, keep="head-tail"))
     assert maps.queries.pieces == ("the", "film", "the", "film")
     assert maps.queries.offsets[2:] == ((43, 46), (47, 51))
     settings = dict(maps.provenance.settings)
@@ -85,13 +85,13 @@ def test_both_ends_of_a_text() -> None:
 
 
 def test_layers_are_told_apart() -> None:
-    maps = attention(ModelSpec(layers=3, heads=2))
+    maps = attention(ModelOptions(layers=3, heads=2))
     assert maps.weights.shape == (3, 2, 11, 11)
     assert not np.allclose(maps.weights[0], maps.weights[1])
 
 
 def test_dot_attends_to_equal_words_equally() -> None:
-    weights = attention(ModelSpec(model="dot")).weights[0, 0]
+    weights = attention(ModelOptions(model="dot")).weights[0, 0]
     films = [i for i, word in enumerate(TEXT.split()) if word == "film"]
     assert weights[films[0], films[0]] == pytest.approx(weights[films[0], films[1]])
     np.testing.assert_allclose(weights[films[0]], weights[films[1]])
@@ -100,14 +100,14 @@ def test_dot_attends_to_equal_words_equally() -> None:
 def test_dot_is_the_formula_over_its_embeddings() -> None:
     torch.manual_seed(0)
     words = torch.nn.Embedding(3 + 8, 64).weight.detach().double()  # 3 special tokens, 8 different words
-    vocabulary = open_model(ModelSpec(model="dot"), [TEXT]).tokenizer
+    vocabulary = open_model(ModelOptions(model="dot"), [TEXT]).tokenizer
     embedded = words[list(vocabulary.encode(TEXT).ids)]
     expected = (embedded @ embedded.T / math.sqrt(64)).softmax(-1)
-    np.testing.assert_allclose(attention(ModelSpec(model="dot")).weights[0, 0], expected, atol=1e-6)
+    np.testing.assert_allclose(attention(ModelOptions(model="dot")).weights[0, 0], expected, atol=1e-6)
 
 
 def test_only_the_first_tokens_with_the_whole_counted() -> None:
-    maps = attention(ModelSpec(max_tokens=4))
+    maps = attention(ModelOptions(max_tokens=4))
     assert maps.queries.pieces == ("the", "film", "was", "not")
     assert dict(maps.provenance.settings)["tokens_in_text"] == 11
 
@@ -115,7 +115,7 @@ def test_only_the_first_tokens_with_the_whole_counted() -> None:
 @pytest.mark.parametrize("model", ["multi", "dot"])
 @pytest.mark.parametrize("causal", [False, True])
 def test_shown_padding_changes_no_weight(model: str, causal: bool) -> None:
-    spec = ModelSpec(model=model, max_tokens=14, causal=causal)
+    spec = ModelOptions(model=model, max_tokens=14, causal=causal)
     plain = attention(spec)
     padded = attention(replace(spec, show_padding=True))
     assert padded.queries.pieces[11:] == ("[PAD]",) * 3
@@ -135,17 +135,17 @@ def test_positions_are_the_papers() -> None:
 
 
 def test_an_odd_width_works() -> None:
-    assert attention(ModelSpec(model="single", d_model=5)).weights.shape == (1, 1, 11, 11)
+    assert attention(ModelOptions(model="single", d_model=5)).weights.shape == (1, 1, 11, 11)
 
 
 def test_too_many_tokens_are_refused_before_memory_is_taken() -> None:
     text = "word " * 20_000
     with pytest.raises(TooLarge, match=r"20,000 tokens × 8 heads × 1 layer need 35.8 GiB.*--max-tokens 6688 fits"):
-        attention(ModelSpec(), text)
+        attention(ModelOptions(), text)
 
 
 def test_what_the_refusal_offers_fits() -> None:
-    spec = ModelSpec(max_memory=0.001)
+    spec = ModelOptions(max_memory=0.001)
     with pytest.raises(TooLarge, match="--max-tokens 105 fits"):
         attention(spec, "word " * 200)
     assert attention(replace(spec, max_tokens=105), "word " * 200).weights.shape[-1] == 105
@@ -156,21 +156,21 @@ def test_what_the_refusal_offers_fits() -> None:
 @pytest.mark.parametrize(
     ("spec", "error"),
     [
-        (ModelSpec(max_tokens=0), BadOption),
-        (ModelSpec(show_padding=True), BadOption),
-        (ModelSpec(seed=-1), BadOption),
-        (ModelSpec(seed=2**64), BadOption),
-        (ModelSpec(device="foo"), BadDevice),
-        (ModelSpec(device="cuda:7"), BadDevice),
+        (ModelOptions(max_tokens=0), BadOption),
+        (ModelOptions(show_padding=True), BadOption),
+        (ModelOptions(seed=-1), BadOption),
+        (ModelOptions(seed=2**64), BadOption),
+        (ModelOptions(device="foo"), BadDevice),
+        (ModelOptions(device="cuda:7"), BadDevice),
     ],
 )
-def test_what_cannot_be_is_refused(spec: ModelSpec, error: type[Exception]) -> None:
+def test_what_cannot_be_is_refused(spec: ModelOptions, error: type[Exception]) -> None:
     with pytest.raises(error):
         attention(spec)
 
 
 def test_an_empty_text_beside_others_is_refused() -> None:
-    attender = open_model(ModelSpec(), [TEXT])
+    attender = open_model(ModelOptions(), [TEXT])
     with pytest.raises(BadText, match="no tokens in the text"):
         attender.attention(" ", "blank")
 
@@ -178,6 +178,6 @@ def test_an_empty_text_beside_others_is_refused() -> None:
 @pytest.mark.skipif(len(available()) < 2, reason="no accelerator on this machine")
 @pytest.mark.parametrize("model", EVERY_MODEL)
 def test_processor_and_accelerator_agree(model: str) -> None:
-    spec = ModelSpec(model=model, layers=1 if model == "dot" else 3)
+    spec = ModelOptions(model=model, layers=1 if model == "dot" else 3)
     on_cpu = attention(replace(spec, device="cpu"))
     np.testing.assert_allclose(attention(replace(spec, device="auto")).weights, on_cpu.weights, atol=1e-5)

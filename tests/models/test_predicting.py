@@ -17,13 +17,14 @@ from attnviz.models.classifier import Classifier, ClassifierConfig
 from attnviz.models.encoder import EncoderConfig
 from attnviz.models.predicting import Answer, Predictor, logits, probabilities
 from attnviz.models.tokenizer import train
-from attnviz.specs import KeepKind, PoolKind, VocabularySpec
+from attnviz.specs.model import KeepKind
+from attnviz.specs.train import PoolKind, VocabularyOptions
 
 WORDS = ["zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine"]
 
 
 def predictor(pool: PoolKind = "mean", max_tokens: int = 99, keep: KeepKind = "head") -> Predictor:
-    vocabulary = train([" ".join(WORDS)], VocabularySpec(min_frequency=1), classify=pool == "cls")
+    vocabulary = train([" ".join(WORDS)], VocabularyOptions(min_frequency=1), classify=pool == "cls")
     torch.manual_seed(1)
     sizes = EncoderConfig(len(vocabulary), d_model=8, n_heads=2, d_feed_forward=16, n_bigrams=4)
     classifier = Classifier(ClassifierConfig(sizes, ("a", "b", "c"), pool))

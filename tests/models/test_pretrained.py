@@ -15,7 +15,7 @@ from attnviz.errors import BadModel, BadOption, BadText, TooLarge
 from attnviz.models.names import resolve
 from attnviz.models.pretrained_files import found
 from attnviz.records import AttentionMaps
-from attnviz.specs import ModelSpec, PretrainedSpec
+from attnviz.specs.model import ModelOptions, PretrainedOptions
 from tests import pretrained as made
 
 pytest.importorskip("transformers", reason=made.NEEDS)
@@ -34,11 +34,11 @@ def quiet() -> Iterator[None]:
         yield
 
 
-def opened(folder: Path, spec: ModelSpec | None = None, **asked: Any) -> PretrainedAttender:
-    spec = spec or ModelSpec(model=str(folder))
-    files = found(resolve(ModelSpec(model=str(folder))), spec.max_memory)
+def opened(folder: Path, spec: ModelOptions | None = None, **asked: Any) -> PretrainedAttender:
+    spec = spec or ModelOptions(model=str(folder))
+    files = found(resolve(ModelOptions(model=str(folder))), spec.max_memory)
     loaded = load_pretrained(files, torch.device("cpu"), spec.max_memory)
-    return PretrainedAttender(files.called, loaded, torch.device("cpu"), spec, PretrainedSpec(**asked))
+    return PretrainedAttender(files.called, loaded, torch.device("cpu"), spec, PretrainedOptions(**asked))
 
 
 def own(folder: Path, name: str = "attentions", **inputs: list[int]) -> np.ndarray:
@@ -142,7 +142,7 @@ def test_a_text_that_is_too_long_is_refused_and_the_hint_is_true(tmp_path: Path)
         folder = made.saved(tmp_path / kind, kind)
         with pytest.raises(TooLarge, match=rf"52 tokens, and {kind} reads at most {most}\. --max-tokens {most} reads"):
             opened(folder).encode("cat " * 50)
-        spec = ModelSpec(model=str(folder), max_tokens=most, keep="head-tail")
+        spec = ModelOptions(model=str(folder), max_tokens=most, keep="head-tail")
         maps = opened(folder, spec).attention("cat " * 50)
         assert len(maps.queries) == most
         assert dict(maps.provenance.settings)["tokens_in_text"] == 50
@@ -153,8 +153,8 @@ def test_memory_is_checked_before_it_is_taken(tmp_path: Path) -> None:
     with pytest.raises(
         TooLarge, match=r"the weights of .* as float32 need 0\.00\d+ GiB, allowed are 0\.001. --max-memory 0\.01 allows"
     ):
-        opened(folder, ModelSpec(model=str(folder), max_memory=0.001))
-    small = opened(made.saved(tmp_path / "b", "bert"), ModelSpec(model=str(tmp_path / "b"), max_memory=5e-5))
+        opened(folder, ModelOptions(model=str(folder), max_memory=0.001))
+    small = opened(made.saved(tmp_path / "b", "bert"), ModelOptions(model=str(tmp_path / "b"), max_memory=5e-5))
     assert small.attention(TEXT).n_layers == 2
     with pytest.raises(TooLarge, match=r"40 tokens × 4 heads × 2 layers need .* --max-tokens \d+ fits"):
         small.attention("cat " * 38)

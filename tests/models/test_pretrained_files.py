@@ -15,7 +15,7 @@ from attnviz.errors import BadModel, BadOption
 from attnviz.models import pretrained_files
 from attnviz.models.names import resolve
 from attnviz.models.pretrained_files import check_installed
-from attnviz.specs import ModelSpec
+from attnviz.specs.model import ModelOptions
 from tests import pretrained as made
 from tests.models.model_hub import EXTRA, GATED, REPOSITORY, REVISION, Hub, hub
 
@@ -25,11 +25,11 @@ import json, sys, time
 from attnviz.errors import AttnvizError
 from attnviz.models.names import resolve
 from attnviz.models.pretrained_files import found
-from attnviz.specs import ModelSpec
+from attnviz.specs.model import ModelOptions
 for name, room in json.loads(sys.argv[1]):
     begun = time.monotonic()
     try:
-        files = found(resolve(ModelSpec(model=name)), room)
+        files = found(resolve(ModelOptions(model=name)), room)
         said = [str(files.folder), files.called, files.n_parameters, files.revision()]
     except AttnvizError as error:
         said = [str(error)]
@@ -113,7 +113,7 @@ def test_without_a_network_the_answer_comes_at_once(tmp_path: Path) -> None:
     ],
 )
 def test_a_name_that_is_not_ours_is_one_of_the_hub(name: str, hub_name: str) -> None:
-    found = resolve(ModelSpec(model=name))
+    found = resolve(ModelOptions(model=name))
     assert (found.kind, found.hub, found.folder, found.made, found.checkpoint) == (
         "pretrained",
         hub_name,
@@ -122,13 +122,13 @@ def test_a_name_that_is_not_ours_is_one_of_the_hub(name: str, hub_name: str) -> 
         None,
     )
     with pytest.raises(BadOption, match="--heads cannot be chosen for a pretrained model"):
-        resolve(ModelSpec(model=name, heads=2))
+        resolve(ModelOptions(model=name, heads=2))
 
 
 @pytest.mark.parametrize("name", ["mutli", "singel", "a/b/c", "../x", "org/", "/x", "x y", "", "ünïcode", "@main"])
 def test_slips_and_paths_are_not_asked_of_the_hub(name: str) -> None:
     with pytest.raises(BadModel, match="no model or checkpoint folder"):
-        resolve(ModelSpec(model=name))
+        resolve(ModelOptions(model=name))
 
 
 def test_a_folder_in_the_form_of_hugging_face_is_pretrained(tmp_path: Path) -> None:
@@ -141,7 +141,7 @@ def test_a_folder_in_the_form_of_hugging_face_is_pretrained(tmp_path: Path) -> N
         ("[" * 100_000, "checkpoint"),
     ):
         (tmp_path / "config.json").write_text(content)
-        assert resolve(ModelSpec(model=str(tmp_path))).kind == kind
+        assert resolve(ModelOptions(model=str(tmp_path))).kind == kind
 
 
 @pytest.mark.parametrize(

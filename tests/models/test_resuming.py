@@ -18,10 +18,13 @@ from attnviz.errors import BadModel
 from attnviz.models.recipe import begin
 from attnviz.models.resuming import LONGEST_REASON, state_bytes, state_identity, take_up
 from attnviz.models.training import Training
-from attnviz.specs import TrainSpec
+from attnviz.options import build, with_values
+from attnviz.specs.train import TrainSpec
 
 TEXTS = [f"{text} number {n}" for text in ("a bad film", "so bad", "a good film", "so good") for n in range(6)]
-SPEC = TrainSpec(epochs=3, batch_size=8, d_model=8, heads=2, dropout=0.1, word_dropout=0.1, learning_rate=0.02, size=50)
+SPEC = build(
+    TrainSpec, epochs=3, batch_size=8, d_model=8, heads=2, dropout=0.1, word_dropout=0.1, learning_rate=0.02, size=50
+)
 IDENTITY = {"data": "sample", "seed": 0, "rates": [0.5, 0.02], "name": "Größe 大"}
 
 
@@ -163,7 +166,7 @@ def test_a_file_that_says_of_no_run_is_named(file: Path, damage: Callable[[Path]
         lambda file: file.write_bytes(state_bytes(run(spec=replace(SPEC, d_model=16)), IDENTITY)),
         lambda file: file.write_bytes(state_bytes(run(spec=replace(SPEC, layers=2)), IDENTITY)),
         lambda file: file.write_bytes(state_bytes(run(spec=replace(SPEC, pool="attention")), IDENTITY)),
-        lambda file: file.write_bytes(state_bytes(run(spec=replace(SPEC, size=8)), IDENTITY)),
+        lambda file: file.write_bytes(state_bytes(run(spec=with_values(SPEC, size=8)), IDENTITY)),
     ],
 )
 def test_a_file_that_no_run_can_go_on_from_is_named(file: Path, damage: Callable[[Path], object]) -> None:

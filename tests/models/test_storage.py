@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from attnviz.models.storage import LARGEST, SCALE, packed, unpacked
-from attnviz.specs import StorageKind
+from attnviz.specs.train import StorageKind
 
 STORAGES: tuple[StorageKind, ...] = ("float32", "float16", "int8")
 EMBEDDINGS = frozenset({"words"})

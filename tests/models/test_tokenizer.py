@@ -16,12 +16,13 @@ from tokenizers import Tokenizer
 from attnviz.errors import BadModel, BadOption, BadText
 from attnviz.models.batches import cut
 from attnviz.models.tokenizer import CLASSIFY, MOST_ENTRIES, MOST_OFTEN, PADDING, UNKNOWN, TextTokenizer, load, train
-from attnviz.specs import KeepKind, TokenizerKind, VocabularySpec
+from attnviz.specs.model import KeepKind, TokenizerKind
+from attnviz.specs.train import VocabularyOptions
 
-EVERY = VocabularySpec(min_frequency=1)
+EVERY = VocabularyOptions(min_frequency=1)
 
 
-def pieces(text: str, spec: VocabularySpec = EVERY) -> list[str]:
+def pieces(text: str, spec: VocabularyOptions = EVERY) -> list[str]:
     return list(train([text], spec).encode(text).tokens.pieces)
 
 
@@ -51,7 +52,7 @@ texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=40)
 
 @given(texts, st.sampled_from(["word", "bpe"]))
 def test_offsets_point_back_into_the_text(text: str, kind: TokenizerKind) -> None:
-    vocabulary = train([text, "one word"], VocabularySpec(tokenizer=kind, min_frequency=1))
+    vocabulary = train([text, "one word"], VocabularyOptions(tokenizer=kind, min_frequency=1))
     try:
         tokens = vocabulary.encode(text).tokens
     except BadText:
@@ -68,7 +69,7 @@ def test_offsets_point_back_into_the_text(text: str, kind: TokenizerKind) -> Non
 
 @pytest.mark.parametrize("kind", ["word", "bpe"])
 def test_same_texts_same_bytes(kind: TokenizerKind) -> None:
-    spec = VocabularySpec(tokenizer=kind, min_frequency=1)
+    spec = VocabularyOptions(tokenizer=kind, min_frequency=1)
     corpus = ["the film was not bad", "not a bad film", "彼は泣いた"]
     assert train(corpus, spec).to_json() == train(corpus, spec).to_json()
 
@@ -80,8 +81,8 @@ def test_order_of_texts_does_not_change_a_word_vocabulary() -> None:
 
 def test_size_and_frequency_bound_the_vocabulary() -> None:
     corpus = ["a a a b b c"]
-    assert set(train(corpus, VocabularySpec(min_frequency=2)).entries) == {PADDING, UNKNOWN, CLASSIFY, "a", "b"}
-    assert set(train(corpus, VocabularySpec(size=4, min_frequency=1)).entries) == {PADDING, UNKNOWN, CLASSIFY, "a"}
+    assert set(train(corpus, VocabularyOptions(min_frequency=2)).entries) == {PADDING, UNKNOWN, CLASSIFY, "a", "b"}
+    assert set(train(corpus, VocabularyOptions(size=4, min_frequency=1)).entries) == {PADDING, UNKNOWN, CLASSIFY, "a"}
 
 
 def test_unknown_words_are_told_and_still_readable() -> None:
@@ -175,15 +176,15 @@ def test_half_a_surrogate_pair_is_refused() -> None:
 )
 def test_impossible_sizes_are_refused(name: str, value: int, said: str, kind: TokenizerKind) -> None:
     with pytest.raises(BadOption, match=re.escape(said)):
-        train(["a b"], replace(VocabularySpec(tokenizer=kind), **{name: value}))  # type: ignore[arg-type]
+        train(["a b"], replace(VocabularyOptions(tokenizer=kind), **{name: value}))  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("kind", ["word", "bpe"])
 def test_the_largest_sizes_train(kind: TokenizerKind) -> None:
-    spec = VocabularySpec(tokenizer=kind, size=MOST_ENTRIES, min_frequency=1)
+    spec = VocabularyOptions(tokenizer=kind, size=MOST_ENTRIES, min_frequency=1)
     assert len(train(["a b"], spec)) == 3 + 2
     with pytest.raises(BadText, match="occurs often enough"):
-        train(["猫"], VocabularySpec(min_frequency=MOST_OFTEN))
+        train(["猫"], VocabularyOptions(min_frequency=MOST_OFTEN))
 
 
 @pytest.mark.parametrize("content", [b"", b"{}", b"\x80\x81", b"not json"])

@@ -12,13 +12,14 @@ from attnviz.errors import BadSource, BadText, WorkFailed
 from attnviz.models.examples import Examples, g_squared, held_out, telling_pairs
 from attnviz.models.recipe import begin
 from attnviz.models.training import Training, TrainingStep, rate
-from attnviz.specs import PoolKind, TrainSpec
+from attnviz.options import build
+from attnviz.specs.train import PoolKind, TrainSpec
 
 GOOD, BAD = ("a good film", "good acting , good plot", "so good"), ("a bad film", "bad acting , bad plot", "so bad")
 TEXTS = [f"{text} number {n}" for text in (*BAD, *GOOD) for n in range(8)]
 LABELS = [0] * 24 + [1] * 24
-SPEC = TrainSpec(
-    epochs=4, batch_size=8, d_model=16, heads=4, dropout=0.1, word_dropout=0.1, learning_rate=0.02, size=99
+SPEC = build(
+    TrainSpec, epochs=4, batch_size=8, d_model=16, heads=4, dropout=0.1, word_dropout=0.1, learning_rate=0.02, size=99
 )
 
 

@@ -17,7 +17,7 @@ from markdown_it.token import Token
 from attnviz.renderers import markdown, terminal
 from attnviz.renderers.markdown import document, inline
 from attnviz.report import Column, Curve, Curves, Heatmap, Line, Note, Panels, Report, Table
-from attnviz.specs import DrawSpec
+from attnviz.specs.figure import FigureOptions
 from tests.made import FILM, HOSTILE, random_maps, record, report, tokens
 
 PARSER = MarkdownIt("commonmark").enable(["table", "strikethrough"])
@@ -146,7 +146,7 @@ def test_common_words_stay_readable() -> None:
 
 
 def test_numbers_are_those_of_the_terminal() -> None:
-    of = report(random_maps(FILM[:3], n_heads=1), DrawSpec(top_k=2))
+    of = report(random_maps(FILM[:3], n_heads=1), FigureOptions(top_k=2))
     (heads,) = (table for table in of.tables if table.role == "heads")
     shown = terminal.render(about(heads), "top", terminal.Screen(200)).splitlines()[-1].split()
     row = document(about(heads)).splitlines()[-1].strip("| ").split(" | ")

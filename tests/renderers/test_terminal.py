@@ -15,7 +15,7 @@ from rich.cells import cell_len
 
 from attnviz.renderers.terminal import Screen, lines, render
 from attnviz.report import Column, Curve, Curves, Line, Report, Table
-from attnviz.specs import DrawSpec, TableKind
+from attnviz.specs.figure import FigureOptions, TableKind
 from tests.made import FILM, HOSTILE, cross_maps, provenance, random_maps, report
 from tests.renderers.terminal_reports import SGR, SHOWN, shown, words
 
@@ -97,7 +97,7 @@ def test_lines_are_the_text() -> None:
 @pytest.mark.parametrize("kind", SHOWN)
 def test_nothing_raw_gets_through(kind: TableKind, screen: Screen) -> None:
     made_by = provenance(model="m\x1b[2J", text_name="\u202e\n[/]")
-    hostile = report(random_maps(HOSTILE, n_heads=1, made_by=made_by), DrawSpec(title="\x1b]0;t\x07[/]"))
+    hostile = report(random_maps(HOSTILE, n_heads=1, made_by=made_by), FigureOptions(title="\x1b]0;t\x07[/]"))
     raw = replace(hostile, title="\x1b[2J\x9b", subtitle="\u202e\u2066\n\t\ud800")  # a report that forgot
     for of in (hostile, raw):
         text = render(of, kind, screen)

@@ -12,7 +12,7 @@ from rich.cells import cell_len
 
 from attnviz.renderers.terminal import Screen, render
 from attnviz.report import Heatmap, Report, Scale
-from attnviz.specs import DrawSpec
+from attnviz.specs.figure import FigureOptions
 from tests.made import FILM, random_maps, record, report, tokens
 from tests.renderers.terminal_reports import SGR, last, shown, uneven, words
 
@@ -106,7 +106,7 @@ def test_positions_over_columns_never_touch() -> None:
 
 def test_a_token_keeps_its_position_where_others_are_left_out() -> None:
     weights = np.array([[[[1, 0, 0], [0.25, 0.5, 0.25], [0.5, 0.125, 0.375]]]])
-    of = report(record(weights, tokens("a", "b", "c")), DrawSpec(drop_first=True))
+    of = report(record(weights, tokens("a", "b", "c")), FigureOptions(drop_first=True))
     assert shown("full", 80, of).split("\n\n")[2].splitlines()[1:] == [
         "         1     2",
         "1 b  0.500 0.250",
@@ -124,7 +124,7 @@ def test_wide_labels_align() -> None:
 
 
 def test_a_map_with_a_scale_of_its_own_shows_it() -> None:
-    of = report(random_maps(FILM[:3], n_heads=1), DrawSpec(rollout=True))
+    of = report(random_maps(FILM[:3], n_heads=1), FigureOptions(rollout=True))
     text = shown("heatmap", of=of)
     rollout = text[text.index("attention rollout through") :].split("\n\n")[0]
     high = max(block.values.max() for block in of.blocks if isinstance(block, Heatmap) and block.scale)

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from attnviz.renderers.terminal import Screen, render
 from attnviz.report import Column, Report, Table
-from attnviz.specs import DrawSpec, TableKind
+from attnviz.specs.figure import FigureOptions, TableKind
 from tests.made import FILM, random_maps, record, report, tokens
 from tests.renderers.terminal_reports import SGR, SHOWN, last, shown, words
 
@@ -39,7 +39,7 @@ def test_top_keys_are_whole_at_every_width(width: int, colour: bool) -> None:
 
 def test_top_by_eye() -> None:
     weights = np.array([[[[0.2, 0.5, 0.3], [0.1, 0.1, 0.8], [0.4, 0.2, 0.4]]]])
-    of = report(record(weights, tokens("a", "b", "猫")), DrawSpec(top_k=2))
+    of = report(record(weights, tokens("a", "b", "猫")), FigureOptions(top_k=2))
     assert shown("top", of=of) == (
         "multi:2 attends to sample train[0]\n"
         "untrained (random weights, seed 0) · 3 tokens\n"
@@ -70,7 +70,7 @@ def test_many_queries_are_counted_and_full_shows_them() -> None:
 
 
 def test_of_many_heads_each_has_one_line() -> None:
-    of = report(random_maps(FILM, n_layers=3, n_heads=6), DrawSpec(sort="-entropy"))
+    of = report(random_maps(FILM, n_layers=3, n_heads=6), FigureOptions(sort="-entropy"))
     text = shown("top", 70, of)
     rows = [line.split() for line in text.split("\n\n")[1].splitlines()[3:-2]]
     assert len(rows) == 18

@@ -7,7 +7,7 @@ import json
 from collections.abc import Callable
 from pathlib import Path
 
-from attnviz.specs import TextSpec
+from attnviz.specs.text import TextOptions
 from attnviz.text import Corpus, open_corpus
 
 Reviews = list[tuple[str, int]]
@@ -101,7 +101,7 @@ WRITERS: dict[str, Write] = {
 
 
 def opened(dataset: Path | str, split: str | None = None, text_column: str | None = None) -> Corpus:
-    return open_corpus(TextSpec(dataset=str(dataset), split=split, text_column=text_column))
+    return open_corpus(TextOptions(dataset=str(dataset), split=split, text_column=text_column))
 
 
 def texts_of(corpus: Corpus) -> list[str]:

@@ -8,13 +8,13 @@ from pathlib import Path
 import pytest
 
 from attnviz.errors import BadOption, BadSource
-from attnviz.specs import TextSpec
+from attnviz.specs.text import TextOptions
 from attnviz.text import open_corpus
 from tests.text.corpora import opened, texts_of, write_jsonl
 
 
 def test_nothing_given_is_the_sample() -> None:
-    corpus = open_corpus(TextSpec())
+    corpus = open_corpus(TextOptions())
     assert corpus.name == "sample train"
     assert corpus.documents[0].name == "sample train[0]"
 

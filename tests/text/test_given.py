@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from attnviz.errors import BadOption, BadSource
-from attnviz.specs import TextSpec
+from attnviz.specs.text import TextOptions
 from attnviz.text import Corpus, open_corpus
 from tests.text.corpora import texts_of
 
@@ -32,7 +32,7 @@ HOSTILE = [
 
 
 def given(*texts: str, files: tuple[Path | str, ...] = ()) -> Corpus:
-    return open_corpus(TextSpec(text=texts, text_file=tuple(map(str, files))))
+    return open_corpus(TextOptions(text=texts, text_file=tuple(map(str, files))))
 
 
 @pytest.fixture
@@ -154,17 +154,17 @@ def test_closed_standard_input(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize(
     ("beside", "problem"),
     [
-        (TextSpec(text=("a",), dataset="imdb"), "--text and --dataset exclude each other"),
-        (TextSpec(text_file=("a",), dataset="imdb", split="train"), "--text-file and --dataset exclude each other"),
-        (TextSpec(text=("a",), split="train"), "--split is about data sets and there is --text"),
-        (TextSpec(text_file=("a",), text_column="x"), "--text-column is about data sets and there is --text-file"),
+        (TextOptions(text=("a",), dataset="imdb"), "--text and --dataset exclude each other"),
+        (TextOptions(text_file=("a",), dataset="imdb", split="train"), "--text-file and --dataset exclude each other"),
+        (TextOptions(text=("a",), split="train"), "--split is about data sets and there is --text"),
+        (TextOptions(text_file=("a",), text_column="x"), "--text-column is about data sets and there is --text-file"),
     ],
 )
-def test_options_that_contradict_each_other(beside: TextSpec, problem: str) -> None:
+def test_options_that_contradict_each_other(beside: TextOptions, problem: str) -> None:
     with pytest.raises(BadOption, match=problem) as error:
         open_corpus(beside)
     assert error.value.hint
 
 
 def test_an_index_is_left_to_the_caller() -> None:
-    assert texts_of(open_corpus(TextSpec(text=("a", "b"), index=("1",)))) == ["a", "b"]
+    assert texts_of(open_corpus(TextOptions(text=("a", "b"), index=("1",)))) == ["a", "b"]

@@ -27,12 +27,12 @@ from tests.text.hub_server import REPOSITORY, hub
 ASK = """
 import json, sys, time
 from attnviz.errors import BadSource
-from attnviz.specs import TextSpec
+from attnviz.specs.text import TextOptions
 from attnviz.text import open_corpus
 for dataset, split in json.loads(sys.argv[1]):
     start = time.monotonic()
     try:
-        corpus = open_corpus(TextSpec(dataset=dataset, split=split))
+        corpus = open_corpus(TextOptions(dataset=dataset, split=split))
         said = [[d.text, d.name, d.label] for d in corpus.documents], corpus.notices
     except BadSource as error:
         said = str(error), []

@@ -5,7 +5,7 @@ from __future__ import annotations
 from attnviz.jobs import Job
 from attnviz.manifest import Entry, File, Manifest
 from attnviz.report import Finding, Note
-from attnviz.specs import HeatmapSpec
+from attnviz.specs.heatmap import HeatmapSpec
 from attnviz.views.batch import batch_cases, batch_report
 
 MADE = Entry("a", "heatmap", {}, "f", {}, {}, ("1 character has no glyph",), (File("a/x.png", "00", 7),))

@@ -13,17 +13,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from attnviz import outcomes
+from attnviz.options import flat_values
 from attnviz.outcomes import Epoch, Estimate, HeldOut, History, Metrics, Point
 from attnviz.renderers import markdown, terminal
 from attnviz.renderers.json import alone
 from attnviz.report import Curves, Note, Report, Table
-from attnviz.specs import TrainSpec
+from attnviz.specs.train import TrainSpec
 from attnviz.views.card import card_report, command
 
 HISTORY = History((Point(0.5, 0.7, 0.5), Point(1.0, 0.6, 0.625)), (Epoch(1, 0.6, 0.75), Epoch(2, 0.5, 0.75)))
 METRICS = Metrics(
     settings={
-        **{name: value for name, value in asdict(TrainSpec()).items() if value is not None},
+        **{name: value for name, value in flat_values(TrainSpec()).items() if value is not None},
         "seed": 7,
         "heads": 2,
         "d_model": 16,
@@ -208,7 +209,7 @@ def test_the_data_are_the_metrics() -> None:
 
 def test_only_what_is_not_a_default_stands_in_the_command() -> None:
     assert command(METRICS) == THE_COMMAND
-    plain = {name: value for name, value in asdict(TrainSpec()).items() if value is not None}
+    plain = {name: value for name, value in flat_values(TrainSpec()).items() if value is not None}
     assert command(replace(METRICS, settings=plain, data="imdb train")) == (
         "attnviz train --dataset imdb --split train"
     )
@@ -239,7 +240,7 @@ def test_the_command_gives_every_setting_back(chosen: dict[str, Any]) -> None:
     words = asked(shlex.split(command(replace(METRICS, settings={**METRICS.settings, **chosen}))))
     for name, value in chosen.items():
         given = words.get("--" + name.replace("_", "-"))
-        assert type(value)(given) == value if given is not None else value == getattr(TrainSpec(), name)
+        assert type(value)(given) == value if given is not None else value == flat_values(TrainSpec())[name]
 
 
 NAMES = ("my reviews.csv", "$(touch x).csv", "a;b|c&d.csv", "it's.csv", '"q".csv', "-rf.csv", "[/].csv", "猫.csv", "*")

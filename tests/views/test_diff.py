@@ -8,7 +8,7 @@ import pytest
 
 from attnviz.differences import BatchChanges, Change, HeadChange, beyond, head_beyond
 from attnviz.renderers.terminal import HIDDEN
-from attnviz.specs import DiffSpec
+from attnviz.specs.batch import DiffSpec
 from attnviz.views.diff import MOST_HEADS, MOST_ROWS, batches_report, records_report
 from tests.made import HOSTILE, random_maps
 

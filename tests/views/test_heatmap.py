@@ -15,7 +15,7 @@ from attnviz.measures.rollout import rollout
 from attnviz.measures.words import by_words
 from attnviz.records import AttentionMaps, Setting, Tokens
 from attnviz.report import Heatmap, Note, Panels, Report, Table
-from attnviz.specs import DrawSpec, ScaleKind
+from attnviz.specs.figure import FigureOptions, ScaleKind
 from attnviz.views.heatmap import heatmap_report
 from tests.made import (
     FILM,
@@ -32,8 +32,8 @@ from tests.made import (
 )
 
 
-def only(maps: AttentionMaps, layers: list[int], heads: list[int], spec: DrawSpec | None = None) -> Report:
-    return heatmap_report(maps, measured(maps), spec or DrawSpec(), layers, heads)
+def only(maps: AttentionMaps, layers: list[int], heads: list[int], spec: FigureOptions | None = None) -> Report:
+    return heatmap_report(maps, measured(maps), spec or FigureOptions(), layers, heads)
 
 
 def overview(of: Report) -> Panels:
@@ -95,7 +95,7 @@ def test_the_overview_of_several_layers_has_one_in_each_row() -> None:
 
 @pytest.mark.parametrize("own", [None, "Mine"])
 def test_an_untrained_model_is_always_said_to_be_so(own: str | None) -> None:
-    shown = report(spec=DrawSpec(title=own))
+    shown = report(spec=FigureOptions(title=own))
     assert "untrained (random weights, seed 0)" in shown.subtitle
     assert shown.data["status"] == "untrained (random weights, seed 0)"
     assert ("status", "untrained (random weights, seed 0)") in shown.facts
@@ -111,14 +111,14 @@ def test_a_trained_model_shows_its_weights_digest() -> None:
 
 def test_titles() -> None:
     assert report().title == "multi:2 attends to sample train[0]"
-    own = report(spec=DrawSpec(title="My \x1b[31m [red] $$ title"))
+    own = report(spec=FigureOptions(title="My \x1b[31m [red] $$ title"))
     assert own.title == r"My \x1b[31m [red] $$ title"
     assert own.subtitle.startswith("multi:2 · ")
-    none = report(spec=DrawSpec(title=""))
+    none = report(spec=FigureOptions(title=""))
     assert (none.title, none.data["title"]) == ("", "")
     assert none.subtitle.startswith("multi:2 · ")
     assert own.data["title"] == "My \x1b[31m [red] $$ title"
-    assert len(report(spec=DrawSpec(title="x" * 5000)).title) == 200
+    assert len(report(spec=FigureOptions(title="x" * 5000)).title) == 200
 
 
 def test_the_subtitle_says_how_much_of_the_text_is_shown() -> None:
@@ -134,7 +134,7 @@ def test_the_subtitle_says_how_much_of_the_text_is_shown() -> None:
 
 
 def scale_of(kind: ScaleKind, maps: AttentionMaps) -> tuple[float, float, str]:
-    scale = report(maps, DrawSpec(scale=kind)).scale
+    scale = report(maps, FigureOptions(scale=kind)).scale
     assert scale.kind == kind
     return scale.low, scale.high, scale.label
 
@@ -150,13 +150,13 @@ def test_scales_say_what_they_are() -> None:
 
 def test_auto_is_shared_as_long_as_weights_can_be_seen() -> None:
     for n, kind in ((64, "shared"), (65, "log")):
-        found = report(uniform_maps(n), DrawSpec(scale="auto")).scale
-        assert found == report(uniform_maps(n), DrawSpec(scale=kind)).scale  # type: ignore[arg-type]
+        found = report(uniform_maps(n), FigureOptions(scale="auto")).scale
+        assert found == report(uniform_maps(n), FigureOptions(scale=kind)).scale  # type: ignore[arg-type]
 
 
 def test_a_shared_scale_knows_the_chosen_heads_only() -> None:
     weights = np.stack([np.eye(4), np.full((4, 4), 0.25)])[None]
-    assert only(record(weights), [0], [1], DrawSpec(scale="shared")).scale.high == 0.25
+    assert only(record(weights), [0], [1], FigureOptions(scale="shared")).scale.high == 0.25
 
 
 def test_notes_tell_what_would_mislead() -> None:
@@ -184,7 +184,7 @@ def test_many_unknown_tokens_are_counted() -> None:
 def test_every_string_is_safe_to_show() -> None:
     name = "evil\x1b\u202e\n[/]"
     maps = random_maps(HOSTILE, made_by=provenance(model=name, text_name=name, settings=(("note", name),)))
-    shown = report(maps, DrawSpec(title=name))
+    shown = report(maps, FigureOptions(title=name))
     strings = [shown.title, shown.subtitle, *(value for _, value in shown.facts), *(note.text for note in shown.notes)]
     for block in shown.blocks:
         if isinstance(block, Heatmap):
@@ -234,7 +234,7 @@ def test_a_model_used_for_what_it_was_not_made_for_is_said_to_be() -> None:
 
 # Tokens that are not drawn
 
-HIDING = DrawSpec(hide_special=True)
+HIDING = FigureOptions(hide_special=True)
 
 
 def marked() -> AttentionMaps:
@@ -284,14 +284,14 @@ def test_what_was_hidden_is_said_everywhere() -> None:
 
 def test_the_share_in_data_is_that_of_the_chosen_heads() -> None:
     maps = random_maps(n_layers=2, n_heads=3)
-    shown = only(maps, [1], [2, 0], DrawSpec(drop_first=True))
+    shown = only(maps, [1], [2, 0], FigureOptions(drop_first=True))
     share = maps.weights[1][[2, 0]][:, 1:, 0].mean(axis=-1)
     assert shown.data["hidden"]["share"] == pytest.approx(share[None], abs=1e-6)  # type: ignore[index]
     assert f"{share.mean():.1%} is hidden" in list(shown.notes)[-1].text
 
 
 def test_two_texts_lose_their_own_first_tokens() -> None:
-    shown = report(cross_maps(3, 5), DrawSpec(drop_first=True))
+    shown = report(cross_maps(3, 5), FigureOptions(drop_first=True))
     assert " · 3 queries, 5 keys · 1 query, 1 key hidden, " in shown.subtitle
     assert list(shown.notes)[-1].text.startswith("Not drawn: 1 of 3 queries (0 q0) and 1 of 5 keys (0 k0). Of what")
     assert alone(shown)[0].rows == ("q1", "q2")
@@ -300,13 +300,13 @@ def test_two_texts_lose_their_own_first_tokens() -> None:
 
 def test_the_shared_scale_is_over_what_is_drawn() -> None:
     weights = np.array([[[[1, 0, 0], [0.5, 0.25, 0.25], [0.75, 0, 0.25]]]])
-    assert report(record(weights), DrawSpec(scale="shared", drop_first=True)).scale.high == 0.25
-    assert report(record(weights), DrawSpec(drop_first=True)).scale.high == 1
+    assert report(record(weights), FigureOptions(scale="shared", drop_first=True)).scale.high == 0.25
+    assert report(record(weights), FigureOptions(drop_first=True)).scale.high == 1
 
 
 def test_hiding_everything_is_refused() -> None:
     with pytest.raises(BadSelection, match="--drop-first leaves none of 1 token"):
-        report(random_maps("a"), DrawSpec(drop_first=True))
+        report(random_maps("a"), FigureOptions(drop_first=True))
 
 
 # Words, rollout, many heads, sinks
@@ -340,7 +340,7 @@ def test_joined_words_of_two_texts() -> None:
 @pytest.mark.parametrize("n_layers", [1, 3])
 def test_a_rollout_is_one_more_picture_on_a_scale_of_its_own(n_layers: int) -> None:
     maps = random_maps(n_layers=n_layers, causal=True)
-    shown = report(maps, DrawSpec(rollout=True))
+    shown = report(maps, FigureOptions(rollout=True))
     *others, picture = alone(shown)
     assert len(others) == n_layers * 2
     assert picture.name == "rollout"
@@ -360,7 +360,7 @@ def test_a_rollout_hides_what_is_hidden_after_all_layers_have_used_it() -> None:
     weights = marked().weights.copy()
     weights[..., 0, :] = np.eye(6)[0]  # the marker keeps to itself, so that the largest share is hidden
     maps = record(weights, marked().queries)
-    shown = report(maps, DrawSpec(rollout=True, hide_special=True))
+    shown = report(maps, FigureOptions(rollout=True, hide_special=True))
     picture = alone(shown)[-1]
     assert np.allclose(picture.values, rollout(maps)[1:5, 1:5], atol=1e-7)
     assert picture.column_positions == (1, 2, 3, 4)
@@ -370,7 +370,7 @@ def test_a_rollout_hides_what_is_hidden_after_all_layers_have_used_it() -> None:
 
 def test_a_rollout_needs_one_text() -> None:
     with pytest.raises(BadOption, match="rollout needs self-attention"):
-        report(cross_maps(), DrawSpec(rollout=True))
+        report(cross_maps(), FigureOptions(rollout=True))
 
 
 def tops(of: Report) -> int:
@@ -386,19 +386,19 @@ def test_of_many_heads_only_the_numbers_are_listed() -> None:
     assert [note.text for note in shown.notes] == [
         "Of 18 heads only these numbers are listed; --layer 0 --head 0 lists what each query of one attends to."
     ]
-    assert tops(report(more, DrawSpec(rollout=True))) == 1
+    assert tops(report(more, FigureOptions(rollout=True))) == 1
 
 
 def test_the_first_of_sorted_heads_is_the_one_to_look_at() -> None:
     maps = random_maps("ab", n_layers=3, n_heads=6)
-    shown = report(maps, DrawSpec(sort="peak"))
+    shown = report(maps, FigureOptions(sort="peak"))
     layer, head = np.unravel_index(measured(maps, ["peak"])[0].values.argmax(), (3, 6))
     assert f"--layer {layer} --head {head} lists" in list(shown.notes)[-1].text
 
 
 @pytest.mark.parametrize("change", [{"layer": ("0-2",)}, {"head": ("-1",)}, {"table": "heatmap"}, {"table": "full"}])
 def test_heads_that_were_chosen_and_maps_that_are_shaded_keep_their_lists(change: dict[str, object]) -> None:
-    shown = report(random_maps("ab", n_layers=3, n_heads=6), DrawSpec(**change))  # type: ignore[arg-type]
+    shown = report(random_maps("ab", n_layers=3, n_heads=6), FigureOptions(**change))  # type: ignore[arg-type]
     assert tops(shown) == 18
     assert not list(shown.notes)
 
@@ -426,7 +426,7 @@ def test_a_sink_and_windows_in_every_part() -> None:
 def test_measures_of_all_heads_of_a_layer_have_a_row_per_layer(n_heads: int) -> None:
     """All measures are there: those of heads head by head, the others layer by layer, whichever heads are drawn."""
     maps = random_maps(n_layers=3, n_heads=n_heads)
-    found = heatmap_report(maps, measured(maps, ["all"]), DrawSpec(), [2, 0], [0])
+    found = heatmap_report(maps, measured(maps, ["all"]), FigureOptions(), [2, 0], [0])
     measures: Any = found.data["measures"]
     assert list(measures) == [measure.name for measure in MEASURES]
     table = next(table for table in found.tables if table.name == "layers")

@@ -10,12 +10,12 @@ from hypothesis import strategies as st
 from attnviz.errors import BadSelection
 from attnviz.measures.to_first import to_first
 from attnviz.records import AttentionMaps
-from attnviz.specs import DrawSpec
+from attnviz.specs.figure import FigureOptions
 from attnviz.views.hiding import Part, hidden, part_of
 from tests.made import cross_maps, random_maps, record, sink_maps, tokens
 
 MARKERS = ("[CLS]", "[SEP]")
-BOTH = DrawSpec(hide_special=True, drop_first=True)
+BOTH = FigureOptions(hide_special=True, drop_first=True)
 
 
 def marked(weights: np.ndarray) -> AttentionMaps:
@@ -25,44 +25,44 @@ def marked(weights: np.ndarray) -> AttentionMaps:
 
 def test_what_is_drawn() -> None:
     maps = marked(np.eye(4))
-    assert part_of(maps, DrawSpec()) == Part((0, 1, 2, 3), (0, 1, 2, 3))
-    assert part_of(maps, DrawSpec(hide_special=True)) == part_of(maps, BOTH) == Part((1, 2), (1, 2))
-    assert part_of(maps, DrawSpec(drop_first=True)) == Part((1, 2, 3), (1, 2, 3))
-    assert part_of(random_maps("ab", padding=2), DrawSpec(hide_special=True)).keys == (0, 1)
+    assert part_of(maps, FigureOptions()) == Part((0, 1, 2, 3), (0, 1, 2, 3))
+    assert part_of(maps, FigureOptions(hide_special=True)) == part_of(maps, BOTH) == Part((1, 2), (1, 2))
+    assert part_of(maps, FigureOptions(drop_first=True)) == Part((1, 2, 3), (1, 2, 3))
+    assert part_of(random_maps("ab", padding=2), FigureOptions(hide_special=True)).keys == (0, 1)
 
 
 def test_the_first_token_of_either_text() -> None:
-    assert part_of(cross_maps(2, 3), DrawSpec(drop_first=True)) == Part((1,), (1, 2))
+    assert part_of(cross_maps(2, 3), FigureOptions(drop_first=True)) == Part((1,), (1, 2))
     maps = record(np.full((1, 1, 1, 2), 0.5), tokens("q"), tokens("</s>", "k", special=("</s>",)))
-    assert part_of(maps, DrawSpec(hide_special=True)) == Part((0,), (1,))
+    assert part_of(maps, FigureOptions(hide_special=True)) == Part((0,), (1,))
 
 
 def test_the_share_of_what_is_hidden_by_hand() -> None:
     maps = marked(np.array([[1, 0, 0, 0], [0.5, 0.25, 0, 0.25], [0.25, 0.25, 0.25, 0.25], [0, 0, 0, 1]]))
-    share = hidden(maps, part_of(maps, DrawSpec(hide_special=True)))
+    share = hidden(maps, part_of(maps, FigureOptions(hide_special=True)))
     assert share is not None
     assert share.values.tolist() == [[(0.75 + 0.5) / 2]]  # of the two queries that are drawn
     assert (share.name, share.unit, share.bounds) == ("hidden", "share", (0.0, 1.0))
-    assert hidden(maps, part_of(maps, DrawSpec())) is None
+    assert hidden(maps, part_of(maps, FigureOptions())) is None
 
 
 def test_a_sink_is_no_token_and_padding_asks_nothing() -> None:
     with_sink = sink_maps(share=0.4)
     bare = record(with_sink.weights / with_sink.weights.sum(axis=-1, keepdims=True))
-    shares = [hidden(maps, part_of(maps, DrawSpec(drop_first=True))) for maps in (with_sink, bare)]
+    shares = [hidden(maps, part_of(maps, FigureOptions(drop_first=True))) for maps in (with_sink, bare)]
     assert shares[0] is not None
     assert shares[1] is not None
     assert shares[0].values == pytest.approx(shares[1].values, abs=1e-6)
     rows = np.array([[0.5, 0.5, 0], [0.25, 0.75, 0], [1, 0, 0]])
     padded = record(rows[None, None], attendable=np.array([[True, True, False]] * 3))
-    of_padded = hidden(padded, part_of(padded, DrawSpec(drop_first=True)))
+    of_padded = hidden(padded, part_of(padded, FigureOptions(drop_first=True)))
     assert of_padded is not None
     assert of_padded.values.tolist() == [[0.25]]
 
 
 def test_keys_that_are_all_drawn_hide_nothing() -> None:
     maps = record(np.full((1, 1, 2, 2), 0.5), tokens("<s>", "q", special=("<s>",)), tokens("k", "l"))
-    share = hidden(maps, part_of(maps, DrawSpec(hide_special=True)))
+    share = hidden(maps, part_of(maps, FigureOptions(hide_special=True)))
     assert share is not None
     assert share.values.tolist() == [[0.0]]
 
@@ -72,7 +72,7 @@ def test_without_the_first_query_the_hidden_share_is_what_the_others_give_to_the
     n: int, seed: int, causal: bool
 ) -> None:
     maps = random_maps([f"t{i}" for i in range(n)], seed=seed, causal=causal)
-    share = hidden(maps, part_of(maps, DrawSpec(drop_first=True)))
+    share = hidden(maps, part_of(maps, FigureOptions(drop_first=True)))
     assert share is not None
     own = maps.weights[:, :, 0, 0]
     assert share.values == pytest.approx((to_first(maps).values * n - own) / (n - 1), abs=1e-6)
@@ -89,10 +89,10 @@ def test_cells_of_one_piece_are_not_copied() -> None:
 @pytest.mark.parametrize(
     ("maps", "spec", "says"),
     [
-        (random_maps("a"), DrawSpec(drop_first=True), "--drop-first leaves none of 1 token"),
+        (random_maps("a"), FigureOptions(drop_first=True), "--drop-first leaves none of 1 token"),
         (
             record(np.eye(2)[None, None], tokens("[CLS]", "[SEP]", special=MARKERS)),
-            DrawSpec(hide_special=True),
+            FigureOptions(hide_special=True),
             "--hide-special leaves none of 2 tokens",
         ),
         (
@@ -100,12 +100,12 @@ def test_cells_of_one_piece_are_not_copied() -> None:
             BOTH,
             "--hide-special with --drop-first leaves none of 2 tokens",
         ),
-        (cross_maps(2, 1), DrawSpec(drop_first=True), "--drop-first leaves none of 1 key"),
-        (cross_maps(1, 2), DrawSpec(drop_first=True), "--drop-first leaves none of 1 query"),
-        (random_maps("a", padding=2), DrawSpec(drop_first=True), "--drop-first leaves nothing but padding"),
+        (cross_maps(2, 1), FigureOptions(drop_first=True), "--drop-first leaves none of 1 key"),
+        (cross_maps(1, 2), FigureOptions(drop_first=True), "--drop-first leaves none of 1 query"),
+        (random_maps("a", padding=2), FigureOptions(drop_first=True), "--drop-first leaves nothing but padding"),
     ],
 )
-def test_nothing_would_be_left(maps: AttentionMaps, spec: DrawSpec, says: str) -> None:
+def test_nothing_would_be_left(maps: AttentionMaps, spec: FigureOptions, says: str) -> None:
     with pytest.raises(BadSelection) as caught:
         part_of(maps, spec)
     assert str(caught.value) == f"{says}. Draw it without, or give a longer text."

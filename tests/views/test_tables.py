@@ -13,7 +13,7 @@ from attnviz.errors import BadOption
 from attnviz.measures.measured import measured
 from attnviz.records import AttentionMaps, Measurement
 from attnviz.report import Table
-from attnviz.specs import DrawSpec
+from attnviz.specs.figure import FigureOptions
 from attnviz.views import tables
 from attnviz.views.heatmap import heatmaps
 from attnviz.views.hiding import part_of
@@ -26,12 +26,12 @@ BY_HAND = record(np.array([[[[0.2, 0.5, 0.3], [0.1, 0.1, 0.8], [0.4, 0.2, 0.4]]]
 def heads_table(
     maps: AttentionMaps, of: Sequence[Measurement], layers: list[int], heads: list[int], **choice: bool | str
 ) -> Table:
-    spec = DrawSpec(**choice)  # type: ignore[arg-type]
+    spec = FigureOptions(**choice)  # type: ignore[arg-type]
     return tables.heads_table(maps, of, layers, heads, part_of(maps, spec), spec.sort)
 
 
 def top_table(maps: AttentionMaps, layer: int, head: int, top_k: int, **choice: bool) -> Table:
-    (picture,) = heatmaps(maps, [layer], [head], part_of(maps, DrawSpec(**choice)))  # type: ignore[arg-type]
+    (picture,) = heatmaps(maps, [layer], [head], part_of(maps, FigureOptions(**choice)))  # type: ignore[arg-type]
     return tables.top_table(picture, maps.real_queries, top_k)
 
 
@@ -169,7 +169,7 @@ SORTED = Measurement("entropy", "nats", np.array([[0.5, 1.5], [1.5, 1.0]]), (0.0
 )
 def test_heads_in_the_order_of_a_measure(sort: str | None, expected: list[tuple[int, int]], title: str) -> None:
     maps = random_maps(n_layers=2)
-    table = tables.heads_table(maps, (SORTED,), [0, 1], [0, 1], part_of(maps, DrawSpec()), sort)
+    table = tables.heads_table(maps, (SORTED,), [0, 1], [0, 1], part_of(maps, FigureOptions()), sort)
     assert [row[:2] for row in table.rows] == expected
     assert table.title == title
     pairs = {row[:2]: row[3:] for row in heads_table(maps, (SORTED,), [0, 1], [0, 1]).rows}

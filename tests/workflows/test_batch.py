@@ -12,7 +12,8 @@ import pytest
 from attnviz.configs.manifests import from_file, to_bytes
 from attnviz.errors import BadConfig, BadOption, BadSource
 from attnviz.manifest import NAME, PAGE, File, Manifest
-from attnviz.specs import BatchSpec, VerifySpec
+from attnviz.options import build
+from attnviz.specs.batch import BatchSpec, VerifySpec
 from attnviz.workflows.batch import PROGRESS, Finished, Planned, batch
 from attnviz.workflows.verify import Verified, verify
 from attnviz.workflows.workers import Done
@@ -36,7 +37,7 @@ def config(tmp_path: Path) -> Path:
 
 def run(config: Path, **more: object) -> tuple[dict[str, str], Finished]:
     """How each job ended, and the end."""
-    spec = BatchSpec(configs=(str(config),), out=str(config.parent / "out"), **{"workers": 1, **more})  # type: ignore[arg-type]
+    spec = build(BatchSpec, configs=(str(config),), out=str(config.parent / "out"), **{"workers": 1, **more})
     first, *middle, last = batch(spec)
     assert isinstance(first, Planned)
     assert isinstance(last, Finished)
@@ -184,7 +185,7 @@ def test_jobs_that_a_config_no_longer_has_are_named(config: Path) -> None:
 
 
 def test_a_dry_run_makes_nothing(config: Path) -> None:
-    (planned,) = batch(BatchSpec(configs=(str(config),), out=str(config.parent / "out"), dry_run=True))
+    (planned,) = batch(build(BatchSpec, configs=(str(config),), out=str(config.parent / "out"), dry_run=True))
     assert isinstance(planned, Planned)
     assert [job.name for job in planned.plan.jobs] == ["one", "two"]
     assert not (config.parent / "out").exists()
@@ -199,7 +200,7 @@ def test_a_bad_config_is_refused_before_anything_is_made(config: Path) -> None:
 
 def test_what_cannot_be(config: Path) -> None:
     with pytest.raises(BadOption, match="no config"):
-        batch(BatchSpec(configs=()))
+        batch(build(BatchSpec, configs=()))
     with pytest.raises(BadOption, match="--workers 0"):
         run(config, workers=0)
 

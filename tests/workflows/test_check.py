@@ -18,7 +18,8 @@ from attnviz import store
 from attnviz.differences import Unlike
 from attnviz.errors import BadOption, BadSource, InputError
 from attnviz.manifest import Entry, File, Manifest
-from attnviz.specs import CheckSpec
+from attnviz.options import build, with_values
+from attnviz.specs.batch import CheckSpec
 from attnviz.workflows.check import Outcome, check
 from attnviz.workflows.check_numbers import alike_texts, count, shape, unlike_numbers
 from tests import batches
@@ -28,7 +29,7 @@ from tests import batches
 def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A batch of two jobs. Not to be changed."""
     folder = tmp_path_factory.mktemp("batch") / "made"
-    batches.batch(folder, batches.SPEC, replace(batches.SPEC, text=("the plot was thin",)))
+    batches.batch(folder, batches.SPEC, with_values(batches.SPEC, text=("the plot was thin",)))
     return folder
 
 
@@ -41,7 +42,7 @@ def pair(made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-SPEC = CheckSpec(folder="figures", baseline="baseline")
+SPEC = build(CheckSpec, folder="figures", baseline="baseline")
 
 
 def found(spec: CheckSpec = SPEC) -> tuple[Unlike, ...]:

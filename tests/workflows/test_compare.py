@@ -17,15 +17,19 @@ from attnviz.models.checkpoint import Checkpoint, save_checkpoint
 from attnviz.models.classifier import Classifier, ClassifierConfig
 from attnviz.models.encoder import EncoderConfig
 from attnviz.models.names import SHIPPED
+from attnviz.options import build
 from attnviz.report import Report
-from attnviz.specs import CompareSpec, VocabularySpec
+from attnviz.specs.compare import CompareSpec
+from attnviz.specs.train import VocabularyOptions
 from attnviz.workflows.compare import Attended, Comparing, Outcome, compare
 
 TEXT = "not a good film , but the acting saves it"
 
 
 def outcome(tmp_path: Path, *models: str, **settings: Any) -> Outcome:
-    spec = CompareSpec(models=models or ("single", "multi"), out=str(tmp_path / "out"), **{"time": False, **settings})
+    spec = build(
+        CompareSpec, models=models or ("single", "multi"), out=str(tmp_path / "out"), **{"time": False, **settings}
+    )
     *_, last = compare(spec)
     assert isinstance(last, Outcome)
     return last
@@ -66,8 +70,8 @@ def test_the_numbers_are_those_of_the_records(tmp_path: Path) -> None:
 
 
 def test_several_texts_have_intervals_and_are_counted(tmp_path: Path) -> None:
-    spec = CompareSpec(
-        models=("single", "multi"), dataset="sample", split="test", out=str(tmp_path / "out"), time=False
+    spec = build(
+        CompareSpec, models=("single", "multi"), dataset="sample", split="test", out=str(tmp_path / "out"), time=False
     )
     first, *done, last = compare(spec)
     assert isinstance(first, Comparing)
@@ -122,7 +126,9 @@ def test_three_models_and_no_source_at_all(tmp_path: Path) -> None:
 
 
 def test_untrained_models_say_so(tmp_path: Path) -> None:
-    spec = CompareSpec(models=("random:8", "dot", "multi:8"), text=(TEXT,), out=str(tmp_path / "out"), time=False)
+    spec = build(
+        CompareSpec, models=("random:8", "dot", "multi:8"), text=(TEXT,), out=str(tmp_path / "out"), time=False
+    )
     first, *_, last = compare(spec)
     assert isinstance(first, Comparing)
     assert first.notices == ("random:8, dot are untrained: random weights (seed 0) show no learned attention",)
@@ -148,7 +154,7 @@ def test_layers_are_rolled_out(tmp_path: Path) -> None:
 
 def test_different_tokenisers_meet_in_words(tmp_path: Path) -> None:
     """BPE of few merges cuts words that the other knows whole."""
-    vocabulary = tokenizer.train([TEXT], VocabularySpec(tokenizer="bpe", size=30, min_frequency=1))
+    vocabulary = tokenizer.train([TEXT], VocabularyOptions(tokenizer="bpe", size=30, min_frequency=1))
     classifier = Classifier(ClassifierConfig(EncoderConfig(len(vocabulary), d_model=16, n_heads=2)))
     save_checkpoint(tmp_path / "cut", Checkpoint(classifier, vocabulary, max_tokens=64, keep="head"), "float32")
     found = outcome(tmp_path, "single", str(tmp_path / "cut"), text=(TEXT,))

@@ -15,7 +15,7 @@ from attnviz.manifest import Entry, Manifest
 from attnviz.measures import MEASURES
 from attnviz.measures.entropy import entropy
 from attnviz.records import AttentionMaps
-from attnviz.specs import DiffSpec
+from attnviz.specs.batch import DiffSpec
 from attnviz.workflows.diff import batch_changes, diff
 from tests import batches
 from tests.made import cross_maps, random_maps

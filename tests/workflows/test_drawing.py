@@ -14,7 +14,7 @@ from attnviz.measures.words import by_words
 from attnviz.records import AttentionMaps, Tokens
 from attnviz.renderers import json as as_json
 from attnviz.report import Table
-from attnviz.specs import DrawSpec
+from attnviz.specs.figure import FigureOptions
 from attnviz.workflows.drawing import Drawing, Drawn
 from tests.made import cross_maps, random_maps, record, sink_maps, windowed_maps
 
@@ -24,7 +24,7 @@ MARKED = Tokens(
 
 
 def draw(maps: AttentionMaps, folder: Path, **choice: object) -> Drawn:
-    return Drawing.of(DrawSpec(dpi=50, **choice)).draw(maps, folder, with_record=False)  # type: ignore[arg-type]
+    return Drawing.of(FigureOptions(dpi=50, **choice)).draw(maps, folder, with_record=False)  # type: ignore[arg-type]
 
 
 def marked() -> AttentionMaps:
@@ -124,7 +124,7 @@ def test_what_cannot_be_is_refused_before_anything_is_written(
 
 def test_an_order_that_there_is_not_is_refused_before_a_record_is_there() -> None:
     with pytest.raises(BadOption, match="no measure 'gin'"):
-        Drawing.of(DrawSpec(sort="gin"))
+        Drawing.of(FigureOptions(sort="gin"))
 
 
 def test_the_record_of_a_run_is_not_changed(tmp_path: Path) -> None:

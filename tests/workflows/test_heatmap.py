@@ -5,7 +5,6 @@ from __future__ import annotations
 import subprocess
 import sys
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -13,7 +12,9 @@ import pytest
 
 from attnviz import store
 from attnviz.errors import BadOption, BadSelection, BadText
-from attnviz.specs import HeatmapSpec, RenderSpec
+from attnviz.options import build, with_values
+from attnviz.specs.heatmap import HeatmapSpec
+from attnviz.specs.render import RenderSpec
 from attnviz.workflows.drawing import Drawn
 from attnviz.workflows.heatmap import heatmap
 from attnviz.workflows.render import render
@@ -25,7 +26,7 @@ TEXT = "the film was not good"
 
 @pytest.fixture
 def spec(tmp_path: Path) -> HeatmapSpec:
-    return HeatmapSpec(text=(TEXT,), heads=2, out=str(tmp_path / "out"), dpi=50)
+    return build(HeatmapSpec, text=(TEXT,), heads=2, out=str(tmp_path / "out"), dpi=50)
 
 
 def names(folder: Path) -> list[str]:
@@ -38,10 +39,10 @@ def only(spec: HeatmapSpec) -> Drawn:
 
 
 def test_a_run_writes_pictures_and_the_record(spec: HeatmapSpec) -> None:
-    drawn = only(replace(spec, format=("png,svg", "PDF", "png")))
+    drawn = only(with_values(spec, format=("png,svg", "PDF", "png")))
     pictures = [f"{stem}.{kind}" for stem in ("layer-0-head-0", "layer-0-head-1", "overview") for kind in KINDS]
-    assert names(Path(spec.out)) == sorted(["attention.safetensors", *pictures])
-    assert sorted(path.name for path in drawn.files) == names(Path(spec.out))
+    assert names(Path(spec.figure.out)) == sorted(["attention.safetensors", *pictures])
+    assert sorted(path.name for path in drawn.files) == names(Path(spec.figure.out))
     assert all(path.stat().st_size > 0 for path in drawn.files)
 
 
@@ -62,29 +63,29 @@ KINDS = ("pdf", "png", "svg")
 def test_layers_and_heads_choose_what_is_drawn_and_not_what_is_recorded(
     spec: HeatmapSpec, change: dict[str, object], expected: list[str]
 ) -> None:
-    chosen = replace(spec, **change)  # type: ignore[arg-type]
+    chosen = with_values(spec, **change)
     only(chosen)
-    assert names(Path(spec.out)) == expected
-    maps = store.load(Path(spec.out) / "attention.safetensors")
-    assert maps.weights.shape[:2] == (chosen.layers or 1, chosen.heads)
+    assert names(Path(spec.figure.out)) == expected
+    maps = store.load(Path(spec.figure.out) / "attention.safetensors")
+    assert maps.weights.shape[:2] == (chosen.model.layers or 1, chosen.model.heads)
 
 
 def test_several_texts_get_a_folder_each(spec: HeatmapSpec) -> None:
-    results = list(heatmap(replace(spec, text=("one film", "two films"), heads=1)))
+    results = list(heatmap(with_values(spec, text=("one film", "two films"), heads=1)))
     assert [result.report.title for result in results] == [
         "single attends to “one film”",
         "single attends to “two films”",
     ]
-    assert names(Path(spec.out)) == [
+    assert names(Path(spec.figure.out)) == [
         f"text-{i}/{file}" for i in (0, 1) for file in ("attention.safetensors", "layer-0-head-0.png")
     ]
 
 
 def test_of_a_data_set_the_first_text_is_drawn_and_that_is_said(spec: HeatmapSpec) -> None:
-    drawn = only(replace(spec, text=()))
+    drawn = only(with_values(spec, text=()))
     assert drawn.report.title == "multi:2 attends to sample train[0]"
     assert "drawing text 0 of sample train (40 texts); --index chooses others" in drawn.notices
-    results = heatmap(replace(spec, text=(), split="train[10:20]", index=("2,-1",)))
+    results = heatmap(with_values(spec, text=(), split="train[10:20]", index=("2,-1",)))
     assert [result.report.title for result in results] == [
         "multi:2 attends to sample train[12]",
         "multi:2 attends to sample train[19]",
@@ -92,18 +93,18 @@ def test_of_a_data_set_the_first_text_is_drawn_and_that_is_said(spec: HeatmapSpe
 
 
 def test_the_whole_split_makes_the_vocabulary(spec: HeatmapSpec) -> None:
-    spec = replace(spec, d_model=16)  # of a width that nobody has trained
-    only(replace(spec, text=(), split="train[:10]"))
-    ten = dict(store.load(Path(spec.out) / "attention.safetensors").provenance.settings)
-    only(replace(spec, text=(), split="train[:1]"))
-    one = dict(store.load(Path(spec.out) / "attention.safetensors").provenance.settings)
+    spec = with_values(spec, d_model=16)  # of a width that nobody has trained
+    only(with_values(spec, text=(), split="train[:10]"))
+    ten = dict(store.load(Path(spec.figure.out) / "attention.safetensors").provenance.settings)
+    only(with_values(spec, text=(), split="train[:1]"))
+    one = dict(store.load(Path(spec.figure.out) / "attention.safetensors").provenance.settings)
     assert ten["vocabulary_entries"] > one["vocabulary_entries"] > 3  # type: ignore[operator]
 
 
 def test_a_blank_text_among_others_is_refused_before_the_first_picture(spec: HeatmapSpec) -> None:
     with pytest.raises(BadText, match="no tokens in the text"):
-        list(heatmap(replace(spec, text=("fine", " "))))
-    assert not Path(spec.out).exists()
+        list(heatmap(with_values(spec, text=("fine", " "))))
+    assert not Path(spec.figure.out).exists()
 
 
 @pytest.mark.parametrize(
@@ -123,8 +124,8 @@ def test_what_cannot_be_drawn_is_refused_before_anything_is_written(
     spec: HeatmapSpec, change: dict[str, object], error: type[Exception]
 ) -> None:
     with pytest.raises(error):
-        list(heatmap(replace(spec, **change)))  # type: ignore[arg-type]
-    assert not Path(spec.out).exists()
+        list(heatmap(with_values(spec, **change)))
+    assert not Path(spec.figure.out).exists()
 
 
 @pytest.mark.parametrize(
@@ -143,30 +144,30 @@ def test_what_cannot_be_drawn_is_refused_before_anything_is_written(
     ],
 )
 def test_notices(spec: HeatmapSpec, change: dict[str, object], notice: str) -> None:
-    assert notice in only(replace(spec, **change)).notices  # type: ignore[arg-type]
+    assert notice in only(with_values(spec, **change)).notices
 
 
 def test_pictures_of_the_same_record_stay_and_are_pointed_out(spec: HeatmapSpec) -> None:
     only(spec)
-    drawn = only(replace(spec, head=("1",)))
+    drawn = only(with_values(spec, head=("1",)))
     assert any("also holds 2 pictures of an earlier run, such as layer-0-head-0.png" in n for n in drawn.notices)
-    assert "layer-0-head-0.png" in names(Path(spec.out))
+    assert "layer-0-head-0.png" in names(Path(spec.figure.out))
     assert not any("earlier run" in notice for notice in only(spec).notices)
 
 
 def test_pictures_of_another_record_go_and_what_is_not_ours_stays(spec: HeatmapSpec) -> None:
-    only(replace(spec, heads=4, format=("png,svg,pdf,html",)))
+    only(with_values(spec, heads=4, format=("png,svg,pdf,html",)))
     theirs = ("layer-0-head-9.png", "mine.png")
     for name in theirs:
-        (Path(spec.out) / name).write_bytes(b"mine")
+        (Path(spec.figure.out) / name).write_bytes(b"mine")
     drawn = only(spec)
-    assert {*names(Path(spec.out))} == {*theirs, *(file.name for file in drawn.files)}
+    assert {*names(Path(spec.figure.out))} == {*theirs, *(file.name for file in drawn.files)}
     (notice,) = (notice for notice in drawn.notices if "earlier run" in notice)
     assert notice == ("removed 13 pictures of an earlier run, such as attention.html: it showed another text or model")
-    other = replace(spec, text=("another text",), out=f"{spec.out}-other")
+    other = with_values(spec, text=("another text",), out=f"{spec.figure.out}-other")
     only(other)
     with pytest.raises(BadOption, match="holds another record and its pictures"):
-        render(RenderSpec(record=f"{other.out}/attention.safetensors", out=spec.out))
+        render(build(RenderSpec, record=f"{other.figure.out}/attention.safetensors", out=spec.figure.out))
 
 
 @pytest.mark.parametrize("command", ["heatmap", "compare"])
@@ -183,18 +184,18 @@ def test_no_folder_to_write_to_is_told_before_anything_is_imported(command: str,
 
 def test_a_record_is_drawn_again_byte_for_byte(spec: HeatmapSpec, tmp_path: Path) -> None:
     settings = {"format": KINDS, "scale": "shared", "annotate": True}
-    only(replace(spec, heads=1, **settings))  # type: ignore[arg-type]
-    record = str(Path(spec.out) / "attention.safetensors")
-    drawn = render(RenderSpec(record=record, out=str(tmp_path / "again"), dpi=50, **settings))  # type: ignore[arg-type]
+    only(with_values(spec, heads=1, **settings))
+    record = str(Path(spec.figure.out) / "attention.safetensors")
+    drawn = render(build(RenderSpec, record=record, out=str(tmp_path / "again"), dpi=50, **settings))
     assert len(drawn.files) == 3
     for file in drawn.files:
-        assert file.read_bytes() == (Path(spec.out) / file.name).read_bytes()
+        assert file.read_bytes() == (Path(spec.figure.out) / file.name).read_bytes()
 
 
 @pytest.mark.parametrize("maps", [lambda: cross_maps(3, 5), lambda: cross_maps(1, 1)])
 def test_a_record_between_two_texts_is_drawn(tmp_path: Path, maps: Callable[[], object]) -> None:
     store.save(maps(), tmp_path / "cross.safetensors")  # type: ignore[arg-type]
-    drawn = render(RenderSpec(record=str(tmp_path / "cross.safetensors"), out=str(tmp_path / "out"), dpi=50))
+    drawn = render(build(RenderSpec, record=str(tmp_path / "cross.safetensors"), out=str(tmp_path / "out"), dpi=50))
     assert drawn.files
     measures = drawn.report.data["measures"]
     assert isinstance(measures, dict)
@@ -202,8 +203,8 @@ def test_a_record_between_two_texts_is_drawn(tmp_path: Path, maps: Callable[[], 
 
 
 def test_padding_is_shown_only_when_asked_for(spec: HeatmapSpec) -> None:
-    plain = only(replace(spec, max_tokens=8))
-    shown = only(replace(spec, max_tokens=8, show_padding=True))
+    plain = only(with_values(spec, max_tokens=8))
+    shown = only(with_values(spec, max_tokens=8, show_padding=True))
     weights = [np.asarray(drawn.report.data["weights"]) for drawn in (plain, shown)]
     assert [w.shape[-1] for w in weights] == [5, 8]
     np.testing.assert_allclose(weights[1][..., :5, :5], weights[0], atol=1e-6)

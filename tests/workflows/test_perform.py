@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import hashlib
-from dataclasses import replace
 from importlib.metadata import version
 from pathlib import Path
 
 import pytest
 
 from attnviz import store
-from attnviz.jobs import Job
+from attnviz.jobs import AnySpec, Job
 from attnviz.measures.entropy import entropy
-from attnviz.specs import AnySpec, CompareSpec, ExplainSpec, HeatmapSpec, PredictSpec
+from attnviz.options import build, with_values
+from attnviz.specs.compare import CompareSpec
+from attnviz.specs.explain import ExplainSpec
+from attnviz.specs.heatmap import HeatmapSpec
+from attnviz.specs.predict import PredictSpec
 from attnviz.workflows.perform import fingerprint, inputs_of, perform
 
 TEXT = "a fine film , and not a long one"
-HEATMAP = HeatmapSpec(text=(TEXT,), model="multi:2", dpi=40)
+HEATMAP = build(HeatmapSpec, text=(TEXT,), model="multi:2", dpi=40)
 
 
 def job(spec: AnySpec, command: str = "heatmap") -> Job:
@@ -49,13 +52,13 @@ def test_a_heatmap_with_its_numbers(tmp_path: Path) -> None:
 
 
 def test_several_texts_have_folders_of_their_own(tmp_path: Path) -> None:
-    entry = perform(job(HeatmapSpec(dataset="sample", index=("0-1",), model="single", dpi=40)), tmp_path)
+    entry = perform(job(build(HeatmapSpec, dataset="sample", index=("0-1",), model="single", dpi=40)), tmp_path)
     assert set(entry.numbers) == {"sample train[0]", "sample train[1]"}
     assert {"mine/train-0/report.md", "mine/train-1/layer-0-head-0.png"} <= {file.path for file in entry.files}
 
 
 def test_a_comparison_takes_no_time(tmp_path: Path) -> None:
-    spec = CompareSpec(models=("single", "multi:2"), text=(TEXT,), dpi=40)
+    spec = build(CompareSpec, models=("single", "multi:2"), text=(TEXT,), dpi=40)
     entry = perform(job(spec, "compare"), tmp_path)
     assert {"mine/maps.png", "mine/measures.csv", "mine/report.md"} <= {file.path for file in entry.files}
     assert "time" not in (tmp_path / "mine/report.md").read_text(encoding="utf-8")
@@ -65,13 +68,13 @@ def test_a_comparison_takes_no_time(tmp_path: Path) -> None:
 
 
 def test_the_worked_example_needs_no_text(tmp_path: Path) -> None:
-    entry = perform(job(ExplainSpec(example=True), "explain"), tmp_path)
+    entry = perform(job(build(ExplainSpec, example=True), "explain"), tmp_path)
     assert [file.path for file in entry.files] == ["mine/report.md", "mine/report.tex", "mine/numbers.json"]
     assert entry.inputs == {}
 
 
 def test_predictions(tmp_path: Path) -> None:
-    spec = PredictSpec(dataset="sample", split="test", index=("0-1",), heatmap=True, model="single", dpi=40)
+    spec = build(PredictSpec, dataset="sample", split="test", index=("0-1",), heatmap=True, model="single", dpi=40)
     entry = perform(job(spec, "predict"), tmp_path)
     assert {"mine/predictions.csv", "mine/report.md", "mine/test-1/layer-0-head-0.png"} <= {f.path for f in entry.files}
     assert sum(entry.numbers["sample test[1]"]["probabilities"][0]) == pytest.approx(1)
@@ -87,12 +90,12 @@ def test_the_fingerprint_follows_from_versions(package: str, monkeypatch: pytest
 
 def test_the_fingerprint_follows_from_all_that_the_files_do() -> None:
     same = print_of(HEATMAP)
-    assert print_of(replace(HEATMAP, out="elsewhere", json=True, table="full")) == same
+    assert print_of(with_values(HEATMAP, out="elsewhere", json=True, table="full")) == same
     for other in (
-        replace(HEATMAP, dpi=41),
-        replace(HEATMAP, text=(TEXT + " ",)),
-        replace(HEATMAP, model="multi:4"),
-        replace(HEATMAP, head=("0",)),
+        with_values(HEATMAP, dpi=41),
+        with_values(HEATMAP, text=(TEXT + " ",)),
+        with_values(HEATMAP, model="multi:4"),
+        with_values(HEATMAP, head=("0",)),
     ):
         assert print_of(other) != same
     assert fingerprint(job(HEATMAP, "predict"), inputs_of(job(HEATMAP))) != same
@@ -102,7 +105,7 @@ def test_another_text_of_the_data_set_matters_to_a_model_that_is_made_of_it(tmp_
     def prints(last: str) -> list[str]:
         (tmp_path / "texts.csv").write_text(f"text\nfirst one\n{last}\n", encoding="utf-8")
         data = str(tmp_path / "texts.csv")
-        return [print_of(HeatmapSpec(dataset=data, model=model)) for model in ("single", "random:2")]
+        return [print_of(build(HeatmapSpec, dataset=data, model=model)) for model in ("single", "random:2")]
 
     before, after = prints("second"), prints("another")
     assert after[0] == before[0]
@@ -110,10 +113,10 @@ def test_another_text_of_the_data_set_matters_to_a_model_that_is_made_of_it(tmp_
 
 
 def test_a_vocabulary_is_an_input(tmp_path: Path) -> None:
-    from attnviz.specs import VocabSpec
+    from attnviz.specs.train import VocabSpec
     from attnviz.workflows.vocab import vocab
 
-    made = vocab(VocabSpec(dataset="sample", size=50, out=str(tmp_path)))
-    spec = HeatmapSpec(text=(TEXT,), model="random:2", vocab=str(tmp_path))
+    made = vocab(build(VocabSpec, dataset="sample", size=50, out=str(tmp_path)))
+    spec = build(HeatmapSpec, text=(TEXT,), model="random:2", vocab=str(tmp_path))
     before = inputs_of(job(spec))["vocabulary"]
     assert before == hashlib.sha256(made.file.read_bytes()).hexdigest()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -11,9 +10,10 @@ import pytest
 from attnviz import store
 from attnviz.errors import BadModel, BadOption, BadSelection, BadText
 from attnviz.models.names import SHIPPED
+from attnviz.options import build, with_values
 from attnviz.outcomes import Prediction
 from attnviz.report import Report
-from attnviz.specs import PredictSpec
+from attnviz.specs.predict import PredictSpec
 from attnviz.workflows.metrics import load_metrics
 from attnviz.workflows.predict import Classifying, Drew, Event, Predicted, predict
 from tests.process import ROOT
@@ -24,7 +24,7 @@ EVERY_MODEL = ["single", "multi:2", "multi:4", "multi:8"]
 
 
 def events(**settings: object) -> list[Event]:
-    return list(predict(PredictSpec(**settings)))  # type: ignore[arg-type]
+    return list(predict(build(PredictSpec, **settings)))
 
 
 def predictions(found: list[Event]) -> list[Prediction]:
@@ -185,8 +185,8 @@ def test_a_card_says_how_to_make_the_model_again() -> None:
 
 
 def test_the_model_asked_for_is_the_one_that_answers() -> None:
-    spec = PredictSpec(text=(PRAISE,))
-    titles = [report(list(predict(replace(spec, model=model)))).title for model in EVERY_MODEL]
+    spec = build(PredictSpec, text=(PRAISE,))
+    titles = [report(list(predict(with_values(spec, model=model)))).title for model in EVERY_MODEL]
     assert [title.split()[0] for title in titles] == EVERY_MODEL
 
 

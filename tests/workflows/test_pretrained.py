@@ -8,7 +8,9 @@ from typing import Any
 import pytest
 
 from attnviz import store
-from attnviz.specs import CompareSpec, HeatmapSpec
+from attnviz.options import build
+from attnviz.specs.compare import CompareSpec
+from attnviz.specs.heatmap import HeatmapSpec
 from attnviz.workflows.compare import Outcome, compare
 from attnviz.workflows.heatmap import heatmap
 from attnviz.workflows.keeping import keeping
@@ -26,13 +28,13 @@ def models(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 
 
 def compared(*names: str | Path, out: Path, **settings: Any) -> Outcome:
-    *_, last = compare(CompareSpec(models=tuple(map(str, names)), out=str(out), time=False, **settings))
+    *_, last = compare(build(CompareSpec, models=tuple(map(str, names)), out=str(out), time=False, **settings))
     assert isinstance(last, Outcome)
     return last
 
 
 def test_heads_of_another_model_are_drawn(models: dict[str, Path], tmp_path: Path) -> None:
-    (drawn,) = heatmap(HeatmapSpec(model=str(models["bert"]), text=(TEXT,), out=str(tmp_path), layer=("1",)))
+    (drawn,) = heatmap(build(HeatmapSpec, model=str(models["bert"]), text=(TEXT,), out=str(tmp_path), layer=("1",)))
     assert {file.name for file in drawn.files} == {
         "overview.png",
         "attention.safetensors",
@@ -45,7 +47,7 @@ def test_heads_of_another_model_are_drawn(models: dict[str, Path], tmp_path: Pat
 
 
 def test_cross_attention_is_drawn_with_both_texts(models: dict[str, Path], tmp_path: Path) -> None:
-    spec = HeatmapSpec(model=str(models["bart"]), text=(TEXT,), target_text="it was good", out=str(tmp_path))
+    spec = build(HeatmapSpec, model=str(models["bart"]), text=(TEXT,), target_text="it was good", out=str(tmp_path))
     (drawn,) = heatmap(spec)
     maps = store.load(tmp_path / "attention.safetensors")
     assert not maps.self_attention
@@ -90,5 +92,5 @@ def test_a_model_is_loaded_once_in_a_batch(
     monkeypatch.setattr(pretrained, "load_pretrained", counting)
     with keeping():
         for text in (TEXT, "a cat"):
-            list(heatmap(HeatmapSpec(model=str(models["bert"]), text=(text,), out=str(tmp_path))))
+            list(heatmap(build(HeatmapSpec, model=str(models["bert"]), text=(text,), out=str(tmp_path))))
     assert loaded == [models["bert"]]

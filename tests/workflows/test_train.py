@@ -18,7 +18,9 @@ from attnviz.models import storage
 from attnviz.models.checkpoint import load_checkpoint
 from attnviz.models.predicting import logits, probabilities
 from attnviz.models.training import TrainingStep
-from attnviz.specs import SourceSpec, StorageKind
+from attnviz.options import flat_values, with_values
+from attnviz.specs.text import TextOptions
+from attnviz.specs.train import StorageKind
 from attnviz.text import open_corpus
 from attnviz.workflows.metrics import load_metrics
 from attnviz.workflows.train import STATE, Event, Started, Trained, train
@@ -45,7 +47,7 @@ def test_what_is_not_read_of_texts_held_out_is_said(tmp_path: Path) -> None:
     told = []
     for most in (3, 2):
         events = train(
-            replace(
+            with_values(
                 SPEC, dataset=str(tmp_path / "four.jsonl"), max_tokens=most, validation=0.4, out=str(tmp_path / "m")
             )
         )
@@ -98,7 +100,7 @@ def test_storage_changes_the_size_of_the_file_and_hardly_an_answer(tmp_path: Pat
 def answered(folder: Path, split: str = "test") -> np.ndarray:
     """Probabilities of the model in `folder` on the sample's texts, of which none is longer than it reads."""
     saved = load_checkpoint(folder)
-    texts = [document.text for document in open_corpus(SourceSpec(dataset="sample", split=split)).documents]
+    texts = [document.text for document in open_corpus(TextOptions(dataset="sample", split=split)).documents]
     return probabilities(saved.classifier, logits(saved.classifier, list(saved.tokenizer.ids(texts))))
 
 
@@ -155,7 +157,7 @@ def test_the_metrics_tell_of_this_run(tmp_path: Path) -> None:
     assert [step.epoch for step in steps if step.improved][-1] == best["number"]
     assert told["settings"] == {
         name: value
-        for name, value in asdict(GOING_BACK).items()
+        for name, value in flat_values(GOING_BACK).items()
         if name not in ("dataset", "split", "text_column", "device", "out", "resume", "json")
     }
     assert (told["n_texts"], told["labels"], told["tested"]) == (36, ["negative", "positive"], None)
@@ -183,7 +185,7 @@ def test_held_out_numbers_are_those_of_the_files(run: Path) -> None:
     """Of each label the last two texts, by hand from the checkpoint as others would load it."""
     told = load_metrics(run).held_out
     assert told is not None
-    documents = open_corpus(SourceSpec(dataset="sample", split="train")).documents
+    documents = open_corpus(TextOptions(dataset="sample", split="train")).documents
     gold = np.array([document.label for document in documents])
     held = np.concatenate([np.flatnonzero(gold == label)[-2:] for label in (0, 1)])
     said = answered(run, "train")[held]
@@ -214,14 +216,14 @@ def test_weights_and_data_are_named_by_their_sha256(run: Path, table: Callable[.
     for number, change in enumerate(
         (rows, rows[::-1], [*rows[:-1], ("a bad movie", 0)], [(t, 1 - n) for t, n in rows])
     ):
-        finished(replace(SPEC, dataset=table(*change)), tmp_path / str(number))
+        finished(with_values(SPEC, dataset=table(*change)), tmp_path / str(number))
         found.add(load_metrics(tmp_path / str(number)).data_sha256)
     assert len(found) == 4
 
 
 @pytest.mark.parametrize("n_texts", [40, 10])
 def test_nothing_held_out(n_texts: int, tmp_path: Path) -> None:
-    last = finished(replace(SPEC, validation=0.0, split=f"train[:{n_texts}]"), tmp_path / "model")
+    last = finished(with_values(SPEC, validation=0.0, split=f"train[:{n_texts}]"), tmp_path / "model")
     assert last.metrics.n_texts == n_texts
     assert last.metrics.held_out is None
     assert last.metrics.history.epochs == ()
@@ -243,7 +245,7 @@ def test_nothing_held_out(n_texts: int, tmp_path: Path) -> None:
     ids=str,
 )
 def test_every_shape_trains_and_loads(change: dict[str, object], tmp_path: Path) -> None:
-    last = finished(replace(SPEC, **change), tmp_path / "model")  # type: ignore[arg-type]
+    last = finished(with_values(SPEC, **change), tmp_path / "model")
     assert load_checkpoint(tmp_path / "model").revision == last.metrics.weights_sha256
     for name, value in change.items():
         assert last.metrics.settings[name] == value
@@ -253,6 +255,6 @@ def test_a_column_is_named_in_the_settings(table: Callable[..., str], tmp_path: 
     """Else the card's command would read another column."""
     rows = [("a good film", 1), ("a bad film", 0)] * 4
     data = table(*rows, header="my words,label")
-    last = finished(replace(SPEC, dataset=data, text_column="my words"), tmp_path / "model")
+    last = finished(with_values(SPEC, dataset=data, text_column="my words"), tmp_path / "model")
     assert last.metrics.settings["text_column"] == "my words"
     assert "--text-column 'my words'" in dict(last.report.facts)["command"]

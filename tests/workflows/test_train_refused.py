@@ -14,7 +14,8 @@ from attnviz import store
 from attnviz.errors import BadOption, BadSource, BadText, OutputFailed, WorkFailed
 from attnviz.models import checkpoint
 from attnviz.models.training import Training, TrainingStep
-from attnviz.specs import TrainSpec
+from attnviz.options import with_values
+from attnviz.specs.train import TrainSpec
 from attnviz.workflows.train import MOST_LAYERS, MOST_TOKENS, STATE, Event, Started, Trained, check, train
 from tests.workflows.runs import CHECKPOINT, N_STEPS, SPEC, contents, finished
 
@@ -41,7 +42,7 @@ BAD: dict[str, list[object]] = {
 def test_a_number_that_cannot_be(name: str, value: object) -> None:
     option = "d_model" if name in ("heads", "d_model") else "--" + name.replace("_", "-")
     with pytest.raises(BadOption, match=option):
-        check(replace(TrainSpec(), **{name: value}))  # type: ignore[arg-type]
+        check(with_values(TrainSpec(), **{name: value}))
 
 
 @pytest.mark.parametrize(
@@ -56,7 +57,7 @@ def test_a_number_that_cannot_be(name: str, value: object) -> None:
     ids=str,
 )
 def test_the_least_and_the_most_that_can_be(change: dict[str, object]) -> None:
-    check(replace(TrainSpec(), **change))  # type: ignore[arg-type]
+    check(with_values(TrainSpec(), **change))
 
 
 def test_no_more_layers_are_trained_than_can_be_loaded() -> None:
@@ -70,7 +71,7 @@ def test_at_the_limits_it_trains(tmp_path: Path) -> None:
 
 def test_numbers_are_refused_before_anything_is_opened(tmp_path: Path) -> None:
     with pytest.raises(BadOption, match="--epochs 0"):
-        train(replace(SPEC, dataset="no such data", epochs=0, out=str(tmp_path / "model")))
+        train(with_values(SPEC, dataset="no such data", epochs=0, out=str(tmp_path / "model")))
 
 
 GOOD, POOR = ("a good film", 1), ("a bad film", 0)
@@ -93,7 +94,7 @@ def test_texts_that_cannot_be_learned_from(
     rows: list[tuple[str, object]], error: type[Exception], said: str, table: Callable[..., str], tmp_path: Path
 ) -> None:
     with pytest.raises(error, match=said):
-        finished(replace(SPEC, dataset=table(*rows)), tmp_path / "model")
+        finished(with_values(SPEC, dataset=table(*rows)), tmp_path / "model")
     assert not (tmp_path / "model").exists()
 
 
@@ -101,13 +102,13 @@ def test_a_text_without_tokens_is_named_by_its_place_in_the_data(table: Callable
     """Not by its place among the texts that were chosen."""
     data = table(*([GOOD, POOR] * 3), (" ", 1))
     with pytest.raises(BadText, match=r"data.csv train\[6\] has no tokens"):
-        finished(replace(SPEC, dataset=data, split="train[2:]"), tmp_path / "model")
+        finished(with_values(SPEC, dataset=data, split="train[2:]"), tmp_path / "model")
 
 
 @pytest.mark.parametrize(("name", "value"), [("size", 10**20), ("size", -(10**20)), ("min_frequency", 10**20)])
 def test_a_vocabulary_that_cannot_be(name: str, value: int, tmp_path: Path) -> None:
     with pytest.raises(BadOption, match=f"--{name.replace('_', '-')} {value} is too"):
-        finished(replace(SPEC, **{name: value}), tmp_path / "model")  # type: ignore[arg-type]
+        finished(with_values(SPEC, **{name: value}), tmp_path / "model")
     assert not (tmp_path / "model").exists()
 
 

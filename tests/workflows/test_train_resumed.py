@@ -12,6 +12,7 @@ import pytest
 from attnviz import store
 from attnviz.errors import BadModel, BadOption
 from attnviz.models.training import Training
+from attnviz.options import with_values
 from attnviz.workflows.metrics import load_metrics
 from attnviz.workflows.train import STATE, Started, Trained, train
 from tests.workflows.runs import CHECKPOINT, GOING_BACK, N_STEPS, SPEC, contents, finished, stopped
@@ -138,7 +139,7 @@ def test_another_run_is_not_gone_on_with(n_steps: int, run: Path, tmp_path: Path
     }
     for said, change in others.items():
         with pytest.raises(BadOption, match=f"the run in {folder} has {said}"):
-            finished(replace(SPEC, resume=True, **change), folder)  # type: ignore[arg-type]
+            finished(with_values(SPEC, resume=True, **change), folder)
     assert contents(folder) == before
 
 

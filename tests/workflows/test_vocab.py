@@ -10,7 +10,8 @@ import pytest
 from tokenizers import Tokenizer
 
 from attnviz.errors import BadOption, BadSource
-from attnviz.specs import VocabSpec
+from attnviz.options import build
+from attnviz.specs.train import VocabSpec
 from attnviz.workflows.vocab import vocab
 
 
@@ -24,7 +25,7 @@ def reviews(tmp_path: Path) -> Path:
 
 
 def test_numbers_are_those_counted_by_hand(reviews: Path, tmp_path: Path) -> None:
-    built = vocab(VocabSpec(dataset=str(reviews), min_frequency=1, out=str(tmp_path / "v")))
+    built = vocab(build(VocabSpec, dataset=str(reviews), min_frequency=1, out=str(tmp_path / "v")))
     data = built.report.data
     assert (data["texts"], data["tokens"], data["entries"]) == (2, 5, 3 + 3)
     assert data["coverage"] == {"share": 2 / 3, "tokens": 3, "where": "reviews test"}
@@ -33,63 +34,73 @@ def test_numbers_are_those_counted_by_hand(reviews: Path, tmp_path: Path) -> Non
 
 
 def test_the_saved_file_is_read_by_others(reviews: Path, tmp_path: Path) -> None:
-    built = vocab(VocabSpec(dataset=str(reviews), min_frequency=1, out=str(tmp_path / "v")))
+    built = vocab(build(VocabSpec, dataset=str(reviews), min_frequency=1, out=str(tmp_path / "v")))
     assert built.file == tmp_path / "v/tokenizer.json"
     assert Tokenizer.from_file(str(built.file)).encode("Good play").tokens == ["good", "[UNK]"]
 
 
 def test_same_texts_same_bytes(reviews: Path, tmp_path: Path) -> None:
-    files = [vocab(VocabSpec(dataset=str(reviews), min_frequency=1, out=str(tmp_path / out))).file for out in "ab"]
+    files = [
+        vocab(build(VocabSpec, dataset=str(reviews), min_frequency=1, out=str(tmp_path / out))).file for out in "ab"
+    ]
     assert files[0].read_bytes() == files[1].read_bytes()
 
 
 def test_without_a_held_out_split_every_tenth_text_is_held_out(tmp_path: Path) -> None:
     (tmp_path / "all.txt").write_text("seen\n" * 5 + "unseen\n" + "seen\n" * 14, encoding="utf-8")
-    data = vocab(VocabSpec(dataset=str(tmp_path / "all.txt"), min_frequency=1, out=str(tmp_path / "v"))).report.data
+    data = vocab(
+        build(VocabSpec, dataset=str(tmp_path / "all.txt"), min_frequency=1, out=str(tmp_path / "v"))
+    ).report.data
     assert data["coverage"] == {
         "share": 1.0,
         "tokens": 2,
         "where": "every tenth text, with a vocabulary made from the others",
     }
     (tmp_path / "all.txt").write_text("new\n" + "seen\n" * 19, encoding="utf-8")
-    data = vocab(VocabSpec(dataset=str(tmp_path / "all.txt"), min_frequency=1, out=str(tmp_path / "v"))).report.data
+    data = vocab(
+        build(VocabSpec, dataset=str(tmp_path / "all.txt"), min_frequency=1, out=str(tmp_path / "v"))
+    ).report.data
     assert isinstance(data["coverage"], dict)
     assert data["coverage"]["share"] == 0.5  # "new" is only in the held-out tenth
     assert "new" in json.loads((tmp_path / "v/tokenizer.json").read_bytes())["model"]["vocab"]  # what is saved knows it
 
 
 def test_few_texts_are_not_measured_and_that_is_said(tmp_path: Path) -> None:
-    built = vocab(VocabSpec(text=("one film", "two films"), min_frequency=1, out=str(tmp_path / "v")))
+    built = vocab(build(VocabSpec, text=("one film", "two films"), min_frequency=1, out=str(tmp_path / "v")))
     assert built.report.data["coverage"] is None
     assert [note.text for note in built.report.notes] == ["Coverage was not measured: there are fewer than ten texts."]
 
 
 def test_a_split_that_was_learned_from_is_not_held_out(reviews: Path, tmp_path: Path) -> None:
-    built = vocab(VocabSpec(dataset=str(reviews), split="train+test", min_frequency=1, out=str(tmp_path / "v")))
+    built = vocab(build(VocabSpec, dataset=str(reviews), split="train+test", min_frequency=1, out=str(tmp_path / "v")))
     assert built.report.data["coverage"] is None
-    built = vocab(VocabSpec(dataset=str(reviews), held_out="train", min_frequency=1, out=str(tmp_path / "v")))
+    built = vocab(build(VocabSpec, dataset=str(reviews), held_out="train", min_frequency=1, out=str(tmp_path / "v")))
     assert isinstance(built.report.data["coverage"], dict)
     assert built.report.data["coverage"]["where"] == "reviews train"
 
 
 def test_a_held_out_split_that_is_not_there_is_an_error(reviews: Path, tmp_path: Path) -> None:
     with pytest.raises(BadSource, match="no split 'dev'"):
-        vocab(VocabSpec(dataset=str(reviews), held_out="dev", out=str(tmp_path / "v")))
+        vocab(build(VocabSpec, dataset=str(reviews), held_out="dev", out=str(tmp_path / "v")))
     assert not (tmp_path / "v").exists()
 
 
 @pytest.mark.parametrize("size", [10**20, -(10**20)])
 def test_a_size_that_cannot_be_writes_nothing(size: int, tmp_path: Path) -> None:
     with pytest.raises(BadOption, match=f"--size {size} is too"):
-        vocab(VocabSpec(size=size, out=str(tmp_path / "v")))
+        vocab(build(VocabSpec, size=size, out=str(tmp_path / "v")))
     assert not (tmp_path / "v").exists()
 
 
 def test_imdb(shared: Path, tmp_path: Path) -> None:
     """Against a plain count of the same pieces over the first 300 reviews of the real data."""
     built = vocab(
-        VocabSpec(
-            dataset=str(shared / "data/imdb"), split="train[:300]", held_out="test[:100]", out=str(tmp_path / "v")
+        build(
+            VocabSpec,
+            dataset=str(shared / "data/imdb"),
+            split="train[:300]",
+            held_out="test[:100]",
+            out=str(tmp_path / "v"),
         )
     )
     tokenizer = Tokenizer.from_file(str(built.file))

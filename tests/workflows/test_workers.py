@@ -12,14 +12,16 @@ import pytest
 
 from attnviz.jobs import Job
 from attnviz.manifest import Entry, File
-from attnviz.specs import ExplainSpec, HeatmapSpec
+from attnviz.options import build
+from attnviz.specs.explain import ExplainSpec
+from attnviz.specs.heatmap import HeatmapSpec
 from attnviz.workflows.workers import Done, share_out
 
 SMALL = {"model": "dot", "d_model": 8, "dpi": 40}
 
 
 def jobs(*texts: str, **more: object) -> list[Job]:
-    made = (HeatmapSpec(text=(text,), **{**SMALL, **more}) for text in texts)  # type: ignore[arg-type]
+    made = (build(HeatmapSpec, text=(text,), **{**SMALL, **more}) for text in texts)
     return [Job(f"job-{n}", "heatmap", spec, "figures.yaml:1:1") for n, spec in enumerate(made)]
 
 
@@ -81,7 +83,7 @@ def test_a_job_that_fails_leaves_what_it_made_before(tmp_path: Path) -> None:
     entry = run(jobs("one"), tmp_path)["job-0"].entry
     (tmp_path / "job-0/report.tex").mkdir()
     before = {path: path.read_bytes() for path in tmp_path.rglob("*.*") if path.is_file()}
-    explained = Job("job-0", "explain", ExplainSpec(text=("one",)), "figures.yaml:1:1")
+    explained = Job("job-0", "explain", build(ExplainSpec, text=("one",)), "figures.yaml:1:1")
     failed = run([explained], tmp_path, {"job-0": entry})["job-0"]
     assert failed.entry.error == f"cannot write {tmp_path}/job-0/report.tex: Is a directory"
     assert {path: path.read_bytes() for path in tmp_path.rglob("*.*") if path.is_file()} == before
@@ -113,7 +115,7 @@ def test_fail_fast_stops_at_the_first(tmp_path: Path) -> None:
 def test_a_process_that_dies_takes_its_own_job_and_is_replaced(tmp_path: Path) -> None:
     """Killed while the first job of three is at work: the others are made by its successor."""
     os.mkfifo(tmp_path / "pipe")  # whoever reads it waits until somebody writes
-    slow = Job("slow", "heatmap", HeatmapSpec(text_file=(str(tmp_path / "pipe"),)), "figures.yaml:1:1")
+    slow = Job("slow", "heatmap", build(HeatmapSpec, text_file=(str(tmp_path / "pipe"),)), "figures.yaml:1:1")
     found: dict[str, Done] = {}
     events = share_out([slow, *jobs("one", "two")], tmp_path / "out", {}, 1, fail_fast=False)
 

@@ -1,0 +1,89 @@
+"""The help of a command, written from its spec. Knows no typer: to import that takes longer than all of this."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Iterator
+from dataclasses import MISSING
+from textwrap import wrap
+from typing import Any, Literal, get_args, get_origin, get_type_hints
+
+from attnviz.options import ARGUMENT, FlatOption, flat_options
+
+MAX_WIDTH, MAX_LEFT_WIDTH, MIN_RIGHT_WIDTH = 80, 30, 20  # columns: of the page, of what one writes, of what it does
+HELP_OPTIONS = ("-h", "--help")
+
+
+def spec_of(command: Callable[..., None]) -> type[Any] | None:
+    """The spec that a command's function takes, None where it takes nothing."""
+    hints = get_type_hints(command)
+    hints.pop("return", None)
+    return next(iter(hints.values()), None)
+
+
+def command_help(name: str, command: Callable[..., None]) -> str:
+    """What `attnviz NAME --help` shows: usage, the function's docstring, and a list of options for each panel."""
+    spec = spec_of(command)
+    options = flat_options(spec) if spec else ()
+    panels: dict[str, list[tuple[str, str]]] = {}
+    for option in sorted(options, key=lambda option: option.option.panel != ARGUMENT):  # what must be given, first
+        panels.setdefault(option.option.panel, []).append((_written(option), _told(option)))
+    panels["Options"] = [(", ".join(HELP_OPTIONS), "Show this message and exit.")]
+    width = min(shutil.get_terminal_size().columns, MAX_WIDTH)
+    places = [_place(option) for option in options if _is_argument(option)]
+    lines = [" ".join(["Usage: attnviz", name, "[OPTIONS]", *places])]
+    for paragraph in (command.__doc__ or "").split("\n\n"):
+        lines += ["", *wrap(" ".join(paragraph.split()), width, initial_indent="  ", subsequent_indent="  ")]
+    for panel, rows in panels.items():
+        lines += ["", f"{panel}:", *_columns(rows, width)]
+    return "\n".join(lines)
+
+
+def _columns(rows: list[tuple[str, str]], width: int) -> Iterator[str]:
+    """Lines of two columns; what is too long for the first stands alone on its line."""
+    indent = 4 + min(max(len(left) for left, _ in rows), MAX_LEFT_WIDTH)
+    for left, right in rows:
+        lines = wrap(right, max(width - indent, MIN_RIGHT_WIDTH), break_on_hyphens=False) or [""]
+        if len(left) + 4 > indent:
+            yield f"  {left}"
+        else:
+            yield f"  {left}".ljust(indent) + lines.pop(0)
+        yield from (" " * indent + line for line in lines)
+
+
+def _is_argument(option: FlatOption) -> bool:
+    return option.option.panel == ARGUMENT
+
+
+def _place(option: FlatOption) -> str:
+    return f"{{{option.option.metavar}}}" + "..." * (get_origin(option.type) is tuple)
+
+
+def _written(option: FlatOption) -> str:
+    """How the option is written: its flag, and what stands behind it."""
+    if _is_argument(option):
+        return str(option.option.metavar)
+    flag = (option.option.flags or option.flag).replace("/", " / ")
+    value = option.option.metavar or _kind(option.type)
+    return f"{flag} {value}" if value else flag
+
+
+def _kind(annotation: Any) -> str:
+    """What a value may be: "<int>", "<pre|post>"; nothing where there is no value."""
+    if annotation is bool:
+        return ""
+    if get_origin(annotation) is Literal:
+        return f"<{'|'.join(get_args(annotation))}>"
+    inner = [each for each in get_args(annotation) if each not in (type(None), ...)]
+    return _kind(inner[0]) if inner else f"<{annotation.__name__}>"
+
+
+def _told(option: FlatOption) -> str:
+    text, default = option.option.command_line_help(), option.default
+    if default is MISSING:
+        return f"{text}  [required]"
+    if default in (None, ()) or default is False:
+        return text
+    if default is True:
+        default = option.name
+    return f"{text}  [default: {', '.join(default) if isinstance(default, tuple) else default}]"

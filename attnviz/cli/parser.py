@@ -1,0 +1,142 @@
+"""From words on a command line to a spec and its command. The only module that knows typer."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import MISSING
+from inspect import Parameter, Signature
+from typing import Annotated, Any, get_origin
+
+import typer
+from typer.core import TyperCommand
+from typer.main import get_command
+
+from attnviz import __version__
+from attnviz.cli import show
+from attnviz.cli.help import HELP_OPTIONS, command_help, spec_of
+from attnviz.cli.quick import quicken
+from attnviz.options import ARGUMENT, FlatOption, Option, build, flat_options
+from attnviz.registry import Plugin, load
+
+COMPLETING = "_ATTNVIZ_COMPLETE"  # set by a shell that wants to know what may follow
+
+
+def parse_and_run(arguments: Sequence[str], commands: Sequence[Plugin]) -> int:
+    """Run the command that the arguments name. Gives its exit code.
+
+    Raises what the command raises, and UsageError for words that are no command, no option or no value of one.
+    """
+    try:
+        program = quicken(get_command(_app(arguments, commands)))
+        code = program.main(args=list(arguments) or ["--help"], prog_name="attnviz", standalone_mode=False)
+    except typer.Abort as error:
+        raise KeyboardInterrupt from error
+    except typer.TyperException as error:
+        # typer hands on what pydantic says, with a prefix that is of no use to a user
+        raise UsageError(error.format_message().replace(": Value error, ", ": ", 1), error.exit_code) from error
+    return code if isinstance(code, int) else 0
+
+
+class UsageError(Exception):
+    """What typer says of a command line, and its exit code."""
+
+    def __init__(self, message: str, exit_code: int) -> None:
+        super().__init__(message)
+        self.exit_code = exit_code
+
+
+def command_from_spec(command: Callable[..., None]) -> Callable[..., None]:
+    """Turn a function that takes a spec into one that takes the spec's options by name, as typer wants them."""
+    spec = spec_of(command)
+    if spec is None:
+        return command
+
+    def from_flags(**flags: Any) -> None:
+        command(build(spec, **{name: tuple(v) if isinstance(v, list) else v for name, v in flags.items()}))
+
+    parameters = [
+        Parameter(
+            option.name,
+            Parameter.KEYWORD_ONLY,
+            default=Parameter.empty if option.default is MISSING else option.default,
+            annotation=_annotation(option),
+        )
+        for option in flat_options(spec)
+    ]
+    from_flags.__signature__ = Signature(parameters)  # type: ignore[attr-defined]
+    from_flags.__doc__ = command.__doc__
+    from_flags.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
+    return from_flags
+
+
+def completer(option: Option) -> Callable[[str], list[tuple[str, str]]] | None:
+    """What a shell offers to complete a name of the option's table."""
+    if option.table is None:
+        return None
+
+    def complete(incomplete: str) -> list[tuple[str, str]]:
+        return [(name, help) for name, help in option.names() if name.startswith(incomplete)]
+
+    return complete
+
+
+def _annotation(each: FlatOption) -> Any:
+    option = each.option
+    shared: dict[str, Any] = {
+        "help": option.command_line_help(),
+        "metavar": option.metavar,
+        "autocompletion": completer(option),
+    }
+    kind = list[str] if get_origin(each.type) is tuple else each.type
+    if option.panel == ARGUMENT:
+        return Annotated[kind, typer.Argument(**shared)]
+    return Annotated[kind, typer.Option(option.flags or each.flag, **shared)]
+
+
+def _app(arguments: Sequence[str], commands: Sequence[Plugin]) -> typer.Typer:
+    """The program, with the one command that is called: to build all of them takes longer than to run most."""
+    app = typer.Typer(
+        add_completion=True,
+        pretty_exceptions_enable=False,
+        rich_markup_mode=None,  # its boxes take longer than all the rest
+        context_settings={"help_option_names": list(HELP_OPTIONS)},
+    )
+    called = next((word for word in arguments if not word.startswith("-")), None)
+    for command in commands:
+        if command.name == called or COMPLETING in os.environ:
+            function = load(command)
+            app.command(command.name, cls=_with_help(command.name, function))(command_from_spec(function))
+        else:
+            app.command(command.name, help=command.help)(_not_called)
+    app.callback()(_options)
+    return app
+
+
+def _with_help(name: str, function: Callable[..., None]) -> type[TyperCommand]:
+    """The class of a command whose help is ours, also between other words."""
+
+    class Command(TyperCommand):
+        def get_help(self, ctx: Any) -> str:
+            return command_help(name, function)
+
+    return Command
+
+
+def _not_called() -> None:
+    """Stands in the list of commands for one that is not called."""
+    raise AssertionError("a command was called that is not the first word")
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        show.line(f"attnviz {__version__}")
+        raise typer.Exit
+
+
+def _options(
+    version: Annotated[
+        bool, typer.Option("--version", help="Print the version.", is_eager=True, callback=_print_version)
+    ] = False,
+) -> None:
+    """See and measure attention: from a text to a picture of who attends to what."""

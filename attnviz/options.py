@@ -1,0 +1,139 @@
+"""An option is written once: on the field of a spec that holds its value, with the help beside the type and default.
+
+A spec is what one command is asked: options of its own, and groups of options that commands share. Code reads groups
+(`spec.text.split`); users write options without them (`--split`, `split:`), and `flat_options` lists them so. Knows no
+option itself, and neither the command line nor configs.
+
+Modules of specs do without `from __future__ import annotations`: here annotations are read, not only written.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import fields, replace
+from functools import cache
+from typing import Annotated, Any, NamedTuple, TypeVar, get_args, get_origin
+
+from attnviz.registry import load
+
+Spec = TypeVar("Spec")
+# Panels of a command's help. What stands in the first has no flag: it is written by its place.
+ARGUMENT, TEXT, MODEL, TRAINING = "Arguments", "Which text", "Which model", "How to train"
+FIGURE, OUTPUT, CHECK, SERVER = "Which figures", "What comes out", "What may differ", "On a server"
+FLAG = re.compile(r"--([a-z-]+)")
+COMMAND_LINE_ONLY = re.compile(r"\{(.*?)\}")
+
+
+class Option(NamedTuple):
+    """What users are told of one option.
+
+    In `help`, {names} are those of `table`, and other braces hold what is true of a command line only.
+    """
+
+    help: str
+    panel: str
+    metavar: str | None = None  # None: by its type
+    flags: str | None = None  # None: by its field's name
+    table: str | None = None  # "package:NAME", a table of plugins that its value may name
+
+    def names(self) -> list[tuple[str, str]]:
+        """The names in the option's table, each with its line of help."""
+        if self.table is None:
+            return []
+        return [(plugin.name, plugin.help) for plugin in load(self.table)]
+
+    def command_line_help(self) -> str:
+        """The help as a command's help shows it."""
+        return COMMAND_LINE_ONLY.sub(r"\1", self._named())
+
+    def config_help(self) -> str:
+        """The help for who writes a config: without what only a command line has, and options by their keys."""
+        return FLAG.sub(lambda flag: flag[1].replace("-", "_"), COMMAND_LINE_ONLY.sub("", self._named()))
+
+    def _named(self) -> str:
+        return self.help.replace("{names}", ", ".join(name for name, _ in self.names()))
+
+
+class Only:
+    """Of a group, the options that a command has: `Annotated[TextOptions, Only("dataset", "split")]`.
+
+    Without names all of them. `instead` are options of which this command tells something else.
+    """
+
+    def __init__(self, *names: str, **instead: Option) -> None:
+        self.names = names
+        self.instead = instead
+
+
+class FlatOption(NamedTuple):
+    """One option of a spec: its field's name, the group that the field is in ("" for none), its type and default."""
+
+    name: str
+    group: str
+    type: Any
+    option: Option
+    default: Any  # dataclasses.MISSING: it must be given
+
+    @property
+    def flag(self) -> str:
+        """What users write on a command line."""
+        return f"--{self.name.replace('_', '-')}"
+
+
+def flat_options(spec: type[Any]) -> tuple[FlatOption, ...]:
+    """All options of a spec in the order of its fields, those of its groups in their places."""
+    key: Any = spec  # to mypy, a type is not hashable
+    return _flat_options(key)
+
+
+@cache
+def _flat_options(spec: Any) -> tuple[FlatOption, ...]:
+    found: list[FlatOption] = []
+    for field in fields(spec):
+        parts: Any = get_args(field.type) if get_origin(field.type) is Annotated else (field.type,)
+        kind, *notes = parts
+        if not hasattr(kind, "__dataclass_fields__"):
+            found.append(FlatOption(field.name, "", kind, notes[0], field.default))
+            continue
+        members = {each.name: each for each in _flat_options(kind)}
+        only = notes[0] if notes else Only()
+        for member in (members[name] for name in only.names or members):
+            option = only.instead.get(member.name, member.option)
+            found.append(FlatOption(member.name, field.name, member.type, option, getattr(field.default, member.name)))
+    return tuple(found)
+
+
+def build(spec: type[Spec], /, **values: Any) -> Spec:
+    """A spec from its options by their names, groups left out. What is not given is at its default.
+
+    Raises TypeError for a name that is no option of the spec, and where one is missing.
+    """
+    known = {option.name: option.group for option in flat_options(spec)}
+    groups: dict[str, dict[str, Any]] = {}
+    for name, value in values.items():
+        if name not in known:
+            raise TypeError(f"{spec.__name__} has no option {name!r}")
+        groups.setdefault(known[name], {})[name] = value
+    own = groups.pop("", {})
+    kind: Any = spec  # a dataclass, which no type variable can say
+    defaults: dict[str, Any] = {field.name: field.default for field in fields(kind)}
+    return spec(**own, **{name: replace(defaults[name], **of_group) for name, of_group in groups.items()})
+
+
+def flat_values(spec: Any) -> dict[str, Any]:
+    """The values of a spec's options by their names, groups left out: what `build` takes."""
+    return {
+        option.name: getattr(getattr(spec, option.group) if option.group else spec, option.name)
+        for option in flat_options(type(spec))
+    }
+
+
+def changed_values(spec: Any) -> dict[str, Any]:
+    """As `flat_values`, less what is at its default."""
+    defaults = {option.name: option.default for option in flat_options(type(spec))}
+    return {name: value for name, value in flat_values(spec).items() if value != defaults[name]}
+
+
+def with_values(spec: Spec, /, **values: Any) -> Spec:
+    """The spec with other values of some options: `dataclasses.replace`, groups left out."""
+    return build(type(spec), **flat_values(spec) | values)

@@ -1,0 +1,71 @@
+"""What the commands about batches are asked: `batch`, `verify`, `check` and `diff`; and `measures`."""
+
+from dataclasses import dataclass
+from typing import Annotated
+
+from attnviz.options import ARGUMENT, CHECK, OUTPUT, TEXT, Option
+from attnviz.specs.output import Json, Markdown, Measure, Out, TopK
+from attnviz.specs.server import CIReportOptions
+
+Folder = Annotated[str, Option("What attnviz batch made.", ARGUMENT, "DIR")]
+
+
+@dataclass(frozen=True, kw_only=True)
+class BatchSpec:
+    """`attnviz batch`."""
+
+    server: CIReportOptions = CIReportOptions()
+    configs: Annotated[tuple[str, ...], Option("YAML or JSON files; see `attnviz schema`.", ARGUMENT, "CONFIGS")]
+    # None: what the configs say, or figures
+    out: Annotated[str | None, Option("Folder to write to; default: what configs say, or figures.", OUTPUT, "DIR")] = (
+        None
+    )
+    workers: Annotated[int | None, Option("Processes; default: one for each core.", OUTPUT, "N")] = None
+    force: Annotated[bool, Option("Make everything again, also what did not change.", OUTPUT)] = False
+    fail_fast: Annotated[bool, Option("Stop at the first job that fails.", OUTPUT)] = False
+    dry_run: Annotated[bool, Option("List what would be made, and make nothing.", OUTPUT)] = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class VerifySpec:
+    """`attnviz verify`."""
+
+    folder: Folder
+    root: Annotated[str, Option("Where the configs lie, which relative paths start from.", TEXT, "DIR")] = "."
+
+
+@dataclass(frozen=True, kw_only=True)
+class CheckSpec:
+    """`attnviz check`: which batch is compared with which, and by how much they may differ."""
+
+    server: CIReportOptions = CIReportOptions()
+    folder: Folder
+    baseline: Annotated[str, Option("What it made before.", CHECK, "DIR")]
+    tolerance: Annotated[float, Option("By how much a number may differ.", CHECK)] = 1e-4  # absolute
+    # root mean square, 0 to 255
+    pixels: Annotated[float, Option("By how much a picture may differ, of 255.", CHECK, "RMS")] = 0.0
+    out: Out = "differences"
+    json: Json = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class DiffSpec:
+    """`attnviz diff`."""
+
+    before: Annotated[str, Option("An attention.safetensors, a manifest.json, or the folder of one.", ARGUMENT, "A")]
+    after: Annotated[str, Option("Another of its kind.", ARGUMENT, "B")]
+    measure: Measure = ()  # names; empty: entropy of records, every measure of batches
+    threshold: Annotated[
+        tuple[str, ...],
+        Option("Fail where a head changed by more: jsd, top_key or a measure{; repeat}.", CHECK, "NAME=N"),
+    ] = ()
+    top_k: TopK = 3
+    json: Json = False
+    markdown: Markdown = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class MeasuresSpec:
+    """`attnviz measures`."""
+
+    json: Json = False

@@ -1,0 +1,46 @@
+"""What `attnviz compare` is asked."""
+
+from dataclasses import dataclass
+from typing import Annotated
+
+from attnviz.options import ARGUMENT, OUTPUT, Only, Option
+from attnviz.specs.figure import STYLE, FigureOptions, LayerSelection
+from attnviz.specs.model import MODELS, ModelOptions
+from attnviz.specs.output import Csv, Json, Markdown, Measure
+from attnviz.specs.text import Query, TextOptions
+
+SHARED_BY_ALL = (
+    *("d_model", "layers", "causal", "seed", "device", "vocab", "tokenizer", "max_tokens", "keep", "max_memory"),
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class CompareSpec:
+    """`attnviz compare`."""
+
+    text: TextOptions = TextOptions()
+    # 512 tokens, as the models that come with attnviz read, so that what is compared is what decides
+    model: Annotated[ModelOptions, Only(*SHARED_BY_ALL)] = ModelOptions(max_tokens=512, keep="head-tail")
+    # the maps are to be compared with each other, and of long texts to be seen at all
+    figure: Annotated[FigureOptions, Only(*STYLE)] = FigureOptions(scale="auto", out="comparison")
+    models: Annotated[
+        tuple[str, ...],
+        Option(
+            "Two or more of: {names}, multi:N, random:N, folders, names on the hub.",
+            ARGUMENT,
+            "MODELS",
+            table=MODELS,
+        ),
+    ]
+    layer: LayerSelection = ()
+    # None: the one on which heads differ most
+    query: Query = None
+    measure: Measure = ("all",)
+    theory: Annotated[bool, Option("Also compare with recurrent and convolutional layers.", OUTPUT)] = False
+    kernel: Annotated[int, Option("Width of the convolutions in --theory.", OUTPUT, "K")] = 3
+    time: Annotated[
+        bool, Option("Measure time, the one number that differs each time.", OUTPUT, flags="--time/--no-time")
+    ] = True
+    json: Json = False
+    csv: Csv = False
+    markdown: Markdown = False

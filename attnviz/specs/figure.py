@@ -1,0 +1,60 @@
+"""Which figures: what is drawn, what is left out of it, how it looks, and what is printed beside it."""
+
+from dataclasses import dataclass
+from typing import Annotated, Literal
+
+from attnviz.options import FIGURE, OUTPUT, Option
+from attnviz.specs.output import Json, Measure, Out, TopK
+
+TableKind = Literal["heatmap", "top", "full", "none"]
+ScaleKind = Literal["fixed", "shared", "log", "auto"]
+MergeKind = Literal["words"]
+
+LayerSelection = Annotated[tuple[str, ...], Option("Which layers: 0, 0-3,7{; repeat}. Default: all.", FIGURE, "N")]
+STYLE = ("format", "cmap", "dpi", "scale", "annotate", "title", "out")  # options of every command that draws
+
+
+@dataclass(frozen=True, kw_only=True)
+class FigureOptions:
+    """What is drawn and what is printed."""
+
+    layer: LayerSelection = ()  # "0", "0-3,7"; empty: all
+    head: Annotated[tuple[str, ...], Option("Which heads: 0, 0-3,7{; repeat}. Default: all.", FIGURE, "N")] = ()
+    format: Annotated[
+        tuple[str, ...], Option("{names}; several with commas.", FIGURE, "NAME", table="attnviz.renderers:RENDERERS")
+    ] = ("png",)
+    cmap: Annotated[str, Option("A colour map of matplotlib or seaborn.", FIGURE)] = "viridis"
+    dpi: Annotated[int, Option("Pixels per inch.", FIGURE)] = 150
+    scale: Annotated[
+        ScaleKind,
+        Option("fixed: 0 to 1; shared: 0 to the largest; log: for small weights; auto: shared or log.", FIGURE),
+    ] = "fixed"
+    annotate: Annotated[bool, Option("Write the weights into the cells.", FIGURE)] = False
+    title: Annotated[str | None, Option("Title of the figures.", FIGURE)] = None
+    out: Out = "attention"
+    # also in the numbers
+    merge: Annotated[
+        MergeKind | None,
+        Option("words: the pieces of a word become one token (sum over keys, mean over queries).", FIGURE),
+    ] = None
+    # numbers still count what is not drawn
+    hide_special: Annotated[bool, Option("Leave out markers such as [CLS]; says what share that was.", FIGURE)] = False
+    drop_first: Annotated[bool, Option("Leave out the first token; says what share that was.", FIGURE)] = False
+    rollout: Annotated[bool, Option("Also draw attention through all layers (attention rollout).", FIGURE)] = False
+    # None: by layer and head
+    sort: Annotated[
+        str | None,
+        Option(
+            "List heads by this measure, the largest first; -MEASURE: the smallest.",
+            OUTPUT,
+            "MEASURE",
+            table="attnviz.measures:MEASURES",
+        ),
+    ] = None
+    measure: Measure = ()  # names; empty: the headline
+    table: Annotated[TableKind, Option("In the terminal: shaded maps, top keys, all weights, or nothing.", OUTPUT)] = (
+        "top"
+    )
+    top_k: TopK = 3
+    open: Annotated[bool, Option("Also write the page to explore (--format html), and open it.", OUTPUT)] = False
+    json: Json = False

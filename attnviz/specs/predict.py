@@ -1,0 +1,24 @@
+"""What `attnviz predict` is asked."""
+
+from dataclasses import dataclass
+from typing import Annotated
+
+from attnviz.options import FIGURE, Only, Option
+from attnviz.specs.figure import STYLE, FigureOptions
+from attnviz.specs.model import BUILT_IN, KEEP, KeepKind, MaxTokens, ModelOptions
+from attnviz.specs.output import Csv, Json
+from attnviz.specs.text import TextOptions
+
+
+@dataclass(frozen=True, kw_only=True)
+class PredictSpec:
+    """`attnviz predict`."""
+
+    text: TextOptions = TextOptions()
+    model: Annotated[ModelOptions, Only("model", "heads", "device", model=BUILT_IN)] = ModelOptions()
+    max_tokens: MaxTokens = None  # None: as many as the model was made for
+    keep: Annotated[KeepKind | None, KEEP] = None  # likewise
+    figure: Annotated[FigureOptions, Only("layer", "head", *STYLE)] = FigureOptions()
+    heatmap: Annotated[bool, Option("Also draw what each text's tokens attended to.", FIGURE)] = False
+    csv: Csv = False
+    json: Json = False

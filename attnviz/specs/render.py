@@ -1,0 +1,15 @@
+"""What `attnviz render` is asked."""
+
+from dataclasses import dataclass
+from typing import Annotated
+
+from attnviz.options import ARGUMENT, Option
+from attnviz.specs.figure import FigureOptions
+
+
+@dataclass(frozen=True, kw_only=True)
+class RenderSpec:
+    """`attnviz render`."""
+
+    figure: FigureOptions = FigureOptions()
+    record: Annotated[str, Option("An attention.safetensors.", ARGUMENT, "FILE")]

@@ -1,0 +1,67 @@
+"""What `attnviz train` and `attnviz vocab` are asked."""
+
+from dataclasses import dataclass
+from typing import Annotated, Literal
+
+from attnviz.options import MODEL, OUTPUT, TEXT, TRAINING, Only, Option
+from attnviz.specs.model import Device, Heads, Keep, Layers, MaxTokens, Seed, Tokenizer, Width
+from attnviz.specs.output import Json, Out
+from attnviz.specs.text import TextOptions
+
+NormKind = Literal["pre", "post"]
+PoolKind = Literal["mean", "cls", "attention"]
+StorageKind = Literal["float32", "float16", "int8"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class VocabularyOptions:
+    """What a vocabulary holds."""
+
+    tokenizer: Tokenizer = "word"
+    size: Annotated[int, Option("Entries of the vocabulary, special tokens included.", MODEL)] = 20_000
+    min_frequency: Annotated[int, Option("Rarer words do not enter the vocabulary.", MODEL)] = 2
+
+
+@dataclass(frozen=True, kw_only=True)
+class VocabSpec:
+    """`attnviz vocab`."""
+
+    text: Annotated[TextOptions, Only("text", "text_file", "dataset", "split", "text_column")] = TextOptions()
+    vocabulary: VocabularyOptions = VocabularyOptions()
+    # None: test, else every tenth text
+    held_out: Annotated[
+        str | None, Option("Split to measure coverage on; test if there is one, else every tenth text.", TEXT)
+    ] = None
+    out: Out = "vocabulary"
+    json: Json = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrainSpec:
+    """`attnviz train`. The defaults are the recipe of the models that come with attnviz."""
+
+    text: Annotated[TextOptions, Only("dataset", "split", "text_column")] = TextOptions()
+    vocabulary: VocabularyOptions = VocabularyOptions()
+    heads: Heads = 8
+    d_model: Width = 32
+    layers: Layers = 1
+    norm: Annotated[NormKind, Option("Layer norm before or after each sublayer.", MODEL)] = "pre"
+    pool: Annotated[PoolKind, Option("How the text's states become one vector.", MODEL)] = "mean"
+    bigrams: Annotated[int, Option("Pairs of words that get a vector of their own; 0 for none.", MODEL)] = 65_536
+    validation: Annotated[float, Option("Share of the texts to hold out.", TEXT, "SHARE")] = 0.1
+    max_tokens: MaxTokens = 512
+    keep: Keep = "head-tail"
+    crop: Annotated[int, Option("Tokens of a text in one step: fewer make training faster.", TRAINING)] = 256
+    epochs: Annotated[int, Option("Passes over the texts.", TRAINING)] = 4
+    batch_size: Annotated[int, Option("Texts in one step.", TRAINING)] = 64
+    learning_rate: Annotated[float, Option("Largest rate of Adam; it rises, then falls.", TRAINING)] = 2e-3
+    dropout: Annotated[float, Option("Of embeddings and pooled encoding.", TRAINING, "SHARE")] = 0.5
+    word_dropout: Annotated[float, Option("Words and pairs left out in a step.", TRAINING, "SHARE")] = 0.5
+    label_smoothing: Annotated[float, Option("Taken from the right label.", TRAINING, "SHARE")] = 0.1
+    patience: Annotated[int, Option("Stop after so many epochs without a better one.", TRAINING)] = 2
+    seed: Seed = 0
+    device: Device = "auto"
+    storage: Annotated[StorageKind, Option("How the embeddings are stored; all else is float32.", OUTPUT)] = "int8"
+    out: Out = "model"
+    resume: Annotated[bool, Option("Go on with the run that stopped in --out.", OUTPUT)] = False
+    json: Json = False
