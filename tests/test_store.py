@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import stat
 import subprocess
 import sys
 from collections.abc import Callable
 from dataclasses import replace
+from io import BytesIO
 from pathlib import Path
 
 import numpy as np
@@ -20,6 +22,7 @@ from safetensors.numpy import save as save_tensors
 import attnviz
 from attnviz import store
 from attnviz.errors import BadOption, BadRecord, OutputFailed
+from attnviz.inputs import header_of
 from attnviz.records import AttentionMaps, Provenance, Tokens
 from attnviz.store import records
 from tests.made import random_maps, sink_maps, windowed_maps
@@ -89,7 +92,7 @@ def test_same_record_same_bytes_in_two_processes() -> None:
 def rewritten(change: Callable[[dict[str, object]], object]) -> bytes:
     """A record whose metadata was changed."""
     data = store.record_bytes(record())
-    meta = records._metadata(data)
+    meta = records._metadata(header_of(BytesIO(data), len(data)).metadata)
     change(meta)
     maps = record()
     return bytes(
@@ -114,6 +117,9 @@ def rewritten(change: Callable[[dict[str, object]], object]) -> bytes:
         bytes(save_tensors({"weights": np.zeros((1, 1, 1, 1), np.float32)}, metadata={"attnviz": "[" * 100_000})),
         rewritten(lambda meta: meta.update(schema=2)),
         rewritten(lambda meta: meta.update(queries=None)),
+        rewritten(lambda meta: meta["queries"]["offsets"][0].__setitem__(0, math.inf)),  # type: ignore[index]
+        rewritten(lambda meta: meta["provenance"]["settings"].update(x=math.nan)),  # type: ignore[index]
+        rewritten(lambda meta: meta["provenance"]["settings"].update(x=[])),  # type: ignore[index]
         rewritten(lambda meta: meta.pop("provenance")),
         rewritten(lambda meta: meta.update(keys={"pieces": [], "offsets": [], "special": [], "unknown": []})),
         rewritten(lambda meta: meta.update(queries={"pieces": [1], "offsets": [], "special": [], "unknown": []})),

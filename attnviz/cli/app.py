@@ -17,6 +17,7 @@ from attnviz.cli.signals import end_as_ctrl_c
 from attnviz.errors import AttnvizError, BadConfig, OutputFailed, WorkFailed
 from attnviz.registry import Plugin, load
 
+TOO_MANY = "too many open files. A larger limit (ulimit -n) allows more"
 DONE, READER_LEFT, NOTHING_ASKED, BUG, INTERRUPTED = 0, 1, 2, 70, 130  # beside those of the errors
 
 COMMANDS = (
@@ -72,7 +73,7 @@ def run(arguments: Sequence[str]) -> int:
     except OSError as error:
         return _output_failed(error)
     except Exception as error:
-        return _bug(error)
+        return _failed(TOO_MANY, WorkFailed.exit_code) if os.strerror(errno.EMFILE) in str(error) else _bug(error)
     return code if arguments else NOTHING_ASKED
 
 
@@ -100,6 +101,8 @@ def _failed(message: str, code: int) -> int:
 def _output_failed(error: OSError) -> int:
     """Standard output failed: a reader that left is no fault, a full disk is."""
     show.abandon_stdout()
+    if error.errno in (errno.EMFILE, errno.ENFILE):
+        return _failed(TOO_MANY, WorkFailed.exit_code)
     if error.errno == errno.EPIPE:
         return READER_LEFT
     if error.errno in (errno.ENOSPC, errno.EIO, errno.EDQUOT, errno.EBADF):

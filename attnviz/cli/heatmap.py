@@ -13,4 +13,5 @@ def heatmap(spec: HeatmapSpec) -> None:
     """
     from attnviz.workflows.heatmap import heatmap as draw
 
-    show.drawn(draw(spec), spec.figure)
+    with show.followed() as follow:
+        show.drawn(draw(spec, follow), spec.figure)

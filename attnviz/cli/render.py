@@ -13,4 +13,5 @@ def render(spec: RenderSpec) -> None:
     """
     from attnviz.workflows.render import render as draw
 
-    show.drawn([draw(spec)], spec.figure)
+    with show.followed() as follow:
+        show.drawn([draw(spec, follow)], spec.figure)

@@ -6,8 +6,9 @@ import gc
 import os
 import shutil
 import sys
+import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
 
 WIDTH_OFF_TERMINAL = 80
 USUAL = gc.get_threshold()
+MANY = 50  # pictures, which take seconds
+NOTE_EVERY = 10.0  # seconds between two lines about long work
 LONGEST_LINE = 500  # of an error or a note: a path or a token in it may be of any length
 
 
@@ -131,6 +134,29 @@ def drawn(results: Iterable[Drawn], spec: FigureOptions) -> None:
         from attnviz.renderers.json import chunks
 
         _as_json(chunks(reports))  # only now: a text that fails must not leave half a document behind
+
+
+@contextmanager
+def followed() -> Iterator[Callable[[int, int, Path], None]]:
+    """What shows how many of many pictures are written: a bar, or off a terminal a line every ten seconds."""
+    told = time.monotonic()
+    with ExitStack() as stack:
+        advance: Callable[[], None] | None = None
+
+        def follow(done: int, total: int, file: Path) -> None:
+            nonlocal told, advance
+            if done == 1:
+                stack.close()
+                advance = stack.enter_context(bar("pictures", total)) if total > MANY and sys.stderr.isatty() else None
+            if advance is not None:
+                advance()
+            elif total > MANY and time.monotonic() - told > NOTE_EVERY:
+                note(f"picture {done:,} of {total:,}: {file}")
+                told = time.monotonic()
+            if done == total:
+                stack.close()
+
+        yield follow
 
 
 def _open(page: Path) -> None:

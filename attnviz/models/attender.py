@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from attnviz.errors import BadOption
 from attnviz.models.attention import causal, not_padding
 from attnviz.models.device import enough_memory
-from attnviz.models.sizes import check_memory
+from attnviz.models.sizes import Work, check_memory
 from attnviz.models.tokenizer import Encoding, TextTokenizer
 from attnviz.models.versions import versions
 from attnviz.records import AttentionMaps, Provenance, Setting
@@ -49,12 +49,12 @@ class Attender:
         if self.spec.max_tokens is not None and self.spec.max_tokens < 1:
             raise BadOption(f"--max-tokens {self.spec.max_tokens} is too small", hint="It is at least 1.")
         encoding = self.tokenizer.encode(text, self.spec.max_tokens, self.spec.keep)
-        if self.spec.show_padding:
-            if self.spec.max_tokens is None:
-                raise BadOption("--show-padding pads up to --max-tokens, which is not given", hint="Give both.")
-            encoding = self.tokenizer.pad(encoding, self.spec.max_tokens)
-        check_memory(len(encoding.ids), self.n_heads, self.n_layers, self.spec.max_memory)
-        return encoding
+        if self.spec.show_padding and self.spec.max_tokens is None:
+            raise BadOption("--show-padding pads up to --max-tokens, which is not given", hint="Give both.")
+        n_padded = max(len(encoding.ids), (self.spec.max_tokens or 0) if self.spec.show_padding else 0)
+        work = Work(n_padded, n_padded, self.n_heads, self.n_layers, self.d_model, self.n_parameters)
+        check_memory(work, self.spec.max_memory)
+        return self.tokenizer.pad(encoding, n_padded) if self.spec.show_padding else encoding
 
     def seconds(self, text: str) -> float:
         """How long one forward pass with its maps takes, tokens at hand."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from dataclasses import asdict, dataclass, fields
+from math import inf
 from pathlib import Path
 from typing import Any, get_args
 
@@ -15,18 +16,22 @@ from torch import nn
 
 from attnviz import store
 from attnviz.errors import BadModel
+from attnviz.inputs import MAX_JSON, read_bytes, read_header, strict_json
 from attnviz.models import tokenizer
 from attnviz.models.classifier import Classifier, ClassifierConfig
 from attnviz.models.encoder import EncoderConfig
-from attnviz.models.sizes import head_size
+from attnviz.models.sizes import MAX_D_MODEL, check_room, head_size
 from attnviz.models.storage import packed, unpacked
 from attnviz.models.tokenizer import TextTokenizer
 from attnviz.specs.model import KeepKind
 from attnviz.specs.train import NormKind, PoolKind, StorageKind
 
 SCHEMA = 2
+MAX_SIZE = 2**31 - 1  # of any size in a configuration
+WHILE_READ = 6  # the file, its tensors, and these as float32, each at most four times as large
 MOST_LAYERS = 1_000  # a damaged number must not build layers until the memory is full
 WEIGHTS, VOCABULARY, CONFIG = "model.safetensors", "tokenizer.json", "config.json"
+HOLDS = f"A checkpoint holds {WEIGHTS}, {VOCABULARY}, {CONFIG}."
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,11 +68,17 @@ def weights_bytes(classifier: Classifier, storage: StorageKind) -> bytes:
     return bytes(safetensors.torch.save(packed(weights, frozenset(embeddings), storage)))
 
 
-def load_checkpoint(folder: Path) -> Checkpoint:
-    """What `save_checkpoint` wrote. Raises BadModel naming the file that is missing, damaged or does not fit."""
+def load_checkpoint(folder: Path, max_memory: float = 4.0) -> Checkpoint:
+    """What `save_checkpoint` wrote.
+
+    Raises BadModel naming the file that is missing, damaged or does not fit, TooLarge before weights that take more
+    than `max_memory` GiB while they are read.
+    """
     found = _read_config(folder / CONFIG)
     config = found["classifier"]
-    data = _read(folder / WEIGHTS)
+    n_bytes = read_header(folder / WEIGHTS, BadModel, HOLDS).n_bytes
+    check_room(f"the weights of {folder}", WHILE_READ * n_bytes, max_memory)
+    data = read_bytes(folder / WEIGHTS, inf, BadModel, HOLDS)
     vocabulary = tokenizer.load(folder / VOCABULARY, classify=config.pool == "cls")
     if len(vocabulary) > config.encoder.n_words:
         raise BadModel(
@@ -76,7 +87,7 @@ def load_checkpoint(folder: Path) -> Checkpoint:
         )
     try:
         classifier = filled(config, data)
-    except (SafetensorError, RuntimeError, KeyError, ValueError) as error:
+    except (SafetensorError, RuntimeError, KeyError, TypeError, ValueError) as error:
         reason = " ".join(str(error).split())
         raise BadModel(f"{folder / WEIGHTS} does not fit {CONFIG}: {reason}", hint="Copy the folder again.") from error
     revision = hashlib.sha256(data).hexdigest()
@@ -96,7 +107,7 @@ def filled(config: ClassifierConfig, data: bytes) -> Classifier:
 
 def _read_config(file: Path) -> dict[str, Any]:
     try:
-        found = json.loads(_read(file))
+        found = strict_json(read_bytes(file, MAX_JSON, BadModel, HOLDS))
         if not isinstance(found, dict) or found.get("schema") != SCHEMA:
             raise ValueError(f"schema {SCHEMA} expected")
         if type(found["trained"]) is not bool:
@@ -120,11 +131,13 @@ def _encoder(sizes: dict[str, Any]) -> EncoderConfig:
     expected = {field.name for field in fields(EncoderConfig)}
     numbers = {name: size for name, size in sizes.items() if name != "norm"}
     if set(sizes) != expected or not all(
-        type(size) is int and size >= (name != "n_bigrams") for name, size in numbers.items()
+        type(size) is int and (name != "n_bigrams") <= size <= MAX_SIZE for name, size in numbers.items()
     ):
         raise ValueError(f"positive whole numbers {', '.join(sorted(expected - {'norm'}))} and norm expected")
     if sizes["n_layers"] > MOST_LAYERS:
         raise ValueError(f"at most {MOST_LAYERS} layers expected")
+    if sizes["d_model"] > MAX_D_MODEL:
+        raise ValueError(f"d_model of at most {MAX_D_MODEL} expected")
     return EncoderConfig(**numbers, norm=_one_of(sizes, "norm", NormKind))
 
 
@@ -132,12 +145,3 @@ def _one_of(found: dict[str, Any], name: str, kind: Any) -> Any:
     if found[name] not in get_args(kind):
         raise ValueError(f"{name} is {' or '.join(get_args(kind))}")
     return found[name]
-
-
-def _read(file: Path) -> bytes:
-    try:
-        return file.read_bytes()
-    except OSError as error:
-        raise BadModel(
-            f"cannot read {file}: {error.strerror}", hint=f"A checkpoint holds {WEIGHTS}, {VOCABULARY}, {CONFIG}."
-        ) from error

@@ -10,8 +10,9 @@ from pathlib import Path
 from typing import Literal
 
 from attnviz.errors import BadModel, BadOption
+from attnviz.inputs import MAX_JSON, is_folder, read_bytes, user_path
 from attnviz.models import MODELS
-from attnviz.models.sizes import head_size
+from attnviz.models.sizes import FLOAT32, check_room, head_size
 from attnviz.registry import suggestion
 from attnviz.specs.model import ModelOptions
 
@@ -19,10 +20,9 @@ DEFAULT_HEADS = 8
 DEFAULT_D_MODEL = 64
 SHIPPED = Path(__file__).parents[1] / "data" / "models"  # one folder per trained model: single, multi-2 …
 LARGEST_SEED = 2**63 - 1  # that torch takes
-LARGEST_D_MODEL = 65_536  # four projections of it take 64 GiB: beyond this it is a slip of the finger
 HUB_NAME = re.compile(r"[A-Za-z0-9][\w.-]{0,95}(/[A-Za-z0-9][\w.-]{0,95})?(@[\w./-]{1,95})?")  # …@ a revision
 UNTELLING = {"model", "models", "checkpoint", "weights", "output", "out"}  # what folders of any model are called
-LARGEST_CONFIG = 2**24  # bytes of a config.json; real ones have a few thousand
+SIZE = re.compile("[0-9]{1,18}")  # no number that int() refuses
 Kind = Literal["single", "multi", "random", "dot", "checkpoint", "pretrained"]
 
 
@@ -93,26 +93,23 @@ def _one_head(spec: ModelOptions) -> int:
 
 def _elsewhere(spec: ModelOptions) -> ModelName:
     """A folder, of ours or of others, else a name on the hub. A name that is nearly one of ours is a slip."""
-    folder = Path(spec.model).expanduser()
-    if spec.model and folder.is_dir():
+    folder = user_path(spec.model, BadModel)
+    if spec.model and is_folder(folder):
         kind: Kind = "pretrained" if _is_pretrained(folder) else "checkpoint"
         _check_brought("a checkpoint" if kind == "checkpoint" else "a pretrained model", spec)
         return ModelName(kind, folder=folder)
     ours = [model.name for model in MODELS]
     if not HUB_NAME.fullmatch(spec.model) or ("/" not in spec.model and get_close_matches(spec.model, ours)):
-        raise BadModel(f"no model or checkpoint folder {spec.model!r}", hint=suggestion(spec.model, ours))
+        raise BadModel(f"no model or checkpoint folder {spec.model[:80]!r}", hint=suggestion(spec.model, ours))
     _check_brought("a pretrained model", spec)
     return ModelName("pretrained", hub=spec.model)
 
 
 def _is_pretrained(folder: Path) -> bool:
     """Whether a folder's config.json is of Hugging Face's form, which names the type of the model."""
-    file = folder / "config.json"
     try:
-        if file.stat().st_size > LARGEST_CONFIG:
-            return False
-        found = json.loads(file.read_bytes())
-    except (OSError, ValueError, RecursionError):
+        found = json.loads(read_bytes(folder / "config.json", MAX_JSON, BadModel))
+    except (BadModel, ValueError, RecursionError):
         return False
     return isinstance(found, dict) and ("model_type" in found or "architectures" in found)
 
@@ -137,8 +134,8 @@ def _heads(spec: ModelOptions, written: str | None) -> int:
     """The number of heads in `multi:N`, in `--heads N`, or the default."""
     if written is None:
         return DEFAULT_HEADS if spec.heads is None else spec.heads
-    if not written.isascii() or not written.isdigit():
-        raise BadModel(f"no model {spec.model!r}", hint="Write the number of heads as in multi:8.")
+    if not SIZE.fullmatch(written):
+        raise BadModel(f"no model {spec.model[:40]!r}", hint="Write the number of heads as in multi:8.")
     if spec.heads is not None and spec.heads != int(written):
         raise BadOption(f"--heads {spec.heads} contradicts --model {spec.model}", hint="Give one of them.")
     return int(written)
@@ -153,13 +150,12 @@ def _of_size(spec: ModelOptions, kind: Kind, n_heads: int) -> ModelName:
         return ModelName(kind, n_heads, folder=shipped)
     d_model = DEFAULT_D_MODEL if spec.d_model is None else spec.d_model
     layers = 1 if spec.layers is None else spec.layers
-    if d_model > LARGEST_D_MODEL:
-        raise BadOption(f"--d-model {d_model} is too large", hint=f"It is at most {LARGEST_D_MODEL}.")
     head_size(d_model, n_heads)
     if layers < 1:
         raise BadOption(f"--layers {layers} is too small", hint="A model has at least 1 layer.")
     if kind == "dot" and layers != 1:
         raise BadOption(f"--layers {layers} with --model dot", hint="Unprojected attention has one layer.")
+    check_room(f"the weights of {layers} layers of {d_model}", 12 * layers * d_model**2 * FLOAT32, spec.max_memory)
     return ModelName(kind, n_heads, layers, d_model)
 
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
-from pathlib import Path
 
 import torch
 from torch import Tensor, nn
 
+from attnviz.errors import BadModel
+from attnviz.inputs import user_path
 from attnviz.models import MODELS, tokenizer
 from attnviz.models.attender import Attender
 from attnviz.models.attention import DotAttention
@@ -31,7 +32,7 @@ def open_model(spec: ModelOptions, texts: Iterable[str]) -> Attender:
     name = resolve(spec)
     device = pick(spec.device)
     if name.checkpoint is not None:
-        return attending(load_checkpoint(name.checkpoint), called(name), spec, device)
+        return attending(load_checkpoint(name.checkpoint, spec.max_memory), called(name), spec, device)
     opener = load(find(MODELS, name.kind, "model"))
     with enough_memory():
         attender: Attender = opener(name, spec, device, _vocabulary(spec, texts))
@@ -135,7 +136,7 @@ def called(name: ModelName) -> str:
 
 def _vocabulary(spec: ModelOptions, texts: Iterable[str]) -> TextTokenizer:
     if spec.vocab is not None:
-        return tokenizer.load(Path(spec.vocab).expanduser())
+        return tokenizer.load(user_path(spec.vocab, BadModel))
     return tokenizer.train(texts, VocabularyOptions(tokenizer=spec.tokenizer, min_frequency=1))
 
 

@@ -16,7 +16,7 @@ from typing import Any
 
 import torch
 
-from attnviz.errors import AttnvizError, BadModel
+from attnviz.errors import AttnvizError, BadModel, WorkFailed
 from attnviz.models.pretrained_files import CONFIG, VOCABULARIES, Files, configuration
 from attnviz.models.pretrained_tokens import PretrainedTokenizer
 from attnviz.models.sizes import FLOAT32, check_room
@@ -135,6 +135,22 @@ def _check_loaded(files: Files, told: dict[str, Any]) -> None:
             f"{files.folder} lacks weights that its {CONFIG} asks for: {missing[0]}{more}",
             hint="They would be random. Copy or fetch the folder again.",
         )
+
+
+@contextmanager
+def others_failure(name: str) -> Iterator[None]:
+    """Raises WorkFailed with what a model of others fails with while it runs: nothing of it is ours."""
+    try:
+        yield
+    except (AttnvizError, MemoryError):
+        raise
+    except Exception as error:
+        if "memory" in str(error):  # which `enough_memory` tells
+            raise
+        said = " ".join(str(error).split())[:200]
+        raise WorkFailed(
+            f"{name} fails by itself: {type(error).__name__}: {said}", hint="Another text or length may do."
+        ) from error
 
 
 @contextmanager

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import math
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -15,12 +14,12 @@ import torch
 from attnviz.errors import BadModel, BadOption, TooLarge
 from attnviz.models.capture import Call, capture
 from attnviz.models.device import enough_memory
-from attnviz.models.pretrained import Pretrained
+from attnviz.models.pretrained import Pretrained, others_failure
 from attnviz.models.pretrained_tokens import PretrainedEncoding
 from attnviz.models.recording_assembly import assembled, attendable_of, seen
 from attnviz.models.recording_groups import NUMBER, Group, crossing, grouped
 from attnviz.models.recording_plan import Sides
-from attnviz.models.sizes import check_memory
+from attnviz.models.sizes import BASE_PRETRAINED, Work, check_memory
 from attnviz.models.versions import versions
 from attnviz.records import AttentionMaps, Provenance, Setting
 from attnviz.specs.model import AttentionKind, ModelOptions, PretrainedOptions
@@ -87,7 +86,10 @@ class PretrainedAttender:
         for read in (source, target):
             self._check_length(read)
         n_queries, n_keys = (len(read.ids) for read in _sides(Read(source, target, kind)))
-        check_memory(math.isqrt(n_queries * n_keys), self.n_heads, self.n_layers, self.spec.max_memory)
+        work = Work(
+            n_queries, n_keys, self.n_heads, self.n_layers, self.d_model, self.n_parameters, base=BASE_PRETRAINED
+        )
+        check_memory(work, self.spec.max_memory)
         return Read(source, target, kind)
 
     def attention(self, text: str, text_name: str = "text") -> AttentionMaps:
@@ -163,7 +165,7 @@ class PretrainedAttender:
             inputs["use_cache"] = False  # nothing follows
         if read.kind == "encoder":
             inputs.pop("use_cache", None)
-        with enough_memory(), torch.inference_mode():
+        with enough_memory(), torch.inference_mode(), others_failure(self.name):
             model(**inputs)
 
     def _tensor(self, numbers: Sequence[int]) -> torch.Tensor:

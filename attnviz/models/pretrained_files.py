@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
@@ -17,6 +16,7 @@ from typing import Any
 
 from attnviz.errors import BadModel
 from attnviz.hub import why_offline
+from attnviz.inputs import MAX_JSON, MAX_VOCABULARY, file_size, read_bytes, read_header
 from attnviz.models import MODELS
 from attnviz.models.names import ModelName, folder_name
 from attnviz.models.sizes import FLOAT32, check_room
@@ -40,7 +40,6 @@ SAFE = "Save it as safetensors: model.save_pretrained(folder, safe_serialization
 OLDEST = 5  # transformers
 INSTALL = "Install it with: pip install 'attnviz[hf]'"
 AGAIN = "Copy or fetch the folder again."
-LONGEST_HEADER = 100_000_000  # bytes, as safetensors itself allows
 
 
 @dataclass(frozen=True)
@@ -66,8 +65,11 @@ def found(name: ModelName, max_memory: float) -> Files:
     """
     folder = name.folder if name.folder is not None else _from_hub(name.hub, max_memory)
     check_installed()
+    for file in FETCHED:  # what the library reads by itself; whether it is there, it says
+        if file not in (CONFIG, WEIGHTS, INDEX) and (folder / file).exists():
+            file_size(folder / file, MAX_VOCABULARY, BadModel, AGAIN)
     weights = tuple(_weights(folder))
-    n_parameters = sum(_n_numbers(file) for file in weights)
+    n_parameters = sum(read_header(file, BadModel, AGAIN).n_numbers for file in weights)
     check_room(f"the weights of {name} as float32", n_parameters * FLOAT32, max_memory)
     return Files(folder, name.hub.partition("@")[0] or folder_name(folder), weights, n_parameters)
 
@@ -85,9 +87,7 @@ def check_installed() -> None:
 def configuration(folder: Path) -> dict[str, Any]:
     """The config.json of a folder. Raises BadModel for what is no JSON object."""
     try:
-        read = json.loads((folder / CONFIG).read_bytes())
-    except OSError as error:
-        raise BadModel(f"cannot read {folder / CONFIG}: {error.strerror}", hint=AGAIN) from error
+        read = json.loads(read_bytes(folder / CONFIG, MAX_JSON, BadModel, AGAIN))
     except (ValueError, RecursionError) as error:
         raise BadModel(f"{folder / CONFIG} is not JSON", hint=AGAIN) from error
     if not isinstance(read, dict):
@@ -148,11 +148,11 @@ def _weights(folder: Path) -> Iterator[Path]:
             raise BadModel(problem, hint=SAFE)
         raise BadModel(f"{folder} holds no {WEIGHTS}", hint=AGAIN)
     try:
-        names = set(json.loads((folder / INDEX).read_bytes())["weight_map"].values())
+        names = set(json.loads(read_bytes(folder / INDEX, MAX_JSON, BadModel, AGAIN))["weight_map"].values())
         plain = all(
             isinstance(name, str) and Path(name).name == name and name.endswith(".safetensors") for name in names
         )
-    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise BadModel(f"{folder / INDEX} is not an index of safetensors", hint=AGAIN) from error
     if not plain or not names:
         raise BadModel(f"{folder / INDEX} names files that are not safetensors of this folder", hint=AGAIN)
@@ -160,32 +160,6 @@ def _weights(folder: Path) -> Iterator[Path]:
         if not (folder / name).is_file():
             raise BadModel(f"{folder} lacks {name}, which {INDEX} names", hint=AGAIN)
         yield folder / name
-
-
-def _n_numbers(file: Path) -> int:
-    """How many numbers a safetensors file holds, by its header, which also has to say how long the file is."""
-    try:
-        size = file.stat().st_size
-        with file.open("rb") as opened:
-            length = int.from_bytes(opened.read(8), "little")
-            if length > min(size, LONGEST_HEADER):
-                raise ValueError("its header is longer than it is")
-            header = json.loads(opened.read(length))
-        if not isinstance(header, dict):
-            raise ValueError("its header is no table of tensors")
-        tensors = [tensor for name, tensor in header.items() if name != "__metadata__"]
-        end = 8 + length + max((tensor["data_offsets"][1] for tensor in tensors), default=0)
-        if end != size:
-            raise ValueError(f"it is {size:,} bytes long and should be {end:,}")
-        return sum(math.prod(tensor["shape"]) for tensor in tensors)
-    except OSError as error:
-        raise BadModel(f"cannot read {file}: {error.strerror}", hint=AGAIN) from error
-    except (ValueError, KeyError, TypeError, AttributeError, IndexError, RecursionError) as error:
-        raise BadModel(f"{file} is not a whole safetensors file: {_short(error)}", hint=AGAIN) from error
-
-
-def _short(error: Exception) -> str:
-    return " ".join(str(error).split())[:120]
 
 
 def _sha256(file: Path) -> str:

@@ -2,19 +2,28 @@
 
 from __future__ import annotations
 
-from math import ceil
+from dataclasses import dataclass
+from math import ceil, isqrt
 
 from attnviz.errors import BadOption, TooLarge
 from attnviz.specs.model import KeepKind
 
 FLOAT32 = 4  # bytes
 GIB = 2**30
+BASE = 460 * 2**20  # of a process with torch, matplotlib and a model of ours; pictures of many points included
+BASE_PRETRAINED = 800 * 2**20  # and with transformers
+ONE_HEAD = 32  # bytes for each cell of one head: float64 copies in measures and rollout, masks, what is drawn
+ONE_TOKEN = 2_000  # bytes of its piece, offsets and marks, in a record and in what is shown
+STATES = 48  # numbers of d_model for each token: states, projections, feed-forward
+MAX_D_MODEL = 65_536  # four projections of it take 64 GiB: beyond this it is a slip of the finger
 
 
 def head_size(d_model: int, n_heads: int) -> int:
     """d_head = d_model / n_heads. Raises BadOption instead of truncating."""
     if d_model < 1:
         raise BadOption(f"d_model {d_model} is not a size", hint="It is at least 1.")
+    if d_model > MAX_D_MODEL:  # before its divisors are tried
+        raise BadOption(f"d_model {d_model} is too large", hint=f"It is at most {MAX_D_MODEL:,}.")
     if n_heads < 1 or d_model % n_heads:
         divisors = [n for n in range(1, d_model + 1) if d_model % n == 0]
         few = ", ".join(map(str, divisors[:4])) + (" …" if len(divisors) > 4 else "")
@@ -32,20 +41,59 @@ def kept(n_tokens: int, max_tokens: int | None, keep: KeepKind) -> tuple[int, in
     return max_tokens - tail, tail
 
 
-def check_memory(n_tokens: int, n_heads: int, n_layers: int, max_gib: float) -> None:
-    """Raises TooLarge when one text's attention would take more than `max_gib` GiB, before anything is allocated.
+@dataclass(frozen=True)
+class Work:
+    """What the attention of one text takes, wherever it comes from: from a model, or from a record (d_model 0)."""
 
-    Counted: the record, and for the layer at work its scores and its weights.
-    """
+    n_queries: int
+    n_keys: int
+    n_heads: int
+    n_layers: int
+    d_model: int = 0
+    n_parameters: int = 0
+    base: int = BASE  # bytes of the process before
+
+    @property
+    def needed(self) -> int:
+        """Bytes of the process at its peak, measured from below and rounded up (see tests/attacks/test_sizes.py)."""
+        tokens = (self.n_queries + self.n_keys) // 2
+        return self.fixed + self.per_token * tokens + self.per_cell * self.n_queries * self.n_keys
+
+    @property
+    def fixed(self) -> int:
+        """The process, and the model's weights twice, while they are loaded or worked through."""
+        return self.base + 2 * FLOAT32 * self.n_parameters
+
+    @property
+    def per_token(self) -> int:
+        """Its states, projections and what feed-forward makes of them; and its names and offsets."""
+        return FLOAT32 * STATES * self.d_model + ONE_TOKEN
+
+    def fitting(self, room: float) -> int:
+        """How many tokens that attend to each other take no more than `room` bytes."""
+        linear, left = self.per_token / (2 * self.per_cell), max(0.0, room - self.fixed)
+        return int((linear**2 + left / self.per_cell) ** 0.5 - linear)
+
+    @property
+    def per_cell(self) -> int:
+        """Of a record its weights, with words joined once more, and two copies while it is written; or of a layer its
+        scores and weights, and as float64; and of one head what measures and rollout hold.
+        """
+        record = FLOAT32 * self.n_heads * self.n_layers
+        layer = 4 * FLOAT32 * self.n_heads
+        return record + max(3 * record, layer) + ONE_HEAD
+
+
+def check_memory(work: Work, max_gib: float) -> None:
+    """Raises TooLarge when the process would take more than `max_gib` GiB, before anything is allocated."""
     _check_max_memory(max_gib)
-    per_cell = FLOAT32 * n_heads * (n_layers + 2)
-    needed = per_cell * n_tokens**2
-    if needed > max_gib * GIB:
-        fitting = int((max_gib * GIB / per_cell) ** 0.5)
+    if work.needed > max_gib * GIB:
+        n_tokens, fitting = isqrt(work.n_queries * work.n_keys), work.fitting(max_gib * GIB)
+        least = f"--max-memory {ceil(100 * work.needed / GIB) / 100:.6g} allows it."
         raise TooLarge(
-            f"{_counted(n_tokens, 'token')} × {_counted(n_heads, 'head')} × {_counted(n_layers, 'layer')} need "
-            f"{needed / GIB:.1f} GiB, allowed are {max_gib:g}",
-            hint=f"--max-tokens {fitting} fits; --max-memory allows more." if fitting else "--max-memory allows more.",
+            f"{_counted(n_tokens, 'token')} × {_counted(work.n_heads, 'head')} × {_counted(work.n_layers, 'layer')} "
+            f"need {work.needed / GIB:,.2f} GiB, allowed are {max_gib:g}",
+            hint=f"--max-tokens {fitting} fits; {least}" if fitting and work.d_model else least,
         )
 
 

@@ -21,6 +21,7 @@ from jaxtyping import Int
 from tokenizers import Regex, Tokenizer, models, normalizers, pre_tokenizers, trainers
 
 from attnviz.errors import BadModel, BadOption, BadText
+from attnviz.inputs import MAX_VOCABULARY, is_folder, read_bytes
 from attnviz.models.sizes import kept
 from attnviz.records import Tokens
 from attnviz.specs.model import KeepKind
@@ -207,12 +208,11 @@ def _untrained(spec: VocabularyOptions) -> tuple[Any, Any]:
 
 def load(path: Path, classify: bool = False) -> TextTokenizer:
     """A `tokenizer.json`, or the one in a folder. Raises BadModel naming the file."""
-    file = path / "tokenizer.json" if path.is_dir() else path
+    file = path / "tokenizer.json" if is_folder(path) else path
     try:
-        text = file.read_text(encoding="utf-8")
-    except (OSError, ValueError) as error:  # ValueError: bytes that are not UTF-8, or a NUL in the name
-        reason = error.strerror if isinstance(error, OSError) else error
-        raise BadModel(f"cannot read {file}: {reason}", hint="attnviz vocab writes a tokenizer.json.") from error
+        text = read_bytes(file, MAX_VOCABULARY, BadModel, "attnviz vocab writes a tokenizer.json.").decode()
+    except UnicodeDecodeError as error:
+        raise BadModel(f"cannot read {file}: {error}", hint="attnviz vocab writes a tokenizer.json.") from error
     try:
         vocabulary = Tokenizer.from_str(text)
     except Exception as error:  # the library raises bare Exception

@@ -49,7 +49,7 @@ class ModelOptions:
     tokenizer: Tokenizer = None  # likewise, or word
     max_tokens: MaxTokens = None
     keep: Keep = "head"
-    max_memory: Annotated[float, Option("GiB that the attention of one text may take.", MODEL)] = 4.0
+    max_memory: Annotated[float, Option("GiB that the process may take for one text.", MODEL)] = 4.0
     show_padding: Annotated[bool, Option("Pad shorter texts to --max-tokens and show the padding.", MODEL)] = False
 
 

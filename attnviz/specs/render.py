@@ -13,3 +13,4 @@ class RenderSpec:
 
     figure: FigureOptions = FigureOptions()
     record: Annotated[str, Option("An attention.safetensors.", ARGUMENT, "FILE")]
+    max_memory: Annotated[float, Option("GiB that the process may take for one record.", "Which model")] = 4.0

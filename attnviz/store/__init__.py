@@ -17,4 +17,5 @@ from attnviz.store.records import SCHEMA as SCHEMA
 from attnviz.store.records import load as load
 from attnviz.store.records import read_record as read_record
 from attnviz.store.records import record_bytes as record_bytes
+from attnviz.store.records import record_shape as record_shape
 from attnviz.store.records import save as save

@@ -3,22 +3,25 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping
 from dataclasses import asdict
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from safetensors import SafetensorError
-from safetensors.numpy import load as load_tensors
 from safetensors.numpy import save as save_tensors
 
 from attnviz.errors import BadRecord
-from attnviz.records import AttentionMaps, Provenance, Tokens
+from attnviz.inputs import header_of, read_bytes, read_header, strict_json
+from attnviz.records import AttentionMaps, Provenance, Setting, Tokens
 from attnviz.store.files import short, write
 
 SCHEMA = 1
 RECORD = "attention.safetensors"
+OURS = f"attnviz heatmap writes {RECORD}."
+MAX_RECORD = 2**32  # bytes, unless the caller allows more
 
 
 def record_bytes(maps: AttentionMaps) -> bytes:
@@ -49,22 +52,27 @@ def save(maps: AttentionMaps, path: str | Path) -> None:
     write(Path(path), record_bytes(maps))
 
 
-def load(path: str | Path) -> AttentionMaps:
-    """Read a record that `save` or `attnviz heatmap` wrote. Raises BadRecord for anything else."""
-    path = Path(path)
+def load(path: str | Path, max_bytes: float = MAX_RECORD) -> AttentionMaps:
+    """Read a record that `save` or `attnviz heatmap` wrote. Raises BadRecord for anything else, or larger."""
+    return read_record(read_bytes(Path(path), max_bytes, BadRecord), short(Path(path)))
+
+
+def record_shape(path: str | Path) -> tuple[int, int, int, int]:
+    """[layer, head, query, key] of a record, by its header alone. Raises BadRecord."""
+    tensors = read_header(Path(path), BadRecord, OURS).tensors
     try:
-        data = path.read_bytes()
-    except (OSError, ValueError) as error:  # ValueError: a NUL in the name
-        reason = error.strerror if isinstance(error, OSError) else error
-        raise BadRecord(f"cannot read {short(path)}: {reason}") from error
-    return read_record(data, short(path))
+        n_layers, n_heads, n_queries, n_keys = tensors["weights"]["shape"]
+    except (KeyError, TypeError, ValueError) as error:
+        raise BadRecord(f"{short(Path(path))} is not a record of attnviz", hint=OURS) from error
+    return n_layers, n_heads, n_queries, n_keys
 
 
 def read_record(data: bytes, name: str) -> AttentionMaps:
-    """What `record_bytes` gave. Raises BadRecord with `name` for anything else."""
+    """What `record_bytes` gave, its arrays not copied. Raises BadRecord with `name` for anything else."""
     try:
-        meta = _metadata(data)
-        tensors = load_tensors(data)
+        header = header_of(BytesIO(data), len(data))
+        meta = _metadata(header.metadata)
+        tensors = {name: _tensor(data, header.start, of) for name, of in header.tensors.items()}
         queries = _tokens(meta["queries"])
         keys = queries if meta["keys"] is None else _tokens(meta["keys"])
         weights, attendable, sink = tensors["weights"], tensors["attendable"], tensors.get("sink")
@@ -77,18 +85,23 @@ def read_record(data: bytes, name: str) -> AttentionMaps:
         return AttentionMaps(weights, queries, keys, attendable, _provenance(meta["provenance"]), sink)
     except BadRecord as error:
         raise BadRecord(f"{name}: {error.problem}", hint=error.hint) from error
-    except (SafetensorError, KeyError, TypeError, ValueError, AttributeError, RecursionError) as error:
+    except (KeyError, TypeError, ValueError, AttributeError, RecursionError) as error:
         reason = " ".join(f"{type(error).__name__}: {error}".split())
-        raise BadRecord(
-            f"{name} is not a record of attnviz ({reason})", hint=f"attnviz heatmap writes {RECORD}."
-        ) from error
+        raise BadRecord(f"{name} is not a record of attnviz ({reason})", hint=OURS) from error
 
 
-def _metadata(data: bytes) -> dict[str, Any]:
-    """The JSON under the key `attnviz`. The library gives no metadata for bytes, so its header is read here."""
-    size = int.from_bytes(data[:8], "little")
-    header = json.loads(data[8 : 8 + size])
-    meta: dict[str, Any] = json.loads(header["__metadata__"]["attnviz"])
+def _tensor(data: bytes, start: int, of: Mapping[str, Any]) -> np.ndarray:
+    """A tensor of a header that was checked; of another type than records have, nothing."""
+    kind = {"F32": np.dtype("<f4"), "BOOL": np.dtype(bool)}.get(of["dtype"])
+    if kind is None:
+        return np.empty(0, dtype=object)
+    count = math.prod(of["shape"])
+    return np.frombuffer(data, kind, count, start + of["data_offsets"][0]).reshape(of["shape"])
+
+
+def _metadata(found: Mapping[str, Any]) -> dict[str, Any]:
+    """The JSON under the key `attnviz`."""
+    meta: dict[str, Any] = strict_json(found["attnviz"])
     if meta["schema"] != SCHEMA:
         raise BadRecord(f"schema {meta['schema']!r} is not {SCHEMA}", hint="Update attnviz, or draw the text anew.")
     return meta
@@ -97,7 +110,7 @@ def _metadata(data: bytes) -> dict[str, Any]:
 def _tokens(found: Mapping[str, Any]) -> Tokens:
     return Tokens(
         pieces=tuple(map(_text, found["pieces"])),
-        offsets=tuple((int(start), int(end)) for start, end in found["offsets"]),
+        offsets=tuple((_number(start), _number(end)) for start, end in found["offsets"]),
         special=tuple(map(bool, found["special"])),
         unknown=tuple(map(bool, found["unknown"])),
     )
@@ -110,7 +123,7 @@ def _provenance(found: Mapping[str, Any]) -> Provenance:
         trained=None if found["trained"] is None else bool(found["trained"]),
         text_sha256=_text(found["text_sha256"]),
         text_name=_text(found["text_name"]),
-        settings=tuple((_text(name), value) for name, value in found["settings"].items()),
+        settings=tuple((_text(name), _setting(value)) for name, value in found["settings"].items()),
         versions=tuple((_text(name), _text(value)) for name, value in found["versions"].items()),
     )
 
@@ -118,4 +131,16 @@ def _provenance(found: Mapping[str, Any]) -> Provenance:
 def _text(value: object) -> str:
     if not isinstance(value, str):
         raise TypeError(f"{value!r} is not a text")
+    return value
+
+
+def _number(value: object) -> int:
+    if type(value) is not int:
+        raise TypeError(f"{value!r} is not a whole number")
+    return value
+
+
+def _setting(value: object) -> Setting:
+    if not (value is None or isinstance(value, str | int | float)):
+        raise TypeError(f"{value!r} is not a setting")
     return value

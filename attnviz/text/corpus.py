@@ -13,7 +13,7 @@ from attnviz.text import splits
 from attnviz.text.document import Corpus, Document
 from attnviz.text.given import given_texts
 from attnviz.text.local import open_source
-from attnviz.text.source import Rows, Source
+from attnviz.text.source import Rows, Source, within_bounds
 from attnviz.text.unicode import mended
 
 DEFAULT = "sample"
@@ -78,8 +78,9 @@ def _needed(source: Source, parts: tuple[splits.Part, ...]) -> dict[str, int | N
 def _documents(name: str, parts: tuple[splits.Part, ...], rows: dict[str, Rows]) -> Iterator[Document]:
     for part in parts:
         stem = re.sub(r"[^A-Za-z0-9._-]", "-", part.name)  # it becomes a folder's name
-        for position in part.positions(len(rows[part.name])):
-            text, label = rows[part.name][position]
+        positions = part.positions(len(rows[part.name]))
+        read = within_bounds((rows[part.name][position] for position in positions), f"{name} {part}")
+        for position, (text, label) in zip(positions, read, strict=True):
             yield Document(text, f"{name} {part.name}[{position}]", f"{stem}-{position}", label)
 
 

@@ -8,16 +8,10 @@ from pathlib import Path
 from typing import BinaryIO
 
 from attnviz.errors import BadSource
+from attnviz.inputs import in_bytes
 
+MAX_TEXT = 2**24  # bytes of one text or line: three times the Bible
 BOM = b"\xef\xbb\xbf"
-
-
-def as_path(name: str) -> Path:
-    """`~` is expanded here because nobody does it for names that stand in a config file."""
-    try:
-        return Path(name).expanduser() if name == "~" or name.startswith("~/") else Path(name)
-    except RuntimeError as error:
-        raise BadSource(f"{name}: there is no home folder", hint="Write the whole path.") from error
 
 
 def exists(path: Path) -> bool:
@@ -44,7 +38,17 @@ def content(path: Path) -> bytes:
     if not exists(path):
         raise BadSource(f"no file {path}")
     with opened(path) as file:
-        return file.read()
+        return bounded(file.read(MAX_TEXT + 1), str(path))
+
+
+def bounded(raw: bytes, name: str) -> bytes:
+    """Raises BadSource for more than a text can have: a device never ends."""
+    if len(raw) > MAX_TEXT:
+        raise BadSource(
+            f"{name} is longer than the {in_bytes(MAX_TEXT)} of one text",
+            hint="A data set (--dataset) may hold many texts, such as a .txt with one a line.",
+        )
+    return raw
 
 
 def lines(path: Path) -> Generator[str, None, None]:
@@ -55,7 +59,8 @@ def lines(path: Path) -> Generator[str, None, None]:
     """
     with opened(path) as file:
         number = 0
-        for number, line in enumerate(file, 1):
+        for number, line in enumerate(iter(lambda: file.readline(MAX_TEXT + 1), b""), 1):
+            bounded(line, f"{path}:{number}")
             yield decoded(line.removeprefix(BOM) if number == 1 else line, f"{path}:{number}")
         if number == 0:
             raise BadSource(f"{path}:1: the file is empty")

@@ -7,8 +7,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from attnviz.errors import BadOption, BadSource
+from attnviz.inputs import user_path
 from attnviz.text.document import Corpus, Document
-from attnviz.text.files import BOM, as_path, content, exists
+from attnviz.text.files import BOM, MAX_TEXT, bounded, content, exists
 from attnviz.text.unicode import mended, without_surrogates
 
 STANDARD_INPUT = "-"
@@ -46,7 +47,7 @@ def _excerpt(text: str) -> str:
 
 
 def _file(name: str) -> tuple[str, bytes]:
-    path = as_path(name)
+    path = user_path(name, BadSource)
     if exists(path) and path.is_dir():
         raise BadSource(f"{name} is a folder, not a text file", hint=f"For the texts in it use --dataset {name}.")
     return without_surrogates(Path(name).name), content(path)
@@ -56,7 +57,7 @@ def _standard_input() -> bytes:
     if sys.stdin is None:  # closed by the caller, as in `attnviz … <&-`
         raise BadSource("standard input is closed", hint="Pipe a text into it, or name a file.")
     try:
-        return sys.stdin.buffer.read()
+        return bounded(sys.stdin.buffer.read(MAX_TEXT + 1), "standard input")
     except OSError as error:  # a folder, as in `attnviz … < .`
         raise BadSource(f"standard input cannot be read: {error.strerror}") from error
 

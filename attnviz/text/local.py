@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from itertools import chain, islice
 from pathlib import Path
 
 from attnviz.errors import BadSource
+from attnviz.inputs import user_path
 from attnviz.registry import load, suggestion
 from attnviz.text import ENDINGS, NAMES
 from attnviz.text.acl_imdb import is_acl_imdb, open_acl_imdb
-from attnviz.text.files import as_path, exists
-from attnviz.text.source import SPLIT_NAMES, Row, Rows, Source
+from attnviz.text.files import exists
+from attnviz.text.source import SPLIT_NAMES, Row, Rows, Source, within_bounds
 from attnviz.text.unicode import without_surrogates
 
 KINDS = ", ".join(plugin.name for plugin in ENDINGS)
@@ -27,7 +29,7 @@ def open_source(name: str, wanted: str | None) -> Source:
         if plugin.name == name:
             source: Source = load(plugin)(wanted)
             return source
-    path = as_path(name)
+    path = user_path(name, BadSource)
     if name and exists(path):
         return _open_folder(path, wanted) if path.is_dir() else _open_file(path, wanted)
     if name.startswith((".", "/", "~")) or name.endswith(("/", "\\")) or _ENDING.fullmatch(path.suffix):
@@ -87,19 +89,16 @@ def _files_by_split(folder: Path) -> dict[str, list[Path]]:
 
 def _source_of(files: dict[str, list[Path]], wanted: str | None, title: str) -> Source:
     def read(split: str, needed: int | None) -> Rows:
-        rows: list[Row] = []
-        for path in files[split]:
-            if needed is None or len(rows) < needed:
-                rows += _reader_of(path)(path, wanted, None if needed is None else needed - len(rows))
-        return rows
+        rows = chain.from_iterable(_reader_of(path)(path, wanted, needed) for path in files[split])
+        return list(islice(within_bounds(rows, f"{title} {split}"), needed))
 
     return Source(title, tuple(sorted(files, key=_usual_order)), read)
 
 
-def _reader_of(path: Path) -> Callable[[Path, str | None, int | None], list[Row]]:
+def _reader_of(path: Path) -> Callable[[Path, str | None, int | None], Iterable[Row]]:
     for plugin in ENDINGS:
         if plugin.name == path.suffix.lower():
-            reader: Callable[[Path, str | None, int | None], list[Row]] = load(plugin)
+            reader: Callable[[Path, str | None, int | None], Iterable[Row]] = load(plugin)
             return reader
     raise BadSource(f"{path}: its ending does not say what it holds", hint=f"Endings that can be read: {KINDS}.")
 

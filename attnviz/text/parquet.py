@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Generator, Iterator
+from itertools import islice, repeat
 from pathlib import Path
 from typing import Any
 
 from attnviz.errors import BadSource
+from attnviz.inputs import in_bytes
 from attnviz.text.files import in_one_line, opened
-from attnviz.text.source import Row, as_label, as_text, label_column, text_column
+from attnviz.text.source import MAX_TEXTS, Row, as_label, as_text, label_column, text_column
+
+BATCH = 4096  # rows in memory at a time
 
 
-def read_parquet(path: Path, wanted: str | None, needed: int | None) -> list[Row]:
+def read_parquet(path: Path, wanted: str | None, needed: int | None) -> Generator[Row, None, None]:
     import pyarrow
     from pyarrow import parquet
 
@@ -19,8 +24,10 @@ def read_parquet(path: Path, wanted: str | None, needed: int | None) -> list[Row
             text = text_column(file.schema_arrow.names, wanted, str(path))
             label = label_column(file.schema_arrow.names)
             _check_type(file.schema_arrow.field(text).type, text, path)
-            return _rows(_first_rows(file, needed, [text] + ([label] if label else [])), text, label, path)
-    except (pyarrow.ArrowException, UnicodeDecodeError) as error:
+            # A text that is repeated stays one text: a small file may repeat a long one millions of times.
+            with parquet.ParquetFile(raw, metadata=file.metadata, read_dictionary=[text]) as once:
+                yield from islice(_rows(once, text, label, path, needed), needed)
+    except (pyarrow.ArrowException, UnicodeDecodeError, OSError) as error:
         raise BadSource(f"{path} is not a readable Parquet file: {in_one_line(error)}") from error
 
 
@@ -32,20 +39,35 @@ def _check_type(kind: Any, column: str, path: Path) -> None:
         raise BadSource(f"{path}: {column!r} holds {kind}, not text")
 
 
-def _first_rows(file: Any, needed: int | None, columns: list[str]) -> Any:
-    """Whole row groups up to the last row that is needed, then cut to size."""
-    groups: list[int] = []
-    count = 0
-    while len(groups) < file.num_row_groups and (needed is None or count < needed):
-        count += file.metadata.row_group(len(groups)).num_rows
-        groups.append(len(groups))
-    return file.read_row_groups(groups, columns=columns).slice(0, needed)
+def _rows(file: Any, text: str, label: str | None, path: Path, needed: int | None) -> Iterator[Row]:
+    """Row by row, a batch at a time, up to the end of the group of rows that holds the last one needed."""
+    columns = [text] + ([label] if label else [])
+    row = before = 0
+    for group in range(file.num_row_groups):
+        if needed is not None and before >= needed:
+            return
+        before += file.metadata.row_group(group).num_rows
+        _check_size(file.metadata.row_group(group), set(columns), path)
+        for batch in file.iter_batches(BATCH, row_groups=[group], columns=columns):
+            texts = _texts(batch.column(text))
+            labels = batch.column(label).to_pylist() if label else repeat(None, len(batch))
+            for value, written in zip(texts, labels, strict=True):
+                yield as_text(value, text, f"{path}: row {row}"), as_label(written)
+                row += 1
 
 
-def _rows(table: Any, text: str, label: str | None, path: Path) -> list[Row]:
-    texts = table.column(text).to_pylist()
-    labels = table.column(label).to_pylist() if label else [None] * len(texts)
-    return [
-        (as_text(value, text, f"{path}: row {row}"), as_label(written))
-        for row, (value, written) in enumerate(zip(texts, labels, strict=True))
-    ]
+def _check_size(group: Any, columns: set[str], path: Path) -> None:
+    """Raises BadSource for a group whose columns, unpacked, take more than a data set may: it is read as a whole."""
+    found = [group.column(place) for place in range(group.num_columns)]
+    size = sum(column.total_uncompressed_size for column in found if column.path_in_schema in columns)
+    if size > MAX_TEXTS:
+        raise BadSource(f"{path}: a group of rows takes {in_bytes(size)}, at most {in_bytes(MAX_TEXTS)} are read")
+
+
+def _texts(column: Any) -> Iterator[object]:
+    """The texts of a batch, each as one object however often it is repeated."""
+    if not hasattr(column, "dictionary"):  # such as a string view, which is not read as a dictionary
+        return iter(column.to_pylist())
+    used = column.indices.unique()
+    texts = dict(zip(used.to_pylist(), column.dictionary.take(used).to_pylist(), strict=True))
+    return (texts[place] for place in column.indices.to_pylist())

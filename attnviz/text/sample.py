@@ -12,6 +12,6 @@ FOLDER = Path(__file__).parents[1] / "data" / "sample"
 
 def open_sample(wanted: str | None) -> Source:
     def read(split: str, needed: int | None) -> list[Row]:
-        return read_jsonl(FOLDER / f"{split}.jsonl", wanted, needed)
+        return list(read_jsonl(FOLDER / f"{split}.jsonl", wanted, needed))
 
     return Source("sample", ("train", "test"), read)

@@ -7,7 +7,7 @@ from typing import Any
 
 from attnviz.errors import BadSource
 from attnviz.text.files import in_one_line
-from attnviz.text.source import Row, Source, as_label, as_text, label_column, text_column
+from attnviz.text.source import Row, Source, as_label, as_text, label_column, text_column, within_bounds
 
 _MARKS = ({"dataset_dict.json"}, {"dataset_info.json", "state.json"})  # files that save_to_disk leaves
 
@@ -44,7 +44,8 @@ def _rows(dataset: Any, wanted: str | None, needed: int | None, where: str) -> l
     except Exception as error:  # such as a file of the cache that is gone: the library lets everything through
         raise BadSource(f"{where} cannot be read: {in_one_line(error)}") from error
     labels = columns[label] if label else [None] * len(columns[text])
-    return [
+    rows = (
         (as_text(value, text, f"{where}[{row}]"), as_label(written))
         for row, (value, written) in enumerate(zip(columns[text], labels, strict=True))
-    ]
+    )
+    return list(within_bounds(rows, where))

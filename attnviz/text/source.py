@@ -2,20 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
 from attnviz.errors import BadOption, BadSource
+from attnviz.inputs import in_bytes
 from attnviz.registry import suggestion
 
 Row = tuple[str, int | None]
 
 TEXT_COLUMNS = ("text", "review", "sentence", "content")
 SPLIT_NAMES = ("train", "test", "validation", "valid", "val", "dev", "eval", "unsupervised")
+MAX_TEXTS = 2**30  # characters of all texts that are read, and as if each text had ROW more
+ROW = 500  # bytes around a text: its name, its label, its place
 LONGEST_NAME = 40
 MOST_NAMES = 20
 LABELS = {"neg": 0, "negative": 0, "pos": 1, "positive": 1}
+
+
+def within_bounds(rows: Iterable[Row], where: str) -> Iterator[Row]:
+    """The same rows. Raises BadSource as soon as they take more memory than a data set may."""
+    taken = 0
+    for text, label in rows:
+        taken += len(text) + ROW
+        if taken > MAX_TEXTS:
+            raise BadSource(
+                f"{where} holds more than {in_bytes(MAX_TEXTS)} of texts", hint="--split 'train[:10000]' reads fewer."
+            )
+        yield text, label
 
 
 class Rows(Protocol):

@@ -15,30 +15,28 @@ from pathlib import Path
 from typing import Any
 
 from attnviz.errors import BadSource
-from attnviz.text.files import lines
+from attnviz.text.files import MAX_TEXT, lines
 from attnviz.text.source import Row, as_label, as_text, label_column, no_columns, text_column
 
-LONGEST_FIELD = 2**31 - 1  # csv's own limit is 128 KiB, less than some texts
 
-
-def read_txt(path: Path, wanted: str | None, needed: int | None) -> list[Row]:
+def read_txt(path: Path, wanted: str | None, needed: int | None) -> Generator[Row, None, None]:
     """One text a line; an empty line is an empty text, so that lines and texts have the same numbers."""
     no_columns(wanted, path.name)
     with closing(lines(path)) as given:
-        return [(line.removesuffix("\n").removesuffix("\r"), None) for line in islice(given, needed)]
+        for line in islice(given, needed):
+            yield line.removesuffix("\n").removesuffix("\r"), None
 
 
-def read_csv(path: Path, wanted: str | None, needed: int | None) -> list[Row]:
+def read_csv(path: Path, wanted: str | None, needed: int | None) -> Generator[Row, None, None]:
     return _read_separated(path, wanted, needed, ",")
 
 
-def read_tsv(path: Path, wanted: str | None, needed: int | None) -> list[Row]:
+def read_tsv(path: Path, wanted: str | None, needed: int | None) -> Generator[Row, None, None]:
     return _read_separated(path, wanted, needed, "\t")
 
 
-def read_jsonl(path: Path, wanted: str | None, needed: int | None) -> list[Row]:
+def read_jsonl(path: Path, wanted: str | None, needed: int | None) -> Generator[Row, None, None]:
     """One object a line. The first one says which field holds the texts; blank lines are skipped."""
-    rows: list[Row] = []
     column = ""
     with closing(_objects(path)) as objects:
         for where, record in islice(objects, needed):
@@ -46,8 +44,7 @@ def read_jsonl(path: Path, wanted: str | None, needed: int | None) -> list[Row]:
             if column not in record:
                 raise BadSource(f"{where}: there is no field {column!r}")
             label = label_column(list(record))
-            rows.append((as_text(record[column], column, where), as_label(record[label]) if label else None))
-    return rows
+            yield as_text(record[column], column, where), as_label(record[label]) if label else None
 
 
 def _objects(path: Path) -> Generator[tuple[str, dict[str, Any]], None, None]:
@@ -69,7 +66,7 @@ def _object(line: str, where: str) -> dict[str, Any]:
     return record
 
 
-def _read_separated(path: Path, wanted: str | None, needed: int | None, delimiter: str) -> list[Row]:
+def _read_separated(path: Path, wanted: str | None, needed: int | None, delimiter: str) -> Generator[Row, None, None]:
     with closing(_records(path, delimiter)) as records:
         where, header = next(records, (f"{path}:1", []))
         if not header:
@@ -77,15 +74,13 @@ def _read_separated(path: Path, wanted: str | None, needed: int | None, delimite
         text = header.index(text_column(header, wanted, where))
         label_name = label_column(header)
         label = header.index(label_name) if label_name is not None else None
-        rows: list[Row] = []
         for where, fields in islice(records, needed):
             if len(fields) != len(header):
                 raise BadSource(
                     f"{where}: {_counted(fields)} where the header has {len(header)}",
                     hint=f"A text with {'a comma' if delimiter == ',' else 'a tab'} or a quote in it stands in quotes.",
                 )
-            rows.append((fields[text], as_label(fields[label]) if label is not None else None))
-        return rows
+            yield fields[text], as_label(fields[label]) if label is not None else None
 
 
 def _counted(fields: list[str]) -> str:
@@ -94,7 +89,7 @@ def _counted(fields: list[str]) -> str:
 
 def _records(path: Path, delimiter: str) -> Generator[tuple[str, list[str]], None, None]:
     """Rows with `file:line` of the line where each begins. Blank lines are skipped."""
-    csv.field_size_limit(LONGEST_FIELD)
+    csv.field_size_limit(MAX_TEXT)  # its own limit is 128 KiB, less than some texts
     with closing(lines(path)) as given:
         reader = csv.reader(given, delimiter=delimiter, strict=True)
         begins = 1

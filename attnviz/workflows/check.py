@@ -12,6 +12,7 @@ from pathlib import Path, PurePosixPath
 from attnviz import store
 from attnviz.differences import Checked, Unlike
 from attnviz.errors import BadOption, BadSource
+from attnviz.inputs import resolved
 from attnviz.manifest import NAME, Entry, Manifest
 from attnviz.renderers.json import alone
 from attnviz.report import Case, Report
@@ -39,7 +40,7 @@ def check(spec: CheckSpec) -> Outcome:
     """Compare numbers, then files. Raises BadSource for a folder without a manifest, BadOption for a bad tolerance."""
     tolerances = Tolerances(_allowed(spec.tolerance, "--tolerance"), _allowed(spec.pixels, "--pixels"))
     out = store.output_folder(spec.out)
-    if out.resolve() in {Path(folder).resolve() for folder in (spec.folder, spec.baseline)}:
+    if resolved(out) in {resolved(Path(folder)) for folder in (spec.folder, spec.baseline)}:
         raise BadOption(f"--out {out} is one of the folders that are compared", hint="Choose another --out.")
     before, after = (manifest_in(Path(folder)) for folder in (spec.baseline, spec.folder))
     with ExitStack() as stack:

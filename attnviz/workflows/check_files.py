@@ -12,6 +12,7 @@ import numpy as np
 from attnviz import store
 from attnviz.differences import Unlike
 from attnviz.errors import BadRecord, BadSource, InputError
+from attnviz.inputs import resolved
 from attnviz.manifest import Entry, File
 from attnviz.measures.changes import check_tokens
 from attnviz.workflows.check_numbers import alike_texts, shape
@@ -66,7 +67,7 @@ def _read(folder: Path, file: File) -> bytes | str:
     """The bytes of a file, or why they are not what the manifest says."""
     place = folder / file.path
     try:
-        if not place.resolve().is_relative_to(folder.resolve()):
+        if not resolved(place).is_relative_to(resolved(folder)):
             raise BadSource(f"{place} is a link out of its folder")
         if not place.is_file():
             return "is gone"

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from attnviz import store
-from attnviz.errors import BadOption
+from attnviz.errors import BadOption, BadSelection
 from attnviz.measures.measured import chosen, measured
 from attnviz.measures.words import by_words
 from attnviz.records import AttentionMaps, Measurement
@@ -20,7 +20,9 @@ from attnviz.specs.figure import FigureOptions
 from attnviz.views.heatmap import heatmap_report
 from attnviz.views.tables import ordering
 
+MAX_PICTURES = 500  # heads that nobody chose; 24 layers of 16 are 384
 PAGE = "html"  # the format that --open shows
+Follow = Callable[[int, int, Path], None]  # how many pictures of a format are written, of how many, and the last
 PICTURES = ("layer-*-head-*", "overview", "rollout", "attention")  # what those of a record are called
 
 
@@ -31,6 +33,10 @@ class Drawn:
     report: Report
     files: tuple[Path, ...]
     notices: tuple[str, ...] = ()
+
+
+def unfollowed(done: int, total: int, file: Path) -> None:
+    """For work whose progress nobody looks at."""
 
 
 @dataclass(frozen=True)
@@ -52,14 +58,21 @@ class Pictures:
         check_look(look)
         return cls(renderers, look, names, records)
 
-    def write(self, report: Report, folder: Path, records: Mapping[str, bytes] | None) -> Drawn:
+    def write(
+        self, report: Report, folder: Path, records: Mapping[str, bytes] | None, follow: Follow = unfollowed
+    ) -> Drawn:
         """Write every picture of a report into `folder`, and the `records` that they show by name: all or none.
 
         Where other records of ours lie there, these and their pictures go; None: none are written, and those stay.
         Raises OutputFailed when the disk refuses.
         """
         with store.replacing(folder) as new:
-            files = [new.write(name, data) for render in self.renderers for name, data in render(report, self.look)]
+            files: list[Path] = []
+            total = sum(1 for _ in report.pictures)
+            for render in self.renderers:
+                for count, (name, data) in enumerate(render(report, self.look), 1):
+                    files.append(new.write(name, data))
+                    follow(count, total, folder / name)
             files += [new.write(name, data) for name, data in (records or {}).items()]
             old = self._earlier(folder, files)
             others = [] if records is None else [*_other_records(folder, self.records, records)]
@@ -91,19 +104,28 @@ class Drawing:
             ordering(spec.sort)
         return cls(spec, Pictures.of(spec, PICTURES, store.RECORD))
 
-    def draw(self, maps: AttentionMaps, folder: Path, with_record: bool = True) -> Drawn:
+    def draw(self, maps: AttentionMaps, folder: Path, with_record: bool = True, follow: Follow = unfollowed) -> Drawn:
         """Write every picture of one record into `folder`, and the record.
 
         Raises BadSelection for a layer or head that is not there and where all tokens would be hidden, BadOption for
         what this record does not have, OutputFailed when the disk refuses.
         """
+        self.check_number(maps.n_layers, maps.n_heads)
         layers = numbers(self.spec.layer, maps.n_layers, "layer")
         heads = numbers(self.spec.head, maps.n_heads, "head")
         records = {store.RECORD: store.record_bytes(maps)} if with_record else None
         if self.spec.merge == "words":
             maps = by_words(maps)
         report = heatmap_report(maps, self._measured(maps), self.spec, layers, heads)
-        return self.pictures.write(report, folder, records)
+        return self.pictures.write(report, folder, records, follow)
+
+    def check_number(self, n_layers: int, n_heads: int) -> None:
+        """Raises BadSelection for very many pictures that nobody chose."""
+        if n_layers * n_heads > MAX_PICTURES and not (self.spec.layer or self.spec.head):
+            raise BadSelection(
+                f"{n_layers * n_heads:,} heads are as many pictures, at most {MAX_PICTURES} are drawn unasked",
+                hint=f"Choose with --layer or --head; --head 0-{n_heads - 1} draws all.",
+            )
 
     def _measured(self, maps: AttentionMaps) -> tuple[Measurement, ...]:
         """The chosen measures, and the one that heads are sorted by."""

@@ -18,12 +18,12 @@ from attnviz.text.document import Corpus
 from attnviz.workflows.keeping import attender_of, corpus_of, files_of, pretrained_of
 
 if TYPE_CHECKING:
-    from attnviz.workflows.drawing import Drawn
+    from attnviz.workflows.drawing import Drawn, Follow
 
 TRAINED = "Trained are single, multi:2, multi:4 and multi:8, without --d-model, --layers, --vocab or --tokenizer"
 
 
-def heatmap(spec: HeatmapSpec) -> Iterator[Drawn]:
+def heatmap(spec: HeatmapSpec, follow: Follow | None = None) -> Iterator[Drawn]:
     """Read, attend and draw, one text after the other. Everything that can be refused at once is refused first."""
     name = resolve(spec.model)
     if name.kind == "pretrained":
@@ -36,7 +36,7 @@ def heatmap(spec: HeatmapSpec) -> Iterator[Drawn]:
     folder = store.output_folder(spec.figure.out)
     corpus = corpus_of(spec.text)
     chosen = _chosen(spec.text, corpus)
-    return _drawn(spec, folder, corpus, chosen)
+    return _drawn(spec, folder, corpus, chosen, follow)
 
 
 def _check_own(model: ModelOptions, pretrained: PretrainedOptions) -> None:
@@ -49,9 +49,11 @@ def _check_own(model: ModelOptions, pretrained: PretrainedOptions) -> None:
             )
 
 
-def _drawn(spec: HeatmapSpec, out: Path, corpus: Corpus, chosen: tuple[int, ...]) -> Iterator[Drawn]:
+def _drawn(
+    spec: HeatmapSpec, out: Path, corpus: Corpus, chosen: tuple[int, ...], follow: Follow | None
+) -> Iterator[Drawn]:
     # Only now, because torch and matplotlib come with them and take seconds.
-    from attnviz.workflows.drawing import Drawing
+    from attnviz.workflows.drawing import Drawing, unfollowed
 
     drawing = Drawing.of(spec.figure)
     name = resolve(spec.model)
@@ -60,13 +62,14 @@ def _drawn(spec: HeatmapSpec, out: Path, corpus: Corpus, chosen: tuple[int, ...]
         if name.kind == "pretrained"
         else attender_of(spec.model, corpus)
     )
+    drawing.check_number(attender.n_layers, attender.n_heads)
     for index in chosen:  # a text that cannot be drawn is refused before the first picture
         attender.encode(corpus.documents[index].text)
     with store.locked(out):
         for count, index in enumerate(chosen):
             document = corpus.documents[index]
             maps = attender.attention(document.text, document.name)
-            drawn = drawing.draw(maps, out if len(chosen) == 1 else out / document.slug)
+            drawn = drawing.draw(maps, out if len(chosen) == 1 else out / document.slug, follow=follow or unfollowed)
             notices = (*(_first_notices(spec, corpus, attender.trained) if count == 0 else ()), *drawn.notices)
             yield replace(drawn, notices=notices)
 

@@ -43,11 +43,11 @@ def corpus_of(spec: TextOptions) -> Corpus:
     return _once(replace(spec, index=()), lambda: open_corpus(spec))
 
 
-def checkpoint_of(folder: Path) -> Checkpoint:
+def checkpoint_of(folder: Path, max_memory: float = 4.0) -> Checkpoint:
     """`load_checkpoint`, once for each folder."""
     from attnviz.models.checkpoint import load_checkpoint
 
-    return _once(("checkpoint", folder), lambda: load_checkpoint(folder))
+    return _once(("checkpoint", folder), lambda: load_checkpoint(folder, max_memory))
 
 
 def files_of(name: ModelName, max_memory: float) -> Files:
@@ -79,7 +79,7 @@ def attender_of(spec: ModelOptions, corpus: Corpus) -> Attender:
 
     name = resolve(spec)
     if name.checkpoint is not None:
-        return attending(checkpoint_of(name.checkpoint), called(name), spec, pick(spec.device))
+        return attending(checkpoint_of(name.checkpoint, spec.max_memory), called(name), spec, pick(spec.device))
     _, attender = _once(
         (spec, id(corpus)),  # kept beside the model, so that no other corpus can get this number
         lambda: (corpus, open_model(spec, (document.text for document in corpus.documents))),

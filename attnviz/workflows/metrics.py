@@ -6,9 +6,10 @@ import json
 from dataclasses import asdict, is_dataclass
 from pathlib import Path
 from types import UnionType
-from typing import Any, NoReturn, get_args, get_origin, get_type_hints
+from typing import Any, get_args, get_origin, get_type_hints
 
 from attnviz.errors import BadModel
+from attnviz.inputs import MAX_JSON, read_bytes, strict_json
 from attnviz.outcomes import Metrics
 
 SCHEMA = 1
@@ -24,19 +25,15 @@ def load_metrics(folder: Path) -> Metrics:
     """What `metrics_bytes` gave. Raises BadModel naming the file."""
     file = folder / NAME
     try:
-        found = json.loads(file.read_text(encoding="utf-8"), parse_constant=_refuse)
+        found = strict_json(read_bytes(file, MAX_JSON, BadModel, "Copy the folder again."))
         if not isinstance(found, dict) or found.pop("schema", None) != SCHEMA:
             raise ValueError(f"schema {SCHEMA} expected")
         metrics: Metrics = _read(Metrics, found, NAME)
         if missing := [name for name in SIZES if type(metrics.sizes.get(name)) is not int]:
             raise ValueError(f"sizes lack {', '.join(sorted(missing))}")
-    except (OSError, ValueError, RecursionError) as error:
+    except (ValueError, RecursionError) as error:
         raise BadModel(f"{file} holds no metrics of ours: {error}", hint="Copy the folder again.") from error
     return metrics
-
-
-def _refuse(constant: str) -> NoReturn:
-    raise ValueError(f"{constant} is not JSON")
 
 
 def _read(kind: Any, found: Any, name: str) -> Any:

@@ -11,6 +11,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, assert_never
 
 from attnviz import store
+from attnviz.errors import BadModel
+from attnviz.inputs import MAX_VOCABULARY, is_folder, read_bytes, user_path
 from attnviz.jobs import NOT_IN_CONFIGS, Job
 from attnviz.manifest import Entry, File, Numbers
 from attnviz.models.names import resolve
@@ -68,9 +70,9 @@ def inputs_of(job: Job) -> dict[str, str]:
         elif name.folder is not None:
             found[f"weights of {model.model}"] = _of_folder(name.folder, CHECKPOINT)
         if model.vocab is not None:
-            vocabulary = Path(model.vocab).expanduser()
-            file = vocabulary / "tokenizer.json" if vocabulary.is_dir() else vocabulary
-            found["vocabulary"] = hashlib.sha256(file.read_bytes()).hexdigest() if file.is_file() else ""
+            vocabulary = user_path(model.vocab, BadModel)
+            file = vocabulary / "tokenizer.json" if is_folder(vocabulary) else vocabulary
+            found["vocabulary"] = hashlib.sha256(read_bytes(file, MAX_VOCABULARY, BadModel)).hexdigest()
     return found
 
 

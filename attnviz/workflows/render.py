@@ -2,21 +2,29 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+import filecmp
+from math import inf
 
 from attnviz import store
 from attnviz.errors import BadOption
+from attnviz.models.sizes import Work, check_memory
 from attnviz.specs.render import RenderSpec
-from attnviz.workflows.drawing import Drawing, Drawn
+from attnviz.workflows.drawing import Drawing, Drawn, Follow, unfollowed
 
 
-def render(spec: RenderSpec) -> Drawn:
-    """Draw a record. Raises BadRecord when the file is not one, BadOption where pictures of another one lie."""
+def render(spec: RenderSpec, follow: Follow = unfollowed) -> Drawn:
+    """Draw a record.
+
+    Raises BadRecord when the file is not one, TooLarge before it is read, BadOption where pictures of another one lie.
+    """
     drawing = Drawing.of(spec.figure)
-    maps = store.load(spec.record)
+    n_layers, n_heads, n_queries, n_keys = store.record_shape(spec.record)
+    drawing.check_number(n_layers, n_heads)
+    check_memory(Work(n_queries, n_keys, n_heads, n_layers), spec.max_memory)
     folder = store.output_folder(spec.figure.out)
     there = folder / store.RECORD
-    if there.is_file() and there.read_bytes() != Path(spec.record).read_bytes():
+    if there.is_file() and not filecmp.cmp(there, spec.record, shallow=False):
         raise BadOption(f"{folder} holds another record and its pictures", hint="Choose another --out.")
+    maps = store.load(spec.record, inf)
     with store.locked(folder):
-        return drawing.draw(maps, folder, with_record=False)
+        return drawing.draw(maps, folder, with_record=False, follow=follow)

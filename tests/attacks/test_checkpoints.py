@@ -98,6 +98,10 @@ def not_numbers(file: Path) -> None:
     save_file(tensors, file)
 
 
+def holes(file: Path) -> None:
+    os.truncate(file, 10**11)
+
+
 def no_scale(file: Path) -> None:
     tensors = load_file(file)
     del tensors["encoder.embedding.words.weight.scale"]
@@ -119,7 +123,11 @@ MISMATCHES: dict[str, tuple[str, Damage, str]] = {
     "another width": (CONFIG, config(d_model=32), WEIGHTS),
     "heads that do not divide": (CONFIG, config(n_heads=3), "divisible"),
     "a thousand million layers": (CONFIG, config(n_layers=10**9), CONFIG),
-    "a width beyond all memory": (CONFIG, config(d_model=2**40, n_heads=1), WEIGHTS),
+    "a width beyond all memory": (CONFIG, config(d_model=2**40, n_heads=1), CONFIG),
+    "a width whose divisors nobody finds": (CONFIG, config(d_model=10**15 + 1, n_heads=7), CONFIG),
+    "a width beyond all numbers": (CONFIG, config(d_model=10**30), CONFIG),
+    "words beyond all numbers": (CONFIG, config(n_words=10**30), CONFIG),
+    "weights of 100 GB, all holes": (WEIGHTS, holes, WEIGHTS),
     "no layers": (CONFIG, config(n_layers=0), CONFIG),
     "a size that is a text": (CONFIG, config(d_model="16"), CONFIG),
     "an unknown setting": (CONFIG, config(code="import os"), CONFIG),
@@ -238,6 +246,6 @@ def test_a_damaged_record(damage: Damage, saved: Path, run_here: RunHere, tmp_pa
 
 
 def test_records_in_a_process(saved: Path, run_cli: RunCli) -> None:
-    refused(run_cli("render", "/dev/null"), "/dev/null is not a record of attnviz")
+    refused(run_cli("render", "/dev/null"), "cannot read /dev/null: it is no regular file")
     pickled(saved)
-    refused(run_cli("render", saved), "a.safetensors is not a record of attnviz")
+    refused(run_cli("render", saved), "a.safetensors is not a whole safetensors file")

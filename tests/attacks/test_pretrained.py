@@ -141,6 +141,22 @@ def test_code_of_its_own_is_not_run_where_the_library_has_the_model(
 
 
 @pytest.mark.parametrize(
+    ("setting", "says"),
+    [
+        ({"num_attention_heads": -1}, "RuntimeError: invalid shape dimension"),
+        ({"is_encoder_decoder": True}, "TypeError: BertEncoder.forward()"),
+        ({"chunk_size_feed_forward": 3}, "ValueError: The dimension to be chunked"),
+    ],
+)
+def test_a_model_that_fails_by_itself(
+    setting: dict[str, object], says: str, folder: Path, run_here: RunHere, tmp_path: Path
+) -> None:
+    made.configured(folder, **setting)
+    refused(run_here("heatmap", "--model", "model", "--text", "the cat"), "model fails by itself", says, code=1)
+    assert not (tmp_path / "attention").exists()
+
+
+@pytest.mark.parametrize(
     ("options", "says"),
     [
         (("--heads", "4"), "--heads cannot be chosen for a pretrained model"),

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import shutil
+import subprocess
+import sys
 import time
 from pathlib import Path
 
 import pytest
 
-from tests.attacks.endings import RunHere, refused
+from tests.attacks.endings import RunHere, environment, refused
 from tests.process import RunCli
 
 GRAMMAR = "Write train, train[:1000], train[10:20], train[-5:], train[:10%] or train+test."
@@ -55,6 +58,14 @@ OPTIONS: dict[str, tuple[tuple[str, ...], str]] = {
     "no width": (("--text", "a", "--d-model", "0"), "d_model 0 is not a size"),
     "an unknown option": (("--txt", "a"), "No such option: --txt"),
     "an unknown table": (("--table", "all"), "--table"),
+    "a width beyond all": (
+        ("--text", "a", "--d-model", "999999999999999999"),
+        "d_model 999999999999999999 is too large",
+    ),
+    "heads of 5,000 digits": (("--text", "a", "--model", "multi:" + "9" * 5_000), "Write the number of heads"),
+    "a long name": (("--text", "a", "--model", "x" * 300), "no model or checkpoint folder 'xxx"),
+    "nobody's home": (("--text", "a", "--model", "~nouser/x"), "no model or checkpoint folder '~nouser/x'"),
+    "weights beyond all": (("--text", "a", "--d-model", "65536"), "the weights of 1 layers of 65536 need"),
     "no such file": (("--text-file", "missing.txt"), "no file missing.txt"),
     "a folder as a text": (("--text-file", "."), "is a folder"),
 }
@@ -123,3 +134,39 @@ def test_splits(split: str, said: str, run_cli: RunCli, run_here: RunHere) -> No
 def test_options(given: tuple[str, ...], said: str, run_here: RunHere, tmp_path: Path) -> None:
     refused(run_here("heatmap", *given), said)
     assert list(tmp_path.iterdir()) == []
+
+
+def test_training_a_width_beyond_all(run_here: RunHere) -> None:
+    """At once: its divisors are not tried."""
+    refused(run_here("train", "--d-model", "999999999999999999"), "d_model 999999999999999999 is too large")
+
+
+@pytest.mark.parametrize(
+    "args",
+    [
+        ("heatmap", "--text", "a", "--model", "./loop"),
+        ("heatmap", "--text", "a", "--heads", "2", "--vocab", "loop"),
+        ("heatmap", "--text-file", "loop"),
+        ("heatmap", "--dataset", "./loop"),
+        ("render", "loop"),
+        ("diff", "loop", "loop"),
+        ("batch", "loop"),
+        ("verify", "loop"),
+        ("check", "loop", "--baseline", ".", "--out", "loop"),
+    ],
+    ids=" ".join,
+)
+def test_a_loop_of_links(args: tuple[str, ...], run_here: RunHere, tmp_path: Path) -> None:
+    (tmp_path / "loop").symlink_to("loop")
+    refused(run_here(*args), "loop")
+
+
+@pytest.mark.parametrize("n_files", [8, 12])
+def test_too_few_open_files(n_files: int, tmp_path: Path) -> None:
+    if shutil.which("sh") is None:
+        pytest.skip("no shell on this machine")
+    limited = ["sh", "-c", f'ulimit -n {n_files} && exec "$@"', "sh", sys.executable, "-m", "attnviz"]
+    command = [*limited, "heatmap", "--text", "a b", "--out", str(tmp_path / "out")]
+    done = subprocess.run(command, env=environment(), capture_output=True, timeout=120, check=False)
+    assert done.returncode in (0, 1)
+    assert done.returncode == 0 or done.stderr.startswith(b"error: too many open files")

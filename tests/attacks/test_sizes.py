@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+import os
+import re
 import shutil
 import subprocess
 import sys
+import tracemalloc
 from pathlib import Path
 
+import numpy as np
 import pytest
 
+from attnviz import store
+from attnviz.cli import show
 from tests.attacks.endings import RunHere, environment, refused, worked
+from tests.made import record
 from tests.process import Run
 
 ADDRESSES = 16 * 2**20  # KiB: enough for every library, and less than half of what is asked for below
@@ -28,18 +35,100 @@ def bounded(folder: Path, *args: str) -> Run:
 def test_twenty_thousand_tokens(tmp_path: Path) -> None:
     (tmp_path / "long.txt").write_text(LONG, encoding="utf-8")
     run = bounded(tmp_path, "heatmap", "--text-file", "long.txt", "--heads", "8")
-    refused(run, "20,000 tokens × 8 heads × 1 layer need 35.8 GiB, allowed are 4", "--max-tokens 6688 fits")
+    refused(run, "20,000 tokens × 8 heads × 1 layer need", "allowed are 4. --max-tokens ")
     assert [path.name for path in tmp_path.iterdir()] == ["long.txt"]
 
 
 def test_what_the_hint_says_is_true(run_here: RunHere, tmp_path: Path) -> None:
     (tmp_path / "long.txt").write_text(LONG, encoding="utf-8")
-    asked = ("heatmap", "--text-file", "long.txt", "--heads", "8", "--max-memory", "0.001", "--table", "none")
-    refused(run_here(*asked), "--max-tokens 105 fits")
-    refused(run_here(*asked, "--max-tokens", "106"), "--max-tokens 105 fits")
-    worked(run_here(*asked, "--max-tokens", "105", "--head", "0"))
+    asked = ("heatmap", "--text-file", "long.txt", "--heads", "8", "--max-memory", "0.5", "--table", "none")
+    fitting = re.search(r"--max-tokens (\d+) fits", refused(run_here(*asked)).stderr)
+    assert fitting is not None
+    fits, beyond = int(fitting[1]), str(int(fitting[1]) + 1)
+    refused(run_here(*asked, "--max-tokens", beyond), f"--max-tokens {fits} fits")
+    worked(run_here(*asked, "--max-tokens", str(fits), "--head", "0"))
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not hasattr(os, "wait4"), reason="this system does not say what a process took")
+@pytest.mark.parametrize("sizes", [("--heads", "1"), ("--heads", "8", "--layers", "4")], ids=" ".join)
+def test_max_memory_bounds_the_process(sizes: tuple[str, ...], tmp_path: Path) -> None:
+    """As the kernel counts, of the most tokens that fit: all measures and rollout, and the record drawn again."""
+    (tmp_path / "long.txt").write_text(LONG, encoding="utf-8")
+    drawn = ("--max-memory", "0.75", "--measure", "all", "--rollout", "--table", "none", "--head", "0")
+    asked = ("heatmap", "--text-file", "long.txt", *sizes, *drawn)
+    fitting = re.search(r"--max-tokens (\d+) fits", refused(bounded(tmp_path, *asked)).stderr)
+    assert fitting is not None
+    assert int(fitting[1]) > 500
+    assert peak(tmp_path, *asked, "--max-tokens", fitting[1]) < 0.75 * 2**30
+    assert peak(tmp_path, "render", "attention/attention.safetensors", *drawn) < 0.75 * 2**30
+
+
+def peak(folder: Path, *args: str) -> int:
+    """How many bytes `attnviz *args` had at once."""
+    process = subprocess.Popen([sys.executable, "-m", "attnviz", *args], cwd=folder, env=environment())
+    _, status, used = os.wait4(process.pid, 0)
+    process.returncode = os.waitstatus_to_exitcode(status)
+    assert process.returncode == 0
+    return used.ru_maxrss * (1 if sys.platform == "darwin" else 1024)
+
+
+@pytest.mark.parametrize("command", ["heatmap", "explain"])
+def test_padding_is_counted_before_it_is_made(command: str, run_here: RunHere) -> None:
+    padded = (command, "--text", "a", "--show-padding", "--max-tokens", "30000000")
+    tracemalloc.start()
+    refused(run_here(*padded), "30,000,000 tokens × 8 heads × 1 layer need", "allowed are 4")
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 200 * 2**20, "a list of as many numbers takes 240 MB"
+
+
+def test_what_has_no_end_is_read_up_to_a_bound(run_here: RunHere, tmp_path: Path) -> None:
+    zeros = Path("/dev/zero")
+    if not zeros.exists():
+        pytest.skip("no such device on this machine")
+    (tmp_path / "zeros.csv").symlink_to(zeros)
+    refused(run_here("heatmap", "--text-file", zeros), "/dev/zero is longer than the 16 MiB of one text")
+    refused(run_here("heatmap", "--dataset", "zeros.csv"), "zeros.csv:1 is longer than the 16 MiB of one text")
+    refused(run_here("render", zeros), "cannot read /dev/zero: it is no regular file")
+    refused(run_here("heatmap", "--text", "a", "--heads", "2", "--vocab", zeros), "it is no regular file")
+
+
+def test_a_small_parquet_of_many_texts(run_here: RunHere, tmp_path: Path) -> None:
+    """One text of 20 kB, 400,000 times: 40 kB as a file, 8 GB as texts."""
+    pyarrow = pytest.importorskip("pyarrow")
+    from pyarrow import parquet
+
+    places = pyarrow.array(np.zeros(400_000, dtype=np.int32))
+    texts = pyarrow.DictionaryArray.from_arrays(places, pyarrow.array(["x " * 10_000]))
+    parquet.write_table(pyarrow.table({"text": texts}), tmp_path / "many.parquet", compression="zstd")
+    before = pyarrow.total_allocated_bytes()
+    refused(run_here("heatmap", "--dataset", "many.parquet", "--index", "0"), "holds more than 1 GiB of texts")
+    assert pyarrow.default_memory_pool().max_memory() - before < 500e6
+    few = ("--split", "train[:2]", "--index", "1", "--max-tokens", "5", "--head", "0", "--table", "none")
+    worked(run_here("heatmap", "--dataset", "many.parquet", *few))
+
+
+def test_very_many_heads_are_drawn_only_when_they_are_chosen(run_here: RunHere, tmp_path: Path) -> None:
+    store.save(record(np.ones((30, 20, 1, 1))), tmp_path / "many.safetensors")
+    said = ("600 heads are as many pictures, at most 500 are drawn unasked", "--head 0-19 draws all")
+    refused(run_here("render", "many.safetensors", "--table", "none"), *said)
+    worked(run_here("render", "many.safetensors", "--layer", "3", "--head", "7", "--table", "none"))
+    assert [file.name for file in (tmp_path / "attention").iterdir()] == ["layer-3-head-7.png"]
+
+
+def test_long_work_says_how_far_it_is(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setattr(show, "NOTE_EVERY", -1.0)
+    with show.followed() as follow:
+        follow(1, show.MANY, Path("a.png"))
+        follow(2, show.MANY + 1, Path("b.png"))
+    assert capsys.readouterr().err == f"note: picture 2 of {show.MANY + 1}: b.png\n"
 
 
 def test_memory_that_is_not_there(tmp_path: Path) -> None:
     """A width that the option allows and this process cannot have."""
-    refused(bounded(tmp_path, "heatmap", "--text", "a b", "--d-model", "65536"), "not enough memory", code=1)
+    refused(
+        bounded(tmp_path, "heatmap", "--text", "a b", "--d-model", "65536", "--max-memory", "1000"),
+        "not enough memory",
+        code=1,
+    )

@@ -76,7 +76,7 @@ def test_a_checkpoint_is_taken_as_it_is(option: dict[str, object], tmp_path: Pat
         (ModelOptions(heads=-1), "64 is not divisible by -1"),
         (ModelOptions(heads=10**9), "64 is not divisible by 1000000000"),
         (ModelOptions(d_model=0), "d_model 0 is not a size"),
-        (ModelOptions(d_model=10**9), "--d-model 1000000000 is too large"),
+        (ModelOptions(d_model=10**9), "d_model 1000000000 is too large"),
         (ModelOptions(layers=0), "--layers 0"),
         (ModelOptions(model="dot", layers=2), "one layer"),
         (ModelOptions(model="single", heads=8), "--heads 8 contradicts --model single"),
