@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Annotated
 
-from attnviz.options import ARGUMENT, Option
+from attnviz.options import ARGUMENT, MODEL, Option
 from attnviz.specs.figure import FigureOptions
 
 
@@ -13,4 +13,4 @@ class RenderSpec:
 
     figure: FigureOptions = FigureOptions()
     record: Annotated[str, Option("An attention.safetensors.", ARGUMENT, "FILE")]
-    max_memory: Annotated[float, Option("GiB that the process may take for one record.", "Which model")] = 4.0
+    max_memory: Annotated[float, Option("GiB that the process may take for one record.", MODEL)] = 4.0
