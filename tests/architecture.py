@@ -45,7 +45,7 @@ LAYERS = (  # lowest first; a room imports earlier lines and itself
 RANKS = {room: rank for rank, layer in enumerate(LAYERS) for room in layer}
 KNOWN_TO = {"renderers": {"report", "errors", "shapes", "registry", "specs"}}  # narrower than the layers
 
-FIGURES = ("renderers.figure*", "renderers.style")
+FIGURES = ("renderers.figure",)
 FENCES = {  # library: the modules, without the package's name, that may import it
     "torch": ("models",),
     "transformers": ("models",),

@@ -40,7 +40,7 @@ CLEAN = {
     "views/__init__.py": "",
     "views/heads.py": "import sys\nfrom attnviz.records import Bad\nsys.stderr.isatty()",
     "renderers/__init__.py": "",
-    "renderers/figure_grid.py": "from matplotlib.figure import Figure\nimport seaborn as sns",
+    "renderers/figure/grid.py": "from matplotlib.figure import Figure\nimport seaborn as sns",
     "renderers/terminal.py": "from rich.text import Text\nfrom attnviz.report import TYPE_CHECKING",
     "renderers/terminal_maps.py": "from rich.style import Style",
     "workflows/heatmap.py": "from attnviz import renderers, store\nfrom attnviz.models.opening import open_model\n"
@@ -81,13 +81,17 @@ BROKEN = {  # what is added to the clean house, and the one complaint that it mu
     "a figure in the wrong file": (
         "renderers/terminal.py",
         "import matplotlib",
-        "fence: matplotlib is only for renderers.figure*, renderers.style",
+        "fence: matplotlib is only for renderers.figure",
     ),
     "rich in the wrong file": ("renderers/html.py", "import rich", "fence: rich is only for renderers.terminal*, cli"),
     "typer outside": ("workflows/w.py", "import typer", "fence: typer is only for cli"),
     "click": ("cli/c.py", "from click import echo", "banned: click.echo"),
-    "pyplot": ("renderers/figure.py", "from matplotlib import pyplot", "banned: matplotlib.pyplot"),
-    "pyplot by its long name": ("renderers/style.py", "import matplotlib.pyplot as plt", "banned: matplotlib.pyplot"),
+    "pyplot": ("renderers/figure/files.py", "from matplotlib import pyplot", "banned: matplotlib.pyplot"),
+    "pyplot by its long name": (
+        "renderers/figure/style.py",
+        "import matplotlib.pyplot as plt",
+        "banned: matplotlib.pyplot",
+    ),
     "an unlisted library": ("text/t.py", "import requests", "unlisted: no fence holds the library requests"),
     # names and forms
     "an unlisted module": ("extra.py", "", "unlisted: no layer holds extra"),

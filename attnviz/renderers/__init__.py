@@ -21,8 +21,8 @@ class Renderer(Protocol):
 
 
 RENDERERS: tuple[Plugin, ...] = (
-    Plugin("png", "attnviz.renderers.figure:png", "pixels, for screens and slides"),
-    Plugin("svg", "attnviz.renderers.figure:svg", "vectors, for the web; looks the same everywhere"),
-    Plugin("pdf", "attnviz.renderers.figure:pdf", "vectors, for print; fonts embedded"),
-    Plugin("html", "attnviz.renderers.html:html", "one page to explore, offline: maps, charts and tables"),
+    Plugin("png", "attnviz.renderers.figure.files:png", "pixels, for screens and slides"),
+    Plugin("svg", "attnviz.renderers.figure.files:svg", "vectors, for the web; looks the same everywhere"),
+    Plugin("pdf", "attnviz.renderers.figure.files:pdf", "vectors, for print; fonts embedded"),
+    Plugin("html", "attnviz.renderers.page.html:html", "one page to explore, offline: maps, charts and tables"),
 )

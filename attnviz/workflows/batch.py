@@ -107,7 +107,7 @@ def _page(manifest: Manifest, folder: Path) -> Path | None:
     """Write the batch's own page, which leads to those of its jobs; none where they have none."""
     if not any(file.path.endswith(".html") for entry in manifest.jobs for file in entry.files):
         return None
-    from attnviz.renderers.html import html  # what draws charts comes with matplotlib
+    from attnviz.renderers.page.html import html  # what draws charts comes with matplotlib
 
     ((_, content),) = html(batch_page(manifest), Look())
     store.write(folder / PAGE, content)

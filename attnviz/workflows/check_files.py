@@ -93,7 +93,7 @@ def _compare(job: str, path: str, expected: bytes, actual: bytes, tolerances: To
 
 
 def _pictures(job: str, path: str, expected: bytes, actual: bytes, most: float) -> Looked:
-    from attnviz.renderers.figure_compare import compare  # only now: what draws takes a while to import
+    from attnviz.renderers.figure.compare import compare  # only now: what draws takes a while to import
 
     try:
         found = compare(expected, actual)

@@ -13,7 +13,7 @@ from attnviz.measures.words import by_words
 from attnviz.records import AttentionMaps, Measurement
 from attnviz.registry import find, load
 from attnviz.renderers import RENDERERS, Renderer
-from attnviz.renderers.figure import annotated, check_look, undrawable
+from attnviz.renderers.figure.files import annotated, check_look, undrawable
 from attnviz.report import Look, Report
 from attnviz.selection import numbers
 from attnviz.specs.figure import FigureOptions

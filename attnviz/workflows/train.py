@@ -289,7 +289,7 @@ def _held_out(run: Run, stored: Classifier) -> HeldOut:
 
 def ended(folder: Path, metrics: Metrics) -> Trained:
     """Draw and describe a run that ended. The same metrics give the same files."""
-    from attnviz.renderers.figure import png
+    from attnviz.renderers.figure.files import png
     from attnviz.renderers.markdown import document
 
     report = card_report(metrics)

@@ -26,8 +26,8 @@ from typing import NamedTuple
 
 from attnviz.models.opening import open_model
 from attnviz.records import AttentionMaps
-from attnviz.renderers import figure
-from attnviz.renderers.figure_plan import plan
+from attnviz.renderers.figure import files as figure
+from attnviz.renderers.figure.plan import plan
 from attnviz.report import Heatmap, Look, Panels, Report
 from attnviz.specs.figure import FigureOptions
 from attnviz.specs.model import ModelOptions
@@ -35,7 +35,7 @@ from attnviz.specs.text import TextOptions
 from attnviz.text import open_corpus
 from attnviz.views.heatmap import heatmap_report
 from tests.benchmarks import naive
-from tests.renderers.figure_reports import heatmap, panels, report
+from tests.renderers.figure.reports import heatmap, panels, report
 
 MODEL = "multi:8"
 FEWEST, MOST = 12, 64  # tokens

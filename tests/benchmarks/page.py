@@ -26,7 +26,7 @@ from attnviz.models.names import resolve
 from attnviz.models.pretrained import load_pretrained
 from attnviz.models.pretrained_attender import PretrainedAttender
 from attnviz.models.pretrained_files import found
-from attnviz.renderers.html import html
+from attnviz.renderers.page.html import html
 from attnviz.report import Look
 from attnviz.specs.figure import FigureOptions
 from attnviz.specs.model import ModelOptions, PretrainedOptions

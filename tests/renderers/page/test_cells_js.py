@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from attnviz.renderers.html_cells import EXACT, LADDER, Precision, packed
-from attnviz.renderers.html_signs import signs_of
-from tests.renderers.test_html_cells import intervals
+from attnviz.renderers.page.cells import EXACT, LADDER, Precision, packed
+from attnviz.renderers.page.signs import signs_of
+from tests.renderers.page.test_cells import intervals
 
 SHAPE = (7, 5)  # odd, so that the last pair of queries is half empty
 DRIVER = """
@@ -41,7 +41,7 @@ def read(cells: np.ndarray, precision: Precision | None) -> dict[str, Any]:
     node = shutil.which("node")
     if node is None:
         pytest.skip("no node")
-    module = files("attnviz.renderers").joinpath("page", "cells.js").read_text(encoding="utf-8")
+    module = files("attnviz.renderers.page").joinpath("cells.js").read_text(encoding="utf-8")
     kept = None if precision is None else {"floor": precision.floor, "fine": precision.fine}
     given = {
         **{name: signs_of(part).decode("ascii") for name, part in packed(cells, precision)._asdict().items()},
@@ -61,7 +61,7 @@ def test_signs_are_read_as_they_were_written(n_bytes: int) -> None:
         pytest.skip("no node")
     data = [bytes([value] * n_bytes) for value in range(256)]
     written = json.dumps([signs_of(each).decode("ascii") for each in data])
-    module = files("attnviz.renderers").joinpath("page", "cells.js").read_text(encoding="utf-8")
+    module = files("attnviz.renderers.page").joinpath("cells.js").read_text(encoding="utf-8")
     driver = "console.log(JSON.stringify(JSON.parse(process.argv[1]).map((signs) => [...bytesOfSigns(signs)])));"
     script = [node, "--input-type=module", "--eval", module + driver, written]
     done = subprocess.run(script, capture_output=True, text=True, timeout=60, check=True)

@@ -1,0 +1,233 @@
+"""Plans as matplotlib figures. Decides nothing about sizes and places: they are in the plan."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.axis import Axis
+from matplotlib.cm import ScalarMappable
+from matplotlib.colors import Colormap, Normalize
+from matplotlib.figure import Figure
+from matplotlib.patches import Rectangle
+from matplotlib.patheffects import Normal
+from matplotlib.text import Text
+
+from attnviz.renderers.figure.layout import DIGITS, POINT, TICK, Box, Labels, Line, Place, Plan, Statistic
+from attnviz.renderers.figure.scale import digits_of, norm_of
+from attnviz.renderers.figure.style import AXIS, DIVERGING, FORBIDDEN, FORBIDDEN_AMONG_PALE, HAIRLINE, INK, colour_map
+from attnviz.renderers.figure.text import drawable, is_plain
+from attnviz.report import Heatmap, Scale
+from attnviz.shapes import Cells, Shown
+
+LABEL_PAD = 1.5  # points between tick and label
+ROTATED: dict[str, Any] = {"rotation": 90, "rotation_mode": "anchor", "ha": "right", "va": "center_baseline"}
+PALE = 0.2  # relative luminance on which our ink and white stand out equally (WCAG 2 contrast)
+
+
+def draw(plan: Plan, cmap: str) -> Figure:
+    """The figure of one plan. To be called, and the figure to be saved, within `style.drawing`."""
+    figure = Figure(figsize=(plan.width, plan.height))
+    colours = colours_of(plan.scale, plan.limits, cmap)
+    for place in plan.places:
+        _draw_map(axes_at(figure, place.box), place, plan, colours)
+    draw_bar(axes_at(figure, plan.bar), plan.scale, plan.ticks, colours)
+    if plan.swatch is not None:
+        draw_swatch(axes_at(figure, plan.swatch), plan.scale)
+    for line in plan.lines:
+        write(figure, line)
+    return figure
+
+
+class Colours(NamedTuple):
+    """From values to 0..1 and on to colours."""
+
+    cmap: Colormap
+    norm: Normalize
+
+    @property
+    def mappable(self) -> ScalarMappable:
+        return ScalarMappable(self.norm, self.cmap)
+
+
+def colours_of(scale: Scale, limits: tuple[float, float], cmap: str) -> Colours:
+    """A difference has colours of its own, whatever `cmap` is: others would make 0 look like something."""
+    return Colours(colour_map(DIVERGING if is_signed(scale) else cmap), norm_of(scale, limits))
+
+
+def is_signed(scale: Scale) -> bool:
+    return scale.kind == "diverging"
+
+
+def cells_of(place: Place, plan: Plan) -> np.ma.MaskedArray:
+    """What a map's cells show: pooled where there are too many tokens, masked where attention is not allowed."""
+    heatmap, signed = place.heatmap, is_signed(plan.scale)
+    cells = pooled(heatmap.values, heatmap.allowed, plan.cells.pools, place.statistic, signed)
+    if plan.scale.kind == "log":  # a weight of 0 has no logarithm; what is below the range is drawn as its lower end
+        cells = np.ma.maximum(cells, plan.limits[0])
+    return cells
+
+
+def pooled(
+    values: Cells, allowed: Shown, pools: tuple[int, int], statistic: Statistic = "largest", signed: bool = False
+) -> np.ma.MaskedArray:
+    """One number for each block of cells, from those that are allowed; masked where none is.
+
+    Of `signed` numbers, which are differences, the largest is the one that is farthest from 0.
+    """
+    if pools == (1, 1):
+        return np.ma.masked_array(values, ~allowed)
+    n_allowed = _of_blocks(np.add, allowed.astype(float), pools)
+    if statistic == "mean":
+        totals = _of_blocks(np.add, np.where(allowed, values, 0.0), pools)
+        return np.ma.masked_array(totals / np.maximum(n_allowed, 1), n_allowed == 0)
+    highest = _of_blocks(np.maximum, np.where(allowed, values, -np.inf), pools)
+    if signed:
+        lowest = _of_blocks(np.minimum, np.where(allowed, values, np.inf), pools)
+        highest = np.where(-lowest > highest, lowest, highest)
+    return np.ma.masked_array(highest, n_allowed == 0)
+
+
+def _of_blocks(reduce: np.ufunc, values: np.ndarray, pools: tuple[int, int]) -> np.ndarray:
+    for axis, pool in enumerate(pools):
+        values = reduce.reduceat(values, np.arange(0, values.shape[axis], pool), axis=axis)
+    return values
+
+
+def draw_mesh(axes: Axes, cells: np.ma.MaskedArray, cmap: Colormap, norm: Normalize) -> None:
+    """One coloured box per cell, the first row on top. The same pixels as `seaborn.heatmap`, without its import."""
+    axes.pcolormesh(cells, cmap=cmap, norm=norm, linewidth=0, edgecolor="white")
+    axes.set(xlim=(0, cells.shape[1]), ylim=(cells.shape[0], 0))
+
+
+def axes_at(figure: Figure, box: Box) -> Axes:
+    """Axes at `box`, empty."""
+    axes = figure.add_axes(_bounds(figure, box))
+    axes.set(xticks=[], yticks=[])
+    return axes
+
+
+def move(axes: Axes, box: Box, shape: tuple[int, ...]) -> None:
+    """To another box, and to as many rows and columns of cells."""
+    figure = axes.figure
+    assert isinstance(figure, Figure)
+    axes.set_position(_bounds(figure, box))
+    axes.set(xlim=(0, shape[1]), ylim=(shape[0], 0))
+
+
+def _bounds(figure: Figure, box: Box) -> tuple[float, float, float, float]:
+    """Left, bottom, width and height as shares of the figure."""
+    width, height = figure.get_size_inches()
+    return box.left / width, 1 - (box.top + box.height) / height, box.width / width, box.height / height
+
+
+def ground(scale: Scale) -> dict[str, Any]:
+    """How the ground looks on which forbidden cells lie open."""
+    return FORBIDDEN_AMONG_PALE if is_signed(scale) else FORBIDDEN
+
+
+def _hatch(axes: Axes, scale: Scale) -> Rectangle:
+    patch = Rectangle((0, 0), 1, 1, transform=axes.transAxes, zorder=0, **ground(scale))
+    axes.add_patch(patch)
+    return patch
+
+
+def draw_swatch(axes: Axes, scale: Scale) -> None:
+    """The key to forbidden cells."""
+    _hatch(axes, scale).set_linewidth(HAIRLINE)
+
+
+def _draw_map(axes: Axes, place: Place, plan: Plan, colours: Colours) -> None:
+    heatmap = place.heatmap
+    cells = cells_of(place, plan)
+    if np.ma.is_masked(cells):
+        _hatch(axes, plan.scale)
+    draw_mesh(axes, cells, *colours)
+    for collection in axes.collections:
+        collection.set_rasterized(True)  # thousands of cells would make a vector file heavy, with seams between them
+    for spine in axes.spines.values():
+        spine.set(visible=True, linewidth=HAIRLINE)
+    if place.row_labels:
+        _label(axes.yaxis, heatmap.rows, plan.row_labels, plan.cells.rows.pool)
+    if place.column_labels:
+        _label(axes.xaxis, heatmap.columns, plan.column_labels, plan.cells.columns.pool)
+    if plan.cells.annotated:
+        for x, y, text, ink in numbers_in(heatmap, plan.scale, colours):
+            axes.text(x, y, text, ha="center", va="center", size=DIGITS, color=ink)
+
+
+def _label(axis: Axis, names: Sequence[str], labels: Labels, pool: int) -> None:
+    """Tokens beside their rows or under their columns."""
+    label_at(axis, middles(names, pool), names, labels)
+
+
+def middles(names: Sequence[str], pool: int) -> list[float]:
+    """Where along an axis of cells the middle of each token is."""
+    return [(position + 0.5) / pool for position in range(len(names))]
+
+
+def label_at(axis: Axis, at: Sequence[float], names: Sequence[str], labels: Labels) -> None:
+    """Every name that `labels` leaves, at its place along an axis."""
+    if labels.step == 0:
+        return
+    axis.set_ticks(at[:: labels.step], [drawable(name) for name in names[:: labels.step]])
+    axis.set_tick_params(length=TICK / POINT, width=HAIRLINE, pad=LABEL_PAD, labelsize=labels.size)
+    for text in axis.get_ticklabels():
+        if labels.rotated:
+            text.set(**ROTATED)
+        literal(text)
+
+
+def numbers_in(heatmap: Heatmap, scale: Scale, colours: Colours) -> Iterator[tuple[float, float, str, str]]:
+    """For each allowed cell its middle, its value as text, and the ink: dark on pale and pale on dark."""
+    cmap, norm = colours
+    for row, column in np.argwhere(heatmap.allowed):
+        value = float(heatmap.values[row, column])
+        red, green, blue = (_linear(part) for part in cmap(float(norm(max(value, norm.vmin or 0.0))))[:3])
+        ink = INK if 0.2126 * red + 0.7152 * green + 0.0722 * blue > PALE else "white"
+        yield column + 0.5, row + 0.5, digits_of(value, is_signed(scale)), ink
+
+
+def _linear(part: float) -> float:
+    """A colour component as light."""
+    return part / 12.92 if part <= 0.03928 else ((part + 0.055) / 1.055) ** 2.4
+
+
+def draw_bar(axes: Axes, scale: Scale, ticks: Sequence[tuple[float, str]], colours: Colours) -> None:
+    """The colour bar; an arrow downwards says that smaller values are drawn in the lowest colour."""
+    figure = axes.figure
+    assert isinstance(figure, Figure)
+    extend = "min" if scale.kind == "log" else "neither"
+    bar = figure.colorbar(colours.mappable, cax=axes, extend=extend, extendfrac=0.04, ticks=[])
+    bar.ax.minorticks_off()
+    bar.set_ticks([tick for tick, _ in ticks], labels=[text for _, text in ticks], minor=False)
+    bar.ax.tick_params(length=TICK / POINT, width=HAIRLINE, pad=2, labelsize=AXIS)
+    bar.outline.set_linewidth(HAIRLINE)
+    assert bar.solids is not None
+    bar.solids.set_rasterized(True)
+
+
+def write(figure: Figure, line: Line) -> Text:
+    width, height = figure.get_size_inches()
+    text = figure.text(
+        line.x / width,
+        1 - line.y / height,
+        drawable(line.text),
+        size=line.size,
+        color=line.colour,
+        ha=line.align,
+        va="baseline",
+        rotation=line.rotation,
+        rotation_mode="anchor",
+    )
+    literal(text)
+    return text
+
+
+def literal(text: Text) -> None:
+    """A token is data: no dollar sign starts a formula. Outlines keep joined or piled glyphs in their places."""
+    text.set_parse_math(False)
+    if not is_plain(text.get_text()):
+        text.set_path_effects([Normal()])

@@ -1,0 +1,162 @@
+"""Reports as pictures: one file per map, overview and set of charts. What of matplotlib others may call is here.
+
+The first import below is the first of matplotlib in the process, and it keeps that silent.
+"""
+
+from __future__ import annotations
+
+from attnviz.renderers.figure.style import colour_map, drawing
+
+# isort: split
+
+import io
+from collections.abc import Iterator, Mapping
+from typing import Literal, assert_never
+
+from matplotlib.figure import Figure
+
+from attnviz.errors import BadOption
+from attnviz.renderers.figure.curves import CurvesPlan, draw_curves, plan_curves
+from attnviz.renderers.figure.distributions import DistributionsPlan, plan_distributions
+from attnviz.renderers.figure.draw import draw
+from attnviz.renderers.figure.layout import Plan, fits_digits, maps_of
+from attnviz.renderers.figure.paint import Painter
+from attnviz.renderers.figure.plan import plan
+from attnviz.renderers.figure.png import png_of
+from attnviz.renderers.figure.text import missing
+from attnviz.renderers.figure.violins import draw_distributions
+from attnviz.report import Curves, Distributions, Heatmap, Look, Panels, Picture, Report
+
+FEWEST_DPI, MOST_DPI = 30, 2400
+VECTOR_DPI = 300  # at least, for the cells of an SVG or PDF
+
+Kind = Literal["png", "svg", "pdf"]
+Planned = Plan | CurvesPlan | DistributionsPlan
+
+
+def png(report: Report, look: Look) -> Iterator[tuple[str, bytes]]:
+    """Each picture's file name and pixels. Raises BadOption, TooLarge."""
+    return _pictures(report, look, "png")
+
+
+def svg(report: Report, look: Look) -> Iterator[tuple[str, bytes]]:
+    """Each picture's file name and vectors; texts are outlines. Raises BadOption, TooLarge."""
+    return _pictures(report, look, "svg")
+
+
+def pdf(report: Report, look: Look) -> Iterator[tuple[str, bytes]]:
+    """Each picture's file name and vectors; fonts are embedded. Raises BadOption, TooLarge."""
+    return _pictures(report, look, "pdf")
+
+
+def check_look(look: Look) -> None:
+    """Raises BadOption for a colour map or a resolution that there is not."""
+    colour_map(look.cmap)
+    if not FEWEST_DPI <= look.dpi <= MOST_DPI:
+        raise BadOption(
+            f"--dpi {look.dpi} is out of range",
+            hint=f"Between {FEWEST_DPI} and {MOST_DPI}; 150 for screens, 300 for print.",
+        )
+
+
+def undrawable(report: Report) -> str:
+    """The characters in the pictures' texts that none of our fonts has, sorted: drawn as boxes."""
+    texts = {report.title, report.subtitle, report.scale.label}
+    for picture in report.pictures:
+        texts |= {picture.title, *_texts(picture)}
+    return "".join(sorted(set().union(*map(missing, texts))))
+
+
+def annotated(picture: Picture) -> bool:
+    """Whether `Look.annotate` writes numbers into all of this picture's cells: only where they fit."""
+    match picture:
+        case Heatmap() | Panels():
+            return fits_digits(picture)
+        case Curves() | Distributions():
+            return True  # there are no cells
+        case _:
+            assert_never(picture)
+
+
+def _pictures(report: Report, look: Look, kind: Kind) -> Iterator[tuple[str, bytes]]:
+    """All pictures are planned before the first is drawn, so that one that is too large is refused at once."""
+    check_look(look)
+    plans = [_planned(picture, report, look) for picture in report.pictures]
+    painter = Painter(look.cmap, look.dpi)
+    return ((f"{each.name}.{kind}", _content(each, report, look, kind, painter)) for each in plans)
+
+
+def _planned(picture: Picture, report: Report, look: Look) -> Planned:
+    match picture:
+        case Heatmap() | Panels():
+            return plan(picture, report, look)
+        case Curves():
+            return plan_curves(picture, report, look)
+        case Distributions():
+            return plan_distributions(picture, report, look)
+        case _:
+            assert_never(picture)
+
+
+def _texts(picture: Picture) -> Iterator[str]:
+    """Everything that is written around and beside maps, lines or samples, but not the picture's own title."""
+    match picture:
+        case Heatmap() | Panels():
+            if picture.scale is not None:
+                yield picture.scale.label
+            for heatmap in maps_of(picture):
+                yield from (heatmap.title, heatmap.row_axis, heatmap.column_axis, *heatmap.rows, *heatmap.columns)
+        case Curves():
+            for curve in picture.curves:
+                yield from (curve.title, curve.x_axis, curve.y_axis, curve.at_label)
+                yield from (line.name for line in curve.lines)
+        case Distributions():
+            for chart in picture.charts:
+                yield from (chart.title, chart.x_axis, chart.y_axis)
+                yield from (text for sample in chart.samples for text in (sample.label, sample.group))
+        case _:
+            assert_never(picture)
+
+
+def _drawn(planned: Planned, look: Look) -> Figure:
+    match planned:
+        case Plan():
+            return draw(planned, look.cmap)
+        case CurvesPlan():
+            return draw_curves(planned)
+        case DistributionsPlan():
+            return draw_distributions(planned)
+        case _:
+            assert_never(planned)
+
+
+def _content(planned: Planned, report: Report, look: Look, kind: Kind, painter: Painter) -> bytes:
+    with drawing():
+        if kind == "png" and isinstance(planned, Plan):
+            pixels = painter.pixels(planned)
+            if pixels is not None:
+                return png_of(pixels, look.dpi, _facts(planned.title, report))
+        content = io.BytesIO()
+        dpi = look.dpi if kind == "png" else look.dpi * max(1, -(-VECTOR_DPI // look.dpi))
+        _drawn(planned, look).savefig(content, format=kind, dpi=dpi, metadata=_metadata(planned.title, report, kind))
+    return content.getvalue()
+
+
+def _facts(title: str, report: Report) -> dict[str, str]:
+    return {"Title": title, "Description": report.subtitle, **dict(report.facts)}
+
+
+def _metadata(title: str, report: Report, kind: Kind) -> Mapping[str, str | list[str] | None]:
+    """Where the picture comes from; no clock and no version, so that the same input makes the same bytes."""
+    if kind == "png":
+        return {**_facts(title, report), "Software": None}
+    facts = [f"{name}: {value}" for name, value in report.facts]
+    if kind == "svg":
+        return {"Title": title, "Description": report.subtitle, "Keywords": facts, "Creator": "attnviz", "Date": None}
+    return {
+        "Title": title,
+        "Subject": report.subtitle,
+        "Keywords": "; ".join(facts),
+        "Creator": "attnviz",
+        "CreationDate": None,
+    }

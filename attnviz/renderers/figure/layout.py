@@ -1,0 +1,221 @@
+"""How large cells, labels and the colour bar's ticks have to be. Draws nothing and gives nothing a place.
+
+Lengths are inches, text sizes points.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from math import ceil, floor
+from typing import Literal, NamedTuple
+
+import numpy as np
+
+from attnviz.renderers.figure.scale import digits_of
+from attnviz.renderers.figure.style import INK, LABEL_SIZES
+from attnviz.renderers.figure.text import extent, line_height
+from attnviz.report import Heatmap, Look, Panels, Scale
+
+POINT = 1 / 72
+GAP, PAD = 0.12, 0.05  # inches between things, and between a text and its thing
+TICK = 2 * POINT
+LARGEST_MAP, LARGEST_PANEL, WIDEST_GRID = 7.2, 2.8, 12.0
+MOST_CELLS = 1024  # along one side; more are pooled
+DIGITS = 6.0  # points, of the number in a cell
+SMALLEST_LABELLED = 1.2  # inches; a smaller panel shows no tokens
+OBLONG = 3  # times as long as wide: no longer a square of tokens, but a few heads, or queries, over many keys
+THICK, THIN = 0.2, 0.13  # inches that the cells of an oblong map's shorter side take: wished, and least
+LEAST_SHORT, MOST_SHORT = 2.0, 0.75  # what that side may take up: inches that suffice, and share of the longer side
+STEPS = tuple(step * 10**power for power in range(7) for step in (1, 2, 4, 5))
+
+
+Statistic = Literal["largest", "mean"]  # of a block of weights, or of differences: the largest up or down
+
+
+class Box(NamedTuple):
+    """A rectangle, in inches from the upper left corner."""
+
+    left: float
+    top: float
+    width: float
+    height: float
+
+
+class Line(NamedTuple):
+    """One line of text, its base line at `x`, `y` inches from the upper left corner (its start, or its middle)."""
+
+    text: str
+    x: float
+    y: float
+    size: float
+    colour: str = INK
+    align: Literal["left", "center"] = "left"
+    rotation: int = 0
+
+
+class Side(NamedTuple):
+    """One side of all cells: how many tokens it stands for, and inches."""
+
+    pool: int
+    length: float
+
+    def count(self, n_tokens: int) -> int:
+        return ceil(n_tokens / self.pool)
+
+    @property
+    def pitch(self) -> float:
+        """Points from token to token."""
+        return self.length / self.pool / POINT
+
+
+class Cells(NamedTuple):
+    """How tokens become cells: `rows` is their height and `columns` their width; `annotated` with numbers."""
+
+    rows: Side
+    columns: Side
+    annotated: bool
+
+    @property
+    def pools(self) -> tuple[int, int]:
+        """Tokens per cell, downwards and across."""
+        return self.rows.pool, self.columns.pool
+
+
+class Labels(NamedTuple):
+    """How one side is labelled: every `step`-th (0: none), in which size, with how much room for them."""
+
+    step: int
+    size: float
+    room: float
+    rotated: bool = False
+
+
+class Place(NamedTuple):
+    """One map and its box, which of its sides carry token labels, and what its cells show where they are pooled."""
+
+    heatmap: Heatmap
+    box: Box
+    row_labels: bool
+    column_labels: bool
+    statistic: Statistic
+
+
+@dataclass(frozen=True, eq=False)
+class Plan:
+    """A picture before it is drawn."""
+
+    name: str
+    title: str
+    width: float
+    height: float
+    cells: Cells
+    row_labels: Labels
+    column_labels: Labels
+    places: tuple[Place, ...]
+    bar: Box
+    scale: Scale
+    ticks: tuple[tuple[float, str], ...]  # of the colour bar: where, and what they say
+    limits: tuple[float, float]  # of the colours
+    lines: tuple[Line, ...]
+    swatch: Box | None  # the key to forbidden cells
+
+
+def maps_of(block: Heatmap | Panels) -> tuple[Heatmap, ...]:
+    return block.maps if isinstance(block, Panels) else (block,)
+
+
+def shape_of(block: Heatmap | Panels) -> tuple[int, int]:
+    """Rows and columns of the largest map, in tokens."""
+    shapes = [heatmap.values.shape for heatmap in maps_of(block)]
+    return max(shape[0] for shape in shapes), max(shape[1] for shape in shapes)
+
+
+def columns_of(block: Heatmap | Panels) -> int:
+    return min(block.n_columns, len(block.maps)) if isinstance(block, Panels) else 1
+
+
+def largest_side(block: Heatmap | Panels) -> float:
+    """Inches that one map may take along its longer side."""
+    if isinstance(block, Heatmap):
+        return LARGEST_MAP
+    return min(LARGEST_PANEL, max(0.6, WIDEST_GRID / columns_of(block) - GAP))
+
+
+def is_difference(block: Heatmap | Panels) -> bool:
+    """Whether its numbers carry a sign. Nothing else than a difference has negative ones."""
+    return (block.scale is not None and block.scale.kind == "diverging") or any(
+        bool((heatmap.values < 0).any()) for heatmap in maps_of(block)
+    )
+
+
+def digits_side(block: Heatmap | Panels) -> float:
+    """Inches that a cell needs for its number."""
+    difference = is_difference(block)
+    extremes = [float(each) for heatmap in maps_of(block) for each in (heatmap.values.min(), heatmap.values.max())]
+    return (max(extent(digits_of(each, difference), DIGITS).width for each in extremes) + 4) * POINT
+
+
+def fits_digits(block: Heatmap | Panels) -> bool:
+    """Whether each cell has room for its number."""
+    return max(shape_of(block)) * digits_side(block) <= largest_side(block)
+
+
+def plan_cells(block: Heatmap | Panels, look: Look) -> Cells:
+    """Few tokens get large cells, many small ones; more tokens than pixels are pooled. Square, but see `_shorter`."""
+    n_tokens, limit = max(shape_of(block)), largest_side(block)
+    pool = ceil(n_tokens / max(1, min(MOST_CELLS, floor(limit * look.dpi))))
+    n_cells = ceil(n_tokens / pool)
+    wished = (
+        np.clip(1.4 + 0.18 * n_tokens, 1.8, 6.5) if isinstance(block, Heatmap) else np.clip(0.1 * n_tokens, 1.5, 2.6)
+    )
+    pixels = round(min(float(wished), limit) * look.dpi / n_cells)
+    annotated = look.annotate and fits_digits(block)
+    if annotated:
+        pixels = max(pixels, ceil(digits_side(block) * look.dpi))
+    else:
+        pixels = min(pixels, floor(limit * look.dpi / n_cells))
+    side = Side(pool, max(1, pixels) / look.dpi)
+    n_rows, n_columns = shape_of(block)
+    shorter = _shorter(side, n_cells, min(n_rows, n_columns), look.dpi) if isinstance(block, Heatmap) else side
+    rows, columns = (shorter if number * OBLONG <= n_tokens else side for number in (n_rows, n_columns))
+    return Cells(rows, columns, annotated)
+
+
+def _shorter(longer: Side, n_cells: int, number: int, dpi: int) -> Side:
+    """The shorter side of the cells of an oblong map, which as squares would be a thin band without room for labels."""
+    wished = min(THICK, max(THIN, LEAST_SHORT / number), MOST_SHORT * n_cells * longer.length / number)
+    pixels = floor(wished * dpi)
+    return Side(1, pixels / dpi) if pixels / dpi > longer.length else longer
+
+
+def plan_labels(block: Heatmap | Panels, cells: Cells) -> tuple[Labels, Labels]:
+    """Those of the rows and those of the columns."""
+    if isinstance(block, Panels) and largest_side(block) < SMALLEST_LABELLED:
+        return Labels(0, 0.0, PAD), Labels(0, 0.0, PAD)
+    largest = LABEL_SIZES[1] if isinstance(block, Heatmap) else 7.0
+    rows, columns = ([getattr(each, side) for each in maps_of(block)] for side in ("rows", "columns"))
+    return labels_beside(rows, cells.rows.pitch, largest), labels_below(columns, cells.columns.pitch, largest)
+
+
+def labels_beside(rows: Collection[tuple[str, ...]], pitch: float, largest: float) -> Labels:
+    """Of the rows of several maps. Every one is labelled while its label has 6 points of room, else every second …"""
+    step, size = _step_and_size(pitch, largest)
+    widest = max((extent(label, size).width for names in rows for label in names[::step]), default=0.0)
+    return Labels(step, size, widest * POINT + TICK + 2 * PAD)
+
+
+def labels_below(columns: Collection[tuple[str, ...]], pitch: float, largest: float) -> Labels:
+    """Of the columns of several maps: upright where they all fit."""
+    step, size = _step_and_size(pitch, largest)
+    labels = {label for names in columns for label in names[::step]}
+    widest = max((extent(label, size).width for label in labels), default=0.0)
+    between = 0.5 if widest <= 1.05 * size else 4.0  # points: characters as wide as high are set close and stay upright
+    rotated = widest > step * pitch - between
+    below = widest if rotated else max((line_height(label, size) for label in labels), default=0.0)
+    return Labels(step, size, below * POINT + TICK + PAD, rotated)
+
+
+def _step_and_size(pitch: float, largest: float) -> tuple[int, float]:
+    step = next(step for step in STEPS if step * pitch >= 1.1 * LABEL_SIZES[0])
+    return step, min(largest, max(LABEL_SIZES[0], step * pitch / 1.25))

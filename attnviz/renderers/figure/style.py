@@ -1,0 +1,129 @@
+"""matplotlib made predictable: how it is imported, our fonts, sizes and colours. Knows nothing of reports.
+
+seaborn is imported only where it is needed.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import warnings
+from collections.abc import Iterator
+from contextlib import ExitStack, chdir, contextmanager, nullcontext
+from difflib import get_close_matches
+from functools import cache
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from unittest import mock
+
+from attnviz.errors import BadOption
+
+if TYPE_CHECKING:
+    from matplotlib.colors import Colormap
+
+
+def _import_matplotlib() -> None:
+    """Import matplotlib whatever configuration lies in the working folder, the home or the environment, silently.
+
+    What such a file says does not matter (see `drawing`), but matplotlib complains about one that is broken, or fails.
+    It looks into the working folder before anything else, so that we leave it for a moment if one lies there.
+    """
+    logging.getLogger("matplotlib").addHandler(logging.NullHandler())  # else its log reaches stderr by default
+    spec = find_spec("matplotlib")
+    assert spec is not None
+    assert spec.origin is not None
+    data = Path(spec.origin).parent / "mpl-data"
+    environment = {name: value for name, value in os.environ.items() if name != "MPLBACKEND"}
+    environment["MATPLOTLIBRC"] = str(data / "matplotlibrc")
+    elsewhere = chdir(data) if Path("matplotlibrc").exists() else nullcontext()
+    with warnings.catch_warnings(), mock.patch.dict(os.environ, environment, clear=True), elsewhere:
+        warnings.simplefilter("ignore")
+        import matplotlib.font_manager  # noqa: F401
+
+
+_import_matplotlib()
+
+import matplotlib as mpl  # noqa: E402
+from matplotlib.font_manager import fontManager  # noqa: E402
+
+FONTS = Path(__file__).parents[2] / "data" / "fonts"
+FONT_FILES = ("AttnvizSansCJK.ttf", "AttnvizEmoji.ttf")
+FAMILIES = ("DejaVu Sans", "Attnviz Sans CJK", "Attnviz Emoji")  # the first that has a glyph draws it
+
+TITLE, SUBTITLE, AXIS, SMALL = 11.0, 8.0, 8.0, 6.5  # points
+LABEL_SIZES = (6.0, 8.5)  # smallest that is legible in print, largest that we use
+INK, GREY, HAIRLINE = "#1a1a1a", "#595959", 0.5
+FORBIDDEN: dict[str, Any] = {"facecolor": "#f4f4f4", "edgecolor": "#b0b0b0", "hatch": "//////", "linewidth": 0.0}
+# Where the colours are palest in their middle, which is 0.
+FORBIDDEN_AMONG_PALE = {**FORBIDDEN, "facecolor": "#dadada", "edgecolor": "#999999"}
+DIVERGING = "RdBu_r"  # from blue over white to red, which colour-blind readers tell apart
+
+STYLE: dict[Any, Any] = {
+    "font.family": list(FAMILIES),
+    "font.size": AXIS,
+    "text.parse_math": False,  # a token is data
+    "text.hinting": "no_hinting",  # so that a text is as wide as we measured it, at any resolution
+    "text.color": INK,
+    "axes.edgecolor": INK,
+    "axes.linewidth": HAIRLINE,
+    "axes.unicode_minus": False,
+    "hatch.linewidth": 0.4,
+    "xtick.color": INK,
+    "ytick.color": INK,
+    "svg.fonttype": "path",
+    "svg.hashsalt": "attnviz",
+    "pdf.fonttype": 42,  # real fonts: publishers refuse Type 3
+}
+
+SEABORN_MAPS = ("crest", "flare", "icefire", "mako", "rocket", "vlag")
+
+
+@cache
+def load_fonts() -> None:
+    """Make our fonts known to matplotlib, once per process."""
+    for name in FONT_FILES:
+        fontManager.addfont(FONTS / name)
+
+
+@contextmanager
+def drawing() -> Iterator[None]:
+    """matplotlib's own defaults and our style, nothing of the user's; all as before when it ends.
+
+    A glyph that no font has is not warned about here: `attnviz.renderers.figure.undrawable` counts them all at once.
+    """
+    load_fonts()
+    with ExitStack() as stack:
+        stack.enter_context(warnings.catch_warnings())
+        warnings.filterwarnings("ignore", category=mpl.MatplotlibDeprecationWarning)
+        warnings.filterwarnings("ignore", message="Glyph ", category=UserWarning)
+        stack.enter_context(mpl.rc_context())
+        mpl.rcParams.update(_changes())
+        yield
+
+
+def _changes() -> dict[Any, Any]:
+    """What is not as we want it: each setting that is set is validated, which takes longer than looking."""
+    ours = {**mpl.rcParamsDefault, **STYLE}
+    return {name: value for name, value in ours.items() if name != "backend" and mpl.rcParams[name] != value}
+
+
+@cache
+def import_seaborn() -> Any:
+    """seaborn, which brings pandas and takes a second: only for what is drawn with it."""
+    with warnings.catch_warnings(), mpl.rc_context():
+        warnings.simplefilter("ignore")
+        import seaborn
+    return seaborn
+
+
+def colour_map(name: str) -> Colormap:
+    """A colour map of matplotlib, or of seaborn, which is imported only for its own. Raises BadOption."""
+    if name.removesuffix("_r") in SEABORN_MAPS and name not in mpl.colormaps:
+        import_seaborn()  # registers them
+    if name in mpl.colormaps:
+        return mpl.colormaps[name]
+    known = [*mpl.colormaps, *SEABORN_MAPS, *(f"{each}_r" for each in SEABORN_MAPS)]
+    near = get_close_matches(name, known, n=1) or get_close_matches(name.lower(), known, n=1)
+    hint = f"Did you mean {near[0]!r}?" if near else "Such as viridis, cividis, magma, Blues or mako; _r reverses one."
+    raise BadOption(f"no colour map {name!r}", hint=hint)

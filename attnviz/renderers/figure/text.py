@@ -1,0 +1,134 @@
+"""How wide a text is and where it breaks, in our fonts. Knows nothing of figures."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+import warnings
+from functools import cache, lru_cache
+from typing import NamedTuple
+
+from matplotlib.font_manager import FontProperties, findfont, get_font
+from matplotlib.textpath import text_to_path
+
+from attnviz.renderers.figure.style import FAMILIES, load_fonts
+
+LINE_HEIGHT = 1.3  # of the font size
+BOX = "□"
+_EM = 100.0
+
+
+class Extent(NamedTuple):
+    """Ink of one line of text in points: its width, and how far it reaches above and below the base line."""
+
+    width: float
+    ascent: float
+    descent: float
+
+
+@cache
+def charmaps() -> tuple[frozenset[int], ...]:
+    """The code points that each of our fonts draws."""
+    load_fonts()
+    return tuple(frozenset(get_font(findfont(family)).get_charmap()) for family in FAMILIES)
+
+
+def _joins(character: str) -> bool:
+    """Whether a character is drawn together with the one before it: a mark, a joiner, a choice of variant."""
+    return unicodedata.category(character) in ("Mn", "Me") or character in "\u200c\u200d"
+
+
+@lru_cache(maxsize=65536)
+def _absent(text: str) -> tuple[bool, ...]:
+    """For each character whether it cannot be drawn: no font has it, or none has it and what it is joined to."""
+    absent = []
+    fonts: list[int] = []
+    for character in text:
+        able = [font for font in range(len(FAMILIES)) if ord(character) in charmaps()[font]]
+        if _joins(character) and fonts:
+            able = [font for font in able if font in fonts]
+        absent.append(not able)
+        if able or not _joins(character):
+            fonts = able
+    return tuple(absent)
+
+
+def missing(text: str) -> set[str]:
+    """The characters of `text` that our fonts cannot draw where they stand."""
+    return {character for character, absent in zip(text, _absent(text), strict=True) if absent}
+
+
+def drawable(text: str) -> str:
+    """`text` with an empty box for each character that cannot be drawn; a mark on another one is left out."""
+    if not any(_absent(text)):
+        return text
+    pairs = zip(text, _absent(text), strict=True)
+    return "".join(character if not absent else "" if _joins(character) else BOX for character, absent in pairs)
+
+
+def is_plain(text: str) -> bool:
+    """Whether each character is drawn on its own, from left to right.
+
+    In a PDF matplotlib places other text (marks, joined emoji, Arabic) by the widths of single glyphs, which is wrong.
+    """
+    return not any(
+        unicodedata.category(character) in ("Mn", "Mc", "Me", "Cf")
+        or unicodedata.bidirectional(character) in ("R", "AL", "AN")
+        for character in text
+    )
+
+
+@lru_cache(maxsize=65536)
+def _extent_of_100(text: str) -> Extent:
+    load_fonts()
+    font = FontProperties(family=list(FAMILIES), size=_EM)
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="Glyph ", category=UserWarning)  # as in `style.drawing`
+        width, height, descent = text_to_path.get_text_width_height_descent(text, font, False)
+    return Extent(width, height - descent, descent)
+
+
+def extent(text: str, size: float) -> Extent:
+    """The ink of one line at `size` points."""
+    return Extent(*(part * size / _EM for part in _extent_of_100(drawable(text))))
+
+
+def line_height(text: str, size: float) -> float:
+    """Points from one base line to the next; more where marks are piled high."""
+    _, ascent, descent = extent(text, size)
+    return max(LINE_HEIGHT * size, ascent + descent + 0.2 * size)
+
+
+@lru_cache(maxsize=4096)  # the pictures of a report say much the same
+def wrap(text: str, size: float, width: float) -> tuple[str, ...]:
+    """Lines no wider than `width` points, broken at spaces, and within a word where it alone is too wide."""
+    lines = [""]
+    for word in text.split():
+        joined = f"{lines[-1]} {word}".lstrip()
+        if extent(joined, size).width <= width:
+            lines[-1] = joined
+            continue
+        first, *rest = _pieces(word, size, width)
+        lines = [*lines, first, *rest] if lines[-1] else [first, *rest]
+    return tuple(line for line in lines if line)
+
+
+def wrap_evenly(text: str, size: float, width: float) -> tuple[str, ...]:
+    """As few lines as `wrap` makes, but about equally long."""
+    lines = wrap(text, size, width)
+    for percent in range(95, 40, -5):
+        narrower = wrap(text, size, width * percent / 100)
+        if len(narrower) > len(lines):
+            break
+        lines = narrower
+    return lines
+
+
+def _pieces(word: str, size: float, width: float) -> list[str]:
+    """`word` cut so that each piece fits, never between a character and the marks on it."""
+    pieces = [""]
+    for cluster in re.findall(r".[\u0300-\u036f\u200d\ufe0f]*(?:(?<=\u200d).[\ufe0f]*\u200d?)*", word):
+        if pieces[-1] and extent(pieces[-1] + cluster, size).width > width:
+            pieces.append("")
+        pieces[-1] += cluster
+    return pieces

@@ -1,0 +1,55 @@
+"""What a page says about itself: how it is read and how exact it is. Knows the codings and no HTML."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from attnviz.renderers.page.cells import EXACT, Precision
+
+OF_MAPS = (
+    "Each row of a map is a query, and its weights say how much it attends to each key. They sum to 1, unless "
+    "something else is said here or some keys are not shown.",
+    "Attention weights say where a head looked, not why the model decided what it did.",
+)
+OF_CHARTS = (
+    "Point at a chart, or move through it with the arrow keys, to read its numbers. What has one name looks the same "
+    "in all charts beside each other.",
+)
+DRAWN = "Colours are drawn in 256 steps, and where a cell is smaller than a pixel, the strongest one there is drawn."
+CHARTS = "Numbers of charts are stored exactly, as doubles, and said with the fewest digits that give them again."
+TABLES = "Numbers of tables are rounded as shown; a copy as CSV has every digit."
+
+
+def exactness_of_maps(precision: Precision | None, *, some_exact: bool, block: int) -> Iterator[str]:
+    """One sentence or two for each thing that the page does not hold as the report does.
+
+    `some_exact`: of the maps at another precision, some hold differences and are kept exactly.
+    """
+    if precision is EXACT:
+        yield "Every value is stored exactly, as float32, and shown with the fewest digits that give it again."
+    else:
+        yield _stored(precision)
+        if some_exact:
+            yield "Differences are stored exactly, as float32."
+    if block > 1:
+        yield (
+            f"The text is too long for a page: a cell stands for {block} rows and {block} columns and is the largest "
+            "of their values. Rows of such cells do not sum to 1."
+        )
+    yield DRAWN
+
+
+def _stored(precision: Precision) -> str:
+    fine, floor = _power(precision.fine), _power(precision.floor)
+    ranges = (
+        f" Smaller ones are stored as ranges between powers of 1/4, down to {floor}; a range is drawn as its middle."
+    )
+    return (
+        f"So that the page stays small, not every digit is stored. Weights of {fine} or more are shown within 0.5 % of "
+        f"what they are.{ranges if precision.floor > precision.fine else ''} Below {floor} nothing more is known."
+    )
+
+
+def _power(exponent: int) -> str:
+    """ "1/64"."""
+    return f"1/{4**exponent:,}"

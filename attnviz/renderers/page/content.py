@@ -1,0 +1,136 @@
+"""What a page holds, as JSON and one block of cells per map. Knows `report` only, and no HTML.
+
+Lists and pairs throughout, never an object whose keys are tokens.
+"""
+
+from __future__ import annotations
+
+from base64 import b64encode
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict, dataclass
+from math import isfinite
+from typing import NamedTuple
+
+import numpy as np
+
+from attnviz.errors import BadOption
+from attnviz.renderers import numbers
+from attnviz.renderers.links import addresses
+from attnviz.renderers.page import cells
+from attnviz.renderers.page.captions import CHARTS, OF_CHARTS, OF_MAPS, TABLES, exactness_of_maps
+from attnviz.renderers.page.cells import Precision
+from attnviz.renderers.page.charts import charts_of
+from attnviz.renderers.page.downsample import block_for, pooled
+from attnviz.renderers.page.maps import distinct, of_maps
+from attnviz.renderers.page.signs import signs_of
+from attnviz.report import Look, Report, Table
+from attnviz.shapes import Cells
+
+N_COLOURS = 256
+MOST_THREADS = 4
+CELLS_PER_THREAD = 32_768  # of the largest map; measured
+
+
+@dataclass(frozen=True)
+class Content:
+    """Everything that a page shows: one document, and the packed cells of each of its maps."""
+
+    document: Mapping[str, object]
+    cells: tuple[bytes, ...]  # signs of what is deflated, a space, signs of what is not
+
+
+class Maps(NamedTuple):
+    """What a page holds of maps: next to nothing where the report has none."""
+
+    document: Mapping[str, object]
+    exactness: tuple[str, ...]
+    cells: tuple[bytes, ...]
+
+
+def content(report: Report, look: Look) -> Content:
+    """Raises BadOption for a report with nothing to show, or a colour map that there is not."""
+    maps = _maps(report, look)
+    charts = list(charts_of(report))
+    tables = [_table(table) for table in report.tables if table.role != "top"]
+    if not (maps.cells or charts or tables):
+        raise BadOption(
+            "there is nothing to make a page of: no map, no chart and no table",
+            hint="What this command has to say is on the terminal and in --json.",
+        )
+    document = {
+        "title": report.title,
+        "subtitle": report.subtitle,
+        "facts": report.facts,
+        "notes": [note.text for note in report.notes],
+        **maps.document,
+        "charts": charts,
+        "tables": tables,
+        "reading": [*(OF_MAPS if maps.cells else ()), *(OF_CHARTS if charts else ())],
+        "exactness": [
+            *maps.exactness,
+            *([CHARTS] if charts else ()),
+            *([TABLES] if tables and not maps.cells else ()),
+        ],
+    }
+    return Content(document, maps.cells)
+
+
+def _maps(report: Report, look: Look) -> Maps:
+    originals = list(distinct(report).values())
+    if not originals:
+        return Maps({"maps": [], "pictures": []}, (), ())
+    block = block_for(originals)
+    maps = [pooled(each, block) for each in originals]
+    ranged = [cells.fits_ranges(each.values) for each in maps]
+    precision = cells.precision_for([each.values for each, fits in zip(maps, ranged, strict=True) if fits])
+    chosen = [precision if fits else cells.EXACT for fits in ranged]
+    document = {
+        "precision": None if precision is None else asdict(precision),
+        **of_maps(report, originals, maps, block),
+        "exact": [kept is cells.EXACT for kept in chosen],
+        "colours": _colours(look),
+    }
+    said = tuple(exactness_of_maps(precision, some_exact=not all(ranged), block=block))
+    return Maps(document, said, tuple(_packed([each.values for each in maps], chosen)))
+
+
+def _packed(maps: Sequence[Cells], precisions: Sequence[Precision | None]) -> Iterator[bytes]:
+    """In the order of the maps. Large ones by several threads; small ones would mostly wait for each other."""
+    n_threads = min(MOST_THREADS, max(each.size for each in maps) // CELLS_PER_THREAD)
+    with ThreadPoolExecutor(max(1, n_threads)) as pool:
+        apply = pool.map if n_threads > 1 else map
+        for parts in apply(cells.packed, maps, precisions):
+            yield b" ".join(map(signs_of, parts))
+
+
+def _table(table: Table) -> Mapping[str, object]:
+    links = addresses(table)
+    return {
+        "title": table.title or table.name,
+        "role": table.role,
+        "columns": [asdict(column) for column in table.columns],
+        "numeric": numbers.numeric(table),
+        "rows": [[_cell(cell) for cell in row] for row in table.rows],
+        "shown": [
+            [numbers.shown(cell, column) for cell, column in zip(row, table.columns, strict=True)] for row in table.rows
+        ],
+        **({"links": links} if any(links) else {}),
+    }
+
+
+def _cell(cell: str | int | float) -> str | int | float | None:
+    """None for a number that JSON does not have."""
+    return None if isinstance(cell, float) and not isfinite(cell) else cell
+
+
+def _colours(look: Look) -> Mapping[str, str]:
+    """256 colours of each map, as base64 of red, green and blue."""
+    from attnviz.renderers.figure.style import DIVERGING, colour_map  # matplotlib comes with it
+
+    return {
+        name: b64encode(
+            colour_map(chosen)(np.arange(N_COLOURS) / (N_COLOURS - 1), bytes=True)[:, :3].tobytes()
+        ).decode()
+        for name, chosen in (("sequential", look.cmap), ("diverging", DIVERGING))
+    }

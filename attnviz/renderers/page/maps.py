@@ -1,0 +1,143 @@
+"""The maps of a page without their cells, the pictures that they are in, and what they share. Knows `report` only.
+
+What several maps have in common is held once: labels, and where attention is allowed.
+"""
+
+from __future__ import annotations
+
+import re
+from base64 import b64encode
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from functools import partial
+from itertools import pairwise
+
+import numpy as np
+
+from attnviz.renderers import numbers
+from attnviz.renderers.page.downsample import joined
+from attnviz.report import Heatmap, Panels, Report, Scale
+
+MOST_TOLD = 3  # of a head's numbers at either end of its line
+OF_A_HEAD = re.compile(r"layer-(\d+)-head-(\d+)")
+
+
+@dataclass
+class Shared:
+    """Things that several maps have in common, by number."""
+
+    found: list[object] = field(default_factory=list)
+    numbers: dict[object, int] = field(default_factory=dict)
+
+    def number(self, thing: object, shown: Callable[[], object]) -> int:
+        if thing not in self.numbers:
+            self.numbers[thing] = len(self.found)
+            self.found.append(shown())
+        return self.numbers[thing]
+
+
+def of_maps(report: Report, originals: Sequence[Heatmap], maps: Sequence[Heatmap], block: int) -> Mapping[str, object]:
+    """Maps, the pictures that they are in, and what they share."""
+    axes, masks = Shared(), Shared()
+    words = dict(_words(report))
+    described = [
+        {**_described(small, masks), **_axes(report, original, block, axes), "words": words.get(small.name, "")}
+        for small, original in zip(maps, originals, strict=True)
+    ]
+    places = {_key(each): place for place, each in enumerate(originals)}
+    pictures = [_framed(each, report.scale, places) for each in pictures_of(report)]
+    alike = {name: each for name, each in described[0].items() if all(other[name] == each for other in described)}
+    own = [{name: each for name, each in other.items() if name not in alike} for other in described]
+    return {"alike": alike, "maps": own, "pictures": pictures, "axes": axes.found, "masks": masks.found}
+
+
+def distinct(report: Report) -> Mapping[tuple[str, int], Heatmap]:
+    """Every map once, in the order of the pictures, with the title that it has alone, if it stands alone."""
+    found: dict[tuple[str, int], Heatmap] = {}
+    for picture in report.pictures:
+        if isinstance(picture, Panels):
+            found.update({_key(each): each for each in picture.maps if _key(each) not in found})
+        elif isinstance(picture, Heatmap):
+            found[_key(picture)] = picture
+    return found
+
+
+def pictures_of(report: Report) -> Iterator[Heatmap | Panels]:
+    """Pictures of maps; a map that stands among panels, too, is not told twice."""
+    maps = [each for each in report.pictures if isinstance(each, Heatmap | Panels)]
+    beside = {_key(each) for picture in maps if isinstance(picture, Panels) for each in picture.maps}
+    return (each for each in maps if isinstance(each, Panels) or _key(each) not in beside)
+
+
+def _key(heatmap: Heatmap) -> tuple[str, int]:
+    """The same map, whatever it is called among others: panels have shorter titles than maps that stand alone."""
+    return heatmap.name, id(heatmap.values)
+
+
+def _framed(picture: Heatmap | Panels, scale: Scale, places: Mapping[tuple[str, int], int]) -> Mapping[str, object]:
+    maps = picture.maps if isinstance(picture, Panels) else (picture,)
+    return {
+        "name": picture.name,
+        "title": picture.title,
+        "columns": picture.n_columns if isinstance(picture, Panels) else 1,
+        "scale": asdict(picture.scale or scale),
+        "maps": [places[_key(each)] for each in maps],
+        "titles": [each.title for each in maps],
+    }
+
+
+def _described(heatmap: Heatmap, masks: Shared) -> Mapping[str, object]:
+    of_a_head = OF_A_HEAD.fullmatch(heatmap.name)
+    allowed = b"" if heatmap.allowed.all() else np.packbits(heatmap.allowed).tobytes()
+    return {
+        "name": heatmap.name,
+        "title": heatmap.title,
+        "layer": int(of_a_head[1]) if of_a_head else None,
+        "head": int(of_a_head[2]) if of_a_head else None,
+        "row_axis": heatmap.row_axis,
+        "column_axis": heatmap.column_axis,
+        "mask": masks.number(allowed, lambda: b64encode(allowed).decode("ascii")),
+    }
+
+
+def _words(report: Report) -> Iterator[tuple[str, str]]:
+    """What a small picture of a head shows, for those who do not see it: the first and the last of its numbers."""
+    for table in report.tables:
+        for row in table.rows if table.role == "heads" else ():
+            cells = list(zip(row, table.columns, strict=True))[2:]
+            told = cells if len(cells) <= 2 * MOST_TOLD else [*cells[:MOST_TOLD], *cells[-MOST_TOLD:]]
+            parts = (f"{column.header} {numbers.shown(cell, column)} {column.unit}".strip() for cell, column in told)
+            yield f"layer-{row[0]}-head-{row[1]}", ", ".join(parts)
+
+
+def _axes(report: Report, heatmap: Heatmap, block: int, axes: Shared) -> Mapping[str, object]:
+    """Labels, positions and writing of rows and columns, by number."""
+    sides = (
+        ("rows", "queries", heatmap.rows, heatmap.row_positions),
+        ("columns", "keys", heatmap.columns, heatmap.column_positions),
+    )
+    alike = report.data.get("self_attention") is not False
+    return {
+        side: axes.number(
+            (labels, positions, "queries" if alike else tokens),
+            partial(_axis, labels, positions, block, report.data.get(tokens)),
+        )
+        for side, tokens, labels, positions in sides
+    }
+
+
+def _axis(labels: Sequence[str], positions: Sequence[int], block: int, tokens: object) -> Mapping[str, object]:
+    return {
+        "labels": joined(labels, block, " … "),
+        "positions": joined(map(str, positions), block, "–"),
+        "writing": _writing(tokens, positions) if block == 1 else None,
+    }
+
+
+def _writing(tokens: object, positions: Sequence[int]) -> Mapping[str, object] | None:
+    """Before which tokens the text has a space, and which are markers of the model; None where nothing says."""
+    if not isinstance(tokens, Mapping) or max(positions) >= len(tokens["offsets"]):
+        return None
+    offsets = [tokens["offsets"][position] for position in positions]
+    apart = [bool(here[0] > before[1]) for before, here in pairwise(offsets)]
+    return {"spaced": [False, *apart], "special": [tokens["special"][position] for position in positions]}

@@ -1,0 +1,309 @@
+"""Made-up reports with pictures, and figures of them to look into."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from io import BytesIO
+from itertools import combinations
+from math import cos, exp
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
+from matplotlib.text import Text
+from matplotlib.transforms import Bbox
+from PIL import Image
+
+from attnviz.renderers.figure import files as figure
+from attnviz.renderers.figure.curves import CurvesPlan, draw_curves, plan_curves
+from attnviz.renderers.figure.distributions import DistributionsPlan, plan_distributions
+from attnviz.renderers.figure.draw import draw
+from attnviz.renderers.figure.layout import Plan
+from attnviz.renderers.figure.plan import plan
+from attnviz.renderers.figure.style import drawing
+from attnviz.renderers.figure.violins import draw_distributions
+from attnviz.report import (
+    Curve,
+    Curves,
+    Distribution,
+    Distributions,
+    Heatmap,
+    Line,
+    Look,
+    Panels,
+    Report,
+    Sample,
+    Scale,
+)
+from attnviz.report import Picture as Shape
+from attnviz.shapes import Cells, Shown
+
+SENTENCE = """the movie was not just bad , it is one of those films that make you wonder why anybody ever thought of
+making it , and yet I could n't look away ; somehow acting extraordinary cinematography disappointment"""
+WORDS = tuple(SENTENCE.split())
+SCRIPTS = (
+    *("猫", "坐在垫子上", "繁體貓", "ねこ", "カナ", "고양이", "مرحبا", "السلام", "שלום", "naïve", "Жизнь", "Ωμέγα"),
+    *(
+        "👨\u200d👩\u200d👧\u200d👦",
+        "❤\ufe0f",
+        "👍🏽",
+        "🇩🇪",
+        "1\ufe0f\u20e3",
+        "e\u0301a",
+        "Z\u0302\u0303\u0304\u0305algo",
+    ),
+    *("नमस्ते", "\ue000", "\U0010ffff"),
+)
+HOSTILE = ("$$", "$_$", "${$", r"$\frac$", "$5$", r"\frac{", "</script>", "a_b^{", "%&#~", "[CLS]", "∅", "␣x⏎")
+FIXED = Scale("fixed", 0.0, 1.0, "attention weight (fixed scale, 0 to 1)")
+LOG = Scale("log", 1e-3, 1.0, "attention weight (logarithmic scale, 0.001 to 1)")
+FACTS = (("model", "multi:8"), ("text", "猫坐在垫子上"), ("seed", "0"))
+SUBTITLE = "untrained (random weights, seed 0) · sample train[0] · first 20 of 233 tokens"
+
+
+class Drawn(NamedTuple):
+    """One picture, drawn but not written."""
+
+    plan: Plan
+    figure: Figure
+
+    @property
+    def maps(self) -> list[Axes]:
+        return self.figure.axes[: len(self.plan.places)]
+
+    @property
+    def bar(self) -> Axes:
+        return self.figure.axes[len(self.plan.places)]
+
+    @property
+    def texts(self) -> list[str]:
+        return [text.get_text() for text in self.figure.texts]
+
+
+class DrawnCurves(NamedTuple):
+    """Charts, drawn but not written."""
+
+    plan: CurvesPlan
+    figure: Figure
+
+    @property
+    def texts(self) -> list[str]:
+        return [text.get_text() for text in self.figure.texts]
+
+
+class DrawnDistributions(NamedTuple):
+    """Charts of samples, drawn but not written."""
+
+    plan: DistributionsPlan
+    figure: Figure
+
+    @property
+    def texts(self) -> list[str]:
+        return [text.get_text() for text in self.figure.texts]
+
+
+class Picture:
+    """What pytest-mpl compares: the very bytes that a user gets."""
+
+    def __init__(self, report: Report, look: Look | None = None) -> None:
+        ((_, self.content),) = figure.png(report, look or Look(dpi=100))
+
+    def savefig(self, path: str, **_: object) -> None:
+        Path(path).write_bytes(self.content)
+
+
+def softmax(n_rows: int, n_columns: int, n_heads: int = 1, causal: bool = False, seed: int = 0) -> tuple[Cells, Shown]:
+    """Made-up attention, heads first, and where it is allowed."""
+    scores = 2 * np.random.default_rng(seed).normal(size=(n_heads, n_rows, n_columns))
+    allowed = np.ones((n_rows, n_columns), dtype=bool)
+    if causal:
+        allowed = np.tril(allowed)
+    weights = np.exp(np.where(allowed, scores, -np.inf))
+    return (weights / weights.sum(axis=-1, keepdims=True)).astype(np.float32), allowed
+
+
+def words(number: int) -> tuple[str, ...]:
+    return tuple(WORDS[position % len(WORDS)] for position in range(number))
+
+
+def heatmap(n_rows: int, n_columns: int | None = None, causal: bool = False) -> Heatmap:
+    n_columns = n_columns or n_rows
+    weights, allowed = softmax(n_rows, n_columns, causal=causal)
+    return Heatmap("layer-0-head-3", "layer 0, head 3", weights[0], allowed, words(n_rows), words(n_columns))
+
+
+def labelled(labels: Sequence[str]) -> Heatmap:
+    weights, allowed = softmax(len(labels), len(labels))
+    return Heatmap("layer-0-head-3", "layer 0, head 3", weights[0], allowed, tuple(labels), tuple(labels))
+
+
+def panels(n_tokens: int, n_heads: int = 8, n_columns: int = 4, causal: bool = False) -> Panels:
+    weights, allowed = softmax(n_tokens, n_tokens, n_heads, causal)
+    names = words(n_tokens)
+    maps = (
+        Heatmap(f"head-{head}", f"layer 0, head {head}", weights[head], allowed, names, names)
+        for head in range(n_heads)
+    )
+    return Panels("overview", f"{n_heads} heads of layer 0", tuple(maps), n_columns)
+
+
+TRAINING = Line(
+    "training (with dropout)",
+    tuple(step / 20 for step in range(1, 81)),
+    tuple(0.3 + 0.39 * exp(-step / 24) + 0.02 * cos(step * step) for step in range(1, 81)),
+)
+HELD_OUT = Line("held out", (1.0, 2.0, 3.0, 4.0), (0.431, 0.362, 0.335, 0.341), marked=True)
+LOSS = Curve("loss", "epoch", "cross-entropy (nats)", (TRAINING, HELD_OUT), 3.0, "kept")
+ACCURACY = Curve(
+    "accuracy",
+    "epoch",
+    "share of texts labelled correctly",
+    (
+        Line(TRAINING.name, TRAINING.x, tuple(1.1 - loss for loss in TRAINING.y)),
+        Line(HELD_OUT.name, HELD_OUT.x, (0.8, 0.846, 0.861, 0.858), marked=True),
+    ),
+    3.0,
+    "kept",
+)
+
+
+def curves(*charts: Curve) -> Curves:
+    return Curves("learning-curve", "loss and accuracy", charts)
+
+
+def difference(n_tokens: int, causal: bool = True, share: float = 1.0) -> Heatmap:
+    """One made-up head minus another, on a scale of its own; `share` of it."""
+    (first, allowed), (second, _) = (softmax(n_tokens, n_tokens, causal=causal, seed=seed) for seed in (1, 2))
+    values = share * (first[0] - second[0])
+    most = float(np.abs(values).max())
+    scale = Scale("diverging", -most, most, "difference of weight, multi:8 − single")
+    return Heatmap("difference", "multi:8 minus single", values, allowed, words(n_tokens), words(n_tokens), scale=scale)
+
+
+def sample(*values: float, label: str = "0", group: str = "single") -> Sample:
+    return Sample(label, group, values)
+
+
+def spread(number: int, label: str = "0", group: str = "single", middle: float = 3.0, seed: int = 0) -> Sample:
+    """Made-up numbers, more of them low than high."""
+    return Sample(label, group, tuple(np.random.default_rng(seed).gamma(4, middle / 4, number).tolist()))
+
+
+def heads(number: int, title: str = "effective keys", unit: str = "tokens", scale: float = 1.0) -> Distribution:
+    """A model of one head beside a model of 8, `number` texts each."""
+    eight = (spread(number, str(head), "multi:8", scale * (3 + 2 * head), head) for head in range(8))
+    one = spread(number, "0", "single", 9 * scale, 99)
+    return Distribution(title, "head", f"{title} ({unit})", (one, *eight))
+
+
+def distributions(*charts: Distribution, n_columns: int = 2) -> Distributions:
+    return Distributions("distributions", "each head over many texts", charts, n_columns)
+
+
+def report(*pictures: Shape, scale: Scale = FIXED, title: str = "multi:8 attends to sample train[0]") -> Report:
+    return Report(title, SUBTITLE, pictures, scale, FACTS)
+
+
+@contextmanager
+def drawn(shown: Report, look: Look | None = None) -> Iterator[Drawn]:
+    """The first picture of a report as a figure whose texts can be measured."""
+    look = look or Look()
+    planned = plan(first_map(shown), shown, look)
+    with drawing():
+        yield Drawn(planned, measurable(draw(planned, look.cmap), look))
+
+
+@contextmanager
+def drawn_curves(shown: Report, look: Look | None = None) -> Iterator[DrawnCurves]:
+    """The first picture of a report, charts, as a figure whose texts can be measured."""
+    look = look or Look()
+    picture = next(shown.pictures)
+    assert isinstance(picture, Curves)
+    planned = plan_curves(picture, shown, look)
+    with drawing():
+        yield DrawnCurves(planned, measurable(draw_curves(planned), look))
+
+
+@contextmanager
+def drawn_distributions(shown: Report, look: Look | None = None) -> Iterator[DrawnDistributions]:
+    """The first picture of a report, samples, as a figure whose texts can be measured."""
+    look = look or Look()
+    picture = next(shown.pictures)
+    assert isinstance(picture, Distributions)
+    planned = plan_distributions(picture, shown, look)
+    with drawing():
+        yield DrawnDistributions(planned, measurable(draw_distributions(planned), look))
+
+
+def measurable(made: Figure, look: Look) -> Figure:
+    made.set_dpi(look.dpi)
+    FigureCanvasAgg(made)
+    made.draw_without_rendering()
+    return made
+
+
+def first_map(shown: Report) -> Heatmap | Panels:
+    picture = next(shown.pictures)
+    assert isinstance(picture, Heatmap | Panels)
+    return picture
+
+
+def visible_texts(figure: Figure) -> list[Text]:
+    return [text for text in figure.findobj(Text) if isinstance(text, Text) and text.get_text() and text.get_visible()]
+
+
+def outside(figure: Figure) -> list[str]:
+    """Texts that the canvas cuts."""
+    canvas = figure.bbox
+    extents = [(text.get_text(), text.get_window_extent()) for text in visible_texts(figure)]
+    return [
+        text
+        for text, box in extents
+        if not (box.x0 >= 0 and box.y0 >= 0 and box.x1 <= canvas.x1 and box.y1 <= canvas.y1)
+    ]
+
+
+def overlapping(boxes: Sequence[tuple[str, Bbox]]) -> list[tuple[str, str]]:
+    return [
+        (first[0], second[0])
+        for first, second in combinations(boxes, 2)
+        if min(first[1].x1, second[1].x1) - max(first[1].x0, second[1].x0) > 1
+        and min(first[1].y1, second[1].y1) - max(first[1].y0, second[1].y0) > 1
+    ]
+
+
+def pixels(shown: Report, look: Look | None = None) -> np.ndarray:
+    """The first picture of a report as red, green and blue."""
+    _, content = next(figure.png(shown, look or Look()))
+    return np.asarray(Image.open(BytesIO(content)).convert("RGB"))
+
+
+def by_matplotlib(shown: Report, look: Look | None = None) -> list[bytes]:
+    """Every map of a report as PNG, drawn by matplotlib alone, as SVG and PDF are."""
+    look = look or Look()
+    content = []
+    for picture in shown.pictures:
+        assert isinstance(picture, Heatmap | Panels)
+        planned = plan(picture, shown, look)
+        told = {"Title": planned.title, "Description": shown.subtitle, **dict(shown.facts), "Software": None}
+        with drawing(), BytesIO() as file:
+            draw(planned, look.cmap).savefig(file, format="png", dpi=look.dpi, metadata=told)
+            content.append(file.getvalue())
+    return content
+
+
+def rgba(content: bytes) -> np.ndarray:
+    """The pixels of a PNG, with transparency whether it has any or not."""
+    return np.asarray(Image.open(BytesIO(content)).convert("RGBA"))
+
+
+def cell_pixels(shown: Report, look: Look | None = None) -> np.ndarray:
+    """Only the first map, without its frame."""
+    look = look or Look()
+    box = plan(first_map(shown), shown, look).places[0].box
+    left, top, width, height = (round(part * look.dpi) for part in box)
+    return pixels(shown, look)[top : top + height, left : left + width]

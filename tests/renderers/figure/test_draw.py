@@ -1,0 +1,501 @@
+"""What pictures hold: axes, labels, colours, sizes."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import matplotlib as mpl
+import numpy as np
+import pytest
+from matplotlib.axes import Axes
+from matplotlib.colors import LogNorm
+
+from attnviz.renderers.figure.draw import pooled
+from attnviz.renderers.figure.files import annotated, undrawable
+from attnviz.report import Heatmap, Look, Panels, Scale
+from attnviz.shapes import Cells, Shown
+from tests.renderers.figure.reports import (
+    HOSTILE,
+    LOG,
+    SCRIPTS,
+    SUBTITLE,
+    Drawn,
+    cell_pixels,
+    difference,
+    drawn,
+    heatmap,
+    labelled,
+    outside,
+    overlapping,
+    panels,
+    report,
+    softmax,
+    visible_texts,
+    words,
+)
+
+
+def tick_texts(axes: Axes) -> tuple[list[str], list[str]]:
+    return [text.get_text() for text in axes.get_yticklabels()], [text.get_text() for text in axes.get_xticklabels()]
+
+
+@pytest.mark.parametrize("n_tokens", [1, 5, 20, 64])
+def test_every_token_is_labelled_on_both_axes(n_tokens: int) -> None:
+    with drawn(report(heatmap(n_tokens))) as made:
+        assert tick_texts(made.maps[0]) == ([*words(n_tokens)], [*words(n_tokens)])
+        assert list(made.maps[0].get_yticks()) == [position + 0.5 for position in range(n_tokens)]
+        assert not [text for text in made.texts if "labelled" in text]
+
+
+@pytest.mark.parametrize(("n_tokens", "step", "said"), [(100, 2, "2nd"), (200, 4, "4th"), (1500, 40, "40th")])
+def test_many_tokens_are_labelled_evenly_and_the_figure_says_so(n_tokens: int, step: int, said: str) -> None:
+    with drawn(report(heatmap(n_tokens))) as made:
+        rows, columns = tick_texts(made.maps[0])
+        assert rows == columns == [*words(n_tokens)[::step]]
+        assert len(rows) <= 67
+        assert f"every {said} token is labelled" in " ".join(made.texts)
+
+
+def test_labels_are_legible() -> None:
+    for n_tokens in (1, 5, 20, 64, 200):
+        with drawn(report(heatmap(n_tokens))) as made:
+            labels = made.maps[0].get_yticklabels() + made.maps[0].get_xticklabels()
+            assert all(float(text.get_fontsize()) >= 6 for text in labels)
+
+
+def test_rows_go_downwards_and_columns_to_the_right() -> None:
+    values = np.array([[0.0, 1.0], [0.0, 0.0]])
+    shown = Heatmap("a", "", values, np.ones((2, 2), dtype=bool), ("top", "bottom"), ("left", "right"))
+    image = cell_pixels(report(shown))
+    quarter = image.shape[0] // 4
+    assert image[quarter, 3 * quarter].tolist() == [253, 231, 37]  # the highest colour of viridis, upper right
+    assert image[3 * quarter, 3 * quarter].tolist() == image[quarter, quarter].tolist() == [68, 1, 84]
+    with drawn(report(shown)) as made:
+        boxes = {text.get_text(): text.get_window_extent() for text in visible_texts(made.figure)}
+        assert boxes["top"].y0 > boxes["bottom"].y0
+        assert boxes["left"].x0 < boxes["right"].x0
+        assert {"query (attends)", "key (is attended to)"} <= set(made.texts)
+
+
+def test_column_labels_lie_flat_where_they_all_fit() -> None:
+    with drawn(report(labelled(["a", "bb", "ccc"]))) as made:
+        assert {text.get_rotation() for text in made.maps[0].get_xticklabels()} == {0}
+    with drawn(report(labelled(["a", "bb", "disappointment"]))) as made:
+        assert {text.get_rotation() for text in made.maps[0].get_xticklabels()} == {90}
+
+
+def test_chinese_characters_stay_upright_in_small_panels() -> None:
+    two = (labelled("这部电影不好看，但是演员救了它。"),) * 2
+    with drawn(report(Panels("overview", "2 heads of layer 0", two, 2))) as made:
+        assert {text.get_rotation() for text in made.maps[0].get_xticklabels()} == {0}
+
+
+@pytest.mark.parametrize("dpi", [72, 150, 300])
+@pytest.mark.parametrize("shape", [(1, 1), (5, 5), (64, 64), (200, 200), (15, 40), (100, 60), (1100, 1100)])
+def test_cells_are_square_and_whole_pixels(shape: tuple[int, int], dpi: int) -> None:
+    with drawn(report(heatmap(*shape)), Look(dpi=dpi)) as made:
+        axes, pool = made.maps[0], made.plan.cells.rows.pool
+        assert made.plan.cells.rows == made.plan.cells.columns
+        box = axes.get_window_extent()
+        (left, right), (bottom, top) = axes.get_xlim(), axes.get_ylim()
+        width, height = box.width / (right - left), box.height / (bottom - top)
+        assert width == pytest.approx(height, abs=1e-6)
+        assert width == pytest.approx(round(width), abs=1e-6)
+        assert box.x0 == pytest.approx(round(box.x0), abs=1e-6)
+        assert box.y0 == pytest.approx(round(box.y0), abs=1e-6)
+        assert right * pool >= shape[1]
+        assert bottom * pool >= shape[0]
+
+
+@pytest.mark.parametrize("dpi", [72, 150])
+@pytest.mark.parametrize("shape", [(1, 40), (2, 12), (9, 40), (9, 60), (9, 200), (17, 512), (9, 1500), (40, 500)])
+@pytest.mark.parametrize("turned", [False, True])
+def test_a_few_heads_over_many_keys_are_no_thin_band(shape: tuple[int, int], dpi: int, turned: bool) -> None:
+    with drawn(report(heatmap(*(shape[::-1] if turned else shape))), Look(dpi=dpi)) as made:
+        sides = made.plan.cells.rows, made.plan.cells.columns
+        few, many = sides[::-1] if turned else sides
+        assert few.pool == 1
+        assert len(tick_texts(made.maps[0])[turned]) == shape[0]  # each of them is labelled
+        assert few.length >= max(0.1, many.length)
+        assert min(1.8, 0.18 * shape[0]) <= few.length * shape[0] <= 0.75 * many.length * many.count(shape[1])
+        assert few.length * dpi == pytest.approx(round(few.length * dpi), abs=1e-6)
+        check_texts(made)
+
+
+def test_a_query_head_by_head_says_what_is_thinned_and_pooled() -> None:
+    rows = Heatmap("a", "", *one_query(9, 1500), tuple(f"multi:8 · {head}" for head in range(9)), words(1500), "head")
+    with drawn(report(rows)) as made:
+        assert tick_texts(made.maps[0]) == ([*rows.rows], [*words(1500)[::40]])
+        assert made.texts[-1] == "every 40th token is labelled"
+        assert {f"each cell is the {what} of 1 × 2 weights" for what in ("maximum", "mean")} < set(made.texts)
+        assert "head" in made.texts
+
+
+def test_many_heads_are_thinned_as_heads() -> None:
+    names = tuple(f"multi:8 · {head}" for head in range(100))
+    both = Heatmap("a", "", *one_query(100, 100), names, names, "head", "head")
+    with drawn(report(both)) as made:
+        assert made.texts[-1] == "every 2nd head is labelled"
+
+
+def one_query(n_heads: int, n_keys: int) -> tuple[Cells, Shown]:
+    weights, allowed = softmax(n_heads, n_keys)
+    return weights[0], allowed
+
+
+LONG = tuple(f"a-label-with-{position:02}-letters" for position in range(20))
+
+
+@pytest.mark.parametrize(
+    "picture",
+    [
+        *(heatmap(number) for number in (1, 5, 20, 64, 200)),
+        *(panels(number) for number in (1, 5, 20, 64, 200)),
+        *(labelled(labels) for labels in (SCRIPTS, HOSTILE, LONG, ("W" * 24,), ("",))),
+        heatmap(3, 40, causal=True),
+        heatmap(40, 2, causal=True),
+        heatmap(9, 60),
+        difference(20),
+        panels(7, 5, 3, causal=True),
+        panels(12, 144, 12),
+    ],
+    ids=lambda picture: f"{picture.name}-{picture.title}",
+)
+def test_no_text_is_cut_and_none_lies_on_another(picture: Heatmap | Panels) -> None:
+    with drawn(report(picture)) as made:
+        check_texts(made)
+
+
+@pytest.mark.parametrize(
+    "title", ["A long title. " * 20, "Donaudampf" * 40, "猫" * 300, "Z\u0302\u0303" * 50, "", "👩\u200d🚀" * 90]
+)
+@pytest.mark.parametrize("picture", [heatmap(1), heatmap(20), panels(5)], ids=["1", "20", "overview"])
+def test_no_title_is_cut_or_lies_on_something(title: str, picture: Heatmap | Panels) -> None:
+    with drawn(report(picture, title=title)) as made:
+        check_texts(made)
+
+
+def check_texts(made: Drawn) -> None:
+    assert outside(made.figure) == []
+    free = [(text.get_text(), text.get_window_extent()) for text in made.figure.texts]
+    ticks = [
+        (text.get_text(), text.get_window_extent())
+        for axes in made.figure.axes
+        for text in (axes.get_yticklabels() + axes.get_xticklabels())
+    ]
+    maps = [("map", axes.get_window_extent()) for axes in [*made.maps, made.bar]]
+    assert overlapping(free + maps) == []
+    assert [pair for pair in overlapping(free + ticks) if pair[0] in made.texts and pair[1] not in made.texts] == []
+
+
+def test_title_and_subtitle_are_whole_however_long() -> None:
+    title = "Donaudampfschifffahrt " * 30 + "猫坐在垫子上" * 40
+    with drawn(report(heatmap(3), title=title)) as made:
+        shown = "".join(made.texts).replace(" ", "")
+        assert title.replace(" ", "") in shown
+        assert SUBTITLE.replace(" ", "") in shown
+        assert "layer 0, head 3" in made.texts
+
+
+def test_fixed_scale_is_0_to_1_whatever_the_values() -> None:
+    weak = Heatmap("a", "", np.full((4, 4), 0.01), np.ones((4, 4), dtype=bool), words(4), words(4))
+    with drawn(report(weak)) as made:
+        assert made.maps[0].collections[0].get_clim() == (0, 1)
+        assert made.bar.get_ylim() == (0, 1)
+        assert "attention weight (fixed scale, 0 to 1)" in " ".join(made.texts)
+    assert np.ptp(cell_pixels(report(weak))[5:-5, 5:-5], axis=(0, 1)).max() == 0
+
+
+def test_shared_scale_shows_its_ends() -> None:
+    with drawn(report(heatmap(5), scale=Scale("shared", 0.0123, 0.437, "shared"))) as made:
+        assert made.maps[0].collections[0].get_clim() == (0.0123, 0.437)
+        said, _ = tick_texts(made.bar)
+        assert (said[0], said[-1]) == ("0.0123", "0.437")
+
+
+@pytest.mark.parametrize("kind", ["shared", "log"])
+def test_a_range_of_one_value_can_be_drawn(kind: str) -> None:
+    scale = Scale("shared" if kind == "shared" else "log", 1.0, 1.0, "one value")
+    with drawn(report(heatmap(1), scale=scale)) as made:
+        low, high = made.maps[0].collections[0].get_clim()
+        assert low < high == 1
+
+
+def test_log_scale_draws_zero_in_the_lowest_colour_and_says_so_with_an_arrow() -> None:
+    values = np.array([[0.0, 1e-9, 1e-3, 1.0]])
+    row = Heatmap("a", "", values, np.ones((1, 4), dtype=bool), ("q",), words(4))
+    with drawn(report(row, scale=LOG)) as made:
+        assert isinstance(made.maps[0].collections[0].norm, LogNorm)
+        assert tick_texts(made.bar)[0] == ["0.001", "0.01", "0.1", "1"]
+        assert len(made.bar.patches) == 1  # the arrow
+    image = cell_pixels(report(row, scale=LOG))
+    middle, side = image.shape[0] // 2, image.shape[0]
+    colours = [tuple(image[middle, side * column + side // 2]) for column in range(4)]
+    assert colours == [(68, 1, 84)] * 3 + [(253, 231, 37)]
+
+
+def test_a_picture_has_its_own_scale_or_the_reports() -> None:
+    own = Scale("shared", 0.2, 0.7, "similarity")
+    for picture in (replace(heatmap(5), scale=own), replace(panels(5), scale=own)):
+        with drawn(report(picture, scale=LOG)) as made:
+            assert {axes.collections[0].get_clim() for axes in made.maps} == {(0.2, 0.7)}
+            assert made.bar.get_ylim() == (0.2, 0.7)
+            assert (tick_texts(made.bar)[0][0], tick_texts(made.bar)[0][-1]) == ("0.2", "0.7")
+            assert "similarity" in made.texts
+            assert not [text for text in made.texts if "attention weight" in text]
+            assert len(made.bar.patches) == 0  # no arrow: this one is not logarithmic
+    with drawn(report(heatmap(5), scale=own)) as made:
+        assert made.bar.get_ylim() == (0.2, 0.7)
+
+
+def test_characters_in_the_label_of_an_own_scale_are_looked_for_too() -> None:
+    own = Scale("shared", 0.2, 0.7, "\ue001")
+    assert undrawable(report(replace(heatmap(2), scale=own), replace(panels(2), scale=own))) == "\ue001"
+    assert undrawable(report(heatmap(2), panels(2))) == ""
+
+
+@pytest.mark.parametrize("cmap", ["viridis", "Greys"])
+def test_a_difference_is_blue_below_and_red_above_a_pale_0_whatever_the_colours_are(cmap: str) -> None:
+    values, everything = np.array([[-0.4, 0.0, 0.4, 0.9]]), np.ones((1, 4), dtype=bool)
+    scale = Scale("diverging", -0.4, 0.4, "difference")
+    shown = report(Heatmap("a", "", values, everything, ("q",), words(4), scale=scale))
+    image = cell_pixels(shown, Look(cmap=cmap)).astype(int)
+    middle, side = image.shape[0] // 2, image.shape[1] // 4
+    low, zero, high, beyond = (image[middle, side * column + side // 2] for column in range(4))
+    assert low[2] > low[0] + 60
+    assert high[0] > high[2] + 60
+    assert high.tolist() == beyond.tolist()
+    assert zero.min() > 240
+    assert np.ptp(zero) <= 3  # no colour
+    with drawn(shown, Look(cmap=cmap)) as made:
+        assert made.maps[0].collections[0].get_clim() == made.bar.get_ylim() == (-0.4, 0.4)
+
+
+@pytest.mark.parametrize(
+    ("high", "texts"),
+    [
+        (0.848, ["−0.848", "−0.5", "0", "+0.5", "+0.848"]),
+        (0.4, ["−0.4", "−0.2", "0", "+0.2", "+0.4"]),
+        (1.0, ["−1", "−0.5", "0", "+0.5", "+1"]),
+        (0.51, ["−0.51", "−0.4", "−0.2", "0", "+0.2", "+0.4", "+0.51"]),
+        (0.81, ["−0.81", "−0.5", "0", "+0.5", "+0.81"]),
+        (1.05, ["−1.05", "−0.5", "0", "+0.5", "+1.05"]),  # 1 would lie on 1.05
+        (0.00123, ["−0.00123", "−0.001", "−0.0005", "0", "+0.0005", "+0.001", "+0.00123"]),
+        (1e-9, ["−1e−09", "−5e−10", "0", "+5e−10", "+1e−09"]),
+        (0.0, ["0"]),
+    ],
+)
+def test_a_difference_shows_its_ends_and_0(high: float, texts: list[str]) -> None:
+    shown = replace(heatmap(5), scale=Scale("diverging", -high, high, "difference"))
+    with drawn(report(shown)) as made:
+        assert tick_texts(made.bar)[0] == texts
+        ticks, (low, top) = list(made.bar.get_yticks()), made.bar.get_ylim()
+        assert low == -top < 0
+        assert ticks == [-tick for tick in reversed(ticks)]
+        assert ([ticks[0], ticks[-1]] == [low, top]) == (high > 0)
+        boxes = [(text.get_text(), text.get_window_extent()) for text in made.bar.get_yticklabels()]
+        assert overlapping(boxes) == []
+
+
+def test_no_difference_anywhere_is_all_pale() -> None:
+    image = cell_pixels(report(difference(5, causal=False, share=0.0)))
+    assert image[4:-4, 4:-4].min() > 240
+
+
+@pytest.mark.parametrize("n_tokens", [8, 60])
+def test_forbidden_cells_look_unlike_no_difference(n_tokens: int) -> None:
+    image = cell_pixels(report(difference(n_tokens, share=0.0))).astype(int)
+    side = image.shape[0] // n_tokens
+    corner = slice(2, 3 * side - 2)
+    forbidden, zero = image[corner, -3 * side + 2 : -2], image[-3 * side + 2 : -2, side + 2 : 4 * side - 2]
+    assert np.ptp(zero, axis=(0, 1)).max() == 0
+    assert zero.mean() - forbidden.mean(axis=(0, 1)).max() > 25  # darker
+    assert (zero[0, 0] - forbidden).min() > 20  # everywhere
+    assert np.ptp(forbidden, axis=(0, 1)).min() > 30  # and hatched
+
+
+def test_numbers_of_a_difference_are_signed_and_fit() -> None:
+    values, everything = np.array([[0.12, -0.3, 0.004, -0.004, 0.0]] * 2), np.ones((2, 5), dtype=bool)
+    scale = Scale("diverging", -0.3, 0.3, "difference")
+    shown = Heatmap("a", "", values, everything, words(2), words(5), scale=scale)
+    with drawn(report(shown), Look(annotate=True)) as made:
+        assert [text.get_text() for text in made.maps[0].texts[:5]] == ["+0.12", "−0.30", "0.00", "0.00", "0.00"]
+        assert [text.get_color() for text in made.maps[0].texts[:3]] == ["#1a1a1a", "white", "#1a1a1a"]
+    full = difference(16, causal=False)
+    assert annotated(full)
+    with drawn(report(full), Look(annotate=True)) as made:
+        side = made.plan.cells.columns.length * 150
+        assert len(made.maps[0].texts) == 256
+        assert max(text.get_window_extent().width for text in made.maps[0].texts) < side - 6  # some room is left
+
+
+@pytest.mark.parametrize(("number", "n_columns"), [(10, 5), (17, 6), (17, 5)])
+@pytest.mark.parametrize("n_tokens", [6, 20, 40])
+def test_several_models_side_by_side(number: int, n_columns: int, n_tokens: int) -> None:
+    titles = ["single, its one head", "multi:8, mean of 8 heads", *(f"multi:8, head {head}" for head in range(15))]
+    plain = panels(n_tokens, number, n_columns)
+    maps = tuple(replace(each, title=title) for each, title in zip(plain.maps, titles, strict=False))
+    with drawn(report(replace(plain, maps=maps))) as made:
+        check_texts(made)
+        assert set(titles[:number]) <= set(made.texts)  # each in one line
+        assert made.plan.width < 15
+
+
+@pytest.mark.parametrize("cmap", ["viridis", "Greys", "gray", "rocket"])
+@pytest.mark.parametrize("n_tokens", [8, 60])
+def test_forbidden_cells_look_unlike_zero_and_are_explained(cmap: str, n_tokens: int) -> None:
+    values = np.zeros((n_tokens, n_tokens))
+    values[:, 0] = 1
+    allowed = np.tril(np.ones((n_tokens, n_tokens), dtype=bool))
+    shown = report(Heatmap("a", "", values, allowed, words(n_tokens), words(n_tokens)))
+    image = cell_pixels(shown, Look(cmap=cmap)).astype(int)
+    side = image.shape[0] // n_tokens
+    corner = slice(2, 3 * side - 2)
+    forbidden, zero = image[corner, -3 * side + 2 : -2], image[-3 * side + 2 : -2, side + 2 : 4 * side - 2]
+    assert np.ptp(zero, axis=(0, 1)).max() == 0
+    assert np.ptp(forbidden, axis=(0, 1)).min() > 30  # hatched
+    assert np.abs(forbidden - zero[0, 0]).sum(axis=-1).min() > 5
+    with drawn(shown, Look(cmap=cmap)) as made:
+        assert "hatched: not attendable" in " ".join(made.texts)
+    with drawn(report(heatmap(4))) as made:
+        assert "hatched" not in " ".join(made.texts)
+        assert made.plan.swatch is None
+
+
+def test_pooling_keeps_maxima_and_forbids_only_what_is_forbidden_whole() -> None:
+    values, allowed = np.zeros((5, 7)), np.ones((5, 7), dtype=bool)
+    values[0, 0], values[4, 6], values[2, 5] = 0.3, 0.5, 0.9
+    allowed[:2, 2:4] = False
+    allowed[2, 5] = allowed[2, 4] = False
+    values[~allowed] = 9.0  # never to be seen
+    cells = pooled(values, allowed, (2, 2))
+    assert cells.mask.tolist() == [[False, True, False, False]] + [[False] * 4] * 2
+    assert cells.filled(-1).tolist() == [[0.3, -1, 0, 0], [0, 0, 0, 0], [0, 0, 0, 0.5]]
+
+
+def test_pooling_has_means_of_what_is_allowed() -> None:
+    values, allowed = np.zeros((3, 5)), np.ones((3, 5), dtype=bool)
+    values[0, 0], values[1, 1], values[2, 4] = 0.2, 0.6, 0.5
+    values[0, 2:4], allowed[0, 2:4] = 9.0, False  # never to be seen
+    values[1, 2], values[2, 2:4], allowed[2, 2:4] = 0.8, 9.0, False
+    cells = pooled(values, allowed, (2, 2), "mean")
+    assert cells.filled(-1).tolist() == [[pytest.approx(0.2), pytest.approx(0.4), 0], [0, -1, 0.5]]
+
+
+def test_pooling_keeps_the_largest_difference_up_or_down() -> None:
+    values, allowed = np.zeros((3, 4)), np.ones((3, 4), dtype=bool)
+    values[0, 0], values[1, 1], values[0, 3], values[2, 2] = 0.3, -0.5, 0.2, -0.1
+    values[1, 2], allowed[1, 2] = -9.0, False  # never to be seen
+    allowed[2, :2] = False
+    cells = pooled(values, allowed, (2, 2), signed=True)
+    assert cells.filled(9).tolist() == [[-0.5, 0.2], [9, -0.1]]
+    assert pooled(values, allowed, (1, 2), signed=True).filled(9).tolist() == [[0.3, 0.2], [-0.5, 0], [9, -0.1]]
+
+
+@pytest.mark.parametrize("n_tokens", [1025, 2500])
+def test_more_tokens_than_pixels_are_pooled_both_ways_and_the_figure_says_so(n_tokens: int) -> None:
+    values = np.zeros((n_tokens, n_tokens), dtype=np.float32)
+    values[n_tokens // 3, n_tokens // 2] = 1
+    everything = np.ones((n_tokens, n_tokens), dtype=bool)
+    shown = report(Heatmap("a", "", values, everything, words(n_tokens), words(n_tokens)))
+    pool = -(-n_tokens // 1024)
+    with drawn(shown) as made:
+        largest, mean = (axes.collections[0].get_array() for axes in made.maps)
+        for what in ("maximum", "mean"):
+            assert f"each cell is the {what} of {pool} × {pool} weights" in made.texts
+        assert largest is not None
+        assert mean is not None
+        assert max(largest.shape) <= 1024
+        assert largest.max() == 1
+        assert mean.max() == pytest.approx(1 / pool**2)
+        assert np.array_equal(largest > 0, mean > 0)
+    assert (cell_pixels(shown) == [253, 231, 37]).all(axis=-1).any()
+
+
+def test_many_heads_of_a_long_text_show_what_is_largest() -> None:
+    with drawn(report(panels(1100, 2))) as made:
+        assert len(made.maps) == 2
+        assert [text for text in made.texts if "each cell" in text] == [made.texts[-1]]
+        assert "each cell is the maximum of" in made.texts[-1]
+
+
+@pytest.mark.parametrize("dpi", [72, 150, 300])
+def test_a_map_fits_on_a_page_at_any_resolution(dpi: int) -> None:
+    for picture, inches in ((heatmap(1024), 7.2), (heatmap(64), 7.2), (panels(200), 2.8)):
+        with drawn(report(picture), Look(dpi=dpi)) as made:
+            assert 0.5 * inches <= made.plan.places[0].box.width <= inches
+
+
+@pytest.mark.parametrize("n_tokens", [300, 700, 1024])
+@pytest.mark.parametrize("dpi", [72, 150])
+def test_no_cell_is_lost_between_pixels(n_tokens: int, dpi: int) -> None:
+    hot = np.eye(n_tokens, dtype=np.float32)
+    everything = np.ones((n_tokens, n_tokens), dtype=bool)
+    image = cell_pixels(report(Heatmap("a", "", hot, everything, words(n_tokens), words(n_tokens))), Look(dpi=dpi))
+    inner = image[2:-2, 2:-2]
+    assert (inner == [253, 231, 37]).all(axis=-1).any(axis=1).all()
+
+
+def test_overview_has_one_bar_and_labels_only_outside() -> None:
+    with drawn(report(panels(6, n_heads=8, n_columns=3))) as made:
+        assert len(made.figure.axes) == 9
+        assert [bool(tick_texts(axes)[0]) for axes in made.maps] == [True, False, False] * 2 + [True, False]
+        assert [bool(tick_texts(axes)[1]) for axes in made.maps] == [False] * 5 + [True] * 3
+        assert made.texts.count("query (attends)") == made.texts.count("key (is attended to)") == 1
+        assert [text for text in made.texts if text.startswith("layer 0, head")] == [
+            f"layer 0, head {head}" for head in range(8)
+        ]
+        assert {axes.collections[0].get_clim() for axes in made.maps} == {(0, 1)}
+
+
+@pytest.mark.parametrize("n_tokens", [5, 20, 64, 200])
+def test_overview_of_8_heads_is_readable(n_tokens: int) -> None:
+    with drawn(report(panels(n_tokens))) as made:
+        labels = made.maps[0].get_yticklabels()
+        assert min(len(labels), n_tokens) >= min(n_tokens, 15)
+        assert all(float(text.get_fontsize()) >= 6 for text in labels)
+        assert made.plan.width < 15
+
+
+def test_overview_of_144_heads_shows_no_tokens_and_says_so() -> None:
+    with drawn(report(panels(64, n_heads=144, n_columns=12))) as made:
+        assert all(tick_texts(axes) == ([], []) for axes in made.maps)
+        assert "tokens are not labelled" in " ".join(made.texts)
+        assert made.plan.width < 14
+
+
+def test_numbers_in_cells_where_they_fit() -> None:
+    few, many = heatmap(12, causal=True), heatmap(30)
+    assert annotated(few)
+    assert not annotated(many)
+    assert annotated(panels(5))
+    assert not annotated(panels(20))
+    with drawn(report(few), Look(annotate=True)) as made:
+        texts = made.maps[0].texts
+        assert len(texts) == 12 * 13 // 2  # none in forbidden cells
+        assert texts[0].get_text() == f"{few.values[0, 0]:.2f}"
+        side = made.plan.cells.columns.length * 150
+        assert all(text.get_window_extent().width < side for text in texts)
+    for picture, look in ((many, Look(annotate=True)), (few, Look())):
+        with drawn(report(picture), look) as made:
+            assert not made.maps[0].texts
+
+
+def test_numbers_are_pale_on_dark_and_dark_on_pale() -> None:
+    pair = Heatmap("a", "", np.array([[0.0, 1.0]]), np.ones((1, 2), dtype=bool), ("q",), ("a", "b"))
+    for cmap, first, second in (("viridis", "white", "#1a1a1a"), ("Greys", "#1a1a1a", "white")):
+        with drawn(report(pair), Look(cmap=cmap, annotate=True)) as made:
+            assert [text.get_color() for text in made.maps[0].texts] == [first, second]
+
+
+def test_no_text_is_markup() -> None:
+    with drawn(report(labelled(HOSTILE), title="$x$ and $$"), Look(annotate=True)) as made:
+        assert tick_texts(made.maps[0])[0] == [*HOSTILE]
+        assert not any(text.get_parse_math() for text in visible_texts(made.figure))
+
+
+def test_global_settings_are_left_alone() -> None:
+    before = dict(mpl.rcParams)
+    with drawn(report(heatmap(3))):
+        pass
+    assert dict(mpl.rcParams) == before

@@ -1,0 +1,193 @@
+"""What pictures are as files: names, bytes, metadata, and what they refuse."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+import warnings
+from collections.abc import Callable, Iterator
+from io import BytesIO
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+from PIL import Image
+
+from attnviz.errors import BadOption, TooLarge
+from attnviz.registry import load
+from attnviz.renderers import RENDERERS
+from attnviz.renderers.figure import files as figure
+from attnviz.renderers.figure import plan as planning
+from attnviz.report import Look, Report
+from tests.process import ROOT
+from tests.renderers.figure.reports import FACTS, HOSTILE, SCRIPTS, SUBTITLE, heatmap, labelled, panels, report
+
+Renderer = Callable[[Report, Look], Iterator[tuple[str, bytes]]]
+BEGINNINGS = {"png": b"\x89PNG\r\n\x1a\n", "svg": b"<?xml", "pdf": b"%PDF-"}
+KINDS: dict[str, Renderer] = {plugin.name: load(plugin) for plugin in RENDERERS if plugin.name in BEGINNINGS}
+
+CHILD = """
+import hashlib, sys, warnings
+warnings.simplefilter("error")
+from attnviz.renderers.figure import files as figure
+from attnviz.report import Look
+if "matplotlib.pyplot" in sys.modules or "seaborn" in sys.modules or "pandas" in sys.modules:
+    sys.exit("something heavy is imported")
+from tests.renderers.figure.reports import ACCURACY, HOSTILE, LOSS, SCRIPTS, curves, labelled, panels, report
+shown = report(labelled(HOSTILE + SCRIPTS), panels(6, causal=True), curves(LOSS, ACCURACY))
+for kind in (figure.png, figure.svg, figure.pdf):
+    for name, content in kind(shown, Look(dpi=72)):
+        print(name, hashlib.sha256(content).hexdigest())
+if "matplotlib.pyplot" in sys.modules or "seaborn" in sys.modules or "pandas" in sys.modules:
+    sys.exit("something heavy was imported")
+"""
+HOSTILE_SETTINGS = (
+    "text.usetex: True\nfont.family: nonsense\nfigure.dpi: 7\nno.such: 1\naxes.facecolor: zzz\nbackend: nope\n"
+)
+
+
+CHILD_WITH_SEABORN = """
+import hashlib, warnings
+warnings.simplefilter("error")
+from attnviz.renderers.figure import files as figure
+from attnviz.report import Look
+from tests.renderers.figure.reports import distributions, heads, report
+shown = report(distributions(heads(40), heads(12)))
+for kind in (figure.png, figure.svg, figure.pdf):
+    for name, content in kind(shown, Look(dpi=72)):
+        print(name, hashlib.sha256(content).hexdigest())
+"""
+
+
+def child(folder: Path, code: str = CHILD, **environment: str | None) -> tuple[str, str]:
+    """Output and complaints of a process that draws, started in `folder`."""
+    wanted = {**os.environ, "PYTHONPATH": str(ROOT), **environment}
+    given = {name: value for name, value in wanted.items() if value is not None}
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=folder, env=given, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout, done.stderr
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_one_file_per_picture_drawn_one_at_a_time(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    shown = report(panels(3), heatmap(3))
+    files = KINDS[kind](shown, Look(dpi=72))
+    name, content = next(files)
+    assert name == f"overview.{kind}"
+    assert content.startswith(BEGINNINGS[kind])
+    monkeypatch.setattr(figure, "_content", lambda *_: pytest.fail("drawn before it was asked for"))
+    with pytest.raises(pytest.fail.Exception):
+        next(files)
+
+
+@pytest.mark.slow
+def test_same_bytes_in_two_processes_whatever_settings_lie_about(tmp_path: Path) -> None:
+    folders = {name: tmp_path / name for name in ("plain", "hostile", "broken")}
+    for folder in folders.values():
+        folder.mkdir()
+    (folders["hostile"] / "matplotlibrc").write_text(HOSTILE_SETTINGS, encoding="utf-8")
+    (folders["broken"] / "matplotlibrc").write_bytes(b"\xff\xfe\x00")
+    plain = child(folders["plain"], PYTHONHASHSEED="1")
+    assert len(plain[0].splitlines()) == 9
+    assert plain[1] == ""
+    assert child(folders["hostile"], PYTHONHASHSEED="2", MPLBACKEND="nonsense") == plain
+    elsewhere = {"MATPLOTLIBRC": str(folders["hostile"] / "matplotlibrc"), "MPLCONFIGDIR": "/proc/none"}
+    assert child(folders["broken"], HOME=None, LANG="C", TZ="Asia/Tokyo", **elsewhere) == plain
+
+
+@pytest.mark.slow
+def test_same_bytes_with_seaborn_too(tmp_path: Path) -> None:
+    (tmp_path / "plain").mkdir()
+    (tmp_path / "matplotlibrc").write_text(HOSTILE_SETTINGS, encoding="utf-8")
+    plain = child(tmp_path / "plain", CHILD_WITH_SEABORN, PYTHONHASHSEED="1")
+    assert len(plain[0].splitlines()) == 3
+    assert plain[1] == ""
+    assert child(tmp_path, CHILD_WITH_SEABORN, PYTHONHASHSEED="2", MPLBACKEND="nonsense") == plain
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_same_bytes_twice_in_one_process(kind: str) -> None:
+    shown = report(labelled(SCRIPTS[:8]), panels(3))
+    assert [*KINDS[kind](shown, Look(dpi=72))] == [*KINDS[kind](shown, Look(dpi=72))]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_any_token_and_title_can_be_drawn_without_a_warning(kind: str) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for title in ("$x$ $$ ${$", r"$\frac$", "\ue000 नमस्ते"):
+            assert [*KINDS[kind](report(labelled(HOSTILE + SCRIPTS), title=title), Look(dpi=72))]
+
+
+def test_png_carries_its_provenance() -> None:
+    ((_, content),) = figure.png(report(heatmap(3), title="注意力"), Look())
+    with Image.open(BytesIO(content)) as image:
+        assert dict(image.info)["dpi"] == pytest.approx((150, 150), abs=0.05)
+        told = {name: value for name, value in image.info.items() if name != "dpi"}
+    assert told == {"Title": "注意力 · layer 0, head 3", "Description": SUBTITLE, **dict(FACTS)}
+
+
+def test_svg_carries_its_provenance_and_no_font() -> None:
+    ((_, content),) = figure.svg(report(heatmap(3), title="注意力 <&>"), Look())
+    root = ElementTree.fromstring(content)
+    texts = {element.text for element in root.iter() if element.text and element.text.strip()}
+    assert "注意力 <&> · layer 0, head 3" in texts
+    assert SUBTITLE in texts
+    assert "text: 猫坐在垫子上" in texts
+    assert not [element for element in root.iter() if element.tag.endswith("}text")]
+    assert b"dc:date" not in content
+
+
+def test_pdf_embeds_real_fonts_and_carries_its_provenance() -> None:
+    ((_, content),) = figure.pdf(report(labelled(SCRIPTS), title="注意力"), Look())
+    assert b"/CIDFontType2" in content
+    assert b"/Type3" not in content
+    fonts = {name.decode() for name in re.findall(rb"/BaseFont /[A-Z]{6}\+(\w+)", content)}
+    assert fonts == {"DejaVuSans", "AttnvizSansCJK", "AttnvizEmoji"}
+    assert "注意力".encode("utf-16-be") in content
+    assert b"CreationDate" not in content
+
+
+def test_cells_of_vector_files_are_one_picture() -> None:
+    ((_, content),) = figure.svg(report(heatmap(64)), Look())
+    assert content.count(b"<image") == 2  # the map and the colour bar
+    assert len(content) < 500_000
+
+
+@pytest.mark.parametrize(("cmap", "hint"), [("virdis", "viridis"), ("Viridis", "viridis"), ("roket", "rocket")])
+def test_unknown_colour_map_is_refused_with_the_nearest(cmap: str, hint: str) -> None:
+    with pytest.raises(BadOption, match=f"no colour map '{cmap}'. Did you mean '{hint}'"):
+        figure.check_look(Look(cmap=cmap))
+    with pytest.raises(BadOption, match="Such as viridis"):
+        figure.check_look(Look(cmap="qqqqqqqqqq"))
+
+
+@pytest.mark.parametrize("cmap", ["viridis_r", "cividis", "mako", "rocket_r", "flare"])
+def test_colour_maps_of_matplotlib_and_seaborn(cmap: str) -> None:
+    figure.check_look(Look(cmap=cmap))
+
+
+@pytest.mark.parametrize("dpi", [-1, 0, 29, 2401, 10**9])
+def test_resolutions_out_of_reason_are_refused(dpi: int) -> None:
+    with pytest.raises(BadOption, match="Between 30 and 2400"):
+        figure.check_look(Look(dpi=dpi))
+    with pytest.raises(BadOption):
+        figure.png(report(heatmap(3)), Look(dpi=dpi))
+
+
+@pytest.mark.parametrize("dpi", [30, 2400])
+def test_least_and_most_dots_per_inch(dpi: int) -> None:
+    assert planning.plan(heatmap(1), report(heatmap(1)), Look(dpi=dpi)).width < 5
+
+
+def test_too_many_pixels_are_refused_before_anything_is_drawn_with_what_would_work() -> None:
+    shown = report(heatmap(3), panels(20))
+    with pytest.raises(TooLarge, match=r"'overview' would have .* pixels. Up to \d+ dpi it can be drawn") as refused:
+        figure.png(shown, Look(dpi=2000))
+    works = int(refused.value.hint.split()[2])
+    figure.png(shown, Look(dpi=works))
+    assert works > 600

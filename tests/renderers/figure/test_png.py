@@ -1,0 +1,117 @@
+"""PNG files of ours: pixels and facts come back as they went in, and each part is what the format says."""
+
+from __future__ import annotations
+
+import struct
+import zlib
+from collections.abc import Iterator
+from io import BytesIO
+
+import numpy as np
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+from PIL import Image
+from PIL.PngImagePlugin import PngImageFile, PngInfo
+
+from attnviz.renderers.figure.canvas import Pixels
+from attnviz.renderers.figure.png import UP, png_of
+
+SIDES = st.integers(1, 50)
+COLOURS = arrays(np.uint8, st.tuples(SIDES, SIDES, st.just(4))).map(lambda pixels: opaque(pixels))
+NAMES = st.text(st.characters(min_codepoint=33, max_codepoint=126), min_size=1, max_size=20)
+TEXTS = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=99)
+FACTS = st.dictionaries(NAMES, TEXTS, max_size=4)
+LONG = {"Title": "猫坐在垫子上" * 9000, "Description": "naïve" * 9000}
+
+
+def opaque(pixels: Pixels) -> Pixels:
+    pixels[..., 3] = 255
+    return pixels
+
+
+def noise(n_rows: int, n_columns: int) -> Pixels:
+    return opaque(np.random.default_rng(0).integers(0, 256, (n_rows, n_columns, 4), np.uint8))
+
+
+def by_pillow(pixels: Pixels, dpi: int, facts: dict[str, str]) -> bytes:
+    """As matplotlib has Pillow write a figure."""
+    told, content = PngInfo(), BytesIO()
+    for name, text in facts.items():
+        told.add_text(name, text)
+    Image.fromarray(pixels).convert("RGB").save(content, "png", pnginfo=told, dpi=(dpi, dpi))
+    return content.getvalue()
+
+
+def chunks(content: bytes) -> Iterator[tuple[bytes, bytes]]:
+    """Kind and content of each, of which the checksums have to be right."""
+    assert content[:8] == b"\x89PNG\r\n\x1a\n"
+    start = 8
+    while start < len(content):
+        length, kind = struct.unpack(">I4s", content[start : start + 8])
+        end = start + 8 + length
+        assert struct.unpack(">I", content[end : end + 4]) == (zlib.crc32(content[start + 4 : end]),)
+        yield kind, content[start + 8 : end]
+        start = end + 4
+    assert start == len(content)
+
+
+@given(COLOURS, st.integers(30, 2400), FACTS)
+@example(noise(1, 1), 150, LONG)
+@example(noise(50, 1), 30, {"both": "naïve 猫", "Empty": ""})
+def test_pillow_reads_back_what_was_written(pixels: Pixels, dpi: int, facts: dict[str, str]) -> None:
+    content = png_of(pixels, dpi, facts)
+    image = Image.open(BytesIO(content))
+    assert isinstance(image, PngImageFile)
+    assert image.mode == "RGB"
+    assert np.array_equal(np.asarray(image), pixels[..., :3])
+    image.load()
+    assert image.text == facts
+    assert image.info["dpi"] == pytest.approx((dpi, dpi), abs=0.02)  # whole pixels per metre
+    assert content == png_of(pixels.copy(), dpi, dict(facts))
+
+
+@given(COLOURS, st.integers(30, 2400), FACTS)
+@example(noise(3, 5), 150, LONG)
+def test_all_but_the_packed_pixels_is_as_pillow_writes_it(pixels: Pixels, dpi: int, facts: dict[str, str]) -> None:
+    ours, theirs = (list(chunks(write(pixels, dpi, facts))) for write in (png_of, by_pillow))
+    assert [kind for kind, _ in ours if kind == b"IDAT"] == [b"IDAT"]
+    assert ours[-1] == (b"IEND", b"")
+    assert [chunk for chunk in ours if chunk[0] != b"IDAT"] == [chunk for chunk in theirs if chunk[0] != b"IDAT"]
+
+
+@given(COLOURS)
+def test_a_row_holds_what_changes_from_the_one_above(pixels: Pixels) -> None:
+    (packed,) = (content for kind, content in chunks(png_of(pixels, 150, {})) if kind == b"IDAT")
+    n_rows, n_columns, _ = pixels.shape
+    rows = np.frombuffer(zlib.decompress(packed), np.uint8).reshape(n_rows, 1 + 3 * n_columns)
+    assert (rows[:, 0] == UP).all()
+    sums = rows[:, 1:].cumsum(axis=0, dtype=np.uint8).reshape(n_rows, n_columns, 3)
+    assert np.array_equal(sums, pixels[..., :3])
+
+
+def test_other_pixels_resolution_or_facts_are_other_bytes() -> None:
+    pixels = noise(4, 4)
+    other = pixels.copy()
+    other[3, 3, 2] ^= 1
+    made = [(pixels, 150, {}), (other, 150, {}), (pixels, 151, {}), (pixels, 150, {"a": ""}), (pixels, 150, {"b": ""})]
+    assert len({png_of(*each) for each in made}) == len(made)
+
+
+def test_pixels_are_left_as_they_were_and_may_be_a_part_of_others() -> None:
+    page = noise(9, 9)
+    before, part = page.copy(), page[2:7, 1:6]
+    assert png_of(part, 150, {}) == png_of(part.copy(), 150, {})
+    assert np.array_equal(page, before)
+
+
+def test_rows_that_repeat_the_one_above_take_next_to_nothing() -> None:
+    few, many = (len(png_of(noise(1, 500).repeat(n_rows, 0), 150, {})) for n_rows in (1, 500))
+    assert 500 < many - few < 10 * 499
+
+
+@pytest.mark.parametrize("name", ["猫", "\ud800"])
+def test_names_of_facts_are_ours_and_plain(name: str) -> None:
+    with pytest.raises(UnicodeEncodeError):
+        png_of(noise(1, 1), 150, {name: ""})

@@ -1,0 +1,95 @@
+"""Widths, line breaks and glyphs."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from fontTools.ttLib import TTFont
+from hypothesis import given
+from hypothesis import strategies as st
+
+from attnviz.renderers.figure.files import undrawable
+from attnviz.renderers.figure.style import FAMILIES, FONT_FILES, FONTS
+from attnviz.renderers.figure.text import drawable, extent, is_plain, line_height, missing, wrap, wrap_evenly
+from tests.renderers.figure.reports import FIXED, labelled, report
+
+
+def test_twice_the_size_is_twice_the_width() -> None:
+    assert extent("attention", 16).width == pytest.approx(2 * extent("attention", 8).width)
+    assert extent("猫猫", 8).width == pytest.approx(16, rel=0.05)  # two squares
+
+
+def test_ink_above_and_below_the_base_line() -> None:
+    assert extent("x", 10).descent == pytest.approx(0, abs=0.3)
+    assert extent("gy", 10).descent > 1.5
+    assert extent("Z\u0302\u0303\u0304", 10).ascent > extent("Z", 10).ascent + 1.5
+    assert line_height("Z" + "\u0302" * 10, 10) > line_height("Z", 10) == 13
+
+
+@given(st.text(st.sampled_from("ab ɣ猫m\u0301w"), max_size=80), st.floats(20, 200))
+def test_lines_fit_and_nothing_is_lost(text: str, width: float) -> None:
+    for wrapped in (wrap, wrap_evenly):
+        lines = wrapped(text, 10, width)
+        assert re.sub(r"\s", "", "".join(lines)) == re.sub(r"\s", "", text)
+        assert all(extent(line, 10).width <= width for line in lines)
+
+
+def test_words_stay_whole_where_they_fit() -> None:
+    lines = wrap("attention is all you need", 10, 80)
+    assert " ".join(lines) == "attention is all you need"
+    assert len(lines) > 1
+
+
+def test_marks_stay_with_their_characters() -> None:
+    family = "👨\u200d👩\u200d👧"
+    assert set(wrap(family * 9, 10, 40)) <= {family * number for number in range(1, 9)}
+    assert not [line for line in wrap("e\u0301" * 50, 10, 40) if line.startswith("\u0301")]
+
+
+def test_even_lines_are_as_few_but_the_shortest_is_longer() -> None:
+    text = "attention weight (fixed scale, 0 to 1)"
+    width = extent(text, 8).width * 0.95
+    plain, even = wrap(text, 8, width), wrap_evenly(text, 8, width)
+    assert len(plain) == len(even) == 2
+    assert min(extent(line, 8).width for line in even) > min(extent(line, 8).width for line in plain)
+
+
+def test_scripts_that_our_fonts_have() -> None:
+    assert missing("Ünïcode Ελλάδα Жизнь שלום مرحبا 猫坐在垫子上 繁體字 ねこカナ 고양이 。「」！⏎⇥␣∅…◌") == set()
+    assert missing("👨\u200d👩\u200d👧❤\ufe0f👍🏽🇩🇪1\ufe0f\u20e3") == set()
+
+
+def test_what_no_font_has_becomes_a_box() -> None:
+    assert drawable("a\ue000b\U0010ffff") == "a□b□"
+    assert drawable("नमस्ते") == "□□□□"  # marks leave no box of their own
+    assert drawable("□") == "□"
+    assert drawable("plain $_$ 猫") == "plain $_$ 猫"
+
+
+def test_a_mark_needs_a_font_that_has_its_character_too() -> None:
+    assert drawable("e\u0301") == "e\u0301"
+    assert drawable("猫\u0301坐") == "猫坐"
+    assert missing("e\u0301猫\u0301") == {"\u0301"}
+
+
+def test_undrawable_characters_are_named_once_and_in_order() -> None:
+    shown = report(labelled(["ok", "\ue001", "\ue000\ue001", "猫"]), title="क")
+    assert undrawable(shown) == "क\ue000\ue001"
+    assert undrawable(report(labelled(["ok"]), scale=FIXED)) == ""
+
+
+def test_plain_text_is_one_glyph_after_the_other() -> None:
+    assert all(is_plain(text) for text in ("plain", "猫", "Жизнь", "fi", "naïve", "$_$"))
+    assert not any(is_plain(text) for text in ("e\u0301", "مرحبا", "שלום", "👩\u200d🚀", "a\u200bb"))
+
+
+@pytest.mark.parametrize(("name", "family"), [*zip(FONT_FILES, FAMILIES[1:], strict=True)])
+def test_fonts_carry_our_name_real_outlines_and_their_licence(name: str, family: str) -> None:
+    with TTFont(FONTS / name) as font:
+        assert font["name"].getDebugName(1) == family
+        assert "glyf" in font  # cubic outlines make PDFs that readers complain of
+        assert "Open Font License" in font["name"].getDebugName(13)
+    licence = (FONTS / f"OFL-{name.removesuffix('.ttf')}.txt").read_text(encoding="utf-8")
+    assert "SIL OPEN FONT LICENSE Version 1.1" in licence
+    assert licence.startswith("Copyright")

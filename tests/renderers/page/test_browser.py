@@ -1,0 +1,421 @@
+"""The page in a browser: what it shows is what the record holds, by mouse, by keyboard and by link."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from attnviz.renderers.page import cells as page_cells
+from attnviz.report import Heatmap, Panels, Report, Scale
+from tests.made import HOSTILE, cross_maps, random_maps, record, report, tokens
+from tests.renderers.page.browser import Open, number_in
+from tests.renderers.page.test_html import LOG, attacked
+
+pytestmark = pytest.mark.slow
+VIEWS = ("overview", "matrix", "lines", "text", "table")
+N = 14  # tokens of the made-up film review
+CONTENT = "JSON.parse(document.querySelector('#content').textContent)"
+
+
+@pytest.mark.parametrize("cell", [(0, 0), (7, 3), (13, 13)])
+def test_pointing_at_a_cell_says_the_records_number(shown: Open, cell: tuple[int, int]) -> None:
+    maps = random_maps(n_layers=2, n_heads=2)
+    page = shown(report(maps), "view=matrix&layer=1&head=1")
+    page.hover(*cell, N, N)
+    assert np.float32(number_in(page.readout)) == maps.weights[(1, 1, *cell)]
+    words = maps.queries.pieces
+    assert f"query {cell[0]} {words[cell[0]]} attends to key {cell[1]} {words[cell[1]]}" in page.readout
+
+
+@pytest.mark.parametrize("cell", [(5, 9), (0, 13), (13, 0)])
+@pytest.mark.parametrize("ratio", [1, 2])
+def test_the_cell_that_is_seen_is_the_cell_that_is_said(shown: Open, cell: tuple[int, int], ratio: int) -> None:
+    """One bright cell in a dark map: where its pixels are on the screen, its name is told."""
+    weights = np.full((1, 1, N, N), 1 / N, dtype=np.float32)
+    weights[0, 0, cell[0]] = 0.01 / (N - 1)
+    weights[(0, 0, *cell)] = 0.99
+    page = shown(report(record(weights)), "view=matrix", device_scale_factor=ratio)
+    left, top = page.seen((253, 231, 36))
+    page.page.mouse.move(left, top)
+    assert page.readout.endswith(f"query {cell[0]} t{cell[0]} attends to key {cell[1]} t{cell[1]}: 0.99")
+
+
+def test_a_link_opens_its_state(shown: Open) -> None:
+    maps = random_maps(n_layers=3, n_heads=6)
+    page = shown(report(maps), "layer=2&head=5&query=7&key=3")
+    assert page.page.get_attribute("#tab-matrix", "aria-selected") == "true"
+    assert "layer 2, head 5: query 7 loved attends to key 3 thin" in page.readout
+    assert np.float32(number_in(page.readout)) == maps.weights[2, 5, 7, 3]
+
+
+def test_a_link_to_a_query_marks_the_key_that_it_attends_to_most(shown: Open) -> None:
+    maps = random_maps(n_layers=4, n_heads=6)
+    page = shown(report(maps), "layer=2&head=5&query=7")
+    favourite = int(maps.weights[2, 5, 7].argmax())
+    assert f"query 7 loved attends to key {favourite} " in page.readout
+    assert np.float32(number_in(page.readout)) == maps.weights[2, 5, 7, favourite]
+    page.go("view=matrix&layer=2&head=5&key=3")
+    asking = int(maps.weights[2, 5, :, 3].argmax())
+    assert f"query {asking} " in page.readout
+    assert "attends to key 3 thin" in page.readout
+    page.page.focus("canvas.matrix")
+    page.page.keyboard.press("ArrowRight")
+    assert f"query {asking} " in page.readout
+    assert "attends to key 4 " in page.readout
+    page.page.keyboard.press("Escape")
+    assert "attends" not in page.readout
+
+
+def test_the_address_is_a_link_to_what_is_shown(shown: Open) -> None:
+    page = shown(report(random_maps(n_layers=2, n_heads=3)), "view=matrix&layer=1&head=2")
+    page.page.focus("canvas.matrix")
+    page.press("ArrowDown", "ArrowDown", "ArrowRight")
+    page.page.wait_for_url("**#view=matrix&layer=1&head=2&query=1&key=1")
+    there = page.page.url.partition("#")[2]
+    told = page.readout
+    page.go(there)
+    assert page.readout == told
+
+
+@pytest.mark.parametrize("state", ["layer=99&head=-1&query=1e9", "%E0%A4%A", "view=__proto__&map=constructor", "&&=&"])
+def test_a_link_to_what_is_not_there_opens_the_page(shown: Open, state: str) -> None:
+    page = shown(report(), state)
+    assert page.page.locator("[role=tab][aria-selected=true]").count() == 1
+
+
+def test_the_overview_has_every_head_and_opens_it(shown: Open) -> None:
+    page = shown(report(random_maps(n_layers=2, n_heads=3)))
+    assert page.page.locator(".map").count() == 6
+    labels = [each.get_attribute("aria-label") for each in page.page.locator(".map").all()]
+    assert labels[4].startswith("layer 1, head 1. entropy")
+    page.page.locator(".map").nth(4).click()
+    page.ready()
+    assert page.page.locator("#tab-matrix").get_attribute("aria-selected") == "true"
+    assert [each.input_value() for each in page.page.locator("select").all()] == ["1", "1"]
+
+
+def test_the_colours_are_the_scales(shown: Open) -> None:
+    """The largest weight of a shared scale is the last colour of viridis, the smallest nearly the first."""
+    maps = record(np.array([[[[0.75, 0.25], [0.25, 0.75]]]]))
+    page = shown(replace(report(maps), scale=Scale("shared", 0.0, 0.75, "attention weight")), "view=matrix")
+    assert page.colour(0, 0, 2, 2) == page.colour(1, 1, 2, 2) == [253, 231, 36]
+    assert page.colour(0, 1, 2, 2) == [48, 103, 141]
+
+
+def test_what_is_not_allowed_has_no_colour_of_the_scale(shown: Open) -> None:
+    page = shown(report(random_maps(causal=True)), "view=matrix")
+    assert page.colour(0, 0, N, N) == [253, 231, 36]
+    red, green, blue = page.colour(0, 9, N, N)
+    assert max(red, green, blue) - min(red, green, blue) < 10  # grey, which viridis never is
+
+
+def test_the_legend_is_the_reports_scale(shown: Open) -> None:
+    page = shown(replace(report(), scale=LOG))
+    assert LOG.label in page.page.inner_text("#legend")
+    assert page.page.locator("#legend .ticks span").all_inner_texts() == ["10⁻³", "0.01", "0.1", "1"]
+    assert "not allowed" not in page.page.inner_text("#legend")
+
+
+def test_what_is_not_allowed_is_said_and_hatched(shown: Open) -> None:
+    page = shown(report(random_maps(causal=True)), "view=matrix&layer=0&head=0&query=2&key=9")
+    assert number_in(page.readout) == "not allowed"
+    assert "attention not allowed" in page.page.inner_text("#legend")
+
+
+def test_the_keyboard_reaches_every_view(shown: Open) -> None:
+    page = shown(report())
+    page.press("Tab")
+    for view in (*VIEWS[1:], "table"):
+        assert page.page.evaluate("document.activeElement.getAttribute('role')") == "tab"
+        page.press("ArrowRight" if view != "table" else "End", "Enter")
+        page.page.wait_for_selector(f"#view[data-ready={view}]")
+    assert page.page.evaluate("document.activeElement.id") == "tab-table"
+
+
+def test_the_keyboard_moves_and_zooms_in_the_matrix(shown: Open) -> None:
+    maps = random_maps(n_heads=1)
+    page = shown(report(maps), "view=matrix")
+    page.page.focus("canvas.matrix")
+    page.press("ArrowDown", "End", "ArrowDown", "PageDown", "ArrowUp", "ArrowLeft")
+    assert "query 10 of attends to key 12 film" in page.readout
+    assert np.float32(number_in(page.readout)) == maps.weights[0, 0, 10, 12]
+    page.press("+", "+")
+    assert "zoomed" in str(page.page.get_attribute("canvas.matrix", "class"))
+    page.press("-", "-", "Escape")
+    assert "zoomed" not in str(page.page.get_attribute("canvas.matrix", "class"))
+    assert "Point at a cell" in page.readout
+
+
+def test_a_zoomed_map_is_panned_and_still_says_the_right_number(shown: Open) -> None:
+    maps = random_maps(["t"] * 60, n_heads=1)
+    page = shown(report(maps), "view=matrix")
+    page.page.get_by_role("button", name="zoom in").click(click_count=3)
+    box = page.page.locator("canvas.matrix").bounding_box()
+    assert box is not None
+    middle = (box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
+    page.page.mouse.move(*middle)
+    before = page.readout
+    page.page.mouse.down()
+    page.page.mouse.move(middle[0] - 80, middle[1] - 60, steps=4)
+    page.page.mouse.up()
+    page.page.mouse.move(*middle)
+    after = page.readout
+    assert before != after
+    row, column = (int(part.split()[0]) for part in after.split("query ")[1].split("key "))
+    assert np.float32(number_in(after)) == maps.weights[0, 0, row, column]
+
+
+def test_everything_that_can_be_chosen_can_be_reached_by_tab(shown: Open) -> None:
+    page = shown(report(random_maps(n_layers=2, n_heads=2)), "view=lines&layer=0&head=0")
+    reached = []
+    for _ in range(12):
+        page.press("Tab")
+        reached.append(
+            page.page.evaluate(
+                "(() => { const e = document.activeElement;"
+                " return e.getAttribute('role') ?? e.closest('[role=group]')?.ariaLabel ?? e.type; })()"
+            )
+        )
+    wanted = ["tab", "select-one", "select-one", "heads that are drawn", "range", "each query", "each key"]
+    assert reached[: len(wanted)] == wanted
+
+
+def test_the_focus_is_seen(shown: Open) -> None:
+    page = shown(report(), "view=text")
+    page.press("Tab", "Tab")
+    outline = page.page.evaluate("getComputedStyle(document.activeElement).outlineStyle")
+    assert outline == "solid"
+
+
+def test_a_word_shades_what_it_attends_to(shown: Open) -> None:
+    weights = np.full((1, 1, 4, 4), 0.1, dtype=np.float32)
+    weights[0, 0, range(4), [3, 2, 1, 0]] = 0.7
+    page = shown(report(record(weights, tokens("a", "b", "c", "d"))), "view=text")
+    alpha = "e => Number(/[\\d.]+(?=\\)$)/.exec(getComputedStyle(e).backgroundColor)[0])"
+    words = page.page.locator(".word")
+    words.nth(1).hover()
+    shades = [each.evaluate(alpha) for each in words.all()]
+    assert shades == pytest.approx([0.1, 0.1, 0.7, 0.1], abs=0.01)
+    assert page.page.locator(".listed td").all_inner_texts()[:2] == ["2 c", "0.7"]
+
+
+def test_the_other_side_shades_what_attends_to_the_word(shown: Open) -> None:
+    maps = random_maps(n_heads=1)
+    page = shown(report(maps), "view=text&query=5&side=to")
+    best = int(maps.weights[0, 0, :, 5].argmax())
+    first, number = page.page.locator(".listed td").all_inner_texts()[:2]
+    assert first == f"{best} {maps.queries.pieces[best]}"
+    assert np.float32(number) == maps.weights[0, 0, best, 5]
+    page.page.get_by_label("Shade").select_option("what the word attends to")
+    assert "5 yet attends most to" in page.page.inner_text(".listed caption")
+
+
+def test_two_texts_are_two_passages(shown: Open) -> None:
+    page = shown(report(cross_maps()), "view=text")
+    assert page.page.locator(".passage").count() == 2
+    page.page.locator(".passage").nth(1).locator(".word").nth(4).hover()
+    assert "4 k4 is attended to most by" in page.page.inner_text(".listed caption")
+
+
+def test_lines_are_the_weights_above_the_threshold(shown: Open) -> None:
+    maps = random_maps(n_heads=3)
+    page = shown(report(maps), "view=lines&layer=0&head=1&threshold=0.2")
+    for n_heads, chip in ((1, None), (2, 2)):
+        if chip is not None:
+            page.page.locator(".chip").nth(chip).click()
+            page.ready()
+        drawn = page.page.locator(".crossing svg:first-child line")
+        assert drawn.count() == (maps.weights[0, 1 : 1 + n_heads] >= np.float32(0.2)).sum()
+    opacities = drawn.evaluate_all("lines => lines.map(line => Number(line.getAttribute('stroke-opacity')))")
+    chosen = maps.weights[0, 1:3]
+    assert sorted(opacities) == pytest.approx(sorted(chosen[chosen >= 0.2]), abs=1e-4)
+    page.page.locator(".tokens.query button").nth(7).hover()
+    assert page.page.locator(".crossing svg:last-child line").count() == (chosen[:, 7] >= 0.2).sum()
+    assert page.readout.startswith("query 7 loved attends to · layer 0, head 1: most")
+
+
+def test_the_threshold_slides(shown: Open) -> None:
+    maps = random_maps(n_heads=1)
+    page = shown(report(maps), "view=lines&threshold=0.2")
+    page.page.focus("input[type=range]")
+    page.press(*["ArrowRight"] * 5)
+    assert page.page.inner_text("output") == "0.25"
+    assert page.page.locator(".crossing svg:first-child line").count() == (maps.weights >= 0.25).sum()
+
+
+def test_heads_are_sorted_and_copied(shown: Open) -> None:
+    source = report(random_maps(n_heads=5))
+    (heads,) = (each for each in source.tables if each.role == "heads")
+    page = shown(source, "view=table")
+    page.page.get_by_role("button", name="entropy (nats)").click()
+    order = sorted(range(5), key=lambda head: -float(heads.rows[head][2]))
+    assert page.page.locator("tbody td:nth-child(2)").all_inner_texts() == [str(head) for head in order]
+    assert page.page.locator("th[aria-sort=descending]").count() == 1
+    page.page.evaluate("Object.defineProperty(navigator, 'clipboard', { value: undefined })")
+    page.page.get_by_role("button", name="copy heads as CSV").click()
+    lines = page.page.input_value("#status textarea").split("\n")  # a text area ends its lines so
+    assert lines[0].startswith("layer,head,entropy (nats),")
+    assert [float(line.split(",")[2]) for line in lines[1:6]] == [heads.rows[head][2] for head in order]
+
+
+@pytest.mark.parametrize("view", VIEWS)
+def test_hostile_tokens_are_shown_and_run_nothing(shown: Open, view: str) -> None:
+    page = shown(attacked(), f"view={view}")
+    assert page.page.locator("img, b").count() == 0
+    for place in ("title", "subtitle"):
+        assert page.page.evaluate(f"document.querySelector('#{place}').textContent === {CONTENT}.{place}")
+    if view == "text":
+        shown_words = "JSON.stringify([...document.querySelectorAll('.word')].map((word) => word.textContent))"
+        assert page.page.evaluate(f"{shown_words} === JSON.stringify({CONTENT}.axes[0].labels)")
+
+
+@pytest.mark.parametrize("view", VIEWS)
+def test_hostile_texts_fit_every_view(shown: Open, view: str) -> None:
+    page = shown(report(random_maps(HOSTILE)), f"view={view}", viewport={"width": 360, "height": 740})
+    assert page.page.evaluate("document.documentElement.scrollWidth") <= 360
+
+
+@pytest.mark.parametrize("view", VIEWS)
+@pytest.mark.parametrize("n", [1, 2, 14])
+def test_every_view_of_every_length(shown: Open, view: str, n: int) -> None:
+    page = shown(report(random_maps(["t"] * n, n_heads=2)), f"view={view}", viewport={"width": 360, "height": 740})
+    assert page.page.evaluate("document.documentElement.scrollWidth") <= 360
+    assert page.page.get_attribute("#view", "data-ready") == view
+
+
+@pytest.mark.parametrize(
+    ("text", "direction"), [("كان الفيلم جميلا", "rtl"), ("这 部 电影", "ltr"), ("סרט טוב !", "rtl")]
+)
+def test_texts_run_as_their_script_does(shown: Open, text: str, direction: str) -> None:
+    page = shown(report(random_maps(text.split())), "view=text")
+    assert page.page.get_attribute(".passage", "dir") == direction
+    rights = page.page.locator(".word").evaluate_all("words => words.map(word => word.getBoundingClientRect().right)")
+    assert rights == sorted(rights, reverse=direction == "rtl")
+
+
+def test_a_pair_runs_from_the_query_to_the_key_in_every_script(shown: Open) -> None:
+    page = shown(report(random_maps(["كان", "الفيلم", "جميلا"], n_heads=3)), "view=table")
+    pairs = page.page.locator("table.data td span[dir=ltr]")
+    places = pairs.evaluate_all("pairs => pairs.map(p => [...p.children].map(e => e.getBoundingClientRect().left))")
+    assert len(places) == 3
+    assert all(query < key for query, key in places)
+
+
+def test_numbers_of_large_maps_are_within_what_is_said(shown: Open, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(page_cells, "ROOM", 0)
+    monkeypatch.setattr(page_cells, "LADDER", (page_cells.Precision(floor=5, fine=3),))
+    maps = random_maps(["t"] * 160, n_heads=4, sharpness=3.0)
+    page = shown(report(maps), "view=matrix&layer=0&head=3&query=5&key=6")
+    assert "not every digit is stored" in page.page.inner_text("#about")
+    page.page.focus("canvas.matrix")
+    kinds = set()
+    for _ in range(60):
+        page.press("ArrowRight")
+        key = int(page.readout.split("key ")[1].split()[0])
+        kinds.add(_checked(number_in(page.readout), float(maps.weights[0, 3, 5, key])))
+    assert kinds == {"within", "range", "below"}
+
+
+def _checked(said: str, weight: float) -> str:
+    """Which kind of statement it is; it has to be true."""
+    if "±" in said:
+        assert abs(float(said.split()[0]) - weight) <= 0.005 * weight
+        return "within"
+    if said.startswith("below"):
+        assert weight < _fraction(said.split()[1])
+        return "below"
+    low, high = (_fraction(part) for part in said.split(" to "))
+    assert low <= weight < high
+    return "range"
+
+
+def _fraction(said: str) -> float:
+    """ "1/64 (0.0156)"."""
+    above, _, below = said.split()[0].partition("/")
+    return int(above) / int(below or 1)
+
+
+def test_differences_and_maps_without_queries(shown: Open) -> None:
+    """What `compare` draws: panels, a difference on a scale of its own, heads by tokens."""
+    maps = random_maps(n_heads=2)
+    panels = next(each for each in report(maps).pictures if isinstance(each, Panels))
+    cells = maps.weights[0, 0] - maps.weights[0, 1]
+    scale = Scale("diverging", -1.0, 1.0, "difference of weight")
+    difference = replace(panels.maps[0], name="difference", title="a minus b", values=cells, scale=scale)
+    query = Heatmap(
+        "q", "query 7", cells[:2] ** 2, np.ones((2, N), dtype=bool), ("a", "b"), panels.maps[0].columns, "head"
+    )
+    page = shown(Report("t", "s", (panels, difference, query)), "picture=difference&map=difference&query=2&key=4")
+    assert np.float32(number_in(page.readout)) == cells[2, 4]
+    assert "difference of weight" in page.page.inner_text("#legend")
+    for picture in ("difference", "q"):
+        for view in VIEWS:
+            page.go(f"view={view}&picture={picture}")
+    page.go("view=matrix&picture=q&query=1&key=4")
+    assert "query 7: head b, key 4 ,: " in page.readout
+
+
+def test_dark_and_light(shown: Open) -> None:
+    colours = []
+    for scheme in ("light", "dark"):
+        page = shown(report(), "view=matrix", color_scheme=scheme)
+        colours.append(page.page.evaluate("getComputedStyle(document.body).backgroundColor"))
+    assert colours == ["rgb(253, 253, 251)", "rgb(20, 23, 27)"]
+
+
+def test_print_is_on_paper_and_without_controls(shown: Open) -> None:
+    page = shown(report(), "view=matrix&query=3&key=3", color_scheme="dark")
+    page.page.emulate_media(media="print", color_scheme="dark")
+    assert page.page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(253, 253, 251)"
+    assert not page.page.is_visible("#views")
+    assert page.page.is_visible("canvas.matrix")
+    assert page.page.is_visible("#about dl")
+    assert len(page.page.pdf()) > 10_000
+
+
+def test_each_picture_has_words(shown: Open) -> None:
+    maps = random_maps(n_heads=1)
+    page = shown(report(maps), "view=matrix")
+    page.page.locator("summary").click()
+    first = page.page.locator("details li").first.inner_text()
+    row, column = np.unravel_index(maps.weights[0, 0].argmax(), (N, N))
+    words = maps.queries.pieces
+    assert first.startswith(f"{row} {words[row]} → {column} {words[column]}: ")
+    page.go("view=lines")
+    assert "the strongest: " in str(page.page.get_attribute(".crossing svg", "aria-label"))
+    for name in ("canvas.matrix", ".map canvas"):
+        page.go("view=matrix" if "matrix" in name else "view=overview")
+        assert page.page.locator(name).first.get_attribute("role" if "matrix" in name else "aria-hidden") is not None
+
+
+def test_where_it_comes_from_stands_on_the_page(shown: Open) -> None:
+    page = shown(report())
+    about = page.page.inner_text("#about")
+    for words in ("untrained (random weights, seed 0)", "5e" * 32, "Every value is stored exactly", "256 steps"):
+        assert words in about
+
+
+def test_large_pages_are_quick(shown: Open) -> None:
+    maps = random_maps(["t"] * 256, n_layers=3, n_heads=12)
+    page = shown(report(maps))
+    timing = page.page.evaluate("performance.getEntriesByType('navigation')[0].domContentLoadedEventEnd")
+    assert timing < 5000  # milliseconds; 700 on a free machine, and this one may not be
+    page.go("view=matrix&layer=1&head=3")
+    took = page.page.evaluate(
+        """async () => {
+          const canvas = document.querySelector('canvas.matrix');
+          const box = canvas.getBoundingClientRect();
+          const times = [];
+          for (let i = 1; i < 20; i++) {
+            const start = performance.now();
+            const at = { pointerId: 1, clientX: box.left + box.width * 0.5, clientY: box.top + box.height * i / 20 };
+            canvas.dispatchEvent(new PointerEvent('pointermove', at));
+            await new Promise((done) => requestAnimationFrame(() => setTimeout(done)));
+            times.push(performance.now() - start);
+          }
+          return times.sort((a, b) => a - b)[9];
+        }"""
+    )
+    assert took < 200  # milliseconds, the median; 17 on a free machine: one frame

@@ -1,0 +1,124 @@
+"""The cells of a page: exact, or within the bounds that it states."""
+
+from __future__ import annotations
+
+import zlib
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as stn
+
+from attnviz.renderers.page.cells import (
+    EXACT,
+    LADDER,
+    LEAST_BITS,
+    ROOM,
+    Packed,
+    Precision,
+    fits_ranges,
+    packed,
+    precision_for,
+)
+from tests.renderers.page.test_signs import bytes_of
+
+SOME = Precision(floor=5, fine=3)
+WEIGHTS = stn.arrays(np.float32, (5, 3), elements=st.floats(0, 1, width=32))
+NUMBERS = stn.arrays(np.float32, (3, 4), elements=st.floats(width=32, allow_nan=False))
+
+
+def from_block(block: str) -> Packed:
+    """What stands in a page."""
+    deflated, raw = map(bytes_of, block.split(" "))
+    return Packed(deflated, raw)
+
+
+def unpacked_exact(data: Packed, shape: tuple[int, int]) -> np.ndarray:
+    """What the page does, another way: big-endian numbers whose bytes lie apart."""
+    planes = np.frombuffer(zlib.decompress(data.deflated) + data.raw, dtype=np.uint8).reshape(4, -1)
+    return np.frombuffer(planes.T.tobytes(), dtype=">f4").reshape(shape)
+
+
+def intervals(data: Packed, shape: tuple[int, int], precision: Precision) -> tuple[np.ndarray, np.ndarray]:
+    """What is known of each cell: at least, and below. By arithmetic on numbers, where the page works on bits."""
+    n_rows, n_columns = shape
+    height = -(-n_rows // 2)
+    pairs = np.frombuffer(zlib.decompress(data.deflated), dtype=np.uint8).reshape(n_columns, height)
+    nibbles = np.stack([pairs >> 4, pairs & 15], axis=-1).reshape(n_columns, -1)[:, :n_rows].T.astype(int)
+    low = np.where(nibbles == 0, 0.0, 4.0 ** (nibbles - 1 - precision.floor))
+    high = 4.0 ** (nibbles - precision.floor)
+    fine = nibbles > precision.floor - precision.fine
+    steps = np.frombuffer(data.raw, dtype=np.uint8).astype(int)
+    assert len(steps) == fine.sum()
+    octave, within = np.divmod(steps, 128)  # a factor of four is two octaves of 128 steps each
+    low[fine] = low[fine] * 2.0**octave * (1 + within / 128)
+    high[fine] = low[fine] + 4.0 ** (nibbles[fine] - 1 - precision.floor) * 2.0**octave / 128
+    return low, high
+
+
+@given(NUMBERS)
+def test_exact_is_every_bit(cells: np.ndarray) -> None:
+    assert unpacked_exact(packed(cells, EXACT), cells.shape).tobytes() == cells.astype(">f4").tobytes()
+
+
+@given(WEIGHTS, st.sampled_from(LADDER))
+def test_every_weight_lies_in_its_range(cells: np.ndarray, precision: Precision) -> None:
+    low, high = intervals(packed(cells, precision), cells.shape, precision)
+    assert (low <= cells).all()
+    assert (cells < high).all()
+
+
+@given(WEIGHTS, st.sampled_from(LADDER))
+def test_ranges_are_as_narrow_as_the_page_says(cells: np.ndarray, precision: Precision) -> None:
+    low, high = intervals(packed(cells, precision), cells.shape, precision)
+    fine = cells >= 4.0**-precision.fine
+    middle = (low + np.minimum(high, 1.0)) / 2
+    assert (np.abs(middle - cells)[fine] <= 0.004 * cells[fine]).all()  # 0.5 % with the rounding of what is shown
+    coarse = ~fine & (cells >= 4.0**-precision.floor)
+    assert np.allclose(high[coarse], 4 * low[coarse])
+    assert (high[cells < 4.0**-precision.floor] == 4.0**-precision.floor).all()
+
+
+@pytest.mark.parametrize("weight", [0.0, 1.0, 0.25, 1 / 64, 1 / 1024, np.nextafter(np.float32(0.25), np.float32(0))])
+def test_weights_at_the_ends_of_ranges(weight: float) -> None:
+    cells = np.full((1, 1), weight, dtype=np.float32)
+    low, high = intervals(packed(cells, SOME), (1, 1), SOME)
+    assert low[0, 0] <= cells[0, 0] < high[0, 0]
+
+
+def test_sums_of_float32_may_be_a_little_more_than_one() -> None:
+    cells = np.array([[1 + 1e-6]], dtype=np.float32)
+    assert fits_ranges(cells)
+    low, _ = intervals(packed(cells, SOME), (1, 1), SOME)
+    assert low[0, 0] == 1
+
+
+@pytest.mark.parametrize("value", [-1e-6, 1.1, np.nan, np.inf])
+def test_what_is_no_weight_has_no_range(value: float) -> None:
+    assert not fits_ranges(np.array([[0.5, value]], dtype=np.float32))
+
+
+def test_small_pages_are_exact() -> None:
+    assert precision_for([np.full((8, 8), 1 / 8, dtype=np.float32)]) is EXACT
+    assert precision_for([]) is EXACT
+
+
+@pytest.mark.parametrize("sharpness", [0.5, 2.0, 6.0])
+@pytest.mark.parametrize("n_maps", [8, 24])
+def test_what_is_kept_finds_room(n_maps: int, sharpness: float) -> None:
+    scores = sharpness * np.random.default_rng(0).normal(size=(n_maps, 256, 256)).astype(np.float32)
+    maps = list(np.exp(scores) / np.exp(scores).sum(axis=-1, keepdims=True))
+    precision = precision_for(maps)
+    assert precision is not None
+    taken = sum(len(part) for each in maps for part in packed(each, precision))
+    assert taken <= 1.25 * max(ROOM, n_maps * 256 * 256 * LEAST_BITS / 8)  # noise is harder to pack than attention
+
+
+def test_sharper_maps_are_kept_better() -> None:
+    scores = np.random.default_rng(0).normal(size=(24, 256, 256)).astype(np.float32)
+    blunt, sharp = ([np.exp(s * x) / np.exp(s * x).sum(-1, keepdims=True) for x in scores] for s in (0.5, 8.0))
+    kept_blunt, kept_sharp = precision_for(blunt), precision_for(sharp)
+    assert kept_blunt is not None
+    assert kept_sharp is not None
+    assert LADDER.index(kept_sharp) < LADDER.index(kept_blunt)

@@ -1,0 +1,269 @@
+"""The charts of a page as data: every number as it is, ranges and ticks of the pictures; and pages without maps."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import replace
+from importlib.resources import files
+from math import inf, nan
+from typing import Any
+
+import numpy as np
+import pytest
+
+from attnviz.errors import BadOption
+from attnviz.outcomes import Epoch, History, Point
+from attnviz.renderers.figure.axis import plan_y
+from attnviz.renderers.page.html import html
+from attnviz.report import (
+    Block,
+    Column,
+    Curve,
+    Curves,
+    Distribution,
+    Distributions,
+    Line,
+    Look,
+    Note,
+    Report,
+    Table,
+)
+from attnviz.views.learning import learning_report
+from tests.made import report
+from tests.renderers.figure.reports import ACCURACY, LOSS, curves, distributions, heads, sample
+from tests.renderers.page.test_html import ATTACKS, Parsed, content, page
+
+FACTS = Table("facts", "facts", "facts", (Column("what"), Column("value")), (("a", 1.23456789), ("b", 2.0)))
+
+
+def of(*blocks: Block) -> Report:
+    return Report("title", "subtitle", blocks)
+
+
+def attacked_charts() -> Report:
+    """Every string of charts and tables hostile, as if no view had made it safe."""
+    lines = tuple(Line(attack, (0.0, 1.0), (0.0, 1.0), marked=True) for attack in ATTACKS)
+    samples = tuple(replace(sample(1.0, 2.0), label=attack, group=attack) for attack in ATTACKS)
+    table = Table("t", ATTACKS[0], "facts", tuple(map(Column, ATTACKS)), (ATTACKS, ATTACKS[::-1]), ATTACKS[:2])
+    return Report(
+        "".join(ATTACKS),
+        "".join(ATTACKS),
+        (
+            Curves("c", ATTACKS[0], tuple(Curve(each, each, each, lines, 0.5, each) for each in ATTACKS[:3])),
+            Distributions("d", ATTACKS[0], tuple(Distribution(each, each, each, samples) for each in ATTACKS[:3]), 2),
+            table,
+        ),
+    )
+
+
+def test_every_number_is_stored_as_it_is() -> None:
+    values = (0.1, 1 / 3, 5e-324, 1.7976931348623157e308, -0.0, 1e16 + 2)
+    line = Line("l", (0.1 + 0.2, 1.0, 2.0, 3.0, 4.0, 5.0), values)
+    lines, samples = content(
+        of(curves(Curve("c", "x", "y", (line,))), distributions(Distribution("d", "x", "y", (sample(*values),))))
+    )["charts"]
+    assert lines["charts"][0]["lines"][0]["x"] == list(line.x)
+    for stored in (lines["charts"][0]["lines"][0]["y"], samples["charts"][0]["samples"][0]["values"]):
+        assert np.array(stored).tobytes() == np.array(values).tobytes()
+
+
+def test_what_json_has_no_number_for_goes_by_its_name() -> None:
+    line = Line("l", (0.0, 1.0, 2.0, 3.0), (nan, inf, -inf, 1.0))
+    (picture,) = content(of(curves(Curve("c", "x", "y", (line,)))))["charts"]
+    assert picture["charts"][0]["lines"][0]["y"] == ["NaN", "Infinity", "-Infinity", 1.0]
+
+
+def test_ranges_and_ticks_are_those_of_the_pictures() -> None:
+    (picture,) = content(of(curves(LOSS, ACCURACY)))["charts"]
+    loss = picture["charts"][0]
+    range_ = plan_y(np.array(line.y) for line in LOSS.lines)
+    assert (loss["y"]["low"], loss["y"]["high"]) == (range_.low, range_.high)
+    assert loss["y"]["ticks"] == [list(tick) for tick in range_.ticks]
+    assert [text for _, text in loss["x"]["ticks"]] == ["0", "1", "2", "3", "4"]
+    assert (loss["at"], loss["at_label"]) == (3.0, "kept")
+
+
+def test_lines_of_one_name_have_one_number_in_all_charts() -> None:
+    first = Curve("a", "x", "y", (Line("one", (0.0,), (0.0,)), Line("two", (0.0,), (0.0,))))
+    second = Curve("b", "x", "y", (Line("two", (0.0,), (0.0,)), Line("three", (0.0,), (0.0,))))
+    (picture,) = content(of(curves(first, second)))["charts"]
+    assert picture["names"] == ["one", "two", "three"]
+    assert [[line["name"] for line in chart["lines"]] for chart in picture["charts"]] == [[0, 1], [1, 2]]
+
+
+def test_samples_of_a_group_stand_together() -> None:
+    mixed = tuple(sample(1.0, label=label, group=group) for label, group in (("0", "a"), ("0", "b"), ("1", "a")))
+    (picture,) = content(of(distributions(Distribution("d", "x", "y", mixed))))["charts"]
+    assert [(each["group"], each["label"]) for each in picture["charts"][0]["samples"]] == [
+        (0, "0"),
+        (0, "1"),
+        (1, "0"),
+    ]
+
+
+def test_median_and_quartiles_are_those_of_the_numbers_that_are_drawn() -> None:
+    chart = Distribution("d", "x", "y", (sample(4.0, nan, 1.0, 2.0, 3.0, inf, 5.0), sample(), sample(nan)))
+    (picture,) = content(of(distributions(chart)))["charts"]
+    assert [each["quartiles"] for each in picture["charts"][0]["samples"]] == [[2.0, 3.0, 4.0], None, None]
+
+
+def test_a_mark_that_is_no_number_is_none() -> None:
+    (picture,) = content(of(curves(replace(LOSS, at=nan))))["charts"]
+    assert picture["charts"][0]["at"] is None
+
+
+def test_a_training_run_is_a_page() -> None:
+    history = History((Point(0.5, 0.7, 0.5), Point(1.0, nan, 0.6)), (Epoch(1, 0.6, 0.7),))
+    found = content(learning_report(history, title="a run", subtitle="s"))
+    (picture,) = found["charts"]
+    assert picture["names"] == ["training (with dropout)", "held out"]
+    assert picture["charts"][0]["lines"][0]["y"] == [0.7, "NaN"]
+    assert [table["title"] for table in found["tables"]] == ["epochs"]
+    assert found["maps"] == found["pictures"] == []
+
+
+@pytest.mark.parametrize("blocks", [(curves(LOSS),), (distributions(heads(3)),), (FACTS,), (curves(LOSS), FACTS)])
+def test_a_page_without_maps_says_nothing_of_maps(blocks: tuple[Block, ...]) -> None:
+    parsed = page(of(*blocks))
+    found = json.loads(parsed.inner["content"])
+    said = " ".join([*found["reading"], *found["exactness"]])
+    assert not re.search(r"map|float32|256 steps|attention|cell", said)
+    assert found["exactness"]
+    assert not [name for name in parsed.inner if name.startswith("cells-")]
+    assert "colours" not in found
+
+
+@pytest.mark.parametrize(
+    "blocks", [(), (Note("n"),), (Curves("c", "c", ()), Distributions("d", "d", (), 2)), (replace(FACTS, role="top"),)]
+)
+def test_a_report_with_nothing_to_show_has_no_page(blocks: tuple[Block, ...]) -> None:
+    with pytest.raises(BadOption, match="nothing to make a page of: no map, no chart and no table") as refused:
+        list(html(of(*blocks), Look()))
+    assert "\n" not in f"{refused.value}"
+
+
+def test_charts_beside_maps_are_on_the_page() -> None:
+    beside = replace(report(), blocks=(*report().blocks, curves(LOSS)))
+    found = content(beside)
+    assert len(found["charts"]) == 1
+    assert [sentence for sentence in found["exactness"] if "float32" in sentence]
+    assert [sentence for sentence in found["exactness"] if "doubles" in sentence]
+    assert not [sentence for sentence in found["exactness"] if "not on this page" in sentence]
+
+
+def test_same_charts_same_bytes() -> None:
+    shown = of(curves(LOSS, ACCURACY), distributions(heads(40)), FACTS)
+    assert list(html(shown, Look())) == list(html(shown, Look()))
+
+
+def test_a_page_has_the_scripts_and_the_style_that_it_needs() -> None:
+    def has(of: Report) -> list[bool]:
+        return [name in page(of).inner["script"] for name in ("class Cells", "class LinesChart", "makers.table")]
+
+    assert has(replace(report(), blocks=tuple(report().pictures))) == [True, False, False]
+    assert has(of(curves(LOSS))) == [True, True, False]
+    assert has(of(FACTS)) == [True, False, True]
+    assert "function overview" not in page(of(FACTS)).inner["script"]
+    assert [".curve" in page(each).inner["style"] for each in (report(), of(curves(LOSS)))] == [False, True]
+
+
+def test_no_two_modules_have_the_same_name_for_something() -> None:
+    """On a page they are one script."""
+    names: list[str] = []
+    for module in files("attnviz.renderers.page").iterdir():
+        if module.name.endswith(".js"):
+            source = module.read_text(encoding="utf-8")
+            names += re.findall(r"^(?:export )?(?:async )?(?:function|class|const|let) (\w+)", source, re.MULTILINE)
+            for several in re.findall(r"^(?:export )?const \[([\w, ]+)\]", source, re.MULTILINE):
+                names += several.split(", ")
+    assert len(names) > 100
+    assert sorted(names) == sorted(set(names))
+
+
+def test_only_comments_and_indentation_of_the_script_stay_behind() -> None:
+    """Which is told line by line, so that no text in it may go over several."""
+    script = page(of(curves(LOSS))).inner["script"]
+    lines = [line.strip() for line in script.splitlines()]
+    assert script.splitlines() == lines
+    assert not [line for line in lines if line.startswith("//")]
+    for module in files("attnviz.renderers.page").iterdir():
+        if module.name.endswith(".js"):
+            source = module.read_text(encoding="utf-8")
+            assert [line for line in source.splitlines() if line.count("`") % 2] == []
+            if module.name.startswith("charts"):
+                code = [line.strip().removeprefix("export ") for line in source.splitlines()]
+                kept = [line for line in code if line and not line.startswith(("//", "import "))]
+                assert len(kept) > 5
+                assert [line for line in kept if line not in lines] == []
+
+
+def test_no_string_of_a_chart_becomes_an_element() -> None:
+    plain, hostile = (page(each) for each in (of(curves(LOSS), FACTS), attacked_charts()))
+    assert [tag for tag, _ in hostile.elements] == [tag for tag, _ in plain.elements]
+    assert hostile.inner["content"].isascii()
+    assert "<" not in hostile.inner["content"]
+    (lines, samples) = json.loads(hostile.inner["content"])["charts"]
+    assert tuple(lines["names"]) == tuple(samples["names"]) == ATTACKS
+
+
+# Where rows lead
+
+RELATIVE = {
+    "a/attention.html": "a/attention.html",
+    "../b c/é.html": "../b%20c/%C3%A9.html",
+    "a?b#c": "a%3Fb%23c",
+    "a\"b'<c>&": "a%22b%27%3Cc%3E%26",
+    "./javascript:x": "./javascript%3Ax",
+    "a/b:c": "a/b%3Ac",
+    "\ud800": "%3F",
+    "": "",
+}
+ELSEWHERE = (
+    "javascript:alert(1)",
+    "JaVaScRiPt:alert(1)",
+    " \n\tjavascript:alert(1)",
+    "\x00javascript:alert(1)",
+    "data:text/html,<script>alert(1)</script>",
+    "vbscript:x",
+    "https://example.org/",
+    "//example.org/x",
+    "\\\\example.org\\x",
+    "/etc/passwd",
+    "file:///etc/passwd",
+)
+
+
+def linked(*links: str) -> Table:
+    rows = tuple((f"job {number}", number) for number in range(len(links)))
+    return Table("jobs", "jobs", "facts", (Column("job"), Column("files")), rows, links)
+
+
+def links_of(*links: str) -> Any:
+    return content(of(linked(*links)))["tables"][0].get("links")
+
+
+@pytest.mark.parametrize(("link", "address"), RELATIVE.items())
+def test_relative_addresses_are_encoded(link: str, address: str) -> None:
+    assert links_of("x", link) == ["x", address]
+
+
+@pytest.mark.parametrize("link", ELSEWHERE)
+def test_what_leads_elsewhere_is_no_link(link: str) -> None:
+    assert links_of("x", link) == ["x", ""]
+    assert links_of(link) is None
+
+
+def test_a_link_for_each_row_or_none() -> None:
+    with pytest.raises(AssertionError, match="a link for each row"):
+        replace(linked("x", "y"), links=("x",))
+    assert "links" not in content(of(FACTS))["tables"][0]
+
+
+def test_a_table_without_a_title_is_called_by_its_name() -> None:
+    assert content(of(replace(FACTS, title="")))["tables"][0]["title"] == "facts"
+
+
+def test_the_page_is_one_that_a_parser_reads() -> None:
+    ((_, data),) = html(attacked_charts(), Look())
+    assert Parsed(data.decode("utf-8")).inner["content"]

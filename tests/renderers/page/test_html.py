@@ -1,0 +1,304 @@
+"""The page as a file: what is in it, what cannot be in it, how large it is. What it does is tested in a browser."""
+
+from __future__ import annotations
+
+import json
+import re
+from base64 import b64decode, b64encode
+from dataclasses import replace
+from hashlib import sha256
+from html.parser import HTMLParser
+from typing import Any
+
+import numpy as np
+import pytest
+
+from attnviz.errors import BadOption
+from attnviz.renderers.page import downsample
+from attnviz.renderers.page.html import html
+from attnviz.report import Block, Heatmap, Look, Note, Panels, Report, Scale
+from tests.made import HOSTILE, cross_maps, random_maps, record, report, sink_maps, tokens, windowed_maps
+from tests.renderers.page.test_cells import from_block, intervals, unpacked_exact
+
+ATTACKS = (
+    "</script><img src=x onerror=alert(1)>",
+    "<!--",
+    "<!--<script>",
+    "]]>",
+    "\u2028\u2029",
+    "\ud800",
+    "x" * 5000,
+    "__proto__",
+    "constructor",
+    "\x00",
+    "&lt;b&gt;",
+    "${1}",
+    "$style",
+    "\\u003c",
+    "'\"`",
+)
+
+LOG = Scale("log", 1e-3, 1.0, "attention weight (logarithmic scale, 0.001 to 1)")
+
+
+class Parsed(HTMLParser):
+    """A page as a browser takes it apart: its elements, and what stands in those that hold no others."""
+
+    def __init__(self, page: str) -> None:
+        super().__init__(convert_charrefs=True)
+        self.elements: list[tuple[str, dict[str, str | None]]] = []
+        self.inner: dict[str, str] = {}
+        self.within = ""
+        self.feed(page)
+
+    def handle_starttag(self, tag: str, attributes: list[tuple[str, str | None]]) -> None:
+        self.elements.append((tag, dict(attributes)))
+        self.within = dict(attributes).get("id") or tag
+
+    def handle_endtag(self, tag: str) -> None:
+        self.within = ""
+
+    def handle_data(self, data: str) -> None:
+        self.inner[self.within] = self.inner.get(self.within, "") + data
+
+
+def page(of: Report | None = None, look: Look | None = None) -> Parsed:
+    ((name, data),) = html(of or report(), look or Look())
+    assert name == "attention.html"
+    return Parsed(data.decode("utf-8"))
+
+
+def content(of: Report | None = None) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(page(of).inner["content"])
+    return found
+
+
+def attacked() -> Report:
+    """Every string of a report hostile, as if no view had made it safe."""
+    n = len(ATTACKS)
+    heatmap = Heatmap(ATTACKS[0], ATTACKS[0], np.full((n, n), 1 / n), np.ones((n, n), dtype=bool), ATTACKS, ATTACKS)
+    facts = tuple((attack, attack) for attack in ATTACKS)
+    scale = Scale("fixed", 0.0, 1.0, ATTACKS[0])
+    blocks: tuple[Block, ...] = (Panels("p", ATTACKS[0], (heatmap, heatmap), 2), *(Note(attack) for attack in ATTACKS))
+    return Report("".join(ATTACKS), "".join(ATTACKS), blocks, scale, facts)
+
+
+def test_same_report_same_bytes() -> None:
+    assert list(html(report(), Look())) == list(html(report(), Look()))
+
+
+def test_weights_come_back_exactly() -> None:
+    maps = random_maps(n_layers=2, n_heads=3)
+    parsed = page(report(maps))
+    for place, weights in enumerate(maps.weights.reshape(6, 14, 14)):
+        assert (unpacked_exact(from_block(parsed.inner[f"cells-{place}"]), (14, 14)) == weights).all()
+    assert json.loads(parsed.inner["content"])["precision"] is None
+
+
+def test_many_weights_come_back_within_what_the_page_says() -> None:
+    maps = random_maps(["t"] * 200, n_heads=12)
+    parsed = page(report(maps))
+    kept = json.loads(parsed.inner["content"])["precision"]
+    assert kept is not None
+    from attnviz.renderers.page.cells import Precision
+
+    for place, weights in enumerate(maps.weights[0]):
+        low, high = intervals(from_block(parsed.inner[f"cells-{place}"]), (200, 200), Precision(**kept))
+        assert (low <= weights).all()
+        assert (weights < high).all()
+    assert any("within 0.5 %" in sentence for sentence in content(report(maps))["exactness"])
+
+
+def test_each_map_is_there_once() -> None:
+    found = content(report(random_maps(n_layers=2, n_heads=9)))
+    assert len(found["maps"]) == 18
+    assert found["maps"][10]["title"] == "layer 1, head 1"
+    assert found["pictures"][0]["titles"][10] == "1.1"  # among many, panels have shorter titles
+    assert found["pictures"][0]["maps"] == list(range(18))
+
+
+def test_what_maps_share_is_there_once() -> None:
+    found = content(report(random_maps(n_layers=2, n_heads=4, causal=True)))
+    assert len(found["axes"]) == 1
+    assert len(found["masks"]) == 1
+    assert len(content(report(windowed_maps()))["masks"]) == 2
+    assert len(content(report(cross_maps()))["axes"]) == 2
+
+
+def test_where_attention_is_allowed() -> None:
+    maps = random_maps(causal=True, n_heads=1)
+    (mask,) = content(report(maps))["masks"]
+    bits = np.unpackbits(np.frombuffer(b64decode(mask), dtype=np.uint8))[: 14 * 14]
+    assert (bits.reshape(14, 14).astype(bool) == maps.attendable[0]).all()
+    assert content(report(random_maps()))["masks"] == [""]  # everywhere
+
+
+def test_layers_heads_and_scale_are_the_reports() -> None:
+    found = content(replace(report(random_maps(n_layers=2, n_heads=2)), scale=LOG))
+    assert [(each["layer"], each["head"]) for each in found["maps"]] == [(0, 0), (0, 1), (1, 0), (1, 1)]
+    assert found["pictures"][0]["scale"]["kind"] == "log"
+    assert found["pictures"][0]["scale"]["label"] == LOG.label
+
+
+def test_positions_are_those_of_the_text() -> None:
+    shown = next(each for each in report(random_maps(n_heads=1)).pictures if isinstance(each, Heatmap))
+    shown = replace(shown, row_positions=tuple(range(3, 17)))
+    (rows, columns) = content(Report("t", "s", (shown,)))["axes"]
+    assert rows["positions"] == [str(position) for position in range(3, 17)]
+    assert columns["positions"][0] == "0"
+
+
+def test_spaces_and_markers_of_the_text() -> None:
+    pieces = tokens("[CLS]", "sing", "##ing", "loud", special=("[CLS]",))
+    joined = replace(pieces, offsets=((0, 0), (0, 4), (4, 7), (8, 12)))
+    (axis,) = content(report(record(np.full((1, 1, 4, 4), 0.25), joined)))["axes"]
+    assert axis["writing"] == {"spaced": [False, False, False, True], "special": [True, False, False, False]}
+
+
+def test_a_sink_is_noted() -> None:
+    assert any("sink" in note for note in content(report(sink_maps()))["notes"])
+
+
+def test_heads_are_a_table_with_every_digit() -> None:
+    source = report()
+    (table,) = content(source)["tables"]
+    (own,) = (each for each in source.tables if each.role == "heads")
+    assert [tuple(row) for row in table["rows"]] == [tuple(row) for row in own.rows]
+    assert table["shown"][0][2] == f"{own.rows[0][2]:.3f}"
+
+
+def test_only_our_script_and_style_are_allowed() -> None:
+    parsed = page()
+    (policy,) = (a["content"] for tag, a in parsed.elements if a.get("http-equiv") == "Content-Security-Policy")
+    assert policy is not None
+    rules = dict(rule.split(" ", 1) for rule in policy.split("; "))
+    assert rules["default-src"] == "'none'"
+    for kind in ("script", "style"):
+        digest = b64encode(sha256(parsed.inner[kind].encode("utf-8")).digest()).decode("ascii")
+        assert rules[f"{kind}-src"] == f"'sha256-{digest}'"
+    assert rules["base-uri"] == rules["form-action"] == "'none'"
+    assert "unsafe" not in policy
+
+
+def test_nothing_is_loaded_from_anywhere() -> None:
+    parsed = page()
+    for tag, attributes in parsed.elements:
+        assert tag not in ("link", "img", "iframe", "object", "embed", "base", "audio", "video", "source")
+        assert not {"src", "href", "srcset", "style"} & attributes.keys()
+        assert not any(name.startswith("on") for name in attributes)
+    assert not re.search(r"url\(|@import|@font-face", parsed.inner["style"])
+    names = set(re.findall(r"https?://[^\s\"'`]+", parsed.inner["script"]))
+    assert names == {"http://www.w3.org/2000/svg"}  # a name, nothing that is asked for
+
+
+def test_the_script_never_takes_text_for_markup() -> None:
+    script = page().inner["script"]
+    assert not re.search(r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|\beval\b|new Function", script)
+
+
+def test_no_string_of_a_report_becomes_an_element() -> None:
+    plain, hostile = page(), page(attacked())
+    n_maps = 1
+    expected = [tag for tag, attributes in plain.elements if not (attributes.get("id") or "").startswith("cells-")]
+    found = [tag for tag, attributes in hostile.elements if not (attributes.get("id") or "").startswith("cells-")]
+    assert found == expected
+    assert sum((a.get("id") or "").startswith("cells-") for _, a in hostile.elements) == n_maps
+
+
+def test_hostile_strings_come_back_as_they_were() -> None:
+    found = content(attacked())
+    assert tuple(found["axes"][0]["labels"]) == ATTACKS
+    assert found["notes"] == list(ATTACKS)
+    assert page(attacked()).inner["content"].isascii()
+    assert "<" not in page(attacked()).inner["content"]
+    assert page(report(random_maps(HOSTILE))).inner["title"]
+
+
+def test_long_texts_are_pooled_and_the_page_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(downsample, "MOST_ALONG", 5)
+    maps = random_maps(n_heads=1, causal=True)
+    parsed = page(report(maps))
+    found = json.loads(parsed.inner["content"])
+    (axis,) = found["axes"]
+    assert axis["positions"] == ["0–2", "3–5", "6–8", "9–11", "12–13"]
+    assert axis["labels"][0] == "the … was"
+    pooled = unpacked_exact(from_block(parsed.inner["cells-0"]), (5, 5))
+    weights = maps.weights[0, 0]
+    assert pooled[1, 0] == weights[3:6, 0:3].max()
+    assert pooled[4, 4] == weights[12:, 12:].max()
+    assert any("stands for 3 rows and 3 columns" in sentence for sentence in found["exactness"])
+
+
+def test_a_pooled_difference_is_the_one_farthest_from_zero() -> None:
+    cells = np.array([[0.1, -0.5], [0.2, 0.0]], dtype=np.float32)
+    difference = Heatmap("d", "d", cells, np.array([[True, False], [False, False]]), ("a", "b"), ("c", "d"))
+    small = downsample.pooled(difference, 2)
+    assert small.values.tolist() == [[-0.5]]
+    assert small.allowed.tolist() == [[True]]
+
+
+def test_however_many_cells_there_are_a_page_holds_no_more_than_it_can() -> None:
+    maps = [Heatmap("m", "m", np.zeros((1000, 1000)), np.ones((1000, 1000), dtype=bool), ("r",), ("c",))] * 100
+    block = downsample.block_for(maps)
+    assert block == 3
+    assert downsample.MOST_CELLS >= 100 * 334**2
+    assert downsample.block_for(maps[:1]) == 1
+
+
+def test_differences_are_exact_beside_weights_that_are_not() -> None:
+    maps = random_maps(["t"] * 200, n_heads=12)
+    pictures = tuple(report(maps).pictures)
+    panels = next(each for each in pictures if isinstance(each, Panels))
+    cells = maps.weights[0, 0] - maps.weights[0, 1]
+    difference = replace(
+        panels.maps[0], name="d", title="d", values=cells, scale=Scale("diverging", -1.0, 1.0, "difference")
+    )
+    parsed = page(Report("t", "s", (panels, difference)))
+    found = json.loads(parsed.inner["content"])
+    assert found["exact"] == [False] * 12 + [True]
+    assert (unpacked_exact(from_block(parsed.inner["cells-12"]), (200, 200)) == cells).all()
+    assert any("Differences are stored exactly" in sentence for sentence in found["exactness"])
+
+
+def test_an_unknown_colour_map_is_refused() -> None:
+    with pytest.raises(BadOption, match="no colour map"):
+        list(html(report(), Look(cmap="virdis")))
+
+
+def test_short_texts_make_small_pages() -> None:
+    ((_, data),) = html(report(random_maps(n_heads=8)), Look())
+    assert len(data) < 100_000
+
+
+def _colours(scheme: str) -> dict[str, str]:
+    style = page().inner["style"]
+    light, dark = re.findall(r":root \{(.*?)\}", style, re.DOTALL)[:2]
+    found = dict(re.findall(r"(--[\w-]+): (#[0-9a-f]{6})", light))
+    return {**found, **dict(re.findall(r"(--[\w-]+): (#[0-9a-f]{6})", dark))} if scheme == "dark" else found
+
+
+def _contrast(one: str, other: str) -> float:
+    """WCAG 2.2."""
+
+    def luminance(colour: str) -> float:
+        parts = (int(colour[at : at + 2], 16) / 255 for at in (1, 3, 5))
+        linear = [part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts]
+        return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+    lighter, darker = sorted((luminance(one), luminance(other)), reverse=True)
+    return (lighter + 0.05) / (darker + 0.05)
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_contrast_is_that_of_wcag_aa(scheme: str) -> None:
+    colours = _colours(scheme)
+    texts = [("--ink", "--paper"), ("--ink", "--panel"), ("--quiet", "--paper"), ("--quiet", "--panel")]
+    texts += [("--ink", "--tint"), ("--ink", "--tint-below")]
+    texts += [(f"--head-{head}", "--paper") for head in range(6)]
+    assert {pair: _contrast(*(colours[each] for each in pair)) for pair in texts if _below(colours, pair, 4.5)} == {}
+    signs = [("--accent", "--paper"), ("--accent", "--panel"), ("--border", "--paper")]
+    assert {pair: _contrast(*(colours[each] for each in pair)) for pair in signs if _below(colours, pair, 3.0)} == {}
+
+
+def _below(colours: dict[str, str], pair: tuple[str, str], least: float) -> bool:
+    return _contrast(colours[pair[0]], colours[pair[1]]) < least
