@@ -16,22 +16,20 @@ from typing import Literal, assert_never
 from matplotlib.figure import Figure
 
 from attnviz.errors import BadOption
-from attnviz.renderers.figure.curves import CurvesPlan, draw_curves, plan_curves
-from attnviz.renderers.figure.distributions import DistributionsPlan, plan_distributions
+from attnviz.renderers.figure.charts import ChartsPlan, draw_charts, plan_charts
 from attnviz.renderers.figure.draw import draw
 from attnviz.renderers.figure.layout import Plan, fits_digits, maps_of
 from attnviz.renderers.figure.paint import Painter
 from attnviz.renderers.figure.plan import plan
 from attnviz.renderers.figure.png import png_of
 from attnviz.renderers.figure.text import missing
-from attnviz.renderers.figure.violins import draw_distributions
 from attnviz.report import Curves, Distributions, Heatmap, Look, Panels, Picture, Report
 
 FEWEST_DPI, MOST_DPI = 30, 2400
 VECTOR_DPI = 300  # at least, for the cells of an SVG or PDF
 
 Kind = Literal["png", "svg", "pdf"]
-Planned = Plan | CurvesPlan | DistributionsPlan
+Planned = Plan | ChartsPlan
 
 
 def png(report: Report, look: Look) -> Iterator[tuple[str, bytes]]:
@@ -90,10 +88,8 @@ def _planned(picture: Picture, report: Report, look: Look) -> Planned:
     match picture:
         case Heatmap() | Panels():
             return plan(picture, report, look)
-        case Curves():
-            return plan_curves(picture, report, look)
-        case Distributions():
-            return plan_distributions(picture, report, look)
+        case Curves() | Distributions():
+            return plan_charts(picture, report, look)
         case _:
             assert_never(picture)
 
@@ -122,10 +118,8 @@ def _drawn(planned: Planned, look: Look) -> Figure:
     match planned:
         case Plan():
             return draw(planned, look.cmap)
-        case CurvesPlan():
-            return draw_curves(planned)
-        case DistributionsPlan():
-            return draw_distributions(planned)
+        case ChartsPlan():
+            return draw_charts(planned)
         case _:
             assert_never(planned)
 

@@ -53,7 +53,10 @@ FAMILIES = ("DejaVu Sans", "Attnviz Sans CJK", "Attnviz Emoji")  # the first tha
 
 TITLE, SUBTITLE, AXIS, SMALL = 11.0, 8.0, 8.0, 6.5  # points
 LABEL_SIZES = (6.0, 8.5)  # smallest that is legible in print, largest that we use
-INK, GREY, HAIRLINE = "#1a1a1a", "#595959", 0.5
+INK, GREY, GRID, HAIRLINE = "#1a1a1a", "#595959", "#e4e4e4", 0.5
+# Okabe and Ito's colours, which colour-blind readers tell apart; without their yellow, which is too pale for a line.
+COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
+LARGEST = 1e100  # number of a chart: beyond, the arithmetic of an axis overflows
 FORBIDDEN: dict[str, Any] = {"facecolor": "#f4f4f4", "edgecolor": "#b0b0b0", "hatch": "//////", "linewidth": 0.0}
 # Where the colours are palest in their middle, which is 0.
 FORBIDDEN_AMONG_PALE = {**FORBIDDEN, "facecolor": "#dadada", "edgecolor": "#999999"}

@@ -19,13 +19,11 @@ from matplotlib.transforms import Bbox
 from PIL import Image
 
 from attnviz.renderers.figure import files as figure
-from attnviz.renderers.figure.curves import CurvesPlan, draw_curves, plan_curves
-from attnviz.renderers.figure.distributions import DistributionsPlan, plan_distributions
+from attnviz.renderers.figure.charts import ChartsPlan, draw_charts, plan_charts
 from attnviz.renderers.figure.draw import draw
 from attnviz.renderers.figure.layout import Plan
 from attnviz.renderers.figure.plan import plan
 from attnviz.renderers.figure.style import drawing
-from attnviz.renderers.figure.violins import draw_distributions
 from attnviz.report import (
     Curve,
     Curves,
@@ -84,26 +82,23 @@ class Drawn(NamedTuple):
         return [text.get_text() for text in self.figure.texts]
 
 
-class DrawnCurves(NamedTuple):
+class DrawnCharts(NamedTuple):
     """Charts, drawn but not written."""
 
-    plan: CurvesPlan
+    plan: ChartsPlan
     figure: Figure
 
     @property
     def texts(self) -> list[str]:
-        return [text.get_text() for text in self.figure.texts]
-
-
-class DrawnDistributions(NamedTuple):
-    """Charts of samples, drawn but not written."""
-
-    plan: DistributionsPlan
-    figure: Figure
+        """All but the numbers along axes, in no order."""
+        return [" ".join(text.get_text().split()) for text in self.free]
 
     @property
-    def texts(self) -> list[str]:
-        return [text.get_text() for text in self.figure.texts]
+    def free(self) -> list[Text]:
+        """Every text that is no label along an axis."""
+        names = [text for axes in self.figure.axes for text in (axes.title, axes.xaxis.label, axes.yaxis.label)]
+        legends = [text for legend in self.figure.legends for text in legend.get_texts()]
+        return [text for text in (*self.figure.texts, *names, *legends) if text.get_text()]
 
 
 class Picture:
@@ -218,25 +213,14 @@ def drawn(shown: Report, look: Look | None = None) -> Iterator[Drawn]:
 
 
 @contextmanager
-def drawn_curves(shown: Report, look: Look | None = None) -> Iterator[DrawnCurves]:
+def drawn_charts(shown: Report, look: Look | None = None) -> Iterator[DrawnCharts]:
     """The first picture of a report, charts, as a figure whose texts can be measured."""
     look = look or Look()
     picture = next(shown.pictures)
-    assert isinstance(picture, Curves)
-    planned = plan_curves(picture, shown, look)
+    assert isinstance(picture, Curves | Distributions)
+    planned = plan_charts(picture, shown, look)
     with drawing():
-        yield DrawnCurves(planned, measurable(draw_curves(planned), look))
-
-
-@contextmanager
-def drawn_distributions(shown: Report, look: Look | None = None) -> Iterator[DrawnDistributions]:
-    """The first picture of a report, samples, as a figure whose texts can be measured."""
-    look = look or Look()
-    picture = next(shown.pictures)
-    assert isinstance(picture, Distributions)
-    planned = plan_distributions(picture, shown, look)
-    with drawing():
-        yield DrawnDistributions(planned, measurable(draw_distributions(planned), look))
+        yield DrawnCharts(planned, measurable(draw_charts(planned), look))
 
 
 def measurable(made: Figure, look: Look) -> Figure:
