@@ -6,9 +6,10 @@ Every string in a report is already safe to show (control characters written out
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal
+from functools import cached_property
+from typing import Literal, overload
 
 from attnviz.shapes import Cells, Shown
 
@@ -145,6 +146,36 @@ class Column:
     digits: int = 3
 
 
+Row = tuple[str | int | float, ...]
+
+
+class LazyRows(Sequence[Row]):
+    """Rows of a table that are worked out when somebody first looks at them, which may be never."""
+
+    def __init__(self, make: Callable[[], Iterable[Row]]) -> None:
+        self._make = make
+
+    @cached_property
+    def _rows(self) -> tuple[Row, ...]:
+        return tuple(self._make())
+
+    @overload
+    def __getitem__(self, place: int) -> Row: ...
+    @overload
+    def __getitem__(self, place: slice) -> Sequence[Row]: ...
+    def __getitem__(self, place: int | slice) -> Row | Sequence[Row]:
+        return self._rows[place]
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Sequence) and self._rows == tuple(other)
+
+    def __hash__(self) -> int:
+        return hash(self._rows)
+
+
 @dataclass(frozen=True)
 class Table:
     """`role` says which question it answers: one line per head, one line per query, facts of another kind, or the same
@@ -161,11 +192,11 @@ class Table:
     title: str
     role: Literal["heads", "top", "facts", "compared"]
     columns: tuple[Column, ...]
-    rows: tuple[tuple[str | int | float, ...], ...]
+    rows: Sequence[Row]
     links: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        assert len(self.links) in (0, len(self.rows)), "a link for each row, or none at all"
+        assert not self.links or len(self.links) == len(self.rows), "a link for each row, or none at all"
 
 
 @dataclass(frozen=True)

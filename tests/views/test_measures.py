@@ -10,7 +10,7 @@ from attnviz.views.measures import measures_report
 
 def test_every_measure_has_one_row_in_the_order_of_the_table() -> None:
     each_head, all_heads = measures_report().tables
-    assert [row[0] for row in each_head.rows + all_heads.rows] == [measure.name for measure in MEASURES]
+    assert [row[0] for row in (*each_head.rows, *all_heads.rows)] == [measure.name for measure in MEASURES]
     assert (each_head.title, all_heads.title) == ("of each head", "of all heads of a layer")
     assert each_head.rows[0] == ("entropy", "how widely a query spreads its attention", "nats", "Clark et al. 2019")
     assert each_head.columns == (Column("name"), Column("what it says"), Column("unit"), Column("source"))

@@ -29,7 +29,7 @@ from attnviz.renderers.figure.header import (
     whole,
 )
 from attnviz.renderers.figure.layout import GAP, PAD, POINT, TICK, WIDEST_GRID, Labels, Line
-from attnviz.renderers.figure.style import AXIS, GREY, GRID, HAIRLINE, SMALL
+from attnviz.renderers.figure.style import AXIS, GREY, GRID, HAIRLINE, INK, SMALL
 from attnviz.renderers.figure.text import drawable, extent, wrap, wrap_evenly
 from attnviz.report import Curve, Curves, Distribution, Distributions, Look, Report
 
@@ -78,18 +78,14 @@ def plan_charts(
 ) -> ChartsPlan:
     """Everything but the charts with its place. Raises TooLarge for too many pixels, and says what would work.
 
-    What has one name looks as in `whole_picture`, of which `picture` may be a part.
+    `whole_picture`: what `picture` is a part of, drawn small: what has one name looks as in all of it.
     """
-    if isinstance(picture, Curves):
-        charts, n_columns, caveats = picture.curves, len(picture.curves), curves.caveats(picture)
-    else:
-        charts, n_columns, caveats = picture.charts, min(picture.n_columns, len(picture.charts)), []
-    n_columns = max(1, n_columns)
-    axes_width, axes_height = SIZES[min(n_columns, len(SIZES)) - 1]
+    charts: Sequence[Curve | Distribution] = picture.curves if isinstance(picture, Curves) else picture.charts
+    n_columns = max(1, min(len(charts), picture.n_columns if isinstance(picture, Distributions) else len(charts)))
+    axes_width, axes_height = SIZES[min(n_columns, len(SIZES)) - 1] if whole_picture is None else SIZES[-1]
     if isinstance(picture, Distributions):
         widest = max(axes_width, WIDEST_GRID / n_columns - NUMBERS)
         axes_width = min(max(axes_width, distributions.width_of(picture)), widest)
-        caveats = distributions.caveats(picture, axes_width)
     panels = tuple(_panel(chart, axes_width, axes_height) for chart in charts)
     beside = max((height_of(panel.y_axis, AXIS) for panel in panels), default=0.0) + NUMBERS + GAP
     width = whole(max(NARROWEST, n_columns * (axes_width + beside) + 2 * MARGIN), look.dpi)
@@ -97,13 +93,12 @@ def plan_charts(
 
     header = header_of(picture, report, width)
     legend_top = below(header, MARGIN) + GAP
-    looks, legend = (curves if isinstance(picture, Curves) else distributions).looks_of(whole_picture or picture)
-    names = [wrap(name, AXIS, room - HANDLE * AXIS) for name, _ in legend]
-    lengths = [extent(line, AXIS).width for lines in names for line in lines]
-    legend_columns = max(1, int(room / (max(lengths, default=0.0) + (HANDLE + BETWEEN + 1) * AXIS)))
-    legend_height = max((height_of(lines, AXIS) + PAD for lines in names), default=0.0) * ceil(
-        len(names) / legend_columns
-    )
+    looks: Any
+    legend: Sequence[tuple[str, Artist]]
+    caveats = curves.caveats(picture) if isinstance(picture, Curves) else distributions.caveats(picture, axes_width)
+    of = whole_picture or picture
+    looks, legend = curves.looks_of(of) if isinstance(of, Curves) else distributions.looks_of(of)
+    names, legend_columns, legend_height = _plan_legend([name for name, _ in legend], room)
     top = legend_top + legend_height
     rows = [panels[start : start + n_columns] for start in range(0, len(panels), n_columns)]
     bottom = top + sum(axes_height + max(panel.above_and_below for panel in row) + 2 * PAD for row in rows)
@@ -125,6 +120,15 @@ def plan_charts(
         lines=(*header, *footer),
         looks=looks,
     )
+
+
+def _plan_legend(names: Sequence[str], room: float) -> tuple[list[tuple[str, ...]], int, float]:
+    """The names in lines, in how many columns they stand, and inches that they take; `room` is points."""
+    wrapped = [wrap(name, AXIS, room - HANDLE * AXIS) for name in names]
+    longest = max((extent(line, AXIS).width for lines in wrapped for line in lines), default=0.0)
+    n_columns = max(1, int(room / (longest + (HANDLE + BETWEEN + 1) * AXIS)))
+    highest = max((height_of(lines, AXIS) + PAD for lines in wrapped), default=0.0)
+    return wrapped, n_columns, highest * ceil(len(names) / n_columns)
 
 
 def _panel(chart: Curve | Distribution, width: float, height: float) -> Panel:
@@ -186,8 +190,8 @@ def _draw_panel(axes: Axes, panel: Panel, plan: ChartsPlan) -> None:
     else:
         nothing = distributions.draw_distribution(axes, panel.chart, plan.looks, panel.labels, panel.size)
     axes.set_title(_joined(panel.title), size=AXIS, pad=PAD / POINT)
-    axes.set_xlabel(_joined(panel.x_axis), labelpad=PAD / POINT)
-    axes.set_ylabel(_joined(panel.y_axis), labelpad=PAD / POINT)
+    axes.set_xlabel(_joined(panel.x_axis), labelpad=PAD / POINT, color=INK)
+    axes.set_ylabel(_joined(panel.y_axis), labelpad=PAD / POINT, color=INK)
     if nothing:
         axes.set(yticks=[])
         axes.text(0.5, 0.5, nothing, transform=axes.transAxes, ha="center", va="center", size=SMALL, color=GREY)

@@ -34,8 +34,8 @@ FLAT = 1e-9  # a range, as a share of the largest number, below which all number
 class Look(NamedTuple):
     """How all samples of one group look, in colours of matplotlib."""
 
-    edge: tuple[float, ...]
-    face: tuple[float, ...]
+    edge: tuple[float, float, float, float]
+    face: tuple[float, float, float, float]
 
 
 class Placed(NamedTuple):
@@ -168,12 +168,12 @@ def _draw_violins(axes: Axes, samples: Sequence[Placed], look: Look) -> None:
 
 def spread(heights: np.ndarray, slot: float) -> np.ndarray:
     """How far from the middle each point stands, in slots: as near to it as the points under it leave."""
-    columns = np.zeros(len(heights))
+    columns: np.ndarray = np.zeros(len(heights))
     highest: dict[int, float] = {}  # point of each column
     for rank, index in enumerate(np.argsort(heights, kind="stable")):
         outwards = sorted(range(-len(heights), len(heights) + 1), key=lambda place: (abs(place), place * (-1) ** rank))
         free = (place for place in outwards if heights[index] - highest.get(place, -np.inf) >= DOT * POINT)
         columns[index] = column = next(free)
         highest[column] = heights[index]
-    step = min(DOT * POINT / slot, BROAD / 2 / max(1.0, np.abs(columns).max(initial=0.0)))
-    return columns * step
+    columns *= min(DOT * POINT / slot, BROAD / 2 / max(1.0, np.abs(columns).max(initial=0.0)))
+    return columns

@@ -11,6 +11,7 @@ from attnviz.renderers.figure.style import colour_map, drawing
 
 import io
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Literal, assert_never
 
 from matplotlib.figure import Figure
@@ -154,3 +155,12 @@ def _metadata(title: str, report: Report, kind: Kind) -> Mapping[str, str | list
         "Creator": "attnviz",
         "CreationDate": None,
     }
+
+
+def chart_svg(picture: Curves | Distributions, of: Curves | Distributions) -> bytes:
+    """One chart, or several, of a picture as vectors for a page: without title and ground, names as in all of it."""
+    content = io.BytesIO()
+    with drawing():
+        figure = draw_charts(plan_charts(replace(picture, title=""), Report("", "", ()), Look(), of))
+        figure.savefig(content, format="svg", transparent=True, metadata={"Date": None})
+    return content.getvalue()

@@ -11,12 +11,9 @@ OF_MAPS = (
     "something else is said here or some keys are not shown.",
     "Attention weights say where a head looked, not why the model decided what it did.",
 )
-OF_CHARTS = (
-    "Point at a chart, or move through it with the arrow keys, to read its numbers. What has one name looks the same "
-    "in all charts beside each other.",
-)
+OF_CHARTS = ("What has one name looks the same in all charts beside each other. Below each chart stand its numbers.",)
 DRAWN = "Colours are drawn in 256 steps, and where a cell is smaller than a pixel, the strongest one there is drawn."
-CHARTS = "Numbers of charts are stored exactly, as doubles, and said with the fewest digits that give them again."
+CHARTS = "Numbers of charts are shown with up to 6 digits; a copy as CSV has each one exactly, as a double."
 TABLES = "Numbers of tables are rounded as shown; a copy as CSV has every digit."
 
 

@@ -2,7 +2,6 @@
 
 const UNIT_LEVEL = 64; // the level of weight 1; each level below is a factor of four
 const DOUBLE = 0x00800000;
-const [ZERO, LAST, LESS, IN_PLACE] = ["(", "|", "<", "}"].map((sign) => sign.charCodeAt(0));
 const word = new DataView(new ArrayBuffer(4));
 
 function floatOf(bits) {
@@ -11,20 +10,6 @@ function floatOf(bits) {
 }
 
 export const bytesOf = (base64) => Uint8Array.from(atob(base64), (character) => character.charCodeAt(0));
-
-// In base 85, five signs for four bytes: from "(" to "|", with "}" in place of "<". The last ones may be fewer.
-export function bytesOfSigns(signs) {
-  const bytes = new Uint8Array(Math.floor((signs.length * 4) / 5));
-  for (let at = 0, place = 0; at < signs.length; at += 5) {
-    let four = 0;
-    for (let next = at; next < at + 5; next++) {
-      const code = next < signs.length ? signs.charCodeAt(next) : LAST;
-      four = four * 85 + (code === IN_PLACE ? LESS : code) - ZERO;
-    }
-    for (let shift = 24; shift >= 0; shift -= 8) bytes[place++] = four >>> shift; // beyond the end nothing is written
-  }
-  return bytes;
-}
 
 export async function inflated(bytes) {
   const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("deflate"));

@@ -20,7 +20,7 @@ import numpy as np
 
 from attnviz.shapes import Cells
 
-ROOM = 820_000  # bytes for the cells of a page: as signs and with all else, the page stays below 1.2 MB
+ROOM = 820_000  # bytes for the cells of a page: as base64 and with all else, the page stays below 1.25 MB
 LEAST_BITS = 1.5  # of room for each cell of a larger page
 EXACT_BITS = 28  # that a float32 takes when compressed, as measured
 PACKED = 0.7  # of the entropy of the levels is what they take: a pair of keys is packed, and rows are alike

@@ -1,101 +1,179 @@
-"""The charts of a page: their numbers as they are, and what only Python knows of them. Knows `report` only.
+"""The charts of a page: each as the vectors that the pictures have, ready to stand in HTML, and its numbers as a table.
 
-Ranges and ticks of axes are those of the pictures, and so are the median and the quartiles of a sample. Where a point
-lies on the screen is for the script to say: a phone has another width than paper.
+The page's policy lets no style of elements through, so that what matplotlib writes as style become attributes; colours
+that depend on the screen are the page's. Many numbers are violins here as in the pictures, and no dots.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import re
+import xml.etree.ElementTree as ET
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from itertools import count
 from math import isfinite, isnan
 
 import numpy as np
 
-from attnviz.report import Curve, Curves, Distribution, Distributions, Line, Report, Sample
+from attnviz.report import Curve, Curves, Distribution, Distributions, Report
 
-WIDTH = 2.4  # inches at the pictures' size of text: an x axis as narrow as on a phone
+LINK = "{http://www.w3.org/1999/xlink}href"
+REFERENCE = re.compile(r"#([\w.-]+)")
+DECIMALS = re.compile(r"(\.\d\d)\d+")
+COMMENT = re.compile(b"<!--.*?-->", re.DOTALL)  # texts as they are, which may be no XML
+# What the pictures' colours are on a page, which may be dark; lines as those of maps.
+COLOURS = {
+    "#1a1a1a": "var(--ink)",
+    "#595959": "var(--quiet)",
+    "#ffffff": "var(--paper)",
+    "#e4e4e4": "var(--rule)",
+    "#101010": "var(--ink)",  # seaborn's
+    "#0072b2": "var(--head-0)",
+    "#d55e00": "var(--head-1)",
+    "#009e73": "var(--head-2)",
+    "#cc79a7": "var(--head-3)",
+    "#e69f00": "var(--head-4)",
+    "#56b4e9": "var(--head-5)",
+}
+UNWRITABLE = re.compile("[\ud800-\udfff\0]")
+MOST_NAMED = 40  # samples in the words of a chart
+SUMMARY = ("numbers", "smallest", "lower quartile", "median", "upper quartile", "largest")
 
 
-def charts_of(report: Report) -> Iterator[Mapping[str, object]]:
-    """Pictures of charts, in their order; those without a single chart are left out."""
+def charts_of(report: Report) -> tuple[list[Mapping[str, object]], list[str]]:
+    """Pictures of charts with their numbers, and the SVG of each chart in its order, whose id is `chart-` and a number.
+
+    Pictures without a single chart are left out.
+    """
+    pictures: list[Mapping[str, object]] = []
+    drawn: list[str] = []
+    numbers = count()
     for picture in report.pictures:
-        match picture:
-            case Curves(curves=(_, *_)):
-                yield _of_curves(picture)
-            case Distributions(charts=(_, *_)):
-                yield _of_distributions(picture)
+        if not isinstance(picture, Curves | Distributions):
+            continue
+        charts = []
+        for part, chart in _parts(picture):
+            number = next(numbers)
+            table = _of_curve(chart) if isinstance(chart, Curve) else _of_distribution(chart)
+            charts.append({"id": f"chart-{number}", "title": chart.title, **table})
+            drawn.append(_drawn(part, picture, chart, f"chart-{number}"))
+        if charts:
+            columns = picture.n_columns if isinstance(picture, Distributions) else len(charts)
+            pictures.append({"title": picture.title, "columns": max(1, columns), "charts": charts})
+    return pictures, drawn
 
 
-def _of_curves(picture: Curves) -> Mapping[str, object]:
-    names = list(dict.fromkeys(line.name for curve in picture.curves for line in curve.lines))
+def _parts(picture: Curves | Distributions) -> Iterator[tuple[Curves | Distributions, Curve | Distribution]]:
+    """Each chart as a picture of its own: a phone shows one under the other."""
+    if isinstance(picture, Curves):
+        yield from ((replace(picture, curves=(chart,)), chart) for chart in picture.curves)
+    else:
+        yield from ((replace(picture, charts=(chart,)), chart) for chart in picture.charts)
+
+
+def _drawn(part: Curves | Distributions, of: Curves | Distributions, chart: Curve | Distribution, name: str) -> str:
+    from attnviz.renderers.figure.files import chart_svg  # matplotlib comes with it
+
+    return as_html(chart_svg(part, of), name, chart.title, _words(chart))
+
+
+def as_html(svg: bytes, name: str, title: str, description: str) -> str:
+    """A picture of matplotlib's to stand in a page: no style, ids of its own, words for those who do not see it."""
+    root = ET.fromstring(COMMENT.sub(b"", svg))
+    referred = {
+        found[1] for each in root.iter() for value in each.attrib.values() for found in REFERENCE.finditer(value)
+    }
+    for each in root.iter():
+        each.tag = each.tag.rpartition("}")[2]
+        properties = (entry.split(":") for entry in each.attrib.pop("style", "").split(";") if entry.strip())
+        each.attrib.update(
+            {key.strip(): COLOURS.get(value.strip(), value.strip()) for key, value in properties if value.strip()}
+        )
+        if LINK in each.attrib:
+            each.set("href", each.attrib.pop(LINK))
+        for key in {"href", "clip-path"} & each.attrib.keys():
+            each.set(key, REFERENCE.sub(rf"#{name}-\1", each.attrib[key]))
+        if each.attrib.get("id") in referred:
+            each.set("id", f"{name}-{each.attrib['id']}")
+        else:
+            each.attrib.pop("id", None)
+        if "d" in each.attrib:
+            each.set("d", " ".join(DECIMALS.sub(r"\1", each.attrib["d"]).split()))
+        each.tail = None
+        each.text = None
+    for unneeded in (*root.findall("metadata"), root.find("defs")):  # the first definitions are a style
+        assert unneeded is not None
+        root.remove(unneeded)
+    words = [ET.Element(kind, id=f"{name}-{kind}") for kind in ("title", "desc")]
+    for element, text in zip(words, (title, description), strict=True):
+        element.text = UNWRITABLE.sub("\ufffd", text)
+    root[:0] = words
+    labels = {"aria-labelledby": f"{name}-title", "aria-describedby": f"{name}-desc"}
+    look = {"fill": "var(--ink)", "stroke-linejoin": "round", "stroke-linecap": "butt"}
+    root.attrib = {
+        "id": name,
+        "class": "chart",
+        "role": "img",
+        "viewBox": root.attrib["viewBox"],
+        **labels,
+        **look,
+    }
+    return ET.tostring(root, encoding="unicode")
+
+
+def _words(chart: Curve | Distribution) -> str:
+    """What a chart shows, for those who do not see it; its numbers stand below it."""
+    if isinstance(chart, Curve):
+        parts = [
+            f"{line.name}, {len(line.x)} point{'' if len(line.x) == 1 else 's'}{_range(line.y)}" for line in chart.lines
+        ]
+        if chart.at is not None and isfinite(chart.at):
+            parts.append(f"{chart.at_label} at {chart.at:g}")
+    else:
+        medians = ((each, _quartiles(each.values)) for each in chart.samples)
+        parts = [
+            f"{each.group} {each.label}: {f'median {found[2]:.3g}' if found else 'no numbers'}".strip()
+            for each, found in medians
+        ]
+        parts = parts if len(parts) <= MOST_NAMED else [*parts[:MOST_NAMED], "and more"]
+    return f"{chart.y_axis} by {chart.x_axis}. {'; '.join(parts)}."
+
+
+def _range(values: Sequence[float]) -> str:
+    seen = [value for value in values if isfinite(value)]
+    return f", from {seen[0]:.3g} to {seen[-1]:.3g}" if seen else ""
+
+
+def _quartiles(values: Sequence[float]) -> list[float] | None:
+    seen = [value for value in values if isfinite(value)]
+    return np.percentile(seen, [0, 25, 50, 75, 100]).tolist() if seen else None
+
+
+def _of_curve(chart: Curve) -> Mapping[str, object]:
+    rows = [[line.name, _stored(x), _stored(y)] for line in chart.lines for x, y in zip(line.x, line.y, strict=True)]
+    return {"all": _table(["line", chart.x_axis, chart.y_axis], rows)}
+
+
+def _of_distribution(chart: Distribution) -> Mapping[str, object]:
+    """A line for each sample to be read, a line for each number to be copied."""
+    numbers = [
+        [each.group, each.label, number, _stored(value)]
+        for each in chart.samples
+        for number, value in enumerate(each.values)
+    ]
+    nothing = ("",) * 5
+    rows = [(each.group, each.label, len(each.values), *(_quartiles(each.values) or nothing)) for each in chart.samples]
     return {
-        "kind": "curves",
-        "title": picture.title,
-        "columns": len(picture.curves),
-        "names": names,
-        "charts": [_curve(curve, names) for curve in picture.curves],
+        "table": _table(["of", chart.x_axis, *SUMMARY], rows),
+        "all": _table(["of", chart.x_axis, "number", chart.y_axis], numbers),
     }
 
 
-def _curve(curve: Curve, names: Sequence[str]) -> Mapping[str, object]:
-    from attnviz.renderers.figure.axis import plan_x, plan_y, points_of  # matplotlib comes with it
-
-    marks = curve.at is not None and isfinite(curve.at)
-    return {
-        "title": curve.title,
-        "x_axis": curve.x_axis,
-        "y_axis": curve.y_axis,
-        "x": plan_x(curve, WIDTH)._asdict(),
-        "y": plan_y(points_of(line)[1] for line in curve.lines)._asdict(),
-        "at": curve.at if marks else None,
-        "at_label": curve.at_label,
-        "lines": [_line(line, names) for line in curve.lines],
-    }
+def _table(headers: Sequence[str], rows: Sequence[Sequence[object]]) -> Mapping[str, object]:
+    numeric = [bool(rows) and all(isinstance(row[place], int | float) for row in rows) for place in range(len(headers))]
+    return {"columns": [{"header": header, "unit": ""} for header in headers], "numeric": numeric, "rows": rows}
 
 
-def _line(line: Line, names: Sequence[str]) -> Mapping[str, object]:
-    return {"name": names.index(line.name), "x": _stored(line.x), "y": _stored(line.y), "marked": line.marked}
-
-
-def _of_distributions(picture: Distributions) -> Mapping[str, object]:
-    names = list(dict.fromkeys(sample.group for chart in picture.charts for sample in chart.samples))
-    return {
-        "kind": "distributions",
-        "title": picture.title,
-        "columns": max(1, picture.n_columns),
-        "names": names,
-        "charts": [_distribution(chart, names) for chart in picture.charts],
-    }
-
-
-def _distribution(chart: Distribution, names: Sequence[str]) -> Mapping[str, object]:
-    from attnviz.renderers.figure.axis import plan_y, usable
-
-    groups = list(dict.fromkeys(sample.group for sample in chart.samples))
-    together = sorted(chart.samples, key=lambda sample: groups.index(sample.group))
-    return {
-        "title": chart.title,
-        "x_axis": chart.x_axis,
-        "y_axis": chart.y_axis,
-        "y": plan_y(usable(sample.values) for sample in together)._asdict(),
-        "samples": [_sample(sample, usable(sample.values), names) for sample in together],
-    }
-
-
-def _sample(sample: Sample, drawn: np.ndarray, names: Sequence[str]) -> Mapping[str, object]:
-    quartiles = np.percentile(drawn, [25, 50, 75]).tolist() if len(drawn) else None
-    return {
-        "label": sample.label,
-        "group": names.index(sample.group),
-        "values": _stored(sample.values),
-        "quartiles": quartiles,
-    }
-
-
-def _stored(values: Iterable[float]) -> list[float | str]:
-    """As they are; what JSON has no number for by the name that JavaScript has for it."""
-    return [float(value) if isfinite(value) else _name(value) for value in values]
-
-
-def _name(value: float) -> str:
-    return "NaN" if isnan(value) else "Infinity" if value > 0 else "-Infinity"
+def _stored(value: float) -> float | str:
+    """As it is; what JSON has no number for by the name that JavaScript has for it."""
+    return float(value) if isfinite(value) else "NaN" if isnan(value) else "Infinity" if value > 0 else "-Infinity"

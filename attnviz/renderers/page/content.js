@@ -1,5 +1,5 @@
 // What the page holds: its document, and the cells of each map, unpacked when they are first asked for.
-import { bytesOf, bytesOfSigns, Cells, inflated, unpackedExact, unpackedRanges } from "./cells.js";
+import { bytesOf, Cells, inflated, unpackedExact, unpackedRanges } from "./cells.js";
 import { byId } from "./dom.js";
 
 export const content = JSON.parse(byId("content").textContent);
@@ -30,7 +30,7 @@ async function unpack(number) {
   const [nRows, nColumns] = [rowsOf(map).labels.length, columnsOf(map).labels.length];
   const block = byId(`cells-${number}`);
   const [deflated, raw] = block.textContent.split(" ");
-  const parts = [await inflated(bytesOfSigns(deflated)), bytesOfSigns(raw)];
+  const parts = [await inflated(bytesOf(deflated)), bytesOf(raw)];
   block.textContent = ""; // the bytes need not be kept twice
   const mask = content.masks[map.mask];
   const allowed = mask ? bytesOf(mask) : null;

@@ -23,7 +23,6 @@ from attnviz.renderers.page.cells import Precision
 from attnviz.renderers.page.charts import charts_of
 from attnviz.renderers.page.downsample import block_for, pooled
 from attnviz.renderers.page.maps import distinct, of_maps
-from attnviz.renderers.page.signs import signs_of
 from attnviz.report import Look, Report, Table
 from attnviz.shapes import Cells
 
@@ -37,7 +36,8 @@ class Content:
     """Everything that a page shows: one document, and the packed cells of each of its maps."""
 
     document: Mapping[str, object]
-    cells: tuple[bytes, ...]  # signs of what is deflated, a space, signs of what is not
+    cells: tuple[bytes, ...]  # base64 of what is deflated, a space, base64 of what is not
+    charts: tuple[str, ...] = ()  # SVG
 
 
 class Maps(NamedTuple):
@@ -51,7 +51,7 @@ class Maps(NamedTuple):
 def content(report: Report, look: Look) -> Content:
     """Raises BadOption for a report with nothing to show, or a colour map that there is not."""
     maps = _maps(report, look)
-    charts = list(charts_of(report))
+    charts, drawn = charts_of(report)
     tables = [_table(table) for table in report.tables if table.role != "top"]
     if not (maps.cells or charts or tables):
         raise BadOption(
@@ -73,7 +73,7 @@ def content(report: Report, look: Look) -> Content:
             *([TABLES] if tables and not maps.cells else ()),
         ],
     }
-    return Content(document, maps.cells)
+    return Content(document, maps.cells, tuple(drawn))
 
 
 def _maps(report: Report, look: Look) -> Maps:
@@ -101,7 +101,7 @@ def _packed(maps: Sequence[Cells], precisions: Sequence[Precision | None]) -> It
     with ThreadPoolExecutor(max(1, n_threads)) as pool:
         apply = pool.map if n_threads > 1 else map
         for parts in apply(cells.packed, maps, precisions):
-            yield b" ".join(map(signs_of, parts))
+            yield b" ".join(map(b64encode, parts))
 
 
 def _table(table: Table) -> Mapping[str, object]:

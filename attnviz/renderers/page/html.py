@@ -45,6 +45,7 @@ def page(content: Content) -> bytes:
         "policy": _policy(script, style),
         "style": style,
         "content": _json(content.document),
+        "charts": "\n".join(content.charts),
         "script": script,
     }
     before, after = (Template(half).substitute(strings).encode("utf-8") for half in _part("page.html").split("$cells"))

@@ -18,7 +18,8 @@ makers.table = async (panel) => {
   };
 };
 
-function shownTable(data) {
+// `all` is what a copy has; the rows shown, in their order, unless something else is said.
+export function shownTable(data, all = null) {
   const order = data.rows.map((_, place) => place);
   const body = element("tbody");
   const kinds = data.columns.map((_, place) => kindOf(data, place));
@@ -27,7 +28,7 @@ function shownTable(data) {
   fill();
   const whole = element("table", { class: "data" }, element("thead", {}, element("tr", {}, ...heads)), body);
   const bar = element("div", { class: "tools" }, element("h2", {}, data.title));
-  bar.append(copyButton(data.title, () => csv(data, order)));
+  bar.append(copyButton(data.title, () => (all ? csv(all, all.rows.map((_, place) => place)) : csv(data, order))));
   const around = { class: "wide", tabindex: 0, role: "region", "aria-label": data.title };
   return element("section", {}, bar, element("div", around, whole));
 }

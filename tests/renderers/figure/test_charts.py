@@ -51,7 +51,7 @@ KINDS: dict[str, Callable[[Report, Look], Iterator[tuple[str, bytes]]]] = {
     "pdf": figure.pdf,
 }
 NAN, INF = float("nan"), float("inf")
-BOTH = [curves(LOSS, ACCURACY), distributions(heads(12), heads(40))]
+BOTH: tuple[Curves, Distributions] = (curves(LOSS, ACCURACY), distributions(heads(12), heads(40)))
 
 
 def curve(*lines: Line, at: float | None = None) -> Curve:
@@ -98,7 +98,7 @@ def test_lines_are_the_points_under_their_names() -> None:
             assert (training.get_markevery(), held_out.get_markevery()) == ([], None)
             (mark,) = (each for each in axes.lines if each not in (training, held_out))
             assert held_out.get_zorder() > training.get_zorder() > mark.get_zorder()
-            assert list(mark.get_xdata()) == [3.0, 3.0]
+            assert list(np.asarray(mark.get_xdata())) == [3.0, 3.0]
             assert set(labels_along(axes)) >= {"0", "1", "2", "3", "4"}  # epochs are whole
 
 

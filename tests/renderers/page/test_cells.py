@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import zlib
+from base64 import b64decode
 
 import numpy as np
 import pytest
@@ -21,7 +22,6 @@ from attnviz.renderers.page.cells import (
     packed,
     precision_for,
 )
-from tests.renderers.page.test_signs import bytes_of
 
 SOME = Precision(floor=5, fine=3)
 WEIGHTS = stn.arrays(np.float32, (5, 3), elements=st.floats(0, 1, width=32))
@@ -30,7 +30,7 @@ NUMBERS = stn.arrays(np.float32, (3, 4), elements=st.floats(width=32, allow_nan=
 
 def from_block(block: str) -> Packed:
     """What stands in a page."""
-    deflated, raw = map(bytes_of, block.split(" "))
+    deflated, raw = map(b64decode, block.split(" "))
     return Packed(deflated, raw)
 
 

@@ -14,7 +14,7 @@ import pytest
 
 from attnviz.errors import BadOption
 from attnviz.outcomes import Epoch, History, Point
-from attnviz.renderers.figure.axis import plan_y
+from attnviz.renderers.page.charts import charts_of
 from attnviz.renderers.page.html import html
 from attnviz.report import (
     Block,
@@ -63,62 +63,75 @@ def test_every_number_is_stored_as_it_is() -> None:
     lines, samples = content(
         of(curves(Curve("c", "x", "y", (line,))), distributions(Distribution("d", "x", "y", (sample(*values),))))
     )["charts"]
-    assert lines["charts"][0]["lines"][0]["x"] == list(line.x)
-    for stored in (lines["charts"][0]["lines"][0]["y"], samples["charts"][0]["samples"][0]["values"]):
-        assert np.array(stored).tobytes() == np.array(values).tobytes()
+    for all_numbers in (lines["charts"][0]["all"], samples["charts"][0]["all"]):
+        assert np.array([row[-1] for row in all_numbers["rows"]]).tobytes() == np.array(values).tobytes()
+    assert lines["charts"][0]["all"]["rows"][0] == ["l", 0.1 + 0.2, 0.1]
 
 
 def test_what_json_has_no_number_for_goes_by_its_name() -> None:
     line = Line("l", (0.0, 1.0, 2.0, 3.0), (nan, inf, -inf, 1.0))
     (picture,) = content(of(curves(Curve("c", "x", "y", (line,)))))["charts"]
-    assert picture["charts"][0]["lines"][0]["y"] == ["NaN", "Infinity", "-Infinity", 1.0]
-
-
-def test_ranges_and_ticks_are_those_of_the_pictures() -> None:
-    (picture,) = content(of(curves(LOSS, ACCURACY)))["charts"]
-    loss = picture["charts"][0]
-    range_ = plan_y(np.array(line.y) for line in LOSS.lines)
-    assert (loss["y"]["low"], loss["y"]["high"]) == (range_.low, range_.high)
-    assert loss["y"]["ticks"] == [list(tick) for tick in range_.ticks]
-    assert [text for _, text in loss["x"]["ticks"]] == ["0", "1", "2", "3", "4"]
-    assert (loss["at"], loss["at_label"]) == (3.0, "kept")
-
-
-def test_lines_of_one_name_have_one_number_in_all_charts() -> None:
-    first = Curve("a", "x", "y", (Line("one", (0.0,), (0.0,)), Line("two", (0.0,), (0.0,))))
-    second = Curve("b", "x", "y", (Line("two", (0.0,), (0.0,)), Line("three", (0.0,), (0.0,))))
-    (picture,) = content(of(curves(first, second)))["charts"]
-    assert picture["names"] == ["one", "two", "three"]
-    assert [[line["name"] for line in chart["lines"]] for chart in picture["charts"]] == [[0, 1], [1, 2]]
-
-
-def test_samples_of_a_group_stand_together() -> None:
-    mixed = tuple(sample(1.0, label=label, group=group) for label, group in (("0", "a"), ("0", "b"), ("1", "a")))
-    (picture,) = content(of(distributions(Distribution("d", "x", "y", mixed))))["charts"]
-    assert [(each["group"], each["label"]) for each in picture["charts"][0]["samples"]] == [
-        (0, "0"),
-        (0, "1"),
-        (1, "0"),
-    ]
+    assert [row[2] for row in picture["charts"][0]["all"]["rows"]] == ["NaN", "Infinity", "-Infinity", 1.0]
 
 
 def test_median_and_quartiles_are_those_of_the_numbers_that_are_drawn() -> None:
     chart = Distribution("d", "x", "y", (sample(4.0, nan, 1.0, 2.0, 3.0, inf, 5.0), sample(), sample(nan)))
     (picture,) = content(of(distributions(chart)))["charts"]
-    assert [each["quartiles"] for each in picture["charts"][0]["samples"]] == [[2.0, 3.0, 4.0], None, None]
+    rows = picture["charts"][0]["table"]["rows"]
+    assert [row[2:] for row in rows] == [[7, 1.0, 2.0, 3.0, 4.0, 5.0], [0, *[""] * 5], [1, *[""] * 5]]
 
 
-def test_a_mark_that_is_no_number_is_none() -> None:
-    (picture,) = content(of(curves(replace(LOSS, at=nan))))["charts"]
-    assert picture["charts"][0]["at"] is None
+def test_a_chart_is_the_picture_without_style_or_ground_and_its_ids_are_its_own() -> None:
+    parsed = page(of(curves(LOSS, ACCURACY), distributions(heads(40))))
+    names = [attributes["id"] for tag, attributes in parsed.elements if tag == "svg"]
+    assert names == ["chart-0", "chart-1", "chart-2"]
+    ids = [attributes["id"] for _, attributes in parsed.elements if "id" in attributes]
+    assert len(ids) == len(set(ids)) > 100
+    for _, attributes in parsed.elements:
+        assert "style" not in attributes
+        for key in ("href", "clip-path"):
+            assert key not in attributes or re.findall(r"#([\w.-]+)", str(attributes[key]))[0] in ids
+    assert not {"image", "metadata"} & {tag for tag, _ in parsed.elements}
+    colours = {attributes.get("stroke") for _, attributes in parsed.elements}
+    assert colours - {None} == {f"var(--{name})" for name in ("head-0", "head-1", "rule", "ink", "quiet", "paper")}
+
+
+def test_a_chart_has_words_for_those_who_do_not_see_it() -> None:
+    parsed = page(of(curves(LOSS), distributions(Distribution("d", "head", "nats", (sample(1.0, 3.0), sample())))))
+    assert parsed.inner["chart-0-title"] == "loss"
+    assert parsed.inner["chart-0-desc"] == (
+        "cross-entropy (nats) by epoch. training (with dropout), 80 points, from 0.685 to 0.297; "
+        "held out, 4 points, from 0.431 to 0.341; kept at 3."
+    )
+    assert parsed.inner["chart-1-desc"] == "nats by head. single 0: median 2; single 0: no numbers."
+    svg = dict(next(attributes for tag, attributes in parsed.elements if tag == "svg"))
+    assert (svg["role"], svg["aria-labelledby"]) == ("img", "chart-0-title")
+
+
+def test_lines_of_one_name_look_the_same_in_all_charts() -> None:
+    def drawn(*names: str) -> Curve:
+        return Curve("", "", "", tuple(Line(name, (0.0, 1.0), (0.0, 1.0)) for name in names))
+
+    parsed = page(of(curves(drawn("one", "two"), drawn("two"))))
+    lines = [attributes.get("stroke") for tag, attributes in parsed.elements if tag == "path"]
+    assert lines.count("var(--head-1)") == 4  # lines and names
+
+
+def test_twelve_thousand_numbers_are_a_page_of_few_bytes() -> None:
+    """Drawn as violins: the picture does not grow with them."""
+    few, many = (charts_of(of(distributions(heads(number))))[1] for number in (40, 1389))
+    assert abs(len(few[0]) - len(many[0])) < 0.05 * len(few[0])
+    assert len(many[0]) < 100_000
 
 
 def test_a_training_run_is_a_page() -> None:
     history = History((Point(0.5, 0.7, 0.5), Point(1.0, nan, 0.6)), (Epoch(1, 0.6, 0.7),))
     found = content(learning_report(history, title="a run", subtitle="s"))
     (picture,) = found["charts"]
-    assert picture["names"] == ["training (with dropout)", "held out"]
-    assert picture["charts"][0]["lines"][0]["y"] == [0.7, "NaN"]
+    assert picture["charts"][0]["all"]["rows"] == [
+        *(["training (with dropout)", 0.5, 0.7], ["training (with dropout)", 1.0, "NaN"]),
+        ["held out", 1.0, 0.6],
+    ]
     assert [table["title"] for table in found["tables"]] == ["epochs"]
     assert found["maps"] == found["pictures"] == []
 
@@ -148,7 +161,7 @@ def test_charts_beside_maps_are_on_the_page() -> None:
     found = content(beside)
     assert len(found["charts"]) == 1
     assert [sentence for sentence in found["exactness"] if "float32" in sentence]
-    assert [sentence for sentence in found["exactness"] if "doubles" in sentence]
+    assert [sentence for sentence in found["exactness"] if "double" in sentence]
     assert not [sentence for sentence in found["exactness"] if "not on this page" in sentence]
 
 
@@ -159,13 +172,13 @@ def test_same_charts_same_bytes() -> None:
 
 def test_a_page_has_the_scripts_and_the_style_that_it_needs() -> None:
     def has(of: Report) -> list[bool]:
-        return [name in page(of).inner["script"] for name in ("class Cells", "class LinesChart", "makers.table")]
+        return [name in page(of).inner["script"] for name in ("class Cells", "makers.charts", "makers.table")]
 
     assert has(replace(report(), blocks=tuple(report().pictures))) == [True, False, False]
-    assert has(of(curves(LOSS))) == [True, True, False]
+    assert has(of(curves(LOSS))) == [True, True, True]  # numbers of charts are tables
     assert has(of(FACTS)) == [True, False, True]
     assert "function overview" not in page(of(FACTS)).inner["script"]
-    assert [".curve" in page(each).inner["style"] for each in (report(), of(curves(LOSS)))] == [False, True]
+    assert [".charts" in page(each).inner["style"] for each in (report(), of(curves(LOSS)))] == [False, True]
 
 
 def test_no_two_modules_have_the_same_name_for_something() -> None:
@@ -200,11 +213,14 @@ def test_only_comments_and_indentation_of_the_script_stay_behind() -> None:
 
 def test_no_string_of_a_chart_becomes_an_element() -> None:
     plain, hostile = (page(each) for each in (of(curves(LOSS), FACTS), attacked_charts()))
-    assert [tag for tag, _ in hostile.elements] == [tag for tag, _ in plain.elements]
+    drawn = {"svg", "title", "desc", "defs", "clippath", "rect", "g", "path", "use"}
+    outside = [[tag for tag, _ in each.elements if tag not in drawn] for each in (hostile, plain)]
+    assert outside[0] == outside[1]
     assert hostile.inner["content"].isascii()
     assert "<" not in hostile.inner["content"]
     (lines, samples) = json.loads(hostile.inner["content"])["charts"]
-    assert tuple(lines["names"]) == tuple(samples["names"]) == ATTACKS
+    for picture in (lines, samples):
+        assert tuple(dict.fromkeys(row[0] for row in picture["charts"][0]["all"]["rows"])) == ATTACKS
 
 
 # Where rows lead
