@@ -10,6 +10,7 @@ KeepKind = Literal["head", "head-tail"]
 AttentionKind = Literal["self", "encoder", "decoder", "cross"]
 
 MODELS = "attnviz.models:MODELS"
+MAX_MEMORY = Option("GiB that the process may take for one text.", MODEL)
 BUILT_IN = Option("{names}, multi:N, random:N, or a checkpoint folder.", MODEL, table=MODELS)  # none from the hub
 
 # Options that several specs have, with defaults or types of their own.
@@ -49,7 +50,7 @@ class ModelOptions:
     tokenizer: Tokenizer = None  # likewise, or word
     max_tokens: MaxTokens = None
     keep: Keep = "head"
-    max_memory: Annotated[float, Option("GiB that the process may take for one text.", MODEL)] = 4.0
+    max_memory: Annotated[float, MAX_MEMORY] = 4.0
     show_padding: Annotated[bool, Option("Pad shorter texts to --max-tokens and show the padding.", MODEL)] = False
 
 

@@ -3,8 +3,9 @@
 from dataclasses import dataclass
 from typing import Annotated
 
-from attnviz.options import ARGUMENT, MODEL, Option
+from attnviz.options import ARGUMENT, Option
 from attnviz.specs.figure import FigureOptions
+from attnviz.specs.model import MAX_MEMORY
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -13,4 +14,4 @@ class RenderSpec:
 
     figure: FigureOptions = FigureOptions()
     record: Annotated[str, Option("An attention.safetensors.", ARGUMENT, "FILE")]
-    max_memory: Annotated[float, Option("GiB that the process may take for one record.", MODEL)] = 4.0
+    max_memory: Annotated[float, MAX_MEMORY] = 4.0

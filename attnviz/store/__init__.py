@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
 from attnviz.store.files import append as append
 from attnviz.store.files import remove as remove
 from attnviz.store.files import write as write
@@ -12,10 +15,20 @@ from attnviz.store.folders import output_folder as output_folder
 from attnviz.store.folders import refuse_links as refuse_links
 from attnviz.store.folders import remove_folder as remove_folder
 from attnviz.store.folders import replacing as replacing
-from attnviz.store.records import RECORD as RECORD
-from attnviz.store.records import SCHEMA as SCHEMA
-from attnviz.store.records import load as load
-from attnviz.store.records import read_record as read_record
-from attnviz.store.records import record_bytes as record_bytes
-from attnviz.store.records import record_shape as record_shape
-from attnviz.store.records import save as save
+
+if TYPE_CHECKING:
+    from attnviz.store.records import RECORD as RECORD
+    from attnviz.store.records import SCHEMA as SCHEMA
+    from attnviz.store.records import load as load
+    from attnviz.store.records import read_record as read_record
+    from attnviz.store.records import record_bytes as record_bytes
+    from attnviz.store.records import record_shape as record_shape
+    from attnviz.store.records import save as save
+
+
+def __getattr__(name: str) -> Any:
+    """What concerns records is imported on first use: numpy comes with it, and a folder is refused without."""
+    records = import_module("attnviz.store.records")
+    if name in records.__all__:
+        return getattr(records, name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -18,6 +18,8 @@ from attnviz.inputs import header_of, read_bytes, read_header, strict_json
 from attnviz.records import AttentionMaps, Provenance, Setting, Tokens
 from attnviz.store.files import short, write
 
+__all__ = ["RECORD", "SCHEMA", "load", "read_record", "record_bytes", "record_shape", "save"]
+
 SCHEMA = 1
 RECORD = "attention.safetensors"
 OURS = f"attnviz heatmap writes {RECORD}."
