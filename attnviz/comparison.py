@@ -39,6 +39,7 @@ class Compared:
     cost: Cost
     per_head: Mapping[str, Float[np.ndarray, "text layer head"]]
     per_layer: Mapping[str, Float[np.ndarray, "text layer"]]
+    layer_numbers: tuple[int, ...]  # of those that were measured, as the model counts them
     predictions: tuple[Prediction, ...] = ()  # none where it does not classify
     tested: Tested | None = None  # what its card says
     seconds: float | None = None  # of one forward pass with its maps, median
@@ -49,8 +50,8 @@ class Compared:
 
     @property
     def heads(self) -> tuple[tuple[int, int], ...]:
-        """Layer and head of each head, in order."""
-        return tuple(np.ndindex(self.n_layers, self.n_heads))
+        """Of each head, the place of its layer among those measured, and its number."""
+        return tuple(np.ndindex(len(self.layer_numbers), self.n_heads))
 
     @property
     def right(self) -> PerText | None:

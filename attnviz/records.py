@@ -45,6 +45,22 @@ class Tokens:
 
 
 @dataclass(frozen=True)
+class Facts:
+    """What code reads of how a record was made. `Provenance.settings` tells people the same, and more."""
+
+    causal: bool = False  # no token attends to a later one
+    keep: str = "head"  # which part of a longer text was read: "head" or "head-tail"
+    tokens_in_text: int | None = None  # without markers, also those that were cut off
+    made_for_tokens: int | None = None  # the longest text that the model was made for
+    embeds_pairs: bool = False  # each word together with the one before it
+    queries_before_joining: int = 0  # how many tokens became words; 0: none were joined
+    keys_before_joining: int = 0
+    group: str = ""  # of layers in a model of several kinds, such as "decoder.layers.*.self_attn"
+    n_layers_in_model: int | None = None  # also those that are not in the record; None: not known
+    guess: str = ""  # what is not certain of this record, as a sentence
+
+
+@dataclass(frozen=True)
 class Provenance:
     """Enough to make the record again; no clock, no host name."""
 
@@ -53,8 +69,9 @@ class Provenance:
     trained: bool | None  # None: not known, of somebody's own module
     text_sha256: str  # of the whole text in UTF-8
     text_name: str = "text"  # where the text came from, such as "sample train[0]"
-    settings: tuple[tuple[str, Setting], ...] = ()
+    settings: tuple[tuple[str, Setting], ...] = ()  # for people
     versions: tuple[tuple[str, str], ...] = ()
+    facts: Facts = Facts()  # for code
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,8 +82,11 @@ class AttentionMaps:
     than others. It is kept by layer. `sink` is the share of each row that goes to no key: a model may learn a place to
     look at that is no token (gpt-oss). A row and its sink together sum to 1.
 
+    `layer_numbers` are the model's own: in a model that attends in its layers 1 and 3 only, `weights[0]` is of layer 1.
+    They rise; without them, layers are counted from 0.
+
     Raises BadRecord where shapes and tokens disagree, a row does not sum to 1, a weight is negative or not finite,
-    or weight lies where attention is not allowed.
+    weight lies where attention is not allowed, or layer numbers do not rise.
     """
 
     weights: Weights
@@ -75,6 +95,7 @@ class AttentionMaps:
     attendable: Bool[np.ndarray, "*layers query key"]  # True where attention is allowed; see above
     provenance: Provenance
     sink: PerQuery | None = None
+    layer_numbers: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
         expected = (len(self.queries), len(self.keys))
@@ -89,34 +110,38 @@ class AttentionMaps:
             raise BadRecord(f"sink has shape {self.sink.shape}, expected {self.weights.shape[:3]}")
         if 0 in self.weights.shape:
             raise BadRecord(f"weights of shape {self.weights.shape} hold nothing")
+        numbers = self.layer_numbers or tuple(range(self.n_layers))
+        if len(numbers) != self.n_layers or numbers[0] < 0 or list(numbers) != sorted(set(numbers)):
+            raise BadRecord(f"layer numbers {numbers} do not name {self.n_layers} layers in rising order")
+        object.__setattr__(self, "layer_numbers", numbers)
         object.__setattr__(self, "attendable", np.broadcast_to(self.attendable, (self.n_layers, *expected)))
-        for layer in range(self.n_layers):  # layer by layer, so that checking costs one layer's memory
-            self._check_layer(layer)
+        for layer, number in enumerate(numbers):  # layer by layer, so that checking costs one layer's memory
+            self._check_layer(layer, number)
         for name in ("weights", "attendable", "sink"):  # a view, so that the caller's own array stays writeable
             if getattr(self, name) is not None:
                 view = getattr(self, name).view()
                 view.flags.writeable = False
                 object.__setattr__(self, name, view)
 
-    def _check_layer(self, layer: int) -> None:
+    def _check_layer(self, layer: int, number: int) -> None:
         weights = self.weights[layer]
         row_sums = weights.sum(axis=-1)
         if self.sink is not None:
             if not (self.sink[layer] >= 0).all():
-                raise BadRecord(f"layer {layer} holds a negative share of a sink")
+                raise BadRecord(f"layer {number} holds a negative share of a sink")
             if not row_sums.all():  # a share of nothing is no distribution
-                raise BadRecord(f"layer {layer} holds a query that attends to nothing but a sink")
+                raise BadRecord(f"layer {number} holds a query that attends to nothing but a sink")
             row_sums = row_sums + self.sink[layer]
         wrong = ~(np.abs(row_sums - 1) <= ROW_SUM_TOLERANCE)  # written so that NaN is wrong too
         if wrong.any():
             head, query = (int(i) for i in np.argwhere(wrong)[0])
             raise BadRecord(
-                f"layer {layer}, head {head}: the weights of query {query} sum to {row_sums[head, query]:.4g}, not 1"
+                f"layer {number}, head {head}: the weights of query {query} sum to {row_sums[head, query]:.4g}, not 1"
             )
         if not (weights >= 0).all():
-            raise BadRecord(f"layer {layer} holds negative weights")
+            raise BadRecord(f"layer {number} holds negative weights")
         if (weights.max(axis=0)[~self.attendable[layer]] > 0).any():
-            raise BadRecord(f"layer {layer} holds weight where attention is not allowed")
+            raise BadRecord(f"layer {number} holds weight where attention is not allowed")
 
     @property
     def n_layers(self) -> int:
@@ -125,6 +150,12 @@ class AttentionMaps:
     @property
     def n_heads(self) -> int:
         return int(self.weights.shape[1])
+
+    @property
+    def unseen_layers(self) -> tuple[int, ...]:
+        """The model's layers, as far as known, in which no attention of this kind was seen."""
+        known = self.provenance.facts.n_layers_in_model or 0
+        return tuple(sorted({*range(known)} - {*self.layer_numbers}))
 
     @property
     def self_attention(self) -> bool:

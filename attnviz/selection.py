@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
 from difflib import get_close_matches
 
@@ -15,15 +16,17 @@ MOST_LISTED = 20  # positions of a word
 LONGEST_WORD = 40  # characters that are compared and shown when a word is not found
 
 
-def numbers(chosen: Sequence[str], count: int, what: str) -> tuple[int, ...]:
-    """The positions below `count` that `chosen` names, in its order and each once; all of them if it is empty.
+def numbers(chosen: Sequence[str], there: int | Sequence[int], what: str) -> tuple[int, ...]:
+    """The places of what `chosen` names among what is `there`, in its order and each once; all of them if it is empty.
 
-    `what` is what is counted, in the singular: "head". Raises BadSelection for a position that is not there and
-    for anything that is not written like the grammar.
+    There are the numbers below a count, or those of a rising sequence, of which -1 is the last and 0-3 are all between.
+    `what` is what is counted, in the singular: "head". Raises BadSelection for a number that is not there and for
+    anything that is not written like the grammar.
     """
+    there = range(there) if isinstance(there, int) else there
     if not chosen:
-        return tuple(range(count))
-    spans = [span for written in chosen for span in _spans(written, count, what)]
+        return tuple(range(len(there)))
+    spans = [span for written in chosen for span in _spans(written, there, what)]
     return tuple(dict.fromkeys(position for span in spans for position in span))
 
 
@@ -33,7 +36,7 @@ def position(written: str, pieces: Sequence[str]) -> int:
     Raises BadSelection for a position that is not there and for a word that occurs several times or not at all.
     """
     if _NUMBER.fullmatch(written):
-        return _position(written, len(pieces), "token")
+        return _number(written, range(len(pieces)), "token")
     found = [place for place, piece in enumerate(pieces) if piece == written]
     found = found or [place for place, piece in enumerate(pieces) if piece.casefold() == written.casefold()]
     if len(found) == 1:
@@ -44,34 +47,45 @@ def position(written: str, pieces: Sequence[str]) -> int:
     place_of = {piece.casefold()[:LONGEST_WORD]: place for place, piece in reversed(list(enumerate(pieces)))}
     near = get_close_matches(written.casefold()[:LONGEST_WORD], list(place_of), n=1)
     nearest = f"The nearest is {place_of[near[0]]} {_cut(pieces[place_of[near[0]]])}." if near else ""
-    raise BadSelection(f"no token {_cut(written)} in the text", hint=nearest or _what_there_is(len(pieces), "token"))
+    raise BadSelection(
+        f"no token {_cut(written)} in the text", hint=nearest or _what_there_is(range(len(pieces)), "token")
+    )
 
 
 def _cut(word: str) -> str:
     return repr(word if len(word) <= LONGEST_WORD else word[: LONGEST_WORD - 1] + "…")
 
 
-def _spans(written: str, count: int, what: str) -> Iterator[range]:
+def _spans(written: str, there: Sequence[int], what: str) -> Iterator[range]:
     """A range for each item between commas. Both ends are checked first, so that 0-999999999 costs nothing."""
     for item in written.split(","):
         match = _ITEM.fullmatch(item)
         if match is None:
             raise BadSelection(f"{written!r} does not say which {what}", hint=GRAMMAR)
-        first, last = match.group(1), match.group(2) or match.group(1)
-        start, end = _position(first, count, what), _position(last, count, what)
+        first, last = match.group(1), match.group(2)
+        start = _number(first, there, what, between=last is not None)
+        end = start if last is None else _number(last, there, what, between=True)
         if start > end:
             raise BadSelection(f"{what}s {item.strip()} run backwards", hint=GRAMMAR)
-        yield range(start, end + 1)
+        yield range(bisect_left(there, start), bisect_right(there, end))
 
 
-def _position(written: str, count: int, what: str) -> int:
+def _number(written: str, there: Sequence[int], what: str, between: bool = False) -> int:
+    """One of those that are there; with `between`, any up to the last of them."""
     number = int(written)
-    if not -count <= number < count:
-        raise BadSelection(f"no {what} {number}", hint=_what_there_is(count, what))
-    return number + count if number < 0 else number
+    if -len(there) <= number < 0:
+        return there[number]
+    if number in there or (between and there and 0 <= number <= there[-1]):
+        return number
+    raise BadSelection(f"no {what} {number}", hint=_what_there_is(there, what))
 
 
-def _what_there_is(count: int, what: str) -> str:
-    if count == 0:
+def _what_there_is(there: Sequence[int], what: str) -> str:
+    if not there:
         return f"There are no {what}s."
-    return f"There is only {what} 0." if count == 1 else f"There are {what}s 0 to {count - 1}."
+    if len(there) == 1:
+        return f"There is only {what} {there[0]}."
+    if there[-1] - there[0] == len(there) - 1:
+        return f"There are {what}s {there[0]} to {there[-1]}."
+    listed = ", ".join(map(str, there[:MOST_LISTED])) + (", …" if len(there) > MOST_LISTED else "")
+    return f"There are {what}s {listed}."

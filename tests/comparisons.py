@@ -35,6 +35,7 @@ def model(
         status="trained, weights sha256 feedbeef…" if trained else "untrained (random weights, seed 0)",
         trained=trained,
         n_layers=1,
+        layer_numbers=(0,),
         n_heads=n_heads,
         d_model=d_model,
         n_parameters=2_750_018,

@@ -66,7 +66,7 @@ def test_a_record_is_plain_safetensors_for_everyone_else(tmp_path: Path) -> None
         assert set(file.keys()) == {"weights", "attendable"}
         assert tuple(file.get_tensor("weights").shape) == (2, 3, 4, 4)
         meta = json.loads(file.metadata()["attnviz"])
-    assert meta["schema"] == 1
+    assert meta["schema"] == 2
     assert meta["queries"]["pieces"] == ["the", "\ud800", "[/]", "猫"]
     assert meta["provenance"]["settings"] == {"seed": 0}
 
@@ -115,7 +115,7 @@ def rewritten(change: Callable[[dict[str, object]], object]) -> bytes:
         bytes(save_tensors({"weights": np.zeros((1, 1, 1, 1), np.float32)}, metadata={"attnviz": "[]"})),
         bytes(save_tensors({"weights": np.zeros((1, 1, 1, 1), np.float32)}, metadata={"attnviz": "{"})),
         bytes(save_tensors({"weights": np.zeros((1, 1, 1, 1), np.float32)}, metadata={"attnviz": "[" * 100_000})),
-        rewritten(lambda meta: meta.update(schema=2)),
+        rewritten(lambda meta: meta.update(schema=3)),
         rewritten(lambda meta: meta.update(queries=None)),
         rewritten(lambda meta: meta["queries"]["offsets"][0].__setitem__(0, math.inf)),  # type: ignore[index]
         rewritten(lambda meta: meta["provenance"]["settings"].update(x=math.nan)),  # type: ignore[index]

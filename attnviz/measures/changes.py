@@ -23,6 +23,7 @@ class Changes:
     jsd: Float64[np.ndarray, "layer head"]  # mean over queries, nats
     top_changed: Int[np.ndarray, "layer head"]  # queries without a favourite key in common
     n_queries: int
+    layers: tuple[int, ...]  # the numbers that both have
 
     @property
     def top_share(self) -> Float64[np.ndarray, "layer head"]:
@@ -33,21 +34,29 @@ def changes(before: AttentionMaps, after: AttentionMaps) -> Changes:
     """Jensen-Shannon divergence of each head's rows, and how many queries have another favourite key.
 
     Nats, from 0 (the same attention) to ln 2 (no key in common); of the layers and heads that both have.
-    Raises BadRecord where the records are not of the same tokens.
+    Raises BadRecord where the records are not of the same tokens, or have no layer of one number.
     """
     check_tokens(before, after)
-    shape = (min(before.n_layers, after.n_layers), min(before.n_heads, after.n_heads))
+    layers = tuple(number for number in before.layer_numbers if number in after.layer_numbers)
+    if not layers:
+        raise BadRecord("the records have no layer of one number", hint="Compare records of the same layers.")
+    shape = (len(layers), min(before.n_heads, after.n_heads))
     apart, turned = np.zeros(shape), np.zeros(shape, dtype=np.int64)
     for layer, head in np.ndindex(*shape):
-        apart[layer, head] = per_query(before, after, layer, head).mean()
-        favourites = (_favourites(head_rows(maps, layer, head)) for maps in (before, after))
+        number = layers[layer]
+        apart[layer, head] = per_query(before, after, number, head).mean()
+        favourites = (_favourites(_rows(maps, number, head)) for maps in (before, after))
         turned[layer, head] = int((~np.logical_and(*favourites).any(axis=-1)).sum())
-    return Changes(apart, turned, int(before.real_queries.sum()))
+    return Changes(apart, turned, int(before.real_queries.sum()), layers)
 
 
 def per_query(before: AttentionMaps, after: AttentionMaps, layer: int, head: int) -> Float64[np.ndarray, " query"]:
-    """The divergence of each real query, in nats."""
-    return jsd(head_rows(before, layer, head), head_rows(after, layer, head))
+    """The divergence of each real query, in nats; `layer` is a number that both records have."""
+    return jsd(_rows(before, layer, head), _rows(after, layer, head))
+
+
+def _rows(maps: AttentionMaps, layer: int, head: int) -> Rows:
+    return head_rows(maps, maps.layer_numbers.index(layer), head)
 
 
 def check_tokens(before: AttentionMaps, after: AttentionMaps) -> None:

@@ -38,4 +38,5 @@ def without_markers(maps: AttentionMaps) -> AttentionMaps:
         attendable=maps.attendable[:, kept][:, :, kept],
         provenance=maps.provenance,
         sink=sink if maps.sink is None else sink + maps.sink[:, :, kept],
+        layer_numbers=maps.layer_numbers,
     )

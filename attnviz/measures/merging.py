@@ -48,6 +48,7 @@ def merged(maps: AttentionMaps, units: Sequence[Unit], key_units: Sequence[Unit]
         attendable=np.broadcast_to(attendable, (maps.n_layers, *attendable.shape[1:])),
         provenance=maps.provenance,
         sink=None if maps.sink is None else _mean_sink(maps.sink, rows),
+        layer_numbers=maps.layer_numbers,
     )
 
 

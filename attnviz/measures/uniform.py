@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from attnviz.records import AttentionMaps
+from attnviz.records import AttentionMaps, Facts
 
 
 def uniform(maps: AttentionMaps) -> AttentionMaps:
@@ -20,5 +20,7 @@ def uniform(maps: AttentionMaps) -> AttentionMaps:
         queries=maps.queries,
         keys=maps.keys,
         attendable=attendable,
-        provenance=replace(maps.provenance, model="uniform", revision="no weights", trained=False, settings=()),
+        provenance=replace(
+            maps.provenance, model="uniform", revision="no weights", trained=False, settings=(), facts=Facts()
+        ),
     )

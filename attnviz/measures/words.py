@@ -25,7 +25,7 @@ Text = Mapping[int, str]  # characters by their place
 
 
 def by_words(maps: AttentionMaps) -> AttentionMaps:
-    """Attention from word to word (see `merged`). The settings say so, and how many tokens there were, markers too."""
+    """Attention from word to word (see `merged`). Its facts say how many tokens there were, markers too."""
     units = words(maps.queries)
     of_keys = None if maps.self_attention else words(maps.keys)
     joined = merged(maps, units, of_keys)
@@ -34,7 +34,8 @@ def by_words(maps: AttentionMaps) -> AttentionMaps:
     else:
         counts = [("queries_before_merging", len(maps.queries)), ("keys_before_merging", len(maps.keys))]
     settings = (*maps.provenance.settings, ("merge", "words"), *counts)
-    return replace(joined, provenance=replace(maps.provenance, settings=settings))
+    facts = replace(maps.provenance.facts, queries_before_joining=len(maps.queries), keys_before_joining=len(maps.keys))
+    return replace(joined, provenance=replace(maps.provenance, settings=settings, facts=facts))
 
 
 def words(tokens: Tokens) -> tuple[Unit, ...]:

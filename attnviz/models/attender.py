@@ -18,7 +18,7 @@ from attnviz.models.device import enough_memory
 from attnviz.models.sizes import Work, check_memory
 from attnviz.models.tokenizer import Encoding, TextTokenizer
 from attnviz.models.versions import versions
-from attnviz.records import AttentionMaps, Provenance, Setting
+from attnviz.records import AttentionMaps, Facts, Provenance, Setting
 from attnviz.specs.model import ModelOptions
 
 # From ids and what may be attended to, the weights of each layer in turn.
@@ -43,6 +43,8 @@ class Attender:
     device: torch.device
     spec: ModelOptions
     settings: tuple[tuple[str, Setting], ...]
+    made_for_tokens: int | None = None
+    embeds_pairs: bool = False
 
     def encode(self, text: str) -> Encoding:
         """The tokens that will attend. Raises BadText without tokens, TooLarge before anything large is allocated."""
@@ -115,4 +117,12 @@ class Attender:
                 ("vocabulary_entries", len(self.tokenizer)),
             ),
             versions=versions("tokenizers"),
+            facts=Facts(
+                causal=self.spec.causal,
+                keep=self.spec.keep,
+                tokens_in_text=n_tokens,
+                made_for_tokens=self.made_for_tokens,
+                embeds_pairs=self.embeds_pairs,
+                n_layers_in_model=self.n_layers,
+            ),
         )

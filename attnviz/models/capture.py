@@ -1,17 +1,16 @@
 """Every attention that PyTorch computes while a capture is open, in any module and under any kernel.
 
 Knows modules and where a call stands among them; knows no tokens and no records. Each way to attend has a file:
-`capture_kernels`, `capture_multihead` and `capture_by_hand`.
+`capture_kernels`, `capture_multihead` and `capture_by_hand`; `capture_flow` tells what each comes after.
 """
 
 from __future__ import annotations
 
 import sys
 import threading
-import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -23,16 +22,19 @@ from torch.nn.modules.module import register_module_forward_hook, register_modul
 from torch.overrides import TorchFunctionMode
 
 from attnviz.errors import BadRecord
-from attnviz.models.capture_by_hand import WATCHED, Following
+from attnviz.models.capture_by_hand import WATCHED, Following, factors
+from attnviz.models.capture_flow import Flow, Origin
 from attnviz.models.capture_kernels import dot_product
 from attnviz.models.capture_multihead import multi_head
+from attnviz.models.capture_paths import Paths
 from attnviz.models.capture_seen import How, Kernel, Seen
 
+SIDES = ("query", "key", "value")
 KERNELS: dict[Kernel, Callable[..., tuple[Any, Seen]]] = {
     functional.scaled_dot_product_attention: dot_product,
     functional.multi_head_attention_forward: multi_head,
 }
-COMPILED = "_orig_mod"  # the name of a module within what torch.compile makes of it
+FAST = (nn.TransformerEncoder, nn.TransformerEncoderLayer)  # they compute in another way where nobody looks
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,6 +53,12 @@ class Call:
     sink: Float32[np.ndarray, "batch head query"] | None  # the share that goes to no key
     how: How  # worked out from what a kernel was given, or the very numbers that the model multiplied
     error: float  # largest |weights · value - output of the call itself|, relative to the largest |value|
+    place: int = 0  # among the calls of the capture
+    after: int = 0  # bit n: it reads what call n gave
+    run: int = 0  # which run of its module it is in
+    own_keys: bool | None = None  # whether queries and keys come from the same states; None where that is not known
+    n_alike: tuple[int, ...] = ()  # for each number in the path, how many modules are numbered so; 0: not known
+    guess: str = ""  # why it may be no attention over tokens
 
 
 @contextmanager
@@ -66,6 +74,7 @@ def capture(take: Callable[[Call], None]) -> Iterator[Capture]:
             stack.enter_context(torch.compiler.set_stance("force_eager"))
         for handle in (
             register_module_forward_pre_hook(watching.enter),
+            register_module_forward_hook(watching.repeat, with_kwargs=True),
             register_module_forward_hook(watching.leave, always_call=True),
         ):
             stack.callback(handle.remove)
@@ -77,7 +86,11 @@ class Frame:
     """A module at work."""
 
     module: nn.Module
-    n_positions: int | None = None  # of the first states that were given to it or to a part of it, all rows together
+    number: int  # of all that were at work
+    n_positions: set[int] = field(
+        default_factory=set
+    )  # of the states given to it, else to its parts, all rows together
+    knows: bool = False  # whether those were given to itself
 
 
 class Capture(TorchFunctionMode):
@@ -88,10 +101,10 @@ class Capture(TorchFunctionMode):
         self._take = take
         self._thread = threading.get_ident()
         self._frames: list[Frame] = []
-        self._n_passes = 0
-        self._following = Following()
-        self._names: dict[int, str] = {}
-        self._root: weakref.ref[nn.Module] | None = None  # whose names they are
+        self._n_passes = self._n_runs = self._n_calls = 0
+        self._following, self._flow = Following(), Flow()
+        self._paths: Paths | None = None
+        self._repeating = False
 
     @property
     def unclear(self) -> int:
@@ -100,11 +113,12 @@ class Capture(TorchFunctionMode):
 
     def enter(self, module: nn.Module, given: tuple[Any, ...]) -> None:
         """A module begins."""
-        if threading.get_ident() != self._thread:
+        if threading.get_ident() != self._thread or self._repeating:
             return
         if not self._frames:
             self._n_passes += 1
-        self._frames.append(Frame(module))
+        self._n_runs += 1
+        self._frames.append(Frame(module, self._n_runs))
         states = next((one for one in given if isinstance(one, Tensor)), None)
         if states is None:
             return
@@ -114,15 +128,35 @@ class Capture(TorchFunctionMode):
                 hint="Give it a padded tensor and key_padding_mask.",
             )
         if states.is_floating_point() and states.ndim >= 2 and not states.is_nested:
+            alike = (one for one in given if isinstance(one, Tensor) and one.is_floating_point())
+            n_positions = {one.shape[:-1].numel() for one in alike if one.ndim == states.ndim and not one.is_nested}
+            self._frames[-1].knows = True
             for frame in self._frames:
-                if frame.n_positions is None:
-                    frame.n_positions = states.shape[:-1].numel()
+                if frame is self._frames[-1] or not frame.knows:
+                    frame.n_positions |= n_positions
 
     def leave(self, module: nn.Module, given: tuple[Any, ...], output: Any) -> None:
         """A module ends, perhaps with an exception."""
-        if threading.get_ident() == self._thread and any(frame.module is module for frame in self._frames):
+        if threading.get_ident() != self._thread or self._repeating:
+            return
+        if any(frame.module is module for frame in self._frames):
             while self._frames.pop().module is not module:  # one that had no chance to end
                 pass
+
+    def repeat(self, module: nn.Module, given: tuple[Any, ...], named: dict[str, Any], output: Any) -> Any:
+        """What a module would have given if nobody had looked, of those of torch that then take a faster way."""
+        if threading.get_ident() != self._thread or self._repeating or not _has_fast_path(module):
+            return None
+        if any(_has_fast_path(frame.module) for frame in self._frames if frame.module is not module):
+            return None
+        self._repeating = True
+        try:
+            with torch._C.DisableTorchFunction():
+                alone = module.forward(*given, **named)
+        finally:
+            self._repeating = False
+        self._flow.mark(alone, self._flow.of(output))
+        return alone
 
     def __torch_function__(
         self, function: Kernel, types: Sequence[type], args: Sequence[Any] = (), kwargs: Mapping[str, Any] | None = None
@@ -131,18 +165,29 @@ class Capture(TorchFunctionMode):
         kwargs = kwargs or {}
         kernel = KERNELS.get(function)
         if kernel is not None:
+            query, key, value = (args[i] if i < len(args) else kwargs[name] for i, name in enumerate(SIDES))
             result, seen = kernel(function, args, kwargs, self._what())
-            self._hand_over(_unpacked(seen, self._frames[-1]) if self._frames else seen)
+            sides = self._flow.after(query), self._flow.after(key)
+            origin = Origin(self._flow.after(query, key, value), sides)
+            seen = _unpacked(seen, self._frames[-1]) if self._frames else seen
+            self._flow.mark(result, self._hand_over(seen, origin, query is key))
             return result
         if function not in WATCHED:
-            return function(*args, **kwargs)
-        n_positions = self._frames[-1].n_positions if self._frames else None
+            result = function(*args, **kwargs)
+            self._flow.follow(function, args, kwargs, result)
+            return result
+        n_positions = tuple(self._frames[-1].n_positions) if self._frames else ()
         result, found = self._following.look(function, args, kwargs, n_positions, self._what)
-        if found is not None:
-            self._hand_over(found)
+        if found is None:
+            self._flow.follow(function, args, kwargs, result)
+        else:
+            weights, value = factors(function, args, kwargs)
+            origin = self._flow.of(weights)._replace(after=self._flow.after(weights, value))
+            self._flow.mark(result, self._hand_over(found, origin))
         return result
 
-    def _hand_over(self, seen: Seen) -> None:
+    def _hand_over(self, seen: Seen, origin: Origin, same: bool = False) -> Origin:
+        """Returns where the output comes from. `same`: queries and keys are one tensor."""
         arrays = [
             None if tensor is None else tensor.detach().cpu().numpy()
             for tensor in (seen.weights, seen.attendable, seen.sink)
@@ -150,21 +195,65 @@ class Capture(TorchFunctionMode):
         weights, attendable, sink = arrays
         assert weights is not None
         assert attendable is not None
-        self._take(Call(self._path(), max(0, self._n_passes - 1), weights, attendable, sink, seen.how, seen.error))
+        path, n_alike = self._path()
+        self._take(
+            Call(
+                path=path,
+                number=max(0, self._n_passes - 1),
+                weights=weights,
+                attendable=attendable,
+                sink=sink,
+                how=seen.how,
+                error=seen.error,
+                place=self._n_calls,
+                after=origin.after,
+                run=self._frames[-1].number if self._frames else 0,
+                own_keys=same or _own_keys(origin),
+                n_alike=n_alike,
+                guess=self._guess(seen, origin),
+            )
+        )
+        self._n_calls += 1
+        return Origin(origin.after | 1 << self._n_calls - 1)
+
+    def _guess(self, seen: Seen, origin: Origin) -> str:
+        """Why these weights may be of something else than tokens."""
+        if origin.product is None:
+            return "no product of queries with keys was seen under this softmax"
+        n_positions = self._frames[-1].n_positions if self._frames else set()
+        n_batch, _, n_queries, _ = seen.weights.shape
+        if n_positions and n_batch * n_queries not in n_positions:
+            return f"{n_queries} queries are not the number of tokens that the module read"
+        return ""
 
     def _what(self) -> str:
-        return f"the attention in {self._path() or 'this block'}"
+        return f"the attention in {self._path()[0] or 'this block'}"
 
-    def _path(self) -> str:
-        """Of the innermost module that has a name within the outermost one."""
+    def _path(self) -> tuple[str, tuple[int, ...]]:
+        """Of the innermost module that has a name within the outermost one, and how many its numbers count."""
         if not self._frames:
-            return ""
+            return "", ()
         root = self._frames[0].module
-        if self._root is None or self._root() is not root:
-            self._names = {id(module): name for name, module in root.named_modules()}
-            self._root = weakref.ref(root)
-        found = next((self._names[id(f.module)] for f in reversed(self._frames) if id(f.module) in self._names), "")
-        return ".".join(part for part in found.split(".") if part != COMPILED)
+        if self._paths is None or self._paths.root() is not root:
+            self._paths = Paths(root)
+        return self._paths.of([frame.module for frame in self._frames])
+
+
+def _own_keys(origin: Origin) -> bool | None:
+    """Keys of the same states come after all that their queries come after, and keys of a cache after more."""
+    query, key = origin.product or (0, 0)
+    if query == key == 0:
+        return None
+    return query != 0 and query & ~key == 0
+
+
+def _has_fast_path(module: nn.Module) -> bool:
+    """Whether torch would fuse its layers, which it does not where functions are watched."""
+    if type(module) not in FAST or module.training:
+        return False
+    if torch.is_grad_enabled() and any(parameter.requires_grad for parameter in module.parameters()):
+        return False
+    return type(module) is FAST[1] or all(type(layer) is FAST[1] for layer in module.get_submodule("layers").children())
 
 
 def _unpacked(seen: Seen, frame: Frame) -> Seen:
@@ -174,7 +263,7 @@ def _unpacked(seen: Seen, frame: Frame) -> Seen:
     """
     n_batch, n_shared, n_queries, n_keys = seen.weights.shape
     n_groups = getattr(frame.module, "num_key_value_groups", 1)
-    if n_queries == 1 or n_groups != n_queries or frame.n_positions != n_batch:
+    if n_queries == 1 or n_groups != n_queries or n_batch not in frame.n_positions:
         return seen
     weights = seen.weights.reshape(n_batch, n_shared * n_queries, 1, n_keys)
     return replace(seen, weights=weights, attendable=seen.attendable.any(dim=1, keepdim=True))

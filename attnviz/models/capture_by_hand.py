@@ -7,7 +7,6 @@ scores let through.
 from __future__ import annotations
 
 import math
-import weakref
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -16,6 +15,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
+from attnviz.models.capture_flow import ADDING, MATMULS, PRODUCTS, ByIdentity
 from attnviz.models.capture_seen import Kernel, Seen, allowed, refuse_dropout
 from attnviz.models.capture_softmax import Softmax, reshaped, seen_in, shaped, sliced, told_apart
 
@@ -31,9 +31,6 @@ COPIES: set[Kernel] = {  # of them the first argument is followed
     *(Tensor.masked_fill, torch.masked_fill, Tensor.nan_to_num, torch.nan_to_num),
     *SLICES,
 }
-MATMULS: set[Kernel] = {torch.matmul, Tensor.matmul, Tensor.__matmul__, torch.bmm, Tensor.bmm}
-ADDING: set[Kernel] = {torch.baddbmm, Tensor.baddbmm}
-PRODUCTS: set[Kernel] = {*MATMULS, *ADDING, torch.einsum}
 WATCHED = SOFTMAXES | COPIES | PRODUCTS
 
 
@@ -41,7 +38,7 @@ class Following:
     """The softmaxes of one capture that are alive and not multiplied yet."""
 
     def __init__(self) -> None:
-        self._known: dict[int, tuple[weakref.ref[Tensor], Softmax]] = {}  # by id: == of tensors is not about identity
+        self._known: ByIdentity[Softmax] = ByIdentity()
         self._families = 0
         self.unclear = 0  # products whose heads could not be told from their batch
 
@@ -50,13 +47,13 @@ class Following:
         function: Kernel,
         args: Sequence[Any],
         kwargs: Mapping[str, Any],
-        n_positions: int | None,
+        n_positions: Sequence[int],
         what: Callable[[], str],
     ) -> tuple[Any, Seen | None]:
         """The function's own result, and the weights where it multiplies some.
 
-        `n_positions` is how many positions, of all rows of a batch, entered the module; `what` names the attention in
-        an error. Raises BadRecord where dropout is at work.
+        `n_positions`: how many positions, of all rows of a batch, each input of the module has; `what` names the
+        attention in an error. Raises BadRecord where dropout is at work.
         """
         if function in SOFTMAXES:
             return self._softmax(function, args, kwargs), None
@@ -76,25 +73,12 @@ class Following:
             attendable = None if bool(passing.all()) else passing
         result = function(*args, **kwargs)
         self._families += 1
-        self._remember(result, Softmax(self._families, tuple(result.shape), attendable))
+        self._known[result] = Softmax(self._families, tuple(result.shape), attendable)
         return result
-
-    def _remember(self, tensor: Tensor, softmax: Softmax) -> None:
-        place, known = id(tensor), self._known
-
-        def forget(dead: weakref.ref[Tensor]) -> None:
-            if place in known and known[place][0] is dead:
-                del known[place]
-
-        known[place] = weakref.ref(tensor, forget), softmax
-
-    def _find(self, tensor: object) -> Softmax | None:
-        found, softmax = self._known.get(id(tensor), (None, None))
-        return softmax if found is not None and found() is tensor else None
 
     def _copy(self, function: Kernel, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
         (source,) = _named(args, kwargs, "input")
-        softmax = self._find(source)
+        softmax = self._known.get(source)
         result = function(*args, **kwargs)
         if softmax is None or not isinstance(result, Tensor):
             return result
@@ -103,7 +87,7 @@ class Following:
         with torch.no_grad(), torch._C.DisableTorchFunction():
             copied = sliced(softmax, source, result) if function in SLICES else shaped(softmax, result)
         if copied is not None:
-            self._remember(result, copied)
+            self._known[result] = copied
         return result
 
     def _multiplied(
@@ -111,18 +95,17 @@ class Following:
         function: Kernel,
         args: Sequence[Any],
         kwargs: Mapping[str, Any],
-        n_positions: int | None,
+        n_positions: Sequence[int],
         what: Callable[[], str],
     ) -> Seen | None:
-        weights, value = _factors(function, args, kwargs)
-        softmax = self._find(weights)
+        weights, value = factors(function, args, kwargs)
+        softmax = self._known.get(weights)
         if softmax is None or not isinstance(value, Tensor) or value.ndim < 3:
             return None
         assert isinstance(weights, Tensor)
         if weights.shape[-2:] != softmax.shape[-2:] or weights.numel() != math.prod(softmax.shape):
             return None
-        for place in [place for place, (_, of) in self._known.items() if of.family == softmax.family]:
-            del self._known[place]
+        self._known.drop(other for other in self._known.values() if other.family == softmax.family)
         if softmax.dropped:
             refuse_dropout(softmax.dropped, what())
         if len(softmax.shape) == 3:
@@ -135,7 +118,7 @@ class Following:
             return seen_in(softmax, weights.detach())
 
 
-def _factors(function: Kernel, args: Sequence[Any], kwargs: Mapping[str, Any]) -> tuple[Any, Any]:
+def factors(function: Kernel, args: Sequence[Any], kwargs: Mapping[str, Any]) -> tuple[Any, Any]:
     """What stands on the left and on the right of a product; nothing where it is none of weights with values."""
     if function in ADDING:
         _, left, right = _named(args, kwargs, "input", "batch1", "batch2")
@@ -165,6 +148,6 @@ def _named(args: Sequence[Any], kwargs: Mapping[str, Any], *names: str) -> list[
     return [args[place] if place < len(args) else kwargs.get(name) for place, name in enumerate(names)]
 
 
-def _dropped(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False, **names: Any) -> float:
+def _dropped(input: Tensor, p: float | int = 0.5, training: bool = True, inplace: bool = False, **names: Any) -> float:
     """The share of a tensor that dropout takes, whichever of torch's two it is."""
     return p if names.get("train", training) else 0.0

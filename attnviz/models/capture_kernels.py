@@ -45,14 +45,16 @@ def dot_product(kernel: Kernel, args: Sequence[Any], kwargs: Mapping[str, Any], 
     asked = Asked(*args, **kwargs)
     refuse_dropout(asked.dropout_p, what)
     output = kernel(*args, **kwargs)
-    with torch.no_grad(), torch._C.DisableTorchFunction():
+    with torch.no_grad(), torch._C.DisableTorchFunction(), torch.autocast(output.device.type, enabled=False):
         if asked.query.is_nested:
             return output, _of_sequences(asked, output, what)
         return output, _recomputed(asked, output, what)
 
 
 def _recomputed(asked: Asked, output: Tensor, what: str) -> Seen:
-    query, key, value, of_kernel = map(by_head, (asked.query, asked.key, asked.value, output))
+    """In float32 at least, of what the kernel read: under autocast that was rounded to the dtype of its output."""
+    read = (tensor.to(output.dtype) for tensor in (asked.query, asked.key, asked.value))
+    query, key, value, of_kernel = map(by_head, (*read, output))
     n_batch, n_heads, n_queries, _ = of_kernel.shape
     n_keys = key.shape[-2]
     mask = _mask(asked, of_kernel.shape[:-1], n_keys)

@@ -18,9 +18,9 @@ Kernel = Callable[..., Any]  # any function of torch's
 # Of the largest value. A kernel adds in another order and rounds what it gives; one that computes something else than
 # softmax(q kᵀ · scale + mask) · value misses by far more.
 TOLERANCES = {torch.float64: 1e-9, torch.float32: 1e-4, torch.float16: 4e-3, torch.bfloat16: 2e-2}
-NO_SCORE = (
-    -1e8
-)  # no score is that low, and what is was put there to forbid a key (-1e9 is a habit, the smallest another)
+NO_SCORE = -1e8  # no score is that low, and what is was put there to forbid a key: -1e9 is a habit
+MASKED = -9e3  # so is -1e4, where another key of the row has a score: all scores of a row may be low
+APART = 5e3
 ROUNDED = {torch.float16: 2**-6, torch.bfloat16: 2**-4}  # by how much a row of rounded weights may miss 1
 EVALUATE = "Call model.eval() before recording."
 
@@ -38,7 +38,13 @@ class Seen:
 
 def allowed(scores: Float[Tensor, "*axes"]) -> Bool[Tensor, "*axes"]:
     """Which scores, or additive masks, let attention through."""
-    return ~(scores <= max(torch.finfo(scores.dtype).min / 2, NO_SCORE))  # NaN is not forbidden but wrong, and shows
+    low = scores <= MASKED
+    if not bool(low.any()):
+        return ~low
+    apart = low & (scores < scores.amax(dim=-1, keepdim=True) - APART)
+    return ~(
+        apart | (scores <= max(torch.finfo(scores.dtype).min / 2, NO_SCORE))
+    )  # NaN is not forbidden but wrong, and shows
 
 
 def by_head(tensor: Tensor) -> Tensor:

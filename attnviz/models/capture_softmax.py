@@ -39,13 +39,21 @@ def seen_in(softmax: Softmax, multiplied: Tensor) -> Seen:
     return Seen(weights, attendable, sink, "multiplied", error)
 
 
-def told_apart(shape: Sequence[int], n_positions: int | None) -> tuple[int, ...] | None:
-    """[batch head query key] of [batch·head query key]; None where it could be either."""
+def told_apart(shape: Sequence[int], n_positions: Sequence[int]) -> tuple[int, ...] | None:
+    """[batch head query key] of [batch·head query key]; None where it could be either.
+
+    `n_positions` are those of each input, such as of what attends and of what is attended to: where there are several,
+    both have to be of one batch.
+    """
     merged, n_queries, n_keys = shape
-    if n_positions is None or n_positions % n_queries:
-        return None
-    n_batch = n_positions // n_queries
-    if n_batch in (1, merged):
+    batches = {
+        n // n_queries
+        for n in n_positions
+        if n % n_queries == 0
+        and merged % (n // n_queries) == 0
+        and (len(n_positions) == 1 or n // n_queries * n_keys in n_positions)
+    }
+    if len(batches) == 1 and (n_batch := batches.pop()) in (1, merged):
         return n_batch, merged // n_batch, n_queries, n_keys
     return None  # heads of one text may stand together, or one head of all texts
 

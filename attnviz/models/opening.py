@@ -65,6 +65,7 @@ def open_encoder(name: ModelName, spec: ModelOptions, device: torch.device, voca
         device=device,
         spec=spec,
         settings=(*asdict(config).items(), ("seed", spec.seed)),
+        embeds_pairs=bool(config.n_bigrams),
     )
 
 
@@ -114,6 +115,8 @@ def attending(saved: Checkpoint, name: str, spec: ModelOptions, device: torch.de
         device=device,
         spec=spec,
         settings=(*asdict(config).items(), ("made_for_tokens", saved.max_tokens)),
+        made_for_tokens=saved.max_tokens,
+        embeds_pairs=bool(config.n_bigrams),
     )
 
 

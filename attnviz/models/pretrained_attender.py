@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,12 +16,12 @@ from attnviz.models.capture import Call, capture
 from attnviz.models.device import enough_memory
 from attnviz.models.pretrained import Pretrained, others_failure
 from attnviz.models.pretrained_tokens import PretrainedEncoding
-from attnviz.models.recording_assembly import assembled, attendable_of, seen
-from attnviz.models.recording_groups import NUMBER, Group, crossing, grouped
+from attnviz.models.recording_assembly import assembled, attendable_of, facts_of, layers_seen, seen
+from attnviz.models.recording_groups import Group, crossing, grouped
 from attnviz.models.recording_plan import Sides
 from attnviz.models.sizes import BASE_PRETRAINED, Work, check_memory
 from attnviz.models.versions import versions
-from attnviz.records import AttentionMaps, Provenance, Setting
+from attnviz.records import AttentionMaps, Facts, Provenance, Setting
 from attnviz.specs.model import AttentionKind, ModelOptions, PretrainedOptions
 
 NONE = "State-space models such as Mamba have no attention, and some kernels cannot be seen."
@@ -103,7 +103,7 @@ class PretrainedAttender:
             self._run(read)
         group = self._group(calls, read.kind)
         calls.clear()  # the group has them, and lets each go when it is copied
-        settings = self._settings(read, group)
+        settings, facts, (numbers, _) = self._settings(read, group), self._facts(read, group), group.layers
         queries, keys = (side.tokens for side in _sides(read))
         if (group.n_queries, group.n_keys) != (len(queries), len(keys)):
             problem = f"{self.name} attends from {group.n_queries} to {group.n_keys} places, the text has "
@@ -112,8 +112,8 @@ class PretrainedAttender:
         sides = Sides(queries.pieces, keys.pieces, every_query, every_key, queries is keys)
         attendable = attendable_of(group, 0, sides)
         (weights,), sinks = assembled(group, [sides])
-        provenance = self._provenance(text, text_name, settings)
-        return AttentionMaps(weights, queries, keys, attendable, provenance, sinks[0] if sinks else None)
+        provenance = self._provenance(text, text_name, settings, facts)
+        return AttentionMaps(weights, queries, keys, attendable, provenance, sinks[0] if sinks else None, numbers)
 
     def seconds(self, text: str) -> float:
         """How long one forward pass with its maps takes, tokens at hand."""
@@ -191,16 +191,14 @@ class PretrainedAttender:
 
     def _settings(self, read: Read, group: Group) -> tuple[tuple[str, Setting], ...]:
         """What a record says of how it was made."""
-        places = [_number(call.path) for call in group.calls]
-        attendable = group.calls[0].attendable[0]
-        causal = read.kind in ("self", "decoder") and not np.triu(attendable, 1).any() and len(attendable) > 1
         return (
             ("attention", read.kind),
             ("model_type", str(self.pretrained.model.config.model_type)),
             ("kernel", "eager" if self.pretrained.eager else "scaled_dot_product_attention"),
             *seen(group),
-            *([] if places == list(range(len(places))) else [("layers_in_model", ",".join(map(str, places)))]),
-            ("causal", bool(causal)),
+            *layers_seen(group),
+            *([("guess", group.guess)] if group.guess else []),
+            ("causal", _causal(read, group)),
             ("max_tokens", self.spec.max_tokens),
             ("keep", self.spec.keep),
             ("tokens_in_text", read.source.n_tokens),
@@ -208,7 +206,14 @@ class PretrainedAttender:
             ("vocabulary_entries", len(self.pretrained.tokenizer)),
         )
 
-    def _provenance(self, text: str, text_name: str, settings: tuple[tuple[str, Setting], ...]) -> Provenance:
+    def _facts(self, read: Read, group: Group) -> Facts:
+        return replace(
+            facts_of(group), causal=_causal(read, group), keep=self.spec.keep, tokens_in_text=read.source.n_tokens
+        )
+
+    def _provenance(
+        self, text: str, text_name: str, settings: tuple[tuple[str, Setting], ...], facts: Facts
+    ) -> Provenance:
         texts = (text, self.asked.pair, self.asked.target_text)
         whole = "\n".join(each for each in texts if each is not None)
         return Provenance(
@@ -219,6 +224,7 @@ class PretrainedAttender:
             text_name=text_name,
             settings=settings,
             versions=versions("tokenizers", "transformers"),
+            facts=facts,
         )
 
 
@@ -229,7 +235,6 @@ def _sides(read: Read) -> tuple[PretrainedEncoding, PretrainedEncoding]:
     return read.target, read.source if read.kind == "cross" else read.target
 
 
-def _number(path: str) -> int:
-    """The layer that a path names: its first number."""
-    found = NUMBER.search(path)
-    return int(found[0]) if found else 0
+def _causal(read: Read, group: Group) -> bool:
+    attendable = group.calls[0].attendable[0]
+    return read.kind in ("self", "decoder") and not np.triu(attendable, 1).any() and len(attendable) > 1

@@ -48,7 +48,7 @@ class Recording(Sequence[AttentionMaps]):
 
 
 def _group(maps: AttentionMaps) -> str:
-    return str(dict(maps.provenance.settings)["group"])
+    return maps.provenance.facts.group
 
 
 @contextmanager

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from jaxtyping import Bool
@@ -14,7 +14,7 @@ from attnviz.models.recording_groups import Group
 from attnviz.models.recording_names import PADDING, Names, Pieces
 from attnviz.models.recording_plan import Sides, planned
 from attnviz.models.versions import versions
-from attnviz.records import AttentionMaps, Provenance, Setting, Tokens
+from attnviz.records import AttentionMaps, Facts, Provenance, Setting, Tokens
 
 WORDS = {
     "recomputed": "recomputed, and held against the output of each call",
@@ -38,6 +38,7 @@ def records(groups: Sequence[Group], names: Names, about: About) -> Iterator[Att
     left_out = (("attentions_left_out", about.n_left_out),) if about.n_left_out else ()
     for group, sides in planned(groups, names):
         settings = _settings(group)
+        numbers, facts = group.layers[0], facts_of(group)
         attendable = [attendable_of(group, row, side) for row, side in enumerate(sides)]
         weights, sinks = assembled(group, sides)
         for row, side in enumerate(sides):
@@ -46,7 +47,8 @@ def records(groups: Sequence[Group], names: Names, about: About) -> Iterator[Att
                 None if sinks is None else sinks[row],
                 attendable[row],
                 side,
-                _provenance(about, side, (*settings, ("row", row), *left_out)),
+                _provenance(about, side, (*settings, ("row", row), *left_out), facts),
+                numbers,
             )
 
 
@@ -88,6 +90,7 @@ def _record(
     attendable: Bool[np.ndarray, "*layers query key"],
     side: Sides,
     provenance: Provenance,
+    layer_numbers: tuple[int, ...],
 ) -> AttentionMaps:
     """Raises BadRecord where a row is no distribution, and says what padding may have to do with it."""
     queries = tokens_of(side.queries)
@@ -97,7 +100,7 @@ def _record(
         query = int(np.argwhere(nothing)[0, -1])
         raise BadRecord(f"query {query}, {side.queries[query]!r}, may attend to no key", hint=PADDING)
     try:
-        return AttentionMaps(weights, queries, keys, attendable, provenance, sink)
+        return AttentionMaps(weights, queries, keys, attendable, provenance, sink, layer_numbers)
     except BadRecord as error:
         if side.kept_keys.all():
             raise
@@ -113,7 +116,18 @@ def tokens_of(pieces: Pieces) -> Tokens:
 
 
 def _settings(group: Group) -> tuple[tuple[str, Setting], ...]:
-    return (*seen(group), ("pass", group.number), ("group", group.name))
+    return (*seen(group), ("pass", group.number), ("group", group.name), *layers_seen(group))
+
+
+def layers_seen(group: Group) -> Iterator[tuple[str, Setting]]:
+    """Which layers of the model a group has, unless it has all."""
+    numbers, n_layers = group.layers
+    if numbers != tuple(range(n_layers or len(numbers))):
+        yield "layers_in_model", ",".join(map(str, numbers))
+
+
+def facts_of(group: Group) -> Facts:
+    return Facts(group=group.name, n_layers_in_model=group.layers[1], guess=group.guess)
 
 
 def seen(group: Group) -> tuple[tuple[str, Setting], ...]:
@@ -122,7 +136,8 @@ def seen(group: Group) -> tuple[tuple[str, Setting], ...]:
     return (("weights", "; ".join(ways)), ("largest_error", max(call.error for call in group.calls)))
 
 
-def _provenance(about: About, side: Sides, settings: tuple[tuple[str, Setting], ...]) -> Provenance:
+def _provenance(about: About, side: Sides, settings: tuple[tuple[str, Setting], ...], facts: Facts) -> Provenance:
+    facts = replace(facts, guess=" ".join(filter(None, (facts.guess, side.guess))))
     text = " ".join(side.queries) if side.same else " ".join(side.queries) + "\n" + " ".join(side.keys)
     return Provenance(
         model=about.model,
@@ -130,6 +145,7 @@ def _provenance(about: About, side: Sides, settings: tuple[tuple[str, Setting], 
         trained=about.trained,
         text_sha256=hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest(),
         text_name=about.text_name,
-        settings=settings,
+        settings=(*settings, *([("guess", facts.guess)] if facts.guess else [])),
         versions=versions(),
+        facts=facts,
     )

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-import re
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
 
 from attnviz.errors import BadRecord
 from attnviz.models.capture import Call
+from attnviz.models.capture_paths import NUMBER
 
-NUMBER = re.compile(r"(?<![^._])\d+(?![^.])")  # "3" in "layers.3.attn" and in "layer_3", not in "attn1"
+GUESS = "That these are weights of attention over tokens is a guess: {}."
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,13 +46,73 @@ class Group:
         """What groups of the same layers share."""
         return self.name[: self.name.rfind("*") + 1] or self.name.rpartition(".")[0]
 
+    @property
+    def own_keys(self) -> bool | None:
+        """Whether tokens attend to each other, as far as known. Some layers may read the keys of an earlier one."""
+        known = {call.own_keys for call in self.calls} - {None}
+        return any(known) if known else None
+
+    @property
+    def guess(self) -> str:
+        """Why its weights may be of something else than tokens, as a sentence."""
+        why = next((call.guess for call in self.calls if call.guess), "")
+        return GUESS.format(why) if why else ""
+
+    @cached_property  # calls are let go one by one
+    def layers(self) -> tuple[tuple[int, ...], int | None]:
+        """The model's own numbers of the layers, and how many it has. Calls of one shared layer count from 0."""
+        found = [[int(number) for number in NUMBER.findall(call.path)] for call in self.calls]
+        n_numbers = min(map(len, found))
+        for place in range(n_numbers - self.name.count("*"), n_numbers):
+            numbers = tuple(each[place] for each in found)
+            if list(numbers) == sorted(set(numbers)):
+                return numbers, max(call.n_alike[place] for call in self.calls) or None
+        return tuple(range(len(self.calls))), None
+
 
 def grouped(calls: Iterable[Call]) -> list[Group]:
     """The groups of each pass, in the order of their first calls. Raises BadRecord where calls cannot be layers."""
-    families: dict[tuple[int, str], list[Call]] = defaultdict(list)
+    families: dict[tuple[int, str, int], list[Call]] = defaultdict(list)
+    several: set[tuple[int, str]] = set()
+    for call, nth in _passes(list(calls)):
+        families[call.number, starred(call.path), nth].append(call)
+        if nth:
+            several.add((call.number, starred(call.path)))
+    groups: list[Group] = []
+    for (number, path, nth), family in families.items():
+        mark = f" #{nth + 1}" if (number, path) in several else ""
+        groups += [replace(group, name=group.name + mark) for group in _alike(number, family)]
+    return sorted(groups, key=lambda group: group.number)
+
+
+def _passes(calls: Sequence[Call]) -> list[tuple[Call, int]]:
+    """Calls with the numbers of their passes, and the how manieth each is in its run of a module.
+
+    A module that reads what it gave is a further layer: some models share one among all. One that runs again on
+    something else begins another pass. Several calls in one run are kept apart; those of the same weights are one.
+    """
+    earlier: dict[tuple[int, str], list[tuple[Call, int, int]]] = defaultdict(list)
+    found: list[tuple[Call, tuple[int, int], int]] = []
     for call in calls:
-        families[call.number, starred(call.path)].append(call)
-    return [group for (number, _), family in families.items() for group in _alike(number, family)]
+        before = earlier[call.number, call.path]
+        again, nth = 0, 0
+        if reads := [each for each in before if call.after >> each[0].place & 1]:
+            _, again, nth = reads[-1]
+        elif before and before[-1][0].run == call.run:
+            if any(_same(call, other) for other, _, _ in before if other.run == call.run):
+                continue
+            again, nth = before[-1][1], before[-1][2] + 1
+        elif before:
+            again = max(each for _, each, _ in before) + 1
+        before.append((call, again, nth))
+        found.append((call, (call.number, again), nth))
+    numbers = {key: number for number, key in enumerate(sorted({key for _, key, _ in found}))}
+    return [(replace(call, number=numbers[key]), nth) for call, key, nth in found]
+
+
+def _same(call: Call, other: Call) -> bool:
+    """As where a kernel takes the values of a layer in two halves."""
+    return call.weights.shape == other.weights.shape and np.array_equal(call.weights, other.weights)
 
 
 def starred(path: str, n_kept: int = 0) -> str:
@@ -75,8 +138,37 @@ def _alike(number: int, family: Sequence[Call]) -> list[Group]:
 
 
 def crossing(groups: Sequence[Group]) -> dict[str, bool]:
-    """Of groups that make pairs with the same prefix: whether each is the later, which attends to another text."""
-    pairs: dict[str, list[str]] = defaultdict(list)
+    """Of groups of the same layers, some of which attend to another text: whether each does.
+
+    Where it is not known what queries and keys come from, the later of two does (see `guesses`).
+    """
+    found: dict[str, bool] = {}
+    for alike in _of_same_layers(groups):
+        if guesses(alike):
+            found |= {alike[0].name: False, alike[1].name: True}
+        elif any(group.own_keys is False for group in alike):
+            found |= {group.name: group.own_keys is False for group in alike}
+    return found
+
+
+def guesses(groups: Sequence[Group]) -> bool:
+    """Whether nothing but their order tells two groups of the same layers apart."""
+    return len(groups) == 2 and all(group.own_keys is None for group in groups)
+
+
+def guessed(groups: Sequence[Group]) -> set[str]:
+    """The names of the groups that are taken for cross-attention, or not, by their order alone."""
+    return {
+        group.name
+        for alike in _of_same_layers(groups)
+        if guesses(alike)
+        for group in alike
+        if group.n_queries == group.n_keys
+    }
+
+
+def _of_same_layers(groups: Sequence[Group]) -> list[list[Group]]:
+    pairs: dict[str, list[Group]] = defaultdict(list)
     for group in groups:
-        pairs[group.prefix].append(group.name)
-    return {name: name == pair[1] for pair in pairs.values() if len(pair) == 2 for name in pair}
+        pairs[group.prefix].append(group)
+    return [alike for alike in pairs.values() if len(alike) > 1]

@@ -73,12 +73,12 @@ def role(group: Group, names: Names, later: bool | None, pairs: bool, known: boo
     """
     n_queries, n_keys = group.n_queries, group.n_keys
     tokens, keys = names.likely("tokens", n_queries), names.likely("keys", n_keys)
-    if later:
+    if later or (later is None and group.own_keys is False and not known):
         return "cross"
     if n_queries == n_keys:
         if later is None and (pairs or (keys and not tokens)):
             return "source"
-        return "cross" if later is None and keys else "self"
+        return "cross" if later is None and keys and not group.own_keys else "self"
     if n_queries > n_keys or (later is None and keys):
         return "cross"
     if known or _has_room(group):

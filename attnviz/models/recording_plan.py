@@ -9,9 +9,10 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Bool
 
-from attnviz.models.recording_groups import Group, crossing
+from attnviz.models.recording_groups import Group, crossing, guessed
 from attnviz.models.recording_names import Names, Pieces, Role, Text, attended, fitting, masked, reached, role, row_of
 
+ORDER = "Of two attentions in the same layers the later is taken for the one to another text: a guess by their order."
 Real = Bool[np.ndarray, "row token"]
 
 
@@ -23,6 +24,7 @@ class Sides(NamedTuple):
     kept_queries: Bool[np.ndarray, " query"]
     kept_keys: Bool[np.ndarray, " key"]
     same: bool  # the queries are the keys
+    guess: str = ""  # what of this is not certain
 
 
 def planned(groups: Sequence[Group], names: Names) -> Iterator[tuple[Group, list[Sides]]]:
@@ -33,6 +35,7 @@ def planned(groups: Sequence[Group], names: Names) -> Iterator[tuple[Group, list
     ends: dict[str, int] = {}  # how many positions a cache has seen
     for of_pass in roles:
         masked_text: Text = "keys" if names.keys is not None or any(its == "cross" for _, its in of_pass) else "tokens"
+        unsure = guessed([group for group, _ in of_pass])
         own: list[Sides] = []  # of the tokens among themselves, in this pass
         for group, its in of_pass:
             if group.name in cached and its in ("self", "cached"):
@@ -44,7 +47,7 @@ def planned(groups: Sequence[Group], names: Names) -> Iterator[tuple[Group, list
             else:
                 sides = _within(group, names, "tokens" if its == "self" else "keys", masked_text)
                 own = sides if its == "self" else own
-            yield group, sides
+            yield group, [side._replace(guess=ORDER) for side in sides] if group.name in unsure else sides
 
 
 def _roles(passes: Sequence[Sequence[Group]], names: Names) -> Iterator[list[tuple[Group, Role]]]:

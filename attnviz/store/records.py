@@ -15,12 +15,13 @@ from safetensors.numpy import save as save_tensors
 
 from attnviz.errors import BadRecord
 from attnviz.inputs import header_of, read_bytes, read_header, strict_json
-from attnviz.records import AttentionMaps, Provenance, Setting, Tokens
+from attnviz.records import AttentionMaps, Facts, Provenance, Setting, Tokens
 from attnviz.store.files import short, write
 
 __all__ = ["RECORD", "SCHEMA", "load", "read_record", "record_bytes", "record_shape", "save"]
 
-SCHEMA = 1
+SCHEMA = 2
+READABLE = (1, SCHEMA)  # 1 had no facts and no layer numbers: what they say stood among the settings
 RECORD = "attention.safetensors"
 OURS = f"attnviz heatmap writes {RECORD}."
 MAX_RECORD = 2**32  # bytes, unless the caller allows more
@@ -41,6 +42,7 @@ def record_bytes(maps: AttentionMaps) -> bytes:
             "settings": dict(maps.provenance.settings),
             "versions": dict(maps.provenance.versions),
         },
+        "layer_numbers": maps.layer_numbers,
     }
     attendable = maps.attendable[0] if maps.layers_alike else maps.attendable
     tensors = {"weights": maps.weights, "attendable": attendable} | ({} if maps.sink is None else {"sink": maps.sink})
@@ -84,7 +86,8 @@ def read_record(data: bytes, name: str) -> AttentionMaps:
             or (sink is not None and sink.dtype != np.float32)
         ):
             raise BadRecord("weights are not float32, or attendable is not bool")
-        return AttentionMaps(weights, queries, keys, attendable, _provenance(meta["provenance"]), sink)
+        provenance = _provenance(meta["provenance"])
+        return AttentionMaps(weights, queries, keys, attendable, provenance, sink, _layer_numbers(meta, provenance))
     except BadRecord as error:
         raise BadRecord(f"{name}: {error.problem}", hint=error.hint) from error
     except (KeyError, TypeError, ValueError, AttributeError, RecursionError) as error:
@@ -104,7 +107,7 @@ def _tensor(data: bytes, start: int, of: Mapping[str, Any]) -> np.ndarray:
 def _metadata(found: Mapping[str, Any]) -> dict[str, Any]:
     """The JSON under the key `attnviz`."""
     meta: dict[str, Any] = strict_json(found["attnviz"])
-    if meta["schema"] != SCHEMA:
+    if meta["schema"] not in READABLE:
         raise BadRecord(f"schema {meta['schema']!r} is not {SCHEMA}", hint="Update attnviz, or draw the text anew.")
     return meta
 
@@ -118,6 +121,47 @@ def _tokens(found: Mapping[str, Any]) -> Tokens:
     )
 
 
+def _layer_numbers(meta: Mapping[str, Any], provenance: Provenance) -> tuple[int, ...]:
+    numbers = meta.get("layer_numbers")
+    if numbers is None:
+        written = dict(provenance.settings).get("layers_in_model")
+        numbers = [int(number) for number in written.split(",")] if isinstance(written, str) else []
+    if not all(isinstance(number, int) for number in numbers):
+        raise TypeError(f"layer numbers {numbers!r} are no numbers")
+    return tuple(numbers)
+
+
+def _facts(found: Mapping[str, Any]) -> Facts:
+    """As they were written. Raises TypeError for a name or a type that is none of theirs."""
+    facts = Facts(**found)
+    for name, default in asdict(Facts()).items():
+        value = getattr(facts, name)
+        fits = value is None or type(value) is int if default is None else type(value) is type(default)
+        if not fits:
+            raise TypeError(f"{name} is {value!r}")
+    return facts
+
+
+def _facts_among(settings: Mapping[str, Setting]) -> Facts:
+    """Of a record of schema 1."""
+
+    def count(name: str) -> int | None:
+        value = settings.get(name)
+        return value if type(value) is int else None
+
+    joined = count("tokens_before_merging") or 0
+    return Facts(
+        causal=settings.get("causal") is True,
+        keep=str(settings.get("keep", Facts.keep)),
+        tokens_in_text=count("tokens_in_text"),
+        made_for_tokens=count("made_for_tokens"),
+        embeds_pairs=bool(settings.get("n_bigrams")),
+        queries_before_joining=joined or count("queries_before_merging") or 0,
+        keys_before_joining=joined or count("keys_before_merging") or 0,
+        group=str(settings.get("group", "")),
+    )
+
+
 def _provenance(found: Mapping[str, Any]) -> Provenance:
     return Provenance(
         model=_text(found["model"]),
@@ -127,6 +171,7 @@ def _provenance(found: Mapping[str, Any]) -> Provenance:
         text_name=_text(found["text_name"]),
         settings=tuple((_text(name), _setting(value)) for name, value in found["settings"].items()),
         versions=tuple((_text(name), _text(value)) for name, value in found["versions"].items()),
+        facts=_facts(found["facts"]) if "facts" in found else _facts_among(found["settings"]),
     )
 
 

@@ -44,7 +44,7 @@ def subtitle(maps: AttentionMaps, part: Part, hidden: float | None, own_title: b
     parts = [visible(status(provenance), LONGEST_NAME), _extent(maps)]
     if own_title:
         parts = [_model(provenance), parts[0], _text(provenance), parts[1]]
-    if dict(provenance.settings).get("causal") is True:
+    if provenance.facts.causal:
         parts.append("causal")
     if said := _hidden(maps, part):
         parts.append(f"{said} hidden" + ("" if hidden is None else f", {hidden:.1%} of the attention"))
@@ -66,8 +66,9 @@ def facts(provenance: Provenance) -> tuple[tuple[str, str], ...]:
 
 def notes(maps: AttentionMaps) -> Iterator[Note]:
     """What a reader of the maps would otherwise get wrong."""
-    n_read = _n_read(maps.provenance, "tokens" if maps.self_attention else "queries")
+    n_read = maps.provenance.facts.queries_before_joining
     yield from limits(maps.provenance, n_read or len(maps.queries))
+    yield from _uncertain(maps)
     yield from _joined(maps)
     if maps.self_attention:
         yield from unknown(maps.queries, "words" if n_read else "tokens")
@@ -109,10 +110,44 @@ def not_listed(n_heads: int, layer: str | int | float, head: str | int | float) 
     return Note(f"Of {n_heads} heads only these numbers are listed; {one} lists what each query of one attends to.")
 
 
+def _uncertain(maps: AttentionMaps) -> Iterator[Note]:
+    """What is a guess, and which layers of the model are not here."""
+    if maps.provenance.facts.guess:
+        yield Note(visible(maps.provenance.facts.guess, LONGEST_TITLE))
+    if maps.unseen_layers:
+        unseen = maps.unseen_layers
+        of = maps.provenance.facts.n_layers_in_model
+        yield Note(
+            f"In {noun(len(unseen), 'layers')} {_numbered(unseen)} of the model's {of} no attention of this kind was "
+            "seen; layers are called by the model's own numbers."
+        )
+
+
+def through(several: Sequence[AttentionMaps]) -> str:
+    """Which layers attention was followed through: "all layers", "layers 1 and 3 of 4"."""
+    lacking = {maps.layer_numbers: maps for maps in several if maps.unseen_layers}
+    if not lacking:
+        return "all layers"
+    if len(lacking) > 1 or len(several) > 1:
+        return "the layers that were seen to attend"
+    (seen, maps), *_ = lacking.items()
+    return f"{noun(len(seen), 'layers')} {_numbered(seen)} of {maps.provenance.facts.n_layers_in_model}"
+
+
+def _numbered(numbers: Sequence[int]) -> str:
+    """ "1 and 3", "0, 1, 2 and 9 more"."""
+    named = [str(number) for number in numbers[:MOST_NAMED]]
+    more = len(numbers) - len(named)
+    last = f"{more} more" if more else named.pop()
+    return f"{', '.join(named)} and {last}" if named else last
+
+
 def _joined(maps: AttentionMaps) -> Iterator[Note]:
     """That words are no tokens of the model's."""
-    sides = [(maps.queries, "tokens")] if maps.self_attention else [(maps.queries, "queries"), (maps.keys, "keys")]
-    counts = [(_n_read(maps.provenance, many), len(tokens), many) for tokens, many in sides]
+    facts = maps.provenance.facts
+    counts = [(facts.queries_before_joining, len(maps.queries), "tokens" if maps.self_attention else "queries")]
+    if not maps.self_attention:
+        counts.append((facts.keys_before_joining, len(maps.keys), "keys"))
     if not any(n_read for n_read, _, _ in counts):
         return
     if all(n_read == n_words for n_read, n_words, _ in counts):
@@ -125,18 +160,12 @@ def _joined(maps: AttentionMaps) -> Iterator[Note]:
         )
 
 
-def _n_read(provenance: Provenance, noun: str) -> int:
-    """How many tokens the model read, markers too, if words were joined since; else 0."""
-    found = dict(provenance.settings).get(f"{noun}_before_merging")
-    return found if isinstance(found, int) else 0
-
-
 def limits(provenance: Provenance, n_tokens: int) -> Iterator[Note]:
     """Where the model does what it was not made for."""
-    if provenance.trained and dict(provenance.settings).get("causal") is True:
+    if provenance.trained and provenance.facts.causal:
         yield Note("The model was trained to look both ways; forced to look back only, it does what it never learned.")
-    made_for = dict(provenance.settings).get("made_for_tokens")
-    if isinstance(made_for, int) and n_tokens > made_for:
+    made_for = provenance.facts.made_for_tokens
+    if made_for is not None and n_tokens > made_for:
         yield Note(f"The model was made for texts of at most {made_for} tokens and has {n_tokens} here.")
 
 
@@ -166,7 +195,7 @@ def _extent(maps: AttentionMaps) -> str:
 
 def _extent_of_text(maps: AttentionMaps) -> str:
     shown = sum(bool(r) and not s for r, s in zip(maps.real_queries, maps.queries.special, strict=True))
-    if n_read := _n_read(maps.provenance, "tokens"):  # markers and padding are never joined
+    if n_read := maps.provenance.facts.queries_before_joining:  # markers and padding are never joined
         n_tokens = n_read - (len(maps.queries) - shown)
         return f"{_count(shown, 'words')} from {extent(maps.provenance, n_tokens)}"
     return extent(maps.provenance, shown)
@@ -181,11 +210,10 @@ def _hidden(maps: AttentionMaps, part: Part) -> str:
 
 
 def extent(provenance: Provenance, shown: int) -> str:
-    """How much of the text `shown` tokens are; the setting `tokens_in_text` counts it without any marker."""
-    settings = dict(provenance.settings)
-    in_text = settings.get("tokens_in_text")
-    if isinstance(in_text, int) and in_text > shown:
-        if settings.get("keep") == "head-tail":
+    """How much of the text `shown` tokens are; the fact `tokens_in_text` counts it without any marker."""
+    in_text = provenance.facts.tokens_in_text
+    if in_text is not None and in_text > shown:
+        if provenance.facts.keep == "head-tail":
             return f"first {shown - shown // 2} and last {shown // 2} of {in_text} tokens"
         return f"first {shown} of {in_text} tokens"
     return _count(shown, "tokens")

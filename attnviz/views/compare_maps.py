@@ -11,7 +11,7 @@ from attnviz.measures.rollout import reachable, rollout
 from attnviz.records import AttentionMaps
 from attnviz.report import Heatmap, Panels, Picture, Scale
 from attnviz.shapes import Cells, Shown
-from attnviz.views.heatmap import ROLLOUT, rollout_scale
+from attnviz.views.heatmap import rollout_scale, rollout_title
 from attnviz.views.labels import visible
 from attnviz.views.tokens import labels, token
 
@@ -22,7 +22,7 @@ HEAD_AXIS = "head"
 def map_pictures(
     several: Sequence[AttentionMaps], names: Sequence[str], slugs: Sequence[str], layers: Sequence[int], query: int
 ) -> tuple[Picture, ...]:
-    """For each layer: every map on one scale, the differences from the first model, one query in every head.
+    """For each layer number: every map on one scale, the differences from the first model, one query in every head.
 
     The models have the same tokens. Of a model with several heads their mean stands first.
     """
@@ -37,7 +37,9 @@ def map_pictures(
             Panels(f"maps{at}", " · ".join(filter(None, ["all on one scale", said])), panels, _columns(len(panels)))
         )
         means = [
-            _map(maps, f"mean-{i}", name, maps.weights[layer].mean(axis=0), maps.attendable[layer])
+            _map(
+                maps, f"mean-{i}", name, maps.weights[_at(maps, layer)].mean(axis=0), maps.attendable[_at(maps, layer)]
+            )
             for i, (maps, name) in enumerate(zip(several, names, strict=True))
         ]
         pictures += [
@@ -84,12 +86,12 @@ def highest(pictures: Sequence[Picture]) -> float:
 def _panels(several: Sequence[AttentionMaps], names: Sequence[str], layer: int) -> tuple[Heatmap, ...]:
     panels = []
     for i, (maps, name) in enumerate(zip(several, names, strict=True)):
-        weights = maps.weights[layer]
+        weights, allowed = maps.weights[_at(maps, layer)], maps.attendable[_at(maps, layer)]
         if maps.n_heads > 1:
             title = f"{name}, mean of {maps.n_heads} heads"
-            panels.append(_map(maps, f"mean-{i}", title, weights.mean(axis=0), maps.attendable[layer]))
+            panels.append(_map(maps, f"mean-{i}", title, weights.mean(axis=0), allowed))
         panels += [
-            _map(maps, f"model-{i}-head-{head}", _title(maps, name, head), weights[head], maps.attendable[layer])
+            _map(maps, f"model-{i}-head-{head}", _title(maps, name, head), weights[head], allowed)
             for head in range(maps.n_heads)
         ]
     return tuple(panels)
@@ -124,7 +126,7 @@ def _query(
     values = np.stack([weights for _, weights in rows])
     what = " · ".join(filter(None, [f"what query {token(tokens, query)} attends to, head by head", said]))
     columns = labels(tokens)
-    allowed = np.tile(several[0].attendable[layer, query], (len(rows), 1))
+    allowed = np.tile(several[0].attendable[_at(several[0], layer), query], (len(rows), 1))
     return Heatmap(name, what, values, allowed, tuple(label for label, _ in rows), columns, row_axis=HEAD_AXIS)
 
 
@@ -132,7 +134,7 @@ def _query_rows(
     several: Sequence[AttentionMaps], names: Sequence[str], layer: int, query: int
 ) -> Iterator[tuple[str, np.ndarray]]:
     for maps, name in zip(several, names, strict=True):
-        weights = maps.weights[layer, :, query]
+        weights = maps.weights[_at(maps, layer), :, query]
         if maps.n_heads > 1:
             yield f"{name} · mean", weights.mean(axis=0)
         for head in range(maps.n_heads):
@@ -147,7 +149,12 @@ def _rollout(several: Sequence[AttentionMaps], names: Sequence[str]) -> Panels:
         _map(maps, f"rollout-{place}", name, values, reachable(maps))
         for place, (maps, name, values) in enumerate(zip(several, names, rolled, strict=True))
     ]
-    return Panels("rollout", ROLLOUT, tuple(panels), _columns(len(panels)), rollout_scale(high))
+    return Panels("rollout", rollout_title(several), tuple(panels), _columns(len(panels)), rollout_scale(high, several))
+
+
+def _at(maps: AttentionMaps, layer: int) -> int:
+    """The place of a layer in a record."""
+    return maps.layer_numbers.index(layer)
 
 
 def _head(name: str, layer: int | None, head: int) -> str:

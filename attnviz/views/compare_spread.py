@@ -29,7 +29,7 @@ def distributions_picture(comparison: Comparison) -> Distributions | None:
 def _samples(comparison: Comparison, measure: str) -> tuple[Sample, ...]:
     return tuple(
         Sample(
-            label=f"{layer}.{head}" if model.n_layers > 1 else str(head),
+            label=f"{model.layer_numbers[layer]}.{head}" if model.n_layers > 1 else str(head),
             group=visible(model.name, 40),
             values=tuple(model.per_head[measure][:, layer, head].tolist()),
         )

@@ -1,7 +1,8 @@
 """One report's content for machines: texts and numbers as they are, nothing escaped, nothing rounded.
 
 Keys, in order: title; model, status, trained, revision; text {name, sha256}; settings; versions; queries and keys
-(both always given, equal in self-attention; `self_attention` tells); layers and heads (which ones, counted from 0);
+(both always given, equal in self-attention; `self_attention` tells); layers and heads (which ones:
+layers by the model's own numbers, heads counted from 0);
 measures {name: {unit, bounds, values [layer][head], or [layer] of all heads of a layer together}}; attendable
 [query][key], or [layer][query][key] where layers differ; sink [layer][head][query], where the model has one; weights
 [layer][head][query][key]; hidden {queries, keys, share [layer][head]}, where tokens are not drawn: which positions, and
@@ -45,7 +46,7 @@ def data(
         "self_attention": maps.self_attention,
         "queries": of_tokens(maps.queries),
         "keys": of_tokens(maps.keys),
-        "layers": list(layers),
+        "layers": [maps.layer_numbers[layer] for layer in layers],
         "heads": list(heads),
         "measures": {
             m.name: {"unit": m.unit, "bounds": list(m.bounds), "values": _chosen(m.values, layers, heads)}

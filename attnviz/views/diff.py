@@ -103,14 +103,16 @@ def _queries(before: AttentionMaps, after: AttentionMaps, change: HeadChange, to
 
 
 def _keys(maps: AttentionMaps, change: HeadChange, query: int, top_k: int) -> str:
-    weights = maps.weights[change.layer, change.head, query]
-    found = largest(weights, np.flatnonzero(maps.attendable[change.layer, query]), top_k)
+    layer = maps.layer_numbers.index(change.layer)
+    weights = maps.weights[layer, change.head, query]
+    found = largest(weights, np.flatnonzero(maps.attendable[layer, query]), top_k)
     return ", ".join(f"{token(maps.keys, key)} {weights[key]:.2f}" for key in found)
 
 
 def _extent(before: AttentionMaps, after: AttentionMaps, changes: Sequence[HeadChange]) -> Iterator[str]:
-    if before.weights.shape[:2] != after.weights.shape[:2]:
-        layers, heads = (min(pair) for pair in zip(before.weights.shape[:2], after.weights.shape[:2], strict=True))
+    if before.n_heads != after.n_heads or before.layer_numbers != after.layer_numbers:
+        layers = len({change.layer for change in changes})
+        heads = min(before.n_heads, after.n_heads)
         yield (
             f"A has {_n_heads(before)} and B {_n_heads(after)} (layers × heads): only the {layers} × {heads} that both "
             "have are compared, and heads of one number need not be of one kind."

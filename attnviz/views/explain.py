@@ -94,7 +94,7 @@ def _origin(found: Reproduced) -> str:
     if found.layer:
         made = f"what layer {found.layer - 1} gives"
     else:
-        pair = ", of the pair with the word before it" if dict(found.provenance.settings).get("n_bigrams") else ""
+        pair = ", of the pair with the word before it" if found.provenance.facts.embeds_pairs else ""
         made = f"the embeddings of the word{pair} and of its position, summed"
     return f"{made}, after a layer norm" if found.normed else made
 
@@ -215,7 +215,7 @@ def _subtitle(found: Reproduced) -> str:
         captions.extent(provenance, len(tokens) - sum(tokens.special)),
         f"layer {found.layer} of {found.n_layers}",
     ]
-    if dict(provenance.settings).get("causal") is True:
+    if provenance.facts.causal:
         parts.append("causal")
     return " · ".join(parts)
 

@@ -24,7 +24,6 @@ from attnviz.views.tokens import labels
 MOST_SEEN = 64  # keys: with more of them most weights are below 0.016
 MOST_LISTED = 16  # heads whose queries are listed one by one although nobody chose them
 MOST_NAMED = 8  # heads in a row over which there is room for "layer 3, head 5"
-ROLLOUT = "attention rollout through all layers (Abnar & Zuidema 2020)"
 
 
 def heatmap_report(
@@ -34,7 +33,7 @@ def heatmap_report(
     layers: Sequence[int],
     heads: Sequence[int],
 ) -> Report:
-    """All chosen heads side by side, then each alone, then tables and notes.
+    """All chosen heads side by side, then each alone, then tables and notes. `layers` are places in the record.
 
     What `spec.sort` names has to be among the measurements. Raises BadSelection for a layer or head that the record
     does not have and where all tokens would be hidden, BadOption for a rollout from one text to another.
@@ -48,7 +47,7 @@ def heatmap_report(
     rolled = rollout(maps).astype(np.float32) if spec.rollout else None
     others = () if rolled is None else (_rollout_map(maps, rolled, part),)
     numbers = heads_table(maps, [*measurements, *([share] if share else [])], layers, heads, part, spec.sort)
-    of_layers = layers_table(measurements, layers, maps.n_heads)
+    of_layers = layers_table(maps, measurements, layers)
     listed = pictures if _are_listed(pictures, spec) else ()
     tops = [top_table(each, maps.real_queries, spec.top_k) for each in (*listed, *others)]
     notes = [*captions.notes(maps)]
@@ -61,7 +60,7 @@ def heatmap_report(
         title=title,
         subtitle=captions.subtitle(maps, part, share_hidden, own_title=spec.title is not None),
         blocks=(
-            *_overview(pictures, layers, heads),
+            *_overview(pictures, [maps.layer_numbers[layer] for layer in layers], heads),
             *pictures,
             *others,
             numbers,
@@ -120,8 +119,8 @@ def heatmaps(maps: AttentionMaps, layers: Sequence[int], heads: Sequence[int], p
     frame = Frame.of(maps, part)
     return tuple(
         frame.map(
-            f"layer-{layer}-head-{head}",
-            f"layer {layer}, head {head}",
+            f"layer-{maps.layer_numbers[layer]}-head-{head}",
+            f"layer {maps.layer_numbers[layer]}, head {head}",
             maps.weights[layer, head],
             maps.attendable[layer],
         )
@@ -132,13 +131,21 @@ def heatmaps(maps: AttentionMaps, layers: Sequence[int], heads: Sequence[int], p
 
 def _rollout_map(maps: AttentionMaps, rolled: Cells, part: Part) -> Heatmap:
     return Frame.of(maps, part).map(
-        "rollout", ROLLOUT, rolled, reachable(maps), rollout_scale(float(part.of(rolled).max()))
+        "rollout",
+        rollout_title([maps]),
+        rolled,
+        reachable(maps),
+        rollout_scale(float(part.of(rolled).max()), [maps]),
     )
 
 
-def rollout_scale(high: float) -> Scale:
+def rollout_title(several: Sequence[AttentionMaps]) -> str:
+    return f"attention rollout through {captions.through(several)} (Abnar & Zuidema 2020)"
+
+
+def rollout_scale(high: float, several: Sequence[AttentionMaps]) -> Scale:
     """A scale of its own: these are no weights of attention."""
-    return Scale("shared", 0.0, high, f"share of the token after all layers (0 to {high:.3g})")
+    return Scale("shared", 0.0, high, f"share of the token after {captions.through(several)} (0 to {high:.3g})")
 
 
 def scale(kind: ScaleKind, pictures: Sequence[Heatmap], n_keys: int) -> Scale:

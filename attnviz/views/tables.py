@@ -56,7 +56,7 @@ def heads_table(
     rows: list[tuple[Cell, ...]] = []
     for layer, head in ((layer, head) for layer in layers for head in heads):
         numbers = (float(m.values[layer, head]) for m in measurements)
-        rows.append((layer, head, *numbers, *_strongest(maps, layer, head, part)))
+        rows.append((maps.layer_numbers[layer], head, *numbers, *_strongest(maps, layer, head, part)))
     title = "heads"
     if sort is not None:
         measure, ascending = ordering(sort)
@@ -66,13 +66,13 @@ def heads_table(
     return Table("heads", title, "heads", columns, tuple(rows))
 
 
-def layers_table(measurements: Sequence[Measurement], layers: Sequence[int], n_heads: int) -> tuple[Table, ...]:
-    """One line per layer: the numbers of all its `n_heads` heads together, whichever are drawn."""
+def layers_table(maps: AttentionMaps, measurements: Sequence[Measurement], layers: Sequence[int]) -> tuple[Table, ...]:
+    """One line per layer: the numbers of all its `maps.n_heads` heads together, whichever are drawn."""
     of_layers = [m for m in measurements if m.level == "layer"]
     if not of_layers:
         return ()
-    title = f"all {n_heads} heads of a layer together" if n_heads > 1 else "the one head of a layer"
-    rows = tuple((layer, *(float(m.values[layer]) for m in of_layers)) for layer in layers)
+    title = f"all {maps.n_heads} heads of a layer together" if maps.n_heads > 1 else "the one head of a layer"
+    rows = tuple((maps.layer_numbers[layer], *(float(m.values[layer]) for m in of_layers)) for layer in layers)
     return (Table("layers", title, "facts", (Column("layer"), *map(_column, of_layers)), rows),)
 
 

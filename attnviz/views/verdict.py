@@ -35,7 +35,7 @@ def near_copies(comparison: Comparison, model: Compared) -> int | None:
         return None
     start = sum(len(each.heads) for each in comparison.models[: comparison.models.index(model)])
     number = 0
-    for layer in range(model.n_layers):
+    for layer in range(len(model.layer_numbers)):
         own = slice(start + layer * model.n_heads, start + (layer + 1) * model.n_heads)
         between = comparison.divergences[own, own] + np.diag([np.inf] * model.n_heads)
         number += int((between.min(axis=1) < COPY * log(2)).sum())

@@ -127,7 +127,7 @@ def _records(job: str, path: str, expected: bytes, actual: bytes, tolerance: flo
     place = tuple(int(n) for n in np.unravel_index(int(apart.argmax()), apart.shape))
     if apart[place] <= tolerance:
         return Looked(path, other_bytes=True)
-    layer, head, query, key = place
+    layer, head, query, key = one.layer_numbers[place[0]], *place[1:]
     weights = (float(one.weights[place]), float(other.weights[place]))
     said = f"query {query}, key {key}"
     return Looked(path, Unlike("record", job, path, "", "weight", layer, head, *weights, said))

@@ -9,6 +9,7 @@ import numpy as np
 from jaxtyping import Float
 
 from attnviz.comparison import Compared, Comparison, Cost, Difference
+from attnviz.errors import BadSelection
 from attnviz.measures.clustering import clustered
 from attnviz.measures.cost import projection_operations, weight_memory, weight_operations
 from attnviz.measures.divergence import jsd
@@ -51,6 +52,7 @@ def compared(model: Opened, found: Numbers, predictions: tuple[Prediction, ...],
             memory=attender.n_layers * weight_memory(n_tokens, attender.n_heads),
         ),
         per_head={name: np.stack(values) for name, values in found.per_head.items()},
+        layer_numbers=found.layer_numbers,
         per_layer={name: np.stack(values) for name, values in found.per_layer.items()},
         predictions=predictions,
         tested=model.tested,
@@ -91,13 +93,15 @@ def pictures_of(spec: CompareSpec, whole: Comparison, last: Sequence[AttentionMa
     """
     drawn: list[Picture] = []
     if whole.n_texts == 1:
-        layers = numbers(spec.layer, min(maps.n_layers for maps in last), "layer")
+        layers = _layers(spec, last)
         names = [model.name for model in whole.models]
         drawn += map_pictures(last, names, whole.slugs, layers, _query(spec, last, layers[-1]))
     elif (spread := distributions_picture(whole)) is not None:
         drawn.append(spread)
     if whole.divergences is not None:
-        heads = [(model.name, layer, head) for model in whole.models for layer, head in model.heads]
+        heads = [
+            (model.name, model.layer_numbers[layer], head) for model in whole.models for layer, head in model.heads
+        ]
         drawn.append(similarity_picture(whole.divergences, heads, clustered(whole.divergences)))
     return tuple(drawn)
 
@@ -124,10 +128,18 @@ def _differences(apart: Float[np.ndarray, "text number"]) -> tuple[Difference, .
     )
 
 
+def _layers(spec: CompareSpec, last: Sequence[AttentionMaps]) -> tuple[int, ...]:
+    """The numbers of those that are asked for, of the layers that all models have."""
+    shared = sorted(set.intersection(*(set(maps.layer_numbers) for maps in last)))
+    if not shared:
+        raise BadSelection("no layer of one number attends in all models", hint="Compare them on several texts.")
+    return tuple(shared[place] for place in numbers(spec.layer, shared, "layer"))
+
+
 def _query(spec: CompareSpec, last: Sequence[AttentionMaps], layer: int) -> int:
     """The one asked for, else the one on which the heads of all models differ most from their mean."""
     if spec.query is not None:
         return position(typed(spec.query), last[0].queries.pieces)
-    rows = np.concatenate([layer_rows(maps, layer) for maps in last])
+    rows = np.concatenate([layer_rows(maps, maps.layer_numbers.index(layer)) for maps in last])
     apart = jsd(rows, rows.mean(axis=0)).mean(axis=0)
     return int(np.flatnonzero(last[0].real_queries)[int(apart.argmax())])

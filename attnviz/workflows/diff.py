@@ -78,9 +78,10 @@ def _heads(before: AttentionMaps, after: AttentionMaps, names: Sequence[str]) ->
     """Of the layers and heads that both have, the most different first."""
     found = changes(before, after)
     numbers = tuple(zip(measured(before, names, "head"), measured(after, names, "head"), strict=True))
-    for layer, head in sorted(np.ndindex(*found.jsd.shape), key=lambda place: -found.jsd[place]):
-        place = (layer, head)
-        measures = (Change(a.name, layer, head, float(a.values[place]), float(b.values[place])) for a, b in numbers)
+    for place in sorted(np.ndindex(*found.jsd.shape), key=lambda place: -found.jsd[place]):
+        layer, head = found.layers[place[0]], place[1]
+        of_a, of_b = ((maps.layer_numbers.index(layer), head) for maps in (before, after))
+        measures = [Change(a.name, layer, head, float(a.values[of_a]), float(b.values[of_b])) for a, b in numbers]
         apart, turned = float(found.jsd[place]), int(found.top_changed[place])
         yield HeadChange(layer, head, apart, turned, found.n_queries, tuple(measures))
 

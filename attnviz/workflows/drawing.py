@@ -111,7 +111,7 @@ class Drawing:
         what this record does not have, OutputFailed when the disk refuses.
         """
         self.check_number(maps.n_layers, maps.n_heads)
-        layers = numbers(self.spec.layer, maps.n_layers, "layer")
+        layers = numbers(self.spec.layer, maps.layer_numbers, "layer")
         heads = numbers(self.spec.head, maps.n_heads, "head")
         records = {store.RECORD: store.record_bytes(maps)} if with_record else None
         if self.spec.merge == "words":

@@ -30,6 +30,7 @@ class Numbers:
     per_layer: dict[str, list[np.ndarray]] = field(default_factory=dict)
     n_tokens: list[int] = field(default_factory=list)  # as this model cuts the texts
     status: str = ""  # trained or not
+    layer_numbers: tuple[int, ...] = ()
 
 
 @dataclass(eq=False)
@@ -53,11 +54,12 @@ class Tally:
 
     def add(self, several: Sequence[AttentionMaps]) -> None:
         """One text through each of the models, brought to common units. Raises BadOption where it has none."""
-        in_text = dict(several[0].provenance.settings).get("tokens_in_text")
+        in_text = several[0].provenance.facts.tokens_in_text
         aligned = self._aligned(several)
         asked = [measure.name for measure in self.measures]
         for given, maps, found in zip(several, aligned, self.numbers, strict=True):
             found.status = status(given.provenance)
+            found.layer_numbers = maps.layer_numbers
             found.n_tokens.append(int(given.real_queries.sum()))
             for each in measured(maps, asked):
                 by_name = found.per_head if each.level == "head" else found.per_layer
@@ -66,7 +68,7 @@ class Tally:
             self.uniform.setdefault(by_chance.name, []).append(float(by_chance.values.mean()))
         n_tokens = int(aligned[0].real_queries.sum())
         self.n_tokens.append(n_tokens)
-        self.n_in_text.append(in_text if isinstance(in_text, int) else n_tokens)
+        self.n_in_text.append(n_tokens if in_text is None else in_text)
         if sum(maps.n_layers * maps.n_heads for maps in aligned) <= MOST_HEADS:
             apart = across(aligned)
             self.divergences = apart if self.divergences is None else self.divergences + apart

@@ -171,7 +171,7 @@ def test_a_compiled_model_is_captured() -> None:
 def test_nothing_is_left_behind() -> None:
     before = len(hooks._global_forward_pre_hooks), len(hooks._global_forward_hooks)
     with capture(lambda call: None):
-        assert len(hooks._global_forward_hooks) == before[1] + 1
+        assert len(hooks._global_forward_hooks) == before[1] + 2
     with pytest.raises(ValueError, match="of mine"), capture(lambda call: None):
         raise ValueError("of mine")
     assert (len(hooks._global_forward_pre_hooks), len(hooks._global_forward_hooks)) == before

@@ -1,0 +1,118 @@
+"""Which attentions a tensor comes after, and whether it is a product of two tensors. Follows tensors by identity.
+
+Nothing here keeps a tensor alive, and nothing is known of modules.
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, Generic, NamedTuple, TypeVar
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from attnviz.models.capture_seen import Kernel
+
+T = TypeVar("T")
+MATMULS: set[Kernel] = {torch.matmul, Tensor.matmul, Tensor.__matmul__, torch.bmm, Tensor.bmm}
+ADDING: set[Kernel] = {torch.baddbmm, Tensor.baddbmm}
+PRODUCTS: set[Kernel] = {*MATMULS, *ADDING, torch.einsum}
+PROJECTIONS: set[Kernel] = {functional.linear, functional.conv1d, functional.conv2d, torch.addmm}  # by weights
+
+
+class ByIdentity(Generic[T]):
+    """Something about each of several tensors that are alive. By id, since == of tensors is not about identity."""
+
+    def __init__(self) -> None:
+        self._known: dict[int, tuple[weakref.ref[Tensor], T]] = {}
+
+    def __bool__(self) -> bool:
+        return bool(self._known)
+
+    def __setitem__(self, tensor: Tensor, value: T) -> None:
+        place, known = id(tensor), self._known
+
+        def forget(dead: weakref.ref[Tensor]) -> None:
+            if place in known and known[place][0] is dead:
+                del known[place]
+
+        known[place] = weakref.ref(tensor, forget), value
+
+    def get(self, tensor: object) -> T | None:
+        found, value = self._known.get(id(tensor), (None, None))
+        return value if found is not None and found() is tensor else None
+
+    def drop(self, values: Iterable[T]) -> None:
+        dropped = set(map(id, values))
+        for place in [place for place, (_, value) in self._known.items() if id(value) in dropped]:
+            del self._known[place]
+
+    def values(self) -> list[T]:
+        return [value for _, value in self._known.values()]
+
+
+class Origin(NamedTuple):
+    """Bit n stands for the n-th attention of a capture."""
+
+    after: int = 0  # the attentions whose output went into the tensor
+    product: tuple[int, int] | None = None  # what both sides of a product come after; forgotten in a projection
+
+
+NOWHERE = Origin()
+
+
+class Flow:
+    """Where the floating-point tensors of one capture come from. A choice of tokens, which are integers, ends it."""
+
+    def __init__(self) -> None:
+        self._origins: ByIdentity[Origin] = ByIdentity()
+
+    def of(self, tensor: object) -> Origin:
+        return self._origins.get(tensor) or NOWHERE
+
+    def after(self, *tensors: object) -> int:
+        """The attentions that any of them comes after."""
+        found = 0
+        for tensor in tensors:
+            found |= self.of(tensor).after
+        return found
+
+    def mark(self, result: object, origin: Origin) -> None:
+        for tensor in _tensors((result,)):
+            if origin != NOWHERE and tensor.is_floating_point():
+                self._origins[tensor] = origin
+
+    def follow(self, function: Kernel, args: Sequence[Any], kwargs: Mapping[str, Any], result: object) -> None:
+        """What a function gives comes from what it was given."""
+        is_product = function in PRODUCTS
+        if not (is_product or self._origins):
+            return
+        if result is None:  # x[...] = y
+            result = args[0] if args else None
+        elif not isinstance(result, Tensor | tuple | list):
+            return
+        given = [*_tensors(args), *_tensors(kwargs.values())]
+        origins = [self.of(tensor) for tensor in given]
+        after = 0
+        for origin in origins:
+            after |= origin.after
+        product = None
+        if is_product and not any(map(_is_weight, given)):
+            product = origins[-2].after if len(origins) > 1 else 0, origins[-1].after if origins else 0
+        elif function not in PROJECTIONS:
+            product = next((origin.product for origin in origins if origin.product is not None), None)
+        self.mark(result, Origin(after, product))
+
+
+def _tensors(given: Iterable[Any]) -> Iterator[Tensor]:
+    for each in given:
+        if isinstance(each, Tensor):
+            yield each
+        elif isinstance(each, tuple | list):
+            yield from (one for one in each if isinstance(one, Tensor))
+
+
+def _is_weight(tensor: Tensor) -> bool:
+    return isinstance(tensor, nn.Parameter) or isinstance(tensor._base, nn.Parameter)

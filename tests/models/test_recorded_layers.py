@@ -1,0 +1,306 @@
+"""Which calls are layers, which are passes, what they are called, and what is said where that is a guess."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from attnviz.models.recording import Recording, record
+from tests.models.captures import drawn
+
+X, Y = drawn(60, 1, 6, 16), drawn(61, 1, 6, 16)
+
+
+def attention() -> nn.MultiheadAttention:
+    return nn.MultiheadAttention(16, 4, batch_first=True)
+
+
+def encoder(n_layers: int = 2) -> nn.TransformerEncoder:
+    torch.manual_seed(0)
+    layer = nn.TransformerEncoderLayer(16, 4, 32, batch_first=True)
+    return nn.TransformerEncoder(layer, n_layers, enable_nested_tensor=n_layers == 2).eval()
+
+
+def recorded(run: Callable[[], Any], **names: Any) -> Recording:
+    with torch.no_grad(), record(**names) as maps:
+        run()
+    return maps
+
+
+class Module(nn.Module):
+    """What is done with parts."""
+
+    def __init__(self, forward: Callable[..., Tensor], **parts: nn.Module) -> None:
+        super().__init__()
+        self.does = forward
+        for name, part in parts.items():
+            self.add_module(name, part)
+        self.eval()
+
+    def forward(self, *given: Tensor) -> Tensor:
+        return self.does(self, *given)
+
+
+def split(states: Tensor, n: int, n_heads: int = 2) -> list[Tensor]:
+    """[batch token n·d_model] as n of [batch head token d_head]."""
+    return [one.view(*one.shape[:2], n_heads, -1).transpose(1, 2) for one in states.chunk(n, dim=-1)]
+
+
+# --- passes and layers --------------------------------------------------------------------------------------------
+
+
+def test_two_texts_through_one_encoder_are_two_passes() -> None:
+    both = Module(lambda own, x, y: own.encoder(x) @ own.encoder(y).mT, encoder=encoder())
+    maps = recorded(lambda: both(X, Y))
+    part = both.get_submodule("encoder")
+    alone = [recorded(lambda: part(X))[0], recorded(lambda: part(Y))[0]]
+    assert [one.weights.shape for one in maps] == [(2, 4, 6, 6)] * 2
+    assert [dict(one.provenance.settings)["pass"] for one in maps] == [0, 1]
+    for one, expected in zip(maps, alone, strict=True):
+        np.testing.assert_array_equal(one.weights, expected.weights)
+
+
+def test_one_layer_that_reads_what_it_gave_is_several_layers() -> None:
+    """As in ALBERT, also where something is added in between."""
+
+    def thrice(own: Any, states: Tensor) -> Tensor:
+        for _ in range(3):
+            states = states + own.layer(states)
+        return states
+
+    (maps,) = recorded(lambda: Module(thrice, layer=encoder(1))(X))
+    assert maps.weights.shape == (3, 4, 6, 6)
+    assert maps.layer_numbers == (0, 1, 2)
+
+
+@pytest.mark.parametrize("other", [False, True])
+def test_two_calls_in_one_run_of_a_module(other: bool) -> None:
+    """Of the same weights, as in DiffLlama, they are one layer; of others, a record each."""
+
+    def attend(own: Any, states: Tensor) -> Tensor:
+        query, key, value, second = split(own.qkvs(states), 4)
+        return torch.cat(
+            [
+                functional.scaled_dot_product_attention(query, key, value),
+                functional.scaled_dot_product_attention(query, second if other else key, value.flip(-1)),
+            ]
+        )
+
+    class Layers(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.h = nn.ModuleList([Module(attend, qkvs=nn.Linear(16, 64)) for _ in range(2)])
+
+        def forward(self, states: Tensor) -> Tensor:
+            for layer in self.h:
+                states = states + layer(states).sum(dim=0).flatten().view(8, -1).repeat(1, 2)[:6, :16]
+            return states
+
+    maps = recorded(lambda: Layers()(X))
+    assert maps.groups == (("h.* #1", "h.* #2") if other else ("h.*",))
+    assert all(one.weights.shape == (2, 2, 6, 6) and one.self_attention for one in maps)
+    assert not np.array_equal(maps[0].weights[0], maps[0].weights[1])
+
+
+def test_generation_within_one_forward_pass_is_a_pass_each_step() -> None:
+    """A token that was chosen ends what comes after what: the next step does not follow upon this one's layers."""
+
+    def generate(own: Any, ids: Tensor) -> Tensor:
+        for _ in range(2):
+            ids = torch.cat([ids, own.encoder(own.words(ids)).argmax(dim=-1)[:, -1:]], dim=1)
+        return ids
+
+    maps = recorded(lambda: Module(generate, encoder=encoder(), words=nn.Embedding(16, 16))(torch.tensor([[1, 2]])))
+    assert [one.weights.shape for one in maps] == [(2, 4, 2, 2), (2, 4, 3, 3)]
+
+
+# --- numbers of layers --------------------------------------------------------------------------------------------
+
+
+class Hybrid(nn.Module):
+    """Attention in the layers 1 and 3 of 4, else something without any, as in Jamba."""
+
+    def __init__(self, around: type[nn.ModuleList] | type[nn.Sequential] = nn.ModuleList) -> None:
+        super().__init__()
+        torch.manual_seed(0)
+        layers: list[nn.Module] = [encoder(1) if layer % 2 else nn.Linear(16, 16) for layer in range(4)]
+        self.layers = around(layers) if around is nn.ModuleList else around(*layers)
+        self.eval()
+
+    def forward(self, states: Tensor) -> Tensor:
+        for layer in self.layers:
+            states = layer(states)
+        return states
+
+
+def test_layers_have_the_numbers_of_the_model() -> None:
+    (maps,) = recorded(lambda: Hybrid()(X))
+    assert maps.layer_numbers == (1, 3)
+    assert maps.unseen_layers == (0, 2)
+    assert maps.provenance.facts.n_layers_in_model == 4
+    assert dict(maps.provenance.settings)["layers_in_model"] == "1,3"
+
+
+def test_what_stands_beside_layers_is_no_layer() -> None:
+    """In a Sequential anything is counted: an embedding, a norm."""
+    (maps,) = recorded(lambda: Hybrid(nn.Sequential)(X))
+    assert (maps.layer_numbers, maps.unseen_layers) == ((1, 3), ())
+
+
+def test_a_shared_module_has_the_number_of_each_place() -> None:
+    """As in Zamba, whose layers 0 and 2 are one block."""
+    block = encoder(1)
+    places = [Module(lambda own, states: own.part(states), part=part) for part in (block, nn.Linear(16, 16), block)]
+
+    def run(own: Any, states: Tensor) -> Tensor:
+        for layer in own.layers:
+            states = layer(states)
+        return states
+
+    (maps,) = recorded(lambda: Module(run, layers=nn.ModuleList(places))(X))
+    assert (maps.layer_numbers, maps.unseen_layers) == ((0, 2), (1,))
+
+
+# --- guesses ------------------------------------------------------------------------------------------------------
+
+
+def over_features(own: Any, states: Tensor) -> Tensor:
+    """Linear attention: no query is multiplied with a key."""
+    query, key, value = split(own.qkv(states), 3)
+    return query.softmax(dim=-1) @ (key.softmax(dim=-2).mT @ value)
+
+
+def over_channels(own: Any, states: Tensor) -> Tensor:
+    """As in XCiT."""
+    query, key, value = (one.mT for one in split(own.qkv(states), 3))
+    return (query @ key.mT).softmax(dim=-1) @ value
+
+
+def over_tokens(own: Any, states: Tensor) -> Tensor:
+    query, key, value = split(own.qkv(states), 3)
+    return (query @ key.mT).softmax(dim=-1) @ value
+
+
+@pytest.mark.parametrize(
+    ("attend", "why"),
+    [
+        (over_features, "no product of queries with keys was seen under this softmax"),
+        (over_channels, "8 queries are not the number of tokens that the module read"),
+        (over_tokens, ""),
+    ],
+)
+def test_what_may_not_be_of_tokens_is_called_a_guess(attend: Callable[..., Tensor], why: str) -> None:
+    (maps,) = recorded(lambda: Module(attend, qkv=nn.Linear(16, 48))(X))
+    guess = f"That these are weights of attention over tokens is a guess: {why}." if why else ""
+    assert maps.provenance.facts.guess == guess
+    assert dict(maps.provenance.settings).get("guess", "") == guess
+
+
+@pytest.mark.parametrize("first", ["memory", "states"])
+def test_heads_and_batch_on_one_axis_whichever_input_comes_first(first: str) -> None:
+    """Two texts of 3 tokens that attend to 6 each: 4 heads and one text would fit the memory's 12 positions as well."""
+    states, memory = drawn(62, 2, 3, 8), drawn(63, 2, 6, 8)
+
+    def across(own: Any, *given: Tensor) -> Tensor:
+        query, keys = given if first == "states" else given[::-1]
+        heads = [one.view(2, -1, 2, 4).transpose(1, 2).reshape(4, -1, 4) for one in (own.query(query), own.key(keys))]
+        return torch.bmm(torch.bmm(heads[0], heads[1].mT).softmax(dim=-1), heads[1])
+
+    parts = {"query": nn.Linear(8, 8), "key": nn.Linear(8, 8)}
+    module = Module(across, **parts)
+    given = (states, memory) if first == "states" else (memory, states)
+    with pytest.raises(Exception, match="1 attention has heads and batch on one axis"):
+        recorded(lambda: module(*given))
+    one_text = [each[:1] for each in given]
+    alone = Module(lambda own, *given: across(own, *(each.expand(2, -1, -1) for each in given)), **parts)
+    assert recorded(lambda: alone(*one_text))[0].weights.shape[2:] == (3, 6)
+
+
+class Layers(nn.Module):
+    """Two attentions in each layer, the second to `memory` where there is one."""
+
+    def __init__(self, n_layers: int) -> None:
+        super().__init__()
+        torch.manual_seed(0)
+        self.layers = nn.ModuleList(
+            [nn.ModuleDict({"local": attention(), "wide": attention()}) for _ in range(n_layers)]
+        )
+        self.eval()
+
+    def forward(self, states: Tensor, memory: Tensor | None = None) -> Tensor:
+        for layer in self.layers:
+            assert isinstance(layer, nn.ModuleDict)
+            states = states + layer["local"](states, states, states)[0]
+            keys = states if memory is None else memory
+            states = states + layer["wide"](states, keys.clone(), keys)[0]
+        return states
+
+
+@pytest.mark.parametrize("n_layers", [1, 2])
+@pytest.mark.parametrize("memory", [None, Y])
+def test_a_second_attention_to_the_same_tokens_is_no_cross_attention(n_layers: int, memory: Tensor | None) -> None:
+    maps = recorded(lambda: Layers(n_layers)(X, memory), tokens=list("abcdef"))
+    assert maps.groups == ("layers.*.local", "layers.*.wide")
+    assert [one.self_attention for one in maps] == [True, memory is None]
+    assert not any(one.provenance.facts.guess for one in maps)
+
+
+# --- what is computed otherwise -----------------------------------------------------------------------------------
+
+
+@pytest.mark.filterwarnings("ignore:The PyTorch API of nested tensors")
+@pytest.mark.parametrize("padded", [False, True])
+@pytest.mark.parametrize("part", ["whole", "layer", "inside"])
+def test_torchs_own_encoder_gives_what_it_gives_unseen(padded: bool, part: str) -> None:
+    """Its fused layers give 0 at padding, and other last bits elsewhere."""
+    model = encoder()
+    states, padding = drawn(64, 2, 6, 16), torch.tensor([[False] * 6, [False] * 4 + [True] * 2])
+    run: Callable[..., Tensor] = {
+        "whole": model,
+        "layer": model.layers[0],
+        "inside": Module(lambda own, *given: own.model(*given[:1], src_key_padding_mask=given[1]) + 1, model=model),
+    }[part]
+    given = {"src_key_padding_mask": padding} if padded else {}
+    arguments = (states, padding if padded else None) if part == "inside" else (states,)
+    given = {} if part == "inside" else given
+    with torch.no_grad():
+        expected = run(*arguments, **given)
+        with record() as maps:
+            found = run(*arguments, **given)
+    torch.testing.assert_close(found, expected, atol=0, rtol=0)
+    assert [one.weights.shape[2] for one in maps] == [6, 4 if padded else 6]
+    assert maps[0].weights.shape[0] == (1 if part == "layer" else 2)
+
+
+@pytest.mark.parametrize("kernel", [True, False])
+def test_under_autocast(kernel: bool) -> None:
+    states = drawn(65, 1, 2, 6, 8)
+    with torch.autocast("cpu", dtype=torch.bfloat16), record() as maps:
+        if kernel:
+            functional.scaled_dot_product_attention(states * 3, states * 3, states)
+        else:
+            (states @ states.mT * 3).softmax(dim=-1) @ states
+    rounded = (states * 3).bfloat16().float()
+    if kernel:
+        expected = (rounded @ rounded.mT / 8**0.5).softmax(dim=-1)
+        np.testing.assert_allclose(maps[0].weights[0], expected[0].numpy(), atol=1e-6)
+    np.testing.assert_allclose(maps[0].weights.sum(axis=-1), 1, atol=1e-6)
+
+
+@pytest.mark.parametrize("kernel", [True, False])
+@pytest.mark.parametrize("low", [-1e4, -1e9])
+def test_a_very_low_number_is_a_mask(kernel: bool, low: float) -> None:
+    states = drawn(66, 1, 2, 5, 8)
+    mask = torch.full((5, 5), low).triu(1)
+    with record() as maps:
+        if kernel:
+            functional.scaled_dot_product_attention(states, states, states, attn_mask=mask)
+        else:
+            (states @ states.mT + mask).softmax(dim=-1) @ states
+    np.testing.assert_array_equal(maps[0].attendable[0], np.tri(5, dtype=bool))
