@@ -12,6 +12,7 @@ from attnviz.errors import BadRecord
 from attnviz.shapes import Attendable, PerHead, PerLayer, PerQuery, RealQueries, Weights
 
 ROW_SUM_TOLERANCE = 1e-3
+MAX_LAYERS = 100_000
 
 Setting = str | int | float | bool | None
 Level = Literal["head", "layer"]
@@ -111,6 +112,8 @@ class AttentionMaps:
         if 0 in self.weights.shape:
             raise BadRecord(f"weights of shape {self.weights.shape} hold nothing")
         numbers = self.layer_numbers or tuple(range(self.n_layers))
+        if (self.provenance.facts.n_layers_in_model or 0) > MAX_LAYERS or numbers[-1] > MAX_LAYERS:
+            raise BadRecord(f"a model of more than {MAX_LAYERS:,} layers")
         if len(numbers) != self.n_layers or numbers[0] < 0 or list(numbers) != sorted(set(numbers)):
             raise BadRecord(f"layer numbers {numbers} do not name {self.n_layers} layers in rising order")
         object.__setattr__(self, "layer_numbers", numbers)

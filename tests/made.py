@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from attnviz.measures.measured import measured
-from attnviz.records import AttentionMaps, Provenance, Setting, Tokens
+from attnviz.records import AttentionMaps, Facts, Provenance, Setting, Tokens
 from attnviz.report import Report
 from attnviz.specs.figure import FigureOptions
 from attnviz.views.heatmap import heatmap_report
@@ -65,6 +65,7 @@ def provenance(
     trained: bool = False,
     text_name: str = "sample train[0]",
     settings: tuple[tuple[str, Setting], ...] = (),
+    facts: Facts | None = None,
 ) -> Provenance:
     return Provenance(
         model=model,
@@ -74,6 +75,7 @@ def provenance(
         text_name=text_name,
         settings=settings,
         versions=(("attnviz", "0.1.0"),),
+        facts=facts or Facts(),
     )
 
 

@@ -85,6 +85,7 @@ FAMILIES: dict[str, dict[str, Any]] = {
         "decoder_start_token_id": 0,
         "eos_token_id": 3,
     },
+    "jamba": {**SIZES, "num_key_value_heads": 2, "num_experts": 2, "num_experts_per_tok": 1, "mamba_d_state": 4},
     "mamba": {"vocab_size": 32, "hidden_size": 16, "num_hidden_layers": 2, "state_size": 4},
 }
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import FrozenInstanceError
+from dataclasses import FrozenInstanceError, replace
 
 import numpy as np
 import pytest
 
 from attnviz.errors import BadRecord
-from attnviz.records import AttentionMaps, Measurement, Tokens
+from attnviz.records import AttentionMaps, Facts, Measurement, Tokens
 from tests.made import cross_maps, random_maps, record, sink_maps, tokens, uniform_maps, windowed_maps
 
 THREE = np.full((1, 2, 3, 3), 1 / 3, dtype=np.float32)
@@ -149,3 +149,16 @@ def test_a_measurement_keeps_to_its_bounds() -> None:
     for value in (-0.1, 1.1, np.nan):
         with pytest.raises(BadRecord, match="peak lies outside 0 to 1"):
             Measurement("peak", "share", np.array([[value]]), (0.0, 1.0))
+
+
+@pytest.mark.parametrize("numbers", [(0,), (1, 0), (1, 1), (-1, 2), (0, 1, 2)])
+def test_layer_numbers_rise(numbers: tuple[int, ...]) -> None:
+    with pytest.raises(BadRecord, match="do not name 2 layers in rising order"):
+        replace(random_maps(n_layers=2), layer_numbers=numbers)
+
+
+def test_unseen_layers_are_those_of_the_model() -> None:
+    maps = random_maps(n_layers=2)
+    assert (maps.layer_numbers, maps.unseen_layers) == ((0, 1), ())
+    of_four = replace(maps.provenance, facts=Facts(n_layers_in_model=4))
+    assert replace(maps, provenance=of_four, layer_numbers=(1, 3)).unseen_layers == (0, 2)

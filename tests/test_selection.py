@@ -111,3 +111,17 @@ def test_a_word_that_occurs_often_and_words_beyond_all_length_take_no_time() -> 
     with pytest.raises(BadSelection, match="no token 'aaa") as error:
         position("a" * 100_000 + "b", ["a" * 100_000 + str(n) for n in range(300)])
     assert len(str(error.value)) < 200
+
+
+@pytest.mark.parametrize(
+    ("written", "places"),
+    [([], (0, 1, 2)), (["1"], (0,)), (["-1"], (2,)), (["0-4"], (0, 1)), (["3,1"], (1, 0)), (["2-7"], (1, 2))],
+)
+def test_numbers_with_gaps_are_chosen_by_themselves(written: list[str], places: tuple[int, ...]) -> None:
+    assert numbers(written, (1, 3, 7), "layer") == places
+
+
+@pytest.mark.parametrize("written", ["0", "2", "8", "3-8", "-4"])
+def test_a_number_in_a_gap_is_answered_with_those_there_are(written: str) -> None:
+    with pytest.raises(BadSelection, match=r"no layer .* There are layers 1, 3, 7\."):
+        numbers([written], (1, 3, 7), "layer")

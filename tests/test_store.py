@@ -12,6 +12,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from io import BytesIO
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -23,7 +24,7 @@ import attnviz
 from attnviz import store
 from attnviz.errors import BadOption, BadRecord, OutputFailed
 from attnviz.inputs import header_of
-from attnviz.records import AttentionMaps, Provenance, Tokens
+from attnviz.records import AttentionMaps, Facts, Provenance, Tokens
 from attnviz.store import records
 from tests.made import random_maps, sink_maps, windowed_maps
 
@@ -71,6 +72,34 @@ def test_a_record_is_plain_safetensors_for_everyone_else(tmp_path: Path) -> None
     assert meta["provenance"]["settings"] == {"seed": 0}
 
 
+def test_facts_and_layer_numbers_are_kept(tmp_path: Path) -> None:
+    facts = Facts(causal=True, keep="head-tail", tokens_in_text=9, group="h.*", n_layers_in_model=4, guess="a guess")
+    maps = replace(record(), layer_numbers=(1, 3), provenance=replace(record().provenance, facts=facts))
+    store.save(maps, tmp_path / "a.safetensors")
+    again = store.load(tmp_path / "a.safetensors")
+    assert (again.provenance.facts, again.layer_numbers) == (facts, (1, 3))
+
+
+def test_a_record_of_schema_1_has_its_facts_among_the_settings() -> None:
+    settings = {"causal": True, "keep": "head-tail", "tokens_in_text": 9, "n_bigrams": 5, "layers_in_model": "1,3"}
+
+    def older(meta: Any) -> None:
+        meta.update(schema=1)
+        del meta["layer_numbers"], meta["provenance"]["facts"]
+        meta["provenance"]["settings"] = settings | {"tokens_before_merging": 6}
+
+    maps = store.read_record(rewritten(older), "a")
+    assert maps.layer_numbers == (1, 3)
+    assert maps.provenance.facts == Facts(
+        causal=True,
+        keep="head-tail",
+        tokens_in_text=9,
+        embeds_pairs=True,
+        queries_before_joining=6,
+        keys_before_joining=6,
+    )
+
+
 def test_same_record_same_bytes_in_two_processes() -> None:
     script = (
         "import sys, hashlib; sys.path.insert(0, '.'); from tests.test_store import record; "
@@ -89,7 +118,7 @@ def test_same_record_same_bytes_in_two_processes() -> None:
     assert len(digests) == 1
 
 
-def rewritten(change: Callable[[dict[str, object]], object]) -> bytes:
+def rewritten(change: Callable[[dict[str, Any]], object]) -> bytes:
     """A record whose metadata was changed."""
     data = store.record_bytes(record())
     meta = records._metadata(header_of(BytesIO(data), len(data)).metadata)
@@ -117,9 +146,14 @@ def rewritten(change: Callable[[dict[str, object]], object]) -> bytes:
         bytes(save_tensors({"weights": np.zeros((1, 1, 1, 1), np.float32)}, metadata={"attnviz": "[" * 100_000})),
         rewritten(lambda meta: meta.update(schema=3)),
         rewritten(lambda meta: meta.update(queries=None)),
-        rewritten(lambda meta: meta["queries"]["offsets"][0].__setitem__(0, math.inf)),  # type: ignore[index]
-        rewritten(lambda meta: meta["provenance"]["settings"].update(x=math.nan)),  # type: ignore[index]
-        rewritten(lambda meta: meta["provenance"]["settings"].update(x=[])),  # type: ignore[index]
+        rewritten(lambda meta: meta["queries"]["offsets"][0].__setitem__(0, math.inf)),
+        rewritten(lambda meta: meta["provenance"]["settings"].update(x=math.nan)),
+        rewritten(lambda meta: meta["provenance"]["settings"].update(x=[])),
+        rewritten(lambda meta: meta.update(layer_numbers=[0, 0])),
+        rewritten(lambda meta: meta.update(layer_numbers=["0", "1"])),
+        rewritten(lambda meta: meta["provenance"]["facts"].update(causal=1)),
+        rewritten(lambda meta: meta["provenance"]["facts"].update(more=1)),
+        rewritten(lambda meta: meta["provenance"]["facts"].update(n_layers_in_model=10**9)),
         rewritten(lambda meta: meta.pop("provenance")),
         rewritten(lambda meta: meta.update(keys={"pieces": [], "offsets": [], "special": [], "unknown": []})),
         rewritten(lambda meta: meta.update(queries={"pieces": [1], "offsets": [], "special": [], "unknown": []})),

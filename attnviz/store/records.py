@@ -126,7 +126,7 @@ def _layer_numbers(meta: Mapping[str, Any], provenance: Provenance) -> tuple[int
     if numbers is None:
         written = dict(provenance.settings).get("layers_in_model")
         numbers = [int(number) for number in written.split(",")] if isinstance(written, str) else []
-    if not all(isinstance(number, int) for number in numbers):
+    if not all(type(number) is int for number in numbers):
         raise TypeError(f"layer numbers {numbers!r} are no numbers")
     return tuple(numbers)
 

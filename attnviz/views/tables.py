@@ -67,7 +67,7 @@ def heads_table(
 
 
 def layers_table(maps: AttentionMaps, measurements: Sequence[Measurement], layers: Sequence[int]) -> tuple[Table, ...]:
-    """One line per layer: the numbers of all its `maps.n_heads` heads together, whichever are drawn."""
+    """One line per layer: the numbers of all its heads together, whichever are drawn."""
     of_layers = [m for m in measurements if m.level == "layer"]
     if not of_layers:
         return ()

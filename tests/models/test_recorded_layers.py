@@ -130,7 +130,7 @@ class Hybrid(nn.Module):
         super().__init__()
         torch.manual_seed(0)
         layers: list[nn.Module] = [encoder(1) if layer % 2 else nn.Linear(16, 16) for layer in range(4)]
-        self.layers = around(layers) if around is nn.ModuleList else around(*layers)
+        self.layers = nn.ModuleList(layers) if around is nn.ModuleList else nn.Sequential(*layers)
         self.eval()
 
     def forward(self, states: Tensor) -> Tensor:

@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from attnviz.errors import BadSelection
+from attnviz.records import Facts
 from attnviz.renderers.json import alone
 from attnviz.report import Formula, Note, Report, Section, Table
 from attnviz.views.explain import explain_report
@@ -39,7 +40,7 @@ def found(
     heads = tuple(work_out(of[0], of[1 : n + 1], of[n + 1 :], attendable) for of in made)
     projection = Projection(random.normal(size=(d_model, d_model)), random.normal(size=d_model)) if projects else None
     worked = Worked(tokens(*pieces), query, attendable, random.normal(size=(n, d_model)), heads, projection)
-    made_by = provenance(settings=(("causal", causal), ("norm", "pre"), ("tokens_in_text", n)))
+    made_by = provenance(settings=(("norm", "pre"),), facts=Facts(causal=causal, tokens_in_text=n))
     return Reproduced(worked, made_by, 0, 1, True, worked.output, 1e-8, 1e-9, 1e-4)
 
 

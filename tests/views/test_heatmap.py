@@ -13,7 +13,7 @@ from attnviz.measures.distinct_heads import distinct_heads
 from attnviz.measures.measured import measured
 from attnviz.measures.rollout import rollout
 from attnviz.measures.words import by_words
-from attnviz.records import AttentionMaps, Setting, Tokens
+from attnviz.records import AttentionMaps, Facts, Tokens
 from attnviz.report import Heatmap, Note, Panels, Report, Table
 from attnviz.specs.figure import FigureOptions, ScaleKind
 from attnviz.views.heatmap import heatmap_report
@@ -41,8 +41,8 @@ def overview(of: Report) -> Panels:
     return panels
 
 
-def with_settings(*settings: tuple[str, Setting], n: int = 3) -> Report:
-    return report(random_maps(FILM[:n], made_by=provenance(settings=settings)))
+def with_facts(n: int = 3, **facts: Any) -> Report:
+    return report(random_maps(FILM[:n], made_by=provenance(facts=Facts(**facts))))
 
 
 def test_blocks_come_in_order() -> None:
@@ -122,13 +122,13 @@ def test_titles() -> None:
 
 
 def test_the_subtitle_says_how_much_of_the_text_is_shown() -> None:
-    assert with_settings(("tokens_in_text", 233)).subtitle.endswith("(random weights, seed 0) · first 3 of 233 tokens")
-    both_ends = with_settings(("tokens_in_text", 233), ("keep", "head-tail"))
+    assert with_facts(tokens_in_text=233).subtitle.endswith("(random weights, seed 0) · first 3 of 233 tokens")
+    both_ends = with_facts(tokens_in_text=233, keep="head-tail")
     assert both_ends.subtitle.endswith("(random weights, seed 0) · first 2 and last 1 of 233 tokens")
-    assert with_settings(("tokens_in_text", 3)).subtitle.endswith("(random weights, seed 0) · 3 tokens")
-    assert with_settings(n=1).subtitle.endswith(" · 1 token")
-    assert with_settings(("causal", True)).subtitle.endswith(" · 3 tokens · causal")
-    assert with_settings(("causal", False)).subtitle.endswith(" · 3 tokens")
+    assert with_facts(tokens_in_text=3).subtitle.endswith("(random weights, seed 0) · 3 tokens")
+    assert with_facts(n=1).subtitle.endswith(" · 1 token")
+    assert with_facts(causal=True).subtitle.endswith(" · 3 tokens · causal")
+    assert with_facts(causal=False).subtitle.endswith(" · 3 tokens")
     assert report(random_maps(FILM, padding=4)).subtitle.endswith(" · 14 tokens")
     assert report(cross_maps(1, 5)).subtitle.endswith(" · 1 query, 5 keys")
 
@@ -220,16 +220,16 @@ def test_data_of_all_heads_copy_no_weights() -> None:
 
 
 def test_a_model_used_for_what_it_was_not_made_for_is_said_to_be() -> None:
-    def said(*settings: tuple[str, Setting], trained: bool = True) -> list[str]:
-        made_by = provenance(trained=trained, revision="5e" * 32, settings=settings)
+    def said(trained: bool = True, **facts: Any) -> list[str]:
+        made_by = provenance(trained=trained, revision="5e" * 32, facts=Facts(**facts))
         return [note.text for note in report(random_maps(FILM, made_by=made_by)).notes]
 
-    assert said(("causal", True)) == [
+    assert said(causal=True) == [
         "The model was trained to look both ways; forced to look back only, it does what it never learned."
     ]
-    assert said(("causal", True), trained=False) == said(("causal", False)) == []
-    assert said(("made_for_tokens", 13)) == ["The model was made for texts of at most 13 tokens and has 14 here."]
-    assert said(("made_for_tokens", 14)) == []
+    assert said(causal=True, trained=False) == said(causal=False) == []
+    assert said(made_for_tokens=13) == ["The model was made for texts of at most 13 tokens and has 14 here."]
+    assert said(made_for_tokens=14) == []
 
 
 # Tokens that are not drawn
@@ -315,8 +315,8 @@ def test_hiding_everything_is_refused() -> None:
 def test_joined_words_are_said_to_be_joined() -> None:
     spans = ((0, 0), (0, 4), (4, 7), (7, 8), (8, 8))
     pieces = Tokens(("[CLS]", "play", "ing", "!", "[SEP]"), spans, (True, False, False, False, True))
-    settings = (("tokens_in_text", 40), ("made_for_tokens", 4))
-    maps = by_words(record(random_maps("abcde").weights, pieces, made_by=provenance(trained=True, settings=settings)))
+    facts = Facts(tokens_in_text=40, made_for_tokens=4)
+    maps = by_words(record(random_maps("abcde").weights, pieces, made_by=provenance(trained=True, facts=facts)))
     shown = report(maps)
     assert shown.subtitle.endswith(" · 2 words from first 3 of 40 tokens and 2 markers")
     assert [note.text for note in shown.notes] == [

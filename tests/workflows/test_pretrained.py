@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from attnviz import store
+from attnviz.errors import BadSelection
 from attnviz.options import build
 from attnviz.specs.compare import CompareSpec
 from attnviz.specs.heatmap import HeatmapSpec
@@ -94,3 +95,26 @@ def test_a_model_is_loaded_once_in_a_batch(
         for text in (TEXT, "a cat"):
             list(heatmap(build(HeatmapSpec, model=str(models["bert"]), text=(text,), out=str(tmp_path))))
     assert loaded == [models["bert"]]
+
+
+def test_layers_are_called_by_the_models_numbers(tmp_path: Path) -> None:
+    """Jamba attends in its layers 1 and 3 of 4: in pictures, files, tables, options and records."""
+    settings = {"num_hidden_layers": 4, "attn_layer_period": 2, "attn_layer_offset": 1, "use_mamba_kernels": False}
+    folder = made.saved(tmp_path / "jamba", "jamba", **settings)
+    out = tmp_path / "out"
+    asked: dict[str, Any] = {"model": str(folder), "text": ("the cat sat",), "out": str(out), "rollout": True}
+    (drawn,) = heatmap(build(HeatmapSpec, **asked, layer=("3",), head=("0",)))
+    assert {file.name for file in drawn.files} == {"layer-3-head-0.png", "rollout.png", "attention.safetensors"}
+    pictures = {picture.name: picture.title for picture in drawn.report.pictures}
+    assert pictures["layer-3-head-0"] == "layer 3, head 0"
+    assert pictures["rollout"] == "attention rollout through layers 1 and 3 of 4 (Abnar & Zuidema 2020)"
+    heads, *_ = drawn.report.tables
+    assert [row[:2] for row in heads.rows] == [(3, 0)]
+    assert drawn.report.data["layers"] == [3]
+    said = [note.text for note in drawn.report.notes]
+    assert any(text.startswith("In layers 0 and 2 of the model's 4 no attention") for text in said)
+    assert store.load(out / "attention.safetensors").layer_numbers == (1, 3)
+    with pytest.raises(BadSelection, match=r"no layer 2\. There are layers 1, 3"):
+        [*heatmap(build(HeatmapSpec, **asked, layer=("2",)))]
+    found = compared(folder, folder, out=tmp_path / "both", text=("the cat sat",), layer=("1-3",))
+    assert {"maps-layer-1", "maps-layer-3"} <= {picture.name for picture in found.report.pictures}
