@@ -60,6 +60,10 @@ class Facts:
     n_layers_in_model: int | None = None  # also those that are not in the record; None: not known
     guess: str = ""  # what is not certain of this record, as a sentence
 
+    def __post_init__(self) -> None:
+        if not 0 <= (self.n_layers_in_model or 0) <= MAX_LAYERS:
+            raise BadRecord(f"a model of {self.n_layers_in_model:,} layers", hint=f"At most {MAX_LAYERS:,} are read.")
+
 
 @dataclass(frozen=True)
 class Provenance:
@@ -112,8 +116,8 @@ class AttentionMaps:
         if 0 in self.weights.shape:
             raise BadRecord(f"weights of shape {self.weights.shape} hold nothing")
         numbers = self.layer_numbers or tuple(range(self.n_layers))
-        if (self.provenance.facts.n_layers_in_model or 0) > MAX_LAYERS or numbers[-1] > MAX_LAYERS:
-            raise BadRecord(f"a model of more than {MAX_LAYERS:,} layers")
+        if numbers[-1] > MAX_LAYERS:
+            raise BadRecord(f"layer number {numbers[-1]:,} is above {MAX_LAYERS:,}")
         if len(numbers) != self.n_layers or numbers[0] < 0 or list(numbers) != sorted(set(numbers)):
             raise BadRecord(f"layer numbers {numbers} do not name {self.n_layers} layers in rising order")
         object.__setattr__(self, "layer_numbers", numbers)

@@ -150,6 +150,7 @@ def rewritten(change: Callable[[dict[str, Any]], object]) -> bytes:
         rewritten(lambda meta: meta["provenance"]["settings"].update(x=math.nan)),
         rewritten(lambda meta: meta["provenance"]["settings"].update(x=[])),
         rewritten(lambda meta: meta.update(layer_numbers=[0, 0])),
+        rewritten(lambda meta: meta.update(layer_numbers=[0, 10**30])),
         rewritten(lambda meta: meta.update(layer_numbers=["0", "1"])),
         rewritten(lambda meta: meta["provenance"]["facts"].update(causal=1)),
         rewritten(lambda meta: meta["provenance"]["facts"].update(more=1)),
