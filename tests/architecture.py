@@ -30,7 +30,7 @@ from typing import NamedTuple
 
 LAYERS = (  # lowest first; a room imports earlier lines and itself
     {"errors", "shapes"},
-    {"records", "registry", "selection", "hub", "inputs"},
+    {"records", "registry", "selection", "hub", "inputs", "cache"},
     {"options"},  # which names the tables of later rooms, as the registry does
     {"specs"},
     {"report", "store", "outcomes", "worked"},

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from attnviz.measures.measured import measured
+from attnviz.models.loading import find_model
 from attnviz.records import AttentionMaps, Facts, Provenance, Setting, Tokens
 from attnviz.report import Report
 from attnviz.specs.figure import FigureOptions
+from attnviz.specs.model import ModelOptions
 from attnviz.views.heatmap import heatmap_report
+
+if TYPE_CHECKING:
+    from attnviz.models.encoder_model import EncoderModel
 
 FILM = ("the", "plot", "was", "thin", ",", "yet", "i", "loved", "every", "minute", "of", "this", "film", ".")
 
@@ -163,3 +169,14 @@ def report(maps: AttentionMaps | None = None, spec: FigureOptions | None = None)
     maps = maps or random_maps()
     layers, heads = range(maps.n_layers), range(maps.n_heads)
     return heatmap_report(maps, measured(maps), spec or FigureOptions(), layers, heads)
+
+
+def load_encoder(spec: ModelOptions, texts: Iterable[str] = ()) -> EncoderModel:
+    """A model of ours; `texts` make the vocabulary of one that brings none."""
+    from attnviz.models.encoder_model import EncoderModel
+
+    reference = find_model(spec)
+    reference.check()
+    model = reference.open(texts)
+    assert isinstance(model, EncoderModel)
+    return model

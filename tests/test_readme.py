@@ -17,7 +17,7 @@ from typing import Any
 
 import pytest
 
-from attnviz.models.names import SHIPPED
+from attnviz.models.built_in import SHIPPED
 from attnviz.registry import Plugin
 from attnviz.store import load
 from attnviz.workflows.metrics import load_metrics

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from attnviz.registry import Plugin
 
+# Each takes (ModelOptions, PretrainedOptions) and gives a ModelReference, or None for a name that is not of its kind.
 MODELS = (
-    Plugin(
-        "single", "attnviz.models.opening:open_encoder", "a trained transformer encoder with one head of full width"
-    ),
-    Plugin(
-        "multi", "attnviz.models.opening:open_encoder", "the same with 8 heads; multi:2 and multi:4 are trained too"
-    ),
-    Plugin("random", "attnviz.models.opening:open_encoder", "an encoder with random weights; random:N has N heads"),
-    Plugin("dot", "attnviz.models.opening:open_dot", "no projections: query = key = value = word embedding"),
+    Plugin("single", "attnviz.models.built_in:single", "a trained transformer encoder with one head of full width"),
+    Plugin("multi", "attnviz.models.built_in:multi", "the same with 8 heads; multi:2 and multi:4 are trained too"),
+    Plugin("random", "attnviz.models.built_in:random", "an encoder with random weights; random:N has N heads"),
+    Plugin("dot", "attnviz.models.built_in:dot", "no projections: query = key = value = word embedding"),
+)
+
+# Likewise, of names that are none of these, in this order.
+FORMATS = (
+    Plugin("huggingface", "attnviz.models.huggingface.reference:find_folder", "a folder of a third-party model"),
+    Plugin("checkpoint", "attnviz.models.trained:find_folder", "a folder that `attnviz train` wrote"),
+    Plugin("hub", "attnviz.models.huggingface.reference:find_on_hub", "a name on the hub"),
 )

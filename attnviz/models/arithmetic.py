@@ -10,9 +10,9 @@ from jaxtyping import Bool, Float, Float64
 from torch import Tensor, nn
 
 from attnviz.errors import WorkFailed
-from attnviz.models.attender import Attender
 from attnviz.models.attention import Attended, DotAttention
 from attnviz.models.device import enough_memory
+from attnviz.models.encoder_model import EncoderModel
 from attnviz.models.tokenizer import Encoding
 from attnviz.records import Provenance, Tokens
 from attnviz.worked import Projection, Reproduced, Worked, work_out
@@ -20,18 +20,18 @@ from attnviz.worked import Projection, Reproduced, Worked, work_out
 TOLERANCE = 1e-4  # of the largest component: float32 comes far closer, and a step done wrongly does not
 
 
-def reproduce(attender: Attender, encoding: Encoding, layer: int, query: int, provenance: Provenance) -> Reproduced:
+def reproduce(model: EncoderModel, encoding: Encoding, layer: int, query: int, provenance: Provenance) -> Reproduced:
     """One query's arithmetic from the states that attention got in this layer, held against what the model makes of it.
 
     Raises WorkFailed where the two do not come to the same.
     """
-    attendable = attender.attendable(encoding)
-    states, attended = passed(attender, encoding, layer, attendable)
+    attendable = model.attendable(encoding)
+    states, attended = passed(model, encoding, layer, attendable)
     weights = attended.weights
     assert weights is not None
     given = states.cpu().double().numpy()
     worked = work_through(
-        attender.attentions[layer], encoding.tokens, query, given, attendable[query].numpy(), len(weights)
+        model.attentions[layer], encoding.tokens, query, given, attendable[query].numpy(), len(weights)
     )
     model_output = attended.output[query].cpu().double().numpy()
     model_weights = weights[:, query].cpu().double().numpy()
@@ -47,8 +47,8 @@ def reproduce(attender: Attender, encoding: Encoding, layer: int, query: int, pr
         worked=worked,
         provenance=provenance,
         layer=layer,
-        n_layers=attender.n_layers,
-        normed=dict(attender.settings).get("norm") == "pre",
+        n_layers=model.n_layers,
+        normed=dict(model.settings).get("norm") == "pre",
         model_output=model_output,
         error=error,
         weights_error=weights_error,
@@ -57,7 +57,7 @@ def reproduce(attender: Attender, encoding: Encoding, layer: int, query: int, pr
 
 
 def passed(
-    attender: Attender, encoding: Encoding, layer: int, attendable: Bool[Tensor, "query key"]
+    model: EncoderModel, encoding: Encoding, layer: int, attendable: Bool[Tensor, "query key"]
 ) -> tuple[Float[Tensor, "token d_model"], Attended]:
     """What attention got and gave in one layer of the forward pass, which ends there."""
     seen: list[tuple[Tensor, Attended]] = []
@@ -65,12 +65,10 @@ def passed(
     def look(_: nn.Module, given: tuple[Tensor, ...], attended: Attended) -> None:
         seen.append((given[0], attended))
 
-    handle = attender.attentions[layer].register_forward_hook(look)
+    handle = model.attentions[layer].register_forward_hook(look)
     try:
         with enough_memory(), torch.inference_mode():
-            layers = attender.forward(
-                torch.tensor(encoding.ids, device=attender.device), attendable.to(attender.device)
-            )
+            layers = model.forward(torch.tensor(encoding.ids, device=model.device), attendable.to(model.device))
             for number, _ in enumerate(layers):
                 if number == layer:
                     break

@@ -15,7 +15,7 @@ from attnviz.models.classifier import Classifier, ClassifierConfig
 from attnviz.models.device import enough_memory, pick
 from attnviz.models.encoder import EncoderConfig
 from attnviz.models.examples import Examples, held_out, telling_pairs
-from attnviz.models.opening import seeded
+from attnviz.models.random_models import seeded
 from attnviz.models.tokenizer import TextTokenizer
 from attnviz.models.training import Training
 from attnviz.specs.train import TrainSpec

@@ -11,9 +11,9 @@ from attnviz.registry import Plugin
 from attnviz.text.document import Corpus, Document
 
 if TYPE_CHECKING:
-    from attnviz.text.corpus import open_corpus as open_corpus
+    from attnviz.text.corpus import load_corpus as load_corpus
 
-__all__ = ["ENDINGS", "NAMES", "SOURCES", "Corpus", "Document", "open_corpus"]
+__all__ = ["ENDINGS", "NAMES", "SOURCES", "Corpus", "Document", "load_corpus"]
 
 # Each opens with (text column or None) and gives a Source.
 NAMES: tuple[Plugin, ...] = (
@@ -35,8 +35,8 @@ SOURCES = (*NAMES, *ENDINGS)
 
 
 def __getattr__(name: str) -> Any:
-    if name == "open_corpus":
-        from attnviz.text.corpus import open_corpus
+    if name == "load_corpus":
+        from attnviz.text.corpus import load_corpus
 
-        return open_corpus
+        return load_corpus
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

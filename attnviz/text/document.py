@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 
 @dataclass(frozen=True)
@@ -26,3 +27,8 @@ class Corpus:
     name: str
     documents: Sequence[Document]
     notices: tuple[str, ...] = ()  # what the user has to know, such as replaced bytes
+
+    @cached_property
+    def texts(self) -> tuple[str, ...]:
+        """One object for each corpus, so that a model that is made of them can be known by it."""
+        return tuple(document.text for document in self.documents)

@@ -10,13 +10,13 @@ from typing import TypeAlias
 from attnviz import store
 from attnviz.errors import BadOption
 from attnviz.measures.measured import chosen
-from attnviz.models.names import ModelName, resolve
+from attnviz.models.loading import ModelReference, find_model
 from attnviz.report import Report
 from attnviz.selection import numbers
 from attnviz.specs.compare import CompareSpec
 from attnviz.specs.text import TextOptions
+from attnviz.text import load_corpus
 from attnviz.text.document import Corpus, Document
-from attnviz.workflows.keeping import corpus_of, files_of
 
 MOST_MODELS = 8
 PICTURES = (
@@ -67,19 +67,18 @@ def compare(spec: CompareSpec) -> Iterator[Event]:
     if not 2 <= len(spec.models) <= MOST_MODELS:
         found = f"{len(spec.models)} model{'' if len(spec.models) == 1 else 's'} to compare"
         raise BadOption(found, hint=f"Name 2 to {MOST_MODELS}, such as: attnviz compare single multi.")
-    names = [resolve(replace(spec.model, model=name)) for name in spec.models]
+    references = [find_model(replace(spec.model, model=name)) for name in spec.models]
     if len(asked := [name for name in ONE_FORMAT if getattr(spec, name)]) > 1:
         raise BadOption(f"--{asked[0]} and --{asked[1]} exclude each other", hint="Leave one of them out.")
     if not 2 <= spec.kernel <= 1000:
         raise BadOption(f"--kernel {spec.kernel} is out of range", hint="It is 2 to 1000 tokens wide.")
     chosen(spec.measure)
-    for name in names:
-        if name.kind == "pretrained":
-            files_of(name, spec.model.max_memory)
-    corpus = corpus_of(spec.text)
+    for reference in references:
+        reference.check()
+    corpus = load_corpus(spec.text)
     documents = _documents(spec.text, corpus)
     folder = store.output_folder(spec.figure.out)
-    return _alone(spec, folder, names, corpus, documents)
+    return _alone(spec, folder, references, corpus, documents)
 
 
 def _documents(text: TextOptions, corpus: Corpus) -> list[Document]:
@@ -94,15 +93,15 @@ def _asked_for(text: TextOptions) -> bool:
 
 
 def _alone(
-    spec: CompareSpec, folder: Path, names: Sequence[ModelName], corpus: Corpus, documents: Sequence[Document]
+    spec: CompareSpec, folder: Path, references: Sequence[ModelReference], corpus: Corpus, documents: Sequence[Document]
 ) -> Iterator[Event]:
     """Compare while no other run writes to the folder."""
     with store.locked(folder):
-        yield from _compared(spec, folder, names, corpus, documents)
+        yield from _compared(spec, folder, references, corpus, documents)
 
 
 def _compared(
-    spec: CompareSpec, folder: Path, names: Sequence[ModelName], corpus: Corpus, documents: Sequence[Document]
+    spec: CompareSpec, folder: Path, references: Sequence[ModelReference], corpus: Corpus, documents: Sequence[Document]
 ) -> Iterator[Event]:
     from attnviz.workflows.compare_models import open_models, predictions, seconds
     from attnviz.workflows.compare_outcome import compared, comparison, pictures_of, report_of
@@ -110,17 +109,17 @@ def _compared(
     from attnviz.workflows.tally import Tally
 
     drawing = Pictures.of(spec.figure, PICTURES, "*.safetensors")
-    models = open_models([replace(spec.model, model=written) for written in spec.models], names, corpus)
+    models = open_models(references, corpus.texts)
     for document in documents:  # a text that cannot be read is refused before the first is measured
         for model in models:
-            model.attender.encode(document.text)
-    trained = [model.attender.trained for model in models]
-    told = [model.attender.name for model in models]
+            model.encode(document.text)
+    trained = [model.trained for model in models]
+    told = [model.name for model in models]
     yield Comparing(len(documents), tuple(_notices(spec, corpus, documents, told, trained)))
-    answered = [predictions(model, documents) for model in models]
+    answered = [predictions(model, documents, spec.model) for model in models]
     tally = Tally.of(len(models), spec.measure)
     for count, document in enumerate(documents, 1):
-        tally.add([model.attender.attention(document.text, document.name) for model in models])
+        tally.add([model.attention(document.text, document.name) for model in models])
         yield Attended(count)
     took = seconds(models, documents) if spec.time else [None] * len(models)
     found = [compared(*of_model) for of_model in zip(models, tally.numbers, answered, took, strict=True)]

@@ -15,6 +15,7 @@ from attnviz.measures.cost import projection_operations, weight_memory, weight_o
 from attnviz.measures.divergence import jsd
 from attnviz.measures.intervals import MIN_TEXTS, intervals
 from attnviz.measures.rows import layer_rows
+from attnviz.models.protocols import AttentionModel
 from attnviz.outcomes import Prediction
 from attnviz.records import AttentionMaps
 from attnviz.report import Picture, Report
@@ -26,41 +27,43 @@ from attnviz.views.compare_maps import highest, map_pictures, similarity_picture
 from attnviz.views.compare_spread import distributions_picture
 from attnviz.views.heatmap import scale_over
 from attnviz.views.theory import theory_blocks
-from attnviz.workflows.compare_models import Opened
+from attnviz.workflows.compare_models import labels_of, tested
 from attnviz.workflows.tally import Numbers, Tally
 
 FEW, ALIKE = f"fewer than {MIN_TEXTS} texts", "all texts differ alike"
 
 
-def compared(model: Opened, found: Numbers, predictions: tuple[Prediction, ...], seconds: float | None) -> Compared:
+def compared(
+    model: AttentionModel, found: Numbers, predictions: tuple[Prediction, ...], seconds: float | None
+) -> Compared:
     """One model with all that was measured on it."""
-    attender, n_tokens = model.attender, np.array(found.n_tokens)
-    ours = attender.n_attention_parameters  # models of others may project otherwise, and share keys between heads
+    n_tokens = np.array(found.n_tokens)
+    ours = model.n_attention_parameters  # models of others may project otherwise, and share keys between heads
     return Compared(
-        name=attender.name,
+        name=model.name,
         status=found.status,
-        trained=attender.trained,
-        n_layers=attender.n_layers,
-        n_heads=attender.n_heads,
-        d_model=attender.d_model,
-        n_parameters=attender.n_parameters,
+        trained=model.trained,
+        n_layers=model.n_layers,
+        n_heads=model.n_heads,
+        d_model=model.d_model,
+        n_parameters=model.n_parameters,
         n_attention_parameters=ours,
         n_tokens=float(n_tokens.mean()),
         cost=Cost(
-            projections=None if ours is None else attender.n_layers * projection_operations(n_tokens, attender.d_model),
-            weights=attender.n_layers * weight_operations(n_tokens, attender.d_model),
-            memory=attender.n_layers * weight_memory(n_tokens, attender.n_heads),
+            projections=None if ours is None else model.n_layers * projection_operations(n_tokens, model.d_model),
+            weights=model.n_layers * weight_operations(n_tokens, model.d_model),
+            memory=model.n_layers * weight_memory(n_tokens, model.n_heads),
         ),
         per_head={name: np.stack(values) for name, values in found.per_head.items()},
         layer_numbers=found.layer_numbers,
         per_layer={name: np.stack(values) for name, values in found.per_layer.items()},
         predictions=predictions,
-        tested=model.tested,
+        tested=tested(model),
         seconds=seconds,
     )
 
 
-def comparison(texts: str, tally: Tally, models: Sequence[Opened], found: Sequence[Compared]) -> Comparison:
+def comparison(texts: str, tally: Tally, models: Sequence[AttentionModel], found: Sequence[Compared]) -> Comparison:
     """Each model against the first, with intervals where there are several texts."""
     first, *others = found
     names = [measure.name for measure in tally.shown]
@@ -81,7 +84,7 @@ def comparison(texts: str, tally: Tally, models: Sequence[Opened], found: Sequen
         uniform={name: np.array(by_text) for name, by_text in tally.uniform.items()},
         differences={name: tuple(of_model[i] for of_model in differences) for i, name in enumerate(names)},
         right=right,
-        labels=next((model.labels for model in models if model.labels), ()),
+        labels=next(filter(None, map(labels_of, models)), ()),
         divergences=tally.mean_divergences,
     )
 

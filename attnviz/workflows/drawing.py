@@ -9,7 +9,6 @@ from pathlib import Path
 from attnviz import store
 from attnviz.errors import BadOption, BadSelection
 from attnviz.measures.measured import chosen, measured
-from attnviz.measures.words import by_words
 from attnviz.records import AttentionMaps, Measurement
 from attnviz.registry import find, load
 from attnviz.renderers import RENDERERS, Renderer
@@ -115,6 +114,8 @@ class Drawing:
         heads = numbers(self.spec.head, maps.n_heads, "head")
         records = {store.RECORD: store.record_bytes(maps)} if with_record else None
         if self.spec.merge == "words":
+            from attnviz.measures.words import by_words
+
             maps = by_words(maps)
         report = heatmap_report(maps, self._measured(maps), self.spec, layers, heads)
         return self.pictures.write(report, folder, records, follow)

@@ -6,15 +6,16 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from attnviz.errors import BadOption
-from attnviz.models.names import resolve
+from attnviz.models.loading import ModelReference, find_model
+from attnviz.models.protocols import Traceable
 from attnviz.options import changed_values
 from attnviz.report import Report
 from attnviz.selection import numbers, position
 from attnviz.specs.explain import ExplainSpec
 from attnviz.specs.text import TextOptions
+from attnviz.text import load_corpus
 from attnviz.text.document import Corpus, Document
 from attnviz.text.given import typed
-from attnviz.workflows.keeping import attender_of, corpus_of
 
 OF_OUTPUT = ("json", "markdown", "latex")
 OF_EXAMPLE = {"example", "lang", "top_k", *OF_OUTPUT}
@@ -36,14 +37,13 @@ def explain(spec: ExplainSpec) -> Explained:
     _check(spec)
     if spec.example:
         return _example(spec)
-    name = resolve(spec.model)
-    if name.kind == "pretrained":
-        raise BadOption(f"{name} cannot be worked out by hand", hint="It takes a model of ours.")
-    if name.known_sizes:
-        numbers((str(spec.layer),), name.n_layers, "layer")
-        numbers(spec.head, name.n_heads, "head")
-    corpus = corpus_of(spec.text)
-    return _explained(spec, corpus, _document(spec.text, corpus))
+    reference = find_model(spec.model)
+    reference.check(Traceable)
+    if reference.n_layers is not None and reference.n_heads is not None:
+        numbers((str(spec.layer),), reference.n_layers, "layer")
+        numbers(spec.head, reference.n_heads, "head")
+    corpus = load_corpus(spec.text)
+    return _explained(spec, reference, corpus, _document(spec.text, corpus))
 
 
 def _check(spec: ExplainSpec) -> None:
@@ -80,18 +80,16 @@ def _document(text: TextOptions, corpus: Corpus) -> Document:
     return corpus.documents[found[0]]
 
 
-def _explained(spec: ExplainSpec, corpus: Corpus, document: Document) -> Explained:
-    # Only now, because torch comes with them and takes seconds.
-    from attnviz.models.arithmetic import reproduce
+def _explained(spec: ExplainSpec, reference: ModelReference, corpus: Corpus, document: Document) -> Explained:
     from attnviz.views.explain import explain_report
 
-    attender = attender_of(spec.model, corpus)
-    (layer,) = numbers((str(spec.layer),), attender.n_layers, "layer")
-    heads = numbers(spec.head, attender.n_heads, "head") if spec.head else (0,)
-    encoding = attender.encode(document.text)
+    model = reference.open(corpus.texts)  # and with it torch, which takes seconds
+    assert isinstance(model, Traceable)
+    (layer,) = numbers((str(spec.layer),), model.n_layers, "layer")
+    heads = numbers(spec.head, model.n_heads, "head") if spec.head else (0,)
+    encoding = model.encode(document.text)
     query = _query(spec, encoding.tokens.pieces, len(encoding.ids) - encoding.n_padding)
-    provenance = attender.provenance(document.text, document.name, encoding.n_tokens)
-    found = reproduce(attender, encoding, layer, query, provenance)
+    found = model.trace(document.text, document.name, layer, query)
     notices = (*corpus.notices, *_notices(spec, document, encoding.tokens.pieces[query], query))
     return Explained(explain_report(found, heads, spec.top_k), notices)
 

@@ -11,21 +11,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, assert_never
 
 from attnviz import store
-from attnviz.errors import BadModel
-from attnviz.inputs import MAX_VOCABULARY, is_folder, read_bytes, user_path
 from attnviz.jobs import NOT_IN_CONFIGS, Job
 from attnviz.manifest import Entry, File, Numbers
-from attnviz.models.names import resolve
-from attnviz.models.pretrained_files import FETCHED
+from attnviz.models.loading import ModelReference, find_model
 from attnviz.options import flat_values, with_values
 from attnviz.selection import numbers
 from attnviz.specs.compare import CompareSpec
 from attnviz.specs.explain import ExplainSpec
 from attnviz.specs.heatmap import HeatmapSpec
-from attnviz.specs.model import ModelOptions
 from attnviz.specs.predict import PredictSpec
+from attnviz.text import load_corpus
 from attnviz.text.document import Corpus, Document
-from attnviz.workflows.keeping import corpus_of, files_of
 
 if TYPE_CHECKING:
     import numpy as np
@@ -34,7 +30,6 @@ if TYPE_CHECKING:
 
 PACKAGES = ("attnviz", "matplotlib", "numpy", "seaborn", "tokenizers", "torch")
 REPORT = "report.md"
-CHECKPOINT = ("config.json", "model.safetensors", "tokenizer.json")
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,23 +51,13 @@ def inputs_of(job: Job) -> dict[str, str]:
     spec = job.spec
     if isinstance(spec, ExplainSpec) and spec.example:
         return {}
-    corpus = corpus_of(spec.text)
-    models = _models(job)
+    corpus, models = load_corpus(spec.text), _models(job)
     texts = hashlib.sha256()
-    for document in _read(job, corpus, made=any(resolve(model).made for model in models)):
+    for document in _read(job, corpus, whole=any(model.learns_from_texts for model in models)):
         texts.update(json.dumps([document.name, document.text, document.label]).encode())
     found = {"texts": texts.hexdigest()}
     for model in models:
-        name = resolve(model)
-        if name.kind == "pretrained":
-            found[f"weights of {model.model}"] = _of_folder(files_of(name, model.max_memory).folder, FETCHED)
-            found["transformers"] = version("transformers")
-        elif name.folder is not None:
-            found[f"weights of {model.model}"] = _of_folder(name.folder, CHECKPOINT)
-        if model.vocab is not None:
-            vocabulary = user_path(model.vocab, BadModel)
-            file = vocabulary / "tokenizer.json" if is_folder(vocabulary) else vocabulary
-            found["vocabulary"] = hashlib.sha256(read_bytes(file, MAX_VOCABULARY, BadModel)).hexdigest()
+        found |= model.inputs()
     return found
 
 
@@ -208,10 +193,10 @@ def _report(report: Report, files: Sequence[Path], folder: Path) -> Path:
     return folder / REPORT
 
 
-def _read(job: Job, corpus: Corpus, made: bool) -> Sequence[Document]:
-    """The documents that a job's files follow from: all where its model is `made` from them, else those it is about."""
+def _read(job: Job, corpus: Corpus, whole: bool) -> Sequence[Document]:
+    """The documents that a job's files follow from: all where a model learns from them, else those it is about."""
     spec = job.spec
-    if made:
+    if whole:
         return corpus.documents
     if spec.text.index:
         return [corpus.documents[place] for place in numbers(spec.text.index, len(corpus.documents), "text")]
@@ -219,17 +204,7 @@ def _read(job: Job, corpus: Corpus, made: bool) -> Sequence[Document]:
     return corpus.documents[:1] if first and not spec.text.inline else corpus.documents
 
 
-def _models(job: Job) -> list[ModelOptions]:
+def _models(job: Job) -> list[ModelReference]:
     spec = job.spec
     names = spec.models if isinstance(spec, CompareSpec) else (spec.model.model,)
-    return [replace(spec.model, model=name) for name in names]
-
-
-def _of_folder(folder: Path, names: Sequence[str]) -> str:
-    """sha256 of each file that a model is read from, by patterns. What is missing is for opening it to say."""
-    digest = hashlib.sha256()
-    for file in sorted({file for name in names for file in folder.glob(name)}):
-        if file.is_file():
-            with file.open("rb") as opened:
-                digest.update(f"{file.name} {hashlib.file_digest(opened, 'sha256').hexdigest()}".encode())
-    return digest.hexdigest()
+    return [find_model(replace(spec.model, model=name)) for name in names]

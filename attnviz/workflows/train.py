@@ -21,7 +21,7 @@ from attnviz.outcomes import HeldOut, Metrics
 from attnviz.records import Setting
 from attnviz.report import Look, Report
 from attnviz.specs.train import TrainSpec
-from attnviz.text import open_corpus
+from attnviz.text import load_corpus
 from attnviz.text.document import Corpus
 from attnviz.views.card import card_report
 from attnviz.workflows.metrics import NAME as METRICS
@@ -76,7 +76,7 @@ def train(spec: TrainSpec) -> Generator[Event]:
     check(spec)
     folder = store.output_folder(spec.out)
     _refuse_to_overwrite(folder, spec)
-    corpus = open_corpus(spec.text)
+    corpus = load_corpus(spec.text)
     return _alone(spec, folder, corpus)
 
 

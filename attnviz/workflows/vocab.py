@@ -12,7 +12,7 @@ from attnviz.errors import BadSource
 from attnviz.models.tokenizer import UNKNOWN, TextTokenizer, train
 from attnviz.report import Report
 from attnviz.specs.train import VocabSpec, VocabularyOptions
-from attnviz.text import open_corpus
+from attnviz.text import load_corpus
 from attnviz.text.document import Corpus
 from attnviz.views.vocabulary import Coverage, vocabulary_report
 
@@ -30,7 +30,7 @@ class Built:
 
 def vocab(spec: VocabSpec) -> Built:
     """Build a vocabulary, measure it on texts that it was not made from, and save it."""
-    corpus = open_corpus(spec.text)
+    corpus = load_corpus(spec.text)
     texts = [document.text for document in corpus.documents]
     vocabulary = train(texts, spec.vocabulary)
     held_out = _held_out(spec)
@@ -52,11 +52,11 @@ def vocab(spec: VocabSpec) -> Built:
 def _held_out(spec: VocabSpec) -> Corpus | None:
     """The split to measure on: the one asked for, else `test` where it exists and was not learned from."""
     if spec.held_out is not None:
-        return open_corpus(replace(spec.text, split=spec.held_out))
+        return load_corpus(replace(spec.text, split=spec.held_out))
     if spec.text.inline or "test" in (spec.text.split or ""):
         return None
     try:
-        return open_corpus(replace(spec.text, split="test"))
+        return load_corpus(replace(spec.text, split="test"))
     except BadSource:
         return None
 

@@ -17,10 +17,10 @@ from pathlib import Path
 from typing import Literal
 
 from attnviz import store
+from attnviz.cache import caching
 from attnviz.errors import AttnvizError, OutputFailed
 from attnviz.jobs import Job
 from attnviz.manifest import Entry
-from attnviz.workflows.keeping import keeping
 from attnviz.workflows.perform import fingerprint, inputs_of, perform, written
 
 How = Literal["made", "unchanged", "failed"]
@@ -122,7 +122,7 @@ def work(connection: Connection) -> None:
     # What the first job imports stays to the end: looking for garbage in it takes a tenth of a second time and again,
     # and half a second when the process ends.
     gc.disable()
-    with keeping(), suppress(EOFError, BrokenPipeError, ConnectionResetError):
+    with caching(), suppress(EOFError, BrokenPipeError, ConnectionResetError):
         while True:
             job, folder, earlier = connection.recv()
             connection.send(_answer(job, folder, earlier))

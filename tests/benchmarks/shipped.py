@@ -24,14 +24,14 @@ import numpy as np
 
 from attnviz import store
 from attnviz.models.batches import cut
+from attnviz.models.built_in import SHIPPED
 from attnviz.models.checkpoint import load_checkpoint
-from attnviz.models.names import SHIPPED
 from attnviz.models.predicting import logits
 from attnviz.options import build
 from attnviz.outcomes import Estimate, Tested
 from attnviz.specs.text import TextOptions
 from attnviz.specs.train import TrainSpec
-from attnviz.text import open_corpus
+from attnviz.text import load_corpus
 from attnviz.workflows.metrics import NAME, load_metrics, metrics_bytes
 from attnviz.workflows.train import Trained, ended, train
 
@@ -50,7 +50,7 @@ def run_one(data: str, folder: Path, heads: int, seed: int) -> None:
     assert isinstance(last, Trained)
     seconds = time.monotonic() - begun  # on one core, which other runs may share
     saved = load_checkpoint(folder)
-    corpus = open_corpus(TextOptions(dataset=data, split="test"))
+    corpus = load_corpus(TextOptions(dataset=data, split="test"))
     texts = [cut(ids, saved.max_tokens, saved.keep) for ids in saved.tokenizer.ids(d.text for d in corpus.documents)]
     gold = np.array([document.label for document in corpus.documents])
     stored = logits(saved.classifier, texts).argmax(dim=-1).numpy()

@@ -36,7 +36,7 @@ from attnviz.models.training import Training, TrainingStep
 from attnviz.options import build
 from attnviz.specs.text import TextOptions
 from attnviz.specs.train import TrainSpec
-from attnviz.text import open_corpus
+from attnviz.text import load_corpus
 
 FIXED = 512  # tokens that the textbook pads to
 BAR = 2.0
@@ -156,7 +156,7 @@ def main() -> None:
     parser.add_argument("--steps", type=int, default=20)
     asked = parser.parse_args()
     half = f"train[:{asked.texts // 2}]+train[-{asked.texts // 2}:]"  # IMDb comes ordered by label
-    documents = open_corpus(
+    documents = load_corpus(
         TextOptions(dataset=asked.data, split="train" if asked.data == "sample" else half)
     ).documents
     texts, labels = [document.text for document in documents], [document.label or 0 for document in documents]

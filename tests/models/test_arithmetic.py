@@ -12,16 +12,15 @@ import torch
 from attnviz import worked as worked_module
 from attnviz.errors import WorkFailed
 from attnviz.models import arithmetic
-from attnviz.models.arithmetic import reproduce
-from attnviz.models.attender import Attender
 from attnviz.models.checkpoint import Checkpoint, save_checkpoint
 from attnviz.models.classifier import Classifier, ClassifierConfig
 from attnviz.models.encoder import EncoderConfig
-from attnviz.models.opening import open_model
+from attnviz.models.encoder_model import EncoderModel
 from attnviz.models.tokenizer import train
 from attnviz.specs.model import ModelOptions
 from attnviz.specs.train import NormKind, PoolKind, VocabularyOptions
 from attnviz.worked import Reproduced
+from tests.made import load_encoder
 
 TEXT = "the film was not good but the acting saved it"
 MODELS = {
@@ -35,20 +34,19 @@ MODELS = {
 }
 
 
-def worked(attender: Attender, layer: int = 0, query: int = 3, text: str = TEXT) -> Reproduced:
-    encoding = attender.encode(text)
-    return reproduce(attender, encoding, layer, query, attender.provenance(text, "text", encoding.n_tokens))
+def worked(ready: EncoderModel, layer: int = 0, query: int = 3, text: str = TEXT) -> Reproduced:
+    return ready.trace(text, "text", layer, query)
 
 
 @pytest.mark.parametrize("causal", [False, True])
 @pytest.mark.parametrize("model", MODELS.values(), ids=MODELS)
 def test_the_arithmetic_gives_what_the_model_gives(model: ModelOptions, causal: bool) -> None:
     """The weights of the record that `heatmap` saves, of every layer and of the first and last query."""
-    attender = open_model(replace(model, causal=causal), [TEXT])
-    maps = attender.attention(TEXT)
+    ready = load_encoder(replace(model, causal=causal), [TEXT])
+    maps = ready.attention(TEXT)
     for layer in range(maps.n_layers):
         for query in (0, 9):
-            found = worked(attender, layer, query)
+            found = worked(ready, layer, query)
             weights = np.stack([head.weights for head in found.worked.heads])
             assert np.abs(weights - maps.weights[layer, :, query]).max() < 1e-6
             assert found.error == np.abs(found.worked.output - found.model_output).max() < found.allowed / 10
@@ -66,9 +64,9 @@ def test_of_a_checkpoint_with_layer_norms_on_either_side(norm: NormKind, pool: P
     for parameter in classifier.parameters():  # biases and layer norms too
         torch.nn.init.normal_(parameter, std=0.5)
     save_checkpoint(tmp_path / "saved", Checkpoint(classifier, vocabulary, max_tokens=64, keep="head"), "int8")
-    attender = open_model(ModelOptions(model=str(tmp_path / "saved")), [])
+    ready = load_encoder(ModelOptions(model=str(tmp_path / "saved")), [])
     for layer in (0, 1):
-        found = worked(attender, layer)
+        found = worked(ready, layer)
         assert found.normed == (norm == "pre")
         assert found.error < found.allowed / 10
         assert len(found.worked.tokens) == 10 + (pool == "cls")
@@ -76,9 +74,9 @@ def test_of_a_checkpoint_with_layer_norms_on_either_side(norm: NormKind, pool: P
 
 def test_attention_over_the_whole_width_is_torchs_own() -> None:
     """The output of `nn.MultiheadAttention` with the same parameters, which knows nothing of ours."""
-    attender = open_model(ModelOptions(model="multi:4", d_model=16), [TEXT])
-    found = worked(attender)
-    (ours,) = attender.attentions
+    ready = load_encoder(ModelOptions(model="multi:4", d_model=16), [TEXT])
+    found = worked(ready)
+    (ours,) = ready.attentions
     theirs = torch.nn.MultiheadAttention(16, 4, batch_first=True)
     with torch.no_grad():
         parts = [getattr(ours, name) for name in ("query", "key", "value")]
@@ -91,23 +89,23 @@ def test_attention_over_the_whole_width_is_torchs_own() -> None:
 
 
 def test_padding_has_no_weight() -> None:
-    attender = open_model(ModelOptions(model="random:2", max_tokens=14, show_padding=True), [TEXT])
-    found = worked(attender)
+    ready = load_encoder(ModelOptions(model="random:2", max_tokens=14, show_padding=True), [TEXT])
+    found = worked(ready)
     assert found.worked.attendable.tolist() == [True] * 10 + [False] * 4
     assert all((head.weights[10:] == 0).all() for head in found.worked.heads)
 
 
 def test_a_text_of_one_token() -> None:
-    attender = open_model(ModelOptions(model="random:2"), ["good"])
-    found = worked(attender, query=0, text="good")
+    ready = load_encoder(ModelOptions(model="random:2"), ["good"])
+    found = worked(ready, query=0, text="good")
     assert [head.weights.tolist() for head in found.worked.heads] == [[1.0], [1.0]]
 
 
 @pytest.mark.parametrize("broken", ["scaling", "bias", "nan"])
 def test_arithmetic_that_gives_something_else_is_refused(broken: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    attender = open_model(ModelOptions(model="random:2"), [TEXT])
-    assert worked(attender)
-    (attention,) = attender.attentions
+    ready = load_encoder(ModelOptions(model="random:2"), [TEXT])
+    assert worked(ready)
+    (attention,) = ready.attentions
     if broken == "scaling":
         honest = worked_module.work_out
         monkeypatch.setattr(arithmetic, "work_out", lambda q, k, v, may: honest(q * np.sqrt(len(q)), k, v, may))
@@ -121,12 +119,12 @@ def test_arithmetic_that_gives_something_else_is_refused(broken: str, monkeypatc
     else:
         torch.nn.init.constant_(attention.output.bias, torch.nan)  # type: ignore[union-attr,arg-type]
     with pytest.raises(WorkFailed, match="the output is off by"):
-        worked(attender)
+        worked(ready)
 
 
 def test_looking_leaves_the_model_as_it_was() -> None:
-    attender = open_model(ModelOptions(model="random:2"), [TEXT])
-    before = attender.attention(TEXT).weights.tobytes()
-    worked(attender)
-    assert not attender.attentions[0]._forward_hooks
-    assert attender.attention(TEXT).weights.tobytes() == before
+    ready = load_encoder(ModelOptions(model="random:2"), [TEXT])
+    before = ready.attention(TEXT).weights.tobytes()
+    worked(ready)
+    assert not ready.attentions[0]._forward_hooks
+    assert ready.attention(TEXT).weights.tobytes() == before

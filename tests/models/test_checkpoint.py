@@ -17,10 +17,10 @@ from attnviz.errors import BadModel
 from attnviz.models.checkpoint import Checkpoint, load_checkpoint, save_checkpoint
 from attnviz.models.classifier import Classifier, ClassifierConfig
 from attnviz.models.encoder import EncoderConfig
-from attnviz.models.opening import open_model
 from attnviz.models.tokenizer import train
 from attnviz.specs.model import ModelOptions
 from attnviz.specs.train import VocabularyOptions
+from tests.made import load_encoder
 from tests.process import bare_environment
 
 TEXT = "the film was not good"
@@ -45,7 +45,7 @@ def test_saved_then_loaded_is_the_same(tmp_path: Path, folder: Path, request: py
 
 
 def test_a_checkpoint_attends(folder: Path) -> None:
-    maps = open_model(ModelOptions(model=str(folder)), []).attention(TEXT)
+    maps = load_encoder(ModelOptions(model=str(folder)), []).attention(TEXT)
     assert maps.weights.shape == (2, 4, 5, 5)
     assert maps.provenance.trained
     assert maps.provenance.model == "saved"

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from attnviz.specs.text import TextOptions
-from attnviz.text import Corpus, open_corpus
+from attnviz.text import Corpus, load_corpus
 
 Reviews = list[tuple[str, int]]
 Write = Callable[[Path, Reviews], Path]
@@ -101,7 +101,7 @@ WRITERS: dict[str, Write] = {
 
 
 def opened(dataset: Path | str, split: str | None = None, text_column: str | None = None) -> Corpus:
-    return open_corpus(TextOptions(dataset=str(dataset), split=split, text_column=text_column))
+    return load_corpus(TextOptions(dataset=str(dataset), split=split, text_column=text_column))
 
 
 def texts_of(corpus: Corpus) -> list[str]:

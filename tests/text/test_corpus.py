@@ -9,12 +9,12 @@ import pytest
 
 from attnviz.errors import BadOption, BadSource
 from attnviz.specs.text import TextOptions
-from attnviz.text import open_corpus
+from attnviz.text import load_corpus
 from tests.text.corpora import opened, texts_of, write_jsonl
 
 
 def test_nothing_given_is_the_sample() -> None:
-    corpus = open_corpus(TextOptions())
+    corpus = load_corpus(TextOptions())
     assert corpus.name == "sample train"
     assert corpus.documents[0].name == "sample train[0]"
 

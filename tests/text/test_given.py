@@ -12,7 +12,7 @@ import pytest
 
 from attnviz.errors import BadOption, BadSource
 from attnviz.specs.text import TextOptions
-from attnviz.text import Corpus, open_corpus
+from attnviz.text import Corpus, load_corpus
 from tests.text.corpora import texts_of
 
 HOSTILE = [
@@ -32,7 +32,7 @@ HOSTILE = [
 
 
 def given(*texts: str, files: tuple[Path | str, ...] = ()) -> Corpus:
-    return open_corpus(TextOptions(text=texts, text_file=tuple(map(str, files))))
+    return load_corpus(TextOptions(text=texts, text_file=tuple(map(str, files))))
 
 
 @pytest.fixture
@@ -162,9 +162,9 @@ def test_closed_standard_input(monkeypatch: pytest.MonkeyPatch) -> None:
 )
 def test_options_that_contradict_each_other(beside: TextOptions, problem: str) -> None:
     with pytest.raises(BadOption, match=problem) as error:
-        open_corpus(beside)
+        load_corpus(beside)
     assert error.value.hint
 
 
 def test_an_index_is_left_to_the_caller() -> None:
-    assert texts_of(open_corpus(TextOptions(text=("a", "b"), index=("1",)))) == ["a", "b"]
+    assert texts_of(load_corpus(TextOptions(text=("a", "b"), index=("1",)))) == ["a", "b"]

@@ -28,11 +28,11 @@ ASK = """
 import json, sys, time
 from attnviz.errors import BadSource
 from attnviz.specs.text import TextOptions
-from attnviz.text import open_corpus
+from attnviz.text import load_corpus
 for dataset, split in json.loads(sys.argv[1]):
     start = time.monotonic()
     try:
-        corpus = open_corpus(TextOptions(dataset=dataset, split=split))
+        corpus = load_corpus(TextOptions(dataset=dataset, split=split))
         said = [[d.text, d.name, d.label] for d in corpus.documents], corpus.notices
     except BadSource as error:
         said = str(error), []

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from attnviz.specs.text import TextOptions
-from attnviz.text import open_corpus
+from attnviz.text import load_corpus
 
 IMDB = Path(__file__).parents[2].parent / "shared/data/imdb"
 
@@ -15,11 +15,11 @@ pytestmark = pytest.mark.skipif(not IMDB.is_dir(), reason="no shared/data/imdb b
 
 
 def labels_of(split: str) -> list[int | None]:
-    return [document.label for document in open_corpus(TextOptions(dataset=str(IMDB), split=split)).documents]
+    return [document.label for document in load_corpus(TextOptions(dataset=str(IMDB), split=split)).documents]
 
 
 def test_the_first_text_of_train() -> None:
-    (document,) = open_corpus(TextOptions(dataset=str(IMDB), split="train[:1]")).documents
+    (document,) = load_corpus(TextOptions(dataset=str(IMDB), split="train[:1]")).documents
     assert document.text.startswith("I rented I AM CURIOUS-YELLOW from my video store because of all the controversy")
     assert (document.name, document.slug, document.label) == ("imdb train[0]", "train-0", 0)
 

@@ -44,7 +44,7 @@ def test_reviews_are_of_many_kinds(everything: Corpus) -> None:
 
 def test_importing_the_room_imports_nothing_heavy() -> None:
     heavy = "{'datasets', 'pyarrow', 'numpy', 'huggingface_hub'}"
-    code = f"import sys, attnviz.text; from attnviz.text import open_corpus; sys.exit(bool({heavy} & set(sys.modules)))"
+    code = f"import sys, attnviz.text; from attnviz.text import load_corpus; sys.exit(bool({heavy} & set(sys.modules)))"
     assert subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=False).returncode == 0
 
 

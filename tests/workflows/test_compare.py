@@ -13,10 +13,10 @@ from attnviz.errors import BadModel, BadOption, BadSelection, BadText
 from attnviz.measures import MEASURES
 from attnviz.measures.entropy import entropy
 from attnviz.models import tokenizer
+from attnviz.models.built_in import SHIPPED
 from attnviz.models.checkpoint import Checkpoint, save_checkpoint
 from attnviz.models.classifier import Classifier, ClassifierConfig
 from attnviz.models.encoder import EncoderConfig
-from attnviz.models.names import SHIPPED
 from attnviz.options import build
 from attnviz.report import Report
 from attnviz.specs.compare import CompareSpec

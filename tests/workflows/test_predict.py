@@ -9,7 +9,7 @@ import pytest
 
 from attnviz import store
 from attnviz.errors import BadModel, BadOption, BadSelection, BadText
-from attnviz.models.names import SHIPPED
+from attnviz.models.built_in import SHIPPED
 from attnviz.options import build, with_values
 from attnviz.outcomes import Prediction
 from attnviz.report import Report

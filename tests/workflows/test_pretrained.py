@@ -8,13 +8,13 @@ from typing import Any
 import pytest
 
 from attnviz import store
+from attnviz.cache import caching
 from attnviz.errors import BadSelection
 from attnviz.options import build
 from attnviz.specs.compare import CompareSpec
 from attnviz.specs.heatmap import HeatmapSpec
 from attnviz.workflows.compare import Outcome, compare
 from attnviz.workflows.heatmap import heatmap
-from attnviz.workflows.keeping import keeping
 from tests import pretrained as made
 
 pytest.importorskip("transformers", reason=made.NEEDS)
@@ -81,17 +81,17 @@ def test_models_with_the_same_markers_keep_them(models: dict[str, Path], tmp_pat
 def test_a_model_is_loaded_once_in_a_batch(
     models: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from attnviz.models import pretrained
+    from attnviz.models.huggingface import weights
 
     loaded: list[Path] = []
-    load = pretrained.load_pretrained
+    load = weights.load_weights
 
     def counting(files: Any, *rest: Any) -> Any:
         loaded.append(files.folder)
         return load(files, *rest)
 
-    monkeypatch.setattr(pretrained, "load_pretrained", counting)
-    with keeping():
+    monkeypatch.setattr(weights, "load_weights", counting)
+    with caching():
         for text in (TEXT, "a cat"):
             list(heatmap(build(HeatmapSpec, model=str(models["bert"]), text=(text,), out=str(tmp_path))))
     assert loaded == [models["bert"]]

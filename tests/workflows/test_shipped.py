@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from attnviz.models.names import SHIPPED
+from attnviz.models.built_in import SHIPPED
 from attnviz.renderers.markdown import document
 from attnviz.views.card import card_report
 from attnviz.workflows.metrics import load_metrics

@@ -21,7 +21,7 @@ from attnviz.models.training import TrainingStep
 from attnviz.options import flat_values, with_values
 from attnviz.specs.text import TextOptions
 from attnviz.specs.train import StorageKind
-from attnviz.text import open_corpus
+from attnviz.text import load_corpus
 from attnviz.workflows.metrics import load_metrics
 from attnviz.workflows.train import STATE, Event, Started, Trained, train
 from tests.workflows.runs import CHECKPOINT, FILES, GOING_BACK, N_STEPS, SPEC, contents, finished
@@ -100,7 +100,7 @@ def test_storage_changes_the_size_of_the_file_and_hardly_an_answer(tmp_path: Pat
 def answered(folder: Path, split: str = "test") -> np.ndarray:
     """Probabilities of the model in `folder` on the sample's texts, of which none is longer than it reads."""
     saved = load_checkpoint(folder)
-    texts = [document.text for document in open_corpus(TextOptions(dataset="sample", split=split)).documents]
+    texts = [document.text for document in load_corpus(TextOptions(dataset="sample", split=split)).documents]
     return probabilities(saved.classifier, logits(saved.classifier, list(saved.tokenizer.ids(texts))))
 
 
@@ -185,7 +185,7 @@ def test_held_out_numbers_are_those_of_the_files(run: Path) -> None:
     """Of each label the last two texts, by hand from the checkpoint as others would load it."""
     told = load_metrics(run).held_out
     assert told is not None
-    documents = open_corpus(TextOptions(dataset="sample", split="train")).documents
+    documents = load_corpus(TextOptions(dataset="sample", split="train")).documents
     gold = np.array([document.label for document in documents])
     held = np.concatenate([np.flatnonzero(gold == label)[-2:] for label in (0, 1)])
     said = answered(run, "train")[held]

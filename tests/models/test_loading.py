@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+import shutil
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
 
 from attnviz.errors import BadModel, BadOption
-from attnviz.models.names import folder_name, resolve
-from attnviz.specs.model import ModelOptions
+from attnviz.models import FORMATS, MODELS
+from attnviz.models.built_in import SHIPPED
+from attnviz.models.loading import find_model, folder_name
+from attnviz.models.protocols import AttentionModel, Classifies, Traceable
+from attnviz.models.trained import TrainedReference
+from attnviz.specs.model import ModelOptions, PretrainedOptions
+from tests import pretrained
 
 
 @pytest.mark.parametrize(
@@ -28,14 +35,15 @@ from attnviz.specs.model import ModelOptions
     ],
 )
 def test_names(spec: ModelOptions, name: str, n_heads: int) -> None:
-    found = resolve(spec)
-    assert (str(found), found.n_heads) == (name, n_heads)
+    found = find_model(spec)
+    assert (str(found), found.name, found.n_heads) == (name, name, n_heads)
 
 
 def test_a_folder_is_a_checkpoint(tmp_path: Path) -> None:
-    assert resolve(ModelOptions(model=str(tmp_path))).folder == tmp_path
+    found = find_model(ModelOptions(model=str(tmp_path)))
+    assert (str(found), found.name, found.n_heads) == (tmp_path.name, tmp_path.name, None)  # only its files know
     with pytest.raises(BadOption, match="--heads cannot be chosen for a checkpoint"):
-        resolve(ModelOptions(model=str(tmp_path), heads=2))
+        find_model(ModelOptions(model=str(tmp_path), heads=2))
 
 
 @pytest.mark.parametrize(
@@ -57,15 +65,16 @@ def test_a_folder_is_a_checkpoint(tmp_path: Path) -> None:
     ],
 )
 def test_a_trained_model_is_taken_as_it_is_or_not_at_all(spec: ModelOptions, folder: str | None) -> None:
-    found = resolve(spec).folder
-    assert (found and found.name) == folder
-    assert found is None or (found / "model.safetensors").is_file()
+    found = find_model(spec)
+    shipped = found.folder if isinstance(found, TrainedReference) else None
+    assert (shipped and shipped.name) == folder
+    assert shipped is None or (shipped / "model.safetensors").is_file()
 
 
 @pytest.mark.parametrize("option", [{"d_model": 32}, {"layers": 1}, {"tokenizer": "word"}, {"vocab": "vocabulary"}])
 def test_a_checkpoint_is_taken_as_it_is(option: dict[str, object], tmp_path: Path) -> None:
     with pytest.raises(BadOption):
-        resolve(ModelOptions(model=str(tmp_path), **option))  # type: ignore[arg-type]
+        find_model(ModelOptions(model=str(tmp_path), **option))  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
@@ -86,7 +95,7 @@ def test_a_checkpoint_is_taken_as_it_is(option: dict[str, object], tmp_path: Pat
 )
 def test_contradictions_are_refused(spec: ModelOptions, problem: str) -> None:
     with pytest.raises(BadOption, match=problem):
-        resolve(spec)
+        find_model(spec)
 
 
 @pytest.mark.parametrize(
@@ -94,12 +103,12 @@ def test_contradictions_are_refused(spec: ModelOptions, problem: str) -> None:
 )
 def test_unknown_names_are_refused(model: str) -> None:
     with pytest.raises(BadModel):
-        resolve(ModelOptions(model=model))
+        find_model(ModelOptions(model=model))
 
 
 def test_a_near_name_is_offered() -> None:
     with pytest.raises(BadModel, match="Did you mean 'multi'"):
-        resolve(ModelOptions(model="mlti"))
+        find_model(ModelOptions(model="mlti"))
 
 
 @pytest.mark.parametrize(
@@ -114,3 +123,46 @@ def test_a_near_name_is_offered() -> None:
 )
 def test_a_folder_is_called_so_that_it_tells_which_model_it_holds(path: str, called: str, tmp_path: Path) -> None:
     assert folder_name(tmp_path / path) == called
+
+
+@pytest.mark.parametrize(
+    ("kind", "can"),
+    [
+        ("single", {Traceable, Classifies}),
+        ("multi", {Traceable, Classifies}),
+        ("random", {Traceable}),
+        ("dot", {Traceable}),
+        ("checkpoint", {Traceable, Classifies}),
+        ("huggingface", set()),
+    ],
+)
+def test_a_reference_says_what_its_model_can_do(kind: str, can: set[type], tmp_path: Path) -> None:
+    """Of every line of the tables; a hub's model is the one of a folder once it is fetched."""
+    name = kind
+    if kind == "checkpoint":
+        name = str(tmp_path / "trained")
+        shutil.copytree(SHIPPED / "multi-2", name)
+    elif kind == "huggingface":
+        pytest.importorskip("transformers", reason=pretrained.NEEDS)
+        name = str(pretrained.saved(tmp_path / "bert", "bert"))
+    reference = find_model(ModelOptions(model=name))
+    reference.check()
+    model = reference.open(["a text"])
+    assert isinstance(model, AttentionModel)
+    assert model.name == reference.name
+    for capability in (Traceable, Classifies):
+        assert isinstance(model, capability) == (capability in can)
+        with nullcontext() if capability in can else pytest.raises((BadModel, BadOption)):
+            reference.check(capability)
+
+
+def test_every_kind_is_tested_above() -> None:
+    kinds = {plugin.name for plugin in (*MODELS, *FORMATS)}
+    assert kinds == {"single", "multi", "random", "dot", "checkpoint", "huggingface", "hub"}
+
+
+@pytest.mark.parametrize("model", ["single", "multi:16", "random", "dot"])
+def test_what_only_third_party_models_have_is_refused(model: str) -> None:
+    reference = find_model(ModelOptions(model=model), PretrainedOptions(target_text="x"))
+    with pytest.raises(BadOption, match="--target-text is for pretrained models of others"):
+        reference.check()

@@ -1,4 +1,4 @@
-"""A pretrained model of others that is ready to attend: text in, AttentionMaps out, under whatever kernel it runs."""
+"""A third-party model at work: text in, AttentionMaps out, under whatever kernel it runs."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ import torch
 from attnviz.errors import BadModel, BadOption, TooLarge
 from attnviz.models.capture import Call, capture
 from attnviz.models.device import enough_memory
-from attnviz.models.pretrained import Pretrained, others_failure
-from attnviz.models.pretrained_tokens import PretrainedEncoding
+from attnviz.models.huggingface.tokens import HuggingFaceEncoding
+from attnviz.models.huggingface.weights import LoadedWeights, others_failure
 from attnviz.models.recording_assembly import assembled, attendable_of, facts_of, layers_seen, seen
 from attnviz.models.recording_groups import Group, crossing, grouped
 from attnviz.models.recording_plan import Sides
@@ -30,20 +30,24 @@ NONE = "State-space models such as Mamba have no attention, and some kernels can
 class Read(NamedTuple):
     """What a model reads: a text, or two, and what its decoder has written."""
 
-    source: PretrainedEncoding
-    target: PretrainedEncoding | None
+    source: HuggingFaceEncoding
+    target: HuggingFaceEncoding | None
     kind: AttentionKind
 
 
 @dataclass(frozen=True, eq=False)
-class PretrainedAttender:
-    """A pretrained model, and which of its attentions is asked for. Its sizes are those of its configuration."""
+class HuggingFaceModel:
+    """A third-party model, and which of its attentions is asked for. Its sizes are those of its configuration."""
 
     name: str
-    pretrained: Pretrained
+    loaded: LoadedWeights
     device: torch.device
     spec: ModelOptions
-    asked: PretrainedOptions
+    extras: PretrainedOptions
+
+    @property
+    def revision(self) -> str:
+        return f"sha256:{self.loaded.revision}"
 
     @property
     def trained(self) -> None:
@@ -52,19 +56,19 @@ class PretrainedAttender:
 
     @property
     def n_layers(self) -> int:
-        return self.pretrained.n_layers
+        return self.loaded.n_layers
 
     @property
     def n_heads(self) -> int:
-        return self.pretrained.n_heads
+        return self.loaded.n_heads
 
     @property
     def d_model(self) -> int:
-        return self.pretrained.d_model
+        return self.loaded.d_model
 
     @property
     def n_parameters(self) -> int:
-        return int(self.pretrained.model.num_parameters())
+        return int(self.loaded.model.num_parameters())
 
     @property
     def n_attention_parameters(self) -> None:
@@ -76,13 +80,13 @@ class PretrainedAttender:
         if self.spec.max_tokens is not None and self.spec.max_tokens < 1:
             raise BadOption(f"--max-tokens {self.spec.max_tokens} is too small", hint="It is at least 1.")
         kind = self._kind()
-        tokenizer = self.pretrained.tokenizer
-        source = tokenizer.encode(text, self.asked.pair, self.spec.max_tokens, self.spec.keep)
+        tokenizer = self.loaded.tokenizer
+        source = tokenizer.encode(text, self.extras.pair, self.spec.max_tokens, self.spec.keep)
         target = None
         if kind in ("decoder", "cross"):
-            assert self.asked.target_text is not None
-            start = self.pretrained.model.config.decoder_start_token_id
-            target = tokenizer.targets(self.asked.target_text, 0 if start is None else start)
+            assert self.extras.target_text is not None
+            start = self.loaded.model.config.decoder_start_token_id
+            target = tokenizer.targets(self.extras.target_text, 0 if start is None else start)
         for read in (source, target):
             self._check_length(read)
         n_queries, n_keys = (len(read.ids) for read in _sides(Read(source, target, kind)))
@@ -125,8 +129,8 @@ class PretrainedAttender:
 
     def _kind(self) -> AttentionKind:
         """Which attention is asked for, and which it is if nothing is said. Raises BadOption for one there is not."""
-        asked, has_target = self.asked.attention, self.asked.target_text is not None
-        if not self.pretrained.has_decoder:
+        asked, has_target = self.extras.attention, self.extras.target_text is not None
+        if not self.loaded.has_decoder:
             if asked not in (None, "self") or has_target:
                 option = "--target-text" if has_target else f"--attention {asked}"
                 raise BadOption(f"{option} is for encoder-decoders, and {self.name} is none", hint="Leave it out.")
@@ -142,8 +146,8 @@ class PretrainedAttender:
             raise BadOption(f"--attention {kind} {needs}", hint="The target text is what the decoder has written.")
         return kind
 
-    def _check_length(self, read: PretrainedEncoding | None) -> None:
-        most = self.pretrained.most_tokens
+    def _check_length(self, read: HuggingFaceEncoding | None) -> None:
+        most = self.loaded.most_tokens
         if read is not None and most is not None and len(read.ids) > most:
             raise TooLarge(
                 f"{len(read.ids):,} tokens, and {self.name} reads at most {most:,}",
@@ -151,10 +155,10 @@ class PretrainedAttender:
             )
 
     def _run(self, read: Read) -> None:
-        model = self.pretrained.model
+        model = self.loaded.model
         inputs: dict[str, Any] = {"input_ids": self._tensor(read.source.ids)}
         inputs["attention_mask"] = torch.ones_like(inputs["input_ids"])
-        if self.pretrained.tells_texts_apart:
+        if self.loaded.tells_texts_apart:
             inputs["token_type_ids"] = self._tensor(read.source.types)
         if read.kind == "encoder":
             model = model.get_encoder()
@@ -175,7 +179,7 @@ class PretrainedAttender:
         """The layers of the attention that is asked for."""
         groups = grouped(calls)
         if kind in ("decoder", "cross"):
-            model = self.pretrained.model
+            model = self.loaded.model
             encoder = next(name for name, module in model.named_modules() if module is model.get_encoder())
             groups = [group for group in groups if not group.name.startswith(f"{encoder}.")]
             later = crossing(groups)
@@ -193,8 +197,8 @@ class PretrainedAttender:
         """What a record says of how it was made."""
         return (
             ("attention", read.kind),
-            ("model_type", str(self.pretrained.model.config.model_type)),
-            ("kernel", "eager" if self.pretrained.eager else "scaled_dot_product_attention"),
+            ("model_type", str(self.loaded.model.config.model_type)),
+            ("kernel", "eager" if self.loaded.eager else "scaled_dot_product_attention"),
             *seen(group),
             *layers_seen(group),
             *([("guess", group.guess)] if group.guess else []),
@@ -202,8 +206,8 @@ class PretrainedAttender:
             ("max_tokens", self.spec.max_tokens),
             ("keep", self.spec.keep),
             ("tokens_in_text", read.source.n_tokens),
-            ("tokenizer_sha256", self.pretrained.tokenizer.sha256),
-            ("vocabulary_entries", len(self.pretrained.tokenizer)),
+            ("tokenizer_sha256", self.loaded.tokenizer.sha256),
+            ("vocabulary_entries", len(self.loaded.tokenizer)),
         )
 
     def _facts(self, read: Read, group: Group) -> Facts:
@@ -214,11 +218,11 @@ class PretrainedAttender:
     def _provenance(
         self, text: str, text_name: str, settings: tuple[tuple[str, Setting], ...], facts: Facts
     ) -> Provenance:
-        texts = (text, self.asked.pair, self.asked.target_text)
+        texts = (text, self.extras.pair, self.extras.target_text)
         whole = "\n".join(each for each in texts if each is not None)
         return Provenance(
             model=self.name,
-            revision=f"sha256:{self.pretrained.revision}",
+            revision=self.revision,
             trained=self.trained,
             text_sha256=hashlib.sha256(whole.encode("utf-8")).hexdigest(),
             text_name=text_name,
@@ -228,7 +232,7 @@ class PretrainedAttender:
         )
 
 
-def _sides(read: Read) -> tuple[PretrainedEncoding, PretrainedEncoding]:
+def _sides(read: Read) -> tuple[HuggingFaceEncoding, HuggingFaceEncoding]:
     """What attends, and what is attended to."""
     if read.target is None:
         return read.source, read.source

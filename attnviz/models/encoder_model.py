@@ -1,4 +1,4 @@
-"""A model that is ready to attend: text in, AttentionMaps out. The one way from this room to the next."""
+"""Our own models at work: text in, AttentionMaps out, and one query worked out by hand."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import hashlib
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -15,18 +16,22 @@ from torch import Tensor, nn
 from attnviz.errors import BadOption
 from attnviz.models.attention import causal, not_padding
 from attnviz.models.device import enough_memory
+from attnviz.models.encoder import Encoder, EncoderBlock
 from attnviz.models.sizes import Work, check_memory
 from attnviz.models.tokenizer import Encoding, TextTokenizer
 from attnviz.models.versions import versions
 from attnviz.records import AttentionMaps, Facts, Provenance, Setting
 from attnviz.specs.model import ModelOptions
 
+if TYPE_CHECKING:
+    from attnviz.worked import Reproduced
+
 # From ids and what may be attended to, the weights of each layer in turn.
 Forward = Callable[[Int[Tensor, " token"], Bool[Tensor, "#token token"]], Iterable[Float[Tensor, "head token token"]]]
 
 
 @dataclass(frozen=True, eq=False)
-class Attender:
+class EncoderModel:
     """A tokenizer and a forward pass, with all that their records have to say about them."""
 
     name: str
@@ -80,6 +85,13 @@ class Attender:
             provenance=self.provenance(text, text_name, encoding.n_tokens),
         )
 
+    def trace(self, text: str, text_name: str, layer: int, query: int) -> Reproduced:
+        """One query's arithmetic in one layer. Raises WorkFailed where it does not give what the model gives."""
+        from attnviz.models.arithmetic import reproduce
+
+        encoding = self.encode(text)
+        return reproduce(self, encoding, layer, query, self.provenance(text, text_name, encoding.n_tokens))
+
     def attendable(self, encoding: Encoding) -> Bool[Tensor, "query key"]:
         """Who may attend to whom: nobody to padding, and with `causal` nobody to what comes later."""
         n_tokens = len(encoding.ids)
@@ -126,3 +138,24 @@ class Attender:
                 n_layers_in_model=self.n_layers,
             ),
         )
+
+
+def size_of(module: nn.Module) -> int:
+    """How many parameters it has."""
+    return sum(parameter.numel() for parameter in module.parameters())
+
+
+def encoder_parts(encoder: Encoder, device: torch.device) -> dict[str, Any]:
+    """What an EncoderModel has to know of its encoder."""
+    config = encoder.config
+    attentions = tuple(block.attention for block in encoder.blocks if isinstance(block, EncoderBlock))
+    return {
+        "n_layers": config.n_layers,
+        "n_heads": config.n_heads,
+        "d_model": config.d_model,
+        "n_attention_parameters": sum(map(size_of, attentions)),
+        "forward": encoder.eval().to(device).attention,
+        "attentions": attentions,
+        "device": device,
+        "embeds_pairs": bool(config.n_bigrams),
+    }

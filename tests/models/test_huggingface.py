@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,16 +13,14 @@ import pytest
 import torch
 
 from attnviz.errors import BadModel, BadOption, BadText, TooLarge
-from attnviz.models.names import resolve
-from attnviz.models.pretrained_files import found
+from attnviz.models.loading import find_model
 from attnviz.records import AttentionMaps
 from attnviz.specs.model import ModelOptions, PretrainedOptions
 from tests import pretrained as made
 
 pytest.importorskip("transformers", reason=made.NEEDS)
 
-from attnviz.models.pretrained import load_pretrained
-from attnviz.models.pretrained_attender import PretrainedAttender
+from attnviz.models.huggingface.model import HuggingFaceModel
 
 TEXT = "The acting saved the film, but not the cat"
 
@@ -34,11 +33,10 @@ def quiet() -> Iterator[None]:
         yield
 
 
-def opened(folder: Path, spec: ModelOptions | None = None, **asked: Any) -> PretrainedAttender:
-    spec = spec or ModelOptions(model=str(folder))
-    files = found(resolve(ModelOptions(model=str(folder))), spec.max_memory)
-    loaded = load_pretrained(files, torch.device("cpu"), spec.max_memory)
-    return PretrainedAttender(files.called, loaded, torch.device("cpu"), spec, PretrainedOptions(**asked))
+def opened(folder: Path, spec: ModelOptions | None = None, **asked: Any) -> HuggingFaceModel:
+    model = find_model(replace(spec or ModelOptions(), model=str(folder)), PretrainedOptions(**asked)).open(())
+    assert isinstance(model, HuggingFaceModel)
+    return model
 
 
 def own(folder: Path, name: str = "attentions", **inputs: list[int]) -> np.ndarray:

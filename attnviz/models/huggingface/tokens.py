@@ -1,4 +1,4 @@
-"""The tokenizer of a pretrained model at work: text to ids, and to tokens called by the text that they cover.
+"""The tokenizer of a third-party model at work: text to ids, and to tokens called by the text that they cover.
 
 Knows the tokenizers of transformers and no models. What a tokenizer does to a text is left to it, chat templates are
 left alone, and a marker that is written in a text is read as its own tokenizer reads it.
@@ -24,7 +24,7 @@ LONE_SPACE = "▁Ġ "  # what vocabularies call the space that they put before a
 
 
 @dataclass(frozen=True)
-class PretrainedEncoding:
+class HuggingFaceEncoding:
     """Ids beside the tokens they stand for. `types` tells a second text from the first, for models that ask.
 
     `n_tokens` counts all that the text has, also what was cut off, without markers. Offsets of a second text go on
@@ -37,7 +37,7 @@ class PretrainedEncoding:
     n_tokens: int
 
 
-class PretrainedTokenizer:
+class HuggingFaceTokenizer:
     """Wraps a tokenizer of transformers. Raises BadModel for one that cannot say where in the text its tokens are."""
 
     def __init__(self, tokenizer: Any) -> None:
@@ -60,7 +60,7 @@ class PretrainedTokenizer:
 
     def encode(
         self, text: str, pair: str | None = None, max_tokens: int | None = None, keep: KeepKind = "head"
-    ) -> PretrainedEncoding:
+    ) -> HuggingFaceEncoding:
         """At most `max_tokens` tokens, markers included, at least one of each text; of two, the longer is cut first.
 
         Raises BadText where a text has none, BadOption for a pair that the model has no form for.
@@ -74,9 +74,9 @@ class PretrainedTokenizer:
             room = max_tokens - self._backend.num_special_tokens_to_add(pair is not None)
             whole = [_cut(each, n, keep) for each, n in zip(whole, _shares(lengths, room), strict=True)]
         found = self._backend.post_process(*whole, add_special_tokens=True)
-        return PretrainedEncoding(tuple(found.ids), tuple(found.type_ids), self._tokens(found, texts), sum(lengths))
+        return HuggingFaceEncoding(tuple(found.ids), tuple(found.type_ids), self._tokens(found, texts), sum(lengths))
 
-    def targets(self, text: str, start_id: int) -> PretrainedEncoding:
+    def targets(self, text: str, start_id: int) -> HuggingFaceEncoding:
         """What a decoder has read when it has written `text`: its start marker, and each token but an end marker."""
         try:
             found = self._tokenizer(text_target=text).encodings[0]
@@ -89,7 +89,7 @@ class PretrainedTokenizer:
         start = Tokens((str(self._tokenizer.convert_ids_to_tokens(start_id)),), ((0, 0),), (True,))
         fields = ("pieces", "offsets", "special", "unknown")
         read = Tokens(*(getattr(start, field) + getattr(tokens, field)[:n] for field in fields))
-        return PretrainedEncoding((start_id, *found.ids[:n]), (0,) * (n + 1), read, n)
+        return HuggingFaceEncoding((start_id, *found.ids[:n]), (0,) * (n + 1), read, n)
 
     def _of_text(self, text: str) -> Encoded:
         try:

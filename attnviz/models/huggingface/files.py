@@ -1,4 +1,4 @@
-"""Where a pretrained model of others lies, and whether its files are what they should be. Knows the hub and files.
+"""Where a third-party model lies, and whether its files are what they should be. Knows the hub and files.
 
 Nothing is unpickled and nothing that came with a model is run: only JSON, text and safetensors are read or fetched.
 Imports neither torch nor transformers, so that a wrong name is answered at once.
@@ -18,7 +18,6 @@ from attnviz.errors import BadModel
 from attnviz.hub import why_offline
 from attnviz.inputs import MAX_JSON, MAX_VOCABULARY, file_size, read_bytes, read_header
 from attnviz.models import MODELS
-from attnviz.models.names import ModelName, folder_name
 from attnviz.models.sizes import FLOAT32, check_room
 from attnviz.registry import suggestion
 
@@ -43,11 +42,10 @@ AGAIN = "Copy or fetch the folder again."
 
 
 @dataclass(frozen=True)
-class Files:
+class ModelFiles:
     """A model's folder, found whole: all weights are safetensors of the sizes that they announce."""
 
     folder: Path
-    called: str  # as a record calls it: the same wherever it lies
     weights: tuple[Path, ...]
     n_parameters: int
 
@@ -57,21 +55,21 @@ class Files:
         return digests[0] if len(digests) == 1 else hashlib.sha256("".join(digests).encode()).hexdigest()
 
 
-def found(name: ModelName, max_memory: float) -> Files:
-    """The files of a pretrained model, fetched from the hub if it has to be and can be.
+def find_files(local: Path | None, hub: str, max_memory: float) -> ModelFiles:
+    """The files of a model in a local folder, else of a name on the hub, fetched if they have to be and can be.
 
     Raises BadModel for what is not there or not whole and where `transformers` is missing, TooLarge where the weights
     would take more than `max_memory` GiB as float32; all before anything large is fetched or allocated.
     """
-    folder = name.folder if name.folder is not None else _from_hub(name.hub, max_memory)
+    folder = local if local is not None else _from_hub(hub, max_memory)
     check_installed()
     for file in FETCHED:  # what the library reads by itself; whether it is there, it says
         if file not in (CONFIG, WEIGHTS, INDEX) and (folder / file).exists():
             file_size(folder / file, MAX_VOCABULARY, BadModel, AGAIN)
     weights = tuple(_weights(folder))
     n_parameters = sum(read_header(file, BadModel, AGAIN).n_numbers for file in weights)
-    check_room(f"the weights of {name} as float32", n_parameters * FLOAT32, max_memory)
-    return Files(folder, name.hub.partition("@")[0] or folder_name(folder), weights, n_parameters)
+    check_room(f"the weights of {hub or local} as float32", n_parameters * FLOAT32, max_memory)
+    return ModelFiles(folder, weights, n_parameters)
 
 
 def check_installed() -> None:

@@ -12,9 +12,11 @@ from typing import Any
 import pytest
 
 from attnviz.errors import BadModel, BadOption
-from attnviz.models import pretrained_files
-from attnviz.models.names import resolve
-from attnviz.models.pretrained_files import check_installed
+from attnviz.models.huggingface import files
+from attnviz.models.huggingface.files import check_installed
+from attnviz.models.huggingface.reference import HuggingFaceReference
+from attnviz.models.loading import find_model
+from attnviz.models.trained import TrainedReference
 from attnviz.specs.model import ModelOptions
 from tests import pretrained as made
 from tests.models.model_hub import EXTRA, GATED, REPOSITORY, REVISION, Hub, hub
@@ -23,14 +25,16 @@ from tests.models.model_hub import EXTRA, GATED, REPOSITORY, REVISION, Hub, hub
 ASK = """
 import json, sys, time
 from attnviz.errors import AttnvizError
-from attnviz.models.names import resolve
-from attnviz.models.pretrained_files import found
+from attnviz.models.loading import find_model
+from attnviz.models.huggingface.files import find_files
 from attnviz.specs.model import ModelOptions
 for name, room in json.loads(sys.argv[1]):
     begun = time.monotonic()
     try:
-        files = found(resolve(ModelOptions(model=name)), room)
-        said = [str(files.folder), files.called, files.n_parameters, files.revision()]
+        model = find_model(ModelOptions(model=name, max_memory=room))
+        model.check()
+        files = find_files(model.folder, model.hub, room)
+        said = [str(files.folder), model.name, files.n_parameters, files.revision()]
     except AttnvizError as error:
         said = [str(error)]
     print(json.dumps({"said": said, "took": time.monotonic() - begun, "torch": "torch" in sys.modules}))
@@ -113,35 +117,30 @@ def test_without_a_network_the_answer_comes_at_once(tmp_path: Path) -> None:
     ],
 )
 def test_a_name_that_is_not_ours_is_one_of_the_hub(name: str, hub_name: str) -> None:
-    found = resolve(ModelOptions(model=name))
-    assert (found.kind, found.hub, found.folder, found.made, found.checkpoint) == (
-        "pretrained",
-        hub_name,
-        None,
-        False,
-        None,
-    )
+    found = find_model(ModelOptions(model=name))
+    assert isinstance(found, HuggingFaceReference)
+    assert (found.hub, found.folder, found.learns_from_texts) == (hub_name, None, False)
     with pytest.raises(BadOption, match="--heads cannot be chosen for a pretrained model"):
-        resolve(ModelOptions(model=name, heads=2))
+        find_model(ModelOptions(model=name, heads=2))
 
 
 @pytest.mark.parametrize("name", ["mutli", "singel", "a/b/c", "../x", "org/", "/x", "x y", "", "ünïcode", "@main"])
 def test_slips_and_paths_are_not_asked_of_the_hub(name: str) -> None:
     with pytest.raises(BadModel, match="no model or checkpoint folder"):
-        resolve(ModelOptions(model=name))
+        find_model(ModelOptions(model=name))
 
 
 def test_a_folder_in_the_form_of_hugging_face_is_pretrained(tmp_path: Path) -> None:
     for content, kind in (
-        ('{"model_type": "bert"}', "pretrained"),
-        ('{"architectures": ["BertModel"]}', "pretrained"),
-        ('{"schema": 2}', "checkpoint"),
-        ("[]", "checkpoint"),
-        ("{", "checkpoint"),
-        ("[" * 100_000, "checkpoint"),
+        ('{"model_type": "bert"}', HuggingFaceReference),
+        ('{"architectures": ["BertModel"]}', HuggingFaceReference),
+        ('{"schema": 2}', TrainedReference),
+        ("[]", TrainedReference),
+        ("{", TrainedReference),
+        ("[" * 100_000, TrainedReference),
     ):
         (tmp_path / "config.json").write_text(content)
-        assert resolve(ModelOptions(model=str(tmp_path))).kind == kind
+        assert type(find_model(ModelOptions(model=str(tmp_path)))) is kind
 
 
 @pytest.mark.parametrize(
@@ -154,7 +153,7 @@ def test_transformers_is_asked_for_by_name(installed: str | None, says: str, mon
             raise PackageNotFoundError(package)
         return installed
 
-    monkeypatch.setattr(pretrained_files, "version", version)
+    monkeypatch.setattr(files, "version", version)
     with pytest.raises(BadModel, match=says) as error:
         check_installed()
     assert "pip install 'attnviz[hf]'" in error.value.hint

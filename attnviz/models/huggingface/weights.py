@@ -1,4 +1,4 @@
-"""Pretrained models of others, by `transformers`, which is imported when one is opened. Nothing of theirs is run.
+"""Third-party weights, loaded by `transformers`, which is imported when a model is opened. None of their code is run.
 
 Their weights are safetensors, their classes those of the library, and nothing asks on standard input.
 """
@@ -17,8 +17,8 @@ from typing import Any
 import torch
 
 from attnviz.errors import AttnvizError, BadModel, WorkFailed
-from attnviz.models.pretrained_files import CONFIG, VOCABULARIES, Files, configuration
-from attnviz.models.pretrained_tokens import PretrainedTokenizer
+from attnviz.models.huggingface.files import CONFIG, VOCABULARIES, ModelFiles, configuration
+from attnviz.models.huggingface.tokens import HuggingFaceTokenizer
 from attnviz.models.sizes import FLOAT32, check_room
 
 MOST_LAYERS = 1_000  # a damaged number must not build layers until the memory is full
@@ -36,12 +36,12 @@ LIKE_ROBERTA = (
 
 
 @dataclass(frozen=True, eq=False)
-class Pretrained:
-    """A model of others and its tokenizer, ready to run."""
+class LoadedWeights:
+    """A third-party model and its tokenizer, ready to run."""
 
-    files: Files
+    files: ModelFiles
     model: Any  # a PreTrainedModel in evaluation mode, float32
-    tokenizer: PretrainedTokenizer
+    tokenizer: HuggingFaceTokenizer
     revision: str
     eager: bool  # whether its attention is written out, because the fused kernel would leave something out
 
@@ -83,8 +83,8 @@ class Pretrained:
         return most - (self.config.pad_token_id or 0) - SHIFTED if shifted else most
 
 
-def load_pretrained(files: Files, device: torch.device, max_memory: float) -> Pretrained:
-    """Raises BadModel naming what is wrong, TooLarge before weights are allocated."""
+def load_weights(files: ModelFiles, name: str, device: torch.device, max_memory: float) -> LoadedWeights:
+    """`name` is for messages. Raises BadModel naming what is wrong, TooLarge before weights are allocated."""
     with _quietly():
         from transformers import AutoConfig, AutoModel, AutoTokenizer
 
@@ -94,17 +94,17 @@ def load_pretrained(files: Files, device: torch.device, max_memory: float) -> Pr
             _check_sizes(files, config)
             with torch.device("meta"):
                 n_parameters = AutoModel.from_config(config, trust_remote_code=False).num_parameters()
-            check_room(f"the weights of {files.called} as float32", n_parameters * FLOAT32, max_memory)
+            check_room(f"the weights of {name} as float32", n_parameters * FLOAT32, max_memory)
         with _told(files, "the tokenizer"):
             tokenizer = AutoTokenizer.from_pretrained(files.folder, **safely)
         with _told(files):
             wanted = {**safely, "use_safetensors": True, "dtype": torch.float32, "output_loading_info": True}
             model, eager, told = _loaded(files, AutoModel, config, wanted)
     _check_loaded(files, told)
-    return Pretrained(files, model.eval().to(device), PretrainedTokenizer(tokenizer), files.revision(), eager)
+    return LoadedWeights(files, model.eval().to(device), HuggingFaceTokenizer(tokenizer), files.revision(), eager)
 
 
-def _loaded(files: Files, auto: Any, config: Any, wanted: dict[str, Any]) -> tuple[Any, bool, dict[str, Any]]:
+def _loaded(files: ModelFiles, auto: Any, config: Any, wanted: dict[str, Any]) -> tuple[Any, bool, dict[str, Any]]:
     """With the fused kernel where the model can use it and it leaves nothing out, such as soft-capping."""
     if not getattr(config.get_text_config(), "attn_logit_softcapping", None):
         try:
@@ -117,7 +117,7 @@ def _loaded(files: Files, auto: Any, config: Any, wanted: dict[str, Any]) -> tup
     return model, True, told
 
 
-def _check_sizes(files: Files, config: Any) -> None:
+def _check_sizes(files: ModelFiles, config: Any) -> None:
     for name in ("num_hidden_layers", "encoder_layers", "decoder_layers", "num_layers", "num_decoder_layers"):
         n_layers = getattr(config.get_text_config(), name, None)
         if isinstance(n_layers, int) and n_layers > MOST_LAYERS:
@@ -126,7 +126,7 @@ def _check_sizes(files: Files, config: Any) -> None:
             )
 
 
-def _check_loaded(files: Files, told: dict[str, Any]) -> None:
+def _check_loaded(files: ModelFiles, told: dict[str, Any]) -> None:
     """Raises BadModel where weights are missing, which would be random."""
     missing = sorted(name for name in told["missing_keys"] if not set(UNUSED) & set(name.split(".")))
     if missing:
@@ -154,7 +154,7 @@ def others_failure(name: str) -> Iterator[None]:
 
 
 @contextmanager
-def _told(files: Files, what: str = "") -> Iterator[None]:
+def _told(files: ModelFiles, what: str = "") -> Iterator[None]:
     """What goes wrong within the library, as one line of ours."""
     try:
         yield
@@ -164,7 +164,7 @@ def _told(files: Files, what: str = "") -> Iterator[None]:
         raise _refused(files, what, error) from error
 
 
-def _refused(files: Files, what: str, error: Exception) -> BadModel:
+def _refused(files: ModelFiles, what: str, error: Exception) -> BadModel:
     found = configuration(files.folder)
     reason = " ".join(str(error).split())[:200] or type(error).__name__
     if "auto_map" in found or "trust_remote_code" in str(error):

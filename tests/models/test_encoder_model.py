@@ -11,12 +11,12 @@ import pytest
 import torch
 
 from attnviz.errors import BadDevice, BadOption, BadText, TooLarge
+from attnviz.models.built_in import SHIPPED
 from attnviz.models.device import available
 from attnviz.models.embedding import positions
-from attnviz.models.names import SHIPPED
-from attnviz.models.opening import open_model
 from attnviz.records import AttentionMaps
 from attnviz.specs.model import ModelOptions
+from tests.made import load_encoder
 
 TEXT = "the film was not good but the acting saved the film"
 EVERY_MODEL = ["single", "multi", "multi:4", "random:2", "dot"]
@@ -24,7 +24,7 @@ EVERY_MODEL = ["single", "multi", "multi:4", "random:2", "dot"]
 
 def attention(spec: ModelOptions, text: str = TEXT) -> AttentionMaps:
     """Of a width that nobody has trained unless the spec says so: random weights, a vocabulary of the text."""
-    return open_model(replace(spec, d_model=spec.d_model or 64), [text]).attention(text, "text")
+    return load_encoder(replace(spec, d_model=spec.d_model or 64), [text]).attention(text, "text")
 
 
 @pytest.mark.parametrize("model", EVERY_MODEL)
@@ -58,7 +58,7 @@ def test_opening_a_model_leaves_the_callers_random_numbers_alone() -> None:
 
 def test_what_comes_with_attnviz_is_trained() -> None:
     """Whatever the text, and with the vocabulary that it was trained with."""
-    maps = open_model(ModelOptions(model="multi:4", seed=3), []).attention(TEXT)
+    maps = load_encoder(ModelOptions(model="multi:4", seed=3), []).attention(TEXT)
     assert maps.weights.shape == (1, 4, 11, 11)
     assert maps.provenance.trained
     assert maps.provenance.model == "multi:4"
@@ -70,7 +70,7 @@ def test_what_comes_with_attnviz_is_trained() -> None:
 
 def test_a_trained_models_heads_choose() -> None:
     """Untrained ones attend to all words nearly alike; some of these give one word a fifth and more."""
-    trained = open_model(ModelOptions(), []).attention(TEXT).weights.max(axis=-1).mean(axis=(0, 2))
+    trained = load_encoder(ModelOptions(), []).attention(TEXT).weights.max(axis=-1).mean(axis=(0, 2))
     untrained = attention(ModelOptions()).weights.max(axis=-1).mean(axis=(0, 2))
     assert trained.max() > 0.2
     assert trained.max() > untrained.max()
@@ -100,7 +100,7 @@ def test_dot_attends_to_equal_words_equally() -> None:
 def test_dot_is_the_formula_over_its_embeddings() -> None:
     torch.manual_seed(0)
     words = torch.nn.Embedding(3 + 8, 64).weight.detach().double()  # 3 special tokens, 8 different words
-    vocabulary = open_model(ModelOptions(model="dot"), [TEXT]).tokenizer
+    vocabulary = load_encoder(ModelOptions(model="dot"), [TEXT]).tokenizer
     embedded = words[list(vocabulary.encode(TEXT).ids)]
     expected = (embedded @ embedded.T / math.sqrt(64)).softmax(-1)
     np.testing.assert_allclose(attention(ModelOptions(model="dot")).weights[0, 0], expected, atol=1e-6)
@@ -171,9 +171,9 @@ def test_what_cannot_be_is_refused(spec: ModelOptions, error: type[Exception]) -
 
 
 def test_an_empty_text_beside_others_is_refused() -> None:
-    attender = open_model(ModelOptions(), [TEXT])
+    model = load_encoder(ModelOptions(), [TEXT])
     with pytest.raises(BadText, match="no tokens in the text"):
-        attender.attention(" ", "blank")
+        model.attention(" ", "blank")
 
 
 @pytest.mark.skipif(len(available()) < 2, reason="no accelerator on this machine")

@@ -1,0 +1,141 @@
+"""The models that have names: trained ones that come with attnviz, and random ones of any size. Knows no torch."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from attnviz.cache import cached
+from attnviz.errors import BadModel, BadOption
+from attnviz.inputs import MAX_VOCABULARY, is_folder, read_bytes, user_path
+from attnviz.models.loading import ModelReference
+from attnviz.models.protocols import AttentionModel, Classifies
+from attnviz.models.sizes import FLOAT32, check_room, head_size
+from attnviz.models.trained import TRAINED, TrainedReference
+from attnviz.specs.model import ModelOptions, PretrainedOptions
+
+if TYPE_CHECKING:
+    from attnviz.models.encoder_model import EncoderModel
+
+DEFAULT_HEADS = 8
+DEFAULT_D_MODEL = 64
+SHIPPED = Path(__file__).parents[1] / "data" / "models"  # one folder per trained model: single, multi-2 …
+SIZE = re.compile("[0-9]{1,18}")  # no number that int() refuses
+RELATIVES = "Trained are single, multi:2, multi:4 and multi:8, without --d-model, --layers, --vocab or --tokenizer"
+
+
+@dataclass(frozen=True, kw_only=True)
+class RandomReference(ModelReference):
+    """An encoder with random weights, with a vocabulary of the texts at hand."""
+
+    n_layers: int
+    n_heads: int
+    d_model: int
+
+    learns_from_texts = True
+
+    def check(self, needs: type[object] = AttentionModel) -> None:
+        if needs is Classifies:
+            raise BadModel(f"{self} has random weights and cannot classify", hint=TRAINED)
+        super().check(needs)
+
+    def open(self, texts: Iterable[str], name: str = "") -> EncoderModel:
+        """Made once for each source of texts."""
+        # The texts are kept beside the model, so that no others can get this number.
+        _, model = cached((self.spec, id(texts)), lambda: (texts, self._make(texts)))
+        return replace(model, name=name) if name else model
+
+    def inputs(self) -> Mapping[str, str]:
+        if self.spec.vocab is None:
+            return {}
+        vocabulary = user_path(self.spec.vocab, BadModel)
+        file = vocabulary / "tokenizer.json" if is_folder(vocabulary) else vocabulary
+        return {"vocabulary": hashlib.sha256(read_bytes(file, MAX_VOCABULARY, BadModel)).hexdigest()}
+
+    def _make(self, texts: Iterable[str]) -> EncoderModel:
+        from attnviz.models.random_models import random_model
+
+        return random_model(self, texts)
+
+
+class DotReference(RandomReference):
+    """Attention without projections, over random embeddings."""
+
+    def _make(self, texts: Iterable[str]) -> EncoderModel:
+        from attnviz.models.random_models import dot_parts, random_model
+
+        return random_model(self, texts, dot_parts)
+
+
+def single(spec: ModelOptions, extras: PretrainedOptions) -> ModelReference | None:
+    """One head of full width."""
+    return None if ":" in spec.model else _trained_or_random(spec, extras, "single", _one_head(spec))
+
+
+def multi(spec: ModelOptions, extras: PretrainedOptions) -> ModelReference:
+    """As many heads as are written, or 8."""
+    n_heads = _heads(spec)
+    return _trained_or_random(spec, extras, "single" if n_heads == 1 else f"multi:{n_heads}", n_heads)
+
+
+def random(spec: ModelOptions, extras: PretrainedOptions) -> ModelReference:
+    """Never trained, whatever is asked of it."""
+    n_heads = _heads(spec)
+    return _random(RandomReference, spec, extras, f"random:{n_heads}", n_heads)
+
+
+def dot(spec: ModelOptions, extras: PretrainedOptions) -> ModelReference | None:
+    """One head and one layer."""
+    if ":" in spec.model:
+        return None
+    reference = _random(DotReference, spec, extras, "dot", _one_head(spec))
+    if reference.n_layers != 1:
+        raise BadOption(f"--layers {spec.layers} with --model dot", hint="Unprojected attention has one layer.")
+    return reference
+
+
+def _trained_or_random(spec: ModelOptions, extras: PretrainedOptions, name: str, n_heads: int) -> ModelReference:
+    """The model that came with attnviz if there is one and nothing else was asked of it, else one to be made."""
+    folder = SHIPPED / name.replace(":", "-")
+    if (spec.d_model, spec.layers, spec.vocab, spec.tokenizer) == (None,) * 4 and folder.is_dir():
+        return TrainedReference(spec, extras, name, n_layers=1, n_heads=n_heads, folder=folder)
+    return replace(_random(RandomReference, spec, extras, name, n_heads), trained_relatives=RELATIVES)
+
+
+def _one_head(spec: ModelOptions) -> int:
+    if spec.heads not in (None, 1):
+        raise BadOption(
+            f"--heads {spec.heads} contradicts --model {spec.model}, which has one head",
+            hint=f"Leave out --model, or use --model multi:{spec.heads}.",
+        )
+    return 1
+
+
+def _heads(spec: ModelOptions) -> int:
+    """The number of heads in `multi:N`, in `--heads N`, or the default."""
+    _, colon, written = spec.model.partition(":")
+    if not colon:
+        return DEFAULT_HEADS if spec.heads is None else spec.heads
+    if not SIZE.fullmatch(written):
+        raise BadModel(f"no model {spec.model[:40]!r}", hint="Write the number of heads as in multi:8.")
+    if spec.heads is not None and spec.heads != int(written):
+        raise BadOption(f"--heads {spec.heads} contradicts --model {spec.model}", hint="Give one of them.")
+    return int(written)
+
+
+def _random(
+    kind: type[RandomReference], spec: ModelOptions, extras: PretrainedOptions, name: str, n_heads: int
+) -> RandomReference:
+    """Raises BadOption where its sizes do not fit."""
+    d_model = DEFAULT_D_MODEL if spec.d_model is None else spec.d_model
+    n_layers = 1 if spec.layers is None else spec.layers
+    head_size(d_model, n_heads)
+    if n_layers < 1:
+        raise BadOption(f"--layers {n_layers} is too small", hint="A model has at least 1 layer.")
+    needed = 12 * n_layers * d_model**2 * FLOAT32
+    check_room(f"the weights of {n_layers} layers of {d_model}", needed, spec.max_memory)
+    return kind(spec, extras, name, n_layers=n_layers, n_heads=n_heads, d_model=d_model)

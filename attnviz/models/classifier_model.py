@@ -1,0 +1,74 @@
+"""A checkpoint as a model: it attends and, if it was trained, it classifies."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from attnviz.models.checkpoint import Checkpoint
+from attnviz.models.encoder_model import EncoderModel, encoder_parts, size_of
+from attnviz.models.protocols import LabelledText
+from attnviz.specs.model import KeepKind, ModelOptions
+
+if TYPE_CHECKING:
+    from attnviz.outcomes import Prediction
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class ClassifierModel(EncoderModel):
+    """A trained classifier, whose encoder attends."""
+
+    saved: Checkpoint
+    folder: Path
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        return self.saved.classifier.config.labels
+
+    @property
+    def max_tokens(self) -> int:
+        return self.saved.max_tokens
+
+    @property
+    def keep(self) -> KeepKind:
+        return self.saved.keep
+
+    def limit_tokens(self, max_tokens: int, keep: KeepKind) -> ClassifierModel:
+        """The same model with another limit, for its attention and its answers alike."""
+        return replace(self, spec=replace(self.spec, max_tokens=max_tokens, keep=keep))
+
+    def classify(self, documents: Sequence[LabelledText]) -> Iterator[Prediction]:
+        """One prediction per text, in order. Raises BadText for a text without tokens, by its name."""
+        from attnviz.models.predicting import Predictor
+        from attnviz.outcomes import Prediction
+
+        limit = self.spec.max_tokens or self.max_tokens
+        predictor = Predictor(self.saved.classifier, self.tokenizer, limit, self.spec.keep)
+        answers = predictor.answers((each.text for each in documents), [each.name for each in documents])
+        for each, answer in zip(documents, answers, strict=True):
+            probabilities = tuple(answer.probabilities.tolist())
+            yield Prediction(each.name, probabilities, each.label, answer.n_tokens, answer.n_read)
+
+
+def checkpoint_model(
+    saved: Checkpoint, folder: Path, name: str, spec: ModelOptions, device: torch.device
+) -> EncoderModel:
+    """The encoder of a checkpoint, as a classifier if it was trained to be one."""
+    classifier = saved.classifier.eval().to(device)
+    config = classifier.config.encoder
+    parts: dict[str, Any] = {
+        "name": name,
+        "revision": saved.revision,
+        "trained": saved.trained,
+        "n_parameters": size_of(classifier),
+        "tokenizer": saved.tokenizer,
+        "spec": spec,
+        "settings": (*asdict(config).items(), ("made_for_tokens", saved.max_tokens)),
+        "made_for_tokens": saved.max_tokens,
+        **encoder_parts(classifier.encoder, device),
+    }
+    return ClassifierModel(**parts, saved=saved, folder=folder) if saved.trained else EncoderModel(**parts)

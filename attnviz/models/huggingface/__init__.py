@@ -1,0 +1,1 @@
+"""Third-party models, found and read safely. Nothing that came with one is run or unpickled."""

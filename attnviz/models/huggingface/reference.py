@@ -1,0 +1,99 @@
+"""Third-party models by folder or by name on the hub, told from ours and checked without torch and transformers."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from difflib import get_close_matches
+from importlib.metadata import version
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from attnviz.cache import cached
+from attnviz.errors import BadModel, BadOption
+from attnviz.inputs import MAX_JSON, read_bytes, user_path
+from attnviz.models import MODELS
+from attnviz.models.huggingface.files import CONFIG, FETCHED, ModelFiles, find_files
+from attnviz.models.loading import ModelReference, digest, folder_name, refuse_sizes
+from attnviz.models.protocols import AttentionModel, Classifies, Traceable
+from attnviz.models.trained import TRAINED
+from attnviz.specs.model import ModelOptions, PretrainedOptions
+
+if TYPE_CHECKING:
+    from attnviz.models.huggingface.model import HuggingFaceModel
+
+HUB_NAME = re.compile(r"[A-Za-z0-9][\w.-]{0,95}(/[A-Za-z0-9][\w.-]{0,95})?(@[\w./-]{1,95})?")  # …@ a revision
+
+
+@dataclass(frozen=True, kw_only=True)
+class HuggingFaceReference(ModelReference):
+    """A model that lies in a folder or, called by `hub`, on the hub. Only its files know its sizes."""
+
+    folder: Path | None = None
+    hub: str = ""  # "org/name", "org/name@revision"
+
+    def __str__(self) -> str:
+        return self.hub or str(self.folder)
+
+    def check(self, needs: type[object] = AttentionModel) -> None:
+        if needs is Traceable:
+            raise BadOption(f"{self} cannot be worked out by hand", hint="It takes a model of ours.")
+        if needs is Classifies:
+            problem = (
+                f"no model or checkpoint folder {self.hub!r}" if self.hub else f"{self} is not a classifier of ours"
+            )
+            raise BadModel(problem, hint=TRAINED)
+        self._files()
+
+    def open(self, texts: Iterable[str], name: str = "") -> HuggingFaceModel:
+        """Loaded once for each device."""
+        files, room = self._files(), self.spec.max_memory
+        from attnviz.models.device import pick
+        from attnviz.models.huggingface import weights
+        from attnviz.models.huggingface.model import HuggingFaceModel
+
+        device = pick(self.spec.device)
+        key = ("huggingface", files.folder, str(device), room)
+        loaded = cached(key, lambda: weights.load_weights(files, self.name, device, room))
+        return HuggingFaceModel(name or self.name, loaded, device, self.spec, self.extras)
+
+    def inputs(self) -> Mapping[str, str]:
+        found = digest(self._files().folder, FETCHED)
+        return {f"weights of {self.spec.model}": found, "transformers": version("transformers")}
+
+    def _files(self) -> ModelFiles:
+        """Where it lies, fetched if need be, and that its files are whole; once."""
+        room = self.spec.max_memory
+        return cached(("files", str(self), room), lambda: find_files(self.folder, self.hub, room))
+
+
+def find_folder(spec: ModelOptions, extras: PretrainedOptions) -> HuggingFaceReference | None:
+    """A folder whose config.json is of Hugging Face's form, which names the type of the model."""
+    folder = user_path(spec.model, BadModel)
+    try:
+        found = json.loads(read_bytes(folder / CONFIG, MAX_JSON, BadModel))
+    except (BadModel, ValueError, RecursionError):
+        return None
+    if not spec.model or not isinstance(found, dict) or not ("model_type" in found or "architectures" in found):
+        return None
+    _refuse_options(spec)
+    return HuggingFaceReference(spec, extras, folder_name(folder), folder=folder)
+
+
+def find_on_hub(spec: ModelOptions, extras: PretrainedOptions) -> HuggingFaceReference | None:
+    """Any name that could be one there. A name that is nearly one of ours is a slip."""
+    ours = [plugin.name for plugin in MODELS]
+    if not HUB_NAME.fullmatch(spec.model) or ("/" not in spec.model and get_close_matches(spec.model, ours)):
+        return None
+    _refuse_options(spec)
+    return HuggingFaceReference(spec, extras, spec.model.partition("@")[0], hub=spec.model)
+
+
+def _refuse_options(spec: ModelOptions) -> None:
+    """Raises BadOption for what can be chosen of models of ours only."""
+    refuse_sizes("a pretrained model", spec)
+    for option, chosen in (("causal", spec.causal), ("show-padding", spec.show_padding)):
+        if chosen:
+            raise BadOption(f"--{option} cannot be chosen for a pretrained model", hint="Leave it out.")

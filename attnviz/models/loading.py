@@ -1,0 +1,113 @@
+"""From `--model` to a model, in two steps: a reference, which needs no torch, and the model that it opens."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import ClassVar
+
+from attnviz.errors import BadModel, BadOption
+from attnviz.models import FORMATS, MODELS
+from attnviz.models.protocols import AttentionModel
+from attnviz.registry import load, suggestion
+from attnviz.specs.model import ModelOptions, PretrainedOptions
+
+NO_EXTRAS = PretrainedOptions()
+MAX_SEED = 2**63 - 1  # that torch takes
+UNTELLING = {"model", "models", "checkpoint", "weights", "output", "out"}  # what folders of any model are called
+
+
+@dataclass(frozen=True)
+class ModelReference(ABC):
+    """What `--model` names, as far as it is known without torch. A kind of model is a subclass. Its `str` names it."""
+
+    spec: ModelOptions
+    extras: PretrainedOptions
+    name: str  # as titles and records will call the model
+    n_layers: int | None = None  # None where only its files know
+    n_heads: int | None = None  # likewise
+    trained_relatives: str = ""  # what to choose instead of random weights, where others of its name are trained
+
+    learns_from_texts: ClassVar[bool] = False  # whether its vocabulary is made of the texts that it is opened with
+
+    def __str__(self) -> str:
+        return self.name
+
+    def check(self, needs: type[object] = AttentionModel) -> None:
+        """Refuse all that can be refused without torch, such as files that are not whole. `needs`: a capability.
+
+        Raises BadModel, BadOption, TooLarge.
+        """
+        for option, value in vars(self.extras).items():
+            if value is not None:
+                raise BadOption(
+                    f"--{option.replace('_', '-')} is for pretrained models of others",
+                    hint=f"{self.spec.model} reads one text. Leave it out.",
+                )
+
+    @abstractmethod
+    def open(self, texts: Iterable[str], name: str = "") -> AttentionModel:
+        """The model, its weights cached. `texts` make the vocabulary of one that brings none; `name` is another name.
+
+        Raises BadModel for a file that is missing or damaged, BadDevice.
+        """
+
+    @abstractmethod
+    def inputs(self) -> Mapping[str, str]:
+        """Digests of the files that the model is read from, by what they are, and versions that matter."""
+
+
+def find_model(spec: ModelOptions, extras: PretrainedOptions = NO_EXTRAS) -> ModelReference:
+    """What `--model` and `--heads` ask for together; `extras` are what only third-party models have.
+
+    Raises BadModel for an unknown name, BadOption for heads that contradict it or do not divide d_model, or a bad seed.
+    """
+    if not 0 <= spec.seed <= MAX_SEED:
+        raise BadOption(f"--seed {spec.seed} is out of range", hint=f"It is 0 to {MAX_SEED}.")
+    kind = spec.model.partition(":")[0]
+    names = [plugin.name for plugin in MODELS]
+    for plugin in (*(plugin for plugin in MODELS if plugin.name == kind), *FORMATS):
+        reference: ModelReference | None = load(plugin)(spec, extras)
+        if reference is not None:
+            return reference
+    raise BadModel(f"no model or checkpoint folder {spec.model[:80]!r}", hint=suggestion(spec.model, names))
+
+
+def refuse_sizes(what: str, spec: ModelOptions) -> None:
+    """Raises BadOption for what a model of files brings itself and cannot be chosen."""
+    if spec.heads is not None:
+        raise BadOption(f"--heads cannot be chosen for {what}", hint="Leave it out; --head picks what is drawn.")
+    for option, value in (("d-model", spec.d_model), ("layers", spec.layers), ("tokenizer", spec.tokenizer)):
+        if value is not None:
+            raise BadOption(f"--{option} cannot be chosen for {what}", hint="Leave it out.")
+    if spec.vocab is not None:
+        raise BadOption(f"{what} brings its own vocabulary", hint="Leave out --vocab.")
+
+
+def folder_name(folder: Path) -> str:
+    """What a model in a folder is called: as the folder is, with its parent where that says nothing, as "model" does.
+
+    A snapshot in the hub's cache is called as on the hub. `_name_or_path` of a config is no name: fine-tuned models
+    keep that of the model they were tuned from.
+    """
+    whole = folder.resolve()
+    cached = re.fullmatch("models--(.+?)--(.+)", whole.parents[1].name) if len(whole.parents) > 1 else None
+    if cached and whole.parent.name == "snapshots":
+        return "/".join(cached.groups())
+    if whole.name.lower() in UNTELLING and whole.parent.name:
+        return f"{whole.parent.name}/{whole.name}"
+    return whole.name
+
+
+def digest(folder: Path, patterns: Sequence[str]) -> str:
+    """sha256 of the files of a folder that a model is read from. What is missing is for opening it to say."""
+    whole = hashlib.sha256()
+    for file in sorted({file for pattern in patterns for file in folder.glob(pattern)}):
+        if file.is_file():
+            with file.open("rb") as opened:
+                whole.update(f"{file.name} {hashlib.file_digest(opened, 'sha256').hexdigest()}".encode())
+    return whole.hexdigest()

@@ -1,0 +1,114 @@
+"""What a model is to everybody outside this room, and what only some models can do. Knows no torch.
+
+No caller asks of which kind a model is: `isinstance` says what it can do, and before it is opened its reference does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
+
+from attnviz.records import AttentionMaps
+from attnviz.specs.model import KeepKind
+
+if TYPE_CHECKING:
+    from attnviz.models.tokenizer import Encoding
+    from attnviz.outcomes import Prediction
+    from attnviz.worked import Reproduced
+
+
+@runtime_checkable
+class AttentionModel(Protocol):
+    """A model that is ready: text in, AttentionMaps out."""
+
+    @property
+    def name(self) -> str:
+        """As titles and records call it."""
+
+    @property
+    def revision(self) -> str:
+        """Which weights these are: a sha256, or the seed of random ones."""
+
+    @property
+    def trained(self) -> bool | None:
+        """None where nothing says so, as of third-party weights."""
+
+    @property
+    def n_layers(self) -> int: ...
+
+    @property
+    def n_heads(self) -> int: ...
+
+    @property
+    def d_model(self) -> int: ...
+
+    @property
+    def n_parameters(self) -> int: ...
+
+    @property
+    def n_attention_parameters(self) -> int | None:
+        """Of them in the projections of attention; None where that is not known."""
+
+    def encode(self, text: str) -> object:
+        """What the model will read.
+
+        Raises BadText for a text without tokens, TooLarge before anything large is allocated.
+        """
+
+    def attention(self, text: str, text_name: str = "text") -> AttentionMaps:
+        """Attention over one text. Raises as `encode` does."""
+
+    def seconds(self, text: str) -> float:
+        """How long one forward pass with its maps takes, tokens at hand."""
+
+
+@runtime_checkable
+class LabelledText(Protocol):
+    """A document, as far as a classifier needs it."""
+
+    @property
+    def text(self) -> str: ...
+    @property
+    def name(self) -> str: ...
+    @property
+    def label(self) -> int | None: ...
+
+
+@runtime_checkable
+class Classifies(AttentionModel, Protocol):
+    """A model that was trained to tell texts apart."""
+
+    @property
+    def labels(self) -> tuple[str, ...]: ...
+
+    @property
+    def max_tokens(self) -> int:
+        """Of a text, that it was made to read."""
+
+    @property
+    def keep(self) -> KeepKind:
+        """Which of them, likewise."""
+
+    @property
+    def folder(self) -> Path:
+        """Where it lies, with the metrics of its training if there are any."""
+
+    def limit_tokens(self, max_tokens: int, keep: KeepKind) -> Classifies:
+        """The same model with another limit, for its attention and its answers alike."""
+
+    def classify(self, documents: Sequence[LabelledText]) -> Iterator[Prediction]:
+        """One prediction per text, in order. Raises BadText for a text without tokens, by its name."""
+
+
+@runtime_checkable
+class Traceable(AttentionModel, Protocol):
+    """A model whose attention can be worked out by hand from its parameters."""
+
+    def encode(self, text: str) -> Encoding: ...
+
+    def trace(self, text: str, text_name: str, layer: int, query: int) -> Reproduced:
+        """One query's arithmetic in one layer, held against what the model makes of it.
+
+        Raises WorkFailed where the two do not come to the same.
+        """

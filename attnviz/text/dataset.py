@@ -1,0 +1,77 @@
+"""From `--dataset` and `--split` to named texts. Knows no file format and no library."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+
+from attnviz.errors import BadSource
+from attnviz.registry import suggestion
+from attnviz.specs.text import TextOptions
+from attnviz.text import splits
+from attnviz.text.document import Corpus, Document
+from attnviz.text.local import open_source
+from attnviz.text.source import Rows, Source, within_bounds
+from attnviz.text.unicode import mended
+
+DEFAULT = "sample"
+
+
+def read_dataset(spec: TextOptions) -> Corpus:
+    """The texts of the chosen part of a data set, in order. Raises BadOption, BadSource."""
+    parts = None if spec.split is None else splits.parse(spec.split)  # before anything is opened: it may be slow
+    source = open_source(DEFAULT if spec.dataset is None else spec.dataset, spec.text_column)
+    return _select(source, parts or (splits.Part(_usual_split(source)),))
+
+
+def _usual_split(source: Source) -> str:
+    if "train" in source.splits:
+        return "train"
+    if len(source.splits) == 1:
+        return source.splits[0]
+    raise BadSource(f"{source.name} has no split train", hint=f"Choose with --split: {', '.join(source.splits)}.")
+
+
+def _select(source: Source, parts: tuple[splits.Part, ...]) -> Corpus:
+    name = f"{source.name} {'+'.join(map(str, parts))}"
+    rows = {split: source.read(split, needed) for split, needed in _needed(source, parts).items()}
+    selected = list(_documents(source.name, parts, rows))
+    if not selected:
+        sizes = {split: len(source.read(split, None)) for split in rows}
+        counts = (f"{split} has {size} text{'' if size == 1 else 's'}" for split, size in sizes.items())
+        raise BadSource(f"{name} selects no texts", hint=f"The split {', '.join(counts)}.")
+    documents, notices = mended(_with_own_slugs(selected))
+    return Corpus(name, documents, (*source.notices, *notices))
+
+
+def _needed(source: Source, parts: tuple[splits.Part, ...]) -> dict[str, int | None]:
+    """How many texts of each split have to be read. Raises BadSource for a split that is not there."""
+    needed: dict[str, int | None] = {}
+    for part in parts:
+        if part.name not in source.splits:
+            raise BadSource(f"{source.name} has no split {part.name!r}", hint=suggestion(part.name, source.splits))
+        so_far = needed.get(part.name, 0)
+        needed[part.name] = None if so_far is None or part.needed is None else max(so_far, part.needed)
+    return needed
+
+
+def _documents(name: str, parts: tuple[splits.Part, ...], rows: dict[str, Rows]) -> Iterator[Document]:
+    for part in parts:
+        stem = re.sub(r"[^A-Za-z0-9._-]", "-", part.name)  # it becomes a folder's name
+        positions = part.positions(len(rows[part.name]))
+        read = within_bounds((rows[part.name][position] for position in positions), f"{name} {part}")
+        for position, (text, label) in zip(positions, read, strict=True):
+            yield Document(text, f"{name} {part.name}[{position}]", f"{stem}-{position}", label)
+
+
+def _with_own_slugs(documents: Iterable[Document]) -> Iterator[Document]:
+    """Slices may overlap, and one text may then come twice; its folders may not."""
+    taken: set[str] = set()
+    for document in documents:
+        slug, again = document.slug, 1
+        while slug in taken:
+            again += 1
+            slug = f"{document.slug}-again-{again}"
+        taken.add(slug)
+        yield document if slug == document.slug else replace(document, slug=slug)
