@@ -1,4 +1,4 @@
-"""What differs between two batches, one thing at a time. Knows no files, no pictures and no manifests."""
+"""What differs between two batches or two records, one thing at a time. Knows no files, no pictures, no manifests."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ Kind = Literal[
     "new job",  # the baseline does not have it
     "failed job",  # there was an error, and the baseline has none or another one
     "number",  # one measure of one head of one text
-    "heads",  # another number of layers or heads, so that numbers cannot be compared
+    "heads",  # another number of layers or heads
     "missing numbers",  # a text, or a measure of a text
     "new numbers",
     "picture",  # other pixels
@@ -21,11 +21,26 @@ Kind = Literal[
     "new file",
     "changed file",  # not what its own manifest says, so that it is compared with nothing
 ]
-Found = str | int | float | None
+Value = str | int | float | None
+IN_BASELINE, IS_GONE, IS_LINK = "in the baseline ", "is gone", "is a link out of its folder"  # of a changed file
 
 
 @dataclass(frozen=True)
-class Unlike:
+class Tolerances:
+    """By how much two batches may differ, and what of them is compared."""
+
+    numbers: float | None = 0.0  # and weights, absolute; None: numbers are listed whether they differ or not
+    pixels: float = 0.0  # of pictures, root mean square over channels of 0 to 255
+    files: Literal["content", "bytes", "none"] = "content"
+    skip_failed: bool = True  # compare nothing else of a job that failed in either batch
+
+
+EXACT = Tolerances(files="bytes", skip_failed=False)
+EVERY_NUMBER = Tolerances(numbers=None, files="none", skip_failed=False)
+
+
+@dataclass(frozen=True)
+class Difference:
     """One thing that is not as in the baseline. What does not apply is empty or None."""
 
     kind: Kind
@@ -35,59 +50,54 @@ class Unlike:
     measure: str = ""
     layer: int | None = None
     head: int | None = None
-    expected: Found = None  # in the baseline
-    actual: Found = None
+    expected: Value = None  # in the baseline
+    actual: Value = None
     said: str = ""  # what else there is to say, such as how many pixels differ
+
+    @property
+    def numbers(self) -> tuple[float, float]:
+        """Expected and actual; 0 and 0 of what is not a number."""
+        if isinstance(self.expected, float) and isinstance(self.actual, float):
+            return self.expected, self.actual
+        return 0.0, 0.0
+
+    @property
+    def change(self) -> float:
+        expected, actual = self.numbers
+        return actual - expected
 
 
 @dataclass(frozen=True)
-class Checked:
-    """All that a check of one batch against another found."""
+class BatchDiff:
+    """All that a comparison of one batch with another found."""
 
-    folder: str
-    baseline: str
-    tolerance: float  # of numbers and weights, absolute
-    pixels: float  # of pictures, root mean square over channels of 0 to 255
     jobs: tuple[str, ...]  # of either batch, in order
-    differences: tuple[Unlike, ...]
+    differences: tuple[Difference, ...]
     n_numbers: int = 0  # that were compared
     n_files: int = 0  # likewise
     n_other_bytes: int = 0  # of them the same within the tolerances, with other bytes
     failed_alike: tuple[str, ...] = ()  # jobs with the same error in both
     causes: dict[str, tuple[str, ...]] = field(default_factory=dict)  # job: what it was made from that is another
-    versions: tuple[str, ...] = ()  # likewise of both batches: "torch 2.12 → 2.13"
+    versions: tuple[tuple[str, str, str], ...] = ()  # package, before, after: those that are others, or "none"
     config: str = ""  # the one that the batch was made from, if it was one
 
     @cached_property
-    def _by_job(self) -> dict[str, list[Unlike]]:
-        found: dict[str, list[Unlike]] = {}
+    def _by_job(self) -> dict[str, list[Difference]]:
+        found: dict[str, list[Difference]] = {}
         for each in self.differences:
             found.setdefault(each.job, []).append(each)
         return found
 
-    def of(self, job: str) -> tuple[Unlike, ...]:
+    def of(self, job: str) -> tuple[Difference, ...]:
         return tuple(self._by_job.get(job, ()))
 
     @property
     def unlike_jobs(self) -> tuple[str, ...]:
         return tuple(job for job in self.jobs if job in self._by_job)
 
-
-@dataclass(frozen=True)
-class Change:
-    """One measure of one head of one text, before and after."""
-
-    measure: str
-    layer: int
-    head: int
-    before: float
-    after: float
-    job: str = ""  # of a batch; none of two records
-    text: str = ""
-
-    @property
-    def value(self) -> float:
-        return self.after - self.before
+    @cached_property
+    def numbers(self) -> tuple[Difference, ...]:
+        return tuple(each for each in self.differences if each.kind == "number")
 
 
 @dataclass(frozen=True)
@@ -99,34 +109,24 @@ class HeadChange:
     jsd: float  # mean over queries, nats
     top_changed: int  # queries with another favourite key
     n_queries: int
-    measures: tuple[Change, ...]
+    measures: tuple[Difference, ...]
 
     @property
     def top_share(self) -> float:
         return self.top_changed / self.n_queries
 
 
-@dataclass(frozen=True)
-class BatchChanges:
-    """Every number that two batches have both, and what only one of them has: jobs, texts and measures in words."""
-
-    changes: tuple[Change, ...]
-    only_before: tuple[str, ...] = ()
-    only_after: tuple[str, ...] = ()
-
-
 JSD, TOP_KEY = "jsd", "top_key"  # beside the measures, what a threshold may be of: nats, and a share of the queries
 Thresholds = dict[str, float]
 
 
-def beyond(change: Change, thresholds: Thresholds) -> bool:
+def is_beyond(number: Difference, thresholds: Thresholds) -> bool:
     """Whether a number went further than its threshold, either way."""
-    limit = thresholds.get(change.measure)
-    return limit is not None and not abs(change.value) <= limit  # written so that NaN is beyond too
+    limit = thresholds.get(number.measure)
+    return limit is not None and not abs(number.change) <= limit  # written so that NaN is beyond too
 
 
-def head_beyond(change: HeadChange, thresholds: Thresholds) -> tuple[str, ...]:
+def head_beyond(head: HeadChange, thresholds: Thresholds) -> tuple[str, ...]:
     """The names of the thresholds that a head is beyond."""
-    values = {JSD: change.jsd, TOP_KEY: change.top_share}
-    found = [name for name, value in values.items() if name in thresholds and not value <= thresholds[name]]
-    return (*found, *(each.measure for each in change.measures if beyond(each, thresholds)))
+    values = {JSD: head.jsd, TOP_KEY: head.top_share} | {each.measure: abs(each.change) for each in head.measures}
+    return tuple(name for name, value in values.items() if name in thresholds and not value <= thresholds[name])

@@ -12,7 +12,6 @@ def check(spec: CheckSpec) -> None:
 
     Example: attnviz check figures --baseline baseline --summary summary.md
     """
-    from attnviz.views.check import outcome
     from attnviz.workflows.check import check as run
 
     found = run(spec)
@@ -22,5 +21,5 @@ def check(spec: CheckSpec) -> None:
     if found.files:
         show.note(f"wrote {show.listed(found.files)}")
     show_on_server.left(found.report, found.cases, "attnviz check", spec.server)
-    if found.checked.differences:
-        raise Differs(outcome(found.checked), hint=f"{spec.out} holds what differs.")
+    if found.diff.differences:
+        raise Differs(found.report.title, hint=f"{spec.out} holds what differs.")

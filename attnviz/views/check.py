@@ -5,42 +5,32 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 
-from attnviz.differences import Checked, Found, Kind, Unlike
+from attnviz.differences import BatchDiff, Difference, Kind, Value
 from attnviz.report import Block, Case, Column, Finding, Note, Report, Table
+from attnviz.specs.batch import CheckSpec
 from attnviz.views.labels import visible
+from attnviz.views.nouns import noun
 from attnviz.views.tables import Cell
 
-MOST_JOBS = 20  # in the table
-LONGEST_NAME, LONGEST_TEXT = 64, 200
-ONE: Mapping[Kind, str] = {
-    "missing job": "job is missing",
-    "new job": "job is new",
-    "failed job": "job failed, or no longer fails as in the baseline",
-    "number": "number differs",
-    "heads": "measure has another number of layers or heads",
-    "missing numbers": "text or measure is missing",
-    "new numbers": "text or measure is new",
-    "picture": "picture differs",
-    "record": "record differs",
-    "file": "file has other bytes",
-    "missing file": "file is missing",
-    "new file": "file is new",
-    "changed file": "file was changed after it was made",
-}
-SEVERAL: Mapping[Kind, str] = {
-    "missing job": "jobs are missing",
-    "new job": "jobs are new",
-    "failed job": "jobs failed, or no longer fail as in the baseline",
-    "number": "numbers differ",
-    "heads": "measures have another number of layers or heads",
-    "missing numbers": "texts or measures are missing",
-    "new numbers": "texts or measures are new",
-    "picture": "pictures differ",
-    "record": "records differ",
-    "file": "files have other bytes",
-    "missing file": "files are missing",
-    "new file": "files are new",
-    "changed file": "files were changed after they were made",
+MAX_JOBS = 20  # in the table
+MAX_NAME_LENGTH, MAX_TEXT_LENGTH = 64, 200
+KINDS: Mapping[Kind, tuple[str, str]] = {  # one of them, and several
+    "missing job": ("job is missing", "jobs are missing"),
+    "new job": ("job is new", "jobs are new"),
+    "failed job": (
+        "job failed, or no longer fails as in the baseline",
+        "jobs failed, or no longer fail as in the baseline",
+    ),
+    "number": ("number differs", "numbers differ"),
+    "heads": ("measure has another number of layers or heads", "measures have another number of layers or heads"),
+    "missing numbers": ("text or measure is missing", "texts or measures are missing"),
+    "new numbers": ("text or measure is new", "texts or measures are new"),
+    "picture": ("picture differs", "pictures differ"),
+    "record": ("record differs", "records differ"),
+    "file": ("file has other bytes", "files have other bytes"),
+    "missing file": ("file is missing", "files are missing"),
+    "new file": ("file is new", "files are new"),
+    "changed file": ("file was changed after it was made", "files were changed after they were made"),
 }
 COUNTED: tuple[tuple[str, tuple[Kind, ...]], ...] = (
     ("numbers", ("number", "heads", "missing numbers", "new numbers")),
@@ -50,189 +40,170 @@ COUNTED: tuple[tuple[str, tuple[Kind, ...]], ...] = (
 STATES: Mapping[Kind, str] = {"missing job": "missing", "new job": "new", "failed job": "failed"}
 
 
-def check_report(checked: Checked) -> Report:
+def check_report(diff: BatchDiff, spec: CheckSpec) -> Report:
     """Which jobs differ, in how many numbers and pictures, one example of each kind, and what may be why."""
-    blocks: list[Block] = [_jobs(checked)] if checked.differences else []
-    blocks += [Note(sentence) for sentence in (*_kinds(checked), *_remarks(checked))]
+    blocks: list[Block] = [_jobs(diff)] if diff.differences else []
+    blocks += [Note(sentence) for sentence in (*_kinds(diff), *_remarks(diff), *_extent(diff, spec))]
     return Report(
-        title=outcome(checked),
-        subtitle=f"{_path(checked.folder)} against the baseline {_path(checked.baseline)}",
+        title=_title(diff),
+        subtitle=f"{_text(spec.folder)} against the baseline {_text(spec.baseline)}",
         blocks=tuple(blocks),
-        data=_data(checked),
+        data=_data(diff, spec),
     )
 
 
-def outcome(checked: Checked) -> str:
+def _title(diff: BatchDiff) -> str:
     """ "2 of 12 jobs differ from the baseline"."""
-    n_jobs, n_unlike = len(checked.jobs), len(checked.unlike_jobs)
+    jobs, n_unlike = _count(len(diff.jobs), "jobs"), len(diff.unlike_jobs)
     if not n_unlike:
-        return f"{_count(n_jobs, 'job')}, none differs from the baseline"
-    return f"{n_unlike} of {_count(n_jobs, 'job')} {'differs' if n_unlike == 1 else 'differ'} from the baseline"
+        return f"{jobs}, none differs from the baseline"
+    return f"{n_unlike} of {jobs} {'differs' if n_unlike == 1 else 'differ'} from the baseline"
 
 
-def check_cases(checked: Checked) -> tuple[Case, ...]:
+def check_cases(diff: BatchDiff) -> tuple[Case, ...]:
     """One per job, with a finding for each kind of difference: the worst first, and how many more."""
-    found = []
-    file = _path(checked.config) if checked.config else ""
-    for job in checked.jobs:
-        differences = checked.of(job)
-        name = visible(job, LONGEST_NAME)
-        findings = [
-            Finding(f"{name}: {_headline(kind, alike)}", _told_with_more(alike), file=file)
-            for kind, alike in _by_kind(differences)
-        ]
-        if job in checked.failed_alike:
-            findings.append(Finding(f"{name}: failed", "the job failed, as in the baseline", "warning", file))
-        found.append(Case(name, tuple(findings)))
-    return tuple(found)
+    return tuple(Case(_name(job), tuple(_findings(diff, job))) for job in diff.jobs)
 
 
-def told(unlike: Unlike) -> str:
+def _findings(diff: BatchDiff, job: str) -> Iterator[Finding]:
+    file = _text(diff.config) if diff.config else ""
+    for kind, alike in _by_kind(diff.of(job)):
+        more = f" (and {len(alike) - 1:,} more)" if len(alike) > 1 else ""
+        yield Finding(f"{_name(job)}: {_headline(kind, alike)}", describe(alike[0]) + more, file=file)
+    if job in diff.failed_alike:
+        yield Finding(f"{_name(job)}: failed", "the job failed, as in the baseline", "warning", file)
+
+
+def describe(difference: Difference) -> str:
     """One difference in words, without its job."""
-    file, said = (
-        _path(unlike.file.removeprefix(f"{unlike.job}/")),
-        visible(unlike.said, LONGEST_TEXT) if unlike.said else "",
-    )
-    expected, actual = _value(unlike.expected), _value(unlike.actual)
-    match unlike.kind:
-        case "missing job" | "new job":
-            return "it is in the baseline only" if unlike.kind == "missing job" else "it is not in the baseline"
+    file = _text(difference.file.removeprefix(f"{difference.job}/")) if difference.file else ""
+    said = _text(difference.said) if difference.said else ""
+    expected, actual = _value(difference.expected), _value(difference.actual)
+    became = f"{expected} became {actual}"
+    match difference.kind:
         case "failed job":
-            return f"it failed: {actual}" if unlike.actual else f"in the baseline it failed: {expected}"
+            return f"it failed: {actual}" if difference.actual else f"in the baseline it failed: {expected}"
         case "number" | "heads":
-            return f"{_place(unlike)}: {expected} became {actual}"
-        case "missing numbers" | "new numbers":
-            where = "is in the baseline only" if unlike.kind == "missing numbers" else "is not in the baseline"
-            return f"{_place(unlike)} {where}"
-        case "picture" if isinstance(unlike.actual, float):
-            return f"{file}: {said} differ, by {unlike.actual:.3g} of 255 (root mean square)"
-        case "record" if unlike.measure:
-            at = f"layer {unlike.layer}, head {unlike.head}, {said}"
-            return f"{file}: weights differ, most at {at}: {expected} became {actual}"
+            return f"{_place(difference)}: {became}"
+        case "picture" if isinstance(difference.actual, float):
+            return f"{file}: {said} differ, by {difference.actual:.3g} of 255 (root mean square)"
+        case "record" if difference.measure:
+            at = f"layer {difference.layer}, head {difference.head}, {said}"
+            return f"{file}: weights differ, most at {at}: {became}"
         case "picture" | "record":
-            change = f"{expected} became {actual}" if unlike.actual else ""
-            return f"{file}: {', '.join(part for part in (said, change) if part)}"
+            return f"{file}: {', '.join(part for part in (said, became if difference.actual else '') if part)}"
         case "file":
             return f"{file} has other bytes" + (f" ({said})" if said else "")
-        case "missing file":
-            return f"{file} is in the baseline only"
-        case "new file":
-            return f"{file} is not in the baseline"
         case "changed file":
             return f"{file} {said}"
+    where = "is in the baseline only" if difference.kind.startswith("missing") else "is not in the baseline"
+    return f"{file or _place(difference) or 'it'} {where}"
 
 
-def _jobs(checked: Checked) -> Table:
-    unlike = checked.unlike_jobs
-    rows = [_row(checked, job) for job in unlike[:MOST_JOBS]]
+def _jobs(diff: BatchDiff) -> Table:
+    rows = tuple(_row(job, diff.of(job)) for job in diff.unlike_jobs[:MAX_JOBS])
     headers = ("job", "state", "numbers", "largest", *(name for name, _ in COUNTED[1:]))
-    return Table("jobs", "Jobs that differ", "compared", tuple(Column(h, digits=6) for h in headers), tuple(rows))
+    return Table("jobs", "Jobs that differ", "compared", tuple(Column(h, digits=6) for h in headers), rows)
 
 
-def _row(checked: Checked, job: str) -> tuple[Cell, ...]:
-    found = checked.of(job)
-    states = [STATES[each.kind] for each in found if each.kind in STATES] or ["differs"]
-    numbers, *files = (sum(each.kind in kinds for each in found) for _, kinds in COUNTED)
-    sizes = [size(each) for each in found if each.kind == "number"]
-    return (visible(job, LONGEST_NAME), ", ".join(states), numbers, max(sizes) if sizes else "", *files)
+def _row(job: str, differences: Sequence[Difference]) -> tuple[Cell, ...]:
+    states = [STATES[each.kind] for each in differences if each.kind in STATES] or ["differs"]
+    numbers, *files = (sum(each.kind in kinds for each in differences) for _, kinds in COUNTED)
+    largest = max((abs(each.change) for each in differences if each.kind == "number"), default="")
+    return (_name(job), ", ".join(states), numbers, largest, *files)
 
 
-def size(unlike: Unlike) -> float:
-    """How far a number or a picture is from what was expected; of the other kinds 0."""
-    if isinstance(unlike.expected, float | int) and isinstance(unlike.actual, float | int):
-        return abs(float(unlike.actual) - float(unlike.expected))
-    return 0.0
-
-
-def _by_kind(differences: Sequence[Unlike]) -> Iterator[tuple[Kind, list[Unlike]]]:
+def _by_kind(differences: Sequence[Difference]) -> Iterator[tuple[Kind, list[Difference]]]:
     """The largest first, else in order."""
-    for kind in ONE:
+    for kind in KINDS:
         if alike := [each for each in differences if each.kind == kind]:
-            yield kind, sorted(alike, key=size, reverse=True)
+            yield kind, sorted(alike, key=lambda each: -abs(each.change))
 
 
-def _kinds(checked: Checked) -> Iterator[str]:
+def _kinds(diff: BatchDiff) -> Iterator[str]:
     """A sentence for each kind, with the largest of its differences."""
-    for kind, alike in _by_kind(checked.differences):
+    for kind, alike in _by_kind(diff.differences):
         if kind in ("missing job", "new job"):
             yield f"{_headline(kind, alike)}: {_listed([each.job for each in alike])}."
         else:
-            example = f"in {visible(alike[0].job, LONGEST_NAME)}, {told(alike[0])}"
+            example = f"in {_name(alike[0].job)}, {describe(alike[0])}"
             yield f"{_headline(kind, alike)}{':' if len(alike) == 1 else ', such as'} {example}."
 
 
-def _remarks(checked: Checked) -> Iterator[str]:
-    hidden = len(checked.unlike_jobs) - MOST_JOBS
+def _remarks(diff: BatchDiff) -> Iterator[str]:
+    hidden = len(diff.unlike_jobs) - MAX_JOBS
     if hidden > 0:
-        yield f"{_count(hidden, 'more job')} {'differs' if hidden == 1 else 'differ'} and {_is(hidden)} not listed."
-    why = [(job, checked.causes[job]) for job in checked.unlike_jobs if job in checked.causes]
-    for job, causes in why[:MOST_JOBS]:
-        yield f"{visible(job, LONGEST_NAME)} was made otherwise: {visible(', '.join(causes), LONGEST_TEXT)}."
-    if checked.versions:
-        yield f"Made by other versions: {visible(', '.join(checked.versions), LONGEST_TEXT)}."
-    if checked.failed_alike:
-        failed = len(checked.failed_alike)
-        jobs = f"{_count(failed, 'job')} failed as in the baseline"
-        yield f"{jobs}, and {'is' if failed == 1 else 'are'} not compared: {_listed(checked.failed_alike)}."
+        verbs = "differs and is" if hidden == 1 else "differ and are"
+        yield f"{_count(hidden, 'more jobs')} {verbs} not listed."
+    why = [(job, diff.causes[job]) for job in diff.unlike_jobs if job in diff.causes]
+    for job, causes in why[:MAX_JOBS]:
+        yield f"{_name(job)} was made otherwise: {_text(', '.join(causes))}."
+    if diff.versions:
+        yield f"Made by other versions: {_text(', '.join(_versions(diff)))}."
+    if failed := diff.failed_alike:
+        jobs = f"{_count(len(failed), 'jobs')} failed as in the baseline"
+        yield f"{jobs}, and {'is' if len(failed) == 1 else 'are'} not compared: {_listed(failed)}."
+
+
+def _extent(diff: BatchDiff, spec: CheckSpec) -> Iterator[str]:
     yield (
-        f"Compared: {_count(checked.n_numbers, 'number')} (may differ by {checked.tolerance:g}) and "
-        f"{_count(checked.n_files, 'file')} (pictures by {checked.pixels:g} of 255)."
+        f"Compared: {_count(diff.n_numbers, 'numbers')} (may differ by {spec.tolerance:g}) and "
+        f"{_count(diff.n_files, 'files')} (pictures by {spec.pixels:g} of 255)."
     )
-    if checked.n_other_bytes:
-        verb = "has" if checked.n_other_bytes == 1 else "have"
-        yield f"{_count(checked.n_other_bytes, 'file')} of them {verb} other bytes and the same content."
+    if diff.n_other_bytes:
+        verb = "has" if diff.n_other_bytes == 1 else "have"
+        yield f"{_count(diff.n_other_bytes, 'files')} of them {verb} other bytes and the same content."
 
 
-def _headline(kind: Kind, alike: Sequence[Unlike]) -> str:
-    return f"{len(alike):,} {ONE[kind] if len(alike) == 1 else SEVERAL[kind]}"
+def _headline(kind: Kind, alike: Sequence[Difference]) -> str:
+    return f"{len(alike):,} {KINDS[kind][len(alike) > 1]}"
 
 
-def _told_with_more(alike: Sequence[Unlike]) -> str:
-    return told(alike[0]) + (f" (and {len(alike) - 1:,} more)" if len(alike) > 1 else "")
-
-
-def _place(unlike: Unlike) -> str:
+def _place(difference: Difference) -> str:
     """ "entropy of layer 0, head 1 in sample train[0]"."""
-    head = f" of layer {unlike.layer}, head {unlike.head}" if unlike.layer is not None else ""
-    measure = f"{visible(unlike.measure, LONGEST_NAME)}{head}" if unlike.measure else ""
-    text = visible(unlike.text, LONGEST_NAME) if unlike.text else ""
-    return " in ".join(part for part in (measure, text) if part)
+    head = f" of layer {difference.layer}, head {difference.head}" if difference.layer is not None else ""
+    measure = f"{_name(difference.measure)}{head}" if difference.measure else ""
+    return " in ".join(part for part in (measure, _name(difference.text) if difference.text else "") if part)
 
 
-def _value(value: Found) -> str:
-    return f"{value:.6f}" if isinstance(value, float) else visible(str(value), LONGEST_TEXT)
+def _value(value: Value) -> str:
+    return f"{value:.6f}" if isinstance(value, float) else _text(str(value))
 
 
-def _path(path: str) -> str:
-    return visible(path, LONGEST_TEXT)
+def _name(name: str) -> str:
+    return visible(name, MAX_NAME_LENGTH)
+
+
+def _text(text: str) -> str:
+    return visible(text, MAX_TEXT_LENGTH)
 
 
 def _listed(names: Sequence[str]) -> str:
-    more = f" and {len(names) - MOST_JOBS} more" if len(names) > MOST_JOBS else ""
-    return ", ".join(visible(name, LONGEST_NAME) for name in names[:MOST_JOBS]) + more
+    more = f" and {len(names) - MAX_JOBS} more" if len(names) > MAX_JOBS else ""
+    return ", ".join(map(_name, names[:MAX_JOBS])) + more
 
 
-def _count(count: int, noun: str) -> str:
-    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
+def _count(number: int, things: str) -> str:
+    return f"{number:,} {noun(number, things)}"
 
 
-def _is(count: int) -> str:
-    return "is" if count == 1 else "are"
+def _versions(diff: BatchDiff) -> list[str]:
+    return [f"{package} {before} → {after}" for package, before, after in diff.versions]
 
 
-def _data(checked: Checked) -> Mapping[str, object]:
+def _data(diff: BatchDiff, spec: CheckSpec) -> Mapping[str, object]:
     """Everything, as it was found."""
     return {
-        "same": not checked.differences,
-        "folder": checked.folder,
-        "baseline": checked.baseline,
-        "tolerance": checked.tolerance,
-        "pixels": checked.pixels,
-        "jobs": list(checked.jobs),
-        "unlike_jobs": list(checked.unlike_jobs),
-        "compared": {"numbers": checked.n_numbers, "files": checked.n_files, "other_bytes": checked.n_other_bytes},
-        "failed_alike": list(checked.failed_alike),
-        "causes": {job: list(causes) for job, causes in checked.causes.items()},
-        "versions": list(checked.versions),
-        "differences": [asdict(each) for each in checked.differences],
+        "same": not diff.differences,
+        "folder": spec.folder,
+        "baseline": spec.baseline,
+        "tolerance": spec.tolerance,
+        "pixels": spec.pixels,
+        "jobs": list(diff.jobs),
+        "unlike_jobs": list(diff.unlike_jobs),
+        "compared": {"numbers": diff.n_numbers, "files": diff.n_files, "other_bytes": diff.n_other_bytes},
+        "failed_alike": list(diff.failed_alike),
+        "causes": {job: list(causes) for job, causes in diff.causes.items()},
+        "versions": _versions(diff),
+        "differences": [asdict(each) for each in diff.differences],
     }

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict
 
 import numpy as np
 
-from attnviz.differences import JSD, BatchChanges, Change, HeadChange, Thresholds, beyond, head_beyond
+from attnviz.differences import JSD, BatchDiff, Difference, HeadChange, Thresholds, head_beyond, is_beyond
 from attnviz.measures import MEASURES
 from attnviz.measures.changes import per_query
 from attnviz.records import AttentionMaps
@@ -19,8 +18,8 @@ from attnviz.views.nouns import noun
 from attnviz.views.tables import Cell, largest
 from attnviz.views.tokens import token
 
-MOST_HEADS, MOST_QUERIES, MOST_ROWS, MOST_NAMED = 64, 10, 20, 5
-LONGEST_NAME, LONGEST_PATH = 48, 100
+MAX_HEADS, MAX_QUERIES, MAX_ROWS, MAX_NAMED = 64, 10, 20, 5
+MAX_NAME_LENGTH, MAX_PATH_LENGTH = 48, 100
 DIGITS = 4  # one more than elsewhere: a change is smaller than what changes
 UNITS = {measure.name: measure.unit for measure in MEASURES}
 
@@ -49,27 +48,46 @@ def records_report(
     )
 
 
-def batches_report(found: BatchChanges, thresholds: Thresholds, spec: DiffSpec) -> Report:
+def batches_report(diff: BatchDiff, thresholds: Thresholds, spec: DiffSpec) -> Report:
     """For each measure, the numbers that changed most; and what only one batch has."""
-    measures = dict.fromkeys(change.measure for change in found.changes)
-    changed = {name: _changed(found.changes, name) for name in measures}
+    measures = dict.fromkeys(number.measure for number in diff.numbers)
+    changed = {name: _changed(diff.numbers, name) for name in measures}
+    only = [list(dict.fromkeys(_only(diff, side))) for side in ("A", "B")]
     blocks: list[Block] = [_measure(name, alike, thresholds) for name, alike in changed.items() if alike]
-    blocks += [Note(sentence) for sentence in _batch_notes(found, changed)]
-    blocks += [Note(sentence) for sentence in _limits(thresholds)]
+    blocks += [Note(sentence) for sentence in (*_batch_notes(changed, only), *_limits(thresholds))]
     n_changed = sum(map(len, changed.values()))
     return Report(
         title=_title(spec),
-        subtitle=f"{n_changed:,} of {len(found.changes):,} {noun(len(found.changes), 'numbers')} changed",
+        subtitle=f"{n_changed:,} of {len(diff.numbers):,} {noun(len(diff.numbers), 'numbers')} changed",
         blocks=tuple(blocks),
         data={
             "a": spec.before,
             "b": spec.after,
             "thresholds": thresholds,
-            "changes": [{**asdict(each), "beyond": beyond(each, thresholds)} for each in found.changes],
-            "only_in_a": list(found.only_before),
-            "only_in_b": list(found.only_after),
+            "changes": [_number_data(each, thresholds) for each in diff.numbers],
+            "only_in_a": only[0],
+            "only_in_b": only[1],
         },
     )
+
+
+def _number_data(number: Difference, thresholds: Thresholds) -> Mapping[str, object]:
+    where = {name: getattr(number, name) for name in ("measure", "layer", "head")}
+    values = {"before": number.expected, "after": number.actual}
+    return {**where, **values, "job": number.job, "text": number.text, "beyond": is_beyond(number, thresholds)}
+
+
+def _only(diff: BatchDiff, side: str) -> Iterator[str]:
+    """What only A, or only B, has: jobs, texts, measures and heads."""
+    jobs, numbers = ("missing job", "missing numbers") if side == "A" else ("new job", "new numbers")
+    for each in diff.differences:
+        text = f"{each.text} of {each.job}"
+        if each.kind == jobs:
+            yield f"job {each.job}"
+        elif each.kind == numbers:
+            yield f"{each.measure} of {text}" if each.measure else f"text {text}"
+        elif each.kind == "heads":
+            yield f"{text} with {each.expected if side == 'A' else each.actual}"
 
 
 def _heads(changes: Sequence[HeadChange], thresholds: Thresholds) -> Table:
@@ -78,8 +96,8 @@ def _heads(changes: Sequence[HeadChange], thresholds: Thresholds) -> Table:
         name, unit = each.measure.replace("_", " "), UNITS[each.measure]
         columns += [Column(f"{name} {what}", unit, DIGITS) for what in ("A", "B", "change")]
     rows: list[tuple[Cell, ...]] = []
-    for change in changes[:MOST_HEADS]:
-        numbers = [number for one in change.measures for number in (one.before, one.after, one.value)]
+    for change in changes[:MAX_HEADS]:
+        numbers = [number for one in change.measures for number in (*one.numbers, one.change)]
         turned = f"{change.top_changed} of {change.n_queries} ({change.top_share:.0%})"
         over = (", ".join(head_beyond(change, thresholds)) or "-",) if thresholds else ()
         rows.append((change.layer, change.head, change.jsd, turned, *numbers, *over))
@@ -92,7 +110,7 @@ def _queries(before: AttentionMaps, after: AttentionMaps, change: HeadChange, to
     apart = per_query(before, after, change.layer, change.head)
     real = np.flatnonzero(before.real_queries)
     rows: list[tuple[Cell, ...]] = []
-    for place in np.argsort(-apart, kind="stable")[:MOST_QUERIES]:
+    for place in np.argsort(-apart, kind="stable")[:MAX_QUERIES]:
         query = int(real[place])
         keys = (_keys(maps, change, query, top_k) for maps in (before, after))
         rows.append((token(before.queries, query), float(apart[place]), *keys))
@@ -117,8 +135,8 @@ def _extent(before: AttentionMaps, after: AttentionMaps, changes: Sequence[HeadC
             f"A has {_n_heads(before)} and B {_n_heads(after)} (layers × heads): only the {layers} × {heads} that both "
             "have are compared, and heads of one number need not be of one kind."
         )
-    if len(changes) > MOST_HEADS:
-        more = len(changes) - MOST_HEADS
+    if len(changes) > MAX_HEADS:
+        more = len(changes) - MAX_HEADS
         yield f"{more} more {noun(more, 'heads')} changed less; --json lists {_them(more)}."
     if all(change.jsd == 0 for change in changes):
         yield "Nothing changed: every head attends to the same keys."
@@ -139,42 +157,47 @@ def _limits(thresholds: Thresholds) -> Iterator[str]:
         yield f"Beyond: changed by more than {limits}, up or down."
 
 
-def _measure(name: str, alike: Sequence[Change], thresholds: Thresholds) -> Table:
+def _measure(name: str, alike: Sequence[Difference], thresholds: Thresholds) -> Table:
     columns = [Column(header) for header in ("job", "text", "layer", "head")]
     columns += [Column(header, digits=DIGITS) for header in ("A", "B", "change")]
     flagged = name in thresholds
     columns += [Column("beyond")] if flagged else []
     rows: list[tuple[Cell, ...]] = []
-    for each in alike[:MOST_ROWS]:
-        over = (("yes" if beyond(each, thresholds) else ""),) if flagged else ()
-        places = (visible(each.job, LONGEST_NAME), visible(each.text, LONGEST_NAME), each.layer, each.head)
-        rows.append((*places, each.before, each.after, each.value, *over))
+    for each in alike[:MAX_ROWS]:
+        over = (("yes" if is_beyond(each, thresholds) else ""),) if flagged else ()
+        places = (
+            visible(each.job, MAX_NAME_LENGTH),
+            visible(each.text, MAX_NAME_LENGTH),
+            each.layer or 0,
+            each.head or 0,
+        )
+        rows.append((*places, *each.numbers, each.change, *over))
     unit = f" ({UNITS[name]})" if name in UNITS else ""
     return Table(f"changes-{name}", f"{visible(name)}{unit}", "compared", tuple(columns), tuple(rows))
 
 
-def _changed(changes: Sequence[Change], measure: str) -> list[Change]:
+def _changed(numbers: Sequence[Difference], measure: str) -> list[Difference]:
     """The largest change first."""
-    alike = [change for change in changes if change.measure == measure and change.before != change.after]
-    return sorted(alike, key=lambda change: -abs(change.value))
+    alike = [number for number in numbers if number.measure == measure and number.expected != number.actual]
+    return sorted(alike, key=lambda number: -abs(number.change))
 
 
-def _batch_notes(found: BatchChanges, changed: Mapping[str, Sequence[Change]]) -> Iterator[str]:
+def _batch_notes(changed: Mapping[str, Sequence[Difference]], only: Sequence[Sequence[str]]) -> Iterator[str]:
     for name, alike in changed.items():
-        if len(alike) > MOST_ROWS:
-            rest = len(alike) - MOST_ROWS
+        if len(alike) > MAX_ROWS:
+            rest = len(alike) - MAX_ROWS
             yield f"{rest:,} more {noun(rest, 'numbers')} of {visible(name)} changed less; --json lists {_them(rest)}."
-    for side, only in (("A", found.only_before), ("B", found.only_after)):
-        if only:
-            named = "; ".join(visible(each, LONGEST_PATH) for each in only[:MOST_NAMED])
-            more = f" and {len(only) - MOST_NAMED} more" if len(only) > MOST_NAMED else ""
+    for side, names in zip("AB", only, strict=True):
+        if names:
+            named = "; ".join(visible(each, MAX_PATH_LENGTH) for each in names[:MAX_NAMED])
+            more = f" and {len(names) - MAX_NAMED} more" if len(names) > MAX_NAMED else ""
             yield f"Only in {side}: {named}{more}."
     if not any(changed.values()):
         yield "No number changed."
 
 
 def _head_data(change: HeadChange, thresholds: Thresholds) -> Mapping[str, object]:
-    measures = {each.measure: {"a": each.before, "b": each.after, "change": each.value} for each in change.measures}
+    measures = {each.measure: {"a": each.expected, "b": each.actual, "change": each.change} for each in change.measures}
     return {
         "layer": change.layer,
         "head": change.head,
@@ -188,11 +211,11 @@ def _head_data(change: HeadChange, thresholds: Thresholds) -> Mapping[str, objec
 
 
 def _title(spec: DiffSpec) -> str:
-    return f"{visible(spec.before, LONGEST_PATH)} (A) to {visible(spec.after, LONGEST_PATH)} (B)"
+    return f"{visible(spec.before, MAX_PATH_LENGTH)} (A) to {visible(spec.after, MAX_PATH_LENGTH)} (B)"
 
 
 def _made(maps: AttentionMaps) -> str:
-    return visible(f"{maps.provenance.model}, {status(maps.provenance)}", LONGEST_PATH)
+    return visible(f"{maps.provenance.model}, {status(maps.provenance)}", MAX_PATH_LENGTH)
 
 
 def _n_heads(maps: AttentionMaps) -> str:

@@ -10,9 +10,18 @@ from pathlib import Path
 import numpy as np
 
 from attnviz import store
-from attnviz.differences import JSD, TOP_KEY, BatchChanges, Change, HeadChange, Thresholds, beyond, head_beyond
+from attnviz.differences import (
+    EVERY_NUMBER,
+    JSD,
+    TOP_KEY,
+    Difference,
+    HeadChange,
+    Thresholds,
+    head_beyond,
+    is_beyond,
+)
 from attnviz.errors import BadOption, BadSource
-from attnviz.manifest import NAME, Manifest, Numbers
+from attnviz.manifest import NAME
 from attnviz.measures import ALL, MEASURES
 from attnviz.measures.changes import changes
 from attnviz.measures.measured import chosen, measured
@@ -21,7 +30,7 @@ from attnviz.registry import suggestion
 from attnviz.report import Report
 from attnviz.specs.batch import DiffSpec
 from attnviz.views.diff import batches_report, records_report
-from attnviz.workflows.check_numbers import pairs, shape
+from attnviz.workflows.batch_diff.batches import Batch, differences
 
 DEFAULT = "entropy"
 
@@ -39,12 +48,13 @@ def diff(spec: DiffSpec) -> Diffed:
     if spec.top_k < 1:
         raise BadOption(f"--top-k {spec.top_k} is too small", hint="It is at least 1.")
     before, after = (_file(Path(path)) for path in (spec.before, spec.after))
-    if _is_manifest(before) != _is_manifest(after):
+    are_manifests = before.suffix == ".json", after.suffix == ".json"
+    if len(set(are_manifests)) == 2:
         raise BadOption(f"{before} and {after} are not of one kind", hint="Give two records or two manifests.")
-    if _is_manifest(before):
+    if all(are_manifests):
         from attnviz.configs.manifests import from_file
 
-        return _batches(spec, from_file(before), from_file(after))
+        return _batches(spec, *(Batch(path.parent, from_file(path)) for path in (before, after)))
     return _records(spec, store.load(before), store.load(after))
 
 
@@ -56,10 +66,6 @@ def _file(path: Path) -> Path:
         if (path / name).is_file():
             return path / name
     raise BadSource(f"{path} holds no {NAME} and no {store.RECORD}", hint="Name a file, or another folder.")
-
-
-def _is_manifest(path: Path) -> bool:
-    return path.suffix == ".json"
 
 
 def _records(spec: DiffSpec, before: AttentionMaps, after: AttentionMaps) -> Diffed:
@@ -81,56 +87,28 @@ def _heads(before: AttentionMaps, after: AttentionMaps, names: Sequence[str]) ->
     for place in sorted(np.ndindex(*found.jsd.shape), key=lambda place: -found.jsd[place]):
         layer, head = found.layers[place[0]], place[1]
         of_a, of_b = ((maps.layer_numbers.index(layer), head) for maps in (before, after))
-        measures = [Change(a.name, layer, head, float(a.values[of_a]), float(b.values[of_b])) for a, b in numbers]
+        measures = [
+            Difference("number", "", "", "", a.name, layer, head, float(a.values[of_a]), float(b.values[of_b]))
+            for a, b in numbers
+        ]
         apart, turned = float(found.jsd[place]), int(found.top_changed[place])
         yield HeadChange(layer, head, apart, turned, found.n_queries, tuple(measures))
 
 
-def _batches(spec: DiffSpec, before: Manifest, after: Manifest) -> Diffed:
-    found = batch_changes(before, after)
-    known = list(dict.fromkeys(change.measure for change in found.changes))
+def _batches(spec: DiffSpec, before: Batch, after: Batch) -> Diffed:
+    found = differences(before, after, EVERY_NUMBER)
+    known = list(dict.fromkeys(number.measure for number in found.numbers))
     thresholds = _thresholds(spec.threshold, known)
     wanted = _split(spec.measure) or [ALL]
     for name in wanted:
         if name not in known and name != ALL:
             raise BadOption(f"no measure {name!r} in both batches", hint=suggestion(name, [*known, ALL]))
     if ALL not in wanted:
-        kept = tuple(change for change in found.changes if change.measure in {*wanted, *thresholds})
-        found = replace(found, changes=kept)
-    over = sum(beyond(change, thresholds) for change in found.changes)
-    return Diffed(batches_report(found, thresholds, spec), _sentence(over, len(found.changes), "number"))
-
-
-def batch_changes(before: Manifest, after: Manifest) -> BatchChanges:
-    """Every number that both have, and what only one has. Pure."""
-    expected, actual = ({entry.name: entry for entry in manifest.jobs} for manifest in (before, after))
-    changes: list[Change] = []
-    only: tuple[list[str], list[str]] = ([], [])
-    for job in dict.fromkeys([*expected, *actual]):
-        if job not in expected or job not in actual:
-            only[job not in expected].append(f"job {job}")
-        else:
-            _of_job(job, expected[job].numbers, actual[job].numbers, changes, only)
-    return BatchChanges(tuple(changes), *(tuple(dict.fromkeys(side)) for side in only))
-
-
-def _of_job(
-    job: str, before: Numbers, after: Numbers, changes: list[Change], only: tuple[list[str], list[str]]
-) -> None:
-    for text in dict.fromkeys([*before, *after]):
-        if text not in before or text not in after:
-            only[text not in before].append(f"text {text} of {job}")
-            continue
-        for measure in dict.fromkeys([*before[text], *after[text]]):
-            if measure not in before[text] or measure not in after[text]:
-                only[measure not in before[text]].append(f"{measure} of {text} of {job}")
-                continue
-            one, other = before[text][measure], after[text][measure]
-            if shape(one) != shape(other):  # those that both have are compared
-                for side, values in zip(only, (one, other), strict=True):
-                    side.append(f"{text} of {job} with {shape(values)}")
-            for layer, head, left, right in pairs(one, other):
-                changes.append(Change(measure, layer, head, float(left), float(right), job, text))
+        shown = {*wanted, *thresholds}
+        kept = tuple(each for each in found.differences if each.kind != "number" or each.measure in shown)
+        found = replace(found, differences=kept)
+    over = sum(is_beyond(number, thresholds) for number in found.numbers)
+    return Diffed(batches_report(found, thresholds, spec), _sentence(over, len(found.numbers), "number"))
 
 
 def _thresholds(written: Sequence[str], known: Sequence[str]) -> Thresholds:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 from collections import Counter
 from collections.abc import Callable
@@ -15,13 +16,15 @@ import pytest
 from PIL import Image
 
 from attnviz import store
-from attnviz.differences import Unlike
+from attnviz.differences import EXACT, Difference, Tolerances
 from attnviz.errors import BadOption, BadSource, InputError
 from attnviz.manifest import Entry, File, Manifest
 from attnviz.options import build, with_values
 from attnviz.specs.batch import CheckSpec
-from attnviz.workflows.check import Outcome, check
-from attnviz.workflows.check_numbers import alike_texts, count, shape, unlike_numbers
+from attnviz.views.verify import first_differences
+from attnviz.workflows.batch_diff.batches import differences, load_batch
+from attnviz.workflows.batch_diff.numbers import compare_numbers, count_numbers, heads_in_words, is_same_text
+from attnviz.workflows.check import check
 from tests import batches
 
 
@@ -45,11 +48,11 @@ def pair(made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 SPEC = build(CheckSpec, folder="figures", baseline="baseline")
 
 
-def found(spec: CheckSpec = SPEC) -> tuple[Unlike, ...]:
-    return check(spec).checked.differences
+def found(spec: CheckSpec = SPEC) -> tuple[Difference, ...]:
+    return check(spec).diff.differences
 
 
-def only(spec: CheckSpec = SPEC) -> Unlike:
+def only(spec: CheckSpec = SPEC) -> Difference:
     (unlike,) = found(spec)
     return unlike
 
@@ -68,12 +71,20 @@ def painted(data: bytes, by: int = 100) -> bytes:
     return file.getvalue()
 
 
+def recompressed(data: bytes) -> bytes:
+    """The same pixels in other bytes."""
+    file = BytesIO()
+    with Image.open(BytesIO(data)) as image:
+        image.save(file, format="png", compress_level=1)
+    return file.getvalue()
+
+
 def test_a_batch_and_itself_do_not_differ_and_nothing_is_written(pair: Path) -> None:
     outcome = check(SPEC)
-    assert outcome.checked.differences == ()
+    assert outcome.diff.differences == ()
     assert (outcome.files, outcome.notices) == ((), ())
-    assert outcome.checked.n_numbers == 2 * 4 * 2  # jobs, measures of the headline, heads
-    assert outcome.checked.n_files == sum(len(entry.files) for entry in batches.read(pair / "figures").jobs)
+    assert outcome.diff.n_numbers == 2 * 4 * 2  # jobs, measures of the headline, heads
+    assert outcome.diff.n_files == sum(len(entry.files) for entry in batches.read(pair / "figures").jobs)
     assert [case.failed for case in outcome.cases] == [False, False]
     assert sorted(path.name for path in pair.iterdir()) == ["baseline", "figures"]
 
@@ -95,23 +106,23 @@ def test_a_number_may_differ_by_the_tolerance(pair: Path, by: float, n_found: in
 def test_another_number_of_heads_is_a_difference() -> None:
     four = {"text": {"entropy": [[1.0, 2.0, 3.0, 4.0]]}}
     two = {"text": {"entropy": [[1.0, 2.0]]}}
-    (unlike,) = unlike_numbers("job", two, four, 1.0)
+    (unlike,) = compare_numbers("job", two, four, 1.0)
     assert (unlike.kind, unlike.expected, unlike.actual) == ("heads", "1 layer of 2 heads", "1 layer of 4 heads")
-    assert shape([[1.0], [1.0, 2.0]]) == "2 layers of 1 or 2 heads"
-    assert shape([]) == "no layers"
+    assert heads_in_words([[1.0], [1.0, 2.0]]) == "2 layers of 1 or 2 heads"
+    assert heads_in_words([]) == "no layers"
 
 
 def test_only_what_is_compared_is_counted() -> None:
     one = {"a": {"entropy": [[1.0, 2.0]], "peak": [[1.0, 2.0]], "gini": [[1.0]]}, "b": {"entropy": [[1.0]]}}
     other = {"a": {"entropy": [[1.0, 2.0]], "peak": [[1.0]]}}
-    assert count(one, one) == 6
-    assert count(one, other) == count(other, one) == 2
+    assert count_numbers(one, one) == 6
+    assert count_numbers(one, other) == count_numbers(other, one) == 2
 
 
 def test_texts_and_measures_that_only_one_has() -> None:
     one = {"a": {"entropy": [[1.0]], "peak": [[1.0]]}, "b": {}}
     other = {"a": {"entropy": [[1.0]], "gini": [[1.0]]}, "c": {}}
-    kinds = [(each.kind, each.text, each.measure) for each in unlike_numbers("job", one, other, 0)]
+    kinds = [(each.kind, each.text, each.measure) for each in compare_numbers("job", one, other, 0)]
     assert kinds == [
         ("missing numbers", "a", "peak"),
         ("new numbers", "a", "gini"),
@@ -121,7 +132,7 @@ def test_texts_and_measures_that_only_one_has() -> None:
 
 
 def test_what_is_not_a_number_is_beyond_any_tolerance() -> None:
-    assert [each.kind for each in unlike_numbers("j", {"t": {"m": [[1.0]]}}, {"t": {"m": [[float("nan")]]}}, 9)] == [
+    assert [each.kind for each in compare_numbers("j", {"t": {"m": [[1.0]]}}, {"t": {"m": [[float("nan")]]}}, 9)] == [
         "number"
     ]
 
@@ -129,12 +140,9 @@ def test_what_is_not_a_number_is_beyond_any_tolerance() -> None:
 def test_a_picture_is_compared_by_its_pixels(pair: Path) -> None:
     path = "first/overview.png"
     data = (pair / "figures" / path).read_bytes()
-    with Image.open(BytesIO(data)) as image:
-        again = BytesIO()
-        image.save(again, format="png", compress_level=1)
-    batches.put(pair / "figures", path, again.getvalue())
+    batches.put(pair / "figures", path, recompressed(data))
     outcome = check(SPEC)
-    assert (outcome.checked.differences, outcome.checked.n_other_bytes, outcome.files) == ((), 1, ())
+    assert (outcome.diff.differences, outcome.diff.n_other_bytes, outcome.files) == ((), 1, ())
     batches.put(pair / "figures", path, painted(data))
     unlike = only()
     assert (unlike.kind, unlike.file) == ("picture", path)
@@ -171,19 +179,20 @@ def test_what_differs_is_written_and_only_that(pair: Path) -> None:
     assert {file: (out / file).read_bytes() for file in written(out)} == first
 
 
-def test_another_size_is_a_difference_whatever_the_tolerance(pair: Path) -> None:
-    file = BytesIO()
-    Image.new("RGB", (30, 20)).save(file, format="png")
+@pytest.mark.parametrize(
+    ("size", "said"), [((30, 20), ("picture", "another size")), (None, ("file", "not a PNG that can be read"))]
+)
+def test_another_size_or_no_picture_differs_whatever_the_tolerance(
+    pair: Path, size: tuple[int, int] | None, said: tuple[str, str]
+) -> None:
+    file = BytesIO(b"not a picture")
+    if size:
+        Image.new("RGB", size).save(file, format="png")
     batches.put(pair / "figures", "first/overview.png", file.getvalue())
     unlike = only(replace(SPEC, pixels=255))
-    assert (unlike.kind, unlike.said, unlike.actual) == ("picture", "another size", "30 × 20 pixels")
-
-
-def test_a_png_that_is_none_differs_by_its_bytes(pair: Path) -> None:
-    batches.put(pair / "figures", "first/overview.png", b"not a picture")
-    unlike = only()
-    assert (unlike.kind, unlike.said) == ("file", "not a PNG that can be read")
-    assert written(pair / "differences") == ["differences.json"]
+    assert (unlike.kind, unlike.said) == said
+    assert len(written(pair / "differences")) == (4 if size else 1)
+    assert not size or unlike.actual == "30 × 20 pixels"
 
 
 def test_vectors_are_compared_by_bytes(pair: Path) -> None:
@@ -238,9 +247,9 @@ def test_a_record_of_other_heads_differs(pair: Path) -> None:
 )
 def test_texts_may_differ_in_their_numbers(one: str, other: str, alike: bool) -> None:
     for pair in ((one, other), (other, one)):
-        assert alike_texts(pair[0].encode(), pair[1].encode(), 1e-4) == alike
-    assert alike_texts(one.encode(), one.encode(), 0)
-    assert not alike_texts(b"\xff", one.encode(), 1)
+        assert is_same_text(pair[0].encode(), pair[1].encode(), 1e-4) == alike
+    assert is_same_text(one.encode(), one.encode(), 0)
+    assert not is_same_text(b"\xff", one.encode(), 1)
 
 
 def test_files_and_jobs_that_only_one_has(pair: Path) -> None:
@@ -283,8 +292,8 @@ def test_a_job_that_fails_as_before_is_none_and_is_told(pair: Path) -> None:
     for folder in ("baseline", "figures"):
         batches.change(pair / folder, "first", failing("no such text"))
     outcome = check(SPEC)
-    assert outcome.checked.differences == ()
-    assert outcome.checked.failed_alike == ("first",)
+    assert outcome.diff.differences == ()
+    assert outcome.diff.failed_alike == ("first",)
     assert [finding.level for finding in outcome.cases[0].findings] == ["warning"]
 
 
@@ -303,13 +312,13 @@ def test_what_a_job_was_made_from_is_told_where_it_differs(pair: Path) -> None:
     batches.change(pair / "figures", "first", how)
     manifest = batches.read(pair / "figures")
     batches.write(pair / "figures", replace(manifest, versions={"torch": "2.14.0", "numpy": "3"}))
-    checked = check(SPEC).checked
+    checked = check(SPEC).diff
     assert checked.causes["first"] == (
         "the command is compare, not heatmap",
         "other settings (model, text)",
         "other texts",
     )
-    assert checked.versions == ("torch 2.13.0 → 2.14.0", "numpy none → 3")
+    assert checked.versions == (("torch", "2.13.0", "2.14.0"), ("numpy", "none", "3"))
     assert checked.config == "figures.yaml"
 
 
@@ -328,6 +337,27 @@ def test_a_file_outside_the_folder_is_refused(pair: Path, path: str, said: str) 
     batches.change(pair / "figures", "first", lambda entry: replace(entry, files=(outside,)))
     with pytest.raises(InputError, match=said):
         check(SPEC)
+
+
+def test_exactly_the_same_is_asked_of_bytes_and_links_are_not_followed(pair: Path) -> None:
+    path = "first/overview.png"
+    batches.put(pair / "figures", path, recompressed((pair / "figures" / path).read_bytes()))
+    batches.change(pair / "figures", "first", lambda entry: batches.shifted(entry, "entropy", 0, 1, 1e-9))
+    (pair / "secret").write_bytes((pair / "baseline/second/overview.png").read_bytes())
+    (pair / "baseline/second/overview.png").unlink()
+    (pair / "baseline/second/overview.png").symlink_to(pair / "secret")
+    before, after = load_batch(Path("baseline")), load_batch(Path("figures"))
+    exact = differences(before, after, EXACT)
+    assert [(each.kind, each.file) for each in exact.differences] == [
+        ("number", ""),
+        ("file", path),
+        ("changed file", "second/overview.png"),
+    ]
+    number, file = first_differences(exact, "baseline")
+    assert re.fullmatch(f"first, “{batches.TEXT}”, entropy, layer 0, head 1: [0-9.]+, in the manifest [0-9.]+", number)
+    assert re.fullmatch("first/overview.png: [0-9,]+ bytes with sha256 .{8}…, in the manifest [0-9,]+ .+", file)
+    with pytest.raises(BadSource, match="is a link out of its folder"):
+        differences(before, after, Tolerances())
 
 
 def test_names_of_what_is_written_are_safe_and_none_twice(pair: Path) -> None:
@@ -383,9 +413,9 @@ def test_out_is_not_one_of_the_folders(pair: Path) -> None:
 
 def test_cases_are_the_jobs(pair: Path) -> None:
     batches.change(pair / "figures", "second", lambda entry: batches.shifted(entry, "peak", 0, 0, 0.1))
-    outcome: Outcome = check(SPEC)
+    outcome = check(SPEC)
     assert [(case.name, case.failed) for case in outcome.cases] == [("first", False), ("second", True)]
     (finding,) = outcome.cases[1].findings
     assert finding.file == "figures.yaml"
     assert finding.title == "second: 1 number differs"
-    assert Counter(each.kind for each in outcome.checked.differences) == {"number": 1}
+    assert Counter(each.kind for each in outcome.diff.differences) == {"number": 1}

@@ -16,7 +16,7 @@ from attnviz.measures import MEASURES
 from attnviz.measures.entropy import entropy
 from attnviz.records import AttentionMaps
 from attnviz.specs.batch import DiffSpec
-from attnviz.workflows.diff import batch_changes, diff
+from attnviz.workflows.diff import diff
 from tests import batches
 from tests.made import cross_maps, random_maps
 
@@ -185,20 +185,12 @@ def test_batches_are_compared_number_by_number() -> None:
 
 
 def test_what_only_one_batch_has() -> None:
-    one = Manifest({}, {}, (entry(entropy=[[1.0]], peak=[[1.0]]), entry("gone", entropy=[[1.0]])))
-    other = Manifest({}, {}, (entry(entropy=[[1.0, 2.0]], gini=[[1.0]]), entry("new")))
-    found = batch_changes(one, other)
-    assert found.only_before == (
-        "a text of first with 1 layer of 1 head",
-        "peak of a text of first",
-        "job gone",
-    )
-    assert found.only_after == (
-        "a text of first with 1 layer of 2 heads",
-        "gini of a text of first",
-        "job new",
-    )
-    assert len(found.changes) == 1
+    one = (entry(entropy=[[1.0]], peak=[[1.0]]), entry("gone", entropy=[[1.0]]))
+    other = (entry(entropy=[[1.0, 2.0]], gini=[[1.0]]), entry("new"))
+    found = data(manifests(one, other))
+    assert found["only_in_a"] == ["a text of first with 1 layer of 1 head", "peak of a text of first", "job gone"]
+    assert found["only_in_b"] == ["a text of first with 1 layer of 2 heads", "gini of a text of first", "job new"]
+    assert len(found["changes"]) == 1
 
 
 def test_in_batches_names_are_those_of_their_numbers() -> None:

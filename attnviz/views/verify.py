@@ -1,0 +1,36 @@
+"""What comes out otherwise when a batch is made again, in words. Knows `differences`."""
+
+from __future__ import annotations
+
+from attnviz.differences import IN_BASELINE, IS_GONE, IS_LINK, BatchDiff, Difference
+
+
+def first_differences(diff: BatchDiff, folder: str) -> tuple[str, str]:
+    """The first difference in numbers and the first in bytes, "" where there is none."""
+    numbers = (describe(each, folder) for each in diff.differences if not each.file)
+    files = (describe(each, folder) for each in diff.differences if each.file)
+    return next(numbers, ""), next(files, "")
+
+
+def describe(difference: Difference, folder: str) -> str:
+    """One difference between what lies in a folder and what was made again."""
+    head = [] if difference.head is None else [f"layer {difference.layer}", f"head {difference.head}"]
+    parts = (difference.job, difference.text, difference.measure, *head)
+    where = difference.file or ", ".join(part for part in parts if part)
+    expected, actual = difference.expected, difference.actual
+    match difference.kind:
+        case "failed job":
+            return f"{where}: {actual or 'is made'}, and {'failed' if expected else 'was made'} before"
+        case "changed file":
+            return f"{where} {_reason(difference.said.removeprefix(IN_BASELINE), folder)}"
+        case "missing numbers" | "missing file":
+            return f"{where} is not made any more"
+        case "new numbers" | "new file":
+            return f"{where} is made and is not in the manifest"
+    return f"{where}: {actual}, in the manifest {expected}"
+
+
+def _reason(said: str, folder: str) -> str:
+    if said in (IS_GONE, IS_LINK):
+        return f"is gone from {folder}" if said == IS_GONE else f"is a link out of {folder}"
+    return said if said.startswith("cannot be read") else "was changed after it was made"

@@ -1,0 +1,99 @@
+"""What differs between two batches: their jobs, the numbers of each job, its files. Writes nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from attnviz.differences import BatchDiff, Difference, Tolerances
+from attnviz.errors import BadSource
+from attnviz.manifest import NAME, Entry, Manifest
+from attnviz.workflows.batch_diff.files import ShowPictures, compare_files
+from attnviz.workflows.batch_diff.numbers import compare_numbers, count_numbers
+
+COMPARED = ("picture", "record", "file")  # differences of files that both have
+
+
+@dataclass(frozen=True)
+class Batch:
+    """A manifest and the folder that its files are in."""
+
+    folder: Path
+    manifest: Manifest
+
+    @property
+    def entries(self) -> dict[str, Entry]:
+        return {entry.name: entry for entry in self.manifest.jobs}
+
+
+def load_batch(folder: Path) -> Batch:
+    """Raises BadSource where there is no manifest, BadConfig for one that this version does not write."""
+    if not (folder / NAME).is_file():
+        raise BadSource(f"{folder} holds no {NAME}", hint="attnviz batch writes it.")
+    from attnviz.configs.manifests import from_file
+
+    return Batch(folder, from_file(folder / NAME))
+
+
+def differences(before: Batch, after: Batch, tolerances: Tolerances, show: ShowPictures = lambda *_: None) -> BatchDiff:
+    """Job by job, in the order of `after`; what only `before` has comes last.
+
+    `show` is given the pictures that show a difference, as each is found. Raises BadSource where contents are compared
+    and a link leads out of a folder.
+    """
+    expected, actual = before.entries, after.entries
+    found: list[Difference] = []
+    n_numbers = n_files = n_other_bytes = 0
+    for job, entry in actual.items():
+        found += _state(expected.get(job), entry)
+        if job not in expected or (tolerances.skip_failed and (expected[job].error or entry.error)):
+            continue
+        found += compare_numbers(job, expected[job].numbers, entry.numbers, tolerances.numbers)
+        n_numbers += count_numbers(expected[job].numbers, entry.numbers)
+        for file in compare_files((before.folder, expected[job]), (after.folder, entry), tolerances, show):
+            found += [file] if isinstance(file, Difference) else []
+            n_files += not isinstance(file, Difference) or file.kind in COMPARED
+            n_other_bytes += file == "same content"
+    found += [Difference("missing job", job) for job in expected if job not in actual]
+    common = [job for job in actual if job in expected]
+    causes = {job: tuple(_causes(expected[job], actual[job])) for job in common}
+    configs = after.manifest.configs
+    return BatchDiff(
+        jobs=tuple(dict.fromkeys([*actual, *expected])),
+        differences=tuple(found),
+        n_numbers=n_numbers,
+        n_files=n_files,
+        n_other_bytes=n_other_bytes,
+        failed_alike=tuple(job for job in common if actual[job].error and actual[job].error == expected[job].error),
+        causes={job: why for job, why in causes.items() if why},
+        versions=tuple(_changed(before.manifest.versions, after.manifest.versions)),
+        config=next(iter(configs)) if len(configs) == 1 else "",
+    )
+
+
+def _state(expected: Entry | None, actual: Entry) -> Iterator[Difference]:
+    """A job that is new, or that failed in one of the batches or in another way."""
+    if expected is None:
+        yield Difference("new job", actual.name)
+    error = expected.error if expected else ""
+    if actual.error != error:
+        yield Difference("failed job", actual.name, expected=error, actual=actual.error)
+
+
+def _causes(expected: Entry, actual: Entry) -> Iterator[str]:
+    """What a job was made from that is another: its command, settings by name, texts and weights."""
+    if expected.command != actual.command:
+        yield f"the command is {actual.command}, not {expected.command}"
+    names = dict.fromkeys([*expected.settings, *actual.settings])
+    if others := [name for name in names if expected.settings.get(name) != actual.settings.get(name)]:
+        yield f"other settings ({', '.join(others)})"
+    for name, digest in expected.inputs.items():  # what only one of them reads follows from the settings
+        if actual.inputs.get(name, digest) != digest:
+            yield f"other {name}"
+
+
+def _changed(before: Mapping[str, str], after: Mapping[str, str]) -> Iterator[tuple[str, str, str]]:
+    for name in dict.fromkeys([*before, *after]):
+        if before.get(name) != after.get(name):
+            yield name, before.get(name, "none"), after.get(name, "none")

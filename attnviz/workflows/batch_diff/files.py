@@ -1,0 +1,136 @@
+"""A job's files against its baseline's: pictures by pixels, records by weights, texts by words, others by bytes."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
+from pathlib import Path, PurePosixPath
+from typing import Literal
+
+import numpy as np
+
+from attnviz import store
+from attnviz.differences import IN_BASELINE, IS_GONE, IS_LINK, Difference, Tolerances
+from attnviz.errors import BadRecord, BadSource, InputError
+from attnviz.inputs import resolved
+from attnviz.manifest import Entry, File
+from attnviz.measures.changes import check_tokens
+from attnviz.workflows.batch_diff.numbers import heads_in_words, is_same_text
+
+TEXTS = frozenset({".csv", ".json", ".md", ".tex"})  # in which numbers are written out
+
+
+Compared = Difference | Literal["same bytes", "same content"]
+ShowPictures = Callable[[str, str, Mapping[str, bytes]], None]  # job, path, PNGs: "expected", "actual", "difference"
+
+
+def compare_files(
+    before: tuple[Path, Entry], after: tuple[Path, Entry], tolerances: Tolerances, show: ShowPictures
+) -> Iterator[Compared]:
+    """Every file of a job's two entries, each given with the folder of its batch, in order.
+
+    Raises BadSource where contents are compared and a link leads out of a folder.
+    """
+    if tolerances.files == "none":
+        return
+    job = after[1].name
+    expected, actual = ({file.path: file for file in entry.files} for _, entry in (before, after))
+    for path in dict.fromkeys([*expected, *actual]):
+        found: list[bytes] = []
+        for (folder, _), files, where in ((before, expected, IN_BASELINE), (after, actual, "")):
+            if path in files:
+                data = _read(folder, files[path])
+                if data == IS_LINK and tolerances.files == "content":
+                    raise BadSource(f"{folder / path} {IS_LINK}")
+                if isinstance(data, str):
+                    yield Difference("changed file", job, path, said=f"{where}{data}")
+                    break
+                found.append(data)
+        else:
+            if path not in actual:
+                yield Difference("missing file", job, path)
+            elif path not in expected:
+                yield Difference("new file", job, path)
+            else:
+                yield _compare(job, path, found[0], found[1], tolerances, show)
+
+
+def _read(folder: Path, file: File) -> bytes | str:
+    """The bytes of a file, or why they are not what the manifest says."""
+    place = folder / file.path
+    try:
+        if not resolved(place).is_relative_to(resolved(folder)):
+            return IS_LINK
+        if not place.is_file():
+            return IS_GONE
+        if place.stat().st_size != file.size:
+            return "has another size than when it was made"
+        data = place.read_bytes()
+    except OSError as error:
+        return f"cannot be read ({error.strerror})"
+    return data if hashlib.sha256(data).hexdigest() == file.sha256 else "has other bytes than when it was made"
+
+
+def _compare(
+    job: str, path: str, expected: bytes, actual: bytes, tolerances: Tolerances, show: ShowPictures
+) -> Compared:
+    if expected == actual:
+        return "same bytes"
+    ending = PurePosixPath(path).suffix.lower()
+    other = Difference("file", job, path, expected=_sha256(expected), actual=_sha256(actual))
+    if tolerances.files == "bytes":
+        before, after = (f"{len(data):,} bytes with sha256 {_sha256(data)[:8]}…" for data in (expected, actual))
+        return replace(other, expected=before, actual=after)
+    if ending == ".png":
+        return _compare_pictures(other, expected, actual, tolerances.pixels, show)
+    most = tolerances.numbers or 0.0
+    if ending == ".safetensors":
+        return _compare_records(other, expected, actual, most)
+    return "same content" if ending in TEXTS and is_same_text(expected, actual, most) else other
+
+
+def _compare_pictures(other: Difference, expected: bytes, actual: bytes, most: float, show: ShowPictures) -> Compared:
+    from attnviz.renderers.figure.compare import compare  # only now: what draws takes a while to import
+
+    try:
+        found = compare(expected, actual)
+    except InputError as error:
+        return replace(other, said=error.problem)
+    if found.same_size and found.rms <= most:
+        return "same content"
+    show(other.job, other.file, {"expected": expected, "actual": actual, "difference": found.picture()})
+    if found.same_size:
+        return replace(other, kind="picture", expected=0.0, actual=found.rms, said=f"{found.n_pixels:,} pixels")
+    before, after = ("{} × {} pixels".format(*size) for size in (found.expected_size, found.actual_size))
+    return replace(other, kind="picture", expected=before, actual=after, said="another size")
+
+
+def _compare_records(other: Difference, expected: bytes, actual: bytes, tolerance: float) -> Compared:
+    """By tokens, heads and weights, whatever else a record says of how it was made."""
+    unlike = Difference("record", other.job, other.file)
+    try:
+        one, two = (store.read_record(data, other.file) for data in (expected, actual))
+    except BadRecord:
+        return other
+    try:
+        check_tokens(one, two)
+    except BadRecord as error:
+        return replace(unlike, said=error.problem)
+    if one.weights.shape != two.weights.shape:
+        before, after = (heads_in_words(maps.weights[:, :, 0, 0].tolist()) for maps in (one, two))
+        return replace(unlike, expected=before, actual=after)
+    if not np.array_equal(one.attendable, two.attendable):
+        return replace(unlike, said="other keys may be attended to")
+    apart = np.abs(two.weights - one.weights)
+    place = tuple(int(n) for n in np.unravel_index(int(apart.argmax()), apart.shape))
+    if apart[place] <= tolerance:
+        return "same content"
+    layer, head, query, key = one.layer_numbers[place[0]], *place[1:]
+    weights = (float(one.weights[place]), float(two.weights[place]))
+    said = f"query {query}, key {key}"
+    return Difference("record", other.job, other.file, "", "weight", layer, head, *weights, said)
+
+
+def _sha256(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()

@@ -1,0 +1,86 @@
+"""The numbers of a job against its baseline's: what is beyond the tolerance. Pure; reads and writes nothing."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from decimal import Decimal
+
+from attnviz.differences import Difference
+from attnviz.manifest import Numbers
+
+PerHead = list[list[float]]
+# A number with a fraction or an exponent, but no part of a word, an address or a version such as 2.13.0.
+WRITTEN = re.compile(r"((?<![\w.])-?\d+(?:\.\d+(?:[eE][-+]?\d+)?|[eE][-+]?\d+)(?!\w|\.\d))", re.ASCII)
+
+
+def compare_numbers(job: str, expected: Numbers, actual: Numbers, tolerance: float | None) -> Iterator[Difference]:
+    """Every number that differs by more than `tolerance`, and every text, measure and head that only one has.
+
+    Without a tolerance every number that both have, whether it differs or not.
+    """
+    for text in dict.fromkeys([*expected, *actual]):
+        if text not in actual:
+            yield Difference("missing numbers", job, text=text)
+        elif text not in expected:
+            yield Difference("new numbers", job, text=text)
+        else:
+            for measure in dict.fromkeys([*expected[text], *actual[text]]):
+                before, after = expected[text].get(measure), actual[text].get(measure)
+                yield from _compare_measure((job, "", text, measure), before, after, tolerance)
+
+
+def _compare_measure(
+    place: tuple[str, str, str, str], before: PerHead | None, after: PerHead | None, tolerance: float | None
+) -> Iterator[Difference]:
+    if before is None or after is None:
+        yield Difference("new numbers" if before is None else "missing numbers", *place)
+        return
+    shapes = heads_in_words(before), heads_in_words(after)
+    if shapes[0] != shapes[1]:
+        yield Difference("heads", *place, None, None, *shapes)
+        if tolerance is not None:
+            return  # heads of one number need not be of one kind
+    for layer, rows in enumerate(zip(before, after, strict=False)):
+        for head, (left, right) in enumerate(zip(*rows, strict=False)):
+            if tolerance is None or not abs(right - left) <= tolerance:  # written so that NaN is beyond too
+                yield Difference("number", *place, layer, head, float(left), float(right))
+
+
+def count_numbers(expected: Numbers, actual: Numbers) -> int:
+    """How many numbers both have in the same place, so that they can be compared."""
+    common = [(expected[text], actual[text]) for text in expected if text in actual]
+    values = ((one[name], other[name]) for one, other in common for name in one if name in other)
+    return sum(sum(map(len, one)) for one, other in values if heads_in_words(one) == heads_in_words(other))
+
+
+def is_same_text(expected: bytes, actual: bytes, tolerance: float) -> bool:
+    """Whether two text files say the same: the same words and whole numbers, and every other number within `tolerance`.
+
+    One that is rounded may also differ by one in its last place, because what is nearly the same may be rounded up or
+    down.
+    """
+    try:
+        one, other = (WRITTEN.split(data.decode("utf-8")) for data in (expected, actual))
+    except UnicodeDecodeError:
+        return False
+    if len(one) != len(other) or one[::2] != other[::2]:
+        return False
+    return all(_is_near(left, right, tolerance) for left, right in zip(one[1::2], other[1::2], strict=True))
+
+
+def _is_near(left: str, right: str, tolerance: float) -> bool:
+    if left == right:
+        return True
+    one, other = Decimal(left), Decimal(right)
+    place = max(int(number.as_tuple().exponent) for number in (one, other))
+    return abs(one - other) <= Decimal(repr(tolerance)) + Decimal(1).scaleb(place)
+
+
+def heads_in_words(values: PerHead) -> str:
+    """ "2 layers of 8 heads"."""
+    widths = sorted({len(row) for row in values})
+    if not widths:
+        return "no layers"
+    layers = "1 layer" if len(values) == 1 else f"{len(values)} layers"
+    return f"{layers} of {' or '.join(map(str, widths))} head{'' if widths == [1] else 's'}"
