@@ -25,9 +25,10 @@ demo: .venv/.installed ## the eight attention heads over the first packaged revi
 test: lint ## style, types and every test, the slow ones too
 	$(BIN)/python -m pytest $(SIDE_BY_SIDE)
 
-lint: .venv/.test-installed ## style and types only; of JavaScript where there is npx
+lint: .venv/.test-installed ## style, layers and types only; of JavaScript where there is npx
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
+	$(BIN)/lint-imports
 	$(BIN)/mypy
 	@if $(BIOME) --version >/dev/null 2>&1; then \
 		$(BIOME) ci --config-path=tests/renderers/page attnviz/renderers/page; \

@@ -1,7 +1,7 @@
 """What to show, not how: a title and blocks. Views make reports, renderers draw them; neither knows the other.
 
 Every string in a report is already safe to show (control characters written out, long tokens cut): see
-`attnviz.views.labels`. Only `Report.data` holds texts and tokens as they are, for machines.
+`attnviz.display`. Only `Report.data` holds texts and tokens as they are, for machines.
 """
 
 from __future__ import annotations

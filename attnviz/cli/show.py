@@ -12,7 +12,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from attnviz.views.labels import visible
+from attnviz.display import escape_for_display
 
 if TYPE_CHECKING:
     from attnviz.renderers.terminal import Screen
@@ -76,7 +76,7 @@ def error(text: str) -> None:
 def _tell(text: str) -> None:
     """One line on standard error, with nothing in it that a terminal would obey."""
     with suppress(OSError, ValueError):
-        sys.stderr.write(visible(text, LONGEST_LINE) + "\n")
+        sys.stderr.write(escape_for_display(text, LONGEST_LINE) + "\n")
         sys.stderr.flush()
 
 

@@ -9,9 +9,9 @@ from contextlib import nullcontext
 from typing import TYPE_CHECKING
 
 from attnviz.cli import show, show_on_server
+from attnviz.display import escape_for_display
 from attnviz.errors import Differs, OutputFailed, WorkFailed
 from attnviz.specs.batch import BatchSpec
-from attnviz.views.labels import visible
 from attnviz.views.nouns import noun
 
 if TYPE_CHECKING:
@@ -61,13 +61,13 @@ def _one(event: Event, quiet: bool) -> Finished | None:
 
 def _told(done: Done) -> str:
     n = len(done.entry.files)
-    return f"{done.how} {visible(done.entry.name)} ({n} file{'' if n == 1 else 's'})"
+    return f"{done.how} {escape_for_display(done.entry.name)} ({n} file{'' if n == 1 else 's'})"
 
 
 def _list(planned: Planned) -> None:
     for job in planned.plan.jobs:
         settings = " ".join(f"{name}={_written(value)}" for name, value in job.settings.items())
-        show.line(visible(f"{job.name}: {job.command} {settings}".rstrip(), show.LONGEST_LINE))
+        show.line(escape_for_display(f"{job.name}: {job.command} {settings}".rstrip(), show.LONGEST_LINE))
     n = len(planned.plan.jobs)
     show.note(f"would make {n} job{'' if n == 1 else 's'} in {planned.folder}/ with {planned.n_workers} at a time")
 
@@ -112,5 +112,9 @@ def verified(events: Iterator[Verification]) -> None:
         show.line(f"{files}: made again, the same byte for byte")
         return
     for what, found in (("numbers", last.number), ("bytes", last.bytes)):
-        show.line(visible(f"first difference in {what}: {found}" if found else f"{what}: the same", show.LONGEST_LINE))
+        show.line(
+            escape_for_display(
+                f"first difference in {what}: {found}" if found else f"{what}: the same", show.LONGEST_LINE
+            )
+        )
     raise Differs(f"what is made again differs from {files} of the manifest", hint="The first differences are above.")

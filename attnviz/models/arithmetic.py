@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
 import torch
@@ -12,10 +12,12 @@ from torch import Tensor, nn
 from attnviz.errors import WorkFailed
 from attnviz.models.attention import Attended, DotAttention
 from attnviz.models.device import enough_memory
-from attnviz.models.encoder_model import EncoderModel
 from attnviz.models.tokenizer import Encoding
 from attnviz.records import Provenance, Tokens
 from attnviz.worked import Projection, Reproduced, Worked, work_out
+
+if TYPE_CHECKING:
+    from attnviz.models.encoder_model import EncoderModel
 
 TOLERANCE = 1e-4  # of the largest component: float32 comes far closer, and a step done wrongly does not
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
+from attnviz.display import escape_for_display
 from attnviz.jobs import Job
 from attnviz.manifest import Entry, Manifest
 from attnviz.report import Case, Column, Finding, Note, Report, Table
-from attnviz.views.labels import visible
 
 LONGEST = 500
 
@@ -19,17 +19,17 @@ def batch_report(manifest: Manifest, ended: Mapping[str, str], folder: str) -> R
     )
     columns = (Column("job"), Column("command"), Column("how it ended"), Column("files"), Column("why it failed"))
     warned = [(entry, warning) for entry in manifest.jobs for warning in entry.warnings]
-    warnings = [Note(f"{entry.name}: {visible(warning, LONGEST)}") for entry, warning in warned]
+    warnings = [Note(f"{entry.name}: {escape_for_display(warning, LONGEST)}") for entry, warning in warned]
     failed = sum(bool(entry.error) for entry in manifest.jobs)
     n_jobs = len(manifest.jobs)
     title = f"{n_jobs} job{'' if n_jobs == 1 else 's'}, {f'{failed} failed' if failed else 'all done'}"
-    configs = ", ".join(visible(name, LONGEST) for name in manifest.configs)
+    configs = ", ".join(escape_for_display(name, LONGEST) for name in manifest.configs)
     table = Table("jobs", "Jobs", "facts", columns, rows)
-    return Report(title, f"{configs}, made in {visible(folder, LONGEST)}", (table, *warnings))
+    return Report(title, f"{configs}, made in {escape_for_display(folder, LONGEST)}", (table, *warnings))
 
 
 def _why(entry: Entry) -> str:
-    return visible(entry.error, LONGEST) if entry.error else ""
+    return escape_for_display(entry.error, LONGEST) if entry.error else ""
 
 
 def batch_cases(manifest: Manifest, jobs: Sequence[Job]) -> tuple[Case, ...]:
@@ -41,6 +41,8 @@ def batch_cases(manifest: Manifest, jobs: Sequence[Job]) -> tuple[Case, ...]:
 def _findings(entry: Entry, where: str) -> Iterator[Finding]:
     file, line, column = where.rsplit(":", 2)
     if entry.error:
-        yield Finding(f"{entry.name} failed", visible(entry.error, LONGEST), "error", file, int(line), int(column))
+        yield Finding(
+            f"{entry.name} failed", escape_for_display(entry.error, LONGEST), "error", file, int(line), int(column)
+        )
     for warning in entry.warnings:
-        yield Finding(entry.name, visible(warning, LONGEST), "warning", file, int(line), int(column))
+        yield Finding(entry.name, escape_for_display(warning, LONGEST), "warning", file, int(line), int(column))

@@ -9,11 +9,11 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
+from attnviz.display import escape_for_display
 from attnviz.manifest import Entry, File, Manifest
 from attnviz.measures import MEASURES
 from attnviz.report import Column, Distribution, Distributions, Report, Sample, Table
 from attnviz.views.compare_spread import MOST_CHARTS, MOST_SAMPLES, PREFERRED
-from attnviz.views.labels import visible
 from attnviz.views.nouns import noun
 
 LONGEST = 300
@@ -48,10 +48,10 @@ def batch_page(manifest: Manifest) -> Report:
     texts = list(_texts(manifest))
     return Report(
         title=f"{n_jobs} {noun(n_jobs, 'jobs')}, {f'{failed} failed' if failed else 'all done'}",
-        subtitle=", ".join(visible(name, LONGEST) for name in manifest.configs),
+        subtitle=", ".join(escape_for_display(name, LONGEST) for name in manifest.configs),
         blocks=(*_charts(texts), _jobs(manifest), *_numbers(texts)),
         facts=(
-            *((f"sha256 of {visible(name, LONGEST)}", digest) for name, digest in manifest.configs.items()),
+            *((f"sha256 of {escape_for_display(name, LONGEST)}", digest) for name, digest in manifest.configs.items()),
             *manifest.versions.items(),
         ),
     )
@@ -76,7 +76,7 @@ def _jobs(manifest: Manifest) -> Table:
 
 def _said(parts: Sequence[str]) -> str:
     whole = "; ".join(parts)
-    return visible(whole, LONGEST) if whole else ""
+    return escape_for_display(whole, LONGEST) if whole else ""
 
 
 def _leads_to(files: Sequence[File]) -> str:
@@ -105,7 +105,7 @@ def _model(entry: Entry) -> str:
     if given.get("seed") == 0:
         del given["seed"]
     named = [str(value) if name == "model" else f"{name} {_written(value)}" for name, value in given.items()]
-    return visible(", ".join(named), 60) if named else "as it comes"
+    return escape_for_display(", ".join(named), 60) if named else "as it comes"
 
 
 def _numbers(texts: Sequence[Text]) -> Iterator[Table]:
@@ -124,7 +124,7 @@ def _numbers(texts: Sequence[Text]) -> Iterator[Table]:
 
 def _line(text: Text, measures: Sequence[str]) -> tuple[str | float, ...]:
     means = (_mean(text.measures.get(name)) for name in measures)
-    return text.job, visible(text.name, LONGEST), text.model, *means
+    return text.job, escape_for_display(text.name, LONGEST), text.model, *means
 
 
 def _mean(values: list[list[float]] | None) -> float:

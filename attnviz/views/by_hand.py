@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+from attnviz.display import escape_for_display
 from attnviz.report import Block, Column, Note, Report, Section, Table
 from attnviz.views import formulas
 from attnviz.views.explain import concatenation, head_numbers
 from attnviz.views.formulas import DIGITS, component_rows, formula, signs, vector
-from attnviz.views.labels import visible
 from attnviz.views.steps import Steps
 from attnviz.views.tables import Cell
 from attnviz.views.tokens import token
@@ -20,7 +20,7 @@ VERDICTS: Mapping[Follows, str] = {"yes": "yes", "without scaling": "only unscal
 def example_report(parts: Sequence[Example], top_k: int) -> Report:
     """Every part step by step, then the numbers that circulate beside those of the formula. All are of one text."""
     worked = parts[0].worked
-    title = f"Attention by hand: {' '.join(visible(piece) for piece in worked.tokens.pieces)}"
+    title = f"Attention by hand: {' '.join(escape_for_display(piece) for piece in worked.tokens.pieces)}"
     blocks: list[Block] = [*_embeddings(parts[0])]
     for place, part in enumerate(parts):
         blocks += _part(part, top_k, explains=place == 0)

@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
+from attnviz.display import escape_for_display
 from attnviz.records import AttentionMaps, Provenance, Tokens
 from attnviz.report import Note
 from attnviz.views.hiding import Part, left_out_of
-from attnviz.views.labels import visible
 from attnviz.views.nouns import noun
 from attnviz.views.tokens import token
 
@@ -32,7 +32,7 @@ def title(provenance: Provenance, own: str | None) -> str:
     """The user's own title, which may be none at all, else which model attends to which text."""
     if own is None:
         return f"{_model(provenance)} attends to {_text(provenance)}"
-    return visible(own, LONGEST_TITLE) if own else ""
+    return escape_for_display(own, LONGEST_TITLE) if own else ""
 
 
 def subtitle(maps: AttentionMaps, part: Part, hidden: float | None, own_title: bool) -> str:
@@ -41,7 +41,7 @@ def subtitle(maps: AttentionMaps, part: Part, hidden: float | None, own_title: b
     `hidden` is the share of attention that goes to what is not drawn.
     """
     provenance = maps.provenance
-    parts = [visible(status(provenance), LONGEST_NAME), _extent(maps)]
+    parts = [escape_for_display(status(provenance), LONGEST_NAME), _extent(maps)]
     if own_title:
         parts = [_model(provenance), parts[0], _text(provenance), parts[1]]
     if provenance.facts.causal:
@@ -61,7 +61,7 @@ def facts(provenance: Provenance) -> tuple[tuple[str, str], ...]:
         ("text sha256", provenance.text_sha256),
     )
     rest = (*provenance.settings, *((f"version of {name}", version) for name, version in provenance.versions))
-    return tuple((name, visible(str(value), LONGEST_TITLE)) for name, value in (*named, *rest))
+    return tuple((name, escape_for_display(str(value), LONGEST_TITLE)) for name, value in (*named, *rest))
 
 
 def notes(maps: AttentionMaps) -> Iterator[Note]:
@@ -113,7 +113,7 @@ def not_listed(n_heads: int, layer: str | int | float, head: str | int | float) 
 def _uncertain(maps: AttentionMaps) -> Iterator[Note]:
     """What is a guess, and which layers of the model are not here."""
     if maps.provenance.facts.guess:
-        yield Note(visible(maps.provenance.facts.guess, LONGEST_TITLE))
+        yield Note(escape_for_display(maps.provenance.facts.guess, LONGEST_TITLE))
     if maps.unseen_layers:
         unseen = maps.unseen_layers
         of = maps.provenance.facts.n_layers_in_model
@@ -224,8 +224,8 @@ def _count(number: int, many: str) -> str:
 
 
 def _model(provenance: Provenance) -> str:
-    return visible(provenance.model, LONGEST_NAME)
+    return escape_for_display(provenance.model, LONGEST_NAME)
 
 
 def _text(provenance: Provenance) -> str:
-    return visible(provenance.text_name, LONGEST_NAME)
+    return escape_for_display(provenance.text_name, LONGEST_NAME)

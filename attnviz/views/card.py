@@ -5,11 +5,11 @@ from __future__ import annotations
 import shlex
 from dataclasses import asdict
 
+from attnviz.display import escape_for_display
 from attnviz.options import flat_options
 from attnviz.outcomes import HeldOut, Metrics, Tested
 from attnviz.report import Column, Note, Report, Table
 from attnviz.specs.train import TrainSpec
-from attnviz.views.labels import visible
 from attnviz.views.learning import learning_report
 from attnviz.views.nouns import noun
 from attnviz.views.tables import Cell
@@ -23,7 +23,7 @@ KEEPS = {"head": "the first {}", "head-tail": "{}, half from the beginning and h
 def card_report(metrics: Metrics) -> Report:
     """The model card: also what the terminal shows at the end of training, and what its figure is drawn from."""
     heads = metrics.sizes["n_heads"]
-    name = visible(metrics.data, LONGEST)
+    name = escape_for_display(metrics.data, LONGEST)
     learned = learning_report(metrics.history, title="", subtitle="")
     return Report(
         title=f"Transformer encoder with {heads} head{'' if heads == 1 else 's'}, trained on {name}",
@@ -47,7 +47,7 @@ def card_report(metrics: Metrics) -> Report:
         facts=(
             ("weights sha256", metrics.weights_sha256),
             ("data", name),
-            ("command", visible(command(metrics), 1000)),
+            ("command", escape_for_display(command(metrics), 1000)),
         ),
         data=asdict(metrics),
     )
@@ -81,7 +81,7 @@ def _model(metrics: Metrics) -> list[tuple[Cell, ...]]:
         ("vocabulary", f"{n_words:,} entries and {n_pairs:,} {noun(n_pairs, 'pairs')} of words"),
         ("parameters", f"{metrics.n_parameters:,}"),
         ("reads", "at most " + KEEPS[str(settings["keep"])].format(f"{settings['max_tokens']} tokens of a text")),
-        ("labels", visible(", ".join(metrics.labels), LONGEST)),
+        ("labels", escape_for_display(", ".join(metrics.labels), LONGEST)),
         ("stored as", f"{settings['storage']} embeddings, all else float32"),
     ]
 
@@ -90,12 +90,12 @@ def _recipe(metrics: Metrics) -> list[tuple[Cell, ...]]:
     versions = ", ".join(f"{name} {version}" for name, version in metrics.versions.items())
     held = metrics.held_out.n_texts if metrics.held_out else 0
     return [
-        ("data", f"{visible(metrics.data, LONGEST)}: {metrics.n_texts:,} texts, and {held:,} held out"),
+        ("data", f"{escape_for_display(metrics.data, LONGEST)}: {metrics.n_texts:,} texts, and {held:,} held out"),
         ("sha256 of the data", metrics.data_sha256),
-        ("command", visible(command(metrics), 1000)),
+        ("command", escape_for_display(command(metrics), 1000)),
         ("seed", str(metrics.settings["seed"])),
         ("versions", versions),
-        ("computed on", visible(metrics.computed_on, LONGEST)),
+        ("computed on", escape_for_display(metrics.computed_on, LONGEST)),
     ]
 
 
@@ -114,7 +114,7 @@ def _tested(tested: Tested) -> list[tuple[Cell, ...]]:
     runs = zip(tested.seeds, tested.accuracies, strict=True)
     mean = tested.mean
     return [
-        ("texts", f"{visible(tested.data, LONGEST)}: {tested.n_texts:,}"),
+        ("texts", f"{escape_for_display(tested.data, LONGEST)}: {tested.n_texts:,}"),
         *((f"accuracy with seed {seed}", accuracy) for seed, accuracy in runs),
         (f"mean over seeds (95 % interval {mean.low:.4f} to {mean.high:.4f}, Student's t)", mean.value),
         ("labels that rounding the weights changed", f"{tested.labels_changed} of {tested.n_texts:,}"),
@@ -125,8 +125,8 @@ def _limits(metrics: Metrics) -> list[Note]:
     notes = [
         "Attention weights say where a head looked, not why the model decided what it did (Jain & Wallace 2019; "
         "Wiegreffe & Pinter 2019).",
-        f"It has learned from {visible(metrics.data, LONGEST)} and from nothing else: texts of another kind or "
-        "language get a label and a probability all the same.",
+        f"It has learned from {escape_for_display(metrics.data, LONGEST)} and from nothing else: texts of another "
+        "kind or language get a label and a probability all the same.",
         "The command repeats the weights bit by bit with the same versions on the same kind of machine with as many "
         "threads (OMP_NUM_THREADS); elsewhere it repeats the recipe, and the last bits differ.",
     ]

@@ -6,9 +6,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 
 from attnviz.differences import BatchDiff, Difference, Kind, Value
+from attnviz.display import escape_for_display
 from attnviz.report import Block, Case, Column, Finding, Note, Report, Table
 from attnviz.specs.batch import CheckSpec
-from attnviz.views.labels import visible
 from attnviz.views.nouns import noun
 from attnviz.views.tables import Cell
 
@@ -171,11 +171,11 @@ def _value(value: Value) -> str:
 
 
 def _name(name: str) -> str:
-    return visible(name, MAX_NAME_LENGTH)
+    return escape_for_display(name, MAX_NAME_LENGTH)
 
 
 def _text(text: str) -> str:
-    return visible(text, MAX_TEXT_LENGTH)
+    return escape_for_display(text, MAX_TEXT_LENGTH)
 
 
 def _listed(names: Sequence[str]) -> str:

@@ -6,9 +6,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
 
 from attnviz.comparison import Compared, Comparison, Difference, Measured
+from attnviz.display import escape_for_display
 from attnviz.report import Block, Column, Note, Picture, Report, Scale, Table
 from attnviz.views.costs import costs_table
-from attnviz.views.labels import visible
 from attnviz.views.nouns import noun
 from attnviz.views.tables import Cell
 from attnviz.views.verdict import verdict
@@ -24,8 +24,8 @@ def compare_report(
     """Pictures, the numbers beside each other, what they cost, theory if wanted, and what it all says."""
     blocks: list[Block] = [*pictures, *_measures(comparison), costs_table(comparison), *theory]
     blocks += [Note(sentence) for sentence in (*verdict(comparison), *_remarks(comparison))]
-    names = [visible(model.name, LONGEST_NAME) for model in comparison.models]
-    texts = visible(comparison.texts, LONGEST_NAME * 2)
+    names = [escape_for_display(model.name, LONGEST_NAME) for model in comparison.models]
+    texts = escape_for_display(comparison.texts, LONGEST_NAME * 2)
     return Report(
         title=_title(title, f"{_listed(names)} on {texts}"),
         subtitle=_subtitle(comparison, "" if title is None else texts),
@@ -70,7 +70,7 @@ def change(difference: Difference, n_digits: int, factor: float = 1.0) -> str:
 
 def _measures(comparison: Comparison) -> Iterator[Table]:
     """One table for two models; for more, the differences have one of their own."""
-    first, *others = (visible(model.name, LONGEST_NAME) for model in comparison.models)
+    first, *others = (escape_for_display(model.name, LONGEST_NAME) for model in comparison.models)
     two = len(others) == 1
     interval = " (95 % interval)" if _have_intervals(comparison) else ""
     columns = [Column("mean per head"), Column("uniform"), Column(first), *map(Column, others)]
@@ -143,7 +143,7 @@ def _subtitle(comparison: Comparison, texts: str) -> str:
 def _safe(comparison: Comparison) -> Iterator[Compared]:
     """The models with names that can be shown."""
     return (
-        replace(model, name=visible(model.name, LONGEST_NAME), status=visible(model.status, 80))
+        replace(model, name=escape_for_display(model.name, LONGEST_NAME), status=escape_for_display(model.status, 80))
         for model in comparison.models
     )
 
@@ -152,7 +152,7 @@ def _title(own: str | None, otherwise: str) -> str:
     """The user's own, which may be none at all."""
     if own is None:
         return otherwise
-    return visible(own, LONGEST_TITLE) if own else ""
+    return escape_for_display(own, LONGEST_TITLE) if own else ""
 
 
 def _listed(names: Sequence[str]) -> str:

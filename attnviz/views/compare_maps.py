@@ -6,13 +6,13 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
+from attnviz.display import escape_for_display
 from attnviz.errors import BadSelection
 from attnviz.measures.rollout import reachable, rollout
 from attnviz.records import AttentionMaps
 from attnviz.report import Heatmap, Panels, Picture, Scale
 from attnviz.shapes import Cells, Shown
 from attnviz.views.heatmap import rollout_scale, rollout_title
-from attnviz.views.labels import visible
 from attnviz.views.tokens import labels, token
 
 LONGEST_NAME = 24
@@ -28,7 +28,7 @@ def map_pictures(
     """
     assert all(maps.weights.shape[2:] == several[0].weights.shape[2:] for maps in several)
     pictures: list[Picture] = []
-    names = [visible(name, LONGEST_NAME) for name in names]
+    names = [escape_for_display(name, LONGEST_NAME) for name in names]
     for layer in layers:
         at = f"-layer-{layer}" if len(layers) > 1 else ""
         said = f"layer {layer}" if len(layers) > 1 else ""
@@ -54,7 +54,9 @@ def map_pictures(
 def similarity_picture(divergences: np.ndarray, heads: Sequence[tuple[str, int, int]], order: Sequence[int]) -> Heatmap:
     """How alike heads are, like ones side by side. `heads` are model, layer and head; one layer is not named."""
     layered = any(layer for _, layer, _ in heads)
-    labels = [_head(visible(name, LONGEST_NAME), layer if layered else None, head) for name, layer, head in heads]
+    labels = [
+        _head(escape_for_display(name, LONGEST_NAME), layer if layered else None, head) for name, layer, head in heads
+    ]
     chosen = list(order)
     similar = 1 - divergences[np.ix_(chosen, chosen)] / np.log(2)
     low = np.floor(20 * min(float(similar.min()), 0.95)) / 20

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from attnviz.comparison import Comparison
+from attnviz.display import escape_for_display
 from attnviz.report import Distribution, Distributions, Sample
-from attnviz.views.labels import visible
 
 MOST_CHARTS, MOST_SAMPLES = 4, 32
 PREFERRED = ("effective_keys", "entropy", "distance", "peak")
@@ -30,7 +30,7 @@ def _samples(comparison: Comparison, measure: str) -> tuple[Sample, ...]:
     return tuple(
         Sample(
             label=f"{model.layer_numbers[layer]}.{head}" if model.n_layers > 1 else str(head),
-            group=visible(model.name, 40),
+            group=escape_for_display(model.name, 40),
             values=tuple(model.per_head[measure][:, layer, head].tolist()),
         )
         for model in comparison.models

@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterator
 from typing import Literal, TypeVar
 
 from attnviz.comparison import Compared, Comparison
+from attnviz.display import escape_for_display
 from attnviz.report import Column, Table
-from attnviz.views.labels import visible
 from attnviz.views.tables import Cell
 
 THOUSANDS = ("", " k", " M", " G", " T", " P")
@@ -18,7 +18,7 @@ Number = TypeVar("Number", int, float)
 
 def costs_table(comparison: Comparison) -> Table:
     """A row per fact, a column per model. n tokens, d = d_model, h heads, in L layers."""
-    columns = (Column("what"), *(Column(visible(model.name, 40)) for model in comparison.models))
+    columns = (Column("what"), *(Column(escape_for_display(model.name, 40)) for model in comparison.models))
     rows = [(label, *map(value, comparison.models)) for label, value in _rows(comparison)]
     return Table("costs", _title(comparison), "compared", columns, tuple(rows))
 
@@ -64,7 +64,7 @@ def _outcomes(comparison: Comparison) -> Iterator[tuple[str, Callable[[Compared]
 
 
 def _label(model: Compared, labels: tuple[str, ...]) -> str:
-    return visible(labels[model.predictions[0].label]) if model.predictions else NONE
+    return escape_for_display(labels[model.predictions[0].label]) if model.predictions else NONE
 
 
 def _tested(model: Compared, which: Literal["value", "low", "high"]) -> str:

@@ -7,13 +7,13 @@ from collections.abc import Iterator, Mapping, Sequence
 import numpy as np
 
 from attnviz.differences import JSD, BatchDiff, Difference, HeadChange, Thresholds, head_beyond, is_beyond
+from attnviz.display import escape_for_display
 from attnviz.measures import MEASURES
 from attnviz.measures.changes import per_query
 from attnviz.records import AttentionMaps
 from attnviz.report import Block, Column, Note, Report, Table
 from attnviz.specs.batch import DiffSpec
 from attnviz.views.captions import status
-from attnviz.views.labels import visible
 from attnviz.views.nouns import noun
 from attnviz.views.tables import Cell, largest
 from attnviz.views.tokens import token
@@ -166,14 +166,14 @@ def _measure(name: str, alike: Sequence[Difference], thresholds: Thresholds) -> 
     for each in alike[:MAX_ROWS]:
         over = (("yes" if is_beyond(each, thresholds) else ""),) if flagged else ()
         places = (
-            visible(each.job, MAX_NAME_LENGTH),
-            visible(each.text, MAX_NAME_LENGTH),
+            escape_for_display(each.job, MAX_NAME_LENGTH),
+            escape_for_display(each.text, MAX_NAME_LENGTH),
             each.layer or 0,
             each.head or 0,
         )
         rows.append((*places, *each.numbers, each.change, *over))
     unit = f" ({UNITS[name]})" if name in UNITS else ""
-    return Table(f"changes-{name}", f"{visible(name)}{unit}", "compared", tuple(columns), tuple(rows))
+    return Table(f"changes-{name}", f"{escape_for_display(name)}{unit}", "compared", tuple(columns), tuple(rows))
 
 
 def _changed(numbers: Sequence[Difference], measure: str) -> list[Difference]:
@@ -186,10 +186,11 @@ def _batch_notes(changed: Mapping[str, Sequence[Difference]], only: Sequence[Seq
     for name, alike in changed.items():
         if len(alike) > MAX_ROWS:
             rest = len(alike) - MAX_ROWS
-            yield f"{rest:,} more {noun(rest, 'numbers')} of {visible(name)} changed less; --json lists {_them(rest)}."
+            numbers = f"{rest:,} more {noun(rest, 'numbers')} of {escape_for_display(name)}"
+            yield f"{numbers} changed less; --json lists {_them(rest)}."
     for side, names in zip("AB", only, strict=True):
         if names:
-            named = "; ".join(visible(each, MAX_PATH_LENGTH) for each in names[:MAX_NAMED])
+            named = "; ".join(escape_for_display(each, MAX_PATH_LENGTH) for each in names[:MAX_NAMED])
             more = f" and {len(names) - MAX_NAMED} more" if len(names) > MAX_NAMED else ""
             yield f"Only in {side}: {named}{more}."
     if not any(changed.values()):
@@ -211,11 +212,12 @@ def _head_data(change: HeadChange, thresholds: Thresholds) -> Mapping[str, objec
 
 
 def _title(spec: DiffSpec) -> str:
-    return f"{visible(spec.before, MAX_PATH_LENGTH)} (A) to {visible(spec.after, MAX_PATH_LENGTH)} (B)"
+    before, after = (escape_for_display(path, MAX_PATH_LENGTH) for path in (spec.before, spec.after))
+    return f"{before} (A) to {after} (B)"
 
 
 def _made(maps: AttentionMaps) -> str:
-    return visible(f"{maps.provenance.model}, {status(maps.provenance)}", MAX_PATH_LENGTH)
+    return escape_for_display(f"{maps.provenance.model}, {status(maps.provenance)}", MAX_PATH_LENGTH)
 
 
 def _n_heads(maps: AttentionMaps) -> str:

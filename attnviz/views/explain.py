@@ -7,12 +7,12 @@ from dataclasses import asdict
 
 import numpy as np
 
+from attnviz.display import escape_for_display
 from attnviz.errors import BadSelection
 from attnviz.report import Block, Column, Note, Report, Section, Table
 from attnviz.views import captions, formulas
 from attnviz.views.data import of_tokens
 from attnviz.views.formulas import DIGITS, component_rows, formula, signs, vector
-from attnviz.views.labels import visible
 from attnviz.views.steps import Steps
 from attnviz.views.tables import Cell
 from attnviz.views.tokens import token
@@ -35,7 +35,7 @@ def explain_report(found: Reproduced, heads: Sequence[int], top_k: int) -> Repor
     blocks += captions.limits(found.provenance, len(worked.tokens))
     blocks += captions.unknown(worked.tokens, "tokens")
     blocks.append(Note("What a layer does with the output of its attention, and the layers after it, are not shown."))
-    model = visible(found.provenance.model, captions.LONGEST_NAME)
+    model = escape_for_display(found.provenance.model, captions.LONGEST_NAME)
     title = f"Attention from token {_query(worked)} in {model}, step by step"
     return Report(
         title=title,
@@ -210,8 +210,8 @@ def _span(head: int, d_head: int) -> str:
 def _subtitle(found: Reproduced) -> str:
     tokens, provenance = found.worked.tokens, found.provenance
     parts = [
-        visible(captions.status(provenance), captions.LONGEST_NAME),
-        visible(provenance.text_name, captions.LONGEST_NAME),
+        escape_for_display(captions.status(provenance), captions.LONGEST_NAME),
+        escape_for_display(provenance.text_name, captions.LONGEST_NAME),
         captions.extent(provenance, len(tokens) - sum(tokens.special)),
         f"layer {found.layer} of {found.n_layers}",
     ]

@@ -13,11 +13,11 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Int
 
+from attnviz.display import CUT, escape_for_display
 from attnviz.measures import classification
 from attnviz.measures.classification import N_BINS
 from attnviz.outcomes import Estimate, Prediction
 from attnviz.report import Block, Column, Note, Report, Table
-from attnviz.views.labels import CUT, visible
 from attnviz.views.nouns import noun
 from attnviz.views.tables import Cell
 
@@ -72,10 +72,12 @@ def predictions_report(
     blocks += map(Note, _notes(predictions, labels, scores, few))
     n_texts = f"{len(predictions)} text{'' if len(predictions) == 1 else 's'}"
     return Report(
-        title=f"{visible(model, LONGEST_TITLE)} classifies {visible(corpus, LONGEST_TITLE)}",
-        subtitle=f"{visible(status, LONGEST_TITLE)} · {n_texts}",
+        title=f"{escape_for_display(model, LONGEST_TITLE)} classifies {escape_for_display(corpus, LONGEST_TITLE)}",
+        subtitle=f"{escape_for_display(status, LONGEST_TITLE)} · {n_texts}",
         blocks=tuple(blocks),
-        facts=tuple((visible(name, LONGEST_TITLE), visible(value, LONGEST_TITLE)) for name, value in facts),
+        facts=tuple(
+            (escape_for_display(name, LONGEST_TITLE), escape_for_display(value, LONGEST_TITLE)) for name, value in facts
+        ),
         data={
             "model": model,
             "status": status,
@@ -94,7 +96,7 @@ def prediction_rows(predictions: Sequence[Prediction], labels: tuple[str, ...]) 
     A name that begins like a formula is written behind an apostrophe (CWE-1236), and control characters are written
     out. A text without a label has an empty cell, one with a label that the model lacks that label's number.
     """
-    columns = (f"p_{visible(label, sys.maxsize)}" for label in labels)
+    columns = (f"p_{escape_for_display(label, sys.maxsize)}" for label in labels)
     yield ("text", "label", "probability", "given", "tokens", "tokens_read", *columns)
     names = [_inert(label) for label in labels]
     for p in predictions:
@@ -113,7 +115,7 @@ def prediction_rows(predictions: Sequence[Prediction], labels: tuple[str, ...]) 
 
 def _inert(text: str) -> str:
     """`text`, however long, as a cell that stays text whatever a spreadsheet makes of its first character."""
-    cell = visible(text, sys.maxsize)
+    cell = escape_for_display(text, sys.maxsize)
     return f"'{cell}" if cell.startswith(FORMULA) else cell
 
 
@@ -147,14 +149,14 @@ def _scores(predictions: Sequence[Prediction], n_labels: int) -> _Scores | None:
 def _listing(predictions: Sequence[Prediction], labels: tuple[str, ...]) -> Table:
     """One row per text; the label that came with it where any has one."""
     labelled = any(p.gold is not None for p in predictions)
-    names = [visible(label) for label in labels]
+    names = [escape_for_display(label) for label in labels]
     columns = [Column("text"), Column("predicted"), Column("probability")]
     columns += [Column("given")] if labelled else []
     columns.append(Column("tokens read"))
     rows: list[tuple[Cell, ...]] = []
     for p in predictions:
         given = _given(p.gold, names)
-        cells = ["-" if given is None else visible(str(given))] if labelled else []
+        cells = ["-" if given is None else escape_for_display(str(given))] if labelled else []
         name = _name(p.text_name, LONGEST_NAMES[labelled])
         rows.append((name, names[p.label], p.probability, *cells, f"{p.n_read} of {p.n_tokens}"))
     return Table("predictions", "predictions", "facts", tuple(columns), tuple(rows))
@@ -163,16 +165,16 @@ def _listing(predictions: Sequence[Prediction], labels: tuple[str, ...]) -> Tabl
 def _name(name: str, longest: int) -> str:
     """A text's name, cut in its middle: it begins with what it is and ends with its place in a data set."""
     if len(name) <= longest:
-        return visible(name, LONGEST_TITLE)
+        return escape_for_display(name, LONGEST_TITLE)
     half = (longest - len(CUT)) // 2
     head, tail = name[:half].rstrip(" "), name[-half:].lstrip(" ")  # a space that the cut laid bare is no end
-    return visible(head, LONGEST_TITLE) + CUT + visible(tail, LONGEST_TITLE)
+    return escape_for_display(head, LONGEST_TITLE) + CUT + escape_for_display(tail, LONGEST_TITLE)
 
 
 def _summary(predictions: Sequence[Prediction], labels: tuple[str, ...]) -> Table:
     """How many texts have each predicted label."""
     counts = Counter(p.label for p in predictions)
-    rows = tuple((visible(name), counts[label]) for label, name in enumerate(labels))
+    rows = tuple((escape_for_display(name), counts[label]) for label, name in enumerate(labels))
     return Table("predictions", "texts by predicted label", "facts", (Column("predicted"), Column("texts")), rows)
 
 
@@ -182,7 +184,7 @@ def _scores_table(scores: _Scores, labels: tuple[str, ...]) -> Table:
         ("texts with labels", scores.n_texts),
         (f"accuracy ({interval})", scores.accuracy.value),
         ("macro F1", scores.macro_f1),
-        *((f"F1 of {visible(name)}", value) for name, value in zip(labels, scores.f1, strict=True)),
+        *((f"F1 of {escape_for_display(name)}", value) for name, value in zip(labels, scores.f1, strict=True)),
         (f"calibration error (ECE, {N_BINS} bins)", scores.calibration_error),
         ("log loss (nats)", scores.log_loss),
         ("mean confidence", scores.mean_confidence),
@@ -192,7 +194,7 @@ def _scores_table(scores: _Scores, labels: tuple[str, ...]) -> Table:
 
 def _confusion_table(scores: _Scores, labels: tuple[str, ...]) -> Table:
     """A row per given label, a column per predicted label."""
-    names = [visible(name) for name in labels]
+    names = [escape_for_display(name) for name in labels]
     rows = tuple((name, *counts) for name, counts in zip(names, scores.confusion.tolist(), strict=True))
     title = "texts by given (row) and predicted (column) label"
     return Table("confusion", title, "facts", (Column("given"), *map(Column, names)), rows)

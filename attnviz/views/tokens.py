@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from attnviz.display import escape_for_display
 from attnviz.records import Tokens
-from attnviz.views.labels import visible
 
 
 def label(tokens: Tokens, position: int) -> str:
@@ -17,7 +17,7 @@ def label(tokens: Tokens, position: int) -> str:
         piece = piece[1:]
     first, last = _sharing(tokens, position)
     part = f" {position - first + 1}/{last - first + 1}" if first < last else ""
-    return visible(piece) + part
+    return escape_for_display(piece) + part
 
 
 def labels(tokens: Tokens) -> tuple[str, ...]:

@@ -8,8 +8,8 @@ from math import log
 import numpy as np
 
 from attnviz.comparison import Compared, Comparison, Difference
+from attnviz.display import escape_for_display
 from attnviz.measures.resolution_lost import max_divergence_from_mean
-from attnviz.views.labels import visible
 
 COPY = 0.05  # of the largest divergence there is: heads nearer than this are nearly copies of each other
 NO_EVIDENCE = "no evidence that more heads help this task"
@@ -141,7 +141,7 @@ def _heads(model: Compared) -> str:
 
 def _reads(model: Compared, labels: tuple[str, ...]) -> str:
     (prediction,) = model.predictions
-    return f"{_name(model)} reads it as {visible(labels[prediction.label])} ({prediction.probability:.2f})"
+    return f"{_name(model)} reads it as {escape_for_display(labels[prediction.label])} ({prediction.probability:.2f})"
 
 
 def _many(model: Compared) -> bool:
@@ -153,4 +153,4 @@ def _verb(model: Compared, verb: str) -> str:
 
 
 def _name(model: Compared) -> str:
-    return visible(model.name, 40)
+    return escape_for_display(model.name, 40)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from attnviz.display import escape_for_display
 from attnviz.report import Column, Note, Report, Table
-from attnviz.views.labels import visible
 
 LISTED = 10
 
@@ -42,8 +42,11 @@ def vocabulary_report(
         ("tokens", sum(counts.values())),
     ]
     if coverage is not None:
-        facts += [("coverage (share of tokens known)", coverage.share), ("measured on", visible(coverage.where, 200))]
-    name = visible(corpus, 200)
+        facts += [
+            ("coverage (share of tokens known)", coverage.share),
+            ("measured on", escape_for_display(coverage.where, 200)),
+        ]
+    name = escape_for_display(corpus, 200)
     return Report(
         title=f"vocabulary of {name}",
         subtitle=f"sha256 {sha256[:12]}…",
@@ -71,5 +74,5 @@ def _special(entry: str) -> bool:
 
 
 def _listing(name: str, pairs: list[tuple[str, int]]) -> Table:
-    rows = tuple((visible(entry), count) for entry, count in pairs)
+    rows = tuple((escape_for_display(entry), count) for entry, count in pairs)
     return Table(name, f"{name} entries", "facts", (Column("entry"), Column("count", digits=0)), rows)

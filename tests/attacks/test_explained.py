@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from tokenizers import Tokenizer, models, pre_tokenizers
 
-from attnviz.views.labels import visible
+from attnviz.display import escape_for_display
 from tests.attacks.endings import RunHere, worked
 from tests.renderers.test_latex import parts
 from tests.renderers.test_markdown import PARSER
@@ -38,7 +38,7 @@ def test_in_a_terminal(query: int, asked: tuple[str, ...], run_here: RunHere) ->
     run = worked(run_here(*asked, "--query", str(query)))
     rows = [line.strip() for line in run.stdout.splitlines()]
     for place, token in enumerate(HOSTILE):
-        beginning = f"{place} {visible(token)} "
+        beginning = f"{place} {escape_for_display(token)} "
         assert sum(row.startswith(beginning) for row in rows) == 5
 
 
@@ -59,7 +59,7 @@ def test_as_latex(asked: tuple[str, ...], run_here: RunHere) -> None:
     """Every heading, paragraph and cell is read back; a sign that TeX would obey fails there."""
     read = parts(worked(run_here(*asked, "--query", "0", "--latex")).stdout)
     for place, token in enumerate(HOSTILE):
-        label = visible(token).replace("⏎", r"\n").replace("⇥", r"\t")
+        label = escape_for_display(token).replace("⏎", r"\n").replace("⇥", r"\t")
         assert read.count(f"{place} {label}") == 5
     for display in (part for part in read if part.startswith("\\[")):
         assert display.count("{") == display.count("}")

@@ -1,0 +1,96 @@
+"""Any string as one that is safe to show: nothing hidden, nothing cut apart, of a bounded width.
+
+On the ground floor, since errors, views, renderers and the command line all show strings. What belongs together is
+read by the properties that Unicode gives its characters (UAX 29, UTS 51), through `regex`, which is imported only when
+a string holds more than printable ASCII.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import cache
+from typing import Any
+
+EMPTY, CUT = "∅", "…"
+SIGNS = {"\n": "⏎", "\t": "⇥", " ": "␣"}  # a space only at the ends: within a label it can be seen
+SPACES = " \xa0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a\u202f\u205f\u3000"  # Zs
+DOTTED_CIRCLE = "◌"  # carries a mark that has no base of its own
+MAX_MARKS = 6  # on one base; no script stacks more, Zalgo does
+
+# Draws nothing, or changes how its neighbours are drawn. The signs that are put before Arabic numbers are visible.
+_HIDDEN = r"[[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}\p{DI}\u2800\ufffe\uffff]--[\p{PCM}]]"
+_SELECTOR = r"[\ufe00-\ufe0f\U000e0100-\U000e01ef]"  # chooses a variant of the character before it
+_HAS_VARIANTS = r"[\p{S}\p{P}\p{N}\p{Extended_Pictographic}\u2e80-\U000dffff]"  # letters have none
+_MARK = rf"[\p{{M}}--{_HIDDEN}]"
+_PICTURE = r"\p{Extended_Pictographic}[\ufe0f\U0001f3fb-\U0001f3ff]?"
+_JOINED_SCRIPT = r"[[\u0600-\u0dff]--\p{Cf}]"  # Arabic to Sinhala, which joiners shape
+_UNIT = rf"""
+    (?P<whole> \U0001f3f4 [\U000e0020-\U000e007e]{{1,7}} \U000e007f   # a flag such as Scotland's
+             | \p{{RI}} \p{{RI}}
+             | {_PICTURE} (?: \u200d {_PICTURE} ){{1,7}}
+             | [\u1100-\u115e]+ [\u1161-\u11a7]+ [\u11a8-\u11ff]*     # a Korean syllable in its parts
+    )
+  | (?P<base> [^\p{{M}}] (?<! {_HIDDEN} ) )
+    (?P<tail> [\U0001f3fb-\U0001f3ff]? (?: (?<= {_HAS_VARIANTS} ) {_SELECTOR} )?
+      (?: {_MARK} | (?<= {_JOINED_SCRIPT} ) [\u200c\u200d] (?= {_JOINED_SCRIPT} ) ){{0,{MAX_MARKS}}} )
+    (?P<more> {_MARK}* )
+  | (?P<mark> {_MARK}{{1,{MAX_MARKS}}} ) (?P<more> {_MARK}* )
+  | (?P<hidden> . )
+"""
+
+
+def escape_for_display(text: str, max_width: int = 24) -> str:
+    """Write `text` with nothing hidden: controls, bidi controls and zero-width characters as escapes (`\\u202e`).
+
+    Newline is ⏎, tab ⇥, a space at either end ␣, the empty string ∅. Joiners stay where scripts and emoji need them,
+    and marks stay on their base. More than `max_width` graphemes are cut with …, never within a grapheme.
+    """
+    if not text:
+        return EMPTY
+    if text.isascii() and text.isprintable() and len(text) <= max_width and text.strip() == text:
+        return text
+    units: list[tuple[str, int]] = []
+    width = 0
+    for unit in _units(text):
+        units.append(unit)
+        width += unit[1]
+        if width > max_width:
+            break
+    else:
+        return "".join(shown for shown, _ in units)
+    while units and width > max_width - len(CUT):
+        width -= units.pop()[1]
+    return "".join(shown for shown, _ in units) + CUT
+
+
+def _units(text: str) -> Iterator[tuple[str, int]]:
+    """What may not be cut apart, and its width: 1 of a grapheme, several of a character that is written out."""
+    first, end = len(text) - len(text.lstrip(SPACES)), len(text.rstrip(SPACES))
+    for found in _unit_pattern().finditer(text):
+        unit, character = found[0], found[0][0]
+        if character in "\n\t":
+            yield SIGNS[character], 1
+        elif found["hidden"]:
+            yield _escape(unit), len(_escape(unit))
+        elif character in SPACES and not first <= found.start() < end:
+            escaped = SIGNS.get(character) or _escape(character)
+            yield escaped, len(escaped)
+            if len(unit) > 1:
+                yield DOTTED_CIRCLE + unit[1 : 1 + MAX_MARKS], 1
+        else:
+            kept = unit[: len(unit) - len(found["more"] or "")]
+            yield (DOTTED_CIRCLE + kept if found["mark"] else kept), 1
+        if found["more"]:
+            yield CUT, 1
+
+
+@cache
+def _unit_pattern() -> Any:
+    import regex
+
+    return regex.compile(_UNIT, regex.VERSION1 | regex.VERBOSE | regex.DOTALL)
+
+
+def _escape(character: str) -> str:
+    code = ord(character)
+    return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
