@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from typing import Any
 
 from attnviz.records import Setting
 
@@ -46,6 +47,15 @@ class Point:
 
 
 @dataclass(frozen=True)
+class WordPoint:
+    """Pretraining at one moment: means since the last one, in nats."""
+
+    epoch: float  # passes over the texts so far
+    masked_word_loss: float
+    replaced_word_loss: float
+
+
+@dataclass(frozen=True)
 class Epoch:
     """The model after one pass over the training texts, measured on texts held out."""
 
@@ -60,6 +70,7 @@ class History:
 
     points: tuple[Point, ...] = ()
     epochs: tuple[Epoch, ...] = ()
+    words: tuple[WordPoint, ...] = ()  # of pretraining, where there was any
 
     @property
     def best(self) -> Epoch | None:
@@ -108,3 +119,10 @@ class Metrics:
     history: History
     held_out: HeldOut | None
     tested: Tested | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """What a file holds of it; without pretraining it says nothing of that, as in earlier files."""
+        found = asdict(self)
+        if not self.history.words:
+            del found["history"]["words"]
+        return found

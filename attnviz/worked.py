@@ -27,7 +27,8 @@ class Head:
     keys: Float64[np.ndarray, "key component"]
     values: Float64[np.ndarray, "key component"]
     scores: PerKey  # q · k
-    scaled: PerKey  # q · k / √d_head
+    position: PerKey | None  # what is added for the distance of a key, by models that have such a bias
+    scaled: PerKey  # q · k / √d_head, and the position bias
     shift: float  # taken from each scaled score before exp, which changes no weight
     exponentials: PerKey
     denominator: float
@@ -120,10 +121,11 @@ def work_out(
     keys: Float64[np.ndarray, "key component"],
     values: Float64[np.ndarray, "key component"],
     attendable: Bool[np.ndarray, " key"],
+    position: PerKey | None = None,
 ) -> Head:
-    """softmax(q kᵀ / √d_head) v, step by step (Vaswani et al. 2017, arXiv:1706.03762, section 3.2.1)."""
+    """softmax(q kᵀ / √d_head + position) v, step by step (Vaswani et al. 2017, arXiv:1706.03762, section 3.2.1)."""
     scores = keys @ query
-    scaled = scores / math.sqrt(len(query))
+    scaled = scores / math.sqrt(len(query)) + (0.0 if position is None else position)
     largest = float(scaled[attendable].max())
     shift = 0.0 if abs(largest) <= PLAIN_EXP else largest  # beyond, exp overflows sooner or later, or all are 0
     exponentials = np.where(attendable, np.exp(np.where(attendable, scaled, -np.inf) - shift), 0.0)
@@ -135,6 +137,7 @@ def work_out(
         keys,
         values,
         scores,
+        position,
         scaled,
         shift,
         exponentials,

@@ -99,6 +99,7 @@ class _Progress:
         self.kept = kept if started.n_kept else f"no epoch had ended, so {spec.out} holds no model yet"
         self.loss, self.accuracy, self.n_texts = 0.0, 0.0, 0
         self.n_seen = 0
+        self.pretraining = False
         self.begun = time.monotonic()
         self.bar: Any = None
         self.task: Any = None
@@ -119,6 +120,8 @@ class _Progress:
 
     def step(self, step: TrainingStep) -> None:
         self.done = step.number
+        if step.pretraining is not self.pretraining:  # another loss
+            self.pretraining, self.n_seen, self.n_texts, self.begun = step.pretraining, 0, 0, time.monotonic()
         self.n_texts += step.n_texts
         self.n_seen += 1
         # A mean that forgets: at the beginning over all steps, later over the last ones.
@@ -131,6 +134,9 @@ class _Progress:
             self._epoch(step)
 
     def _line(self, step: TrainingStep) -> str:
+        if step.pretraining:
+            epochs = f"pretraining epoch {step.epoch}/{self.spec.pretrain}"
+            return f"{epochs}  loss of masked words {self.loss:.3f}  found {self.accuracy:.3f}"
         speed = self.n_texts / max(1e-9, time.monotonic() - self.begun)
         epochs = f"epoch {step.epoch}/{self.spec.epochs}"
         return f"{epochs}  loss {self.loss:.3f}  accuracy {self.accuracy:.3f}  {speed:,.0f} texts/s"

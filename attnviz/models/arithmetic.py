@@ -10,7 +10,7 @@ from jaxtyping import Bool, Float, Float64
 from torch import Tensor, nn
 
 from attnviz.errors import WorkFailed
-from attnviz.models.attention import Attended, DotAttention
+from attnviz.models.attention import Attended, DotAttention, PositionBias
 from attnviz.models.device import enough_memory
 from attnviz.models.tokenizer import Encoding
 from attnviz.records import Provenance, Tokens
@@ -96,10 +96,24 @@ def work_through(
         for of in (projection(cast(nn.Linear, getattr(attention, name))) for name in ("query", "key", "value"))
     )
     heads = tuple(
-        work_out(of_queries[query], of_keys, of_values, attendable)
-        for of_queries, of_keys, of_values in zip(queries, keys, values, strict=True)
+        work_out(of_queries[query], of_keys, of_values, attendable, bias)
+        for of_queries, of_keys, of_values, bias in zip(
+            queries, keys, values, _position_biases(attention, query, len(states), n_heads), strict=True
+        )
     )
     return Worked(tokens, query, attendable, states, heads, projection(cast(nn.Linear, attention.output)))
+
+
+def _position_biases(
+    attention: nn.Module, query: int, n_keys: int, n_heads: int
+) -> list[Float64[np.ndarray, " key"]] | list[None]:
+    """What each head adds to the scores of this query, looked up by distance; None for each without such a bias."""
+    position = attention.position
+    if not isinstance(position, PositionBias):
+        return [None] * n_heads
+    farthest = position.max_distance
+    distances = np.clip(np.arange(n_keys) - query, -farthest, farthest)
+    return list(position.bias.detach().cpu().double().numpy()[:, distances + farthest])
 
 
 def projection(linear: nn.Linear) -> Projection:

@@ -18,13 +18,16 @@ def attention_weights(
     query: Float[Tensor, "*batch query d_head"],
     key: Float[Tensor, "*batch key d_head"],
     attendable: Bool[Tensor, "*#batch #query key"] | None = None,
+    position_bias: Float[Tensor, "*#batch query key"] | None = None,
 ) -> Float[Tensor, "*batch query key"]:
-    """softmax(q kᵀ / √d_head) over the keys that may be attended, section 3.2.1. Each row sums to 1.
+    """softmax(q kᵀ / √d_head + position bias) over the attendable keys, section 3.2.1. Each row sums to 1.
 
     Raises BadOption when a query may attend to nothing: its softmax is undefined (NaN).
     """
     scores = query @ key.transpose(-2, -1)
     scores /= math.sqrt(query.shape[-1])  # in place, as is what follows: a layer's scores are large
+    if position_bias is not None:
+        scores += position_bias
     if attendable is not None and not attendable.all():
         _refuse_empty_rows(attendable)
         scores.masked_fill_(~attendable, -torch.inf)
@@ -43,11 +46,15 @@ def fused(
     key: Float[Tensor, "*batch key d_head"],
     value: Float[Tensor, "*batch key d_head"],
     attendable: Bool[Tensor, "*#batch #query key"] | None = None,
+    position_bias: Float[Tensor, "*#batch query key"] | None = None,
 ) -> Float[Tensor, "*batch query d_head"]:
     """`attend(attention_weights(query, key), value)` by a kernel of torch's that never holds the weights."""
     if attendable is not None:
         _refuse_empty_rows(attendable)
-    return functional.scaled_dot_product_attention(query, key, value, attn_mask=attendable)
+    mask = attendable
+    if position_bias is not None:
+        mask = position_bias if attendable is None else position_bias.masked_fill(~attendable, -torch.inf)
+    return functional.scaled_dot_product_attention(query, key, value, attn_mask=mask)
 
 
 def causal(n_tokens: int) -> Bool[Tensor, "query key"]:
@@ -76,6 +83,24 @@ class Attended(NamedTuple):
     weights: Float[Tensor, "*batch head query key"] | None
 
 
+class PositionBias(nn.Module):
+    """A learned number per head and distance from query to key, added to the score (Raffel et al. 2020, section 2.1).
+
+    Keys farther away than `max_distance` share the number of that distance, on either side (arXiv:1910.10683, whose
+    buckets of distances are left out). The scores of a text are the same wherever it begins.
+    """
+
+    def __init__(self, n_heads: int, max_distance: int) -> None:
+        super().__init__()
+        self.max_distance = max_distance
+        self.bias = nn.Parameter(torch.zeros(n_heads, 2 * max_distance + 1))
+
+    def forward(self, n_queries: int, n_keys: int) -> Float[Tensor, "head query key"]:
+        places = torch.arange(max(n_queries, n_keys), device=self.bias.device)
+        distance = places[:n_keys] - places[:n_queries].unsqueeze(1)
+        return self.bias[:, distance.clamp(-self.max_distance, self.max_distance) + self.max_distance]
+
+
 class DotAttention(nn.Module):
     """One head without projections: queries, keys and values are the states themselves, and so is their mean."""
 
@@ -95,12 +120,13 @@ class SingleHeadAttention(nn.Module):
     `queries` attend to `memory`; for self-attention both are the same.
     """
 
-    def __init__(self, d_model: int) -> None:
+    def __init__(self, d_model: int, max_distance: int = 0) -> None:
         super().__init__()
         self.query = nn.Linear(d_model, d_model)
         self.key = nn.Linear(d_model, d_model)
         self.value = nn.Linear(d_model, d_model)
         self.output = nn.Linear(d_model, d_model)
+        self.position = PositionBias(1, max_distance) if max_distance else None
 
     def forward(
         self,
@@ -111,12 +137,13 @@ class SingleHeadAttention(nn.Module):
         need_weights: bool = True,
     ) -> Attended:
         query, key, value = self.query(queries), self.key(memory), self.value(memory)
+        bias = None if self.position is None else self.position(query.shape[-2], key.shape[-2])
         if not need_weights:
             # The quick kernel wants an axis of heads.
             one_head = None if attendable is None else attendable.unsqueeze(-3)
-            heads = fused(query.unsqueeze(-3), key.unsqueeze(-3), value.unsqueeze(-3), one_head)
+            heads = fused(query.unsqueeze(-3), key.unsqueeze(-3), value.unsqueeze(-3), one_head, bias)
             return Attended(self.output(heads.squeeze(-3)), None)
-        weights = attention_weights(query, key, attendable)
+        weights = attention_weights(query, key, attendable, None if bias is None else bias.squeeze(0))
         return Attended(self.output(attend(weights, value)), weights.unsqueeze(-3))
 
 
@@ -126,7 +153,7 @@ class MultiHeadAttention(nn.Module):
     As many parameters as one head of full width has. Raises BadOption when d_model is not divisible by n_heads.
     """
 
-    def __init__(self, d_model: int, n_heads: int) -> None:
+    def __init__(self, d_model: int, n_heads: int, max_distance: int = 0) -> None:
         super().__init__()
         self.n_heads = n_heads
         self.d_head = head_size(d_model, n_heads)
@@ -134,6 +161,7 @@ class MultiHeadAttention(nn.Module):
         self.key = nn.Linear(d_model, d_model)
         self.value = nn.Linear(d_model, d_model)
         self.output = nn.Linear(d_model, d_model)
+        self.position = PositionBias(n_heads, max_distance) if max_distance else None
 
     def forward(
         self,
@@ -145,9 +173,10 @@ class MultiHeadAttention(nn.Module):
     ) -> Attended:
         query, key, value = map(self._split, (self.query(queries), self.key(memory), self.value(memory)))
         every_head = None if attendable is None else attendable.unsqueeze(-3)
+        bias = None if self.position is None else self.position(query.shape[-2], key.shape[-2])
         if not need_weights:
-            return Attended(self.output(self._concatenate(fused(query, key, value, every_head))), None)
-        weights = attention_weights(query, key, every_head)
+            return Attended(self.output(self._concatenate(fused(query, key, value, every_head, bias))), None)
+        weights = attention_weights(query, key, every_head, bias)
         return Attended(self.output(self._concatenate(attend(weights, value))), weights)
 
     def _split(self, states: Float[Tensor, "*batch token d_model"]) -> Float[Tensor, "*batch head token d_head"]:

@@ -29,6 +29,7 @@ from attnviz.specs.train import NormKind, PoolKind, StorageKind
 SCHEMA = 2
 MAX_SIZE = 2**31 - 1  # of any size in a configuration
 WHILE_READ = 6  # the file, its tensors, and these as float32, each at most four times as large
+MAY_BE_ZERO = {"n_bigrams", "max_distance"}
 MOST_LAYERS = 1_000  # a damaged number must not build layers until the memory is full
 WEIGHTS, VOCABULARY, CONFIG = "model.safetensors", "tokenizer.json", "config.json"
 HOLDS = f"A checkpoint holds {WEIGHTS}, {VOCABULARY}, {CONFIG}."
@@ -128,10 +129,11 @@ def _read_config(file: Path) -> dict[str, Any]:
 
 
 def _encoder(sizes: dict[str, Any]) -> EncoderConfig:
+    sizes = {"max_distance": 0, **sizes}  # earlier checkpoints have sinusoids and do not say so
     expected = {field.name for field in fields(EncoderConfig)}
     numbers = {name: size for name, size in sizes.items() if name != "norm"}
     if set(sizes) != expected or not all(
-        type(size) is int and (name != "n_bigrams") <= size <= MAX_SIZE for name, size in numbers.items()
+        type(size) is int and (name not in MAY_BE_ZERO) <= size <= MAX_SIZE for name, size in numbers.items()
     ):
         raise ValueError(f"positive whole numbers {', '.join(sorted(expected - {'norm'}))} and norm expected")
     if sizes["n_layers"] > MOST_LAYERS:

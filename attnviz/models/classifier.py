@@ -47,7 +47,14 @@ class Classifier(nn.Module):
 
     def forward(self, ids: Int[Tensor, "text token"], real: Bool[Tensor, "text token"]) -> Float[Tensor, "text label"]:
         """Logits, not yet divided by the temperature. `real` is False for padding."""
-        states = self.encoder(ids, not_padding(real))
+        return self.classify(self.states(ids, real), real)
+
+    def states(self, ids: Int[Tensor, "text token"], real: Bool[Tensor, "text token"]) -> Float[Tensor, "text token d"]:
+        return torch.as_tensor(self.encoder(ids, not_padding(real)))
+
+    def classify(
+        self, states: Float[Tensor, "text token d"], real: Bool[Tensor, "text token"]
+    ) -> Float[Tensor, "text label"]:
         return torch.as_tensor(self.output(self.dropout(self.pool(states, real))))
 
 

@@ -22,11 +22,19 @@ class TextEmbedding(nn.Module):
     """
 
     def __init__(
-        self, n_words: int, d_model: int, n_bigrams: int = 0, word_dropout: float = 0.0, reach: int = 0
+        self,
+        n_words: int,
+        d_model: int,
+        n_bigrams: int = 0,
+        word_dropout: float = 0.0,
+        reach: int = 0,
+        *,
+        positions: bool = True,
     ) -> None:
         super().__init__()
         self.word_dropout = word_dropout
         self.reach = reach
+        self.positions = positions
         self.words = _vectors(n_words, d_model, SCALE)
         self.bigrams = Bigrams(n_words, n_bigrams) if n_bigrams else None
         self.of_bigrams = _vectors(n_bigrams + 1, d_model, 0.0) if n_bigrams else None
@@ -35,6 +43,8 @@ class TextEmbedding(nn.Module):
         embedded = self.words(self._some(ids))
         if self.bigrams is not None and self.of_bigrams is not None:
             embedded = embedded + self.of_bigrams(self._some(self.bigrams(ids)))
+        if not self.positions:
+            return torch.as_tensor(embedded)
         n_tokens, d_model = embedded.shape[-2:]
         place = positions(n_tokens, d_model, start=self._start(n_tokens), device=embedded.device)
         return torch.as_tensor(embedded + SCALE * place)

@@ -27,6 +27,7 @@ class EncoderConfig:
     d_feed_forward: int = 256
     n_bigrams: int = 0
     norm: NormKind = "pre"
+    max_distance: int = 0  # that a position bias tells apart; 0: sinusoids are added to the words instead
 
 
 class Encoder(nn.Module):
@@ -38,7 +39,9 @@ class Encoder(nn.Module):
     def __init__(self, config: EncoderConfig, dropout: float = 0.0, word_dropout: float = 0.0, reach: int = 0) -> None:
         super().__init__()
         self.config = config
-        self.embedding = TextEmbedding(config.n_words, config.d_model, config.n_bigrams, word_dropout, reach)
+        self.embedding = TextEmbedding(
+            config.n_words, config.d_model, config.n_bigrams, word_dropout, reach, positions=not config.max_distance
+        )
         self.dropout = nn.Dropout(dropout)
         self.blocks = nn.ModuleList(EncoderBlock(config) for _ in range(config.n_layers))
         # After post-norm blocks all is normed already.
@@ -80,7 +83,7 @@ class EncoderBlock(nn.Module):
 
     def __init__(self, config: EncoderConfig) -> None:
         super().__init__()
-        self.attention = self_attention(config.d_model, config.n_heads)
+        self.attention = self_attention(config)
         self.attention_residual = Residual(config)
         self.feed_forward = nn.Sequential(
             nn.Linear(config.d_model, config.d_feed_forward),
@@ -139,6 +142,8 @@ class Residual(nn.Module):
         return torch.as_tensor(total if self.pre else self.norm(total))
 
 
-def self_attention(d_model: int, n_heads: int) -> nn.Module:
-    """One head of full width, or several of d_model / n_heads; the same parameters either way."""
-    return SingleHeadAttention(d_model) if n_heads == 1 else MultiHeadAttention(d_model, n_heads)
+def self_attention(config: EncoderConfig) -> nn.Module:
+    """One head of full width, or several of d_model / n_heads; as many parameters but for those of a position bias."""
+    if config.n_heads == 1:
+        return SingleHeadAttention(config.d_model, config.max_distance)
+    return MultiHeadAttention(config.d_model, config.n_heads, config.max_distance)

@@ -15,6 +15,8 @@ from attnviz.models.classifier import Classifier, ClassifierConfig
 from attnviz.models.device import enough_memory, pick
 from attnviz.models.encoder import EncoderConfig
 from attnviz.models.examples import Examples, held_out, telling_pairs
+from attnviz.models.masking import Windows
+from attnviz.models.pretraining import Pretraining
 from attnviz.models.random_models import seeded
 from attnviz.models.tokenizer import TextTokenizer
 from attnviz.models.training import Training
@@ -63,13 +65,20 @@ def begin(texts: Sequence[str], labels: Sequence[int], spec: TrainSpec, names: S
     device = pick(spec.device)
     with enough_memory(), seeded(spec.seed):
         config = _config(spec, len(vocabulary), len(pairs), kinds)
-        classifier = Classifier(config, spec.dropout, spec.word_dropout, reach=spec.max_tokens or 0)
+        # After pretraining, masked words are to be found out: training hides them, not the embedding.
+        dropped = 0.0 if spec.pretrain else spec.word_dropout
+        classifier = Classifier(config, spec.dropout, dropped, reach=spec.max_tokens or 0)
         if classifier.encoder.embedding.bigrams is not None:
             classifier.encoder.embedding.bigrams.pairs.copy_(pairs)
         for module in classifier.modules():
             if isinstance(module, nn.Embedding):
                 module.sparse = device.type != "mps"  # which knows no sparse gradients
-        training = Training(classifier.to(device), training_texts, examples.some(held), spec)
+        classifier.to(device)
+        pretraining = None
+        if spec.pretrain:
+            classifier.encoder.embedding.words.sparse = False  # words are the output layer too: each has a gradient
+            pretraining = Pretraining(classifier.encoder, Windows(training_texts.texts), spec.pretrain, spec.seed)
+        training = Training(classifier, training_texts, examples.some(held), spec, pretraining)
     return Run(vocabulary, training)
 
 
@@ -85,6 +94,7 @@ def _config(spec: TrainSpec, n_words: int, n_bigrams: int, labels: tuple[str, ..
         d_feed_forward=4 * spec.d_model,
         n_bigrams=n_bigrams,
         norm=spec.norm,
+        max_distance=spec.max_distance,
     )
     return ClassifierConfig(encoder, labels, spec.pool)
 

@@ -48,10 +48,12 @@ class TrainSpec:
     norm: Annotated[NormKind, Option("Layer norm before or after each sublayer.", MODEL)] = "pre"
     pool: Annotated[PoolKind, Option("How the text's states become one vector.", MODEL)] = "mean"
     bigrams: Annotated[int, Option("Pairs of words that get a vector of their own; 0 for none.", MODEL)] = 65_536
+    max_distance: Annotated[int, Option("Tokens that a position bias per head tells apart; 0: sinusoids.", MODEL)] = 0
     validation: Annotated[float, Option("Share of the texts to hold out.", TEXT, "SHARE")] = 0.1
     max_tokens: MaxTokens = 512
     keep: Keep = "head-tail"
     crop: Annotated[int, Option("Tokens of a text in one step: fewer make training faster.", TRAINING)] = 256
+    pretrain: Annotated[int, Option("Passes over the texts without labels, before.", TRAINING, "EPOCHS")] = 0
     epochs: Annotated[int, Option("Passes over the texts.", TRAINING)] = 4
     batch_size: Annotated[int, Option("Texts in one step.", TRAINING)] = 64
     learning_rate: Annotated[float, Option("Largest rate of Adam; it rises, then falls.", TRAINING)] = 2e-3

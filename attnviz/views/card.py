@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from dataclasses import asdict
+from collections.abc import Iterator
 
 from attnviz.display import escape_for_display
 from attnviz.options import flat_options
@@ -49,7 +49,7 @@ def card_report(metrics: Metrics) -> Report:
             ("data", name),
             ("command", escape_for_display(command(metrics), 1000)),
         ),
-        data=asdict(metrics),
+        data=metrics.to_dict(),
     )
 
 
@@ -77,6 +77,7 @@ def _model(metrics: Metrics) -> list[tuple[Cell, ...]]:
         ("layers", f"{layers}, each with {heads} (d_model {d_model})"),
         ("feed-forward width", str(sizes["d_feed_forward"])),
         ("layer norm", NORMS[str(settings["norm"])]),
+        *_positions(int(sizes.get("max_distance") or 0)),
         ("classified from", POOLS[str(settings["pool"])]),
         ("vocabulary", f"{n_words:,} entries and {n_pairs:,} {noun(n_pairs, 'pairs')} of words"),
         ("parameters", f"{metrics.n_parameters:,}"),
@@ -84,6 +85,11 @@ def _model(metrics: Metrics) -> list[tuple[Cell, ...]]:
         ("labels", escape_for_display(", ".join(metrics.labels), LONGEST)),
         ("stored as", f"{settings['storage']} embeddings, all else float32"),
     ]
+
+
+def _positions(max_distance: int) -> Iterator[tuple[Cell, ...]]:
+    if max_distance:
+        yield "positions", f"a bias per head on each score, by the distance of a key up to {max_distance} either way"
 
 
 def _recipe(metrics: Metrics) -> list[tuple[Cell, ...]]:

@@ -95,7 +95,8 @@ def _origin(found: Reproduced) -> str:
         made = f"what layer {found.layer - 1} gives"
     else:
         pair = ", of the pair with the word before it" if found.provenance.facts.embeds_pairs else ""
-        made = f"the embeddings of the word{pair} and of its position, summed"
+        place = "" if dict(found.provenance.settings).get("max_distance") else " and of its position"
+        made = f"the embeddings of the word{pair}{place}, summed" if pair or place else "the embedding of the word"
     return f"{made}, after a layer norm" if found.normed else made
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import asdict
 from math import isfinite
 
 from attnviz.display import escape_for_display
@@ -26,6 +27,8 @@ def learning_report(history: History, *, title: str, subtitle: str, facts: tuple
 
 
 def _blocks(history: History) -> Iterator[Block]:
+    if history.words:
+        yield Curves("pretraining-curve", "pretraining", _word_curves(history))
     if history.points or history.epochs:
         yield Curves("learning-curve", "loss and accuracy", _curves(history))
     if history.epochs:
@@ -49,6 +52,16 @@ def _curves(history: History) -> tuple[Curve, Curve]:
     )
 
 
+def _word_curves(history: History) -> tuple[Curve, Curve]:
+    at = tuple(point.epoch for point in history.words)
+    masked = Line("masked words", at, tuple(point.masked_word_loss for point in history.words))
+    replaced = Line("replaced words", at, tuple(point.replaced_word_loss for point in history.words))
+    return (
+        Curve("masked", "epoch", "cross-entropy (nats)", (masked,)),
+        Curve("replaced", "epoch", "cross-entropy (nats)", (replaced,)),
+    )
+
+
 def _lines(history: History, training: list[float], held_out: list[float]) -> tuple[Line, ...]:
     lines = (
         Line(TRAINING, tuple(point.epoch for point in history.points), tuple(training)),
@@ -67,6 +80,7 @@ def _data(history: History) -> Mapping[str, object]:
         "points": [{"epoch": _number(point.epoch), **_measured(point)} for point in history.points],
         "epochs": [{"epoch": epoch.number, **_measured(epoch)} for epoch in history.epochs],
         "best": history.best and history.best.number,
+        **({"pretraining": [asdict(point) for point in history.words]} if history.words else {}),
     }
 
 

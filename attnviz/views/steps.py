@@ -64,18 +64,24 @@ class Steps:
 
     def scaled(self) -> Iterator[Block]:
         width, root = self.head.d_head, math.sqrt(self.head.d_head)
-        yield Section("Step 4: scaled scores, s = q ⋅ k / √d_head", 2)
+        position = self.head.position
+        biases = [()] * len(self.worked.tokens) if position is None else [(bias,) for bias in column(position)]
+        yield Section("Step 4: scaled scores, s = q ⋅ k / √d_head" + (" + b" if position is not None else ""), 2)
         yield from self.why(
             "The wider a head, the further its dot products lie apart, and the largest would take nearly all of the "
             "weight. Dividing them by the square root of the width undoes that."
         )
+        if position is not None:
+            yield from self.why("b is what this head has learned to add for the distance from the query to the key.")
         yield formulas.formula(
             *(
                 _of("s", key)
                 + signs(" = ")
                 + fraction(number(self.head.scores[key]), signs(f"√{width}", rf"\sqrt{{{width}}}"))
+                + (signs("") if position is None else _of(" + b", key))
                 + signs(" = ")
                 + fraction(number(self.head.scores[key]), number(root))
+                + (signs("") if position is None else signs(" + ") + factor(position[key]))
                 + signs(" = ")
                 + number(self.head.scaled[key])
                 for key in self.written_out
@@ -83,9 +89,12 @@ class Steps:
         )
         yield self._table(
             "scaled",
-            [Column("q⋅k", digits=DIGITS), Column("s", digits=DIGITS)],
-            list(zip(self._scores, column(self.head.scaled), strict=True)),
-            ("…", "…"),
+            [Column(name, digits=DIGITS) for name in (("q⋅k", "s") if position is None else ("q⋅k", "b", "s"))],
+            [
+                (score, *bias, scaled)
+                for score, bias, scaled in zip(self._scores, biases, column(self.head.scaled), strict=True)
+            ],
+            ("…",) * (2 if position is None else 3),
         )
 
     def masked(self) -> Iterator[Block]:

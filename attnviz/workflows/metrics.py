@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, is_dataclass
+from dataclasses import is_dataclass
 from pathlib import Path
 from types import UnionType
 from typing import Any, get_args, get_origin, get_type_hints
@@ -14,11 +14,12 @@ from attnviz.outcomes import Metrics
 
 SCHEMA = 1
 NAME = "metrics.json"
+OPTIONAL = {"words"}  # only models that were pretrained have them
 SIZES = {"n_words", "d_model", "n_heads", "n_layers", "d_feed_forward", "n_bigrams"}
 
 
 def metrics_bytes(metrics: Metrics) -> bytes:
-    return (json.dumps({"schema": SCHEMA, **asdict(metrics)}, indent=2, allow_nan=False) + "\n").encode()
+    return (json.dumps({"schema": SCHEMA, **metrics.to_dict()}, indent=2, allow_nan=False) + "\n").encode()
 
 
 def load_metrics(folder: Path) -> Metrics:
@@ -44,7 +45,7 @@ def _read(kind: Any, found: Any, name: str) -> Any:
         raise ValueError(f"{name} is no {getattr(kind, '__name__', kind)}")
     if is_dataclass(kind):
         kinds = get_type_hints(kind)
-        if set(kinds) != set(found):
+        if set(kinds) - OPTIONAL != set(found) - OPTIONAL:
             raise ValueError(f"{name} holds other names than {', '.join(kinds)}")
         return kind(**{inner: _read(kinds[inner], value, inner) for inner, value in found.items()})  # type: ignore[operator]
     if get_origin(kind) is tuple:

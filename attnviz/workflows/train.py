@@ -83,6 +83,7 @@ def train(spec: TrainSpec) -> Generator[Event]:
 def check(spec: TrainSpec) -> None:
     """Raises BadOption for a number that cannot be. Imports nothing heavy."""
     whole = {"epochs": 1, "batch_size": 1, "crop": 2, "max_tokens": 2, "patience": 1, "bigrams": 0, "layers": 1}
+    whole |= {"pretrain": 0, "max_distance": 0}
     for name, least in whole.items():
         if (getattr(spec, name) or 0) < least:
             raise BadOption(f"{_option(name)} {getattr(spec, name)} is too small", hint=f"It is at least {least}.")
@@ -93,7 +94,7 @@ def check(spec: TrainSpec) -> None:
             raise BadOption(f"{_option(name)} {getattr(spec, name):g} is no share", hint=f"It is 0 to below {limit}.")
     if not 0 < spec.learning_rate <= 1:
         raise BadOption(f"--learning-rate {spec.learning_rate:g} is no rate", hint="It is above 0 and at most 1.")
-    for name, most in {"layers": MOST_LAYERS, "max_tokens": MOST_TOKENS}.items():
+    for name, most in {"layers": MOST_LAYERS, "max_tokens": MOST_TOKENS, "max_distance": MOST_TOKENS}.items():
         if (getattr(spec, name) or 0) > most:
             raise BadOption(f"{_option(name)} {getattr(spec, name)} is too large", hint=f"It is at most {most:,}.")
     head_size(spec.d_model or 0, spec.heads or 0)
@@ -149,9 +150,9 @@ def _trained(spec: TrainSpec, folder: Path, corpus: Corpus) -> Generator[Event]:
         n_texts=len(run.training.examples),
         n_held_out=len(run.training.held_out),
         n_parameters=run.n_parameters,
-        n_done=run.training.done,
+        n_done=run.training.n_done,
         n_kept=_kept(run),
-        n_steps=run.training.n_steps,
+        n_steps=run.training.n_all,
         notices=(*notices, *_cut(run.training)),
     )
     yield from _steps(folder, run, {**settings, "data_sha256": data_sha256})

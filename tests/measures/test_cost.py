@@ -8,7 +8,7 @@ import torch
 from torch.utils.flop_counter import FlopCounterMode
 
 from attnviz.measures.cost import projection_operations, weight_memory, weight_operations
-from attnviz.models.encoder import self_attention
+from attnviz.models.encoder import EncoderConfig, self_attention
 
 
 def test_by_hand() -> None:
@@ -30,7 +30,7 @@ def test_a_long_text_does_not_overflow() -> None:
 
 @pytest.mark.parametrize("n_heads", [1, 2, 8])
 def test_as_many_as_torch_counts_with_any_number_of_heads(n_heads: int) -> None:
-    attention = self_attention(16, n_heads)
+    attention = self_attention(EncoderConfig(n_words=1, d_model=16, n_heads=n_heads))
     states = torch.zeros(1, 11, 16)
     with FlopCounterMode(display=False) as counter:
         attention(states, states)

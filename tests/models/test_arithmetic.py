@@ -56,10 +56,15 @@ def test_the_arithmetic_gives_what_the_model_gives(model: ModelOptions, causal: 
 
 @pytest.mark.parametrize("pool", ["mean", "cls"])
 @pytest.mark.parametrize("norm", ["pre", "post"])
-def test_of_a_checkpoint_with_layer_norms_on_either_side(norm: NormKind, pool: PoolKind, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("n_heads", "max_distance"), [(4, 0), (4, 3), (1, 3)])
+def test_of_a_checkpoint_of_each_kind(
+    norm: NormKind, pool: PoolKind, n_heads: int, max_distance: int, tmp_path: Path
+) -> None:
     vocabulary = train([TEXT], VocabularyOptions(min_frequency=1), classify=pool == "cls")
     torch.manual_seed(7)
-    sizes = EncoderConfig(len(vocabulary), d_model=16, n_heads=4, n_layers=2, d_feed_forward=32, n_bigrams=3, norm=norm)
+    sizes = EncoderConfig(
+        len(vocabulary), 16, n_heads, n_layers=2, d_feed_forward=32, n_bigrams=3, norm=norm, max_distance=max_distance
+    )
     classifier = Classifier(ClassifierConfig(sizes, pool=pool))
     for parameter in classifier.parameters():  # biases and layer norms too
         torch.nn.init.normal_(parameter, std=0.5)
@@ -108,7 +113,7 @@ def test_arithmetic_that_gives_something_else_is_refused(broken: str, monkeypatc
     (attention,) = ready.attentions
     if broken == "scaling":
         honest = worked_module.work_out
-        monkeypatch.setattr(arithmetic, "work_out", lambda q, k, v, may: honest(q * np.sqrt(len(q)), k, v, may))
+        monkeypatch.setattr(arithmetic, "work_out", lambda q, *rest: honest(q * np.sqrt(len(q)), *rest))
     elif broken == "bias":
         honest_projection = arithmetic.projection
         monkeypatch.setattr(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import product
 from typing import Any
 
 import pytest
@@ -35,12 +36,22 @@ def torchs_own(ours: Any, n_heads: int, pre: bool) -> nn.TransformerEncoderLayer
     return theirs
 
 
+def position_mask(block: Any, n_heads: int, attendable: Tensor | None) -> Tensor:
+    """What torch adds to the scores of three texts of seven tokens: a number by distance, the same beyond 2."""
+    mask = torch.full((n_heads, 7, 7), -torch.inf)
+    for head, query, key in product(range(n_heads), range(7), range(7)):
+        if attendable is None or attendable[query, key]:
+            mask[head, query, key] = block.attention.position.bias[head, min(max(key - query, -2), 2) + 2]
+    return mask.repeat(3, 1, 1)
+
+
 @pytest.mark.parametrize("n_heads", [1, 4])
 @pytest.mark.parametrize("norm", ["pre", "post"])
 @pytest.mark.parametrize("attendable", [None, causal(7)])
-def test_encoder_is_torchs_encoder(n_heads: int, norm: NormKind, attendable: Tensor | None) -> None:
+@pytest.mark.parametrize("max_distance", [0, 2])
+def test_encoder_is_torchs_encoder(n_heads: int, norm: NormKind, attendable: Tensor | None, max_distance: int) -> None:
     torch.manual_seed(n_heads)
-    sizes = EncoderConfig(n_words=20, d_model=16, n_heads=n_heads, n_layers=2, d_feed_forward=24, norm=norm)
+    sizes = EncoderConfig(20, 16, n_heads, n_layers=2, d_feed_forward=24, norm=norm, max_distance=max_distance)
     encoder = Encoder(sizes).eval()
     ids = torch.randint(20, (3, 7))
     with torch.no_grad():
@@ -49,6 +60,8 @@ def test_encoder_is_torchs_encoder(n_heads: int, norm: NormKind, attendable: Ten
         expected = encoder.embedding(ids)
         for block in encoder.blocks:
             mask = None if attendable is None else ~attendable
+            if max_distance:
+                mask = position_mask(block, n_heads, attendable)
             expected = torchs_own(block, n_heads, norm == "pre")(expected, src_mask=mask)
         torch.testing.assert_close(encoder(ids, attendable), encoder.norm(expected), atol=1e-5, rtol=1e-5)
 

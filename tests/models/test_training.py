@@ -23,6 +23,9 @@ SPEC = build(
 )
 
 
+PRETRAINED = replace(SPEC, pretrain=3, max_distance=4)
+
+
 def run(spec: TrainSpec = SPEC) -> Training:
     return begin(TEXTS, LABELS, spec).training
 
@@ -66,9 +69,12 @@ def test_same_seed_same_weights_other_seed_others() -> None:
     assert weights(one) != weights(other)
 
 
-@pytest.mark.parametrize("stopped_after", [1, 5, 6, 7, 17])  # six steps are an epoch
-def test_a_run_that_stopped_ends_as_one_that_did_not(stopped_after: int) -> None:
-    whole, first, second = run(), run(), run()
+@pytest.mark.parametrize(
+    ("spec", "stopped_after"),
+    [*((SPEC, n) for n in (1, 5, 6, 7, 17)), *((PRETRAINED, n) for n in (1, 2, 3, 8))],  # six steps are an epoch
+)
+def test_a_run_that_stopped_ends_as_one_that_did_not(spec: TrainSpec, stopped_after: int) -> None:
+    whole, first, second = run(spec), run(spec), run(spec)
     for _ in whole.steps():
         pass
     for step in first.steps():
@@ -82,6 +88,21 @@ def test_a_run_that_stopped_ends_as_one_that_did_not(stopped_after: int) -> None
     assert {n: t.numpy().tobytes() for n, t in second.best_weights.items()} == {
         n: t.numpy().tobytes() for n, t in whole.best_weights.items()
     }
+
+
+def test_pretraining_finds_masked_and_replaced_words_by_their_neighbours() -> None:
+    """Of two words in turn, the neighbours tell the hidden one; heads with a position bias find them."""
+    texts = ["tick tock " * 200] * 4
+    training = begin(texts, [0, 0, 1, 1], replace(PRETRAINED, d_model=32, pretrain=80, epochs=1)).training
+    steps = [step for step in training.steps() if step.pretraining]
+    assert len(steps) == steps[-1].n_steps - 1 == 80
+    first, *_, last = training.history.words
+    assert first.masked_word_loss > np.log(2) > 0.3 > last.masked_word_loss
+    assert last.replaced_word_loss < first.replaced_word_loss / 2
+    assert steps[-1].accuracy > 0.9
+    (bias,) = (each for name, each in training.classifier.named_parameters() if name.endswith("position.bias"))
+    assert bias.abs().max() > 0.3  # it learned, and stays now
+    assert not bias.requires_grad
 
 
 def test_training_leaves_the_callers_random_numbers_alone() -> None:

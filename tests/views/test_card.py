@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 import shlex
-from dataclasses import asdict, replace
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -201,7 +201,7 @@ def test_the_kept_epoch_is_marked() -> None:
 
 def test_the_data_are_the_metrics() -> None:
     document = json.loads(b"".join(alone(card_report(replace(METRICS, tested=TESTED)))))
-    assert document == {"schema": 1, **json.loads(json.dumps(asdict(replace(METRICS, tested=TESTED))))}
+    assert document == {"schema": 1, **json.loads(json.dumps(replace(METRICS, tested=TESTED).to_dict()))}
 
 
 # The command

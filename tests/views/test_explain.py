@@ -30,6 +30,7 @@ def found(
     query: int = 3,
     causal: bool = False,
     projects: bool = True,
+    position: bool = False,
     seed: int = 0,
 ) -> Reproduced:
     """A made-up layer whose arithmetic is right by definition."""
@@ -37,7 +38,8 @@ def found(
     n, d_model = len(pieces), n_heads * d_head
     attendable = np.arange(n) <= query if causal else np.ones(n, dtype=bool)
     made = [random.normal(size=(2 * n + 1, d_head)) for _ in range(n_heads)]
-    heads = tuple(work_out(of[0], of[1 : n + 1], of[n + 1 :], attendable) for of in made)
+    bias = np.arange(n) - 1.5 if position else None
+    heads = tuple(work_out(of[0], of[1 : n + 1], of[n + 1 :], attendable, bias) for of in made)
     projection = Projection(random.normal(size=(d_model, d_model)), random.normal(size=d_model)) if projects else None
     worked = Worked(tokens(*pieces), query, attendable, random.normal(size=(n, d_model)), heads, projection)
     made_by = provenance(settings=(("norm", "pre"),), facts=Facts(causal=causal, tokens_in_text=n))
@@ -164,6 +166,17 @@ def test_a_mask_is_shown_where_there_is_one() -> None:
     assert column(table(report, "head-0-softmax"), "weight")[4:6] == [0, 0]
     many = text(shown(found(causal=True, query=1)))
     assert "keys 2, 3, 4, 5, 6, 7, 8, 9, …: s becomes" in many
+
+
+def test_a_position_bias_is_shown_where_there_is_one() -> None:
+    assert len(table(shown(found()), "head-0-scaled").columns) == 3
+    of = found(FILM[:3], query=0, position=True)
+    report = shown(of)
+    assert any(block.title.endswith("/ √d_head + b") for block in report.blocks if isinstance(block, Section))
+    scaled = table(report, "head-0-scaled")
+    assert column(scaled, "b") == [-1.5, -0.5, 0.5]
+    assert column(scaled, "s") == [s / 2 + b for s, b in zip(of.worked.heads[0].scores, (-1.5, -0.5, 0.5), strict=True)]
+    assert any("/ 2 + (-1.5000) = -1.0903" in formula.plain for formula in formulas(report))
 
 
 def test_what_is_subtracted_is_said() -> None:

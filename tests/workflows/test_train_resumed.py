@@ -47,6 +47,19 @@ def test_without_texts_held_out_a_run_goes_on_as_well(tmp_path: Path) -> None:
     assert contents(tmp_path / "model") == contents(tmp_path / "whole")
 
 
+@pytest.mark.parametrize("n_steps", [1, 9])  # within pretraining, and after it
+def test_a_run_with_pretraining_goes_on_as_well(n_steps: int, tmp_path: Path) -> None:
+    spec = replace(SPEC, pretrain=2, max_distance=8)
+    whole = finished(spec, tmp_path / "whole")
+    assert [point.epoch for point in whole.metrics.history.words][-1] == 2.0
+    stopped(spec, tmp_path / "model", n_steps)
+    started, *steps, _ = train(replace(spec, out=str(tmp_path / "model"), resume=True))
+    assert isinstance(started, Started)
+    assert (started.n_done, started.n_steps) == (n_steps, n_steps + len(steps))
+    assert contents(tmp_path / "model") == contents(tmp_path / "whole")
+    assert "pretraining-curve.png" in contents(tmp_path / "model")
+
+
 def test_a_run_that_ran_out_of_patience_goes_on_to_its_end(tmp_path: Path) -> None:
     """Left after its last epoch: nothing more is trained, and the best epoch stays."""
     whole = finished(GOING_BACK, tmp_path / "whole")

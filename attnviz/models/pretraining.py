@@ -1,0 +1,137 @@
+"""Training without labels, before training with them: the texts themselves say what was hidden or replaced.
+
+Krishna et al. 2022 (arXiv:2209.14389) and Amos et al. 2023 (arXiv:2310.02980) find that this helps also where there
+are no other texts than those to be classified. It is what gives heads something to look for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor, nn
+from torch.nn import functional
+
+from attnviz.errors import WorkFailed
+from attnviz.models.attention import PositionBias
+from attnviz.models.encoder import Encoder
+from attnviz.models.masking import Corrupted, Windows
+
+LEARNING_RATE = 4e-3  # of several heads
+OF_ONE_HEAD = 1.2e-3  # one of full width collapses onto few keys at 4e-3
+POSITION_RATE = 10.0  # × the learning rate: a bias has to reach about 5 before one neighbour outweighs 127 other keys
+BETAS = (0.9, 0.98)
+WEIGHT_DECAY = 0.01
+WARM_UP = 0.06  # share of the steps
+MAX_NORM = 1.0  # of the gradient
+BATCH = 12  # windows
+REPLACED_WEIGHT = 5.0  # of that loss beside the other, which is about ten times as large
+
+
+class WordObjectives(nn.Module):
+    """What an encoder needs to say which word is hidden and which is replaced. No part of a checkpoint."""
+
+    def __init__(self, n_words: int, d_model: int) -> None:
+        super().__init__()
+        self.word_bias = nn.Parameter(torch.zeros(n_words))
+        self.replaced = nn.Linear(d_model, 1)
+
+    def word_logits(self, encoder: Encoder, states: Float[Tensor, "masked d_model"]) -> Float[Tensor, "masked word"]:
+        """The embeddings are the output layer too (Press & Wolf 2017, arXiv:1608.05859)."""
+        return functional.linear(states, encoder.embedding.words.weight, self.word_bias)
+
+    def masked_word_loss(
+        self, encoder: Encoder, states: Float[Tensor, "masked d_model"], words: Int[Tensor, " masked"]
+    ) -> Float[Tensor, ""]:
+        """Cross-entropy in nats."""
+        return functional.cross_entropy(self.word_logits(encoder, states), words)
+
+    def replaced_word_loss(
+        self, states: Float[Tensor, "seen d_model"], replaced: Bool[Tensor, " seen"]
+    ) -> Float[Tensor, ""]:
+        logits = self.replaced(states).squeeze(-1)
+        return functional.binary_cross_entropy_with_logits(logits, replaced.to(logits.dtype))
+
+    def losses(self, encoder: Encoder, given: Corrupted) -> tuple[Float[Tensor, ""], Float[Tensor, ""], float]:
+        """Of the masked words, and of which of the others are replaced; and the share of masked words found."""
+        states = encoder(given.ids)
+        logits, words = self.word_logits(encoder, states[given.masked]), given.original[given.masked]
+        found = (logits.argmax(dim=-1) == words).double().mean().item()
+        replaced = self.replaced_word_loss(states[~given.masked], given.replaced[~given.masked])
+        return functional.cross_entropy(logits, words), replaced, found
+
+
+class Pretraining:
+    """The first stage: `epochs` passes over the texts. As for `Training`, each step follows from seed and number."""
+
+    def __init__(self, encoder: Encoder, windows: Windows, epochs: int, seed: int) -> None:
+        self.encoder = encoder
+        config = encoder.config
+        device = encoder.embedding.words.weight.device
+        self.objectives = WordObjectives(config.n_words, config.d_model).to(device)
+        self.windows = windows
+        self.seed = seed
+        self.done = 0
+        self.steps_per_epoch = -(-len(windows) // BATCH)
+        self.n_steps = epochs * self.steps_per_epoch
+        self.learning_rate = OF_ONE_HEAD if config.n_heads == 1 else LEARNING_RATE
+        self._device = device
+        self.optimizer = self._optimizer()
+
+    def steps(self) -> Iterator[tuple[float, float, float]]:
+        """Both losses of each step that is left, and the share of masked words found."""
+        self._choose_what_learns()
+        while self.done < self.n_steps:
+            epoch, first = divmod(self.done, self.steps_per_epoch)
+            windows = self.windows.epoch(np.random.default_rng((self.seed, epoch, self.n_steps)))
+            for number in range(first, self.steps_per_epoch):
+                yield self._step(windows[number * BATCH : (number + 1) * BATCH])
+        self._choose_what_learns()
+
+    def _choose_what_learns(self) -> None:
+        """Now position biases and no vectors of pairs, which tell labels and not words; afterwards the reverse."""
+        pretrains = self.done < self.n_steps
+        for module in self.encoder.modules():
+            if isinstance(module, PositionBias):
+                module.bias.requires_grad_(pretrains)
+        if self.encoder.embedding.of_bigrams is not None:
+            self.encoder.embedding.of_bigrams.weight.requires_grad_(not pretrains)
+
+    def _step(self, windows: Int[np.ndarray, "window token"]) -> tuple[float, float, float]:
+        generator = np.random.default_rng((self.seed, self.done))
+        given = Corrupted(*(tensor.to(self._device) for tensor in self.windows.corrupt(windows, generator)))
+        for group in self.optimizer.param_groups:
+            group["lr"] = group["initial_lr"] * self._rate()
+        self.encoder.eval()  # no dropout: what is hidden and replaced is noise enough
+        hidden, replaced, found = self.objectives.losses(self.encoder, given)
+        loss = hidden + REPLACED_WEIGHT * replaced
+        if not loss.isfinite():
+            raise WorkFailed(f"pretraining diverged: the loss of step {self.done + 1} is {loss.item()}")
+        self.optimizer.zero_grad()
+        loss.backward()  # type: ignore[no-untyped-call]
+        nn.utils.clip_grad_norm_([p for group in self.optimizer.param_groups for p in group["params"]], MAX_NORM)
+        self.optimizer.step()
+        self.done += 1
+        return hidden.item(), replaced.item(), found
+
+    def _rate(self) -> float:
+        rising = (self.done + 1) / max(1.0, WARM_UP * self.n_steps)
+        return min(1.0, rising, 1 - self.done / self.n_steps)
+
+    def _optimizer(self) -> torch.optim.Optimizer:
+        biases = [module.bias for module in self.encoder.modules() if isinstance(module, PositionBias)]
+        fast = {id(bias) for bias in biases}
+        pairs = self.encoder.embedding.of_bigrams
+        left_out = fast | ({id(pairs.weight)} if pairs is not None else set())
+        rest = [p for p in (*self.encoder.parameters(), *self.objectives.parameters()) if id(p) not in left_out]
+        groups = [
+            {"params": [p for p in rest if p.dim() > 1], "weight_decay": WEIGHT_DECAY},
+            {"params": [p for p in rest if p.dim() == 1], "weight_decay": 0.0},
+            {"params": biases, "weight_decay": 0.0, "lr": self.learning_rate * POSITION_RATE},
+        ]
+        optimizer = torch.optim.AdamW(groups, lr=self.learning_rate, betas=BETAS)
+        for group in optimizer.param_groups:
+            group["initial_lr"] = group["lr"]
+        return optimizer
