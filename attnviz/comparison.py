@@ -46,6 +46,7 @@ class Compared:
 
     @property
     def d_head(self) -> int:
+        """Width of one head."""
         return self.d_model // self.n_heads
 
     @property
@@ -62,6 +63,7 @@ class Compared:
 
     @property
     def accuracy(self) -> float | None:
+        """Share of the labelled texts that were classified rightly; None without labels."""
         return None if self.right is None else float(self.right.mean())
 
     def per_text(self, measure: str) -> PerText:
@@ -120,6 +122,7 @@ class Comparison:
 
     @property
     def n_texts(self) -> int:
+        """How many texts were compared."""
         return len(self.n_tokens)
 
     @property

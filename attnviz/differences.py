@@ -63,6 +63,7 @@ class Difference:
 
     @property
     def change(self) -> float:
+        """After minus before, of a number."""
         expected, actual = self.numbers
         return actual - expected
 
@@ -89,14 +90,17 @@ class BatchDiff:
         return found
 
     def of(self, job: str) -> tuple[Difference, ...]:
+        """The differences of one job."""
         return tuple(self._by_job.get(job, ()))
 
     @property
     def unlike_jobs(self) -> tuple[str, ...]:
+        """The jobs with a difference, in their order."""
         return tuple(job for job in self.jobs if job in self._by_job)
 
     @cached_property
     def numbers(self) -> tuple[Difference, ...]:
+        """The differences that are of numbers."""
         return tuple(each for each in self.differences if each.kind == "number")
 
 
@@ -113,6 +117,7 @@ class HeadChange:
 
     @property
     def top_share(self) -> float:
+        """The share of the queries whose strongest key is another."""
         return self.top_changed / self.n_queries
 
 

@@ -40,35 +40,37 @@ class AttnvizError(Exception):
 
 
 class InputError(AttnvizError):
+    """What was given cannot be used: a user can mend it. Exit code 2."""
+
     exit_code = 2
 
 
 class BadOption(InputError):
-    pass
+    """An option, or options together, that cannot be."""
 
 
 class BadSelection(InputError):
-    pass
+    """A layer, head, text or token that is not there."""
 
 
 class BadSource(InputError):
-    pass
+    """Texts that cannot be found or read."""
 
 
 class BadText(InputError):
-    pass
+    """A text that cannot be attended to, such as one without tokens."""
 
 
 class BadModel(InputError):
-    pass
+    """A model or checkpoint that cannot be found, read or used so."""
 
 
 class BadDevice(InputError):
-    pass
+    """A device that is not there."""
 
 
 class BadRecord(InputError):
-    pass
+    """A file that is no record, or one that contradicts itself."""
 
 
 class BadConfig(InputError):
@@ -84,16 +86,22 @@ class BadConfig(InputError):
 
 
 class TooLarge(InputError):
-    pass
+    """More memory, text or pictures than allowed; told before any of it is taken."""
 
 
 class WorkFailed(AttnvizError):
+    """The work could not be done, though all that was asked was right. Exit code 1."""
+
     exit_code = 1
 
 
 class Differs(AttnvizError):
+    """A comparison found differences. Exit code 3."""
+
     exit_code = 3
 
 
 class OutputFailed(AttnvizError):
+    """The disk or a pipe refused what was written. Exit code 74."""
+
     exit_code = 74

@@ -30,10 +30,12 @@ class Header(NamedTuple):
 
     @property
     def n_bytes(self) -> int:
+        """Bytes of all tensors."""
         return sum(tensor["data_offsets"][1] - tensor["data_offsets"][0] for tensor in self.tensors.values())
 
     @property
     def n_numbers(self) -> int:
+        """Numbers in all tensors."""
         return sum(math.prod(tensor["shape"]) for tensor in self.tensors.values())
 
 

@@ -25,6 +25,7 @@ class Prediction:
 
     @property
     def probability(self) -> float:
+        """How sure the model is of its answer."""
         return max(self.probabilities)
 
 

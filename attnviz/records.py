@@ -152,10 +152,12 @@ class AttentionMaps:
 
     @property
     def n_layers(self) -> int:
+        """How many layers the record holds."""
         return int(self.weights.shape[0])
 
     @property
     def n_heads(self) -> int:
+        """How many heads each layer has."""
         return int(self.weights.shape[1])
 
     @property

@@ -223,14 +223,17 @@ class Report:
 
     @property
     def pictures(self) -> Iterator[Picture]:
+        """The blocks that are pictures, in order."""
         return (block for block in self.blocks if isinstance(block, Picture))
 
     @property
     def tables(self) -> Iterator[Table]:
+        """The blocks that are tables, in order."""
         return (block for block in self.blocks if isinstance(block, Table))
 
     @property
     def notes(self) -> Iterator[Note]:
+        """The blocks that are notes, in order."""
         return (block for block in self.blocks if isinstance(block, Note))
 
 
@@ -264,4 +267,5 @@ class Case:
 
     @property
     def failed(self) -> bool:
+        """Whether an error is among what was found."""
         return any(finding.level == "error" for finding in self.findings)

@@ -38,6 +38,7 @@ class Head:
 
     @property
     def d_head(self) -> int:
+        """Width of the head."""
         return len(self.query)
 
 
@@ -62,6 +63,7 @@ class Worked:
 
     @property
     def concatenated(self) -> Vector:
+        """The outputs of all heads, one after the other."""
         return np.concatenate([head.output for head in self.heads])
 
     @property
@@ -71,6 +73,7 @@ class Worked:
 
     @property
     def output(self) -> Vector:
+        """What the layer gives for this query."""
         return self.projected if self.projection is None else self.projected + self.projection.bias
 
 

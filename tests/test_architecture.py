@@ -193,8 +193,6 @@ def test_contracts_can_break(place: str, line: str, contract: str, tmp_path: Pat
         file.write(f"\n{line}\n")
     lint = [sys.executable, "-c", "from importlinter.cli import lint_imports_command as f; f()"]
     command = [*lint, "--no-cache", "--config", str(ROOT / "pyproject.toml")]
-    done = subprocess.run(
-        command, capture_output=True, check=False, cwd=tmp_path, env=os.environ | {"PYTHONPATH": "."}
-    )
+    done = subprocess.run(command, capture_output=True, check=False, cwd=tmp_path, env=os.environ | {"PYTHONPATH": "."})
     assert done.returncode == 1, done.stderr.decode()
     assert f"{contract} BROKEN" in " ".join(done.stdout.decode().split())

@@ -17,6 +17,7 @@ class Plain:
     """Stands where typer keeps its own way to read a parameter's value, which it makes when it is first needed."""
 
     def coerce(self, value: Any, param: Any, ctx: Any) -> Any:
+        """Read a value at sight where it can be, else as typer does."""
         read = at_sight(value, param.type_descriptor.annotation, param.multiple or param.nargs == -1)
         if read is not UNREAD:
             return read

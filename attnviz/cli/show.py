@@ -66,10 +66,12 @@ def line(text: str) -> None:
 
 
 def note(text: str) -> None:
+    """One line on standard error that is no error."""
     _tell(f"note: {text}")
 
 
 def error(text: str) -> None:
+    """One line on standard error that says what went wrong."""
     _tell(f"error: {text}")
 
 

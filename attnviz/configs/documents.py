@@ -65,9 +65,11 @@ class Document:
         return self.values.get(steps, START)
 
     def tell(self, steps: Steps, text: str | Callable[[], str], *, at_key: bool = False) -> None:
+        """Keep a problem at one place of the file."""
         self.problems.append(Problem(self.file, self.place(steps, of_key=at_key), steps, text))
 
     def tell_of_file(self, text: str) -> None:
+        """Keep a problem that is of the file as a whole."""
         self.problems.append(Problem(self.file, None, (), text))
 
 
@@ -101,4 +103,5 @@ def shown(value: object) -> str:
 
 
 def cut(name: str) -> str:
+    """A name from a file, short enough for a message."""
     return name if len(name) <= LONGEST_SHOWN else name[: LONGEST_SHOWN - 1] + "…"

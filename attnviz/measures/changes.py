@@ -27,6 +27,7 @@ class Changes:
 
     @property
     def top_share(self) -> Float64[np.ndarray, "layer head"]:
+        """The share of the queries whose strongest key is another."""
         return np.asarray(self.top_changed / self.n_queries)
 
 

@@ -61,6 +61,7 @@ class Joints(NamedTuple):
 
     @classmethod
     def of(cls, units: Sequence[Unit]) -> Joints:
+        """The joints of units that follow one another, none of them empty."""
         sizes = np.array([len(unit) for unit in units])
         assert sizes.all(), "a unit of no token"
         return cls(np.concatenate([np.array(unit) for unit in units]), np.cumsum(sizes) - sizes, sizes)

@@ -22,5 +22,6 @@ def to_punctuation(maps: AttentionMaps) -> Measurement:
 
 
 def is_punctuation(piece: str) -> bool:
+    """Whether a piece, white space aside, is all punctuation or symbols."""
     bare = piece.strip()
     return bool(bare) and all(category(character)[0] in "PS" for character in bare)

@@ -96,6 +96,7 @@ class PositionBias(nn.Module):
         self.bias = nn.Parameter(torch.zeros(n_heads, 2 * max_distance + 1))
 
     def forward(self, n_queries: int, n_keys: int) -> Float[Tensor, "head query key"]:
+        """The number that each head adds to a score, by how far the key lies from the query."""
         places = torch.arange(max(n_queries, n_keys), device=self.bias.device)
         distance = places[:n_keys] - places[:n_queries].unsqueeze(1)
         return self.bias[:, distance.clamp(-self.max_distance, self.max_distance) + self.max_distance]
@@ -110,6 +111,7 @@ class DotAttention(nn.Module):
         memory: Float[Tensor, "*batch key d_model"],
         attendable: Bool[Tensor, "*#batch #query key"] | None = None,
     ) -> Attended:
+        """Attend from queries to memory. `attendable` is True where attention is allowed."""
         weights = attention_weights(queries, memory, attendable)
         return Attended(attend(weights, memory), weights.unsqueeze(-3))
 
@@ -136,6 +138,7 @@ class SingleHeadAttention(nn.Module):
         *,
         need_weights: bool = True,
     ) -> Attended:
+        """Attend from queries to memory with one head. `attendable` is True where attention is allowed."""
         query, key, value = self.query(queries), self.key(memory), self.value(memory)
         bias = None if self.position is None else self.position(query.shape[-2], key.shape[-2])
         if not need_weights:
@@ -171,6 +174,7 @@ class MultiHeadAttention(nn.Module):
         *,
         need_weights: bool = True,
     ) -> Attended:
+        """Attend from queries to memory with every head. `attendable` is True where attention is allowed."""
         query, key, value = map(self._split, (self.query(queries), self.key(memory), self.value(memory)))
         every_head = None if attendable is None else attendable.unsqueeze(-3)
         bias = None if self.position is None else self.position(query.shape[-2], key.shape[-2])

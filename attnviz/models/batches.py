@@ -26,6 +26,7 @@ class Batch(NamedTuple):
 
 
 def padded(texts: Sequence[Ids]) -> Batch:
+    """Texts as the rows of one batch, as wide as the longest."""
     lengths = torch.tensor([len(text) for text in texts])
     ids = torch.full((len(texts), int(lengths.max())), NOTHING)
     for row, text in enumerate(texts):

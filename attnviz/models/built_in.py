@@ -39,6 +39,7 @@ class RandomReference(ModelReference):
     learns_from_texts = True
 
     def check(self, needs: type[object] = AttentionModel) -> None:
+        """Refuse all that can be refused without torch. Raises BadModel or BadOption."""
         if needs is Classifies:
             raise BadModel(f"{self} has random weights and cannot classify", hint=TRAINED)
         super().check(needs)
@@ -50,6 +51,7 @@ class RandomReference(ModelReference):
         return replace(model, name=name) if name else model
 
     def inputs(self) -> Mapping[str, str]:
+        """What the model is made of besides its options: sha256 by name."""
         if self.spec.vocab is None:
             return {}
         vocabulary = user_path(self.spec.vocab, BadModel)

@@ -41,15 +41,18 @@ class ByIdentity(Generic[T]):
         known[place] = weakref.ref(tensor, forget), value
 
     def get(self, tensor: object) -> T | None:
+        """The value that is kept for this very tensor, if any."""
         found, value = self._known.get(id(tensor), (None, None))
         return value if found is not None and found() is tensor else None
 
     def drop(self, values: Iterable[T]) -> None:
+        """Forget some values."""
         dropped = set(map(id, values))
         for place in [place for place, (_, value) in self._known.items() if id(value) in dropped]:
             del self._known[place]
 
     def values(self) -> list[T]:
+        """Every value that is kept."""
         return [value for _, value in self._known.values()]
 
 
@@ -70,6 +73,7 @@ class Flow:
         self._origins: ByIdentity[Origin] = ByIdentity()
 
     def of(self, tensor: object) -> Origin:
+        """Where a tensor comes from; NOWHERE if that was not seen."""
         return self._origins.get(tensor) or NOWHERE
 
     def after(self, *tensors: object) -> int:
@@ -80,6 +84,7 @@ class Flow:
         return found
 
     def mark(self, result: object, origin: Origin) -> None:
+        """Keep where the tensors of a result come from."""
         for tensor in _tensors((result,)):
             if origin != NOWHERE and tensor.is_floating_point():
                 self._origins[tensor] = origin

@@ -59,6 +59,7 @@ def told_apart(shape: Sequence[int], n_positions: Sequence[int]) -> tuple[int, .
 
 
 def reshaped(softmax: Softmax, shape: tuple[int, ...]) -> Softmax:
+    """The same softmax over tensors of another shape."""
     attendable = None if softmax.attendable is None else softmax.attendable.reshape(shape)
     sink = None if softmax.sink is None else softmax.sink.reshape(shape[:-1])
     return replace(softmax, shape=shape, attendable=attendable, sink=sink)

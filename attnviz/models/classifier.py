@@ -50,11 +50,13 @@ class Classifier(nn.Module):
         return self.classify(self.states(ids, real), real)
 
     def states(self, ids: Int[Tensor, "text token"], real: Bool[Tensor, "text token"]) -> Float[Tensor, "text token d"]:
+        """What the encoder makes of each token."""
         return torch.as_tensor(self.encoder(ids, not_padding(real)))
 
     def classify(
         self, states: Float[Tensor, "text token d"], real: Bool[Tensor, "text token"]
     ) -> Float[Tensor, "text label"]:
+        """Logits of each text, from the states of its tokens."""
         return torch.as_tensor(self.output(self.dropout(self.pool(states, real))))
 
 
@@ -67,6 +69,7 @@ class FirstPool(nn.Module):
     def forward(
         self, states: Float[Tensor, "text token d_model"], real: Bool[Tensor, "text token"]
     ) -> Float[Tensor, "text d_model"]:
+        """The state of the first token."""
         return states[:, 0]
 
 
@@ -79,6 +82,7 @@ class MeanPool(nn.Module):
     def forward(
         self, states: Float[Tensor, "text token d_model"], real: Bool[Tensor, "text token"]
     ) -> Float[Tensor, "text d_model"]:
+        """The mean of the states, padding aside."""
         counted = real.unsqueeze(-1)
         return (states * counted).sum(dim=1) / counted.sum(dim=1)
 
@@ -93,6 +97,7 @@ class AttentionPool(nn.Module):
     def forward(
         self, states: Float[Tensor, "text token d_model"], real: Bool[Tensor, "text token"]
     ) -> Float[Tensor, "text d_model"]:
+        """The mean of the states, each weighted by a learned score."""
         scores = self.score(states).squeeze(-1).masked_fill(~real, -torch.inf)
         return torch.as_tensor((scores.softmax(dim=-1).unsqueeze(-1) * states).sum(dim=1))
 

@@ -27,14 +27,17 @@ class ClassifierModel(EncoderModel):
 
     @property
     def labels(self) -> tuple[str, ...]:
+        """What the model tells apart."""
         return self.saved.classifier.config.labels
 
     @property
     def max_tokens(self) -> int:
+        """The longest text that the model reads."""
         return self.saved.max_tokens
 
     @property
     def keep(self) -> KeepKind:
+        """Which part of a longer text it reads."""
         return self.saved.keep
 
     def limit_tokens(self, max_tokens: int, keep: KeepKind) -> ClassifierModel:

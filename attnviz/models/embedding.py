@@ -40,6 +40,7 @@ class TextEmbedding(nn.Module):
         self.of_bigrams = _vectors(n_bigrams + 1, d_model, 0.0) if n_bigrams else None
 
     def forward(self, ids: Int[Tensor, "*batch token"]) -> Float[Tensor, "*batch token d_model"]:
+        """One vector per token: of its word, of the pair that it ends, of its position."""
         embedded = self.words(self._some(ids))
         if self.bigrams is not None and self.of_bigrams is not None:
             embedded = embedded + self.of_bigrams(self._some(self.bigrams(ids)))
@@ -75,6 +76,7 @@ class Bigrams(nn.Module):
         self.register_buffer("pairs", pairs)
 
     def forward(self, ids: Int[Tensor, "*batch token"]) -> Int[Tensor, "*batch token"]:
+        """The number of the pair that each token ends; 0 for a pair that is not listed."""
         wanted = pair_keys(ids, self.n_words)
         places = torch.searchsorted(self.pairs, wanted).clamp(max=len(self.pairs) - 1)
         numbers = torch.where(self.pairs[places] == wanted, places + 1, NOTHING)

@@ -135,9 +135,11 @@ class Residual(nn.Module):
         self.dropout = nn.Dropout(DROPOUT)
 
     def before(self, states: Tensor) -> Tensor:
+        """What goes into a sublayer."""
         return torch.as_tensor(self.norm(states) if self.pre else states)
 
     def after(self, states: Tensor, added: Tensor) -> Tensor:
+        """What comes out, added to what went in."""
         total = states + self.dropout(added)
         return torch.as_tensor(total if self.pre else self.norm(total))
 

@@ -25,6 +25,7 @@ class Examples:
         return len(self.texts)
 
     def some(self, chosen: Int[np.ndarray, " chosen"]) -> Examples:
+        """Some of the examples, by number."""
         return Examples([self.texts[text] for text in chosen], self.labels[chosen])
 
 

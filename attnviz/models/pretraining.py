@@ -51,6 +51,7 @@ class WordObjectives(nn.Module):
     def replaced_word_loss(
         self, states: Float[Tensor, "seen d_model"], replaced: Bool[Tensor, " seen"]
     ) -> Float[Tensor, ""]:
+        """Binary cross-entropy of telling replaced words from those of the text."""
         logits = self.replaced(states).squeeze(-1)
         return functional.binary_cross_entropy_with_logits(logits, replaced.to(logits.dtype))
 

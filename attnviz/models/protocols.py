@@ -35,16 +35,20 @@ class AttentionModel(Protocol):
         """None where nothing says so, as of third-party weights."""
 
     @property
-    def n_layers(self) -> int: ...
+    def n_layers(self) -> int:
+        """How many layers."""
 
     @property
-    def n_heads(self) -> int: ...
+    def n_heads(self) -> int:
+        """How many heads a layer has."""
 
     @property
-    def d_model(self) -> int: ...
+    def d_model(self) -> int:
+        """Width of the states."""
 
     @property
-    def n_parameters(self) -> int: ...
+    def n_parameters(self) -> int:
+        """How many numbers the model has learned."""
 
     @property
     def n_attention_parameters(self) -> int | None:
@@ -68,11 +72,16 @@ class LabelledText(Protocol):
     """A document, as far as a classifier needs it."""
 
     @property
-    def text(self) -> str: ...
+    def text(self) -> str:
+        """The text itself."""
+
     @property
-    def name(self) -> str: ...
+    def name(self) -> str:
+        """What the text is called in outputs."""
+
     @property
-    def label(self) -> int | None: ...
+    def label(self) -> int | None:
+        """The number of its label, None without one."""
 
 
 @runtime_checkable
@@ -80,7 +89,8 @@ class Classifies(AttentionModel, Protocol):
     """A model that was trained to tell texts apart."""
 
     @property
-    def labels(self) -> tuple[str, ...]: ...
+    def labels(self) -> tuple[str, ...]:
+        """What the model tells apart."""
 
     @property
     def max_tokens(self) -> int:
@@ -105,7 +115,8 @@ class Classifies(AttentionModel, Protocol):
 class Traceable(AttentionModel, Protocol):
     """A model whose attention can be worked out by hand from its parameters."""
 
-    def encode(self, text: str) -> Encoding: ...
+    def encode(self, text: str) -> Encoding:
+        """The tokens that will attend."""
 
     def trace(self, text: str, text_name: str, layer: int, query: int) -> Reproduced:
         """One query's arithmetic in one layer, held against what the model makes of it.

@@ -42,6 +42,7 @@ class Run:
 
     @property
     def n_parameters(self) -> int:
+        """How many numbers the model learns."""
         return sum(parameter.numel() for parameter in self.training.classifier.parameters())
 
 

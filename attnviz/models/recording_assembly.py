@@ -127,6 +127,7 @@ def layers_seen(group: Group) -> Iterator[tuple[str, Setting]]:
 
 
 def facts_of(group: Group) -> Facts:
+    """What is known of a group of calls, as typed facts of its record."""
     return Facts(group=group.name, n_layers_in_model=group.layers[1], guess=group.guess)
 
 

@@ -26,14 +26,17 @@ class Group:
 
     @property
     def n_rows(self) -> int:
+        """How many texts the batch has."""
         return len(self.calls[0].weights)
 
     @property
     def n_queries(self) -> int:
+        """How many queries a text has."""
         return int(self.calls[0].weights.shape[2])
 
     @property
     def n_keys(self) -> int:
+        """How many keys a text has."""
         return int(self.calls[0].weights.shape[3])
 
     @property

@@ -28,6 +28,7 @@ class Names:
     real: Bool[np.ndarray, "row token"] | None  # of the keys in a model that has both, else of the tokens
 
     def of(self, text: Text) -> tuple[Pieces, ...] | None:
+        """The names of one side's tokens, where they were given."""
         return self.tokens if text == "tokens" else self.keys
 
     def likely(self, text: Text, n: int) -> bool:

@@ -91,6 +91,7 @@ class TextTokenizer:
 
     @cached_property
     def sha256(self) -> str:
+        """The sha256 of the tokenizer."""
         return hashlib.sha256(self.to_json().encode()).hexdigest()
 
     def encode(self, text: str, max_tokens: int | None = None, keep: KeepKind = "head") -> Encoding:

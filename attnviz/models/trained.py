@@ -36,6 +36,7 @@ class TrainedReference(ModelReference):
         return checkpoint_model(saved, self.folder, name or self.name, self.spec, pick(self.spec.device))
 
     def inputs(self) -> Mapping[str, str]:
+        """The sha256 of the weights."""
         return {f"weights of {self.spec.model}": digest(self.folder, FILES)}
 
 

@@ -101,6 +101,7 @@ class Training:
 
     @property
     def n_all(self) -> int:
+        """Steps of both stages."""
         return self.n_steps + (0 if self.pretraining is None else self.pretraining.n_steps)
 
     def _pretrain(self, pretraining: Pretraining) -> Iterator[TrainingStep]:

@@ -17,7 +17,8 @@ if TYPE_CHECKING:
 class Renderer(Protocol):
     """Draws the pictures of a report."""
 
-    def __call__(self, report: Report, look: Look) -> Iterator[tuple[str, bytes]]: ...
+    def __call__(self, report: Report, look: Look) -> Iterator[tuple[str, bytes]]:
+        """Each file's name and content."""
 
 
 RENDERERS: tuple[Plugin, ...] = (

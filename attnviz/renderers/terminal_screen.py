@@ -60,6 +60,7 @@ class Page:
         self.forbidden, self.dot, self.dash = self.safe("×"), self.safe(" · "), self.safe("─")
 
     def has(self, text: str) -> bool:
+        """Whether the terminal's encoding has every character of a text."""
         try:
             text.encode(self.encoding)
         except UnicodeEncodeError:
@@ -97,6 +98,7 @@ class Page:
         )
 
     def prose(self, text: str, style: Style | str = "") -> Iterator[Text]:
+        """A text as lines that fit the screen."""
         return (Text(line, style=style) for line in filled(self.safe(text).split(" "), self.screen.width, " "))
 
     def indented(self, line: str) -> Iterator[Text]:

@@ -76,6 +76,7 @@ def remove(path: Path) -> None:
 
 
 def failed(path: Path, error: OSError) -> OutputFailed:
+    """What the operating system said, as an error of ours."""
     reason = "nobody reads this pipe" if error.errno == errno.ENXIO else error.strerror
     return OutputFailed(f"cannot write {short(path)}: {reason}")
 

@@ -14,10 +14,12 @@ LABELS = {"neg": 0, "pos": 1}  # in this order, as on the hub; `unsup` has no la
 
 
 def is_acl_imdb(folder: Path) -> bool:
+    """Whether a folder is laid out as the data set is distributed."""
     return bool(_splits(folder))
 
 
 def open_acl_imdb(folder: Path, wanted: str | None, name: str) -> Source:
+    """Open a folder `{split}/{neg,pos}/*.txt`, each file a text. Raises BadSource."""
     no_columns(wanted, name)
 
     def read(split: str, needed: int | None) -> Rows:

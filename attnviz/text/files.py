@@ -35,6 +35,7 @@ def opened(path: Path) -> Iterator[BinaryIO]:
 
 
 def content(path: Path) -> bytes:
+    """A whole file, within bounds. Raises BadSource."""
     if not exists(path):
         raise BadSource(f"no file {path}")
     with opened(path) as file:

@@ -17,10 +17,12 @@ from attnviz.text.source import Source
 
 
 def open_imdb(wanted: str | None) -> Source:
+    """Open IMDb from the hub or its cache. Raises BadSource."""
     return _open("imdb", "stanfordnlp/imdb", wanted)
 
 
 def open_hub(repository: str, wanted: str | None) -> Source:
+    """Open a data set from the hub or its cache. Raises BadSource."""
     return _open(repository, repository, wanted)
 
 

@@ -16,6 +16,7 @@ BATCH = 4096  # rows in memory at a time
 
 
 def read_parquet(path: Path, wanted: str | None, needed: int | None) -> Generator[Row, None, None]:
+    """Read the rows of a Parquet table in batches. Raises BadSource."""
     import pyarrow
     from pyarrow import parquet
 

@@ -11,6 +11,8 @@ FOLDER = Path(__file__).parents[1] / "data" / "sample"
 
 
 def open_sample(wanted: str | None) -> Source:
+    """Open the reviews that come with attnviz."""
+
     def read(split: str, needed: int | None) -> list[Row]:
         return list(read_jsonl(FOLDER / f"{split}.jsonl", wanted, needed))
 

@@ -13,10 +13,12 @@ _MARKS = ({"dataset_dict.json"}, {"dataset_info.json", "state.json"})  # files t
 
 
 def is_saved(folder: Path) -> bool:
+    """Whether a folder was written by `datasets`."""
     return any(all((folder / name).is_file() for name in names) for names in _MARKS)
 
 
 def open_saved(folder: Path, wanted: str | None, name: str) -> Source:
+    """Open a folder that `datasets` saved. Raises BadSource."""
     import datasets
 
     try:

@@ -78,6 +78,7 @@ def _listed(columns: Sequence[str]) -> list[str]:
 
 
 def label_column(columns: Sequence[str]) -> str | None:
+    """The column that holds labels, if any."""
     return next((column for column in columns if column.strip().lower() == "label"), None)
 
 

@@ -28,10 +28,12 @@ def read_txt(path: Path, wanted: str | None, needed: int | None) -> Generator[Ro
 
 
 def read_csv(path: Path, wanted: str | None, needed: int | None) -> Generator[Row, None, None]:
+    """Read the rows of a table with commas. Raises BadSource with file and line."""
     return _read_separated(path, wanted, needed, ",")
 
 
 def read_tsv(path: Path, wanted: str | None, needed: int | None) -> Generator[Row, None, None]:
+    """Read the rows of a table with tabs. Raises BadSource with file and line."""
     return _read_separated(path, wanted, needed, "\t")
 
 

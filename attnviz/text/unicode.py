@@ -14,6 +14,7 @@ _NAMED = 3  # in a notice; the rest is counted
 
 
 def without_surrogates(text: str) -> str:
+    """The text with U+FFFD for each lone surrogate, which no encoding has."""
     return _LONE_SURROGATE.sub(REPLACEMENT, text)
 
 

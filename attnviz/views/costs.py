@@ -24,6 +24,7 @@ def costs_table(comparison: Comparison) -> Table:
 
 
 def accuracy(model: Compared) -> str:
+    """Accuracy as it is written in the table."""
     return NONE if model.accuracy is None else f"{model.accuracy:.4f}"
 
 

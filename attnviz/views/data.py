@@ -81,6 +81,7 @@ def _chosen(array: np.ndarray, layers: Sequence[int], heads: Sequence[int]) -> n
 
 
 def of_tokens(tokens: Tokens) -> Mapping[str, object]:
+    """Tokens for machines: as they are, nothing escaped."""
     return {
         "pieces": list(tokens.pieces),
         "offsets": [list(offset) for offset in tokens.offsets],

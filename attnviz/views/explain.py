@@ -259,4 +259,5 @@ def numbers(worked: Worked) -> Mapping[str, object]:
 
 
 def head_numbers(head: Head) -> Mapping[str, object]:
+    """Every number of a head, for machines."""
     return {**asdict(head)}

@@ -75,10 +75,12 @@ def dot(left: np.ndarray, right: np.ndarray) -> Written:
 
 
 def fraction(above: Written, below: Written) -> Written:
+    """One quantity over another."""
     return Written(f"{above.plain} / {below.plain}", rf"\frac{{{above.latex}}}{{{below.latex}}}")
 
 
 def joined(parts: Sequence[Written], between: Written) -> Written:
+    """Parts with something between them."""
     total = parts[0]
     for part in parts[1:]:
         total = total + between + part
@@ -91,6 +93,7 @@ def shape(*sizes: int) -> Written:
 
 
 def n_shown(n_components: int) -> int:
+    """How many components of a vector are written out."""
     return n_components if n_components <= MOST_COMPONENTS else MOST_COMPONENTS - 1
 
 

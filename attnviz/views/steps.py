@@ -35,14 +35,17 @@ class Steps:
     explains: bool = True
 
     def blocks(self) -> Iterator[Block]:
+        """Every step, in order."""
         for step in (self.scores, self.scaled, self.masked, self.softmax, self.weighted, self.summed):
             yield from step()
 
     def why(self, text: str) -> Iterator[Note]:
+        """What a step is for, where that is wanted."""
         if self.explains:
             yield Note(text)
 
     def scores(self) -> Iterator[Block]:
+        """The dot products."""
         yield Section("Step 3: scores, q ⋅ k", 2)
         yield from self.why("The dot product says how well the query fits each key.")
         yield formulas.formula(
@@ -63,6 +66,7 @@ class Steps:
         )
 
     def scaled(self) -> Iterator[Block]:
+        """The scores divided by the root of the width, with what positions add."""
         width, root = self.head.d_head, math.sqrt(self.head.d_head)
         position = self.head.position
         biases = [()] * len(self.worked.tokens) if position is None else [(bias,) for bias in column(position)]
@@ -98,6 +102,7 @@ class Steps:
         )
 
     def masked(self) -> Iterator[Block]:
+        """The scores that may be attended to."""
         yield Section("Step 5: mask", 2)
         closed = np.flatnonzero(~self.worked.attendable).tolist()
         if not closed:
@@ -121,6 +126,7 @@ class Steps:
         )
 
     def softmax(self) -> Iterator[Block]:
+        """The weights, from the scores."""
         shift = signs(f" - {factor(self.head.shift).plain}") if self.head.shift else signs("")
         yield Section("Step 6: softmax, a = exp(s) / Σ exp(s)", 2)
         yield from self.why(
@@ -158,6 +164,7 @@ class Steps:
         )
 
     def weighted(self) -> Iterator[Block]:
+        """The values times their weights."""
         yield Section("Step 7: weighted values, a ⋅ v", 2)
         yield from self.why("What a key has to say, its value v, counts as much as its weight.")
         yield formulas.formula(
@@ -184,6 +191,7 @@ class Steps:
         )
 
     def summed(self) -> Iterator[Block]:
+        """Their sum over the keys."""
         yield Section("Step 8: their sum, the output of the head", 2)
         total = _sum_over_keys(signs("a_j v_j")) + signs(" = ")
         yield self._sum_formula(signs("o = ") + total + vector(self.head.output))
@@ -215,6 +223,7 @@ class Steps:
 
     @cached_property
     def others(self) -> list[int]:
+        """The keys that are not written out."""
         return sorted(set(range(len(self.worked.tokens))) - set(self.listed))
 
     @property

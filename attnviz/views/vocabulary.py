@@ -21,6 +21,7 @@ class Coverage:
 
     @property
     def share(self) -> float:
+        """The share of the tokens that the vocabulary holds."""
         return self.n_known / self.n_tokens if self.n_tokens else 0.0
 
 

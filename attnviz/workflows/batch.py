@@ -47,6 +47,7 @@ class Finished:
 
     @property
     def failed(self) -> tuple[Entry, ...]:
+        """The jobs that failed."""
         return tuple(entry for entry in self.manifest.jobs if entry.error)
 
 

@@ -49,6 +49,7 @@ class Pictures:
 
     @classmethod
     def of(cls, spec: FigureOptions, names: tuple[str, ...], records: str) -> Pictures:
+        """Check how to draw. Raises BadOption."""
         formats = [name.strip().lower() for item in spec.format for name in item.split(",")]
         if spec.open:
             formats.append(PAGE)

@@ -19,6 +19,7 @@ SIZES = {"n_words", "d_model", "n_heads", "n_layers", "d_feed_forward", "n_bigra
 
 
 def metrics_bytes(metrics: Metrics) -> bytes:
+    """Metrics as a JSON file."""
     return (json.dumps({"schema": SCHEMA, **metrics.to_dict()}, indent=2, allow_nan=False) + "\n").encode()
 
 

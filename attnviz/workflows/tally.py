@@ -85,6 +85,7 @@ class Tally:
 
     @property
     def mean_divergences(self) -> Float[np.ndarray, "head head"] | None:
+        """The mean divergence of each pair of heads over the texts; None of none."""
         return None if self.divergences is None else self.divergences / len(self.n_tokens)
 
     def _aligned(self, several: Sequence[AttentionMaps]) -> tuple[AttentionMaps, ...]:

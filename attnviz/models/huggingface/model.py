@@ -47,6 +47,7 @@ class HuggingFaceModel:
 
     @property
     def revision(self) -> str:
+        """The sha256 of the weights."""
         return f"sha256:{self.loaded.revision}"
 
     @property
@@ -56,18 +57,22 @@ class HuggingFaceModel:
 
     @property
     def n_layers(self) -> int:
+        """How many layers the model has, with attention or without."""
         return self.loaded.n_layers
 
     @property
     def n_heads(self) -> int:
+        """How many heads a layer has."""
         return self.loaded.n_heads
 
     @property
     def d_model(self) -> int:
+        """Width of the states."""
         return self.loaded.d_model
 
     @property
     def n_parameters(self) -> int:
+        """How many numbers the model has learned."""
         return int(self.loaded.model.num_parameters())
 
     @property

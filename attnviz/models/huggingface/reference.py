@@ -38,6 +38,7 @@ class HuggingFaceReference(ModelReference):
         return self.hub or str(self.folder)
 
     def check(self, needs: type[object] = AttentionModel) -> None:
+        """Refuse all that can be refused without torch. Raises BadModel or BadOption."""
         if needs is Traceable:
             raise BadOption(f"{self} cannot be worked out by hand", hint="It takes a model of ours.")
         if needs is Classifies:
@@ -60,6 +61,7 @@ class HuggingFaceReference(ModelReference):
         return HuggingFaceModel(name or self.name, loaded, device, self.spec, self.extras)
 
     def inputs(self) -> Mapping[str, str]:
+        """The sha256 of the weights, and the version of the library that runs them."""
         found = digest(self._files().folder, FETCHED)
         return {f"weights of {self.spec.model}": found, "transformers": version("transformers")}
 

@@ -56,6 +56,7 @@ class HuggingFaceTokenizer:
 
     @cached_property
     def sha256(self) -> str:
+        """The sha256 of the tokenizer."""
         return hashlib.sha256(self._backend.to_str().encode()).hexdigest()
 
     def encode(

@@ -47,6 +47,7 @@ class LoadedWeights:
 
     @property
     def config(self) -> Any:
+        """The configuration of the part that reads text."""
         return self.model.config.get_text_config()
 
     @property
@@ -62,6 +63,7 @@ class LoadedWeights:
 
     @property
     def n_layers(self) -> int:
+        """How many layers the configuration names."""
         return int(getattr(self.config, "num_hidden_layers", 0) or 1)
 
     @property
@@ -71,6 +73,7 @@ class LoadedWeights:
 
     @property
     def d_model(self) -> int:
+        """Width of the states, 0 where the configuration does not say."""
         return int(getattr(self.config, "hidden_size", 0) or 0)
 
     @property

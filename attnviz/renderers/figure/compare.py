@@ -37,6 +37,7 @@ class Compared:
 
     @property
     def same_size(self) -> bool:
+        """Whether both pictures have as many pixels each way."""
         return self.expected_size == self.actual_size
 
     def picture(self) -> bytes:

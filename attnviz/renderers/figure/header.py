@@ -62,6 +62,7 @@ def header_of(picture: Picture, report: Report, width: float) -> list[Line]:
 
 
 def title_of(picture: Picture, report: Report) -> str:
+    """What stands above a picture: the title of the report, then its own."""
     return " · ".join(part for part in (report.title, picture.title) if part)
 
 

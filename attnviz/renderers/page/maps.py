@@ -30,6 +30,7 @@ class Shared:
     numbers: dict[object, int] = field(default_factory=dict)
 
     def number(self, thing: object, shown: Callable[[], object]) -> int:
+        """The place of a thing among those that are written once."""
         if thing not in self.numbers:
             self.numbers[thing] = len(self.found)
             self.found.append(shown())

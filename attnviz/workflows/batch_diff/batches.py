@@ -24,6 +24,7 @@ class Batch:
 
     @property
     def entries(self) -> dict[str, Entry]:
+        """What the manifest holds of each job, by name."""
         return {entry.name: entry for entry in self.manifest.jobs}
 
 
