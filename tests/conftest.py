@@ -27,6 +27,8 @@ def pytest_configure(config: pytest.Config) -> None:
     """Before any test module is imported, because libraries read these when they are imported."""
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as of `make test &`: what we start would not hear Ctrl-C
         signal.signal(signal.SIGINT, signal.default_int_handler)
+    if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:  # as of `nohup make test`
+        signal.signal(signal.SIGHUP, signal.SIG_DFL)
     home = tempfile.TemporaryDirectory(prefix="attnviz-tests-")
     config.add_cleanup(home.cleanup)
     config.stash[HOME] = Path(home.name)
