@@ -22,7 +22,8 @@ from attnviz.renderers.figure.text import drawable, is_plain
 from attnviz.report import Heatmap, Scale
 from attnviz.shapes import Cells, Shown
 
-LABEL_PAD = 1.5  # points between tick and label
+LABEL_PAD, NUMBER_PAD = 1.5, 2.0  # points between tick and label, on maps and on the colour bar
+EXTENSION = 0.04  # of the colour bar: of the arrow that stands for smaller values, as a share of the bar
 ROTATED: dict[str, Any] = {"rotation": 90, "rotation_mode": "anchor", "ha": "right", "va": "center_baseline"}
 PALE = 0.2  # relative luminance on which our ink and white stand out equally (WCAG 2 contrast)
 
@@ -109,14 +110,6 @@ def axes_at(figure: Figure, box: Box) -> Axes:
     return axes
 
 
-def move(axes: Axes, box: Box, shape: tuple[int, ...]) -> None:
-    """To another box, and to as many rows and columns of cells."""
-    figure = axes.figure
-    assert isinstance(figure, Figure)
-    axes.set_position(_bounds(figure, box))
-    axes.set(xlim=(0, shape[1]), ylim=(shape[0], 0))
-
-
 def _bounds(figure: Figure, box: Box) -> tuple[float, float, float, float]:
     """Left, bottom, width and height as shares of the figure."""
     width, height = figure.get_size_inches()
@@ -200,10 +193,10 @@ def draw_bar(axes: Axes, scale: Scale, ticks: Sequence[tuple[float, str]], colou
     figure = axes.figure
     assert isinstance(figure, Figure)
     extend = "min" if scale.kind == "log" else "neither"
-    bar = figure.colorbar(colours.mappable, cax=axes, extend=extend, extendfrac=0.04, ticks=[])
+    bar = figure.colorbar(colours.mappable, cax=axes, extend=extend, extendfrac=EXTENSION, ticks=[])
     bar.ax.minorticks_off()
     bar.set_ticks([tick for tick, _ in ticks], labels=[text for _, text in ticks], minor=False)
-    bar.ax.tick_params(length=TICK / POINT, width=HAIRLINE, pad=2, labelsize=AXIS)
+    bar.ax.tick_params(length=TICK / POINT, width=HAIRLINE, pad=NUMBER_PAD, labelsize=AXIS)
     bar.outline.set_linewidth(HAIRLINE)
     assert bar.solids is not None
     bar.solids.set_rasterized(True)

@@ -20,7 +20,7 @@ from attnviz.errors import BadOption
 from attnviz.renderers.figure.charts import ChartsPlan, draw_charts, plan_charts
 from attnviz.renderers.figure.draw import draw
 from attnviz.renderers.figure.layout import Plan, fits_digits, maps_of
-from attnviz.renderers.figure.paint import Painter
+from attnviz.renderers.figure.paint import paint
 from attnviz.renderers.figure.plan import plan
 from attnviz.renderers.figure.png import png_of
 from attnviz.renderers.figure.text import missing
@@ -81,8 +81,7 @@ def _pictures(report: Report, look: Look, kind: Kind) -> Iterator[tuple[str, byt
     """All pictures are planned before the first is drawn, so that one that is too large is refused at once."""
     check_look(look)
     plans = [_planned(picture, report, look) for picture in report.pictures]
-    painter = Painter(look.cmap, look.dpi)
-    return ((f"{each.name}.{kind}", _content(each, report, look, kind, painter)) for each in plans)
+    return ((f"{each.name}.{kind}", _content(each, report, look, kind)) for each in plans)
 
 
 def _planned(picture: Picture, report: Report, look: Look) -> Planned:
@@ -125,13 +124,11 @@ def _drawn(planned: Planned, look: Look) -> Figure:
             assert_never(planned)
 
 
-def _content(planned: Planned, report: Report, look: Look, kind: Kind, painter: Painter) -> bytes:
+def _content(planned: Planned, report: Report, look: Look, kind: Kind) -> bytes:
+    if kind == "png" and isinstance(planned, Plan):
+        return png_of(paint(planned, look.cmap, look.dpi), look.dpi, _facts(planned.title, report))
+    content = io.BytesIO()
     with drawing():
-        if kind == "png" and isinstance(planned, Plan):
-            pixels = painter.pixels(planned)
-            if pixels is not None:
-                return png_of(pixels, look.dpi, _facts(planned.title, report))
-        content = io.BytesIO()
         dpi = look.dpi if kind == "png" else look.dpi * max(1, -(-VECTOR_DPI // look.dpi))
         _drawn(planned, look).savefig(content, format=kind, dpi=dpi, metadata=_metadata(planned.title, report, kind))
     return content.getvalue()

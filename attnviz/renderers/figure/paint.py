@@ -1,95 +1,140 @@
-"""Plans of maps as pixels: the same that `draw` and matplotlib make, in a small part of the time.
-
-Heads of one text share a backdrop; and as cells lie on whole pixels, painting them is repeating their colours. What
-matplotlib draws stays the measure, and the tests hold pictures of every kind against it. Knows no reports.
-"""
+"""Plans of maps as pixels, in a small part of the time that matplotlib takes for the same plan. Knows no reports."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from functools import lru_cache
-from typing import Any
+from math import hypot
 
 import numpy as np
-from matplotlib.axes import Axes
 
-from attnviz.renderers.figure.backdrop import Backdrop, Frame, draw_backdrop
-from attnviz.renderers.figure.canvas import Canvas, Pixels, paint
-from attnviz.renderers.figure.draw import Colours, axes_at, cells_of, colours_of, move, numbers_in
-from attnviz.renderers.figure.label import Label, Style
-from attnviz.renderers.figure.layout import DIGITS, Line, Plan
-from attnviz.renderers.figure.style import TITLE
-
-
-class Painter:
-    """Paints one plan after the other and keeps the last backdrop. To be used within `style.drawing`."""
-
-    def __init__(self, cmap: str, dpi: int) -> None:
-        self._cmap, self._dpi = cmap, dpi
-        self._draw_backdrop = lru_cache(maxsize=1)(draw_backdrop)  # the heads of a text follow one another
-
-    def pixels(self, plan: Plan) -> Pixels | None:
-        """The picture of a plan; None for the few that have to be drawn by matplotlib (see `draw_backdrop`)."""
-        cells = [cells_of(place, plan) for place in plan.places]
-        backdrop = self._draw_backdrop(_backdrop(plan, cells, self._cmap, self._dpi))
-        if backdrop is None:
-            return None
-        canvas = Canvas(plan.width, plan.height, self._dpi)
-        canvas.pixels[:] = backdrop.pixels
-        colours = colours_of(plan.scale, plan.limits, self._cmap)
-        mappable = colours.mappable
-        for place, shown in zip(plan.places, cells, strict=True):
-            paint(canvas.within(place.box), mappable.to_rgba(np.ma.masked_invalid(shown)))
-        canvas.draw(backdrop.ticks)
-        for place in plan.places:
-            canvas.frame(place.box)
-        if plan.cells.annotated:
-            canvas.label(_numbers(axes_at(canvas.figure, plan.bar), plan, colours))
-        taken = canvas.taken(down_to=plan.places[0].box.top)
-        canvas.write(line for line in plan.lines if _is_title(line))
-        return None if taken.changed(canvas) else canvas.pixels
+from attnviz.renderers.figure.draw import (
+    EXTENSION,
+    LABEL_PAD,
+    NUMBER_PAD,
+    Colours,
+    cells_of,
+    colours_of,
+    ground,
+    middles,
+    numbers_in,
+)
+from attnviz.renderers.figure.layout import DIGITS, POINT, TICK, Labels, Place, Plan
+from attnviz.renderers.figure.page import (
+    BEFORE,
+    BEHIND,
+    MIDDLE,
+    OVER,
+    START,
+    UNDER,
+    Edges,
+    Page,
+    Pixels,
+    hatching,
+    mix,
+    rgb,
+    to_bytes,
+)
+from attnviz.renderers.figure.stamp import WHITE
+from attnviz.renderers.figure.style import AXIS, INK
+from attnviz.report import Scale
 
 
-def _is_title(line: Line) -> bool:
-    """Nothing else is as large."""
-    return line.size == TITLE
-
-
-def _backdrop(plan: Plan, cells: Sequence[np.ma.MaskedArray], cmap: str, dpi: int) -> Backdrop:
-    """What a plan shares with those of other heads."""
-    frames = (
-        Frame(
-            box=place.box,
-            shape=shown.shape,
-            rows=place.heatmap.rows if place.row_labels else (),
-            columns=place.heatmap.columns if place.column_labels else (),
-            hatched=bool(np.ma.is_masked(shown)),
-        )
-        for place, shown in zip(plan.places, cells, strict=True)
-    )
-    return Backdrop(
-        width=plan.width,
-        height=plan.height,
-        dpi=dpi,
-        cmap=cmap,
-        cells=plan.cells,
-        row_labels=plan.row_labels,
-        column_labels=plan.column_labels,
-        frames=tuple(frames),
-        bar=plan.bar,
-        scale=plan.scale,
-        ticks=plan.ticks,
-        limits=plan.limits,
-        lines=tuple(line for line in plan.lines if not _is_title(line)),
-        swatch=plan.swatch,
-    )
-
-
-def _numbers(axes: Axes, plan: Plan, colours: Colours) -> Iterator[Label]:
-    """Those in the cells, which are not pooled."""
+def paint(plan: Plan, cmap: str, dpi: int) -> Pixels:
+    """The picture of a plan: each cell in its very colour, and all else within a pixel of where `draw` puts it."""
+    page = Page(plan.width, plan.height, dpi)
+    colours = colours_of(plan.scale, plan.limits, cmap)
     for place in plan.places:
-        move(axes, place.box, place.heatmap.values.shape)
-        at: Any = axes.transData.frozen()
+        _paint_map(page, place, plan, colours)
+    _paint_bar(page, plan, colours)
+    if plan.swatch is not None:
+        _hatch(page.within(plan.swatch), plan.scale, dpi)
+        page.frame(page.edges(plan.swatch))
+    for line in plan.lines:
+        anchor = MIDDLE if line.align == "center" else START
+        page.write(line.text, line.x * dpi, line.y * dpi, line.size, anchor, line.colour, up=bool(line.rotation))
+    return page.pixels
+
+
+def _paint_map(page: Page, place: Place, plan: Plan, colours: Colours) -> None:
+    cells, edges = cells_of(place, plan), page.edges(place.box)
+    pixels = page.within(place.box)
+    if np.ma.is_masked(cells):
+        _hatch(pixels, plan.scale, page.dpi)
+    _fill(pixels, to_bytes(colours.mappable.to_rgba(np.ma.masked_invalid(cells))))
+    page.frame(edges)
+    height, width = (n_pixels / number for n_pixels, number in zip(pixels.shape, cells.shape, strict=False))
+    _label(page, place, plan, edges, (height, width))
+    if plan.cells.annotated:
         for x, y, text, ink in numbers_in(place.heatmap, plan.scale, colours):
-            right, up = at.transform((x, y))
-            yield Label(text, right, up, Style(DIGITS, ink))
+            page.write(text, edges.left + x * width, edges.top + y * height, DIGITS, OVER, ink)
+
+
+def _fill(pixels: Pixels, colours: np.ndarray) -> None:
+    """Repeat each cell's colour over its pixels; what is transparent leaves the ground as it is."""
+    rows, columns = (np.arange(n) * number // n for n, number in zip(pixels.shape, colours.shape[:2], strict=False))
+    full = colours[..., :3].take(columns, axis=1).take(rows, axis=0)
+    opaque = colours[..., 3:] > 0
+    np.copyto(pixels, full, where=opaque.all() or opaque.take(columns, axis=1).take(rows, axis=0))
+
+
+def _hatch(pixels: Pixels, scale: Scale, dpi: int) -> None:
+    """The ground that forbidden cells leave open."""
+    look = ground(scale)
+    tile = hatching(dpi, look["facecolor"], look["edgecolor"])
+    rows, columns = (np.arange(n) % len(tile) for n in pixels.shape[:2])
+    pixels[:] = tile[:, columns][rows]
+
+
+def _label(page: Page, place: Place, plan: Plan, edges: Edges, pitches: tuple[float, float]) -> None:
+    """Tokens beside their rows and under their columns, as `draw.label_at` has them."""
+    away, tick = TICK * page.dpi + LABEL_PAD * POINT * page.dpi, round(TICK * page.dpi)
+    if place.row_labels:
+        for middle, name in _labelled(place.heatmap.rows, plan.row_labels, plan.cells.rows.pool):
+            y = edges.top + pitches[0] * middle
+            page.tick(edges.left - tick, y)
+            page.write(name, edges.left - away, y, plan.row_labels.size, BEFORE)
+    if place.column_labels:
+        up = plan.column_labels.rotated
+        for middle, name in _labelled(place.heatmap.columns, plan.column_labels, plan.cells.columns.pool):
+            x = edges.left + pitches[1] * middle
+            page.tick(x, edges.bottom, down=True)
+            page.write(name, x, edges.bottom + away, plan.column_labels.size, BEFORE if up else UNDER, up=up)
+
+
+def _labelled(names: Sequence[str], labels: Labels, pool: int) -> Iterator[tuple[float, str]]:
+    """The names that are shown, and the middle of each in cells."""
+    if labels.step:
+        yield from zip(middles(names, pool)[:: labels.step], names[:: labels.step], strict=True)
+
+
+def _paint_bar(page: Page, plan: Plan, colours: Colours) -> None:
+    """The colour bar, as `draw.draw_bar` has it."""
+    edges = page.edges(plan.bar)
+    left, top, right, bottom = edges
+    if plan.scale.kind == "log":
+        bottom = top + round((bottom - top) / (1 + EXTENSION))
+    height = bottom - top
+    shades = to_bytes(colours.cmap((np.arange(height, 0, -1) - 0.5) / height))
+    page.pixels[top:bottom, left:right] = shades[:, None, :3]
+    page.frame(edges._replace(bottom=bottom))
+    if bottom < edges.bottom:
+        _point_down(page, edges._replace(top=bottom), shades[-1, :3])
+    shares = np.asarray(colours.norm(np.array([value for value, _ in plan.ticks])))
+    for share, (_, text) in zip(shares, plan.ticks, strict=True):
+        y = bottom - height * float(share)
+        page.tick(right, y)
+        page.write(text, right + TICK * page.dpi + NUMBER_PAD * POINT * page.dpi, y, AXIS, BEHIND)
+
+
+def _point_down(page: Page, edges: Edges, colour: np.ndarray) -> None:
+    """The arrow that stands for smaller values: a triangle in their colour, with an outline."""
+    left, top, right, bottom = edges
+    thick = page.hairline
+    pixels = page.pixels[top:bottom, left - thick : right + thick]
+    width, height, half = pixels.shape[1], bottom - top, (right - left + thick) / 2
+    x, y = np.abs(np.arange(width) + 0.5 - width / 2), np.arange(height)[:, None] + 0.5
+    inside = (half * (1 - y / height) - x) * height / hypot(half, height)  # pixels from its nearest slanted edge
+    outline = np.clip(thick / 2 + 0.5 - np.abs(inside), 0, 1)
+    pixels[:] = WHITE
+    for ink, share in ((colour, np.clip(inside + 0.5, 0, 1)), (rgb(INK), outline)):
+        pixels[:] = mix(pixels, ink, share[..., None])

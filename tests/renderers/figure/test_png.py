@@ -15,24 +15,19 @@ from hypothesis.extra.numpy import arrays
 from PIL import Image
 from PIL.PngImagePlugin import PngImageFile, PngInfo
 
-from attnviz.renderers.figure.canvas import Pixels
+from attnviz.renderers.figure.page import Pixels
 from attnviz.renderers.figure.png import UP, png_of
 
 SIDES = st.integers(1, 50)
-COLOURS = arrays(np.uint8, st.tuples(SIDES, SIDES, st.just(4))).map(lambda pixels: opaque(pixels))
+COLOURS = arrays(np.uint8, st.tuples(SIDES, SIDES, st.just(3)))
 NAMES = st.text(st.characters(min_codepoint=33, max_codepoint=126), min_size=1, max_size=20)
 TEXTS = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=99)
 FACTS = st.dictionaries(NAMES, TEXTS, max_size=4)
 LONG = {"Title": "猫坐在垫子上" * 9000, "Description": "naïve" * 9000}
 
 
-def opaque(pixels: Pixels) -> Pixels:
-    pixels[..., 3] = 255
-    return pixels
-
-
 def noise(n_rows: int, n_columns: int) -> Pixels:
-    return opaque(np.random.default_rng(0).integers(0, 256, (n_rows, n_columns, 4), np.uint8))
+    return np.random.default_rng(0).integers(0, 256, (n_rows, n_columns, 3), np.uint8)
 
 
 def by_pillow(pixels: Pixels, dpi: int, facts: dict[str, str]) -> bytes:
@@ -40,7 +35,7 @@ def by_pillow(pixels: Pixels, dpi: int, facts: dict[str, str]) -> bytes:
     told, content = PngInfo(), BytesIO()
     for name, text in facts.items():
         told.add_text(name, text)
-    Image.fromarray(pixels).convert("RGB").save(content, "png", pnginfo=told, dpi=(dpi, dpi))
+    Image.fromarray(pixels).save(content, "png", pnginfo=told, dpi=(dpi, dpi))
     return content.getvalue()
 
 
@@ -65,7 +60,7 @@ def test_pillow_reads_back_what_was_written(pixels: Pixels, dpi: int, facts: dic
     image = Image.open(BytesIO(content))
     assert isinstance(image, PngImageFile)
     assert image.mode == "RGB"
-    assert np.array_equal(np.asarray(image), pixels[..., :3])
+    assert np.array_equal(np.asarray(image), pixels)
     image.load()
     assert image.text == facts
     assert image.info["dpi"] == pytest.approx((dpi, dpi), abs=0.02)  # whole pixels per metre
@@ -88,7 +83,7 @@ def test_a_row_holds_what_changes_from_the_one_above(pixels: Pixels) -> None:
     rows = np.frombuffer(zlib.decompress(packed), np.uint8).reshape(n_rows, 1 + 3 * n_columns)
     assert (rows[:, 0] == UP).all()
     sums = rows[:, 1:].cumsum(axis=0, dtype=np.uint8).reshape(n_rows, n_columns, 3)
-    assert np.array_equal(sums, pixels[..., :3])
+    assert np.array_equal(sums, pixels)
 
 
 def test_other_pixels_resolution_or_facts_are_other_bytes() -> None:

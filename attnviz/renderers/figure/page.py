@@ -1,0 +1,124 @@
+"""White pixels to draw on: frames, ticks, hatching, texts. Knows no plans; lengths are pixels from the upper left."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from math import floor
+from typing import NamedTuple
+
+import numpy as np
+from jaxtyping import UInt8
+from matplotlib.colors import to_rgb
+
+from attnviz.renderers.figure.layout import TICK, Box
+from attnviz.renderers.figure.stamp import WHITE, stamp
+from attnviz.renderers.figure.style import HAIRLINE, INK, STYLE
+from attnviz.renderers.figure.text import drawable
+
+Pixels = UInt8[np.ndarray, "row column 3"]
+
+HATCH_LINES = 18  # per inch across, as matplotlib has with six strokes
+
+
+class Edges(NamedTuple):
+    """Of a rectangle."""
+
+    left: int
+    top: int
+    right: int
+    bottom: int
+
+
+class Anchor(NamedTuple):
+    """Where the point of a text is: as a share of its width from its start, and of ascent and descent over its base."""
+
+    along: float = 0.0
+    ascent: float = 0.0
+    descent: float = 0.0
+
+
+START, MIDDLE, END = (Anchor(along) for along in (0.0, 0.5, 1.0))
+BEFORE, BEHIND = Anchor(1.0, 0.5), Anchor(0.0, 0.5)  # a point, half as high as a capital
+UNDER, OVER = Anchor(0.5, 1.0), Anchor(0.5, 0.5, -0.5)
+
+
+class Page:
+    """`dpi` turns the inches of a plan, and the points of texts and hairlines, into pixels."""
+
+    def __init__(self, width: float, height: float, dpi: int) -> None:
+        self.dpi = dpi
+        thickness = HAIRLINE * dpi / 72
+        self.hairline = max(1, round(thickness))
+        self._hairline_colour = mix(WHITE, rgb(INK), min(1.0, thickness))  # paler where thinner than a pixel
+        self.pixels: Pixels = np.full((round(height * dpi), round(width * dpi), 3), WHITE, dtype=np.uint8)
+
+    def edges(self, box: Box) -> Edges:
+        left, top, width, height = (round(inches * self.dpi) for inches in box)
+        return Edges(left, top, left + width, top + height)
+
+    def within(self, box: Box) -> Pixels:
+        left, top, right, bottom = self.edges(box)
+        return self.pixels[top:bottom, left:right]
+
+    def frame(self, edges: Edges) -> None:
+        """Hairlines around a rectangle, outside of it."""
+        left, top, right, bottom = edges
+        thick = self.hairline
+        for y in (top - thick, bottom):
+            self._fill(left - thick, y, right - left + 2 * thick, thick)
+        for x in (left - thick, right):
+            self._fill(x, top, thick, bottom - top)
+
+    def tick(self, x: float, y: float, down: bool = False) -> None:
+        """From a point to the right, or down."""
+        thick, length = self.hairline, round(TICK * self.dpi)
+        middle = floor((x if down else y) - thick / 2 + 0.5)
+        if down:
+            self._fill(middle, round(y), thick, length)
+        else:
+            self._fill(round(x), middle, length, thick)
+
+    def _fill(self, left: int, top: int, width: int, height: int) -> None:
+        self.pixels[top : top + height, left : left + width] = self._hairline_colour
+
+    def write(
+        self, text: str, x: float, y: float, size: float, anchor: Anchor = START, colour: str = INK, up: bool = False
+    ) -> None:
+        """A text, to the right or `up`, with its anchor at a point."""
+        alpha, on_white, left, top, extent = stamp(drawable(text), size, self.dpi, colour, up)
+        back = anchor.along * extent.width
+        down = anchor.ascent * extent.ascent + anchor.descent * extent.descent
+        left += round(x + down if up else x - back)
+        top += round(y + back if up else y + down)
+        below = self.pixels[max(0, top) : max(0, top + len(alpha)), max(0, left) : max(0, left + alpha.shape[1])]
+        if below.shape == on_white.shape and below.min(initial=WHITE) == WHITE:
+            below[:] = on_white
+        else:  # on a cell, or over the edge of the page
+            share = alpha[max(0, -top) :, max(0, -left) :][: below.shape[0], : below.shape[1], None] / WHITE
+            below[:] = mix(below, rgb(colour), share)
+
+
+@lru_cache(maxsize=64)
+def rgb(colour: str) -> np.ndarray:
+    return to_bytes(np.array(to_rgb(colour)))
+
+
+def to_bytes(colours: np.ndarray) -> np.ndarray:
+    """From 0..1 to 0..255, rounded as Agg does."""
+    return np.floor(colours * WHITE + 0.5).astype(np.uint8)
+
+
+def mix(below: np.ndarray | int, ink: np.ndarray, share: np.ndarray | float) -> np.ndarray:
+    """`ink` over what is below, 0 to 1 of it."""
+    return np.round(below * (1.0 - share) + ink * share).astype(np.uint8)
+
+
+@lru_cache(maxsize=8)
+def hatching(dpi: int, ground: str, stroke: str) -> Pixels:
+    """A tile of strokes that go up to the right; it repeats without a seam."""
+    period = max(3, round(dpi / HATCH_LINES))
+    steps = np.arange(period)
+    phase = (steps[:, None] + steps) % period
+    distance = np.minimum(phase, period - phase) / np.sqrt(2)
+    cover = np.clip(STYLE["hatch.linewidth"] * dpi / 72 / 2 + 0.5 - distance, 0, 1)[..., None]
+    return mix(rgb(ground), rgb(stroke), cover)
