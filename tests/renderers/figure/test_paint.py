@@ -10,7 +10,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from matplotlib.colors import LogNorm, Normalize
-from numpy.lib.stride_tricks import sliding_window_view
 
 from attnviz.renderers.figure import files as figure
 from attnviz.renderers.figure import stamp as stamps
@@ -99,16 +98,23 @@ def unlike(ours: np.ndarray, theirs: np.ndarray) -> int:
     """How far at most a pixel is out of the range of those at its place and around it in the other picture."""
     farthest = 0
     for one, other in ((ours, theirs), (theirs, ours)):
-        around = sliding_window_view(np.pad(other, ((1, 1), (1, 1), (0, 0)), mode="edge"), (3, 3), axis=(0, 1))
-        low, high, own = (each.astype(int) for each in (around.min((-1, -2)), around.max((-1, -2)), one))
+        own, low, high = (each.astype(np.int16) for each in (one, around(np.minimum, other), around(np.maximum, other)))
         farthest = max(farthest, int((low - own).max()), int((own - high).max()))
     return farthest
+
+
+def around(pick: np.ufunc, image: np.ndarray) -> np.ndarray:
+    """The least or largest of each pixel and its eight neighbours."""
+    image = np.pad(image, ((1, 1), (1, 1), (0, 0)), mode="edge")
+    rows = pick(pick(image[:-2], image[1:-1]), image[2:])
+    picked: np.ndarray = pick(pick(rows[:, :-2], rows[:, 1:-1]), rows[:, 2:])
+    return picked
 
 
 @pytest.mark.parametrize(
     ("picture", "look"),
     [
-        (heatmap(64), Look(dpi=150)),
+        (heatmap(30), Look(dpi=150)),
         (labelled(SCRIPTS), Look(dpi=150)),
         (labelled(HOSTILE), Look(dpi=72)),
         (difference(9, causal=False), Look(dpi=100, annotate=True)),
