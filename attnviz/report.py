@@ -11,14 +11,20 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Literal, overload
 
-from attnviz.shapes import Cells, Shown
+import numpy as np
+
+from attnviz.shapes import Cells, PerRow, Shown
 
 
 @dataclass(frozen=True)
 class Scale:
-    """From values to colours: one range for all maps of a report that have none of their own."""
+    """From values to colours: one range for all maps of a report that have none of their own.
 
-    kind: Literal["fixed", "shared", "log", "diverging"]  # diverging: a difference, from -high over 0 to high
+    `lift`: colours show each value as a multiple of its row's equal share (see `Heatmap.shading`), by powers of 2 from
+    `low` to `high`. `diverging`: a difference, from -high over 0 to high.
+    """
+
+    kind: Literal["lift", "fixed", "shared", "log", "diverging"]
     low: float
     high: float
     label: str  # what the colour bar says
@@ -43,11 +49,27 @@ class Heatmap:
     scale: Scale | None = None  # None: the report's
     row_positions: tuple[int, ...] = ()
     column_positions: tuple[int, ...] = ()
+    shown_share: PerRow | None = None  # of each row's attention, what goes to the columns shown; None: all of it
 
     def __post_init__(self) -> None:
         for labels, positions in (("rows", "row_positions"), ("columns", "column_positions")):
             if not getattr(self, positions):
                 object.__setattr__(self, positions, tuple(range(len(getattr(self, labels)))))
+
+    @cached_property
+    def equal_share(self) -> PerRow:
+        """What each allowed cell of a row would hold if all held the same: 1/n, or of what is shown of the row."""
+        n_allowed = np.maximum(self.allowed.sum(axis=1), 1)
+        share = np.float32(1) if self.shown_share is None else np.where(self.shown_share > 0, self.shown_share, 1)
+        equal: PerRow = (share / n_allowed).astype(np.float32)
+        return equal
+
+    def shading(self, scale: Scale) -> Cells:
+        """What the colours of `scale` show of each cell: multiples of an equal share, or the values themselves."""
+        if scale.kind != "lift":
+            return self.values
+        shares: Cells = self.values / self.equal_share[:, None]
+        return shares
 
 
 @dataclass(frozen=True, eq=False)
@@ -241,7 +263,7 @@ class Report:
 class Look:
     """Every choice of a figure that changes its bytes and not what it says."""
 
-    cmap: str = "viridis"
+    cmap: str = "auto"  # as the scale wants it
     dpi: int = 150
     annotate: bool = False
 

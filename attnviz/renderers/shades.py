@@ -1,4 +1,4 @@
-"""From values to shades: where on the scale, which colour, which character. Knows `report.Scale` and no terminal."""
+"""From values to shades: where on the scale, which colour, which character. Knows `report` and no terminal."""
 
 from __future__ import annotations
 
@@ -11,8 +11,21 @@ RGB = tuple[int, int, int]
 WHITE: RGB = (255, 255, 255)
 BLACK: RGB = (0, 0, 0)
 
-# viridis (Smith and van der Walt 2015) at nine equal steps; and 16 steps of it among a terminal's 256 colours, chosen
-# so that none is darker than the one before.
+# White to dark at nine equal steps, for multiples of an equal share. Of 256 steps in CIE Lab the smallest is .93 of the
+# mean (mako_r .49, Blues and YlGnBu .60), in grey and as seen with deuteranopia .83; tests/benchmarks/contrast.py.
+LIFT: tuple[RGB, ...] = (
+    (255, 255, 255),
+    (197, 234, 240),
+    (136, 208, 227),
+    (74, 177, 213),
+    (12, 141, 191),
+    (20, 104, 156),
+    (39, 70, 113),
+    (38, 43, 69),
+    (24, 23, 30),
+)
+# viridis (Smith and van der Walt 2015) at nine equal steps. Below, 16 steps of each among a terminal's 256 colours:
+# none of the first lighter, none of the second darker than the one before.
 VIRIDIS: tuple[RGB, ...] = (
     (68, 1, 84),
     (71, 44, 122),
@@ -24,29 +37,32 @@ VIRIDIS: tuple[RGB, ...] = (
     (170, 220, 50),
     (253, 231, 37),
 )
+LIFT_256 = (231, 255, 152, 152, 117, 74, 38, 31, 31, 24, 24, 24, 24, 236, 235, 234)
 VIRIDIS_256 = (53, 53, 54, 54, 24, 24, 30, 30, 30, 36, 36, 77, 77, 113, 184, 220)
 BLOCKS, ASCII = " ░▒▓█", " .:-=+*#%@"
 
 
 def places(values: Float[np.ndarray, "row column"], scale: Scale) -> Float[np.ndarray, "row column"]:
-    """Where each value lies on the scale, 0 to 1; what lies outside is at its end."""
+    """Where each value (see `Heatmap.shading`) lies on the scale, 0 to 1; what lies outside is at its end."""
     low, high, shown = scale.low, scale.high, values.astype(np.float64)
-    if scale.kind == "log":
+    if scale.kind in ("log", "lift"):
         low, high, shown = np.log10(low), np.log10(high), np.log10(np.maximum(shown, low))
     return np.clip((shown - low) / ((high - low) or 1.0), 0.0, 1.0)
 
 
-def colour(place: float) -> RGB:
-    """viridis at a place between 0 and 1."""
+def colour(place: float, kind: str) -> RGB:
+    """At a place between 0 and 1 on a scale of this kind."""
+    steps = LIFT if kind == "lift" else VIRIDIS
     step = min(int(place * 8), 7)
     part = place * 8 - step
-    red, green, blue = (round(a + (b - a) * part) for a, b in zip(VIRIDIS[step], VIRIDIS[step + 1], strict=True))
+    red, green, blue = (round(a + (b - a) * part) for a, b in zip(steps[step], steps[step + 1], strict=True))
     return red, green, blue
 
 
-def colour_256(place: float) -> int:
-    """The number of viridis at `place` among a terminal's 256 colours."""
-    return VIRIDIS_256[min(int(place * len(VIRIDIS_256)), len(VIRIDIS_256) - 1)]
+def colour_256(place: float, kind: str) -> int:
+    """The number of that colour among a terminal's 256."""
+    steps = LIFT_256 if kind == "lift" else VIRIDIS_256
+    return steps[min(int(place * len(steps)), len(steps) - 1)]
 
 
 def character(place: float, ramp: str) -> str:

@@ -49,10 +49,11 @@ def matrix(page: Page, picture: Heatmap, kind: TableKind, width: int, scale: Sca
     """
     if picture.scale and (kind == "heatmap" or page.screen.colour):
         yield from _bar(page, picture.scale)
+    scale = picture.scale or scale
     labels = _row_labels(page, picture)
     column = max(map(cell_len, labels))
     yield Text(" " * (column + 1) + _positions(picture.column_positions, width), style=DIM)
-    places = shades.places(picture.values, picture.scale or scale)
+    places = shades.places(picture.shading(scale), scale)
     edge = "|" if width == 2 and not page.screen.colour else " "
     for label, values, allowed, row in zip(labels, picture.values, picture.allowed, places, strict=True):
         line = Text(left(label, column) + edge)
@@ -61,7 +62,7 @@ def matrix(page: Page, picture: Heatmap, kind: TableKind, width: int, scale: Sca
                 line.append(page.forbidden.rjust(width), DIM)
             elif page.screen.colour:
                 digits = _weight(value) if kind == "full" else _short(value) if width > 2 else ""
-                line.append(digits.rjust(width), _shade(page, place))
+                line.append(digits.rjust(width), _shade(page, place, scale))
             elif kind == "full":
                 line.append(_weight(value).rjust(width))
             else:
@@ -99,10 +100,12 @@ def cell_width(page: Page, picture: Heatmap, kind: TableKind) -> int:
 def _bar(page: Page, scale: Scale) -> Iterator[Text]:
     """The scale from end to end, and what it says."""
     low, high = f"{scale.low:.3g}", f"{scale.high:.3g}"
+    if scale.kind == "lift":
+        low, high = f"{low} {page.forbidden}", f"{high} {page.forbidden}"
     bar = Text(f"{low} ")
     if page.screen.colour:
         for step in range(16):
-            bar.append(" ", _shade(page, step / 15))
+            bar.append(" ", _shade(page, step / 15, scale))
     else:
         bar.append(f"[{page.ramp}]")
     bar.append(f" {high}")
@@ -113,15 +116,17 @@ def _bar(page: Page, scale: Scale) -> Iterator[Text]:
         yield from (bar, *label)
 
 
-def _shade(page: Page, place: float) -> Style:
-    return _level(round(place * LEVELS), page.screen.true_colour)
+def _shade(page: Page, place: float, scale: Scale) -> Style:
+    return _level(round(place * LEVELS), page.screen.true_colour, scale.kind)
 
 
 @lru_cache(maxsize=4 * LEVELS)
-def _level(level: int, true_colour: bool) -> Style:
+def _level(level: int, true_colour: bool, kind: str) -> Style:
     """A cell's background, and digits in black or white, whichever can be read on it."""
     place = level / LEVELS
-    background = Color.from_rgb(*shades.colour(place)) if true_colour else Color.from_ansi(shades.colour_256(place))
+    background = (
+        Color.from_rgb(*shades.colour(place, kind)) if true_colour else Color.from_ansi(shades.colour_256(place, kind))
+    )
     red, green, blue = background.get_truecolor()
     light = shades.ink((red, green, blue)) == shades.WHITE
     ink = Color.from_ansi(231 if light else 16)  # white and black that no theme has changed

@@ -7,7 +7,7 @@ from attnviz.options import FIGURE, OUTPUT, Option
 from attnviz.specs.output import Json, Measure, Out, TopK
 
 TableKind = Literal["heatmap", "top", "full", "none"]
-ScaleKind = Literal["fixed", "shared", "log", "auto"]
+ScaleKind = Literal["lift", "fixed", "shared", "log", "auto"]
 MergeKind = Literal["words"]
 
 LayerSelection = Annotated[tuple[str, ...], Option("Which layers: 0, 0-3,7{; repeat}. Default: all.", FIGURE, "N")]
@@ -23,12 +23,18 @@ class FigureOptions:
     format: Annotated[
         tuple[str, ...], Option("{names}; several with commas.", FIGURE, "NAME", table="attnviz.renderers:RENDERERS")
     ] = ("png",)
-    cmap: Annotated[str, Option("A colour map of matplotlib or seaborn.", FIGURE)] = "viridis"
+    cmap: Annotated[
+        str, Option("A colour map of matplotlib or seaborn; auto: white to dark for lift, else viridis.", FIGURE)
+    ] = "auto"
     dpi: Annotated[int, Option("Pixels per inch.", FIGURE)] = 150
     scale: Annotated[
         ScaleKind,
-        Option("fixed: 0 to 1; shared: 0 to the largest; log: for small weights; auto: shared or log.", FIGURE),
-    ] = "fixed"
+        Option(
+            "lift: multiples of an equal share, 1/n; fixed: 0 to 1; shared: 0 to the largest; log: for small weights; "
+            "auto: shared or log.",
+            FIGURE,
+        ),
+    ] = "lift"
     annotate: Annotated[bool, Option("Write the weights into the cells.", FIGURE)] = False
     title: Annotated[str | None, Option("Title of the figures.", FIGURE)] = None
     out: Out = "attention"

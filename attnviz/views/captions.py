@@ -15,6 +15,7 @@ from attnviz.views.tokens import token
 LONGEST_NAME = 80
 LONGEST_TITLE = 200
 MOST_NAMED = 8
+OF_SHOWN = "Colours show the share among the keys that are drawn, times their number; weights stay what they are"
 
 
 def status(provenance: Provenance) -> str:
@@ -88,8 +89,8 @@ def notes(maps: AttentionMaps) -> Iterator[Note]:
         yield Note(f"{tokens}: nothing attends to padding, and no number counts it.")
 
 
-def left_out(maps: AttentionMaps, part: Part, share: float) -> Note:
-    """Which tokens are not drawn; `share` is what goes to them."""
+def left_out(maps: AttentionMaps, part: Part, share: float, lift: bool) -> Note:
+    """Which tokens are not drawn; `share` is what goes to them. `lift`: colours are multiples of an equal share."""
     sides = [(maps.queries, part.queries, "tokens" if maps.self_attention else "queries")]
     if not maps.self_attention:
         sides.append((maps.keys, part.keys, "keys"))
@@ -99,8 +100,8 @@ def left_out(maps: AttentionMaps, part: Part, share: float) -> Note:
             named = _listed([token(tokens, place) for place in places])
             said.append(f"{len(places)} of {len(tokens)} {many} ({named})")
     return Note(
-        f"Not drawn: {' and '.join(said)}. Of what the queries drawn attend to, {share:.1%} is hidden with that; no "
-        "row is made to sum to 1 again, and all measures count every token."
+        f"Not drawn: {' and '.join(said)}. Of what the queries drawn attend to, {share:.1%} is hidden with that. "
+        f"{OF_SHOWN if lift else 'No row is made to sum to 1 again'}, and all measures count every token."
     )
 
 

@@ -12,6 +12,7 @@ from attnviz.measures.rollout import reachable, rollout
 from attnviz.records import AttentionMaps
 from attnviz.report import Heatmap, Panels, Picture, Scale
 from attnviz.shapes import Cells, Shown
+from attnviz.specs.figure import ScaleKind
 from attnviz.views.heatmap import rollout_scale, rollout_title
 from attnviz.views.tokens import labels, token
 
@@ -20,7 +21,12 @@ HEAD_AXIS = "head"
 
 
 def map_pictures(
-    several: Sequence[AttentionMaps], names: Sequence[str], slugs: Sequence[str], layers: Sequence[int], query: int
+    several: Sequence[AttentionMaps],
+    names: Sequence[str],
+    slugs: Sequence[str],
+    layers: Sequence[int],
+    query: int,
+    scale: ScaleKind = "lift",
 ) -> tuple[Picture, ...]:
     """For each layer number: every map on one scale, the differences from the first model, one query in every head.
 
@@ -47,7 +53,7 @@ def map_pictures(
         ]
         pictures.append(_query(several, names, layer, query, f"query-{query}{at}", said))
     if any(maps.n_layers > 1 for maps in several):
-        pictures.append(_rollout(several, names))
+        pictures.append(_rollout(several, names, scale))
     return tuple(pictures)
 
 
@@ -143,7 +149,7 @@ def _query_rows(
             yield _head(name, None, head), weights[head]
 
 
-def _rollout(several: Sequence[AttentionMaps], names: Sequence[str]) -> Panels:
+def _rollout(several: Sequence[AttentionMaps], names: Sequence[str], scale: ScaleKind) -> Panels:
     """What is left of each token after all layers, on a scale of its own: these are no weights of attention."""
     rolled = [rollout(maps).astype(np.float32) for maps in several]
     high = max(float(each.max()) for each in rolled)
@@ -151,7 +157,9 @@ def _rollout(several: Sequence[AttentionMaps], names: Sequence[str]) -> Panels:
         _map(maps, f"rollout-{place}", name, values, reachable(maps))
         for place, (maps, name, values) in enumerate(zip(several, names, rolled, strict=True))
     ]
-    return Panels("rollout", rollout_title(several), tuple(panels), _columns(len(panels)), rollout_scale(high, several))
+    return Panels(
+        "rollout", rollout_title(several), tuple(panels), _columns(len(panels)), rollout_scale(scale, high, several)
+    )
 
 
 def _at(maps: AttentionMaps, layer: int) -> int:

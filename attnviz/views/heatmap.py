@@ -21,6 +21,7 @@ from attnviz.views.hiding import Part, hidden, part_of
 from attnviz.views.tables import heads_table, layers_table, top_table
 from attnviz.views.tokens import labels
 
+MAX_LIFT = 16.0  # equal shares: cells that hold more are drawn alike
 MOST_SEEN = 64  # keys: with more of them most weights are below 0.016
 MOST_LISTED = 16  # heads whose queries are listed one by one although nobody chose them
 MOST_NAMED = 8  # heads in a row over which there is room for "layer 3, head 5"
@@ -45,14 +46,14 @@ def heatmap_report(
     share_hidden = float(share.values[np.ix_(layers, heads)].mean()) if share else None
     pictures = heatmaps(maps, layers, heads, part)
     rolled = rollout(maps).astype(np.float32) if spec.rollout else None
-    others = () if rolled is None else (_rollout_map(maps, rolled, part),)
+    others = () if rolled is None else (_rollout_map(maps, rolled, part, spec.scale),)
     numbers = heads_table(maps, [*measurements, *([share] if share else [])], layers, heads, part, spec.sort)
     of_layers = layers_table(maps, measurements, layers)
     listed = pictures if _are_listed(pictures, spec) else ()
     tops = [top_table(each, maps.real_queries, spec.top_k) for each in (*listed, *others)]
     notes = [*captions.notes(maps)]
     if share_hidden is not None:
-        notes.append(captions.left_out(maps, part, share_hidden))
+        notes.append(captions.left_out(maps, part, share_hidden, spec.scale == "lift"))
     if not listed:
         notes.append(captions.not_listed(len(pictures), *numbers.rows[0][:2]))
     title = captions.title(maps.provenance, spec.title)
@@ -68,7 +69,7 @@ def heatmap_report(
             *tops,
             *notes,
         ),
-        scale=scale(spec.scale, pictures, len(maps.keys)),
+        scale=scale_over(spec.scale, _highest(pictures), len(maps.keys), part.hides_keys_of(maps)),
         facts=captions.facts(maps.provenance),
         data={
             **data(title if spec.title is None else spec.title, maps, measurements, layers, heads),
@@ -101,16 +102,18 @@ class Frame(NamedTuple):
 
     def map(self, name: str, title: str, values: Cells, allowed: Shown, scale: Scale | None = None) -> Heatmap:
         """A picture of cells [query, key] of the whole record."""
+        shown = self.part.of(values)
         return Heatmap(
             name=name,
             title=title,
-            values=self.part.of(values),
+            values=shown,
             allowed=self.part.of(allowed),
             rows=self.rows,
             columns=self.columns,
             scale=scale,
             row_positions=self.part.queries,
             column_positions=self.part.keys,
+            shown_share=None if len(self.part.keys) == values.shape[1] else shown.sum(axis=1),
         )
 
 
@@ -129,36 +132,39 @@ def heatmaps(maps: AttentionMaps, layers: Sequence[int], heads: Sequence[int], p
     )
 
 
-def _rollout_map(maps: AttentionMaps, rolled: Cells, part: Part) -> Heatmap:
-    return Frame.of(maps, part).map(
-        "rollout",
-        rollout_title([maps]),
-        rolled,
-        reachable(maps),
-        rollout_scale(float(part.of(rolled).max()), [maps]),
-    )
+def _rollout_map(maps: AttentionMaps, rolled: Cells, part: Part, kind: ScaleKind) -> Heatmap:
+    scale = rollout_scale(kind, float(part.of(rolled).max()), [maps], part.hides_keys_of(maps))
+    return Frame.of(maps, part).map("rollout", rollout_title([maps]), rolled, reachable(maps), scale)
 
 
 def rollout_title(several: Sequence[AttentionMaps]) -> str:
     return f"attention rollout through {captions.through(several)} (Abnar & Zuidema 2020)"
 
 
-def rollout_scale(high: float, several: Sequence[AttentionMaps]) -> Scale:
+def rollout_scale(kind: ScaleKind, high: float, several: Sequence[AttentionMaps], of_shown: bool = False) -> Scale:
     """A scale of its own: these are no weights of attention."""
-    return Scale("shared", 0.0, high, f"share of the token after {captions.through(several)} (0 to {high:.3g})")
+    what = f"share of the token after {captions.through(several)}"
+    return lift_scale(what, of_shown) if kind == "lift" else Scale("shared", 0.0, high, f"{what} (0 to {high:.3g})")
 
 
-def scale(kind: ScaleKind, pictures: Sequence[Heatmap], n_keys: int) -> Scale:
-    """One range of colours for all drawn maps (see `scale_over`)."""
-    return scale_over(kind, max(float(picture.values.max()) for picture in pictures), n_keys)
+def lift_scale(what: str = "attention weight", of_shown: bool = False) -> Scale:
+    """The same for every text, model and head. `of_shown`: the share is that of the keys which are shown."""
+    equal = "an equal share among the keys shown" if of_shown else "an equal share (1/n)"
+    return Scale("lift", 1.0, MAX_LIFT, f"{what}, × {equal}")
 
 
-def scale_over(kind: ScaleKind, high: float, n_keys: int) -> Scale:
-    """One range of colours; the label says which, so that no picture flatters unnoticed.
+def _highest(pictures: Sequence[Heatmap]) -> float:
+    return max(float(picture.values.max()) for picture in pictures)
+
+
+def scale_over(kind: ScaleKind, high: float, n_keys: int, of_shown: bool = False) -> Scale:
+    """One range of colours for all maps; the label says which, so that no picture flatters unnoticed.
 
     `high` is the largest weight drawn. `log` begins a tenth below the weight of uniform attention, rounded down to a
     power of ten. `auto` is `shared`, and `log` for more than 64 keys, where most weights are too small to be seen.
     """
+    if kind == "lift":
+        return lift_scale(of_shown=of_shown)
     if kind == "auto":
         kind = "shared" if n_keys <= MOST_SEEN else "log"
     if kind == "fixed":

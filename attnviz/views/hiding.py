@@ -1,7 +1,7 @@
 """Which tokens are drawn and listed, and how much attention goes to the others. Knows records and specs.
 
-Hiding is of the picture only: positions stay what they are, rows are not brought to 1 again, and every measure counts
-every token.
+Hiding is of the picture only: positions and weights stay what they are, and every measure counts every token. Colours
+that say multiples of an equal share are of the keys that are shown (see `Heatmap.equal_share`).
 """
 
 from __future__ import annotations
@@ -29,6 +29,9 @@ class Part:
     def of(self, cells: np.ndarray) -> np.ndarray:
         """What is drawn of cells [query, key]: without a copy where it lies in one piece, since maps may be large."""
         return cells[_index(self.queries)][:, _index(self.keys)]
+
+    def hides_keys_of(self, maps: AttentionMaps) -> bool:
+        return len(self.keys) < len(maps.keys)
 
 
 def part_of(maps: AttentionMaps, spec: FigureOptions) -> Part:

@@ -98,7 +98,7 @@ def pictures_of(spec: CompareSpec, whole: Comparison, last: Sequence[AttentionMa
     if whole.n_texts == 1:
         layers = _layers(spec, last)
         names = [model.name for model in whole.models]
-        drawn += map_pictures(last, names, whole.slugs, layers, _query(spec, last, layers[-1]))
+        drawn += map_pictures(last, names, whole.slugs, layers, _query(spec, last, layers[-1]), spec.figure.scale)
     elif (spread := distributions_picture(whole)) is not None:
         drawn.append(spread)
     if whole.divergences is not None:

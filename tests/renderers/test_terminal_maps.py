@@ -44,21 +44,21 @@ def test_heatmap_by_eye() -> None:
     weights = np.array([[[[1, 0, 0], [0.25, 0.75, 0], [0.03, 0.47, 0.5]]]])
     of = report(record(weights, tokens("a", "b", "猫"), attendable=np.tri(3, dtype=bool)))
     assert shown("heatmap", of=of).split("\n\n", 1)[1].rsplit("\n\n", 1)[0] + "\n" == (
-        "0 [ ░▒▓█] 1  attention weight (fixed scale, 0 to 1)\n"
+        "1 × [ ░▒▓█] 16 ×  attention weight, × an equal share (1/n)\n"
         "rows: query (attends) · columns: key (is attended to), by position · × may not\n"
         "be attended to\n"
         "\n"
         "layer 0, head 0\n"
         "        0   1   2\n"
-        "0 a  █1.0   ×   ×\n"
-        "1 b  ░.25▓.75   ×\n"
-        "2 猫  .03▒.47▒.50\n"
+        "0 a   1.0   ×   ×\n"
+        "1 b   .25░.75   ×\n"
+        "2 猫  .03 .47░.50\n"
     )
     assert last(shown("heatmap", 18, of, encoding="ascii"))[1:] == [
         "          0 1 2",
-        "0 a     |@@ x x|",
-        "1 b     |::## x|",
-        "2 \\u732b|  ====|",
+        "0 a     |   x x|",
+        "1 b     |  .. x|",
+        "2 \\u732b|  ....|",
     ]
 
 
@@ -124,7 +124,7 @@ def test_wide_labels_align() -> None:
 
 
 def test_a_map_with_a_scale_of_its_own_shows_it() -> None:
-    of = report(random_maps(FILM[:3], n_heads=1), FigureOptions(rollout=True))
+    of = report(random_maps(FILM[:3], n_heads=1), FigureOptions(rollout=True, scale="shared"))
     text = shown("heatmap", of=of)
     rollout = text[text.index("attention rollout through") :].split("\n\n")[0]
     high = max(block.values.max() for block in of.blocks if isinstance(block, Heatmap) and block.scale)
@@ -152,5 +152,5 @@ def test_colour_leaves_room_for_digits_where_shades_would_not() -> None:
 def test_256_colours_unless_the_screen_has_more() -> None:
     assert "48;5;" in shown("heatmap", colour=True)
     assert "48;2;" not in shown("heatmap", colour=True)
-    assert "48;2;68;1;84" in shown("heatmap", colour=True, true_colour=True)
+    assert "48;2;255;255;255" in shown("heatmap", colour=True, true_colour=True)
     assert "48;5;" in shown("heatmap", colour=True)  # and again, after the other

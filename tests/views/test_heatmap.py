@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,7 @@ from attnviz.measures.measured import measured
 from attnviz.measures.rollout import rollout
 from attnviz.measures.words import by_words
 from attnviz.records import AttentionMaps, Facts, Tokens
-from attnviz.report import Heatmap, Note, Panels, Report, Table
+from attnviz.report import Heatmap, Note, Panels, Report, Scale, Table
 from attnviz.specs.figure import FigureOptions, ScaleKind
 from attnviz.views.heatmap import heatmap_report
 from tests.made import (
@@ -148,6 +149,25 @@ def test_scales_say_what_they_are() -> None:
     assert scale_of("log", uniform_maps(500))[0] == 1e-4
 
 
+def test_the_lift_of_a_cell_is_how_many_equal_shares_it_holds() -> None:
+    lift = report(uniform_maps(8)).scale
+    assert lift == Scale("lift", 1.0, 16.0, "attention weight, × an equal share (1/n)")
+    (uniform,) = only(uniform_maps(8), [0], [0]).pictures
+    assert isinstance(uniform, Heatmap)
+    assert uniform.shading(lift) == pytest.approx(1)
+    assert uniform.shading(replace(lift, kind="fixed")) is uniform.values
+    weights = np.array([[[[1, 0, 0], [0.25, 0.75, 0], [0.5, 0.2, 0.3]]]])
+    causal = record(weights, tokens("a", "b", "c"), attendable=np.tri(3, dtype=bool))
+    (picture,) = report(causal).pictures
+    assert isinstance(picture, Heatmap)
+    assert picture.shading(lift) == pytest.approx(np.array([[1, 0, 0], [0.5, 1.5, 0], [1.5, 0.6, 0.9]]))
+    dropped = report(causal, FigureOptions(drop_first=True))
+    assert dropped.scale.label == "attention weight, × an equal share among the keys shown"
+    (picture,) = dropped.pictures
+    assert isinstance(picture, Heatmap)
+    assert picture.shading(lift) == pytest.approx(np.array([[1, 0], [0.8, 1.2]]))  # of what b and c get, and 2 keys
+
+
 def test_auto_is_shared_as_long_as_weights_can_be_seen() -> None:
     for n, kind in ((64, "shared"), (65, "log")):
         found = report(uniform_maps(n), FigureOptions(scale="auto")).scale
@@ -271,7 +291,8 @@ def test_what_was_hidden_is_said_everywhere() -> None:
     assert [row[place] for row in heads.rows] == pytest.approx(by_hand)
     assert [note.text for note in shown.notes] == [
         f"Not drawn: 2 of 6 tokens (0 [CLS], 5 [SEP]). Of what the queries drawn attend to, {by_hand.mean():.1%} is "
-        "hidden with that; no row is made to sum to 1 again, and all measures count every token."
+        "hidden with that. Colours show the share among the keys that are drawn, times their number; weights stay "
+        "what they are, and all measures count every token."
     ]
     found = shown.data["hidden"]
     assert isinstance(found, dict)
@@ -301,7 +322,7 @@ def test_two_texts_lose_their_own_first_tokens() -> None:
 def test_the_shared_scale_is_over_what_is_drawn() -> None:
     weights = np.array([[[[1, 0, 0], [0.5, 0.25, 0.25], [0.75, 0, 0.25]]]])
     assert report(record(weights), FigureOptions(scale="shared", drop_first=True)).scale.high == 0.25
-    assert report(record(weights), FigureOptions(drop_first=True)).scale.high == 1
+    assert report(record(weights), FigureOptions(scale="fixed", drop_first=True)).scale.high == 1
 
 
 def test_hiding_everything_is_refused() -> None:
@@ -340,7 +361,7 @@ def test_joined_words_of_two_texts() -> None:
 @pytest.mark.parametrize("n_layers", [1, 3])
 def test_a_rollout_is_one_more_picture_on_a_scale_of_its_own(n_layers: int) -> None:
     maps = random_maps(n_layers=n_layers, causal=True)
-    shown = report(maps, FigureOptions(rollout=True))
+    shown = report(maps, FigureOptions(rollout=True, scale="shared"))
     *others, picture = alone(shown)
     assert len(others) == n_layers * 2
     assert picture.name == "rollout"
@@ -354,13 +375,15 @@ def test_a_rollout_is_one_more_picture_on_a_scale_of_its_own(n_layers: int) -> N
     (top,) = (table for table in shown.tables if table.name == "rollout-top")
     assert top.title.startswith("attention rollout through all layers (Abnar & Zuidema 2020): top 3 keys")
     assert "rollout" not in report(maps).data
+    by_lift = alone(report(maps, FigureOptions(rollout=True)))[-1].scale
+    assert by_lift == Scale("lift", 1.0, 16.0, "share of the token after all layers, × an equal share (1/n)")
 
 
 def test_a_rollout_hides_what_is_hidden_after_all_layers_have_used_it() -> None:
     weights = marked().weights.copy()
     weights[..., 0, :] = np.eye(6)[0]  # the marker keeps to itself, so that the largest share is hidden
     maps = record(weights, marked().queries)
-    shown = report(maps, FigureOptions(rollout=True, hide_special=True))
+    shown = report(maps, FigureOptions(rollout=True, hide_special=True, scale="shared"))
     picture = alone(shown)[-1]
     assert np.allclose(picture.values, rollout(maps)[1:5, 1:5], atol=1e-7)
     assert picture.column_positions == (1, 2, 3, 4)

@@ -17,7 +17,19 @@ from matplotlib.text import Text
 
 from attnviz.renderers.figure.layout import DIGITS, POINT, TICK, Box, Labels, Line, Place, Plan, Statistic
 from attnviz.renderers.figure.scale import digits_of, norm_of
-from attnviz.renderers.figure.style import AXIS, DIVERGING, FORBIDDEN, FORBIDDEN_AMONG_PALE, HAIRLINE, INK, colour_map
+from attnviz.renderers.figure.style import (
+    AUTO,
+    AXIS,
+    DIVERGING,
+    FORBIDDEN,
+    FORBIDDEN_AMONG_PALE,
+    FORBIDDEN_AMONG_WHITE,
+    HAIRLINE,
+    INK,
+    LIFT,
+    SEQUENTIAL,
+    colour_map,
+)
 from attnviz.renderers.figure.text import drawable, is_plain
 from attnviz.report import Heatmap, Scale
 from attnviz.shapes import Cells, Shown
@@ -55,7 +67,13 @@ class Colours(NamedTuple):
 
 def colours_of(scale: Scale, limits: tuple[float, float], cmap: str) -> Colours:
     """A difference has colours of its own, whatever `cmap` is: others would make 0 look like something."""
-    return Colours(colour_map(DIVERGING if is_signed(scale) else cmap), norm_of(scale, limits))
+    return Colours(map_for(scale, cmap), norm_of(scale, limits))
+
+
+def map_for(scale: Scale, cmap: str) -> Colormap:
+    if is_signed(scale):
+        return colour_map(DIVERGING)
+    return colour_map(cmap if cmap != AUTO else LIFT if scale.kind == "lift" else SEQUENTIAL)
 
 
 def is_signed(scale: Scale) -> bool:
@@ -65,8 +83,8 @@ def is_signed(scale: Scale) -> bool:
 def cells_of(place: Place, plan: Plan) -> np.ma.MaskedArray:
     """What a map's cells show: pooled where there are too many tokens, masked where attention is not allowed."""
     heatmap, signed = place.heatmap, is_signed(plan.scale)
-    cells = pooled(heatmap.values, heatmap.allowed, plan.cells.pools, place.statistic, signed)
-    if plan.scale.kind == "log":  # a weight of 0 has no logarithm; what is below the range is drawn as its lower end
+    cells = pooled(heatmap.shading(plan.scale), heatmap.allowed, plan.cells.pools, place.statistic, signed)
+    if plan.scale.kind in ("log", "lift"):  # 0 has no logarithm; what is below the range is drawn as its lower end
         cells = np.ma.maximum(cells, plan.limits[0])
     return cells
 
@@ -118,7 +136,7 @@ def _bounds(figure: Figure, box: Box) -> tuple[float, float, float, float]:
 
 def ground(scale: Scale) -> dict[str, Any]:
     """How the ground looks on which forbidden cells lie open."""
-    return FORBIDDEN_AMONG_PALE if is_signed(scale) else FORBIDDEN
+    return {"diverging": FORBIDDEN_AMONG_PALE, "lift": FORBIDDEN_AMONG_WHITE}.get(scale.kind, FORBIDDEN)
 
 
 def _hatch(axes: Axes, scale: Scale) -> Rectangle:
@@ -165,7 +183,7 @@ def label_at(axis: Axis, at: Sequence[float], names: Sequence[str], labels: Labe
     """Every name that `labels` leaves, at its place along an axis."""
     if labels.step == 0:
         return
-    axis.set_ticks(at[:: labels.step], [drawable(name) for name in names[:: labels.step]])
+    axis.set_ticks(labels.of(at), [drawable(name) for name in labels.of(names)])
     axis.set_tick_params(length=TICK / POINT, width=HAIRLINE, pad=LABEL_PAD, labelsize=labels.size)
     for text in axis.get_ticklabels():
         if labels.rotated:
@@ -176,9 +194,10 @@ def label_at(axis: Axis, at: Sequence[float], names: Sequence[str], labels: Labe
 def numbers_in(heatmap: Heatmap, scale: Scale, colours: Colours) -> Iterator[tuple[float, float, str, str]]:
     """For each allowed cell its middle, its value as text, and the ink: dark on pale and pale on dark."""
     cmap, norm = colours
+    shading = heatmap.shading(scale)
     for row, column in np.argwhere(heatmap.allowed):
-        value = float(heatmap.values[row, column])
-        red, green, blue = (_linear(part) for part in cmap(float(norm(max(value, norm.vmin or 0.0))))[:3])
+        value, shade = float(heatmap.values[row, column]), float(shading[row, column])
+        red, green, blue = (_linear(part) for part in cmap(float(norm(max(shade, norm.vmin or 0.0))))[:3])
         ink = INK if 0.2126 * red + 0.7152 * green + 0.0722 * blue > PALE else "white"
         yield column + 0.5, row + 0.5, digits_of(value, is_signed(scale)), ink
 

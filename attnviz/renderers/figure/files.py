@@ -5,7 +5,7 @@ The first import below is the first of matplotlib in the process, and it keeps t
 
 from __future__ import annotations
 
-from attnviz.renderers.figure.style import colour_map, drawing
+from attnviz.renderers.figure.style import AUTO, colour_map, drawing
 
 # isort: split
 
@@ -50,7 +50,8 @@ def pdf(report: Report, look: Look) -> Iterator[tuple[str, bytes]]:
 
 def check_look(look: Look) -> None:
     """Raises BadOption for a colour map or a resolution that there is not."""
-    colour_map(look.cmap)
+    if look.cmap != AUTO:
+        colour_map(look.cmap)
     if not FEWEST_DPI <= look.dpi <= MOST_DPI:
         raise BadOption(
             f"--dpi {look.dpi} is out of range",

@@ -5,10 +5,10 @@ Lengths are inches, text sizes points.
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from math import ceil, floor
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -16,6 +16,7 @@ from attnviz.renderers.figure.scale import digits_of
 from attnviz.renderers.figure.style import INK, LABEL_SIZES
 from attnviz.renderers.figure.text import extent, line_height
 from attnviz.report import Heatmap, Look, Panels, Scale
+from attnviz.shapes import Cells as Values
 
 POINT = 1 / 72
 GAP, PAD = 0.12, 0.05  # inches between things, and between a text and its thing
@@ -27,9 +28,11 @@ SMALLEST_LABELLED = 1.2  # inches; a smaller panel shows no tokens
 OBLONG = 3  # times as long as wide: no longer a square of tokens, but a few heads, or queries, over many keys
 THICK, THIN = 0.2, 0.13  # inches that the cells of an oblong map's shorter side take: wished, and least
 LEAST_SHORT, MOST_SHORT = 2.0, 0.75  # what that side may take up: inches that suffice, and share of the longer side
+NOTABLE = 2.0  # times an equal share, as a mean of its rows: a column that the eye goes to
 STEPS = tuple(step * 10**power for power in range(7) for step in (1, 2, 4, 5))
 
 
+T = TypeVar("T")
 Statistic = Literal["largest", "mean"]  # of a block of weights, or of differences: the largest up or down
 
 
@@ -83,12 +86,17 @@ class Cells(NamedTuple):
 
 
 class Labels(NamedTuple):
-    """How one side is labelled: every `step`-th (0: none), in which size, with how much room for them."""
+    """How one side is labelled: every `step`-th (0: none) or those at `places`, in which size, with how much room."""
 
     step: int
     size: float
     room: float
     rotated: bool = False
+    places: tuple[int, ...] | None = None
+
+    def of(self, tokens: Sequence[T]) -> Sequence[T]:
+        """Those of them that are labelled."""
+        return tokens[:: self.step] if self.places is None else [tokens[place] for place in self.places]
 
 
 class Place(NamedTuple):
@@ -195,7 +203,30 @@ def plan_labels(block: Heatmap | Panels, cells: Cells) -> tuple[Labels, Labels]:
         return Labels(0, 0.0, PAD), Labels(0, 0.0, PAD)
     largest = LABEL_SIZES[1] if isinstance(block, Heatmap) else 7.0
     rows, columns = ([getattr(each, side) for each in maps_of(block)] for side in ("rows", "columns"))
-    return labels_beside(rows, cells.rows.pitch, largest), labels_below(columns, cells.columns.pitch, largest)
+    beside = labels_beside(rows, cells.rows.pitch, largest)
+    below = labels_below(columns, cells.columns.pitch, largest)
+    if below.step > 1 and maps_of(block)[0].column_axis == Heatmap.column_axis and not is_difference(block):
+        below = labels_below(columns, cells.columns.pitch, largest, strongest(block, below.step))
+    return beside, below
+
+
+def strongest(block: Heatmap | Panels, step: int) -> tuple[int, ...]:
+    """Columns that get at least `NOTABLE`, most first, `step` apart or more; then every `step`-th if there is room."""
+    maps = maps_of(block)
+    number = min(heatmap.values.shape[1] for heatmap in maps)
+    lifts = np.max([_column_means(heatmap)[:number] for heatmap in maps], axis=0)
+    wanted = [int(place) for place in np.argsort(-lifts, kind="stable") if lifts[place] >= NOTABLE]
+    free, places = np.ones(number, dtype=bool), []
+    for place in (*wanted, *range(0, number, step)):
+        if free[place]:
+            places.append(place)
+            free[max(0, place - step + 1) : place + step] = False
+    return tuple(sorted(places))
+
+
+def _column_means(heatmap: Heatmap) -> Values:
+    """How many times an equal share each column gets, as a mean of all rows."""
+    return np.asarray((heatmap.values / heatmap.equal_share[:, None]).mean(axis=0))
 
 
 def labels_beside(rows: Collection[tuple[str, ...]], pitch: float, largest: float) -> Labels:
@@ -205,15 +236,17 @@ def labels_beside(rows: Collection[tuple[str, ...]], pitch: float, largest: floa
     return Labels(step, size, widest * POINT + TICK + 2 * PAD)
 
 
-def labels_below(columns: Collection[tuple[str, ...]], pitch: float, largest: float) -> Labels:
+def labels_below(
+    columns: Collection[tuple[str, ...]], pitch: float, largest: float, places: tuple[int, ...] | None = None
+) -> Labels:
     """Of the columns of several maps: upright where they all fit."""
     step, size = _step_and_size(pitch, largest)
-    labels = {label for names in columns for label in names[::step]}
+    labels = {label for names in columns for label in Labels(step, size, 0.0, places=places).of(names)}
     widest = max((extent(label, size).width for label in labels), default=0.0)
     between = 0.5 if widest <= 1.05 * size else 4.0  # points: characters as wide as high are set close and stay upright
     rotated = widest > step * pitch - between
     below = widest if rotated else max((line_height(label, size) for label in labels), default=0.0)
-    return Labels(step, size, below * POINT + TICK + PAD, rotated)
+    return Labels(step, size, below * POINT + TICK + PAD, rotated, places)
 
 
 def _step_and_size(pitch: float, largest: float) -> tuple[int, float]:

@@ -104,7 +104,7 @@ def _label(page: Page, place: Place, plan: Plan, edges: Edges, pitches: tuple[fl
 def _labelled(names: Sequence[str], labels: Labels, pool: int) -> Iterator[tuple[float, str]]:
     """The names that are shown, and the middle of each in cells."""
     if labels.step:
-        yield from zip(middles(names, pool)[:: labels.step], names[:: labels.step], strict=True)
+        yield from zip(labels.of(middles(names, pool)), labels.of(names), strict=True)
 
 
 def _paint_bar(page: Page, plan: Plan, colours: Colours) -> None:

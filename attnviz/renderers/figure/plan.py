@@ -245,6 +245,8 @@ def _small_print(grid: Grid, cells: Cells, labels: tuple[Labels, Labels], signed
         for side, axis in zip(labels, (grid.maps[0].row_axis, grid.maps[0].column_axis), strict=True)
     }
     texts += [f"every {ordinal(step)} {thing} is labelled" for step, thing in sorted(thinned) if step > 1]
+    if labels[1].places is not None:
+        texts.append("of the columns, those that get most are named first")
     if cells.pools != (1, 1) and "mean" not in grid.statistics:  # else it stands over the maps
         texts.append(_of_cells("largest", cells, signed))
     return texts

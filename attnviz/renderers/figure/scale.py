@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from math import ceil, floor, log10
+from math import ceil, floor, log2, log10
 
 from matplotlib.colors import LogNorm, Normalize
 from matplotlib.ticker import MaxNLocator
@@ -28,12 +28,15 @@ def plan_limits(scale: Scale) -> tuple[float, float]:
 
 def norm_of(scale: Scale, limits: tuple[float, float]) -> Normalize:
     """From values to 0..1, nothing stretched beyond the limits."""
-    return (LogNorm if scale.kind == "log" else Normalize)(*limits)
+    return (LogNorm if scale.kind in ("log", "lift") else Normalize)(*limits)
 
 
 def plan_ticks(scale: Scale) -> tuple[tuple[float, str], ...]:
     """Ticks of the colour bar. A shared range shows its two ends, and so does one without a round number inside."""
     low, high = plan_limits(scale)
+    if scale.kind == "lift":
+        inner = range(round(log2(low)) + 1, round(log2(high)))
+        return (low, f"≤ {low:g} ×"), *((2.0**power, f"{2**power} ×") for power in inner), (high, f"≥ {high:g} ×")
     if scale.kind == "diverging":
         return _signed_ticks(high if scale.high else 0.0)
     if scale.kind == "log":

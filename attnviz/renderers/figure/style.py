@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 from unittest import mock
 
 from attnviz.errors import BadOption
+from attnviz.renderers import shades
 
 if TYPE_CHECKING:
     from matplotlib.colors import Colormap
@@ -60,6 +61,8 @@ LARGEST = 1e100  # number of a chart: beyond, the arithmetic of an axis overflow
 FORBIDDEN: dict[str, Any] = {"facecolor": "#f4f4f4", "edgecolor": "#b0b0b0", "hatch": "//////", "linewidth": 0.0}
 # Where the colours are palest in their middle, which is 0.
 FORBIDDEN_AMONG_PALE = {**FORBIDDEN, "facecolor": "#dadada", "edgecolor": "#999999"}
+FORBIDDEN_AMONG_WHITE = {**FORBIDDEN, "facecolor": "#e8e8e8"}
+AUTO, LIFT, SEQUENTIAL = "auto", "lift", "viridis"  # which map the scale wants; that of multiples; that of weights
 DIVERGING = "RdBu_r"  # from blue over white to red, which colour-blind readers tell apart
 
 STYLE: dict[Any, Any] = {
@@ -120,13 +123,22 @@ def import_seaborn() -> Any:
     return seaborn
 
 
+@cache
+def _lift_map() -> Colormap:
+    from matplotlib.colors import LinearSegmentedColormap
+
+    return LinearSegmentedColormap.from_list(LIFT, [tuple(part / 255 for part in step) for step in shades.LIFT])
+
+
 def colour_map(name: str) -> Colormap:
-    """A colour map of matplotlib, or of seaborn, which is imported only for its own. Raises BadOption."""
+    """Ours, one of matplotlib, or of seaborn, which is imported only for its own. Raises BadOption."""
+    if name == LIFT:
+        return _lift_map()
     if name.removesuffix("_r") in SEABORN_MAPS and name not in mpl.colormaps:
         import_seaborn()  # registers them
     if name in mpl.colormaps:
         return mpl.colormaps[name]
-    known = [*mpl.colormaps, *SEABORN_MAPS, *(f"{each}_r" for each in SEABORN_MAPS)]
+    known = [LIFT, *mpl.colormaps, *SEABORN_MAPS, *(f"{each}_r" for each in SEABORN_MAPS)]
     near = get_close_matches(name, known, n=1) or get_close_matches(name.lower(), known, n=1)
     hint = f"Did you mean {near[0]!r}?" if near else "Such as viridis, cividis, magma, Blues or mako; _r reverses one."
     raise BadOption(f"no colour map {name!r}", hint=hint)

@@ -58,8 +58,8 @@ function middleOf([low, high], isFine) {
 }
 
 export class Cells {
-  constructor(nRows, nColumns, allowed, stored, precision) {
-    Object.assign(this, { nRows, nColumns, allowed, stored, precision });
+  constructor(nRows, nColumns, allowed, stored, precision, shares) {
+    Object.assign(this, { nRows, nColumns, allowed, stored, precision, shares });
     this.middles = precision && middles(precision);
   }
 
@@ -115,12 +115,12 @@ export class Cells {
     return Array.from({ length: this.nRows }, (_, row) => [row, column]);
   }
 
-  // Every cell above a threshold, strongest first.
-  above(threshold) {
+  // Every cell above a threshold, a number of times the unit of its row, strongest first.
+  above(threshold, unitOf = () => 1) {
     const found = [];
     for (let row = 0; row < this.nRows; row++) {
       for (let column = 0; column < this.nColumns; column++) {
-        if (this.at(row, column) >= threshold && this.isAllowed(row, column)) found.push([row, column]);
+        if (this.at(row, column) >= threshold * unitOf(row) && this.isAllowed(row, column)) found.push([row, column]);
       }
     }
     return this.strongest(found, found.length);

@@ -5,28 +5,37 @@ import { colourOf, element } from "./dom.js";
 
 const palettes = Object.fromEntries(Object.entries(content.colours).map(([name, base64]) => [name, bytesOf(base64)]));
 
-export const paletteOf = (scale) => (scale.kind === "diverging" ? palettes.diverging : palettes.sequential);
+export const paletteOf = (scale) => palettes[scale.kind] ?? palettes.sequential;
 
 // Where a value lies on the scale, 0 to 1; what lies outside is at its end.
 export function placeOf(value, scale) {
-  let { low, high } = scale;
-  if (scale.kind === "log") [value, low, high] = [Math.max(value, low), low, high].map(Math.log10);
-  return Math.min(1, Math.max(0, (value - low) / (high - low || 1)));
+  return placeBetween(heightOf(value, scale), heightOf(scale.low, scale), heightOf(scale.high, scale));
+}
+
+const placeBetween = (height, low, high) => Math.min(1, Math.max(0, (height - low) / (high - low || 1)));
+const isLogarithmic = ({ kind }) => kind === "log" || kind === "lift";
+const heightOf = (value, scale) => (isLogarithmic(scale) ? Math.log(value) : value);
+
+// What a value is a multiple of: of lift an equal share of its row, else 1.
+export const unitOf = (cells, row, { kind }) => (kind === "lift" ? cells.shares[row] : 1);
+
+export function placeOfCell(cells, row, column, scale) {
+  return placeOf(cells.at(row, column) / unitOf(cells, row, scale), scale);
 }
 
 export function valueAt(place, { kind, low, high }) {
-  return kind === "log" ? low * (high / low) ** place : low + place * (high - low);
+  return isLogarithmic({ kind }) ? low * (high / low) ** place : low + place * (high - low);
 }
 
 const tables = new Map();
 
-// Colours of every code of a map that is stored in ranges: a logarithm per code and not per cell.
+// Heights of every code of a map that is stored in ranges: a logarithm per code and not per cell.
 function tableOf(cells, scale) {
-  const key = JSON.stringify([scale, cells.precision]);
+  const key = JSON.stringify([isLogarithmic(scale), cells.precision]);
   if (!tables.has(key))
     tables.set(
       key,
-      cells.middles.map((value) => Math.round(255 * placeOf(value, scale))),
+      cells.middles.map((value) => heightOf(value, scale)),
     );
   return tables.get(key);
 }
@@ -40,16 +49,19 @@ export function imageOf(cells, scale, pool = 1) {
   const palette = paletteOf(scale);
   const table = cells.precision && tableOf(cells, scale);
   const middle = scale.kind === "diverging" ? 127.5 : 0;
+  const [low, high] = [scale.low, scale.high].map((each) => heightOf(each, scale));
   const best = new Float32Array(width).fill(-1);
   for (let row = 0, top = 0; row < cells.nRows; row++) {
     if (row % pool === 0) {
       best.fill(-1);
       top = (row / pool) * width;
     }
+    const shift = scale.kind === "lift" ? heightOf(unitOf(cells, row, scale), scale) : 0;
     for (let column = 0; column < cells.nColumns; column++) {
       if (!cells.isAllowed(row, column)) continue;
       const stored = cells.stored[row * cells.nColumns + column];
-      const shade = table ? table[stored] : Math.round(255 * placeOf(stored, scale));
+      const height = table ? table[stored] : heightOf(stored, scale);
+      const shade = Math.round(255 * placeBetween(height - shift, low, high));
       const at = (column / pool) | 0;
       if (Math.abs(shade - middle) <= best[at]) continue;
       best[at] = Math.abs(shade - middle);
@@ -93,8 +105,9 @@ export function drawSmall(canvas, cells, scale) {
 
 const RAISED = "⁰¹²³⁴⁵⁶⁷⁸⁹";
 
-function rounded(value, { kind }) {
+function rounded(value, { kind, low, high }) {
   const power = Math.round(Math.log10(value));
+  if (kind === "lift") return `${value >= high ? "≥ " : value <= low ? "≤ " : ""}${Math.round(value)} ×`;
   if (kind === "log" && power < -2) return `10⁻${[...String(-power)].map((digit) => RAISED[digit]).join("")}`;
   return String(Number(value.toPrecision(3))).replace("-", "−");
 }
@@ -102,10 +115,11 @@ function rounded(value, { kind }) {
 function ticksOf(scale) {
   const { kind, low, high } = scale;
   if (kind === "diverging") return [0, 0.5, 1];
-  if (kind !== "log") return [0, 0.25, 0.5, 0.75, 1];
-  const powers = [];
-  for (let power = Math.ceil(Math.log10(low) - 1e-9); power <= Math.log10(high) + 1e-9; power++) {
-    powers.push(placeOf(10 ** power, scale));
+  if (!isLogarithmic(scale)) return [0, 0.25, 0.5, 0.75, 1];
+  const [base, powers] = [kind === "lift" ? 2 : 10, []];
+  const powerOf = (value) => Math.log10(value) / Math.log10(base);
+  for (let power = Math.ceil(powerOf(low) - 1e-9); power <= powerOf(high) + 1e-9; power++) {
+    powers.push(placeOf(base ** power, scale));
   }
   return powers;
 }

@@ -12,6 +12,7 @@ const unpacked = new Map();
 export const rowsOf = (map) => content.axes[map.rows];
 export const columnsOf = (map) => content.axes[map.columns];
 export const isDifference = (picture) => picture.scale.kind === "diverging";
+export const isLift = (picture) => picture.scale.kind === "lift";
 export const hasQueries = (map) => map.row_axis.startsWith("query");
 export const isLayered = (picture) => picture.maps.every((number) => maps[number].layer !== null);
 
@@ -39,7 +40,8 @@ async function unpack(number) {
   const stored = isExact
     ? unpackedExact(...parts, nRows * nColumns)
     : unpackedRanges(...parts, nRows, nColumns, precision);
-  const cells = new Cells(nRows, nColumns, allowed, stored, precision);
+  const shares = new Float32Array(bytesOf(content.shares[map.shares]).buffer);
+  const cells = new Cells(nRows, nColumns, allowed, stored, precision, shares);
   unpacked.set(number, cells);
   return cells;
 }

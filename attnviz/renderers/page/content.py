@@ -126,11 +126,13 @@ def _cell(cell: str | int | float) -> str | int | float | None:
 
 def _colours(look: Look) -> Mapping[str, str]:
     """256 colours of each map, as base64 of red, green and blue."""
-    from attnviz.renderers.figure.style import DIVERGING, colour_map  # matplotlib comes with it
+    from attnviz.renderers.figure.style import AUTO, DIVERGING, LIFT, SEQUENTIAL, colour_map  # matplotlib comes with it
+
+    lift, sequential = (LIFT, SEQUENTIAL) if look.cmap == AUTO else (look.cmap, look.cmap)
 
     return {
         name: b64encode(
             colour_map(chosen)(np.arange(N_COLOURS) / (N_COLOURS - 1), bytes=True)[:, :3].tobytes()
         ).decode()
-        for name, chosen in (("sequential", look.cmap), ("diverging", DIVERGING))
+        for name, chosen in (("lift", lift), ("sequential", sequential), ("diverging", DIVERGING))
     }

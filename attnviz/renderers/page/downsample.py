@@ -29,6 +29,8 @@ def pooled(heatmap: Heatmap, block: int) -> Heatmap:
     values = np.where(-lowest > highest, lowest, highest)
     allowed = _reduced(np.logical_or, heatmap.allowed, block)
     rows, columns = (joined(labels, block, " … ") for labels in (heatmap.rows, heatmap.columns))
+    # the largest of a block's equal shares, so that no shade is stronger than that of its cells
+    equal = np.maximum.reduceat(heatmap.equal_share, np.arange(0, len(heatmap.equal_share), block))
     first_rows, first_columns = heatmap.row_positions[::block], heatmap.column_positions[::block]
     return replace(
         heatmap,
@@ -38,6 +40,7 @@ def pooled(heatmap: Heatmap, block: int) -> Heatmap:
         columns=columns,
         row_positions=first_rows,
         column_positions=first_columns,
+        shown_share=equal * np.maximum(allowed.sum(axis=1), 1),
     )
 
 

@@ -1,11 +1,12 @@
 // Queries on the left, keys on the right, a line for each weight above a threshold; several heads by colour.
-import { legend } from "./colour.js";
+import { legend, placeOfCell, unitOf } from "./colour.js";
 import {
   cellsOf,
   columnsOf,
   hasQueries,
   isDifference,
   isLayered,
+  isLift,
   maps,
   readyCells,
   rowsOf,
@@ -36,11 +37,15 @@ export async function lines(panel) {
     chart.box,
   );
   chart.draw();
-  const label = "line: attention weight (0 to 1), opacity in proportion; each colour is one head";
-  const scale = { kind: "fixed", low: 0, high: 1 };
+  const scale = scaleOf(pictureOf());
+  const of = isLift(pictureOf()) ? scale.label : "attention weight (0 to 1)";
+  const label = `line: ${of}, opacity in proportion; each colour is one head`;
   const paint = (place) => `color-mix(in srgb, ${colourOf("--ink")} ${100 * place}%, ${colourOf("--paper")})`;
   return { legend: () => legend(scale, paint, label, false), mark: () => chart.mark(), draw: () => chart.draw() };
 }
+
+// Lines show multiples of an equal share where the maps do, else weights from 0 to 1.
+const scaleOf = (picture) => (isLift(picture) ? picture.scale : { kind: "fixed", low: 0, high: 1 });
 
 // The heads beside the map's own: of its layer, or all that the picture has.
 function headsChooser(alike) {
@@ -72,15 +77,18 @@ function headsChooser(alike) {
 const headOf = (number) => (maps[number].layer === mapOf().layer ? `head ${maps[number].head}` : maps[number].title);
 
 function thresholdChooser(draw) {
-  const shown = element("output", {}, state.threshold.toFixed(2));
+  const lift = isLift(pictureOf());
+  const written = () => (lift ? `${state.threshold} ×` : state.threshold.toFixed(2));
+  const shown = element("output", {}, written());
   const slide = () => {
     change({ threshold: Number(slider.value) });
-    shown.textContent = state.threshold.toFixed(2);
+    shown.textContent = written();
     draw();
   };
-  const bounds = { type: "range", min: 0.01, max: 1, step: 0.01, value: state.threshold };
+  const [min, max, step] = lift ? [1, pictureOf().scale.high, 0.25] : [0.01, 1, 0.01];
+  const bounds = { type: "range", min, max, step, value: state.threshold };
   const slider = element("input", { ...bounds, oninput: slide });
-  return element("label", { class: "chooser slider" }, element("span", {}, "weights of at least"), slider, shown);
+  return element("label", { class: "chooser slider" }, element("span", {}, lift ? "at least so many equal shares" : "weights of at least"), slider, shown);
 }
 
 class Chart {
@@ -120,7 +128,11 @@ class Chart {
 
   // All lines above the threshold, the strongest of very many.
   draw() {
-    this.found = state.heads.map((number) => readyCells(number).above(state.threshold));
+    this.scale = scaleOf(pictureOf());
+    this.found = state.heads.map((number) => {
+      const cells = readyCells(number);
+      return cells.above(state.threshold, (row) => unitOf(cells, row, this.scale));
+    });
     const total = this.found.reduce((sum, each) => sum + each.length, 0);
     const share = Math.floor(MOST_LINES / state.heads.length);
     const shown = this.found.map((each) => each.slice(0, total > MOST_LINES ? share : each.length));
@@ -147,11 +159,11 @@ class Chart {
   }
 
   line(place, [row, column]) {
-    const weight = readyCells(state.heads[place]).at(row, column);
+    const opacity = placeOfCell(readyCells(state.heads[place]), row, column, this.scale);
     const shift = (place - (state.heads.length - 1) / 2) * 2; // so that lines of several heads lie beside each other
     const [from, to] = [row, column].map((at) => (at + 0.5) * PITCH + shift);
     const ends = { x1: 0, y1: from, x2: 100, y2: to };
-    return drawing("line", { ...ends, class: `head-${place}`, "stroke-opacity": weight.toFixed(4) });
+    return drawing("line", { ...ends, class: `head-${place}`, "stroke-opacity": opacity.toFixed(4) });
   }
 
   mark() {

@@ -39,17 +39,24 @@ class Shared:
 
 def of_maps(report: Report, originals: Sequence[Heatmap], maps: Sequence[Heatmap], block: int) -> Mapping[str, object]:
     """Maps, the pictures that they are in, and what they share."""
-    axes, masks = Shared(), Shared()
+    axes, masks, shares = Shared(), Shared(), Shared()
     words = dict(_words(report))
     described = [
-        {**_described(small, masks), **_axes(report, original, block, axes), "words": words.get(small.name, "")}
+        {**_described(small, masks, shares), **_axes(report, original, block, axes), "words": words.get(small.name, "")}
         for small, original in zip(maps, originals, strict=True)
     ]
     places = {_key(each): place for place, each in enumerate(originals)}
     pictures = [_framed(each, report.scale, places) for each in pictures_of(report)]
     alike = {name: each for name, each in described[0].items() if all(other[name] == each for other in described)}
     own = [{name: each for name, each in other.items() if name not in alike} for other in described]
-    return {"alike": alike, "maps": own, "pictures": pictures, "axes": axes.found, "masks": masks.found}
+    return {
+        "alike": alike,
+        "maps": own,
+        "pictures": pictures,
+        "axes": axes.found,
+        "masks": masks.found,
+        "shares": shares.found,
+    }
 
 
 def distinct(report: Report) -> Mapping[tuple[str, int], Heatmap]:
@@ -87,9 +94,10 @@ def _framed(picture: Heatmap | Panels, scale: Scale, places: Mapping[tuple[str, 
     }
 
 
-def _described(heatmap: Heatmap, masks: Shared) -> Mapping[str, object]:
+def _described(heatmap: Heatmap, masks: Shared, shares: Shared) -> Mapping[str, object]:
     of_a_head = OF_A_HEAD.fullmatch(heatmap.name)
     allowed = b"" if heatmap.allowed.all() else np.packbits(heatmap.allowed).tobytes()
+    equal = heatmap.equal_share.astype("<f4").tobytes()
     return {
         "name": heatmap.name,
         "title": heatmap.title,
@@ -98,6 +106,7 @@ def _described(heatmap: Heatmap, masks: Shared) -> Mapping[str, object]:
         "row_axis": heatmap.row_axis,
         "column_axis": heatmap.column_axis,
         "mask": masks.number(allowed, lambda: b64encode(allowed).decode("ascii")),
+        "shares": shares.number(equal, lambda: b64encode(equal).decode("ascii")),
     }
 
 

@@ -23,6 +23,8 @@ export function paint(plot) {
   if (plot.chosen()) paintCross(plot, plot.chosen(), colourOf("--accent"));
   if (plot.hovered) paintCross(plot, plot.hovered, colourOf("--ink"));
   pen.restore();
+  pen.strokeStyle = colourOf("--rule"); // else white cells would not be told from paper
+  pen.strokeRect(plot.gutter - 0.5, plot.head - 0.5, plot.width + 1, plot.height + 1);
   paintLabels(plot);
   paintTitles(plot);
 }

@@ -1,5 +1,5 @@
 // Which view of which map is shown, and which query is chosen: as one object, and as a link.
-import { columnsOf, content, maps, pictures, rowsOf } from "./content.js";
+import { columnsOf, content, isLift, maps, pictures, rowsOf } from "./content.js";
 
 // Those that the page has something to show in.
 export const VIEWS = [
@@ -72,6 +72,7 @@ export function read(hash) {
   const [rows, columns] = [rowsOf(maps[found.map]), columnsOf(maps[found.map])];
   const names = new Set((parts.get("lines") ?? "").split(","));
   const heads = pictures[found.picture].maps.filter((each) => names.has(maps[each].name));
+  const [usual, highest] = thresholdsOf(pictures[found.picture], columns.labels.length);
   const first = pictures[found.picture].maps.length > 1 ? "overview" : "matrix";
   const chosen = parts.has("layer") || parts.has("map") ? "matrix" : first;
   return {
@@ -80,9 +81,14 @@ export function read(hash) {
     query: positionIn(rows, parts.get("query")),
     key: positionIn(columns, parts.get("key")),
     heads: heads.length ? heads : [found.map],
-    threshold: Math.min(1, number("threshold") ?? 0.1),
+    threshold: Math.min(highest, number("threshold") ?? usual),
     side: parts.get("side") === "to" ? "to" : "from",
   };
+}
+
+// Of lines: from where on they are drawn unasked, and the highest. Of few keys none can have many equal shares.
+function thresholdsOf(picture, nKeys) {
+  return isLift(picture) ? [Math.min(4, Math.max(1, Math.floor(nKeys / 4))), picture.scale.high] : [0.1, 1];
 }
 
 function foundMap(parts, layer, head) {

@@ -1,5 +1,5 @@
 // The text itself: a word that is pointed at shades what it attends to, or what attends to it.
-import { legend, placeOf } from "./colour.js";
+import { legend, placeOfCell } from "./colour.js";
 import { cellsOf, columnsOf, hasQueries, isDifference, rowsOf, tokenOf, writingOf } from "./content.js";
 import { chooser, colourOf, element, isolated, named, roving, watch } from "./dom.js";
 import { nameOfColumn, nameOfRow, notDrawn, tellCell } from "./readout.js";
@@ -110,7 +110,7 @@ class Passage {
         word.removeAttribute("aria-current");
         word.classList.toggle("forbidden", each === others && !this.cells.isAllowed(...cellOf(other)));
         const shaded = each === others && this.cells.isAllowed(...cellOf(other));
-        word.style.backgroundColor = shaded ? this.paint(placeOf(this.cells.at(...cellOf(other)), this.scale)) : "";
+        word.style.backgroundColor = shaded ? this.paint(placeOfCell(this.cells, ...cellOf(other), this.scale)) : "";
       }
     }
     words.children[place].setAttribute("aria-current", "true");

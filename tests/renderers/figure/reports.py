@@ -58,6 +58,7 @@ SCRIPTS = (
 )
 HOSTILE = ("$$", "$_$", "${$", r"$\frac$", "$5$", r"\frac{", "</script>", "a_b^{", "%&#~", "[CLS]", "∅", "␣x⏎")
 FIXED = Scale("fixed", 0.0, 1.0, "attention weight (fixed scale, 0 to 1)")
+LIFT = Scale("lift", 1.0, 16.0, "attention weight, × an equal share (1/n)")
 LOG = Scale("log", 1e-3, 1.0, "attention weight (logarithmic scale, 0.001 to 1)")
 FACTS = (("model", "multi:8"), ("text", "猫坐在垫子上"), ("seed", "0"))
 SUBTITLE = "untrained (random weights, seed 0) · sample train[0] · first 20 of 233 tokens"

@@ -8,9 +8,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from attnviz.report import Heatmap, Look, Scale
+from attnviz.report import Heatmap, Look
 from tests.renderers.figure.reports import (
     ACCURACY,
+    LIFT,
     LOG,
     LOSS,
     SCRIPTS,
@@ -30,17 +31,17 @@ from tests.renderers.figure.reports import (
 
 @pytest.mark.mpl_image_compare
 def test_head() -> Picture:
-    return Picture(report(heatmap(12), scale=Scale("shared", 0.0, 0.9, "attention weight (shared scale, 0 to 0.9)")))
+    return Picture(report(heatmap(12), scale=LIFT))
 
 
 @pytest.mark.mpl_image_compare
 def test_overview() -> Picture:
-    return Picture(report(panels(9)))
+    return Picture(report(panels(9), scale=LIFT))
 
 
 @pytest.mark.mpl_image_compare
 def test_causal_with_numbers() -> Picture:
-    return Picture(report(heatmap(8, causal=True)), Look(dpi=100, annotate=True))
+    return Picture(report(heatmap(8, causal=True), scale=LIFT), Look(dpi=100, annotate=True))
 
 
 @pytest.mark.mpl_image_compare
@@ -65,7 +66,9 @@ def test_difference() -> Picture:
 def test_query_head_by_head() -> Picture:
     weights, allowed = softmax(9, 48, seed=3)
     names = ("single · 0", *(f"multi:8 · {head}" for head in range(8)))
-    return Picture(report(Heatmap("a", "query 5 in every head", weights[0], allowed, names, words(48), "head")))
+    return Picture(
+        report(Heatmap("a", "query 5 in every head", weights[0], allowed, names, words(48), "head"), scale=LIFT)
+    )
 
 
 @pytest.mark.mpl_image_compare

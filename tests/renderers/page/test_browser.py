@@ -9,12 +9,14 @@ import pytest
 
 from attnviz.renderers.page import cells as page_cells
 from attnviz.report import Heatmap, Panels, Report, Scale
+from attnviz.specs.figure import FigureOptions
 from tests.made import HOSTILE, cross_maps, random_maps, record, report, tokens
 from tests.renderers.page.browser import Open, number_in
 from tests.renderers.page.test_html import LOG, attacked
 
 pytestmark = pytest.mark.slow
 VIEWS = ("overview", "matrix", "lines", "text", "table")
+FIXED = FigureOptions(scale="fixed")
 N = 14  # tokens of the made-up film review
 CONTENT = "JSON.parse(document.querySelector('#content').textContent)"
 
@@ -36,7 +38,7 @@ def test_the_cell_that_is_seen_is_the_cell_that_is_said(shown: Open, cell: tuple
     weights = np.full((1, 1, N, N), 1 / N, dtype=np.float32)
     weights[0, 0, cell[0]] = 0.01 / (N - 1)
     weights[(0, 0, *cell)] = 0.99
-    page = shown(report(record(weights)), "view=matrix", device_scale_factor=ratio)
+    page = shown(report(record(weights), FIXED), "view=matrix", device_scale_factor=ratio)
     left, top = page.seen((253, 231, 36))
     page.page.mouse.move(left, top)
     assert page.readout.endswith(f"query {cell[0]} t{cell[0]} attends to key {cell[1]} t{cell[1]}: 0.99")
@@ -105,7 +107,7 @@ def test_the_colours_are_the_scales(shown: Open) -> None:
 
 
 def test_what_is_not_allowed_has_no_colour_of_the_scale(shown: Open) -> None:
-    page = shown(report(random_maps(causal=True)), "view=matrix")
+    page = shown(report(random_maps(causal=True), FIXED), "view=matrix")
     assert page.colour(0, 0, N, N) == [253, 231, 36]
     red, green, blue = page.colour(0, 9, N, N)
     assert max(red, green, blue) - min(red, green, blue) < 10  # grey, which viridis never is
@@ -197,7 +199,7 @@ def test_a_word_shades_what_it_attends_to(shown: Open) -> None:
     words = page.page.locator(".word")
     words.nth(1).hover()
     shades = [each.evaluate(alpha) for each in words.all()]
-    assert shades == pytest.approx([0.1, 0.1, 0.7, 0.1], abs=0.01)
+    assert shades == pytest.approx([0, 0, np.log2(2.8) / 4, 0], abs=0.01)  # 0.7 is 2.8 equal shares
     assert page.page.locator(".listed td").all_inner_texts()[:2] == ["2 c", "0.7"]
 
 
@@ -221,7 +223,7 @@ def test_two_texts_are_two_passages(shown: Open) -> None:
 
 def test_lines_are_the_weights_above_the_threshold(shown: Open) -> None:
     maps = random_maps(n_heads=3)
-    page = shown(report(maps), "view=lines&layer=0&head=1&threshold=0.2")
+    page = shown(report(maps, FIXED), "view=lines&layer=0&head=1&threshold=0.2")
     for n_heads, chip in ((1, None), (2, 2)):
         if chip is not None:
             page.page.locator(".chip").nth(chip).click()
@@ -238,11 +240,14 @@ def test_lines_are_the_weights_above_the_threshold(shown: Open) -> None:
 
 def test_the_threshold_slides(shown: Open) -> None:
     maps = random_maps(n_heads=1)
-    page = shown(report(maps), "view=lines&threshold=0.2")
+    page = shown(report(maps), "view=lines&threshold=2")
     page.page.focus("input[type=range]")
     page.press(*["ArrowRight"] * 5)
-    assert page.page.inner_text("output") == "0.25"
-    assert page.page.locator(".crossing svg:first-child line").count() == (maps.weights >= 0.25).sum()
+    assert page.page.inner_text("output") == "3.25 ×"
+    drawn = page.page.locator(".crossing svg:first-child line")
+    shares = maps.weights[maps.weights * N >= 3.25] * N
+    opacities = drawn.evaluate_all("lines => lines.map(line => Number(line.getAttribute('stroke-opacity')))")
+    assert sorted(opacities) == pytest.approx(sorted(np.minimum(np.log2(shares) / 4, 1)), abs=1e-3)
 
 
 def test_heads_are_sorted_and_copied(shown: Open) -> None:
