@@ -52,6 +52,7 @@ class Work:
     d_model: int = 0
     n_parameters: int = 0
     base: int = BASE  # bytes of the process before
+    n_copies: int = 3  # of the record, beside itself
 
     @property
     def needed(self) -> int:
@@ -76,12 +77,12 @@ class Work:
 
     @property
     def per_cell(self) -> int:
-        """Of a record its weights, with words joined once more, and two copies while it is written; or of a layer its
+        """Of a record its weights, and its copies (with words joined, and two while it is written); or of a layer its
         scores and weights, and as float64; and of one head what measures and rollout hold.
         """
         record = FLOAT32 * self.n_heads * self.n_layers
         layer = 4 * FLOAT32 * self.n_heads
-        return record + max(3 * record, layer) + ONE_HEAD
+        return record + max(self.n_copies * record, layer) + ONE_HEAD
 
 
 def check_memory(work: Work, max_gib: float) -> None:

@@ -11,6 +11,9 @@ from attnviz import store
 from attnviz.errors import BadOption
 from attnviz.measures.measured import chosen
 from attnviz.models.loading import ModelReference, find_model
+from attnviz.models.protocols import AttentionModel
+from attnviz.models.sizes import Work, check_memory
+from attnviz.records import AttentionMaps
 from attnviz.report import Report
 from attnviz.selection import numbers
 from attnviz.specs.compare import CompareSpec
@@ -19,6 +22,7 @@ from attnviz.text import load_corpus
 from attnviz.text.document import Corpus, Document
 
 MOST_MODELS = 8
+COPIES = 5  # of all records together, measured: 23.5 bytes for each cell of each head
 PICTURES = (
     "maps*",
     "difference*",
@@ -119,7 +123,7 @@ def _compared(
     answered = [predictions(model, documents, spec.model) for model in models]
     tally = Tally.of(len(models), spec.measure)
     for count, document in enumerate(documents, 1):
-        tally.add([model.attention(document.text, document.name) for model in models])
+        tally.add(_attended(models, document, spec.model.max_memory))
         yield Attended(count)
     took = seconds(models, documents) if spec.time else [None] * len(models)
     found = [compared(*of_model) for of_model in zip(models, tally.numbers, answered, took, strict=True)]
@@ -130,6 +134,16 @@ def _compared(
     records = {f"{slug}.safetensors": store.record_bytes(maps) for maps, slug in pairs}
     written = drawing.write(report, folder, records)
     yield Outcome(report, rows, written.files, written.notices)
+
+
+def _attended(models: Sequence[AttentionModel], document: Document, max_memory: float) -> list[AttentionMaps]:
+    """One text's attention in each model. Raises TooLarge as soon as the first shows that all would not fit."""
+    first = models[0].attention(document.text, document.name)
+    n_maps = sum(model.n_layers * model.n_heads for model in models)
+    n_parameters = sum(model.n_parameters for model in models)
+    work = Work(len(first.queries), len(first.keys), n_maps, 1, n_parameters=n_parameters, n_copies=COPIES)
+    check_memory(work, max_memory)
+    return [first, *(model.attention(document.text, document.name) for model in models[1:])]
 
 
 def _notices(

@@ -73,6 +73,14 @@ def peak(folder: Path, *args: str) -> int:
     return used.ru_maxrss * (1 if sys.platform == "darwin" else 1024)
 
 
+def test_all_records_of_a_comparison_are_counted_together(run_here: RunHere, tmp_path: Path) -> None:
+    """Each of them fits."""
+    (tmp_path / "long.txt").write_text(LONG, encoding="utf-8")
+    drawn = ("--text-file", "long.txt", "--max-tokens", "600", "--max-memory", "0.57")
+    refused(run_here("compare", "multi:8", "multi:4", *drawn), "600 tokens × 12 heads × 1 layer need 0.6")
+    worked(run_here("heatmap", "--heads", "8", *drawn, "--head", "0", "--table", "none"))
+
+
 @pytest.mark.parametrize("command", ["heatmap", "explain"])
 def test_padding_is_counted_before_it_is_made(command: str, run_here: RunHere) -> None:
     padded = (command, "--text", "a", "--show-padding", "--max-tokens", "30000000")
