@@ -49,8 +49,18 @@ def user_path(name: str, invalid: type[InputError]) -> Path:
 
 def is_folder(path: Path) -> bool:
     """False also for what no folder can be called: too long, a loop of links, or with a NUL in it."""
+    return exists(path) and path.is_dir()
+
+
+def is_file(path: Path) -> bool:
+    """As `is_folder`, of regular files."""
+    return exists(path) and path.is_file()
+
+
+def exists(path: Path) -> bool:
+    """As `is_folder`, whatever stands there."""
     try:
-        return path.is_dir()
+        return path.exists()
     except (OSError, ValueError):
         return False
 

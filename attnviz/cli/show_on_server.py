@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from attnviz.cli import show
+from attnviz.inputs import is_file
 from attnviz.specs.server import CIReportOptions
 
 if TYPE_CHECKING:
@@ -35,7 +36,7 @@ def left(report: Report, cases: Sequence[Case], suite: str, spec: CIReportOption
         from attnviz.renderers.summary import summary
 
         file = Path(spec.summary)
-        if added := summary(report, file.stat().st_size if file.is_file() else 0):
+        if added := summary(report, file.stat().st_size if is_file(file) else 0):
             store.append(file, added.encode())
         else:
             show.note(f"{file} is full: nothing was added to it")

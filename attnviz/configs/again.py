@@ -11,6 +11,7 @@ from attnviz.configs import schema
 from attnviz.configs.jobs import NAMES_OR_PATHS, PATHS
 from attnviz.configs.wording import sentence
 from attnviz.errors import BadConfig
+from attnviz.inputs import exists
 from attnviz.jobs import JOBS, Job
 from attnviz.manifest import Entry
 from attnviz.options import build
@@ -41,6 +42,6 @@ def again(entry: Entry, root: Path, where: str) -> Job:
 def _there(value: object, root: Path) -> object:
     if isinstance(value, tuple):
         return tuple(_there(each, root) for each in value)
-    if isinstance(value, str) and value and not Path(value).is_absolute() and (root / value).exists():
+    if isinstance(value, str) and value and not Path(value).is_absolute() and exists(root / value):
         return str((root / value).absolute())
     return value

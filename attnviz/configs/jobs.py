@@ -34,6 +34,7 @@ from attnviz.configs import naming, reading, schema
 from attnviz.configs.documents import START, Document, Place, Problem, Steps, shown
 from attnviz.configs.wording import instead, sentence, unknown
 from attnviz.errors import BadConfig
+from attnviz.inputs import exists
 from attnviz.jobs import JOBS, Job, Plan
 from attnviz.options import build
 
@@ -248,15 +249,8 @@ def _is_path(setting: str, written: str, path: Path) -> bool:
     if setting in PATHS or written.startswith(("./", "../")):
         return True
     if setting != "dataset" or written.count("/") != 1:
-        return "/" in written or ("." in written and _exists(path))
-    return _exists(path)
-
-
-def _exists(path: Path) -> bool:
-    try:
-        return path.exists()
-    except (OSError, ValueError):  # a name that no disk takes
-        return False
+        return "/" in written or ("." in written and exists(path))
+    return exists(path)
 
 
 def _sentence_in_job(command: str, error: ErrorDetails) -> str:

@@ -32,7 +32,8 @@ def output_folder(out: str) -> Path:
 
 def _check_folder(path: Path) -> None:
     with suppress(OSError):  # a name that is too long, say: `make_folder` tells what is wrong
-        standing = next(place for place in (path, *path.parents) if place.exists())
+        # also a link that leads nowhere or to itself
+        standing = next(place for place in (path, *path.parents) if place.exists() or place.is_symlink())
         if not standing.is_dir():
             raise BadOption(f"{standing} is not a folder", hint="Choose another --out.")
 

@@ -8,18 +8,10 @@ from pathlib import Path
 from typing import BinaryIO
 
 from attnviz.errors import BadSource
-from attnviz.inputs import in_bytes
+from attnviz.inputs import exists, in_bytes
 
 MAX_TEXT = 2**24  # bytes of one text or line: three times the Bible
 BOM = b"\xef\xbb\xbf"
-
-
-def exists(path: Path) -> bool:
-    """False also for names that no file can have: too long, or with a NUL in them."""
-    try:
-        return path.exists()
-    except (OSError, ValueError):
-        return False
 
 
 @contextmanager

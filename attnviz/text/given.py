@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from attnviz.errors import BadOption, BadSource
-from attnviz.inputs import user_path
+from attnviz.inputs import is_folder, user_path
 from attnviz.text.document import Corpus, Document
-from attnviz.text.files import BOM, MAX_TEXT, bounded, content, exists
+from attnviz.text.files import BOM, MAX_TEXT, bounded, content
 from attnviz.text.unicode import mended, without_surrogates
 
 STANDARD_INPUT = "-"
@@ -48,7 +48,7 @@ def _excerpt(text: str) -> str:
 
 def _file(name: str) -> tuple[str, bytes]:
     path = user_path(name, BadSource)
-    if exists(path) and path.is_dir():
+    if is_folder(path):
         raise BadSource(f"{name} is a folder, not a text file", hint=f"For the texts in it use --dataset {name}.")
     return without_surrogates(Path(name).name), content(path)
 

@@ -8,11 +8,10 @@ from itertools import chain, islice
 from pathlib import Path
 
 from attnviz.errors import BadSource
-from attnviz.inputs import user_path
+from attnviz.inputs import exists, user_path
 from attnviz.registry import load, suggestion
 from attnviz.text import ENDINGS, NAMES
 from attnviz.text.acl_imdb import is_acl_imdb, open_acl_imdb
-from attnviz.text.files import exists
 from attnviz.text.source import SPLIT_NAMES, Row, Rows, Source, within_bounds
 from attnviz.text.unicode import without_surrogates
 

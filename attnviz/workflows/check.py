@@ -12,7 +12,7 @@ from pathlib import Path, PurePosixPath
 from attnviz import store
 from attnviz.differences import BatchDiff, Tolerances
 from attnviz.errors import BadOption
-from attnviz.inputs import resolved
+from attnviz.inputs import is_folder, resolved
 from attnviz.renderers.json import alone
 from attnviz.report import Case, Report
 from attnviz.specs.batch import CheckSpec
@@ -103,7 +103,8 @@ def _allowed(value: float, option: str) -> float:
 
 def _stale(out: Path, files: tuple[Path, ...]) -> Iterator[str]:
     """What an earlier check left there, and what is not to be mistaken for new."""
-    old = sorted(path for path in (*out.glob("*/*.png"), *out.glob(DIFFERENCES)) if path not in set(files))
+    there = (*out.glob("*/*.png"), *out.glob(DIFFERENCES)) if is_folder(out) else ()
+    old = sorted(path for path in there if path not in set(files))
     if old:
         found = "a file" if len(old) == 1 else f"{len(old)} files"
         yield f"{out} also holds {found} of an earlier check, such as {old[0].relative_to(out)}"

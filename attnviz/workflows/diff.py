@@ -21,6 +21,7 @@ from attnviz.differences import (
     is_beyond,
 )
 from attnviz.errors import BadOption, BadSource
+from attnviz.inputs import is_file, is_folder
 from attnviz.manifest import NAME
 from attnviz.measures import ALL, MEASURES
 from attnviz.measures.changes import changes
@@ -60,10 +61,10 @@ def diff(spec: DiffSpec) -> Diffed:
 
 def _file(path: Path) -> Path:
     """A file as it is; of a folder its manifest, else its record."""
-    if not path.is_dir():
+    if not is_folder(path):
         return path
     for name in (NAME, store.RECORD):
-        if (path / name).is_file():
+        if is_file(path / name):
             return path / name
     raise BadSource(f"{path} holds no {NAME} and no {store.RECORD}", hint="Name a file, or another folder.")
 

@@ -7,6 +7,7 @@ from math import inf
 
 from attnviz import store
 from attnviz.errors import BadOption
+from attnviz.inputs import is_file
 from attnviz.models.sizes import Work, check_memory
 from attnviz.specs.render import RenderSpec
 from attnviz.workflows.drawing import Drawing, Drawn, Follow, unfollowed
@@ -23,7 +24,7 @@ def render(spec: RenderSpec, follow: Follow = unfollowed) -> Drawn:
     check_memory(Work(n_queries, n_keys, n_heads, n_layers), spec.max_memory)
     folder = store.output_folder(spec.figure.out)
     there = folder / store.RECORD
-    if there.is_file() and not filecmp.cmp(there, spec.record, shallow=False):
+    if is_file(there) and not filecmp.cmp(there, spec.record, shallow=False):
         raise BadOption(f"{folder} holds another record and its pictures", hint="Choose another --out.")
     maps = store.load(spec.record, inf)
     with store.locked(folder):

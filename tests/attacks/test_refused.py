@@ -10,9 +10,14 @@ from pathlib import Path
 
 import pytest
 
-from tests.attacks.endings import RunHere, environment, refused
+from attnviz import store
+from attnviz.configs.manifests import to_bytes
+from attnviz.manifest import Entry, Manifest
+from tests.attacks.endings import RunHere, check_streams, environment, refused, worked
+from tests.made import random_maps
 from tests.process import RunCli
 
+LONG = "x" * 300
 GRAMMAR = "Write train, train[:1000], train[10:20], train[-5:], train[:10%] or train+test."
 
 NO_TOKENS = {
@@ -153,12 +158,44 @@ def test_training_a_width_beyond_all(run_here: RunHere) -> None:
         ("batch", "loop"),
         ("verify", "loop"),
         ("check", "loop", "--baseline", ".", "--out", "loop"),
+        ("heatmap", "--text", "a", "--out", "loop"),
+        ("vocab", "--out", "loop/below"),
     ],
     ids=" ".join,
 )
 def test_a_loop_of_links(args: tuple[str, ...], run_here: RunHere, tmp_path: Path) -> None:
     (tmp_path / "loop").symlink_to("loop")
     refused(run_here(*args), "loop")
+
+
+@pytest.mark.parametrize(
+    ("args", "code"),
+    [
+        (("check", "made", "--baseline", LONG), 2),
+        (("check", "made", "--baseline", "made", "--summary", LONG), 74),
+        (("diff", LONG, "made"), 2),
+        (("verify", LONG), 2),
+        (("verify", "made"), 3),  # of which a job has such a vocabulary
+        (("render", "attention.safetensors", "--out", LONG), 74),
+    ],
+    ids=lambda given: " ".join(given).replace(LONG, "xxx") if isinstance(given, tuple) else str(given),
+)
+def test_a_name_that_no_file_can_have(args: tuple[str, ...], code: int, run_here: RunHere, tmp_path: Path) -> None:
+    entry = Entry("job", "heatmap", {"vocab": LONG}, "", {}, {}, (), ())
+    (tmp_path / "made").mkdir()
+    (tmp_path / "made/manifest.json").write_bytes(to_bytes(Manifest({}, {}, (entry,))))
+    store.save(random_maps(), tmp_path / "attention.safetensors")
+    run = run_here(*args)
+    assert run.exit_code == code, run.stderr
+    check_streams(run)
+
+
+def test_an_output_folder_that_no_folder_can_be_is_not_made_where_nothing_differs(
+    run_here: RunHere, tmp_path: Path
+) -> None:
+    (tmp_path / "made").mkdir()
+    (tmp_path / "made/manifest.json").write_bytes(to_bytes(Manifest({}, {}, ())))
+    worked(run_here("check", "made", "--baseline", "made", "--out", LONG))
 
 
 @pytest.mark.parametrize("n_files", [8, 12])

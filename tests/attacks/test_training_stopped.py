@@ -17,7 +17,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.attacks.endings import RunHere, check_streams, environment, notes, worked
+from tests.attacks.endings import RunHere, check_streams, environment, notes, refused, worked
 from tests.attacks.trainings import CHECKPOINT, FILES, METRICS, SIZES, STATE, TINY, check_whole, contents
 from tests.process import Run
 from tests.workflows.runs import SPEC, finished
@@ -101,6 +101,21 @@ def test_ctrl_c_twice(tmp_path: Path) -> None:
     assert run.out == b""
     check_streams(run)
     assert "error" not in run.stderr
+    assert check_whole(tmp_path / "model") == {STATE, *CHECKPOINT}
+
+
+@pytest.mark.slow
+def test_two_runs_into_one_folder(tmp_path: Path) -> None:
+    """Begun together, one is refused and the other goes on, alone."""
+    runs = [started(tmp_path, *ENDLESS, "--seed", seed) for seed in "12"]
+    deadline = time.monotonic() + PATIENCE
+    while all(run.poll() is None for run in runs) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    late, other = sorted(runs, key=lambda run: run.poll() is None)
+    refused(ended(late, []), "model")
+    lines = told_until(other, "epoch 1/")
+    other.send_signal(signal.SIGINT)
+    assert ended(other, lines).exit_code in STOPPED
     assert check_whole(tmp_path / "model") == {STATE, *CHECKPOINT}
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from attnviz.differences import BatchDiff, Difference, Tolerances
 from attnviz.errors import BadSource
+from attnviz.inputs import is_file
 from attnviz.manifest import NAME, Entry, Manifest
 from attnviz.workflows.batch_diff.files import ShowPictures, compare_files
 from attnviz.workflows.batch_diff.numbers import compare_numbers, count_numbers
@@ -30,7 +31,7 @@ class Batch:
 
 def load_batch(folder: Path) -> Batch:
     """Raises BadSource where there is no manifest, BadConfig for one that this version does not write."""
-    if not (folder / NAME).is_file():
+    if not is_file(folder / NAME):
         raise BadSource(f"{folder} holds no {NAME}", hint="attnviz batch writes it.")
     from attnviz.configs.manifests import from_file
 
