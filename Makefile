@@ -11,7 +11,7 @@ SIDE_BY_SIDE := -n auto --maxprocesses 4
 BIOME := npx --yes @biomejs/biome@2.6.8
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test lint quick bench clean
+.PHONY: help install demo test lint quick fuzz bench clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-8s %s\n", $$1, $$2 }' Makefile
@@ -36,6 +36,9 @@ lint: .venv/.test-installed ## style, layers and types only; of JavaScript where
 
 quick: .venv/.test-installed ## the tests that take less than about five seconds each
 	$(BIN)/python -m pytest $(SIDE_BY_SIDE) -m "not slow"
+
+fuzz: .venv/.test-installed ## many wrong command lines and damaged files, seeded; EXAMPLES=10000 SEED=0
+	$(BIN)/python -m tests.fuzz --examples $(or $(EXAMPLES),10000) --seed $(or $(SEED),0)
 
 bench: .venv/.test-installed ## what things take beside the naive way, on a quiet machine; DATA=path/to/imdb for real reviews
 	$(BIN)/python -m tests.benchmarks.startup

@@ -1,0 +1,190 @@
+"""The kinds of what is tried, each a folder that was good with one thing in it changed, and a command line."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import shutil
+from collections.abc import Callable
+from contextlib import chdir, redirect_stderr, redirect_stdout
+from dataclasses import dataclass
+from io import StringIO
+from pathlib import Path
+from typing import Any
+
+from hypothesis import strategies as st
+
+from attnviz import store
+from attnviz.cli import app
+from tests.fuzz.inputs import OUTPUTS, changed, command_lines, configs, damaged, tensors
+from tests.fuzz.laws import MAX_MEMORY, breaches, contents, run
+from tests.made import random_maps
+
+GOOD = """
+jobs:
+  - {name: a, heatmap: {text: the cat sat, model: "multi:2", dpi: 30, format: [png, html]}}
+  - {name: b, explain: {text: the cat sat}}
+  - {name: c, compare: {models: [dot, single], text: the cat sat, dpi: 30}}
+"""
+TRAIN = "train --dataset table.csv --epochs 1 --d-model 8 --heads 2 --size 60 --bigrams 50 --max-tokens 16"
+WRITERS = ("heatmap", "render", "compare", "predict", "vocab", "train", "check")  # all that have --out, and batch
+HF = importlib.util.find_spec("transformers") is not None
+
+
+@dataclass(frozen=True)
+class Attempt:
+    """A file of the good folder with other bytes ("" for none), a command line, and what it may write to."""
+
+    file: str
+    data: bytes
+    args: tuple[str, ...]
+    outputs: tuple[str, ...]
+
+
+class Arena:
+    """A folder to run in, one beside it that must stay as it is, and one for home and temporary files."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.here, self.victim, self.room = (folder / "arena" / name for name in ("here", "victim", "room"))
+        self.good = folder / "good"
+        for place in (self.good, self.victim, self.room):
+            place.mkdir(parents=True)
+        (self.victim / "secret.txt").write_text("secret", encoding="utf-8")
+        (self.victim / "layer-0-head-0.png").write_text("a picture", encoding="utf-8")
+        _fill(self.good, self.room)
+        self._before: dict[str, str] = {}
+        self.attempted = 0
+
+    def file(self, name: str) -> bytes:
+        return (self.good / name).read_bytes()
+
+    def broken(self, attempt: Attempt) -> list[str]:
+        """The laws that an attempt breaks."""
+        self.attempted += 1
+        beside = self.here.parent
+        if not self._before or contents(beside) != self._before:
+            shutil.rmtree(self.here, ignore_errors=True)
+            shutil.copytree(self.good, self.here, symlinks=True)
+            os.mkfifo(self.here / "fifo")
+            self._before = contents(beside)
+        if attempt.file:
+            (self.here / attempt.file).write_bytes(attempt.data)
+        before = contents(beside)
+        ending = run(attempt.args, self.here, self.room)
+        outputs = [f"here/{name}" for name in attempt.outputs]
+        after = contents(beside)
+        for path in (self.victim, self.room):
+            for new in [path for path in path.iterdir() if str(path.relative_to(beside)) not in self._before]:
+                shutil.rmtree(new) if new.is_dir() else new.unlink()
+        return list(breaches(ending, before, after, outputs))
+
+
+def _fill(good: Path, room: Path) -> None:
+    (good / "text.txt").write_text("the cat sat on the mat", encoding="utf-8")
+    rows = [f"{'good' if number % 2 else 'bad'} film number {number},{number % 2}" for number in range(20)]
+    (good / "table.csv").write_text("text,label\n" + "\n".join(rows), encoding="utf-8")
+    (good / "good.yaml").write_text(GOOD, encoding="utf-8")
+    (good / "empty").mkdir()
+    (good / "loop").symlink_to("loop")
+    (good / "record").mkdir()
+    store.save(random_maps(("the", "cat", "sat", "."), n_layers=2, n_heads=2), good / "record/attention.safetensors")
+    for words in ("batch good.yaml --out batch", f"{TRAIN} --out model"):
+        ending = run(words.split(), good, room)
+        assert ending.code == 0, ending.err
+    with chdir(good), redirect_stdout(StringIO()), redirect_stderr(StringIO()):  # fonts and kernels, for all forks
+        assert (
+            app.run(["render", "record/attention.safetensors", "--out", "drawn", "--format", "png,svg,pdf,html"]) == 0
+        )
+    shutil.rmtree(good / "drawn")
+    shutil.copytree(good / "batch", good / "other")
+    if HF:
+        from tests.pretrained import saved
+
+        saved(good / "folder", "bert")
+    else:
+        (good / "folder").mkdir()
+
+
+Kind = Callable[[Arena], st.SearchStrategy[Attempt]]
+
+
+def lines(_: Arena) -> st.SearchStrategy[Attempt]:
+    """Command lines alone."""
+
+    def attempt(args: list[str], out: str) -> Attempt:
+        if args[0] in WRITERS or (args[0] == "batch" and "--out" not in args):
+            args = [*args, "--out", out]
+        return Attempt("", b"", tuple(args), (*_places(out), *_written(args)))
+
+    return st.builds(attempt, command_lines(), st.sampled_from(OUTPUTS))
+
+
+def _places(out: str) -> tuple[str, ...]:
+    return (out, out.split("/")[0]) if out not in ("text.txt", "fifo", "loop") else ()
+
+
+def _written(args: list[str]) -> list[str]:
+    """Files that are named to be written; and a link is not followed on the way."""
+    named = [args[at + 1] for at, word in enumerate(args[:-1]) if word in ("--summary", "--junit")]
+    return [name.rstrip("/") for name in named if ".." not in name]
+
+
+def _of(arena: Arena, file: str, change: Callable[[bytes], Any], *commands: list[str]) -> st.SearchStrategy[Attempt]:
+    """One file changed, and a command that reads it with a few options."""
+
+    def attempt(data: bytes, args: list[str]) -> Attempt:
+        args = [*args, "--out", "out"] if args[0] in WRITERS else args
+        outputs = ("out", *(["batch"] if args[0] == "batch" else ()), *_written(args))
+        return Attempt(file, data, tuple(args), outputs)
+
+    words = st.one_of([command_lines(*command) | st.just(list(command)) for command in commands])
+    return st.builds(attempt, change(arena.file(file)), words)
+
+
+def records(arena: Arena) -> st.SearchStrategy[Attempt]:
+    file = "record/attention.safetensors"
+    return _of(arena, file, tensors, ["render", file], ["diff", "record", "record"]) | _of(
+        arena, "batch/a/attention.safetensors", tensors, ["check", "batch", "--baseline", "other"]
+    )
+
+
+def manifests(arena: Arena) -> st.SearchStrategy[Attempt]:
+    made = ["batch", "good.yaml", "--out", "batch"]
+    again = ["verify", "batch"]
+    compared = [["check", "batch", "--baseline", "other"], ["check", "other", "--baseline", "batch"]]
+    return _of(arena, "batch/manifest.json", changed, made, again, *compared, ["diff", "batch", "other"])
+
+
+def checkpoints(arena: Arena) -> st.SearchStrategy[Attempt]:
+    said = ["--model", "model", "--text", "good film", "--dpi", "30"]
+    bounded = ["--max-memory", str(MAX_MEMORY)]
+    commands = [["heatmap", *said, *bounded], ["predict", *said], ["explain", *said[:-2], *bounded]]
+    commands.append(["compare", "model", "dot", *said[2:], *bounded])
+    changes = {"config.json": changed, "tokenizer.json": changed, "metrics.json": changed, "model.safetensors": tensors}
+    return st.one_of([_of(arena, f"model/{name}", change, *commands) for name, change in changes.items()])
+
+
+def folders(arena: Arena) -> st.SearchStrategy[Attempt]:
+    command = ["heatmap", "--model", "folder", "--text", "the cat", "--dpi", "30", "--max-memory", "1"]
+    changes = {"config.json": changed, "tokenizer.json": changed, "tokenizer_config.json": changed}
+    changes["model.safetensors"] = tensors
+    return st.one_of([_of(arena, f"folder/{name}", change, command) for name, change in changes.items()])
+
+
+def written_configs(_: Arena) -> st.SearchStrategy[Attempt]:
+    def attempt(data: bytes, more: list[str]) -> Attempt:
+        return Attempt("good.yaml", data, ("batch", "good.yaml", "--out", "out", *more), ("out",))
+
+    good = damaged(GOOD.encode())
+    return st.builds(attempt, configs() | good, st.sampled_from([[], ["--dry-run"], ["--fail-fast"], ["--force"]]))
+
+
+KINDS: dict[str, Kind] = {
+    "command lines": lines,
+    "configs": written_configs,
+    "manifests": manifests,
+    "records": records,
+    "checkpoints": checkpoints,
+    **({"model folders": folders} if HF else {}),
+}
