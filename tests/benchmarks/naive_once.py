@@ -1,4 +1,4 @@
-"""One text's eight heads as one writes them down today: what `tests.benchmarks.startup` compares a command with.
+"""One text's eight heads as one writes them down today: beside a command that makes an overview, too (`startup`).
 
 python -m tests.benchmarks.naive_once TEXT FOLDER
 """
@@ -11,7 +11,7 @@ from pathlib import Path
 import torch
 from torch import nn
 
-from tests.benchmarks.naive import draw_head, draw_overview
+from tests.benchmarks.naive import draw_head
 
 D_MODEL, N_HEADS, DPI = 64, 8, 150
 
@@ -29,7 +29,6 @@ def main() -> None:
     for head, each in enumerate(maps):
         draw_head(folder / f"head-{head}.png", head, each, tokens, (6.4, 5.4), DPI)
         print(f"head {head}: largest weight {each.max():.3f}")
-    draw_overview(folder / "overview.png", maps, tokens, (11.0, 6.0), DPI)
 
 
 if __name__ == "__main__":

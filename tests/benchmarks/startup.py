@@ -24,7 +24,7 @@ ATTNVIZ = str(Path(sys.executable).with_name("attnviz"))
 TEXT = "the film was not good but the acting saved the film and the end"
 NOTHING = "python -c pass"
 BOTH = "import of torch, and of matplotlib's figure and Agg"
-NAIVE = "the naive script (imports, 8 heads, overview)"
+NAIVE = "the naive script (imports, 8 heads)"
 IMPORTS = """
 import torch
 from matplotlib.figure import Figure
