@@ -20,13 +20,13 @@ Draw = Callable[[st.SearchStrategy[Any]], Any]
 SPECS = {command.name: flat_options(spec) for command in COMMANDS if (spec := spec_of(load(command)))}
 LONG = "x" * 300
 # Beside the folder of a run lie victim/ and room/; the rest is within it.
-PATHS = ("text.txt", "record", "batch", "other", "model", "folder", "good.yaml", "table.csv", "empty", "loop", "fifo")
+PATHS: tuple[str, ...] = ("text.txt", "record", "batch", "other", "model", "folder", "good.yaml", "table.csv", "empty", "loop", "fifo")
 PATHS += ("missing", "record/attention.safetensors", "batch/manifest.json", "model/tokenizer.json")
 PATHS += ("folder/config.json", "folder/missing")
 PATHS += ("/dev/null", "/dev/zero", "/dev/full", "/etc/passwd", "../victim", "../victim/secret.txt", LONG, "~nouser/x")
 PATHS += ("~", "..", ".", "", "\udcff", "a\nb", "*", "-", "--", "multi:2", "single", "dot", "multi:" + "9" * 5000)
 OUTPUTS = ("out", "out/deep", "empty", "loop", "fifo", "text.txt", "/dev/null", "/proc/x", LONG, "~nouser/x", "\udcff")
-WORDS = ("", " ", "the cat sat", "0", "-1", "1e999", "nan", "train[:3]", "train[5]", "train[-2:]+test", "9" * 40)
+WORDS: tuple[str, ...] = ("", " ", "the cat sat", "0", "-1", "1e999", "nan", "train[:3]", "train[5]", "train[-2:]+test", "9" * 40)
 WORDS += ("[PAD]", "<br />", "\udcff\u202e\x1b[31m", "👨‍👩‍👧", "$$", "a" * 3000, "all", "entropy", "jsd=0.1")
 WORDS += ("rollout", "0-3,7", "-entropy")
 WORDS += ("png", "svg,pdf", "html", "json", "=", "=nan", "cuda:7", "cpu", "mps", "text", "label", "cat", "en")
@@ -106,14 +106,14 @@ def configs(draw: Draw) -> bytes:
         if draw(st.booleans()):
             jobs[-1]["name"] = draw(st.sampled_from(["a", "b", *map(str, HOSTILE)]))
     document = {"jobs": jobs, **draw(st.sampled_from([{}, {"defaults": {"dpi": 30}}, {"matrix": {"seed": [1, 2]}}]))}
-    return draw(changed(json.dumps(document).encode()))
+    return bytes(draw(changed(json.dumps(document).encode())))
 
 
 @st.composite
 def changed(draw: Draw, data: bytes) -> bytes:
     """JSON of which a few parts are others, doubled or gone; or bytes cut, turned or put in."""
     if draw(st.integers(0, 3)) == 0:
-        return draw(damaged(data))
+        return bytes(draw(damaged(data)))
     document = json.loads(data)
     for _ in range(draw(st.integers(0, 3))):
         places = list(_places(document))
@@ -145,7 +145,7 @@ def damaged(draw: Draw, data: bytes) -> bytes:
     at = draw(st.integers(0, len(data)))
     put = draw(st.sampled_from(BYTES))
     gone = draw(st.sampled_from([0, 1, 8, len(data)]))
-    return data[:at] + put + data[at + gone :]
+    return bytes(data[:at] + put + data[at + gone :])
 
 
 @st.composite
