@@ -72,7 +72,7 @@ def refused(run: Run, *said: str, code: int = 2) -> Run:
     errors = [line for line in run.stderr.splitlines() if line.startswith("error: ")]
     assert len(errors) == 1, run.stderr
     for words in said:
-        assert words in errors[0]
+        assert words in errors[0], errors[0]
     return run
 
 

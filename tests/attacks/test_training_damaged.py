@@ -101,7 +101,8 @@ def test_a_damaged_state_does_as_its_hint_says(
 @pytest.mark.parametrize("damage", [damage for damage in DAMAGES if damage is not missing], ids=lambda d: d.__name__)
 def test_damaged_metrics(damage: Damage, ended: Path, run_here: RunHere, tmp_path: Path) -> None:
     damage(ended / METRICS)
-    refused(run_here(*TINY, "--resume"), f"model/{METRICS} holds no metrics of ours")
+    said = "cannot read model/metrics.json: Is a directory" if damage is a_folder else "holds no metrics of ours"
+    refused(run_here(*TINY, "--resume"), f"model/{METRICS}", said)
     assert not (tmp_path / TRACE).exists()
 
 

@@ -22,7 +22,9 @@ def contents(folder: Path) -> dict[str, bytes]:
 
 def check_whole(folder: Path) -> set[str]:
     """Every file opens; what is half-written is hidden. Gives the others' names."""
-    names = {path.name for path in folder.iterdir() if not (path.name.startswith(".") and path.suffix == ".part")}
+    names = {
+        path.name for path in folder.iterdir() if not (path.name.startswith(".") and path.suffix in (".part", ".lock"))
+    }
     assert names <= {*FILES, STATE}
     for name in names:
         match Path(name).suffix:

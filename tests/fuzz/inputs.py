@@ -20,13 +20,15 @@ Draw = Callable[[st.SearchStrategy[Any]], Any]
 SPECS = {command.name: flat_options(spec) for command in COMMANDS if (spec := spec_of(load(command)))}
 LONG = "x" * 300
 # Beside the folder of a run lie victim/ and room/; the rest is within it.
-PATHS: tuple[str, ...] = ("text.txt", "record", "batch", "other", "model", "folder", "good.yaml", "table.csv", "empty", "loop", "fifo")
+PATHS: tuple[str, ...] = ("text.txt", "record", "batch", "other", "model", "folder", "good.yaml", "table.csv", "empty")
+PATHS += ("loop", "fifo")
 PATHS += ("missing", "record/attention.safetensors", "batch/manifest.json", "model/tokenizer.json")
 PATHS += ("folder/config.json", "folder/missing")
 PATHS += ("/dev/null", "/dev/zero", "/dev/full", "/etc/passwd", "../victim", "../victim/secret.txt", LONG, "~nouser/x")
 PATHS += ("~", "..", ".", "", "\udcff", "a\nb", "*", "-", "--", "multi:2", "single", "dot", "multi:" + "9" * 5000)
 OUTPUTS = ("out", "out/deep", "empty", "loop", "fifo", "text.txt", "/dev/null", "/proc/x", LONG, "~nouser/x", "\udcff")
-WORDS: tuple[str, ...] = ("", " ", "the cat sat", "0", "-1", "1e999", "nan", "train[:3]", "train[5]", "train[-2:]+test", "9" * 40)
+WORDS: tuple[str, ...] = ("", " ", "the cat sat", "0", "-1", "1e999", "nan", "train[:3]", "train[5]")
+WORDS += ("train[-2:]+test", "9" * 40)
 WORDS += ("[PAD]", "<br />", "\udcff\u202e\x1b[31m", "👨‍👩‍👧", "$$", "a" * 3000, "all", "entropy", "jsd=0.1")
 WORDS += ("rollout", "0-3,7", "-entropy")
 WORDS += ("png", "svg,pdf", "html", "json", "=", "=nan", "cuda:7", "cpu", "mps", "text", "label", "cat", "en")
