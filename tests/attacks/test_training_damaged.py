@@ -11,7 +11,7 @@ from safetensors import safe_open
 from safetensors.torch import load_file, save_file
 
 from tests.attacks.endings import RunHere, refused, worked
-from tests.attacks.test_checkpoints import DAMAGES, TRACE, Damage, missing
+from tests.attacks.test_checkpoints import DAMAGES, TRACE, Damage, a_folder, missing
 from tests.attacks.trainings import CHECKPOINT, METRICS, STATE, TINY, check_whole, contents
 from tests.process import RunCli
 from tests.workflows.runs import SPEC, stopped
