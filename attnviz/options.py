@@ -34,6 +34,7 @@ class Option(NamedTuple):
     panel: str
     metavar: str | None = None  # None: by its type
     flags: str | None = None  # None: by its field's name
+    short: str | None = None  # such as "-o"
     table: str | None = None  # "package:NAME", a table of plugins that its value may name
 
     def names(self) -> list[tuple[str, str]]:

@@ -166,6 +166,7 @@ class Column:
     header: str
     unit: str = ""
     digits: int = 3
+    minor: bool = False  # the first to be left out where there is no room
 
 
 Row = tuple[str | int | float, ...]
@@ -242,6 +243,7 @@ class Report:
     scale: Scale = Scale("fixed", 0.0, 1.0, "attention weight")
     facts: tuple[tuple[str, str], ...] = ()
     data: Mapping[str, object] = field(default_factory=dict)
+    focus: tuple[Heatmap, ...] = ()  # what to look at first, where there is room for few maps; titles say why
 
     @property
     def pictures(self) -> Iterator[Picture]:

@@ -56,6 +56,8 @@ def _is_argument(option: FlatOption) -> bool:
 
 
 def _place(option: FlatOption) -> str:
+    if option.default is None:
+        return f"[{option.option.metavar}]"
     return f"{{{option.option.metavar}}}" + "..." * (get_origin(option.type) is tuple)
 
 
@@ -64,6 +66,8 @@ def _written(option: FlatOption) -> str:
     if _is_argument(option):
         return str(option.option.metavar)
     flag = (option.option.flags or option.flag).replace("/", " / ")
+    if option.option.short:
+        flag = f"{option.option.short}, {flag}"
     value = option.option.metavar or _kind(option.type)
     return f"{flag} {value}" if value else flag
 

@@ -91,7 +91,7 @@ def _annotation(each: FlatOption) -> Any:
     kind = list[str] if get_origin(each.type) is tuple else each.type
     if option.panel == ARGUMENT:
         return Annotated[kind, typer.Argument(**shared)]
-    return Annotated[kind, typer.Option(option.flags or each.flag, **shared)]
+    return Annotated[kind, typer.Option(*([option.short] if option.short else []), option.flags or each.flag, **shared)]
 
 
 def _app(arguments: Sequence[str], commands: Sequence[Plugin]) -> typer.Typer:

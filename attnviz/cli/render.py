@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from attnviz.cli import show
+from attnviz.cli import progress, show
 from attnviz.specs.render import RenderSpec
 
 
@@ -13,5 +13,5 @@ def render(spec: RenderSpec) -> None:
     """
     from attnviz.workflows.render import render as draw
 
-    with show.followed() as follow:
+    with progress.followed() as follow:
         show.drawn([draw(spec, follow)], spec.figure)

@@ -6,15 +6,16 @@ import gc
 import os
 import shutil
 import sys
-import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from attnviz.display import escape_for_display
 
 if TYPE_CHECKING:
+    from rich.progress import Progress
+
     from attnviz.renderers.terminal import Screen
     from attnviz.report import Report
     from attnviz.specs.explain import ExplainSpec
@@ -26,8 +27,6 @@ if TYPE_CHECKING:
 
 WIDTH_OFF_TERMINAL = 80
 USUAL = gc.get_threshold()
-MANY = 50  # pictures, which take seconds
-NOTE_EVERY = 10.0  # seconds between two lines about long work
 LONGEST_LINE = 500  # of an error or a note: a path or a token in it may be of any length
 
 
@@ -83,11 +82,12 @@ def _tell(text: str) -> None:
 
 
 def screen() -> Screen:
-    """The terminal as it is; a pipe or file counts as 80 columns without colour."""
+    """The terminal as it is; a pipe or file counts as 80 columns, and without FORCE_COLOR has no colour."""
     from attnviz.renderers.terminal import Screen
 
     terminal = sys.stdout.isatty()
-    colour = terminal and "NO_COLOR" not in os.environ and os.environ.get("TERM") != "dumb"
+    wanted = bool(os.environ.get("FORCE_COLOR")) or (terminal and os.environ.get("TERM") != "dumb")
+    colour = wanted and "NO_COLOR" not in os.environ
     width = shutil.get_terminal_size((WIDTH_OFF_TERMINAL, 24)).columns if terminal else _columns()
     true_colour = os.environ.get("COLORTERM") in ("truecolor", "24bit")
     return Screen(width, colour, sys.stdout.encoding or "utf-8", true_colour)
@@ -126,7 +126,7 @@ def drawn(results: Iterable[Drawn], spec: FigureOptions) -> None:
             note(notice)
         if spec.json:
             reports.append(result.report)
-        elif spec.table != "none":
+        elif spec.table != "none" and not spec.quiet:
             _on_screen(result.report, spec.table)
         note(f"wrote {listed(result.files)}")
         pages += [file for file in result.files if file.suffix == ".html"]
@@ -136,29 +136,6 @@ def drawn(results: Iterable[Drawn], spec: FigureOptions) -> None:
         from attnviz.renderers.json import chunks
 
         _as_json(chunks(reports))  # only now: a text that fails must not leave half a document behind
-
-
-@contextmanager
-def followed() -> Iterator[Callable[[int, int, Path], None]]:
-    """What shows how many of many pictures are written: a bar, or off a terminal a line every ten seconds."""
-    told = time.monotonic()
-    with ExitStack() as stack:
-        advance: Callable[[], None] | None = None
-
-        def follow(done: int, total: int, file: Path) -> None:
-            nonlocal told, advance
-            if done == 1:
-                stack.close()
-                advance = stack.enter_context(bar("pictures", total)) if total > MANY and sys.stderr.isatty() else None
-            if advance is not None:
-                advance()
-            elif total > MANY and time.monotonic() - told > NOTE_EVERY:
-                note(f"picture {done:,} of {total:,}: {file}")
-                told = time.monotonic()
-            if done == total:
-                stack.close()
-
-        yield follow
 
 
 def _open(page: Path) -> None:
@@ -219,15 +196,20 @@ def _as_json(document: Iterable[bytes]) -> None:
         sys.stdout.write(chunk.decode("ascii"))
 
 
-@contextmanager
-def bar(what: str, total: int) -> Iterator[Callable[[], None]]:
-    """A bar on standard error that goes away at the end; what it gives moves it on by one."""
+def transient_bar(what: str) -> Progress:
+    """A bar on standard error that goes away at the end, without a task yet."""
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
     console = Console(stderr=True, markup=False, emoji=False, highlight=False)
     columns = (TextColumn(what), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=console, transient=True) as shown:
+    return Progress(*columns, console=console, transient=True)
+
+
+@contextmanager
+def bar(what: str, total: int) -> Iterator[Callable[[], None]]:
+    """A bar on standard error that goes away at the end; what it gives moves it on by one."""
+    with transient_bar(what) as shown:
         task = shown.add_task(what, total=total)
         yield lambda: shown.advance(task)
 

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from rich.cells import cell_len
 from rich.text import Text
 
-from attnviz.renderers.terminal_maps import cell_width, legend, long_form, matrix
+from attnviz.renderers.terminal_maps import cell_width, excerpt, legend, long_form, matrix
 from attnviz.renderers.terminal_screen import BOLD, DIM, HIDDEN, Page, Screen
 from attnviz.renderers.terminal_tables import listing, top
 from attnviz.report import Block, Formula, Heatmap, Note, Report, Section, Table
@@ -37,16 +37,30 @@ def lines(report: Report, table: TableKind, screen: Screen) -> Iterator[str]:
 def _report(page: Page, report: Report, kind: TableKind) -> Iterator[Text]:
     yield from page.prose(report.title, BOLD)
     yield from page.prose(report.subtitle)
-    yield from _maps(page, report, kind)
+    if kind != "heads":
+        yield from _maps(page, report, kind)
     if any(isinstance(block, Formula | Section) for block in report.blocks):
         yield from _walk(page, report.blocks)
         return
     for table in report.tables:  # last, because the end of a long output is what stays on the screen
         if table.role != "top":
-            yield from listing(page, table)
+            yield from listing(page, table, compact=kind == "heads")
+    if kind == "heads":
+        yield from _focus(page, report)
     for number, note in enumerate(report.notes):
         yield from () if number else (Text(),)
         yield from page.prose(note.text)
+
+
+def _focus(page: Page, report: Report) -> Iterator[Text]:
+    """The maps to look at first, as much of them as fits, or where nothing does the strongest keys of their queries."""
+    tops = {table.name: table for table in report.tables if table.role == "top"}
+    for picture in report.focus:
+        yield Text()
+        shaded = list(excerpt(page, picture, picture.scale or report.scale))
+        yield from shaded or top(page, tops[f"{picture.name}-top"])
+    if sum(isinstance(block, Heatmap) for block in report.blocks) > len(report.focus) > 0:
+        yield from page.prose("Of every head: --table heatmap, top (the strongest keys of each query) or full.", DIM)
 
 
 def _maps(page: Page, report: Report, kind: TableKind) -> Iterator[Text]:

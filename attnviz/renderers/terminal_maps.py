@@ -6,6 +6,7 @@ Knows a map, its scale and the page that it is on, and nothing of tables.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from functools import lru_cache
 
 import numpy as np
@@ -15,12 +16,14 @@ from rich.style import Style
 from rich.text import Text
 
 from attnviz.renderers import shades
-from attnviz.renderers.terminal_screen import DIM, Page, filled, left
+from attnviz.renderers.terminal_screen import BOLD, DIM, Page, filled, left
 from attnviz.report import Column, Heatmap, Scale
 from attnviz.specs.figure import TableKind
 
 LEVELS = 64  # of colour: more cannot be told apart
 WEIGHT = Column("weight")
+MAX_ROWS = 24  # of an excerpt
+MIN_COLUMNS = 4  # fewer show no pattern
 
 
 def legend(page: Page, pictures: Sequence[Heatmap], kind: TableKind, scale: Scale) -> Iterator[Text]:
@@ -38,22 +41,59 @@ def legend(page: Page, pictures: Sequence[Heatmap], kind: TableKind, scale: Scal
     if fitting:
         if kind == "heatmap" or page.screen.colour:
             yield from _bar(page, scale)
-        axes = f"rows: {fitting[0].row_axis} · columns: {fitting[0].column_axis}, by position"
-        yield from page.prose(axes + (f" · {closed} may not be attended to" if closed else ""))
+        yield from _axes(page, fitting[0], closed)
 
 
-def matrix(page: Page, picture: Heatmap, kind: TableKind, width: int, scale: Scale) -> Iterator[Text]:
+def _axes(page: Page, picture: Heatmap, closed: str) -> Iterator[Text]:
+    axes = f"rows: {picture.row_axis} · columns: {picture.column_axis}, by position"
+    yield from page.prose(axes + (f" · {closed} may not be attended to" if closed else ""))
+
+
+def excerpt(page: Page, picture: Heatmap, scale: Scale) -> Iterator[Text]:
+    """A shaded map with its scale, cut to the screen: its first rows, and the columns that these attend to most.
+
+    Nothing where even that does not fit.
+    """
+    n_rows, n_columns = min(len(picture.rows), MAX_ROWS), len(picture.columns)
+    width = cell_width(page, picture, "heatmap") or 2
+    n_fitting = min((page.screen.width - max(map(cell_len, _row_labels(page, picture))) - 2) // width, n_columns)
+    if n_fitting < min(MIN_COLUMNS, n_columns):
+        return
+    received = picture.values[:n_rows].sum(axis=0, dtype=np.float64)
+    columns = np.sort(np.argsort(-received, kind="stable")[:n_fitting]).tolist()
+    yield from page.prose(picture.title, BOLD)
+    yield from _bar(page, scale)
+    yield from _axes(page, picture, "" if picture.allowed[:n_rows, columns].all() else page.forbidden)
+    yield from matrix(page, replace(picture, scale=None), "heatmap", width, scale, (range(n_rows), columns))
+    if n_rows < len(picture.rows):
+        yield from page.prose(f"Not shown: the other {len(picture.rows) - n_rows} of {len(picture.rows)} queries.", DIM)
+    if n_fitting < n_columns:
+        share = 1 - received[columns].sum() / received.sum()
+        left_out = f"the other {n_columns - n_fitting} of {n_columns} keys, with {share:.2f} of the attention of these"
+        yield from page.prose(f"Not shown: {left_out} queries.", DIM)
+
+
+def matrix(
+    page: Page,
+    picture: Heatmap,
+    kind: TableKind,
+    width: int,
+    scale: Scale,
+    part: tuple[Sequence[int], Sequence[int]] | None = None,
+) -> Iterator[Text]:
     """One row per query, shaded, with as many digits as cells of `width` hold; above it the map's own scale, if any.
 
-    `scale` is that of the maps without one.
+    `scale` is that of the maps without one. `part` are the rows and the columns that are shown, by default all.
     """
     if picture.scale and (kind == "heatmap" or page.screen.colour):
         yield from _bar(page, picture.scale)
     scale = picture.scale or scale
+    places = shades.places(picture.shading(scale), scale)  # of all, since shades may depend on whole rows
+    if part:
+        picture, places = _part(picture, *part), places[np.ix_(*part)]
     labels = _row_labels(page, picture)
     column = max(map(cell_len, labels))
     yield Text(" " * (column + 1) + _positions(picture.column_positions, width), style=DIM)
-    places = shades.places(picture.shading(scale), scale)
     edge = "|" if width == 2 and not page.screen.colour else " "
     for label, values, allowed, row in zip(labels, picture.values, picture.allowed, places, strict=True):
         line = Text(left(label, column) + edge)
@@ -69,6 +109,19 @@ def matrix(page: Page, picture: Heatmap, kind: TableKind, width: int, scale: Sca
                 sign = shades.character(place, page.ramp)
                 line.append(sign + _short(value) if width == 4 else sign * 2)
         yield line.append(edge.strip())
+
+
+def _part(picture: Heatmap, rows: Sequence[int], columns: Sequence[int]) -> Heatmap:
+    """Some rows and columns of a map, by their places."""
+    return replace(
+        picture,
+        values=picture.values[np.ix_(rows, columns)],
+        allowed=picture.allowed[np.ix_(rows, columns)],
+        rows=tuple(picture.rows[place] for place in rows),
+        columns=tuple(picture.columns[place] for place in columns),
+        row_positions=tuple(picture.row_positions[place] for place in rows),
+        column_positions=tuple(picture.column_positions[place] for place in columns),
+    )
 
 
 def long_form(page: Page, picture: Heatmap) -> Iterator[Text]:
@@ -140,12 +193,13 @@ def _row_labels(page: Page, picture: Heatmap) -> list[str]:
 
 
 def _positions(positions: Sequence[int], width: int) -> str:
-    """Positions above their columns, right-aligned; every fifth where they would touch, and so on."""
+    """Positions above their columns, right-aligned; every fifth where they would touch, and so on, and after a gap."""
     every = next(n for n in (1, 5, 10, 50) if n * width > len(str(max(positions))))
     line = ""
     for place, position in enumerate(positions):
-        written = str(position)
-        if position % every == 0 and (place + 1) * width - len(written) >= len(line) + (len(line) > 0):
+        written, before = str(position), positions[max(place - 1, 0)]
+        room = (place + 1) * width - len(written) - len(line)
+        if (position % every == 0 or position > before + 1) and room >= (len(line) > 0):
             line = line.ljust((place + 1) * width - len(written)) + written
     return line
 

@@ -5,7 +5,8 @@ Knows a table and the page that it is on, and nothing of maps or of what stands 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 
 from rich.cells import cell_len
 from rich.style import Style
@@ -16,13 +17,14 @@ from attnviz.renderers.terminal_screen import BOLD, DIM, Page, left, right
 from attnviz.report import Table
 
 MOST_QUERIES = 24  # of one head in the table of top keys
-MOST_LONG = 16  # heads with a paragraph each
+N_LABELS = 2  # columns that say which head it is
 
 
-def listing(page: Page, table: Table, headed: bool = False) -> Iterator[Text]:
-    """A line per row; where the screen is too narrow, a labelled paragraph per row.
+def listing(page: Page, table: Table, headed: bool = False, compact: bool = False) -> Iterator[Text]:
+    """A line per row; where the screen is too narrow, of heads as many tables as it takes, else a paragraph per row.
 
-    Cells of such a paragraph are named if `headed`, and those of a comparison always.
+    Cells of such a paragraph are named if `headed`, and those of a comparison always. A `compact` table does without
+    minor columns, as many as it takes, and says so.
     """
     yield Text()
     if table.role in ("facts", "compared") and table.title:
@@ -31,13 +33,20 @@ def listing(page: Page, table: Table, headed: bool = False) -> Iterator[Text]:
     headers = [(page.safe(column.header), page.safe(column.unit)) for column in table.columns]
     widths = [max((cell_len(row[n]) for row in cells), default=0) for n in range(len(headers))]
     headings = [_heading(*header, width) for header, width in zip(headers, widths, strict=True)]
-    if grid := _grid(page, headings, numbers.numeric(table), cells):
+    grid_of = partial(_grid_of, page, headings, numbers.numeric(table), cells)
+    places = list(range(len(headers)))
+    minor = [n for n in places if compact and table.columns[n].minor]
+    left_out: list[int] = []
+    while not (grid := grid_of(places)) and minor:
+        left_out.insert(0, minor.pop())
+        places.remove(left_out[0])
+    if grid := grid or (_folded(grid_of, places) if table.role == "heads" else []):
         yield from grid
-        return
-    if table.role == "heads" and len(cells) > MOST_LONG and (grid := _numbers_only(page, table, headings, cells)):
-        yield from grid
-        return
-    yield from _paragraphs(page, table, headers, cells, headed or table.role == "compared")
+        if left_out:
+            names = ", ".join(headers[n][0] for n in left_out)
+            yield from page.prose(f"Not shown for want of room: {names}. --measure NAME shows one.", DIM)
+    else:
+        yield from _paragraphs(page, table, headers, cells, headed or table.role == "compared")
 
 
 def top(page: Page, table: Table) -> Iterator[Text]:
@@ -86,19 +95,30 @@ def _grid(
     return [*([line(upper, BOLD)] if any(upper) else []), line(lower, BOLD), rule, *map(line, cells)]
 
 
-def _numbers_only(page: Page, table: Table, headings: Sequence[tuple[str, str]], cells: list[list[str]]) -> list[Text]:
-    """The columns before the first that holds text; nothing where they do not fit either.
+def _grid_of(
+    page: Page,
+    headings: Sequence[tuple[str, str]],
+    numeric: Sequence[bool],
+    cells: list[list[str]],
+    places: Sequence[int],
+) -> list[Text]:
+    """`_grid` of some of the columns."""
+    rows = [[row[n] for n in places] for row in cells]
+    return _grid(page, [headings[n] for n in places], [numeric[n] for n in places], rows)
 
-    Of very many heads a line each is worth more than which pair of tokens is the strongest.
-    """
-    numeric = numbers.numeric(table)
-    n_numbers = numeric.index(False) if False in numeric else len(numeric)
-    if n_numbers <= 2:  # layer and head
-        return []
-    grid = _grid(page, headings[:n_numbers], numeric[:n_numbers], [row[:n_numbers] for row in cells])
-    named = ", ".join(column.header for column in table.columns[n_numbers:])
-    said = page.prose(f"For want of room without {named}: a wider screen shows it.", DIM)
-    return [*grid, *said] if grid else []
+
+def _folded(grid_of: Callable[[Sequence[int]], list[Text]], places: Sequence[int]) -> list[Text]:
+    """One below the other, tables of as many columns as fit, each after the labels; nothing where one does not fit."""
+    labels, others = list(places[:N_LABELS]), list(places[N_LABELS:])
+    lines: list[Text] = []
+    while others:
+        fits = ((n, grid) for n in range(len(others), 0, -1) if (grid := grid_of([*labels, *others[:n]])))
+        n_columns, grid = next(fits, (0, []))
+        if not grid:
+            return []
+        lines += [*([Text()] if lines else []), *grid]
+        others = others[n_columns:]
+    return lines
 
 
 def _paragraphs(

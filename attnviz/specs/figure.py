@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 from attnviz.options import FIGURE, OUTPUT, Option
 from attnviz.specs.output import Json, Measure, Out, TopK
 
-TableKind = Literal["heatmap", "top", "full", "none"]
+TableKind = Literal["heads", "heatmap", "top", "full", "none"]
 ScaleKind = Literal["lift", "fixed", "shared", "log", "auto"]
 MergeKind = Literal["words"]
 
@@ -58,9 +58,11 @@ class FigureOptions:
         ),
     ] = None
     measure: Measure = ()  # names; empty: the headline
-    table: Annotated[TableKind, Option("In the terminal: shaded maps, top keys, all weights, or nothing.", OUTPUT)] = (
-        "top"
-    )
+    table: Annotated[
+        TableKind,
+        Option("In the terminal: heads and the sharpest map, shaded maps, top keys, all weights, or nothing.", OUTPUT),
+    ] = "heads"
+    quiet: Annotated[bool, Option("Short for --table none.", OUTPUT, short="-q")] = False
     top_k: TopK = 3
     open: Annotated[bool, Option("Also write the page to explore (--format html), and open it.", OUTPUT)] = False
     json: Json = False

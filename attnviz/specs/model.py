@@ -11,7 +11,9 @@ AttentionKind = Literal["self", "encoder", "decoder", "cross"]
 
 MODELS = "attnviz.models:MODELS"
 MAX_MEMORY = Option("GiB that the process may take for one text.", MODEL)
-BUILT_IN = Option("{names}, multi:N, random:N, or a checkpoint folder.", MODEL, table=MODELS)  # none from the hub
+BUILT_IN = Option(
+    "{names}, multi:N, random:N, or a checkpoint folder.", MODEL, table=MODELS, short="-m"
+)  # none from the hub
 
 # Options that several specs have, with defaults or types of their own.
 Heads = Annotated[int | None, Option("Heads: N for multi:N, 1 for single.", MODEL)]
@@ -30,7 +32,7 @@ class ModelOptions:
     """Which model, how it is made and what it reads."""
 
     model: Annotated[
-        str, Option("{names}, multi:N, random:N, a folder, or a name on the hub.", MODEL, table=MODELS)
+        str, Option("{names}, multi:N, random:N, a folder, or a name on the hub.", MODEL, table=MODELS, short="-m")
     ] = "multi"
     heads: Heads = None  # short for multi:N
     d_model: Width = None  # None: the shipped model's, or 64 where none is shipped

@@ -4,7 +4,7 @@ from typing import Annotated
 
 from attnviz.options import OUTPUT, Option
 
-Out = Annotated[str, Option("Folder to write to.", OUTPUT, "DIR")]
+Out = Annotated[str, Option("Folder to write to.", OUTPUT, "DIR", short="-o")]
 Measure = Annotated[
     tuple[str, ...],
     Option(

@@ -12,7 +12,7 @@ Query = Annotated[str | None, Option("A word of the text or its position.", TEXT
 class TextOptions:
     """Which texts. Without a text, a file or a data set it is the packaged sample."""
 
-    text: Annotated[tuple[str, ...], Option("A text{; repeat for several}.", TEXT)] = ()
+    text: Annotated[tuple[str, ...], Option("A text{; repeat for several}.", TEXT, short="-t")] = ()
     text_file: Annotated[tuple[str, ...], Option("A file that is one text{; - is stdin}.", TEXT, "FILE")] = ()
     dataset: Annotated[
         str | None,

@@ -10,6 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from attnviz.errors import BadSelection
+from attnviz.measures.effective_keys import effective_keys
 from attnviz.measures.rollout import reachable, rollout
 from attnviz.records import AttentionMaps, Measurement
 from attnviz.report import Heatmap, Panels, Report, Scale
@@ -47,7 +48,7 @@ def heatmap_report(
     pictures = heatmaps(maps, layers, heads, part)
     rolled = rollout(maps).astype(np.float32) if spec.rollout else None
     others = () if rolled is None else (_rollout_map(maps, rolled, part, spec.scale),)
-    numbers = heads_table(maps, [*measurements, *([share] if share else [])], layers, heads, part, spec.sort)
+    numbers = heads_table(maps, [*measurements, *([share] if share else [])], layers, heads, part, spec)
     of_layers = layers_table(maps, measurements, layers)
     listed = pictures if _are_listed(pictures, spec) else ()
     tops = [top_table(each, maps.real_queries, spec.top_k) for each in (*listed, *others)]
@@ -76,7 +77,26 @@ def heatmap_report(
             **(data_of_hidden(maps, part, share, layers, heads) if share else {}),
             **({} if rolled is None else {"rollout": rolled}),
         },
+        focus=(_sharpest(maps, measurements, layers, heads, pictures), *others),
     )
+
+
+def _sharpest(
+    maps: AttentionMaps,
+    measurements: Sequence[Measurement],
+    layers: Sequence[int],
+    heads: Sequence[int],
+    pictures: Sequence[Heatmap],
+) -> Heatmap:
+    """The map of the head with the fewest effective keys, of equal ones the earliest. `pictures`: see `heatmaps`."""
+    if len(pictures) == 1:
+        return pictures[0]
+    known = next((m for m in measurements if m.name == "effective_keys"), None)
+    values = (known or effective_keys(maps)).values[np.ix_(layers, heads)].ravel()
+    place = int(values.argmin())
+    picture = pictures[place]
+    why = f"the sharpest of {len(pictures)} heads, {values[place]:.2f} effective keys"
+    return replace(picture, title=f"{picture.title}: {why}")
 
 
 def _are_listed(pictures: Sequence[Heatmap], spec: FigureOptions) -> bool:

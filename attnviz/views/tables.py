@@ -7,15 +7,19 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from attnviz.errors import BadOption
-from attnviz.measures import MEASURES, Measure
+from attnviz.measures import HEADLINE, MEASURES, Measure
 from attnviz.records import AttentionMaps, Measurement
 from attnviz.registry import find
 from attnviz.report import Column, Heatmap, LazyRows, Row, Table
 from attnviz.shapes import RealQueries
+from attnviz.specs.figure import FigureOptions
 from attnviz.views.hiding import Part
+from attnviz.views.patterns import patterns
 from attnviz.views.tokens import token
 
 Cell = str | int | float
+MINOR = frozenset(HEADLINE) - {"effective_keys"}  # columns that give way unless somebody asked for them
+MAX_PAIR_LABEL = 12  # graphemes of each token of a pair: a row per head has to fit a line
 
 
 def ordering(sort: str) -> tuple[Measure, bool]:
@@ -38,32 +42,39 @@ def heads_table(
     layers: Sequence[int],
     heads: Sequence[int],
     part: Part,
-    sort: str | None = None,
+    spec: FigureOptions,
 ) -> Table:
-    """One line per head: its numbers, and the pair drawn with the largest weight, of equal ones the earliest.
+    """One line per head: its numbers, what it looks at, and the pair drawn with the largest weight, of equal ones the
+    earliest.
 
-    By layer and head, or by the measurement that `sort` names (see `ordering`), equal ones by layer and head.
-    Measurements per layer are left out (see `layers_table`).
+    By layer and head, or by the measurement that `spec.sort` names (see `ordering`), equal ones by layer and head.
+    Measurements per layer are left out (see `layers_table`). Nothing but the order is worked out before it is read.
     """
     measurements = [m for m in measurements if m.level == "head"]
+    order, title = [(layer, head) for layer in layers for head in heads], "heads"
+    measure, ascending = ordering(spec.sort) if spec.sort is not None else (None, False)
+    sorted_by = measure.name if measure else ""
     columns = (
         Column("layer"),
         Column("head"),
-        *map(_column, measurements),
+        *(_column(m, minor=not spec.measure and m.name in MINOR and m.name != sorted_by) for m in measurements),
+        Column("looks at"),
         Column("strongest pair"),
         Column("weight"),
     )
-    rows: list[tuple[Cell, ...]] = []
-    for layer, head in ((layer, head) for layer in layers for head in heads):
-        numbers = (float(m.values[layer, head]) for m in measurements)
-        rows.append((maps.layer_numbers[layer], head, *numbers, *_strongest(maps, layer, head, part)))
-    title = "heads"
-    if sort is not None:
-        measure, ascending = ordering(sort)
-        place = 2 + [m.name for m in measurements].index(measure.name)
-        rows.sort(key=lambda row: float(row[place]), reverse=not ascending)
-        title = f"heads by {measure.name.replace('_', ' ')}, the {'smallest' if ascending else 'largest'} first"
-    return Table("heads", title, "heads", columns, tuple(rows))
+    if measure:
+        values = next(m.values for m in measurements if m.name == sorted_by)
+        order.sort(key=lambda place: float(values[place]), reverse=not ascending)
+        title = f"heads by {sorted_by.replace('_', ' ')}, the {'smallest' if ascending else 'largest'} first"
+
+    def rows() -> Iterator[Row]:
+        looks_at = patterns(maps)
+        for layer, head in order:
+            numbers = (float(m.values[layer, head]) for m in measurements)
+            pair = _strongest(maps, layer, head, part)
+            yield (maps.layer_numbers[layer], head, *numbers, looks_at[layer][head], *pair)
+
+    return Table("heads", title, "heads", columns, LazyRows(rows))
 
 
 def layers_table(maps: AttentionMaps, measurements: Sequence[Measurement], layers: Sequence[int]) -> tuple[Table, ...]:
@@ -76,9 +87,9 @@ def layers_table(maps: AttentionMaps, measurements: Sequence[Measurement], layer
     return (Table("layers", title, "facts", (Column("layer"), *map(_column, of_layers)), rows),)
 
 
-def _column(measurement: Measurement) -> Column:
+def _column(measurement: Measurement, minor: bool = False) -> Column:
     name, unit = measurement.name.replace("_", " "), measurement.unit
-    return Column(name, unit, digits=3 if unit in ("nats", "share") else 2)
+    return Column(name, unit, digits=3 if unit in ("nats", "share") else 2, minor=minor)
 
 
 def top_table(picture: Heatmap, real_queries: RealQueries, top_k: int) -> Table:
@@ -127,5 +138,6 @@ def _strongest(maps: AttentionMaps, layer: int, head: int, part: Part) -> tuple[
     if not allowed.any():
         return "", ""
     row, column = (int(i) for i in np.unravel_index(np.where(allowed, weights, -1).argmax(), weights.shape))
-    pair = f"{token(maps.queries, drawn.queries[row])} → {token(maps.keys, drawn.keys[column])}"
+    query = token(maps.queries, drawn.queries[row], MAX_PAIR_LABEL)
+    pair = f"{query} → {token(maps.keys, drawn.keys[column], MAX_PAIR_LABEL)}"
     return pair, float(weights[row, column])

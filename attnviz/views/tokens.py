@@ -6,7 +6,7 @@ from attnviz.display import escape_for_display
 from attnviz.records import Tokens
 
 
-def label(tokens: Tokens, position: int) -> str:
+def label(tokens: Tokens, position: int, max_width: int = 24) -> str:
     """What a token is called beside a map: the characters of the text that it covers, whatever the vocabulary says.
 
     The space with which a word begins in many vocabularies is left out, and tokens that are bytes of one character are
@@ -17,7 +17,7 @@ def label(tokens: Tokens, position: int) -> str:
         piece = piece[1:]
     first, last = _sharing(tokens, position)
     part = f" {position - first + 1}/{last - first + 1}" if first < last else ""
-    return escape_for_display(piece) + part
+    return escape_for_display(piece, max_width) + part
 
 
 def labels(tokens: Tokens) -> tuple[str, ...]:
@@ -25,9 +25,9 @@ def labels(tokens: Tokens) -> tuple[str, ...]:
     return tuple(label(tokens, position) for position in range(len(tokens)))
 
 
-def token(tokens: Tokens, position: int) -> str:
+def token(tokens: Tokens, position: int, max_width: int = 24) -> str:
     """A token is identified by its position: "7 film"."""
-    return f"{position} {label(tokens, position)}"
+    return f"{position} {label(tokens, position, max_width)}"
 
 
 def _sharing(tokens: Tokens, position: int) -> tuple[int, int]:

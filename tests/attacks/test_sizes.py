@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from attnviz import store
-from attnviz.cli import show
+from attnviz.cli import progress
 from tests.attacks.endings import RunHere, environment, refused, worked
 from tests.made import record
 from tests.process import Run
@@ -126,11 +126,11 @@ def test_very_many_heads_are_drawn_only_when_they_are_chosen(run_here: RunHere, 
 
 
 def test_long_work_says_how_far_it_is(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    monkeypatch.setattr(show, "NOTE_EVERY", -1.0)
-    with show.followed() as follow:
-        follow(1, show.MANY, Path("a.png"))
-        follow(2, show.MANY + 1, Path("b.png"))
-    assert capsys.readouterr().err == f"note: picture 2 of {show.MANY + 1}: b.png\n"
+    monkeypatch.setattr(progress, "NOTE_EVERY", -1.0)
+    with progress.followed() as follow:
+        follow(1, progress.MANY, Path("a.png"))
+        follow(2, progress.MANY + 1, Path("b.png"))
+    assert capsys.readouterr().err == f"note: picture 2 of {progress.MANY + 1}: b.png\n"
 
 
 def test_memory_that_is_not_there(tmp_path: Path) -> None:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import hashlib
+import io
 import json
 import shutil
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import numpy as np
@@ -15,6 +17,7 @@ import torch
 from PIL import Image
 
 from attnviz import __version__, load
+from attnviz.cli import progress, show
 from tests.attacks.endings import RunHere, document, worked
 from tests.process import RunCli, bare_environment
 
@@ -200,3 +203,51 @@ def test_eight_heads_and_padding_over_imdb(attnviz: RunHere, shared: Path) -> No
     assert real.shape == (340,)
     assert not np.array(padded["weights"])[..., ~real].any()
     assert np.array(padded["weights"])[..., real].any(axis=(0, 1, 2)).all()
+
+
+def test_the_first_screen_is_short(attnviz: RunHere) -> None:
+    asked = ("--dataset", "sample", "--index", "0", "--heads", "8", "--dpi", "40")
+    lines = worked(attnviz("heatmap", *asked)).stdout.splitlines()
+    assert len(lines) <= 40
+    assert max(map(len, lines)) <= 80
+    assert sum("→" in line for line in lines) == 8
+    assert sum("the sharpest of 8 heads" in line for line in lines) == 1
+
+
+def test_a_text_in_its_place_and_short_flags(attnviz: RunHere, tmp_path: Path) -> None:
+    asked = ("a film", "-t", "not good", "-m", "dot", "-o", "short", "--dpi", "40")
+    short = worked(attnviz("heatmap", *asked))
+    long = worked(attnviz("heatmap", "--text", "a film", "--text", "not good", "--model", "dot", "--dpi", "40"))
+    assert short.stdout == long.stdout
+    assert digests(tmp_path / "short") == digests(tmp_path / "attention")
+    assert worked(attnviz("heatmap", *asked, "-q")).stdout == ""
+
+
+@pytest.mark.parametrize(
+    ("environment", "coloured"),
+    [
+        ({}, False),
+        ({"FORCE_COLOR": "1"}, True),
+        ({"FORCE_COLOR": "1", "NO_COLOR": "1"}, False),
+        ({"FORCE_COLOR": ""}, False),
+    ],
+)
+def test_colour_off_a_terminal(environment: dict[str, str], coloured: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("FORCE_COLOR", "NO_COLOR"):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+    assert show.screen().colour == coloured
+
+
+def test_a_bar_appears_only_where_work_takes_long(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(progress, "PATIENCE", 0.2)
+    for work, expected in ((0.0, False), (1.0, True)):
+        stderr = io.StringIO()
+        monkeypatch.setattr(stderr, "isatty", lambda: True)
+        monkeypatch.setattr(sys, "stderr", stderr)
+        with progress.followed() as follow:
+            time.sleep(work)
+            follow(1, 2, Path("a.png"))
+            follow(2, 2, Path("b.png"))
+        assert ("pictures" in stderr.getvalue()) == expected

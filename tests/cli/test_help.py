@@ -61,7 +61,7 @@ def test_version(run_cli: RunCli) -> None:
         (["heatmap", "--hads", "8"], "No such option: --hads"),
         (["heatmap", "--heads", "many"], "--heads"),
         (["heatmap", "--scale", "big"], "'fixed', 'shared', 'log'"),
-        (["heatmap", "surplus"], "surplus"),
+        (["heatmap", "a text", "surplus"], "surplus"),
         (["render"], "FILE"),
     ],
 )

@@ -11,7 +11,7 @@ from attnviz.report import Report
 from attnviz.specs.figure import TableKind
 from tests.made import record, report
 
-SHOWN: tuple[TableKind, ...] = ("heatmap", "top", "full")
+SHOWN: tuple[TableKind, ...] = ("heads", "heatmap", "top", "full")
 SGR = re.compile(r"\x1b\[[0-9;]*m")
 
 
@@ -20,8 +20,12 @@ def shown(kind: TableKind, width: int = 80, of: Report | None = None, **screen: 
 
 
 def last(text: str) -> list[str]:
-    """The lines of the last map, where there is one head and there are no notes: its numbers stand below it."""
-    return text.rsplit("\n\n", 2)[1].splitlines()
+    """The lines of the last map, where there is one head and there are no notes: its numbers stand below it, in one or
+    several tables.
+    """
+    blocks = text.split("\n\n")
+    n_tables = max(1, sum("layer  head" in block for block in blocks))
+    return blocks[-1 - n_tables].splitlines()
 
 
 def words(text: str) -> str:

@@ -43,17 +43,12 @@ def test_full_by_eye() -> None:
 def test_heatmap_by_eye() -> None:
     weights = np.array([[[[1, 0, 0], [0.25, 0.75, 0], [0.03, 0.47, 0.5]]]])
     of = report(record(weights, tokens("a", "b", "猫"), attendable=np.tri(3, dtype=bool)))
-    assert shown("heatmap", of=of).split("\n\n", 1)[1].rsplit("\n\n", 1)[0] + "\n" == (
+    assert shown("heatmap", of=of).split("\n\n", 3)[1:3] == [
         "1 × [ ░▒▓█] 16 ×  attention weight, × an equal share (1/n)\n"
         "rows: query (attends) · columns: key (is attended to), by position · × may not\n"
-        "be attended to\n"
-        "\n"
-        "layer 0, head 0\n"
-        "        0   1   2\n"
-        "0 a   1.0   ×   ×\n"
-        "1 b   .25░.75   ×\n"
-        "2 猫  .03 .47░.50\n"
-    )
+        "be attended to",
+        "layer 0, head 0\n        0   1   2\n0 a   1.0   ×   ×\n1 b   .25░.75   ×\n2 猫  .03 .47░.50",
+    ]
     assert last(shown("heatmap", 18, of, encoding="ascii"))[1:] == [
         "          0 1 2",
         "0 a     |   x x|",
@@ -96,10 +91,10 @@ def test_positions_over_columns_never_touch() -> None:
         column_positions=chosen,
     )
     heading = shown("heatmap", 80, Report("t", "s", (picture,))).split("map\n", 1)[1].splitlines()[0]
-    assert heading.split() == ["10", "15", "20", "25"]  # 5 is left out
+    assert heading.split() == ["6", "10", "15", "20", "25"]  # 6 comes after a gap
     line = shown("heatmap", 80, Report("t", "s", (picture,))).splitlines()[-1]
     assert line.startswith("28 a|")
-    for place in (10, 15, 20, 25):
+    for place in (6, 10, 15, 20, 25):
         column = len("28 a|") + 2 * (chosen.index(place) + 1)
         assert heading[:column].endswith(str(place))
 
@@ -154,3 +149,21 @@ def test_256_colours_unless_the_screen_has_more() -> None:
     assert "48;2;" not in shown("heatmap", colour=True)
     assert "48;2;255;255;255" in shown("heatmap", colour=True, true_colour=True)
     assert "48;5;" in shown("heatmap", colour=True)  # and again, after the other
+
+
+def test_an_excerpt_says_what_it_leaves_out() -> None:
+    of = report(random_maps(FILM * 4, n_heads=1))
+    weights = next(block for block in of.blocks if isinstance(block, Heatmap)).values[:24].sum(axis=0)
+    for width, n_keys in ((80, 34), (60, 24), (200, 56)):
+        lines = shown("heads", width, of).split("layer 0, head 0\n")[1].splitlines()
+        rows = [line for line in lines if re.match(r" ?\d+ \w*[,.]? *\|", line)]
+        assert len(rows) == 24
+        assert {cell_len(row.split("|")[1]) for row in rows if width < 200} <= {2 * n_keys}
+        assert "Not shown: the other 32 of 56 queries." in lines
+        left_out = 1 - np.sort(weights)[-n_keys:].sum() / weights.sum()
+        said = f"Not shown: the other {56 - n_keys} of 56 keys, with {left_out:.2f} of the attention of these queries."
+        assert (said in words("\n".join(lines))) == (n_keys < 56)
+    few = shown("heads", 80, report(random_maps(FILM, n_heads=1)))
+    assert "queries." not in few
+    narrow = shown("heads", 14, of)
+    assert "top 3 keys of each query" in words(narrow)

@@ -403,25 +403,28 @@ def tops(of: Report) -> int:
 def test_of_many_heads_only_the_numbers_are_listed() -> None:
     sixteen, more = random_maps("ab", n_layers=2, n_heads=8), random_maps("ab", n_layers=3, n_heads=6)
     assert tops(report(sixteen)) == 16
-    shown = report(more)
+    shown = report(more, FigureOptions(table="top"))
     assert tops(shown) == 0
     assert [len(table.rows) for table in shown.tables] == [18]
     assert [note.text for note in shown.notes] == [
         "Of 18 heads only these numbers are listed; --layer 0 --head 0 lists what each query of one attends to."
     ]
-    assert tops(report(more, FigureOptions(rollout=True))) == 1
+    assert tops(report(more, FigureOptions(rollout=True, table="top"))) == 1
 
 
 def test_the_first_of_sorted_heads_is_the_one_to_look_at() -> None:
     maps = random_maps("ab", n_layers=3, n_heads=6)
-    shown = report(maps, FigureOptions(sort="peak"))
+    shown = report(maps, FigureOptions(sort="peak", table="top"))
     layer, head = np.unravel_index(measured(maps, ["peak"])[0].values.argmax(), (3, 6))
     assert f"--layer {layer} --head {head} lists" in list(shown.notes)[-1].text
 
 
-@pytest.mark.parametrize("change", [{"layer": ("0-2",)}, {"head": ("-1",)}, {"table": "heatmap"}, {"table": "full"}])
+@pytest.mark.parametrize(
+    "change", [{"layer": ("0-2",)}, {"head": ("-1",)}, *({"table": kind} for kind in ("heads", "heatmap", "full"))]
+)
 def test_heads_that_were_chosen_and_maps_that_are_shaded_keep_their_lists(change: dict[str, object]) -> None:
-    shown = report(random_maps("ab", n_layers=3, n_heads=6), FigureOptions(**change))  # type: ignore[arg-type]
+    spec = FigureOptions(**{"table": "top", **change})  # type: ignore[arg-type]
+    shown = report(random_maps("ab", n_layers=3, n_heads=6), spec)
     assert tops(shown) == 18
     assert not list(shown.notes)
 
@@ -461,3 +464,15 @@ def test_measures_of_all_heads_of_a_layer_have_a_row_per_layer(n_heads: int) -> 
     assert measures["distinct_heads"]["values"].tolist() == [row[2] for row in table.rows] == expected
     assert measures["entropy"]["values"].shape == (2, 1)
     assert "layers" not in {table.name for table in report(maps).tables}
+
+
+def test_the_sharpest_head_is_the_map_to_look_at_first() -> None:
+    maps = random_maps("abc", n_layers=2, n_heads=3)
+    effective = measured(maps, ["effective_keys"])[0].values
+    layer, head = np.unravel_index(effective.argmin(), (2, 3))
+    for measures in (measured(maps), measured(maps, ["gini"])):
+        (first,) = heatmap_report(maps, measures, FigureOptions(), [0, 1], [0, 1, 2]).focus
+        assert first.name == f"layer-{layer}-head-{head}"
+        assert first.title.endswith(f": the sharpest of 6 heads, {effective.min():.2f} effective keys")
+    (first,) = heatmap_report(maps, measured(maps), FigureOptions(), [1], [1]).focus
+    assert first.title == "layer 1, head 1"

@@ -27,7 +27,7 @@ def heads_table(
     maps: AttentionMaps, of: Sequence[Measurement], layers: list[int], heads: list[int], **choice: bool | str
 ) -> Table:
     spec = FigureOptions(**choice)  # type: ignore[arg-type]
-    return tables.heads_table(maps, of, layers, heads, part_of(maps, spec), spec.sort)
+    return tables.heads_table(maps, of, layers, heads, part_of(maps, spec), spec)
 
 
 def top_table(maps: AttentionMaps, layer: int, head: int, top_k: int, **choice: bool) -> Table:
@@ -44,11 +44,12 @@ def test_heads_by_hand() -> None:
         ("effective keys", "keys"),
         ("distance", "tokens"),
         ("peak", "share"),
+        ("looks at", ""),
         ("strongest pair", ""),
         ("weight", ""),
     ]
-    ((layer, head, entropy, _, distance, peak, pair, weight),) = table.rows
-    assert (layer, head, pair) == (0, 0, "1 b → 2 c")
+    ((layer, head, entropy, _, distance, peak, looks_at, pair, weight),) = table.rows
+    assert (layer, head, looks_at, pair) == (0, 0, "no single pattern", "1 b → 2 c")
     assert weight == pytest.approx(0.8)
     assert entropy == pytest.approx((1.0296530 + 0.6390319 + 1.0549202) / 3)
     assert distance == pytest.approx((1.1 + 0.9 + 1.0) / 3)
@@ -56,20 +57,20 @@ def test_heads_by_hand() -> None:
 
 
 def test_of_equal_pairs_the_earliest_is_the_strongest() -> None:
-    assert heads_table(uniform_maps(3), (), [0], [0]).rows[0][2] == "0 t0 → 0 t0"
+    assert heads_table(uniform_maps(3), (), [0], [0]).rows[0][3] == "0 t0 → 0 t0"
 
 
 def test_the_strongest_pair_of_a_causal_map_is_one_that_had_a_choice() -> None:
     weights = np.array([[[[1, 0, 0], [0.7, 0.3, 0], [0.2, 0.2, 0.6]]]])
     causal = np.tri(3, dtype=bool)
-    assert heads_table(record(weights, attendable=causal), (), [0], [0]).rows[0][2] == "1 t1 → 0 t0"
-    assert heads_table(uniform_maps(1), (), [0], [0]).rows[0][2] == "0 t0 → 0 t0"
+    assert heads_table(record(weights, attendable=causal), (), [0], [0]).rows[0][3] == "1 t1 → 0 t0"
+    assert heads_table(uniform_maps(1), (), [0], [0]).rows[0][3] == "0 t0 → 0 t0"
 
 
 def test_the_strongest_pair_is_never_one_of_padding() -> None:
     weights = np.array([[[[0.6, 0.4, 0], [0.5, 0.5, 0], [1, 0, 0]]]])
     attendable = np.array([[1, 1, 0]] * 3, dtype=bool)
-    assert heads_table(record(weights, attendable=attendable), (), [0], [0]).rows[0][2] == "0 t0 → 0 t0"
+    assert heads_table(record(weights, attendable=attendable), (), [0], [0]).rows[0][3] == "0 t0 → 0 t0"
 
 
 def test_cross_attention_has_no_distance() -> None:
@@ -134,13 +135,13 @@ def test_a_pair_that_may_not_be_is_never_the_strongest() -> None:
     attendable = np.array([[1, 0, 0], [1, 0, 1], [1, 1, 0]], dtype=bool)
     weights = np.array([[1, 0, 0]] * 3)[None, None]
     maps = record(weights, tokens("a", "b", "c"), attendable=attendable)
-    assert heads_table(maps, (), [0], [0], drop_first=True).rows[0][2:] == ("1 b → 2 c", 0.0)
+    assert heads_table(maps, (), [0], [0], drop_first=True).rows[0][3:] == ("1 b → 2 c", 0.0)
 
 
 def test_queries_that_may_attend_to_nothing_that_is_drawn() -> None:
     attendable = np.array([[1, 1, 1], [1, 0, 0], [1, 0, 0]], dtype=bool)
     maps = record(np.array([[1, 0, 0]] * 3)[None, None], attendable=attendable)
-    assert heads_table(maps, (), [0], [0], drop_first=True).rows[0][2:] == ("", "")
+    assert heads_table(maps, (), [0], [0], drop_first=True).rows[0][3:] == ("", "")
     assert top_table(maps, 0, 0, 1, drop_first=True).rows == ((1, "t1", "", ""), (2, "t2", "", ""))
 
 
@@ -169,7 +170,9 @@ SORTED = Measurement("entropy", "nats", np.array([[0.5, 1.5], [1.5, 1.0]]), (0.0
 )
 def test_heads_in_the_order_of_a_measure(sort: str | None, expected: list[tuple[int, int]], title: str) -> None:
     maps = random_maps(n_layers=2)
-    table = tables.heads_table(maps, (SORTED,), [0, 1], [0, 1], part_of(maps, FigureOptions()), sort)
+    table = tables.heads_table(
+        maps, (SORTED,), [0, 1], [0, 1], part_of(maps, FigureOptions()), FigureOptions(sort=sort)
+    )
     assert [row[:2] for row in table.rows] == expected
     assert table.title == title
     pairs = {row[:2]: row[3:] for row in heads_table(maps, (SORTED,), [0, 1], [0, 1]).rows}

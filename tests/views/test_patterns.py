@@ -1,0 +1,49 @@
+"""What heads look at, in words: where a share is large and more than uniform attention gives."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from attnviz.views.patterns import patterns
+from tests.made import cross_maps, record, tokens, uniform_maps
+
+N = 40
+PIECES = tuple(f"t{n}" for n in range(N))
+
+
+def looks_at(*heads: np.ndarray, pieces: tuple[str, ...] = PIECES) -> list[str]:
+    """Each head as weights to which uniform attention is added up to a sum of 1."""
+    rows = np.stack([head + (1 - head.sum(axis=-1, keepdims=True)) / len(pieces) for head in heads])
+    return patterns(record(rows[None], tokens(*pieces)))[0]
+
+
+def test_patterns_by_hand() -> None:
+    first = np.zeros((N, N))
+    first[:, 0] = 0.5
+    full_stop = np.zeros((N, N))
+    full_stop[:, 7] = 0.6
+    pieces = tuple("." if n == 7 else f"t{n}" for n in range(N))
+    heads = (0.9 * np.eye(N, k=-1), 0.4 * np.eye(N, k=1), 0.3 * np.eye(N), first, full_stop)
+    assert looks_at(*heads, pieces=pieces) == [
+        "previous token 0.88",  # of the first there is none
+        "next token 0.40",
+        "itself 0.32",
+        "first token 0.51",
+        "punctuation 0.61",
+    ]
+
+
+def test_small_shares_count_only_as_many_times_an_equal_share() -> None:
+    assert looks_at(0.11 * np.eye(N)) == ["itself 0.13"]  # 5.2 times 1/40
+    assert looks_at(0.09 * np.eye(N)) == ["no single pattern"]  # 4.6 times
+    assert looks_at(0.3 * np.eye(5), pieces=tuple("abcde")) == ["itself 0.44"]
+    assert looks_at(0.1 * np.eye(5), pieces=tuple("abcde")) == ["no single pattern"]  # .28, but 1.4 times
+
+
+def test_uniform_attention_has_no_pattern_however_short_the_text() -> None:
+    for n in range(1, 9):
+        assert patterns(uniform_maps(n)) == [["no single pattern"]]
+
+
+def test_from_one_text_to_another_positions_mean_nothing() -> None:
+    assert not {cell for layer in patterns(cross_maps()) for cell in layer} & {"itself", "previous token"}
