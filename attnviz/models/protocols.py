@@ -9,12 +9,12 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
-from attnviz.records import AttentionMaps
 from attnviz.specs.model import KeepKind
 
 if TYPE_CHECKING:
     from attnviz.models.tokenizer import Encoding
     from attnviz.outcomes import Prediction
+    from attnviz.records import AttentionMaps
     from attnviz.worked import Reproduced
 
 

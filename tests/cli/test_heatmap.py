@@ -155,10 +155,10 @@ def test_a_bug_of_ours_is_called_one(monkeypatch: pytest.MonkeyPatch, capsys: py
     from attnviz.cli import app
     from attnviz.workflows import heatmap
 
-    def broken(_: object) -> None:
+    def broken(*_: object) -> None:
         raise RuntimeError("off by one")
 
-    monkeypatch.setattr(heatmap, "resolve", broken)
+    monkeypatch.setattr(heatmap, "find_model", broken)
     assert app.run(["heatmap", "--text", TEXT]) == 70
     assert capsys.readouterr().err.startswith("error: this is a bug of attnviz (RuntimeError: off by one).")
 
