@@ -88,7 +88,13 @@ function thresholdChooser(draw) {
   const [min, max, step] = lift ? [1, pictureOf().scale.high, 0.25] : [0.01, 1, 0.01];
   const bounds = { type: "range", min, max, step, value: state.threshold };
   const slider = element("input", { ...bounds, oninput: slide });
-  return element("label", { class: "chooser slider" }, element("span", {}, lift ? "at least so many equal shares" : "weights of at least"), slider, shown);
+  return element(
+    "label",
+    { class: "chooser slider" },
+    element("span", {}, lift ? "at least so many equal shares" : "weights of at least"),
+    slider,
+    shown,
+  );
 }
 
 class Chart {

@@ -28,7 +28,16 @@ export function shownTable(data, all = null) {
   fill();
   const whole = element("table", { class: "data" }, element("thead", {}, element("tr", {}, ...heads)), body);
   const bar = element("div", { class: "tools" }, element("h2", {}, data.title));
-  bar.append(copyButton(data.title, () => (all ? csv(all, all.rows.map((_, place) => place)) : csv(data, order))));
+  bar.append(
+    copyButton(data.title, () =>
+      all
+        ? csv(
+            all,
+            all.rows.map((_, place) => place),
+          )
+        : csv(data, order),
+    ),
+  );
   const around = { class: "wide", tabindex: 0, role: "region", "aria-label": data.title };
   return element("section", {}, bar, element("div", around, whole));
 }
