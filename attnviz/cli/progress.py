@@ -70,6 +70,7 @@ class DelayedBar:
         self._timer.start()
 
     def move(self, done: int, total: int) -> None:
+        """Say how much of the work is done."""
         with self._lock:
             self._done, self._total = done, total
             if self._shown is not None:

@@ -52,7 +52,7 @@ def _group(maps: AttentionMaps) -> str:
 
 
 @contextmanager
-def record(
+def record(  # noqa: PLR0913 - each is an option of its own
     tokens: Sequence[str] | Sequence[Sequence[str]] | None = None,
     *,
     keys: Sequence[str] | Sequence[Sequence[str]] | None = None,

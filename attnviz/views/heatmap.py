@@ -116,6 +116,7 @@ class Frame(NamedTuple):
 
     @classmethod
     def of(cls, maps: AttentionMaps, part: Part) -> Frame:
+        """What all maps of a text share: which tokens are drawn, and their labels."""
         queries = labels(maps.queries)
         keys = queries if maps.self_attention else labels(maps.keys)
         return cls(part, tuple(queries[place] for place in part.queries), tuple(keys[place] for place in part.keys))
@@ -158,6 +159,7 @@ def _rollout_map(maps: AttentionMaps, rolled: Cells, part: Part, kind: ScaleKind
 
 
 def rollout_title(several: Sequence[AttentionMaps]) -> str:
+    """What the picture of rollout is called."""
     return f"attention rollout through {captions.through(several)} (Abnar & Zuidema 2020)"
 
 

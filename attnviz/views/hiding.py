@@ -31,6 +31,7 @@ class Part:
         return cells[_index(self.queries)][:, _index(self.keys)]
 
     def hides_keys_of(self, maps: AttentionMaps) -> bool:
+        """Whether keys of these maps are left out."""
         return len(self.keys) < len(maps.keys)
 
 

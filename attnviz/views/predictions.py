@@ -46,7 +46,7 @@ class _Scores:
         return int((~classification.occurs(self.confusion)).sum())
 
 
-def predictions_report(
+def predictions_report(  # noqa: PLR0913 - what answers came of is said whole
     predictions: Sequence[Prediction],
     *,
     labels: tuple[str, ...],

@@ -62,6 +62,7 @@ class Colours(NamedTuple):
 
     @property
     def mappable(self) -> ScalarMappable:
+        """Both as matplotlib takes them together."""
         return ScalarMappable(self.norm, self.cmap)
 
 
@@ -71,12 +72,14 @@ def colours_of(scale: Scale, limits: tuple[float, float], cmap: str) -> Colours:
 
 
 def map_for(scale: Scale, cmap: str) -> Colormap:
+    """The colour map of a scale: that of differences, the one asked for, or that of the kind of scale."""
     if is_signed(scale):
         return colour_map(DIVERGING)
     return colour_map(cmap if cmap != AUTO else LIFT if scale.kind == "lift" else SEQUENTIAL)
 
 
 def is_signed(scale: Scale) -> bool:
+    """Whether the numbers are differences."""
     return scale.kind == "diverging"
 
 
@@ -222,6 +225,7 @@ def draw_bar(axes: Axes, scale: Scale, ticks: Sequence[tuple[float, str]], colou
 
 
 def write(figure: Figure, line: Line) -> Text:
+    """A line of text at its place on the figure."""
     width, height = figure.get_size_inches()
     text = figure.text(
         line.x / width,

@@ -64,6 +64,7 @@ class Side(NamedTuple):
     length: float
 
     def count(self, n_tokens: int) -> int:
+        """How many cells so many tokens make."""
         return ceil(n_tokens / self.pool)
 
     @property
@@ -130,6 +131,7 @@ class Plan:
 
 
 def maps_of(block: Heatmap | Panels) -> tuple[Heatmap, ...]:
+    """The maps of a picture."""
     return block.maps if isinstance(block, Panels) else (block,)
 
 
@@ -140,6 +142,7 @@ def shape_of(block: Heatmap | Panels) -> tuple[int, int]:
 
 
 def columns_of(block: Heatmap | Panels) -> int:
+    """How many maps stand side by side."""
     return min(block.n_columns, len(block.maps)) if isinstance(block, Panels) else 1
 
 

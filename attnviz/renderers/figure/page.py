@@ -53,10 +53,12 @@ class Page:
         self.pixels: Pixels = np.full((round(height * dpi), round(width * dpi), 3), WHITE, dtype=np.uint8)
 
     def edges(self, box: Box) -> Edges:
+        """The pixels where a box begins and ends."""
         left, top, width, height = (round(inches * self.dpi) for inches in box)
         return Edges(left, top, left + width, top + height)
 
     def within(self, box: Box) -> Pixels:
+        """The pixels of a box."""
         left, top, right, bottom = self.edges(box)
         return self.pixels[top:bottom, left:right]
 
@@ -81,7 +83,7 @@ class Page:
     def _fill(self, left: int, top: int, width: int, height: int) -> None:
         self.pixels[top : top + height, left : left + width] = self._hairline_colour
 
-    def write(
+    def write(  # noqa: PLR0913, PLR0917 - all that a text is set by
         self, text: str, x: float, y: float, size: float, anchor: Anchor = START, colour: str = INK, up: bool = False
     ) -> None:
         """A text, to the right or `up`, with its anchor at a point."""
@@ -100,6 +102,7 @@ class Page:
 
 @lru_cache(maxsize=64)
 def rgb(colour: str) -> np.ndarray:
+    """A colour as three bytes."""
     return to_bytes(np.array(to_rgb(colour)))
 
 

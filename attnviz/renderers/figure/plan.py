@@ -66,10 +66,12 @@ class Grid(NamedTuple):
 
     @property
     def n_rows(self) -> int:
+        """How many rows of maps."""
         return ceil(len(self.maps) / self.n_columns)
 
     @property
     def width(self) -> float:
+        """Inches of all maps side by side."""
         return self.n_columns * (self.map_width + self.gap) - self.gap
 
     @property
@@ -78,6 +80,7 @@ class Grid(NamedTuple):
         return self.n_rows * (self.map_height + self.heading_room + self.gap) - self.gap - self.heading_room
 
     def box(self, index: int, left: float, top: float) -> Box:
+        """The box of one map."""
         row, column = divmod(index, self.n_columns)
         return Box(
             left + column * (self.map_width + self.gap),

@@ -13,6 +13,7 @@ MINUS = "\u2212"  # as wide as a plus
 
 
 def scale_of(block: Heatmap | Panels, report: Report) -> Scale:
+    """The picture's own scale, else the report's."""
     return block.scale or report.scale
 
 
