@@ -53,17 +53,23 @@ def without_matplotlib(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("without_matplotlib")
-@pytest.mark.parametrize("scale", [FIXED, SHARED, LOG, Scale("diverging", -0.2, 0.2, "")], ids=lambda scale: scale.kind)
+@pytest.mark.parametrize(
+    "scale",
+    [FIXED, SHARED, LOG, Scale("lift", 1.0, 16.0, ""), Scale("diverging", -0.2, 0.2, "")],
+    ids=lambda scale: scale.kind,
+)
 @pytest.mark.parametrize(
     ("shape", "look"),
-    [((9, 9), Look(dpi=60)), ((64, 64), Look("mako")), ((7, 40), Look("Greys", 101))],
+    [((9, 9), Look("viridis", 60)), ((64, 64), Look("mako")), ((7, 40), Look("Greys", 101))],
 )
 def test_every_pixel_of_a_cell_has_the_colour_of_its_weight(scale: Scale, shape: tuple[int, int], look: Look) -> None:
     shown = replace(heatmap(*shape, causal=True), scale=scale)
     image = cell_pixels(report(shown), look)
     norm, cmap = Normalize(scale.low, scale.high), look.cmap
     values = np.array(shown.values, dtype=float)
-    if scale.kind == "log":
+    if scale.kind == "lift":  # times the number of keys that the query may attend to
+        values = values * shown.allowed.sum(axis=1, keepdims=True)
+    if scale.kind in ("log", "lift"):
         norm, values = LogNorm(scale.low, scale.high), np.maximum(values, scale.low)
     if scale.kind == "diverging":
         cmap = "RdBu_r"
