@@ -43,7 +43,7 @@ def test_words_are_joined_before_anything_is_measured(tmp_path: Path) -> None:
     assert data["queries"]["pieces"] == ["[CLS]", "playing", "!", "[SEP]"]  # type: ignore[index]
     assert np.array_equal(data["weights"], by_words(maps).weights)  # type: ignore[arg-type]
     assert np.array_equal(data["measures"]["entropy"]["values"], entropy(by_words(maps)).values)  # type: ignore[index]
-    assert drawn.report.subtitle.endswith(" · 2 words from 3 tokens")
+    assert drawn.report.subtitle.endswith(" · 2 words from 3 tokens and 2 markers")
 
 
 def test_hiding_changes_pictures_and_no_number(tmp_path: Path) -> None:
@@ -79,13 +79,14 @@ def test_a_rollout_is_a_file(tmp_path: Path) -> None:
 def test_a_measure_that_was_not_shown_becomes_a_column(tmp_path: Path) -> None:
     maps = random_maps(n_layers=2, n_heads=3)
     table = heads(draw(maps, tmp_path, sort="gini"))
-    assert [column.header for column in table.columns][-3:] == ["gini", "strongest pair", "weight"]
-    values = [float(row[-3]) for row in table.rows]
+    headers = [column.header for column in table.columns]
+    assert headers[-4:] == ["gini", "looks at", "strongest pair", "weight"]
+    values = [float(row[-4]) for row in table.rows]
     assert values == sorted(values, reverse=True)
     shown = heads(draw(maps, tmp_path, sort="-peak"))
     assert [column.header for column in shown.columns].count("peak") == 1
     only = heads(draw(maps, tmp_path, measure=("entropy",), sort="received"))
-    assert [column.header for column in only.columns][2:-2] == ["entropy", "received"]
+    assert [column.header for column in only.columns][2:-2] == ["entropy", "received", "looks at"]
 
 
 def test_data_stay_by_layer_and_head_however_the_table_is_sorted(tmp_path: Path) -> None:

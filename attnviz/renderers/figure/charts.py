@@ -176,7 +176,18 @@ def draw_charts(plan: ChartsPlan) -> Figure:
         write(figure, line)
     for text in figure.findobj(Text):
         literal(text)
+    _settle(figure)
     return figure
+
+
+def _settle(figure: Figure) -> None:
+    """Lay out now and round: the solver's last bits differ from run to run, and names in an SVG follow from them."""
+    engine = figure.get_layout_engine()
+    assert engine is not None
+    engine.execute(figure)
+    figure.set_layout_engine("none")
+    for axes in figure.axes:
+        axes.set_position([round(part, 4) for part in axes.get_position(original=True).bounds])
 
 
 def _draw_panel(axes: Axes, panel: Panel, plan: ChartsPlan) -> None:
