@@ -187,7 +187,8 @@ def _settle(figure: Figure) -> None:
     engine.execute(figure)
     figure.set_layout_engine("none")
     for axes in figure.axes:
-        axes.set_position([round(part, 4) for part in axes.get_position(original=True).bounds])
+        left, bottom, width, height = (round(float(part), 4) for part in axes.get_position(original=True).bounds)
+        axes.set_position((left, bottom, width, height))
 
 
 def _draw_panel(axes: Axes, panel: Panel, plan: ChartsPlan) -> None:

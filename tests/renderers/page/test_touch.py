@@ -11,6 +11,7 @@ import pytest
 
 from attnviz.records import AttentionMaps
 from attnviz.renderers.page.html import html
+from attnviz.renderers.shades import LIFT
 from attnviz.report import Look
 from tests.made import random_maps, record, report
 from tests.renderers.page.browser import Opened, files, number_in
@@ -18,6 +19,7 @@ from tests.renderers.page.browser import Opened, files, number_in
 pytestmark = pytest.mark.slow
 PHONE = {"viewport": {"width": 390, "height": 780}, "has_touch": True, "is_mobile": True, "device_scale_factor": 2}
 N = 40  # tokens
+DARKEST = LIFT[-1]
 STEPS = 8  # of a movement
 
 Point = tuple[float, float]
@@ -231,14 +233,14 @@ def test_a_tap_reads_the_cell_that_is_there(phone: Open) -> None:
 
 
 def test_the_cell_that_is_seen_after_a_pinch_is_the_cell_that_is_tapped(phone: Open) -> None:
-    """One bright cell in a dark map: a finger where its pixels are on the screen gets its name."""
+    """One dark cell in a white map: a finger where its pixels are on the screen gets its name."""
     weights = np.full((1, 1, N, N), 1 / N, dtype=np.float32)
     weights[0, 0, 23] = 0.01 / (N - 1)
     weights[0, 0, 23, 17] = 0.99
     page = phone(record(weights))
-    page.pinch(page.seen((253, 231, 36)), before=40, after=150, shift=(20, 30))
+    page.pinch(page.seen(DARKEST), before=40, after=150, shift=(20, 30))
     page.page.wait_for_timeout(100)
-    page.tap(*page.seen((253, 231, 36)))
+    page.tap(*page.seen(DARKEST))
     assert page.readout.endswith("query 23 t23 attends to key 17 t17: 0.99")
 
 
