@@ -18,7 +18,7 @@ SURROUNDINGS: dict[str, dict[str, str | None]] = {
     "LANG=C TERM=dumb no home": {"LANG": "C", "LC_ALL": "C", "TERM": "dumb", "HOME": None},
     "an ASCII locale": {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"},
     "PYTHONIOENCODING=ascii COLUMNS=1": {"PYTHONIOENCODING": "ascii", "COLUMNS": "1"},
-    "nonsense": {"COLUMNS": "-5", "LINES": "x", "TERM": "\x1b", "MPLBACKEND": "nonsense", "FORCE_COLOR": "1"},
+    "nonsense": {"COLUMNS": "-5", "LINES": "x", "TERM": "\x1b", "MPLBACKEND": "nonsense", "FORCE_COLOR": ""},
 }
 HOSTILE_SETTINGS = """
 text.usetex: True
