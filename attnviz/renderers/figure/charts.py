@@ -176,7 +176,9 @@ def draw_charts(plan: ChartsPlan) -> Figure:
         write(figure, line)
     for text in figure.findobj(Text):
         literal(text)
-    _settle(figure)
+    if plan.panels:  # without axes there is nothing to lay out, and matplotlib warns
+        _settle(figure)
+    figure.set_layout_engine("none")
     return figure
 
 
@@ -185,7 +187,6 @@ def _settle(figure: Figure) -> None:
     engine = figure.get_layout_engine()
     assert engine is not None
     engine.execute(figure)
-    figure.set_layout_engine("none")
     for axes in figure.axes:
         left, bottom, width, height = (round(float(part), 4) for part in axes.get_position(original=True).bounds)
         axes.set_position((left, bottom, width, height))
