@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Float, Int
 
-from attnviz.outcomes import Prediction, Tested
+from attnviz.training_metrics import Prediction, TestMetrics
 
 PerText = Float[np.ndarray, " text"]
 
@@ -24,7 +24,7 @@ class Cost:
 
 
 @dataclass(frozen=True, eq=False)
-class Compared:
+class ModelComparison:
     """One model: what it is, and what was measured on it."""
 
     name: str
@@ -41,7 +41,7 @@ class Compared:
     per_layer: Mapping[str, Float[np.ndarray, "text layer"]]
     layer_numbers: tuple[int, ...]  # of those that were measured, as the model counts them
     predictions: tuple[Prediction, ...] = ()  # none where it does not classify
-    tested: Tested | None = None  # what its card says
+    tested: TestMetrics | None = None  # what its card says
     seconds: float | None = None  # of one forward pass with its maps, median
 
     @property
@@ -74,7 +74,7 @@ class Compared:
 
 
 @dataclass(frozen=True)
-class Difference:
+class MeanDifference:
     """A model's mean over the texts, minus the first model's; with its 95 % interval, or why it has none."""
 
     value: float
@@ -87,15 +87,15 @@ class Difference:
         """None without an interval."""
         return None if self.low is None or self.high is None else self.low <= 0 <= self.high
 
-    def within(self, limit: float) -> Difference:
+    def within(self, limit: float) -> MeanDifference:
         """With bounds that are not beyond what there can be."""
         if self.low is None or self.high is None:
             return self
-        return Difference(self.value, max(self.low, -limit), min(self.high, limit))
+        return MeanDifference(self.value, max(self.low, -limit), min(self.high, limit))
 
 
 @dataclass(frozen=True)
-class Measured:
+class MeasureInfo:
     """A measure, as a table names it."""
 
     name: str
@@ -107,15 +107,15 @@ class Measured:
 class Comparison:
     """Two or more models on the same texts. What is compared with what is always: each with the first."""
 
-    models: tuple[Compared, ...]
+    models: tuple[ModelComparison, ...]
     texts: str  # what they are called: "sample train[0]", "imdb test[:500]"
     n_tokens: Int[np.ndarray, " text"]  # that attended
     n_in_text: Int[np.ndarray, " text"]
     merged: bool  # whether tokens were joined, so that models with different tokenisers have common units
-    measures: tuple[Measured, ...]
+    measures: tuple[MeasureInfo, ...]
     uniform: Mapping[str, PerText]  # the same measures of attention that favours nothing
-    differences: Mapping[str, tuple[Difference, ...]]  # of each measure, one per model after the first
-    right: tuple[Difference, ...] = ()  # likewise of the share of texts that are classified rightly
+    differences: Mapping[str, tuple[MeanDifference, ...]]  # of each measure, one per model after the first
+    right: tuple[MeanDifference, ...] = ()  # likewise of the share of texts that are classified rightly
     labels: tuple[str, ...] = ()  # of the classifiers
     left_out: tuple[float, ...] = ()  # of each model, the share of attention to markers that were left out; mean
     divergences: Float[np.ndarray, "head head"] | None = None  # nats, mean over texts, heads of all models in order

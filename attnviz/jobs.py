@@ -45,7 +45,7 @@ class Job:
 
 
 @dataclass(frozen=True)
-class Plan:
+class BatchPlan:
     """All that configs ask for. `out` is None where none says it; `configs` are file names with sha256 of the bytes."""
 
     jobs: tuple[Job, ...]

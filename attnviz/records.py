@@ -8,7 +8,7 @@ from typing import Literal
 import numpy as np
 from jaxtyping import Bool
 
-from attnviz.errors import BadRecord
+from attnviz.errors import InvalidRecord
 from attnviz.shapes import Attendable, PerHead, PerLayer, PerQuery, RealQueries, Weights
 
 ROW_SUM_TOLERANCE = 1e-3
@@ -36,7 +36,7 @@ class Tokens:
             object.__setattr__(self, "unknown", (False,) * len(self.pieces))
         sizes = {len(self.pieces), len(self.offsets), len(self.special), len(self.unknown)}
         if len(sizes) != 1:
-            raise BadRecord(
+            raise InvalidRecord(
                 f"{len(self.pieces)} pieces, {len(self.offsets)} offsets, {len(self.special)} special marks and "
                 f"{len(self.unknown)} unknown marks do not belong together"
             )
@@ -62,7 +62,9 @@ class Facts:
 
     def __post_init__(self) -> None:
         if not 0 <= (self.n_layers_in_model or 0) <= MAX_LAYERS:
-            raise BadRecord(f"a model of {self.n_layers_in_model:,} layers", hint=f"At most {MAX_LAYERS:,} are read.")
+            raise InvalidRecord(
+                f"a model of {self.n_layers_in_model:,} layers", hint=f"At most {MAX_LAYERS:,} are read."
+            )
 
 
 @dataclass(frozen=True)
@@ -90,7 +92,7 @@ class AttentionMaps:
     `layer_numbers` are the model's own: in a model that attends in its layers 1 and 3 only, `weights[0]` is of layer 1.
     They rise; without them, layers are counted from 0.
 
-    Raises BadRecord where shapes and tokens disagree, a row does not sum to 1, a weight is negative or not finite,
+    Raises InvalidRecord where shapes and tokens disagree, a row does not sum to 1, a weight is negative or not finite,
     weight lies where attention is not allowed, or layer numbers do not rise.
     """
 
@@ -105,21 +107,21 @@ class AttentionMaps:
     def __post_init__(self) -> None:
         expected = (len(self.queries), len(self.keys))
         if self.weights.ndim != 4 or self.weights.shape[2:] != expected:
-            raise BadRecord(
+            raise InvalidRecord(
                 f"weights of shape {self.weights.shape} do not fit {expected[0]} queries and {expected[1]} keys",
                 hint="Expected [layer, head, query, key].",
             )
         if self.attendable.shape not in (expected, (self.n_layers, *expected)):
-            raise BadRecord(f"attendable has shape {self.attendable.shape}, expected {expected}")
+            raise InvalidRecord(f"attendable has shape {self.attendable.shape}, expected {expected}")
         if self.sink is not None and self.sink.shape != self.weights.shape[:3]:
-            raise BadRecord(f"sink has shape {self.sink.shape}, expected {self.weights.shape[:3]}")
+            raise InvalidRecord(f"sink has shape {self.sink.shape}, expected {self.weights.shape[:3]}")
         if 0 in self.weights.shape:
-            raise BadRecord(f"weights of shape {self.weights.shape} hold nothing")
+            raise InvalidRecord(f"weights of shape {self.weights.shape} hold nothing")
         numbers = self.layer_numbers or tuple(range(self.n_layers))
         if numbers[-1] > MAX_LAYERS:
-            raise BadRecord(f"layer number {numbers[-1]:,} is above {MAX_LAYERS:,}")
+            raise InvalidRecord(f"layer number {numbers[-1]:,} is above {MAX_LAYERS:,}")
         if len(numbers) != self.n_layers or numbers[0] < 0 or list(numbers) != sorted(set(numbers)):
-            raise BadRecord(f"layer numbers {numbers} do not name {self.n_layers} layers in rising order")
+            raise InvalidRecord(f"layer numbers {numbers} do not name {self.n_layers} layers in rising order")
         object.__setattr__(self, "layer_numbers", numbers)
         object.__setattr__(self, "attendable", np.broadcast_to(self.attendable, (self.n_layers, *expected)))
         for layer, number in enumerate(numbers):  # layer by layer, so that checking costs one layer's memory
@@ -135,20 +137,20 @@ class AttentionMaps:
         row_sums = weights.sum(axis=-1)
         if self.sink is not None:
             if not (self.sink[layer] >= 0).all():
-                raise BadRecord(f"layer {number} holds a negative share of a sink")
+                raise InvalidRecord(f"layer {number} holds a negative share of a sink")
             if not row_sums.all():  # a share of nothing is no distribution
-                raise BadRecord(f"layer {number} holds a query that attends to nothing but a sink")
+                raise InvalidRecord(f"layer {number} holds a query that attends to nothing but a sink")
             row_sums = row_sums + self.sink[layer]
         wrong = ~(np.abs(row_sums - 1) <= ROW_SUM_TOLERANCE)  # written so that NaN is wrong too
         if wrong.any():
             head, query = (int(i) for i in np.argwhere(wrong)[0])
-            raise BadRecord(
+            raise InvalidRecord(
                 f"layer {number}, head {head}: the weights of query {query} sum to {row_sums[head, query]:.4g}, not 1"
             )
         if not (weights >= 0).all():
-            raise BadRecord(f"layer {number} holds negative weights")
+            raise InvalidRecord(f"layer {number} holds negative weights")
         if (weights.max(axis=0)[~self.attendable[layer]] > 0).any():
-            raise BadRecord(f"layer {number} holds weight where attention is not allowed")
+            raise InvalidRecord(f"layer {number} holds weight where attention is not allowed")
 
     @property
     def n_layers(self) -> int:
@@ -198,7 +200,7 @@ class AttentionMaps:
 class Measurement:
     """One number per head, or one per layer of its heads taken together: how many axes `values` has says which.
 
-    Raises BadRecord when a value lies outside its bounds.
+    Raises InvalidRecord when a value lies outside its bounds.
     """
 
     name: str
@@ -210,7 +212,7 @@ class Measurement:
         smallest, largest = self.bounds
         slack = 1e-4 * max(1.0, abs(largest))  # rows may sum to 1 only within float32
         if not ((self.values >= smallest - slack) & (self.values <= largest + slack)).all():
-            raise BadRecord(f"{self.name} lies outside {smallest:g} to {largest:g}")
+            raise InvalidRecord(f"{self.name} lies outside {smallest:g} to {largest:g}")
 
     @property
     def level(self) -> Level:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from difflib import get_close_matches
 from importlib import import_module
 from typing import Any
 
-from attnviz.errors import BadOption
+from attnviz.errors import InvalidOption
 
 
 @dataclass(frozen=True)
@@ -18,6 +18,7 @@ class Plugin:
     name: str
     where: str
     help: str
+    formerly: str | None = field(default=None, kw_only=True)  # what earlier versions called it, which is still understood
 
 
 def load(plugin: Plugin | str) -> Any:
@@ -27,11 +28,11 @@ def load(plugin: Plugin | str) -> Any:
 
 
 def find(table: Sequence[Plugin], name: str, kind: str) -> Plugin:
-    """The line of `table` called `name`. Raises BadOption with the nearest name, else with all of them."""
+    """The line of `table` called `name`. Raises InvalidOption with the nearest name, else with all of them."""
     for plugin in table:
-        if plugin.name == name:
+        if name in (plugin.name, plugin.formerly):
             return plugin
-    raise BadOption(f"no {kind} {name!r}", hint=suggestion(name, [plugin.name for plugin in table]))
+    raise InvalidOption(f"no {kind} {name!r}", hint=suggestion(name, [plugin.name for plugin in table]))
 
 
 def suggestion(name: str, names: Sequence[str]) -> str:

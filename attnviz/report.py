@@ -73,7 +73,7 @@ class Heatmap:
 
 
 @dataclass(frozen=True, eq=False)
-class Panels:
+class HeatmapGrid:
     """Several maps of the same tokens side by side under one colour bar, in rows of `n_columns`."""
 
     name: str
@@ -229,7 +229,7 @@ class Note:
     text: str
 
 
-Picture = Heatmap | Panels | Curves | Distributions
+Picture = Heatmap | HeatmapGrid | Curves | Distributions
 Block = Picture | Table | Note | Formula | Section
 
 
@@ -262,7 +262,7 @@ class Report:
 
 
 @dataclass(frozen=True)
-class Look:
+class FigureStyle:
     """Every choice of a figure that changes its bytes and not what it says."""
 
     cmap: str = "auto"  # as the scale wants it
@@ -271,7 +271,7 @@ class Look:
 
 
 @dataclass(frozen=True)
-class Finding:
+class Diagnostic:
     """One thing that a reader of a run on a server has to see, and where, if known: lines and columns from 1."""
 
     title: str
@@ -283,11 +283,11 @@ class Finding:
 
 
 @dataclass(frozen=True)
-class Case:
+class CaseResult:
     """One thing that was checked, such as a job, and what was found; without an error among it, it passed."""
 
     name: str
-    findings: tuple[Finding, ...] = ()
+    findings: tuple[Diagnostic, ...] = ()
 
     @property
     def failed(self) -> bool:

@@ -7,20 +7,20 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
 from difflib import get_close_matches
 
-from attnviz.errors import BadSelection
+from attnviz.errors import InvalidSelection
 
 GRAMMAR = "Write 3, 0-3 or 0-3,7; -1 is the last."
 _ITEM = re.compile(r"\s*(-?[0-9]{1,18})\s*(?:-\s*(-?[0-9]{1,18})\s*)?")  # 18 digits: no number that int() refuses
 _NUMBER = re.compile(r"-?[0-9]{1,18}")
-MOST_LISTED = 20  # positions of a word
-LONGEST_WORD = 40  # characters that are compared and shown when a word is not found
+MAX_LISTED = 20  # positions of a word
+MAX_WORD_LENGTH = 40  # characters that are compared and shown when a word is not found
 
 
 def numbers(chosen: Sequence[str], there: int | Sequence[int], what: str) -> tuple[int, ...]:
     """The places of what `chosen` names among what is `there`, in its order and each once; all of them if it is empty.
 
     There are the numbers below a count, or those of a rising sequence, of which -1 is the last and 0-3 are all between.
-    `what` is what is counted, in the singular: "head". Raises BadSelection for a number that is not there and for
+    `what` is what is counted, in the singular: "head". Raises InvalidSelection for a number that is not there and for
     anything that is not written like the grammar.
     """
     there = range(there) if isinstance(there, int) else there
@@ -33,7 +33,7 @@ def numbers(chosen: Sequence[str], there: int | Sequence[int], what: str) -> tup
 def position(written: str, pieces: Sequence[str]) -> int:
     """The token that a position (-1 is the last) or a word names: as it is written, else whatever its case.
 
-    Raises BadSelection for a position that is not there and for a word that occurs several times or not at all.
+    Raises InvalidSelection for a position that is not there and for a word that occurs several times or not at all.
     """
     if _NUMBER.fullmatch(written):
         return _number(written, range(len(pieces)), "token")
@@ -42,18 +42,18 @@ def position(written: str, pieces: Sequence[str]) -> int:
     if len(found) == 1:
         return found[0]
     if found:
-        places = ", ".join(map(str, found[:MOST_LISTED])) + (", …" if len(found) > MOST_LISTED else "")
-        raise BadSelection(f"{_cut(written)} occurs {len(found)} times", hint=f"Choose by position: {places}.")
-    place_of = {piece.casefold()[:LONGEST_WORD]: place for place, piece in reversed(list(enumerate(pieces)))}
-    near = get_close_matches(written.casefold()[:LONGEST_WORD], list(place_of), n=1)
+        places = ", ".join(map(str, found[:MAX_LISTED])) + (", …" if len(found) > MAX_LISTED else "")
+        raise InvalidSelection(f"{_cut(written)} occurs {len(found)} times", hint=f"Choose by position: {places}.")
+    place_of = {piece.casefold()[:MAX_WORD_LENGTH]: place for place, piece in reversed(list(enumerate(pieces)))}
+    near = get_close_matches(written.casefold()[:MAX_WORD_LENGTH], list(place_of), n=1)
     nearest = f"The nearest is {place_of[near[0]]} {_cut(pieces[place_of[near[0]]])}." if near else ""
-    raise BadSelection(
+    raise InvalidSelection(
         f"no token {_cut(written)} in the text", hint=nearest or _what_there_is(range(len(pieces)), "token")
     )
 
 
 def _cut(word: str) -> str:
-    return repr(word if len(word) <= LONGEST_WORD else word[: LONGEST_WORD - 1] + "…")
+    return repr(word if len(word) <= MAX_WORD_LENGTH else word[: MAX_WORD_LENGTH - 1] + "…")
 
 
 def _spans(written: str, there: Sequence[int], what: str) -> Iterator[range]:
@@ -61,12 +61,12 @@ def _spans(written: str, there: Sequence[int], what: str) -> Iterator[range]:
     for item in written.split(","):
         match = _ITEM.fullmatch(item)
         if match is None:
-            raise BadSelection(f"{written!r} does not say which {what}", hint=GRAMMAR)
+            raise InvalidSelection(f"{written!r} does not say which {what}", hint=GRAMMAR)
         first, last = match.group(1), match.group(2)
         start = _number(first, there, what, between=last is not None)
         end = start if last is None else _number(last, there, what, between=True)
         if start > end:
-            raise BadSelection(f"{what}s {item.strip()} run backwards", hint=GRAMMAR)
+            raise InvalidSelection(f"{what}s {item.strip()} run backwards", hint=GRAMMAR)
         yield range(bisect_left(there, start), bisect_right(there, end))
 
 
@@ -77,7 +77,7 @@ def _number(written: str, there: Sequence[int], what: str, between: bool = False
         return there[number]
     if number in there or (between and there and 0 <= number <= there[-1]):
         return number
-    raise BadSelection(f"no {what} {number}", hint=_what_there_is(there, what))
+    raise InvalidSelection(f"no {what} {number}", hint=_what_there_is(there, what))
 
 
 def _what_there_is(there: Sequence[int], what: str) -> str:
@@ -87,5 +87,5 @@ def _what_there_is(there: Sequence[int], what: str) -> str:
         return f"There is only {what} {there[0]}."
     if there[-1] - there[0] == len(there) - 1:
         return f"There are {what}s {there[0]} to {there[-1]}."
-    listed = ", ".join(map(str, there[:MOST_LISTED])) + (", …" if len(there) > MOST_LISTED else "")
+    listed = ", ".join(map(str, there[:MAX_LISTED])) + (", …" if len(there) > MAX_LISTED else "")
     return f"There are {what}s {listed}."

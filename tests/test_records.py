@@ -7,7 +7,7 @@ from dataclasses import FrozenInstanceError, replace
 import numpy as np
 import pytest
 
-from attnviz.errors import BadRecord
+from attnviz.errors import InvalidRecord
 from attnviz.records import AttentionMaps, Facts, Measurement, Tokens
 from tests.made import cross_maps, random_maps, record, sink_maps, tokens, uniform_maps, windowed_maps
 
@@ -31,18 +31,18 @@ def with_row(row: list[float]) -> np.ndarray:
     ],
 )
 def test_what_is_not_attention_is_refused(row: list[float], says: str) -> None:
-    with pytest.raises(BadRecord, match=says):
+    with pytest.raises(InvalidRecord, match=says):
         record(with_row(row))
 
 
 def test_rows_may_miss_one_by_a_thousandth() -> None:
     assert record(with_row([0.5, 0.5, 0.0009])).n_heads == 2
-    with pytest.raises(BadRecord):
+    with pytest.raises(InvalidRecord):
         record(with_row([0.5, 0.5, 0.0011]))
 
 
 def test_weight_where_attention_is_not_allowed_is_refused() -> None:
-    with pytest.raises(BadRecord, match="layer 0 holds weight where attention is not allowed"):
+    with pytest.raises(InvalidRecord, match="layer 0 holds weight where attention is not allowed"):
         record(THREE, attendable=np.tri(3, dtype=bool))
 
 
@@ -71,14 +71,14 @@ def test_shapes_and_tokens_belong_together(
 ) -> None:
     weights = np.full(shape, 1 / 3, dtype=np.float32)
     check(np.full((1, 2, 3, 3), 1 / 3, dtype=np.float32), 3, np.ones((3, 3), dtype=bool))
-    with pytest.raises(BadRecord, match=says):
+    with pytest.raises(InvalidRecord, match=says):
         check(weights, n_tokens, np.ones(attendable, dtype=bool))
 
 
 def test_pieces_offsets_and_marks_belong_together() -> None:
-    with pytest.raises(BadRecord, match="2 pieces, 1 offsets, 2 special marks and 2 unknown marks"):
+    with pytest.raises(InvalidRecord, match="2 pieces, 1 offsets, 2 special marks and 2 unknown marks"):
         Tokens(("a", "b"), ((0, 1),), (False, False))
-    with pytest.raises(BadRecord):
+    with pytest.raises(InvalidRecord):
         Tokens(("a",), ((0, 1),), (False,), unknown=(False, True))
 
 
@@ -95,7 +95,7 @@ def test_layers_may_allow_different_attention() -> None:
     assert maps.attendable_anywhere.tolist() == np.tri(4, dtype=bool).tolist()
     assert maps.real_queries.all()
     swapped = maps.attendable[::-1]
-    with pytest.raises(BadRecord, match="layer 0 holds weight where attention is not allowed"):
+    with pytest.raises(InvalidRecord, match="layer 0 holds weight where attention is not allowed"):
         record(maps.weights, attendable=swapped)
 
 
@@ -109,11 +109,11 @@ def test_one_mask_serves_all_layers() -> None:
 def test_a_row_and_its_sink_sum_to_one() -> None:
     maps = sink_maps(share=0.25)
     assert maps.weights[0, 0].sum(axis=-1) == pytest.approx(np.full(4, 0.75))
-    with pytest.raises(BadRecord, match=r"head 0: the weights of query 0 sum to 0\.75, not 1"):
+    with pytest.raises(InvalidRecord, match=r"head 0: the weights of query 0 sum to 0\.75, not 1"):
         record(maps.weights)
-    with pytest.raises(BadRecord, match="layer 0 holds a negative share of a sink"):
+    with pytest.raises(InvalidRecord, match="layer 0 holds a negative share of a sink"):
         record(uniform_maps().weights, sink=np.full((1, 1, 4), -1e-4))
-    with pytest.raises(BadRecord, match="layer 0 holds a query that attends to nothing but a sink"):
+    with pytest.raises(InvalidRecord, match="layer 0 holds a query that attends to nothing but a sink"):
         record(np.zeros((1, 1, 2, 2)), sink=np.ones((1, 1, 2)))
 
 
@@ -147,13 +147,13 @@ def test_one_token_attends_to_itself() -> None:
 def test_a_measurement_keeps_to_its_bounds() -> None:
     assert Measurement("peak", "share", np.array([[0.5, 1.00001]]), (0.0, 1.0)).unit == "share"
     for value in (-0.1, 1.1, np.nan):
-        with pytest.raises(BadRecord, match="peak lies outside 0 to 1"):
+        with pytest.raises(InvalidRecord, match="peak lies outside 0 to 1"):
             Measurement("peak", "share", np.array([[value]]), (0.0, 1.0))
 
 
 @pytest.mark.parametrize("numbers", [(0,), (1, 0), (1, 1), (-1, 2), (0, 1, 2)])
 def test_layer_numbers_rise(numbers: tuple[int, ...]) -> None:
-    with pytest.raises(BadRecord, match="do not name 2 layers in rising order"):
+    with pytest.raises(InvalidRecord, match="do not name 2 layers in rising order"):
         replace(random_maps(n_layers=2), layer_numbers=numbers)
 
 

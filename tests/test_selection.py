@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from attnviz.errors import BadSelection
+from attnviz.errors import InvalidSelection
 from attnviz.selection import numbers, position
 
 
@@ -36,26 +36,26 @@ def test_positions_come_in_the_order_given_and_each_once(chosen: list[str], posi
     [("9", "no head 9"), ("8", "no head 8"), ("-9", "no head -9"), ("0-9", "no head 9"), ("0-99999999999", "no head")],
 )
 def test_a_position_that_is_not_there_is_answered_with_those_that_are(written: str, problem: str) -> None:
-    with pytest.raises(BadSelection, match=problem) as error:
+    with pytest.raises(InvalidSelection, match=problem) as error:
         numbers([written], 8, "head")
     assert error.value.hint == "There are heads 0 to 7."
 
 
 @pytest.mark.parametrize("written", ["", " ", ",", "1,", "1,,2", "a", "1.0", "0:3", "1-", "--1", "+1", "٣", "9" * 5000])
 def test_anything_else_is_answered_with_the_grammar(written: str) -> None:
-    with pytest.raises(BadSelection, match="does not say which layer") as error:
+    with pytest.raises(InvalidSelection, match="does not say which layer") as error:
         numbers([written], 8, "layer")
     assert "0-3,7" in error.value.hint
 
 
 def test_a_range_runs_forwards() -> None:
-    with pytest.raises(BadSelection, match="heads 3-1 run backwards"):
+    with pytest.raises(InvalidSelection, match="heads 3-1 run backwards"):
         numbers(["3-1"], 8, "head")
 
 
 @pytest.mark.parametrize(("count", "hint"), [(0, "There are no texts."), (1, "There is only text 0.")])
 def test_hints_count_correctly(count: int, hint: str) -> None:
-    with pytest.raises(BadSelection) as error:
+    with pytest.raises(InvalidSelection) as error:
         numbers(["5"], count, "text")
     assert error.value.hint == hint
 
@@ -99,16 +99,16 @@ def test_a_token_is_named_by_its_position_or_by_itself(written: str, place: int)
     ],
 )
 def test_a_token_that_is_not_there(written: str, said: str) -> None:
-    with pytest.raises(BadSelection) as error:
+    with pytest.raises(InvalidSelection) as error:
         position(written, PIECES)
     assert str(error.value).startswith(said)
 
 
 def test_a_word_that_occurs_often_and_words_beyond_all_length_take_no_time() -> None:
-    with pytest.raises(BadSelection, match="occurs 30 times") as error:
+    with pytest.raises(InvalidSelection, match="occurs 30 times") as error:
         position("a", ("a",) * 30)
     assert error.value.hint.endswith("18, 19, ….")
-    with pytest.raises(BadSelection, match="no token 'aaa") as error:
+    with pytest.raises(InvalidSelection, match="no token 'aaa") as error:
         position("a" * 100_000 + "b", ["a" * 100_000 + str(n) for n in range(300)])
     assert len(str(error.value)) < 200
 
@@ -123,5 +123,5 @@ def test_numbers_with_gaps_are_chosen_by_themselves(written: list[str], places: 
 
 @pytest.mark.parametrize("written", ["0", "2", "8", "3-8", "-4"])
 def test_a_number_in_a_gap_is_answered_with_those_there_are(written: str) -> None:
-    with pytest.raises(BadSelection, match=r"no layer .* There are layers 1, 3, 7\."):
+    with pytest.raises(InvalidSelection, match=r"no layer .* There are layers 1, 3, 7\."):
         numbers([written], (1, 3, 7), "layer")

@@ -22,7 +22,7 @@ from safetensors.numpy import save as save_tensors
 
 import attnviz
 from attnviz import store
-from attnviz.errors import BadOption, BadRecord, OutputFailed
+from attnviz.errors import InvalidOption, InvalidRecord, OutputError
 from attnviz.inputs import header_of
 from attnviz.records import AttentionMaps, Facts, Provenance, Tokens
 from attnviz.store import records
@@ -162,7 +162,7 @@ def rewritten(change: Callable[[dict[str, Any]], object]) -> bytes:
 )
 def test_what_is_not_a_record_is_refused_by_name(tmp_path: Path, data: bytes) -> None:
     (tmp_path / "a.safetensors").write_bytes(data)
-    with pytest.raises(BadRecord, match=r"a\.safetensors") as caught:
+    with pytest.raises(InvalidRecord, match=r"a\.safetensors") as caught:
         store.load(tmp_path / "a.safetensors")
     assert "\n" not in str(caught.value)
 
@@ -171,13 +171,13 @@ def test_weights_that_are_no_attention_are_refused(tmp_path: Path) -> None:
     data = bytearray(store.record_bytes(record()))
     data[-20:-16] = np.float32("nan").tobytes()
     (tmp_path / "a.safetensors").write_bytes(bytes(data))
-    with pytest.raises(BadRecord, match="sum to nan, not 1"):
+    with pytest.raises(InvalidRecord, match="sum to nan, not 1"):
         store.load(tmp_path / "a.safetensors")
 
 
 @pytest.mark.parametrize("path", ["missing.safetensors", ".", "x" * 300, "a\0b"])
 def test_an_unreadable_record_is_one_line(tmp_path: Path, path: str) -> None:
-    with pytest.raises(BadRecord, match="cannot read"):
+    with pytest.raises(InvalidRecord, match="cannot read"):
         store.load(tmp_path / path)
 
 
@@ -202,7 +202,7 @@ def test_a_device_is_written_to_and_stays_a_device() -> None:
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full on this system")
 def test_a_full_disk_is_one_line_and_leaves_nothing(tmp_path: Path) -> None:
     (tmp_path / "full").symlink_to("/dev/full")
-    with pytest.raises(OutputFailed, match="No space left on device"):
+    with pytest.raises(OutputError, match="No space left on device"):
         store.write(tmp_path / "full", b"x" * 10_000)
     assert [path.name for path in tmp_path.iterdir()] == ["full"]
 
@@ -214,14 +214,14 @@ def test_a_failed_write_keeps_what_was_there(tmp_path: Path, monkeypatch: pytest
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(os, "fsync", full)
-    with pytest.raises(OutputFailed, match="No space left on device"):
+    with pytest.raises(OutputError, match="No space left on device"):
         store.write(tmp_path / "a", b"new")
     assert (tmp_path / "a").read_bytes() == b"old"
     assert [path.name for path in tmp_path.iterdir()] == ["a"]
 
 
 def test_a_name_that_is_too_long_is_one_short_line(tmp_path: Path) -> None:
-    with pytest.raises(OutputFailed, match="File name too long") as caught:
+    with pytest.raises(OutputError, match="File name too long") as caught:
         store.write(tmp_path / ("x" * 300), b"")
     assert len(str(caught.value)) < 250
 
@@ -243,7 +243,7 @@ def test_a_failed_addition_leaves_the_file_as_it_was(tmp_path: Path, monkeypatch
 
     monkeypatch.setattr(os, "fsync", full)
     for name in ("a", "new"):
-        with pytest.raises(OutputFailed, match="No space left on device"):
+        with pytest.raises(OutputError, match="No space left on device"):
             store.append(tmp_path / name, b"more")
     assert (tmp_path / "a").read_bytes() == b"old"
     assert [path.name for path in tmp_path.iterdir()] == ["a"]
@@ -251,7 +251,7 @@ def test_a_failed_addition_leaves_the_file_as_it_was(tmp_path: Path, monkeypatch
 
 @pytest.mark.parametrize("path", ["missing/a", ".", "x" * 300])
 def test_what_cannot_be_added_to_is_one_short_line(tmp_path: Path, path: str) -> None:
-    with pytest.raises(OutputFailed, match="cannot write") as caught:
+    with pytest.raises(OutputError, match="cannot write") as caught:
         store.append(tmp_path / path, b"x")
     assert len(str(caught.value)) < 250
     assert list(tmp_path.iterdir()) == []
@@ -260,7 +260,7 @@ def test_what_cannot_be_added_to_is_one_short_line(tmp_path: Path, path: str) ->
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full on this system")
 def test_a_full_device_is_added_to_in_vain(tmp_path: Path) -> None:
     (tmp_path / "full").symlink_to("/dev/full")
-    with pytest.raises(OutputFailed, match="No space left on device"):
+    with pytest.raises(OutputError, match="No space left on device"):
         store.append(tmp_path / "full", b"x")
     assert (tmp_path / "full").is_symlink()
 
@@ -268,9 +268,9 @@ def test_a_full_device_is_added_to_in_vain(tmp_path: Path) -> None:
 def test_a_folder_where_a_file_stands_is_refused(tmp_path: Path) -> None:
     (tmp_path / "file").write_bytes(b"kept")
     for path in (tmp_path / "file", tmp_path / "file" / "below", Path(os.devnull)):
-        with pytest.raises(BadOption, match="is not a folder"):
+        with pytest.raises(InvalidOption, match="is not a folder"):
             store.output_folder(str(path))
-        with pytest.raises(BadOption, match="is not a folder"):
+        with pytest.raises(InvalidOption, match="is not a folder"):
             store.make_folder(path)
     assert (tmp_path / "file").read_bytes() == b"kept"
 
@@ -287,7 +287,7 @@ def test_checking_a_folder_makes_nothing(tmp_path: Path, monkeypatch: pytest.Mon
 def test_a_folder_is_one_run_s_and_afterwards_as_if_nothing_had_been(tmp_path: Path) -> None:
     """The lock of a process that was killed is none, whatever file it left."""
     with store.locked(tmp_path / "new/out"):
-        with pytest.raises(BadOption, match=r"another run of attnviz is writing to .*out\. Wait for it, or"):
+        with pytest.raises(InvalidOption, match=r"another run of attnviz is writing to .*out\. Wait for it, or"):
             store.locked(tmp_path / "new/out").__enter__()
         (tmp_path / "new/out/a").write_bytes(b"")
     assert sorted(path.name for path in (tmp_path / "new/out").iterdir()) == ["a"]
@@ -323,12 +323,12 @@ def test_a_set_is_replaced_as_a_set(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 
     with monkeypatch.context() as patched:
         patched.setattr(os, "fsync", full_at_the_second)
-        with pytest.raises(OutputFailed) as caught:
+        with pytest.raises(OutputError) as caught:
             put(tmp_path, {"a": b"2", "sub/d": b"2"}, ("a", "sub/b", "other/c"))
     assert str(caught.value) == f"cannot write {tmp_path}/sub/d: No space left on device"
     assert content(tmp_path) == before
     (tmp_path / "sub/d").mkdir()
-    with pytest.raises(OutputFailed, match="sub/d: Is a directory"):
+    with pytest.raises(OutputError, match="sub/d: Is a directory"):
         put(tmp_path, {"a": b"2", "sub/d": b"2"}, ("a", "sub/b", "other/c"))
     assert content(tmp_path) == before
     (tmp_path / "sub/d").rmdir()
@@ -342,7 +342,7 @@ def test_a_set_follows_no_link_neither_to_write_nor_to_remove(tmp_path: Path) ->
     (tmp_path / "theirs/a").write_bytes(b"theirs")
     (tmp_path / "out").mkdir()
     (tmp_path / "out/job").symlink_to("../theirs")
-    with pytest.raises(BadOption, match="out/job is a symbolic link, which is not followed"):
+    with pytest.raises(InvalidOption, match="out/job is a symbolic link, which is not followed"):
         put(tmp_path / "out", {"job/a": b"ours"}, ())
     put(tmp_path / "out", {}, ("job/a",))
     assert content(tmp_path / "theirs") == {"a": b"theirs"}
@@ -351,7 +351,7 @@ def test_a_set_follows_no_link_neither_to_write_nor_to_remove(tmp_path: Path) ->
 def test_a_pipe_that_nobody_reads_is_refused_at_once(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
     for write in (store.write, store.append):
-        with pytest.raises(OutputFailed, match=r"cannot write .*pipe: nobody reads this pipe"):
+        with pytest.raises(OutputError, match=r"cannot write .*pipe: nobody reads this pipe"):
             write(tmp_path / "pipe", b"x")
     reader = os.open(tmp_path / "pipe", os.O_RDONLY | os.O_NONBLOCK)
     store.write(tmp_path / "pipe", b"read")

@@ -14,7 +14,7 @@ from typing import NoReturn
 from attnviz.cli import show
 from attnviz.cli.help import HELP_OPTIONS, command_help
 from attnviz.cli.signals import end_as_ctrl_c
-from attnviz.errors import AttnvizError, BadConfig, OutputFailed, WorkFailed
+from attnviz.errors import AttnvizError, ExecutionError, InvalidConfig, OutputError
 from attnviz.registry import Plugin, load
 
 TOO_MANY = "too many open files. A larger limit (ulimit -n) allows more"
@@ -39,7 +39,7 @@ COMMANDS = (
 
 def main() -> NoReturn:
     """The program."""
-    show.spare_imports()
+    show.pause_gc()
     # Before torch comes. Small models are quickest with one thread, many times so where other programs keep the cores
     # busy, and with as many threads everywhere the last bits of sums are the same everywhere.
     os.environ.setdefault("OMP_NUM_THREADS", "1")
@@ -59,7 +59,7 @@ def run(arguments: Sequence[str]) -> int:
         sys.stdout.flush()
     except KeyboardInterrupt:
         return INTERRUPTED
-    except BadConfig as error:  # the only one of several lines
+    except InvalidConfig as error:  # the only one of several lines
         for line in error.lines[:-1]:
             show.error(line)
         return _failed(error.lines[-1], error.exit_code)
@@ -68,12 +68,12 @@ def run(arguments: Sequence[str]) -> int:
     except MemoryError:
         return _failed(
             "not enough memory. Fewer --max-tokens, --layers or --heads, or a smaller --d-model, take less",
-            WorkFailed.exit_code,
+            ExecutionError.exit_code,
         )
     except OSError as error:
         return _output_failed(error)
     except Exception as error:
-        return _failed(TOO_MANY, WorkFailed.exit_code) if os.strerror(errno.EMFILE) in str(error) else _bug(error)
+        return _failed(TOO_MANY, ExecutionError.exit_code) if os.strerror(errno.EMFILE) in str(error) else _bug(error)
     return code if arguments else NOTHING_ASKED
 
 
@@ -102,11 +102,11 @@ def _output_failed(error: OSError) -> int:
     """Standard output failed: a reader that left is no fault, a full disk is."""
     show.abandon_stdout()
     if error.errno in (errno.EMFILE, errno.ENFILE):
-        return _failed(TOO_MANY, WorkFailed.exit_code)
+        return _failed(TOO_MANY, ExecutionError.exit_code)
     if error.errno == errno.EPIPE:
         return READER_LEFT
     if error.errno in (errno.ENOSPC, errno.EIO, errno.EDQUOT, errno.EBADF):
-        return _failed(f"cannot write to standard output: {error.strerror}", OutputFailed.exit_code)
+        return _failed(f"cannot write to standard output: {error.strerror}", OutputError.exit_code)
     return _bug(error)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from attnviz.cli import show, show_on_server
-from attnviz.errors import Differs
+from attnviz.errors import DifferencesFound
 from attnviz.specs.batch import CheckSpec
 
 
@@ -22,4 +22,4 @@ def check(spec: CheckSpec) -> None:
         show.note(f"wrote {show.listed(found.files)}")
     show_on_server.left(found.report, found.cases, "attnviz check", spec.server)
     if found.diff.differences:
-        raise Differs(found.report.title, hint=f"{spec.out} holds what differs.")
+        raise DifferencesFound(found.report.title, hint=f"{spec.out} holds what differs.")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 
 from attnviz.cli import show
-from attnviz.errors import Differs
+from attnviz.errors import DifferencesFound
 from attnviz.specs.batch import DiffSpec
 
 
@@ -24,4 +24,4 @@ def diff(spec: DiffSpec) -> None:
     else:
         show.report(found.report, spec.json)
     if found.beyond:
-        raise Differs(found.beyond)
+        raise DifferencesFound(found.beyond)

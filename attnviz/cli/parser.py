@@ -15,7 +15,7 @@ from typer.main import get_command
 from attnviz import __version__
 from attnviz.cli import show
 from attnviz.cli.help import HELP_OPTIONS, command_help, spec_of
-from attnviz.cli.quick import quicken
+from attnviz.cli.quick import patch_params
 from attnviz.options import ARGUMENT, FlatOption, Option, build, flat_options
 from attnviz.registry import Plugin, load
 
@@ -28,7 +28,7 @@ def parse_and_run(arguments: Sequence[str], commands: Sequence[Plugin]) -> int:
     Raises what the command raises, and UsageError for words that are no command, no option or no value of one.
     """
     try:
-        program = quicken(get_command(_app(arguments, commands)))
+        program = patch_params(get_command(_app(arguments, commands)))
         code = program.main(args=list(arguments) or ["--help"], prog_name="attnviz", standalone_mode=False)
     except typer.Abort as error:
         raise KeyboardInterrupt from error

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 WIDTH_OFF_TERMINAL = 80
 USUAL = gc.get_threshold()
-LONGEST_LINE = 500  # of an error or a note: a path or a token in it may be of any length
+MAX_LINE_LENGTH = 500  # of an error or a note: a path or a token in it may be of any length
 
 
 def prepare_streams() -> None:
@@ -77,7 +77,7 @@ def error(text: str) -> None:
 def _tell(text: str) -> None:
     """One line on standard error, with nothing in it that a terminal would obey."""
     with suppress(OSError, ValueError):
-        sys.stderr.write(escape_for_display(text, LONGEST_LINE) + "\n")
+        sys.stderr.write(escape_for_display(text, MAX_LINE_LENGTH) + "\n")
         sys.stderr.flush()
 
 
@@ -98,7 +98,7 @@ def _columns() -> int:
     return int(written) if written.isdecimal() and int(written) > 0 else WIDTH_OFF_TERMINAL
 
 
-def spare_imports() -> None:
+def pause_gc() -> None:
     """Look through everything for garbage not before all is imported.
 
     Nothing that is imported is garbage, and there is so much of it that looking took a tenth of the time of a picture.
@@ -106,7 +106,7 @@ def spare_imports() -> None:
     gc.set_threshold(*USUAL[:2], 60)  # torch and matplotlib come to 40 looks through what is younger, by default to 4
 
 
-def settled() -> None:
+def resume_gc() -> None:
     """All is imported: from now on look as ever, but not through that. To be called wherever work goes on and on.
 
     This is not left to `gc.callbacks`: Ctrl-C that comes while torch is imported would end the callback and no more.
@@ -121,7 +121,7 @@ def drawn(results: Iterable[Drawn], spec: FigureOptions) -> None:
     reports = []
     pages: list[Path] = []
     for result in results:
-        settled()
+        resume_gc()
         for notice in result.notices:
             note(notice)
         if spec.json:

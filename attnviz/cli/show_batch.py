@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 
 from attnviz.cli import show, show_on_server
 from attnviz.display import escape_for_display
-from attnviz.errors import Differs, OutputFailed, WorkFailed
+from attnviz.errors import DifferencesFound, ExecutionError, OutputError
 from attnviz.specs.batch import BatchSpec
-from attnviz.views.nouns import noun
+from attnviz.views.plurals import pluralize
 
 if TYPE_CHECKING:
     from attnviz.workflows.batch import Event, Finished, Planned
@@ -21,7 +21,10 @@ if TYPE_CHECKING:
 
 
 def made(events: Iterator[Event], spec: BatchSpec) -> None:
-    """Show each job as it is done. Raises WorkFailed at the end where one failed, OutputFailed where the disk did."""
+    """Show each job as it is done.
+
+    Raises ExecutionError at the end where one failed, OutputError where the disk did.
+    """
     from attnviz.workflows.batch import Planned
 
     planned = next(events)
@@ -67,7 +70,7 @@ def _told(done: Done) -> str:
 def _list(planned: Planned) -> None:
     for job in planned.plan.jobs:
         settings = " ".join(f"{name}={_written(value)}" for name, value in job.settings.items())
-        show.line(escape_for_display(f"{job.name}: {job.command} {settings}".rstrip(), show.LONGEST_LINE))
+        show.line(escape_for_display(f"{job.name}: {job.command} {settings}".rstrip(), show.MAX_LINE_LENGTH))
     n = len(planned.plan.jobs)
     show.note(f"would make {n} job{'' if n == 1 else 's'} in {planned.folder}/ with {planned.n_workers} at a time")
 
@@ -88,13 +91,13 @@ def _end(planned: Planned, finished: Finished, ended: Mapping[str, str], spec: B
     show_on_server.left(report, batch_cases(finished.manifest, planned.plan.jobs), "attnviz batch", spec.server)
     if finished.failed:
         n, of = len(finished.failed), len(planned.plan.jobs)
-        kind = OutputFailed if finished.disk_failed else WorkFailed
+        kind = OutputError if finished.disk_failed else ExecutionError
         others = "The others are made; the" if n < of else "The"
-        raise kind(f"{n} of {of} {noun(of, 'jobs')} failed", hint=f"{others} manifest says why.")
+        raise kind(f"{n} of {of} {pluralize(of, 'jobs')} failed", hint=f"{others} manifest says why.")
 
 
 def verified(events: Iterator[Verification]) -> None:
-    """Show how a batch came out when it was made again. Raises Differs where it did not come out the same."""
+    """Show how a batch came out when it was made again. Raises DifferencesFound where it did not come out the same."""
     from attnviz.workflows.verify import Verified, Verifying
 
     first = next(events)
@@ -107,14 +110,16 @@ def verified(events: Iterator[Verification]) -> None:
     assert isinstance(last, Verified)
     for notice in last.notices:
         show.note(notice)
-    files = f"{last.n_jobs} {noun(last.n_jobs, 'jobs')}, {last.n_files:,} {noun(last.n_files, 'files')}"
+    files = f"{last.n_jobs} {pluralize(last.n_jobs, 'jobs')}, {last.n_files:,} {pluralize(last.n_files, 'files')}"
     if not (last.number or last.bytes):
         show.line(f"{files}: made again, the same byte for byte")
         return
     for what, found in (("numbers", last.number), ("bytes", last.bytes)):
         show.line(
             escape_for_display(
-                f"first difference in {what}: {found}" if found else f"{what}: the same", show.LONGEST_LINE
+                f"first difference in {what}: {found}" if found else f"{what}: the same", show.MAX_LINE_LENGTH
             )
         )
-    raise Differs(f"what is made again differs from {files} of the manifest", hint="The first differences are above.")
+    raise DifferencesFound(
+        f"what is made again differs from {files} of the manifest", hint="The first differences are above."
+    )

@@ -12,7 +12,7 @@ from attnviz.specs.compare import CompareSpec
 if TYPE_CHECKING:
     from attnviz.workflows.compare import Event, Outcome
 
-FEWEST_ON_A_BAR = 20  # fewer texts take a second or two
+MIN_TEXTS_ON_A_BAR = 20  # fewer texts take a second or two
 
 
 def compared(events: Iterator[Event], spec: CompareSpec) -> None:
@@ -20,12 +20,12 @@ def compared(events: Iterator[Event], spec: CompareSpec) -> None:
     from attnviz.workflows.compare import Comparing, Outcome
 
     for event in events:
-        show.settled()
+        show.resume_gc()
         match event:
             case Comparing():
                 for notice in event.notices:
                     show.note(notice)
-                if event.n_texts >= FEWEST_ON_A_BAR and sys.stderr.isatty():
+                if event.n_texts >= MIN_TEXTS_ON_A_BAR and sys.stderr.isatty():
                     with show.bar("texts", event.n_texts) as advance:
                         for _ in range(event.n_texts):
                             next(events)

@@ -12,13 +12,13 @@ from attnviz.inputs import is_file
 from attnviz.specs.server import CIReportOptions
 
 if TYPE_CHECKING:
-    from attnviz.report import Case, Report
+    from attnviz.report import CaseResult, Report
 
 
-def left(report: Report, cases: Sequence[Case], suite: str, spec: CIReportOptions) -> None:
+def left(report: Report, cases: Sequence[CaseResult], suite: str, spec: CIReportOptions) -> None:
     """Add to the summary, say the annotations, write the test results: whatever was asked for.
 
-    Raises OutputFailed when the disk refuses.
+    Raises OutputError when the disk refuses.
     """
     from attnviz import store
 

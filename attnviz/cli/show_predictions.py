@@ -12,7 +12,7 @@ from attnviz.specs.predict import PredictSpec
 if TYPE_CHECKING:
     from attnviz.workflows.predict import Event, Predicted
 
-FEWEST_ON_A_BAR = 200  # fewer texts take less than a blink
+MIN_TEXTS_ON_A_BAR = 200  # fewer texts take less than a blink
 
 
 def predicted(events: Iterator[Event], spec: PredictSpec) -> None:
@@ -20,12 +20,12 @@ def predicted(events: Iterator[Event], spec: PredictSpec) -> None:
     from attnviz.workflows.predict import Classifying, Drew, Predicted
 
     for event in events:
-        show.settled()
+        show.resume_gc()
         match event:
             case Classifying():
                 for notice in event.notices:
                     show.note(notice)
-                if event.n_texts >= FEWEST_ON_A_BAR and sys.stderr.isatty():
+                if event.n_texts >= MIN_TEXTS_ON_A_BAR and sys.stderr.isatty():
                     with show.bar("texts", event.n_texts) as advance:
                         for _ in range(event.n_texts):
                             next(events)

@@ -27,7 +27,7 @@ def trained(events: Generator[Event], spec: TrainSpec) -> None:
     from attnviz.workflows.train import Started, Trained
 
     for event in events:
-        show.settled()
+        show.resume_gc()
         if isinstance(event, Started):
             _started(event)
             with _interrupts() as asked:
@@ -44,7 +44,7 @@ def _steps(events: Generator[Event], started: Started, spec: TrainSpec, asked: l
     progress = _Progress(started, spec)
     with progress.shown():
         for event in events:
-            show.settled()
+            show.resume_gc()
             if isinstance(event, Trained):
                 return event
             progress.step(event)  # type: ignore[arg-type]  # Started comes once

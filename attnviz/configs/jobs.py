@@ -31,17 +31,17 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from pydantic import BaseModel, ValidationError
 
 from attnviz.configs import naming, reading, schema
-from attnviz.configs.documents import START, Document, Place, Problem, Steps, shown
-from attnviz.configs.wording import instead, sentence, unknown
-from attnviz.errors import BadConfig
+from attnviz.configs.source_file import START, Position, Problem, SourceFile, Steps, shorten
+from attnviz.configs.wording import error_message, instead, unknown
+from attnviz.errors import InvalidConfig
 from attnviz.inputs import exists
-from attnviz.jobs import JOBS, Job, Plan
+from attnviz.jobs import JOBS, BatchPlan, Job
 from attnviz.options import build
 
 if TYPE_CHECKING:
     from pydantic_core import ErrorDetails
 
-MOST_JOBS = 10_000
+MAX_JOBS = 10_000
 PATHS = frozenset({"text_file", "vocab"})
 NAMES_OR_PATHS = frozenset({"dataset", "model", "models"})
 
@@ -50,15 +50,15 @@ Matrix = Mapping[str, Sequence[object]]
 Model = TypeVar("Model", bound=BaseModel)
 
 
-def load(path: str | Path) -> Plan:
-    """What one config asks for. Raises BadConfig with all its problems."""
+def load(path: str | Path) -> BatchPlan:
+    """What one config asks for. Raises InvalidConfig with all its problems."""
     return load_all([path])
 
 
-def load_all(paths: Sequence[str | Path], out: str | None = None) -> Plan:
+def load_all(paths: Sequence[str | Path], out: str | None = None) -> BatchPlan:
     """What several configs ask for together. `out` is what the command line says, over what they say.
 
-    Raises BadConfig with all problems of all of them.
+    Raises InvalidConfig with all problems of all of them.
     """
     documents = [reading.read(Path(path)) for path in paths]
     _check_files(documents)
@@ -69,8 +69,8 @@ def load_all(paths: Sequence[str | Path], out: str | None = None) -> Plan:
     out = _out(documents) if out is None else out
     problems = [each for document in documents for each in sorted(document.problems, key=_order)]
     if problems:
-        raise BadConfig(problems)
-    return Plan(tuple(jobs.made), out, {Path(document.file).name: document.sha256 for document in documents})
+        raise InvalidConfig(problems)
+    return BatchPlan(tuple(jobs.made), out, {Path(document.file).name: document.sha256 for document in documents})
 
 
 @dataclass
@@ -85,7 +85,7 @@ class _Jobs:
 class _Config:
     """One config on its way to becoming jobs. Goes on after a problem, so that all are found."""
 
-    def __init__(self, document: Document, jobs: _Jobs) -> None:
+    def __init__(self, document: SourceFile, jobs: _Jobs) -> None:
         self.document = document
         self.jobs = jobs
         self.folder = Path(document.file).parent
@@ -96,11 +96,11 @@ class _Config:
 
     def read(self) -> None:
         data = self.document.data
-        self.checked(schema.Shell, data, (), partial(sentence, names=list(schema.Shell.model_fields)))
+        self.checked(schema.Shell, data, (), partial(error_message, names=list(schema.Shell.model_fields)))
         if not isinstance(data, dict):
             return
         if data.get("out") == "":
-            self.document.tell(("out",), "write a folder, not nothing")
+            self.document.report(("out",), "write a folder, not nothing")
         self.defaults = data["defaults"] if isinstance(data.get("defaults"), dict) else {}
         jobs = data["jobs"] if isinstance(data.get("jobs"), list) else []
         self.check_defaults({self.job(raw, ("jobs", number)) for number, raw in enumerate(jobs)} - {""})
@@ -116,17 +116,17 @@ class _Config:
         defaults = self.defaults_for(command)
         if known is None:
             name = raw.get("name")
-            if isinstance(name, str) and (fault := naming.fault(name)):
-                self.document.tell((*steps, "name"), fault)
+            if isinstance(name, str) and (fault := naming.name_error(name)):
+                self.document.report((*steps, "name"), fault)
             return command
         own, matrix = _given(getattr(known, command), raw[command]), _given(known.matrix, raw.get("matrix"))
         for setting in schema.required(command):
             if setting not in {**defaults, **own, **matrix}:
-                self.document.tell((*steps, command), f"{setting} is missing")
+                self.document.report((*steps, command), f"{setting} is missing")
         for setting, values in matrix.items():
             self.check_values(values, (*steps, "matrix", setting))
             if setting in own:
-                self.document.tell((*steps, "matrix", setting), f"is in {command} too; write it once", at_key=True)
+                self.document.report((*steps, "matrix", setting), f"is in {command} too; write it once", at_key=True)
         if self.has_room(prod(map(len, matrix.values())), steps):
             name = f"{command}-{self.numbers[command]}" if known.name is None else known.name
             self.make(name, command, {**defaults, **own}, matrix, steps)
@@ -137,17 +137,17 @@ class _Config:
         if steps in self.document.spoilt:
             return ""
         if not isinstance(raw, dict):
-            self.document.tell(steps, instead("a command (heatmap: …)", raw))
+            self.document.report(steps, instead("a command (heatmap: …)", raw))
             return ""
         members: dict[str, Any] = raw
         first, *more = [key for key in members if key in JOBS] or [""]
         for key in more:
-            self.document.tell((*steps, key), "a job has one command; make this one a job of its own", at_key=True)
+            self.document.report((*steps, key), "a job has one command; make this one a job of its own", at_key=True)
         others = [key for key in members if key not in ("name", "matrix")]
         if not others:
-            self.document.tell(steps, f"no command here; write one of {', '.join(JOBS)}")
+            self.document.report(steps, f"no command here; write one of {', '.join(JOBS)}")
         for key in others if not first else ():
-            self.document.tell((*steps, key), partial(unknown, key, ["name", *JOBS, "matrix"]), at_key=True)
+            self.document.report((*steps, key), partial(unknown, key, ["name", *JOBS, "matrix"]), at_key=True)
         return first
 
     def checked(
@@ -162,7 +162,7 @@ class _Config:
                 around = {where[:length] for length in range(len(where) + 1)}
                 if not around & self.document.spoilt:
                     at_key = error["type"] == "extra_forbidden"
-                    self.document.tell(where, partial(words, error), at_key=at_key)
+                    self.document.report(where, partial(words, error), at_key=at_key)
             return None
 
     def written(self, steps: Steps) -> Steps:
@@ -178,7 +178,7 @@ class _Config:
             chosen = {name: value for name, value in self.defaults.items() if name in known}
             unsure = {name: value for name, value in chosen.items() if name not in self.wrong_defaults}
             n_problems = len(self.document.problems)
-            model = self.checked(schema.settings_model(command), unsure, ("defaults",), sentence)
+            model = self.checked(schema.settings_model(command), unsure, ("defaults",), error_message)
             self.wrong_defaults |= {str(each.steps[1]) for each in self.document.problems[n_problems:]}
             self.defaults_of[command] = chosen if model is None else _given(model, unsure)
         return self.defaults_of[command]
@@ -188,36 +188,36 @@ class _Config:
         possible = list(dict.fromkeys(setting for command in JOBS for setting in schema.types(command)))
         for setting in self.defaults:
             if setting not in possible:
-                self.document.tell(("defaults", setting), partial(unknown, setting, possible), at_key=True)
+                self.document.report(("defaults", setting), partial(unknown, setting, possible), at_key=True)
             elif commands and not any(setting in schema.types(command) for command in commands):
-                self.document.tell(("defaults", setting), "no job here has this setting; leave it out", at_key=True)
+                self.document.report(("defaults", setting), "no job here has this setting; leave it out", at_key=True)
 
     def check_values(self, values: Sequence[object], steps: Steps) -> None:
         seen: set[object] = set()
         for number, value in enumerate(values):
             if value in seen:
-                self.document.tell((*steps, number), "is in the list twice")
+                self.document.report((*steps, number), "is in the list twice")
             seen.add(value)
 
     def has_room(self, n_jobs: int, steps: Steps) -> bool:
         """Told once, by the job that is too much."""
         before = self.jobs.n_jobs
         self.jobs.n_jobs += n_jobs
-        if before <= MOST_JOBS < self.jobs.n_jobs:
-            self.document.tell(steps, f"makes {self.jobs.n_jobs:,} jobs in all; a batch has at most {MOST_JOBS:,}")
-        return self.jobs.n_jobs <= MOST_JOBS
+        if before <= MAX_JOBS < self.jobs.n_jobs:
+            self.document.report(steps, f"makes {self.jobs.n_jobs:,} jobs in all; a batch has at most {MAX_JOBS:,}")
+        return self.jobs.n_jobs <= MAX_JOBS
 
     def make(self, name: str, command: str, settings: Settings, matrix: Matrix, steps: Steps) -> None:
         """Check the names of an entry's jobs and, while nothing is wrong, make them."""
         place = self.document.place(steps)
         where = f"{self.document.file}:{place.line}:{place.column}"
         for called, chosen in naming.combinations(name, matrix):
-            fault = naming.fault(name) or naming.fault(called)
+            fault = naming.name_error(name) or naming.name_error(called)
             other = self.jobs.where.get(called.lower())
             if other is not None:
                 fault = fault or f"the name {called!r} is taken by the job at {other}, whatever the case"
             if fault:  # the other names of a matrix would only repeat it
-                self.document.tell((*steps, "name"), fault)
+                self.document.report((*steps, "name"), fault)
                 return
             self.jobs.where[called.lower()] = where
             if not self.document.problems:
@@ -256,10 +256,10 @@ def _is_path(setting: str, written: str, path: Path) -> bool:
 def _sentence_in_job(command: str, error: ErrorDetails) -> str:
     names = list(schema.types(command))
     if len(error["loc"]) > 1:
-        return sentence(error, names)
+        return error_message(error, names)
     if error["type"] == "extra_forbidden" and error["loc"][0] in names:
         return f"belongs under {command}; indent it"
-    return sentence(error, ["name", command, "matrix"])
+    return error_message(error, ["name", command, "matrix"])
 
 
 def _given(settings: BaseModel | None, raw: Mapping[str, Any] | None) -> Settings:
@@ -267,7 +267,7 @@ def _given(settings: BaseModel | None, raw: Mapping[str, Any] | None) -> Setting
     return {} if settings is None or raw is None else {name: getattr(settings, name) for name in raw}
 
 
-def _out(documents: Sequence[Document]) -> str | None:
+def _out(documents: Sequence[SourceFile]) -> str | None:
     """The folder that the configs agree on, None where none names one."""
     first: tuple[str, str] | None = None
     for document in documents:
@@ -277,13 +277,13 @@ def _out(documents: Sequence[Document]) -> str | None:
         if first is None:
             first = str(given), document.file
         elif str(given) != first[0]:
-            document.tell(("out",), f"is {shown(first[0])} in {first[1]}; write the same in both, or say --out")
+            document.report(("out",), f"is {shorten(first[0])} in {first[1]}; write the same in both, or say --out")
     return first[0] if first else None
 
 
-def _check_files(documents: Sequence[Document]) -> None:
+def _check_files(documents: Sequence[SourceFile]) -> None:
     """A manifest tells configs by their names."""
-    others: dict[str, Document] = {}
+    others: dict[str, SourceFile] = {}
     for document in documents:
         other = others.setdefault(Path(document.file).name, document)
         if other is not document:
@@ -292,5 +292,5 @@ def _check_files(documents: Sequence[Document]) -> None:
             document.complete = False  # else all of its names would be there twice, too
 
 
-def _order(problem: Problem) -> Place:
+def _order(problem: Problem) -> Position:
     return problem.place or START

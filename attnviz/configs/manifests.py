@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any
 from pydantic import TypeAdapter, ValidationError
 
 from attnviz.configs import naming
-from attnviz.configs.documents import shown, way
-from attnviz.configs.wording import sentence
-from attnviz.errors import BadConfig
+from attnviz.configs.source_file import format_path, shorten
+from attnviz.configs.wording import error_message
+from attnviz.errors import InvalidConfig
 from attnviz.manifest import SCHEMA, Entry, Manifest
 
 if TYPE_CHECKING:
@@ -41,14 +41,14 @@ def entry_bytes(entry: Entry) -> bytes:
 
 
 def from_file(path: str | Path) -> Manifest:
-    """The manifest in a file. Raises BadConfig where it cannot be read, or is not one that this version writes."""
+    """The manifest in a file. Raises InvalidConfig where it cannot be read, or is not one that this version writes."""
     manifest: Manifest = _read(Path(path), "manifest")
     _check_names(Path(path), manifest.jobs)
     return replace(manifest, jobs=tuple(map(_as_it_was, manifest.jobs)))
 
 
 def entry_from_file(path: str | Path) -> Entry:
-    """The entry in a file. Raises BadConfig as `from_file` does."""
+    """The entry in a file. Raises InvalidConfig as `from_file` does."""
     entry: Entry = _read(Path(path), "entry")
     _check_names(Path(path), (entry,))
     return _as_it_was(entry)
@@ -57,20 +57,20 @@ def entry_from_file(path: str | Path) -> Entry:
 def _check_names(path: Path, entries: Sequence[Entry]) -> None:
     """That jobs have names of jobs, and files lie in the folders of theirs: a manifest may be anybody's.
 
-    Raises BadConfig with every one that has not.
+    Raises InvalidConfig with every one that has not.
     """
     problems: list[str] = []
     names: set[str] = set()
     for entry in entries:
-        if wrong := naming.fault(entry.name):
+        if wrong := naming.name_error(entry.name):
             problems.append(f"{path}: {wrong}")
         if entry.name.lower() in names:
-            problems.append(f"{path}: the name {shown(entry.name)} is there twice, whatever the case")
+            problems.append(f"{path}: the name {shorten(entry.name)} is there twice, whatever the case")
         names.add(entry.name.lower())
         outside = (file.path for file in entry.files if not _is_within(file.path, entry.name))
-        problems += [f"{path}: {shown(name)} is no path within {shown(entry.name)}" for name in outside]
+        problems += [f"{path}: {shorten(name)} is no path within {shorten(entry.name)}" for name in outside]
     if problems:
-        raise BadConfig(problems)
+        raise InvalidConfig(problems)
 
 
 def _is_within(path: str, folder: str) -> bool:
@@ -85,21 +85,21 @@ def _read(path: Path, kind: str) -> Any:
         text = path.read_text(encoding="utf-8")
         data = json.loads(text, parse_constant=_refuse)
     except OSError as error:
-        raise BadConfig([f"{path}: cannot be read: {error.strerror}"]) from error
+        raise InvalidConfig([f"{path}: cannot be read: {error.strerror}"]) from error
     except json.JSONDecodeError as error:
-        raise BadConfig([f"{path}:{error.lineno}:{error.colno}: is not JSON: {error.msg}"]) from error
+        raise InvalidConfig([f"{path}:{error.lineno}:{error.colno}: is not JSON: {error.msg}"]) from error
     except (ValueError, RecursionError) as error:  # bytes that are not UTF-8 among them
-        raise BadConfig([f"{path}: is not JSON in UTF-8: {error}"]) from error
+        raise InvalidConfig([f"{path}: is not JSON in UTF-8: {error}"]) from error
     schema = data.get("schema", SCHEMA) if isinstance(data, dict) else SCHEMA
     if kind == "manifest" and schema != SCHEMA:  # told first: of a later schema all the rest may look wrong
-        raise BadConfig([f"{path}: schema: this attnviz reads {SCHEMA}, not {schema!r:.40}; make the batch again"])
+        raise InvalidConfig([f"{path}: schema: this attnviz reads {SCHEMA}, not {schema!r:.40}; make the batch again"])
     try:
         found = _adapter(kind).validate_json(text, strict=True, extra="forbid")
         json.dumps(asdict(found), allow_nan=False)
     except ValidationError as problems:
-        raise BadConfig([_line(path, error) for error in problems.errors(include_url=False)]) from problems
+        raise InvalidConfig([_line(path, error) for error in problems.errors(include_url=False)]) from problems
     except ValueError as error:
-        raise BadConfig([f"{path}: holds a number that is not finite"]) from error
+        raise InvalidConfig([f"{path}: holds a number that is not finite"]) from error
     return found
 
 
@@ -110,7 +110,7 @@ def _adapter(kind: str) -> TypeAdapter[Any]:
 
 def _line(path: Path, error: ErrorDetails) -> str:
     steps = error["loc"][:-1] if error["type"] in ("missing", "unexpected_keyword_argument") else error["loc"]
-    return f"{path}: {way(steps)}: {sentence(error)}" if steps else f"{path}: {sentence(error)}"
+    return f"{path}: {format_path(steps)}: {error_message(error)}" if steps else f"{path}: {error_message(error)}"
 
 
 def _refuse(constant: str) -> None:

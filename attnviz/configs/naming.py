@@ -7,27 +7,27 @@ from collections.abc import Mapping, Sequence
 from itertools import product
 
 from attnviz import manifest
-from attnviz.configs.documents import shown
+from attnviz.configs.source_file import shorten
 
-LONGEST = 64
+MAX_LENGTH = 64
 NAME = r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}"
-LONGEST_VALUE = 24  # characters of a value that stand in a name
+MAX_VALUE_LENGTH = 24  # characters of a value that stand in a name
 UNSAFE = re.compile(r"[^A-Za-z0-9._-]+")
 DEVICES = re.compile(r"(?:con|prn|aux|nul|com[0-9]|lpt[0-9])(?:\..*)?", re.IGNORECASE)  # Windows, with any ending
 
 
-def fault(name: str) -> str:
+def name_error(name: str) -> str:
     """Why `name` cannot be a job's, "" if it can."""
-    if len(name) > LONGEST:
-        return f"the name {shown(name)} has more than {LONGEST} characters"
+    if len(name) > MAX_LENGTH:
+        return f"the name {shorten(name)} has more than {MAX_LENGTH} characters"
     if not re.fullmatch(NAME, name):
-        return f"{shown(name)} cannot be a name: write A-Z a-z 0-9 . _ - only, and a letter or digit first"
+        return f"{shorten(name)} cannot be a name: write A-Z a-z 0-9 . _ - only, and a letter or digit first"
     if name.endswith("."):
-        return f"{shown(name)} cannot be a name: Windows drops the dot at its end"
+        return f"{shorten(name)} cannot be a name: Windows drops the dot at its end"
     if DEVICES.fullmatch(name):
-        return f"{shown(name)} cannot be a name: on Windows it is a device"
+        return f"{shorten(name)} cannot be a name: on Windows it is a device"
     if name.lower() in (manifest.NAME, manifest.PAGE):
-        return f"{shown(name)} cannot be a name: the batch writes a file called so"
+        return f"{shorten(name)} cannot be a name: the batch writes a file called so"
     return ""
 
 
@@ -54,7 +54,7 @@ def _labels(values: Sequence[object]) -> list[str]:
     Where such labels would be long, empty or the same for two values, the values are numbered from 1 instead.
     """
     labels = [UNSAFE.sub("_", _written(value)) for value in values]
-    clear = all(label.strip("_.") and len(label) <= LONGEST_VALUE and not label.endswith(".") for label in labels)
+    clear = all(label.strip("_.") and len(label) <= MAX_VALUE_LENGTH and not label.endswith(".") for label in labels)
     if clear and len({label.lower() for label in labels}) == len(labels):
         return labels
     return [str(number) for number in range(1, len(values) + 1)]

@@ -18,10 +18,10 @@ from typing import Any, NoReturn
 import yaml
 from yaml import events as at
 
-from attnviz.configs.documents import Document, Place, Problem, Steps, cut, shown
+from attnviz.configs.source_file import Position, Problem, SourceFile, Steps, cut, shorten
 
-LARGEST = 1024 * 1024  # bytes
-DEEPEST = 20  # levels; a config needs five
+MAX_BYTES = 1024 * 1024  # bytes
+MAX_DEPTH = 20  # levels; a config needs five
 
 CORE = "tag:yaml.org,2002:"
 KINDS: dict[str, type] = {"str": str, "int": int, "float": float, "bool": bool, "null": type(None)}
@@ -35,16 +35,16 @@ SURROGATE = re.compile("[\ud800-\udfff]")
 ESCAPED_SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
 
 
-def read(path: Path) -> Document:
+def read(path: Path) -> SourceFile:
     """The file at `path`. What is wrong with it is in the document's problems, nothing is raised."""
-    document = Document(str(path))
+    document = SourceFile(str(path))
     try:
         with path.open("rb") as file:
-            content = file.read(LARGEST + 1)
+            content = file.read(MAX_BYTES + 1)
     except OSError as error:
         document.tell_of_file(f"cannot be read: {error.strerror}")
         return document
-    if len(content) > LARGEST:
+    if len(content) > MAX_BYTES:
         document.tell_of_file("is larger than 1 MiB; split it into several configs")
         return document
     document.sha256 = hashlib.sha256(content).hexdigest()
@@ -65,25 +65,25 @@ def _is_json(text: str) -> bool:
     return True
 
 
-def _decoded(content: bytes, document: Document) -> str | None:
+def _decoded(content: bytes, document: SourceFile) -> str | None:
     content = content.removeprefix(codecs.BOM_UTF8)
     try:
         text = content.decode()
     except UnicodeDecodeError as error:
         before = content[: error.start].decode("utf-8", errors="replace")
         document.values[()] = _place_after(before)
-        document.tell((), "is not UTF-8; save it in that encoding")
+        document.report((), "is not UTF-8; save it in that encoding")
         return None
     if bad := FORBIDDEN.search(text):
         document.values[()] = _place_after(text[: bad.start()])
-        document.tell((), f"holds the character {bad[0]!r}; write it as an escape in double quotes")
+        document.report((), f"holds the character {bad[0]!r}; write it as an escape in double quotes")
         return None
     return text
 
 
-def _place_after(before: str) -> Place:
+def _place_after(before: str) -> Position:
     lines = re.split(r"\r\n|\r|\n", before)
-    return Place(len(lines), len(lines[-1]) + 1)
+    return Position(len(lines), len(lines[-1]) + 1)
 
 
 class _Stop(Exception):
@@ -91,9 +91,9 @@ class _Stop(Exception):
 
 
 class _Reading:
-    """One file's events on their way to becoming data. Recursion ends at DEEPEST."""
+    """One file's events on their way to becoming data. Recursion ends at MAX_DEPTH."""
 
-    def __init__(self, text: str, document: Document) -> None:
+    def __init__(self, text: str, document: SourceFile) -> None:
         # libyaml refuses "\ud83d\ude00", which is how JSON writes 😀. PyYAML's own reader, which is slow, does not.
         quick = hasattr(yaml, "CSafeLoader") and not ESCAPED_SURROGATE.search(text)
         self.text = text
@@ -109,7 +109,7 @@ class _Reading:
             self.document.data = self.node(next(self.events), ())
             next(self.events)  # the document ends
             if not isinstance(more := next(self.events), at.StreamEndEvent):
-                self.tell((), more, "a second document begins here; a config is one")
+                self.report((), more, "a second document begins here; a config is one")
                 return
             self.document.complete = True
         except _Stop:
@@ -120,12 +120,12 @@ class _Reading:
     def node(self, event: Any, steps: Steps) -> Any:
         place = _start(event)
         self.document.values[steps] = place
-        if len(steps) > DEEPEST:
+        if len(steps) > MAX_DEPTH:
             self.too_deep(event, steps)
         if isinstance(event, at.AliasEvent):
             return self.spoil(steps, event, f"the alias *{cut(event.anchor)} is not followed; write out what it means")
         if event.anchor is not None:
-            self.tell(steps, event, f"the anchor &{cut(event.anchor)} is not taken; aliases are not followed")
+            self.report(steps, event, f"the anchor &{cut(event.anchor)} is not taken; aliases are not followed")
         if isinstance(event, at.ScalarEvent):
             return self.scalar(event, steps)
         kind = "seq" if isinstance(event, at.SequenceStartEvent) else "map"
@@ -147,7 +147,7 @@ class _Reading:
                 self.skip(next(self.events), steps)
             elif key in members:
                 first = self.document.keys[*steps, key].line
-                self.tell((*steps, key), event, f"is written twice, first on line {first}")
+                self.report((*steps, key), event, f"is written twice, first on line {first}")
                 self.skip(next(self.events), steps)
             else:
                 self.document.keys[*steps, key] = _start(event)
@@ -158,20 +158,20 @@ class _Reading:
         """A member's name. None where it cannot be one, and then that is told."""
         if not isinstance(event, at.ScalarEvent):
             said = "an alias" if isinstance(event, at.AliasEvent) else "a list or a mapping"
-            self.tell(steps, event, f"{said} cannot be a name")
+            self.report(steps, event, f"{said} cannot be a name")
             self.skip(event, steps)
             return None
         if event.value == "<<" and event.implicit[0]:
-            self.tell(steps, event, "merge keys (<<) are not followed; write the settings out")
+            self.report(steps, event, "merge keys (<<) are not followed; write the settings out")
             return None
         n_problems = len(self.document.problems)
         if event.anchor is not None:
-            self.tell(steps, event, f"the anchor &{cut(event.anchor)} is not taken; aliases are not followed")
+            self.report(steps, event, f"the anchor &{cut(event.anchor)} is not taken; aliases are not followed")
         key = self.scalar(event, steps)
         if isinstance(key, str) and len(self.document.problems) == n_problems:
             return key
         if len(self.document.problems) == n_problems:
-            self.tell(steps, event, f"{shown(key)} cannot be a name; quotes make it one")
+            self.report(steps, event, f"{shorten(key)} cannot be a name; quotes make it one")
         self.document.spoilt.discard(steps)  # it is the name that is spoilt, not the mapping
         return None
 
@@ -185,7 +185,7 @@ class _Reading:
         if kind is None:
             return self.spoil(steps, event, f"the tag {_tag(event.tag)} is not taken; leave it out")
         if type(value) is not kind:  # True is an int as well
-            return self.spoil(steps, event, f"{shown(text)} is not {_tag(event.tag)}")
+            return self.spoil(steps, event, f"{shorten(text)} is not {_tag(event.tag)}")
         return value
 
     def text_of(self, event: Any, steps: Steps) -> Any:
@@ -202,7 +202,7 @@ class _Reading:
 
     def too_deep(self, event: Any, steps: Steps) -> NoReturn:
         """Stops at once: libyaml takes hours over a million brackets."""
-        self.tell(steps[:3], event, f"is nested more than {DEEPEST} deep")
+        self.report(steps[:3], event, f"is nested more than {MAX_DEPTH} deep")
         raise _Stop
 
     def skip(self, event: Any, steps: Steps) -> None:
@@ -212,29 +212,29 @@ class _Reading:
             depth += isinstance(event, at.CollectionStartEvent) - isinstance(event, at.CollectionEndEvent)
             if depth == 0:
                 return
-            if depth > DEEPEST:
+            if depth > MAX_DEPTH:
                 self.too_deep(event, steps)
             event = next(self.events)
 
     def spoil(self, steps: Steps, event: Any, text: str) -> None:
-        self.tell(steps, event, text)
+        self.report(steps, event, text)
         self.document.spoilt.add(steps)
 
-    def tell(self, steps: Steps, event: Any, text: str) -> None:
+    def report(self, steps: Steps, event: Any, text: str) -> None:
         self.document.problems.append(Problem(self.document.file, _start(event), steps, text))
 
     def not_yaml(self, error: yaml.YAMLError) -> None:
         mark = getattr(error, "problem_mark", None)
         said = getattr(error, "problem", None) or "it cannot be read"
         if mark is not None:
-            self.document.values[()] = Place(mark.line + 1, mark.column + 1)
+            self.document.values[()] = Position(mark.line + 1, mark.column + 1)
             if self.text[mark.index : mark.index + 1] == "\t":
                 said = "a tab cannot indent; use spaces"
         self.document.problems.append(Problem(self.document.file, self.document.place(()), (), f"is not YAML: {said}"))
 
 
-def _start(event: Any) -> Place:
-    return Place(event.start_mark.line + 1, event.start_mark.column + 1)
+def _start(event: Any) -> Position:
+    return Position(event.start_mark.line + 1, event.start_mark.column + 1)
 
 
 def _resolved(text: str) -> str | int | float | bool | None:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from difflib import get_close_matches
 from typing import TYPE_CHECKING
 
-from attnviz.configs.documents import LONGEST_SHOWN, shown
+from attnviz.configs.source_file import MAX_SHOWN_LENGTH, shorten
 from attnviz.jobs import NOT_IN_CONFIGS
 
 if TYPE_CHECKING:
@@ -29,13 +29,13 @@ WANTED = {  # by pydantic's name for what is wrong
 }
 
 
-def sentence(error: ErrorDetails, names: Sequence[str] = ()) -> str:
+def error_message(error: ErrorDetails, names: Sequence[str] = ()) -> str:
     """`names` are those that would be possible where the error is."""
     kind, given = error["type"], error["input"]
     if kind == "extra_forbidden":
         return unknown(str(error["loc"][-1]), names)
     if kind == "unexpected_keyword_argument":
-        return f"no {shown(error['loc'][-1])} here"
+        return f"no {shorten(error['loc'][-1])} here"
     if kind == "value_error":  # one of ours
         return str(error["ctx"]["error"])
     if kind == "json_invalid":  # half a character, which json.loads takes
@@ -54,22 +54,22 @@ def sentence(error: ErrorDetails, names: Sequence[str] = ()) -> str:
 def unknown(name: str, names: Sequence[str]) -> str:
     """The next move after a name that does not exist here."""
     if name in NOT_IN_CONFIGS and name not in names:
-        return f"{shown(name)} is for the command line; a batch decides it"
+        return f"{shorten(name)} is for the command line; a batch decides it"
     near = nearest(name, names)
-    return f"no {shown(name)} here. " + (f"Did you mean {near!r}?" if near else f"There are {', '.join(names)}.")
+    return f"no {shorten(name)} here. " + (f"Did you mean {near!r}?" if near else f"There are {', '.join(names)}.")
 
 
 def nearest(name: str, names: Sequence[str]) -> str:
     """ "" where nothing is near. A setting spelled as its flag, such as --d-model, is near too."""
-    plain = name[:LONGEST_SHOWN].strip(" -").replace("-", "_").lower()
+    plain = name[:MAX_SHOWN_LENGTH].strip(" -").replace("-", "_").lower()
     return plain if plain in names else next(iter(get_close_matches(plain, names, n=1)), "")
 
 
 def instead(wanted: str, given: object) -> str:
     """Write this, not that."""
-    said = f"write {wanted}, not {shown(given)}"
+    said = f"write {wanted}, not {shorten(given)}"
     if wanted == "a text" and isinstance(given, bool | float):
-        return f'{said}; quotes make it one: "{shown(given)}"'
+        return f'{said}; quotes make it one: "{shorten(given)}"'
     if wanted == "a whole number" and isinstance(given, str) and DIGITS.fullmatch(given):
         return f"{said}; no number here has more than 18 digits"
     return said
@@ -77,4 +77,4 @@ def instead(wanted: str, given: object) -> str:
 
 def _choice(given: object, choices: Sequence[str]) -> str:
     near = nearest(given, choices) if isinstance(given, str) else ""
-    return f"write one of {', '.join(choices)}, not {shown(given)}" + (f". Did you mean {near!r}?" if near else "")
+    return f"write one of {', '.join(choices)}, not {shorten(given)}" + (f". Did you mean {near!r}?" if near else "")

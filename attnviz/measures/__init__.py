@@ -132,11 +132,12 @@ MEASURES = (
         self_attention_only=True,
     ),
     Measure(
-        "received",
-        "attnviz.measures.received:received",
+        "max_received",
+        "attnviz.measures.max_received:max_received",
         "the largest share of all attention on one key",
         "share",
         "Goyal et al. 2020",
+        formerly="received",
     ),
     Measure(
         "gini",
@@ -154,29 +155,33 @@ MEASURES = (
         level="layer",
     ),
     Measure(
-        "distinct_heads",
-        "attnviz.measures.distinct_heads:distinct_heads",
+        "vendi_score",
+        "attnviz.measures.vendi_score:vendi_score",
         "how many distinct heads there are in effect",
         "heads",
         "Friedman & Dieng 2022",
         level="layer",
+        formerly="distinct_heads",
     ),
     Measure(
-        "resolution_lost",
-        "attnviz.measures.resolution_lost:resolution_lost",
+        "divergence_from_mean",
+        "attnviz.measures.divergence_from_mean:divergence_from_mean",
         "how far the mean of the heads is from each of them",
         "nats",
         "Lin 1991",
         level="layer",
+        formerly="resolution_lost",
     ),
     Measure(
-        "independent_mixes",
-        "attnviz.measures.independent_mixes:independent_mixes",
+        "effective_rank",
+        "attnviz.measures.effective_rank:effective_rank",
         "how many independent mixtures of keys a query gets",
         "mixes",
         "Roy & Vetterli 2007",
         level="layer",
+        formerly="independent_mixes",
     ),
 )
+FORMER_NAMES = {measure.formerly: measure.name for measure in MEASURES if measure.formerly}
 HEADLINE = ("entropy", "effective_keys", "distance", "peak")  # what is shown where nothing is chosen
 ALL = "all"

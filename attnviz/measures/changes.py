@@ -7,13 +7,13 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Bool, Float64, Int
 
-from attnviz.errors import BadRecord
+from attnviz.errors import InvalidRecord
 from attnviz.measures.divergence import jsd
 from attnviz.measures.rows import Rows, head_rows
 from attnviz.records import AttentionMaps, Tokens
 
 TIED = 1e-6  # weights as near as this to the largest are favourites too: rounding may turn them round
-LONGEST = 40  # characters of a token in an error
+MAX_TOKEN_LENGTH = 40  # characters of a token in an error
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,12 +35,12 @@ def changes(before: AttentionMaps, after: AttentionMaps) -> Changes:
     """Jensen-Shannon divergence of each head's rows, and how many queries have another favourite key.
 
     Nats, from 0 (the same attention) to ln 2 (no key in common); of the layers and heads that both have.
-    Raises BadRecord where the records are not of the same tokens, or have no layer of one number.
+    Raises InvalidRecord where the records are not of the same tokens, or have no layer of one number.
     """
     check_tokens(before, after)
     layers = tuple(number for number in before.layer_numbers if number in after.layer_numbers)
     if not layers:
-        raise BadRecord("the records have no layer of one number", hint="Compare records of the same layers.")
+        raise InvalidRecord("the records have no layer of one number", hint="Compare records of the same layers.")
     shape = (len(layers), min(before.n_heads, after.n_heads))
     apart, turned = np.zeros(shape), np.zeros(shape, dtype=np.int64)
     for layer, head in np.ndindex(*shape):
@@ -61,31 +61,31 @@ def _rows(maps: AttentionMaps, layer: int, head: int) -> Rows:
 
 
 def check_tokens(before: AttentionMaps, after: AttentionMaps) -> None:
-    """Raises BadRecord naming the first token that differs: queries and keys have to be the same ones."""
+    """Raises InvalidRecord naming the first token that differs: queries and keys have to be the same ones."""
     same_text = before.provenance.text_sha256 == after.provenance.text_sha256
     why = "The text is the same, cut into other tokens." if same_text else "They are of different texts."
     if before.self_attention != after.self_attention:
-        raise BadRecord("only one of the records is of a text that attends to itself", hint=why)
+        raise InvalidRecord("only one of the records is of a text that attends to itself", hint=why)
     for one, other, what in ((before.queries, after.queries, "query"), (before.keys, after.keys, "key")):
         _check(one, other, what if not before.self_attention else "token", why)
     if not np.array_equal(before.real_queries, after.real_queries):
-        raise BadRecord("other tokens are padding", hint="Draw both with the same --max-tokens and --show-padding.")
+        raise InvalidRecord("other tokens are padding", hint="Draw both with the same --max-tokens and --show-padding.")
 
 
 def _check(one: Tokens, other: Tokens, what: str, why: str) -> None:
     for place, (left, right) in enumerate(zip(one.pieces, other.pieces, strict=False)):
         if left != right:
-            raise BadRecord(f"{what} {place} is {_cut(left)} in A and {_cut(right)} in B", hint=why)
+            raise InvalidRecord(f"{what} {place} is {_cut(left)} in A and {_cut(right)} in B", hint=why)
         if one.special[place] != other.special[place]:
-            raise BadRecord(f"{what} {place}, {_cut(left)}, is a marker in one and text in the other", hint=why)
+            raise InvalidRecord(f"{what} {place}, {_cut(left)}, is a marker in one and text in the other", hint=why)
     if len(one) != len(other):
         more, longer = ("A", one) if len(one) > len(other) else ("B", other)
         place = min(len(one), len(other))
-        raise BadRecord(f"{what} {place}, {_cut(longer.pieces[place])}, is only in {more}", hint=why)
+        raise InvalidRecord(f"{what} {place}, {_cut(longer.pieces[place])}, is only in {more}", hint=why)
 
 
 def _cut(piece: str) -> str:
-    return repr(piece if len(piece) <= LONGEST else f"{piece[: LONGEST - 1]}…")
+    return repr(piece if len(piece) <= MAX_TOKEN_LENGTH else f"{piece[: MAX_TOKEN_LENGTH - 1]}…")
 
 
 def _favourites(rows: Rows) -> Bool[np.ndarray, "query key"]:

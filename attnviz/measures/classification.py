@@ -13,12 +13,12 @@ from statistics import NormalDist
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
-from attnviz.errors import BadSource
-from attnviz.outcomes import Estimate
+from attnviz.errors import InvalidSource
+from attnviz.training_metrics import Interval
 
 N_BINS = 15  # as in Guo et al.
 Z = NormalDist().inv_cdf(0.975)  # 1.96: 95 % of a normal distribution lie within ± Z
-LEAST = float(np.finfo(np.float64).eps)  # 2.2e-16; its log loss is 36 nats
+MIN_PROBABILITY = float(np.finfo(np.float64).eps)  # 2.2e-16; its log loss is 36 nats
 
 Labels = Int[np.ndarray, " text"]
 Confidences = Float[np.ndarray, " text"]
@@ -44,18 +44,18 @@ def confusion(gold: Labels, predicted: Labels, n_labels: int) -> Confusion:
     return counts
 
 
-def accuracy(gold: Labels, predicted: Labels) -> Estimate:
+def accuracy(gold: Labels, predicted: Labels) -> Interval:
     """Share of texts whose predicted label is the gold one, with its 95 % score interval.
 
     From 0 to 1. The interval is that of Wilson 1927, doi:10.1080/01621459.1927.10502953: it stays within 0 to 1 and is
-    never empty, not even where all texts are right. It takes the texts for independent draws. Raises BadSource without
-    texts.
+    never empty, not even where all texts are right. It takes the texts for independent draws. Raises InvalidSource
+    without texts.
     """
     n = _n_texts(gold)
     share = float((gold == predicted).mean())
     middle = (share + Z**2 / (2 * n)) / (1 + Z**2 / n)
     half = Z * sqrt(share * (1 - share) / n + Z**2 / (4 * n**2)) / (1 + Z**2 / n)
-    return Estimate(share, low=max(0.0, min(share, middle - half)), high=min(1.0, max(share, middle + half)))
+    return Interval(share, low=max(0.0, min(share, middle - half)), high=min(1.0, max(share, middle + half)))
 
 
 def f1(confusion: Confusion) -> Float[np.ndarray, " label"]:
@@ -80,7 +80,7 @@ def macro_f1(confusion: Confusion) -> float:
     """Mean of the F1 of the labels, common and rare alike (the averaged F1 of Opitz and Burst 2019, arXiv:1911.03347).
 
     From 0 to 1. A label that neither occurs nor is predicted is left out, so that a perfect classifier has 1. Raises
-    BadSource without texts.
+    InvalidSource without texts.
     """
     _n_texts(confusion[occurs(confusion)])
     return float(f1(confusion)[occurs(confusion)].mean())
@@ -107,7 +107,7 @@ def calibration_error(probability: Confidences, correct: Correct, n_bins: int = 
     """Expected calibration error: Σ over bins of share of texts × |accuracy - mean confidence| (see `reliability`).
 
     From 0 (of the texts with confidence p, a share p is right) to 1. It depends on the number of bins, and few texts
-    have more of it by chance. Raises BadSource without texts.
+    have more of it by chance. Raises InvalidSource without texts.
     """
     n = _n_texts(probability)
     bins = reliability(probability, correct, n_bins)
@@ -120,14 +120,16 @@ def log_loss(probabilities: Float[np.ndarray, "text label"], gold: Labels) -> fl
     """Mean over texts of -ln p, p the probability of the gold label (Good 1952, the logarithmic score).
 
     Nats, from 0 (certain and right). A p below 2.2e-16 counts as 2.2e-16, so that one text that the model rules out
-    costs 36 nats and not all there is. Raises BadSource without texts.
+    costs 36 nats and not all there is. Raises InvalidSource without texts.
     """
     given = probabilities[np.arange(_n_texts(gold)), gold].astype(np.float64)
-    return float(np.log(1 / np.clip(given, LEAST, 1.0)).mean())  # ln(1/p) and not -ln p: 0 for certainty, never -0
+    return float(
+        np.log(1 / np.clip(given, MIN_PROBABILITY, 1.0)).mean()
+    )  # ln(1/p) and not -ln p: 0 for certainty, never -0
 
 
 def _n_texts(texts: np.ndarray) -> int:
-    """How many texts there are. Raises BadSource where there are none."""
+    """How many texts there are. Raises InvalidSource where there are none."""
     if not len(texts):
-        raise BadSource("there is no text with a label to score", hint="Name a data set that has labels.")
+        raise InvalidSource("there is no text with a label to score", hint="Name a data set that has labels.")
     return len(texts)

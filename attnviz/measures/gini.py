@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from attnviz.measures.received import received_by_key, receiving
+from attnviz.measures.max_received import received_by_key, receiving
 from attnviz.records import AttentionMaps, Measurement
 
 

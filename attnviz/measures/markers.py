@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from attnviz.errors import BadOption
+from attnviz.errors import InvalidOption
 from attnviz.measures.rows import check_self_attention
 from attnviz.records import AttentionMaps, Tokens
 
@@ -12,7 +12,7 @@ from attnviz.records import AttentionMaps, Tokens
 def without_markers(maps: AttentionMaps) -> AttentionMaps:
     """The attention between tokens of the text. What goes to markers such as [CLS] goes to the `sink` of each row.
 
-    Nothing is renormalised: rows and sinks sum to 1. Self-attention only. Raises BadOption for other attention, and
+    Nothing is renormalised: rows and sinks sum to 1. Self-attention only. Raises InvalidOption for other attention, and
     where all tokens are markers.
     """
     check_self_attention(maps, "leaving out markers")
@@ -20,7 +20,7 @@ def without_markers(maps: AttentionMaps) -> AttentionMaps:
     if not marked.any():
         return maps
     if marked.all():
-        raise BadOption("all tokens are markers", hint="Give a text.")
+        raise InvalidOption("all tokens are markers", hint="Give a text.")
     kept = np.flatnonzero(~marked)
     of_kept = maps.weights[:, :, kept]
     sink = of_kept[..., marked].sum(axis=-1)

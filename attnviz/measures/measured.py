@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from attnviz.errors import BadOption
-from attnviz.measures import ALL, HEADLINE, MEASURES, Measure
+from attnviz.errors import InvalidOption
+from attnviz.measures import ALL, FORMER_NAMES, HEADLINE, MEASURES, Measure
 from attnviz.records import AttentionMaps, Level, Measurement
 from attnviz.registry import load, suggestion
 
@@ -13,20 +13,20 @@ from attnviz.registry import load, suggestion
 def chosen(names: Sequence[str], otherwise: Sequence[str] = HEADLINE) -> tuple[Measure, ...]:
     """The measures called `names`, each once and in that order; without names those called `otherwise`.
 
-    An item may hold several names with commas; `all` is every measure. Raises BadOption for one not in the table.
+    An item may hold several names with commas; `all` is every measure. Raises InvalidOption for one not in the table.
     """
     known = {measure.name: measure for measure in MEASURES}
     asked = _split(names) or list(otherwise)
     for name in asked:
         if name not in known and name != ALL:
-            raise BadOption(f"no measure {name!r}", hint=suggestion(name, [*known, ALL]))
+            raise InvalidOption(f"no measure {name!r}", hint=suggestion(name, [*known, ALL]))
     return MEASURES if ALL in asked else tuple(known[name] for name in dict.fromkeys(asked))
 
 
 def measured(maps: AttentionMaps, names: Sequence[str] = (), level: Level | None = None) -> tuple[Measurement, ...]:
     """The chosen measures, without names those of the headline that these maps have; of one level where it is given.
 
-    Raises BadOption as `chosen` does, and for a measure that was named and that these maps do not have.
+    Raises InvalidOption as `chosen` does, and for a measure that was named and that these maps do not have.
     """
     return tuple(load(measure)(maps) for measure in _of(maps, names) if level in (None, measure.level))
 
@@ -40,4 +40,5 @@ def _of(maps: AttentionMaps, names: Sequence[str]) -> Iterator[Measure]:
 
 
 def _split(names: Sequence[str]) -> list[str]:
-    return [name.strip().lower() for item in names for name in item.split(",")]
+    asked = [name.strip().lower() for item in names for name in item.split(",")]
+    return [FORMER_NAMES.get(name, name) for name in asked]

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Float32, Int
 
-from attnviz.errors import BadOption
+from attnviz.errors import InvalidOption
 from attnviz.measures.rows import check_self_attention
 from attnviz.records import AttentionMaps, Tokens
 from attnviz.shapes import PerQuery
@@ -27,7 +27,7 @@ def merged(maps: AttentionMaps, units: Sequence[Unit], key_units: Sequence[Unit]
 
     Rows still sum to 1 (arXiv:1906.04341, section 4.1, for words cut into pieces). A unit may attend where any of its
     tokens may. Padding may be left out of the units. `key_units` are those of the keys where these are another text.
-    Raises BadOption where they are and it is not given.
+    Raises InvalidOption where they are and it is not given.
     """
     if key_units is None:
         check_self_attention(maps, "joining tokens")
@@ -83,7 +83,7 @@ def common_units(several: Sequence[Tokens]) -> tuple[tuple[Unit, ...], ...]:
 
     Tokens whose characters overlap, also in a chain, are one unit; a marker is one, and corresponds to the others' by
     its order. A token without characters of its own, or with only white space that another way leaves out, belongs to
-    the unit before it. Raises BadOption where one has markers that another lacks, or where they cover different
+    the unit before it. Raises InvalidOption where one has markers that another lacks, or where they cover different
     stretches of the text.
     """
     first = several[0]
@@ -124,7 +124,7 @@ def _aligned(several: Sequence[Tokens], stretches: Sequence[range]) -> list[list
         reached = max(reached, end)
     shared = [cluster for cluster in clusters if all(cluster)]  # the others are white space
     if not shared and spans:
-        raise BadOption("between two markers one has tokens and another has none", hint=MARKERS)
+        raise InvalidOption("between two markers one has tokens and another has none", hint=MARKERS)
     units = [[sorted(cluster[which]) for cluster in shared] for which in range(len(several))]
     for of_one, positions in zip(units, stretches, strict=True):
         home = {position: number for number, unit in enumerate(of_one) for position in unit}
@@ -145,7 +145,7 @@ def _check_markers(several: Sequence[Tokens]) -> None:
     fewest, most = min(markers, key=len), max(markers, key=len)
     if len(fewest) < len(most):
         problem = f"one puts in {_listed(most)}, another {_listed(fewest)}"
-        raise BadOption(problem, hint=MARKERS)
+        raise InvalidOption(problem, hint=MARKERS)
 
 
 def _listed(markers: Sequence[str]) -> str:
@@ -165,11 +165,11 @@ def _check_characters(several: Sequence[Tokens]) -> None:
                 end = min((at for at in theirs if at > start), default=max(alone) + 1)
                 last = max(at for at in alone if at < end)
                 where = f"character {last}" if last == start else f"characters {start} to {last}"
-                raise BadOption(f"one reads {where} of the text, another leaves out", hint=STRETCHES)
+                raise InvalidOption(f"one reads {where} of the text, another leaves out", hint=STRETCHES)
     for stretches in zip(*map(_stretches, several), strict=True):
         within = [_characters(tokens, positions) for tokens, positions in zip(several, stretches, strict=True)]
         if any(found != within[0] for found in within):
-            raise BadOption("their markers stand at other places of the text", hint=MARKERS)
+            raise InvalidOption("their markers stand at other places of the text", hint=MARKERS)
 
 
 def _characters(tokens: Tokens, positions: range) -> set[int]:

@@ -14,7 +14,7 @@ def rollout(maps: AttentionMaps) -> Float64[np.ndarray, "query key"]:
 
     Shares: row q says what the last layer's query q draws from each token of the input, as if each layer added what
     it attends to, half and half, to what is there (the residual connection); arXiv:2005.00928. Values, norms and
-    feed-forward layers are left out. Rows sum to 1. Self-attention only. Raises BadOption otherwise.
+    feed-forward layers are left out. Rows sum to 1. Self-attention only. Raises InvalidOption otherwise.
     """
     check_self_attention(maps, "rollout")
     stay = np.eye(len(maps.queries))

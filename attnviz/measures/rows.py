@@ -10,7 +10,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 from jaxtyping import Bool, Float32, Float64, Int, Num
 
-from attnviz.errors import BadOption
+from attnviz.errors import InvalidOption
 from attnviz.records import AttentionMaps
 from attnviz.shapes import PerHead, PerLayer, RealQueries
 
@@ -19,7 +19,7 @@ Known = TypeVar("Known")
 GivenRows = Float32[np.ndarray, "query key"]
 Rows = Float64[np.ndarray, "query key"]
 LayerRows = Float64[np.ndarray, "head query key"]
-SMALLEST = np.finfo(np.float64).tiny  # ln of it is finite, so that 0 ln 0 comes out as 0
+TINY = np.finfo(np.float64).tiny  # ln of it is finite, so that 0 ln 0 comes out as 0
 
 
 def remembered(
@@ -118,7 +118,7 @@ def layer_received(maps: AttentionMaps, layer: int) -> Float64[np.ndarray, "head
 
 def entropies(rows: Float64[np.ndarray, "*queries key"]) -> Float64[np.ndarray, "*queries"]:
     """-Σ w ln w of each row, in nats, where 0 ln 0 = 0."""
-    terms = rows + SMALLEST  # which changes nothing but zeros
+    terms = rows + TINY  # which changes nothing but zeros
     np.log(terms, out=terms)
     return np.asarray(0.0 - np.vecdot(terms, rows))  # not -0
 
@@ -141,6 +141,6 @@ def most_keys(maps: AttentionMaps) -> int:
 
 
 def check_self_attention(maps: AttentionMaps, name: str) -> None:
-    """Raises BadOption where queries and keys are different texts."""
+    """Raises InvalidOption where queries and keys are different texts."""
     if not maps.self_attention:
-        raise BadOption(f"{name} needs self-attention", hint="Queries and keys of this record are different texts.")
+        raise InvalidOption(f"{name} needs self-attention", hint="Queries and keys of this record are different texts.")

@@ -13,7 +13,7 @@ def to_first(maps: AttentionMaps) -> Measurement:
 
     A share, from 0 to 1 (arXiv:2309.17453). The first token is that of the sequence, also where it is a marker such
     as [CLS]; padding is none. In a causal map the first query has no other key, and early ones few. Self-attention
-    only. Raises BadOption otherwise.
+    only. Raises InvalidOption otherwise.
     """
     check_self_attention(maps, "to_first")
     first = np.arange(len(maps.keys)) == int(maps.real_queries.argmax())

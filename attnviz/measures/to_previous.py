@@ -12,7 +12,7 @@ def to_previous(maps: AttentionMaps) -> Measurement:
     """Mean over queries of the weight on the position before the query's (Clark et al. 2019, arXiv:1906.04341).
 
     A share, from 0 to (n - 1)/n, n the tokens: the first has none before it and counts as 0. Self-attention only.
-    Raises BadOption otherwise.
+    Raises InvalidOption otherwise.
     """
     check_self_attention(maps, "to_previous")
     return Measurement("to_previous", "share", share_on(maps, np.eye(len(maps.queries), k=-1, dtype=bool)), (0.0, 1.0))

@@ -12,7 +12,7 @@ def to_same_word(maps: AttentionMaps) -> Measurement:
     """Mean over queries of the weight on other positions with the same piece (duplicate token heads).
 
     A share, from 0 (also where no piece occurs twice) to 1 (Wang et al. 2022, arXiv:2211.00593). Pieces are the same
-    whatever their case and the white space around them; markers are no words. Self-attention only. Raises BadOption
+    whatever their case and the white space around them; markers are no words. Self-attention only. Raises InvalidOption
     otherwise.
     """
     check_self_attention(maps, "to_same_word")

@@ -12,7 +12,7 @@ def to_self(maps: AttentionMaps) -> Measurement:
     """Mean over queries of the weight on the query's own position (the diagonal of Kovaleva et al. 2019).
 
     A share, from 0 to 1 (arXiv:1908.08593). Equal words elsewhere in the text do not count: `to_same_word` has them.
-    Self-attention only. Raises BadOption otherwise.
+    Self-attention only. Raises InvalidOption otherwise.
     """
     check_self_attention(maps, "to_self")
     return Measurement("to_self", "share", share_on(maps, np.eye(len(maps.queries), dtype=bool)), (0.0, 1.0))

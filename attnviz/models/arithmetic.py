@@ -9,12 +9,12 @@ import torch
 from jaxtyping import Bool, Float, Float64
 from torch import Tensor, nn
 
-from attnviz.errors import WorkFailed
-from attnviz.models.attention import Attended, DotAttention, PositionBias
+from attnviz.attention_trace import AttentionTrace, Projection, VerifiedTrace, trace_head
+from attnviz.errors import ExecutionError
+from attnviz.models.attention import AttentionOutput, DotAttention, PositionBias
 from attnviz.models.device import enough_memory
 from attnviz.models.tokenizer import Encoding
 from attnviz.records import Provenance, Tokens
-from attnviz.worked import Projection, Reproduced, Worked, work_out
 
 if TYPE_CHECKING:
     from attnviz.models.encoder_model import EncoderModel
@@ -22,13 +22,13 @@ if TYPE_CHECKING:
 TOLERANCE = 1e-4  # of the largest component: float32 comes far closer, and a step done wrongly does not
 
 
-def reproduce(model: EncoderModel, encoding: Encoding, layer: int, query: int, provenance: Provenance) -> Reproduced:
+def reproduce(model: EncoderModel, encoding: Encoding, layer: int, query: int, provenance: Provenance) -> VerifiedTrace:
     """One query's arithmetic from the states that attention got in this layer, held against what the model makes of it.
 
-    Raises WorkFailed where the two do not come to the same.
+    Raises ExecutionError where the two do not come to the same.
     """
     attendable = model.attendable(encoding)
-    states, attended = passed(model, encoding, layer, attendable)
+    states, attended = forward_pass(model, encoding, layer, attendable)
     weights = attended.weights
     assert weights is not None
     given = states.cpu().double().numpy()
@@ -41,11 +41,11 @@ def reproduce(model: EncoderModel, encoding: Encoding, layer: int, query: int, p
     weights_error = float(np.abs(np.stack([head.weights for head in worked.heads]) - model_weights).max())
     allowed = TOLERANCE * float(np.abs(model_output).max())
     if not (error <= allowed and weights_error <= TOLERANCE):  # written so that NaN is wrong too
-        raise WorkFailed(
+        raise ExecutionError(
             f"the arithmetic does not give what layer {layer} of the model gives: the output is off by {error:.3g}, "
             f"the weights by {weights_error:.3g}; allowed are {allowed:.3g} and {TOLERANCE:g}"
         )
-    return Reproduced(
+    return VerifiedTrace(
         worked=worked,
         provenance=provenance,
         layer=layer,
@@ -58,13 +58,13 @@ def reproduce(model: EncoderModel, encoding: Encoding, layer: int, query: int, p
     )
 
 
-def passed(
+def forward_pass(
     model: EncoderModel, encoding: Encoding, layer: int, attendable: Bool[Tensor, "query key"]
-) -> tuple[Float[Tensor, "token d_model"], Attended]:
+) -> tuple[Float[Tensor, "token d_model"], AttentionOutput]:
     """What attention got and gave in one layer of the forward pass, which ends there."""
-    seen: list[tuple[Tensor, Attended]] = []
+    seen: list[tuple[Tensor, AttentionOutput]] = []
 
-    def look(_: nn.Module, given: tuple[Tensor, ...], attended: Attended) -> None:
+    def look(_: nn.Module, given: tuple[Tensor, ...], attended: AttentionOutput) -> None:
         seen.append((given[0], attended))
 
     handle = model.attentions[layer].register_forward_hook(look)
@@ -87,21 +87,23 @@ def work_through(
     states: Float64[np.ndarray, "token d_model"],
     attendable: Bool[np.ndarray, " token"],
     n_heads: int,
-) -> Worked:
+) -> AttentionTrace:
     """The same attention from its parameters alone, in float64 and head by head."""
     if isinstance(attention, DotAttention):
-        return Worked(tokens, query, attendable, states, (work_out(states[query], states, states, attendable),), None)
+        return AttentionTrace(
+            tokens, query, attendable, states, (trace_head(states[query], states, states, attendable),), None
+        )
     queries, keys, values = (
         np.split(states @ of.matrix + of.bias, n_heads, axis=1)
         for of in (projection(cast(nn.Linear, getattr(attention, name))) for name in ("query", "key", "value"))
     )
     heads = tuple(
-        work_out(of_queries[query], of_keys, of_values, attendable, bias)
+        trace_head(of_queries[query], of_keys, of_values, attendable, bias)
         for of_queries, of_keys, of_values, bias in zip(
             queries, keys, values, _position_biases(attention, query, len(states), n_heads), strict=True
         )
     )
-    return Worked(tokens, query, attendable, states, heads, projection(cast(nn.Linear, attention.output)))
+    return AttentionTrace(tokens, query, attendable, states, heads, projection(cast(nn.Linear, attention.output)))
 
 
 def _position_biases(

@@ -10,7 +10,7 @@ from jaxtyping import Bool, Float
 from torch import Tensor, nn
 from torch.nn import functional
 
-from attnviz.errors import BadOption
+from attnviz.errors import InvalidOption
 from attnviz.models.sizes import head_size
 
 
@@ -22,7 +22,7 @@ def attention_weights(
 ) -> Float[Tensor, "*batch query key"]:
     """softmax(q kᵀ / √d_head + position bias) over the attendable keys, section 3.2.1. Each row sums to 1.
 
-    Raises BadOption when a query may attend to nothing: its softmax is undefined (NaN).
+    Raises InvalidOption when a query may attend to nothing: its softmax is undefined (NaN).
     """
     scores = query @ key.transpose(-2, -1)
     scores /= math.sqrt(query.shape[-1])  # in place, as is what follows: a layer's scores are large
@@ -71,12 +71,12 @@ def _refuse_empty_rows(attendable: Tensor) -> None:
     empty = ~attendable.any(dim=-1)
     if empty.any():
         query = int(empty.nonzero()[0, -1])
-        raise BadOption(
+        raise InvalidOption(
             f"query {query} may attend to no key", hint="Its weights are undefined; trim padding before attention."
         )
 
 
-class Attended(NamedTuple):
+class AttentionOutput(NamedTuple):
     """What a module of attention gives: its output, and the weights of each of its heads unless they are not needed."""
 
     output: Float[Tensor, "*batch query d_model"]
@@ -110,10 +110,10 @@ class DotAttention(nn.Module):
         queries: Float[Tensor, "*batch query d_model"],
         memory: Float[Tensor, "*batch key d_model"],
         attendable: Bool[Tensor, "*#batch #query key"] | None = None,
-    ) -> Attended:
+    ) -> AttentionOutput:
         """Attend from queries to memory. `attendable` is True where attention is allowed."""
         weights = attention_weights(queries, memory, attendable)
-        return Attended(attend(weights, memory), weights.unsqueeze(-3))
+        return AttentionOutput(attend(weights, memory), weights.unsqueeze(-3))
 
 
 class SingleHeadAttention(nn.Module):
@@ -137,7 +137,7 @@ class SingleHeadAttention(nn.Module):
         attendable: Bool[Tensor, "*#batch #query key"] | None = None,
         *,
         need_weights: bool = True,
-    ) -> Attended:
+    ) -> AttentionOutput:
         """Attend from queries to memory with one head. `attendable` is True where attention is allowed."""
         query, key, value = self.query(queries), self.key(memory), self.value(memory)
         bias = None if self.position is None else self.position(query.shape[-2], key.shape[-2])
@@ -145,15 +145,15 @@ class SingleHeadAttention(nn.Module):
             # The quick kernel wants an axis of heads.
             one_head = None if attendable is None else attendable.unsqueeze(-3)
             heads = fused(query.unsqueeze(-3), key.unsqueeze(-3), value.unsqueeze(-3), one_head, bias)
-            return Attended(self.output(heads.squeeze(-3)), None)
+            return AttentionOutput(self.output(heads.squeeze(-3)), None)
         weights = attention_weights(query, key, attendable, None if bias is None else bias.squeeze(0))
-        return Attended(self.output(attend(weights, value)), weights.unsqueeze(-3))
+        return AttentionOutput(self.output(attend(weights, value)), weights.unsqueeze(-3))
 
 
 class MultiHeadAttention(nn.Module):
     """Attention in `n_heads` subspaces of d_model / n_heads each, concatenated and projected, section 3.2.2.
 
-    As many parameters as one head of full width has. Raises BadOption when d_model is not divisible by n_heads.
+    As many parameters as one head of full width has. Raises InvalidOption when d_model is not divisible by n_heads.
     """
 
     def __init__(self, d_model: int, n_heads: int, max_distance: int = 0) -> None:
@@ -173,15 +173,15 @@ class MultiHeadAttention(nn.Module):
         attendable: Bool[Tensor, "*#batch #query key"] | None = None,
         *,
         need_weights: bool = True,
-    ) -> Attended:
+    ) -> AttentionOutput:
         """Attend from queries to memory with every head. `attendable` is True where attention is allowed."""
         query, key, value = map(self._split, (self.query(queries), self.key(memory), self.value(memory)))
         every_head = None if attendable is None else attendable.unsqueeze(-3)
         bias = None if self.position is None else self.position(query.shape[-2], key.shape[-2])
         if not need_weights:
-            return Attended(self.output(self._concatenate(fused(query, key, value, every_head, bias))), None)
+            return AttentionOutput(self.output(self._concatenate(fused(query, key, value, every_head, bias))), None)
         weights = attention_weights(query, key, every_head, bias)
-        return Attended(self.output(self._concatenate(attend(weights, value))), weights)
+        return AttentionOutput(self.output(self._concatenate(attend(weights, value))), weights)
 
     def _split(self, states: Float[Tensor, "*batch token d_model"]) -> Float[Tensor, "*batch head token d_head"]:
         return states.reshape(*states.shape[:-1], self.n_heads, self.d_head).transpose(-3, -2)

@@ -10,7 +10,7 @@ import torch
 from jaxtyping import Bool, Int
 from torch import Tensor
 
-from attnviz.models.embedding import NOTHING
+from attnviz.models.embedding import PAD_ID
 from attnviz.models.sizes import kept
 from attnviz.specs.model import KeepKind
 
@@ -18,20 +18,20 @@ Ids = Int[np.ndarray, "_"]  # each text has a length of its own
 BUCKET = 50  # batches whose texts are sorted by length together, so that little padding is needed
 
 
-class Batch(NamedTuple):
+class PaddedTexts(NamedTuple):
     """Texts side by side, padded to the longest. `real` is False for padding."""
 
     ids: Int[Tensor, "text token"]
     real: Bool[Tensor, "text token"]
 
 
-def padded(texts: Sequence[Ids]) -> Batch:
+def padded(texts: Sequence[Ids]) -> PaddedTexts:
     """Texts as the rows of one batch, as wide as the longest."""
     lengths = torch.tensor([len(text) for text in texts])
-    ids = torch.full((len(texts), int(lengths.max())), NOTHING)
+    ids = torch.full((len(texts), int(lengths.max())), PAD_ID)
     for row, text in enumerate(texts):
         ids[row, : len(text)] = torch.from_numpy(text)
-    return Batch(ids, torch.arange(ids.shape[1]) < lengths.unsqueeze(1))
+    return PaddedTexts(ids, torch.arange(ids.shape[1]) < lengths.unsqueeze(1))
 
 
 def cut(ids: Ids, max_tokens: int | None, keep: KeepKind, n_markers: int = 0) -> Ids:

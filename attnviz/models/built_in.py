@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from attnviz.cache import cached
-from attnviz.errors import BadModel, BadOption
+from attnviz.errors import InvalidModel, InvalidOption
 from attnviz.inputs import MAX_VOCABULARY, is_folder, read_bytes, user_path
 from attnviz.models.loading import ModelReference
 from attnviz.models.protocols import AttentionModel, Classifies
@@ -39,9 +39,9 @@ class RandomReference(ModelReference):
     learns_from_texts = True
 
     def check(self, needs: type[object] = AttentionModel) -> None:
-        """Refuse all that can be refused without torch. Raises BadModel or BadOption."""
+        """Refuse all that can be refused without torch. Raises InvalidModel or InvalidOption."""
         if needs is Classifies:
-            raise BadModel(f"{self} has random weights and cannot classify", hint=TRAINED)
+            raise InvalidModel(f"{self} has random weights and cannot classify", hint=TRAINED)
         super().check(needs)
 
     def open(self, texts: Iterable[str], name: str = "") -> EncoderModel:
@@ -54,9 +54,9 @@ class RandomReference(ModelReference):
         """What the model is made of besides its options: sha256 by name."""
         if self.spec.vocab is None:
             return {}
-        vocabulary = user_path(self.spec.vocab, BadModel)
+        vocabulary = user_path(self.spec.vocab, InvalidModel)
         file = vocabulary / "tokenizer.json" if is_folder(vocabulary) else vocabulary
-        return {"vocabulary": hashlib.sha256(read_bytes(file, MAX_VOCABULARY, BadModel)).hexdigest()}
+        return {"vocabulary": hashlib.sha256(read_bytes(file, MAX_VOCABULARY, InvalidModel)).hexdigest()}
 
     def _make(self, texts: Iterable[str]) -> EncoderModel:
         from attnviz.models.random_models import random_model
@@ -96,7 +96,7 @@ def dot(spec: ModelOptions, extras: PretrainedOptions) -> ModelReference | None:
         return None
     reference = _random(DotReference, spec, extras, "dot", _one_head(spec))
     if reference.n_layers != 1:
-        raise BadOption(f"--layers {spec.layers} with --model dot", hint="Unprojected attention has one layer.")
+        raise InvalidOption(f"--layers {spec.layers} with --model dot", hint="Unprojected attention has one layer.")
     return reference
 
 
@@ -110,7 +110,7 @@ def _trained_or_random(spec: ModelOptions, extras: PretrainedOptions, name: str,
 
 def _one_head(spec: ModelOptions) -> int:
     if spec.heads not in (None, 1):
-        raise BadOption(
+        raise InvalidOption(
             f"--heads {spec.heads} contradicts --model {spec.model}, which has one head",
             hint=f"Leave out --model, or use --model multi:{spec.heads}.",
         )
@@ -123,21 +123,21 @@ def _heads(spec: ModelOptions) -> int:
     if not colon:
         return DEFAULT_HEADS if spec.heads is None else spec.heads
     if not SIZE.fullmatch(written):
-        raise BadModel(f"no model {spec.model[:40]!r}", hint="Write the number of heads as in multi:8.")
+        raise InvalidModel(f"no model {spec.model[:40]!r}", hint="Write the number of heads as in multi:8.")
     if spec.heads is not None and spec.heads != int(written):
-        raise BadOption(f"--heads {spec.heads} contradicts --model {spec.model}", hint="Give one of them.")
+        raise InvalidOption(f"--heads {spec.heads} contradicts --model {spec.model}", hint="Give one of them.")
     return int(written)
 
 
 def _random(
     kind: type[RandomReference], spec: ModelOptions, extras: PretrainedOptions, name: str, n_heads: int
 ) -> RandomReference:
-    """Raises BadOption where its sizes do not fit."""
+    """Raises InvalidOption where its sizes do not fit."""
     d_model = DEFAULT_D_MODEL if spec.d_model is None else spec.d_model
     n_layers = 1 if spec.layers is None else spec.layers
     head_size(d_model, n_heads)
     if n_layers < 1:
-        raise BadOption(f"--layers {n_layers} is too small", hint="A model has at least 1 layer.")
+        raise InvalidOption(f"--layers {n_layers} is too small", hint="A model has at least 1 layer.")
     needed = 12 * n_layers * d_model**2 * FLOAT32
     check_room(f"the weights of {n_layers} layers of {d_model}", needed, spec.max_memory)
     return kind(spec, extras, name, n_layers=n_layers, n_heads=n_heads, d_model=d_model)

@@ -21,16 +21,16 @@ from torch.nn import functional
 from torch.nn.modules.module import register_module_forward_hook, register_module_forward_pre_hook
 from torch.overrides import TorchFunctionMode
 
-from attnviz.errors import BadRecord
-from attnviz.models.capture_by_hand import WATCHED, Following, factors
+from attnviz.errors import InvalidRecord
+from attnviz.models.capture_by_hand import WATCHED, SoftmaxTracker, factors
 from attnviz.models.capture_flow import Flow, Origin
 from attnviz.models.capture_kernels import dot_product
 from attnviz.models.capture_multihead import multi_head
 from attnviz.models.capture_paths import Paths
-from attnviz.models.capture_seen import How, Kernel, Seen
+from attnviz.models.captured import CapturedAttention, How, Kernel
 
 SIDES = ("query", "key", "value")
-KERNELS: dict[Kernel, Callable[..., tuple[Any, Seen]]] = {
+KERNELS: dict[Kernel, Callable[..., tuple[Any, CapturedAttention]]] = {
     functional.scaled_dot_product_attention: dot_product,
     functional.multi_head_attention_forward: multi_head,
 }
@@ -65,8 +65,8 @@ class Call:
 def capture(take: Callable[[Call], None]) -> Iterator[Capture]:
     """Hand every attention that this thread computes to `take`, right when it is made. Nothing is kept here.
 
-    Raises BadRecord, out of the model's forward pass, where the weights do not give the output of the call, or where
-    the model is in training mode and drops some.
+    Raises InvalidRecord, out of the model's forward pass, where the weights do not give the output of the call, or
+    where the model is in training mode and drops some.
     """
     watching = Capture(take)
     with ExitStack() as stack:
@@ -82,7 +82,7 @@ def capture(take: Callable[[Call], None]) -> Iterator[Capture]:
 
 
 @dataclass(eq=False)
-class Frame:
+class ModuleCall:
     """A module at work."""
 
     module: nn.Module
@@ -100,9 +100,9 @@ class Capture(TorchFunctionMode):
         super().__init__()
         self._take = take
         self._thread = threading.get_ident()
-        self._frames: list[Frame] = []
+        self._frames: list[ModuleCall] = []
         self._n_passes = self._n_runs = self._n_calls = 0
-        self._following, self._flow = Following(), Flow()
+        self._following, self._flow = SoftmaxTracker(), Flow()
         self._paths: Paths | None = None
         self._repeating = False
 
@@ -118,12 +118,12 @@ class Capture(TorchFunctionMode):
         if not self._frames:
             self._n_passes += 1
         self._n_runs += 1
-        self._frames.append(Frame(module, self._n_runs))
+        self._frames.append(ModuleCall(module, self._n_runs))
         states = next((one for one in given if isinstance(one, Tensor)), None)
         if states is None:
             return
         if isinstance(module, nn.MultiheadAttention) and states.is_nested:
-            raise BadRecord(
+            raise InvalidRecord(
                 "nn.MultiheadAttention takes nested tensors only in a kernel that keeps its weights",
                 hint="Give it a padded tensor and key_padding_mask.",
             )
@@ -186,7 +186,7 @@ class Capture(TorchFunctionMode):
             self._flow.mark(result, self._hand_over(found, origin))
         return result
 
-    def _hand_over(self, seen: Seen, origin: Origin, same: bool = False) -> Origin:
+    def _hand_over(self, seen: CapturedAttention, origin: Origin, same: bool = False) -> Origin:
         """Returns where the output comes from. `same`: queries and keys are one tensor."""
         arrays = [
             None if tensor is None else tensor.detach().cpu().numpy()
@@ -216,7 +216,7 @@ class Capture(TorchFunctionMode):
         self._n_calls += 1
         return Origin(origin.after | 1 << self._n_calls - 1)
 
-    def _guess(self, seen: Seen, origin: Origin) -> str:
+    def _guess(self, seen: CapturedAttention, origin: Origin) -> str:
         """Why these weights may be of something else than tokens."""
         if origin.product is None:
             return "no product of queries with keys was seen under this softmax"
@@ -256,7 +256,7 @@ def _has_fast_path(module: nn.Module) -> bool:
     return type(module) is FAST[1] or all(type(layer) is FAST[1] for layer in module.get_submodule("layers").children())
 
 
-def _unpacked(seen: Seen, frame: Frame) -> Seen:
+def _unpacked(seen: CapturedAttention, frame: ModuleCall) -> CapturedAttention:
     """One query of each head, where Hugging Face handed the heads that share a key over as if they were queries.
 
     It does so in grouped-query attention of a single token. There are then more queries than positions in the module.

@@ -16,8 +16,8 @@ from torch import Tensor
 from torch.nn import functional
 
 from attnviz.models.capture_flow import ADDING, MATMULS, PRODUCTS, ByIdentity
-from attnviz.models.capture_seen import Kernel, Seen, allowed, refuse_dropout
-from attnviz.models.capture_softmax import Softmax, reshaped, seen_in, shaped, sliced, told_apart
+from attnviz.models.capture_softmax import Softmax, reshaped, seen_in, shaped, sliced, split_heads
+from attnviz.models.captured import CapturedAttention, Kernel, allowed, refuse_dropout
 
 SOFTMAXES: set[Kernel] = {functional.softmax, torch.softmax, Tensor.softmax, torch.special.softmax}
 DROPOUTS: set[Kernel] = {functional.dropout, torch.dropout}
@@ -34,7 +34,7 @@ COPIES: set[Kernel] = {  # of them the first argument is followed
 WATCHED = SOFTMAXES | COPIES | PRODUCTS
 
 
-class Following:
+class SoftmaxTracker:
     """The softmaxes of one capture that are alive and not multiplied yet."""
 
     def __init__(self) -> None:
@@ -49,11 +49,11 @@ class Following:
         kwargs: Mapping[str, Any],
         n_positions: Sequence[int],
         what: Callable[[], str],
-    ) -> tuple[Any, Seen | None]:
+    ) -> tuple[Any, CapturedAttention | None]:
         """The function's own result, and the weights where it multiplies some.
 
         `n_positions`: how many positions, of all rows of a batch, each input of the module has; `what` names the
-        attention in an error. Raises BadRecord where dropout is at work.
+        attention in an error. Raises InvalidRecord where dropout is at work.
         """
         if function in SOFTMAXES:
             return self._softmax(function, args, kwargs), None
@@ -97,7 +97,7 @@ class Following:
         kwargs: Mapping[str, Any],
         n_positions: Sequence[int],
         what: Callable[[], str],
-    ) -> Seen | None:
+    ) -> CapturedAttention | None:
         weights, value = factors(function, args, kwargs)
         softmax = self._known.get(weights)
         if softmax is None or not isinstance(value, Tensor) or value.ndim < 3:
@@ -109,7 +109,7 @@ class Following:
         if softmax.dropped:
             refuse_dropout(softmax.dropped, what())
         if len(softmax.shape) == 3:
-            shape = told_apart(softmax.shape, n_positions)
+            shape = split_heads(softmax.shape, n_positions)
             if shape is None:
                 self.unclear += 1
                 return None

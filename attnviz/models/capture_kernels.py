@@ -11,7 +11,14 @@ import torch
 from jaxtyping import Bool, Float, Float32
 from torch import Tensor
 
-from attnviz.models.capture_seen import Kernel, Seen, allowed, by_head, checked_error, refuse_dropout
+from attnviz.models.captured import (
+    CapturedAttention,
+    Kernel,
+    allowed,
+    checked_error,
+    refuse_dropout,
+    to_batch_heads,
+)
 
 AT_ONCE = 2**18  # scores that are held at a time, besides the weights: the processor's cache holds them
 
@@ -40,8 +47,10 @@ class Operands(NamedTuple):
     mask: Bool[Tensor, "head query key"] | Float[Tensor, "head query key"] | None
 
 
-def dot_product(kernel: Kernel, args: Sequence[Any], kwargs: Mapping[str, Any], what: str) -> tuple[Tensor, Seen]:
-    """The kernel's own output, and its weights. Raises BadRecord where they do not give that output."""
+def dot_product(
+    kernel: Kernel, args: Sequence[Any], kwargs: Mapping[str, Any], what: str
+) -> tuple[Tensor, CapturedAttention]:
+    """The kernel's own output, and its weights. Raises InvalidRecord where they do not give that output."""
     asked = Asked(*args, **kwargs)
     refuse_dropout(asked.dropout_p, what)
     output = kernel(*args, **kwargs)
@@ -51,10 +60,10 @@ def dot_product(kernel: Kernel, args: Sequence[Any], kwargs: Mapping[str, Any], 
         return output, _recomputed(asked, output, what)
 
 
-def _recomputed(asked: Asked, output: Tensor, what: str) -> Seen:
+def _recomputed(asked: Asked, output: Tensor, what: str) -> CapturedAttention:
     """In float32 at least, of what the kernel read: under autocast that was rounded to the dtype of its output."""
     read = (tensor.to(output.dtype) for tensor in (asked.query, asked.key, asked.value))
-    query, key, value, of_kernel = map(by_head, (*read, output))
+    query, key, value, of_kernel = map(to_batch_heads, (*read, output))
     n_batch, n_heads, n_queries, _ = of_kernel.shape
     n_keys = key.shape[-2]
     mask = _mask(asked, of_kernel.shape[:-1], n_keys)
@@ -72,7 +81,9 @@ def _recomputed(asked: Asked, output: Tensor, what: str) -> Seen:
             worst = torch.maximum(worst, _work_out(part, weights[of]))
     largest = float(value.abs().amax()) if value.numel() else 0.0
     error = float(worst) / max(largest, torch.finfo(exact).tiny)
-    return Seen(weights, _attendable(mask, weights.shape), None, "recomputed", checked_error(error, output.dtype, what))
+    return CapturedAttention(
+        weights, _attendable(mask, weights.shape), None, "recomputed", checked_error(error, output.dtype, what)
+    )
 
 
 def _work_out(part: Operands, weights: Float32[Tensor, "head query key"]) -> Float[Tensor, ""]:
@@ -115,7 +126,7 @@ def _mask(asked: Asked, rows: Sequence[int], n_keys: int) -> Tensor | None:
     leading = asked.query.shape[:-2]
     if len(leading) > 2 and mask.ndim > 4:
         mask = mask.expand(*leading, *mask.shape[-2:])  # before its leading axes become one
-    return by_head(mask).expand(*rows, n_keys)
+    return to_batch_heads(mask).expand(*rows, n_keys)
 
 
 def _attendable(mask: Tensor | None, shape: Sequence[int]) -> Bool[Tensor, "batch query key"]:
@@ -128,7 +139,7 @@ def _attendable(mask: Tensor | None, shape: Sequence[int]) -> Bool[Tensor, "batc
     return passing.any(dim=1)
 
 
-def _of_sequences(asked: Asked, output: Tensor, what: str) -> Seen:
+def _of_sequences(asked: Asked, output: Tensor, what: str) -> CapturedAttention:
     """Nested tensors, sequence by sequence, then padded to one another: what is not there is not attendable."""
     given = zip(asked.query.unbind(), asked.key.unbind(), asked.value.unbind(), output.unbind(), strict=True)
     each = [
@@ -142,4 +153,4 @@ def _of_sequences(asked: Asked, output: Tensor, what: str) -> Seen:
         _, _, queries, keys = seen.weights.shape
         weights[row, :, :queries, :keys] = seen.weights[0]
         attendable[row, :queries, :keys] = seen.attendable[0]
-    return Seen(weights, attendable, None, "recomputed", max(seen.error for seen in each))
+    return CapturedAttention(weights, attendable, None, "recomputed", max(seen.error for seen in each))

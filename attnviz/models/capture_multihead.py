@@ -11,16 +11,26 @@ from jaxtyping import Bool
 from torch import Tensor
 from torch.nn import functional
 
-from attnviz.errors import BadRecord
-from attnviz.models.capture_seen import Kernel, Seen, allowed, by_head, checked_error, refuse_dropout, unrounded
+from attnviz.errors import InvalidRecord
+from attnviz.models.captured import (
+    CapturedAttention,
+    Kernel,
+    allowed,
+    checked_error,
+    refuse_dropout,
+    renormalised,
+    to_batch_heads,
+)
 
 SIGNATURE = inspect.signature(functional.multi_head_attention_forward)
 
 
-def multi_head(kernel: Kernel, args: Sequence[Any], kwargs: Mapping[str, Any], what: str) -> tuple[Any, Seen]:
+def multi_head(
+    kernel: Kernel, args: Sequence[Any], kwargs: Mapping[str, Any], what: str
+) -> tuple[Any, CapturedAttention]:
     """What the caller asked torch's module for, and the weights of each head.
 
-    Raises BadRecord where the call with weights gives another output than the one without.
+    Raises InvalidRecord where the call with weights gives another output than the one without.
     """
     bound = SIGNATURE.bind(*args, **kwargs)
     bound.apply_defaults()
@@ -39,21 +49,21 @@ def multi_head(kernel: Kernel, args: Sequence[Any], kwargs: Mapping[str, Any], w
         return answer, _split_up(asked, own.detach(), answer[0], again, what)
 
 
-def _split_up(asked: Mapping[str, Any], own: Tensor, output: Tensor, again: Tensor, what: str) -> Seen:
+def _split_up(asked: Mapping[str, Any], own: Tensor, output: Tensor, again: Tensor, what: str) -> CapturedAttention:
     """Weights of tokens, and of the keys that the module adds behind them, which are no tokens."""
     n_keys = len(asked["key"]) if asked["static_k"] is None else asked["static_k"].shape[1]
-    weights = by_head(own).to(torch.float32, copy=True)  # the caller may have asked for them, too
+    weights = to_batch_heads(own).to(torch.float32, copy=True)  # the caller may have asked for them, too
     attendable = _attendable_of_module(asked, (*weights.shape[:3], n_keys))
     nothing = ~attendable.any(dim=-1)
     sink = weights[..., n_keys:].sum(dim=-1) if weights.shape[-1] > n_keys else None
     weights = weights[..., :n_keys].masked_fill_(nothing[:, None, :, None], 0)  # else NaN, or the same for every key
     if bool(weights.isnan().any()):
-        raise BadRecord(f"{what} gives weights that are not a number", hint="Its input may hold NaN or infinity.")
-    weights, sink, error = unrounded(weights, sink, own.dtype)
+        raise InvalidRecord(f"{what} gives weights that are not a number", hint="Its input may hold NaN or infinity.")
+    weights, sink, error = renormalised(weights, sink, own.dtype)
     if asked["need_weights"]:
-        return Seen(weights, attendable, sink, "multiplied", error)
+        return CapturedAttention(weights, attendable, sink, "multiplied", error)
     error = checked_error(max(error, _missed(output, again, nothing)), output.dtype, what)
-    return Seen(weights, attendable, sink, "recomputed", error)
+    return CapturedAttention(weights, attendable, sink, "recomputed", error)
 
 
 def _missed(output: Tensor, again: Tensor, nothing: Bool[Tensor, "batch query"]) -> float:

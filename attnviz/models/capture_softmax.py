@@ -10,7 +10,7 @@ import torch
 from jaxtyping import Bool, Float32
 from torch import Tensor
 
-from attnviz.models.capture_seen import Seen, by_head, unrounded
+from attnviz.models.captured import CapturedAttention, renormalised, to_batch_heads
 
 
 @dataclass(frozen=True, eq=False)
@@ -24,22 +24,22 @@ class Softmax:
     dropped: float = 0.0  # the share of the weights that dropout took
 
 
-def seen_in(softmax: Softmax, multiplied: Tensor) -> Seen:
-    """The weights as they were multiplied, but for `unrounded`."""
-    weights = by_head(multiplied.reshape(softmax.shape)).to(torch.float32, copy=True)
+def seen_in(softmax: Softmax, multiplied: Tensor) -> CapturedAttention:
+    """The weights as they were multiplied, but for `renormalised`."""
+    weights = to_batch_heads(multiplied.reshape(softmax.shape)).to(torch.float32, copy=True)
     n_batch, _, n_queries, n_keys = weights.shape
-    sink = None if softmax.sink is None else by_head(softmax.sink.unsqueeze(-1)).squeeze(-1)
+    sink = None if softmax.sink is None else to_batch_heads(softmax.sink.unsqueeze(-1)).squeeze(-1)
     if softmax.attendable is None:
         attendable = torch.ones((), dtype=torch.bool).expand(n_batch, n_queries, n_keys)
     else:
-        by_any = by_head(softmax.attendable)
+        by_any = to_batch_heads(softmax.attendable)
         weights.masked_fill_(~by_any.any(dim=-1, keepdim=True), 0)  # where no key may be attended to
         attendable = by_any.any(dim=1)
-    weights, sink, error = unrounded(weights, sink, multiplied.dtype)
-    return Seen(weights, attendable, sink, "multiplied", error)
+    weights, sink, error = renormalised(weights, sink, multiplied.dtype)
+    return CapturedAttention(weights, attendable, sink, "multiplied", error)
 
 
-def told_apart(shape: Sequence[int], n_positions: Sequence[int]) -> tuple[int, ...] | None:
+def split_heads(shape: Sequence[int], n_positions: Sequence[int]) -> tuple[int, ...] | None:
     """[batch head query key] of [batch·head query key]; None where it could be either.
 
     `n_positions` are those of each input, such as of what attends and of what is attended to: where there are several,

@@ -15,7 +15,7 @@ from safetensors import SafetensorError
 from torch import nn
 
 from attnviz import store
-from attnviz.errors import BadModel
+from attnviz.errors import InvalidModel
 from attnviz.inputs import MAX_JSON, read_bytes, read_header, strict_json
 from attnviz.models import tokenizer
 from attnviz.models.classifier import Classifier, ClassifierConfig
@@ -30,7 +30,7 @@ SCHEMA = 2
 MAX_SIZE = 2**31 - 1  # of any size in a configuration
 WHILE_READ = 6  # the file, its tensors, and these as float32, each at most four times as large
 MAY_BE_ZERO = {"n_bigrams", "max_distance"}
-MOST_LAYERS = 1_000  # a damaged number must not build layers until the memory is full
+MAX_LAYERS = 1_000  # a damaged number must not build layers until the memory is full
 WEIGHTS, VOCABULARY, CONFIG = "model.safetensors", "tokenizer.json", "config.json"
 HOLDS = f"A checkpoint holds {WEIGHTS}, {VOCABULARY}, {CONFIG}."
 
@@ -72,17 +72,17 @@ def weights_bytes(classifier: Classifier, storage: StorageKind) -> bytes:
 def load_checkpoint(folder: Path, max_memory: float = 4.0) -> Checkpoint:
     """What `save_checkpoint` wrote.
 
-    Raises BadModel naming the file that is missing, damaged or does not fit, TooLarge before weights that take more
+    Raises InvalidModel naming the file that is missing, damaged or does not fit, TooLarge before weights that take more
     than `max_memory` GiB while they are read.
     """
     found = _read_config(folder / CONFIG)
     config = found["classifier"]
-    n_bytes = read_header(folder / WEIGHTS, BadModel, HOLDS).n_bytes
+    n_bytes = read_header(folder / WEIGHTS, InvalidModel, HOLDS).n_bytes
     check_room(f"the weights of {folder}", WHILE_READ * n_bytes, max_memory)
-    data = read_bytes(folder / WEIGHTS, inf, BadModel, HOLDS)
+    data = read_bytes(folder / WEIGHTS, inf, InvalidModel, HOLDS)
     vocabulary = tokenizer.load(folder / VOCABULARY, classify=config.pool == "cls")
     if len(vocabulary) > config.encoder.n_words:
-        raise BadModel(
+        raise InvalidModel(
             f"{folder / VOCABULARY} has {len(vocabulary)} entries, {folder / CONFIG} says {config.encoder.n_words}",
             hint="The files are of two checkpoints.",
         )
@@ -90,7 +90,9 @@ def load_checkpoint(folder: Path, max_memory: float = 4.0) -> Checkpoint:
         classifier = filled(config, data)
     except (SafetensorError, RuntimeError, KeyError, TypeError, ValueError) as error:
         reason = " ".join(str(error).split())
-        raise BadModel(f"{folder / WEIGHTS} does not fit {CONFIG}: {reason}", hint="Copy the folder again.") from error
+        raise InvalidModel(
+            f"{folder / WEIGHTS} does not fit {CONFIG}: {reason}", hint="Copy the folder again."
+        ) from error
     revision = hashlib.sha256(data).hexdigest()
     return Checkpoint(classifier, vocabulary, found["max_tokens"], found["keep"], found["trained"], revision)
 
@@ -108,7 +110,7 @@ def filled(config: ClassifierConfig, data: bytes) -> Classifier:
 
 def _read_config(file: Path) -> dict[str, Any]:
     try:
-        found = strict_json(read_bytes(file, MAX_JSON, BadModel, HOLDS))
+        found = strict_json(read_bytes(file, MAX_JSON, InvalidModel, HOLDS))
         if not isinstance(found, dict) or found.get("schema") != SCHEMA:
             raise ValueError(f"schema {SCHEMA} expected")
         if type(found["trained"]) is not bool:
@@ -123,7 +125,7 @@ def _read_config(file: Path) -> dict[str, Any]:
         classifier = ClassifierConfig(_encoder(found["encoder"]), tuple(labels), _one_of(found, "pool", PoolKind))
         keep = _one_of(found, "keep", KeepKind)
     except (ValueError, KeyError, TypeError, RecursionError) as error:
-        raise BadModel(f"{file} is not a configuration of ours: {error}", hint="Copy the folder again.") from error
+        raise InvalidModel(f"{file} is not a configuration of ours: {error}", hint="Copy the folder again.") from error
     head_size(classifier.encoder.d_model, classifier.encoder.n_heads)
     return {**found, "classifier": classifier, "keep": keep}
 
@@ -136,8 +138,8 @@ def _encoder(sizes: dict[str, Any]) -> EncoderConfig:
         type(size) is int and (name not in MAY_BE_ZERO) <= size <= MAX_SIZE for name, size in numbers.items()
     ):
         raise ValueError(f"positive whole numbers {', '.join(sorted(expected - {'norm'}))} and norm expected")
-    if sizes["n_layers"] > MOST_LAYERS:
-        raise ValueError(f"at most {MOST_LAYERS} layers expected")
+    if sizes["n_layers"] > MAX_LAYERS:
+        raise ValueError(f"at most {MAX_LAYERS} layers expected")
     if sizes["d_model"] > MAX_D_MODEL:
         raise ValueError(f"d_model of at most {MAX_D_MODEL} expected")
     return EncoderConfig(**numbers, norm=_one_of(sizes, "norm", NormKind))

@@ -60,7 +60,7 @@ class Classifier(nn.Module):
         return torch.as_tensor(self.output(self.dropout(self.pool(states, real))))
 
 
-class FirstPool(nn.Module):
+class ClsPool(nn.Module):
     """The state of the first token, a [CLS] in front of the text (Devlin et al. 2019, arXiv:1810.04805)."""
 
     def __init__(self, d_model: int) -> None:
@@ -102,8 +102,8 @@ class AttentionPool(nn.Module):
         return torch.as_tensor((scores.softmax(dim=-1).unsqueeze(-1) * states).sum(dim=1))
 
 
-POOLS: dict[PoolKind, type[FirstPool] | type[MeanPool] | type[AttentionPool]] = {
-    "cls": FirstPool,
+POOLS: dict[PoolKind, type[ClsPool] | type[MeanPool] | type[AttentionPool]] = {
+    "cls": ClsPool,
     "mean": MeanPool,
     "attention": AttentionPool,
 }

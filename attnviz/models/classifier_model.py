@@ -15,7 +15,7 @@ from attnviz.models.protocols import LabelledText
 from attnviz.specs.model import KeepKind, ModelOptions
 
 if TYPE_CHECKING:
-    from attnviz.outcomes import Prediction
+    from attnviz.training_metrics import Prediction
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -45,9 +45,9 @@ class ClassifierModel(EncoderModel):
         return replace(self, spec=replace(self.spec, max_tokens=max_tokens, keep=keep))
 
     def classify(self, documents: Sequence[LabelledText]) -> Iterator[Prediction]:
-        """One prediction per text, in order. Raises BadText for a text without tokens, by its name."""
+        """One prediction per text, in order. Raises InvalidText for a text without tokens, by its name."""
         from attnviz.models.predicting import Predictor
-        from attnviz.outcomes import Prediction
+        from attnviz.training_metrics import Prediction
 
         limit = self.spec.max_tokens or self.max_tokens
         predictor = Predictor(self.saved.classifier, self.tokenizer, limit, self.spec.keep)

@@ -7,20 +7,20 @@ from contextlib import contextmanager
 
 import torch
 
-from attnviz.errors import BadDevice
+from attnviz.errors import InvalidDevice
 
 
 def pick(name: str) -> torch.device:
     """The device that `--device` names; `auto` takes the accelerator when there is one.
 
-    Raises BadDevice with what this machine has.
+    Raises InvalidDevice with what this machine has.
     """
     here = available()
     if name == "auto":
         return torch.device(here[1] if len(here) > 1 else "cpu")
     wanted = "cuda:0" if name == "cuda" else name
     if wanted not in here:
-        raise BadDevice(f"no device {name!r} on this machine", hint=f"There is {', '.join(['auto', *here])}.")
+        raise InvalidDevice(f"no device {name!r} on this machine", hint=f"There is {', '.join(['auto', *here])}.")
     return torch.device(wanted)
 
 

@@ -9,7 +9,7 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 from torch.nn import functional
 
-NOTHING = 0  # [PAD] among the words, no pair among the bigrams
+PAD_ID = 0  # [PAD] among the words, no pair among the bigrams
 SCALE = 0.1  # of words and positions at the start; from larger ones, training takes more epochs
 
 
@@ -58,7 +58,7 @@ class TextEmbedding(nn.Module):
     def _some(self, ids: Int[Tensor, "*batch token"]) -> Int[Tensor, "*batch token"]:
         if not self.training or not self.word_dropout:
             return ids
-        return ids.masked_fill(torch.rand(ids.shape, device=ids.device) < self.word_dropout, NOTHING)
+        return ids.masked_fill(torch.rand(ids.shape, device=ids.device) < self.word_dropout, PAD_ID)
 
 
 class Bigrams(nn.Module):
@@ -79,19 +79,19 @@ class Bigrams(nn.Module):
         """The number of the pair that each token ends; 0 for a pair that is not listed."""
         wanted = pair_keys(ids, self.n_words)
         places = torch.searchsorted(self.pairs, wanted).clamp(max=len(self.pairs) - 1)
-        numbers = torch.where(self.pairs[places] == wanted, places + 1, NOTHING)
-        return functional.pad(numbers, (1, 0), value=NOTHING)  # the first word has none before it
+        numbers = torch.where(self.pairs[places] == wanted, places + 1, PAD_ID)
+        return functional.pad(numbers, (1, 0), value=PAD_ID)  # the first word has none before it
 
 
 def _vectors(n_rows: int, d_model: int, std: float) -> nn.Embedding:
     """Row 0 stays zero. Sparse gradients: a batch meets few of the rows."""
     if _only_sizes():
         empty = torch.empty(n_rows, d_model)
-        return nn.Embedding(n_rows, d_model, padding_idx=NOTHING, sparse=True, _weight=empty)
-    embedding = nn.Embedding(n_rows, d_model, padding_idx=NOTHING, sparse=True)
+        return nn.Embedding(n_rows, d_model, padding_idx=PAD_ID, sparse=True, _weight=empty)
+    embedding = nn.Embedding(n_rows, d_model, padding_idx=PAD_ID, sparse=True)
     nn.init.normal_(embedding.weight, std=std)
     with torch.no_grad():
-        embedding.weight[NOTHING] = 0
+        embedding.weight[PAD_ID] = 0
     return embedding
 
 

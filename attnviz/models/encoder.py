@@ -75,7 +75,7 @@ class Encoder(nn.Module):
             assert weights is not None
             yield weights
             if layer < last:
-                states = block.think(states)
+                states = block.add_feed_forward(states)
 
 
 class EncoderBlock(nn.Module):
@@ -101,7 +101,7 @@ class EncoderBlock(nn.Module):
     ) -> tuple[Float[Tensor, "*batch token d_model"], Float[Tensor, "*batch head token token"] | None]:
         """The block's output and, when needed, its attention weights."""
         states, weights = self.attend(states, attendable, need_weights=need_weights)
-        return self.think(states), weights
+        return self.add_feed_forward(states), weights
 
     def attend(
         self,
@@ -115,7 +115,7 @@ class EncoderBlock(nn.Module):
         attended, weights = self.attention(source, source, attendable, need_weights=need_weights)
         return self.attention_residual.after(states, attended), weights
 
-    def think(self, states: Float[Tensor, "*batch token d_model"]) -> Float[Tensor, "*batch token d_model"]:
+    def add_feed_forward(self, states: Float[Tensor, "*batch token d_model"]) -> Float[Tensor, "*batch token d_model"]:
         """The second half: the feed-forward layer."""
         thought = self.feed_forward(self.feed_forward_residual.before(states))
         return self.feed_forward_residual.after(states, thought)

@@ -13,7 +13,7 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
-from attnviz.errors import BadOption
+from attnviz.errors import InvalidOption
 from attnviz.models.attention import causal, not_padding
 from attnviz.models.device import enough_memory
 from attnviz.models.encoder import Encoder, EncoderBlock
@@ -24,7 +24,7 @@ from attnviz.records import AttentionMaps, Facts, Provenance, Setting
 from attnviz.specs.model import ModelOptions
 
 if TYPE_CHECKING:
-    from attnviz.worked import Reproduced
+    from attnviz.attention_trace import VerifiedTrace
 
 # From ids and what may be attended to, the weights of each layer in turn.
 Forward = Callable[[Int[Tensor, " token"], Bool[Tensor, "#token token"]], Iterable[Float[Tensor, "head token token"]]]
@@ -52,12 +52,15 @@ class EncoderModel:
     embeds_pairs: bool = False
 
     def encode(self, text: str) -> Encoding:
-        """The tokens that will attend. Raises BadText without tokens, TooLarge before anything large is allocated."""
+        """The tokens that will attend.
+
+        Raises InvalidText without tokens, TooLarge before anything large is allocated.
+        """
         if self.spec.max_tokens is not None and self.spec.max_tokens < 1:
-            raise BadOption(f"--max-tokens {self.spec.max_tokens} is too small", hint="It is at least 1.")
+            raise InvalidOption(f"--max-tokens {self.spec.max_tokens} is too small", hint="It is at least 1.")
         encoding = self.tokenizer.encode(text, self.spec.max_tokens, self.spec.keep)
         if self.spec.show_padding and self.spec.max_tokens is None:
-            raise BadOption("--show-padding pads up to --max-tokens, which is not given", hint="Give both.")
+            raise InvalidOption("--show-padding pads up to --max-tokens, which is not given", hint="Give both.")
         n_padded = max(len(encoding.ids), (self.spec.max_tokens or 0) if self.spec.show_padding else 0)
         work = Work(n_padded, n_padded, self.n_heads, self.n_layers, self.d_model, self.n_parameters)
         check_memory(work, self.spec.max_memory)
@@ -85,8 +88,8 @@ class EncoderModel:
             provenance=self.provenance(text, text_name, encoding.n_tokens),
         )
 
-    def trace(self, text: str, text_name: str, layer: int, query: int) -> Reproduced:
-        """One query's arithmetic in one layer. Raises WorkFailed where it does not give what the model gives."""
+    def trace(self, text: str, text_name: str, layer: int, query: int) -> VerifiedTrace:
+        """One query's arithmetic in one layer. Raises ExecutionError where it does not give what the model gives."""
         from attnviz.models.arithmetic import reproduce
 
         encoding = self.encode(text)

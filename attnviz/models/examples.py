@@ -43,7 +43,7 @@ def held_out(labels: Int[np.ndarray, " text"], share: float) -> Int[np.ndarray, 
     return np.concatenate(chosen)
 
 
-def telling_pairs(examples: Examples, n_words: int, most: int, min_texts: int) -> Int[Tensor, " pair"]:
+def informative_bigrams(examples: Examples, n_words: int, most: int, min_texts: int) -> Int[Tensor, " pair"]:
     """The pairs of words that tell the labels apart best, as rising `pair_keys`; none that fewer texts hold.
 
     Ranked by G² between label and presence in a text (Dunning 1993, ACL J93-1003): half as many pairs do better so than

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
 
-from attnviz.errors import BadModel, BadOption
+from attnviz.errors import InvalidModel, InvalidOption
 from attnviz.models import FORMATS, MODELS
 from attnviz.models.protocols import AttentionModel
 from attnviz.registry import load, suggestion
@@ -40,11 +40,11 @@ class ModelReference(ABC):
     def check(self, needs: type[object] = AttentionModel) -> None:
         """Refuse all that can be refused without torch, such as files that are not whole. `needs`: a capability.
 
-        Raises BadModel, BadOption, TooLarge.
+        Raises InvalidModel, InvalidOption, TooLarge.
         """
         for option, value in vars(self.extras).items():
             if value is not None:
-                raise BadOption(
+                raise InvalidOption(
                     f"--{option.replace('_', '-')} is for pretrained models of others",
                     hint=f"{self.spec.model} reads one text. Leave it out.",
                 )
@@ -53,7 +53,7 @@ class ModelReference(ABC):
     def open(self, texts: Iterable[str], name: str = "") -> AttentionModel:
         """The model, its weights cached. `texts` make the vocabulary of one that brings none; `name` is another name.
 
-        Raises BadModel for a file that is missing or damaged, BadDevice.
+        Raises InvalidModel for a file that is missing or damaged, InvalidDevice.
         """
 
     @abstractmethod
@@ -64,28 +64,29 @@ class ModelReference(ABC):
 def find_model(spec: ModelOptions, extras: PretrainedOptions = NO_EXTRAS) -> ModelReference:
     """What `--model` and `--heads` ask for together; `extras` are what only third-party models have.
 
-    Raises BadModel for an unknown name, BadOption for heads that contradict it or do not divide d_model, or a bad seed.
+    Raises InvalidModel for an unknown name, InvalidOption for heads that contradict it or do not divide d_model, or a
+    bad seed.
     """
     if not 0 <= spec.seed <= MAX_SEED:
-        raise BadOption(f"--seed {spec.seed} is out of range", hint=f"It is 0 to {MAX_SEED}.")
+        raise InvalidOption(f"--seed {spec.seed} is out of range", hint=f"It is 0 to {MAX_SEED}.")
     kind = spec.model.partition(":")[0]
     names = [plugin.name for plugin in MODELS]
     for plugin in (*(plugin for plugin in MODELS if plugin.name == kind), *FORMATS):
         reference: ModelReference | None = load(plugin)(spec, extras)
         if reference is not None:
             return reference
-    raise BadModel(f"no model or checkpoint folder {spec.model[:80]!r}", hint=suggestion(spec.model, names))
+    raise InvalidModel(f"no model or checkpoint folder {spec.model[:80]!r}", hint=suggestion(spec.model, names))
 
 
 def refuse_sizes(what: str, spec: ModelOptions) -> None:
-    """Raises BadOption for what a model of files brings itself and cannot be chosen."""
+    """Raises InvalidOption for what a model of files brings itself and cannot be chosen."""
     if spec.heads is not None:
-        raise BadOption(f"--heads cannot be chosen for {what}", hint="Leave it out; --head picks what is drawn.")
+        raise InvalidOption(f"--heads cannot be chosen for {what}", hint="Leave it out; --head picks what is drawn.")
     for option, value in (("d-model", spec.d_model), ("layers", spec.layers), ("tokenizer", spec.tokenizer)):
         if value is not None:
-            raise BadOption(f"--{option} cannot be chosen for {what}", hint="Leave it out.")
+            raise InvalidOption(f"--{option} cannot be chosen for {what}", hint="Leave it out.")
     if spec.vocab is not None:
-        raise BadOption(f"{what} brings its own vocabulary", hint="Leave out --vocab.")
+        raise InvalidOption(f"{what} brings its own vocabulary", hint="Leave out --vocab.")
 
 
 def folder_name(folder: Path) -> str:

@@ -11,7 +11,7 @@ from jaxtyping import Bool, Int
 from torch import Tensor
 
 from attnviz.models.batches import Ids
-from attnviz.models.embedding import NOTHING
+from attnviz.models.embedding import PAD_ID
 
 MASKED = 0.15  # share of the words that is hidden (Devlin et al. 2019, arXiv:1810.04805)
 REPLACED = 0.12  # share that another word stands in for (Clark et al. 2020, arXiv:2003.10555, with a second model)
@@ -56,7 +56,7 @@ class Windows:
         anywhere = self.stream[generator.integers(len(self.stream), size=windows.shape)]
         follower = self._follower(np.concatenate([windows[:, :1], windows[:, :-1]], axis=1), generator)
         other = np.where(generator.random(windows.shape) < 0.5, anywhere, follower)
-        ids = np.where(masked, NOTHING, np.where(chosen, other, windows))
+        ids = np.where(masked, PAD_ID, np.where(chosen, other, windows))
         replaced = (ids != windows) & ~masked
         return Corrupted(*map(torch.from_numpy, (ids, windows, masked, replaced)))
 

@@ -11,8 +11,8 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from attnviz.errors import BadModel, BadText
-from attnviz.models.batches import Batch, Ids, by_length, cut, padded
+from attnviz.errors import InvalidModel, InvalidText
+from attnviz.models.batches import Ids, PaddedTexts, by_length, cut, padded
 from attnviz.models.classifier import Classifier
 from attnviz.models.device import enough_memory
 from attnviz.models.tokenizer import EMPTY, TextTokenizer
@@ -41,20 +41,22 @@ class Predictor:
     keep: KeepKind
 
     def answers(self, texts: Iterable[str], names: Sequence[str] = ()) -> Iterator[Answer]:
-        """One answer per text, in order. Raises BadText for a text without tokens, by its name if it has one."""
+        """One answer per text, in order. Raises InvalidText for a text without tokens, by its name if it has one."""
         remaining = self.tokenizer.ids(texts)
         place = 0
         while window := list(islice(remaining, WINDOW)):
             n_markers = int(self.tokenizer.classify)
             for ids in window:
                 if len(ids) == n_markers:
-                    raise BadText(f"no tokens in {names[place] if names else f'text {place}'}", hint=EMPTY)
+                    raise InvalidText(f"no tokens in {names[place] if names else f'text {place}'}", hint=EMPTY)
                 place += 1
             read = [cut(ids, self.max_tokens, self.keep, n_markers) for ids in window]
             with enough_memory():
                 found = probabilities(self.classifier, logits(self.classifier, read))
             if not np.isfinite(found).all():
-                raise BadModel("the model's answers are not numbers", hint="Its weights are damaged: copy them again.")
+                raise InvalidModel(
+                    "the model's answers are not numbers", hint="Its weights are damaged: copy them again."
+                )
             for ids, kept, row in zip(window, read, found, strict=True):
                 yield Answer(row, len(ids) - n_markers, len(kept) - n_markers)
 
@@ -66,7 +68,7 @@ def logits(classifier: Classifier, texts: Sequence[Ids]) -> Float[Tensor, "text 
     found = torch.empty(len(texts), len(classifier.config.labels))
     with torch.inference_mode():
         for chosen in by_length([len(text) for text in texts], BATCH):
-            batch: Batch = padded([texts[i] for i in chosen])
+            batch: PaddedTexts = padded([texts[i] for i in chosen])
             found[torch.from_numpy(chosen)] = classifier(batch.ids.to(device), batch.real.to(device)).cpu()
     return found
 

@@ -14,7 +14,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 from torch.nn import functional
 
-from attnviz.errors import WorkFailed
+from attnviz.errors import ExecutionError
 from attnviz.models.attention import PositionBias
 from attnviz.models.encoder import Encoder
 from attnviz.models.masking import Corrupted, Windows
@@ -109,7 +109,7 @@ class Pretraining:
         hidden, replaced, found = self.objectives.losses(self.encoder, given)
         loss = hidden + REPLACED_WEIGHT * replaced
         if not loss.isfinite():
-            raise WorkFailed(f"pretraining diverged: the loss of step {self.done + 1} is {loss.item()}")
+            raise ExecutionError(f"pretraining diverged: the loss of step {self.done + 1} is {loss.item()}")
         self.optimizer.zero_grad()
         loss.backward()  # type: ignore[no-untyped-call]
         nn.utils.clip_grad_norm_([p for group in self.optimizer.param_groups for p in group["params"]], MAX_NORM)

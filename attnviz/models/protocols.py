@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Protocol, runtime_checkable
 from attnviz.specs.model import KeepKind
 
 if TYPE_CHECKING:
+    from attnviz.attention_trace import VerifiedTrace
     from attnviz.models.tokenizer import Encoding
-    from attnviz.outcomes import Prediction
     from attnviz.records import AttentionMaps
-    from attnviz.worked import Reproduced
+    from attnviz.training_metrics import Prediction
 
 
 @runtime_checkable
@@ -57,7 +57,7 @@ class AttentionModel(Protocol):
     def encode(self, text: str) -> object:
         """What the model will read.
 
-        Raises BadText for a text without tokens, TooLarge before anything large is allocated.
+        Raises InvalidText for a text without tokens, TooLarge before anything large is allocated.
         """
 
     def attention(self, text: str, text_name: str = "text") -> AttentionMaps:
@@ -108,7 +108,7 @@ class Classifies(AttentionModel, Protocol):
         """The same model with another limit, for its attention and its answers alike."""
 
     def classify(self, documents: Sequence[LabelledText]) -> Iterator[Prediction]:
-        """One prediction per text, in order. Raises BadText for a text without tokens, by its name."""
+        """One prediction per text, in order. Raises InvalidText for a text without tokens, by its name."""
 
 
 @runtime_checkable
@@ -118,8 +118,8 @@ class Traceable(AttentionModel, Protocol):
     def encode(self, text: str) -> Encoding:
         """The tokens that will attend."""
 
-    def trace(self, text: str, text_name: str, layer: int, query: int) -> Reproduced:
+    def trace(self, text: str, text_name: str, layer: int, query: int) -> VerifiedTrace:
         """One query's arithmetic in one layer, held against what the model makes of it.
 
-        Raises WorkFailed where the two do not come to the same.
+        Raises ExecutionError where the two do not come to the same.
         """

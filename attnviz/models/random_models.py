@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import torch
 from torch import Tensor, nn
 
-from attnviz.errors import BadModel
+from attnviz.errors import InvalidModel
 from attnviz.inputs import user_path
 from attnviz.models import tokenizer
 from attnviz.models.attention import DotAttention
@@ -78,7 +78,7 @@ def random_model(
 
 def _vocabulary(spec: ModelOptions, texts: Iterable[str]) -> TextTokenizer:
     if spec.vocab is not None:
-        return tokenizer.load(user_path(spec.vocab, BadModel))
+        return tokenizer.load(user_path(spec.vocab, InvalidModel))
     return tokenizer.train(texts, VocabularyOptions(tokenizer=spec.tokenizer, min_frequency=1))
 
 

@@ -8,13 +8,13 @@ from dataclasses import dataclass
 import numpy as np
 from torch import nn
 
-from attnviz.errors import BadSource, BadText
+from attnviz.errors import InvalidSource, InvalidText
 from attnviz.models import tokenizer
 from attnviz.models.checkpoint import Checkpoint
 from attnviz.models.classifier import Classifier, ClassifierConfig
 from attnviz.models.device import enough_memory, pick
 from attnviz.models.encoder import EncoderConfig
-from attnviz.models.examples import Examples, held_out, telling_pairs
+from attnviz.models.examples import Examples, held_out, informative_bigrams
 from attnviz.models.masking import Windows
 from attnviz.models.pretraining import Pretraining
 from attnviz.models.random_models import seeded
@@ -49,7 +49,7 @@ class Run:
 def begin(texts: Sequence[str], labels: Sequence[int], spec: TrainSpec, names: Sequence[str] = ()) -> Run:
     """The same texts, labels and spec make the same run; errors call a text by its name, if there are names.
 
-    Raises BadSource where labels cannot be told apart or held out, BadText where a text has no tokens.
+    Raises InvalidSource where labels cannot be told apart or held out, InvalidText where a text has no tokens.
     """
     kinds = _kinds(labels)
     vocabulary = tokenizer.train(texts, spec.vocabulary, classify=spec.pool == "cls")
@@ -60,9 +60,9 @@ def begin(texts: Sequence[str], labels: Sequence[int], spec: TrainSpec, names: S
     for place, ids in enumerate(examples.texts):
         if len(ids) == vocabulary.classify:
             name = names[place] if names else f"text {place}"
-            raise BadText(f"{name} has no tokens", hint="Leave it out of the data.")
+            raise InvalidText(f"{name} has no tokens", hint="Leave it out of the data.")
     training_texts = examples.some(kept)
-    pairs = telling_pairs(training_texts, len(vocabulary), spec.bigrams, MIN_TEXTS)
+    pairs = informative_bigrams(training_texts, len(vocabulary), spec.bigrams, MIN_TEXTS)
     device = pick(spec.device)
     with enough_memory(), seeded(spec.seed):
         config = _config(spec, len(vocabulary), len(pairs), kinds)
@@ -101,14 +101,20 @@ def _config(spec: TrainSpec, n_words: int, n_bigrams: int, labels: tuple[str, ..
 
 
 def _kinds(labels: Sequence[int]) -> tuple[str, ...]:
-    """What the labels are called. Raises BadSource unless they are 0 to n - 1 with two texts each."""
+    """What the labels are called. Raises InvalidSource unless they are 0 to n - 1 with two texts each."""
     kinds = sorted(set(labels))
     if len(kinds) < 2:
         found = f"every text has the label {kinds[0]}" if kinds else "there are none"
-        raise BadSource(f"a classifier needs texts of at least two labels, and {found}", hint="Choose another --split.")
+        raise InvalidSource(
+            f"a classifier needs texts of at least two labels, and {found}", hint="Choose another --split."
+        )
     if kinds != list(range(len(kinds))):
-        raise BadSource(f"the labels are {', '.join(map(str, kinds[:8]))}", hint="They have to be 0, 1, 2 and so on.")
+        raise InvalidSource(
+            f"the labels are {', '.join(map(str, kinds[:8]))}", hint="They have to be 0, 1, 2 and so on."
+        )
     few = [label for label in kinds if sum(other == label for other in labels) < 2]
     if few:
-        raise BadSource(f"only one text has the label {few[0]}", hint="Each label needs two texts: one is held out.")
+        raise InvalidSource(
+            f"only one text has the label {few[0]}", hint="Each label needs two texts: one is held out."
+        )
     return SENTIMENT if len(kinds) == 2 else tuple(map(str, kinds))

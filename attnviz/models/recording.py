@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, overload
 
-from attnviz.errors import BadRecord, BadSelection
+from attnviz.errors import InvalidRecord, InvalidSelection
 from attnviz.models.capture import Call, capture
 from attnviz.models.recording_assembly import About, records
 from attnviz.models.recording_groups import grouped
@@ -41,9 +41,11 @@ class Recording(Sequence[AttentionMaps]):
         return tuple(dict.fromkeys(map(_group, self._records)))
 
     def only(self, group: str) -> Recording:
-        """The records of one group. Raises BadSelection, with the groups there are."""
+        """The records of one group. Raises InvalidSelection, with the groups there are."""
         if group not in self.groups:
-            raise BadSelection(f"no group {group!r}", hint=f"There is {', '.join(map(repr, self.groups)) or 'none'}.")
+            raise InvalidSelection(
+                f"no group {group!r}", hint=f"There is {', '.join(map(repr, self.groups)) or 'none'}."
+            )
         return Recording([maps for maps in self._records if _group(maps) == group])
 
 
@@ -89,7 +91,7 @@ def record(  # noqa: PLR0913 - each is an option of its own
     Attention written out by hand with heads and batch on one axis cannot be told apart, unless there is one text or one
     head: it is left out, and the setting `attentions_left_out` of the records says how often.
 
-    Raises BadRecord where nothing attended, where names or mask do not fit, where the model is in training mode and
+    Raises InvalidRecord where nothing attended, where names or mask do not fit, where the model is in training mode and
     drops weights, and where a kernel computes something else than attention.
     """
     names = Names(named("tokens", tokens), named("keys", keys), real_tokens(attention_mask))
@@ -104,10 +106,10 @@ def record(  # noqa: PLR0913 - each is an option of its own
     recording._records = list(records(groups, names, About(model, revision, trained, text_name, watching.unclear)))
 
 
-def _nothing(n_unclear: int) -> BadRecord:
+def _nothing(n_unclear: int) -> InvalidRecord:
     if n_unclear:
         found = "1 attention has" if n_unclear == 1 else f"{n_unclear} attentions have"
-        return BadRecord(
+        return InvalidRecord(
             f"{found} heads and batch on one axis and cannot be told apart", hint="Give the model one text at a time."
         )
-    return BadRecord("no attention was seen in this block", hint=NOTHING)
+    return InvalidRecord("no attention was seen in this block", hint=NOTHING)

@@ -9,10 +9,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 from jaxtyping import Bool
 
-from attnviz.errors import BadRecord
+from attnviz.errors import InvalidRecord
 from attnviz.models.recording_groups import Group
 from attnviz.models.recording_names import PADDING, Names, Pieces
-from attnviz.models.recording_plan import Sides, planned
+from attnviz.models.recording_plan import AxisLabels, plan_axes
 from attnviz.models.versions import versions
 from attnviz.records import AttentionMaps, Facts, Provenance, Setting, Tokens
 
@@ -34,9 +34,12 @@ class About:
 
 
 def records(groups: Sequence[Group], names: Names, about: About) -> Iterator[AttentionMaps]:
-    """One of each row of each group. Raises BadRecord where names or mask do not fit, or a row is no distribution."""
+    """One of each row of each group.
+
+    Raises InvalidRecord where names or mask do not fit, or a row is no distribution.
+    """
     left_out = (("attentions_left_out", about.n_left_out),) if about.n_left_out else ()
-    for group, sides in planned(groups, names):
+    for group, sides in plan_axes(groups, names):
         settings = _settings(group)
         numbers, facts = group.layers[0], facts_of(group)
         attendable = [attendable_of(group, row, side) for row, side in enumerate(sides)]
@@ -52,7 +55,7 @@ def records(groups: Sequence[Group], names: Names, about: About) -> Iterator[Att
             )
 
 
-def assembled(group: Group, sides: Sequence[Sides]) -> tuple[list[np.ndarray], list[np.ndarray] | None]:
+def assembled(group: Group, sides: Sequence[AxisLabels]) -> tuple[list[np.ndarray], list[np.ndarray] | None]:
     """The weights and sinks of each row, layer by layer; each call is let go once it is copied."""
     n_layers, n_heads = len(group.calls), group.calls[0].weights.shape[1]
     shapes = [(n_layers, n_heads, len(side.queries), len(side.keys)) for side in sides]
@@ -76,7 +79,7 @@ def _span(kept: Bool[np.ndarray, " position"]) -> slice | np.ndarray:
     return slice(int(places[0]), int(places[-1]) + 1) if in_a_row else places
 
 
-def attendable_of(group: Group, row: int, side: Sides) -> Bool[np.ndarray, "*layers query key"]:
+def attendable_of(group: Group, row: int, side: AxisLabels) -> Bool[np.ndarray, "*layers query key"]:
     """Of all layers at once, where they are alike."""
     queries, keys = _span(side.kept_queries), _span(side.kept_keys)
     layers = [call.attendable[row][queries][:, keys] for call in group.calls]
@@ -88,24 +91,24 @@ def _record(
     weights: np.ndarray,
     sink: np.ndarray | None,
     attendable: Bool[np.ndarray, "*layers query key"],
-    side: Sides,
+    side: AxisLabels,
     provenance: Provenance,
     layer_numbers: tuple[int, ...],
 ) -> AttentionMaps:
-    """Raises BadRecord where a row is no distribution, and says what padding may have to do with it."""
+    """Raises InvalidRecord where a row is no distribution, and says what padding may have to do with it."""
     queries = tokens_of(side.queries)
     keys = queries if side.same else tokens_of(side.keys)
     nothing = ~attendable.any(axis=-1)
     if sink is None and nothing.any():
         query = int(np.argwhere(nothing)[0, -1])
-        raise BadRecord(f"query {query}, {side.queries[query]!r}, may attend to no key", hint=PADDING)
+        raise InvalidRecord(f"query {query}, {side.queries[query]!r}, may attend to no key", hint=PADDING)
     try:
         return AttentionMaps(weights, queries, keys, attendable, provenance, sink, layer_numbers)
-    except BadRecord as error:
+    except InvalidRecord as error:
         if side.kept_keys.all():
             raise
         hint = "Some weight went to what was left out as padding: was the model given attention_mask?"
-        raise BadRecord(error.problem, hint=hint) from error
+        raise InvalidRecord(error.problem, hint=hint) from error
 
 
 def tokens_of(pieces: Pieces) -> Tokens:
@@ -137,7 +140,7 @@ def seen(group: Group) -> tuple[tuple[str, Setting], ...]:
     return (("weights", "; ".join(ways)), ("largest_error", max(call.error for call in group.calls)))
 
 
-def _provenance(about: About, side: Sides, settings: tuple[tuple[str, Setting], ...], facts: Facts) -> Provenance:
+def _provenance(about: About, side: AxisLabels, settings: tuple[tuple[str, Setting], ...], facts: Facts) -> Provenance:
     facts = replace(facts, guess=" ".join(filter(None, (facts.guess, side.guess))))
     text = " ".join(side.queries) if side.same else " ".join(side.queries) + "\n" + " ".join(side.keys)
     return Provenance(

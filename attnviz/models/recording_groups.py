@@ -9,7 +9,7 @@ from functools import cached_property
 
 import numpy as np
 
-from attnviz.errors import BadRecord
+from attnviz.errors import InvalidRecord
 from attnviz.models.capture import Call
 from attnviz.models.capture_paths import NUMBER
 
@@ -74,7 +74,7 @@ class Group:
 
 
 def grouped(calls: Iterable[Call]) -> list[Group]:
-    """The groups of each pass, in the order of their first calls. Raises BadRecord where calls cannot be layers."""
+    """The groups of each pass, in the order of their first calls. Raises InvalidRecord where calls cannot be layers."""
     families: dict[tuple[int, str, int], list[Call]] = defaultdict(list)
     several: set[tuple[int, str]] = set()
     for call, nth in _passes(list(calls)):
@@ -133,7 +133,7 @@ def _alike(number: int, family: Sequence[Call]) -> list[Group]:
         if all(len({call.weights.shape for call in group}) == 1 for group in groups.values()):
             return [Group(name, number, group) for name, group in groups.items()]
     one, other = list(dict.fromkeys(call.weights.shape[1:] for call in family))[:2]
-    raise BadRecord(
+    raise InvalidRecord(
         f"the calls in {family[0].path or 'this block'} are not layers of one model: one has "
         "{} heads, {} queries and {} keys, another {}, {} and {}".format(*one, *other),
         hint="Record them in a block each.",

@@ -9,7 +9,7 @@ from typing import Any, Literal, TypeVar, cast
 import numpy as np
 from jaxtyping import Bool
 
-from attnviz.errors import BadRecord
+from attnviz.errors import InvalidRecord
 from attnviz.models.recording_groups import Group
 
 Pieces = tuple[str, ...]
@@ -31,7 +31,7 @@ class Names:
         """The names of one side's tokens, where they were given."""
         return self.tokens if text == "tokens" else self.keys
 
-    def likely(self, text: Text, n: int) -> bool:
+    def matches_length(self, text: Text, n: int) -> bool:
         """Whether the longest text has as many names."""
         rows = self.of(text)
         if rows is None:
@@ -41,12 +41,12 @@ class Names:
 
 
 def named(what: str, names: Sequence[str] | Sequence[Sequence[str]] | None) -> tuple[Pieces, ...] | None:
-    """One row of names for each text. Raises BadRecord for what is no list of pieces."""
+    """One row of names for each text. Raises InvalidRecord for what is no list of pieces."""
     if names is None:
         return None
     rows = [names] if all(isinstance(name, str) for name in names) else list(names)
     if isinstance(names, str) or any(isinstance(row, str) for row in rows):
-        raise BadRecord(
+        raise InvalidRecord(
             f"{what} mixes strings and lists, or is one string", hint='Give its pieces, as in ["the", "cat"].'
         )
     return tuple(tuple(map(str, row)) for row in rows)
@@ -60,20 +60,20 @@ def real_tokens(attention_mask: Any) -> Bool[np.ndarray, "row token"] | None:
     real = np.asarray(np.asarray(on_host) != 0)
     real = real[None] if real.ndim == 1 else real
     if real.ndim != 2:
-        raise BadRecord(
+        raise InvalidRecord(
             f"attention_mask has {real.ndim} axes", hint="It is [batch, token], 1 for a token, 0 for padding."
         )
     return real
 
 
-def role(group: Group, names: Names, later: bool | None, pairs: bool, known: bool) -> Role:
+def attention_role(group: Group, names: Names, later: bool | None, pairs: bool, known: bool) -> Role:
     """Who attends to whom, by the numbers of queries and keys, and where those leave it open by the other groups.
 
     `later`: of a pair of groups, whether this is the second; `pairs`: whether the pass has any; `known`: whether the
     group's tokens attended to each other in an earlier pass.
     """
     n_queries, n_keys = group.n_queries, group.n_keys
-    tokens, keys = names.likely("tokens", n_queries), names.likely("keys", n_keys)
+    tokens, keys = names.matches_length("tokens", n_queries), names.matches_length("keys", n_keys)
     if later or (later is None and group.own_keys is False and not known):
         return "cross"
     if n_queries == n_keys:
@@ -94,7 +94,7 @@ def _has_room(group: Group) -> bool:
     return not np.triu(anybody, 1).any()
 
 
-def reached(group: Group) -> int:
+def last_attended(group: Group) -> int:
     """How many keys there are up to the last one that any query attends to: a cache may have room for more."""
     return int(np.flatnonzero(attended(group).any(axis=0)).max(initial=-1)) + 1
 
@@ -105,19 +105,19 @@ def attended(group: Group) -> Bool[np.ndarray, "row key"]:
 
 
 def masked(names: Names, group: Group) -> Bool[np.ndarray, "row key"]:
-    """Which keys are real by attention_mask. Raises BadRecord where it does not fit them."""
+    """Which keys are real by attention_mask. Raises InvalidRecord where it does not fit them."""
     assert names.real is not None
     if names.real.shape != (group.n_rows, group.n_keys):
         given, wanted = " × ".join(map(str, names.real.shape)), f"{group.n_rows} × {group.n_keys}"
-        raise BadRecord(
+        raise InvalidRecord(
             f"attention_mask is of {given} tokens, the attention in {group.place} of {wanted}",
             hint="Give the mask that the model was given, [batch, token].",
         )
     return names.real
 
 
-def fitting(names: Names, text: Text, row: int, kept: Bool[np.ndarray, " token"], group: Group) -> Pieces:
-    """What the kept positions are called. Raises BadRecord where there are more or fewer names."""
+def labels_for(names: Names, text: Text, row: int, kept: Bool[np.ndarray, " token"], group: Group) -> Pieces:
+    """What the kept positions are called. Raises InvalidRecord where there are more or fewer names."""
     rows, n_kept = names.of(text), int(kept.sum())
     if rows is None:
         return tuple(map(str, range(n_kept)))
@@ -127,14 +127,14 @@ def fitting(names: Names, text: Text, row: int, kept: Bool[np.ndarray, " token"]
     if len(given) == len(kept):
         return tuple(piece for piece, real in zip(given, kept, strict=True) if real)
     found = "1 name" if len(given) == 1 else f"{len(given)} names"
-    raise BadRecord(f"{found} in {text}, but the attention in {group.place} is of {n_kept}", hint=PADDING)
+    raise InvalidRecord(f"{found} in {text}, but the attention in {group.place} is of {n_kept}", hint=PADDING)
 
 
 def row_of(rows: Sequence[T] | np.ndarray, what: str, row: int, group: Group) -> T:
-    """Raises BadRecord where there are not as many rows as the attention has."""
+    """Raises InvalidRecord where there are not as many rows as the attention has."""
     if len(rows) != group.n_rows:
         texts = "1 text" if len(rows) == 1 else f"{len(rows)} texts"
-        raise BadRecord(
+        raise InvalidRecord(
             f"{what} is of {texts}, the attention in {group.place} of {group.n_rows}",
             hint="Give a list of lists, one for each row of the batch.",
         )

@@ -10,13 +10,24 @@ import numpy as np
 from jaxtyping import Bool
 
 from attnviz.models.recording_groups import Group, crossing, guessed
-from attnviz.models.recording_names import Names, Pieces, Role, Text, attended, fitting, masked, reached, role, row_of
+from attnviz.models.recording_names import (
+    Names,
+    Pieces,
+    Role,
+    Text,
+    attended,
+    attention_role,
+    labels_for,
+    last_attended,
+    masked,
+    row_of,
+)
 
 ORDER = "Of two attentions in the same layers the later is taken for the one to another text: a guess by their order."
 Real = Bool[np.ndarray, "row token"]
 
 
-class Sides(NamedTuple):
+class AxisLabels(NamedTuple):
     """Of one row of a batch: what its queries and keys are called, and which positions are kept."""
 
     queries: Pieces
@@ -27,8 +38,8 @@ class Sides(NamedTuple):
     guess: str = ""  # what of this is not certain
 
 
-def planned(groups: Sequence[Group], names: Names) -> Iterator[tuple[Group, list[Sides]]]:
-    """Each group with the sides of its rows. Raises BadRecord where names or attention_mask do not fit."""
+def plan_axes(groups: Sequence[Group], names: Names) -> Iterator[tuple[Group, list[AxisLabels]]]:
+    """Each group with the sides of its rows. Raises InvalidRecord where names or attention_mask do not fit."""
     passes = [list(of_pass) for _, of_pass in groupby(groups, key=lambda group: group.number)]
     roles = list(_roles(passes, names))
     cached = {group.name for of_pass in roles for group, its in of_pass if its == "cached"}
@@ -36,12 +47,14 @@ def planned(groups: Sequence[Group], names: Names) -> Iterator[tuple[Group, list
     for of_pass in roles:
         masked_text: Text = "keys" if names.keys is not None or any(its == "cross" for _, its in of_pass) else "tokens"
         unsure = guessed([group for group, _ in of_pass])
-        own: list[Sides] = []  # of the tokens among themselves, in this pass
+        own: list[AxisLabels] = []  # of the tokens among themselves, in this pass
         for group, its in of_pass:
             if group.name in cached and its in ("self", "cached"):
                 ends[group.name] = _end(group, ends.get(group.name, 0))
                 real = names.real if masked_text == "tokens" else None
-                sides = own = [growing(names, group, row, ends[group.name], real) for row in range(group.n_rows)]
+                sides = own = [
+                    plan_cached_step(names, group, row, ends[group.name], real) for row in range(group.n_rows)
+                ]
             elif its == "cross":
                 sides = _across(group, names, masked_text, own)
             else:
@@ -54,19 +67,21 @@ def _roles(passes: Sequence[Sequence[Group]], names: Names) -> Iterator[list[tup
     known: set[str] = set()
     for of_pass in passes:
         later = crossing(of_pass)
-        roles = [role(group, names, later.get(group.name), bool(later), group.name in known) for group in of_pass]
+        roles = [
+            attention_role(group, names, later.get(group.name), bool(later), group.name in known) for group in of_pass
+        ]
         known |= {group.name for group, its in zip(of_pass, roles, strict=True) if its in ("self", "cached")}
         yield list(zip(of_pass, roles, strict=True))
 
 
-def _within(group: Group, names: Names, text: Text, masked_text: Text) -> list[Sides]:
+def _within(group: Group, names: Names, text: Text, masked_text: Text) -> list[AxisLabels]:
     """Of a text whose tokens attend to each other."""
     real = _real(group, names, text, masked_text)
-    pieces = [fitting(names, text, row, kept, group) for row, kept in enumerate(real)]
-    return [Sides(called, called, kept, kept, True) for called, kept in zip(pieces, real, strict=True)]
+    pieces = [labels_for(names, text, row, kept, group) for row, kept in enumerate(real)]
+    return [AxisLabels(called, called, kept, kept, True) for called, kept in zip(pieces, real, strict=True)]
 
 
-def _across(group: Group, names: Names, masked_text: Text, own: Sequence[Sides]) -> list[Sides]:
+def _across(group: Group, names: Names, masked_text: Text, own: Sequence[AxisLabels]) -> list[AxisLabels]:
     """Of tokens that attend to keys: the tokens are those that attended to each other before, if any did."""
     real = _real(group, names, "keys", masked_text)
     given = len(own) == group.n_rows and all(len(side.kept_queries) == group.n_queries for side in own)
@@ -76,8 +91,8 @@ def _across(group: Group, names: Names, masked_text: Text, own: Sequence[Sides])
             queries, kept = own[row].queries, own[row].kept_queries
         else:
             kept = np.ones(group.n_queries, dtype=bool)
-            queries = fitting(names, "tokens", row, kept, group)
-        sides.append(Sides(queries, fitting(names, "keys", row, kept_keys, group), kept, kept_keys, False))
+            queries = labels_for(names, "tokens", row, kept, group)
+        sides.append(AxisLabels(queries, labels_for(names, "keys", row, kept_keys, group), kept, kept_keys, False))
     return sides
 
 
@@ -94,10 +109,10 @@ def _end(group: Group, before: int) -> int:
 
 def _n_keys(group: Group) -> int:
     """Without the room that a cache has left."""
-    return max(group.n_queries, reached(group))
+    return max(group.n_queries, last_attended(group))
 
 
-def growing(names: Names, group: Group, row: int, end: int, masks: Real | None) -> Sides:
+def plan_cached_step(names: Names, group: Group, row: int, end: int, masks: Real | None) -> AxisLabels:
     """Of a text that grows from pass to pass: its keys stand before position `end`, its queries are the last of them.
 
     What has no name is called by its position in angle brackets.
@@ -119,4 +134,4 @@ def growing(names: Names, group: Group, row: int, end: int, masks: Real | None) 
     kept_keys[:n_keys] = kept[start:]
     keys = tuple(piece for piece, is_real in zip(called[start:], kept[start:], strict=True) if is_real)
     queries = keys[len(keys) - int(kept_queries.sum()) :]
-    return Sides(queries, keys, kept_queries, kept_keys, n_keys == group.n_queries)
+    return AxisLabels(queries, keys, kept_queries, kept_keys, n_keys == group.n_queries)

@@ -10,11 +10,11 @@ from typing import Any
 import safetensors.torch
 from safetensors import SafetensorError, safe_open
 
-from attnviz.errors import BadModel
+from attnviz.errors import InvalidModel
 from attnviz.models.training import Training
 
 KEY = "attnviz"  # one, because safetensors writes several in any order
-LONGEST_REASON = 200  # characters, so that the hint behind it is not cut off where errors are shown
+MAX_REASON_LENGTH = 200  # characters, so that the hint behind it is not cut off where errors are shown
 
 
 def state_bytes(training: Training, identity: Mapping[str, Any]) -> bytes:
@@ -24,7 +24,7 @@ def state_bytes(training: Training, identity: Mapping[str, Any]) -> bytes:
 
 
 def state_identity(file: Path) -> dict[str, Any]:
-    """Which run a file is of. Raises BadModel for a file that `state_bytes` did not make."""
+    """Which run a file is of. Raises InvalidModel for a file that `state_bytes` did not make."""
     try:
         with safe_open(file, "pt") as opened:
             return dict(json.loads((opened.metadata() or {})[KEY])["identity"])
@@ -32,8 +32,8 @@ def state_identity(file: Path) -> dict[str, Any]:
         raise _damaged(file, error) from error
 
 
-def take_up(training: Training, file: Path) -> None:
-    """Go on from a file that was made by the same run. Raises BadModel where it is damaged."""
+def resume(training: Training, file: Path) -> None:
+    """Go on from a file that was made by the same run. Raises InvalidModel where it is damaged."""
     try:
         with safe_open(file, "pt") as opened:
             rest = json.loads(opened.metadata()[KEY])["rest"]
@@ -43,10 +43,10 @@ def take_up(training: Training, file: Path) -> None:
         raise _damaged(file, error) from error
 
 
-def _damaged(file: Path, error: Exception) -> BadModel:
+def _damaged(file: Path, error: Exception) -> InvalidModel:
     reason = " ".join(str(error).split())
-    if len(reason) > LONGEST_REASON:
-        reason = reason[: LONGEST_REASON - 1] + "…"
-    return BadModel(
+    if len(reason) > MAX_REASON_LENGTH:
+        reason = reason[: MAX_REASON_LENGTH - 1] + "…"
+    return InvalidModel(
         f"{file} is no training run to go on with: {reason}", hint="Choose another --out to start from the beginning."
     )

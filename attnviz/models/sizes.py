@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import ceil, isqrt
 
-from attnviz.errors import BadOption, TooLarge
+from attnviz.errors import InvalidOption, TooLarge
 from attnviz.specs.model import KeepKind
 
 FLOAT32 = 4  # bytes
@@ -19,15 +19,15 @@ MAX_D_MODEL = 65_536  # four projections of it take 64 GiB: beyond this it is a 
 
 
 def head_size(d_model: int, n_heads: int) -> int:
-    """d_head = d_model / n_heads. Raises BadOption instead of truncating."""
+    """d_head = d_model / n_heads. Raises InvalidOption instead of truncating."""
     if d_model < 1:
-        raise BadOption(f"d_model {d_model} is not a size", hint="It is at least 1.")
+        raise InvalidOption(f"d_model {d_model} is not a size", hint="It is at least 1.")
     if d_model > MAX_D_MODEL:  # before its divisors are tried
-        raise BadOption(f"d_model {d_model} is too large", hint=f"It is at most {MAX_D_MODEL:,}.")
+        raise InvalidOption(f"d_model {d_model} is too large", hint=f"It is at most {MAX_D_MODEL:,}.")
     if n_heads < 1 or d_model % n_heads:
         divisors = [n for n in range(1, d_model + 1) if d_model % n == 0]
         few = ", ".join(map(str, divisors[:4])) + (" …" if len(divisors) > 4 else "")
-        raise BadOption(
+        raise InvalidOption(
             f"d_model {d_model} is not divisible by {n_heads} (try {few})", hint="The heads share d_model equally."
         )
     return d_model // n_heads
@@ -110,7 +110,7 @@ def check_room(what: str, needed: int, max_gib: float) -> None:
 
 def _check_max_memory(max_gib: float) -> None:
     if not max_gib > 0:  # NaN is not either
-        raise BadOption(f"--max-memory {max_gib:g} is no room at all", hint="Give GiB, such as 4 or 0.5.")
+        raise InvalidOption(f"--max-memory {max_gib:g} is no room at all", hint="Give GiB, such as 4 or 0.5.")
 
 
 def _counted(number: int, noun: str) -> str:

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from attnviz.specs.train import StorageKind
 
-LARGEST = 127  # of int8, symmetric around 0
+MAX_INT8 = 127  # of int8, symmetric around 0
 SCALE = ".scale"  # beside a matrix of int8: what a one stands for in each of its rows
 
 
@@ -30,8 +30,8 @@ def packed(weights: Mapping[str, Tensor], embeddings: frozenset[str], storage: S
             found[name] = tensor.half()
         else:
             largest = tensor.abs().amax(dim=1, keepdim=True).clamp(min=torch.finfo(torch.float32).tiny)
-            scale = (largest / LARGEST).bfloat16()  # of float32's range, in half the bytes
-            found[name] = (tensor / scale.float()).round().clamp(-LARGEST, LARGEST).to(torch.int8)
+            scale = (largest / MAX_INT8).bfloat16()  # of float32's range, in half the bytes
+            found[name] = (tensor / scale.float()).round().clamp(-MAX_INT8, MAX_INT8).to(torch.int8)
             found[name + SCALE] = scale
     return found
 

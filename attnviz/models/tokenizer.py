@@ -20,7 +20,7 @@ import numpy as np
 from jaxtyping import Int
 from tokenizers import Regex, Tokenizer, models, normalizers, pre_tokenizers, trainers
 
-from attnviz.errors import BadModel, BadOption, BadText
+from attnviz.errors import InvalidModel, InvalidOption, InvalidText
 from attnviz.inputs import MAX_VOCABULARY, is_folder, read_bytes
 from attnviz.models.sizes import kept
 from attnviz.records import Tokens
@@ -35,8 +35,8 @@ DECODE = "Decode it with errors='replace'."
 RARE = "It is blank, or no word of it occurs often enough for --min-frequency."
 BATCH = 256  # texts encoded at a time
 SPECIAL = [PADDING, UNKNOWN, CLASSIFY]
-MOST_ENTRIES = 10_000_000  # BPE makes room for as many before it begins
-MOST_OFTEN = 10**12  # far more than any corpus holds of a word, and a number that the library can count to
+MAX_ENTRIES = 10_000_000  # BPE makes room for as many before it begins
+MAX_COUNT = 10**12  # far more than any corpus holds of a word, and a number that the library can count to
 
 # A Han or kana character is a word of its own; else words with their inner apostrophes; else any one grapheme.
 _PIECE = (
@@ -79,10 +79,10 @@ class TextTokenizer:
 
     @property
     def padding_id(self) -> int:
-        """Raises BadModel when the vocabulary has no padding."""
+        """Raises InvalidModel when the vocabulary has no padding."""
         found = self._tokenizer.token_to_id(PADDING)
         if found is None:
-            raise BadModel(f"the vocabulary has no {PADDING}", hint="Leave out --show-padding.")
+            raise InvalidModel(f"the vocabulary has no {PADDING}", hint="Leave out --show-padding.")
         return int(found)
 
     def to_json(self) -> str:
@@ -97,15 +97,15 @@ class TextTokenizer:
     def encode(self, text: str, max_tokens: int | None = None, keep: KeepKind = "head") -> Encoding:
         """At most `max_tokens` tokens of a text, a marker included, and at least one of its own.
 
-        Raises BadText when the text has none or holds a lone surrogate.
+        Raises InvalidText when the text has none or holds a lone surrogate.
         """
         try:
             found = self._tokenizer.encode(text, add_special_tokens=False)
         except TypeError as error:
-            raise BadText("the text holds half of a surrogate pair", hint=DECODE) from error
+            raise InvalidText("the text holds half of a surrogate pair", hint=DECODE) from error
         all_ids, all_offsets, all_special = found.ids, found.offsets, found.special_tokens_mask  # each makes a new list
         if not all_ids:
-            raise BadText("no tokens in the text", hint=EMPTY)
+            raise InvalidText("no tokens in the text", hint=EMPTY)
         unknown_id = self._tokenizer.token_to_id(UNKNOWN)
         markers = self._markers
         room = None if max_tokens is None else max(1, max_tokens - len(markers))
@@ -128,7 +128,7 @@ class TextTokenizer:
             try:
                 found = self._tokenizer.encode_batch_fast(batch, add_special_tokens=False)
             except TypeError as error:
-                raise BadText("a text holds half of a surrogate pair", hint=DECODE) from error
+                raise InvalidText("a text holds half of a surrogate pair", hint=DECODE) from error
             for encoded in found:
                 yield np.array((*self._markers, *encoded.ids), dtype=np.int32)
 
@@ -161,19 +161,19 @@ class TextTokenizer:
 def train(texts: Iterable[str], spec: VocabularyOptions, classify: bool = False) -> TextTokenizer:
     """A vocabulary of the commonest words (or BPE pieces) of `texts`. The same texts give the same bytes.
 
-    Raises BadOption when the size leaves no room for a word or a number is beyond counting, BadText when the texts
-    hold no token.
+    Raises InvalidOption when the size leaves no room for a word or a number is beyond counting, InvalidText when the
+    texts hold no token.
     """
     if spec.size <= len(SPECIAL):
-        raise BadOption(f"--size {spec.size} is too small", hint=f"{len(SPECIAL)} entries are special tokens.")
+        raise InvalidOption(f"--size {spec.size} is too small", hint=f"{len(SPECIAL)} entries are special tokens.")
     if spec.min_frequency < 1:
-        raise BadOption(f"--min-frequency {spec.min_frequency} is too small", hint="It is at least 1.")
+        raise InvalidOption(f"--min-frequency {spec.min_frequency} is too small", hint="It is at least 1.")
     for option, value, most in (
-        ("--size", spec.size, MOST_ENTRIES),
-        ("--min-frequency", spec.min_frequency, MOST_OFTEN),
+        ("--size", spec.size, MAX_ENTRIES),
+        ("--min-frequency", spec.min_frequency, MAX_COUNT),
     ):
         if value > most:
-            raise BadOption(f"{option} {value} is too large", hint=f"It is at most {most:,}.")
+            raise InvalidOption(f"{option} {value} is too large", hint=f"It is at most {most:,}.")
     tokenizer, trainer = _untrained(spec)
     tokenizer.normalizer = normalizers.Lowercase()
     tokenizer.pre_tokenizer = pre_tokenizers.Sequence(
@@ -186,9 +186,9 @@ def train(texts: Iterable[str], spec: VocabularyOptions, classify: bool = False)
     try:
         tokenizer.train_from_iterator(texts, trainer)
     except (TypeError, UnicodeEncodeError) as error:
-        raise BadText("a text holds half of a surrogate pair", hint=DECODE) from error
+        raise InvalidText("a text holds half of a surrogate pair", hint=DECODE) from error
     if tokenizer.get_vocab_size() <= len(SPECIAL):
-        raise BadText("no tokens in the text", hint=EMPTY if spec.min_frequency == 1 else RARE)
+        raise InvalidText("no tokens in the text", hint=EMPTY if spec.min_frequency == 1 else RARE)
     return TextTokenizer(tokenizer, classify)
 
 
@@ -208,18 +208,18 @@ def _untrained(spec: VocabularyOptions) -> tuple[Any, Any]:
 
 
 def load(path: Path, classify: bool = False) -> TextTokenizer:
-    """A `tokenizer.json`, or the one in a folder. Raises BadModel naming the file."""
+    """A `tokenizer.json`, or the one in a folder. Raises InvalidModel naming the file."""
     file = path / "tokenizer.json" if is_folder(path) else path
     try:
-        text = read_bytes(file, MAX_VOCABULARY, BadModel, "attnviz vocab writes a tokenizer.json.").decode()
+        text = read_bytes(file, MAX_VOCABULARY, InvalidModel, "attnviz vocab writes a tokenizer.json.").decode()
     except UnicodeDecodeError as error:
-        raise BadModel(f"cannot read {file}: {error}", hint="attnviz vocab writes a tokenizer.json.") from error
+        raise InvalidModel(f"cannot read {file}: {error}", hint="attnviz vocab writes a tokenizer.json.") from error
     try:
         vocabulary = Tokenizer.from_str(text)
     except Exception as error:  # the library raises bare Exception
-        raise BadModel(f"{file} is not a tokenizer.json: {error}", hint="attnviz vocab writes one.") from error
+        raise InvalidModel(f"{file} is not a tokenizer.json: {error}", hint="attnviz vocab writes one.") from error
     if classify and vocabulary.token_to_id(CLASSIFY) != SPECIAL.index(CLASSIFY):
-        raise BadModel(
+        raise InvalidModel(
             f"{file} lacks {CLASSIFY}, which this model puts before each text", hint="Copy the folder again."
         )
     return TextTokenizer(vocabulary, classify)

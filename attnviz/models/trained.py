@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from attnviz.cache import cached
-from attnviz.errors import BadModel
+from attnviz.errors import InvalidModel
 from attnviz.inputs import is_folder, user_path
 from attnviz.models.loading import ModelReference, digest, folder_name, refuse_sizes
 from attnviz.specs.model import ModelOptions, PretrainedOptions
@@ -42,7 +42,7 @@ class TrainedReference(ModelReference):
 
 def find_folder(spec: ModelOptions, extras: PretrainedOptions) -> TrainedReference | None:
     """Any folder; opening it says what it lacks. It is called by its own name, wherever it lies."""
-    folder = user_path(spec.model, BadModel)
+    folder = user_path(spec.model, InvalidModel)
     if not spec.model or not is_folder(folder):
         return None
     refuse_sizes("a checkpoint", spec)

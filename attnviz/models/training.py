@@ -16,23 +16,23 @@ from jaxtyping import Bool, Int
 from torch import Tensor, nn
 from torch.nn import functional
 
-from attnviz.errors import WorkFailed
+from attnviz.errors import ExecutionError
 from attnviz.models.attention import PositionBias
 from attnviz.models.batches import crop, cut, padded, shuffled
 from attnviz.models.classifier import Classifier, fitted_temperature
-from attnviz.models.embedding import NOTHING
+from attnviz.models.embedding import PAD_ID
 from attnviz.models.examples import Examples
 from attnviz.models.predicting import logits
 from attnviz.models.pretraining import Pretraining
-from attnviz.outcomes import Epoch, History, Point, WordPoint
 from attnviz.specs.train import TrainSpec
+from attnviz.training_metrics import Epoch, History, Point, WordPoint
 
 WARM_UP = 0.1  # share of the steps in which the learning rate rises
 FLOOR = 0.02  # share of the learning rate that is left at the end
 WEIGHT_DECAY = 0.01
 WORD_WEIGHT = 0.2  # of the masked-word loss beside that of the label, after pretraining
 POINTS = 20  # of the learning curve per epoch
-ASTRAY = "A smaller --learning-rate may help."
+DIVERGED = "A smaller --learning-rate may help."
 
 
 @dataclass(frozen=True)
@@ -148,7 +148,7 @@ class Training:
         with torch.random.fork_rng(devices=[self.device] if self.device.type == "cuda" else []):
             torch.manual_seed(int(generator.integers(2**63)))  # dropout draws from the one generator of the device
             masked = None if self.pretraining is None else self._masked(real, generator)
-            states = self.classifier.states(ids if masked is None else ids.masked_fill(masked, NOTHING), real)
+            states = self.classifier.states(ids if masked is None else ids.masked_fill(masked, PAD_ID), real)
             answers = self.classifier.classify(states, real)
         loss = functional.cross_entropy(answers, labels, label_smoothing=spec.label_smoothing)
         if masked is not None and self.pretraining is not None and masked.any():
@@ -157,7 +157,9 @@ class Training:
                 self.classifier.encoder, states[masked], ids[masked]
             )
         if not loss.isfinite():
-            raise WorkFailed(f"training went astray: the loss of step {self.done + 1} is {loss.item()}", hint=ASTRAY)
+            raise ExecutionError(
+                f"training went astray: the loss of step {self.done + 1} is {loss.item()}", hint=DIVERGED
+            )
         loss.backward()  # type: ignore[no-untyped-call]
         for optimizer in self._optimizers:
             optimizer.step()

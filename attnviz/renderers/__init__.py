@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Protocol
 from attnviz.registry import Plugin
 
 if TYPE_CHECKING:
-    from attnviz.report import Look, Report
+    from attnviz.report import FigureStyle, Report
 
 
 class Renderer(Protocol):
     """Draws the pictures of a report."""
 
-    def __call__(self, report: Report, look: Look) -> Iterator[tuple[str, bytes]]:
+    def __call__(self, report: Report, look: FigureStyle) -> Iterator[tuple[str, bytes]]:
         """Each file's name and content."""
 
 

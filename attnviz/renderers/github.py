@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 
-from attnviz.report import Finding
+from attnviz.report import Diagnostic
 
 ESCAPES = {"%": "%25", "\r": "%0D", "\n": "%0A"}
 IN_PROPERTIES = {**ESCAPES, ":": "%3A", ",": "%2C"}
@@ -18,7 +18,7 @@ HIDDEN = re.compile(
 )
 
 
-def lines(findings: Iterable[Finding]) -> Iterator[str]:
+def lines(findings: Iterable[Diagnostic]) -> Iterator[str]:
     """`::error file=…,line=…,col=…,title=…::message`, each with its line end; a finding without a place names none.
 
     docs.github.com, "Workflow commands for GitHub Actions".

@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from xml.etree import ElementTree
 
-from attnviz.report import Case, Finding
+from attnviz.report import CaseResult, Diagnostic
 
 # What XML 1.0 does not have, and what it has and a reader would not see. The newline stays: messages have lines.
 HIDDEN = re.compile(
@@ -14,7 +14,7 @@ HIDDEN = re.compile(
 )
 
 
-def document(suite: str, cases: Sequence[Case], seconds: Mapping[str, float] | None = None) -> bytes:
+def document(suite: str, cases: Sequence[CaseResult], seconds: Mapping[str, float] | None = None) -> bytes:
     """One testsuite with one testcase per case; errors are failures, warnings and notices are its output.
 
     `seconds` are how long cases took, by name; without them nothing is said of time.
@@ -33,7 +33,7 @@ def document(suite: str, cases: Sequence[Case], seconds: Mapping[str, float] | N
     return written + b"\n"
 
 
-def _add(suite: ElementTree.Element, case: Case, of: str, seconds: float | None) -> None:
+def _add(suite: ElementTree.Element, case: CaseResult, of: str, seconds: float | None) -> None:
     told = {"classname": _visible(of), "name": _visible(case.name)}
     if seconds is not None:
         told["time"] = f"{seconds:.3f}"
@@ -49,7 +49,7 @@ def _add(suite: ElementTree.Element, case: Case, of: str, seconds: float | None)
         ElementTree.SubElement(added, "system-out").text = "\n".join(map(_line, rest))
 
 
-def _line(finding: Finding) -> str:
+def _line(finding: Diagnostic) -> str:
     """ "figures.yaml:3:5: another number: entropy …", without what is not known."""
     place = ":".join(str(part) for part in (finding.file, finding.line, finding.column) if part)
     return _visible(": ".join(part for part in (place, finding.title, finding.message) if part))

@@ -17,8 +17,8 @@ from attnviz.report import (
     Distributions,
     Formula,
     Heatmap,
+    HeatmapGrid,
     Note,
-    Panels,
     Report,
     Section,
     Table,
@@ -113,7 +113,7 @@ def _parts(report: Report) -> Iterator[str]:
                 yield "\n".join(_table(block))
             case Note():
                 yield escaped(block.text)
-            case Heatmap() | Panels() | Curves() | Distributions():
+            case Heatmap() | HeatmapGrid() | Curves() | Distributions():
                 pass
             case _:
                 assert_never(block)

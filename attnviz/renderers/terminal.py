@@ -12,7 +12,7 @@ from rich.cells import cell_len
 from rich.text import Text
 
 from attnviz.renderers.terminal_maps import cell_width, excerpt, legend, long_form, matrix
-from attnviz.renderers.terminal_screen import BOLD, DIM, HIDDEN, Page, Screen
+from attnviz.renderers.terminal_screen import BOLD, DIM, HIDDEN, Screen, ScreenLayout
 from attnviz.renderers.terminal_tables import listing, top
 from attnviz.report import Block, Formula, Heatmap, Note, Report, Section, Table
 from attnviz.specs.figure import TableKind
@@ -29,12 +29,12 @@ def lines(report: Report, table: TableKind, screen: Screen) -> Iterator[str]:
     """The report line by line, so that large maps need not be held as text."""
     if table == "none":
         return
-    page = Page(screen)
+    page = ScreenLayout(screen)
     for text in _report(page, report, table):
         yield page.out(text)
 
 
-def _report(page: Page, report: Report, kind: TableKind) -> Iterator[Text]:
+def _report(page: ScreenLayout, report: Report, kind: TableKind) -> Iterator[Text]:
     yield from page.prose(report.title, BOLD)
     yield from page.prose(report.subtitle)
     if kind != "heads":
@@ -52,7 +52,7 @@ def _report(page: Page, report: Report, kind: TableKind) -> Iterator[Text]:
         yield from page.prose(note.text)
 
 
-def _focus(page: Page, report: Report) -> Iterator[Text]:
+def _focus(page: ScreenLayout, report: Report) -> Iterator[Text]:
     """The maps to look at first, as much of them as fits, or where nothing does the strongest keys of their queries."""
     tops = {table.name: table for table in report.tables if table.role == "top"}
     for picture in report.focus:
@@ -63,7 +63,7 @@ def _focus(page: Page, report: Report) -> Iterator[Text]:
         yield from page.prose("Of every head: --table heatmap, top (the strongest keys of each query) or full.", DIM)
 
 
-def _maps(page: Page, report: Report, kind: TableKind) -> Iterator[Text]:
+def _maps(page: ScreenLayout, report: Report, kind: TableKind) -> Iterator[Text]:
     """Every head by itself: shaded, with all its weights, or its strongest keys."""
     tops = {table.name: table for table in report.tables if table.role == "top"}
     pictures = [] if kind == "top" else [block for block in report.blocks if isinstance(block, Heatmap)]
@@ -85,7 +85,7 @@ def _maps(page: Page, report: Report, kind: TableKind) -> Iterator[Text]:
         yield from matrix(page, picture, kind, width, report.scale) if width else long_form(page, picture)
 
 
-def _walk(page: Page, blocks: Sequence[Block]) -> Iterator[Text]:
+def _walk(page: ScreenLayout, blocks: Sequence[Block]) -> Iterator[Text]:
     """Headings, formulas, tables and notes in their order; maps stand above already."""
     for block in blocks:
         match block:

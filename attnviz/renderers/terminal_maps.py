@@ -16,7 +16,7 @@ from rich.style import Style
 from rich.text import Text
 
 from attnviz.renderers import shades
-from attnviz.renderers.terminal_screen import BOLD, DIM, Page, filled, left
+from attnviz.renderers.terminal_screen import BOLD, DIM, ScreenLayout, filled, left
 from attnviz.report import Column, Heatmap, Scale
 from attnviz.specs.figure import TableKind
 
@@ -26,7 +26,7 @@ MAX_ROWS = 24  # of an excerpt
 MIN_COLUMNS = 4  # fewer show no pattern
 
 
-def legend(page: Page, pictures: Sequence[Heatmap], kind: TableKind, scale: Scale) -> Iterator[Text]:
+def legend(page: ScreenLayout, pictures: Sequence[Heatmap], kind: TableKind, scale: Scale) -> Iterator[Text]:
     """How to read the maps, once for all of them."""
     fitting = [picture for picture in pictures if cell_width(page, picture, kind)]
     closed = page.forbidden if not all(bool(picture.allowed.all()) for picture in pictures) else ""
@@ -44,12 +44,12 @@ def legend(page: Page, pictures: Sequence[Heatmap], kind: TableKind, scale: Scal
         yield from _axes(page, fitting[0], closed)
 
 
-def _axes(page: Page, picture: Heatmap, closed: str) -> Iterator[Text]:
+def _axes(page: ScreenLayout, picture: Heatmap, closed: str) -> Iterator[Text]:
     axes = f"rows: {picture.row_axis} · columns: {picture.column_axis}, by position"
     yield from page.prose(axes + (f" · {closed} may not be attended to" if closed else ""))
 
 
-def excerpt(page: Page, picture: Heatmap, scale: Scale) -> Iterator[Text]:
+def excerpt(page: ScreenLayout, picture: Heatmap, scale: Scale) -> Iterator[Text]:
     """A shaded map with its scale, cut to the screen: its first rows, and the columns that these attend to most.
 
     Nothing where even that does not fit.
@@ -74,7 +74,7 @@ def excerpt(page: Page, picture: Heatmap, scale: Scale) -> Iterator[Text]:
 
 
 def matrix(
-    page: Page,
+    page: ScreenLayout,
     picture: Heatmap,
     kind: TableKind,
     width: int,
@@ -124,7 +124,7 @@ def _part(picture: Heatmap, rows: Sequence[int], columns: Sequence[int]) -> Heat
     )
 
 
-def long_form(page: Page, picture: Heatmap) -> Iterator[Text]:
+def long_form(page: ScreenLayout, picture: Heatmap) -> Iterator[Text]:
     """Each query, then the keys that it may attend to with their weights, in columns where they fit."""
     numbered = zip(picture.column_positions, picture.columns, strict=True)
     keys = [f"{position} {page.safe(label)}" for position, label in numbered]
@@ -139,7 +139,7 @@ def long_form(page: Page, picture: Heatmap) -> Iterator[Text]:
         yield from (Text(f"  {row}") for row in filled(items, page.screen.width - 2, "   "))
 
 
-def cell_width(page: Page, picture: Heatmap, kind: TableKind) -> int:
+def cell_width(page: ScreenLayout, picture: Heatmap, kind: TableKind) -> int:
     """How many columns each cell takes, as many as fit; 0 where the map is too wide for the screen."""
     room = page.screen.width - max(map(cell_len, _row_labels(page, picture))) - 2
     if kind == "full":
@@ -150,7 +150,7 @@ def cell_width(page: Page, picture: Heatmap, kind: TableKind) -> int:
     return next((width for width in widths if width * len(picture.columns) <= room), 0)
 
 
-def _bar(page: Page, scale: Scale) -> Iterator[Text]:
+def _bar(page: ScreenLayout, scale: Scale) -> Iterator[Text]:
     """The scale from end to end, and what it says."""
     low, high = f"{scale.low:.3g}", f"{scale.high:.3g}"
     if scale.kind == "lift":
@@ -169,7 +169,7 @@ def _bar(page: Page, scale: Scale) -> Iterator[Text]:
         yield from (bar, *label)
 
 
-def _shade(page: Page, place: float, scale: Scale) -> Style:
+def _shade(page: ScreenLayout, place: float, scale: Scale) -> Style:
     return _level(round(place * LEVELS), page.screen.true_colour, scale.kind)
 
 
@@ -186,7 +186,7 @@ def _level(level: int, true_colour: bool, kind: str) -> Style:
     return Style(color=ink, bgcolor=background)
 
 
-def _row_labels(page: Page, picture: Heatmap) -> list[str]:
+def _row_labels(page: ScreenLayout, picture: Heatmap) -> list[str]:
     digits = len(str(max(picture.row_positions)))
     numbered = zip(picture.row_positions, picture.rows, strict=True)
     return [f"{position:>{digits}} {page.safe(label)}" for position, label in numbered]

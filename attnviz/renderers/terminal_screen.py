@@ -49,7 +49,7 @@ class Screen:
     true_colour: bool = False  # 24 bits instead of 256 colours
 
 
-class Page:
+class ScreenLayout:
     """What fits one screen. Every method that shows something gives its lines."""
 
     def __init__(self, screen: Screen) -> None:

@@ -13,14 +13,14 @@ from rich.style import Style
 from rich.text import Text
 
 from attnviz.renderers import numbers
-from attnviz.renderers.terminal_screen import BOLD, DIM, Page, left, right
+from attnviz.renderers.terminal_screen import BOLD, DIM, ScreenLayout, left, right
 from attnviz.report import Table
 
-MOST_QUERIES = 24  # of one head in the table of top keys
+MAX_QUERIES = 24  # of one head in the table of top keys
 N_LABELS = 2  # columns that say which head it is
 
 
-def listing(page: Page, table: Table, headed: bool = False, compact: bool = False) -> Iterator[Text]:
+def listing(page: ScreenLayout, table: Table, headed: bool = False, compact: bool = False) -> Iterator[Text]:
     """A line per row; where the screen is too narrow, of heads as many tables as it takes, else a paragraph per row.
 
     Cells of such a paragraph are named if `headed`, and those of a comparison always. A `compact` table does without
@@ -49,10 +49,10 @@ def listing(page: Page, table: Table, headed: bool = False, compact: bool = Fals
         yield from _paragraphs(page, table, headers, cells, headed or table.role == "compared")
 
 
-def top(page: Page, table: Table) -> Iterator[Text]:
+def top(page: ScreenLayout, table: Table) -> Iterator[Text]:
     """The first queries, each with its strongest keys."""
     yield from page.prose(table.title, BOLD)
-    shown = _cells(page, table, MOST_QUERIES)
+    shown = _cells(page, table, MAX_QUERIES)
     digits = max((len(row[0]) for row in shown), default=1)
     rows = [[f"{row[0]:>{digits}} {row[1]}", *row[2:]] for row in shown]
     n_keys = len(table.columns) // 2 - 1
@@ -69,7 +69,7 @@ def top(page: Page, table: Table) -> Iterator[Text]:
         yield from page.prose(f"… {more} more {queries}: --table full or --json shows all of them.", DIM)
 
 
-def _cells(page: Page, table: Table, n_rows: int) -> list[list[str]]:
+def _cells(page: ScreenLayout, table: Table, n_rows: int) -> list[list[str]]:
     """The first rows as they are written."""
     return [
         [page.safe(numbers.shown(cell, column)) for cell, column in zip(row, table.columns, strict=True)]
@@ -78,7 +78,7 @@ def _cells(page: Page, table: Table, n_rows: int) -> list[list[str]]:
 
 
 def _grid(
-    page: Page, headings: Sequence[tuple[str, str]], numeric: Sequence[bool], cells: list[list[str]]
+    page: ScreenLayout, headings: Sequence[tuple[str, str]], numeric: Sequence[bool], cells: list[list[str]]
 ) -> list[Text]:
     """Columns under headings of two lines and a rule; nothing where the screen is too narrow for them."""
     widths = [max(map(cell_len, column)) for column in zip(*zip(*headings, strict=True), *cells, strict=True)]
@@ -96,7 +96,7 @@ def _grid(
 
 
 def _grid_of(
-    page: Page,
+    page: ScreenLayout,
     headings: Sequence[tuple[str, str]],
     numeric: Sequence[bool],
     cells: list[list[str]],
@@ -122,7 +122,7 @@ def _folded(grid_of: Callable[[Sequence[int]], list[Text]], places: Sequence[int
 
 
 def _paragraphs(
-    page: Page, table: Table, headers: Sequence[tuple[str, str]], cells: list[list[str]], headed: bool
+    page: ScreenLayout, table: Table, headers: Sequence[tuple[str, str]], cells: list[list[str]], headed: bool
 ) -> Iterator[Text]:
     """Each row as its label and its other cells; of a head, these are named by their columns."""
     n_labels = 2 if table.role == "heads" else 1

@@ -7,7 +7,7 @@ import os
 from contextlib import suppress
 from pathlib import Path
 
-from attnviz.errors import OutputFailed
+from attnviz.errors import OutputError
 
 PART = ".attnviz.part"  # how what is half-written ends, after a dot and the number of the process that writes it
 
@@ -15,7 +15,7 @@ PART = ".attnviz.part"  # how what is half-written ends, after a dot and the num
 def write(path: Path, data: bytes) -> None:
     """Write a file whole or not at all. What stands there is replaced only if it is a regular file.
 
-    Raises OutputFailed when the disk refuses, or where a pipe stands that nobody reads; nothing half-written stays.
+    Raises OutputError when the disk refuses, or where a pipe stands that nobody reads; nothing half-written stays.
     """
     part = path.with_name(f".{path.name}.{os.getpid()}{PART}")
     try:
@@ -45,7 +45,7 @@ def _at_once(path: str, flags: int) -> int:
 def append(path: Path, data: bytes) -> None:
     """Write at the end of a file, a new one if there is none; a device or a pipe is written to.
 
-    Raises OutputFailed when the disk refuses; a regular file is then as it was.
+    Raises OutputError when the disk refuses; a regular file is then as it was.
     """
     try:
         existed = path.exists()
@@ -68,20 +68,20 @@ def append(path: Path, data: bytes) -> None:
 
 
 def remove(path: Path) -> None:
-    """Take away a file of ours that is done with, if it is there. Raises OutputFailed when the disk refuses."""
+    """Take away a file of ours that is done with, if it is there. Raises OutputError when the disk refuses."""
     try:
         path.unlink(missing_ok=True)
     except OSError as error:
-        raise OutputFailed(f"cannot remove {short(path)}: {error.strerror}") from error
+        raise OutputError(f"cannot remove {shorten_path(path)}: {error.strerror}") from error
 
 
-def failed(path: Path, error: OSError) -> OutputFailed:
+def failed(path: Path, error: OSError) -> OutputError:
     """What the operating system said, as an error of ours."""
     reason = "nobody reads this pipe" if error.errno == errno.ENXIO else error.strerror
-    return OutputFailed(f"cannot write {short(path)}: {reason}")
+    return OutputError(f"cannot write {shorten_path(path)}: {reason}")
 
 
-def short(path: Path) -> str:
+def shorten_path(path: Path) -> str:
     """A path that leaves an error one line long."""
     text = str(path)
     return text if len(text) <= 120 else f"{text[:60]}…{text[-40:]}"

@@ -9,8 +9,8 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from attnviz.errors import BadOption, OutputFailed
-from attnviz.store.files import PART, failed, remove, short, write
+from attnviz.errors import InvalidOption, OutputError
+from attnviz.store.files import PART, failed, remove, shorten_path, write
 
 if sys.platform == "win32":
     import msvcrt
@@ -23,7 +23,7 @@ LOCK = ".attnviz.lock"
 def output_folder(out: str) -> Path:
     """The folder that `--out` names, ~/ being the home folder. Makes nothing.
 
-    Raises BadOption where something that is not a folder stands there or above it.
+    Raises InvalidOption where something that is not a folder stands there or above it.
     """
     path = Path(os.path.expanduser(out) if out == "~" or out.startswith("~/") else out)  # noqa: PTH111  # never raises
     _check_folder(path)
@@ -35,19 +35,19 @@ def _check_folder(path: Path) -> None:
         # also a link that leads nowhere or to itself
         standing = next(place for place in (path, *path.parents) if place.exists() or place.is_symlink())
         if not standing.is_dir():
-            raise BadOption(f"{standing} is not a folder", hint="Choose another --out.")
+            raise InvalidOption(f"{standing} is not a folder", hint="Choose another --out.")
 
 
 def make_folder(path: Path) -> None:
     """Make `path` and what is above it; clear away what writers that were killed left half-written in it.
 
-    Raises BadOption where something that is not a folder stands in the way, OutputFailed where the disk refuses.
+    Raises InvalidOption where something that is not a folder stands in the way, OutputError where the disk refuses.
     """
     _check_folder(path)
     try:
         path.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise OutputFailed(f"cannot make the folder {short(path)}: {error.strerror}") from error
+        raise OutputError(f"cannot make the folder {shorten_path(path)}: {error.strerror}") from error
     _sweep(path)
 
 
@@ -61,9 +61,9 @@ def remove_folder(path: Path) -> None:
 def locked(folder: Path) -> Iterator[None]:
     """Make a folder and keep it from all other runs; one that was made for nothing goes away again.
 
-    Raises BadOption where another run writes to it, else what `make_folder` raises. The lock is one of the operating
-    system's on a hidden file: it ends with the process, however that ends, and network disks know it, which do not
-    know locks on folders.
+    Raises InvalidOption where another run writes to it, else what `make_folder` raises. The lock is one of the
+    operating system's on a hidden file: it ends with the process, however that ends, and network disks know it, which
+    do not know locks on folders.
     """
     made = _missing(folder)
     make_folder(folder)
@@ -96,7 +96,7 @@ def _lock(folder: Path) -> int:
         try:
             descriptor = os.open(folder / LOCK, os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0), 0o666)
         except OSError as error:
-            raise OutputFailed(f"cannot write to {short(folder)}: {error.strerror}") from error
+            raise OutputError(f"cannot write to {shorten_path(folder)}: {error.strerror}") from error
         try:
             if sys.platform == "win32":
                 msvcrt.locking(descriptor, msvcrt.LK_NBLCK, 1)
@@ -104,8 +104,9 @@ def _lock(folder: Path) -> int:
                 fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except (BlockingIOError, PermissionError) as error:
             os.close(descriptor)
-            raise BadOption(
-                f"another run of attnviz is writing to {short(folder)}", hint="Wait for it, or choose another --out."
+            raise InvalidOption(
+                f"another run of attnviz is writing to {shorten_path(folder)}",
+                hint="Wait for it, or choose another --out.",
             ) from error
         except OSError:
             pass  # a disk without locks
@@ -123,7 +124,7 @@ class OutputFolder:
         self._old: list[Path] = []
 
     def write(self, name: str, data: bytes) -> Path:
-        """Where the file will be. Raises OutputFailed when the disk refuses."""
+        """Where the file will be. Raises OutputError when the disk refuses."""
         write(self.path / name, data)
         return self.folder / name
 
@@ -138,7 +139,7 @@ class OutputFolder:
         for name, place in zip(names, places, strict=True):
             refuse_links(self.folder, str(name.parent))
             if place.is_dir():
-                raise OutputFailed(f"cannot write {short(place)}: Is a directory")
+                raise OutputError(f"cannot write {shorten_path(place)}: Is a directory")
         for name, place in sorted(zip(names, places, strict=True), key=lambda both: both[1].is_file()):
             self._move(self.path / name, place)  # devices first: they may refuse
         for old in set(self._old) - set(places):
@@ -161,7 +162,7 @@ class OutputFolder:
 def replacing(folder: Path) -> Iterator[OutputFolder]:
     """A set of files that comes into a folder as a whole, at the end; where anything is raised, nothing changes.
 
-    Raises OutputFailed when the disk refuses, BadOption where a link leads out of the folder.
+    Raises OutputError when the disk refuses, InvalidOption where a link leads out of the folder.
     """
     make_folder(folder)
     new = OutputFolder(folder)
@@ -170,16 +171,16 @@ def replacing(folder: Path) -> Iterator[OutputFolder]:
         make_folder(new.path)
         yield new
         new.commit()
-    except OutputFailed as error:  # told by the place that is meant
-        raise OutputFailed(error.problem.replace(str(new.path), str(folder)), hint=error.hint) from error
+    except OutputError as error:  # told by the place that is meant
+        raise OutputError(error.problem.replace(str(new.path), str(folder)), hint=error.hint) from error
     finally:
         shutil.rmtree(new.path, ignore_errors=True)
 
 
 def refuse_links(folder: Path, name: str) -> None:
-    """Raises BadOption where the folder `name` within `folder`, or one on the way to it, is a symbolic link."""
+    """Raises InvalidOption where the folder `name` within `folder`, or one on the way to it, is a symbolic link."""
     if link := _link_to(folder, name):
-        raise BadOption(f"{short(link)} is a symbolic link, which is not followed", hint="Remove it.")
+        raise InvalidOption(f"{shorten_path(link)} is a symbolic link, which is not followed", hint="Remove it.")
 
 
 def _link_to(folder: Path, name: str) -> Path | None:

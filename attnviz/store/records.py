@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 from safetensors.numpy import save as save_tensors
 
-from attnviz.errors import BadRecord
+from attnviz.errors import InvalidRecord
 from attnviz.inputs import header_of, read_bytes, read_header, strict_json
 from attnviz.records import AttentionMaps, Facts, Provenance, Setting, Tokens
-from attnviz.store.files import short, write
+from attnviz.store.files import shorten_path, write
 
 __all__ = ["RECORD", "SCHEMA", "load", "read_record", "record_bytes", "record_shape", "save"]
 
@@ -57,22 +57,22 @@ def save(maps: AttentionMaps, path: str | Path) -> None:
 
 
 def load(path: str | Path, max_bytes: float = MAX_RECORD) -> AttentionMaps:
-    """Read a record that `save` or `attnviz heatmap` wrote. Raises BadRecord for anything else, or larger."""
-    return read_record(read_bytes(Path(path), max_bytes, BadRecord), short(Path(path)))
+    """Read a record that `save` or `attnviz heatmap` wrote. Raises InvalidRecord for anything else, or larger."""
+    return read_record(read_bytes(Path(path), max_bytes, InvalidRecord), shorten_path(Path(path)))
 
 
 def record_shape(path: str | Path) -> tuple[int, int, int, int]:
-    """[layer, head, query, key] of a record, by its header alone. Raises BadRecord."""
-    tensors = read_header(Path(path), BadRecord, OURS).tensors
+    """[layer, head, query, key] of a record, by its header alone. Raises InvalidRecord."""
+    tensors = read_header(Path(path), InvalidRecord, OURS).tensors
     try:
         n_layers, n_heads, n_queries, n_keys = tensors["weights"]["shape"]
     except (KeyError, TypeError, ValueError) as error:
-        raise BadRecord(f"{short(Path(path))} is not a record of attnviz", hint=OURS) from error
+        raise InvalidRecord(f"{shorten_path(Path(path))} is not a record of attnviz", hint=OURS) from error
     return n_layers, n_heads, n_queries, n_keys
 
 
 def read_record(data: bytes, name: str) -> AttentionMaps:
-    """What `record_bytes` gave, its arrays not copied. Raises BadRecord with `name` for anything else."""
+    """What `record_bytes` gave, its arrays not copied. Raises InvalidRecord with `name` for anything else."""
     try:
         header = header_of(BytesIO(data), len(data))
         meta = _metadata(header.metadata)
@@ -85,14 +85,14 @@ def read_record(data: bytes, name: str) -> AttentionMaps:
             or attendable.dtype != np.bool_
             or (sink is not None and sink.dtype != np.float32)
         ):
-            raise BadRecord("weights are not float32, or attendable is not bool")
+            raise InvalidRecord("weights are not float32, or attendable is not bool")
         provenance = _provenance(meta["provenance"])
         return AttentionMaps(weights, queries, keys, attendable, provenance, sink, _layer_numbers(meta, provenance))
-    except BadRecord as error:
-        raise BadRecord(f"{name}: {error.problem}", hint=error.hint) from error
+    except InvalidRecord as error:
+        raise InvalidRecord(f"{name}: {error.problem}", hint=error.hint) from error
     except (KeyError, TypeError, ValueError, AttributeError, RecursionError) as error:
         reason = " ".join(f"{type(error).__name__}: {error}".split())
-        raise BadRecord(f"{name} is not a record of attnviz ({reason})", hint=OURS) from error
+        raise InvalidRecord(f"{name} is not a record of attnviz ({reason})", hint=OURS) from error
 
 
 def _tensor(data: bytes, start: int, of: Mapping[str, Any]) -> np.ndarray:
@@ -108,7 +108,7 @@ def _metadata(found: Mapping[str, Any]) -> dict[str, Any]:
     """The JSON under the key `attnviz`."""
     meta: dict[str, Any] = strict_json(found["attnviz"])
     if meta["schema"] not in READABLE:
-        raise BadRecord(f"schema {meta['schema']!r} is not {SCHEMA}", hint="Update attnviz, or draw the text anew.")
+        raise InvalidRecord(f"schema {meta['schema']!r} is not {SCHEMA}", hint="Update attnviz, or draw the text anew.")
     return meta
 
 

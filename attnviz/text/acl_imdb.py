@@ -19,7 +19,7 @@ def is_acl_imdb(folder: Path) -> bool:
 
 
 def open_acl_imdb(folder: Path, wanted: str | None, name: str) -> Source:
-    """Open a folder `{split}/{neg,pos}/*.txt`, each file a text. Raises BadSource."""
+    """Open a folder `{split}/{neg,pos}/*.txt`, each file a text. Raises InvalidSource."""
     no_columns(wanted, name)
 
     def read(split: str, needed: int | None) -> Rows:

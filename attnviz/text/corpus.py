@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from attnviz.cache import cached
-from attnviz.errors import BadOption
+from attnviz.errors import InvalidOption
 from attnviz.specs.text import TextOptions
 from attnviz.text.document import Corpus
 from attnviz.text.given import given_texts
@@ -14,7 +14,7 @@ from attnviz.text.given import given_texts
 def load_corpus(spec: TextOptions) -> Corpus:
     """The texts that `spec` asks for, in order, cached; which of them `--index` picks is for the caller.
 
-    Raises BadOption for options that contradict each other, BadSource for what cannot be read.
+    Raises InvalidOption for options that contradict each other, InvalidSource for what cannot be read.
     """
     return cached(replace(spec, index=()), lambda: _read(spec))
 
@@ -31,10 +31,10 @@ def _read(spec: TextOptions) -> Corpus:
 def _refuse_beside_texts(spec: TextOptions) -> None:
     given = "--text" if spec.text else "--text-file"
     if spec.dataset is not None:
-        raise BadOption(f"{given} and --dataset exclude each other", hint="Leave one of them out.")
+        raise InvalidOption(f"{given} and --dataset exclude each other", hint="Leave one of them out.")
     for option, value in (("--split", spec.split), ("--text-column", spec.text_column)):
         if value is not None:
-            raise BadOption(
+            raise InvalidOption(
                 f"{option} is about data sets and there is {given}",
                 hint=f"Leave out {option} (--index picks among several texts), or use --dataset.",
             )

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
-from attnviz.errors import BadSource
+from attnviz.errors import InvalidSource
 from attnviz.registry import suggestion
 from attnviz.specs.text import TextOptions
 from attnviz.text import splits
@@ -19,7 +19,7 @@ DEFAULT = "sample"
 
 
 def read_dataset(spec: TextOptions) -> Corpus:
-    """The texts of the chosen part of a data set, in order. Raises BadOption, BadSource."""
+    """The texts of the chosen part of a data set, in order. Raises InvalidOption, InvalidSource."""
     parts = None if spec.split is None else splits.parse(spec.split)  # before anything is opened: it may be slow
     source = open_source(DEFAULT if spec.dataset is None else spec.dataset, spec.text_column)
     return _select(source, parts or (splits.Part(_usual_split(source)),))
@@ -30,7 +30,7 @@ def _usual_split(source: Source) -> str:
         return "train"
     if len(source.splits) == 1:
         return source.splits[0]
-    raise BadSource(f"{source.name} has no split train", hint=f"Choose with --split: {', '.join(source.splits)}.")
+    raise InvalidSource(f"{source.name} has no split train", hint=f"Choose with --split: {', '.join(source.splits)}.")
 
 
 def _select(source: Source, parts: tuple[splits.Part, ...]) -> Corpus:
@@ -40,17 +40,17 @@ def _select(source: Source, parts: tuple[splits.Part, ...]) -> Corpus:
     if not selected:
         sizes = {split: len(source.read(split, None)) for split in rows}
         counts = (f"{split} has {size} text{'' if size == 1 else 's'}" for split, size in sizes.items())
-        raise BadSource(f"{name} selects no texts", hint=f"The split {', '.join(counts)}.")
+        raise InvalidSource(f"{name} selects no texts", hint=f"The split {', '.join(counts)}.")
     documents, notices = mended(_with_own_slugs(selected))
     return Corpus(name, documents, (*source.notices, *notices))
 
 
 def _needed(source: Source, parts: tuple[splits.Part, ...]) -> dict[str, int | None]:
-    """How many texts of each split have to be read. Raises BadSource for a split that is not there."""
+    """How many texts of each split have to be read. Raises InvalidSource for a split that is not there."""
     needed: dict[str, int | None] = {}
     for part in parts:
         if part.name not in source.splits:
-            raise BadSource(f"{source.name} has no split {part.name!r}", hint=suggestion(part.name, source.splits))
+            raise InvalidSource(f"{source.name} has no split {part.name!r}", hint=suggestion(part.name, source.splits))
         so_far = needed.get(part.name, 0)
         needed[part.name] = None if so_far is None or part.needed is None else max(so_far, part.needed)
     return needed

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
 
-from attnviz.errors import BadSource
+from attnviz.errors import InvalidSource
 from attnviz.inputs import exists, in_bytes
 
 MAX_TEXT = 2**24  # bytes of one text or line: three times the Bible
@@ -16,28 +16,28 @@ BOM = b"\xef\xbb\xbf"
 
 @contextmanager
 def opened(path: Path) -> Iterator[BinaryIO]:
-    """A file's bytes. Raises BadSource where it cannot be opened or read."""
+    """A file's bytes. Raises InvalidSource where it cannot be opened or read."""
     try:
         with path.open("rb") as file:
             yield file
     except FileNotFoundError as error:
-        raise BadSource(f"no file {path}") from error
+        raise InvalidSource(f"no file {path}") from error
     except OSError as error:
-        raise BadSource(f"{path} cannot be read: {in_one_line(error)}") from error
+        raise InvalidSource(f"{path} cannot be read: {in_one_line(error)}") from error
 
 
 def content(path: Path) -> bytes:
-    """A whole file, within bounds. Raises BadSource."""
+    """A whole file, within bounds. Raises InvalidSource."""
     if not exists(path):
-        raise BadSource(f"no file {path}")
+        raise InvalidSource(f"no file {path}")
     with opened(path) as file:
         return bounded(file.read(MAX_TEXT + 1), str(path))
 
 
 def bounded(raw: bytes, name: str) -> bytes:
-    """Raises BadSource for more than a text can have: a device never ends."""
+    """Raises InvalidSource for more than a text can have: a device never ends."""
     if len(raw) > MAX_TEXT:
-        raise BadSource(
+        raise InvalidSource(
             f"{name} is longer than the {in_bytes(MAX_TEXT)} of one text",
             hint="A data set (--dataset) may hold many texts, such as a .txt with one a line.",
         )
@@ -47,7 +47,7 @@ def bounded(raw: bytes, name: str) -> bytes:
 def lines(path: Path) -> Generator[str, None, None]:
     """The lines of a UTF-8 file with their ends. Only a newline ends a line: texts hold U+0085, U+2028 and others.
 
-    Raises BadSource with `file:line` where bytes are not UTF-8, and for a file with nothing in it. The file is open
+    Raises InvalidSource with `file:line` where bytes are not UTF-8, and for a file with nothing in it. The file is open
     until this is read to its end or closed.
     """
     with opened(path) as file:
@@ -56,16 +56,16 @@ def lines(path: Path) -> Generator[str, None, None]:
             bounded(line, f"{path}:{number}")
             yield decoded(line.removeprefix(BOM) if number == 1 else line, f"{path}:{number}")
         if number == 0:
-            raise BadSource(f"{path}:1: the file is empty")
+            raise InvalidSource(f"{path}:1: the file is empty")
 
 
 def decoded(raw: bytes, where: str) -> str:
-    """Strict: a data set with replaced characters would be another data set. Raises BadSource."""
+    """Strict: a data set with replaced characters would be another data set. Raises InvalidSource."""
     try:
         return raw.decode("utf-8")
     except UnicodeDecodeError as error:
         wrong = f"byte 0x{raw[error.start]:02x} at position {error.start}"
-        raise BadSource(f"{where}: {wrong} is not UTF-8", hint="Save the file as UTF-8.") from error
+        raise InvalidSource(f"{where}: {wrong} is not UTF-8", hint="Save the file as UTF-8.") from error
 
 
 def in_one_line(error: BaseException) -> str:

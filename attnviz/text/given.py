@@ -6,20 +6,23 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from attnviz.errors import BadOption, BadSource
+from attnviz.errors import InvalidOption, InvalidSource
 from attnviz.inputs import is_folder, user_path
 from attnviz.text.document import Corpus, Document
 from attnviz.text.files import BOM, MAX_TEXT, bounded, content
 from attnviz.text.unicode import mended, without_surrogates
 
 STANDARD_INPUT = "-"
-LONGEST_EXCERPT = 40
+MAX_EXCERPT_LENGTH = 40
 
 
 def given_texts(texts: Sequence[str], files: Sequence[str]) -> Corpus:
-    """First the texts, then the files. Raises BadOption where `-` comes twice, BadSource for unreadable files."""
+    """First the texts, then the files.
+
+    Raises InvalidOption where `-` comes twice, InvalidSource for unreadable files.
+    """
     if files.count(STANDARD_INPUT) > 1:
-        raise BadOption("--text-file - can be given once", hint="Standard input has ended when it was read.")
+        raise InvalidOption("--text-file - can be given once", hint="Standard input has ended when it was read.")
     named = [(_excerpt(without_surrogates(text)), text) for text in map(typed, texts)]
     replaced = []
     for file in files:
@@ -43,23 +46,23 @@ def typed(text: str) -> str:
 def _excerpt(text: str) -> str:
     """A text that has no name is called by how it begins: “the film was not good but…”."""
     words = " ".join(text.split())
-    return f"“{words}”" if len(words) <= LONGEST_EXCERPT else f"“{words[:LONGEST_EXCERPT].rstrip()}…”"
+    return f"“{words}”" if len(words) <= MAX_EXCERPT_LENGTH else f"“{words[:MAX_EXCERPT_LENGTH].rstrip()}…”"
 
 
 def _file(name: str) -> tuple[str, bytes]:
-    path = user_path(name, BadSource)
+    path = user_path(name, InvalidSource)
     if is_folder(path):
-        raise BadSource(f"{name} is a folder, not a text file", hint=f"For the texts in it use --dataset {name}.")
+        raise InvalidSource(f"{name} is a folder, not a text file", hint=f"For the texts in it use --dataset {name}.")
     return without_surrogates(Path(name).name), content(path)
 
 
 def _standard_input() -> bytes:
     if sys.stdin is None:  # closed by the caller, as in `attnviz … <&-`
-        raise BadSource("standard input is closed", hint="Pipe a text into it, or name a file.")
+        raise InvalidSource("standard input is closed", hint="Pipe a text into it, or name a file.")
     try:
         return bounded(sys.stdin.buffer.read(MAX_TEXT + 1), "standard input")
     except OSError as error:  # a folder, as in `attnviz … < .`
-        raise BadSource(f"standard input cannot be read: {error.strerror}") from error
+        raise InvalidSource(f"standard input cannot be read: {error.strerror}") from error
 
 
 def _decoded(raw: bytes) -> tuple[str, bool]:

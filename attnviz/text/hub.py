@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from attnviz.errors import BadSource
+from attnviz.errors import InvalidSource
 from attnviz.hub import why_offline
 from attnviz.text.files import in_one_line
 from attnviz.text.saved import as_source
@@ -17,23 +17,23 @@ from attnviz.text.source import Source
 
 
 def open_imdb(wanted: str | None) -> Source:
-    """Open IMDb from the hub or its cache. Raises BadSource."""
+    """Open IMDb from the hub or its cache. Raises InvalidSource."""
     return _open("imdb", "stanfordnlp/imdb", wanted)
 
 
 def open_hub(repository: str, wanted: str | None) -> Source:
-    """Open a data set from the hub or its cache. Raises BadSource."""
+    """Open a data set from the hub or its cache. Raises InvalidSource."""
     return _open(repository, repository, wanted)
 
 
 def _open(name: str, repository: str, wanted: str | None) -> Source:
-    """Raises BadSource where the hub and the cache have nothing under this name, or nothing that can be read."""
+    """Raises InvalidSource where the hub and the cache have nothing under this name, or nothing that can be read."""
     offline = why_offline("HF_DATASETS_OFFLINE")
     if not offline:
         return as_source(_loaded(name, repository), wanted, name)
     if not _is_cached(repository):
         here = f" (the folder here is --dataset ./{name})" if Path(name).is_dir() else ""
-        raise BadSource(
+        raise InvalidSource(
             f"data set {name!r} is not on this machine, and {offline}",
             hint=f"Use a local copy with --dataset PATH{here}, or the packaged --dataset sample.",
         )
@@ -54,7 +54,7 @@ def _loaded(name: str, repository: str) -> Any:
         reason = error
         while type(error).__name__ == "DatasetGenerationError" and isinstance(reason.__cause__, Exception):
             reason = reason.__cause__  # its own message says only that something failed
-        raise BadSource(
+        raise InvalidSource(
             f"data set {name!r} cannot be loaded: {in_one_line(reason)}",
             hint="Use a local copy with --dataset PATH, or the packaged --dataset sample.",
         ) from error

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator
 from itertools import chain, islice
 from pathlib import Path
 
-from attnviz.errors import BadSource
+from attnviz.errors import InvalidSource
 from attnviz.inputs import exists, user_path
 from attnviz.registry import load, suggestion
 from attnviz.text import ENDINGS, NAMES
@@ -23,21 +23,21 @@ _SHARD = re.compile(r"(?P<split>.+)-[0-9]{5}-of-(?P<count>[0-9]{5})")  # how the
 
 
 def open_source(name: str, wanted: str | None) -> Source:
-    """Raises BadSource where `name` is none of them. A file that exists is never taken for a name on the hub."""
+    """Raises InvalidSource where `name` is none of them. A file that exists is never taken for a name on the hub."""
     for plugin in NAMES:
         if plugin.name == name:
             source: Source = load(plugin)(wanted)
             return source
-    path = user_path(name, BadSource)
+    path = user_path(name, InvalidSource)
     if name and exists(path):
         return _open_folder(path, wanted) if path.is_dir() else _open_file(path, wanted)
     if name.startswith((".", "/", "~")) or name.endswith(("/", "\\")) or _ENDING.fullmatch(path.suffix):
-        raise BadSource(f"no file or folder {name}")
+        raise InvalidSource(f"no file or folder {name}")
     if _HUB_NAME.fullmatch(name):
         from attnviz.text.hub import open_hub
 
         return open_hub(name, wanted)
-    raise BadSource(
+    raise InvalidSource(
         f"no data set {name!r}",
         hint=f"{suggestion(name, [p.name for p in NAMES])} A file, a folder or org/name on the hub will also do.",
     )
@@ -61,14 +61,14 @@ def _open_folder(path: Path, wanted: str | None) -> Source:
         files = _files_by_split(folder)
         if files:
             return _source_of(files, wanted, _title(path))
-    raise BadSource(
+    raise InvalidSource(
         f"no data set in the folder {path}",
         hint=f"It would hold train and test files ({KINDS}), aclImdb's folders, or what datasets saved.",
     )
 
 
 def _files_by_split(folder: Path) -> dict[str, list[Path]]:
-    """Raises BadSource where a split is there twice, or some of its numbered parts are missing."""
+    """Raises InvalidSource where a split is there twice, or some of its numbered parts are missing."""
     found: dict[str, list[Path]] = {}
     for path in _entries(folder):
         split = _split_name(path)
@@ -79,7 +79,7 @@ def _files_by_split(folder: Path) -> dict[str, list[Path]]:
         expected = int(shard["count"]) if shard else 1
         if len(paths) != expected or len({path.suffix for path in paths}) > 1:
             held = "1 file" if len(paths) == 1 else f"{len(paths)} files"
-            raise BadSource(
+            raise InvalidSource(
                 f"{folder} holds {held} for the split {split!r} where {expected} should be",
                 hint=f"There are {', '.join(path.name for path in paths)}.",
             )
@@ -99,7 +99,7 @@ def _reader_of(path: Path) -> Callable[[Path, str | None, int | None], Iterable[
         if plugin.name == path.suffix.lower():
             reader: Callable[[Path, str | None, int | None], Iterable[Row]] = load(plugin)
             return reader
-    raise BadSource(f"{path}: its ending does not say what it holds", hint=f"Endings that can be read: {KINDS}.")
+    raise InvalidSource(f"{path}: its ending does not say what it holds", hint=f"Endings that can be read: {KINDS}.")
 
 
 def _split_name(path: Path) -> str | None:
@@ -123,7 +123,7 @@ def _entries(folder: Path) -> list[Path]:
     try:
         return sorted(folder.iterdir())
     except OSError as error:
-        raise BadSource(f"{folder} cannot be read: {error.strerror}") from error
+        raise InvalidSource(f"{folder} cannot be read: {error.strerror}") from error
 
 
 def _title(path: Path) -> str:

@@ -7,7 +7,7 @@ from itertools import islice, repeat
 from pathlib import Path
 from typing import Any
 
-from attnviz.errors import BadSource
+from attnviz.errors import InvalidSource
 from attnviz.inputs import in_bytes
 from attnviz.text.files import in_one_line, opened
 from attnviz.text.source import MAX_TEXTS, Row, as_label, as_text, label_column, text_column
@@ -16,7 +16,7 @@ BATCH = 4096  # rows in memory at a time
 
 
 def read_parquet(path: Path, wanted: str | None, needed: int | None) -> Generator[Row, None, None]:
-    """Read the rows of a Parquet table in batches. Raises BadSource."""
+    """Read the rows of a Parquet table in batches. Raises InvalidSource."""
     import pyarrow
     from pyarrow import parquet
 
@@ -29,7 +29,7 @@ def read_parquet(path: Path, wanted: str | None, needed: int | None) -> Generato
             with parquet.ParquetFile(raw, metadata=file.metadata, read_dictionary=[text]) as once:
                 yield from islice(_rows(once, text, label, path, needed), needed)
     except (pyarrow.ArrowException, UnicodeDecodeError, OSError) as error:
-        raise BadSource(f"{path} is not a readable Parquet file: {in_one_line(error)}") from error
+        raise InvalidSource(f"{path} is not a readable Parquet file: {in_one_line(error)}") from error
 
 
 def _check_type(kind: Any, column: str, path: Path) -> None:
@@ -37,7 +37,7 @@ def _check_type(kind: Any, column: str, path: Path) -> None:
 
     kind = kind.value_type if types.is_dictionary(kind) else kind
     if not (types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind)):
-        raise BadSource(f"{path}: {column!r} holds {kind}, not text")
+        raise InvalidSource(f"{path}: {column!r} holds {kind}, not text")
 
 
 def _rows(file: Any, text: str, label: str | None, path: Path, needed: int | None) -> Iterator[Row]:
@@ -58,11 +58,11 @@ def _rows(file: Any, text: str, label: str | None, path: Path, needed: int | Non
 
 
 def _check_size(group: Any, columns: set[str], path: Path) -> None:
-    """Raises BadSource for a group whose columns, unpacked, take more than a data set may: it is read as a whole."""
+    """Raises InvalidSource where a group's columns, unpacked, take more than a data set may: it is read as a whole."""
     found = [group.column(place) for place in range(group.num_columns)]
     size = sum(column.total_uncompressed_size for column in found if column.path_in_schema in columns)
     if size > MAX_TEXTS:
-        raise BadSource(f"{path}: a group of rows takes {in_bytes(size)}, at most {in_bytes(MAX_TEXTS)} are read")
+        raise InvalidSource(f"{path}: a group of rows takes {in_bytes(size)}, at most {in_bytes(MAX_TEXTS)} are read")
 
 
 def _texts(column: Any) -> Iterator[object]:

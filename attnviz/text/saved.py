@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from attnviz.errors import BadSource
+from attnviz.errors import InvalidSource
 from attnviz.text.files import in_one_line
 from attnviz.text.source import Row, Source, as_label, as_text, label_column, text_column, within_bounds
 
@@ -18,13 +18,13 @@ def is_saved(folder: Path) -> bool:
 
 
 def open_saved(folder: Path, wanted: str | None, name: str) -> Source:
-    """Open a folder that `datasets` saved. Raises BadSource."""
+    """Open a folder that `datasets` saved. Raises InvalidSource."""
     import datasets
 
     try:
         loaded = datasets.load_from_disk(str(folder.absolute()))
     except Exception as error:  # whatever a damaged folder makes of it: the library lets everything through
-        raise BadSource(f"{folder} is not a data set that can be read: {in_one_line(error)}") from error
+        raise InvalidSource(f"{folder} is not a data set that can be read: {in_one_line(error)}") from error
     return as_source(loaded, wanted, name)
 
 
@@ -44,7 +44,7 @@ def _rows(dataset: Any, wanted: str | None, needed: int | None, where: str) -> l
     try:
         columns = dataset.select_columns([text, label] if label else [text])[:needed]
     except Exception as error:  # such as a file of the cache that is gone: the library lets everything through
-        raise BadSource(f"{where} cannot be read: {in_one_line(error)}") from error
+        raise InvalidSource(f"{where} cannot be read: {in_one_line(error)}") from error
     labels = columns[label] if label else [None] * len(columns[text])
     rows = (
         (as_text(value, text, f"{where}[{row}]"), as_label(written))

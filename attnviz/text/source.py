@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from attnviz.errors import BadOption, BadSource
+from attnviz.errors import InvalidOption, InvalidSource
 from attnviz.inputs import in_bytes
 from attnviz.registry import suggestion
 
@@ -16,18 +16,18 @@ TEXT_COLUMNS = ("text", "review", "sentence", "content")
 SPLIT_NAMES = ("train", "test", "validation", "valid", "val", "dev", "eval", "unsupervised")
 MAX_TEXTS = 2**30  # characters of all texts that are read, and as if each text had ROW more
 ROW = 500  # bytes around a text: its name, its label, its place
-LONGEST_NAME = 40
-MOST_NAMES = 20
+MAX_NAME_LENGTH = 40
+MAX_NAMES = 20
 LABELS = {"neg": 0, "negative": 0, "pos": 1, "positive": 1}
 
 
 def within_bounds(rows: Iterable[Row], where: str) -> Iterator[Row]:
-    """The same rows. Raises BadSource as soon as they take more memory than a data set may."""
+    """The same rows. Raises InvalidSource as soon as they take more memory than a data set may."""
     taken = 0
     for text, label in rows:
         taken += len(text) + ROW
         if taken > MAX_TEXTS:
-            raise BadSource(
+            raise InvalidSource(
                 f"{where} holds more than {in_bytes(MAX_TEXTS)} of texts", hint="--split 'train[:10000]' reads fewer."
             )
         yield text, label
@@ -52,20 +52,20 @@ class Source:
 
 
 def text_column(columns: Sequence[str], wanted: str | None, where: str) -> str:
-    """The column that holds the texts. Raises BadSource with the columns there are."""
+    """The column that holds the texts. Raises InvalidSource with the columns there are."""
     if wanted is not None:
         if columns.count(wanted) == 1:
             return wanted
         if wanted in columns:
-            raise BadSource(f"{where} has {columns.count(wanted)} columns called {wanted!r}")
-        raise BadSource(f"{where} has no column {wanted!r}", hint=suggestion(wanted, _listed(columns)))
+            raise InvalidSource(f"{where} has {columns.count(wanted)} columns called {wanted!r}")
+        raise InvalidSource(f"{where} has no column {wanted!r}", hint=suggestion(wanted, _listed(columns)))
     for name in TEXT_COLUMNS:
         found = [column for column in columns if column.strip().lower() == name]
         if len(found) > 1:
-            raise BadSource(f"{where} has {len(found)} columns called {name!r}")
+            raise InvalidSource(f"{where} has {len(found)} columns called {name!r}")
         if found:
             return found[0]
-    raise BadSource(
+    raise InvalidSource(
         f"{where} has no column called {', '.join(TEXT_COLUMNS[:-1])} or {TEXT_COLUMNS[-1]}",
         hint=f"Choose one with --text-column; there are {', '.join(_listed(columns))}.",
     )
@@ -73,8 +73,8 @@ def text_column(columns: Sequence[str], wanted: str | None, where: str) -> str:
 
 def _listed(columns: Sequence[str]) -> list[str]:
     """For a message: a file without a header has its first text there instead."""
-    short = [name if len(name) <= LONGEST_NAME else f"{name[:LONGEST_NAME]}…" for name in columns]
-    return short if len(short) <= MOST_NAMES else [*short[:MOST_NAMES], f"{len(short) - MOST_NAMES} more"]
+    short = [name if len(name) <= MAX_NAME_LENGTH else f"{name[:MAX_NAME_LENGTH]}…" for name in columns]
+    return short if len(short) <= MAX_NAMES else [*short[:MAX_NAMES], f"{len(short) - MAX_NAMES} more"]
 
 
 def label_column(columns: Sequence[str]) -> str | None:
@@ -83,11 +83,11 @@ def label_column(columns: Sequence[str]) -> str | None:
 
 
 def as_text(value: object, column: str, where: str) -> str:
-    """The value itself, never converted: a number that becomes "5.0" is a changed text. Raises BadSource."""
+    """The value itself, never converted: a number that becomes "5.0" is a changed text. Raises InvalidSource."""
     if isinstance(value, str):
         return value
     found = "null" if value is None else f"{type(value).__name__} {value!r:.40}"
-    raise BadSource(f"{where}: {column!r} holds {found}, not text")
+    raise InvalidSource(f"{where}: {column!r} holds {found}, not text")
 
 
 def as_label(value: object) -> int | None:
@@ -101,6 +101,6 @@ def as_label(value: object) -> int | None:
 
 
 def no_columns(wanted: str | None, where: str) -> None:
-    """Raises BadOption when a column was asked of something that has none."""
+    """Raises InvalidOption when a column was asked of something that has none."""
     if wanted is not None:
-        raise BadOption(f"{where} has no columns to choose from", hint="Leave out --text-column.")
+        raise InvalidOption(f"{where} has no columns to choose from", hint="Leave out --text-column.")

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from attnviz.errors import BadOption
+from attnviz.errors import InvalidOption
 
 GRAMMAR = "Write train, train[:1000], train[10:20], train[-5:], train[:10%] or train+test."
 
@@ -60,17 +60,17 @@ class Part:
 
 
 def parse(written: str) -> tuple[Part, ...]:
-    """The parts between plus signs. Raises BadOption for what the grammar does not hold."""
+    """The parts between plus signs. Raises InvalidOption for what the grammar does not hold."""
     return tuple(_part(part, written) for part in written.split("+"))
 
 
 def _part(part: str, written: str) -> Part:
     match = _PART.fullmatch(part)
     if match is None:
-        raise BadOption(f"--split {written!r} is not a split", hint=_hint(part))
+        raise InvalidOption(f"--split {written!r} is not a split", hint=_hint(part))
     bounds = [_bound(end) for end in match.groups()[2:]]
     if any(bound and bound.percent and abs(bound.value) > 100 for bound in bounds):
-        raise BadOption(f"--split {written!r} asks for more than 100%", hint=GRAMMAR)
+        raise InvalidOption(f"--split {written!r} asks for more than 100%", hint=GRAMMAR)
     return Part(match["name"], match["slice"] is not None, *bounds)
 
 

@@ -14,7 +14,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from attnviz.errors import BadSource
+from attnviz.errors import InvalidSource
 from attnviz.text.files import MAX_TEXT, lines
 from attnviz.text.source import Row, as_label, as_text, label_column, no_columns, text_column
 
@@ -28,12 +28,12 @@ def read_txt(path: Path, wanted: str | None, needed: int | None) -> Generator[Ro
 
 
 def read_csv(path: Path, wanted: str | None, needed: int | None) -> Generator[Row, None, None]:
-    """Read the rows of a table with commas. Raises BadSource with file and line."""
+    """Read the rows of a table with commas. Raises InvalidSource with file and line."""
     return _read_separated(path, wanted, needed, ",")
 
 
 def read_tsv(path: Path, wanted: str | None, needed: int | None) -> Generator[Row, None, None]:
-    """Read the rows of a table with tabs. Raises BadSource with file and line."""
+    """Read the rows of a table with tabs. Raises InvalidSource with file and line."""
     return _read_separated(path, wanted, needed, "\t")
 
 
@@ -44,7 +44,7 @@ def read_jsonl(path: Path, wanted: str | None, needed: int | None) -> Generator[
         for where, record in islice(objects, needed):
             column = column or text_column(list(record), wanted, where)
             if column not in record:
-                raise BadSource(f"{where}: there is no field {column!r}")
+                raise InvalidSource(f"{where}: there is no field {column!r}")
             label = label_column(list(record))
             yield as_text(record[column], column, where), as_label(record[label]) if label else None
 
@@ -60,11 +60,11 @@ def _object(line: str, where: str) -> dict[str, Any]:
     try:
         record = json.loads(line)
     except json.JSONDecodeError as error:
-        raise BadSource(f"{where}: not JSON: {error.msg} at column {error.colno}") from error
+        raise InvalidSource(f"{where}: not JSON: {error.msg} at column {error.colno}") from error
     except (RecursionError, ValueError) as error:  # nested too deeply, or a number of thousands of digits
-        raise BadSource(f"{where}: JSON beyond what can be read") from error
+        raise InvalidSource(f"{where}: JSON beyond what can be read") from error
     if not isinstance(record, dict):
-        raise BadSource(f"{where}: not a JSON object", hint='Write {"text": "…"} in each line.')
+        raise InvalidSource(f"{where}: not a JSON object", hint='Write {"text": "…"} in each line.')
     return record
 
 
@@ -72,13 +72,13 @@ def _read_separated(path: Path, wanted: str | None, needed: int | None, delimite
     with closing(_records(path, delimiter)) as records:
         where, header = next(records, (f"{path}:1", []))
         if not header:
-            raise BadSource(f"{where}: no names of columns")
+            raise InvalidSource(f"{where}: no names of columns")
         text = header.index(text_column(header, wanted, where))
         label_name = label_column(header)
         label = header.index(label_name) if label_name is not None else None
         for where, fields in islice(records, needed):
             if len(fields) != len(header):
-                raise BadSource(
+                raise InvalidSource(
                     f"{where}: {_counted(fields)} where the header has {len(header)}",
                     hint=f"A text with {'a comma' if delimiter == ',' else 'a tab'} or a quote in it stands in quotes.",
                 )
@@ -102,9 +102,9 @@ def _records(path: Path, delimiter: str) -> Generator[tuple[str, list[str]], Non
                 begins = reader.line_num + 1
         except csv.Error as error:
             if "unexpected end of data" in str(error):
-                raise BadSource(f"{path}:{begins}: a quote that opens in this row is never closed") from error
+                raise InvalidSource(f"{path}:{begins}: a quote that opens in this row is never closed") from error
             since = f" (the row begins in line {begins})" if begins != reader.line_num else ""
-            raise BadSource(f"{path}:{reader.line_num}: {_reason(error)}{since}") from error
+            raise InvalidSource(f"{path}:{reader.line_num}: {_reason(error)}{since}") from error
 
 
 def _reason(error: csv.Error) -> str:

@@ -7,9 +7,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from attnviz.display import escape_for_display
 from attnviz.jobs import Job
 from attnviz.manifest import Entry, Manifest
-from attnviz.report import Case, Column, Finding, Note, Report, Table
+from attnviz.report import CaseResult, Column, Diagnostic, Note, Report, Table
 
-LONGEST = 500
+MAX_MESSAGE_LENGTH = 500
 
 
 def batch_report(manifest: Manifest, ended: Mapping[str, str], folder: str) -> Report:
@@ -19,30 +19,37 @@ def batch_report(manifest: Manifest, ended: Mapping[str, str], folder: str) -> R
     )
     columns = (Column("job"), Column("command"), Column("how it ended"), Column("files"), Column("why it failed"))
     warned = [(entry, warning) for entry in manifest.jobs for warning in entry.warnings]
-    warnings = [Note(f"{entry.name}: {escape_for_display(warning, LONGEST)}") for entry, warning in warned]
+    warnings = [Note(f"{entry.name}: {escape_for_display(warning, MAX_MESSAGE_LENGTH)}") for entry, warning in warned]
     failed = sum(bool(entry.error) for entry in manifest.jobs)
     n_jobs = len(manifest.jobs)
     title = f"{n_jobs} job{'' if n_jobs == 1 else 's'}, {f'{failed} failed' if failed else 'all done'}"
-    configs = ", ".join(escape_for_display(name, LONGEST) for name in manifest.configs)
+    configs = ", ".join(escape_for_display(name, MAX_MESSAGE_LENGTH) for name in manifest.configs)
     table = Table("jobs", "Jobs", "facts", columns, rows)
-    return Report(title, f"{configs}, made in {escape_for_display(folder, LONGEST)}", (table, *warnings))
+    return Report(title, f"{configs}, made in {escape_for_display(folder, MAX_MESSAGE_LENGTH)}", (table, *warnings))
 
 
 def _why(entry: Entry) -> str:
-    return escape_for_display(entry.error, LONGEST) if entry.error else ""
+    return escape_for_display(entry.error, MAX_MESSAGE_LENGTH) if entry.error else ""
 
 
-def batch_cases(manifest: Manifest, jobs: Sequence[Job]) -> tuple[Case, ...]:
+def batch_cases(manifest: Manifest, jobs: Sequence[Job]) -> tuple[CaseResult, ...]:
     """One case a job, its findings where its config asks for it."""
     places = {job.name: job.where for job in jobs}
-    return tuple(Case(entry.name, tuple(_findings(entry, places[entry.name]))) for entry in manifest.jobs)
+    return tuple(CaseResult(entry.name, tuple(_findings(entry, places[entry.name]))) for entry in manifest.jobs)
 
 
-def _findings(entry: Entry, where: str) -> Iterator[Finding]:
+def _findings(entry: Entry, where: str) -> Iterator[Diagnostic]:
     file, line, column = where.rsplit(":", 2)
     if entry.error:
-        yield Finding(
-            f"{entry.name} failed", escape_for_display(entry.error, LONGEST), "error", file, int(line), int(column)
+        yield Diagnostic(
+            f"{entry.name} failed",
+            escape_for_display(entry.error, MAX_MESSAGE_LENGTH),
+            "error",
+            file,
+            int(line),
+            int(column),
         )
     for warning in entry.warnings:
-        yield Finding(entry.name, escape_for_display(warning, LONGEST), "warning", file, int(line), int(column))
+        yield Diagnostic(
+            entry.name, escape_for_display(warning, MAX_MESSAGE_LENGTH), "warning", file, int(line), int(column)
+        )

@@ -14,9 +14,9 @@ from attnviz.manifest import Entry, File, Manifest
 from attnviz.measures import MEASURES
 from attnviz.report import Column, Distribution, Distributions, Report, Sample, Table
 from attnviz.views.compare_spread import MOST_CHARTS, MOST_SAMPLES, PREFERRED
-from attnviz.views.nouns import noun
+from attnviz.views.plurals import pluralize
 
-LONGEST = 300
+MAX_TEXT_LENGTH = 300
 OF_THE_MODEL = ("model", "heads", "layers", "d_model", "seed", "causal", "vocab", "tokenizer", "attention", "merge")
 UNITS = {measure.name: measure.unit for measure in MEASURES}
 OF_LAYERS = {measure.name for measure in MEASURES if measure.level == "layer"}
@@ -47,11 +47,14 @@ def batch_page(manifest: Manifest) -> Report:
     n_jobs, failed = len(manifest.jobs), sum(bool(entry.error) for entry in manifest.jobs)
     texts = list(_texts(manifest))
     return Report(
-        title=f"{n_jobs} {noun(n_jobs, 'jobs')}, {f'{failed} failed' if failed else 'all done'}",
-        subtitle=", ".join(escape_for_display(name, LONGEST) for name in manifest.configs),
+        title=f"{n_jobs} {pluralize(n_jobs, 'jobs')}, {f'{failed} failed' if failed else 'all done'}",
+        subtitle=", ".join(escape_for_display(name, MAX_TEXT_LENGTH) for name in manifest.configs),
         blocks=(*_charts(texts), _jobs(manifest), *_numbers(texts)),
         facts=(
-            *((f"sha256 of {escape_for_display(name, LONGEST)}", digest) for name, digest in manifest.configs.items()),
+            *(
+                (f"sha256 of {escape_for_display(name, MAX_TEXT_LENGTH)}", digest)
+                for name, digest in manifest.configs.items()
+            ),
             *manifest.versions.items(),
         ),
     )
@@ -76,7 +79,7 @@ def _jobs(manifest: Manifest) -> Table:
 
 def _said(parts: Sequence[str]) -> str:
     whole = "; ".join(parts)
-    return escape_for_display(whole, LONGEST) if whole else ""
+    return escape_for_display(whole, MAX_TEXT_LENGTH) if whole else ""
 
 
 def _leads_to(files: Sequence[File]) -> str:
@@ -124,7 +127,7 @@ def _numbers(texts: Sequence[Text]) -> Iterator[Table]:
 
 def _line(text: Text, measures: Sequence[str]) -> tuple[str | float, ...]:
     means = (_mean(text.measures.get(name)) for name in measures)
-    return text.job, escape_for_display(text.name, LONGEST), text.model, *means
+    return text.job, escape_for_display(text.name, MAX_TEXT_LENGTH), text.model, *means
 
 
 def _mean(values: list[list[float]] | None) -> float:

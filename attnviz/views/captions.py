@@ -8,13 +8,13 @@ from collections.abc import Iterator, Sequence
 from attnviz.display import escape_for_display
 from attnviz.records import AttentionMaps, Provenance, Tokens
 from attnviz.report import Note
-from attnviz.views.hiding import Part, left_out_of
-from attnviz.views.nouns import noun
+from attnviz.views.plurals import pluralize
+from attnviz.views.token_selection import TokenSelection, left_out_of
 from attnviz.views.tokens import token
 
-LONGEST_NAME = 80
-LONGEST_TITLE = 200
-MOST_NAMED = 8
+MAX_NAME_LENGTH = 80
+MAX_TITLE_LENGTH = 200
+MAX_NAMED = 8
 OF_SHOWN = "Colours show the share among the keys that are drawn, times their number; weights stay what they are"
 
 
@@ -33,16 +33,16 @@ def title(provenance: Provenance, own: str | None) -> str:
     """The user's own title, which may be none at all, else which model attends to which text."""
     if own is None:
         return f"{_model(provenance)} attends to {_text(provenance)}"
-    return escape_for_display(own, LONGEST_TITLE) if own else ""
+    return escape_for_display(own, MAX_TITLE_LENGTH) if own else ""
 
 
-def subtitle(maps: AttentionMaps, part: Part, hidden: float | None, own_title: bool) -> str:
+def subtitle(maps: AttentionMaps, part: TokenSelection, hidden: float | None, own_title: bool) -> str:
     """Trained or not and how much of the text; model and text too where the user's own title does not say them.
 
     `hidden` is the share of attention that goes to what is not drawn.
     """
     provenance = maps.provenance
-    parts = [escape_for_display(status(provenance), LONGEST_NAME), _extent(maps)]
+    parts = [escape_for_display(status(provenance), MAX_NAME_LENGTH), _extent(maps)]
     if own_title:
         parts = [_model(provenance), parts[0], _text(provenance), parts[1]]
     if provenance.facts.causal:
@@ -62,13 +62,13 @@ def facts(provenance: Provenance) -> tuple[tuple[str, str], ...]:
         ("text sha256", provenance.text_sha256),
     )
     rest = (*provenance.settings, *((f"version of {name}", version) for name, version in provenance.versions))
-    return tuple((name, escape_for_display(str(value), LONGEST_TITLE)) for name, value in (*named, *rest))
+    return tuple((name, escape_for_display(str(value), MAX_TITLE_LENGTH)) for name, value in (*named, *rest))
 
 
 def notes(maps: AttentionMaps) -> Iterator[Note]:
     """What a reader of the maps would otherwise get wrong."""
     n_read = maps.provenance.facts.queries_before_joining
-    yield from limits(maps.provenance, n_read or len(maps.queries))
+    yield from caveats(maps.provenance, n_read or len(maps.queries))
     yield from _uncertain(maps)
     yield from _joined(maps)
     if maps.self_attention:
@@ -89,7 +89,7 @@ def notes(maps: AttentionMaps) -> Iterator[Note]:
         yield Note(f"{tokens}: nothing attends to padding, and no number counts it.")
 
 
-def left_out(maps: AttentionMaps, part: Part, share: float, lift: bool) -> Note:
+def left_out(maps: AttentionMaps, part: TokenSelection, share: float, lift: bool) -> Note:
     """Which tokens are not drawn; `share` is what goes to them. `lift`: colours are multiples of an equal share."""
     sides = [(maps.queries, part.queries, "tokens" if maps.self_attention else "queries")]
     if not maps.self_attention:
@@ -114,13 +114,13 @@ def not_listed(n_heads: int, layer: str | int | float, head: str | int | float) 
 def _uncertain(maps: AttentionMaps) -> Iterator[Note]:
     """What is a guess, and which layers of the model are not here."""
     if maps.provenance.facts.guess:
-        yield Note(escape_for_display(maps.provenance.facts.guess, LONGEST_TITLE))
+        yield Note(escape_for_display(maps.provenance.facts.guess, MAX_TITLE_LENGTH))
     if maps.unseen_layers:
         unseen = maps.unseen_layers
         of = maps.provenance.facts.n_layers_in_model
         yield Note(
-            f"In {noun(len(unseen), 'layers')} {_numbered(unseen)} of the model's {of} no attention of this kind was "
-            "seen; layers are called by the model's own numbers."
+            f"In {pluralize(len(unseen), 'layers')} {_numbered(unseen)} of the model's {of} no attention of this kind "
+            "was seen; layers are called by the model's own numbers."
         )
 
 
@@ -132,12 +132,12 @@ def through(several: Sequence[AttentionMaps]) -> str:
     if len(lacking) > 1 or len(several) > 1:
         return "the layers that were seen to attend"
     (seen, maps), *_ = lacking.items()
-    return f"{noun(len(seen), 'layers')} {_numbered(seen)} of {maps.provenance.facts.n_layers_in_model}"
+    return f"{pluralize(len(seen), 'layers')} {_numbered(seen)} of {maps.provenance.facts.n_layers_in_model}"
 
 
 def _numbered(numbers: Sequence[int]) -> str:
     """ "1 and 3", "0, 1, 2 and 9 more"."""
-    named = [str(number) for number in numbers[:MOST_NAMED]]
+    named = [str(number) for number in numbers[:MAX_NAMED]]
     more = len(numbers) - len(named)
     last = f"{more} more" if more else named.pop()
     return f"{', '.join(named)} and {last}" if named else last
@@ -154,14 +154,14 @@ def _joined(maps: AttentionMaps) -> Iterator[Note]:
     if all(n_read == n_words for n_read, n_words, _ in counts):
         yield Note("No word is cut into pieces here: there was nothing to join.")
     else:
-        said = " and ".join(f"{n_read} {noun(n_read, many)} became {n_words}" for n_read, n_words, many in counts)
+        said = " and ".join(f"{n_read} {pluralize(n_read, many)} became {n_words}" for n_read, n_words, many in counts)
         yield Note(
             "The pieces of each word are joined (sum over keys, mean over queries), and all numbers are about words: "
             f"{said}."
         )
 
 
-def limits(provenance: Provenance, n_tokens: int) -> Iterator[Note]:
+def caveats(provenance: Provenance, n_tokens: int) -> Iterator[Note]:
     """Where the model does what it was not made for."""
     if provenance.trained and provenance.facts.causal:
         yield Note("The model was trained to look both ways; forced to look back only, it does what it never learned.")
@@ -177,13 +177,13 @@ def unknown(tokens: Tokens, many: str) -> Iterator[Note]:
         named = _listed([token(tokens, position) for position in places])
         verb = "is" if len(places) == 1 else "are"
         n_in_text = len(tokens) - sum(tokens.special)
-        found = f"{len(places)} of {n_in_text} {noun(n_in_text, many)}"
+        found = f"{len(places)} of {n_in_text} {pluralize(n_in_text, many)}"
         yield Note(f"{found} {verb} not in the vocabulary (read as [UNK]): {named}.")
 
 
 def _listed(names: Sequence[str]) -> str:
-    more = len(names) - MOST_NAMED
-    return ", ".join(names[:MOST_NAMED]) + (f" and {more} more" if more > 0 else "")
+    more = len(names) - MAX_NAMED
+    return ", ".join(names[:MAX_NAMED]) + (f" and {more} more" if more > 0 else "")
 
 
 def _extent(maps: AttentionMaps) -> str:
@@ -202,7 +202,7 @@ def _extent_of_text(maps: AttentionMaps) -> str:
     return extent(maps.provenance, shown)
 
 
-def _hidden(maps: AttentionMaps, part: Part) -> str:
+def _hidden(maps: AttentionMaps, part: TokenSelection) -> str:
     """ "2 tokens"; nothing where all are drawn."""
     n_queries, n_keys = len(left_out_of(maps.queries, part.queries)), len(left_out_of(maps.keys, part.keys))
     if maps.self_attention:
@@ -221,12 +221,12 @@ def extent(provenance: Provenance, shown: int) -> str:
 
 
 def _count(number: int, many: str) -> str:
-    return f"{number} {noun(number, many)}"
+    return f"{number} {pluralize(number, many)}"
 
 
 def _model(provenance: Provenance) -> str:
-    return escape_for_display(provenance.model, LONGEST_NAME)
+    return escape_for_display(provenance.model, MAX_NAME_LENGTH)
 
 
 def _text(provenance: Provenance) -> str:
-    return escape_for_display(provenance.text_name, LONGEST_NAME)
+    return escape_for_display(provenance.text_name, MAX_NAME_LENGTH)

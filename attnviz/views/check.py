@@ -7,9 +7,9 @@ from dataclasses import asdict
 
 from attnviz.differences import BatchDiff, Difference, Kind, Value
 from attnviz.display import escape_for_display
-from attnviz.report import Block, Case, Column, Finding, Note, Report, Table
+from attnviz.report import Block, CaseResult, Column, Diagnostic, Note, Report, Table
 from attnviz.specs.batch import CheckSpec
-from attnviz.views.nouns import noun
+from attnviz.views.plurals import pluralize
 from attnviz.views.tables import Cell
 
 MAX_JOBS = 20  # in the table
@@ -60,18 +60,18 @@ def _title(diff: BatchDiff) -> str:
     return f"{n_unlike} of {jobs} {'differs' if n_unlike == 1 else 'differ'} from the baseline"
 
 
-def check_cases(diff: BatchDiff) -> tuple[Case, ...]:
+def check_cases(diff: BatchDiff) -> tuple[CaseResult, ...]:
     """One per job, with a finding for each kind of difference: the worst first, and how many more."""
-    return tuple(Case(_name(job), tuple(_findings(diff, job))) for job in diff.jobs)
+    return tuple(CaseResult(_name(job), tuple(_findings(diff, job))) for job in diff.jobs)
 
 
-def _findings(diff: BatchDiff, job: str) -> Iterator[Finding]:
+def _findings(diff: BatchDiff, job: str) -> Iterator[Diagnostic]:
     file = _text(diff.config) if diff.config else ""
     for kind, alike in _by_kind(diff.of(job)):
         more = f" (and {len(alike) - 1:,} more)" if len(alike) > 1 else ""
-        yield Finding(f"{_name(job)}: {_headline(kind, alike)}", describe(alike[0]) + more, file=file)
+        yield Diagnostic(f"{_name(job)}: {_headline(kind, alike)}", describe(alike[0]) + more, file=file)
     if job in diff.failed_alike:
-        yield Finding(f"{_name(job)}: failed", "the job failed, as in the baseline", "warning", file)
+        yield Diagnostic(f"{_name(job)}: failed", "the job failed, as in the baseline", "warning", file)
 
 
 def describe(difference: Difference) -> str:
@@ -184,7 +184,7 @@ def _listed(names: Sequence[str]) -> str:
 
 
 def _count(number: int, things: str) -> str:
-    return f"{number:,} {noun(number, things)}"
+    return f"{number:,} {pluralize(number, things)}"
 
 
 def _versions(diff: BatchDiff) -> list[str]:

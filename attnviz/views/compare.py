@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
 
-from attnviz.comparison import Compared, Comparison, Difference, Measured
+from attnviz.comparison import Comparison, MeanDifference, MeasureInfo, ModelComparison
 from attnviz.display import escape_for_display
 from attnviz.report import Block, Column, Note, Picture, Report, Scale, Table
 from attnviz.views.costs import costs_table
-from attnviz.views.nouns import noun
+from attnviz.views.plurals import pluralize
 from attnviz.views.tables import Cell
 from attnviz.views.verdict import verdict
 
-LONGEST_NAME, LONGEST_TITLE = 40, 200
+MAX_NAME_LENGTH, MAX_TITLE_LENGTH = 40, 200
 ROUGHLY = "~"  # before a difference whose interval includes 0
 Row = tuple[str, ...]
 
@@ -24,8 +24,8 @@ def compare_report(
     """Pictures, the numbers beside each other, what they cost, theory if wanted, and what it all says."""
     blocks: list[Block] = [*pictures, *_measures(comparison), costs_table(comparison), *theory]
     blocks += [Note(sentence) for sentence in (*verdict(comparison), *_remarks(comparison))]
-    names = [escape_for_display(model.name, LONGEST_NAME) for model in comparison.models]
-    texts = escape_for_display(comparison.texts, LONGEST_NAME * 2)
+    names = [escape_for_display(model.name, MAX_NAME_LENGTH) for model in comparison.models]
+    texts = escape_for_display(comparison.texts, MAX_NAME_LENGTH * 2)
     return Report(
         title=_title(title, f"{_listed(names)} on {texts}"),
         subtitle=_subtitle(comparison, "" if title is None else texts),
@@ -54,12 +54,12 @@ def compare_rows(comparison: Comparison) -> Iterator[Row]:
             yield (measure.name, measure.unit, of, _cell(model.name), repr(mean), *_numbers(difference))
 
 
-def digits(measure: Measured) -> int:
+def digits(measure: MeasureInfo) -> int:
     """After the point."""
     return 3 if measure.unit in ("nats", "share") else 2
 
 
-def change(difference: Difference, n_digits: int, factor: float = 1.0) -> str:
+def change(difference: MeanDifference, n_digits: int, factor: float = 1.0) -> str:
     """ "-0.107 (-0.112 to -0.103)"; a sign before it where the interval includes 0."""
     value = f"{difference.value * factor:+.{n_digits}f}"
     if difference.low is None or difference.high is None:
@@ -70,7 +70,7 @@ def change(difference: Difference, n_digits: int, factor: float = 1.0) -> str:
 
 def _measures(comparison: Comparison) -> Iterator[Table]:
     """One table for two models; for more, the differences have one of their own."""
-    first, *others = (escape_for_display(model.name, LONGEST_NAME) for model in comparison.models)
+    first, *others = (escape_for_display(model.name, MAX_NAME_LENGTH) for model in comparison.models)
     two = len(others) == 1
     interval = " (95 % interval)" if _have_intervals(comparison) else ""
     columns = [Column("mean per head"), Column("uniform"), Column(first), *map(Column, others)]
@@ -133,17 +133,19 @@ def _have_intervals(comparison: Comparison) -> bool:
 
 def _subtitle(comparison: Comparison, texts: str) -> str:
     mean = round(float(comparison.n_tokens.mean()))
-    size = f"{mean} {noun(mean, 'units' if comparison.merged else 'tokens')}"
+    size = f"{mean} {pluralize(mean, 'units' if comparison.merged else 'tokens')}"
     if comparison.n_texts > 1:
         size = f"{comparison.n_texts:,} texts of {size} on average"
     status = (f"{model.name}: {model.status}" for model in _safe(comparison))
     return " · ".join(part for part in (texts, size, *status) if part)
 
 
-def _safe(comparison: Comparison) -> Iterator[Compared]:
+def _safe(comparison: Comparison) -> Iterator[ModelComparison]:
     """The models with names that can be shown."""
     return (
-        replace(model, name=escape_for_display(model.name, LONGEST_NAME), status=escape_for_display(model.status, 80))
+        replace(
+            model, name=escape_for_display(model.name, MAX_NAME_LENGTH), status=escape_for_display(model.status, 80)
+        )
         for model in comparison.models
     )
 
@@ -152,7 +154,7 @@ def _title(own: str | None, otherwise: str) -> str:
     """The user's own, which may be none at all."""
     if own is None:
         return otherwise
-    return escape_for_display(own, LONGEST_TITLE) if own else ""
+    return escape_for_display(own, MAX_TITLE_LENGTH) if own else ""
 
 
 def _listed(names: Sequence[str]) -> str:
@@ -164,7 +166,7 @@ def _cell(name: str) -> str:
     return f"'{name}" if name.startswith(("=", "+", "-", "@")) else name
 
 
-def _numbers(difference: Difference | None) -> Row:
+def _numbers(difference: MeanDifference | None) -> Row:
     if difference is None:
         return ("", "", "", "")
     low, high = ("" if bound is None else repr(bound) for bound in (difference.low, difference.high))
@@ -200,7 +202,7 @@ def _data(comparison: Comparison) -> Mapping[str, object]:
     }
 
 
-def _model_data(model: Compared) -> Mapping[str, object]:
+def _model_data(model: ModelComparison) -> Mapping[str, object]:
     return {
         "name": model.name,
         "status": model.status,
@@ -225,5 +227,5 @@ def _mean(values: object) -> float | None:
     return None if values is None else float(values.mean())  # type: ignore[attr-defined]
 
 
-def _difference(difference: Difference) -> Mapping[str, object]:
+def _difference(difference: MeanDifference) -> Mapping[str, object]:
     return {**asdict(difference), "includes_zero": difference.includes_zero}

@@ -7,16 +7,16 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from attnviz.display import escape_for_display
-from attnviz.errors import BadSelection
+from attnviz.errors import InvalidSelection
 from attnviz.measures.rollout import reachable, rollout
 from attnviz.records import AttentionMaps
-from attnviz.report import Heatmap, Panels, Picture, Scale
+from attnviz.report import Heatmap, HeatmapGrid, Picture, Scale
 from attnviz.shapes import Cells, Shown
 from attnviz.specs.figure import ScaleKind
 from attnviz.views.heatmap import rollout_scale, rollout_title
 from attnviz.views.tokens import labels, token
 
-LONGEST_NAME = 24
+MAX_NAME_LENGTH = 24
 HEAD_AXIS = "head"
 
 
@@ -34,13 +34,15 @@ def map_pictures(
     """
     assert all(maps.weights.shape[2:] == several[0].weights.shape[2:] for maps in several)
     pictures: list[Picture] = []
-    names = [escape_for_display(name, LONGEST_NAME) for name in names]
+    names = [escape_for_display(name, MAX_NAME_LENGTH) for name in names]
     for layer in layers:
         at = f"-layer-{layer}" if len(layers) > 1 else ""
         said = f"layer {layer}" if len(layers) > 1 else ""
         panels = _panels(several, names, layer)
         pictures.append(
-            Panels(f"maps{at}", " · ".join(filter(None, ["all on one scale", said])), panels, _columns(len(panels)))
+            HeatmapGrid(
+                f"maps{at}", " · ".join(filter(None, ["all on one scale", said])), panels, _columns(len(panels))
+            )
         )
         means = [
             _map(
@@ -61,7 +63,8 @@ def similarity_picture(divergences: np.ndarray, heads: Sequence[tuple[str, int, 
     """How alike heads are, like ones side by side. `heads` are model, layer and head; one layer is not named."""
     layered = any(layer for _, layer, _ in heads)
     labels = [
-        _head(escape_for_display(name, LONGEST_NAME), layer if layered else None, head) for name, layer, head in heads
+        _head(escape_for_display(name, MAX_NAME_LENGTH), layer if layered else None, head)
+        for name, layer, head in heads
     ]
     chosen = list(order)
     similar = 1 - divergences[np.ix_(chosen, chosen)] / np.log(2)
@@ -85,8 +88,8 @@ def highest(pictures: Sequence[Picture]) -> float:
     maps = [
         m
         for p in pictures
-        if isinstance(p, Panels | Heatmap) and p.scale is None
-        for m in (p.maps if isinstance(p, Panels) else (p,))
+        if isinstance(p, HeatmapGrid | Heatmap) and p.scale is None
+        for m in (p.maps if isinstance(p, HeatmapGrid) else (p,))
     ]
     return max((float(each.values.max()) for each in maps), default=1.0)
 
@@ -129,7 +132,7 @@ def _query(
     """One query's attention: a row for each head of each model."""
     tokens = several[0].queries
     if not 0 <= query < len(tokens):
-        raise BadSelection(f"no query {query}", hint=f"This text has queries 0 to {len(tokens) - 1}.")
+        raise InvalidSelection(f"no query {query}", hint=f"This text has queries 0 to {len(tokens) - 1}.")
     rows = list(_query_rows(several, names, layer, query))
     values = np.stack([weights for _, weights in rows])
     what = " · ".join(filter(None, [f"what query {token(tokens, query)} attends to, head by head", said]))
@@ -149,7 +152,7 @@ def _query_rows(
             yield _head(name, None, head), weights[head]
 
 
-def _rollout(several: Sequence[AttentionMaps], names: Sequence[str], scale: ScaleKind) -> Panels:
+def _rollout(several: Sequence[AttentionMaps], names: Sequence[str], scale: ScaleKind) -> HeatmapGrid:
     """What is left of each token after all layers, on a scale of its own: these are no weights of attention."""
     rolled = [rollout(maps).astype(np.float32) for maps in several]
     high = max(float(each.max()) for each in rolled)
@@ -157,7 +160,7 @@ def _rollout(several: Sequence[AttentionMaps], names: Sequence[str], scale: Scal
         _map(maps, f"rollout-{place}", name, values, reachable(maps))
         for place, (maps, name, values) in enumerate(zip(several, names, rolled, strict=True))
     ]
-    return Panels(
+    return HeatmapGrid(
         "rollout", rollout_title(several), tuple(panels), _columns(len(panels)), rollout_scale(scale, high, several)
     )
 

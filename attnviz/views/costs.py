@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Literal, TypeVar
 
-from attnviz.comparison import Compared, Comparison
+from attnviz.comparison import Comparison, ModelComparison
 from attnviz.display import escape_for_display
 from attnviz.report import Column, Table
 from attnviz.views.tables import Cell
@@ -23,7 +23,7 @@ def costs_table(comparison: Comparison) -> Table:
     return Table("costs", _title(comparison), "compared", columns, tuple(rows))
 
 
-def accuracy(model: Compared) -> str:
+def accuracy(model: ModelComparison) -> str:
     """Accuracy as it is written in the table."""
     return NONE if model.accuracy is None else f"{model.accuracy:.4f}"
 
@@ -32,7 +32,7 @@ def _title(comparison: Comparison) -> str:
     return f"What it costs and what comes of it{' (means over the texts)' if comparison.n_texts > 1 else ''}"
 
 
-def _rows(comparison: Comparison) -> Iterator[tuple[str, Callable[[Compared], Cell]]]:
+def _rows(comparison: Comparison) -> Iterator[tuple[str, Callable[[ModelComparison], Cell]]]:
     many = any(model.n_layers > 1 for model in comparison.models)
     times = "L · " if many else ""
     if many:
@@ -52,7 +52,7 @@ def _rows(comparison: Comparison) -> Iterator[tuple[str, Callable[[Compared], Ce
     yield from _outcomes(comparison)
 
 
-def _outcomes(comparison: Comparison) -> Iterator[tuple[str, Callable[[Compared], Cell]]]:
+def _outcomes(comparison: Comparison) -> Iterator[tuple[str, Callable[[ModelComparison], Cell]]]:
     if comparison.n_texts == 1 and any(model.predictions for model in comparison.models):
         yield "label", lambda model: _label(model, comparison.labels)
         yield "its probability", lambda model: f"{model.predictions[0].probability:.3f}" if model.predictions else NONE
@@ -64,11 +64,11 @@ def _outcomes(comparison: Comparison) -> Iterator[tuple[str, Callable[[Compared]
         yield "95 % interval, to", lambda model: _tested(model, "high")
 
 
-def _label(model: Compared, labels: tuple[str, ...]) -> str:
+def _label(model: ModelComparison, labels: tuple[str, ...]) -> str:
     return escape_for_display(labels[model.predictions[0].label]) if model.predictions else NONE
 
 
-def _tested(model: Compared, which: Literal["value", "low", "high"]) -> str:
+def _tested(model: ModelComparison, which: Literal["value", "low", "high"]) -> str:
     return f"{getattr(model.tested.mean, which):.4f}" if model.tested else NONE
 
 

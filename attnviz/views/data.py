@@ -22,7 +22,7 @@ import numpy as np
 
 from attnviz.records import AttentionMaps, Measurement, Tokens
 from attnviz.views.captions import status
-from attnviz.views.hiding import Part, left_out_of
+from attnviz.views.token_selection import TokenSelection, left_out_of
 
 
 def data(
@@ -59,7 +59,7 @@ def data(
 
 
 def data_of_hidden(
-    maps: AttentionMaps, part: Part, share: Measurement, layers: Sequence[int], heads: Sequence[int]
+    maps: AttentionMaps, part: TokenSelection, share: Measurement, layers: Sequence[int], heads: Sequence[int]
 ) -> Mapping[str, object]:
     """What is not drawn, as one more key."""
     return {

@@ -14,7 +14,7 @@ from attnviz.records import AttentionMaps
 from attnviz.report import Block, Column, Note, Report, Table
 from attnviz.specs.batch import DiffSpec
 from attnviz.views.captions import status
-from attnviz.views.nouns import noun
+from attnviz.views.plurals import pluralize
 from attnviz.views.tables import Cell, largest
 from attnviz.views.tokens import token
 
@@ -36,7 +36,7 @@ def records_report(
     names = [f"{name}: {_made(maps)}" for name, maps in (("A", before), ("B", after))]
     return Report(
         title=_title(spec),
-        subtitle=" · ".join((*names, f"{len(before.queries)} {noun(len(before.queries), 'tokens')}")),
+        subtitle=" · ".join((*names, f"{len(before.queries)} {pluralize(len(before.queries), 'tokens')}")),
         blocks=tuple(blocks),
         data={
             "a": spec.before,
@@ -58,7 +58,7 @@ def batches_report(diff: BatchDiff, thresholds: Thresholds, spec: DiffSpec) -> R
     n_changed = sum(map(len, changed.values()))
     return Report(
         title=_title(spec),
-        subtitle=f"{n_changed:,} of {len(diff.numbers):,} {noun(len(diff.numbers), 'numbers')} changed",
+        subtitle=f"{n_changed:,} of {len(diff.numbers):,} {pluralize(len(diff.numbers), 'numbers')} changed",
         blocks=tuple(blocks),
         data={
             "a": spec.before,
@@ -137,7 +137,7 @@ def _extent(before: AttentionMaps, after: AttentionMaps, changes: Sequence[HeadC
         )
     if len(changes) > MAX_HEADS:
         more = len(changes) - MAX_HEADS
-        yield f"{more} more {noun(more, 'heads')} changed less; --json lists {_them(more)}."
+        yield f"{more} more {pluralize(more, 'heads')} changed less; --json lists {_them(more)}."
     if all(change.jsd == 0 for change in changes):
         yield "Nothing changed: every head attends to the same keys."
     else:
@@ -186,7 +186,7 @@ def _batch_notes(changed: Mapping[str, Sequence[Difference]], only: Sequence[Seq
     for name, alike in changed.items():
         if len(alike) > MAX_ROWS:
             rest = len(alike) - MAX_ROWS
-            numbers = f"{rest:,} more {noun(rest, 'numbers')} of {escape_for_display(name)}"
+            numbers = f"{rest:,} more {pluralize(rest, 'numbers')} of {escape_for_display(name)}"
             yield f"{numbers} changed less; --json lists {_them(rest)}."
     for side, names in zip("AB", only, strict=True):
         if names:

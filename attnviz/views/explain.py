@@ -7,8 +7,9 @@ from dataclasses import asdict
 
 import numpy as np
 
+from attnviz.attention_trace import AttentionTrace, Head, VerifiedTrace
 from attnviz.display import escape_for_display
-from attnviz.errors import BadSelection
+from attnviz.errors import InvalidSelection
 from attnviz.report import Block, Column, Note, Report, Section, Table
 from attnviz.views import captions, formulas
 from attnviz.views.data import of_tokens
@@ -16,26 +17,25 @@ from attnviz.views.formulas import DIGITS, component_rows, formula, signs, vecto
 from attnviz.views.steps import Steps
 from attnviz.views.tables import Cell
 from attnviz.views.tokens import token
-from attnviz.worked import Head, Reproduced, Worked
 
 
-def explain_report(found: Reproduced, heads: Sequence[int], top_k: int) -> Report:
+def explain_report(found: VerifiedTrace, heads: Sequence[int], top_k: int) -> Report:
     """From the states to the output: the chosen heads key by key, then all heads together and the check.
 
-    Raises BadSelection for a head that is not there.
+    Raises InvalidSelection for a head that is not there.
     """
     worked = found.worked
     for head in heads:
         if not 0 <= head < len(worked.heads):
-            raise BadSelection(f"no head {head}", hint=f"This model has heads 0 to {len(worked.heads) - 1}.")
+            raise InvalidSelection(f"no head {head}", hint=f"This model has heads 0 to {len(worked.heads) - 1}.")
     blocks: list[Block] = [*_states(found)]
     for place, head in enumerate(heads):
         blocks += _head(found, head, top_k, explains=place == 0)
     blocks += [*_other_heads(worked, heads), *concatenation(worked), *_projection(worked), *_check(found)]
-    blocks += captions.limits(found.provenance, len(worked.tokens))
+    blocks += captions.caveats(found.provenance, len(worked.tokens))
     blocks += captions.unknown(worked.tokens, "tokens")
     blocks.append(Note("What a layer does with the output of its attention, and the layers after it, are not shown."))
-    model = escape_for_display(found.provenance.model, captions.LONGEST_NAME)
+    model = escape_for_display(found.provenance.model, captions.MAX_NAME_LENGTH)
     title = f"Attention from token {_query(worked)} in {model}, step by step"
     return Report(
         title=title,
@@ -46,7 +46,7 @@ def explain_report(found: Reproduced, heads: Sequence[int], top_k: int) -> Repor
     )
 
 
-def concatenation(worked: Worked) -> Iterator[Block]:
+def concatenation(worked: AttentionTrace) -> Iterator[Block]:
     """Step 9: the heads side by side."""
     n_heads, d_head = len(worked.heads), worked.heads[0].d_head
     yield Section("Step 9: concatenation")
@@ -56,7 +56,7 @@ def concatenation(worked: Worked) -> Iterator[Block]:
         return
     yield Note(f"The {n_heads} outputs of width {d_head} stand side by side: c has {n_heads} × {d_head} components.")
     names = [signs(f"o_{head}", f"o_{{{head}}}") for head in range(n_heads)]
-    few = names if n_heads <= formulas.MOST_COMPONENTS else [*names[:2], signs("…", r"\dots"), names[-1]]
+    few = names if n_heads <= formulas.MAX_COMPONENTS else [*names[:2], signs("…", r"\dots"), names[-1]]
     yield formula(
         signs("c = [") + formulas.joined(few, signs("; ")) + signs("] = ") + vector(worked.concatenated),
         signs("shape: ", r"\text{shape: }") + formulas.shape(n_heads * d_head),
@@ -71,7 +71,7 @@ def concatenation(worked: Worked) -> Iterator[Block]:
     )
 
 
-def _states(found: Reproduced) -> Iterator[Block]:
+def _states(found: VerifiedTrace) -> Iterator[Block]:
     worked, query = found.worked, found.worked.query
     d_model = worked.states.shape[1]
     n_tokens = len(worked.tokens)
@@ -88,7 +88,7 @@ def _states(found: Reproduced) -> Iterator[Block]:
     )
 
 
-def _origin(found: Reproduced) -> str:
+def _origin(found: VerifiedTrace) -> str:
     if not found.projects:
         return "the embedding of the word"
     if found.layer:
@@ -100,7 +100,7 @@ def _origin(found: Reproduced) -> str:
     return f"{made}, after a layer norm" if found.normed else made
 
 
-def _head(found: Reproduced, head: int, top_k: int, explains: bool) -> Iterator[Block]:
+def _head(found: VerifiedTrace, head: int, top_k: int, explains: bool) -> Iterator[Block]:
     worked, n_heads = found.worked, len(found.worked.heads)
     yield Section(f"Head {head}, one of {n_heads}" if n_heads > 1 else "The one head")
     yield Section("Step 2: query, keys and values", 2)
@@ -108,7 +108,7 @@ def _head(found: Reproduced, head: int, top_k: int, explains: bool) -> Iterator[
     yield from Steps(worked, worked.heads[head], f"head-{head}", top_k, explains).blocks()
 
 
-def _vectors(found: Reproduced, head: int) -> Iterator[Block]:
+def _vectors(found: VerifiedTrace, head: int) -> Iterator[Block]:
     """Where q, k and v come from."""
     of, query = found.worked.heads[head], found.worked.query
     n_tokens, d_model = found.worked.states.shape
@@ -135,11 +135,11 @@ def _vectors(found: Reproduced, head: int) -> Iterator[Block]:
     )
 
 
-def _made(found: Reproduced) -> str:
+def _made(found: VerifiedTrace) -> str:
     return "learned" if found.provenance.trained else "drawn at random, as the model is untrained"
 
 
-def _other_heads(worked: Worked, heads: Sequence[int]) -> Iterator[Note]:
+def _other_heads(worked: AttentionTrace, heads: Sequence[int]) -> Iterator[Note]:
     n_others = len(worked.heads) - len(heads)
     if n_others == 1:
         yield Note("The other head does the same with numbers of its own; --head shows it.")
@@ -147,7 +147,7 @@ def _other_heads(worked: Worked, heads: Sequence[int]) -> Iterator[Note]:
         yield Note(f"The other {n_others} heads do the same with numbers of their own; --head shows them.")
 
 
-def _projection(worked: Worked) -> Iterator[Block]:
+def _projection(worked: AttentionTrace) -> Iterator[Block]:
     yield Section("Step 10: output projection")
     if worked.projection is None:
         yield Note("This model has none: c is the output.")
@@ -171,7 +171,7 @@ def _projection(worked: Worked) -> Iterator[Block]:
     yield Table("projection", "", "facts", columns, (*rows, *_more(shown < n_outputs, len(columns))))
 
 
-def _check(found: Reproduced) -> Iterator[Block]:
+def _check(found: VerifiedTrace) -> Iterator[Block]:
     """What was worked out beside what the model gave."""
     worked = found.worked
     shown = formulas.n_shown(len(worked.output))
@@ -198,7 +198,7 @@ def _more(is_more: bool, n_columns: int) -> Iterator[tuple[Cell, ...]]:
         yield ("…",) * n_columns
 
 
-def _query(worked: Worked) -> str:
+def _query(worked: AttentionTrace) -> str:
     return token(worked.tokens, worked.query)
 
 
@@ -208,11 +208,11 @@ def _span(head: int, d_head: int) -> str:
     return f"{first} to {last}" if d_head > 1 else str(first)
 
 
-def _subtitle(found: Reproduced) -> str:
+def _subtitle(found: VerifiedTrace) -> str:
     tokens, provenance = found.worked.tokens, found.provenance
     parts = [
-        escape_for_display(captions.status(provenance), captions.LONGEST_NAME),
-        escape_for_display(provenance.text_name, captions.LONGEST_NAME),
+        escape_for_display(captions.status(provenance), captions.MAX_NAME_LENGTH),
+        escape_for_display(provenance.text_name, captions.MAX_NAME_LENGTH),
         captions.extent(provenance, len(tokens) - sum(tokens.special)),
         f"layer {found.layer} of {found.n_layers}",
     ]
@@ -221,7 +221,7 @@ def _subtitle(found: Reproduced) -> str:
     return " · ".join(parts)
 
 
-def _data(title: str, found: Reproduced) -> Mapping[str, object]:
+def _data(title: str, found: VerifiedTrace) -> Mapping[str, object]:
     """Every number of every head, in float64."""
     worked, provenance = found.worked, found.provenance
     projection = worked.projection
@@ -247,7 +247,7 @@ def _data(title: str, found: Reproduced) -> Mapping[str, object]:
     }
 
 
-def numbers(worked: Worked) -> Mapping[str, object]:
+def numbers(worked: AttentionTrace) -> Mapping[str, object]:
     """What the steps came to, for machines."""
     return {
         "query": worked.query,

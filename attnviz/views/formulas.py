@@ -15,7 +15,7 @@ from attnviz.report import Column, Formula
 from attnviz.views.tables import Cell
 
 DIGITS = 4  # after the point
-MOST_COMPONENTS = 5  # of a vector are shown whole; of a longer one the first four and an ellipsis
+MAX_COMPONENTS = 5  # of a vector are shown whole; of a longer one the first four and an ellipsis
 
 
 @dataclass(frozen=True)
@@ -94,7 +94,7 @@ def shape(*sizes: int) -> Written:
 
 def n_shown(n_components: int) -> int:
     """How many components of a vector are written out."""
-    return n_components if n_components <= MOST_COMPONENTS else MOST_COMPONENTS - 1
+    return n_components if n_components <= MAX_COMPONENTS else MAX_COMPONENTS - 1
 
 
 def component_columns(name: str, n_components: int) -> Iterator[Column]:

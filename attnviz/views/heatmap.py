@@ -9,23 +9,23 @@ from typing import NamedTuple
 
 import numpy as np
 
-from attnviz.errors import BadSelection
+from attnviz.errors import InvalidSelection
 from attnviz.measures.effective_keys import effective_keys
 from attnviz.measures.rollout import reachable, rollout
 from attnviz.records import AttentionMaps, Measurement
-from attnviz.report import Heatmap, Panels, Report, Scale
+from attnviz.report import Heatmap, HeatmapGrid, Report, Scale
 from attnviz.shapes import Cells, Shown
 from attnviz.specs.figure import FigureOptions, ScaleKind
 from attnviz.views import captions
 from attnviz.views.data import data, data_of_hidden
-from attnviz.views.hiding import Part, hidden, part_of
 from attnviz.views.tables import heads_table, layers_table, top_table
+from attnviz.views.token_selection import TokenSelection, hidden, part_of
 from attnviz.views.tokens import labels
 
 MAX_LIFT = 16.0  # equal shares: cells that hold more are drawn alike
-MOST_SEEN = 64  # keys: with more of them most weights are below 0.016
-MOST_LISTED = 16  # heads whose queries are listed one by one although nobody chose them
-MOST_NAMED = 8  # heads in a row over which there is room for "layer 3, head 5"
+MAX_KEYS = 64  # keys: with more of them most weights are below 0.016
+MAX_LISTED = 16  # heads whose queries are listed one by one although nobody chose them
+MAX_NAMED = 8  # heads in a row over which there is room for "layer 3, head 5"
 
 
 def heatmap_report(
@@ -37,8 +37,8 @@ def heatmap_report(
 ) -> Report:
     """All chosen heads side by side, then each alone, then tables and notes. `layers` are places in the record.
 
-    What `spec.sort` names has to be among the measurements. Raises BadSelection for a layer or head that the record
-    does not have and where all tokens would be hidden, BadOption for a rollout from one text to another.
+    What `spec.sort` names has to be among the measurements. Raises InvalidSelection for a layer or head that the record
+    does not have and where all tokens would be hidden, InvalidOption for a rollout from one text to another.
     """
     _check("layer", layers, maps.n_layers)
     _check("head", heads, maps.n_heads)
@@ -104,18 +104,18 @@ def _are_listed(pictures: Sequence[Heatmap], spec: FigureOptions) -> bool:
 
     Where maps are to be shaded, the list stands in for those that are too wide.
     """
-    return spec.table != "top" or bool(spec.layer or spec.head) or len(pictures) <= MOST_LISTED
+    return spec.table != "top" or bool(spec.layer or spec.head) or len(pictures) <= MAX_LISTED
 
 
-class Frame(NamedTuple):
+class MapFrame(NamedTuple):
     """What all maps of one record have in common: the tokens that are drawn, and what they are called."""
 
-    part: Part
+    part: TokenSelection
     rows: tuple[str, ...]
     columns: tuple[str, ...]
 
     @classmethod
-    def of(cls, maps: AttentionMaps, part: Part) -> Frame:
+    def of(cls, maps: AttentionMaps, part: TokenSelection) -> MapFrame:
         """What all maps of a text share: which tokens are drawn, and their labels."""
         queries = labels(maps.queries)
         keys = queries if maps.self_attention else labels(maps.keys)
@@ -138,9 +138,11 @@ class Frame(NamedTuple):
         )
 
 
-def heatmaps(maps: AttentionMaps, layers: Sequence[int], heads: Sequence[int], part: Part) -> tuple[Heatmap, ...]:
+def heatmaps(
+    maps: AttentionMaps, layers: Sequence[int], heads: Sequence[int], part: TokenSelection
+) -> tuple[Heatmap, ...]:
     """One map per head, layer by layer."""
-    frame = Frame.of(maps, part)
+    frame = MapFrame.of(maps, part)
     return tuple(
         frame.map(
             f"layer-{maps.layer_numbers[layer]}-head-{head}",
@@ -153,9 +155,9 @@ def heatmaps(maps: AttentionMaps, layers: Sequence[int], heads: Sequence[int], p
     )
 
 
-def _rollout_map(maps: AttentionMaps, rolled: Cells, part: Part, kind: ScaleKind) -> Heatmap:
+def _rollout_map(maps: AttentionMaps, rolled: Cells, part: TokenSelection, kind: ScaleKind) -> Heatmap:
     scale = rollout_scale(kind, float(part.of(rolled).max()), [maps], part.hides_keys_of(maps))
-    return Frame.of(maps, part).map("rollout", rollout_title([maps]), rolled, reachable(maps), scale)
+    return MapFrame.of(maps, part).map("rollout", rollout_title([maps]), rolled, reachable(maps), scale)
 
 
 def rollout_title(several: Sequence[AttentionMaps]) -> str:
@@ -188,7 +190,7 @@ def scale_over(kind: ScaleKind, high: float, n_keys: int, of_shown: bool = False
     if kind == "lift":
         return lift_scale(of_shown=of_shown)
     if kind == "auto":
-        kind = "shared" if n_keys <= MOST_SEEN else "log"
+        kind = "shared" if n_keys <= MAX_KEYS else "log"
     if kind == "fixed":
         return Scale(kind, 0.0, 1.0, "attention weight (fixed scale, 0 to 1)")
     if kind == "shared":
@@ -197,18 +199,18 @@ def scale_over(kind: ScaleKind, high: float, n_keys: int, of_shown: bool = False
     return Scale(kind, low, 1.0, f"attention weight (logarithmic scale, {low:g} to 1)")
 
 
-def _overview(pictures: tuple[Heatmap, ...], layers: Sequence[int], heads: Sequence[int]) -> tuple[Panels, ...]:
+def _overview(pictures: tuple[Heatmap, ...], layers: Sequence[int], heads: Sequence[int]) -> tuple[HeatmapGrid, ...]:
     """A row per layer; the heads of a single layer in rows of about four."""
     if len(pictures) < 2:
         return ()
     if len(layers) == 1:
-        return (Panels("overview", f"{len(heads)} heads of layer {layers[0]}", pictures, _grid(len(heads))),)
+        return (HeatmapGrid("overview", f"{len(heads)} heads of layer {layers[0]}", pictures, _grid(len(heads))),)
     title = "one row per layer, one column per head"
-    if len(heads) > MOST_NAMED:  # 12 panels in a row are narrower than their titles would be
+    if len(heads) > MAX_NAMED:  # 12 panels in a row are narrower than their titles would be
         title = "layer.head: one row per layer, one column per head"
         names = (f"{layer}.{head}" for layer in layers for head in heads)
         pictures = tuple(replace(picture, title=name) for picture, name in zip(pictures, names, strict=True))
-    return (Panels("overview", title, pictures, len(heads)),)
+    return (HeatmapGrid("overview", title, pictures, len(heads)),)
 
 
 def _grid(n_heads: int) -> int:
@@ -220,6 +222,6 @@ def _check(kind: str, chosen: Sequence[int], number: int) -> None:
     for index in chosen:
         if not 0 <= index < number:
             hint = f"This model has {kind}s 0 to {number - 1}." if number > 1 else f"This model has only {kind} 0."
-            raise BadSelection(f"no {kind} {index}", hint=hint)
+            raise InvalidSelection(f"no {kind} {index}", hint=hint)
     if not chosen:
-        raise BadSelection(f"no {kind} is chosen", hint=f"This model has {kind}s 0 to {number - 1}.")
+        raise InvalidSelection(f"no {kind} is chosen", hint=f"This model has {kind}s 0 to {number - 1}.")

@@ -16,14 +16,14 @@ from jaxtyping import Int
 from attnviz.display import CUT, escape_for_display
 from attnviz.measures import classification
 from attnviz.measures.classification import N_BINS
-from attnviz.outcomes import Estimate, Prediction
 from attnviz.report import Block, Column, Note, Report, Table
-from attnviz.views.nouns import noun
+from attnviz.training_metrics import Interval, Prediction
+from attnviz.views.plurals import pluralize
 from attnviz.views.tables import Cell
 
-LONGEST_TITLE = 200
-LONGEST_NAMES = (43, 32)  # of a text, without and with a column of given labels: a row then fits 80 columns
-MOST_LABELS = 10  # whose confusion is a table that can be read
+MAX_TITLE_LENGTH = 200
+MAX_NAMES_LENGTH = (43, 32)  # of a text, without and with a column of given labels: a row then fits 80 columns
+MAX_LABELS = 10  # whose confusion is a table that can be read
 FORMULA = tuple("=+-@＝＋－＠")  # what makes a spreadsheet compute a cell; the wide ones do so in some locales
 
 
@@ -32,7 +32,7 @@ class _Scores:
     """The numbers of all texts whose given label is one of the model's."""
 
     n_texts: int
-    accuracy: Estimate
+    accuracy: Interval
     macro_f1: float
     f1: tuple[float, ...]
     calibration_error: float
@@ -68,16 +68,14 @@ def predictions_report(  # noqa: PLR0913 - what answers came of is said whole
     blocks: list[Block] = [_listing(predictions, labels) if few else _summary(predictions, labels)]
     if scores:
         blocks.append(_scores_table(scores, labels))
-        blocks += [_confusion_table(scores, labels)] if len(labels) <= MOST_LABELS else []
+        blocks += [_confusion_table(scores, labels)] if len(labels) <= MAX_LABELS else []
     blocks += map(Note, _notes(predictions, labels, scores, few))
     n_texts = f"{len(predictions)} text{'' if len(predictions) == 1 else 's'}"
     return Report(
-        title=f"{escape_for_display(model, LONGEST_TITLE)} classifies {escape_for_display(corpus, LONGEST_TITLE)}",
-        subtitle=f"{escape_for_display(status, LONGEST_TITLE)} · {n_texts}",
+        title=f"{_short(model)} classifies {_short(corpus)}",
+        subtitle=f"{_short(status)} · {n_texts}",
         blocks=tuple(blocks),
-        facts=tuple(
-            (escape_for_display(name, LONGEST_TITLE), escape_for_display(value, LONGEST_TITLE)) for name, value in facts
-        ),
+        facts=tuple((_short(name), _short(value)) for name, value in facts),
         data={
             "model": model,
             "status": status,
@@ -111,6 +109,11 @@ def prediction_rows(predictions: Sequence[Prediction], labels: tuple[str, ...]) 
             str(p.n_read),
             *probabilities,
         )
+
+
+def _short(text: str) -> str:
+    """A name in a heading."""
+    return escape_for_display(text, MAX_TITLE_LENGTH)
 
 
 def _inert(text: str) -> str:
@@ -157,7 +160,7 @@ def _listing(predictions: Sequence[Prediction], labels: tuple[str, ...]) -> Tabl
     for p in predictions:
         given = _given(p.gold, names)
         cells = ["-" if given is None else escape_for_display(str(given))] if labelled else []
-        name = _name(p.text_name, LONGEST_NAMES[labelled])
+        name = _name(p.text_name, MAX_NAMES_LENGTH[labelled])
         rows.append((name, names[p.label], p.probability, *cells, f"{p.n_read} of {p.n_tokens}"))
     return Table("predictions", "predictions", "facts", tuple(columns), tuple(rows))
 
@@ -165,10 +168,10 @@ def _listing(predictions: Sequence[Prediction], labels: tuple[str, ...]) -> Tabl
 def _name(name: str, longest: int) -> str:
     """A text's name, cut in its middle: it begins with what it is and ends with its place in a data set."""
     if len(name) <= longest:
-        return escape_for_display(name, LONGEST_TITLE)
+        return escape_for_display(name, MAX_TITLE_LENGTH)
     half = (longest - len(CUT)) // 2
     head, tail = name[:half].rstrip(" "), name[-half:].lstrip(" ")  # a space that the cut laid bare is no end
-    return escape_for_display(head, LONGEST_TITLE) + CUT + escape_for_display(tail, LONGEST_TITLE)
+    return escape_for_display(head, MAX_TITLE_LENGTH) + CUT + escape_for_display(tail, MAX_TITLE_LENGTH)
 
 
 def _summary(predictions: Sequence[Prediction], labels: tuple[str, ...]) -> Table:
@@ -209,17 +212,18 @@ def _notes(
         yield f"{n} texts are too many to list: --json has every one."
     if cut := [p for p in predictions if p.n_read < p.n_tokens]:
         left_out = sum(p.n_tokens - p.n_read for p in cut)
-        yield f"Cut to what the model reads: {len(cut)} of {n} {noun(n, 'texts')} (tokens left out in all: {left_out})."
+        texts = pluralize(n, "texts")
+        yield f"Cut to what the model reads: {len(cut)} of {n} {texts} (tokens left out in all: {left_out})."
     given = [_given(p.gold, labels) for p in predictions]
     without, unknown = given.count(None), sum(isinstance(label, int) for label in given)
     if 0 < without < n:
         yield f"Not scored: {without} of {n} texts, without a label."
     if unknown:
-        yield f"Not scored: {unknown} of {n} {noun(n, 'texts')}, with a label that the model does not have."
+        yield f"Not scored: {unknown} of {n} {pluralize(n, 'texts')}, with a label that the model does not have."
     if scores and scores.n_absent:
         absent = f"{scores.n_absent} of {len(labels)} labels"
         yield f"Neither given nor predicted: {absent}; F1 stands at 0 there, and macro F1 leaves that out."
-    if scores and len(labels) > MOST_LABELS:
+    if scores and len(labels) > MAX_LABELS:
         yield f"Which of {len(labels)} labels is taken for which is too wide a table: --json has it."
     yield "A probability is the model's confidence in its answer, not the truth of it."
 

@@ -9,15 +9,15 @@ from functools import cached_property
 
 import numpy as np
 
+from attnviz.attention_trace import AttentionTrace, Head
 from attnviz.report import Block, Column, Formula, Note, Section, Table
 from attnviz.views import formulas
 from attnviz.views.formulas import DIGITS, Written, column, component_rows, factor, fraction, number, signs, vector
 from attnviz.views.tables import Cell, largest
 from attnviz.views.tokens import token
-from attnviz.worked import Head, Worked
 
 ALL_WRITTEN_OUT = 3  # keys: with more, only that of the largest weight is
-MOST_MASKED = 8  # positions named
+MAX_MASKED = 8  # positions named
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,7 +28,7 @@ class Steps:
     heads. What a step is for is said if `explains`: of the first head.
     """
 
-    worked: Worked
+    worked: AttentionTrace
     head: Head
     name: str
     top_k: int
@@ -108,7 +108,7 @@ class Steps:
         if not closed:
             yield Note("This query may attend to every key, so nothing is masked.")
             return
-        named = ", ".join(map(str, closed[:MOST_MASKED])) + (", …" if len(closed) > MOST_MASKED else "")
+        named = ", ".join(map(str, closed[:MAX_MASKED])) + (", …" if len(closed) > MAX_MASKED else "")
         keys = "key" if len(closed) == 1 else "keys"
         yield Note(
             f"This query may not attend to {keys} {named}: s becomes -∞ there, so that exp(s) and the weight become 0."

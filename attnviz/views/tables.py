@@ -6,15 +6,15 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from attnviz.errors import BadOption
+from attnviz.errors import InvalidOption
 from attnviz.measures import HEADLINE, MEASURES, Measure
 from attnviz.records import AttentionMaps, Measurement
 from attnviz.registry import find
 from attnviz.report import Column, Heatmap, LazyRows, Row, Table
 from attnviz.shapes import RealQueries
 from attnviz.specs.figure import FigureOptions
-from attnviz.views.hiding import Part
 from attnviz.views.patterns import patterns
+from attnviz.views.token_selection import TokenSelection
 from attnviz.views.tokens import token
 
 Cell = str | int | float
@@ -25,14 +25,14 @@ MAX_PAIR_LABEL = 12  # graphemes of each token of a pair: a row per head has to 
 def ordering(sort: str) -> tuple[Measure, bool]:
     """The measure that heads are sorted by, and whether the smallest comes first.
 
-    Raises BadOption for one that there is not, and for one that is no number of a single head.
+    Raises InvalidOption for one that there is not, and for one that is no number of a single head.
     """
     ascending = sort.strip().startswith("-")
     measure = find(MEASURES, sort.strip().removeprefix("-").lower(), "measure")
     assert isinstance(measure, Measure)
     if measure.level == "layer":
         hint = "It is one number for all heads of a layer together; sort by a number of each head, such as entropy."
-        raise BadOption(f"heads cannot be sorted by {measure.name}", hint=hint)
+        raise InvalidOption(f"heads cannot be sorted by {measure.name}", hint=hint)
     return measure, ascending
 
 
@@ -41,7 +41,7 @@ def heads_table(
     measurements: Sequence[Measurement],
     layers: Sequence[int],
     heads: Sequence[int],
-    part: Part,
+    part: TokenSelection,
     spec: FigureOptions,
 ) -> Table:
     """One line per head: its numbers, what it looks at, and the pair drawn with the largest weight, of equal ones the
@@ -125,7 +125,7 @@ def largest(weights: np.ndarray, allowed: np.ndarray, k: int) -> list[int]:
     return [int(key) for key in allowed[order]]
 
 
-def _strongest(maps: AttentionMaps, layer: int, head: int, part: Part) -> tuple[str, Cell]:
+def _strongest(maps: AttentionMaps, layer: int, head: int, part: TokenSelection) -> tuple[str, Cell]:
     """Among queries that have a choice: the first token of a causal map attends to itself whatever the head does.
 
     Both cells are empty where no query drawn may attend to any key drawn.
@@ -133,7 +133,7 @@ def _strongest(maps: AttentionMaps, layer: int, head: int, part: Part) -> tuple[
     real = np.array([query for query in part.queries if maps.real_queries[query]])
     choosing = real[maps.attendable[layer][real].sum(axis=-1) > 1]
     queries = choosing if len(choosing) else real
-    drawn = Part(tuple(queries.tolist()), part.keys)
+    drawn = TokenSelection(tuple(queries.tolist()), part.keys)
     allowed, weights = drawn.of(maps.attendable[layer]), drawn.of(maps.weights[layer, head])
     if not allowed.any():
         return "", ""

@@ -11,14 +11,14 @@ from math import ceil
 
 from attnviz.report import Block, Column, Note, Table
 from attnviz.views.costs import scaled
-from attnviz.views.nouns import noun
+from attnviz.views.plurals import pluralize
 from attnviz.views.tables import Cell
 
 
 def theory_blocks(n: int, d: int, k: int) -> tuple[Block, ...]:
     """The table for n tokens of width d and kernels of width k, and where sources disagree. Raises nothing."""
     columns = [Column(name) for name in ("layer", "operations", "", "steps", " ", "longest path", "  ")]
-    title = f"Layers that connect n = {n} {noun(n, 'tokens')} of width d = {d} (kernel k = {k})"
+    title = f"Layers that connect n = {n} {pluralize(n, 'tokens')} of width d = {d} (kernel k = {k})"
     return (Table("theory", title, "compared", tuple(columns), tuple(_rows(n, d, k))), *map(Note, _remarks(n, d, k)))
 
 

@@ -7,9 +7,9 @@ from math import log
 
 import numpy as np
 
-from attnviz.comparison import Compared, Comparison, Difference
+from attnviz.comparison import Comparison, MeanDifference, ModelComparison
 from attnviz.display import escape_for_display
-from attnviz.measures.resolution_lost import max_divergence_from_mean
+from attnviz.measures.divergence_from_mean import max_divergence_from_mean
 
 COPY = 0.05  # of the largest divergence there is: heads nearer than this are nearly copies of each other
 NO_EVIDENCE = "no evidence that more heads help this task"
@@ -29,7 +29,7 @@ def verdict(comparison: Comparison) -> tuple[str, ...]:
     return tuple(sentences)
 
 
-def near_copies(comparison: Comparison, model: Compared) -> int | None:
+def near_copies(comparison: Comparison, model: ModelComparison) -> int | None:
     """How many heads have a near copy within their own layer; None where that was not measured."""
     if comparison.divergences is None:
         return None
@@ -42,7 +42,7 @@ def near_copies(comparison: Comparison, model: Compared) -> int | None:
     return number
 
 
-def _width(comparison: Comparison, first: Compared, other: Compared, place: int) -> Iterator[str]:
+def _width(comparison: Comparison, first: ModelComparison, other: ModelComparison, place: int) -> Iterator[str]:
     if "effective_keys" not in comparison.differences:
         return
     difference = comparison.differences["effective_keys"][place]
@@ -56,13 +56,13 @@ def _width(comparison: Comparison, first: Compared, other: Compared, place: int)
         yield f"That the heads of {_name(other)} look more narrowly than those of {_name(first)} is not seen here."
 
 
-def _kinds(comparison: Comparison, model: Compared) -> Iterator[str]:
+def _kinds(comparison: Comparison, model: ModelComparison) -> Iterator[str]:
     """How far a model's heads differ from each other."""
     if not _many(model):
         return
     copies = near_copies(comparison, model)
-    if "distinct_heads" in comparison.differences:
-        worth = model.per_text("distinct_heads").mean()
+    if "vendi_score" in comparison.differences:
+        worth = model.per_text("vendi_score").mean()
         tail = (
             "" if copies is None else f"; {copies} of {len(model.heads)} {'is' if copies == 1 else 'are'} nearly copies"
         )
@@ -71,8 +71,8 @@ def _kinds(comparison: Comparison, model: Compared) -> Iterator[str]:
             f"The {model.n_heads} heads of {_name(model)} are as different as {worth:.1f} heads that share nothing"
             f"{tail}{explained}."
         )
-    if "resolution_lost" in comparison.differences:
-        lost = model.per_text("resolution_lost").mean()
+    if "divergence_from_mean" in comparison.differences:
+        lost = model.per_text("divergence_from_mean").mean()
         share = lost / max_divergence_from_mean(model.n_heads)
         yield (
             f"The mean of its heads is {lost:.3f} nats of JSD away from each of them ({share:.0%} of the most that "
@@ -80,7 +80,7 @@ def _kinds(comparison: Comparison, model: Compared) -> Iterator[str]:
         )
 
 
-def _task(comparison: Comparison, first: Compared, other: Compared, place: int) -> Iterator[str]:
+def _task(comparison: Comparison, first: ModelComparison, other: ModelComparison, place: int) -> Iterator[str]:
     if comparison.right and comparison.n_texts > 1:
         difference = comparison.right[place]
         points = f"{100 * difference.value:+.1f} points"
@@ -98,7 +98,7 @@ def _task(comparison: Comparison, first: Compared, other: Compared, place: int) 
         yield f"{_reads(first, comparison.labels)}, {_reads(other, comparison.labels)}."
 
 
-def _cards(first: Compared, others: list[Compared]) -> Iterator[str]:
+def _cards(first: ModelComparison, others: list[ModelComparison]) -> Iterator[str]:
     """What the model cards say over several seeds, which one comparison cannot."""
     if first.tested is None:
         return
@@ -115,7 +115,7 @@ def _cards(first: Compared, others: list[Compared]) -> Iterator[str]:
         )
 
 
-def _finding(difference: Difference, unit: str, digits: int) -> str:
+def _finding(difference: MeanDifference, unit: str, digits: int) -> str:
     if difference.low is None or difference.high is None:
         return ""
     interval = f"{difference.low:+.{digits}f} to {difference.high:+.{digits}f}"
@@ -124,7 +124,7 @@ def _finding(difference: Difference, unit: str, digits: int) -> str:
     return f": a difference of {difference.value:+.{digits}f} {unit} ({interval})"
 
 
-def _settled(comparison: Comparison, difference: Difference, below: bool) -> bool:
+def _settled(comparison: Comparison, difference: MeanDifference, below: bool) -> bool:
     """Whether the difference is on that side of 0, with its whole interval where it has one."""
     bounds = (difference.value, difference.low, difference.high)
     return all((bound < 0) == below and bound != 0 for bound in bounds if bound is not None)
@@ -134,23 +134,23 @@ def _on(comparison: Comparison) -> str:
     return "On this text" if comparison.n_texts == 1 else f"On these {comparison.n_texts:,} texts"
 
 
-def _heads(model: Compared) -> str:
+def _heads(model: ModelComparison) -> str:
     n = len(model.heads)
     return f"the {n} heads of {_name(model)}" if n > 1 else f"the head of {_name(model)}"
 
 
-def _reads(model: Compared, labels: tuple[str, ...]) -> str:
+def _reads(model: ModelComparison, labels: tuple[str, ...]) -> str:
     (prediction,) = model.predictions
     return f"{_name(model)} reads it as {escape_for_display(labels[prediction.label])} ({prediction.probability:.2f})"
 
 
-def _many(model: Compared) -> bool:
+def _many(model: ModelComparison) -> bool:
     return model.n_heads > 1
 
 
-def _verb(model: Compared, verb: str) -> str:
+def _verb(model: ModelComparison, verb: str) -> str:
     return verb if len(model.heads) > 1 else f"{verb}s"
 
 
-def _name(model: Compared) -> str:
+def _name(model: ModelComparison) -> str:
     return escape_for_display(model.name, 40)

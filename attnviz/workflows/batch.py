@@ -12,25 +12,25 @@ from typing import TypeAlias
 from attnviz import store
 from attnviz.configs.jobs import load_all
 from attnviz.configs.manifests import entry_bytes, entry_from_file, from_file, to_bytes
-from attnviz.errors import BadOption, InputError
-from attnviz.jobs import Plan
+from attnviz.errors import InputError, InvalidOption
+from attnviz.jobs import BatchPlan
 from attnviz.manifest import NAME, PAGE, Entry, Manifest
-from attnviz.report import Look
+from attnviz.report import FigureStyle
 from attnviz.specs.batch import BatchSpec
 from attnviz.views.batch_page import batch_page
-from attnviz.workflows.perform import versions
-from attnviz.workflows.workers import Done, share_out
+from attnviz.workflows.run_job import versions
+from attnviz.workflows.workers import Done, run_jobs
 
 PROGRESS = ".progress"  # entries of jobs that are done, until the manifest holds them all
 DEFAULT_OUT = "figures"
-MOST_WORKERS = 256
+MAX_WORKERS = 256
 
 
 @dataclass(frozen=True, eq=False)
 class Planned:
     """What is to be made, where, and by how many processes."""
 
-    plan: Plan
+    plan: BatchPlan
     folder: Path
     n_workers: int
 
@@ -57,18 +57,18 @@ Event: TypeAlias = Planned | Done | Finished
 def batch(spec: BatchSpec) -> Iterator[Event]:
     """Make what the configs ask for. A run that was broken off goes on where it was; what did not change stays.
 
-    Raises BadConfig with every problem of every config, before anything is made.
+    Raises InvalidConfig with every problem of every config, before anything is made.
     """
     if not spec.configs:
-        raise BadOption("no config", hint="Name a YAML file: attnviz batch figures.yaml.")
-    if spec.workers is not None and not 1 <= spec.workers <= MOST_WORKERS:
-        raise BadOption(f"--workers {spec.workers} is out of range", hint=f"It is 1 to {MOST_WORKERS}.")
+        raise InvalidOption("no config", hint="Name a YAML file: attnviz batch figures.yaml.")
+    if spec.workers is not None and not 1 <= spec.workers <= MAX_WORKERS:
+        raise InvalidOption(f"--workers {spec.workers} is out of range", hint=f"It is 1 to {MAX_WORKERS}.")
     plan = load_all(spec.configs, spec.out)
     folder = store.output_folder(spec.out or plan.out or DEFAULT_OUT)
     return _made(spec, plan, folder)
 
 
-def _made(spec: BatchSpec, plan: Plan, folder: Path) -> Iterator[Event]:
+def _made(spec: BatchSpec, plan: BatchPlan, folder: Path) -> Iterator[Event]:
     n_workers = min(spec.workers or cores(), len(plan.jobs))
     yield Planned(plan, folder, n_workers)
     if not spec.dry_run:
@@ -79,7 +79,7 @@ def _made(spec: BatchSpec, plan: Plan, folder: Path) -> Iterator[Event]:
                 store.remove_folder(folder / PROGRESS)  # where there is nothing to go on from
 
 
-def _all(spec: BatchSpec, plan: Plan, folder: Path, n_workers: int) -> Iterator[Event]:
+def _all(spec: BatchSpec, plan: BatchPlan, folder: Path, n_workers: int) -> Iterator[Event]:
     """Make every job, then what tells of all of them."""
     store.refuse_links(folder, PROGRESS)
     before = _entries(folder)
@@ -88,7 +88,7 @@ def _all(spec: BatchSpec, plan: Plan, folder: Path, n_workers: int) -> Iterator[
     store.make_folder(folder / PROGRESS)
     done: dict[str, Entry] = {}
     disk_failed = False
-    with closing(share_out(plan.jobs, folder, earlier, n_workers, spec.fail_fast)) as events:
+    with closing(run_jobs(plan.jobs, folder, earlier, n_workers, spec.fail_fast)) as events:
         for each in events:
             done[each.entry.name] = each.entry
             disk_failed |= each.disk_failed
@@ -110,7 +110,7 @@ def _page(manifest: Manifest, folder: Path) -> Path | None:
         return None
     from attnviz.renderers.page.html import html  # what draws charts comes with matplotlib
 
-    ((_, content),) = html(batch_page(manifest), Look())
+    ((_, content),) = html(batch_page(manifest), FigureStyle())
     store.write(folder / PAGE, content)
     return folder / PAGE
 
@@ -136,7 +136,7 @@ def _entries(folder: Path) -> dict[str, Entry]:
     return found
 
 
-def _clear(folder: Path, plan: Plan, before: Mapping[str, Entry], done: Mapping[str, Entry]) -> None:
+def _clear(folder: Path, plan: BatchPlan, before: Mapping[str, Entry], done: Mapping[str, Entry]) -> None:
     """Of the progress only this stays: what lies there of jobs that failed now, or were not begun, and were made once.
 
     Their old files are still there, and the next run has to know them.

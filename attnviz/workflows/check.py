@@ -11,10 +11,10 @@ from pathlib import Path, PurePosixPath
 
 from attnviz import store
 from attnviz.differences import BatchDiff, Tolerances
-from attnviz.errors import BadOption
+from attnviz.errors import InvalidOption
 from attnviz.inputs import is_folder, resolved
 from attnviz.renderers.json import alone
-from attnviz.report import Case, Report
+from attnviz.report import CaseResult, Report
 from attnviz.specs.batch import CheckSpec
 from attnviz.views.check import check_cases, check_report
 from attnviz.workflows.batch_diff.batches import differences, load_batch
@@ -29,20 +29,23 @@ class CheckResult:
 
     diff: BatchDiff
     report: Report
-    cases: tuple[Case, ...]
+    cases: tuple[CaseResult, ...]
     files: tuple[Path, ...]
     notices: tuple[str, ...]
 
 
 def check(spec: CheckSpec) -> CheckResult:
-    """Compare numbers, then files. Raises BadSource for a folder without a manifest, BadOption for a bad tolerance."""
+    """Compare numbers, then files.
+
+    Raises InvalidSource for a folder without a manifest, InvalidOption for a bad tolerance.
+    """
     tolerances = Tolerances(_allowed(spec.tolerance, "--tolerance"), _allowed(spec.pixels, "--pixels"))
     out = store.output_folder(spec.out)
     if resolved(out) in {resolved(Path(folder)) for folder in (spec.folder, spec.baseline)}:
-        raise BadOption(f"--out {out} is one of the folders that are compared", hint="Choose another --out.")
+        raise InvalidOption(f"--out {out} is one of the folders that are compared", hint="Choose another --out.")
     before, after = (load_batch(Path(folder)) for folder in (spec.baseline, spec.folder))
     with ExitStack() as stack:
-        pictures = Pictures(out, stack)
+        pictures = DifferencePictures(out, stack)
         diff = differences(before, after, tolerances, pictures.write)
         report = check_report(diff, spec)
         files = tuple(pictures.files)
@@ -53,7 +56,7 @@ def check(spec: CheckSpec) -> CheckResult:
     return CheckResult(diff, report, check_cases(diff), files, tuple(_stale(out, files)))
 
 
-class Pictures:
+class DifferencePictures:
     """Writes what shows a difference, below one folder; every name is safe and none is used twice."""
 
     def __init__(self, out: Path, stack: ExitStack) -> None:
@@ -71,7 +74,7 @@ class Pictures:
             self._locked = True
 
     def write(self, job: str, path: str, pictures: Mapping[str, bytes]) -> None:
-        """`JOB/NAME-expected.png` and so on. Raises OutputFailed when the disk refuses."""
+        """`JOB/NAME-expected.png` and so on. Raises OutputError when the disk refuses."""
         self.lock()
         if job not in self._folders:
             self._folders[job] = self.out / self._unused(job, "")
@@ -97,7 +100,7 @@ def _slug(name: str) -> str:
 
 def _allowed(value: float, option: str) -> float:
     if not (isfinite(value) and value >= 0):
-        raise BadOption(f"{option} {value} is no tolerance", hint="It is 0 or more.")
+        raise InvalidOption(f"{option} {value} is no tolerance", hint="It is 0 or more.")
     return value
 
 

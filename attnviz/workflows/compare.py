@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TypeAlias
 
 from attnviz import store
-from attnviz.errors import BadOption
+from attnviz.errors import InvalidOption
 from attnviz.measures.measured import chosen
 from attnviz.models.loading import ModelReference, find_model
 from attnviz.models.protocols import AttentionModel
@@ -21,7 +21,7 @@ from attnviz.specs.text import TextOptions
 from attnviz.text import load_corpus
 from attnviz.text.document import Corpus, Document
 
-MOST_MODELS = 8
+MAX_MODELS = 8
 COPIES = 5  # of all records together, measured: 23.5 bytes for each cell of each head
 PICTURES = (
     "maps*",
@@ -66,16 +66,16 @@ Event: TypeAlias = Comparing | Attended | Outcome
 def compare(spec: CompareSpec) -> Iterator[Event]:
     """Compare each model with the first. Everything that can be refused at once is refused first.
 
-    Raises BadOption, BadModel, BadSource or BadText.
+    Raises InvalidOption, InvalidModel, InvalidSource or InvalidText.
     """
-    if not 2 <= len(spec.models) <= MOST_MODELS:
+    if not 2 <= len(spec.models) <= MAX_MODELS:
         found = f"{len(spec.models)} model{'' if len(spec.models) == 1 else 's'} to compare"
-        raise BadOption(found, hint=f"Name 2 to {MOST_MODELS}, such as: attnviz compare single multi.")
+        raise InvalidOption(found, hint=f"Name 2 to {MAX_MODELS}, such as: attnviz compare single multi.")
     references = [find_model(replace(spec.model, model=name)) for name in spec.models]
     if len(asked := [name for name in ONE_FORMAT if getattr(spec, name)]) > 1:
-        raise BadOption(f"--{asked[0]} and --{asked[1]} exclude each other", hint="Leave one of them out.")
+        raise InvalidOption(f"--{asked[0]} and --{asked[1]} exclude each other", hint="Leave one of them out.")
     if not 2 <= spec.kernel <= 1000:
-        raise BadOption(f"--kernel {spec.kernel} is out of range", hint="It is 2 to 1000 tokens wide.")
+        raise InvalidOption(f"--kernel {spec.kernel} is out of range", hint="It is 2 to 1000 tokens wide.")
     chosen(spec.measure)
     for reference in references:
         reference.check()
@@ -107,10 +107,10 @@ def _alone(
 def _compared(
     spec: CompareSpec, folder: Path, references: Sequence[ModelReference], corpus: Corpus, documents: Sequence[Document]
 ) -> Iterator[Event]:
+    from attnviz.workflows.accumulator import ComparisonAccumulator
     from attnviz.workflows.compare_models import open_models, predictions, seconds
     from attnviz.workflows.compare_outcome import compared, comparison, pictures_of, report_of
     from attnviz.workflows.drawing import Pictures
-    from attnviz.workflows.tally import Tally
 
     drawing = Pictures.of(spec.figure, PICTURES, "*.safetensors")
     models = open_models(references, corpus.texts)
@@ -121,7 +121,7 @@ def _compared(
     told = [model.name for model in models]
     yield Comparing(len(documents), tuple(_notices(spec, corpus, documents, told, trained)))
     answered = [predictions(model, documents, spec.model) for model in models]
-    tally = Tally.of(len(models), spec.measure)
+    tally = ComparisonAccumulator.of(len(models), spec.measure)
     for count, document in enumerate(documents, 1):
         tally.add(_attended(models, document, spec.model.max_memory))
         yield Attended(count)

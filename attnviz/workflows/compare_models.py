@@ -7,9 +7,9 @@ from collections.abc import Iterable, Sequence
 
 from attnviz.models.loading import ModelReference
 from attnviz.models.protocols import AttentionModel, Classifies
-from attnviz.outcomes import Prediction, Tested
 from attnviz.specs.model import ModelOptions
 from attnviz.text.document import Document
+from attnviz.training_metrics import Prediction, TestMetrics
 from attnviz.workflows.metrics import NAME as METRICS
 from attnviz.workflows.metrics import load_metrics
 
@@ -39,7 +39,7 @@ def labels_of(model: AttentionModel) -> tuple[str, ...]:
     return model.labels if isinstance(model, Classifies) else ()
 
 
-def tested(model: AttentionModel) -> Tested | None:
+def tested(model: AttentionModel) -> TestMetrics | None:
     """What its card says of it."""
     if isinstance(model, Classifies) and (model.folder / METRICS).is_file():
         return load_metrics(model.folder).tested

@@ -8,38 +8,38 @@ from math import isnan
 import numpy as np
 from jaxtyping import Float
 
-from attnviz.comparison import Compared, Comparison, Cost, Difference
-from attnviz.errors import BadSelection
+from attnviz.comparison import Comparison, Cost, MeanDifference, ModelComparison
+from attnviz.errors import InvalidSelection
 from attnviz.measures.clustering import clustered
 from attnviz.measures.cost import projection_operations, weight_memory, weight_operations
 from attnviz.measures.divergence import jsd
 from attnviz.measures.intervals import MIN_TEXTS, intervals
 from attnviz.measures.rows import layer_rows
 from attnviz.models.protocols import AttentionModel
-from attnviz.outcomes import Prediction
 from attnviz.records import AttentionMaps
 from attnviz.report import Picture, Report
 from attnviz.selection import numbers, position
 from attnviz.specs.compare import CompareSpec
 from attnviz.text.given import typed
+from attnviz.training_metrics import Prediction
 from attnviz.views.compare import compare_report, compare_rows
 from attnviz.views.compare_maps import highest, map_pictures, similarity_picture
 from attnviz.views.compare_spread import distributions_picture
 from attnviz.views.heatmap import scale_over
 from attnviz.views.theory import theory_blocks
+from attnviz.workflows.accumulator import ComparisonAccumulator, Numbers
 from attnviz.workflows.compare_models import labels_of, tested
-from attnviz.workflows.tally import Numbers, Tally
 
 FEW, ALIKE = f"fewer than {MIN_TEXTS} texts", "all texts differ alike"
 
 
 def compared(
     model: AttentionModel, found: Numbers, predictions: tuple[Prediction, ...], seconds: float | None
-) -> Compared:
+) -> ModelComparison:
     """One model with all that was measured on it."""
     n_tokens = np.array(found.n_tokens)
     ours = model.n_attention_parameters  # models of others may project otherwise, and share keys between heads
-    return Compared(
+    return ModelComparison(
         name=model.name,
         status=found.status,
         trained=model.trained,
@@ -63,13 +63,15 @@ def compared(
     )
 
 
-def comparison(texts: str, tally: Tally, models: Sequence[AttentionModel], found: Sequence[Compared]) -> Comparison:
+def comparison(
+    texts: str, tally: ComparisonAccumulator, models: Sequence[AttentionModel], found: Sequence[ModelComparison]
+) -> Comparison:
     """Each model against the first, with intervals where there are several texts."""
     first, *others = found
     names = [measure.name for measure in tally.shown]
     values = [np.stack([model.per_text(name) for name in names], axis=1) for model in found]
     differences = [_differences(of_model - values[0]) for of_model in values[1:]]
-    right: tuple[Difference, ...] = ()
+    right: tuple[MeanDifference, ...] = ()
     if first.right is not None and all(other.right is not None for other in others):
         apart = [np.asarray(other.right) - first.right for other in others]
         right = tuple(_differences(each[:, None])[0].within(1.0) for each in apart)
@@ -92,7 +94,7 @@ def comparison(texts: str, tally: Tally, models: Sequence[AttentionModel], found
 def pictures_of(spec: CompareSpec, whole: Comparison, last: Sequence[AttentionMaps]) -> tuple[Picture, ...]:
     """Of one text its maps, of several how the measures are spread; of all how alike the heads are.
 
-    `last` are the maps of the last text. Raises BadSelection for a layer or query that is not there.
+    `last` are the maps of the last text. Raises InvalidSelection for a layer or query that is not there.
     """
     drawn: list[Picture] = []
     if whole.n_texts == 1:
@@ -120,13 +122,13 @@ def report_of(
     return compare_report(whole, drawn, scale, theory, spec.figure.title), tuple(compare_rows(whole))
 
 
-def _differences(apart: Float[np.ndarray, "text number"]) -> tuple[Difference, ...]:
+def _differences(apart: Float[np.ndarray, "text number"]) -> tuple[MeanDifference, ...]:
     means: list[float] = apart.mean(axis=0).tolist()
     if len(apart) < MIN_TEXTS:
-        return tuple(Difference(mean, no_interval=FEW) for mean in means)
+        return tuple(MeanDifference(mean, no_interval=FEW) for mean in means)
     bounds = intervals(apart).T.tolist()
     return tuple(
-        Difference(mean, no_interval=ALIKE) if isnan(low) else Difference(mean, low, high)
+        MeanDifference(mean, no_interval=ALIKE) if isnan(low) else MeanDifference(mean, low, high)
         for mean, (low, high) in zip(means, bounds, strict=True)
     )
 
@@ -135,7 +137,7 @@ def _layers(spec: CompareSpec, last: Sequence[AttentionMaps]) -> tuple[int, ...]
     """The numbers of those that are asked for, of the layers that all models have."""
     shared = sorted(set.intersection(*(set(maps.layer_numbers) for maps in last)))
     if not shared:
-        raise BadSelection("no layer of one number attends in all models", hint="Compare them on several texts.")
+        raise InvalidSelection("no layer of one number attends in all models", hint="Compare them on several texts.")
     return tuple(shared[place] for place in numbers(spec.layer, shared, "layer"))
 
 

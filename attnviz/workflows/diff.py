@@ -20,10 +20,10 @@ from attnviz.differences import (
     head_beyond,
     is_beyond,
 )
-from attnviz.errors import BadOption, BadSource
+from attnviz.errors import InvalidOption, InvalidSource
 from attnviz.inputs import is_file, is_folder
 from attnviz.manifest import NAME
-from attnviz.measures import ALL, MEASURES
+from attnviz.measures import ALL, FORMER_NAMES, MEASURES
 from attnviz.measures.changes import changes
 from attnviz.measures.measured import chosen, measured
 from attnviz.records import AttentionMaps
@@ -31,7 +31,7 @@ from attnviz.registry import suggestion
 from attnviz.report import Report
 from attnviz.specs.batch import DiffSpec
 from attnviz.views.diff import batches_report, records_report
-from attnviz.workflows.batch_diff.batches import Batch, differences
+from attnviz.workflows.batch_diff.batches import LoadedBatch, differences
 
 DEFAULT = "entropy"
 
@@ -45,17 +45,17 @@ class Diffed:
 
 
 def diff(spec: DiffSpec) -> Diffed:
-    """Raises BadOption for a threshold or a measure that is none, BadRecord for records of different tokens."""
+    """Raises InvalidOption for a threshold or a measure that is none, InvalidRecord for records of different tokens."""
     if spec.top_k < 1:
-        raise BadOption(f"--top-k {spec.top_k} is too small", hint="It is at least 1.")
+        raise InvalidOption(f"--top-k {spec.top_k} is too small", hint="It is at least 1.")
     before, after = (_file(Path(path)) for path in (spec.before, spec.after))
     are_manifests = before.suffix == ".json", after.suffix == ".json"
     if len(set(are_manifests)) == 2:
-        raise BadOption(f"{before} and {after} are not of one kind", hint="Give two records or two manifests.")
+        raise InvalidOption(f"{before} and {after} are not of one kind", hint="Give two records or two manifests.")
     if all(are_manifests):
         from attnviz.configs.manifests import from_file
 
-        return _batches(spec, *(Batch(path.parent, from_file(path)) for path in (before, after)))
+        return _batches(spec, *(LoadedBatch(path.parent, from_file(path)) for path in (before, after)))
     return _records(spec, store.load(before), store.load(after))
 
 
@@ -66,7 +66,7 @@ def _file(path: Path) -> Path:
     for name in (NAME, store.RECORD):
         if is_file(path / name):
             return path / name
-    raise BadSource(f"{path} holds no {NAME} and no {store.RECORD}", hint="Name a file, or another folder.")
+    raise InvalidSource(f"{path} holds no {NAME} and no {store.RECORD}", hint="Name a file, or another folder.")
 
 
 def _records(spec: DiffSpec, before: AttentionMaps, after: AttentionMaps) -> Diffed:
@@ -74,7 +74,7 @@ def _records(spec: DiffSpec, before: AttentionMaps, after: AttentionMaps) -> Dif
     thresholds = _thresholds(spec.threshold, [JSD, TOP_KEY, *known])
     for measure in chosen(spec.measure):
         if measure.level == "layer" and ALL not in _split(spec.measure):
-            raise BadOption(f"{measure.name} is of all heads together", hint="This compares head by head.")
+            raise InvalidOption(f"{measure.name} is of all heads together", hint="This compares head by head.")
     names = (*(spec.measure or (DEFAULT,)), *(name for name in thresholds if name in known))
     found = tuple(_heads(before, after, names))
     over = sum(bool(head_beyond(change, thresholds)) for change in found)
@@ -96,14 +96,14 @@ def _heads(before: AttentionMaps, after: AttentionMaps, names: Sequence[str]) ->
         yield HeadChange(layer, head, apart, turned, found.n_queries, tuple(measures))
 
 
-def _batches(spec: DiffSpec, before: Batch, after: Batch) -> Diffed:
+def _batches(spec: DiffSpec, before: LoadedBatch, after: LoadedBatch) -> Diffed:
     found = differences(before, after, EVERY_NUMBER)
     known = list(dict.fromkeys(number.measure for number in found.numbers))
     thresholds = _thresholds(spec.threshold, known)
     wanted = _split(spec.measure) or [ALL]
     for name in wanted:
         if name not in known and name != ALL:
-            raise BadOption(f"no measure {name!r} in both batches", hint=suggestion(name, [*known, ALL]))
+            raise InvalidOption(f"no measure {name!r} in both batches", hint=suggestion(name, [*known, ALL]))
     if ALL not in wanted:
         shown = {*wanted, *thresholds}
         kept = tuple(each for each in found.differences if each.kind != "number" or each.measure in shown)
@@ -113,26 +113,28 @@ def _batches(spec: DiffSpec, before: Batch, after: Batch) -> Diffed:
 
 
 def _thresholds(written: Sequence[str], known: Sequence[str]) -> Thresholds:
-    """ "jsd=0.01". Raises BadOption for what is not a name of `known` and a number from 0 up."""
+    """ "jsd=0.01". Raises InvalidOption for what is not a name of `known` and a number from 0 up."""
     found: Thresholds = {}
     for each in _split(written):
         name, _, value = (part.strip() for part in each.partition("="))
+        name = FORMER_NAMES.get(name, name)
         try:
             limit = float(value)
         except ValueError:
             limit = -1.0
         if not (isfinite(limit) and limit >= 0):
-            raise BadOption(f"--threshold {each!r} is not NAME=N", hint="Such as jsd=0.01, a number from 0 up.")
+            raise InvalidOption(f"--threshold {each!r} is not NAME=N", hint="Such as jsd=0.01, a number from 0 up.")
         if name not in known:
-            raise BadOption(f"no threshold of {name!r} here", hint=suggestion(name, known))
+            raise InvalidOption(f"no threshold of {name!r} here", hint=suggestion(name, known))
         if name in found:
-            raise BadOption(f"two thresholds of {name!r}", hint="Give one of each.")
+            raise InvalidOption(f"two thresholds of {name!r}", hint="Give one of each.")
         found[name] = limit
     return found
 
 
 def _split(items: Sequence[str]) -> list[str]:
-    return [part.strip().lower() for item in items for part in item.split(",")]
+    asked = [part.strip().lower() for item in items for part in item.split(",")]
+    return [FORMER_NAMES.get(name, name) for name in asked]
 
 
 def _sentence(over: int, of: int, noun: str) -> str:

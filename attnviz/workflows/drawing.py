@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from attnviz import store
-from attnviz.errors import BadOption, BadSelection
+from attnviz.errors import InvalidOption, InvalidSelection
 from attnviz.measures.measured import chosen, measured
 from attnviz.records import AttentionMaps, Measurement
 from attnviz.registry import find, load
 from attnviz.renderers import RENDERERS, Renderer
 from attnviz.renderers.figure.files import annotated, check_look, undrawable
-from attnviz.report import Look, Report
+from attnviz.report import FigureStyle, Report
 from attnviz.selection import numbers
 from attnviz.specs.figure import FigureOptions
 from attnviz.views.heatmap import heatmap_report
@@ -40,21 +40,21 @@ def unfollowed(done: int, total: int, file: Path) -> None:
 
 @dataclass(frozen=True)
 class Pictures:
-    """How reports become pictures, checked before any work is done. Raises BadOption."""
+    """How reports become pictures, checked before any work is done. Raises InvalidOption."""
 
     renderers: tuple[Renderer, ...]
-    look: Look
+    look: FigureStyle
     names: tuple[str, ...]  # patterns of what ours are called, to tell those of an earlier run
     records: str  # and of the records that they show
 
     @classmethod
     def of(cls, spec: FigureOptions, names: tuple[str, ...], records: str) -> Pictures:
-        """Check how to draw. Raises BadOption."""
+        """Check how to draw. Raises InvalidOption."""
         formats = [name.strip().lower() for item in spec.format for name in item.split(",")]
         if spec.open:
             formats.append(PAGE)
         renderers = tuple(load(find(RENDERERS, name, "format")) for name in dict.fromkeys(formats))
-        look = Look(cmap=spec.cmap, dpi=spec.dpi, annotate=spec.annotate)
+        look = FigureStyle(cmap=spec.cmap, dpi=spec.dpi, annotate=spec.annotate)
         check_look(look)
         return cls(renderers, look, names, records)
 
@@ -64,7 +64,7 @@ class Pictures:
         """Write every picture of a report into `folder`, and the `records` that they show by name: all or none.
 
         Where other records of ours lie there, these and their pictures go; None: none are written, and those stay.
-        Raises OutputFailed when the disk refuses.
+        Raises OutputError when the disk refuses.
         """
         with store.replacing(folder) as new:
             files: list[Path] = []
@@ -89,16 +89,16 @@ class Pictures:
 
 @dataclass(frozen=True)
 class Drawing:
-    """How to draw records, checked before any work is done. Raises BadOption."""
+    """How to draw records, checked before any work is done. Raises InvalidOption."""
 
     spec: FigureOptions
     pictures: Pictures
 
     @classmethod
     def of(cls, spec: FigureOptions) -> Drawing:
-        """Raises BadOption also for a measure or an order that there is not."""
+        """Raises InvalidOption also for a measure or an order that there is not."""
         if spec.top_k < 1:
-            raise BadOption(f"--top-k {spec.top_k} is too small", hint="It is at least 1.")
+            raise InvalidOption(f"--top-k {spec.top_k} is too small", hint="It is at least 1.")
         chosen(spec.measure)
         if spec.sort is not None:
             ordering(spec.sort)
@@ -107,8 +107,8 @@ class Drawing:
     def draw(self, maps: AttentionMaps, folder: Path, with_record: bool = True, follow: Follow = unfollowed) -> Drawn:
         """Write every picture of one record into `folder`, and the record.
 
-        Raises BadSelection for a layer or head that is not there and where all tokens would be hidden, BadOption for
-        what this record does not have, OutputFailed when the disk refuses.
+        Raises InvalidSelection for a layer or head that is not there and where all tokens would be hidden,
+        InvalidOption for what this record does not have, OutputError when the disk refuses.
         """
         self.check_number(maps.n_layers, maps.n_heads)
         layers = numbers(self.spec.layer, maps.layer_numbers, "layer")
@@ -122,9 +122,9 @@ class Drawing:
         return self.pictures.write(report, folder, records, follow)
 
     def check_number(self, n_layers: int, n_heads: int) -> None:
-        """Raises BadSelection for very many pictures that nobody chose."""
+        """Raises InvalidSelection for very many pictures that nobody chose."""
         if n_layers * n_heads > MAX_PICTURES and not (self.spec.layer or self.spec.head):
-            raise BadSelection(
+            raise InvalidSelection(
                 f"{n_layers * n_heads:,} heads are as many pictures, at most {MAX_PICTURES} are drawn unasked",
                 hint=f"Choose with --layer or --head; --head 0-{n_heads - 1} draws all.",
             )
@@ -160,7 +160,7 @@ def _stale(folder: Path, old: Sequence[str], gone: bool) -> Iterator[str]:
         yield f"removed {of}: it showed another text or model" if gone else f"{folder} also holds {of}"
 
 
-def _left_out(report: Report, look: Look) -> list[str]:
+def _left_out(report: Report, look: FigureStyle) -> list[str]:
     """What the pictures could not show."""
     notices = []
     missing = undrawable(report)

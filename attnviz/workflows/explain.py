@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from attnviz.errors import BadOption
+from attnviz.errors import InvalidOption
 from attnviz.models.loading import ModelReference, find_model
 from attnviz.models.protocols import Traceable
 from attnviz.options import changed_values
@@ -32,7 +32,7 @@ class Explained:
 def explain(spec: ExplainSpec) -> Explained:
     """Work out one query of one text, or the example. What can be refused without reading a model is refused first.
 
-    Raises WorkFailed where the arithmetic does not give what the model gives.
+    Raises ExecutionError where the arithmetic does not give what the model gives.
     """
     _check(spec)
     if spec.example:
@@ -47,36 +47,38 @@ def explain(spec: ExplainSpec) -> Explained:
 
 
 def _check(spec: ExplainSpec) -> None:
-    """Raises BadOption where options contradict each other."""
+    """Raises InvalidOption where options contradict each other."""
     wanted = [f"--{name}" for name in OF_OUTPUT if getattr(spec, name)]
     if len(wanted) > 1:
-        raise BadOption(f"{' and '.join(wanted)} exclude each other", hint="Give one of them.")
+        raise InvalidOption(f"{' and '.join(wanted)} exclude each other", hint="Give one of them.")
     if spec.top_k < 1:
-        raise BadOption(f"--top-k {spec.top_k} is too small", hint="It is at least 1.")
+        raise InvalidOption(f"--top-k {spec.top_k} is too small", hint="It is at least 1.")
     if not spec.example:
         if spec.lang is not None:
-            raise BadOption("--lang is for the labels of --example", hint="Give both, or leave it out.")
+            raise InvalidOption("--lang is for the labels of --example", hint="Give both, or leave it out.")
         return
     for name in changed_values(spec):
         if name not in OF_EXAMPLE:
             option = f"--{name.replace('_', '-')}"
-            raise BadOption(f"{option} with --example, which has a text and numbers of its own", hint="Leave one out.")
+            raise InvalidOption(
+                f"{option} with --example, which has a text and numbers of its own", hint="Leave one out."
+            )
 
 
 def _example(spec: ExplainSpec) -> Explained:
-    from attnviz.views.by_hand import example_report
-    from attnviz.workflows.by_hand import examples
+    from attnviz.views.worked_example import example_report
+    from attnviz.workflows.worked_example import examples
 
     return Explained(example_report(examples(spec.lang or "en"), spec.top_k))
 
 
 def _document(text: TextOptions, corpus: Corpus) -> Document:
-    """The text that was given or chosen, and else the first of a data set. Raises BadOption for several."""
+    """The text that was given or chosen, and else the first of a data set. Raises InvalidOption for several."""
     if not (text.index or text.inline):
         return corpus.documents[0]
     found = numbers(text.index, len(corpus.documents), "text")
     if len(found) != 1:
-        raise BadOption(f"{len(found)} texts, where one is explained at a time", hint="--index chooses one.")
+        raise InvalidOption(f"{len(found)} texts, where one is explained at a time", hint="--index chooses one.")
     return corpus.documents[found[0]]
 
 

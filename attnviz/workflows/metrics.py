@@ -8,9 +8,9 @@ from pathlib import Path
 from types import UnionType
 from typing import Any, get_args, get_origin, get_type_hints
 
-from attnviz.errors import BadModel
+from attnviz.errors import InvalidModel
 from attnviz.inputs import MAX_JSON, read_bytes, strict_json
-from attnviz.outcomes import Metrics
+from attnviz.training_metrics import Metrics
 
 SCHEMA = 1
 NAME = "metrics.json"
@@ -24,17 +24,17 @@ def metrics_bytes(metrics: Metrics) -> bytes:
 
 
 def load_metrics(folder: Path) -> Metrics:
-    """What `metrics_bytes` gave. Raises BadModel naming the file."""
+    """What `metrics_bytes` gave. Raises InvalidModel naming the file."""
     file = folder / NAME
     try:
-        found = strict_json(read_bytes(file, MAX_JSON, BadModel, "Copy the folder again."))
+        found = strict_json(read_bytes(file, MAX_JSON, InvalidModel, "Copy the folder again."))
         if not isinstance(found, dict) or found.pop("schema", None) != SCHEMA:
             raise ValueError(f"schema {SCHEMA} expected")
         metrics: Metrics = _read(Metrics, found, NAME)
         if missing := [name for name in SIZES if type(metrics.sizes.get(name)) is not int]:
             raise ValueError(f"sizes lack {', '.join(sorted(missing))}")
     except (ValueError, RecursionError) as error:
-        raise BadModel(f"{file} holds no metrics of ours: {error}", hint="Copy the folder again.") from error
+        raise InvalidModel(f"{file} holds no metrics of ours: {error}", hint="Copy the folder again.") from error
     return metrics
 
 

@@ -8,23 +8,23 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
 from attnviz import store
-from attnviz.errors import BadModel, BadOption
+from attnviz.errors import InvalidModel, InvalidOption
 from attnviz.models.loading import ModelReference, find_model
 from attnviz.models.protocols import Classifies
 from attnviz.models.trained import TRAINED
-from attnviz.outcomes import Prediction
 from attnviz.report import Report
 from attnviz.selection import numbers
 from attnviz.specs.figure import FigureOptions
 from attnviz.specs.predict import PredictSpec
 from attnviz.text import load_corpus
 from attnviz.text.document import Corpus, Document
+from attnviz.training_metrics import Prediction
 from attnviz.views.predictions import prediction_rows, predictions_report
 
 if TYPE_CHECKING:
     from attnviz.workflows.drawing import Drawing, Pictures
 
-MOST_DRAWN = 100  # texts with --heatmap: eight pictures each
+MAX_DRAWN = 100  # texts with --heatmap: eight pictures each
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,22 +57,22 @@ Event: TypeAlias = Classifying | Prediction | Drew | Predicted
 def predict(spec: PredictSpec) -> Iterator[Event]:
     """Classify every chosen text, in order. What can be refused without reading a model is refused first.
 
-    Raises BadModel for a model that was not trained, BadText for a text without tokens.
+    Raises InvalidModel for a model that was not trained, InvalidText for a text without tokens.
     """
     reference = find_model(spec.model)
     reference.check(Classifies)
     if spec.json and spec.csv:
-        raise BadOption("--json and --csv exclude each other", hint="Leave one of them out.")
+        raise InvalidOption("--json and --csv exclude each other", hint="Leave one of them out.")
     if spec.max_tokens is not None and spec.max_tokens < 2:
-        raise BadOption(f"--max-tokens {spec.max_tokens} is too small", hint="It is at least 2.")
+        raise InvalidOption(f"--max-tokens {spec.max_tokens} is too small", hint="It is at least 2.")
     corpus = load_corpus(spec.text)
     chosen = [corpus.documents[i] for i in numbers(spec.text.index, len(corpus.documents), "text")]
     page = _page(spec)
     if spec.heatmap or page is not None:
         store.output_folder(spec.figure.out)
-    if spec.heatmap and len(chosen) > MOST_DRAWN:
-        raise BadOption(
-            f"--heatmap would draw {len(chosen):,} texts", hint=f"At most {MOST_DRAWN}: choose them with --index."
+    if spec.heatmap and len(chosen) > MAX_DRAWN:
+        raise InvalidOption(
+            f"--heatmap would draw {len(chosen):,} texts", hint=f"At most {MAX_DRAWN}: choose them with --index."
         )
     return _predicted(spec, reference, corpus, chosen, page)
 
@@ -82,7 +82,7 @@ def _predicted(
 ) -> Iterator[Event]:
     model = reference.open(corpus.texts)
     if not isinstance(model, Classifies):
-        raise BadModel(f"{spec.model.model} was never trained and cannot classify", hint=TRAINED)
+        raise InvalidModel(f"{spec.model.model} was never trained and cannot classify", hint=TRAINED)
     model = model.limit_tokens(spec.max_tokens or model.max_tokens, spec.keep or model.keep)
     drawing = _drawing(spec.figure) if spec.heatmap else None
     yield Classifying(len(chosen), corpus.notices)
@@ -119,7 +119,7 @@ def _page(spec: PredictSpec) -> Pictures | None:
 
 
 def _drawing(figure: FigureOptions) -> Drawing:
-    """How to draw. Raises BadOption before a text is read."""
+    """How to draw. Raises InvalidOption before a text is read."""
     from attnviz.workflows.drawing import Drawing
 
     return Drawing.of(figure)

@@ -6,7 +6,7 @@ import filecmp
 from math import inf
 
 from attnviz import store
-from attnviz.errors import BadOption
+from attnviz.errors import InvalidOption
 from attnviz.inputs import is_file
 from attnviz.models.sizes import Work, check_memory
 from attnviz.specs.render import RenderSpec
@@ -16,7 +16,8 @@ from attnviz.workflows.drawing import Drawing, Drawn, Follow, unfollowed
 def render(spec: RenderSpec, follow: Follow = unfollowed) -> Drawn:
     """Draw a record.
 
-    Raises BadRecord when the file is not one, TooLarge before it is read, BadOption where pictures of another one lie.
+    Raises InvalidRecord when the file is not one, TooLarge before it is read, InvalidOption where pictures of another
+    one lie.
     """
     drawing = Drawing.of(spec.figure)
     n_layers, n_heads, n_queries, n_keys = store.record_shape(spec.record)
@@ -25,7 +26,7 @@ def render(spec: RenderSpec, follow: Follow = unfollowed) -> Drawn:
     folder = store.output_folder(spec.figure.out)
     there = folder / store.RECORD
     if is_file(there) and not filecmp.cmp(there, spec.record, shallow=False):
-        raise BadOption(f"{folder} holds another record and its pictures", hint="Choose another --out.")
+        raise InvalidOption(f"{folder} holds another record and its pictures", hint="Choose another --out.")
     maps = store.load(spec.record, inf)
     with store.locked(folder):
         return drawing.draw(maps, folder, with_record=False, follow=follow)

@@ -13,17 +13,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
 from attnviz import store
-from attnviz.errors import BadModel, BadOption, BadSource, WorkFailed
+from attnviz.errors import ExecutionError, InvalidModel, InvalidOption, InvalidSource
 from attnviz.measures.classification import accuracy, calibration_error, log_loss
 from attnviz.models.sizes import head_size
 from attnviz.options import flat_values
-from attnviz.outcomes import HeldOut, Metrics
 from attnviz.records import Setting
-from attnviz.report import Look, Report
+from attnviz.report import FigureStyle, Report
 from attnviz.specs.train import TrainSpec
 from attnviz.text import load_corpus
 from attnviz.text.document import Corpus
-from attnviz.views.card import card_report
+from attnviz.training_metrics import Metrics, ValidationMetrics
+from attnviz.views.model_card import card_report
 from attnviz.workflows.metrics import NAME as METRICS
 from attnviz.workflows.metrics import load_metrics, metrics_bytes
 
@@ -36,8 +36,8 @@ WEIGHTS, VOCABULARY, CONFIG = "model.safetensors", "tokenizer.json", "config.jso
 STATE, CARD = "training.safetensors", "README.md"
 SAVED_EVERY = 15.0  # seconds between two states on disk; each epoch's end is saved too
 NOT_OF_THE_RUN = ("dataset", "split", "device", "out", "resume", "json")  # what no weight follows from
-MOST_LAYERS = 1_000  # that a checkpoint may have, known here without torch
-MOST_TOKENS = 1_000_000  # far beyond any text; neighbours still have positions of their own in float32
+MAX_LAYERS = 1_000  # that a checkpoint may have, known here without torch
+MAX_TOKENS = 1_000_000  # far beyond any text; neighbours still have positions of their own in float32
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,8 +70,8 @@ Event: TypeAlias = "Started | TrainingStep | Trained"
 def train(spec: TrainSpec) -> Generator[Event]:
     """Train, keep the best epoch in `--out`, and say at each step how it goes.
 
-    Where the iteration is left between two steps, the state is saved for `--resume`. Raises BadOption, BadSource or
-    BadText before anything is written.
+    Where the iteration is left between two steps, the state is saved for `--resume`. Raises InvalidOption,
+    InvalidSource or InvalidText before anything is written.
     """
     check(spec)
     folder = store.output_folder(spec.out)
@@ -81,22 +81,24 @@ def train(spec: TrainSpec) -> Generator[Event]:
 
 
 def check(spec: TrainSpec) -> None:
-    """Raises BadOption for a number that cannot be. Imports nothing heavy."""
+    """Raises InvalidOption for a number that cannot be. Imports nothing heavy."""
     whole = {"epochs": 1, "batch_size": 1, "crop": 2, "max_tokens": 2, "patience": 1, "bigrams": 0, "layers": 1}
     whole |= {"pretrain": 0, "max_distance": 0}
     for name, least in whole.items():
         if (getattr(spec, name) or 0) < least:
-            raise BadOption(f"{_option(name)} {getattr(spec, name)} is too small", hint=f"It is at least {least}.")
+            raise InvalidOption(f"{_option(name)} {getattr(spec, name)} is too small", hint=f"It is at least {least}.")
     if not 0 <= spec.seed < 2**63:
-        raise BadOption(f"--seed {spec.seed} is out of range", hint=f"It is 0 to {2**63 - 1}.")
+        raise InvalidOption(f"--seed {spec.seed} is out of range", hint=f"It is 0 to {2**63 - 1}.")
     for name, limit in {"dropout": 1, "word_dropout": 1, "label_smoothing": 1, "validation": 0.5}.items():
         if not 0 <= getattr(spec, name) < limit:
-            raise BadOption(f"{_option(name)} {getattr(spec, name):g} is no share", hint=f"It is 0 to below {limit}.")
+            raise InvalidOption(
+                f"{_option(name)} {getattr(spec, name):g} is no share", hint=f"It is 0 to below {limit}."
+            )
     if not 0 < spec.learning_rate <= 1:
-        raise BadOption(f"--learning-rate {spec.learning_rate:g} is no rate", hint="It is above 0 and at most 1.")
-    for name, most in {"layers": MOST_LAYERS, "max_tokens": MOST_TOKENS, "max_distance": MOST_TOKENS}.items():
+        raise InvalidOption(f"--learning-rate {spec.learning_rate:g} is no rate", hint="It is above 0 and at most 1.")
+    for name, most in {"layers": MAX_LAYERS, "max_tokens": MAX_TOKENS, "max_distance": MAX_TOKENS}.items():
         if (getattr(spec, name) or 0) > most:
-            raise BadOption(f"{_option(name)} {getattr(spec, name)} is too large", hint=f"It is at most {most:,}.")
+            raise InvalidOption(f"{_option(name)} {getattr(spec, name)} is too large", hint=f"It is at most {most:,}.")
     head_size(spec.d_model or 0, spec.heads or 0)
 
 
@@ -105,12 +107,14 @@ def _option(name: str) -> str:
 
 
 def _refuse_to_overwrite(folder: Path, spec: TrainSpec) -> None:
-    """Raises BadOption where a model or a run would be lost, and for a model without a run to go on with."""
+    """Raises InvalidOption where a model or a run would be lost, and for a model without a run to go on with."""
     if _holds(folder, WEIGHTS) and not (_holds(folder, STATE) or _holds(folder, METRICS)):
-        raise BadOption(f"{folder} holds a model, but nothing of the run that made it", hint="Choose another --out.")
+        raise InvalidOption(
+            f"{folder} holds a model, but nothing of the run that made it", hint="Choose another --out."
+        )
     for name, what in ((STATE, "an unfinished training run"), (WEIGHTS, "a model")):
         if not spec.resume and _holds(folder, name):
-            raise BadOption(f"{folder} holds {what}", hint="Go on with it by --resume, or choose another --out.")
+            raise InvalidOption(f"{folder} holds {what}", hint="Go on with it by --resume, or choose another --out.")
 
 
 def _holds(folder: Path, name: str) -> bool:
@@ -128,7 +132,7 @@ def _alone(spec: TrainSpec, folder: Path, corpus: Corpus) -> Generator[Event]:
 
 def _trained(spec: TrainSpec, folder: Path, corpus: Corpus) -> Generator[Event]:
     from attnviz.models.recipe import begin
-    from attnviz.models.resuming import take_up
+    from attnviz.models.resuming import resume
 
     texts, labels, names = _labelled(corpus)
     settings = {name: v for name, v in flat_values(spec).items() if name not in NOT_OF_THE_RUN and v is not None}
@@ -144,7 +148,7 @@ def _trained(spec: TrainSpec, folder: Path, corpus: Corpus) -> Generator[Event]:
         notices = (*notices, f"{folder} holds no training run to go on with: starting from the beginning")
     run = begin(texts, labels, spec, names)
     if going_on:
-        take_up(run.training, folder / STATE)
+        resume(run.training, folder / STATE)
     yield Started(
         data=corpus.name,
         n_texts=len(run.training.examples),
@@ -175,17 +179,17 @@ def _cut(training: Training) -> Iterator[str]:
 def _steps(folder: Path, run: Run, identity: Mapping[str, Setting]) -> Iterator[TrainingStep]:
     """Train and keep what is best. Broken off within a step, the state that was last saved stands.
 
-    Raises WorkFailed where the loss is no number any more.
+    Raises ExecutionError where the loss is no number any more.
     """
     from attnviz.models.checkpoint import save_checkpoint
     from attnviz.models.resuming import state_bytes
-    from attnviz.models.training import ASTRAY
+    from attnviz.models.training import DIVERGED
 
     store.write(folder / STATE, state_bytes(run.training, identity))  # a disk that refuses does so before the work
     saved_at = time.monotonic()
     for step in run.training.steps():
         if step.held_out and not math.isfinite(step.held_out.loss):
-            raise WorkFailed(f"training went astray: the held-out loss is {step.held_out.loss}", hint=ASTRAY)
+            raise ExecutionError(f"training went astray: the held-out loss is {step.held_out.loss}", hint=DIVERGED)
         if step.improved:
             save_checkpoint(folder, run.checkpoint, run.training.spec.storage)
         if step.ends_epoch or time.monotonic() - saved_at > SAVED_EVERY:
@@ -205,20 +209,20 @@ def _kept(run: Run) -> int:
 
 
 def _refuse_other_weights(folder: Path, metrics: Metrics) -> None:
-    """Raises BadModel where the weights that the metrics tell of are gone or changed."""
+    """Raises InvalidModel where the weights that the metrics tell of are gone or changed."""
     file = folder / WEIGHTS
     if not file.is_file() or hashlib.sha256(file.read_bytes()).hexdigest() != metrics.weights_sha256:
-        raise BadModel(
+        raise InvalidModel(
             f"{file} is not what {METRICS} tells of", hint="Choose another --out to train from the beginning."
         )
 
 
 def _labelled(corpus: Corpus) -> tuple[list[str], list[int], list[str]]:
-    """Texts, labels and names. Raises BadSource for a text without a label, named."""
+    """Texts, labels and names. Raises InvalidSource for a text without a label, named."""
     labels = []
     for document in corpus.documents:
         if document.label is None:
-            raise BadSource(f"{document.name} has no label", hint="Training needs a label for every text.")
+            raise InvalidSource(f"{document.name} has no label", hint="Training needs a label for every text.")
         labels.append(document.label)
     return [document.text for document in corpus.documents], labels, [document.name for document in corpus.documents]
 
@@ -231,7 +235,7 @@ def _sha256(texts: Sequence[str], labels: Sequence[int]) -> str:
 
 
 def _same_run(folder: Path, identity: Mapping[str, Setting]) -> bool:
-    """Whether a run to go on with lies in the folder. Raises BadOption where a run there is another."""
+    """Whether a run to go on with lies in the folder. Raises InvalidOption where a run there is another."""
     from attnviz.models.resuming import state_identity
 
     if _holds(folder, STATE):
@@ -244,7 +248,7 @@ def _same_run(folder: Path, identity: Mapping[str, Setting]) -> bool:
     for name, value in identity.items():
         if earlier.get(name) != value:
             what = "other texts" if name == "data_sha256" else f"{_option(name)} {earlier.get(name)}, not {value}"
-            raise BadOption(f"the run in {folder} has {what}", hint="Resume it as it was, or choose another --out.")
+            raise InvalidOption(f"the run in {folder} has {what}", hint="Resume it as it was, or choose another --out.")
     return _holds(folder, STATE)
 
 
@@ -271,14 +275,14 @@ def _metrics(folder: Path, run: Run, settings: Mapping[str, Setting], data: str,
     )
 
 
-def _held_out(run: Run, stored: Classifier) -> HeldOut:
+def _held_out(run: Run, stored: Classifier) -> ValidationMetrics:
     from attnviz.models.predicting import logits, probabilities
 
     held_out = run.training.held_out
     before, after = logits(run.training.best(), held_out.texts), logits(stored, held_out.texts)
     answers = probabilities(stored, after)
     predicted = answers.argmax(axis=1)
-    return HeldOut(
+    return ValidationMetrics(
         n_texts=len(held_out),
         accuracy=accuracy(held_out.labels, predicted),
         loss=log_loss(answers, held_out.labels),
@@ -294,7 +298,7 @@ def ended(folder: Path, metrics: Metrics) -> Trained:
     from attnviz.renderers.markdown import document
 
     report = card_report(metrics)
-    pictures = dict(png(report, Look()))
+    pictures = dict(png(report, FigureStyle()))
     for name, data in pictures.items():
         store.write(folder / name, data)
     store.write(folder / CARD, document(report, {Path(name).stem: name for name in pictures}).encode())

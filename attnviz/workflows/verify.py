@@ -9,17 +9,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeAlias
 
-from attnviz.configs.again import again
+from attnviz.configs.job_from_manifest import job_from_manifest
 from attnviz.differences import EXACT
-from attnviz.errors import BadSource
+from attnviz.errors import InvalidSource
 from attnviz.jobs import Job
 from attnviz.manifest import NAME, Entry, Manifest
 from attnviz.specs.batch import VerifySpec
 from attnviz.views.verify import first_differences
 from attnviz.workflows.batch import cores
-from attnviz.workflows.batch_diff.batches import Batch, differences, load_batch
-from attnviz.workflows.perform import versions
-from attnviz.workflows.workers import Done, share_out
+from attnviz.workflows.batch_diff.batches import LoadedBatch, differences, load_batch
+from attnviz.workflows.run_job import versions
+from attnviz.workflows.workers import Done, run_jobs
 
 
 @dataclass(frozen=True)
@@ -46,28 +46,28 @@ Event: TypeAlias = Verifying | Done | Verified
 def verify(spec: VerifySpec) -> Iterator[Event]:
     """Make all jobs of a manifest again, in a folder that goes away, and compare.
 
-    Raises BadSource without a manifest, BadConfig for one that this version cannot follow.
+    Raises InvalidSource without a manifest, InvalidConfig for one that this version cannot follow.
     """
     batch = load_batch(Path(spec.folder))
     file = batch.folder / NAME
-    jobs = [again(entry, Path(spec.root), str(file)) for entry in batch.manifest.jobs]
+    jobs = [job_from_manifest(entry, Path(spec.root), str(file)) for entry in batch.manifest.jobs]
     if not jobs:
-        raise BadSource(f"{file} holds no jobs", hint="attnviz batch fills it.")
+        raise InvalidSource(f"{file} holds no jobs", hint="attnviz batch fills it.")
     return _verified(batch, jobs)
 
 
-def _verified(batch: Batch, jobs: list[Job]) -> Iterator[Event]:
+def _verified(batch: LoadedBatch, jobs: list[Job]) -> Iterator[Event]:
     yield Verifying(len(jobs))
     made: dict[str, Entry] = {}
     with (
         tempfile.TemporaryDirectory(prefix="attnviz-verify-") as place,
-        closing(share_out(jobs, Path(place), {}, min(cores(), len(jobs)), fail_fast=False)) as events,
+        closing(run_jobs(jobs, Path(place), {}, min(cores(), len(jobs)), fail_fast=False)) as events,
     ):
         for done in events:
             made[done.entry.name] = done.entry
             yield done
         remade = Manifest(batch.manifest.configs, versions(), tuple(made[entry.name] for entry in batch.manifest.jobs))
-        diff = differences(batch, Batch(Path(place), remade), EXACT)
+        diff = differences(batch, LoadedBatch(Path(place), remade), EXACT)
     yield Verified(
         len(jobs),
         sum(len(entry.files) for entry in batch.manifest.jobs),

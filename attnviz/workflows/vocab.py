@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from attnviz import store
-from attnviz.errors import BadSource
+from attnviz.errors import InvalidSource
 from attnviz.models.tokenizer import UNKNOWN, TextTokenizer, train
 from attnviz.report import Report
 from attnviz.specs.train import VocabSpec, VocabularyOptions
@@ -57,7 +57,7 @@ def _held_out(spec: VocabSpec) -> Corpus | None:
         return None
     try:
         return load_corpus(replace(spec.text, split="test"))
-    except BadSource:
+    except InvalidSource:
         return None
 
 

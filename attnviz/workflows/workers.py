@@ -18,10 +18,10 @@ from typing import Literal
 
 from attnviz import store
 from attnviz.cache import caching
-from attnviz.errors import AttnvizError, OutputFailed
+from attnviz.errors import AttnvizError, OutputError
 from attnviz.jobs import Job
 from attnviz.manifest import Entry
-from attnviz.workflows.perform import fingerprint, inputs_of, perform, written
+from attnviz.workflows.run_job import fingerprint, inputs_of, run_job, written
 
 How = Literal["made", "unchanged", "failed"]
 PATIENCE = 5.0  # seconds for a process to end by itself
@@ -36,7 +36,7 @@ class Done:
     disk_failed: bool = False  # that is why it failed
 
 
-def share_out(
+def run_jobs(
     jobs: Sequence[Job], folder: Path, earlier: Mapping[str, Entry], n_workers: int, fail_fast: bool
 ) -> Generator[Done]:
     """Each job as it is done. `earlier` are entries of a run before: what did not change since is not made again.
@@ -146,12 +146,12 @@ def _answer(job: Job, folder: Path, earlier: Entry | None) -> Done:
         if earlier is not None and not earlier.error and _unchanged(earlier, job, folder):
             return Done(earlier, "unchanged")
         with store.replacing(folder) as new:
-            entry = perform(job, new.path)
+            entry = run_job(job, new.path)
             if earlier is not None:  # of other settings: its files are not to be taken for this job's
                 new.discard(file.path for file in earlier.files)
         return Done(entry, "made")
     except AttnvizError as error:
-        return _failed(job, str(error), isinstance(error, OutputFailed))
+        return _failed(job, str(error), isinstance(error, OutputError))
     except MemoryError:
         return _failed(job, "not enough memory. Fewer --max-tokens, --layers or --heads take less")
     except Exception as error:

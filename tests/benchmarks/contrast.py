@@ -30,7 +30,7 @@ from attnviz.specs.model import ModelOptions
 from attnviz.specs.text import TextOptions
 from attnviz.text import load_corpus
 from attnviz.views.heatmap import heatmaps, scale_over
-from attnviz.views.hiding import part_of
+from attnviz.views.token_selection import part_of
 
 Colours = Float[np.ndarray, "*cells part"]
 SEEN, NOTABLE = 10.0, 2.0  # ΔE; times an equal share

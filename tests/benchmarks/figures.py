@@ -27,7 +27,7 @@ from typing import NamedTuple
 from attnviz.records import AttentionMaps
 from attnviz.renderers.figure import files as figure
 from attnviz.renderers.figure.plan import plan
-from attnviz.report import Heatmap, Look, Panels, Report
+from attnviz.report import FigureStyle, Heatmap, HeatmapGrid, Report
 from attnviz.specs.figure import FigureOptions
 from attnviz.specs.model import ModelOptions
 from attnviz.specs.text import TextOptions
@@ -39,9 +39,9 @@ from tests.renderers.figure.reports import heatmap, panels, report
 
 MODEL = "multi:8"
 FEWEST, MOST = 12, 64  # tokens
-LOOK = Look(dpi=150)
+LOOK = FigureStyle(dpi=150)
 REPEATS = 7
-KINDS: dict[str, Heatmap | Panels] = {
+KINDS: dict[str, Heatmap | HeatmapGrid] = {
     "1 head, 64 tokens": heatmap(64),
     "1 head, 12 tokens": heatmap(12),
     "1 head, 256 tokens": heatmap(256),
@@ -92,7 +92,7 @@ def turn(maps: AttentionMaps, folder: Path) -> Turn:
     heads = range(maps.n_heads)
     shown = heatmap_report(maps, (), FigureOptions(), (0,), heads)
     overview, head, *_ = (
-        plan(picture, shown, LOOK) for picture in shown.pictures if isinstance(picture, Heatmap | Panels)
+        plan(picture, shown, LOOK) for picture in shown.pictures if isinstance(picture, Heatmap | HeatmapGrid)
     )
     tokens = maps.queries.pieces
 

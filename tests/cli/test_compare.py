@@ -41,14 +41,14 @@ def test_json_is_one_document_and_the_same_bytes(run_cli: RunCli) -> None:
 
 
 def test_csv_has_a_row_for_each_measure_and_model(attnviz: RunHere) -> None:
-    run = worked(attnviz("compare", "single", "multi:2", *QUIET, "--csv", "--measure", "entropy,distinct_heads"))
+    run = worked(attnviz("compare", "single", "multi:2", *QUIET, "--csv", "--measure", "entropy,vendi_score"))
     rows = list(csv.DictReader(io.StringIO(run.stdout)))
     assert [(row["measure"], row["model"]) for row in rows] == [
         ("entropy", "uniform attention"),
         ("entropy", "single"),
         ("entropy", "multi:2"),
-        ("distinct_heads", "single"),
-        ("distinct_heads", "multi:2"),
+        ("vendi_score", "single"),
+        ("vendi_score", "multi:2"),
     ]
     assert float(rows[2]["difference"]) == pytest.approx(float(rows[2]["mean"]) - float(rows[1]["mean"]))
 

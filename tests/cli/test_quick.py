@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from typer.main import get_command
 
-from attnviz.cli.quick import UNREAD, at_sight, quicken
+from attnviz.cli.quick import UNPARSED, parse_simple, patch_params
 from tests.process import ROOT
 
 NUMBERS = (
@@ -56,7 +56,7 @@ def outcome(words: list[str], quick: bool) -> object:
 
     made = get_command(app)
     try:
-        (quicken(made) if quick else made).main(args=words, standalone_mode=False)
+        (patch_params(made) if quick else made).main(args=words, standalone_mode=False)
     except typer.TyperException as error:
         return error.format_message()
     return {name: (type(value), repr(value)) for name, value in got.items() if name != "got"}
@@ -77,8 +77,8 @@ def test_nothing_and_several() -> None:
 @given(st.text(alphabet="0123456789.-+ e_", max_size=20))
 def test_a_number_read_at_sight_is_the_number(text: str) -> None:
     for kind in (int, float):
-        read = at_sight(text, kind)
-        assert read is UNREAD or (type(read) is kind and read == kind(text))
+        read = parse_simple(text, kind)
+        assert read is UNPARSED or (type(read) is kind and read == kind(text))
 
 
 def test_pydantic_is_not_imported_to_read_options() -> None:

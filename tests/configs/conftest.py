@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from attnviz.configs.jobs import load
-from attnviz.errors import BadConfig
+from attnviz.errors import InvalidConfig
 
 Write = Callable[..., Path]
 Problems = Callable[[str | bytes], list[str]]
@@ -35,7 +35,7 @@ def problems(write: Write) -> Problems:
     def problems(content: str | bytes) -> list[str]:
         try:
             load(write(content))
-        except BadConfig as error:
+        except InvalidConfig as error:
             return list(error.lines)
         return []
 

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from attnviz.configs.jobs import MOST_JOBS, load, load_all
-from attnviz.errors import BadConfig
+from attnviz.configs.jobs import MAX_JOBS, load, load_all
+from attnviz.errors import InvalidConfig
 from attnviz.options import build, flat_values
 from attnviz.specs.compare import CompareSpec
 from attnviz.specs.explain import ExplainSpec
@@ -290,7 +290,7 @@ def test_long_values_are_cut(problems: Problems) -> None:
 def test_there_are_at_most_ten_thousand_jobs(problems: Problems, write: Write) -> None:
     hundred = str(list(range(100)))
     most = f"jobs:\n- heatmap:\n  matrix: {{seed: {hundred}, heads: {hundred}}}\n"
-    assert len(load(write(most)).jobs) == MOST_JOBS
+    assert len(load(write(most)).jobs) == MAX_JOBS
     more = f"{most}- explain:\n- explain:\n- explain: \n  matrix: {{a: 3}}\n"
     told = problems(more)
     assert told[0] == "c.yaml:4:3: jobs[1]: makes 10,001 jobs in all; a batch has at most 10,000"
@@ -311,7 +311,7 @@ def test_several_configs_are_one_plan(write: Write) -> None:
 
 
 def told(*paths: Path, out: str | None = None) -> list[str]:
-    with pytest.raises(BadConfig) as caught:
+    with pytest.raises(InvalidConfig) as caught:
         load_all(paths, out)
     return list(caught.value.lines)
 

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as some
 
 from attnviz.configs.manifests import entry_bytes, entry_from_file, from_file, to_bytes
-from attnviz.errors import BadConfig
+from attnviz.errors import InvalidConfig
 from attnviz.jobs import Job
 from attnviz.manifest import Entry, File, Manifest
 from attnviz.options import build
@@ -48,7 +48,7 @@ def test_an_entry_comes_back_as_it_was(tmp_path: Path) -> None:
         (tmp_path / "e.json").write_bytes(entry_bytes(entry))
         assert entry_from_file(tmp_path / "e.json") == entry
     (tmp_path / "e.json").write_bytes(entry_bytes(replace(ENTRY, files=(File("../b.png", "0" * 64, 1),))))
-    with pytest.raises(BadConfig, match=r"'\.\./b\.png' is no path within 'a'"):
+    with pytest.raises(InvalidConfig, match=r"'\.\./b\.png' is no path within 'a'"):
         entry_from_file(tmp_path / "e.json")
 
 
@@ -145,13 +145,13 @@ def test_what_is_no_manifest_is_told(text: str | bytes, line: str, tmp_path: Pat
     if not line:
         assert from_file(path)
         return
-    with pytest.raises(BadConfig) as caught:
+    with pytest.raises(InvalidConfig) as caught:
         from_file(path)
     assert caught.value.lines[0].startswith(f"{path}{line}")
 
 
 def test_files_that_are_none(tmp_path: Path) -> None:
-    with pytest.raises(BadConfig, match=r"nix: cannot be read: No such file"):
+    with pytest.raises(InvalidConfig, match=r"nix: cannot be read: No such file"):
         from_file(tmp_path / "nix")
-    with pytest.raises(BadConfig, match=r": cannot be read: Is a directory"):
+    with pytest.raises(InvalidConfig, match=r": cannot be read: Is a directory"):
         entry_from_file(tmp_path)

@@ -11,7 +11,7 @@ import pytest
 import yaml
 
 from attnviz.configs import reading
-from attnviz.configs.documents import Document, Place
+from attnviz.configs.source_file import Position, SourceFile
 from tests.configs.conftest import Write
 
 
@@ -29,7 +29,7 @@ def read(write: Write) -> Any:
     return lambda content: reading.read(write(content))
 
 
-def told(document: Document) -> list[str]:
+def told(document: SourceFile) -> list[str]:
     return list(map(str, document.problems))
 
 
@@ -71,11 +71,11 @@ TEXT = "jobs:\n  - name: a\n    heatmap: {heads: 3,\n      index: [0, 猫x, 2]}\
 def test_everything_has_its_place(text: str, read: Any) -> None:
     document = read(text)
     assert document.data == {"jobs": [{"name": "a", "heatmap": {"heads": 3, "index": [0, "猫x", 2]}}]}
-    assert document.place(()) == Place(1, 1)
-    assert document.place(("jobs", 0)) == Place(2, 5)
-    assert document.place(("jobs", 0, "name")) == Place(2, 11)
-    assert document.place(("jobs", 0, "heatmap", "heads"), of_key=True) == Place(3, 15)
-    assert document.place(("jobs", 0, "heatmap", "index", 2)) == Place(4, 22)
+    assert document.place(()) == Position(1, 1)
+    assert document.place(("jobs", 0)) == Position(2, 5)
+    assert document.place(("jobs", 0, "name")) == Position(2, 11)
+    assert document.place(("jobs", 0, "heatmap", "heads"), of_key=True) == Position(3, 15)
+    assert document.place(("jobs", 0, "heatmap", "index", 2)) == Position(4, 22)
     assert document.place(("jobs", 0, "heatmap", "nothing")) == document.place(("jobs", 0, "heatmap"))
 
 

@@ -20,13 +20,13 @@ from pathlib import Path
 from unittest import mock
 
 from attnviz.cli import app, show
-from attnviz.errors import Differs, InputError, OutputFailed, WorkFailed
+from attnviz.errors import DifferencesFound, ExecutionError, InputError, OutputError
 from attnviz.jobs import Job
 from attnviz.manifest import Entry
 from attnviz.workflows import workers
 from tests.attacks.endings import RAW
 
-CODES = {0, WorkFailed.exit_code, InputError.exit_code, Differs.exit_code, OutputFailed.exit_code}
+CODES = {0, ExecutionError.exit_code, InputError.exit_code, DifferencesFound.exit_code, OutputError.exit_code}
 MAX_SECONDS = 10  # of processor time
 MAX_WAIT = 60  # seconds: for what hangs without working
 MAX_MEMORY = 0.75  # GiB, of every command line that has the option

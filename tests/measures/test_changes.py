@@ -8,7 +8,7 @@ from math import log
 import numpy as np
 import pytest
 
-from attnviz.errors import BadRecord
+from attnviz.errors import InvalidRecord
 from attnviz.measures.changes import changes, per_query
 from attnviz.measures.divergence import jsd
 from attnviz.records import AttentionMaps
@@ -67,7 +67,7 @@ def test_padding_does_not_count() -> None:
     one, other = random_maps(padding=3), random_maps(padding=3, seed=1)
     assert changes(one, other).n_queries == 14
     assert len(per_query(one, other, 0, 0)) == 14
-    with pytest.raises(BadRecord, match="padding"):
+    with pytest.raises(InvalidRecord, match="padding"):
         changes(one, hidden(one))
 
 
@@ -97,19 +97,19 @@ def test_the_first_token_that_differs_is_named(other: object, said: str) -> None
     one = random_maps(("the", "film", "ends"))
     assert isinstance(other, type(one.queries))
     two = replace(random_maps(other.pieces), queries=other, keys=other)
-    with pytest.raises(BadRecord) as caught:
+    with pytest.raises(InvalidRecord) as caught:
         changes(one, two)
     assert caught.value.problem == said
     assert caught.value.hint == "The text is the same, cut into other tokens."  # as its sha256 says
     apart = replace(two, provenance=replace(provenance(), text_sha256="0" * 64))
-    with pytest.raises(BadRecord, match="different texts"):
+    with pytest.raises(InvalidRecord, match="different texts"):
         changes(one, apart)
 
 
 def test_keys_count_too() -> None:
     one, other = cross_maps(), cross_maps()
     assert changes(one, other).jsd.max() == 0
-    with pytest.raises(BadRecord, match="key 4, 'k4', is only in A"):
+    with pytest.raises(InvalidRecord, match="key 4, 'k4', is only in A"):
         changes(one, cross_maps(n_keys=4))
-    with pytest.raises(BadRecord, match="attends to itself"):
+    with pytest.raises(InvalidRecord, match="attends to itself"):
         changes(one, random_maps(("q0", "q1", "q2")))

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from attnviz.errors import BadSource
+from attnviz.errors import InvalidSource
 from attnviz.measures.classification import (
     accuracy,
     calibration_error,
@@ -246,13 +246,13 @@ def test_log_loss_keeps_its_precision_in_float32() -> None:
 
 def test_nothing_has_no_score() -> None:
     nothing, never = np.zeros(0), np.zeros(0, dtype=bool)
-    with pytest.raises(BadSource, match="no text with a label"):
+    with pytest.raises(InvalidSource, match="no text with a label"):
         accuracy(NONE, NONE)
-    with pytest.raises(BadSource, match="no text with a label"):
+    with pytest.raises(InvalidSource, match="no text with a label"):
         macro_f1(np.zeros((2, 2), dtype=np.int64))
-    with pytest.raises(BadSource, match="no text with a label"):
+    with pytest.raises(InvalidSource, match="no text with a label"):
         calibration_error(nothing, never)
-    with pytest.raises(BadSource, match="no text with a label"):
+    with pytest.raises(InvalidSource, match="no text with a label"):
         log_loss(np.zeros((0, 2)), NONE)
     assert f1(np.zeros((2, 2), dtype=np.int64)).tolist() == [0, 0]
     assert reliability(nothing, never, 3).n_texts.tolist() == [0, 0, 0]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from attnviz.errors import BadOption
+from attnviz.errors import InvalidOption
 from attnviz.measures.markers import without_markers
 from tests.made import cross_maps, random_maps, record, softmax, tokens
 
@@ -40,7 +40,7 @@ def test_masks_go_with_their_tokens() -> None:
 
 
 def test_only_markers_and_other_texts_are_refused() -> None:
-    with pytest.raises(BadOption, match="all tokens are markers"):
+    with pytest.raises(InvalidOption, match="all tokens are markers"):
         without_markers(record(np.full((1, 1, 1, 1), 1), tokens("[CLS]", special=("[CLS]",))))
-    with pytest.raises(BadOption, match="self-attention"):
+    with pytest.raises(InvalidOption, match="self-attention"):
         without_markers(cross_maps())

@@ -9,15 +9,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from attnviz.errors import BadOption
-from attnviz.measures import HEADLINE, MEASURES, Measure
+from attnviz.errors import InvalidOption
+from attnviz.measures import FORMER_NAMES, HEADLINE, MEASURES, Measure
 from attnviz.measures.distance import distance
 from attnviz.measures.effective_keys import effective_keys
 from attnviz.measures.entropy import entropy
 from attnviz.measures.measured import chosen, measured
 from attnviz.measures.peak import peak
 from attnviz.records import AttentionMaps
-from attnviz.registry import load
+from attnviz.registry import find, load
 from tests.made import cross_maps, random_maps, record, tokens, uniform_maps
 
 NAMES = [measure.name for measure in MEASURES]
@@ -42,7 +42,7 @@ def test_every_line_of_the_table_loads_and_keeps_its_word(measure: Measure) -> N
 @pytest.mark.parametrize("measure", MEASURES, ids=NAMES)
 def test_only_what_the_table_says_needs_self_attention(measure: Measure) -> None:
     if measure.self_attention_only:
-        with pytest.raises(BadOption, match=f"^{measure.name} needs self-attention. Queries and keys"):
+        with pytest.raises(InvalidOption, match=f"^{measure.name} needs self-attention. Queries and keys"):
             load(measure)(cross_maps())
     else:
         assert load(measure)(cross_maps()).name == measure.name
@@ -166,7 +166,7 @@ def test_measures_by_name() -> None:
     maps = random_maps()
     assert [m.name for m in measured(maps, ["peak", "entropy"])] == ["peak", "entropy"]
     assert [m.name for m in measured(maps, ["peak, Entropy,peak", "gini"])] == ["peak", "entropy", "gini"]
-    with pytest.raises(BadOption, match="Did you mean 'entropy'"):
+    with pytest.raises(InvalidOption, match="Did you mean 'entropy'"):
         measured(maps, ["entrpy"])
 
 
@@ -185,5 +185,11 @@ def test_one_level_leaves_the_other_out() -> None:
 
 
 def test_a_measure_that_was_named_says_why_it_cannot_be_had() -> None:
-    with pytest.raises(BadOption, match="to_self needs self-attention"):
+    with pytest.raises(InvalidOption, match="to_self needs self-attention"):
         measured(cross_maps(), ["all", "to_self"])
+
+
+@pytest.mark.parametrize("name", FORMER_NAMES)
+def test_former_names_are_still_understood(name: str) -> None:
+    assert [measure.name for measure in chosen([name])] == [FORMER_NAMES[name]]
+    assert find(MEASURES, name, "measure").name == FORMER_NAMES[name]

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from attnviz.errors import BadOption
+from attnviz.errors import InvalidOption
 from attnviz.measures.merging import common_units, merged
 from attnviz.records import Tokens
 from tests.made import cross_maps, random_maps, record, tokens
@@ -81,18 +81,20 @@ def test_markers_stand_for_themselves_whatever_they_are_called() -> None:
 def test_a_marker_that_only_one_has() -> None:
     text = "hello you"
     bare, marked = cut(text, "hello", "you"), cut(text, CLS, "hello", "you", special=[CLS])
-    with pytest.raises(BadOption, match=r"one puts in the marker \[CLS\], another no marker. Compare models") as caught:
+    with pytest.raises(
+        InvalidOption, match=r"one puts in the marker \[CLS\], another no marker. Compare models"
+    ) as caught:
         common_units([bare, marked])
     assert caught.value.problem == "one puts in the marker [CLS], another no marker"
     both = cut(text, CLS, "hello", "you", SEP, special=[CLS, SEP])
-    with pytest.raises(BadOption, match=r"2 markers \(\[CLS\], \[SEP\]\), another the marker \[CLS\]"):
+    with pytest.raises(InvalidOption, match=r"2 markers \(\[CLS\], \[SEP\]\), another the marker \[CLS\]"):
         common_units([both, marked])
 
 
 def test_markers_at_other_places() -> None:
     text = "hello you"
     front, back = cut(text, CLS, "hello", "you", special=[CLS]), cut(text, "hello", "you", SEP, special=[SEP])
-    with pytest.raises(BadOption, match="their markers stand at other places of the text"):
+    with pytest.raises(InvalidOption, match="their markers stand at other places of the text"):
         common_units([front, back])
 
 
@@ -100,16 +102,16 @@ def test_markers_at_other_places() -> None:
 def test_a_text_that_one_reads_further(turned: bool) -> None:
     text = "a very long text"
     pair = [cut(text, "a", "very", "long", "text"), cut(text, "a", "ve", "ry")]
-    with pytest.raises(BadOption, match="one reads characters 7 to 15 of the text, another leaves out") as caught:
+    with pytest.raises(InvalidOption, match="one reads characters 7 to 15 of the text, another leaves out") as caught:
         common_units(pair[::-1] if turned else pair)
     assert "--max-tokens" in caught.value.hint
 
 
 def test_a_middle_that_one_leaves_out() -> None:
     text = "ab cd ef gh"
-    with pytest.raises(BadOption, match="one reads characters 3 to 4 of"):
+    with pytest.raises(InvalidOption, match="one reads characters 3 to 4 of"):
         common_units([cut(text, "ab", "cd", "ef", "gh"), cut(text, "ab", "e", "f", "g")])  # and 10, but not 3 to 10
-    with pytest.raises(BadOption, match="one reads character 4 of"):
+    with pytest.raises(InvalidOption, match="one reads character 4 of"):
         common_units([cut(text, "ab", "cd", "ef", "gh"), cut(text, "ab", "c", "ef", "gh")])
 
 
@@ -134,7 +136,7 @@ def test_a_token_without_characters_belongs_to_the_unit_before() -> None:
 
 def test_only_white_space_between_two_markers() -> None:
     one = cut("a ", "a", SEP, " ", special=[SEP])
-    with pytest.raises(BadOption, match="one has tokens and another has none"):
+    with pytest.raises(InvalidOption, match="one has tokens and another has none"):
         common_units([one, cut("a ", "a", SEP, special=[SEP])])
 
 
@@ -208,5 +210,5 @@ def test_where_queries_may_attend_to_units_of_another_text() -> None:
 
 
 def test_another_text_is_not_joined_without_units_of_its_own() -> None:
-    with pytest.raises(BadOption, match="joining tokens needs self-attention"):
+    with pytest.raises(InvalidOption, match="joining tokens needs self-attention"):
         merged(cross_maps(), [(0,)])

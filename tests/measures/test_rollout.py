@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from attnviz.errors import BadOption
+from attnviz.errors import InvalidOption
 from attnviz.measures.entropy import entropy
 from attnviz.measures.rollout import rollout
 from attnviz.measures.uniform import uniform
@@ -36,7 +36,7 @@ def test_rows_of_a_rollout_sum_to_1_and_stay_causal() -> None:
 
 
 def test_rollout_needs_self_attention() -> None:
-    with pytest.raises(BadOption, match="rollout needs self-attention"):
+    with pytest.raises(InvalidOption, match="rollout needs self-attention"):
         rollout(cross_maps())
 
 

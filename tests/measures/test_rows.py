@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from attnviz.measures.rows import (
-    SMALLEST,
+    TINY,
     entropies,
     given_rows,
     head_rows,
@@ -78,7 +78,7 @@ def test_entropies_are_those_of_each_row_with_nothing_for_zeros() -> None:
 
 def test_what_makes_zeros_harmless_changes_no_other_weight() -> None:
     least = np.array([np.finfo(np.float32).smallest_subnormal, 1e-30, 0.5, 1.0], dtype=np.float64)
-    assert (least + SMALLEST).tolist() == least.tolist()
+    assert (least + TINY).tolist() == least.tolist()
     assert entropies(np.array([0.0, 1.0, 0.0])).tolist() == 0.0
     assert not np.signbit(entropies(np.eye(3))).any()
 

@@ -11,12 +11,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from attnviz.measures.distinct_heads import distinct, distinct_heads
 from attnviz.measures.divergence import across, jsd, of_layer, pairwise
+from attnviz.measures.divergence_from_mean import divergence_from_mean, max_divergence_from_mean
+from attnviz.measures.effective_rank import effective_rank
 from attnviz.measures.head_divergence import head_divergence
-from attnviz.measures.independent_mixes import independent_mixes
-from attnviz.measures.resolution_lost import max_divergence_from_mean, resolution_lost
 from attnviz.measures.rows import layer_rows, remembered
+from attnviz.measures.vendi_score import distinct, vendi_score
 from attnviz.records import AttentionMaps
 from tests.made import random_maps, record
 
@@ -102,28 +102,28 @@ def test_what_is_remembered_of_a_record_goes_with_it() -> None:
 def test_copies_are_one_head(n_heads: int) -> None:
     maps = copies(n_heads)
     assert head_divergence(maps).values == pytest.approx(0, abs=1e-12)
-    assert distinct_heads(maps).values == pytest.approx(1)
-    assert resolution_lost(maps).values == pytest.approx(0, abs=1e-12)
-    assert independent_mixes(maps).values == pytest.approx(1, abs=1e-6)
+    assert vendi_score(maps).values == pytest.approx(1)
+    assert divergence_from_mean(maps).values == pytest.approx(0, abs=1e-12)
+    assert effective_rank(maps).values == pytest.approx(1, abs=1e-6)
 
 
 @pytest.mark.parametrize("n_heads", [2, 3, 4])
 def test_heads_on_keys_of_their_own_are_as_different_as_can_be(n_heads: int) -> None:
     maps = pointing(*range(n_heads))
     assert head_divergence(maps).values == pytest.approx(LN2)
-    assert distinct_heads(maps).values == pytest.approx(n_heads)
-    assert independent_mixes(maps).values == pytest.approx(n_heads)
+    assert vendi_score(maps).values == pytest.approx(n_heads)
+    assert effective_rank(maps).values == pytest.approx(n_heads)
     share = 1 / n_heads
     lost = 0.5 * log(2 / (1 + share)) + 0.5 * (share * log(2 * share / (1 + share)) + (1 - share) * LN2)
-    assert resolution_lost(maps).values == pytest.approx(lost)
+    assert divergence_from_mean(maps).values == pytest.approx(lost)
 
 
 def test_two_copies_and_one_on_a_key_of_its_own() -> None:
     maps = pointing(0, 0, 1)
     assert head_divergence(maps).values == pytest.approx(2 / 3 * LN2)
-    assert distinct_heads(maps).values == pytest.approx(3 / 2 ** (2 / 3))  # eigenvalues 2/3, 1/3, 0
+    assert vendi_score(maps).values == pytest.approx(3 / 2 ** (2 / 3))  # eigenvalues 2/3, 1/3, 0
     singular = np.array([np.sqrt(2), 1]) / (np.sqrt(2) + 1)
-    assert independent_mixes(maps).values == pytest.approx(np.exp(-(singular * np.log(singular)).sum()))
+    assert effective_rank(maps).values == pytest.approx(np.exp(-(singular * np.log(singular)).sum()))
 
 
 @pytest.mark.parametrize(("n_heads", "most"), [(1, 0.0), (2, 0.216), (4, 0.380), (8, 0.497), (12, 0.546)])
@@ -132,16 +132,18 @@ def test_the_most_that_a_mean_of_heads_can_blur(n_heads: int, most: float) -> No
     assert max_divergence_from_mean(n_heads) == pytest.approx(most, abs=5e-4)
     wide = record(np.repeat(np.eye(n_heads), 3, axis=1)[:, None].repeat(3 * n_heads, axis=1)[None] / 3)
     for maps in (pointing(*range(n_heads), n=n_heads), wide):
-        assert resolution_lost(maps).values == pytest.approx(max_divergence_from_mean(n_heads), abs=1e-7)
+        assert divergence_from_mean(maps).values == pytest.approx(max_divergence_from_mean(n_heads), abs=1e-7)
     if n_heads > 1:
         keys = (0, *range(n_heads - 1))
-        assert float(resolution_lost(pointing(*keys, n=n_heads)).values[0]) < max_divergence_from_mean(n_heads) - 0.01
+        assert (
+            float(divergence_from_mean(pointing(*keys, n=n_heads)).values[0]) < max_divergence_from_mean(n_heads) - 0.01
+        )
 
 
 @given(st.integers(1, 8), st.integers(0, 1000), st.floats(0.01, 300))
 def test_no_heads_blur_more(n_heads: int, seed: int, sharpness: float) -> None:
     """Nor does a record of sharp heads lie outside the measure's bounds."""
-    lost = resolution_lost(random_maps(n_heads=n_heads, seed=seed, sharpness=sharpness))
+    lost = divergence_from_mean(random_maps(n_heads=n_heads, seed=seed, sharpness=sharpness))
     assert lost.bounds[1] == max_divergence_from_mean(n_heads)
     assert float(lost.values.max()) <= max_divergence_from_mean(n_heads) + 1e-7
 
@@ -154,8 +156,8 @@ def test_distinct_of_divergences_by_hand() -> None:
 
 def test_as_many_mixes_as_keys_at_most() -> None:
     maps = random_maps(["a", "b"], n_heads=5, sharpness=30)
-    assert independent_mixes(maps).bounds == (1.0, 2.0)
-    assert independent_mixes(random_maps(["a"], n_heads=3)).values == pytest.approx(1, abs=1e-9)
+    assert effective_rank(maps).bounds == (1.0, 2.0)
+    assert effective_rank(random_maps(["a"], n_heads=3)).values == pytest.approx(1, abs=1e-9)
 
 
 def test_mixes_against_singular_values() -> None:
@@ -165,12 +167,12 @@ def test_mixes_against_singular_values() -> None:
         shares = np.linalg.svd(weights, compute_uv=False)
         shares = shares[shares > 1e-12] / shares.sum()
         ranks.append(np.exp(-(shares * np.log(shares)).sum()))
-    assert independent_mixes(maps).values == pytest.approx(np.mean(ranks), abs=1e-5)
+    assert effective_rank(maps).values == pytest.approx(np.mean(ranks), abs=1e-5)
 
 
 def test_a_mean_over_queries() -> None:
     """One query on which two heads agree, and one on which they have no common key."""
     maps = record(np.array([[[1, 0], [1, 0]], [[1, 0], [0, 1]]])[None])
     assert head_divergence(maps).values == pytest.approx(LN2 / 2)
-    assert independent_mixes(maps).values == pytest.approx(1.5)
-    assert resolution_lost(maps).values == pytest.approx(0.2158 / 2, abs=5e-5)
+    assert effective_rank(maps).values == pytest.approx(1.5)
+    assert divergence_from_mean(maps).values == pytest.approx(0.2158 / 2, abs=5e-5)

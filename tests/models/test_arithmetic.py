@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 import torch
 
-from attnviz import worked as worked_module
-from attnviz.errors import WorkFailed
+from attnviz import attention_trace as worked_module
+from attnviz.attention_trace import VerifiedTrace
+from attnviz.errors import ExecutionError
 from attnviz.models import arithmetic
 from attnviz.models.checkpoint import Checkpoint, save_checkpoint
 from attnviz.models.classifier import Classifier, ClassifierConfig
@@ -19,7 +20,6 @@ from attnviz.models.encoder_model import EncoderModel
 from attnviz.models.tokenizer import train
 from attnviz.specs.model import ModelOptions
 from attnviz.specs.train import NormKind, PoolKind, VocabularyOptions
-from attnviz.worked import Reproduced
 from tests.made import load_encoder
 
 TEXT = "the film was not good but the acting saved it"
@@ -34,7 +34,7 @@ MODELS = {
 }
 
 
-def worked(ready: EncoderModel, layer: int = 0, query: int = 3, text: str = TEXT) -> Reproduced:
+def worked(ready: EncoderModel, layer: int = 0, query: int = 3, text: str = TEXT) -> VerifiedTrace:
     return ready.trace(text, "text", layer, query)
 
 
@@ -112,7 +112,7 @@ def test_arithmetic_that_gives_something_else_is_refused(broken: str, monkeypatc
     assert worked(ready)
     (attention,) = ready.attentions
     if broken == "scaling":
-        honest = worked_module.work_out
+        honest = worked_module.trace_head
         monkeypatch.setattr(arithmetic, "work_out", lambda q, *rest: honest(q * np.sqrt(len(q)), *rest))
     elif broken == "bias":
         honest_projection = arithmetic.projection
@@ -123,7 +123,7 @@ def test_arithmetic_that_gives_something_else_is_refused(broken: str, monkeypatc
         )
     else:
         torch.nn.init.constant_(attention.output.bias, torch.nan)  # type: ignore[union-attr,arg-type]
-    with pytest.raises(WorkFailed, match="the output is off by"):
+    with pytest.raises(ExecutionError, match="the output is off by"):
         worked(ready)
 
 

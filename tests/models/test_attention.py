@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor, nn
 
-from attnviz.errors import BadOption
+from attnviz.errors import InvalidOption
 from attnviz.models.attention import (
     MultiHeadAttention,
     SingleHeadAttention,
@@ -202,13 +202,13 @@ def test_what_is_given_stays_as_it_is_and_gets_gradients() -> None:
 def test_a_query_that_may_attend_to_nothing_is_refused() -> None:
     attendable = causal(3)
     attendable[2] = False
-    with pytest.raises(BadOption, match="query 2 may attend to no key"):
+    with pytest.raises(InvalidOption, match="query 2 may attend to no key"):
         attention_weights(drawn(1, 3, 4), drawn(2, 3, 4), attendable)
 
 
 @pytest.mark.parametrize("n_heads", [0, -1, 7, 10**9])
 def test_heads_that_do_not_divide_the_width_are_refused(n_heads: int) -> None:
-    with pytest.raises(BadOption, match=rf"64 is not divisible by {n_heads} \(try 1, 2, 4, 8 …\)"):
+    with pytest.raises(InvalidOption, match=rf"64 is not divisible by {n_heads} \(try 1, 2, 4, 8 …\)"):
         MultiHeadAttention(64, n_heads)
 
 
@@ -235,7 +235,7 @@ def test_fused_by_hand() -> None:
 def test_fused_refuses_a_query_that_may_attend_to_nothing() -> None:
     attendable = causal(3)
     attendable[2] = False
-    with pytest.raises(BadOption, match="query 2 may attend to no key"):
+    with pytest.raises(InvalidOption, match="query 2 may attend to no key"):
         fused(drawn(1, 3, 4), drawn(2, 3, 4), drawn(3, 3, 4), attendable)
 
 
@@ -262,5 +262,5 @@ def test_a_text_of_padding_alone_is_refused(need_weights: bool) -> None:
     real = torch.tensor([[True, True], [False, False]])
     states = drawn(10, 2, 2, 8)
     for attention in (SingleHeadAttention(8), MultiHeadAttention(8, 2)):
-        with pytest.raises(BadOption, match="may attend to no key"):
+        with pytest.raises(InvalidOption, match="may attend to no key"):
             attention(states, states, not_padding(real), need_weights=need_weights)

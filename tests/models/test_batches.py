@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from attnviz.models.batches import BUCKET, by_length, crop, cut, padded, shuffled
-from attnviz.models.embedding import NOTHING
+from attnviz.models.embedding import PAD_ID
 from attnviz.models.sizes import kept
 from attnviz.specs.model import KeepKind
 
@@ -28,7 +28,7 @@ def test_padded_texts_are_the_texts_and_then_padding(n_tokens: list[int]) -> Non
     ids, real = padded([text(n) for n in n_tokens])
     assert ids.shape == real.shape == (len(n_tokens), max(n_tokens))
     for row, n in enumerate(n_tokens):
-        assert ids[row].tolist() == [*range(1, n + 1)] + [NOTHING] * (max(n_tokens) - n)
+        assert ids[row].tolist() == [*range(1, n + 1)] + [PAD_ID] * (max(n_tokens) - n)
         assert real[row].tolist() == [True] * n + [False] * (max(n_tokens) - n)
 
 

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from attnviz.errors import BadRecord
+from attnviz.errors import InvalidRecord
 from attnviz.models.capture import Call, capture
 from tests.models.captures import STATES, WEIGHTS, captured, drawn, only, softmaxed
 
@@ -104,7 +104,7 @@ def test_rounded_weights_sum_to_one(dtype: torch.dtype) -> None:
 
 @pytest.mark.parametrize("dropout", [nn.Dropout(0.3), lambda weights: torch.dropout(weights, 0.3, True)])
 def test_dropout_by_hand_is_refused(dropout: Callable[[Tensor], Tensor]) -> None:
-    with pytest.raises(BadRecord, match="drops 30% of the weights"):
+    with pytest.raises(InvalidRecord, match="drops 30% of the weights"):
         captured(lambda: dropout(softmaxed()) @ STATES)
 
 

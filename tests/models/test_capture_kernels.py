@@ -10,7 +10,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from attnviz.errors import BadRecord
+from attnviz.errors import InvalidRecord
 from attnviz.models.attention import attention_weights
 from attnviz.models.capture import Call, capture
 from tests.models.captures import ALLOWED, KEY, QUERY, SDPA, VALUE, captured, drawn, lying, only
@@ -158,23 +158,23 @@ def test_a_kernel_that_lies_is_refused(dtype: torch.dtype) -> None:
     query, key, value = QUERY.to(dtype), KEY.to(dtype), VALUE.to(dtype)
     with lying(1.0):
         captured(lambda: SDPA(query, key, value))
-    with lying(1.1), pytest.raises(BadRecord, match="do not give its output") as refused:
+    with lying(1.1), pytest.raises(InvalidRecord, match="do not give its output") as refused:
         captured(lambda: SDPA(query, key, value))
     assert "cannot be drawn" in str(refused.value)
 
 
 def test_a_small_lie_is_refused_in_full_precision() -> None:
-    with lying(1.001), pytest.raises(BadRecord, match="do not give its output"):
+    with lying(1.001), pytest.raises(InvalidRecord, match="do not give its output"):
         captured(lambda: SDPA(QUERY, KEY, VALUE))
 
 
 def test_what_is_not_a_number_is_refused() -> None:
-    with pytest.raises(BadRecord, match="miss it by nan"):
+    with pytest.raises(InvalidRecord, match="miss it by nan"):
         captured(lambda: SDPA(QUERY, KEY, VALUE * math.nan))
 
 
 def test_training_mode_is_refused() -> None:
-    with pytest.raises(BadRecord, match=r"drops 10% of the weights.*model\.eval\(\)"):
+    with pytest.raises(InvalidRecord, match=r"drops 10% of the weights.*model\.eval\(\)"):
         captured(lambda: SDPA(QUERY, KEY, VALUE, dropout_p=0.1))
 
 

@@ -9,7 +9,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from attnviz.errors import BadRecord
+from attnviz.errors import InvalidRecord
 from tests.models.captures import captured, drawn, lying, only
 
 
@@ -79,7 +79,7 @@ def test_a_causal_hint_counts_as_the_mask() -> None:
     mask = nn.Transformer.generate_square_subsequent_mask(4)
     call = only(lambda: module(states, states, states, attn_mask=mask, is_causal=True, need_weights=False))
     np.testing.assert_array_equal(call.attendable[0], np.tri(4, dtype=bool))
-    with pytest.raises(BadRecord, match="do not give its output"):  # the hint says another thing than the mask
+    with pytest.raises(InvalidRecord, match="do not give its output"):  # the hint says another thing than the mask
         captured(
             lambda: module(states, states, states, attn_mask=torch.zeros(4, 4), is_causal=True, need_weights=False)
         )
@@ -122,14 +122,14 @@ def test_weights_that_a_module_gives_are_the_callers() -> None:
 
 def test_a_module_that_lies_is_refused() -> None:
     module, states = multihead(batch_first=True), drawn(25, 1, 3, 8)
-    with lying(1.01), pytest.raises(BadRecord, match="do not give its output"):
+    with lying(1.01), pytest.raises(InvalidRecord, match="do not give its output"):
         captured(lambda: module(states, states, states, need_weights=False))
 
 
 @pytest.mark.parametrize("need_weights", [True, False])
 def test_a_module_in_training_mode_is_refused(need_weights: bool) -> None:
     module, states = multihead(dropout=0.25).train(), drawn(26, 5, 8)
-    with pytest.raises(BadRecord, match="drops 25% of the weights"):
+    with pytest.raises(InvalidRecord, match="drops 25% of the weights"):
         captured(lambda: module(states, states, states, need_weights=need_weights))
 
 
@@ -137,7 +137,7 @@ def test_a_module_in_training_mode_is_refused(need_weights: bool) -> None:
 def test_nested_tensors_in_the_module_end_in_one_line() -> None:
     module = multihead(batch_first=True)
     nested = torch.nested.nested_tensor([drawn(27, 3, 8), drawn(28, 5, 8)], layout=torch.jagged)
-    with pytest.raises(BadRecord, match=r"nested tensors.*key_padding_mask"):
+    with pytest.raises(InvalidRecord, match=r"nested tensors.*key_padding_mask"):
         captured(lambda: module(nested, nested, nested))
     assert len(captured(lambda: module(drawn(29, 1, 3, 8), drawn(29, 1, 3, 8), drawn(29, 1, 3, 8)))) == 1
 

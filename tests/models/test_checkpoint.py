@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from attnviz.errors import BadModel
+from attnviz.errors import InvalidModel
 from attnviz.models.checkpoint import Checkpoint, load_checkpoint, save_checkpoint
 from attnviz.models.classifier import Classifier, ClassifierConfig
 from attnviz.models.encoder import EncoderConfig
@@ -118,13 +118,13 @@ def config(**changes: object) -> Callable[[Path], None]:
 )
 def test_damage_is_refused_by_name(folder: Path, name: str, damage: Callable[[Path], object]) -> None:
     damage(folder / name)
-    with pytest.raises(BadModel, match=name):
+    with pytest.raises(InvalidModel, match=name):
         load_checkpoint(folder)
 
 
 def test_pickle_is_never_run(folder: Path, tmp_path: Path) -> None:
     for name in ("model.safetensors", "pytorch_model.bin", "model.pt"):
         (folder / name).write_bytes(pickle.dumps(Bomb(tmp_path / "exploded")))
-    with pytest.raises(BadModel, match=r"model\.safetensors"):
+    with pytest.raises(InvalidModel, match=r"model\.safetensors"):
         load_checkpoint(folder)
     assert not (tmp_path / "exploded").exists()

@@ -18,7 +18,7 @@ from attnviz.models.classifier import (
     AttentionPool,
     Classifier,
     ClassifierConfig,
-    FirstPool,
+    ClsPool,
     MeanPool,
     fitted_temperature,
 )
@@ -79,7 +79,7 @@ def test_one_logit_per_label(labels: tuple[str, ...]) -> None:
 def test_every_pool_can_be_named() -> None:
     assert set(POOLS) == {"mean", "cls", "attention"}
     assert [type(classifier(pool).pool) for pool in ("cls", "mean", "attention")] == [
-        FirstPool,
+        ClsPool,
         MeanPool,
         AttentionPool,
     ]
@@ -88,7 +88,7 @@ def test_every_pool_can_be_named() -> None:
 @given(seeds, st.integers(1, 8))
 def test_cls_is_the_first_state(seed: int, n_tokens: int) -> None:
     states = drawn(seed, 2, n_tokens, 4)
-    assert FirstPool(4)(states, torch.ones(2, n_tokens, dtype=torch.bool)).equal(states[:, 0])
+    assert ClsPool(4)(states, torch.ones(2, n_tokens, dtype=torch.bool)).equal(states[:, 0])
 
 
 @given(seeds, real_tokens)

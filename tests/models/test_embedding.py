@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from torch import Tensor, nn
 
 from attnviz.models.attention import causal
-from attnviz.models.embedding import NOTHING, SCALE, Bigrams, TextEmbedding, pair_keys, positions
+from attnviz.models.embedding import PAD_ID, SCALE, Bigrams, TextEmbedding, pair_keys, positions
 from attnviz.models.encoder import Encoder, EncoderConfig
 
 N_WORDS = 10
@@ -115,15 +115,15 @@ def test_no_state_of_a_causal_encoder_depends_on_a_later_word(place: int) -> Non
 def test_padding_is_nothing() -> None:
     fresh = TextEmbedding(N_WORDS, 6, n_bigrams=3).eval()
     assert fresh.of_bigrams is not None
-    assert not fresh.words.weight[NOTHING].any()
-    assert not fresh.of_bigrams.weight[NOTHING].any()
-    assert embedded(fresh, NOTHING, NOTHING).equal(SCALE * positions(2, 6))
+    assert not fresh.words.weight[PAD_ID].any()
+    assert not fresh.of_bigrams.weight[PAD_ID].any()
+    assert embedded(fresh, PAD_ID, PAD_ID).equal(SCALE * positions(2, 6))
 
 
 def test_training_changes_only_the_words_and_pairs_that_it_read_and_never_padding() -> None:
     made = embedding(1, 35, 47)
     assert made.of_bigrams is not None
-    made(torch.tensor([[3, 5, NOTHING], [NOTHING, NOTHING, 1]])).square().sum().backward()
+    made(torch.tensor([[3, 5, PAD_ID], [PAD_ID, PAD_ID, 1]])).square().sum().backward()
     for vectors, read in ((made.words, [1, 3, 5]), (made.of_bigrams, [1, 2])):
         assert vectors.weight.grad is not None
         assert vectors.weight.grad.is_sparse
@@ -155,13 +155,13 @@ def test_positions_from_anywhere_on_are_a_piece_of_the_long_table(start: int, n_
     assert positions(n_tokens, d_model, start).equal(positions(start + n_tokens, d_model)[start:])
     made = TextEmbedding(N_WORDS, d_model, reach=start + n_tokens).train()
     with mock.patch.object(TextEmbedding, "_start", return_value=start):
-        assert embedded(made, *[NOTHING] * n_tokens).equal(SCALE * positions(start + n_tokens, d_model)[start:])
+        assert embedded(made, *[PAD_ID] * n_tokens).equal(SCALE * positions(start + n_tokens, d_model)[start:])
 
 
 def test_a_far_place_takes_no_longer_than_a_near_one() -> None:
     """A table of all positions before it would not fit into any memory."""
     made = TextEmbedding(N_WORDS, 6, reach=10**15).train()
-    assert embedded(made, NOTHING).shape == (1, 6)
+    assert embedded(made, PAD_ID).shape == (1, 6)
 
 
 @pytest.mark.parametrize("share", [0.1, 0.5])
@@ -203,7 +203,7 @@ def starts(n_tokens: int, reach: int, *, training: bool = True) -> set[int]:
     made = TextEmbedding(N_WORDS, 6, reach=reach).train(training)
     first, found = SCALE * positions(20, 6), set()
     for _ in range(40):
-        read = embedded(made, *[NOTHING] * n_tokens)
+        read = embedded(made, *[PAD_ID] * n_tokens)
         start = int((first - read[0]).abs().sum(dim=-1).argmin())
         torch.testing.assert_close(read, first[start : start + n_tokens])
         found.add(start)

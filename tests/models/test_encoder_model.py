@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import torch
 
-from attnviz.errors import BadDevice, BadOption, BadText, TooLarge
+from attnviz.errors import InvalidDevice, InvalidOption, InvalidText, TooLarge
 from attnviz.models.built_in import SHIPPED
 from attnviz.models.device import available
 from attnviz.models.embedding import positions
@@ -157,12 +157,12 @@ def test_what_the_refusal_offers_fits() -> None:
 @pytest.mark.parametrize(
     ("spec", "error"),
     [
-        (ModelOptions(max_tokens=0), BadOption),
-        (ModelOptions(show_padding=True), BadOption),
-        (ModelOptions(seed=-1), BadOption),
-        (ModelOptions(seed=2**64), BadOption),
-        (ModelOptions(device="foo"), BadDevice),
-        (ModelOptions(device="cuda:7"), BadDevice),
+        (ModelOptions(max_tokens=0), InvalidOption),
+        (ModelOptions(show_padding=True), InvalidOption),
+        (ModelOptions(seed=-1), InvalidOption),
+        (ModelOptions(seed=2**64), InvalidOption),
+        (ModelOptions(device="foo"), InvalidDevice),
+        (ModelOptions(device="cuda:7"), InvalidDevice),
     ],
 )
 def test_what_cannot_be_is_refused(spec: ModelOptions, error: type[Exception]) -> None:
@@ -172,7 +172,7 @@ def test_what_cannot_be_is_refused(spec: ModelOptions, error: type[Exception]) -
 
 def test_an_empty_text_beside_others_is_refused() -> None:
     model = load_encoder(ModelOptions(), [TEXT])
-    with pytest.raises(BadText, match="no tokens in the text"):
+    with pytest.raises(InvalidText, match="no tokens in the text"):
         model.attention(" ", "blank")
 
 

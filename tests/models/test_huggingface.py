@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 import torch
 
-from attnviz.errors import BadModel, BadOption, BadText, TooLarge
+from attnviz.errors import InvalidModel, InvalidOption, InvalidText, TooLarge
 from attnviz.models.loading import find_model
 from attnviz.records import AttentionMaps
 from attnviz.specs.model import ModelOptions, PretrainedOptions
@@ -115,12 +115,12 @@ def test_every_attention_of_an_encoder_decoder(tmp_path: Path) -> None:
     ],
 )
 def test_an_attention_that_there_is_not(kind: str, asked: dict[str, Any], problem: str, tmp_path: Path) -> None:
-    with pytest.raises((BadOption, BadText), match=problem):
+    with pytest.raises((InvalidOption, InvalidText), match=problem):
         opened(made.saved(tmp_path / "a", kind), **asked).attention(TEXT)
 
 
 def test_a_model_without_attention_says_so(tmp_path: Path) -> None:
-    with pytest.raises(BadModel, match=r"no self attention was seen in a\. State-space models such as Mamba"):
+    with pytest.raises(InvalidModel, match=r"no self attention was seen in a\. State-space models such as Mamba"):
         opened(made.saved(tmp_path / "a", "mamba")).attention(TEXT)
 
 
@@ -187,5 +187,5 @@ def test_weights_that_nobody_uses_may_be_missing_and_others_may_not(tmp_path: Pa
     assert opened(folder).attention(TEXT).n_layers == 2
     del kept["encoder.layer.1.attention.self.query.weight"]
     save_file(kept, folder / "model.safetensors", metadata={"format": "pt"})
-    with pytest.raises(BadModel, match=r"lacks weights .*: encoder\.layer\.1\.attention\.self\.query\.weight\."):
+    with pytest.raises(InvalidModel, match=r"lacks weights .*: encoder\.layer\.1\.attention\.self\.query\.weight\."):
         opened(folder)

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from attnviz.errors import BadModel, BadOption
+from attnviz.errors import InvalidModel, InvalidOption
 from attnviz.models.huggingface import files
 from attnviz.models.huggingface.files import check_installed
 from attnviz.models.huggingface.reference import HuggingFaceReference
@@ -120,13 +120,13 @@ def test_a_name_that_is_not_ours_is_one_of_the_hub(name: str, hub_name: str) -> 
     found = find_model(ModelOptions(model=name))
     assert isinstance(found, HuggingFaceReference)
     assert (found.hub, found.folder, found.learns_from_texts) == (hub_name, None, False)
-    with pytest.raises(BadOption, match="--heads cannot be chosen for a pretrained model"):
+    with pytest.raises(InvalidOption, match="--heads cannot be chosen for a pretrained model"):
         find_model(ModelOptions(model=name, heads=2))
 
 
 @pytest.mark.parametrize("name", ["mutli", "singel", "a/b/c", "../x", "org/", "/x", "x y", "", "ünïcode", "@main"])
 def test_slips_and_paths_are_not_asked_of_the_hub(name: str) -> None:
-    with pytest.raises(BadModel, match="no model or checkpoint folder"):
+    with pytest.raises(InvalidModel, match="no model or checkpoint folder"):
         find_model(ModelOptions(model=name))
 
 
@@ -154,6 +154,6 @@ def test_transformers_is_asked_for_by_name(installed: str | None, says: str, mon
         return installed
 
     monkeypatch.setattr(files, "version", version)
-    with pytest.raises(BadModel, match=says) as error:
+    with pytest.raises(InvalidModel, match=says) as error:
         check_installed()
     assert "pip install 'attnviz[hf]'" in error.value.hint

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from attnviz.errors import BadModel, BadOption
+from attnviz.errors import InvalidModel, InvalidOption
 from attnviz.models import FORMATS, MODELS
 from attnviz.models.built_in import SHIPPED
 from attnviz.models.loading import find_model, folder_name
@@ -42,7 +42,7 @@ def test_names(spec: ModelOptions, name: str, n_heads: int) -> None:
 def test_a_folder_is_a_checkpoint(tmp_path: Path) -> None:
     found = find_model(ModelOptions(model=str(tmp_path)))
     assert (str(found), found.name, found.n_heads) == (tmp_path.name, tmp_path.name, None)  # only its files know
-    with pytest.raises(BadOption, match="--heads cannot be chosen for a checkpoint"):
+    with pytest.raises(InvalidOption, match="--heads cannot be chosen for a checkpoint"):
         find_model(ModelOptions(model=str(tmp_path), heads=2))
 
 
@@ -73,7 +73,7 @@ def test_a_trained_model_is_taken_as_it_is_or_not_at_all(spec: ModelOptions, fol
 
 @pytest.mark.parametrize("option", [{"d_model": 32}, {"layers": 1}, {"tokenizer": "word"}, {"vocab": "vocabulary"}])
 def test_a_checkpoint_is_taken_as_it_is(option: dict[str, object], tmp_path: Path) -> None:
-    with pytest.raises(BadOption):
+    with pytest.raises(InvalidOption):
         find_model(ModelOptions(model=str(tmp_path), **option))  # type: ignore[arg-type]
 
 
@@ -94,7 +94,7 @@ def test_a_checkpoint_is_taken_as_it_is(option: dict[str, object], tmp_path: Pat
     ],
 )
 def test_contradictions_are_refused(spec: ModelOptions, problem: str) -> None:
-    with pytest.raises(BadOption, match=problem):
+    with pytest.raises(InvalidOption, match=problem):
         find_model(spec)
 
 
@@ -102,12 +102,12 @@ def test_contradictions_are_refused(spec: ModelOptions, problem: str) -> None:
     "model", ["mlti", "multi:", "multi:x", "multi:-1", "multi:²", "single:2", "", "no/such/folder"]
 )
 def test_unknown_names_are_refused(model: str) -> None:
-    with pytest.raises(BadModel):
+    with pytest.raises(InvalidModel):
         find_model(ModelOptions(model=model))
 
 
 def test_a_near_name_is_offered() -> None:
-    with pytest.raises(BadModel, match="Did you mean 'multi'"):
+    with pytest.raises(InvalidModel, match="Did you mean 'multi'"):
         find_model(ModelOptions(model="mlti"))
 
 
@@ -152,7 +152,7 @@ def test_a_reference_says_what_its_model_can_do(kind: str, can: set[type], tmp_p
     assert model.name == reference.name
     for capability in (Traceable, Classifies):
         assert isinstance(model, capability) == (capability in can)
-        with nullcontext() if capability in can else pytest.raises((BadModel, BadOption)):
+        with nullcontext() if capability in can else pytest.raises((InvalidModel, InvalidOption)):
             reference.check(capability)
 
 
@@ -164,5 +164,5 @@ def test_every_kind_is_tested_above() -> None:
 @pytest.mark.parametrize("model", ["single", "multi:16", "random", "dot"])
 def test_what_only_third_party_models_have_is_refused(model: str) -> None:
     reference = find_model(ModelOptions(model=model), PretrainedOptions(target_text="x"))
-    with pytest.raises(BadOption, match="--target-text is for pretrained models of others"):
+    with pytest.raises(InvalidOption, match="--target-text is for pretrained models of others"):
         reference.check()

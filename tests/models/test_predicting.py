@@ -10,7 +10,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from attnviz.errors import BadText
+from attnviz.errors import InvalidText
 from attnviz.models import predicting
 from attnviz.models.batches import cut
 from attnviz.models.classifier import Classifier, ClassifierConfig
@@ -118,7 +118,7 @@ def test_only_what_is_kept_is_read(keep: KeepKind, same: tuple[int, ...]) -> Non
 @pytest.mark.parametrize("window", [1, 2, 99])
 def test_a_text_without_tokens_is_named(pool: PoolKind, window: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(predicting, "WINDOW", window)
-    with pytest.raises(BadText, match="no tokens in text 3"):
+    with pytest.raises(InvalidText, match="no tokens in text 3"):
         list(READERS[pool].answers(["one", "two", "unheard", "<br />", "three"]))
 
 

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from attnviz.errors import BadRecord, BadSelection
+from attnviz.errors import InvalidRecord, InvalidSelection
 from attnviz.models import recording as module_under_test
 from attnviz.models.recording import record
 from attnviz.store import load, save
@@ -197,7 +197,7 @@ def test_a_sequence_that_fills_when_the_block_ends() -> None:
 def test_an_unknown_group() -> None:
     with record() as maps:
         GPT()(IDS)
-    with pytest.raises(BadSelection, match=r"no group 'h'\. There is 'h\.\*'"):
+    with pytest.raises(InvalidSelection, match=r"no group 'h'\. There is 'h\.\*'"):
         maps.only("h")
     assert list(maps.only("h.*")) == list(maps)
 
@@ -205,20 +205,20 @@ def test_an_unknown_group() -> None:
 @pytest.mark.parametrize("names", [WORDS[:4], WORDS[:1], [*WORDS, "again"], []])
 def test_a_wrong_number_of_names(names: list[str]) -> None:
     found = "1 name" if len(names) == 1 else f"{len(names)} names"
-    with pytest.raises(BadRecord, match=rf"{found} in tokens.*is of 5.*attention_mask"), record(names):
+    with pytest.raises(InvalidRecord, match=rf"{found} in tokens.*is of 5.*attention_mask"), record(names):
         GPT()(IDS)
 
 
 @pytest.mark.parametrize("names", ["the cat", ["the", ["cat"]]])
 def test_names_that_are_no_list_of_pieces(names: Any) -> None:
-    with pytest.raises(BadRecord, match="Give its pieces"), record(names):
+    with pytest.raises(InvalidRecord, match="Give its pieces"), record(names):
         GPT()(IDS)
 
 
 @pytest.mark.parametrize("names", [WORDS, [WORDS] * 3])
 def test_a_wrong_number_of_texts(names: Any) -> None:
     texts = "1 text" if names is WORDS else "3 texts"
-    with pytest.raises(BadRecord, match=rf"tokens is of {texts}, the attention in h\.\* of 2"), record(names):
+    with pytest.raises(InvalidRecord, match=rf"tokens is of {texts}, the attention in h\.\* of 2"), record(names):
         GPT()(IDS.expand(2, -1))
 
 
@@ -254,7 +254,7 @@ def test_calls_that_are_no_layers() -> None:
             return torch.relu(self.block(self.block(x)[:, :2]))
 
     with (
-        pytest.raises(BadRecord, match=r"in block .*one has 2 heads, 5 queries and 5 keys, another 2, 2 and 2"),
+        pytest.raises(InvalidRecord, match=r"in block .*one has 2 heads, 5 queries and 5 keys, another 2, 2 and 2"),
         record(),
     ):
         Twice()(drawn(2, 1, 5, 8))
@@ -312,7 +312,7 @@ def test_padding_in_the_middle() -> None:
 
 def test_weight_on_padding_is_refused() -> None:
     with (
-        pytest.raises(BadRecord, match=r"sum to 0.*, not 1.*was the model given attention_mask"),
+        pytest.raises(InvalidRecord, match=r"sum to 0.*, not 1.*was the model given attention_mask"),
         record(attention_mask=[[0, 1, 1, 1, 1]]),
     ):
         GPT()(IDS)
@@ -321,19 +321,19 @@ def test_weight_on_padding_is_refused() -> None:
 @pytest.mark.parametrize("mask", [[[1, 1, 1]], [[1] * 5] * 2])
 def test_a_mask_that_does_not_fit(mask: list[list[int]]) -> None:
     sizes = f"{len(mask)} × {len(mask[0])} tokens"
-    with pytest.raises(BadRecord, match=f"attention_mask is of {sizes}.*of 1 × 5"), record(attention_mask=mask):
+    with pytest.raises(InvalidRecord, match=f"attention_mask is of {sizes}.*of 1 × 5"), record(attention_mask=mask):
         GPT()(IDS)
 
 
 def test_a_mask_of_other_axes() -> None:
-    with pytest.raises(BadRecord, match="attention_mask has 3 axes"), record(attention_mask=[[[1]]]):
+    with pytest.raises(InvalidRecord, match="attention_mask has 3 axes"), record(attention_mask=[[[1]]]):
         pass
 
 
 def test_what_is_not_a_number() -> None:
     """As where padding on the left is masked with minus infinity: its softmax is undefined, and so is what follows."""
     states = drawn(19, 1, 1, 4, 8)
-    with pytest.raises(BadRecord, match="sum to nan, not 1"), record():
+    with pytest.raises(InvalidRecord, match="sum to nan, not 1"), record():
         (states @ states.transpose(-2, -1) * math.nan).softmax(dim=-1) @ states
 
 
@@ -341,7 +341,10 @@ def test_a_query_that_attends_to_nothing() -> None:
     allowed = torch.ones(4, 4, dtype=torch.bool)
     allowed[2] = False
     states = drawn(4, 1, 1, 4, 8)
-    with pytest.raises(BadRecord, match=r"query 2, 'c', may attend to no key\..*attention_mask"), record(list("abcd")):
+    with (
+        pytest.raises(InvalidRecord, match=r"query 2, 'c', may attend to no key\..*attention_mask"),
+        record(list("abcd")),
+    ):
         functional.scaled_dot_product_attention(states, states, states, allowed)
 
 
@@ -432,7 +435,7 @@ def test_texts_one_after_another_are_no_generation() -> None:
         model(IDS[:, :3])
         model(IDS)
 
-    with pytest.raises(BadRecord, match=r"3 names in tokens.*is of 5"), record(WORDS[:3]):
+    with pytest.raises(InvalidRecord, match=r"3 names in tokens.*is of 5"), record(WORDS[:3]):
         both()
 
 
@@ -538,19 +541,19 @@ def test_padded_keys_are_no_room_in_a_cache() -> None:
 
 
 def test_nothing_attended() -> None:
-    with pytest.raises(BadRecord, match=r"no attention was seen.*Mamba"), record():
+    with pytest.raises(InvalidRecord, match=r"no attention was seen.*Mamba"), record():
         nn.Linear(3, 3)(torch.ones(1, 3)).softmax(dim=-1)
 
 
 def test_heads_that_cannot_be_told_from_the_batch() -> None:
     heads = drawn(18, 6, 4, 8)
-    with pytest.raises(BadRecord, match=r"1 attention has .*one text at a time"), record():
+    with pytest.raises(InvalidRecord, match=r"1 attention has .*one text at a time"), record():
         torch.bmm(torch.bmm(heads, heads.transpose(1, 2)).softmax(dim=-1), heads)
 
 
 @pytest.mark.parametrize("flash", [True, False])
 def test_training_mode(flash: bool) -> None:
-    with pytest.raises(BadRecord, match=r"the attention in h\.0 drops 10%.*model\.eval\(\)"), record():
+    with pytest.raises(InvalidRecord, match=r"the attention in h\.0 drops 10%.*model\.eval\(\)"), record():
         GPT(flash).train()(IDS)
 
 

@@ -14,9 +14,9 @@ import pytest
 import safetensors.torch
 import torch
 
-from attnviz.errors import BadModel
+from attnviz.errors import InvalidModel
 from attnviz.models.recipe import begin
-from attnviz.models.resuming import LONGEST_REASON, state_bytes, state_identity, take_up
+from attnviz.models.resuming import MAX_REASON_LENGTH, resume, state_bytes, state_identity
 from attnviz.models.training import Training
 from attnviz.options import build, with_values
 from attnviz.specs.train import TrainSpec
@@ -59,7 +59,7 @@ def test_a_run_taken_up_is_the_run(n_steps: int, tmp_path: Path) -> None:
     file = tmp_path / "training.safetensors"
     first, second = run(n_steps), run()
     file.write_bytes(state_bytes(first, IDENTITY))
-    take_up(second, file)
+    resume(second, file)
     assert contents(second) == contents(first)
     assert second.done == first.done == n_steps
     assert second.history == first.history
@@ -70,7 +70,7 @@ def test_a_run_taken_up_is_the_run(n_steps: int, tmp_path: Path) -> None:
 
 def test_it_goes_on_as_if_it_had_never_stopped(file: Path) -> None:
     first, second = run(4), run()
-    take_up(second, file)
+    resume(second, file)
     assert next(second.steps()) == next(first.steps())
     assert contents(second) == contents(first)
 
@@ -80,7 +80,7 @@ def test_a_point_of_the_curve_counts_the_steps_before_the_stop(tmp_path: Path, m
     file = tmp_path / "training.safetensors"
     file.write_bytes(state_bytes(run(4), IDENTITY))
     training = run()
-    take_up(training, file)
+    resume(training, file)
     for _ in training.steps():
         pass
     assert [point.epoch for point in training.history.points] == [1, 2, 3]
@@ -89,7 +89,7 @@ def test_a_point_of_the_curve_counts_the_steps_before_the_stop(tmp_path: Path, m
 
 def test_a_run_that_was_under_way_is_replaced(file: Path) -> None:
     training = run(7)
-    take_up(training, file)
+    resume(training, file)
     assert contents(training) == contents(run(4))
 
 
@@ -152,7 +152,7 @@ NOT_SAFETENSORS: list[Callable[[Path], object]] = [
 )
 def test_a_file_that_says_of_no_run_is_named(file: Path, damage: Callable[[Path], object]) -> None:
     damage(file)
-    with pytest.raises(BadModel, match=r"training\.safetensors is no training run .* Choose another --out"):
+    with pytest.raises(InvalidModel, match=r"training\.safetensors is no training run .* Choose another --out"):
         state_identity(file)
 
 
@@ -171,18 +171,18 @@ def test_a_file_that_says_of_no_run_is_named(file: Path, damage: Callable[[Path]
 )
 def test_a_file_that_no_run_can_go_on_from_is_named(file: Path, damage: Callable[[Path], object]) -> None:
     damage(file)
-    with pytest.raises(BadModel, match=r"training\.safetensors is no training run .* Choose another --out"):
-        take_up(run(), file)
+    with pytest.raises(InvalidModel, match=r"training\.safetensors is no training run .* Choose another --out"):
+        resume(run(), file)
 
 
 def test_a_long_reason_is_cut_so_that_the_hint_is_seen(file: Path) -> None:
     """torch lists every tensor that does not fit."""
     file.write_bytes(state_bytes(run(spec=replace(SPEC, layers=2, pool="attention")), IDENTITY))
-    with pytest.raises(BadModel) as told:
-        take_up(run(), file)
+    with pytest.raises(InvalidModel) as told:
+        resume(run(), file)
     assert len(str(told.value.__cause__)) > 500, "the reason has to be long here"
     reason = told.value.problem.removeprefix(f"{file} is no training run to go on with: ")
-    assert len(reason) == LONGEST_REASON
+    assert len(reason) == MAX_REASON_LENGTH
     assert reason.endswith("…")
     assert str(told.value).endswith(". Choose another --out to start from the beginning.")
 
@@ -191,8 +191,8 @@ def test_a_long_reason_is_cut_so_that_the_hint_is_seen(file: Path) -> None:
 def test_pickle_is_never_run(dump: Callable[..., None], file: Path, tmp_path: Path) -> None:
     with file.open("wb") as opened:
         dump({"model.temperature": Bomb(tmp_path / "exploded")}, opened)
-    for read in (state_identity, lambda file: take_up(run(), file)):
-        with pytest.raises(BadModel, match=r"training\.safetensors"):
+    for read in (state_identity, lambda file: resume(run(), file)):
+        with pytest.raises(InvalidModel, match=r"training\.safetensors"):
             read(file)
     assert not (tmp_path / "exploded").exists()
     pickle.loads(pickle.dumps(Bomb(tmp_path / "exploded")))

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor
 
-from attnviz.models.storage import LARGEST, SCALE, packed, unpacked
+from attnviz.models.storage import MAX_INT8, SCALE, packed, unpacked
 from attnviz.specs.train import StorageKind
 
 STORAGES: tuple[StorageKind, ...] = ("float32", "float16", "int8")
@@ -123,4 +123,4 @@ def test_int8_without_its_scale_is_refused() -> None:
 
 
 def test_the_largest_step_fits_int8() -> None:
-    assert torch.iinfo(torch.int8).max == LARGEST
+    assert torch.iinfo(torch.int8).max == MAX_INT8

@@ -13,9 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tokenizers import Tokenizer
 
-from attnviz.errors import BadModel, BadOption, BadText
+from attnviz.errors import InvalidModel, InvalidOption, InvalidText
 from attnviz.models.batches import cut
-from attnviz.models.tokenizer import CLASSIFY, MOST_ENTRIES, MOST_OFTEN, PADDING, UNKNOWN, TextTokenizer, load, train
+from attnviz.models.tokenizer import CLASSIFY, MAX_COUNT, MAX_ENTRIES, PADDING, UNKNOWN, TextTokenizer, load, train
 from attnviz.specs.model import KeepKind, TokenizerKind
 from attnviz.specs.train import VocabularyOptions
 
@@ -55,7 +55,7 @@ def test_offsets_point_back_into_the_text(text: str, kind: TokenizerKind) -> Non
     vocabulary = train([text, "one word"], VocabularyOptions(tokenizer=kind, min_frequency=1))
     try:
         tokens = vocabulary.encode(text).tokens
-    except BadText:
+    except InvalidText:
         assert not text.replace("<br />", "").strip() or not any(map(str.isprintable, text))
         return
     last = 0
@@ -141,16 +141,16 @@ def test_padding_stands_behind_the_text() -> None:
 
 @pytest.mark.parametrize("text", ["", "  \n\t", "<br /><br />", "\u2003"])
 def test_a_text_without_tokens_is_refused(text: str) -> None:
-    with pytest.raises(BadText, match="no tokens in the text"):
+    with pytest.raises(InvalidText, match="no tokens in the text"):
         train(["words"], EVERY).encode(text)
-    with pytest.raises(BadText, match="no tokens in the text"):
+    with pytest.raises(InvalidText, match="no tokens in the text"):
         train([text], EVERY)
 
 
 def test_half_a_surrogate_pair_is_refused() -> None:
-    with pytest.raises(BadText, match="half of a surrogate pair"):
+    with pytest.raises(InvalidText, match="half of a surrogate pair"):
         train(["\ud800 x"], EVERY)
-    with pytest.raises(BadText, match="half of a surrogate pair"):
+    with pytest.raises(InvalidText, match="half of a surrogate pair"):
         train(["x"], EVERY).encode("\ud800 x")
 
 
@@ -161,40 +161,40 @@ def test_half_a_surrogate_pair_is_refused() -> None:
         ("size", 3, "--size 3 is too small. 3 entries are special"),
         ("size", -1, "--size -1 is too small"),
         ("size", -(10**30), "is too small"),
-        ("size", MOST_ENTRIES + 1, "--size 10000001 is too large. It is at most 10,000,000."),
+        ("size", MAX_ENTRIES + 1, "--size 10000001 is too large. It is at most 10,000,000."),
         ("size", 10**12, "--size 1000000000000 is too large"),  # for BPE, more than memory has room for
         ("size", 10**30, "is too large"),
         ("min_frequency", 0, "--min-frequency 0 is too small. It is at least 1."),
         ("min_frequency", -(10**30), "is too small"),
         (
             "min_frequency",
-            MOST_OFTEN + 1,
+            MAX_COUNT + 1,
             "--min-frequency 1000000000001 is too large. It is at most 1,000,000,000,000.",
         ),
         ("min_frequency", 10**30, "is too large"),
     ],
 )
 def test_impossible_sizes_are_refused(name: str, value: int, said: str, kind: TokenizerKind) -> None:
-    with pytest.raises(BadOption, match=re.escape(said)):
+    with pytest.raises(InvalidOption, match=re.escape(said)):
         train(["a b"], replace(VocabularyOptions(tokenizer=kind), **{name: value}))  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("kind", ["word", "bpe"])
 def test_the_largest_sizes_train(kind: TokenizerKind) -> None:
-    spec = VocabularyOptions(tokenizer=kind, size=MOST_ENTRIES, min_frequency=1)
+    spec = VocabularyOptions(tokenizer=kind, size=MAX_ENTRIES, min_frequency=1)
     assert len(train(["a b"], spec)) == 3 + 2
-    with pytest.raises(BadText, match="occurs often enough"):
-        train(["猫"], VocabularyOptions(min_frequency=MOST_OFTEN))
+    with pytest.raises(InvalidText, match="occurs often enough"):
+        train(["猫"], VocabularyOptions(min_frequency=MAX_COUNT))
 
 
 @pytest.mark.parametrize("content", [b"", b"{}", b"\x80\x81", b"not json"])
 def test_a_file_that_is_no_vocabulary_is_named(tmp_path: Path, content: bytes) -> None:
     file = tmp_path / "tokenizer.json"
     file.write_bytes(content)
-    with pytest.raises(BadModel, match=r"tokenizer\.json"):
+    with pytest.raises(InvalidModel, match=r"tokenizer\.json"):
         load(file)
     for name in ("missing", "a\0b"):
-        with pytest.raises(BadModel, match="cannot read"):
+        with pytest.raises(InvalidModel, match="cannot read"):
             load(tmp_path / name)
 
 
@@ -274,6 +274,6 @@ def test_a_vocabulary_that_cannot_classify_is_refused(tmp_path: Path) -> None:
     assert load(tmp_path, classify=True).encode("a").ids == (2, 3)
     assert load(tmp_path).encode("a").ids == (3,)
     (tmp_path / "tokenizer.json").write_text(LETTERS.to_json().replace(CLASSIFY, "[OTHER]"), encoding="utf-8")
-    with pytest.raises(BadModel, match=r"tokenizer\.json lacks \[CLS\]"):
+    with pytest.raises(InvalidModel, match=r"tokenizer\.json lacks \[CLS\]"):
         load(tmp_path, classify=True)
     assert load(tmp_path).encode("a").ids == (3,)

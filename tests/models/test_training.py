@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 import torch
 
-from attnviz.errors import BadSource, BadText, WorkFailed
-from attnviz.models.examples import Examples, g_squared, held_out, telling_pairs
+from attnviz.errors import ExecutionError, InvalidSource, InvalidText
+from attnviz.models.examples import Examples, g_squared, held_out, informative_bigrams
 from attnviz.models.recipe import begin
 from attnviz.models.training import Training, TrainingStep, rate
 from attnviz.options import build
@@ -176,14 +176,14 @@ def test_the_rate_rises_then_falls() -> None:
     ],
 )
 def test_labels_that_cannot_be_learned_are_refused(labels: list[int], problem: str) -> None:
-    with pytest.raises(BadSource, match=problem):
+    with pytest.raises(InvalidSource, match=problem):
         begin(TEXTS, labels, SPEC)
 
 
 def test_a_text_without_tokens_is_named() -> None:
-    with pytest.raises(BadText, match="text 47 has no tokens"):
+    with pytest.raises(InvalidText, match="text 47 has no tokens"):
         begin([*TEXTS[:-1], "<br />"], LABELS, SPEC)
-    with pytest.raises(BadText, match=r"sample train\[147\] has no tokens"):
+    with pytest.raises(InvalidText, match=r"sample train\[147\] has no tokens"):
         begin([*TEXTS[:-1], "<br />"], LABELS, SPEC, [f"sample train[{100 + n}]" for n in range(48)])
 
 
@@ -192,7 +192,7 @@ def test_labels_of_other_tasks_have_numbers_for_names() -> None:
 
 
 def test_training_that_goes_astray_is_stopped() -> None:
-    with pytest.raises(WorkFailed, match=r"went astray: the loss of step \d+ is nan.*--learning-rate"):
+    with pytest.raises(ExecutionError, match=r"went astray: the loss of step \d+ is nan.*--learning-rate"):
         for _ in run(replace(SPEC, learning_rate=1e30)).steps():
             pass
 
@@ -211,10 +211,10 @@ def test_telling_pairs_tell() -> None:
         [np.array([2, 3, *more]) for more in both] + [np.array([4, 5, *more]) for more in both[:3]] + [np.array([8, 9])]
     )
     examples = Examples(texts, np.array([0] * 4 + [1] * 4))
-    assert telling_pairs(examples, 10, 2, 2).tolist() == [23, 45]
-    assert telling_pairs(examples, 10, 99, 2).tolist() == [23, 36, 45, 56, 66]
-    assert telling_pairs(examples, 10, 99, 1).tolist() == [23, 36, 45, 56, 66, 89]
-    assert telling_pairs(examples, 10, 0, 1).tolist() == []
+    assert informative_bigrams(examples, 10, 2, 2).tolist() == [23, 45]
+    assert informative_bigrams(examples, 10, 99, 2).tolist() == [23, 36, 45, 56, 66]
+    assert informative_bigrams(examples, 10, 99, 1).tolist() == [23, 36, 45, 56, 66, 89]
+    assert informative_bigrams(examples, 10, 0, 1).tolist() == []
 
 
 def test_g_squared_is_that_of_the_table() -> None:

@@ -7,7 +7,7 @@ import re
 import pytest
 
 from attnviz.renderers.github import lines
-from attnviz.report import Finding
+from attnviz.report import Diagnostic
 from tests.made import HOSTILE
 
 COMMAND = re.compile(r"::(?P<level>\w+)(?: (?P<properties>[^:]*(?:%3A[^:]*)*))?::(?P<message>[^\r\n]*)\n")
@@ -15,10 +15,10 @@ COMMAND = re.compile(r"::(?P<level>\w+)(?: (?P<properties>[^:]*(?:%3A[^:]*)*))?:
 
 def test_by_eye() -> None:
     found = [
-        Finding("first: 2 numbers", "entropy became 1.5, 100% sure\nsecond line", "error", "a/b.yaml", 12, 5),
-        Finding("", "no place", "warning"),
-        Finding("t", "m", "notice", "c,d.yaml"),
-        Finding("t", "a line is no place without its file", line=3),
+        Diagnostic("first: 2 numbers", "entropy became 1.5, 100% sure\nsecond line", "error", "a/b.yaml", 12, 5),
+        Diagnostic("", "no place", "warning"),
+        Diagnostic("t", "m", "notice", "c,d.yaml"),
+        Diagnostic("t", "a line is no place without its file", line=3),
     ]
     assert "".join(lines(found)) == (
         "::error file=a/b.yaml,line=12,col=5,title=first%3A 2 numbers::"
@@ -31,7 +31,7 @@ def test_by_eye() -> None:
 
 @pytest.mark.parametrize("text", [*HOSTILE, "\n::error::mine", "\r::stop-commands::x", "a\u2028::set-env::b", "%0A::"])
 def test_no_text_begins_a_line(text: str) -> None:
-    (line,) = lines([Finding(text, text, "error", text or "f", 1, 1)])
+    (line,) = lines([Diagnostic(text, text, "error", text or "f", 1, 1)])
     assert len(line.splitlines()) == 1
     found = COMMAND.fullmatch(line)
     assert found is not None
@@ -44,7 +44,7 @@ def test_no_text_begins_a_line(text: str) -> None:
 @pytest.mark.parametrize("text", ["a%b", "%25", "%0A", "\r\n", "x: y, z", "a::b"])
 def test_what_is_escaped_is_read_back(text: str) -> None:
     """Unescaped as GitHub's runner does it, the percent sign last."""
-    (line,) = lines([Finding(text, text)])
+    (line,) = lines([Diagnostic(text, text)])
     found = COMMAND.fullmatch(line)
     assert found is not None
     title = found["properties"].removeprefix("title=")

@@ -7,14 +7,16 @@ from xml.etree import ElementTree
 import pytest
 
 from attnviz.renderers.junit import document
-from attnviz.report import Case, Finding
+from attnviz.report import CaseResult, Diagnostic
 from tests.made import HOSTILE
 
-WORSE = Finding("2 numbers differ", "entropy became 1.5", "error", "figures.yaml", 3, 5)
+WORSE = Diagnostic("2 numbers differ", "entropy became 1.5", "error", "figures.yaml", 3, 5)
 CASES = (
-    Case("first", (WORSE, Finding("a picture differs", "overview.png"), Finding("t", "as before", "warning"))),
-    Case("second"),
-    Case("third", (Finding("t", "only a notice", "notice"),)),
+    CaseResult(
+        "first", (WORSE, Diagnostic("a picture differs", "overview.png"), Diagnostic("t", "as before", "warning"))
+    ),
+    CaseResult("second"),
+    CaseResult("third", (Diagnostic("t", "only a notice", "notice"),)),
 )
 
 
@@ -47,7 +49,7 @@ def test_time_only_where_it_is_given() -> None:
 
 @pytest.mark.parametrize("text", [*HOSTILE, "]]>", '"&<>', "\ufffe\uffff", "a\r\nb", "\x00"])
 def test_any_text_is_xml_without_controls(text: str) -> None:
-    data = document(text, [Case(text, (Finding(text, text), Finding(text, text, "notice")))])
+    data = document(text, [CaseResult(text, (Diagnostic(text, text), Diagnostic(text, text, "notice")))])
     root = ElementTree.fromstring(data)
     texts = [value for element in root.iter() for value in (*element.attrib.values(), element.text or "")]
     assert not any(ord(character) < 32 for value in texts for character in value if character != "\n")

@@ -16,7 +16,7 @@ from markdown_it.token import Token
 
 from attnviz.renderers import markdown, terminal
 from attnviz.renderers.markdown import document, inline
-from attnviz.report import Column, Curve, Curves, Heatmap, Line, Note, Panels, Report, Table
+from attnviz.report import Column, Curve, Curves, Heatmap, HeatmapGrid, Line, Note, Report, Table
 from attnviz.specs.figure import FigureOptions
 from tests.made import FILM, HOSTILE, random_maps, record, report, tokens
 
@@ -86,7 +86,7 @@ def table(*rows: tuple[str | int | float, ...], columns: Sequence[Column], title
     return Table("facts", title, "facts", tuple(columns), rows)
 
 
-def about(*blocks: Heatmap | Panels | Curves | Table | Note, title: str = "a title", subtitle: str = "") -> Report:
+def about(*blocks: Heatmap | HeatmapGrid | Curves | Table | Note, title: str = "a title", subtitle: str = "") -> Report:
     return Report(title, subtitle, blocks)
 
 
@@ -161,7 +161,7 @@ def test_a_column_is_numeric_when_all_its_cells_are_numbers() -> None:
 
 
 def test_pictures_are_shown_only_where_asked() -> None:
-    panels = Panels("overview", "all heads", (heat(),), 1)
+    panels = HeatmapGrid("overview", "all heads", (heat(),), 1)
     curves = Curves("learning", "loss & accuracy", (Curve("loss", "epoch", "nats", (Line("a", (0.0,), (1.0,)),)),))
     of = about(heat(), panels, Note("a note"), curves)
     assert document(of) == "# a title\n\na note\n"

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from attnviz.errors import BadOption, BadSource
+from attnviz.errors import InvalidOption, InvalidSource
 from attnviz.specs.text import TextOptions
 from attnviz.text import load_corpus
 from tests.text.corpora import opened, texts_of, write_jsonl
@@ -45,27 +45,27 @@ def test_slugs_are_names_of_folders_and_differ_even_where_slices_overlap() -> No
 
 @pytest.mark.parametrize("split", ["train[0:0]", "train[40:]", "train[:-99]", "train[:0%]", "train[5:3]"])
 def test_a_slice_without_texts(split: str) -> None:
-    with pytest.raises(BadSource, match="selects no texts") as error:
+    with pytest.raises(InvalidSource, match="selects no texts") as error:
         opened("sample", split)
     assert error.value.hint == "The split train has 40 texts."
 
 
 def test_a_slice_of_one_text(tmp_path: Path) -> None:
     write_jsonl(tmp_path / "train.jsonl", [("one", 0)])
-    with pytest.raises(BadSource, match="selects no texts") as error:
+    with pytest.raises(InvalidSource, match="selects no texts") as error:
         opened(tmp_path, "train[1:]")
     assert error.value.hint == "The split train has 1 text."
 
 
 def test_a_split_that_is_not_there() -> None:
-    with pytest.raises(BadSource, match=r"sample has no split 'tset'\. Did you mean 'test'\?"):
+    with pytest.raises(InvalidSource, match=r"sample has no split 'tset'\. Did you mean 'test'\?"):
         opened("sample", "tset")
-    with pytest.raises(BadSource, match=r"sample has no split 'xyz'\. There are train, test\."):
+    with pytest.raises(InvalidSource, match=r"sample has no split 'xyz'\. There are train, test\."):
         opened("sample", "train+xyz[:5]")
 
 
 def test_a_wrong_split_is_answered_before_anything_is_opened() -> None:
-    with pytest.raises(BadOption, match="is not a split"):
+    with pytest.raises(InvalidOption, match="is not a split"):
         opened("missing.csv", "train[5]")
 
 
@@ -76,5 +76,5 @@ def test_without_a_split_it_is_train_or_the_only_one(tmp_path: Path) -> None:
     (tmp_path / "train.jsonl").unlink()
     assert texts_of(opened(tmp_path)) == ["test"]
     write_jsonl(tmp_path / "dev.jsonl", [("dev", 0)])
-    with pytest.raises(BadSource, match=r"has no split train\. Choose with --split: test, dev\."):
+    with pytest.raises(InvalidSource, match=r"has no split train\. Choose with --split: test, dev\."):
         opened(tmp_path)

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from attnviz.errors import BadOption, BadSource
+from attnviz.errors import InvalidOption, InvalidSource
 from attnviz.specs.text import TextOptions
 from attnviz.text import Corpus, load_corpus
 from tests.text.corpora import texts_of
@@ -112,7 +112,7 @@ def test_a_name_with_stray_bytes_can_be_written_down(tmp_path: Path) -> None:
     ("name", "problem"), [("missing.txt", "no file"), (".", "is a folder"), ("x" * 300, "no file"), ("a\0b", "no file")]
 )
 def test_what_is_no_file_is_one_line(name: str, problem: str) -> None:
-    with pytest.raises(BadSource, match=problem) as error:
+    with pytest.raises(InvalidSource, match=problem) as error:
         given(files=(name,))
     assert "\n" not in str(error.value)
 
@@ -121,7 +121,7 @@ def test_what_is_no_file_is_one_line(name: str, problem: str) -> None:
 def test_a_file_without_permission(tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text("x")
     (tmp_path / "a.txt").chmod(0)
-    with pytest.raises(BadSource, match="cannot be read: Permission denied"):
+    with pytest.raises(InvalidSource, match="cannot be read: Permission denied"):
         given(files=(tmp_path / "a.txt",))
 
 
@@ -141,13 +141,13 @@ def test_a_pipe_is_a_file(tmp_path: Path) -> None:
 
 def test_standard_input_is_read_once(standard_input: Callable[[bytes], None]) -> None:
     standard_input(b"x")
-    with pytest.raises(BadOption, match="--text-file - can be given once"):
+    with pytest.raises(InvalidOption, match="--text-file - can be given once"):
         given(files=("-", "-"))
 
 
 def test_closed_standard_input(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "stdin", None)
-    with pytest.raises(BadSource, match="standard input is closed"):
+    with pytest.raises(InvalidSource, match="standard input is closed"):
         given(files=("-",))
 
 
@@ -161,7 +161,7 @@ def test_closed_standard_input(monkeypatch: pytest.MonkeyPatch) -> None:
     ],
 )
 def test_options_that_contradict_each_other(beside: TextOptions, problem: str) -> None:
-    with pytest.raises(BadOption, match=problem) as error:
+    with pytest.raises(InvalidOption, match=problem) as error:
         load_corpus(beside)
     assert error.value.hint
 

@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from attnviz.errors import BadSource
+from attnviz.errors import InvalidSource
 from attnviz.hub import LOOK_UP_SECONDS
 from attnviz.text import hub as module
 from tests.process import ROOT
@@ -26,7 +26,7 @@ from tests.text.hub_server import REPOSITORY, hub
 # The libraries read their settings when they are imported: each case needs a process of its own.
 ASK = """
 import json, sys, time
-from attnviz.errors import BadSource
+from attnviz.errors import InvalidSource
 from attnviz.specs.text import TextOptions
 from attnviz.text import load_corpus
 for dataset, split in json.loads(sys.argv[1]):
@@ -34,7 +34,7 @@ for dataset, split in json.loads(sys.argv[1]):
     try:
         corpus = load_corpus(TextOptions(dataset=dataset, split=split))
         said = [[d.text, d.name, d.label] for d in corpus.documents], corpus.notices
-    except BadSource as error:
+    except InvalidSource as error:
         said = str(error), []
     took = time.monotonic() - start
     print(json.dumps({"said": said[0], "notices": said[1], "took": took, "heavy": "datasets" in sys.modules}))
@@ -108,7 +108,7 @@ def test_a_look_up_that_hangs_is_left_alone(monkeypatch: pytest.MonkeyPatch) -> 
 
     monkeypatch.setattr(socket, "getaddrinfo", hang)
     start = time.monotonic()
-    with pytest.raises(BadSource, match="cannot be reached"):
+    with pytest.raises(InvalidSource, match="cannot be reached"):
         opened("imdb")
     released.set()
     assert time.monotonic() - start < 3 * LOOK_UP_SECONDS
@@ -121,10 +121,10 @@ def test_a_proxy_stands_for_the_hub(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(constants, "ENDPOINT", "https://hub.invalid")
     for proxy in ("http://proxy.invalid:3128", "proxy.invalid:3128"):
         monkeypatch.setenv("https_proxy", proxy)
-        with pytest.raises(BadSource, match=r"proxy\.invalid cannot be reached"):
+        with pytest.raises(InvalidSource, match=r"proxy\.invalid cannot be reached"):
             opened("imdb")
     monkeypatch.setenv("no_proxy", ".invalid")
-    with pytest.raises(BadSource, match=r"hub\.invalid cannot be reached"):
+    with pytest.raises(InvalidSource, match=r"hub\.invalid cannot be reached"):
         opened("imdb")
 
 
@@ -134,14 +134,14 @@ def test_an_endpoint_that_is_no_address(endpoint: str, monkeypatch: pytest.Monke
     from huggingface_hub import constants
 
     monkeypatch.setattr(constants, "ENDPOINT", endpoint)
-    with pytest.raises(BadSource, match="is not an address"):
+    with pytest.raises(InvalidSource, match="is not an address"):
         opened("imdb")
 
 
 def test_a_folder_of_the_same_name_is_mentioned(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "imdb").mkdir()
-    with pytest.raises(BadSource, match=r"the folder here is --dataset \./imdb"):
+    with pytest.raises(InvalidSource, match=r"the folder here is --dataset \./imdb"):
         opened("imdb")
 
 
@@ -170,7 +170,7 @@ def test_the_real_reason_is_one_line(failure: Any, reason: str, monkeypatch: pyt
 
     monkeypatch.setattr(datasets, "load_dataset", fail)
     monkeypatch.setattr(module, "why_offline", lambda _: "")
-    with pytest.raises(BadSource) as error:
+    with pytest.raises(InvalidSource) as error:
         opened("imdb")
     assert error.value.problem == f"data set 'imdb' cannot be loaded: {reason}"
 
@@ -181,5 +181,5 @@ def test_a_data_set_without_texts_lists_its_columns(monkeypatch: pytest.MonkeyPa
     pictures = datasets.DatasetDict({"train": datasets.Dataset.from_dict({"image": [1], "label": [0]})})
     monkeypatch.setattr(datasets, "load_dataset", lambda _: pictures)
     monkeypatch.setattr(module, "why_offline", lambda _: "")
-    with pytest.raises(BadSource, match=r"a/b train has no column called text.*there are image, label"):
+    with pytest.raises(InvalidSource, match=r"a/b train has no column called text.*there are image, label"):
         opened("a/b")

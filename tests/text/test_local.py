@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from attnviz.errors import BadSource
+from attnviz.errors import InvalidSource
 from tests.text.corpora import opened, texts_of, write_csv, write_jsonl, write_parquet, write_txt
 
 
@@ -29,18 +29,18 @@ def test_a_file_that_exists_is_never_a_name_on_the_hub(here: Path) -> None:
     "name", ["d/a.csv", "a.parquet", "./a", "../a/b", "/a/b", "~/a", "a/", "x.json", "a" * 300 + ".csv"]
 )
 def test_what_looks_like_a_path_and_is_not_there(name: str, here: Path) -> None:
-    with pytest.raises(BadSource, match="no file or folder"):
+    with pytest.raises(InvalidSource, match="no file or folder"):
         opened(name)
 
 
 @pytest.mark.parametrize("name", ["", "imbd", "a/b/c", "a b", "a\0b", "-", "https://x/y"])
 def test_a_name_that_nobody_knows(name: str, here: Path) -> None:
-    with pytest.raises(BadSource, match=r"no data set .*(Did you mean|There are).* org/name"):
+    with pytest.raises(InvalidSource, match=r"no data set .*(Did you mean|There are).* org/name"):
         opened(name)
 
 
 def test_a_slip_is_answered_with_the_nearest_name() -> None:
-    with pytest.raises(BadSource, match="Did you mean 'sample'"):
+    with pytest.raises(InvalidSource, match="Did you mean 'sample'"):
         opened("sampel")
 
 
@@ -85,29 +85,29 @@ def test_a_copy_of_a_repository_on_the_hub(tmp_path: Path) -> None:
     assert texts_of(opened(tmp_path / "copy", "train[:3]")) == ["a0", "b0", "a1"]
     assert texts_of(opened(tmp_path / "copy", "extra_split")) == ["e"]
     (folder / "train-00001-of-00003.parquet").unlink()
-    with pytest.raises(BadSource, match="holds 2 files for the split 'train' where 3 should be"):
+    with pytest.raises(InvalidSource, match="holds 2 files for the split 'train' where 3 should be"):
         opened(tmp_path / "copy")
     (folder / "train-00002-of-00003.parquet").unlink()
-    with pytest.raises(BadSource, match="holds 1 file for the split 'train' where 3 should be"):
+    with pytest.raises(InvalidSource, match="holds 1 file for the split 'train' where 3 should be"):
         opened(tmp_path / "copy")
 
 
 def test_a_split_that_is_there_twice(tmp_path: Path) -> None:
     write_csv(tmp_path / "train.csv", [("a", 0)])
     write_jsonl(tmp_path / "train.jsonl", [("b", 0)])
-    with pytest.raises(BadSource, match=r"holds 2 files for the split 'train'.*train\.csv, train\.jsonl"):
+    with pytest.raises(InvalidSource, match=r"holds 2 files for the split 'train'.*train\.csv, train\.jsonl"):
         opened(tmp_path)
 
 
 @pytest.mark.parametrize("name", ["a.json", "a.md", "a", "train", "a.csv.gz"])
 def test_an_ending_that_nobody_reads(name: str, tmp_path: Path) -> None:
     (tmp_path / name).write_text("{}")
-    with pytest.raises(BadSource, match=r"its ending does not say.*\.parquet, \.jsonl"):
+    with pytest.raises(InvalidSource, match=r"its ending does not say.*\.parquet, \.jsonl"):
         opened(tmp_path / name)
 
 
 def test_a_folder_without_a_data_set(tmp_path: Path) -> None:
-    with pytest.raises(BadSource, match="no data set in the folder"):
+    with pytest.raises(InvalidSource, match="no data set in the folder"):
         opened(tmp_path)
 
 
@@ -121,7 +121,7 @@ def test_acl_imdb_is_ordered_by_label_then_number(tmp_path: Path) -> None:
     assert [(d.text, d.label) for d in corpus.documents] == [
         ("a", 0), ("b", 0), ("c", 1), ("d", 1), ("e", 0), ("f\n\ng", 1),
     ]  # fmt: skip
-    with pytest.raises(BadSource, match="has no split 'unsup'"):
+    with pytest.raises(InvalidSource, match="has no split 'unsup'"):
         opened(tmp_path, "unsup")
 
 
@@ -131,5 +131,5 @@ def test_a_review_that_is_not_utf8_is_named(tmp_path: Path) -> None:
     (tmp_path / "train" / "neg" / "0_1.txt").write_text("fine")
     (tmp_path / "train" / "pos" / "7_9.txt").write_bytes(b"caf\xe9")
     assert texts_of(opened(tmp_path, "train[:1]")) == ["fine"]
-    with pytest.raises(BadSource, match=r"7_9\.txt: byte 0xe9"):
+    with pytest.raises(InvalidSource, match=r"7_9\.txt: byte 0xe9"):
         opened(tmp_path)

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from attnviz.errors import BadOption
+from attnviz.errors import InvalidOption
 from attnviz.text.splits import parse
 
 BOUNDS = st.none() | st.integers(-60, 60)
@@ -70,18 +70,18 @@ def test_examples(asked: str, count: int, positions: list[int]) -> None:
      "train[:\u0663]"],
 )  # fmt: skip
 def test_anything_else_is_answered_with_the_grammar(asked: str) -> None:
-    with pytest.raises(BadOption, match="is not a split") as error:
+    with pytest.raises(InvalidOption, match="is not a split") as error:
         parse(asked)
     assert "train[:1000]" in error.value.hint
 
 
 def test_one_text_is_what_index_is_for() -> None:
-    with pytest.raises(BadOption) as error:
+    with pytest.raises(InvalidOption) as error:
         parse("test[-5]")
     assert error.value.hint.startswith("One text is --split test --index -5. ")
 
 
 @pytest.mark.parametrize("asked", ["train[:101%]", "train[-200%:]"])
 def test_a_share_is_at_most_everything(asked: str) -> None:
-    with pytest.raises(BadOption, match="more than 100%"):
+    with pytest.raises(InvalidOption, match="more than 100%"):
         parse(asked)

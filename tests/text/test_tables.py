@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from attnviz.errors import AttnvizError, BadOption, BadSource
+from attnviz.errors import AttnvizError, InvalidOption, InvalidSource
 from tests.text.corpora import opened, texts_of
 
 WRONG = [
@@ -45,7 +45,7 @@ WRONG = [
 def test_a_wrong_line_is_named(name: str, content: bytes, problem: str, tmp_path: Path) -> None:
     path = tmp_path / name
     path.write_bytes(content)
-    with pytest.raises(BadSource, match=problem) as error:
+    with pytest.raises(InvalidSource, match=problem) as error:
         opened(path)
     assert str(error.value).startswith(f"{path}{problem[:2]}")
     assert "\n" not in str(error.value)
@@ -94,7 +94,7 @@ def test_json_labels(written: str, label: int | None, tmp_path: Path) -> None:
 
 def test_columns_are_listed_where_none_is_meant_for_texts(tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text("title,stars\ngood,5\n")
-    with pytest.raises(BadSource) as error:
+    with pytest.raises(InvalidSource) as error:
         opened(tmp_path / "a.csv")
     assert error.value.hint == "Choose one with --text-column; there are title, stars."
     assert texts_of(opened(tmp_path / "a.csv", text_column="stars")) == ["5"]
@@ -102,14 +102,14 @@ def test_columns_are_listed_where_none_is_meant_for_texts(tmp_path: Path) -> Non
 
 def test_a_column_that_is_not_there_is_answered_with_the_nearest(tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text("title,stars\ngood,5\n")
-    with pytest.raises(BadSource, match=r"has no column 'titel'\. Did you mean 'title'\?"):
+    with pytest.raises(InvalidSource, match=r"has no column 'titel'\. Did you mean 'title'\?"):
         opened(tmp_path / "a.csv", text_column="titel")
 
 
 def test_a_file_without_a_header_is_not_recited(tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text(",".join(["x" * 1000] * 1000) + "\n")
     for column in (None, "y"):
-        with pytest.raises(BadSource, match="x…, 980 more") as error:
+        with pytest.raises(InvalidSource, match="x…, 980 more") as error:
             opened(tmp_path / "a.csv", text_column=column)
         assert len(error.value.hint) < 1200
 
@@ -119,7 +119,7 @@ def test_what_has_no_columns_takes_no_column(kind: str, tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text("a\n")
     for label in ("neg", "pos"):
         (tmp_path / "aclImdb" / "train" / label).mkdir(parents=True)
-    with pytest.raises(BadOption, match="has no columns to choose from"):
+    with pytest.raises(InvalidOption, match="has no columns to choose from"):
         opened(tmp_path / kind, text_column="text")
 
 
@@ -129,9 +129,9 @@ def test_a_parquet_column_has_to_hold_text(tmp_path: Path) -> None:
 
     path = tmp_path / "a.parquet"
     parquet.write_table(pyarrow.table({"text": [1, 2], "words": pyarrow.array(["a", None]).dictionary_encode()}), path)
-    with pytest.raises(BadSource, match=r"a\.parquet: 'text' holds int64, not text"):
+    with pytest.raises(InvalidSource, match=r"a\.parquet: 'text' holds int64, not text"):
         opened(path)
-    with pytest.raises(BadSource, match=r"a\.parquet: row 1: 'words' holds null, not text"):
+    with pytest.raises(InvalidSource, match=r"a\.parquet: row 1: 'words' holds null, not text"):
         opened(path, text_column="words")
     assert texts_of(opened(path, "train[:1]", "words")) == ["a"]
 

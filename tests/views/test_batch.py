@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from attnviz.jobs import Job
 from attnviz.manifest import Entry, File, Manifest
-from attnviz.report import Finding, Note
+from attnviz.report import Diagnostic, Note
 from attnviz.specs.heatmap import HeatmapSpec
 from attnviz.views.batch import batch_cases, batch_report
 
@@ -28,7 +28,9 @@ def test_how_each_job_ended_and_why() -> None:
 
 def test_findings_stand_where_the_config_asks_for_the_job() -> None:
     warned, failed = batch_cases(BOTH, JOBS)
-    assert warned.findings == (Finding("a", "1 character has no glyph", "warning", "C:/figures.yaml", 2, 5),)
+    assert warned.findings == (Diagnostic("a", "1 character has no glyph", "warning", "C:/figures.yaml", 2, 5),)
     assert not warned.failed
-    assert failed.findings == (Finding("b failed", "no tokens\\x1b[31m in text 0", "error", "C:/figures.yaml", 4, 5),)
+    assert failed.findings == (
+        Diagnostic("b failed", "no tokens\\x1b[31m in text 0", "error", "C:/figures.yaml", 4, 5),
+    )
     assert failed.failed

@@ -51,7 +51,7 @@ def test_a_jobs_name_leads_to_its_page_or_to_what_shows_most_of_it() -> None:
 
 def test_a_number_of_all_heads_of_a_layer_has_no_chart_of_heads() -> None:
     """It comes first, is in the table, and does not say how many heads there are."""
-    numbers = {text: {"distinct_heads": [[1.5]], "entropy": [[1.0, 2.0]]} for text in ("a", "b")}
+    numbers = {text: {"vendi_score": [[1.5]], "entropy": [[1.0, 2.0]]} for text in ("a", "b")}
     shown = page(entry("job", numbers))
     assert [row[3:] for row in tables(shown)["numbers"].rows] == [(1.5, 1.5)] * 2
     assert [chart.title for chart in charts(shown)[0].charts] == ["entropy"]

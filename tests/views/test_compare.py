@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from attnviz.comparison import Compared, Comparison, Difference
+from attnviz.comparison import Comparison, MeanDifference, ModelComparison
 from attnviz.report import Note, Report, Scale, Table
 from attnviz.views.compare import compare_report, compare_rows
 from attnviz.views.costs import scaled, sized
@@ -16,7 +16,7 @@ from attnviz.views.theory import theory_blocks
 from tests.comparisons import card, comparison, model
 
 SCALE = Scale("fixed", 0.0, 1.0, "attention weight")
-SHORTER = Difference(-8.1, -8.4, -7.8)
+SHORTER = MeanDifference(-8.1, -8.4, -7.8)
 
 
 def report(of: Comparison, title: str | None = None) -> Report:
@@ -51,14 +51,14 @@ def test_two_models_share_a_table_with_their_difference() -> None:
     ]
     found = rows(shown, "measures")
     assert found["effective_keys (keys)"] == ("200.00", "14.20", "6.10", "-8.10 (-8.40 to -7.80)")
-    assert found["distinct_heads (heads)"][:3] == ("-", "1.00", "8.00")
+    assert found["vendi_score (heads)"][:3] == ("-", "1.00", "8.00")
     assert shown.title == "single and multi:8 on imdb test[:500]"
 
 
 def test_a_difference_that_may_be_none_is_marked_and_the_mark_explained() -> None:
     shown = report(
         comparison(
-            model(keys=[1.0] * 10), model("multi:2", 2, keys=[1.0] * 10), differences=[Difference(0.1, -0.2, 0.3)]
+            model(keys=[1.0] * 10), model("multi:2", 2, keys=[1.0] * 10), differences=[MeanDifference(0.1, -0.2, 0.3)]
         )
     )
     assert rows(shown, "measures")["effective_keys (keys)"][-1] == "~+0.10 (-0.20 to +0.30)"
@@ -156,8 +156,8 @@ def test_each_model_has_its_own_number_of_tokens() -> None:
 
 
 def test_few_texts_have_no_intervals_and_a_reason_instead() -> None:
-    few = Difference(-8.1, no_interval="fewer than 10 texts")
-    right = [Difference(0.0, no_interval="all texts differ alike")]
+    few = MeanDifference(-8.1, no_interval="fewer than 10 texts")
+    right = [MeanDifference(0.0, no_interval="all texts differ alike")]
     alone, several = model(keys=[14.0, 14.4], right=[1, 1]), model("multi:8", 8, keys=[6.0, 6.2], right=[1, 1])
     shown = report(comparison(alone, several, differences=[few], right=right))
     assert table(shown, "measures").columns[-1].header == "difference"
@@ -179,7 +179,7 @@ def test_rows_for_a_spreadsheet_hold_every_number_whole() -> None:
     assert found[0] == ("effective_keys", "keys", "each head", "uniform attention", "200.0", "", "", "", "")
     assert found[1][:5] == ("effective_keys", "keys", "each head", "single", "14.2")
     assert found[2] == ("effective_keys", "keys", "each head", "multi:8", "6.1", "-8.1", "-8.4", "-7.8", "")
-    assert found[-1][:4] == ("resolution_lost", "nats", "all heads of a layer", "multi:8")
+    assert found[-1][:4] == ("divergence_from_mean", "nats", "all heads of a layer", "multi:8")
     assert len(found) == 2 * 3 + 2 * 2
 
 
@@ -236,5 +236,5 @@ def test_bytes(number: float, text: str) -> None:
 
 
 def test_models_of_one_name_get_files_of_their_own() -> None:
-    alike: tuple[Compared, ...] = (model("a/b"), model("a b", 2), model("猫"), model("../.."))
+    alike: tuple[ModelComparison, ...] = (model("a/b"), model("a b", 2), model("猫"), model("../.."))
     assert comparison(*alike).slugs == ("a-b-0", "a-b-1", "model-2", "model-3")

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from attnviz.errors import BadSelection
+from attnviz.errors import InvalidSelection
 from attnviz.records import AttentionMaps
-from attnviz.report import Distributions, Heatmap, Panels, Picture
+from attnviz.report import Distributions, Heatmap, HeatmapGrid, Picture
 from attnviz.views.compare_maps import highest, map_pictures, similarity_picture
 from attnviz.views.compare_spread import distributions_picture
 from tests.comparisons import comparison, model
@@ -25,7 +25,7 @@ def pictures(
 
 
 def panels(of: Picture) -> tuple[Heatmap, ...]:
-    assert isinstance(of, Panels)
+    assert isinstance(of, HeatmapGrid)
     return of.maps
 
 
@@ -86,7 +86,7 @@ def test_a_causal_query_sees_what_stands_before_it() -> None:
 
 
 def test_a_query_that_is_not_there() -> None:
-    with pytest.raises(BadSelection, match="no query 14"):
+    with pytest.raises(InvalidSelection, match="no query 14"):
         pictures(ONE, TWO, query=14)
 
 

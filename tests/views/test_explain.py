@@ -12,13 +12,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from attnviz.errors import BadSelection
+from attnviz.attention_trace import AttentionTrace, Projection, VerifiedTrace, trace_head
+from attnviz.errors import InvalidSelection
 from attnviz.records import Facts
 from attnviz.renderers.json import alone
 from attnviz.report import Formula, Note, Report, Section, Table
 from attnviz.views.explain import explain_report
 from attnviz.views.formulas import DIGITS, factor, number, vector
-from attnviz.worked import Projection, Reproduced, Worked, work_out
 from tests.made import FILM, HOSTILE, provenance, tokens
 
 
@@ -32,21 +32,21 @@ def found(
     projects: bool = True,
     position: bool = False,
     seed: int = 0,
-) -> Reproduced:
+) -> VerifiedTrace:
     """A made-up layer whose arithmetic is right by definition."""
     random = np.random.default_rng(seed)
     n, d_model = len(pieces), n_heads * d_head
     attendable = np.arange(n) <= query if causal else np.ones(n, dtype=bool)
     made = [random.normal(size=(2 * n + 1, d_head)) for _ in range(n_heads)]
     bias = np.arange(n) - 1.5 if position else None
-    heads = tuple(work_out(of[0], of[1 : n + 1], of[n + 1 :], attendable, bias) for of in made)
+    heads = tuple(trace_head(of[0], of[1 : n + 1], of[n + 1 :], attendable, bias) for of in made)
     projection = Projection(random.normal(size=(d_model, d_model)), random.normal(size=d_model)) if projects else None
-    worked = Worked(tokens(*pieces), query, attendable, random.normal(size=(n, d_model)), heads, projection)
+    worked = AttentionTrace(tokens(*pieces), query, attendable, random.normal(size=(n, d_model)), heads, projection)
     made_by = provenance(settings=(("norm", "pre"),), facts=Facts(causal=causal, tokens_in_text=n))
-    return Reproduced(worked, made_by, 0, 1, True, worked.output, 1e-8, 1e-9, 1e-4)
+    return VerifiedTrace(worked, made_by, 0, 1, True, worked.output, 1e-8, 1e-9, 1e-4)
 
 
-def shown(of: Reproduced, heads: tuple[int, ...] = (0,), top_k: int = 5) -> Report:
+def shown(of: VerifiedTrace, heads: tuple[int, ...] = (0,), top_k: int = 5) -> Report:
     return explain_report(of, heads, top_k)
 
 
@@ -100,7 +100,7 @@ def test_of_several_heads_each_has_its_steps_and_all_are_concatenated() -> None:
     assert len(table(report, "concatenation").rows) == 3
     assert "--head" not in text(shown(of, (0, 1, 2)))
     assert text(report).count("says how well the query fits each key") == 1
-    with pytest.raises(BadSelection, match="no head 3"):
+    with pytest.raises(InvalidSelection, match="no head 3"):
         shown(of, (3,))
 
 
@@ -181,7 +181,7 @@ def test_a_position_bias_is_shown_where_there_is_one() -> None:
 
 def test_what_is_subtracted_is_said() -> None:
     of = found(FILM[:3], query=0)
-    head = work_out(np.full(4, -9.0), np.full((3, 4), 9.0), np.eye(3, 4), np.ones(3, dtype=bool))
+    head = trace_head(np.full(4, -9.0), np.full((3, 4), 9.0), np.eye(3, 4), np.ones(3, dtype=bool))
     report = shown(replace(of, worked=replace(of.worked, heads=(head, head))))
     assert "The largest s, -162, is subtracted first." in text(report)
     assert "exp(s - (-162))" in [each.header for each in table(report, "head-0-softmax").columns]

@@ -8,14 +8,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from attnviz.errors import BadOption, BadSelection
+from attnviz.errors import InvalidOption, InvalidSelection
 from attnviz.measures import MEASURES
-from attnviz.measures.distinct_heads import distinct_heads
 from attnviz.measures.measured import measured
 from attnviz.measures.rollout import rollout
+from attnviz.measures.vendi_score import vendi_score
 from attnviz.measures.words import by_words
 from attnviz.records import AttentionMaps, Facts, Tokens
-from attnviz.report import Heatmap, Note, Panels, Report, Scale, Table
+from attnviz.report import Heatmap, HeatmapGrid, Note, Report, Scale, Table
 from attnviz.specs.figure import FigureOptions, ScaleKind
 from attnviz.views.heatmap import heatmap_report
 from tests.made import (
@@ -37,8 +37,8 @@ def only(maps: AttentionMaps, layers: list[int], heads: list[int], spec: FigureO
     return heatmap_report(maps, measured(maps), spec or FigureOptions(), layers, heads)
 
 
-def overview(of: Report) -> Panels:
-    (panels,) = (block for block in of.blocks if isinstance(block, Panels))
+def overview(of: Report) -> HeatmapGrid:
+    (panels,) = (block for block in of.blocks if isinstance(block, HeatmapGrid))
     return panels
 
 
@@ -48,7 +48,7 @@ def with_facts(n: int = 3, **facts: Any) -> Report:
 
 def test_blocks_come_in_order() -> None:
     names = [type(block) for block in report(random_maps(padding=1)).blocks]
-    assert names == [Panels, Heatmap, Heatmap, Table, Table, Table, Note]
+    assert names == [HeatmapGrid, Heatmap, Heatmap, Table, Table, Table, Note]
 
 
 def test_each_map_is_its_heads_weights() -> None:
@@ -76,9 +76,9 @@ def test_swapping_heads_swaps_their_maps_and_rows() -> None:
 
 def test_a_head_that_is_not_there_is_refused() -> None:
     for layers, heads, says in (([1], [0], "no layer 1. This model has only layer 0"), ([0], [-1], "no head -1")):
-        with pytest.raises(BadSelection, match=says):
+        with pytest.raises(InvalidSelection, match=says):
             only(random_maps(), layers, heads)
-    with pytest.raises(BadSelection, match="no head is chosen"):
+    with pytest.raises(InvalidSelection, match="no head is chosen"):
         only(random_maps(), [0], [])
 
 
@@ -91,7 +91,7 @@ def test_the_overview_of_one_layer_has_about_four_in_a_row(n_heads: int, n_colum
 
 def test_the_overview_of_several_layers_has_one_in_each_row() -> None:
     assert overview(report(random_maps(FILM[:2], n_layers=2, n_heads=6))).n_columns == 6
-    assert not any(isinstance(block, Panels) for block in report(uniform_maps()).blocks)
+    assert not any(isinstance(block, HeatmapGrid) for block in report(uniform_maps()).blocks)
 
 
 @pytest.mark.parametrize("own", [None, "Mine"])
@@ -326,7 +326,7 @@ def test_the_shared_scale_is_over_what_is_drawn() -> None:
 
 
 def test_hiding_everything_is_refused() -> None:
-    with pytest.raises(BadSelection, match="--drop-first leaves none of 1 token"):
+    with pytest.raises(InvalidSelection, match="--drop-first leaves none of 1 token"):
         report(random_maps("a"), FigureOptions(drop_first=True))
 
 
@@ -392,7 +392,7 @@ def test_a_rollout_hides_what_is_hidden_after_all_layers_have_used_it() -> None:
 
 
 def test_a_rollout_needs_one_text() -> None:
-    with pytest.raises(BadOption, match="rollout needs self-attention"):
+    with pytest.raises(InvalidOption, match="rollout needs self-attention"):
         report(cross_maps(), FigureOptions(rollout=True))
 
 
@@ -460,8 +460,8 @@ def test_measures_of_all_heads_of_a_layer_have_a_row_per_layer(n_heads: int) -> 
         measure.name.replace("_", " ") for measure in MEASURES if measure.level == "layer"
     ]
     assert [row[0] for row in table.rows] == [2, 0]
-    expected = distinct_heads(maps).values[[2, 0]].tolist()
-    assert measures["distinct_heads"]["values"].tolist() == [row[2] for row in table.rows] == expected
+    expected = vendi_score(maps).values[[2, 0]].tolist()
+    assert measures["vendi_score"]["values"].tolist() == [row[2] for row in table.rows] == expected
     assert measures["entropy"]["values"].shape == (2, 1)
     assert "layers" not in {table.name for table in report(maps).tables}
 

@@ -30,7 +30,7 @@ def test_data_says_all_of_every_measure() -> None:
         "headline": True,
         "source": "Vig & Belinkov 2019",
     }
-    assert by_name["distinct_heads"]["of"] == "all heads of a layer"
+    assert by_name["vendi_score"]["of"] == "all heads of a layer"
     assert {name for name, measure in by_name.items() if measure["headline"]} == set(HEADLINE)
 
 

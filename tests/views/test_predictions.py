@@ -12,10 +12,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from attnviz.outcomes import Prediction
 from attnviz.renderers.json import alone
 from attnviz.renderers.terminal import Screen, render
 from attnviz.report import Report, Table
+from attnviz.training_metrics import Prediction
 from attnviz.views.predictions import FORMULA, prediction_rows, predictions_report
 from tests.made import HOSTILE
 

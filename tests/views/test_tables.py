@@ -9,15 +9,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from attnviz.errors import BadOption
+from attnviz.errors import InvalidOption
 from attnviz.measures.measured import measured
 from attnviz.records import AttentionMaps, Measurement
 from attnviz.report import Table
 from attnviz.specs.figure import FigureOptions
 from attnviz.views import tables
 from attnviz.views.heatmap import heatmaps
-from attnviz.views.hiding import part_of
 from attnviz.views.tables import ordering
+from attnviz.views.token_selection import part_of
 from tests.made import cross_maps, random_maps, record, sink_maps, tokens, uniform_maps, windowed_maps
 
 BY_HAND = record(np.array([[[[0.2, 0.5, 0.3], [0.1, 0.1, 0.8], [0.4, 0.2, 0.4]]]]), tokens("a", "b", "c"))
@@ -186,11 +186,11 @@ def test_heads_in_the_order_of_a_measure(sort: str | None, expected: list[tuple[
         ("-to_firs", "no measure 'to_firs'. Did you mean 'to_first'?"),
         ("all", "no measure 'all'. There are entropy, "),
         ("", "no measure ''. There are entropy, "),
-        ("distinct_heads", "heads cannot be sorted by distinct_heads. It is one number for all heads of a layer"),
+        ("vendi_score", "heads cannot be sorted by vendi_score. It is one number for all heads of a layer"),
     ],
 )
 def test_an_order_that_there_is_not(sort: str, says: str) -> None:
-    with pytest.raises(BadOption) as caught:
+    with pytest.raises(InvalidOption) as caught:
         ordering(sort)
     assert str(caught.value).startswith(says)
     assert "\n" not in str(caught.value)

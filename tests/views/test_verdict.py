@@ -7,18 +7,18 @@ from math import log
 import numpy as np
 import pytest
 
-from attnviz.comparison import Comparison, Difference
+from attnviz.comparison import Comparison, MeanDifference
 from attnviz.views.verdict import COPY, NO_EVIDENCE, near_copies, verdict
 from tests.comparisons import card, comparison, model
 
-FEWER, MORE, EITHER = Difference(-8.1, -8.4, -7.8), Difference(0.5, 0.2, 0.9), Difference(-0.1, -0.4, 0.6)
+FEWER, MORE, EITHER = MeanDifference(-8.1, -8.4, -7.8), MeanDifference(0.5, 0.2, 0.9), MeanDifference(-0.1, -0.4, 0.6)
 
 
 def words(of: Comparison) -> str:
     return " ".join(verdict(of))
 
 
-def two_models(difference: Difference, n_texts: int = 2) -> Comparison:
+def two_models(difference: MeanDifference, n_texts: int = 2) -> Comparison:
     single = model(keys=[14.2] * n_texts)
     return comparison(single, model("multi:8", 8, keys=[6.1] * n_texts), differences=[difference])
 
@@ -32,14 +32,14 @@ def test_how_widely_heads_look() -> None:
 
 
 @pytest.mark.parametrize("difference", [MORE, EITHER])
-def test_a_claim_that_the_numbers_do_not_bear_out_is_denied(difference: Difference) -> None:
+def test_a_claim_that_the_numbers_do_not_bear_out_is_denied(difference: MeanDifference) -> None:
     said = words(two_models(difference))
     assert "That the heads of multi:8 look more narrowly than those of single is not seen here." in said
     assert ("that may be none" in said) == difference.includes_zero
 
 
 def test_one_text_has_no_interval_and_gets_none() -> None:
-    said = words(two_models(Difference(-8.1), n_texts=1))
+    said = words(two_models(MeanDifference(-8.1), n_texts=1))
     assert said.startswith("On this text the 8 heads of multi:8 attend to 6.1 effective keys each")
     assert "(uniform attention: 200.0)." in said
     assert "a difference of" not in said
@@ -90,7 +90,7 @@ def test_what_a_mean_of_heads_blurs_is_a_share_of_the_most_for_so_many_heads(n_h
 def test_as_many_heads_are_not_more() -> None:
     """Of two models with equally many heads neither is the one whose more heads should look narrowly or help."""
     pair = (model(keys=[9.0] * 2, right=[1, 0]), model("other", keys=[9.0] * 2, right=[1, 0]))
-    said = words(comparison(*pair, differences=[EITHER], right=[Difference(0.0, -0.1, 0.1)]))
+    said = words(comparison(*pair, differences=[EITHER], right=[MeanDifference(0.0, -0.1, 0.1)]))
     assert "is not seen here" not in said
     assert NO_EVIDENCE not in said
     assert "no evidence that either does better" in said
@@ -103,32 +103,33 @@ def test_heads_as_far_apart_as_the_limit_are_no_copies() -> None:
     assert near_copies(pair, pair.models[0]) == 0
     cards = comparison(model(tested=card(0.8, 0.7, 0.9)), model("b", 2, tested=card(0.95, 0.9, 1.0)))
     assert "their intervals overlap" in words(cards)
-    assert "may be none" in words(two_models(Difference(-1.0, -2.0, 0.0)))
+    assert "may be none" in words(two_models(MeanDifference(-1.0, -2.0, 0.0)))
 
 
-def classified(difference: Difference) -> str:
+def classified(difference: MeanDifference) -> str:
     single = model(keys=[9.0] * 4, right=[1, 1, 0, 1])
     several = model("multi:8", 8, keys=[9.0] * 4, right=[1, 1, 1, 1])
     return words(comparison(single, several, right=[difference]))
 
 
 def test_accuracy_whose_difference_may_be_none() -> None:
-    said = classified(Difference(0.001, -0.004, 0.006))
+    said = classified(MeanDifference(0.001, -0.004, 0.006))
     expected = "multi:8 is right on 100.0% of them and single on 75.0%: +0.1 points (-0.4 to +0.6), "
     assert expected + NO_EVIDENCE in said
 
 
 @pytest.mark.parametrize(
-    ("difference", "better"), [(Difference(0.1, 0.02, 0.2), "multi:8"), (Difference(-0.1, -0.2, -0.02), "single")]
+    ("difference", "better"),
+    [(MeanDifference(0.1, 0.02, 0.2), "multi:8"), (MeanDifference(-0.1, -0.2, -0.02), "single")],
 )
-def test_accuracy_that_differs(difference: Difference, better: str) -> None:
+def test_accuracy_that_differs(difference: MeanDifference, better: str) -> None:
     said = classified(difference)
     assert f"{better} does better on texts like these." in said
     assert NO_EVIDENCE not in said
 
 
 def test_one_text_is_read_by_each() -> None:
-    said = words(comparison(model(right=[1]), model("multi:8", 8, right=[0]), right=[Difference(-1.0)]))
+    said = words(comparison(model(right=[1]), model("multi:8", 8, right=[0]), right=[MeanDifference(-1.0)]))
     assert "single reads it as positive (0.75), multi:8 reads it as negative (0.75)." in said
     assert "points" not in said
 

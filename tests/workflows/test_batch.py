@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from attnviz.configs.manifests import from_file, to_bytes
-from attnviz.errors import BadConfig, BadOption, BadSource
+from attnviz.errors import InvalidConfig, InvalidOption, InvalidSource
 from attnviz.manifest import NAME, PAGE, File, Manifest
 from attnviz.options import build
 from attnviz.specs.batch import BatchSpec, VerifySpec
@@ -144,13 +144,13 @@ def test_a_manifest_of_somebody_else_removes_and_writes_nothing_outside(config: 
         files = (*old.files, File(path, "", 6))
         hostile = replace(manifest, jobs=(replace(old, fingerprint="", files=files), *manifest.jobs[1:]))
         (tmp_path / "out" / NAME).write_bytes(to_bytes(hostile))
-        with pytest.raises(BadConfig, match="is no path within 'one'"):
+        with pytest.raises(InvalidConfig, match="is no path within 'one'"):
             verified(config)
     assert run(config)[0] == {"one": "made", "two": "made"}
     assert (tmp_path / "secret.txt").read_bytes() == b"secret"
     for name in ("../x", str(tmp_path / "x")):
         (tmp_path / "out" / NAME).write_bytes(to_bytes(replace(manifest, jobs=(replace(old, name=name, files=()),))))
-        with pytest.raises(BadConfig, match=r"cannot be a name|has more than 64 characters"):
+        with pytest.raises(InvalidConfig, match=r"cannot be a name|has more than 64 characters"):
             verified(config)
 
 
@@ -159,7 +159,7 @@ def test_a_folder_of_progress_that_is_a_link_is_not_followed(config: Path, tmp_p
     (tmp_path / "theirs/one.json").write_bytes(b"{}")
     (tmp_path / "out").mkdir()
     (tmp_path / "out" / PROGRESS).symlink_to("../theirs")
-    with pytest.raises(BadOption, match="is a symbolic link, which is not followed"):
+    with pytest.raises(InvalidOption, match="is a symbolic link, which is not followed"):
         run(config)
     assert (tmp_path / "theirs/one.json").read_bytes() == b"{}"
 
@@ -193,15 +193,15 @@ def test_a_dry_run_makes_nothing(config: Path) -> None:
 
 def test_a_bad_config_is_refused_before_anything_is_made(config: Path) -> None:
     config.write_text("jobs:\n  - heatmap: {heds: 8}\n", encoding="utf-8")
-    with pytest.raises(BadConfig, match=r"figures\.yaml:2:15: .*Did you mean 'heads'"):
+    with pytest.raises(InvalidConfig, match=r"figures\.yaml:2:15: .*Did you mean 'heads'"):
         run(config)
     assert not (config.parent / "out").exists()
 
 
 def test_what_cannot_be(config: Path) -> None:
-    with pytest.raises(BadOption, match="no config"):
+    with pytest.raises(InvalidOption, match="no config"):
         batch(build(BatchSpec, configs=()))
-    with pytest.raises(BadOption, match="--workers 0"):
+    with pytest.raises(InvalidOption, match="--workers 0"):
         run(config, workers=0)
 
 
@@ -239,7 +239,7 @@ def test_the_first_difference_of_either_kind_is_told(config: Path) -> None:
 
 
 def test_a_folder_without_a_manifest(tmp_path: Path) -> None:
-    with pytest.raises(BadSource, match=r"holds no manifest\.json"):
+    with pytest.raises(InvalidSource, match=r"holds no manifest\.json"):
         verify(VerifySpec(folder=str(tmp_path)))
 
 
@@ -248,5 +248,5 @@ def test_a_manifest_of_a_setting_that_there_is_not(tmp_path: Path) -> None:
     job |= {"warnings": [], "files": [], "error": ""}
     whole = {"schema": 1, "configs": {}, "versions": {}, "jobs": [job]}
     (tmp_path / NAME).write_text(json.dumps(whole), encoding="utf-8")
-    with pytest.raises(BadConfig, match=r"a: .*heads"):
+    with pytest.raises(InvalidConfig, match=r"a: .*heads"):
         verify(VerifySpec(folder=str(tmp_path)))

@@ -17,7 +17,7 @@ from PIL import Image
 
 from attnviz import store
 from attnviz.differences import EXACT, Difference, Tolerances
-from attnviz.errors import BadOption, BadSource, InputError
+from attnviz.errors import InputError, InvalidOption, InvalidSource
 from attnviz.manifest import Entry, File, Manifest
 from attnviz.options import build, with_values
 from attnviz.specs.batch import CheckSpec
@@ -356,7 +356,7 @@ def test_exactly_the_same_is_asked_of_bytes_and_links_are_not_followed(pair: Pat
     number, file = first_differences(exact, "baseline")
     assert re.fullmatch(f"first, “{batches.TEXT}”, entropy, layer 0, head 1: [0-9.]+, in the manifest [0-9.]+", number)
     assert re.fullmatch("first/overview.png: [0-9,]+ bytes with sha256 .{8}…, in the manifest [0-9,]+ .+", file)
-    with pytest.raises(BadSource, match="is a link out of its folder"):
+    with pytest.raises(InvalidSource, match="is a link out of its folder"):
         differences(before, after, Tolerances())
 
 
@@ -394,20 +394,20 @@ def test_what_an_earlier_check_left_is_told(pair: Path) -> None:
 def test_folders_without_a_manifest_are_refused(pair: Path) -> None:
     (pair / "empty").mkdir()
     for spec in (replace(SPEC, folder="empty"), replace(SPEC, baseline="empty"), replace(SPEC, baseline="missing")):
-        with pytest.raises(BadSource, match=r"holds no manifest\.json"):
+        with pytest.raises(InvalidSource, match=r"holds no manifest\.json"):
             check(spec)
 
 
 @pytest.mark.parametrize("value", [-1.0, float("nan"), float("inf")])
 def test_a_tolerance_that_is_none_is_refused(pair: Path, value: float) -> None:
     for spec in (replace(SPEC, tolerance=value), replace(SPEC, pixels=value)):
-        with pytest.raises(BadOption, match="is no tolerance"):
+        with pytest.raises(InvalidOption, match="is no tolerance"):
             check(spec)
 
 
 def test_out_is_not_one_of_the_folders(pair: Path) -> None:
     for out in ("figures", "./baseline", str(pair / "figures")):
-        with pytest.raises(BadOption, match="--out"):
+        with pytest.raises(InvalidOption, match="--out"):
             check(replace(SPEC, out=out))
 
 
@@ -419,3 +419,17 @@ def test_cases_are_the_jobs(pair: Path) -> None:
     assert finding.file == "figures.yaml"
     assert finding.title == "second: 1 number differs"
     assert Counter(each.kind for each in outcome.diff.differences) == {"number": 1}
+
+
+def test_a_baseline_with_former_names_of_measures_compares(made: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "older"
+    shutil.copytree(made, folder)
+    manifest = folder / "manifest.json"
+    now = load_batch(folder).manifest.jobs[0].numbers
+    measure = next(name for of_text in now.values() for name in of_text)
+    former = {"peak_of_old": measure}
+    manifest.write_text(manifest.read_text().replace(f'"{measure}"', '"peak_of_old"'))
+    assert load_batch(folder).manifest.jobs[0].numbers != now
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("attnviz.workflows.batch_diff.batches.FORMER_NAMES", former)
+        assert load_batch(folder).manifest.jobs[0].numbers == now

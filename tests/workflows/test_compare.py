@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from attnviz import store
-from attnviz.errors import BadModel, BadOption, BadSelection, BadText
+from attnviz.errors import InvalidModel, InvalidOption, InvalidSelection, InvalidText
 from attnviz.measures import MEASURES
 from attnviz.measures.entropy import entropy
 from attnviz.models import tokenizer
@@ -95,7 +95,7 @@ def test_numbers_of_several_texts_are_means_of_each(tmp_path: Path) -> None:
     one, other = (outcome(tmp_path / i, dataset="sample", index=(i,)) for i in ("0", "7"))
     both = outcome(tmp_path / "both", dataset="sample", index=("0,7",))
     assert np.allclose(data(both)["divergences"], (data(one)["divergences"] + data(other)["divergences"]) / 2)
-    for name in ("entropy", "distinct_heads"):
+    for name in ("entropy", "vendi_score"):
         means = [data(each)["measures"][name]["means"] for each in (one, other)]
         assert data(both)["measures"][name]["means"] == pytest.approx(np.mean(means, axis=0).tolist())
     for cost in ("projections", "weights", "memory"):
@@ -170,7 +170,7 @@ def test_different_tokenisers_meet_in_words(tmp_path: Path) -> None:
 
 def test_a_word_is_asked_about(tmp_path: Path) -> None:
     assert "query-8.png" in {file.name for file in outcome(tmp_path, text=(TEXT,), query="saves").files}
-    with pytest.raises(BadSelection, match="no token 'xyzzy'"):
+    with pytest.raises(InvalidSelection, match="no token 'xyzzy'"):
         outcome(tmp_path, text=(TEXT,), query="xyzzy")
 
 
@@ -190,17 +190,17 @@ def test_time_is_a_number_of_each_model(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("models", "settings", "error", "words"),
     [
-        (("single",), {}, BadOption, "1 model to compare"),
-        (("single",) * 9, {}, BadOption, "9 models to compare"),
-        (("single", "mutli"), {}, BadModel, "Did you mean 'multi'"),
-        (("single", "multi:7"), {}, BadOption, "not divisible by 7"),
-        (("single", "multi"), {"measure": ("entrpy",)}, BadOption, "Did you mean 'entropy'"),
-        (("single", "multi"), {"json": True, "csv": True}, BadOption, "exclude each other"),
-        (("single", "multi"), {"kernel": 1}, BadOption, "--kernel 1"),
-        (("single", "multi"), {"text": ("",)}, BadText, "no tokens"),
-        (("single", "multi"), {"text": (TEXT,), "layer": ("1",)}, BadSelection, "no layer 1"),
-        (("single", "multi"), {"text": (TEXT,), "max_tokens": 0}, BadOption, "--max-tokens 0"),
-        (("single", "multi"), {"text": (TEXT,), "format": ("gif",)}, BadOption, "gif"),
+        (("single",), {}, InvalidOption, "1 model to compare"),
+        (("single",) * 9, {}, InvalidOption, "9 models to compare"),
+        (("single", "mutli"), {}, InvalidModel, "Did you mean 'multi'"),
+        (("single", "multi:7"), {}, InvalidOption, "not divisible by 7"),
+        (("single", "multi"), {"measure": ("entrpy",)}, InvalidOption, "Did you mean 'entropy'"),
+        (("single", "multi"), {"json": True, "csv": True}, InvalidOption, "exclude each other"),
+        (("single", "multi"), {"kernel": 1}, InvalidOption, "--kernel 1"),
+        (("single", "multi"), {"text": ("",)}, InvalidText, "no tokens"),
+        (("single", "multi"), {"text": (TEXT,), "layer": ("1",)}, InvalidSelection, "no layer 1"),
+        (("single", "multi"), {"text": (TEXT,), "max_tokens": 0}, InvalidOption, "--max-tokens 0"),
+        (("single", "multi"), {"text": (TEXT,), "format": ("gif",)}, InvalidOption, "gif"),
     ],
 )
 def test_what_cannot_be_compared(

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from attnviz import store
-from attnviz.errors import BadConfig, BadOption, BadRecord, BadSource
+from attnviz.errors import InvalidConfig, InvalidOption, InvalidRecord, InvalidSource
 from attnviz.manifest import Entry, Manifest
 from attnviz.measures import MEASURES
 from attnviz.measures.entropy import entropy
@@ -103,15 +103,15 @@ def test_measures_are_chosen() -> None:
     assert len(data(replace(SPEC, measure=("all",)))["heads"][0]["measures"]) == sum(
         each.level == "head" for each in MEASURES
     )
-    for measure, said in (("gin", "Did you mean 'gini'"), ("distinct_heads", "of all heads together")):
-        with pytest.raises(BadOption, match=said):
+    for measure, said in (("gin", "Did you mean 'gini'"), ("vendi_score", "of all heads together")):
+        with pytest.raises(InvalidOption, match=said):
             diff(replace(SPEC, measure=(measure,)))
 
 
 def test_measures_of_attention_between_texts() -> None:
     records(cross_maps(), cross_maps(seed=1))
     assert "distance" not in data(replace(SPEC, measure=("all",)))["heads"][0]["measures"]
-    with pytest.raises(BadOption, match="self-attention"):
+    with pytest.raises(InvalidOption, match="self-attention"):
         diff(replace(SPEC, measure=("distance",)))
 
 
@@ -122,7 +122,7 @@ def test_the_queries_that_changed_most_are_listed_with_their_keys() -> None:
     assert apart == sorted(apart, reverse=True)
     assert len(table.rows) == 10
     assert all(str(row[2]).count(", ") >= 1 for row in table.rows)
-    with pytest.raises(BadOption, match="--top-k"):
+    with pytest.raises(InvalidOption, match="--top-k"):
         diff(replace(SPEC, top_k=0))
 
 
@@ -135,7 +135,7 @@ def test_heads_that_only_one_has_are_told() -> None:
 
 def test_records_of_other_tokens_are_refused() -> None:
     records(random_maps(("a", "film")), random_maps(("a", "movie")))
-    with pytest.raises(BadRecord, match="token 1 is 'film' in A and 'movie' in B"):
+    with pytest.raises(InvalidRecord, match="token 1 is 'film' in A and 'movie' in B"):
         diff(SPEC)
 
 
@@ -159,7 +159,7 @@ def test_a_causal_map_against_one_that_is_not_is_told() -> None:
 )
 def test_a_threshold_that_is_none_is_refused(threshold: str, said: str) -> None:
     records(random_maps(), random_maps())
-    with pytest.raises(BadOption, match=said):
+    with pytest.raises(InvalidOption, match=said):
         diff(replace(SPEC, threshold=(threshold,)))
 
 
@@ -197,7 +197,7 @@ def test_in_batches_names_are_those_of_their_numbers() -> None:
     spec = manifests((entry(entropy=[[1.0]]),), (entry(entropy=[[1.0]]),))
     assert "No number changed." in " ".join(note.text for note in diff(spec).report.notes)
     for bad in (replace(spec, threshold=("jsd=1",)), replace(spec, measure=("peak",))):
-        with pytest.raises(BadOption, match="entropy"):
+        with pytest.raises(InvalidOption, match="entropy"):
             diff(bad)
 
 
@@ -206,13 +206,13 @@ def test_what_is_named_decides_what_is_read() -> None:
     assert diff(replace(spec, before="a/manifest.json")).beyond == ""
     records(random_maps(), random_maps())
     Path("folder").mkdir()
-    with pytest.raises(BadSource, match=r"holds no manifest\.json and no attention\.safetensors"):
+    with pytest.raises(InvalidSource, match=r"holds no manifest\.json and no attention\.safetensors"):
         diff(replace(SPEC, before="folder"))
     store.save(random_maps(), Path("folder") / store.RECORD)
     assert diff(replace(SPEC, before="folder")).beyond == ""
-    with pytest.raises(BadOption, match="not of one kind"):
+    with pytest.raises(InvalidOption, match="not of one kind"):
         diff(replace(SPEC, before="a"))
-    with pytest.raises(BadRecord, match="cannot read"):
+    with pytest.raises(InvalidRecord, match="cannot read"):
         diff(replace(SPEC, before="missing"))
-    with pytest.raises(BadConfig, match="cannot be read"):
+    with pytest.raises(InvalidConfig, match="cannot be read"):
         diff(DiffSpec(before="missing.json", after="a"))

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from attnviz import store
-from attnviz.errors import BadOption, BadSelection, InputError
+from attnviz.errors import InputError, InvalidOption, InvalidSelection
 from attnviz.measures.entropy import entropy
 from attnviz.measures.words import by_words
 from attnviz.records import AttentionMaps, Tokens
@@ -85,8 +85,8 @@ def test_a_measure_that_was_not_shown_becomes_a_column(tmp_path: Path) -> None:
     assert values == sorted(values, reverse=True)
     shown = heads(draw(maps, tmp_path, sort="-peak"))
     assert [column.header for column in shown.columns].count("peak") == 1
-    only = heads(draw(maps, tmp_path, measure=("entropy",), sort="received"))
-    assert [column.header for column in only.columns][2:-2] == ["entropy", "received", "looks at"]
+    only = heads(draw(maps, tmp_path, measure=("entropy",), sort="max_received"))
+    assert [column.header for column in only.columns][2:-2] == ["entropy", "max_received", "looks at"]
 
 
 def test_data_stay_by_layer_and_head_however_the_table_is_sorted(tmp_path: Path) -> None:
@@ -107,11 +107,11 @@ def test_every_kind_of_record_takes_every_option(maps: AttentionMaps, tmp_path: 
 @pytest.mark.parametrize(
     ("maps", "choice", "error", "says"),
     [
-        (cross_maps(), {"rollout": True}, BadOption, "rollout needs self-attention"),
-        (cross_maps(), {"sort": "distance"}, BadOption, "distance needs self-attention"),
-        (random_maps("a"), {"drop_first": True}, BadSelection, "--drop-first leaves none of 1 token"),
-        (random_maps("a"), {"sort": "entropie"}, BadOption, "Did you mean 'entropy'?"),
-        (random_maps("a"), {"sort": "head_divergence"}, BadOption, "cannot be sorted by head_divergence"),
+        (cross_maps(), {"rollout": True}, InvalidOption, "rollout needs self-attention"),
+        (cross_maps(), {"sort": "distance"}, InvalidOption, "distance needs self-attention"),
+        (random_maps("a"), {"drop_first": True}, InvalidSelection, "--drop-first leaves none of 1 token"),
+        (random_maps("a"), {"sort": "entropie"}, InvalidOption, "Did you mean 'entropy'?"),
+        (random_maps("a"), {"sort": "head_divergence"}, InvalidOption, "cannot be sorted by head_divergence"),
     ],
 )
 def test_what_cannot_be_is_refused_before_anything_is_written(
@@ -124,7 +124,7 @@ def test_what_cannot_be_is_refused_before_anything_is_written(
 
 
 def test_an_order_that_there_is_not_is_refused_before_a_record_is_there() -> None:
-    with pytest.raises(BadOption, match="no measure 'gin'"):
+    with pytest.raises(InvalidOption, match="no measure 'gin'"):
         Drawing.of(FigureOptions(sort="gin"))
 
 

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from attnviz import store
-from attnviz.errors import BadOption, BadSelection, BadText
+from attnviz.errors import InvalidOption, InvalidSelection, InvalidText
 from attnviz.options import build, with_values
 from attnviz.specs.heatmap import HeatmapSpec
 from attnviz.specs.render import RenderSpec
@@ -102,7 +102,7 @@ def test_the_whole_split_makes_the_vocabulary(spec: HeatmapSpec) -> None:
 
 
 def test_a_blank_text_among_others_is_refused_before_the_first_picture(spec: HeatmapSpec) -> None:
-    with pytest.raises(BadText, match="no tokens in the text"):
+    with pytest.raises(InvalidText, match="no tokens in the text"):
         list(heatmap(with_values(spec, text=("fine", " "))))
     assert not Path(spec.figure.out).exists()
 
@@ -110,14 +110,14 @@ def test_a_blank_text_among_others_is_refused_before_the_first_picture(spec: Hea
 @pytest.mark.parametrize(
     ("change", "error"),
     [
-        ({"head": ("2",)}, BadSelection),
-        ({"layer": ("1",)}, BadSelection),
-        ({"index": ("1",)}, BadSelection),
-        ({"format": ("gif",)}, BadOption),
-        ({"format": ("",)}, BadOption),
-        ({"cmap": "virids"}, BadOption),
-        ({"dpi": 1}, BadOption),
-        ({"top_k": 0}, BadOption),
+        ({"head": ("2",)}, InvalidSelection),
+        ({"layer": ("1",)}, InvalidSelection),
+        ({"index": ("1",)}, InvalidSelection),
+        ({"format": ("gif",)}, InvalidOption),
+        ({"format": ("",)}, InvalidOption),
+        ({"cmap": "virids"}, InvalidOption),
+        ({"dpi": 1}, InvalidOption),
+        ({"top_k": 0}, InvalidOption),
     ],
 )
 def test_what_cannot_be_drawn_is_refused_before_anything_is_written(
@@ -166,7 +166,7 @@ def test_pictures_of_another_record_go_and_what_is_not_ours_stays(spec: HeatmapS
     assert notice == ("removed 13 pictures of an earlier run, such as attention.html: it showed another text or model")
     other = with_values(spec, text=("another text",), out=f"{spec.figure.out}-other")
     only(other)
-    with pytest.raises(BadOption, match="holds another record and its pictures"):
+    with pytest.raises(InvalidOption, match="holds another record and its pictures"):
         render(build(RenderSpec, record=f"{other.figure.out}/attention.safetensors", out=spec.figure.out))
 
 

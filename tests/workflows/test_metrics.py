@@ -12,13 +12,15 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from attnviz import outcomes
-from attnviz.errors import BadModel
-from attnviz.outcomes import Epoch, Estimate, HeldOut, History, Metrics, Point, WordPoint
+from attnviz import training_metrics
+from attnviz.errors import InvalidModel
+from attnviz.training_metrics import Epoch, History, Interval, Metrics, Point, ValidationMetrics, WordPoint
 from attnviz.workflows.metrics import NAME, load_metrics, metrics_bytes
 
-HELD_OUT = HeldOut(4, Estimate(0.75, 0.3, 0.95), 0.56, 0.25, 0.41, labels_changed=1)
-TESTED = outcomes.Tested("imdb test", 25_000, (0, 1), (0.875, 0.8765), Estimate(0.8757, 0.86, 0.89), labels_changed=3)
+HELD_OUT = ValidationMetrics(4, Interval(0.75, 0.3, 0.95), 0.56, 0.25, 0.41, labels_changed=1)
+TESTED = training_metrics.TestMetrics(
+    "imdb test", 25_000, (0, 1), (0.875, 0.8765), Interval(0.8757, 0.86, 0.89), labels_changed=3
+)
 METRICS = Metrics(
     settings={"tokenizer": "word", "seed": 0, "dropout": 0.5, "causal": False, "text_column": None},
     data="sample train",
@@ -53,7 +55,9 @@ def saved(folder: Path, **changed: object) -> Path:
 
 @pytest.mark.parametrize("held_out", [HELD_OUT, None])
 @pytest.mark.parametrize("tested", [TESTED, None])
-def test_what_goes_in_comes_out(held_out: HeldOut | None, tested: outcomes.Tested | None, tmp_path: Path) -> None:
+def test_what_goes_in_comes_out(
+    held_out: ValidationMetrics | None, tested: training_metrics.TestMetrics | None, tmp_path: Path
+) -> None:
     metrics = replace(METRICS, held_out=held_out, tested=tested)
     (tmp_path / NAME).write_bytes(metrics_bytes(metrics))
     assert load_metrics(tmp_path) == metrics
@@ -140,7 +144,7 @@ OTHERS: dict[str, tuple[dict[str, Any], str]] = {
 
 @pytest.mark.parametrize(("changed", "said"), OTHERS.values(), ids=OTHERS)
 def test_a_file_of_another_form(changed: dict[str, Any], said: str, tmp_path: Path) -> None:
-    with pytest.raises(BadModel) as refused:
+    with pytest.raises(InvalidModel) as refused:
         load_metrics(saved(tmp_path, **changed))
     assert refused.value.problem.startswith(f"{tmp_path / NAME} holds no metrics of ours: ")
     assert said in refused.value.problem
@@ -151,7 +155,7 @@ def test_each_name_is_needed(tmp_path: Path) -> None:
         found = json.loads(metrics_bytes(METRICS))
         del found[name]
         (tmp_path / NAME).write_text(json.dumps(found), encoding="utf-8")
-        with pytest.raises(BadModel, match=NAME):
+        with pytest.raises(InvalidModel, match=NAME):
             load_metrics(tmp_path)
 
 
@@ -183,5 +187,5 @@ def not_text(file: Path) -> None:
 @pytest.mark.parametrize("damage", [gone, half, a_list, nothing, nested, not_text], ids=lambda damage: damage.__name__)
 def test_a_damaged_file(damage: Callable[[Path], None], tmp_path: Path) -> None:
     damage(saved(tmp_path) / NAME)
-    with pytest.raises(BadModel, match=NAME):
+    with pytest.raises(InvalidModel, match=NAME):
         load_metrics(tmp_path)

@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 
 from attnviz import store
-from attnviz.errors import BadModel, BadOption, BadSelection, BadText
+from attnviz.errors import InvalidModel, InvalidOption, InvalidSelection, InvalidText
 from attnviz.models.built_in import SHIPPED
 from attnviz.options import build, with_values
-from attnviz.outcomes import Prediction
 from attnviz.report import Report
 from attnviz.specs.predict import PredictSpec
+from attnviz.training_metrics import Prediction
 from attnviz.workflows.metrics import load_metrics
 from attnviz.workflows.predict import Classifying, Drew, Event, Predicted, predict
 from tests.process import ROOT
@@ -129,15 +129,15 @@ def test_a_cut_text_is_drawn_as_it_was_read(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("settings", "error", "problem"),
     [
-        ({"model": "random:8"}, BadModel, "random:8 has random weights and cannot classify"),
-        ({"model": "dot"}, BadModel, "cannot classify"),
-        ({"heads": 16}, BadModel, "multi:16 has random weights"),
-        ({"model": "no/such"}, BadModel, "no model"),
-        ({"json": True, "csv": True}, BadOption, "--json and --csv"),
-        ({"max_tokens": 1}, BadOption, "--max-tokens 1"),
-        ({"index": ("7",)}, BadSelection, "7"),
-        ({"text": (PRAISE, "<br />")}, BadText, "no tokens in “<br"),
-        ({"text": ("x",) * 101, "heatmap": True}, BadOption, "101 texts"),
+        ({"model": "random:8"}, InvalidModel, "random:8 has random weights and cannot classify"),
+        ({"model": "dot"}, InvalidModel, "cannot classify"),
+        ({"heads": 16}, InvalidModel, "multi:16 has random weights"),
+        ({"model": "no/such"}, InvalidModel, "no model"),
+        ({"json": True, "csv": True}, InvalidOption, "--json and --csv"),
+        ({"max_tokens": 1}, InvalidOption, "--max-tokens 1"),
+        ({"index": ("7",)}, InvalidSelection, "7"),
+        ({"text": (PRAISE, "<br />")}, InvalidText, "no tokens in “<br"),
+        ({"text": ("x",) * 101, "heatmap": True}, InvalidOption, "101 texts"),
     ],
 )
 def test_refused(settings: dict[str, object], error: type[Exception], problem: str, tmp_path: Path) -> None:

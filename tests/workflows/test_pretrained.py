@@ -9,7 +9,7 @@ import pytest
 
 from attnviz import store
 from attnviz.cache import caching
-from attnviz.errors import BadSelection
+from attnviz.errors import InvalidSelection
 from attnviz.options import build
 from attnviz.specs.compare import CompareSpec
 from attnviz.specs.heatmap import HeatmapSpec
@@ -114,7 +114,7 @@ def test_layers_are_called_by_the_models_numbers(tmp_path: Path) -> None:
     said = [note.text for note in drawn.report.notes]
     assert any(text.startswith("In layers 0 and 2 of the model's 4 no attention") for text in said)
     assert store.load(out / "attention.safetensors").layer_numbers == (1, 3)
-    with pytest.raises(BadSelection, match=r"no layer 2\. There are layers 1, 3"):
+    with pytest.raises(InvalidSelection, match=r"no layer 2\. There are layers 1, 3"):
         [*heatmap(build(HeatmapSpec, **asked, layer=("2",)))]
     found = compared(folder, folder, out=tmp_path / "both", text=("the cat sat",), layer=("1-3",))
     assert {"maps-layer-1", "maps-layer-3"} <= {picture.name for picture in found.report.pictures}

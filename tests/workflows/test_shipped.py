@@ -6,7 +6,7 @@ import pytest
 
 from attnviz.models.built_in import SHIPPED
 from attnviz.renderers.markdown import document
-from attnviz.views.card import card_report
+from attnviz.views.model_card import card_report
 from attnviz.workflows.metrics import load_metrics
 from attnviz.workflows.train import CARD
 

@@ -198,7 +198,7 @@ def test_held_out_numbers_are_those_of_the_files(run: Path) -> None:
 
 def test_labels_that_rounding_changed_are_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Against what was in memory, and so coarsely that there are some."""
-    monkeypatch.setattr(storage, "LARGEST", 1)
+    monkeypatch.setattr(storage, "MAX_INT8", 1)
     last = finished(replace(SPEC, validation=0.49), tmp_path)
     assert last.run is not None
     texts = last.run.training.held_out.texts

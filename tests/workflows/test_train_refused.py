@@ -11,22 +11,22 @@ import pytest
 import torch
 
 from attnviz import store
-from attnviz.errors import BadOption, BadSource, BadText, OutputFailed, WorkFailed
+from attnviz.errors import ExecutionError, InvalidOption, InvalidSource, InvalidText, OutputError
 from attnviz.models import checkpoint
 from attnviz.models.training import Training, TrainingStep
 from attnviz.options import with_values
 from attnviz.specs.train import TrainSpec
-from attnviz.workflows.train import MOST_LAYERS, MOST_TOKENS, STATE, Event, Started, Trained, check, train
+from attnviz.workflows.train import MAX_LAYERS, MAX_TOKENS, STATE, Event, Started, Trained, check, train
 from tests.workflows.runs import CHECKPOINT, N_STEPS, SPEC, contents, finished
 
 BAD: dict[str, list[object]] = {
     "epochs": [0, -1],
     "batch_size": [0, -1],
     "crop": [1, 0],
-    "max_tokens": [1, 0, None, MOST_TOKENS + 1, 10**30],
+    "max_tokens": [1, 0, None, MAX_TOKENS + 1, 10**30],
     "patience": [0],
     "bigrams": [-1],
-    "layers": [0, -1, None, MOST_LAYERS + 1, 10**9],
+    "layers": [0, -1, None, MAX_LAYERS + 1, 10**9],
     "seed": [-1, 2**63],
     "dropout": [1, -0.1, float("nan"), float("inf")],
     "word_dropout": [1, -0.1, float("nan")],
@@ -41,7 +41,7 @@ BAD: dict[str, list[object]] = {
 @pytest.mark.parametrize(("name", "value"), [(name, value) for name, values in BAD.items() for value in values])
 def test_a_number_that_cannot_be(name: str, value: object) -> None:
     option = "d_model" if name in ("heads", "d_model") else "--" + name.replace("_", "-")
-    with pytest.raises(BadOption, match=option):
+    with pytest.raises(InvalidOption, match=option):
         check(with_values(TrainSpec(), **{name: value}))
 
 
@@ -51,7 +51,7 @@ def test_a_number_that_cannot_be(name: str, value: object) -> None:
         {"epochs": 1, "batch_size": 1, "crop": 2, "max_tokens": 2, "patience": 1, "bigrams": 0, "layers": 1},
         {"dropout": 0.0, "word_dropout": 0.0, "label_smoothing": 0.0, "validation": 0.0, "seed": 0},
         {"dropout": 0.999, "word_dropout": 0.999, "label_smoothing": 0.999, "validation": 0.499, "seed": 2**63 - 1},
-        {"learning_rate": 1.0, "heads": 1, "d_model": 1, "layers": MOST_LAYERS, "max_tokens": MOST_TOKENS},
+        {"learning_rate": 1.0, "heads": 1, "d_model": 1, "layers": MAX_LAYERS, "max_tokens": MAX_TOKENS},
         {"learning_rate": 5e-324, "heads": 32},
     ],
     ids=str,
@@ -61,7 +61,7 @@ def test_the_least_and_the_most_that_can_be(change: dict[str, object]) -> None:
 
 
 def test_no_more_layers_are_trained_than_can_be_loaded() -> None:
-    assert MOST_LAYERS == checkpoint.MOST_LAYERS
+    assert MAX_LAYERS == checkpoint.MAX_LAYERS
 
 
 def test_at_the_limits_it_trains(tmp_path: Path) -> None:
@@ -70,7 +70,7 @@ def test_at_the_limits_it_trains(tmp_path: Path) -> None:
 
 
 def test_numbers_are_refused_before_anything_is_opened(tmp_path: Path) -> None:
-    with pytest.raises(BadOption, match="--epochs 0"):
+    with pytest.raises(InvalidOption, match="--epochs 0"):
         train(with_values(SPEC, dataset="no such data", epochs=0, out=str(tmp_path / "model")))
 
 
@@ -80,13 +80,13 @@ GOOD, POOR = ("a good film", 1), ("a bad film", 0)
 @pytest.mark.parametrize(
     ("rows", "error", "said"),
     [
-        ([GOOD, POOR, ("no label", "")], BadSource, r"data.csv train\[2\] has no label"),
-        ([GOOD, POOR, ("no label", -1)], BadSource, r"data.csv train\[2\] has no label"),
-        ([GOOD] * 4, BadSource, "every text has the label 1"),
-        ([GOOD, GOOD, POOR], BadSource, "only one text has the label 0"),
-        ([POOR, POOR, ("fine", 2), ("fine", 2)], BadSource, "the labels are 0, 2. They have to be 0, 1, 2"),
-        ([GOOD, POOR] * 2 + [(" ", 1)], BadText, r"data.csv train\[4\] has no tokens"),
-        ([GOOD, POOR] * 2 + [("<br />", 1)], BadText, r"data.csv train\[4\] has no tokens"),
+        ([GOOD, POOR, ("no label", "")], InvalidSource, r"data.csv train\[2\] has no label"),
+        ([GOOD, POOR, ("no label", -1)], InvalidSource, r"data.csv train\[2\] has no label"),
+        ([GOOD] * 4, InvalidSource, "every text has the label 1"),
+        ([GOOD, GOOD, POOR], InvalidSource, "only one text has the label 0"),
+        ([POOR, POOR, ("fine", 2), ("fine", 2)], InvalidSource, "the labels are 0, 2. They have to be 0, 1, 2"),
+        ([GOOD, POOR] * 2 + [(" ", 1)], InvalidText, r"data.csv train\[4\] has no tokens"),
+        ([GOOD, POOR] * 2 + [("<br />", 1)], InvalidText, r"data.csv train\[4\] has no tokens"),
     ],
     ids=["no label", "-1", "one label", "a label of one text", "a gap", "blank", "line breaks only"],
 )
@@ -101,13 +101,13 @@ def test_texts_that_cannot_be_learned_from(
 def test_a_text_without_tokens_is_named_by_its_place_in_the_data(table: Callable[..., str], tmp_path: Path) -> None:
     """Not by its place among the texts that were chosen."""
     data = table(*([GOOD, POOR] * 3), (" ", 1))
-    with pytest.raises(BadText, match=r"data.csv train\[6\] has no tokens"):
+    with pytest.raises(InvalidText, match=r"data.csv train\[6\] has no tokens"):
         finished(with_values(SPEC, dataset=data, split="train[2:]"), tmp_path / "model")
 
 
 @pytest.mark.parametrize(("name", "value"), [("size", 10**20), ("size", -(10**20)), ("min_frequency", 10**20)])
 def test_a_vocabulary_that_cannot_be(name: str, value: int, tmp_path: Path) -> None:
-    with pytest.raises(BadOption, match=f"--{name.replace('_', '-')} {value} is too"):
+    with pytest.raises(InvalidOption, match=f"--{name.replace('_', '-')} {value} is too"):
         finished(with_values(SPEC, **{name: value}), tmp_path / "model")
     assert not (tmp_path / "model").exists()
 
@@ -139,7 +139,7 @@ def test_training_that_goes_astray(
     """What is no number is kept neither as a model nor as a state."""
     with monkeypatch.context() as patch:
         astray(patch, after)
-        with pytest.raises(WorkFailed, match=f"went astray: {said}.*--learning-rate"):
+        with pytest.raises(ExecutionError, match=f"went astray: {said}.*--learning-rate"):
             finished(SPEC, tmp_path / "model")
     assert set(contents(tmp_path / "model")) == left
     started, *_, last = train(replace(SPEC, out=str(tmp_path / "model"), resume=True))
@@ -150,12 +150,12 @@ def test_training_that_goes_astray(
 
 def test_a_disk_that_refuses_does_so_before_the_work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(path: Path, data: bytes) -> None:
-        raise OutputFailed(f"cannot write {path}: Read-only file system")
+        raise OutputError(f"cannot write {path}: Read-only file system")
 
     monkeypatch.setattr(store, "write", refuse)
     events: Iterator[Event] = train(replace(SPEC, out=str(tmp_path / "model")))
     assert isinstance(next(events), Started)
-    with pytest.raises(OutputFailed):
+    with pytest.raises(OutputError):
         next(events)
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from attnviz import store
-from attnviz.errors import BadModel, BadOption
+from attnviz.errors import InvalidModel, InvalidOption
 from attnviz.models.training import Training
 from attnviz.options import with_values
 from attnviz.workflows.metrics import load_metrics
@@ -128,7 +128,9 @@ def test_a_finished_run_without_its_weights(damage: Callable[[Path], object], ru
     """It would be told that all is there."""
     shutil.copytree(run, tmp_path / "model")
     damage(tmp_path / "model/model.safetensors")
-    with pytest.raises(BadModel, match=r"model.safetensors is not what metrics.json tells of. Choose another --out"):
+    with pytest.raises(
+        InvalidModel, match=r"model.safetensors is not what metrics.json tells of. Choose another --out"
+    ):
         finished(replace(SPEC, resume=True), tmp_path / "model")
 
 
@@ -151,7 +153,7 @@ def test_another_run_is_not_gone_on_with(n_steps: int, run: Path, tmp_path: Path
         "other texts": {"split": "train[:-1]"},
     }
     for said, change in others.items():
-        with pytest.raises(BadOption, match=f"the run in {folder} has {said}"):
+        with pytest.raises(InvalidOption, match=f"the run in {folder} has {said}"):
             finished(with_values(SPEC, resume=True, **change), folder)
     assert contents(folder) == before
 
@@ -176,7 +178,7 @@ def test_nothing_is_overwritten(n_steps: int, said: str, run: Path, tmp_path: Pa
     else:
         shutil.copytree(run, folder)
     before = contents(folder)
-    with pytest.raises(BadOption, match=f"holds {said}. Go on with it by --resume"):
+    with pytest.raises(InvalidOption, match=f"holds {said}. Go on with it by --resume"):
         train(replace(SPEC, seed=1, out=str(folder)))
     assert contents(folder) == before
 
@@ -189,7 +191,7 @@ def test_a_model_of_others_is_not_overwritten(names: tuple[str, ...], resume: bo
         shutil.copy(run / name, tmp_path)
     before = contents(tmp_path)
     with pytest.raises(
-        BadOption, match=r"holds a model, but nothing of the run that made it\. Choose another --out\.$"
+        InvalidOption, match=r"holds a model, but nothing of the run that made it\. Choose another --out\.$"
     ):
         finished(replace(SPEC, resume=resume), tmp_path)
     assert contents(tmp_path) == before

@@ -15,7 +15,7 @@ from attnviz.manifest import Entry, File
 from attnviz.options import build
 from attnviz.specs.explain import ExplainSpec
 from attnviz.specs.heatmap import HeatmapSpec
-from attnviz.workflows.workers import Done, share_out
+from attnviz.workflows.workers import Done, run_jobs
 
 SMALL = {"model": "dot", "d_model": 8, "dpi": 40}
 
@@ -28,7 +28,7 @@ def jobs(*texts: str, **more: object) -> list[Job]:
 def run(
     these: list[Job], folder: Path, earlier: dict[str, Entry] | None = None, n: int = 1, fail_fast: bool = False
 ) -> dict[str, Done]:
-    return {done.entry.name: done for done in share_out(these, folder, earlier or {}, n, fail_fast)}
+    return {done.entry.name: done for done in run_jobs(these, folder, earlier or {}, n, fail_fast)}
 
 
 @pytest.fixture(autouse=True)
@@ -117,7 +117,7 @@ def test_a_process_that_dies_takes_its_own_job_and_is_replaced(tmp_path: Path) -
     os.mkfifo(tmp_path / "pipe")  # whoever reads it waits until somebody writes
     slow = Job("slow", "heatmap", build(HeatmapSpec, text_file=(str(tmp_path / "pipe"),)), "figures.yaml:1:1")
     found: dict[str, Done] = {}
-    events = share_out([slow, *jobs("one", "two")], tmp_path / "out", {}, 1, fail_fast=False)
+    events = run_jobs([slow, *jobs("one", "two")], tmp_path / "out", {}, 1, fail_fast=False)
 
     def kill(_signal: int, _frame: object) -> None:
         (child,) = active_children()
@@ -136,6 +136,6 @@ def test_a_process_that_dies_takes_its_own_job_and_is_replaced(tmp_path: Path) -
 
 
 def test_left_in_the_middle_all_processes_end(tmp_path: Path) -> None:
-    events = share_out(jobs("one", "two", "three"), tmp_path, {}, 2, fail_fast=False)
+    events = run_jobs(jobs("one", "two", "three"), tmp_path, {}, 2, fail_fast=False)
     next(iter(events))
     events.close()

@@ -14,7 +14,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
-from attnviz.errors import BadModel
+from attnviz.errors import InvalidModel
 from attnviz.hub import why_offline
 from attnviz.inputs import MAX_JSON, MAX_VOCABULARY, file_size, read_bytes, read_header
 from attnviz.models import MODELS
@@ -58,38 +58,38 @@ class ModelFiles:
 def find_files(local: Path | None, hub: str, max_memory: float) -> ModelFiles:
     """The files of a model in a local folder, else of a name on the hub, fetched if they have to be and can be.
 
-    Raises BadModel for what is not there or not whole and where `transformers` is missing, TooLarge where the weights
-    would take more than `max_memory` GiB as float32; all before anything large is fetched or allocated.
+    Raises InvalidModel for what is not there or not whole and where `transformers` is missing, TooLarge where the
+    weights would take more than `max_memory` GiB as float32; all before anything large is fetched or allocated.
     """
     folder = local if local is not None else _from_hub(hub, max_memory)
     check_installed()
     for file in FETCHED:  # what the library reads by itself; whether it is there, it says
         if file not in (CONFIG, WEIGHTS, INDEX) and (folder / file).exists():
-            file_size(folder / file, MAX_VOCABULARY, BadModel, AGAIN)
+            file_size(folder / file, MAX_VOCABULARY, InvalidModel, AGAIN)
     weights = tuple(_weights(folder))
-    n_parameters = sum(read_header(file, BadModel, AGAIN).n_numbers for file in weights)
+    n_parameters = sum(read_header(file, InvalidModel, AGAIN).n_numbers for file in weights)
     check_room(f"the weights of {hub or local} as float32", n_parameters * FLOAT32, max_memory)
     return ModelFiles(folder, weights, n_parameters)
 
 
 def check_installed() -> None:
-    """Raises BadModel where `transformers` is missing or too old. Does not import it."""
+    """Raises InvalidModel where `transformers` is missing or too old. Does not import it."""
     try:
         found = version("transformers")
     except PackageNotFoundError as error:
-        raise BadModel("models of others need the package transformers", hint=INSTALL) from error
+        raise InvalidModel("models of others need the package transformers", hint=INSTALL) from error
     if int(found.partition(".")[0]) < OLDEST:
-        raise BadModel(f"transformers {found} is too old, {OLDEST}.0 is the oldest", hint=INSTALL)
+        raise InvalidModel(f"transformers {found} is too old, {OLDEST}.0 is the oldest", hint=INSTALL)
 
 
 def configuration(folder: Path) -> dict[str, Any]:
-    """The config.json of a folder. Raises BadModel for what is no JSON object."""
+    """The config.json of a folder. Raises InvalidModel for what is no JSON object."""
     try:
-        read = json.loads(read_bytes(folder / CONFIG, MAX_JSON, BadModel, AGAIN))
+        read = json.loads(read_bytes(folder / CONFIG, MAX_JSON, InvalidModel, AGAIN))
     except (ValueError, RecursionError) as error:
-        raise BadModel(f"{folder / CONFIG} is not JSON", hint=AGAIN) from error
+        raise InvalidModel(f"{folder / CONFIG} is not JSON", hint=AGAIN) from error
     if not isinstance(read, dict):
-        raise BadModel(f"{folder / CONFIG} holds no settings", hint=AGAIN)
+        raise InvalidModel(f"{folder / CONFIG} holds no settings", hint=AGAIN)
     return read
 
 
@@ -109,12 +109,14 @@ def _from_hub(written: str, max_memory: float) -> Path:
         check_room(f"the weights of {written}", stored, max_memory)
         return Path(snapshot_download(**wanted))
     except LocalEntryNotFoundError as error:
-        raise BadModel(
+        raise InvalidModel(
             f"no model or folder {written!r} here, none in the cache of the hub, and {offline or 'the hub has none'}",
             hint=f"Give the folder of a model, or one of ours: {', '.join(model.name for model in MODELS)}.",
         ) from error
     except (HfHubHTTPError, OSError, ValueError) as error:
-        raise BadModel(f"{written!r} cannot be had from the hub: {_reason(error)}", hint=_next(repository)) from error
+        raise InvalidModel(
+            f"{written!r} cannot be had from the hub: {_reason(error)}", hint=_next(repository)
+        ) from error
 
 
 def _next(repository: str) -> str:
@@ -143,20 +145,20 @@ def _weights(folder: Path) -> Iterator[Path]:
         pickled = sorted(file.name for pattern in PICKLED for file in folder.glob(pattern))
         if pickled:
             problem = f"{folder} has its weights only in {pickled[0]}, a form that can run code when it is read"
-            raise BadModel(problem, hint=SAFE)
-        raise BadModel(f"{folder} holds no {WEIGHTS}", hint=AGAIN)
+            raise InvalidModel(problem, hint=SAFE)
+        raise InvalidModel(f"{folder} holds no {WEIGHTS}", hint=AGAIN)
     try:
-        names = set(json.loads(read_bytes(folder / INDEX, MAX_JSON, BadModel, AGAIN))["weight_map"].values())
+        names = set(json.loads(read_bytes(folder / INDEX, MAX_JSON, InvalidModel, AGAIN))["weight_map"].values())
         plain = all(
             isinstance(name, str) and Path(name).name == name and name.endswith(".safetensors") for name in names
         )
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-        raise BadModel(f"{folder / INDEX} is not an index of safetensors", hint=AGAIN) from error
+        raise InvalidModel(f"{folder / INDEX} is not an index of safetensors", hint=AGAIN) from error
     if not plain or not names:
-        raise BadModel(f"{folder / INDEX} names files that are not safetensors of this folder", hint=AGAIN)
+        raise InvalidModel(f"{folder / INDEX} names files that are not safetensors of this folder", hint=AGAIN)
     for name in sorted(names):
         if not (folder / name).is_file():
-            raise BadModel(f"{folder} lacks {name}, which {INDEX} names", hint=AGAIN)
+            raise InvalidModel(f"{folder} lacks {name}, which {INDEX} names", hint=AGAIN)
         yield folder / name
 
 

@@ -11,14 +11,14 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 
-from attnviz.errors import BadModel, BadOption, TooLarge
+from attnviz.errors import InvalidModel, InvalidOption, TooLarge
 from attnviz.models.capture import Call, capture
 from attnviz.models.device import enough_memory
 from attnviz.models.huggingface.tokens import HuggingFaceEncoding
 from attnviz.models.huggingface.weights import LoadedWeights, others_failure
 from attnviz.models.recording_assembly import assembled, attendable_of, facts_of, layers_seen, seen
 from attnviz.models.recording_groups import Group, crossing, grouped
-from attnviz.models.recording_plan import Sides
+from attnviz.models.recording_plan import AxisLabels
 from attnviz.models.sizes import BASE_PRETRAINED, Work, check_memory
 from attnviz.models.versions import versions
 from attnviz.records import AttentionMaps, Facts, Provenance, Setting
@@ -81,9 +81,12 @@ class HuggingFaceModel:
         return
 
     def encode(self, text: str) -> Read:
-        """What the model will read. Raises BadText without tokens, BadOption, TooLarge before anything is allocated."""
+        """What the model will read.
+
+        Raises InvalidText without tokens, InvalidOption, TooLarge before anything is allocated.
+        """
         if self.spec.max_tokens is not None and self.spec.max_tokens < 1:
-            raise BadOption(f"--max-tokens {self.spec.max_tokens} is too small", hint="It is at least 1.")
+            raise InvalidOption(f"--max-tokens {self.spec.max_tokens} is too small", hint="It is at least 1.")
         kind = self._kind()
         tokenizer = self.loaded.tokenizer
         source = tokenizer.encode(text, self.extras.pair, self.spec.max_tokens, self.spec.keep)
@@ -104,7 +107,8 @@ class HuggingFaceModel:
     def attention(self, text: str, text_name: str = "text") -> AttentionMaps:
         """Attention over one text.
 
-        Raises as `encode` does, BadModel where no attention is seen, BadRecord where it does not give the output.
+        Raises as `encode` does, InvalidModel where no attention is seen, InvalidRecord where it does not give the
+        output.
         """
         read = self.encode(text)
         calls: list[Call] = []
@@ -116,9 +120,11 @@ class HuggingFaceModel:
         queries, keys = (side.tokens for side in _sides(read))
         if (group.n_queries, group.n_keys) != (len(queries), len(keys)):
             problem = f"{self.name} attends from {group.n_queries} to {group.n_keys} places, the text has "
-            raise BadModel(f"{problem}{len(queries)} and {len(keys)} tokens", hint="attnviz.record shows it in Python.")
+            raise InvalidModel(
+                f"{problem}{len(queries)} and {len(keys)} tokens", hint="attnviz.record shows it in Python."
+            )
         every_query, every_key = (np.ones(len(tokens), dtype=bool) for tokens in (queries, keys))
-        sides = Sides(queries.pieces, keys.pieces, every_query, every_key, queries is keys)
+        sides = AxisLabels(queries.pieces, keys.pieces, every_query, every_key, queries is keys)
         attendable = attendable_of(group, 0, sides)
         (weights,), sinks = assembled(group, [sides])
         provenance = self._provenance(text, text_name, settings, facts)
@@ -133,22 +139,25 @@ class HuggingFaceModel:
         return time.perf_counter() - begun
 
     def _kind(self) -> AttentionKind:
-        """Which attention is asked for, and which it is if nothing is said. Raises BadOption for one there is not."""
+        """Which attention is asked for, and which it is if nothing is said.
+
+        Raises InvalidOption for one there is not.
+        """
         asked, has_target = self.extras.attention, self.extras.target_text is not None
         if not self.loaded.has_decoder:
             if asked not in (None, "self") or has_target:
                 option = "--target-text" if has_target else f"--attention {asked}"
-                raise BadOption(f"{option} is for encoder-decoders, and {self.name} is none", hint="Leave it out.")
+                raise InvalidOption(f"{option} is for encoder-decoders, and {self.name} is none", hint="Leave it out.")
             return "self"
         if asked == "self":
-            raise BadOption(
+            raise InvalidOption(
                 f"{self.name} has three attentions",
                 hint="Choose --attention encoder, or with --target-text decoder or cross.",
             )
         kind = asked or ("cross" if has_target else "encoder")
         if (kind == "encoder") == has_target:
             needs = "reads no target text" if has_target else "needs --target-text"
-            raise BadOption(f"--attention {kind} {needs}", hint="The target text is what the decoder has written.")
+            raise InvalidOption(f"--attention {kind} {needs}", hint="The target text is what the decoder has written.")
         return kind
 
     def _check_length(self, read: HuggingFaceEncoding | None) -> None:
@@ -190,10 +199,10 @@ class HuggingFaceModel:
             later = crossing(groups)
             groups = [group for group in groups if later.get(group.name) == (kind == "cross")]
         if not groups:
-            raise BadModel(f"no {kind} attention was seen in {self.name}", hint=NONE)
+            raise InvalidModel(f"no {kind} attention was seen in {self.name}", hint=NONE)
         if len(groups) > 1:
             names = ", ".join(group.name for group in groups[:4])
-            raise BadModel(
+            raise InvalidModel(
                 f"{self.name} has attentions of several kinds ({names})", hint="attnviz.record shows each in Python."
             )
         return groups[0]

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from attnviz.cache import cached
-from attnviz.errors import BadModel, BadOption
+from attnviz.errors import InvalidModel, InvalidOption
 from attnviz.inputs import MAX_JSON, read_bytes, user_path
 from attnviz.models import MODELS
 from attnviz.models.huggingface.files import CONFIG, FETCHED, ModelFiles, find_files
@@ -38,14 +38,14 @@ class HuggingFaceReference(ModelReference):
         return self.hub or str(self.folder)
 
     def check(self, needs: type[object] = AttentionModel) -> None:
-        """Refuse all that can be refused without torch. Raises BadModel or BadOption."""
+        """Refuse all that can be refused without torch. Raises InvalidModel or InvalidOption."""
         if needs is Traceable:
-            raise BadOption(f"{self} cannot be worked out by hand", hint="It takes a model of ours.")
+            raise InvalidOption(f"{self} cannot be worked out by hand", hint="It takes a model of ours.")
         if needs is Classifies:
             problem = (
                 f"no model or checkpoint folder {self.hub!r}" if self.hub else f"{self} is not a classifier of ours"
             )
-            raise BadModel(problem, hint=TRAINED)
+            raise InvalidModel(problem, hint=TRAINED)
         self._files()
 
     def open(self, texts: Iterable[str], name: str = "") -> HuggingFaceModel:
@@ -73,10 +73,10 @@ class HuggingFaceReference(ModelReference):
 
 def find_folder(spec: ModelOptions, extras: PretrainedOptions) -> HuggingFaceReference | None:
     """A folder whose config.json is of Hugging Face's form, which names the type of the model."""
-    folder = user_path(spec.model, BadModel)
+    folder = user_path(spec.model, InvalidModel)
     try:
-        found = json.loads(read_bytes(folder / CONFIG, MAX_JSON, BadModel))
-    except (BadModel, ValueError, RecursionError):
+        found = json.loads(read_bytes(folder / CONFIG, MAX_JSON, InvalidModel))
+    except (InvalidModel, ValueError, RecursionError):
         return None
     if not spec.model or not isinstance(found, dict) or not ("model_type" in found or "architectures" in found):
         return None
@@ -94,8 +94,8 @@ def find_on_hub(spec: ModelOptions, extras: PretrainedOptions) -> HuggingFaceRef
 
 
 def _refuse_options(spec: ModelOptions) -> None:
-    """Raises BadOption for what can be chosen of models of ours only."""
+    """Raises InvalidOption for what can be chosen of models of ours only."""
     refuse_sizes("a pretrained model", spec)
     for option, chosen in (("causal", spec.causal), ("show-padding", spec.show_padding)):
         if chosen:
-            raise BadOption(f"--{option} cannot be chosen for a pretrained model", hint="Leave it out.")
+            raise InvalidOption(f"--{option} cannot be chosen for a pretrained model", hint="Leave it out.")

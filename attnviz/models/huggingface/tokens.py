@@ -14,7 +14,7 @@ from typing import Any
 
 from tokenizers import Encoding as Encoded
 
-from attnviz.errors import BadModel, BadOption, BadText
+from attnviz.errors import InvalidModel, InvalidOption, InvalidText
 from attnviz.models.sizes import kept
 from attnviz.models.tokenizer import DECODE, EMPTY
 from attnviz.records import Tokens
@@ -38,11 +38,14 @@ class HuggingFaceEncoding:
 
 
 class HuggingFaceTokenizer:
-    """Wraps a tokenizer of transformers. Raises BadModel for one that cannot say where in the text its tokens are."""
+    """Wraps a tokenizer of transformers.
+
+    Raises InvalidModel for one that cannot say where in the text its tokens are.
+    """
 
     def __init__(self, tokenizer: Any) -> None:
         if not getattr(tokenizer, "is_fast", False):
-            raise BadModel(
+            raise InvalidModel(
                 f"{type(tokenizer).__name__} cannot say where in a text its tokens are",
                 hint="A tokenizer.json is needed: save the model with its fast tokenizer.",
             )
@@ -64,13 +67,15 @@ class HuggingFaceTokenizer:
     ) -> HuggingFaceEncoding:
         """At most `max_tokens` tokens, markers included, at least one of each text; of two, the longer is cut first.
 
-        Raises BadText where a text has none, BadOption for a pair that the model has no form for.
+        Raises InvalidText where a text has none, InvalidOption for a pair that the model has no form for.
         """
         texts = [text] if pair is None else [text, pair]
         whole = [self._of_text(each) for each in texts]
         lengths = [len(each.ids) for each in whole]
         if pair is not None and self._backend.num_special_tokens_to_add(True) == 0:
-            raise BadOption("this model has no form for two texts", hint="Leave out --pair, or write both in one text.")
+            raise InvalidOption(
+                "this model has no form for two texts", hint="Leave out --pair, or write both in one text."
+            )
         if max_tokens is not None:
             room = max_tokens - self._backend.num_special_tokens_to_add(pair is not None)
             whole = [_cut(each, n, keep) for each, n in zip(whole, _shares(lengths, room), strict=True)]
@@ -82,11 +87,11 @@ class HuggingFaceTokenizer:
         try:
             found = self._tokenizer(text_target=text).encodings[0]
         except TypeError as error:
-            raise BadText("the target text holds half of a surrogate pair", hint=DECODE) from error
+            raise InvalidText("the target text holds half of a surrogate pair", hint=DECODE) from error
         tokens = self._tokens(found, [text])
         n = len(found.ids) - (tokens.special[-1] if found.ids else 0)
         if not any(not special for special in tokens.special[:n]):
-            raise BadText("no tokens in the target text", hint=EMPTY)
+            raise InvalidText("no tokens in the target text", hint=EMPTY)
         start = Tokens((str(self._tokenizer.convert_ids_to_tokens(start_id)),), ((0, 0),), (True,))
         fields = ("pieces", "offsets", "special", "unknown")
         read = Tokens(*(getattr(start, field) + getattr(tokens, field)[:n] for field in fields))
@@ -96,9 +101,9 @@ class HuggingFaceTokenizer:
         try:
             found: Encoded = self._backend.encode(text, add_special_tokens=False)
         except TypeError as error:
-            raise BadText("the text holds half of a surrogate pair", hint=DECODE) from error
+            raise InvalidText("the text holds half of a surrogate pair", hint=DECODE) from error
         if not found.ids:
-            raise BadText("no tokens in the text", hint=EMPTY)
+            raise InvalidText("no tokens in the text", hint=EMPTY)
         return found
 
     def _tokens(self, found: Encoded, texts: list[str]) -> Tokens:

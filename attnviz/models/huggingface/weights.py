@@ -16,12 +16,12 @@ from typing import Any
 
 import torch
 
-from attnviz.errors import AttnvizError, BadModel, WorkFailed
+from attnviz.errors import AttnvizError, ExecutionError, InvalidModel
 from attnviz.models.huggingface.files import CONFIG, VOCABULARIES, ModelFiles, configuration
 from attnviz.models.huggingface.tokens import HuggingFaceTokenizer
 from attnviz.models.sizes import FLOAT32, check_room
 
-MOST_LAYERS = 1_000  # a damaged number must not build layers until the memory is full
+MAX_LAYERS = 1_000  # a damaged number must not build layers until the memory is full
 UNUSED = ("pooler",)  # what stands behind all attention, so that a model without it attends as it should
 SHIFTED = 1  # places before the first, besides padding, in models that count positions as RoBERTa does
 LIKE_ROBERTA = (
@@ -87,7 +87,7 @@ class LoadedWeights:
 
 
 def load_weights(files: ModelFiles, name: str, device: torch.device, max_memory: float) -> LoadedWeights:
-    """`name` is for messages. Raises BadModel naming what is wrong, TooLarge before weights are allocated."""
+    """`name` is for messages. Raises InvalidModel naming what is wrong, TooLarge before weights are allocated."""
     with _quietly():
         from transformers import AutoConfig, AutoModel, AutoTokenizer
 
@@ -123,18 +123,18 @@ def _loaded(files: ModelFiles, auto: Any, config: Any, wanted: dict[str, Any]) -
 def _check_sizes(files: ModelFiles, config: Any) -> None:
     for name in ("num_hidden_layers", "encoder_layers", "decoder_layers", "num_layers", "num_decoder_layers"):
         n_layers = getattr(config.get_text_config(), name, None)
-        if isinstance(n_layers, int) and n_layers > MOST_LAYERS:
-            raise BadModel(
-                f"{files.folder / CONFIG} says {n_layers:,} layers", hint=f"At most {MOST_LAYERS:,} are read."
+        if isinstance(n_layers, int) and n_layers > MAX_LAYERS:
+            raise InvalidModel(
+                f"{files.folder / CONFIG} says {n_layers:,} layers", hint=f"At most {MAX_LAYERS:,} are read."
             )
 
 
 def _check_loaded(files: ModelFiles, told: dict[str, Any]) -> None:
-    """Raises BadModel where weights are missing, which would be random."""
+    """Raises InvalidModel where weights are missing, which would be random."""
     missing = sorted(name for name in told["missing_keys"] if not set(UNUSED) & set(name.split(".")))
     if missing:
         more = f" and {len(missing) - 1} more" if len(missing) > 1 else ""
-        raise BadModel(
+        raise InvalidModel(
             f"{files.folder} lacks weights that its {CONFIG} asks for: {missing[0]}{more}",
             hint="They would be random. Copy or fetch the folder again.",
         )
@@ -142,7 +142,7 @@ def _check_loaded(files: ModelFiles, told: dict[str, Any]) -> None:
 
 @contextmanager
 def others_failure(name: str) -> Iterator[None]:
-    """Raises WorkFailed with what a model of others fails with while it runs: nothing of it is ours."""
+    """Raises ExecutionError with what a model of others fails with while it runs: nothing of it is ours."""
     try:
         yield
     except (AttnvizError, MemoryError):
@@ -151,7 +151,7 @@ def others_failure(name: str) -> Iterator[None]:
         if "memory" in str(error):  # which `enough_memory` tells
             raise
         said = " ".join(str(error).split())[:200]
-        raise WorkFailed(
+        raise ExecutionError(
             f"{name} fails by itself: {type(error).__name__}: {said}", hint="Another text or length may do."
         ) from error
 
@@ -167,23 +167,23 @@ def _told(files: ModelFiles, what: str = "") -> Iterator[None]:
         raise _refused(files, what, error) from error
 
 
-def _refused(files: ModelFiles, what: str, error: Exception) -> BadModel:
+def _refused(files: ModelFiles, what: str, error: Exception) -> InvalidModel:
     found = configuration(files.folder)
     reason = " ".join(str(error).split())[:200] or type(error).__name__
     if "auto_map" in found or "trust_remote_code" in str(error):
         problem = f"{files.folder} needs program code of its own, which is never run"
-        return BadModel(problem, hint="Record it in Python with attnviz.record, where you run it yourself.")
+        return InvalidModel(problem, hint="Record it in Python with attnviz.record, where you run it yourself.")
     kind = found.get("model_type")
     if not isinstance(kind, str) or "does not recognize this architecture" in reason:
         problem = f"{files.folder / CONFIG} is of a type that transformers {version('transformers')} does not know"
-        return BadModel(f"{problem}: {str(kind)[:60]!r}", hint="A newer one may.")
+        return InvalidModel(f"{problem}: {str(kind)[:60]!r}", hint="A newer one may.")
     if "ignore_mismatched_sizes" in reason:
         reason = f"its weights have other sizes than {CONFIG} says"
     if what and not any((files.folder / name).is_file() for name in VOCABULARIES):
         problem = f"{files.folder} holds no tokenizer.json, and attnviz reads texts"
-        return BadModel(problem, hint="attnviz.record takes other inputs in Python.")
+        return InvalidModel(problem, hint="attnviz.record takes other inputs in Python.")
     told = f"{what} of {files.folder}" if what else str(files.folder)
-    return BadModel(f"{told} cannot be loaded: {reason}", hint="Copy or fetch the folder again.")
+    return InvalidModel(f"{told} cannot be loaded: {reason}", hint="Copy or fetch the folder again.")
 
 
 @contextmanager

@@ -21,17 +21,17 @@ from attnviz.renderers.figure.header import (
     MARGIN,
     NARROWEST,
     below,
+    ceil_to_pixel,
     check_size,
     header_of,
     height_of,
     paragraph,
     title_of,
-    whole,
 )
-from attnviz.renderers.figure.layout import GAP, PAD, POINT, TICK, WIDEST_GRID, Labels, Line
+from attnviz.renderers.figure.layout import GAP, PAD, POINT, TICK, WIDEST_GRID, Labels, TextLine
 from attnviz.renderers.figure.style import AXIS, GREY, GRID, HAIRLINE, INK, SMALL
 from attnviz.renderers.figure.text import drawable, extent, wrap, wrap_evenly
-from attnviz.report import Curve, Curves, Distribution, Distributions, Look, Report
+from attnviz.report import Curve, Curves, Distribution, Distributions, FigureStyle, Report
 
 SIZES = ((4.6, 2.8), (2.9, 2.1), (2.4, 1.9))  # of a chart alone, of one of two in a row, of one of three and more
 NUMBERS = 0.5  # inches that the numbers of a y axis take, about
@@ -69,12 +69,15 @@ class ChartsPlan:
     legend_top: float
     top: float
     bottom: float
-    lines: tuple[Line, ...]
+    lines: tuple[TextLine, ...]
     looks: Any  # by the name of a line or a group, as `curves` and `distributions` have it
 
 
 def plan_charts(
-    picture: Curves | Distributions, report: Report, look: Look, whole_picture: Curves | Distributions | None = None
+    picture: Curves | Distributions,
+    report: Report,
+    look: FigureStyle,
+    whole_picture: Curves | Distributions | None = None,
 ) -> ChartsPlan:
     """Everything but the charts with its place. Raises TooLarge for too many pixels, and says what would work.
 
@@ -88,7 +91,7 @@ def plan_charts(
         axes_width = min(max(axes_width, distributions.width_of(picture)), widest)
     panels = tuple(_panel(chart, axes_width, axes_height) for chart in charts)
     beside = max((height_of(panel.y_axis, AXIS) for panel in panels), default=0.0) + NUMBERS + GAP
-    width = whole(max(NARROWEST, n_columns * (axes_width + beside) + 2 * MARGIN), look.dpi)
+    width = ceil_to_pixel(max(NARROWEST, n_columns * (axes_width + beside) + 2 * MARGIN), look.dpi)
     room = (width - 2 * MARGIN) / POINT
 
     header = header_of(picture, report, width)
@@ -103,7 +106,7 @@ def plan_charts(
     rows = [panels[start : start + n_columns] for start in range(0, len(panels), n_columns)]
     bottom = top + sum(axes_height + max(panel.above_and_below for panel in row) + 2 * PAD for row in rows)
     footer = paragraph(wrap(" · ".join(caveats), SMALL, room), SMALL, GREY, MARGIN, bottom + PAD)
-    height = whole(below(footer, bottom) + MARGIN, look.dpi)
+    height = ceil_to_pixel(below(footer, bottom) + MARGIN, look.dpi)
     check_size(picture.name, width, height, look.dpi)
     return ChartsPlan(
         name=picture.name,

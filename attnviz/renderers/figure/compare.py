@@ -11,9 +11,9 @@ import numpy as np
 from jaxtyping import Bool, UInt8
 from PIL import Image
 
-from attnviz.errors import BadSource, TooLarge
+from attnviz.errors import InvalidSource, TooLarge
 
-MOST_PIXELS = 100_000_000  # as of a figure of ours
+MAX_PIXELS = 100_000_000  # as of a figure of ours
 BAND = 512  # lines at a time
 PALE = 0.3  # how much of the expected picture's contrast is left beneath the marks
 MARK = (214, 0, 60)
@@ -25,7 +25,7 @@ Pixels = UInt8[np.ndarray, "row column 4"]
 
 
 @dataclass(frozen=True, eq=False)
-class Compared:
+class PixelDifference:
     """How far two pictures are apart: root mean square over all pixels' channels, each 0 to 255."""
 
     rms: float
@@ -56,10 +56,10 @@ class Compared:
         return file.getvalue()
 
 
-def compare(expected: bytes, actual: bytes) -> Compared:
+def compare(expected: bytes, actual: bytes) -> PixelDifference:
     """Compare two PNGs. What only the larger one has is as far apart as can be.
 
-    Raises BadSource for bytes that are no PNG, TooLarge for more pixels than a figure of ours may have.
+    Raises InvalidSource for bytes that are no PNG, TooLarge for more pixels than a figure of ours may have.
     """
     one, other = _pixels(expected), _pixels(actual)
     height, width = (max(one.shape[axis], other.shape[axis]) for axis in (0, 1))
@@ -73,7 +73,7 @@ def compare(expected: bytes, actual: bytes) -> Compared:
         apart[band, :columns] = np.abs(left - right).max(axis=-1)
     pale = np.full((height, width), WHITE, dtype=np.uint8)
     pale[: one.shape[0], : one.shape[1]] = WHITE - PALE * (WHITE - one[..., :3].mean(axis=-1, dtype=np.float32))
-    return Compared(
+    return PixelDifference(
         rms=float(np.sqrt(squares / (height * width * 4))),
         n_pixels=int(np.count_nonzero(apart)),
         expected_size=(one.shape[1], one.shape[0]),
@@ -98,10 +98,10 @@ def _pixels(data: bytes) -> Pixels:
         warnings.simplefilter("ignore")  # of many pixels: that is for us to refuse
         try:
             with Image.open(BytesIO(data), formats=["PNG"]) as image:
-                if image.width * image.height > MOST_PIXELS:
+                if image.width * image.height > MAX_PIXELS:
                     raise TooLarge(f"a picture has {image.width} × {image.height} pixels", hint="Draw it smaller.")
                 return np.asarray(image.convert("RGBA"))
         except Image.DecompressionBombError as error:
             raise TooLarge("a picture has too many pixels", hint="Draw it smaller.") from error
         except (OSError, SyntaxError, ValueError) as error:
-            raise BadSource("not a PNG that can be read") from error
+            raise InvalidSource("not a PNG that can be read") from error

@@ -10,13 +10,13 @@ from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
 
-from attnviz.renderers.figure.style import COLOURS, GREY, GRID, HAIRLINE, LARGEST
+from attnviz.renderers.figure.style import COLOURS, GREY, GRID, HAIRLINE, MAX_NUMBER
 from attnviz.report import Curve, Curves, Line
 
 DASHES = ((0, ()), (0, (4, 2)), (0, (1, 1.5)))  # the next once all colours are taken
 MARKED: dict[str, Any] = {"linewidth": 1.4, "zorder": 3, "marker": "o", "markersize": 4.5, "markeredgecolor": "white"}
 AT: dict[str, Any] = {"color": GREY, "linewidth": 0.8, "dashes": (3, 2), "zorder": 1.5}
-MOST_WHOLE = 1e6  # a range beyond is no longer one of things that are counted
+MAX_WHOLE = 1e6  # a range beyond is no longer one of things that are counted
 
 
 def looks_of(picture: Curves) -> tuple[Mapping[str, dict[str, Any]], list[tuple[str, Line2D]]]:
@@ -35,7 +35,7 @@ def looks_of(picture: Curves) -> tuple[Mapping[str, dict[str, Any]], list[tuple[
 def points_of(line: Line) -> np.ndarray:
     """The line's points as x over y, both NaN where one of them is no number to draw."""
     points = np.array([line.x, line.y], dtype=float)
-    inside = (np.abs(points) <= LARGEST).all(axis=0)  # written so that NaN is not inside
+    inside = (np.abs(points) <= MAX_NUMBER).all(axis=0)  # written so that NaN is not inside
     return np.where(inside, points, np.nan)
 
 
@@ -60,7 +60,7 @@ def draw_curve(axes: Axes, curve: Curve, looks: Mapping[str, dict[str, Any]]) ->
     axes.xaxis.grid(visible=True, color=GRID, linewidth=HAIRLINE)
     low, high = axes.get_xlim()
     counted = any(line.x and all(float(x).is_integer() for x in line.x) for line in curve.lines)
-    if counted and 1 < high - low <= MOST_WHOLE:
+    if counted and 1 < high - low <= MAX_WHOLE:
         axes.xaxis.set_major_locator(MaxNLocator("auto", integer=True, steps=[1, 2, 5, 10]))
     axes.ticklabel_format(axis="x", useOffset=False)
     return ""
@@ -71,7 +71,7 @@ def _has_points(curve: Curve) -> bool:
 
 
 def _has_mark(curve: Curve) -> bool:
-    return curve.at is not None and abs(curve.at) <= LARGEST and _has_points(curve)
+    return curve.at is not None and abs(curve.at) <= MAX_NUMBER and _has_points(curve)
 
 
 def _alone(points: np.ndarray) -> list[int]:

@@ -18,10 +18,10 @@ from matplotlib.patches import Patch
 from attnviz.renderers.figure.draw import label_at
 from attnviz.renderers.figure.header import ordinal
 from attnviz.renderers.figure.layout import POINT, Labels, labels_below
-from attnviz.renderers.figure.style import AXIS, COLOURS, INK, LARGEST, import_seaborn
+from attnviz.renderers.figure.style import AXIS, COLOURS, INK, MAX_NUMBER, import_seaborn
 from attnviz.report import Distribution, Distributions, Sample
 
-FEWEST = 30  # numbers that make a violin
+MIN_VALUES = 30  # numbers that make a violin
 APART = 0.8  # between two groups, beyond what is between two samples
 EDGE = 0.6  # from either end of an axis to the nearest sample
 SLOT, WIDEST_SLOT = 0.3, 0.6  # inches from sample to sample: wished, and at most
@@ -31,7 +31,7 @@ DOT, LINE = 3.6, 0.8  # points: across a number's point, and of an edge
 FLAT = 1e-9  # a range, as a share of the largest number, below which all numbers are the same
 
 
-class Look(NamedTuple):
+class GroupStyle(NamedTuple):
     """How all samples of one group look, in colours of matplotlib."""
 
     edge: tuple[float, float, float, float]
@@ -48,15 +48,15 @@ class Placed(NamedTuple):
     @property
     def is_violin(self) -> bool:
         """There is no density of numbers that are all the same."""
-        return len(self.values) >= FEWEST and bool(np.ptp(self.values) > FLAT * np.abs(self.values).max())
+        return len(self.values) >= MIN_VALUES and bool(np.ptp(self.values) > FLAT * np.abs(self.values).max())
 
 
-def looks_of(picture: Distributions) -> tuple[Mapping[str, Look], list[tuple[str, Patch]]]:
+def looks_of(picture: Distributions) -> tuple[Mapping[str, GroupStyle], list[tuple[str, Patch]]]:
     """How the samples of each group look; and the groups' names with a sample of each, unless there is only one."""
     looks = {}
     for number, name in enumerate(dict.fromkeys(each.group for chart in picture.charts for each in chart.samples)):
         round_, colour = divmod(number, len(COLOURS))
-        looks[name] = Look(to_rgba(COLOURS[colour]), to_rgba(COLOURS[colour], STRENGTHS[round_ % len(STRENGTHS)]))
+        looks[name] = GroupStyle(to_rgba(COLOURS[colour]), to_rgba(COLOURS[colour], STRENGTHS[round_ % len(STRENGTHS)]))
     patches = {name: Patch(facecolor=each.face, edgecolor=each.edge, linewidth=LINE) for name, each in looks.items()}
     return looks, [(name, patch) for name, patch in patches.items() if name or len(looks) > 1]
 
@@ -74,7 +74,7 @@ def place(chart: Distribution) -> tuple[Placed, ...]:
 def usable(values: Sequence[float]) -> np.ndarray:
     """The numbers that can be drawn."""
     numbers: np.ndarray = np.array(values, dtype=float)
-    return np.extract(np.abs(numbers) <= LARGEST, numbers)  # written so that NaN is not usable
+    return np.extract(np.abs(numbers) <= MAX_NUMBER, numbers)  # written so that NaN is not usable
 
 
 def width_of(picture: Distributions) -> float:
@@ -101,8 +101,8 @@ def caveats(picture: Distributions, width: float) -> list[str]:
     texts = []
     if any(each.is_violin for each in samples):
         texts.append("violins: the bar spans the middle half of the numbers, the white dot is their median")
-    if any(1 < len(each.values) < FEWEST for each in samples):
-        texts.append(f"samples of fewer than {FEWEST} numbers: each is a point, the line is their median")
+    if any(1 < len(each.values) < MIN_VALUES for each in samples):
+        texts.append(f"samples of fewer than {MIN_VALUES} numbers: each is a point, the line is their median")
     steps = {(labels_of(chart, width).step, chart.x_axis) for chart in picture.charts}
     texts += [f"every {ordinal(step)} {axis or 'sample'} is labelled" for step, axis in sorted(steps) if step > 1]
     empty = sum(not len(each.values) for each in samples)
@@ -115,7 +115,7 @@ def caveats(picture: Distributions, width: float) -> list[str]:
 
 
 def draw_distribution(
-    axes: Axes, chart: Distribution, looks: Mapping[str, Look], labels: Labels, size: tuple[float, float]
+    axes: Axes, chart: Distribution, looks: Mapping[str, GroupStyle], labels: Labels, size: tuple[float, float]
 ) -> str:
     """Draw the samples of a chart of about this width and height; what to say instead where there are no numbers."""
     samples = place(chart)
@@ -129,7 +129,7 @@ def draw_distribution(
         together, look = list(group), looks[name]
         _draw_violins(axes, [each for each in together if each.is_violin], look)
         for each in together:
-            if 0 < len(each.values) < FEWEST:
+            if 0 < len(each.values) < MIN_VALUES:
                 heights = (each.values - low) / (high - low) * size[1]
                 dots = axes.plot(each.x + spread(heights, slot), each.values, "o", color=look.edge, markersize=DOT)
                 dots[0].set(markeredgecolor="white", markeredgewidth=0.4, zorder=3)
@@ -141,7 +141,7 @@ def draw_distribution(
     return "" if len(values) else "no numbers"
 
 
-def _draw_violins(axes: Axes, samples: Sequence[Placed], look: Look) -> None:
+def _draw_violins(axes: Axes, samples: Sequence[Placed], look: GroupStyle) -> None:
     """Cut off at the smallest and largest number, each as wide as the others, with its median and middle half."""
     if not samples:
         return

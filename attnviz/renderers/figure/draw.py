@@ -15,7 +15,7 @@ from matplotlib.patches import Rectangle
 from matplotlib.patheffects import Normal
 from matplotlib.text import Text
 
-from attnviz.renderers.figure.layout import DIGITS, POINT, TICK, Box, Labels, Line, Place, Plan, Statistic
+from attnviz.renderers.figure.layout import DIGITS, POINT, TICK, Box, FigurePlan, Labels, PlacedMap, Statistic, TextLine
 from attnviz.renderers.figure.scale import digits_of, norm_of
 from attnviz.renderers.figure.style import (
     AUTO,
@@ -40,7 +40,7 @@ ROTATED: dict[str, Any] = {"rotation": 90, "rotation_mode": "anchor", "ha": "rig
 PALE = 0.2  # relative luminance on which our ink and white stand out equally (WCAG 2 contrast)
 
 
-def draw(plan: Plan, cmap: str) -> Figure:
+def draw(plan: FigurePlan, cmap: str) -> Figure:
     """The figure of one plan. To be called, and the figure to be saved, within `style.drawing`."""
     figure = Figure(figsize=(plan.width, plan.height))
     colours = colours_of(plan.scale, plan.limits, cmap)
@@ -83,7 +83,7 @@ def is_signed(scale: Scale) -> bool:
     return scale.kind == "diverging"
 
 
-def cells_of(place: Place, plan: Plan) -> np.ma.MaskedArray:
+def cells_of(place: PlacedMap, plan: FigurePlan) -> np.ma.MaskedArray:
     """What a map's cells show: pooled where there are too many tokens, masked where attention is not allowed."""
     heatmap, signed = place.heatmap, is_signed(plan.scale)
     cells = pooled(heatmap.shading(plan.scale), heatmap.allowed, plan.cells.pools, place.statistic, signed)
@@ -153,7 +153,7 @@ def draw_swatch(axes: Axes, scale: Scale) -> None:
     _hatch(axes, scale).set_linewidth(HAIRLINE)
 
 
-def _draw_map(axes: Axes, place: Place, plan: Plan, colours: Colours) -> None:
+def _draw_map(axes: Axes, place: PlacedMap, plan: FigurePlan, colours: Colours) -> None:
     heatmap = place.heatmap
     cells = cells_of(place, plan)
     if np.ma.is_masked(cells):
@@ -224,7 +224,7 @@ def draw_bar(axes: Axes, scale: Scale, ticks: Sequence[tuple[float, str]], colou
     bar.solids.set_rasterized(True)
 
 
-def write(figure: Figure, line: Line) -> Text:
+def write(figure: Figure, line: TextLine) -> Text:
     """A line of text at its place on the figure."""
     width, height = figure.get_size_inches()
     text = figure.text(

@@ -16,44 +16,44 @@ from typing import Literal, assert_never
 
 from matplotlib.figure import Figure
 
-from attnviz.errors import BadOption
+from attnviz.errors import InvalidOption
 from attnviz.renderers.figure.charts import ChartsPlan, draw_charts, plan_charts
 from attnviz.renderers.figure.draw import draw
-from attnviz.renderers.figure.layout import Plan, fits_digits, maps_of
+from attnviz.renderers.figure.layout import FigurePlan, fits_digits, maps_of
 from attnviz.renderers.figure.paint import paint
 from attnviz.renderers.figure.plan import plan
 from attnviz.renderers.figure.png import png_of
 from attnviz.renderers.figure.text import missing
-from attnviz.report import Curves, Distributions, Heatmap, Look, Panels, Picture, Report
+from attnviz.report import Curves, Distributions, FigureStyle, Heatmap, HeatmapGrid, Picture, Report
 
 FEWEST_DPI, MOST_DPI = 30, 2400
 VECTOR_DPI = 300  # at least, for the cells of an SVG or PDF
 
 Kind = Literal["png", "svg", "pdf"]
-Planned = Plan | ChartsPlan
+Planned = FigurePlan | ChartsPlan
 
 
-def png(report: Report, look: Look) -> Iterator[tuple[str, bytes]]:
-    """Each picture's file name and pixels. Raises BadOption, TooLarge."""
+def png(report: Report, look: FigureStyle) -> Iterator[tuple[str, bytes]]:
+    """Each picture's file name and pixels. Raises InvalidOption, TooLarge."""
     return _pictures(report, look, "png")
 
 
-def svg(report: Report, look: Look) -> Iterator[tuple[str, bytes]]:
-    """Each picture's file name and vectors; texts are outlines. Raises BadOption, TooLarge."""
+def svg(report: Report, look: FigureStyle) -> Iterator[tuple[str, bytes]]:
+    """Each picture's file name and vectors; texts are outlines. Raises InvalidOption, TooLarge."""
     return _pictures(report, look, "svg")
 
 
-def pdf(report: Report, look: Look) -> Iterator[tuple[str, bytes]]:
-    """Each picture's file name and vectors; fonts are embedded. Raises BadOption, TooLarge."""
+def pdf(report: Report, look: FigureStyle) -> Iterator[tuple[str, bytes]]:
+    """Each picture's file name and vectors; fonts are embedded. Raises InvalidOption, TooLarge."""
     return _pictures(report, look, "pdf")
 
 
-def check_look(look: Look) -> None:
-    """Raises BadOption for a colour map or a resolution that there is not."""
+def check_look(look: FigureStyle) -> None:
+    """Raises InvalidOption for a colour map or a resolution that there is not."""
     if look.cmap != AUTO:
         colour_map(look.cmap)
     if not FEWEST_DPI <= look.dpi <= MOST_DPI:
-        raise BadOption(
+        raise InvalidOption(
             f"--dpi {look.dpi} is out of range",
             hint=f"Between {FEWEST_DPI} and {MOST_DPI}; 150 for screens, 300 for print.",
         )
@@ -68,9 +68,9 @@ def undrawable(report: Report) -> str:
 
 
 def annotated(picture: Picture) -> bool:
-    """Whether `Look.annotate` writes numbers into all of this picture's cells: only where they fit."""
+    """Whether `FigureStyle.annotate` writes numbers into all of this picture's cells: only where they fit."""
     match picture:
-        case Heatmap() | Panels():
+        case Heatmap() | HeatmapGrid():
             return fits_digits(picture)
         case Curves() | Distributions():
             return True  # there are no cells
@@ -78,16 +78,16 @@ def annotated(picture: Picture) -> bool:
             assert_never(picture)
 
 
-def _pictures(report: Report, look: Look, kind: Kind) -> Iterator[tuple[str, bytes]]:
+def _pictures(report: Report, look: FigureStyle, kind: Kind) -> Iterator[tuple[str, bytes]]:
     """All pictures are planned before the first is drawn, so that one that is too large is refused at once."""
     check_look(look)
     plans = [_planned(picture, report, look) for picture in report.pictures]
     return ((f"{each.name}.{kind}", _content(each, report, look, kind)) for each in plans)
 
 
-def _planned(picture: Picture, report: Report, look: Look) -> Planned:
+def _planned(picture: Picture, report: Report, look: FigureStyle) -> Planned:
     match picture:
-        case Heatmap() | Panels():
+        case Heatmap() | HeatmapGrid():
             return plan(picture, report, look)
         case Curves() | Distributions():
             return plan_charts(picture, report, look)
@@ -98,7 +98,7 @@ def _planned(picture: Picture, report: Report, look: Look) -> Planned:
 def _texts(picture: Picture) -> Iterator[str]:
     """Everything that is written around and beside maps, lines or samples, but not the picture's own title."""
     match picture:
-        case Heatmap() | Panels():
+        case Heatmap() | HeatmapGrid():
             if picture.scale is not None:
                 yield picture.scale.label
             for heatmap in maps_of(picture):
@@ -115,9 +115,9 @@ def _texts(picture: Picture) -> Iterator[str]:
             assert_never(picture)
 
 
-def _drawn(planned: Planned, look: Look) -> Figure:
+def _drawn(planned: Planned, look: FigureStyle) -> Figure:
     match planned:
-        case Plan():
+        case FigurePlan():
             return draw(planned, look.cmap)
         case ChartsPlan():
             return draw_charts(planned)
@@ -125,8 +125,8 @@ def _drawn(planned: Planned, look: Look) -> Figure:
             assert_never(planned)
 
 
-def _content(planned: Planned, report: Report, look: Look, kind: Kind) -> bytes:
-    if kind == "png" and isinstance(planned, Plan):
+def _content(planned: Planned, report: Report, look: FigureStyle, kind: Kind) -> bytes:
+    if kind == "png" and isinstance(planned, FigurePlan):
         return png_of(paint(planned, look.cmap, look.dpi), look.dpi, _facts(planned.title, report))
     content = io.BytesIO()
     with drawing():
@@ -159,6 +159,6 @@ def chart_svg(picture: Curves | Distributions, of: Curves | Distributions) -> by
     """One chart, or several, of a picture as vectors for a page: without title and ground, names as in all of it."""
     content = io.BytesIO()
     with drawing():
-        figure = draw_charts(plan_charts(replace(picture, title=""), Report("", "", ()), Look(), of))
+        figure = draw_charts(plan_charts(replace(picture, title=""), Report("", "", ()), FigureStyle(), of))
         figure.savefig(content, format="svg", transparent=True, metadata={"Date": None})
     return content.getvalue()

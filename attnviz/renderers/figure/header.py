@@ -9,25 +9,25 @@ from collections.abc import Sequence
 from math import ceil, floor, sqrt
 
 from attnviz.errors import TooLarge
-from attnviz.renderers.figure.layout import POINT, Line
+from attnviz.renderers.figure.layout import POINT, TextLine
 from attnviz.renderers.figure.style import GREY, INK, SUBTITLE, TITLE
 from attnviz.renderers.figure.text import extent, line_height, wrap
 from attnviz.report import Picture, Report
 
 MARGIN = 0.12
 NARROWEST = 3.2  # a title needs some room even over a single cell
-MOST_PIXELS = 100_000_000
+MAX_PIXELS = 100_000_000
 
 
 def check_size(name: str, width: float, height: float, dpi: int) -> None:
     """Raises TooLarge for too many pixels, and says what would work."""
-    if width * height * dpi**2 > MOST_PIXELS:
-        works = floor(0.98 * sqrt(MOST_PIXELS / (width * height)))
+    if width * height * dpi**2 > MAX_PIXELS:
+        works = floor(0.98 * sqrt(MAX_PIXELS / (width * height)))
         pixels = f"{width * dpi:.0f} × {height * dpi:.0f} pixels"
         raise TooLarge(f"{name!r} would have {pixels}", hint=f"Up to {works} dpi it can be drawn.")
 
 
-def whole(inches: float, dpi: int) -> float:
+def ceil_to_pixel(inches: float, dpi: int) -> float:
     """The next whole pixel."""
     return ceil(inches * dpi - 1e-6) / dpi
 
@@ -37,22 +37,22 @@ def height_of(lines: Sequence[str], size: float) -> float:
     return sum(line_height(line, size) for line in lines) * POINT
 
 
-def paragraph(lines: Sequence[str], size: float, colour: str, left: float, top: float) -> list[Line]:
+def paragraph(lines: Sequence[str], size: float, colour: str, left: float, top: float) -> list[TextLine]:
     """Lines one under the other."""
     placed = []
     for text in lines:
         top += line_height(text, size) * POINT
         base = top - max(extent(text, size).descent, 0.3 * size) * POINT
-        placed.append(Line(text, left, base, size, colour))
+        placed.append(TextLine(text, left, base, size, colour))
     return placed
 
 
-def below(lines: Sequence[Line], otherwise: float) -> float:
+def below(lines: Sequence[TextLine], otherwise: float) -> float:
     """Where the next thing under a paragraph may begin."""
     return lines[-1].y + 0.3 * lines[-1].size * POINT if lines else otherwise
 
 
-def header_of(picture: Picture, report: Report, width: float) -> list[Line]:
+def header_of(picture: Picture, report: Report, width: float) -> list[TextLine]:
     """The title over the subtitle, however long they are."""
     room = (width - 2 * MARGIN) / POINT
     title = title_of(picture, report)

@@ -15,16 +15,16 @@ import numpy as np
 from attnviz.renderers.figure.scale import digits_of
 from attnviz.renderers.figure.style import INK, LABEL_SIZES
 from attnviz.renderers.figure.text import extent, line_height
-from attnviz.report import Heatmap, Look, Panels, Scale
+from attnviz.report import FigureStyle, Heatmap, HeatmapGrid, Scale
 from attnviz.shapes import Cells as Values
 
 POINT = 1 / 72
 GAP, PAD = 0.12, 0.05  # inches between things, and between a text and its thing
 TICK = 2 * POINT
 LARGEST_MAP, LARGEST_PANEL, WIDEST_GRID = 7.2, 2.8, 12.0
-MOST_CELLS = 1024  # along one side; more are pooled
+MAX_CELLS = 1024  # along one side; more are pooled
 DIGITS = 6.0  # points, of the number in a cell
-SMALLEST_LABELLED = 1.2  # inches; a smaller panel shows no tokens
+MIN_LABELLED = 1.2  # inches; a smaller panel shows no tokens
 OBLONG = 3  # times as long as wide: no longer a square of tokens, but a few heads, or queries, over many keys
 THICK, THIN = 0.2, 0.13  # inches that the cells of an oblong map's shorter side take: wished, and least
 LEAST_SHORT, MOST_SHORT = 2.0, 0.75  # what that side may take up: inches that suffice, and share of the longer side
@@ -45,7 +45,7 @@ class Box(NamedTuple):
     height: float
 
 
-class Line(NamedTuple):
+class TextLine(NamedTuple):
     """One line of text, its base line at `x`, `y` inches from the upper left corner (its start, or its middle)."""
 
     text: str
@@ -100,7 +100,7 @@ class Labels(NamedTuple):
         return tokens[:: self.step] if self.places is None else [tokens[place] for place in self.places]
 
 
-class Place(NamedTuple):
+class PlacedMap(NamedTuple):
     """One map and its box, which of its sides carry token labels, and what its cells show where they are pooled."""
 
     heatmap: Heatmap
@@ -111,7 +111,7 @@ class Place(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class Plan:
+class FigurePlan:
     """A picture before it is drawn."""
 
     name: str
@@ -121,61 +121,61 @@ class Plan:
     cells: Cells
     row_labels: Labels
     column_labels: Labels
-    places: tuple[Place, ...]
+    places: tuple[PlacedMap, ...]
     bar: Box
     scale: Scale
     ticks: tuple[tuple[float, str], ...]  # of the colour bar: where, and what they say
     limits: tuple[float, float]  # of the colours
-    lines: tuple[Line, ...]
+    lines: tuple[TextLine, ...]
     swatch: Box | None  # the key to forbidden cells
 
 
-def maps_of(block: Heatmap | Panels) -> tuple[Heatmap, ...]:
+def maps_of(block: Heatmap | HeatmapGrid) -> tuple[Heatmap, ...]:
     """The maps of a picture."""
-    return block.maps if isinstance(block, Panels) else (block,)
+    return block.maps if isinstance(block, HeatmapGrid) else (block,)
 
 
-def shape_of(block: Heatmap | Panels) -> tuple[int, int]:
+def shape_of(block: Heatmap | HeatmapGrid) -> tuple[int, int]:
     """Rows and columns of the largest map, in tokens."""
     shapes = [heatmap.values.shape for heatmap in maps_of(block)]
     return max(shape[0] for shape in shapes), max(shape[1] for shape in shapes)
 
 
-def columns_of(block: Heatmap | Panels) -> int:
+def columns_of(block: Heatmap | HeatmapGrid) -> int:
     """How many maps stand side by side."""
-    return min(block.n_columns, len(block.maps)) if isinstance(block, Panels) else 1
+    return min(block.n_columns, len(block.maps)) if isinstance(block, HeatmapGrid) else 1
 
 
-def largest_side(block: Heatmap | Panels) -> float:
+def largest_side(block: Heatmap | HeatmapGrid) -> float:
     """Inches that one map may take along its longer side."""
     if isinstance(block, Heatmap):
         return LARGEST_MAP
     return min(LARGEST_PANEL, max(0.6, WIDEST_GRID / columns_of(block) - GAP))
 
 
-def is_difference(block: Heatmap | Panels) -> bool:
+def is_difference(block: Heatmap | HeatmapGrid) -> bool:
     """Whether its numbers carry a sign. Nothing else than a difference has negative ones."""
     return (block.scale is not None and block.scale.kind == "diverging") or any(
         bool((heatmap.values < 0).any()) for heatmap in maps_of(block)
     )
 
 
-def digits_side(block: Heatmap | Panels) -> float:
+def digits_side(block: Heatmap | HeatmapGrid) -> float:
     """Inches that a cell needs for its number."""
     difference = is_difference(block)
     extremes = [float(each) for heatmap in maps_of(block) for each in (heatmap.values.min(), heatmap.values.max())]
     return (max(extent(digits_of(each, difference), DIGITS).width for each in extremes) + 4) * POINT
 
 
-def fits_digits(block: Heatmap | Panels) -> bool:
+def fits_digits(block: Heatmap | HeatmapGrid) -> bool:
     """Whether each cell has room for its number."""
     return max(shape_of(block)) * digits_side(block) <= largest_side(block)
 
 
-def plan_cells(block: Heatmap | Panels, look: Look) -> Cells:
+def plan_cells(block: Heatmap | HeatmapGrid, look: FigureStyle) -> Cells:
     """Few tokens get large cells, many small ones; more tokens than pixels are pooled. Square, but see `_shorter`."""
     n_tokens, limit = max(shape_of(block)), largest_side(block)
-    pool = ceil(n_tokens / max(1, min(MOST_CELLS, floor(limit * look.dpi))))
+    pool = ceil(n_tokens / max(1, min(MAX_CELLS, floor(limit * look.dpi))))
     n_cells = ceil(n_tokens / pool)
     wished = (
         np.clip(1.4 + 0.18 * n_tokens, 1.8, 6.5) if isinstance(block, Heatmap) else np.clip(0.1 * n_tokens, 1.5, 2.6)
@@ -200,9 +200,9 @@ def _shorter(longer: Side, n_cells: int, number: int, dpi: int) -> Side:
     return Side(1, pixels / dpi) if pixels / dpi > longer.length else longer
 
 
-def plan_labels(block: Heatmap | Panels, cells: Cells) -> tuple[Labels, Labels]:
+def plan_labels(block: Heatmap | HeatmapGrid, cells: Cells) -> tuple[Labels, Labels]:
     """Those of the rows and those of the columns."""
-    if isinstance(block, Panels) and largest_side(block) < SMALLEST_LABELLED:
+    if isinstance(block, HeatmapGrid) and largest_side(block) < MIN_LABELLED:
         return Labels(0, 0.0, PAD), Labels(0, 0.0, PAD)
     largest = LABEL_SIZES[1] if isinstance(block, Heatmap) else 7.0
     rows, columns = ([getattr(each, side) for each in maps_of(block)] for side in ("rows", "columns"))
@@ -213,7 +213,7 @@ def plan_labels(block: Heatmap | Panels, cells: Cells) -> tuple[Labels, Labels]:
     return beside, below
 
 
-def strongest(block: Heatmap | Panels, step: int) -> tuple[int, ...]:
+def strongest(block: Heatmap | HeatmapGrid, step: int) -> tuple[int, ...]:
     """Columns that get at least `NOTABLE`, most first, `step` apart or more; then every `step`-th if there is room."""
     maps = maps_of(block)
     number = min(heatmap.values.shape[1] for heatmap in maps)

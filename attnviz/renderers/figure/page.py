@@ -42,7 +42,7 @@ BEFORE, BEHIND = Anchor(1.0, 0.5), Anchor(0.0, 0.5)  # a point, half as high as 
 UNDER, OVER = Anchor(0.5, 1.0), Anchor(0.5, 0.5, -0.5)
 
 
-class Page:
+class Canvas:
     """`dpi` turns the inches of a plan, and the points of texts and hairlines, into pixels."""
 
     def __init__(self, width: float, height: float, dpi: int) -> None:

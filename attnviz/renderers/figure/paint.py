@@ -18,7 +18,7 @@ from attnviz.renderers.figure.draw import (
     middles,
     numbers_in,
 )
-from attnviz.renderers.figure.layout import DIGITS, POINT, TICK, Labels, Place, Plan
+from attnviz.renderers.figure.layout import DIGITS, POINT, TICK, FigurePlan, Labels, PlacedMap
 from attnviz.renderers.figure.page import (
     BEFORE,
     BEHIND,
@@ -26,8 +26,8 @@ from attnviz.renderers.figure.page import (
     OVER,
     START,
     UNDER,
+    Canvas,
     Edges,
-    Page,
     Pixels,
     hatching,
     mix,
@@ -39,9 +39,9 @@ from attnviz.renderers.figure.style import AXIS, INK
 from attnviz.report import Scale
 
 
-def paint(plan: Plan, cmap: str, dpi: int) -> Pixels:
+def paint(plan: FigurePlan, cmap: str, dpi: int) -> Pixels:
     """The picture of a plan: each cell in its very colour, and all else within a pixel of where `draw` puts it."""
-    page = Page(plan.width, plan.height, dpi)
+    page = Canvas(plan.width, plan.height, dpi)
     colours = colours_of(plan.scale, plan.limits, cmap)
     for place in plan.places:
         _paint_map(page, place, plan, colours)
@@ -55,7 +55,7 @@ def paint(plan: Plan, cmap: str, dpi: int) -> Pixels:
     return page.pixels
 
 
-def _paint_map(page: Page, place: Place, plan: Plan, colours: Colours) -> None:
+def _paint_map(page: Canvas, place: PlacedMap, plan: FigurePlan, colours: Colours) -> None:
     cells, edges = cells_of(place, plan), page.edges(place.box)
     pixels = page.within(place.box)
     if np.ma.is_masked(cells):
@@ -85,7 +85,7 @@ def _hatch(pixels: Pixels, scale: Scale, dpi: int) -> None:
     pixels[:] = tile[:, columns][rows]
 
 
-def _label(page: Page, place: Place, plan: Plan, edges: Edges, pitches: tuple[float, float]) -> None:
+def _label(page: Canvas, place: PlacedMap, plan: FigurePlan, edges: Edges, pitches: tuple[float, float]) -> None:
     """Tokens beside their rows and under their columns, as `draw.label_at` has them."""
     away, tick = TICK * page.dpi + LABEL_PAD * POINT * page.dpi, round(TICK * page.dpi)
     if place.row_labels:
@@ -107,7 +107,7 @@ def _labelled(names: Sequence[str], labels: Labels, pool: int) -> Iterator[tuple
         yield from zip(labels.of(middles(names, pool)), labels.of(names), strict=True)
 
 
-def _paint_bar(page: Page, plan: Plan, colours: Colours) -> None:
+def _paint_bar(page: Canvas, plan: FigurePlan, colours: Colours) -> None:
     """The colour bar, as `draw.draw_bar` has it."""
     edges = page.edges(plan.bar)
     left, top, right, bottom = edges
@@ -126,7 +126,7 @@ def _paint_bar(page: Page, plan: Plan, colours: Colours) -> None:
         page.write(text, right + TICK * page.dpi + NUMBER_PAD * POINT * page.dpi, y, AXIS, BEHIND)
 
 
-def _point_down(page: Page, edges: Edges, colour: np.ndarray) -> None:
+def _point_down(page: Canvas, edges: Edges, colour: np.ndarray) -> None:
     """The arrow that stands for smaller values: a triangle in their colour, with an outline."""
     left, top, right, bottom = edges
     thick = page.hairline

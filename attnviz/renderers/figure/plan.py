@@ -13,13 +13,13 @@ from attnviz.renderers.figure.header import (
     MARGIN,
     NARROWEST,
     below,
+    ceil_to_pixel,
     check_size,
     header_of,
     height_of,
     ordinal,
     paragraph,
     title_of,
-    whole,
 )
 from attnviz.renderers.figure.layout import (
     GAP,
@@ -29,11 +29,11 @@ from attnviz.renderers.figure.layout import (
     TICK,
     Box,
     Cells,
+    FigurePlan,
     Labels,
-    Line,
-    Place,
-    Plan,
+    PlacedMap,
     Statistic,
+    TextLine,
     columns_of,
     maps_of,
     plan_cells,
@@ -43,7 +43,7 @@ from attnviz.renderers.figure.layout import (
 from attnviz.renderers.figure.scale import plan_limits, plan_ticks, scale_of
 from attnviz.renderers.figure.style import AXIS, GREY, INK, SMALL
 from attnviz.renderers.figure.text import extent, wrap, wrap_evenly
-from attnviz.report import Heatmap, Look, Panels, Report
+from attnviz.report import FigureStyle, Heatmap, HeatmapGrid, Report
 
 BAR_WIDTH, BAR_SHORTEST = 0.13, 1.2
 SWATCH_WIDTH, SWATCH_HEIGHT = 0.18, 0.09
@@ -100,7 +100,7 @@ class Across(NamedTuple):
     width: float  # of the whole figure
 
 
-def plan(picture: Heatmap | Panels, report: Report, look: Look) -> Plan:
+def plan(picture: Heatmap | HeatmapGrid, report: Report, look: FigureStyle) -> FigurePlan:
     """Everything on one picture with its place. Raises TooLarge for too many pixels, and says what would work."""
     scale = scale_of(picture, report)
     ticks = plan_ticks(scale)
@@ -113,7 +113,7 @@ def plan(picture: Heatmap | Panels, report: Report, look: Look) -> Plan:
     across = _across(grid, row_labels.room, ticks, bar_label, look.dpi)
 
     header = header_of(picture, report, across.width)
-    top = whole(below(header, MARGIN) + GAP + grid.heading_room, look.dpi)
+    top = ceil_to_pixel(below(header, MARGIN) + GAP + grid.heading_room, look.dpi)
     places = _places(grid, across.maps, top)
     axes = _axis_names(grid, column_labels.room, across, top)
     lowest = max(axes[1].y, top + bar_height, top + extent(axes[0].text, AXIS).width * POINT)
@@ -121,11 +121,11 @@ def plan(picture: Heatmap | Panels, report: Report, look: Look) -> Plan:
     hatched = not all(heatmap.allowed.all() for heatmap in grid.maps)
     swatch, footer, bottom = _footer(small_print, hatched, lowest + GAP, across.width)
 
-    result = Plan(
+    result = FigurePlan(
         name=picture.name,
         title=title_of(picture, report),
         width=across.width,
-        height=whole(bottom + MARGIN, look.dpi),
+        height=ceil_to_pixel(bottom + MARGIN, look.dpi),
         cells=cells,
         row_labels=row_labels,
         column_labels=column_labels,
@@ -141,7 +141,7 @@ def plan(picture: Heatmap | Panels, report: Report, look: Look) -> Plan:
     return result
 
 
-def _grid(picture: Heatmap | Panels, cells: Cells, signed: bool, dpi: int) -> Grid:
+def _grid(picture: Heatmap | HeatmapGrid, cells: Cells, signed: bool, dpi: int) -> Grid:
     """A map whose cells are pooled stands there twice: where weights are large, and how much of them there is."""
     twice = isinstance(picture, Heatmap) and cells.pools != (1, 1)
     statistics = BOTH if twice else (BOTH[0],) * len(maps_of(picture))
@@ -161,15 +161,15 @@ def _grid(picture: Heatmap | Panels, cells: Cells, signed: bool, dpi: int) -> Gr
         map_height=height,
         heading_size=size,
         headings=headings,
-        heading_room=whole(room + 0.02, dpi) if headings else 0.0,
-        gap=whole(GAP, dpi),
+        heading_room=ceil_to_pixel(room + 0.02, dpi) if headings else 0.0,
+        gap=ceil_to_pixel(GAP, dpi),
         statistics=statistics,
     )
 
 
-def _titles(picture: Heatmap | Panels) -> list[str]:
+def _titles(picture: Heatmap | HeatmapGrid) -> list[str]:
     """Of panels. One map alone has the picture's title over it."""
-    return [heatmap.title for heatmap in picture.maps] if isinstance(picture, Panels) else []
+    return [heatmap.title for heatmap in picture.maps] if isinstance(picture, HeatmapGrid) else []
 
 
 def _of_cells(statistic: Statistic, cells: Cells, signed: bool) -> str:
@@ -191,16 +191,16 @@ def _across(
     bar = maps + grid.width + GAP
     bar_label_left = bar + BAR_WIDTH + TICK + 2 * PAD + numbers
     content = bar_label_left + height_of(bar_label, AXIS) + MARGIN
-    width = whole(max(NARROWEST, content), dpi)
-    shift = whole((width - content) / 2, dpi)
-    left = whole(maps, dpi)
+    width = ceil_to_pixel(max(NARROWEST, content), dpi)
+    shift = ceil_to_pixel((width - content) / 2, dpi)
+    left = ceil_to_pixel(maps, dpi)
     return Across(MARGIN + shift + AXIS * POINT, left + shift, bar + left - maps + shift, bar_label_left + shift, width)
 
 
-def _places(grid: Grid, left: float, top: float) -> tuple[Place, ...]:
+def _places(grid: Grid, left: float, top: float) -> tuple[PlacedMap, ...]:
     """Rows are labelled in the first column only, columns only where no map follows below."""
     return tuple(
-        Place(
+        PlacedMap(
             heatmap,
             grid.box(index, left, top),
             row_labels=index % grid.n_columns == 0,
@@ -211,16 +211,16 @@ def _places(grid: Grid, left: float, top: float) -> tuple[Place, ...]:
     )
 
 
-def _headings(grid: Grid, places: Sequence[Place]) -> list[Line]:
+def _headings(grid: Grid, places: Sequence[PlacedMap]) -> list[TextLine]:
     """Each panel's title, centred over it."""
-    lines: list[Line] = []
+    lines: list[TextLine] = []
     for place, texts in zip(places, grid.headings or [()] * len(places), strict=True):
         middle, top = place.box.left + place.box.width / 2, place.box.top - grid.heading_room
         lines += [line._replace(align="center") for line in paragraph(texts, grid.heading_size, INK, middle, top)]
     return lines
 
 
-def _axis_names(grid: Grid, column_room: float, across: Across, top: float) -> tuple[Line, Line]:
+def _axis_names(grid: Grid, column_room: float, across: Across, top: float) -> tuple[TextLine, TextLine]:
     """What rows and columns are, each once, at the middle of its side."""
     rows, columns = grid.maps[0].row_axis, grid.maps[0].column_axis
     length = extent(rows, AXIS).width * POINT
@@ -228,14 +228,14 @@ def _axis_names(grid: Grid, column_room: float, across: Across, top: float) -> t
     middle = min(max(across.maps + grid.width / 2, MARGIN + half), across.width - MARGIN - half)
     base = top + grid.height + column_room + AXIS * POINT
     return (
-        Line(rows, across.row_axis, top + max(grid.height, length) / 2, AXIS, INK, "center", 90),
-        Line(columns, middle, base, AXIS, INK, "center"),
+        TextLine(rows, across.row_axis, top + max(grid.height, length) / 2, AXIS, INK, "center", 90),
+        TextLine(columns, middle, base, AXIS, INK, "center"),
     )
 
 
-def _bar_label(lines: Sequence[str], across: Across, middle: float) -> list[Line]:
+def _bar_label(lines: Sequence[str], across: Across, middle: float) -> list[TextLine]:
     flat = paragraph(lines, AXIS, INK, 0.0, across.bar_label)
-    return [Line(line.text, line.y, middle, AXIS, INK, "center", 90) for line in flat]
+    return [TextLine(line.text, line.y, middle, AXIS, INK, "center", 90) for line in flat]
 
 
 def _small_print(grid: Grid, cells: Cells, labels: tuple[Labels, Labels], signed: bool) -> list[str]:
@@ -260,7 +260,7 @@ def _thing(axis: str) -> str:
     return axis if axis not in (Heatmap.row_axis, Heatmap.column_axis) else "token"
 
 
-def _footer(texts: Sequence[str], hatched: bool, top: float, width: float) -> tuple[Box | None, list[Line], float]:
+def _footer(texts: Sequence[str], hatched: bool, top: float, width: float) -> tuple[Box | None, list[TextLine], float]:
     """Small print under everything, with a key to forbidden cells where there are any; and where it ends."""
     texts = ["hatched: not attendable"] * hatched + [*texts]
     left = MARGIN + (SWATCH_WIDTH + PAD) * hatched

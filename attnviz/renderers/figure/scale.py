@@ -7,12 +7,12 @@ from math import ceil, floor, log2, log10
 from matplotlib.colors import LogNorm, Normalize
 from matplotlib.ticker import MaxNLocator
 
-from attnviz.report import Heatmap, Panels, Report, Scale
+from attnviz.report import Heatmap, HeatmapGrid, Report, Scale
 
 MINUS = "\u2212"  # as wide as a plus
 
 
-def scale_of(block: Heatmap | Panels, report: Report) -> Scale:
+def scale_of(block: Heatmap | HeatmapGrid, report: Report) -> Scale:
     """The picture's own scale, else the report's."""
     return block.scale or report.scale
 

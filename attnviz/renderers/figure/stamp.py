@@ -21,7 +21,7 @@ MAX_CACHED, MAX_SIZE = 1 << 10, 1 << 15  # texts, and pixels that each may take 
 WHITE = 255
 
 
-class Extent(NamedTuple):
+class StampSize(NamedTuple):
     """How much room a text takes, in pixels; above and below its base line at least as much as the font says."""
 
     width: float
@@ -36,7 +36,7 @@ class Stamp(NamedTuple):
     on_white: UInt8[np.ndarray, "row column 3"]
     left: int
     top: int
-    extent: Extent
+    extent: StampSize
 
 
 def stamp(text: str, size: float, dpi: int, colour: str, up: bool) -> Stamp:
@@ -57,7 +57,7 @@ _cached_stamp = lru_cache(maxsize=MAX_CACHED)(_stamp)
 
 
 @lru_cache(maxsize=MAX_CACHED // 8)  # the same words stand beside rows and, upwards, below columns
-def _draw(text: str, size: float, dpi: int) -> tuple[np.ndarray, int, int, Extent]:
+def _draw(text: str, size: float, dpi: int) -> tuple[np.ndarray, int, int, StampSize]:
     """Shares of ink, 0 to 255, where they begin, and the extent."""
     files, ascent, descent = _fonts()
     font = get_font(files)
@@ -75,7 +75,7 @@ def _draw(text: str, size: float, dpi: int) -> tuple[np.ndarray, int, int, Exten
     alpha = font.get_image()
     rows, columns = np.flatnonzero(alpha.any(axis=1)), np.flatnonzero(alpha.any(axis=0))
     top, bottom, left, right = (rows[0], rows[-1] + 1, columns[0], columns[-1] + 1) if len(rows) else (0, 0, 0, 0)
-    extent = Extent(
+    extent = StampSize(
         width=width - 2 * space,
         ascent=max(height - below, ascent * size * dpi / 72),
         descent=max(below, descent * size * dpi / 72),

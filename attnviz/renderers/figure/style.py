@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from unittest import mock
 
-from attnviz.errors import BadOption
+from attnviz.errors import InvalidOption
 from attnviz.renderers import shades
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ LABEL_SIZES = (6.0, 8.5)  # smallest that is legible in print, largest that we u
 INK, GREY, GRID, HAIRLINE = "#1a1a1a", "#595959", "#e4e4e4", 0.5
 # Okabe and Ito's colours, which colour-blind readers tell apart; without their yellow, which is too pale for a line.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
-LARGEST = 1e100  # number of a chart: beyond, the arithmetic of an axis overflows
+MAX_NUMBER = 1e100  # number of a chart: beyond, the arithmetic of an axis overflows
 FORBIDDEN: dict[str, Any] = {"facecolor": "#f4f4f4", "edgecolor": "#b0b0b0", "hatch": "//////", "linewidth": 0.0}
 # Where the colours are palest in their middle, which is 0.
 FORBIDDEN_AMONG_PALE = {**FORBIDDEN, "facecolor": "#dadada", "edgecolor": "#999999"}
@@ -131,7 +131,7 @@ def _lift_map() -> Colormap:
 
 
 def colour_map(name: str) -> Colormap:
-    """Ours, one of matplotlib, or of seaborn, which is imported only for its own. Raises BadOption."""
+    """Ours, one of matplotlib, or of seaborn, which is imported only for its own. Raises InvalidOption."""
     if name == LIFT:
         return _lift_map()
     if name.removesuffix("_r") in SEABORN_MAPS and name not in mpl.colormaps:
@@ -141,4 +141,4 @@ def colour_map(name: str) -> Colormap:
     known = [LIFT, *mpl.colormaps, *SEABORN_MAPS, *(f"{each}_r" for each in SEABORN_MAPS)]
     near = get_close_matches(name, known, n=1) or get_close_matches(name.lower(), known, n=1)
     hint = f"Did you mean {near[0]!r}?" if near else "Such as viridis, cividis, magma, Blues or mako; _r reverses one."
-    raise BadOption(f"no colour map {name!r}", hint=hint)
+    raise InvalidOption(f"no colour map {name!r}", hint=hint)

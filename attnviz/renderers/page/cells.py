@@ -21,7 +21,7 @@ import numpy as np
 from attnviz.shapes import Cells
 
 ROOM = 820_000  # bytes for the cells of a page: as base64 and with all else, the page stays below 1.25 MB
-LEAST_BITS = 1.5  # of room for each cell of a larger page
+MIN_BITS = 1.5  # of room for each cell of a larger page
 EXACT_BITS = 28  # that a float32 takes when compressed, as measured
 PACKED = 0.7  # of the entropy of the levels is what they take: a pair of keys is packed, and rows are alike
 UNIT_LEVEL = 64  # the level of weight 1; each level below is a factor of four
@@ -56,7 +56,7 @@ def precision_for(maps: Sequence[Cells]) -> Precision | None:
     if n_cells * EXACT_BITS <= ROOM * 8:
         return EXACT
     counts = _levels(maps, step=1 if n_cells <= MANY else 4)
-    room = max(ROOM * 8, n_cells * LEAST_BITS) / n_cells
+    room = max(ROOM * 8, n_cells * MIN_BITS) / n_cells
     return next((each for each in LADDER if _bits(counts, each) <= room), LADDER[-1])
 
 

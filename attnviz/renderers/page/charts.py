@@ -36,7 +36,7 @@ COLOURS = {
     "#56b4e9": "var(--head-5)",
 }
 UNWRITABLE = re.compile("[\ud800-\udfff\0]")
-MOST_NAMED = 40  # samples in the words of a chart
+MAX_NAMED = 40  # samples in the words of a chart
 SUMMARY = ("numbers", "smallest", "lower quartile", "median", "upper quartile", "largest")
 
 
@@ -135,7 +135,7 @@ def _words(chart: Curve | Distribution) -> str:
             f"{each.group} {each.label}: {f'median {found[2]:.3g}' if found else 'no numbers'}".strip()
             for each, found in medians
         ]
-        parts = parts if len(parts) <= MOST_NAMED else [*parts[:MOST_NAMED], "and more"]
+        parts = parts if len(parts) <= MAX_NAMED else [*parts[:MAX_NAMED], "and more"]
     return f"{chart.y_axis} by {chart.x_axis}. {'; '.join(parts)}."
 
 

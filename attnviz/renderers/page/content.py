@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from attnviz.errors import BadOption
+from attnviz.errors import InvalidOption
 from attnviz.renderers import numbers
 from attnviz.renderers.links import addresses
 from attnviz.renderers.page import cells
@@ -23,11 +23,11 @@ from attnviz.renderers.page.cells import Precision
 from attnviz.renderers.page.charts import charts_of
 from attnviz.renderers.page.downsample import block_for, pooled
 from attnviz.renderers.page.maps import distinct, of_maps
-from attnviz.report import Look, Report, Table
+from attnviz.report import FigureStyle, Report, Table
 from attnviz.shapes import Cells
 
 N_COLOURS = 256
-MOST_THREADS = 4
+MAX_THREADS = 4
 CELLS_PER_THREAD = 32_768  # of the largest map; measured
 
 
@@ -48,13 +48,13 @@ class Maps(NamedTuple):
     cells: tuple[bytes, ...]
 
 
-def content(report: Report, look: Look) -> Content:
-    """Raises BadOption for a report with nothing to show, or a colour map that there is not."""
+def content(report: Report, look: FigureStyle) -> Content:
+    """Raises InvalidOption for a report with nothing to show, or a colour map that there is not."""
     maps = _maps(report, look)
     charts, drawn = charts_of(report)
     tables = [_table(table) for table in report.tables if table.role != "top"]
     if not (maps.cells or charts or tables):
-        raise BadOption(
+        raise InvalidOption(
             "there is nothing to make a page of: no map, no chart and no table",
             hint="What this command has to say is on the terminal and in --json.",
         )
@@ -76,7 +76,7 @@ def content(report: Report, look: Look) -> Content:
     return Content(document, maps.cells, tuple(drawn))
 
 
-def _maps(report: Report, look: Look) -> Maps:
+def _maps(report: Report, look: FigureStyle) -> Maps:
     originals = list(distinct(report).values())
     if not originals:
         return Maps({"maps": [], "pictures": []}, (), ())
@@ -97,7 +97,7 @@ def _maps(report: Report, look: Look) -> Maps:
 
 def _packed(maps: Sequence[Cells], precisions: Sequence[Precision | None]) -> Iterator[bytes]:
     """In the order of the maps. Large ones by several threads; small ones would mostly wait for each other."""
-    n_threads = min(MOST_THREADS, max(each.size for each in maps) // CELLS_PER_THREAD)
+    n_threads = min(MAX_THREADS, max(each.size for each in maps) // CELLS_PER_THREAD)
     with ThreadPoolExecutor(max(1, n_threads)) as pool:
         apply = pool.map if n_threads > 1 else map
         for parts in apply(cells.packed, maps, precisions):
@@ -124,7 +124,7 @@ def _cell(cell: str | int | float) -> str | int | float | None:
     return None if isinstance(cell, float) and not isfinite(cell) else cell
 
 
-def _colours(look: Look) -> Mapping[str, str]:
+def _colours(look: FigureStyle) -> Mapping[str, str]:
     """256 colours of each map, as base64 of red, green and blue."""
     from attnviz.renderers.figure.style import AUTO, DIVERGING, LIFT, SEQUENTIAL, colour_map  # matplotlib comes with it
 

@@ -10,15 +10,15 @@ import numpy as np
 
 from attnviz.report import Heatmap
 
-MOST_ALONG = 1024  # rows or columns of a map on a page
-MOST_CELLS = 20_000_000  # of all maps: 72 heads of 512 tokens, about 4 MB of page
+MAX_SIDE = 1024  # rows or columns of a map on a page
+MAX_CELLS = 20_000_000  # of all maps: 72 heads of 512 tokens, about 4 MB of page
 
 
 def block_for(maps: Sequence[Heatmap]) -> int:
     """How many rows, and columns, become one, so that a page can hold these maps; 1 where it can as they are."""
     longest = max(int(max(each.values.shape)) for each in maps)
     n_cells = sum(int(each.values.size) for each in maps)
-    return max(1, ceil(longest / MOST_ALONG), ceil(sqrt(n_cells / MOST_CELLS)))
+    return max(1, ceil(longest / MAX_SIDE), ceil(sqrt(n_cells / MAX_CELLS)))
 
 
 def pooled(heatmap: Heatmap, block: int) -> Heatmap:

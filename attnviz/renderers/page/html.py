@@ -19,7 +19,7 @@ from importlib.resources import files
 from string import Template
 
 from attnviz.renderers.page.content import Content, content
-from attnviz.report import Look, Report
+from attnviz.report import FigureStyle, Report
 
 NAME = "attention.html"
 PARTS = {"maps": "maps.js", "charts": "charts.js", "tables": "table.js"}  # what shows a part of the document
@@ -31,8 +31,8 @@ CLOSING = {"<": "\\u003c", ">": "\\u003e", "&": "\\u0026"}  # of JSON within HTM
 SURROGATE = re.compile("[\ud800-\udfff]")
 
 
-def html(report: Report, look: Look) -> Iterator[tuple[str, bytes]]:
-    """One page with the maps, charts and tables of the report. Raises BadOption where there are none of them."""
+def html(report: Report, look: FigureStyle) -> Iterator[tuple[str, bytes]]:
+    """One page with the maps, charts and tables of the report. Raises InvalidOption where there are none of them."""
     yield NAME, page(content(report, look))
 
 

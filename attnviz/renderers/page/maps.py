@@ -16,9 +16,9 @@ import numpy as np
 
 from attnviz.renderers import numbers
 from attnviz.renderers.page.downsample import joined
-from attnviz.report import Heatmap, Panels, Report, Scale
+from attnviz.report import Heatmap, HeatmapGrid, Report, Scale
 
-MOST_TOLD = 3  # of a head's numbers at either end of its line
+MAX_TOLD = 3  # of a head's numbers at either end of its line
 OF_A_HEAD = re.compile(r"layer-(\d+)-head-(\d+)")
 
 
@@ -63,18 +63,18 @@ def distinct(report: Report) -> Mapping[tuple[str, int], Heatmap]:
     """Every map once, in the order of the pictures, with the title that it has alone, if it stands alone."""
     found: dict[tuple[str, int], Heatmap] = {}
     for picture in report.pictures:
-        if isinstance(picture, Panels):
+        if isinstance(picture, HeatmapGrid):
             found.update({_key(each): each for each in picture.maps if _key(each) not in found})
         elif isinstance(picture, Heatmap):
             found[_key(picture)] = picture
     return found
 
 
-def pictures_of(report: Report) -> Iterator[Heatmap | Panels]:
+def pictures_of(report: Report) -> Iterator[Heatmap | HeatmapGrid]:
     """Pictures of maps; a map that stands among panels, too, is not told twice."""
-    maps = [each for each in report.pictures if isinstance(each, Heatmap | Panels)]
-    beside = {_key(each) for picture in maps if isinstance(picture, Panels) for each in picture.maps}
-    return (each for each in maps if isinstance(each, Panels) or _key(each) not in beside)
+    maps = [each for each in report.pictures if isinstance(each, Heatmap | HeatmapGrid)]
+    beside = {_key(each) for picture in maps if isinstance(picture, HeatmapGrid) for each in picture.maps}
+    return (each for each in maps if isinstance(each, HeatmapGrid) or _key(each) not in beside)
 
 
 def _key(heatmap: Heatmap) -> tuple[str, int]:
@@ -82,12 +82,14 @@ def _key(heatmap: Heatmap) -> tuple[str, int]:
     return heatmap.name, id(heatmap.values)
 
 
-def _framed(picture: Heatmap | Panels, scale: Scale, places: Mapping[tuple[str, int], int]) -> Mapping[str, object]:
-    maps = picture.maps if isinstance(picture, Panels) else (picture,)
+def _framed(
+    picture: Heatmap | HeatmapGrid, scale: Scale, places: Mapping[tuple[str, int], int]
+) -> Mapping[str, object]:
+    maps = picture.maps if isinstance(picture, HeatmapGrid) else (picture,)
     return {
         "name": picture.name,
         "title": picture.title,
-        "columns": picture.n_columns if isinstance(picture, Panels) else 1,
+        "columns": picture.n_columns if isinstance(picture, HeatmapGrid) else 1,
         "scale": asdict(picture.scale or scale),
         "maps": [places[_key(each)] for each in maps],
         "titles": [each.title for each in maps],
@@ -115,7 +117,7 @@ def _words(report: Report) -> Iterator[tuple[str, str]]:
     for table in report.tables:
         for row in table.rows if table.role == "heads" else ():
             cells = list(zip(row, table.columns, strict=True))[2:]
-            told = cells if len(cells) <= 2 * MOST_TOLD else [*cells[:MOST_TOLD], *cells[-MOST_TOLD:]]
+            told = cells if len(cells) <= 2 * MAX_TOLD else [*cells[:MAX_TOLD], *cells[-MAX_TOLD:]]
             parts = (f"{column.header} {numbers.shown(cell, column)} {column.unit}".strip() for cell, column in told)
             yield f"layer-{row[0]}-head-{row[1]}", ", ".join(parts)
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from attnviz.differences import BatchDiff, Difference, Tolerances
-from attnviz.errors import BadSource
+from attnviz.errors import InvalidSource
 from attnviz.inputs import is_file
 from attnviz.manifest import NAME, Entry, Manifest
+from attnviz.measures import FORMER_NAMES
 from attnviz.workflows.batch_diff.files import ShowPictures, compare_files
 from attnviz.workflows.batch_diff.numbers import compare_numbers, count_numbers
 
@@ -17,7 +18,7 @@ COMPARED = ("picture", "record", "file")  # differences of files that both have
 
 
 @dataclass(frozen=True)
-class Batch:
+class LoadedBatch:
     """A manifest and the folder that its files are in."""
 
     folder: Path
@@ -29,20 +30,34 @@ class Batch:
         return {entry.name: entry for entry in self.manifest.jobs}
 
 
-def load_batch(folder: Path) -> Batch:
-    """Raises BadSource where there is no manifest, BadConfig for one that this version does not write."""
+def load_batch(folder: Path) -> LoadedBatch:
+    """Raises InvalidSource where there is no manifest, InvalidConfig for one that this version does not write."""
     if not is_file(folder / NAME):
-        raise BadSource(f"{folder} holds no {NAME}", hint="attnviz batch writes it.")
+        raise InvalidSource(f"{folder} holds no {NAME}", hint="attnviz batch writes it.")
     from attnviz.configs.manifests import from_file
 
-    return Batch(folder, from_file(folder / NAME))
+    manifest = from_file(folder / NAME)
+    return LoadedBatch(folder, replace(manifest, jobs=tuple(map(_with_present_names, manifest.jobs))))
 
 
-def differences(before: Batch, after: Batch, tolerances: Tolerances, show: ShowPictures = lambda *_: None) -> BatchDiff:
+def _with_present_names(entry: Entry) -> Entry:
+    """Numbers under what their measures are called now, so that an older baseline still compares."""
+    return replace(
+        entry,
+        numbers={
+            text: {FORMER_NAMES.get(name, name): values for name, values in of_text.items()}
+            for text, of_text in entry.numbers.items()
+        },
+    )
+
+
+def differences(
+    before: LoadedBatch, after: LoadedBatch, tolerances: Tolerances, show: ShowPictures = lambda *_: None
+) -> BatchDiff:
     """Job by job, in the order of `after`; what only `before` has comes last.
 
-    `show` is given the pictures that show a difference, as each is found. Raises BadSource where contents are compared
-    and a link leads out of a folder.
+    `show` is given the pictures that show a difference, as each is found. Raises InvalidSource where contents are
+    compared and a link leads out of a folder.
     """
     expected, actual = before.entries, after.entries
     found: list[Difference] = []

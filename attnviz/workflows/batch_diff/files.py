@@ -12,7 +12,7 @@ import numpy as np
 
 from attnviz import store
 from attnviz.differences import IN_BASELINE, IS_GONE, IS_LINK, Difference, Tolerances
-from attnviz.errors import BadRecord, BadSource, InputError
+from attnviz.errors import InputError, InvalidRecord, InvalidSource
 from attnviz.inputs import resolved
 from attnviz.manifest import Entry, File
 from attnviz.measures.changes import check_tokens
@@ -30,7 +30,7 @@ def compare_files(
 ) -> Iterator[Compared]:
     """Every file of a job's two entries, each given with the folder of its batch, in order.
 
-    Raises BadSource where contents are compared and a link leads out of a folder.
+    Raises InvalidSource where contents are compared and a link leads out of a folder.
     """
     if tolerances.files == "none":
         return
@@ -42,7 +42,7 @@ def compare_files(
             if path in files:
                 data = _read(folder, files[path])
                 if data == IS_LINK and tolerances.files == "content":
-                    raise BadSource(f"{folder / path} {IS_LINK}")
+                    raise InvalidSource(f"{folder / path} {IS_LINK}")
                 if isinstance(data, str):
                     yield Difference("changed file", job, path, said=f"{where}{data}")
                     break
@@ -111,11 +111,11 @@ def _compare_records(other: Difference, expected: bytes, actual: bytes, toleranc
     unlike = Difference("record", other.job, other.file)
     try:
         one, two = (store.read_record(data, other.file) for data in (expected, actual))
-    except BadRecord:
+    except InvalidRecord:
         return other
     try:
         check_tokens(one, two)
-    except BadRecord as error:
+    except InvalidRecord as error:
         return replace(unlike, said=error.problem)
     if one.weights.shape != two.weights.shape:
         before, after = (heads_in_words(maps.weights[:, :, 0, 0].tolist()) for maps in (one, two))

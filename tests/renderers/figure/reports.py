@@ -21,7 +21,7 @@ from PIL import Image
 from attnviz.renderers.figure import files as figure
 from attnviz.renderers.figure.charts import ChartsPlan, draw_charts, plan_charts
 from attnviz.renderers.figure.draw import draw
-from attnviz.renderers.figure.layout import Plan
+from attnviz.renderers.figure.layout import FigurePlan
 from attnviz.renderers.figure.plan import plan
 from attnviz.renderers.figure.style import drawing
 from attnviz.report import (
@@ -29,10 +29,10 @@ from attnviz.report import (
     Curves,
     Distribution,
     Distributions,
+    FigureStyle,
     Heatmap,
+    HeatmapGrid,
     Line,
-    Look,
-    Panels,
     Report,
     Sample,
     Scale,
@@ -67,7 +67,7 @@ SUBTITLE = "untrained (random weights, seed 0) · sample train[0] · first 20 of
 class Drawn(NamedTuple):
     """One picture, drawn but not written."""
 
-    plan: Plan
+    plan: FigurePlan
     figure: Figure
 
     @property
@@ -105,8 +105,8 @@ class DrawnCharts(NamedTuple):
 class Picture:
     """What pytest-mpl compares: the very bytes that a user gets."""
 
-    def __init__(self, report: Report, look: Look | None = None) -> None:
-        ((_, self.content),) = figure.png(report, look or Look(dpi=100))
+    def __init__(self, report: Report, look: FigureStyle | None = None) -> None:
+        ((_, self.content),) = figure.png(report, look or FigureStyle(dpi=100))
 
     def savefig(self, path: str, **_: object) -> None:
         Path(path).write_bytes(self.content)
@@ -137,14 +137,14 @@ def labelled(labels: Sequence[str]) -> Heatmap:
     return Heatmap("layer-0-head-3", "layer 0, head 3", weights[0], allowed, tuple(labels), tuple(labels))
 
 
-def panels(n_tokens: int, n_heads: int = 8, n_columns: int = 4, causal: bool = False) -> Panels:
+def panels(n_tokens: int, n_heads: int = 8, n_columns: int = 4, causal: bool = False) -> HeatmapGrid:
     weights, allowed = softmax(n_tokens, n_tokens, n_heads, causal)
     names = words(n_tokens)
     maps = (
         Heatmap(f"head-{head}", f"layer 0, head {head}", weights[head], allowed, names, names)
         for head in range(n_heads)
     )
-    return Panels("overview", f"{n_heads} heads of layer 0", tuple(maps), n_columns)
+    return HeatmapGrid("overview", f"{n_heads} heads of layer 0", tuple(maps), n_columns)
 
 
 TRAINING = Line(
@@ -205,18 +205,18 @@ def report(*pictures: Shape, scale: Scale = FIXED, title: str = "multi:8 attends
 
 
 @contextmanager
-def drawn(shown: Report, look: Look | None = None) -> Iterator[Drawn]:
+def drawn(shown: Report, look: FigureStyle | None = None) -> Iterator[Drawn]:
     """The first picture of a report as a figure whose texts can be measured."""
-    look = look or Look()
+    look = look or FigureStyle()
     planned = plan(first_map(shown), shown, look)
     with drawing():
         yield Drawn(planned, measurable(draw(planned, look.cmap), look))
 
 
 @contextmanager
-def drawn_charts(shown: Report, look: Look | None = None) -> Iterator[DrawnCharts]:
+def drawn_charts(shown: Report, look: FigureStyle | None = None) -> Iterator[DrawnCharts]:
     """The first picture of a report, charts, as a figure whose texts can be measured."""
-    look = look or Look()
+    look = look or FigureStyle()
     picture = next(shown.pictures)
     assert isinstance(picture, Curves | Distributions)
     planned = plan_charts(picture, shown, look)
@@ -224,16 +224,16 @@ def drawn_charts(shown: Report, look: Look | None = None) -> Iterator[DrawnChart
         yield DrawnCharts(planned, measurable(draw_charts(planned), look))
 
 
-def measurable(made: Figure, look: Look) -> Figure:
+def measurable(made: Figure, look: FigureStyle) -> Figure:
     made.set_dpi(look.dpi)
     FigureCanvasAgg(made)
     made.draw_without_rendering()
     return made
 
 
-def first_map(shown: Report) -> Heatmap | Panels:
+def first_map(shown: Report) -> Heatmap | HeatmapGrid:
     picture = next(shown.pictures)
-    assert isinstance(picture, Heatmap | Panels)
+    assert isinstance(picture, Heatmap | HeatmapGrid)
     return picture
 
 
@@ -261,18 +261,18 @@ def overlapping(boxes: Sequence[tuple[str, Bbox]]) -> list[tuple[str, str]]:
     ]
 
 
-def pixels(shown: Report, look: Look | None = None) -> np.ndarray:
+def pixels(shown: Report, look: FigureStyle | None = None) -> np.ndarray:
     """The first picture of a report as red, green and blue."""
-    _, content = next(figure.png(shown, look or Look()))
+    _, content = next(figure.png(shown, look or FigureStyle()))
     return np.asarray(Image.open(BytesIO(content)).convert("RGB"))
 
 
-def by_matplotlib(shown: Report, look: Look | None = None) -> list[bytes]:
+def by_matplotlib(shown: Report, look: FigureStyle | None = None) -> list[bytes]:
     """Every map of a report as PNG, drawn by matplotlib alone, as SVG and PDF are."""
-    look = look or Look()
+    look = look or FigureStyle()
     content = []
     for picture in shown.pictures:
-        assert isinstance(picture, Heatmap | Panels)
+        assert isinstance(picture, Heatmap | HeatmapGrid)
         planned = plan(picture, shown, look)
         told = {"Title": planned.title, "Description": shown.subtitle, **dict(shown.facts), "Software": None}
         with drawing(), BytesIO() as file:
@@ -286,9 +286,9 @@ def rgba(content: bytes) -> np.ndarray:
     return np.asarray(Image.open(BytesIO(content)).convert("RGBA"))
 
 
-def cell_pixels(shown: Report, look: Look | None = None) -> np.ndarray:
+def cell_pixels(shown: Report, look: FigureStyle | None = None) -> np.ndarray:
     """Only the first map, without its frame."""
-    look = look or Look()
+    look = look or FigureStyle()
     box = plan(first_map(shown), shown, look).places[0].box
     left, top, width, height = (round(part * look.dpi) for part in box)
     return pixels(shown, look)[top : top + height, left : left + width]

@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from attnviz.report import Heatmap, Look
+from attnviz.report import FigureStyle, Heatmap
 from tests.renderers.figure.reports import (
     ACCURACY,
     LIFT,
@@ -41,7 +41,7 @@ def test_overview() -> Picture:
 
 @pytest.mark.mpl_image_compare
 def test_causal_with_numbers() -> Picture:
-    return Picture(report(heatmap(8, causal=True), scale=LIFT), Look(dpi=100, annotate=True))
+    return Picture(report(heatmap(8, causal=True), scale=LIFT), FigureStyle(dpi=100, annotate=True))
 
 
 @pytest.mark.mpl_image_compare
@@ -59,7 +59,7 @@ def test_log_and_thinned() -> Picture:
 
 @pytest.mark.mpl_image_compare
 def test_difference() -> Picture:
-    return Picture(report(difference(10), title="what multi:8 adds to single"), Look(dpi=100, annotate=True))
+    return Picture(report(difference(10), title="what multi:8 adds to single"), FigureStyle(dpi=100, annotate=True))
 
 
 @pytest.mark.mpl_image_compare

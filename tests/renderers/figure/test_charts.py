@@ -21,10 +21,10 @@ from attnviz.errors import TooLarge
 from attnviz.renderers.figure import curves as lines_of_charts
 from attnviz.renderers.figure import distributions as samples_of_charts
 from attnviz.renderers.figure import files as figure
-from attnviz.renderers.figure.distributions import BROAD, DOT, FEWEST
+from attnviz.renderers.figure.distributions import BROAD, DOT, MIN_VALUES
 from attnviz.renderers.figure.files import annotated, undrawable
 from attnviz.renderers.figure.style import COLOURS
-from attnviz.report import Curve, Curves, Distribution, Distributions, Line, Look, Report, Sample
+from attnviz.report import Curve, Curves, Distribution, Distributions, FigureStyle, Line, Report, Sample
 from tests.renderers.figure.reports import (
     ACCURACY,
     FACTS,
@@ -45,7 +45,7 @@ from tests.renderers.figure.reports import (
     visible_texts,
 )
 
-KINDS: dict[str, Callable[[Report, Look], Iterator[tuple[str, bytes]]]] = {
+KINDS: dict[str, Callable[[Report, FigureStyle], Iterator[tuple[str, bytes]]]] = {
     "png": figure.png,
     "svg": figure.svg,
     "pdf": figure.pdf,
@@ -156,17 +156,17 @@ def test_the_bar_in_a_violin_is_the_middle_half_and_its_dot_the_median() -> None
 
 
 def test_few_numbers_are_points_beside_each_other_with_a_line_at_their_median() -> None:
-    with drawn_charts(report(distributions(chart(spread(FEWEST - 1, "a"), spread(FEWEST, "b"))))) as made:
+    with drawn_charts(report(distributions(chart(spread(MIN_VALUES - 1, "a"), spread(MIN_VALUES, "b"))))) as made:
         (axes,) = made.figure.axes
         assert len(violins_on(axes)) == 1
-        dots = next(each for each in axes.lines if len(np.atleast_1d(each.get_xdata())) == FEWEST - 1)
-        assert sorted(np.asarray(dots.get_ydata())) == sorted(spread(FEWEST - 1).values)
+        dots = next(each for each in axes.lines if len(np.atleast_1d(each.get_xdata())) == MIN_VALUES - 1)
+        assert sorted(np.asarray(dots.get_ydata())) == sorted(spread(MIN_VALUES - 1).values)
         at = axes.transData.transform(np.asarray(dots.get_xydata()))
         apart = np.hypot(*(at[:, None] - at[None]).transpose(2, 0, 1)) + 1e9 * np.eye(len(at))
         assert apart.min() >= 0.9 * DOT / 72 * made.figure.dpi  # the height of the axes is matplotlib's
         level = next(each for each in axes.collections if not isinstance(each, PolyCollection))
         (ends,) = level.get_segments()  # type: ignore[attr-defined]
-        assert set(ends[:, 1]) == {np.median(spread(FEWEST - 1).values)}
+        assert set(ends[:, 1]) == {np.median(spread(MIN_VALUES - 1).values)}
 
 
 @pytest.mark.parametrize("number", [2, 200])
@@ -261,7 +261,7 @@ HOSTILE_CHARTS: dict[str, Curves | Distributions] = {
 def test_no_text_is_cut_and_none_lies_on_another_or_on_a_chart(name: str) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        with drawn_charts(report(HOSTILE_CHARTS[name]), Look(dpi=72)) as made:
+        with drawn_charts(report(HOSTILE_CHARTS[name]), FigureStyle(dpi=72)) as made:
             check_texts(made)
 
 
@@ -296,7 +296,7 @@ def test_any_numbers_are_drawn_without_a_warning(some: list[list[float]]) -> Non
     shown = report(distributions(chart(*samples)), curves(curve(*lines, at=some[0][0] if some and some[0] else None)))
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        assert len(list(figure.png(shown, Look(dpi=72)))) == 2
+        assert len(list(figure.png(shown, FigureStyle(dpi=72)))) == 2
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -305,7 +305,7 @@ def test_same_bytes_twice_vectors_stay_vectors_and_nothing_else_is_touched(
     kind: str, picture: Curves | Distributions
 ) -> None:
     def content() -> bytes:
-        (_, (name, found)) = KINDS[kind](report(heatmap(3), picture), Look(dpi=72))
+        (_, (name, found)) = KINDS[kind](report(heatmap(3), picture), FigureStyle(dpi=72))
         assert name == f"{picture.name}.{kind}"
         return found
 
@@ -321,7 +321,7 @@ def test_same_bytes_twice_vectors_stay_vectors_and_nothing_else_is_touched(
 
 def test_files_carry_their_provenance() -> None:
     shown = report(curves(LOSS), title="注意力")
-    ((_, png),) = figure.png(shown, Look())
+    ((_, png),) = figure.png(shown, FigureStyle())
     with Image.open(BytesIO(png)) as image:
         told = {name: value for name, value in image.info.items() if name != "dpi"}
     assert told == {"Title": "注意力 · loss and accuracy", "Description": SUBTITLE, **dict(FACTS)}
@@ -330,8 +330,8 @@ def test_files_carry_their_provenance() -> None:
 @pytest.mark.parametrize("picture", BOTH, ids=["lines", "samples"])
 def test_too_many_pixels_are_refused_with_what_would_work(picture: Curves | Distributions) -> None:
     with pytest.raises(TooLarge, match=f"'{picture.name}' would have") as refused:
-        figure.png(report(picture), Look(dpi=2400))
-    figure.png(report(picture), Look(dpi=int(refused.value.hint.split()[2])))
+        figure.png(report(picture), FigureStyle(dpi=2400))
+    figure.png(report(picture), FigureStyle(dpi=int(refused.value.hint.split()[2])))
 
 
 def test_characters_that_no_font_has_are_found_wherever_they_are() -> None:

@@ -9,7 +9,7 @@ import pytest
 from matplotlib.testing.compare import calculate_rms
 from PIL import Image
 
-from attnviz.errors import BadSource, TooLarge
+from attnviz.errors import InvalidSource, TooLarge
 from attnviz.renderers.figure import compare as comparing
 from attnviz.renderers.figure.compare import AWAY, FAINTEST, MARK, PALE, compare
 
@@ -95,12 +95,12 @@ def test_kinds_of_png_are_compared_by_what_they_show() -> None:
 
 @pytest.mark.parametrize("data", [b"", b"GIF89a", b"\x89PNG\r\n\x1a\n", png(white())[:-40], png(white())[:60]])
 def test_what_is_no_png_is_refused(data: bytes) -> None:
-    with pytest.raises(BadSource, match="not a PNG"):
+    with pytest.raises(InvalidSource, match="not a PNG"):
         compare(png(white()), data)
 
 
 def test_too_many_pixels_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(comparing, "MOST_PIXELS", 40 * 60 - 1)
+    monkeypatch.setattr(comparing, "MAX_PIXELS", 40 * 60 - 1)
     with pytest.raises(TooLarge, match="60 × 40"):
         compare(png(white()), png(white()))
 

@@ -12,7 +12,7 @@ from matplotlib.colors import LogNorm
 
 from attnviz.renderers.figure.draw import colours_of, pooled
 from attnviz.renderers.figure.files import annotated, undrawable
-from attnviz.report import Heatmap, Look, Panels, Scale
+from attnviz.report import FigureStyle, Heatmap, HeatmapGrid, Scale
 from attnviz.shapes import Cells, Shown
 from tests.benchmarks.contrast import SEEN, visions
 from tests.renderers.figure.reports import (
@@ -112,14 +112,14 @@ def test_column_labels_lie_flat_where_they_all_fit() -> None:
 
 def test_chinese_characters_stay_upright_in_small_panels() -> None:
     two = (labelled("这部电影不好看，但是演员救了它。"),) * 2
-    with drawn(report(Panels("overview", "2 heads of layer 0", two, 2))) as made:
+    with drawn(report(HeatmapGrid("overview", "2 heads of layer 0", two, 2))) as made:
         assert {text.get_rotation() for text in made.maps[0].get_xticklabels()} == {0}
 
 
 @pytest.mark.parametrize("dpi", [72, 150, 300])
 @pytest.mark.parametrize("shape", [(1, 1), (5, 5), (64, 64), (200, 200), (15, 40), (100, 60), (1100, 1100)])
 def test_cells_are_square_and_whole_pixels(shape: tuple[int, int], dpi: int) -> None:
-    with drawn(report(heatmap(*shape)), Look(dpi=dpi)) as made:
+    with drawn(report(heatmap(*shape)), FigureStyle(dpi=dpi)) as made:
         axes, pool = made.maps[0], made.plan.cells.rows.pool
         assert made.plan.cells.rows == made.plan.cells.columns
         box = axes.get_window_extent()
@@ -137,7 +137,7 @@ def test_cells_are_square_and_whole_pixels(shape: tuple[int, int], dpi: int) -> 
 @pytest.mark.parametrize("shape", [(1, 40), (2, 12), (9, 40), (9, 60), (9, 200), (17, 512), (9, 1500), (40, 500)])
 @pytest.mark.parametrize("turned", [False, True])
 def test_a_few_heads_over_many_keys_are_no_thin_band(shape: tuple[int, int], dpi: int, turned: bool) -> None:
-    with drawn(report(heatmap(*(shape[::-1] if turned else shape))), Look(dpi=dpi)) as made:
+    with drawn(report(heatmap(*(shape[::-1] if turned else shape))), FigureStyle(dpi=dpi)) as made:
         sides = made.plan.cells.rows, made.plan.cells.columns
         few, many = sides[::-1] if turned else sides
         assert few.pool == 1
@@ -189,7 +189,7 @@ LONG = tuple(f"a-label-with-{position:02}-letters" for position in range(20))
     ],
     ids=lambda picture: f"{picture.name}-{picture.title}",
 )
-def test_no_text_is_cut_and_none_lies_on_another(picture: Heatmap | Panels) -> None:
+def test_no_text_is_cut_and_none_lies_on_another(picture: Heatmap | HeatmapGrid) -> None:
     with drawn(report(picture)) as made:
         check_texts(made)
 
@@ -198,7 +198,7 @@ def test_no_text_is_cut_and_none_lies_on_another(picture: Heatmap | Panels) -> N
     "title", ["A long title. " * 20, "Donaudampf" * 40, "猫" * 300, "Z\u0302\u0303" * 50, "", "👩\u200d🚀" * 90]
 )
 @pytest.mark.parametrize("picture", [heatmap(1), heatmap(20), panels(5)], ids=["1", "20", "overview"])
-def test_no_title_is_cut_or_lies_on_something(title: str, picture: Heatmap | Panels) -> None:
+def test_no_title_is_cut_or_lies_on_something(title: str, picture: Heatmap | HeatmapGrid) -> None:
     with drawn(report(picture, title=title)) as made:
         check_texts(made)
 
@@ -287,7 +287,7 @@ def test_a_difference_is_blue_below_and_red_above_a_pale_0_whatever_the_colours_
     values, everything = np.array([[-0.4, 0.0, 0.4, 0.9]]), np.ones((1, 4), dtype=bool)
     scale = Scale("diverging", -0.4, 0.4, "difference")
     shown = report(Heatmap("a", "", values, everything, ("q",), words(4), scale=scale))
-    image = cell_pixels(shown, Look(cmap=cmap)).astype(int)
+    image = cell_pixels(shown, FigureStyle(cmap=cmap)).astype(int)
     middle, side = image.shape[0] // 2, image.shape[1] // 4
     low, zero, high, beyond = (image[middle, side * column + side // 2] for column in range(4))
     assert low[2] > low[0] + 60
@@ -295,7 +295,7 @@ def test_a_difference_is_blue_below_and_red_above_a_pale_0_whatever_the_colours_
     assert high.tolist() == beyond.tolist()
     assert zero.min() > 240
     assert np.ptp(zero) <= 3  # no colour
-    with drawn(shown, Look(cmap=cmap)) as made:
+    with drawn(shown, FigureStyle(cmap=cmap)) as made:
         assert made.maps[0].collections[0].get_clim() == made.bar.get_ylim() == (-0.4, 0.4)
 
 
@@ -346,12 +346,12 @@ def test_numbers_of_a_difference_are_signed_and_fit() -> None:
     values, everything = np.array([[0.12, -0.3, 0.004, -0.004, 0.0]] * 2), np.ones((2, 5), dtype=bool)
     scale = Scale("diverging", -0.3, 0.3, "difference")
     shown = Heatmap("a", "", values, everything, words(2), words(5), scale=scale)
-    with drawn(report(shown), Look(annotate=True)) as made:
+    with drawn(report(shown), FigureStyle(annotate=True)) as made:
         assert [text.get_text() for text in made.maps[0].texts[:5]] == ["+0.12", "−0.30", "0.00", "0.00", "0.00"]
         assert [text.get_color() for text in made.maps[0].texts[:3]] == ["#1a1a1a", "white", "#1a1a1a"]
     full = difference(16, causal=False)
     assert annotated(full)
-    with drawn(report(full), Look(annotate=True)) as made:
+    with drawn(report(full), FigureStyle(annotate=True)) as made:
         side = made.plan.cells.columns.length * 150
         assert len(made.maps[0].texts) == 256
         assert max(text.get_window_extent().width for text in made.maps[0].texts) < side - 6  # some room is left
@@ -376,14 +376,14 @@ def test_forbidden_cells_look_unlike_zero_and_are_explained(cmap: str, n_tokens:
     values[:, 0] = 1
     allowed = np.tril(np.ones((n_tokens, n_tokens), dtype=bool))
     shown = report(Heatmap("a", "", values, allowed, words(n_tokens), words(n_tokens)))
-    image = cell_pixels(shown, Look(cmap=cmap)).astype(int)
+    image = cell_pixels(shown, FigureStyle(cmap=cmap)).astype(int)
     side = image.shape[0] // n_tokens
     corner = slice(2, 3 * side - 2)
     forbidden, zero = image[corner, -3 * side + 2 : -2], image[-3 * side + 2 : -2, side + 2 : 4 * side - 2]
     assert np.ptp(zero, axis=(0, 1)).max() == 0
     assert np.ptp(forbidden, axis=(0, 1)).min() > 30  # hatched
     assert np.abs(forbidden - zero[0, 0]).sum(axis=-1).min() > 5
-    with drawn(shown, Look(cmap=cmap)) as made:
+    with drawn(shown, FigureStyle(cmap=cmap)) as made:
         assert "hatched: not attendable" in " ".join(made.texts)
     with drawn(report(heatmap(4))) as made:
         assert "hatched" not in " ".join(made.texts)
@@ -450,7 +450,7 @@ def test_many_heads_of_a_long_text_show_what_is_largest() -> None:
 @pytest.mark.parametrize("dpi", [72, 150, 300])
 def test_a_map_fits_on_a_page_at_any_resolution(dpi: int) -> None:
     for picture, inches in ((heatmap(1024), 7.2), (heatmap(64), 7.2), (panels(200), 2.8)):
-        with drawn(report(picture), Look(dpi=dpi)) as made:
+        with drawn(report(picture), FigureStyle(dpi=dpi)) as made:
             assert 0.5 * inches <= made.plan.places[0].box.width <= inches
 
 
@@ -459,7 +459,9 @@ def test_a_map_fits_on_a_page_at_any_resolution(dpi: int) -> None:
 def test_no_cell_is_lost_between_pixels(n_tokens: int, dpi: int) -> None:
     hot = np.eye(n_tokens, dtype=np.float32)
     everything = np.ones((n_tokens, n_tokens), dtype=bool)
-    image = cell_pixels(report(Heatmap("a", "", hot, everything, words(n_tokens), words(n_tokens))), Look(dpi=dpi))
+    image = cell_pixels(
+        report(Heatmap("a", "", hot, everything, words(n_tokens), words(n_tokens))), FigureStyle(dpi=dpi)
+    )
     inner = image[2:-2, 2:-2]
     assert (inner == [253, 231, 37]).all(axis=-1).any(axis=1).all()
 
@@ -498,13 +500,13 @@ def test_numbers_in_cells_where_they_fit() -> None:
     assert not annotated(many)
     assert annotated(panels(5))
     assert not annotated(panels(20))
-    with drawn(report(few), Look(annotate=True)) as made:
+    with drawn(report(few), FigureStyle(annotate=True)) as made:
         texts = made.maps[0].texts
         assert len(texts) == 12 * 13 // 2  # none in forbidden cells
         assert texts[0].get_text() == f"{few.values[0, 0]:.2f}"
         side = made.plan.cells.columns.length * 150
         assert all(text.get_window_extent().width < side for text in texts)
-    for picture, look in ((many, Look(annotate=True)), (few, Look())):
+    for picture, look in ((many, FigureStyle(annotate=True)), (few, FigureStyle())):
         with drawn(report(picture), look) as made:
             assert not made.maps[0].texts
 
@@ -512,12 +514,12 @@ def test_numbers_in_cells_where_they_fit() -> None:
 def test_numbers_are_pale_on_dark_and_dark_on_pale() -> None:
     pair = Heatmap("a", "", np.array([[0.0, 1.0]]), np.ones((1, 2), dtype=bool), ("q",), ("a", "b"))
     for cmap, first, second in (("viridis", "white", "#1a1a1a"), ("Greys", "#1a1a1a", "white")):
-        with drawn(report(pair), Look(cmap=cmap, annotate=True)) as made:
+        with drawn(report(pair), FigureStyle(cmap=cmap, annotate=True)) as made:
             assert [text.get_color() for text in made.maps[0].texts] == [first, second]
 
 
 def test_no_text_is_markup() -> None:
-    with drawn(report(labelled(HOSTILE), title="$x$ and $$"), Look(annotate=True)) as made:
+    with drawn(report(labelled(HOSTILE), title="$x$ and $$"), FigureStyle(annotate=True)) as made:
         assert tick_texts(made.maps[0])[0] == [*HOSTILE]
         assert not any(text.get_parse_math() for text in visible_texts(made.figure))
 

@@ -15,16 +15,16 @@ from xml.etree import ElementTree
 import pytest
 from PIL import Image
 
-from attnviz.errors import BadOption, TooLarge
+from attnviz.errors import InvalidOption, TooLarge
 from attnviz.registry import load
 from attnviz.renderers import RENDERERS
 from attnviz.renderers.figure import files as figure
 from attnviz.renderers.figure import plan as planning
-from attnviz.report import Look, Report
+from attnviz.report import FigureStyle, Report
 from tests.process import ROOT
 from tests.renderers.figure.reports import FACTS, HOSTILE, SCRIPTS, SUBTITLE, heatmap, labelled, panels, report
 
-Renderer = Callable[[Report, Look], Iterator[tuple[str, bytes]]]
+Renderer = Callable[[Report, FigureStyle], Iterator[tuple[str, bytes]]]
 BEGINNINGS = {"png": b"\x89PNG\r\n\x1a\n", "svg": b"<?xml", "pdf": b"%PDF-"}
 KINDS: dict[str, Renderer] = {plugin.name: load(plugin) for plugin in RENDERERS if plugin.name in BEGINNINGS}
 
@@ -75,7 +75,7 @@ def child(folder: Path, code: str = CHILD, **environment: str | None) -> tuple[s
 @pytest.mark.parametrize("kind", KINDS)
 def test_one_file_per_picture_drawn_one_at_a_time(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
     shown = report(panels(3), heatmap(3))
-    files = KINDS[kind](shown, Look(dpi=72))
+    files = KINDS[kind](shown, FigureStyle(dpi=72))
     name, content = next(files)
     assert name == f"overview.{kind}"
     assert content.startswith(BEGINNINGS[kind])
@@ -112,7 +112,7 @@ def test_same_bytes_with_seaborn_too(tmp_path: Path) -> None:
 @pytest.mark.parametrize("kind", KINDS)
 def test_same_bytes_twice_in_one_process(kind: str) -> None:
     shown = report(labelled(SCRIPTS[:8]), panels(3))
-    assert [*KINDS[kind](shown, Look(dpi=72))] == [*KINDS[kind](shown, Look(dpi=72))]
+    assert [*KINDS[kind](shown, FigureStyle(dpi=72))] == [*KINDS[kind](shown, FigureStyle(dpi=72))]
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -120,11 +120,11 @@ def test_any_token_and_title_can_be_drawn_without_a_warning(kind: str) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         for title in ("$x$ $$ ${$", r"$\frac$", "\ue000 नमस्ते"):
-            assert [*KINDS[kind](report(labelled(HOSTILE + SCRIPTS), title=title), Look(dpi=72))]
+            assert [*KINDS[kind](report(labelled(HOSTILE + SCRIPTS), title=title), FigureStyle(dpi=72))]
 
 
 def test_png_carries_its_provenance() -> None:
-    ((_, content),) = figure.png(report(heatmap(3), title="注意力"), Look())
+    ((_, content),) = figure.png(report(heatmap(3), title="注意力"), FigureStyle())
     with Image.open(BytesIO(content)) as image:
         assert dict(image.info)["dpi"] == pytest.approx((150, 150), abs=0.05)
         told = {name: value for name, value in image.info.items() if name != "dpi"}
@@ -132,7 +132,7 @@ def test_png_carries_its_provenance() -> None:
 
 
 def test_svg_carries_its_provenance_and_no_font() -> None:
-    ((_, content),) = figure.svg(report(heatmap(3), title="注意力 <&>"), Look())
+    ((_, content),) = figure.svg(report(heatmap(3), title="注意力 <&>"), FigureStyle())
     root = ElementTree.fromstring(content)
     texts = {element.text for element in root.iter() if element.text and element.text.strip()}
     assert "注意力 <&> · layer 0, head 3" in texts
@@ -143,7 +143,7 @@ def test_svg_carries_its_provenance_and_no_font() -> None:
 
 
 def test_pdf_embeds_real_fonts_and_carries_its_provenance() -> None:
-    ((_, content),) = figure.pdf(report(labelled(SCRIPTS), title="注意力"), Look())
+    ((_, content),) = figure.pdf(report(labelled(SCRIPTS), title="注意力"), FigureStyle())
     assert b"/CIDFontType2" in content
     assert b"/Type3" not in content
     fonts = {name.decode() for name in re.findall(rb"/BaseFont /[A-Z]{6}\+(\w+)", content)}
@@ -153,41 +153,41 @@ def test_pdf_embeds_real_fonts_and_carries_its_provenance() -> None:
 
 
 def test_cells_of_vector_files_are_one_picture() -> None:
-    ((_, content),) = figure.svg(report(heatmap(64)), Look())
+    ((_, content),) = figure.svg(report(heatmap(64)), FigureStyle())
     assert content.count(b"<image") == 2  # the map and the colour bar
     assert len(content) < 500_000
 
 
 @pytest.mark.parametrize(("cmap", "hint"), [("virdis", "viridis"), ("Viridis", "viridis"), ("roket", "rocket")])
 def test_unknown_colour_map_is_refused_with_the_nearest(cmap: str, hint: str) -> None:
-    with pytest.raises(BadOption, match=f"no colour map '{cmap}'. Did you mean '{hint}'"):
-        figure.check_look(Look(cmap=cmap))
-    with pytest.raises(BadOption, match="Such as viridis"):
-        figure.check_look(Look(cmap="qqqqqqqqqq"))
+    with pytest.raises(InvalidOption, match=f"no colour map '{cmap}'. Did you mean '{hint}'"):
+        figure.check_look(FigureStyle(cmap=cmap))
+    with pytest.raises(InvalidOption, match="Such as viridis"):
+        figure.check_look(FigureStyle(cmap="qqqqqqqqqq"))
 
 
 @pytest.mark.parametrize("cmap", ["viridis_r", "cividis", "mako", "rocket_r", "flare"])
 def test_colour_maps_of_matplotlib_and_seaborn(cmap: str) -> None:
-    figure.check_look(Look(cmap=cmap))
+    figure.check_look(FigureStyle(cmap=cmap))
 
 
 @pytest.mark.parametrize("dpi", [-1, 0, 29, 2401, 10**9])
 def test_resolutions_out_of_reason_are_refused(dpi: int) -> None:
-    with pytest.raises(BadOption, match="Between 30 and 2400"):
-        figure.check_look(Look(dpi=dpi))
-    with pytest.raises(BadOption):
-        figure.png(report(heatmap(3)), Look(dpi=dpi))
+    with pytest.raises(InvalidOption, match="Between 30 and 2400"):
+        figure.check_look(FigureStyle(dpi=dpi))
+    with pytest.raises(InvalidOption):
+        figure.png(report(heatmap(3)), FigureStyle(dpi=dpi))
 
 
 @pytest.mark.parametrize("dpi", [30, 2400])
 def test_least_and_most_dots_per_inch(dpi: int) -> None:
-    assert planning.plan(heatmap(1), report(heatmap(1)), Look(dpi=dpi)).width < 5
+    assert planning.plan(heatmap(1), report(heatmap(1)), FigureStyle(dpi=dpi)).width < 5
 
 
 def test_too_many_pixels_are_refused_before_anything_is_drawn_with_what_would_work() -> None:
     shown = report(heatmap(3), panels(20))
     with pytest.raises(TooLarge, match=r"'overview' would have .* pixels. Up to \d+ dpi it can be drawn") as refused:
-        figure.png(shown, Look(dpi=2000))
+        figure.png(shown, FigureStyle(dpi=2000))
     works = int(refused.value.hint.split()[2])
-    figure.png(shown, Look(dpi=works))
+    figure.png(shown, FigureStyle(dpi=works))
     assert works > 600

@@ -14,10 +14,10 @@ from matplotlib.colors import LogNorm, Normalize
 from attnviz.renderers.figure import files as figure
 from attnviz.renderers.figure import stamp as stamps
 from attnviz.renderers.figure.layout import Box
-from attnviz.renderers.figure.page import Page
+from attnviz.renderers.figure.page import Canvas
 from attnviz.renderers.figure.plan import plan
 from attnviz.renderers.figure.stamp import MAX_SIZE, stamp
-from attnviz.report import Heatmap, Look, Panels, Report, Scale
+from attnviz.report import FigureStyle, Heatmap, HeatmapGrid, Report, Scale
 from attnviz.report import Picture as Shape
 from tests.renderers.figure.reports import (
     FIXED,
@@ -39,11 +39,11 @@ from tests.renderers.figure.reports import (
 )
 
 SHARED = Scale("shared", 0.0, 0.37, "shared")
-UNEQUAL = Panels("overview", "two models", (heatmap(5), heatmap(7)), 2)  # that cut a text differently
+UNEQUAL = HeatmapGrid("overview", "two models", (heatmap(5), heatmap(7)), 2)  # that cut a text differently
 HALF_THE_INK = 115  # of black on white: what smoothing may take from a pixel or give it
 
 
-def files(shown: Report, look: Look) -> list[bytes]:
+def files(shown: Report, look: FigureStyle) -> list[bytes]:
     return [content for _, content in figure.png(shown, look)]
 
 
@@ -60,9 +60,11 @@ def without_matplotlib(monkeypatch: pytest.MonkeyPatch) -> None:
 )
 @pytest.mark.parametrize(
     ("shape", "look"),
-    [((9, 9), Look("viridis", 60)), ((64, 64), Look("mako")), ((7, 40), Look("Greys", 101))],
+    [((9, 9), FigureStyle("viridis", 60)), ((64, 64), FigureStyle("mako")), ((7, 40), FigureStyle("Greys", 101))],
 )
-def test_every_pixel_of_a_cell_has_the_colour_of_its_weight(scale: Scale, shape: tuple[int, int], look: Look) -> None:
+def test_every_pixel_of_a_cell_has_the_colour_of_its_weight(
+    scale: Scale, shape: tuple[int, int], look: FigureStyle
+) -> None:
     shown = replace(heatmap(*shape, causal=True), scale=scale)
     image = cell_pixels(report(shown), look)
     norm, cmap = Normalize(scale.low, scale.high), look.cmap
@@ -81,7 +83,7 @@ def test_every_pixel_of_a_cell_has_the_colour_of_its_weight(scale: Scale, shape:
 
 @pytest.mark.usefixtures("without_matplotlib")
 def test_maps_of_several_sizes_fill_boxes_of_one_size() -> None:
-    planned = plan(UNEQUAL, report(UNEQUAL), Look())
+    planned = plan(UNEQUAL, report(UNEQUAL), FigureStyle())
     image = pixels(report(UNEQUAL))
     for place in planned.places:
         left, top, width, height = (round(150 * part) for part in place.box)
@@ -120,16 +122,16 @@ def around(pick: np.ufunc, image: np.ndarray) -> np.ndarray:
 @pytest.mark.parametrize(
     ("picture", "look"),
     [
-        (heatmap(30), Look(dpi=150)),
-        (labelled(SCRIPTS), Look(dpi=150)),
-        (labelled(HOSTILE), Look(dpi=72)),
-        (difference(9, causal=False), Look(dpi=100, annotate=True)),
-        (replace(panels(20), scale=LOG), Look("Greys", dpi=200)),
-        (UNEQUAL, Look(dpi=150)),
+        (heatmap(30), FigureStyle(dpi=150)),
+        (labelled(SCRIPTS), FigureStyle(dpi=150)),
+        (labelled(HOSTILE), FigureStyle(dpi=72)),
+        (difference(9, causal=False), FigureStyle(dpi=100, annotate=True)),
+        (replace(panels(20), scale=LOG), FigureStyle("Greys", dpi=200)),
+        (UNEQUAL, FigureStyle(dpi=150)),
     ],
     ids=["rotated", "scripts", "hostile", "numbers", "log", "unequal"],
 )
-def test_all_is_within_a_pixel_of_where_matplotlib_draws_it(picture: Heatmap | Panels, look: Look) -> None:
+def test_all_is_within_a_pixel_of_where_matplotlib_draws_it(picture: Heatmap | HeatmapGrid, look: FigureStyle) -> None:
     shown = report(picture, title="注意力 مرحبا 👩\u200d🚀 e\u0301 $x$")
     ours, theirs = pixels(shown, look), rgba(by_matplotlib(shown, look)[0])[..., :3]
     assert unlike(ours, theirs) <= HALF_THE_INK
@@ -139,7 +141,7 @@ def test_all_is_within_a_pixel_of_where_matplotlib_draws_it(picture: Heatmap | P
 
 @pytest.mark.parametrize("dpi", [72, 150, 300])
 def test_forbidden_cells_are_as_dark_as_those_of_matplotlib(dpi: int) -> None:
-    shown, look = report(heatmap(12, causal=True)), Look(dpi=dpi)
+    shown, look = report(heatmap(12, causal=True)), FigureStyle(dpi=dpi)
     left, top, width, height = (round(dpi * part) for part in plan(first_map(shown), shown, look).places[0].box)
     corner = np.s_[top + 2 : top + height // 3, left + 2 * width // 3 : left + width - 2]
     ours, theirs = pixels(shown, look)[corner], rgba(by_matplotlib(shown, look)[0])[corner][..., :3]
@@ -149,11 +151,11 @@ def test_forbidden_cells_are_as_dark_as_those_of_matplotlib(dpi: int) -> None:
 
 def test_same_bytes_whatever_was_drawn_before() -> None:
     heads: tuple[Shape, ...] = (panels(7), *panels(7).maps)
-    look = Look(dpi=72)
+    look = FigureStyle(dpi=72)
     forwards, backwards = files(report(*heads), look), files(report(*reversed(heads)), look)
     assert forwards == backwards[::-1]
     assert len(set(forwards)) == len(heads)
-    files(report(labelled(HOSTILE)), Look("mako", 150))
+    files(report(labelled(HOSTILE)), FigureStyle("mako", 150))
     assert files(report(*heads), look) == forwards
 
 
@@ -164,13 +166,13 @@ def test_same_bytes_whatever_was_drawn_before() -> None:
     st.integers(30, 110),
 )
 def test_any_text_can_be_drawn(labels: list[str], title: str, dpi: int) -> None:
-    assert pixels(report(labelled(labels), title=title), Look(dpi=dpi)).min() < 255
+    assert pixels(report(labelled(labels), title=title), FigureStyle(dpi=dpi)).min() < 255
 
 
 def test_a_text_is_drawn_once_and_none_that_is_kept_is_large(monkeypatch: pytest.MonkeyPatch) -> None:
     stamps._cached_stamp.cache_clear()
     for _ in range(3):
-        files(report(heatmap(20), *panels(20).maps), Look(dpi=72))
+        files(report(heatmap(20), *panels(20).maps), FigureStyle(dpi=72))
     kept = stamps._cached_stamp.cache_info()
     assert kept.misses < 80 < 9 * 27 * 2 < kept.hits
     assert stamp("word", 8.0, 150, "red", False) is stamp("word", 8.0, 150, "red", False)
@@ -182,7 +184,7 @@ def test_a_text_is_drawn_once_and_none_that_is_kept_is_large(monkeypatch: pytest
 
 
 def test_a_text_is_mixed_with_what_it_lies_on_and_cut_at_the_edge_of_the_page() -> None:
-    page = Page(1, 1, 100)
+    page = Canvas(1, 1, 100)
     page.within(Box(0, 0, 1, 1))[:] = 0, 0, 200
     page.write("WWWW" * 9, -5, 5, 20, colour="white")
     assert page.pixels[..., 2].min() == 200  # from blue to white

@@ -12,7 +12,7 @@ from matplotlib.colors import Colormap, LogNorm, Normalize
 
 from attnviz.renderers.figure import draw
 from attnviz.renderers.figure.plan import plan
-from attnviz.report import Heatmap, Look, Scale
+from attnviz.report import FigureStyle, Heatmap, Scale
 from tests.renderers.figure.reports import (
     FIXED,
     LOG,
@@ -49,7 +49,7 @@ def test_same_pixels(n_tokens: int, scale: Scale | None, monkeypatch: pytest.Mon
     shown = report(
         difference(n_tokens, causal=False) if scale is None else Heatmap("a", "", weights[0], allowed, *names)
     )
-    shown, look = replace(shown, scale=scale or FIXED), Look(dpi=100)
+    shown, look = replace(shown, scale=scale or FIXED), FigureStyle(dpi=100)
     ours, (drawn,) = pixels(shown, look), by_matplotlib(shown, look)
     monkeypatch.setattr(draw, "draw_mesh", draw_with_seaborn)
     (by_seaborn,) = by_matplotlib(shown, look)

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from attnviz.renderers.page.html import html
-from attnviz.report import Look, Report
+from attnviz.report import FigureStyle, Report
 from tests.renderers.page.browser import Open, Opened, browser, files
 
 
@@ -28,7 +28,7 @@ def shown(chromium: Any, tmp_path: Path) -> Iterator[Open]:
         if isinstance(of, Report):
             folder = tmp_path / str(len(opened))
             folder.mkdir()
-            of = files(folder, list(html(of, Look())))
+            of = files(folder, list(html(of, FigureStyle())))
         opened.append(Opened(chromium, of, state, **settings))
         return opened[-1]
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from attnviz.renderers.page import cells as page_cells
-from attnviz.report import Heatmap, Panels, Report, Scale
+from attnviz.report import Heatmap, HeatmapGrid, Report, Scale
 from attnviz.specs.figure import FigureOptions
 from tests.made import HOSTILE, cross_maps, random_maps, record, report, tokens
 from tests.renderers.page.browser import Open, number_in
@@ -345,7 +345,7 @@ def _fraction(said: str) -> float:
 def test_differences_and_maps_without_queries(shown: Open) -> None:
     """What `compare` draws: panels, a difference on a scale of its own, heads by tokens."""
     maps = random_maps(n_heads=2)
-    panels = next(each for each in report(maps).pictures if isinstance(each, Panels))
+    panels = next(each for each in report(maps).pictures if isinstance(each, HeatmapGrid))
     cells = maps.weights[0, 0] - maps.weights[0, 1]
     scale = Scale("diverging", -1.0, 1.0, "difference of weight")
     difference = replace(panels.maps[0], name="difference", title="a minus b", values=cells, scale=scale)

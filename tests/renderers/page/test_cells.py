@@ -14,7 +14,7 @@ from hypothesis.extra import numpy as stn
 from attnviz.renderers.page.cells import (
     EXACT,
     LADDER,
-    LEAST_BITS,
+    MIN_BITS,
     ROOM,
     Packed,
     Precision,
@@ -112,7 +112,7 @@ def test_what_is_kept_finds_room(n_maps: int, sharpness: float) -> None:
     precision = precision_for(maps)
     assert precision is not None
     taken = sum(len(part) for each in maps for part in packed(each, precision))
-    assert taken <= 1.25 * max(ROOM, n_maps * 256 * 256 * LEAST_BITS / 8)  # noise is harder to pack than attention
+    assert taken <= 1.25 * max(ROOM, n_maps * 256 * 256 * MIN_BITS / 8)  # noise is harder to pack than attention
 
 
 def test_sharper_maps_are_kept_better() -> None:

@@ -12,8 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from attnviz.errors import BadOption
-from attnviz.outcomes import Epoch, History, Point
+from attnviz.errors import InvalidOption
 from attnviz.renderers.page.charts import charts_of
 from attnviz.renderers.page.html import html
 from attnviz.report import (
@@ -23,13 +22,14 @@ from attnviz.report import (
     Curves,
     Distribution,
     Distributions,
+    FigureStyle,
     Line,
-    Look,
     Note,
     Report,
     Table,
 )
-from attnviz.views.learning import learning_report
+from attnviz.training_metrics import Epoch, History, Point
+from attnviz.views.learning_curve import learning_report
 from tests.made import report
 from tests.renderers.figure.reports import ACCURACY, LOSS, curves, distributions, heads, sample
 from tests.renderers.page.test_html import ATTACKS, Parsed, content, page
@@ -151,8 +151,8 @@ def test_a_page_without_maps_says_nothing_of_maps(blocks: tuple[Block, ...]) -> 
     "blocks", [(), (Note("n"),), (Curves("c", "c", ()), Distributions("d", "d", (), 2)), (replace(FACTS, role="top"),)]
 )
 def test_a_report_with_nothing_to_show_has_no_page(blocks: tuple[Block, ...]) -> None:
-    with pytest.raises(BadOption, match="nothing to make a page of: no map, no chart and no table") as refused:
-        list(html(of(*blocks), Look()))
+    with pytest.raises(InvalidOption, match="nothing to make a page of: no map, no chart and no table") as refused:
+        list(html(of(*blocks), FigureStyle()))
     assert "\n" not in f"{refused.value}"
 
 
@@ -167,7 +167,7 @@ def test_charts_beside_maps_are_on_the_page() -> None:
 
 def test_same_charts_same_bytes() -> None:
     shown = of(curves(LOSS, ACCURACY), distributions(heads(40)), FACTS)
-    assert list(html(shown, Look())) == list(html(shown, Look()))
+    assert list(html(shown, FigureStyle())) == list(html(shown, FigureStyle()))
 
 
 def test_a_page_has_the_scripts_and_the_style_that_it_needs() -> None:
@@ -281,5 +281,5 @@ def test_a_table_without_a_title_is_called_by_its_name() -> None:
 
 
 def test_the_page_is_one_that_a_parser_reads() -> None:
-    ((_, data),) = html(attacked_charts(), Look())
+    ((_, data),) = html(attacked_charts(), FigureStyle())
     assert Parsed(data.decode("utf-8")).inner["content"]

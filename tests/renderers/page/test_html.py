@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from attnviz.errors import BadOption
+from attnviz.errors import InvalidOption
 from attnviz.renderers.page import downsample
 from attnviz.renderers.page.html import html
-from attnviz.report import Block, Heatmap, Look, Note, Panels, Report, Scale
+from attnviz.report import Block, FigureStyle, Heatmap, HeatmapGrid, Note, Report, Scale
 from tests.made import HOSTILE, cross_maps, random_maps, record, report, sink_maps, tokens, windowed_maps
 from tests.renderers.page.test_cells import from_block, intervals, unpacked_exact
 
@@ -62,8 +62,8 @@ class Parsed(HTMLParser):
         self.inner[self.within] = self.inner.get(self.within, "") + data
 
 
-def page(of: Report | None = None, look: Look | None = None) -> Parsed:
-    ((name, data),) = html(of or report(), look or Look())
+def page(of: Report | None = None, look: FigureStyle | None = None) -> Parsed:
+    ((name, data),) = html(of or report(), look or FigureStyle())
     assert name == "attention.html"
     return Parsed(data.decode("utf-8"))
 
@@ -79,12 +79,15 @@ def attacked() -> Report:
     heatmap = Heatmap(ATTACKS[0], ATTACKS[0], np.full((n, n), 1 / n), np.ones((n, n), dtype=bool), ATTACKS, ATTACKS)
     facts = tuple((attack, attack) for attack in ATTACKS)
     scale = Scale("fixed", 0.0, 1.0, ATTACKS[0])
-    blocks: tuple[Block, ...] = (Panels("p", ATTACKS[0], (heatmap, heatmap), 2), *(Note(attack) for attack in ATTACKS))
+    blocks: tuple[Block, ...] = (
+        HeatmapGrid("p", ATTACKS[0], (heatmap, heatmap), 2),
+        *(Note(attack) for attack in ATTACKS),
+    )
     return Report("".join(ATTACKS), "".join(ATTACKS), blocks, scale, facts)
 
 
 def test_same_report_same_bytes() -> None:
-    assert list(html(report(), Look())) == list(html(report(), Look()))
+    assert list(html(report(), FigureStyle())) == list(html(report(), FigureStyle()))
 
 
 def test_weights_come_back_exactly() -> None:
@@ -215,7 +218,7 @@ def test_hostile_strings_come_back_as_they_were() -> None:
 
 
 def test_long_texts_are_pooled_and_the_page_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(downsample, "MOST_ALONG", 5)
+    monkeypatch.setattr(downsample, "MAX_SIDE", 5)
     maps = random_maps(n_heads=1, causal=True)
     parsed = page(report(maps))
     found = json.loads(parsed.inner["content"])
@@ -241,14 +244,14 @@ def test_however_many_cells_there_are_a_page_holds_no_more_than_it_can() -> None
     maps = [Heatmap("m", "m", np.zeros((1000, 1000)), np.ones((1000, 1000), dtype=bool), ("r",), ("c",))] * 100
     block = downsample.block_for(maps)
     assert block == 3
-    assert downsample.MOST_CELLS >= 100 * 334**2
+    assert downsample.MAX_CELLS >= 100 * 334**2
     assert downsample.block_for(maps[:1]) == 1
 
 
 def test_differences_are_exact_beside_weights_that_are_not() -> None:
     maps = random_maps(["t"] * 200, n_heads=12)
     pictures = tuple(report(maps).pictures)
-    panels = next(each for each in pictures if isinstance(each, Panels))
+    panels = next(each for each in pictures if isinstance(each, HeatmapGrid))
     cells = maps.weights[0, 0] - maps.weights[0, 1]
     difference = replace(
         panels.maps[0], name="d", title="d", values=cells, scale=Scale("diverging", -1.0, 1.0, "difference")
@@ -261,12 +264,12 @@ def test_differences_are_exact_beside_weights_that_are_not() -> None:
 
 
 def test_an_unknown_colour_map_is_refused() -> None:
-    with pytest.raises(BadOption, match="no colour map"):
-        list(html(report(), Look(cmap="virdis")))
+    with pytest.raises(InvalidOption, match="no colour map"):
+        list(html(report(), FigureStyle(cmap="virdis")))
 
 
 def test_short_texts_make_small_pages() -> None:
-    ((_, data),) = html(report(random_maps(n_heads=8)), Look())
+    ((_, data),) = html(report(random_maps(n_heads=8)), FigureStyle())
     assert len(data) < 100_000
 
 

@@ -12,7 +12,7 @@ import pytest
 from attnviz.records import AttentionMaps
 from attnviz.renderers.page.html import html
 from attnviz.renderers.shades import LIFT
-from attnviz.report import Look
+from attnviz.report import FigureStyle
 from tests.made import random_maps, record, report
 from tests.renderers.page.browser import Opened, files, number_in
 
@@ -123,7 +123,7 @@ def phone(chromium: Any, tmp_path: Path) -> Iterator[Open]:
     opened: list[Phone] = []
 
     def start(maps: AttentionMaps) -> Phone:
-        opened.append(Phone(chromium, files(tmp_path, list(html(report(maps), Look()))), "view=matrix"))
+        opened.append(Phone(chromium, files(tmp_path, list(html(report(maps), FigureStyle()))), "view=matrix"))
         opened[-1].page.locator("canvas.matrix").scroll_into_view_if_needed()
         return opened[-1]
 

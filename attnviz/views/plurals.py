@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 
-def noun(number: int, many: str) -> str:
+def pluralize(number: int, many: str) -> str:
     """`many` as it is for so many: "keys", of one "key"; "queries", of one "query"."""
     if number != 1:
         return many

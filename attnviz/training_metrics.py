@@ -30,7 +30,7 @@ class Prediction:
 
 
 @dataclass(frozen=True)
-class Estimate:
+class Interval:
     """A number that was measured, with its 95 % interval."""
 
     value: float
@@ -80,11 +80,11 @@ class History:
 
 
 @dataclass(frozen=True)
-class HeldOut:
+class ValidationMetrics:
     """The kept model, as it lies in its files, on the texts held out."""
 
     n_texts: int
-    accuracy: Estimate
+    accuracy: Interval
     loss: float  # cross-entropy in nats, calibrated
     calibration_error: float
     temperature: float
@@ -92,14 +92,14 @@ class HeldOut:
 
 
 @dataclass(frozen=True)
-class Tested:
+class TestMetrics:
     """Runs of one recipe that differ in their seed only, on texts that nothing was chosen on."""
 
     data: str
     n_texts: int
     seeds: tuple[int, ...]
     accuracies: tuple[float, ...]  # one per seed
-    mean: Estimate  # over the seeds, Student's t
+    mean: Interval  # over the seeds, Student's t
     labels_changed: int  # by the rounding of the stored weights, of the model that is kept
 
 
@@ -118,8 +118,8 @@ class Metrics:
     versions: dict[str, str]
     computed_on: str  # such as "cpu, 1 thread"
     history: History
-    held_out: HeldOut | None
-    tested: Tested | None = None
+    held_out: ValidationMetrics | None
+    tested: TestMetrics | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """What a file holds of it; without pretraining it says nothing of that, as in earlier files."""

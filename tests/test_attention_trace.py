@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from attnviz.worked import Projection, Worked, agrees, follows, unscaled_weights, work_out
+from attnviz.attention_trace import AttentionTrace, Projection, agrees, matches, trace_head, unscaled_weights
 from tests.made import tokens
 
 OPEN = np.ones(3, dtype=bool)
@@ -27,7 +27,7 @@ def by_hand() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 
 def test_every_step_by_hand() -> None:
-    head = work_out(*by_hand(), OPEN)
+    head = trace_head(*by_hand(), OPEN)
     assert head.d_head == 4
     assert head.scores == pytest.approx([2 * math.log(4), 0, 0])
     assert head.scaled == pytest.approx([math.log(4), 0, 0])
@@ -40,7 +40,7 @@ def test_every_step_by_hand() -> None:
 
 
 def test_a_masked_key_has_a_score_and_no_weight() -> None:
-    head = work_out(*by_hand(), np.array([False, True, True]))
+    head = trace_head(*by_hand(), np.array([False, True, True]))
     assert head.scores == pytest.approx([2 * math.log(4), 0, 0])
     assert head.exponentials == pytest.approx([0, 1, 1])
     assert head.weights == pytest.approx([0, 0.5, 0.5])
@@ -50,7 +50,7 @@ def test_a_masked_key_has_a_score_and_no_weight() -> None:
 @pytest.mark.parametrize("factor", [1.0, 10.0, -10.0, 1e3, -1e3, 1e6, -1e6])
 def test_large_scores_stay_finite_and_subtracting_the_largest_changes_no_weight(factor: float) -> None:
     query, _, values = by_hand()
-    head = work_out(query * factor, floats([1, 1, 1, 1], [1, 1, 1, 1], [1, 1, 1, 1]), values, OPEN)
+    head = trace_head(query * factor, floats([1, 1, 1, 1], [1, 1, 1, 1], [1, 1, 1, 1]), values, OPEN)
     assert head.weights == pytest.approx([1 / 3] * 3)
     assert np.isfinite(head.exponentials).all()
     assert head.shift == (0 if abs(factor) <= 10 else pytest.approx(2 * factor))
@@ -59,7 +59,7 @@ def test_large_scores_stay_finite_and_subtracting_the_largest_changes_no_weight(
 def test_a_masked_score_is_not_the_largest() -> None:
     query, _, values = by_hand()
     keys = floats([1e4, 0, 0, 0], [0, 0, 0, 0], [0, 0, 0, 0])
-    head = work_out(query, keys, values, np.array([False, True, True]))
+    head = trace_head(query, keys, values, np.array([False, True, True]))
     assert head.shift == 0
     assert head.weights == pytest.approx([0, 0.5, 0.5])
 
@@ -70,7 +70,7 @@ def test_weights_sum_to_1_and_the_output_is_a_mean_of_values(n_keys: int, width:
     keys, values = random.normal(size=(2, n_keys, width)) * 5
     attendable = random.random(n_keys) < 0.7
     attendable[random.integers(n_keys)] = True
-    head = work_out(random.normal(size=width), keys, values, attendable)
+    head = trace_head(random.normal(size=width), keys, values, attendable)
     assert head.weights.sum() == pytest.approx(1)
     assert (head.weights[~attendable] == 0).all()
     assert (head.output <= values[attendable].max(axis=0) + 1e-9).all()
@@ -78,13 +78,13 @@ def test_weights_sum_to_1_and_the_output_is_a_mean_of_values(n_keys: int, width:
 
 
 def test_heads_side_by_side_then_projected() -> None:
-    head = work_out(*by_hand(), OPEN)
+    head = trace_head(*by_hand(), OPEN)
     states = np.zeros((3, 8))
-    alone = Worked(tokens("a", "b", "c"), 0, OPEN, states, (head, head), None)
+    alone = AttentionTrace(tokens("a", "b", "c"), 0, OPEN, states, (head, head), None)
     assert alone.concatenated == pytest.approx([4, 1, 1, 1, 4, 1, 1, 1])
     assert alone.output == pytest.approx(alone.concatenated)
     projection = Projection(np.eye(8)[:, :2] * 2, floats([10, 20]))
-    projected = Worked(tokens("a", "b", "c"), 0, OPEN, states, (head, head), projection)
+    projected = AttentionTrace(tokens("a", "b", "c"), 0, OPEN, states, (head, head), projection)
     assert projected.projected == pytest.approx([8, 2])
     assert projected.output == pytest.approx([18, 22])
 
@@ -104,8 +104,8 @@ def test_heads_side_by_side_then_projected() -> None:
     ],
 )
 def test_what_follows(claim: tuple[float, ...], said: str) -> None:
-    head = work_out(*by_hand(), OPEN)
-    assert follows(claim, head.weights, unscaled_weights(head), decimals=2) == said
+    head = trace_head(*by_hand(), OPEN)
+    assert matches(claim, head.weights, unscaled_weights(head), decimals=2) == said
 
 
 def test_half_way_is_rounded_in_either_way() -> None:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from attnviz.views.nouns import noun
+from attnviz.views.plurals import pluralize
 
 
 @pytest.mark.parametrize(("many", "one"), [("tokens", "token"), ("queries", "query"), ("entries", "entry")])
 def test_one_is_singular_and_nothing_else_is(many: str, one: str) -> None:
-    assert [noun(number, many) for number in (0, 1, 2, 21)] == [many, one, many, many]
+    assert [pluralize(number, many) for number in (0, 1, 2, 21)] == [many, one, many, many]

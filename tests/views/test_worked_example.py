@@ -10,11 +10,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from attnviz.attention_trace import Example
 from attnviz.renderers.json import alone
 from attnviz.report import Formula, Report, Section, Table
-from attnviz.views.by_hand import example_report
-from attnviz.worked import Example
-from attnviz.workflows.by_hand import FILE, examples
+from attnviz.views.worked_example import example_report
+from attnviz.workflows.worked_example import FILE, examples
 
 SINGLE, MULTI = examples("en")
 

@@ -11,16 +11,16 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from attnviz.errors import BadSelection
+from attnviz.errors import InvalidSelection
 from attnviz.records import AttentionMaps, Measurement, Tokens
 from attnviz.specs.figure import FigureOptions
-from attnviz.views.nouns import noun
+from attnviz.views.plurals import pluralize
 
 LESS = "Draw it without, or give a longer text."
 
 
 @dataclass(frozen=True)
-class Part:
+class TokenSelection:
     """The queries and the keys that are drawn, by position and in order."""
 
     queries: tuple[int, ...]
@@ -35,20 +35,20 @@ class Part:
         return len(self.keys) < len(maps.keys)
 
 
-def part_of(maps: AttentionMaps, spec: FigureOptions) -> Part:
-    """All tokens but those that `spec` hides. Raises BadSelection where no query or no key would be left."""
+def part_of(maps: AttentionMaps, spec: FigureOptions) -> TokenSelection:
+    """All tokens but those that `spec` hides. Raises InvalidSelection where no query or no key would be left."""
     queries = _kept(maps.queries, spec)
     keys = queries if maps.self_attention else _kept(maps.keys, spec)
     for tokens, kept, many in ((maps.queries, queries, "queries"), (maps.keys, keys, "keys")):
         if not kept:
-            what = noun(len(tokens), "tokens" if maps.self_attention else many)
-            raise BadSelection(f"{_options(spec)} leaves none of {len(tokens)} {what}", hint=LESS)
+            what = pluralize(len(tokens), "tokens" if maps.self_attention else many)
+            raise InvalidSelection(f"{_options(spec)} leaves none of {len(tokens)} {what}", hint=LESS)
     if not maps.real_queries[list(queries)].any():
-        raise BadSelection(f"{_options(spec)} leaves nothing but padding", hint=LESS)
-    return Part(queries, keys)
+        raise InvalidSelection(f"{_options(spec)} leaves nothing but padding", hint=LESS)
+    return TokenSelection(queries, keys)
 
 
-def hidden(maps: AttentionMaps, part: Part) -> Measurement | None:
+def hidden(maps: AttentionMaps, part: TokenSelection) -> Measurement | None:
     """The share of what goes to tokens that goes to the hidden keys: a mean over the queries drawn, padding aside.
 
     Nothing where all tokens are drawn.

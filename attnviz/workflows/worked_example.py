@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
+from attnviz.attention_trace import AttentionTrace, Example, PublishedValues, trace_head
 from attnviz.records import Tokens
 from attnviz.specs.explain import LabelKind
-from attnviz.worked import Claim, Example, Worked, work_out
 
 FILE = Path(__file__).parents[1] / "data" / "worked-example.toml"
 
@@ -29,13 +29,13 @@ def examples(labels: LabelKind) -> tuple[Example, ...]:
 def _example(found: Mapping[str, Any], given: Sequence[Mapping[str, Any]], tokens: Tokens) -> Example:
     attendable = np.ones(len(tokens), dtype=bool)
     heads = tuple(
-        work_out(_floats(head["query"]), _floats(head["keys"]), _floats(head["values"]), attendable) for head in given
+        trace_head(_floats(head["query"]), _floats(head["keys"]), _floats(head["values"]), attendable) for head in given
     )
     claims = tuple(
-        Claim(tuple(head["circulating"]), tuple(head.get("circulating_output", ())), found["decimals"])
+        PublishedValues(tuple(head["circulating"]), tuple(head.get("circulating_output", ())), found["decimals"])
         for head in given
     )
-    worked = Worked(tokens, found["query"], attendable, _floats(found["embeddings"]), heads, projection=None)
+    worked = AttentionTrace(tokens, found["query"], attendable, _floats(found["embeddings"]), heads, projection=None)
     return Example(worked, tuple(tuple(map(float, head["scores"])) for head in given), claims)
 
 

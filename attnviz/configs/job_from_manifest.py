@@ -9,28 +9,28 @@ from pydantic import ValidationError
 
 from attnviz.configs import schema
 from attnviz.configs.jobs import NAMES_OR_PATHS, PATHS
-from attnviz.configs.wording import sentence
-from attnviz.errors import BadConfig
+from attnviz.configs.wording import error_message
+from attnviz.errors import InvalidConfig
 from attnviz.inputs import exists
 from attnviz.jobs import JOBS, Job
 from attnviz.manifest import Entry
 from attnviz.options import build
 
 
-def again(entry: Entry, root: Path, where: str) -> Job:
+def job_from_manifest(entry: Entry, root: Path, where: str) -> Job:
     """The job that an entry tells of. A relative path in its settings that is there below `root` starts from there.
 
-    Raises BadConfig for a command or a setting that this version does not know.
+    Raises InvalidConfig for a command or a setting that this version does not know.
     """
     if entry.command not in JOBS:
-        raise BadConfig([f"{where}: {entry.name}: no command {entry.command!r}"])
+        raise InvalidConfig([f"{where}: {entry.name}: no command {entry.command!r}"])
     settings = {name: list(value) if isinstance(value, tuple) else value for name, value in entry.settings.items()}
     try:
         known = schema.settings_model(entry.command).model_validate(settings)
     except ValidationError as error:
         names = list(schema.types(entry.command))
-        problems = [sentence(each, names) for each in error.errors(include_url=False)]
-        raise BadConfig([f"{where}: {entry.name}: {problem}" for problem in problems]) from error
+        problems = [error_message(each, names) for each in error.errors(include_url=False)]
+        raise InvalidConfig([f"{where}: {entry.name}: {problem}" for problem in problems]) from error
     written = {name: getattr(known, name) for name in entry.settings}
     found: dict[str, Any] = {
         name: _there(value, root) if name in PATHS | NAMES_OR_PATHS else value for name, value in written.items()

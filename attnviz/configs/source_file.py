@@ -7,21 +7,21 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-LONGEST_SHOWN = 40  # characters of a name or a value in a message
+MAX_SHOWN_LENGTH = 40  # characters of a name or a value in a message
 PLAIN_NAME = re.compile(r"\w[\w-]*", re.ASCII)
 
 Steps = tuple[str | int, ...]  # the way to a value: ("jobs", 2, "heatmap", "heads")
 
 
 @dataclass(frozen=True, order=True)
-class Place:
+class Position:
     """Where something is written, counted from 1."""
 
     line: int
     column: int
 
 
-START = Place(1, 1)
+START = Position(1, 1)
 
 
 @dataclass(frozen=True)
@@ -29,19 +29,19 @@ class Problem:
     """One thing that is wrong: "figures.yaml:12:5: jobs[2].heatmap.heads: write a whole number, not 'many'"."""
 
     file: str
-    place: Place | None  # None: the whole file
+    place: Position | None  # None: the whole file
     steps: Steps
     text: str | Callable[[], str]  # a function where the sentence takes a search: of 100,000 problems 20 are told
 
     def __str__(self) -> str:
-        whole = f"{way(self.steps)}: " if self.steps else ""
+        whole = f"{format_path(self.steps)}: " if self.steps else ""
         text = self.text if isinstance(self.text, str) else self.text()
         where = f"{self.file}:{self.place.line}:{self.place.column}" if self.place else self.file
         return f"{where}: {whole}{text}"
 
 
 @dataclass
-class Document:
+class SourceFile:
     """What a file says. `data` holds dict, list, str, int, float, bool and None only, None also where it is spoilt.
 
     `complete` is False where reading had to stop; then only `problems` count.
@@ -52,11 +52,11 @@ class Document:
     data: Any = None
     complete: bool = False
     problems: list[Problem] = field(default_factory=list)
-    values: dict[Steps, Place] = field(default_factory=dict)
-    keys: dict[Steps, Place] = field(default_factory=dict)
+    values: dict[Steps, Position] = field(default_factory=dict)
+    keys: dict[Steps, Position] = field(default_factory=dict)
     spoilt: set[Steps] = field(default_factory=set)  # a problem is told already
 
-    def place(self, steps: Steps, *, of_key: bool = False) -> Place:
+    def place(self, steps: Steps, *, of_key: bool = False) -> Position:
         """Where the value, or its key, is written; of what is not written, the nearest thing around it."""
         if of_key and steps in self.keys:
             return self.keys[steps]
@@ -64,7 +64,7 @@ class Document:
             steps = steps[:-1]
         return self.values.get(steps, START)
 
-    def tell(self, steps: Steps, text: str | Callable[[], str], *, at_key: bool = False) -> None:
+    def report(self, steps: Steps, text: str | Callable[[], str], *, at_key: bool = False) -> None:
         """Keep a problem at one place of the file."""
         self.problems.append(Problem(self.file, self.place(steps, of_key=at_key), steps, text))
 
@@ -73,20 +73,20 @@ class Document:
         self.problems.append(Problem(self.file, None, (), text))
 
 
-def way(steps: Sequence[str | int]) -> str:
+def format_path(steps: Sequence[str | int]) -> str:
     """jobs[2].heatmap.heads"""
     written = ""
     for step in steps:
         if isinstance(step, int):
             written += f"[{step}]"
-        elif PLAIN_NAME.fullmatch(step) and len(step) <= LONGEST_SHOWN:
+        elif PLAIN_NAME.fullmatch(step) and len(step) <= MAX_SHOWN_LENGTH:
             written += f".{step}" if written else step
         else:
-            written += f"[{shown(step)}]"
+            written += f"[{shorten(step)}]"
     return written
 
 
-def shown(value: object) -> str:
+def shorten(value: object) -> str:
     """A value in a message, cut where it is long."""
     match value:
         case None:
@@ -104,4 +104,4 @@ def shown(value: object) -> str:
 
 def cut(name: str) -> str:
     """A name from a file, short enough for a message."""
-    return name if len(name) <= LONGEST_SHOWN else name[: LONGEST_SHOWN - 1] + "…"
+    return name if len(name) <= MAX_SHOWN_LENGTH else name[: MAX_SHOWN_LENGTH - 1] + "…"

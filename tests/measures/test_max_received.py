@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from attnviz.measures.gini import gini
-from attnviz.measures.received import received, received_by_key
+from attnviz.measures.max_received import max_received, received_by_key
 from attnviz.measures.uniform import uniform
 from tests.made import cross_maps, random_maps, record, tokens, uniform_maps
 
@@ -16,8 +16,8 @@ ROWS = np.array([[0.5, 0.2, 0.3], [0.1, 0.6, 0.3], [0.0, 0.1, 0.9]])
 def test_each_key_receives_the_mean_of_its_column() -> None:
     maps = record(ROWS[None, None])
     assert received_by_key(maps)[0, 0] == pytest.approx([0.2, 0.3, 0.5])
-    assert received(maps).values == pytest.approx(0.5)
-    assert received(maps).bounds == (1 / 3, 1.0)
+    assert max_received(maps).values == pytest.approx(0.5)
+    assert max_received(maps).bounds == (1 / 3, 1.0)
 
 
 def test_what_all_keys_receive_is_1_and_padding_receives_nothing() -> None:
@@ -31,7 +31,7 @@ def test_what_all_keys_receive_is_1_and_padding_receives_nothing() -> None:
 def test_received_from_another_text() -> None:
     maps = cross_maps(3, 5)
     assert received_by_key(maps).shape == (1, 2, 5)
-    assert received(maps).bounds == (1 / 5, 1.0)
+    assert max_received(maps).bounds == (1 / 5, 1.0)
 
 
 def test_gini_of_keys_that_receive_alike_is_0() -> None:
@@ -58,7 +58,7 @@ def test_keys_that_nobody_may_attend_to_are_not_counted() -> None:
     attendable = np.array([[True, True, False, False]] * 2)
     maps = record(weights, tokens("a", "b"), tokens(*"abcd"), attendable=attendable)
     assert gini(maps).values == 0
-    assert received(maps).bounds == (0.5, 1.0)
+    assert max_received(maps).bounds == (0.5, 1.0)
 
 
 def test_early_keys_of_a_causal_map_receive_more_even_from_uniform_attention() -> None:

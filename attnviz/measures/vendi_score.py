@@ -11,14 +11,14 @@ from attnviz.measures.rows import entropies
 from attnviz.records import AttentionMaps, Measurement
 
 
-def distinct_heads(maps: AttentionMaps) -> Measurement:
+def vendi_score(maps: AttentionMaps) -> Measurement:
     """The Vendi score of a layer's heads (Friedman and Dieng 2022, arXiv:2210.02410).
 
     Heads, from 1 (copies) to the number of heads (no two attend to a common key). Two copies and one head with keys
     of its own count as 3/2^(2/3) = 1.89. It says how differently heads attend, not how many the model needs.
     """
     values = np.array([distinct(of_layer(maps, layer)) for layer in range(maps.n_layers)])
-    return Measurement("distinct_heads", "heads", values, (1.0, float(maps.n_heads)))
+    return Measurement("vendi_score", "heads", values, (1.0, float(maps.n_heads)))
 
 
 def distinct(divergences: Divergences) -> float:

@@ -8,7 +8,7 @@ from attnviz.measures.rows import LayerRows, entropies, most_keys, per_layer
 from attnviz.records import AttentionMaps, Measurement
 
 
-def independent_mixes(maps: AttentionMaps) -> Measurement:
+def effective_rank(maps: AttentionMaps) -> Measurement:
     """Mean over queries of the effective rank of the query's weights, a row for each head (Roy and Vetterli 2007).
 
     Mixes, from 1 (one head, or copies) to the smaller of the numbers of heads and of keys (heads with no common key
@@ -16,7 +16,7 @@ def independent_mixes(maps: AttentionMaps) -> Measurement:
     says how many independent mixtures of the keys the weights allow; heads also read values of their own.
     """
     most = float(min(maps.n_heads, most_keys(maps)))
-    return Measurement("independent_mixes", "mixes", per_layer(maps, _mean_rank), (1.0, most))
+    return Measurement("effective_rank", "mixes", per_layer(maps, _mean_rank), (1.0, most))
 
 
 def _mean_rank(rows: LayerRows) -> float:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+from attnviz.attention_trace import Example, Head, Matches, PublishedValues, agrees, matches, unscaled_weights
 from attnviz.display import escape_for_display
 from attnviz.report import Block, Column, Note, Report, Section, Table
 from attnviz.views import formulas
@@ -12,9 +13,8 @@ from attnviz.views.formulas import DIGITS, component_rows, formula, signs, vecto
 from attnviz.views.steps import Steps
 from attnviz.views.tables import Cell
 from attnviz.views.tokens import token
-from attnviz.worked import Claim, Example, Follows, Head, agrees, follows, unscaled_weights
 
-VERDICTS: Mapping[Follows, str] = {"yes": "yes", "without scaling": "only unscaled", "no": "neither way"}
+VERDICTS: Mapping[Matches, str] = {"yes": "yes", "without scaling": "only unscaled", "no": "neither way"}
 
 
 def example_report(parts: Sequence[Example], top_k: int) -> Report:
@@ -118,7 +118,7 @@ def _claimed(part: Example, number: int) -> Iterator[Block]:
         yield Note(f"No output circulates. That of the weights in circulation, {led}, {said}.")
 
 
-def _verdict(head: Head, claim: Claim) -> str:
+def _verdict(head: Head, claim: PublishedValues) -> str:
     written = _rounded(claim.weights, claim)
     match _follows(head, claim):
         case "yes":
@@ -151,17 +151,17 @@ def _circulating(parts: Sequence[Example]) -> Iterator[Block]:
     yield Table("circulating-outputs", "", "facts", tuple(map(Column, of_outputs)), tuple(outputs))
 
 
-def _rounded(numbers: Iterable[float], claim: Claim) -> str:
+def _rounded(numbers: Iterable[float], claim: PublishedValues) -> str:
     return ", ".join(f"{value:.{claim.decimals}f}" for value in numbers)
 
 
-def _output_follows(head: Head, claim: Claim) -> bool:
+def _output_follows(head: Head, claim: PublishedValues) -> bool:
     """Of the output in circulation, and where there is none of that to which the weights in circulation lead."""
     return agrees(claim.output or claim.output_of_weights(head).tolist(), head.output, claim.decimals)
 
 
-def _follows(head: Head, claim: Claim) -> Follows:
-    return follows(claim.weights, head.weights, unscaled_weights(head), claim.decimals)
+def _follows(head: Head, claim: PublishedValues) -> Matches:
+    return matches(claim.weights, head.weights, unscaled_weights(head), claim.decimals)
 
 
 def _called(part: Example) -> str:

@@ -33,7 +33,7 @@ REPORT = "report.md"
 
 
 @dataclass(frozen=True, eq=False)
-class Made:
+class JobResult:
     """What came of a job, its files by their whole paths."""
 
     files: tuple[Path, ...]
@@ -71,7 +71,7 @@ def fingerprint(job: Job, inputs: dict[str, str]) -> str:
     return hashlib.sha256(json.dumps(whole, sort_keys=True).encode()).hexdigest()
 
 
-def perform(job: Job, folder: Path) -> Entry:
+def run_job(job: Job, folder: Path) -> Entry:
     """Make the job's files in a folder of its own name within `folder`. Raises what its command raises."""
     inputs = inputs_of(job)
     made = _made(job, folder / job.name)
@@ -94,7 +94,7 @@ def written(path: Path, folder: Path) -> File:
     return File(path.relative_to(folder).as_posix(), hashlib.sha256(data).hexdigest(), len(data))
 
 
-def _made(job: Job, out: Path) -> Made:
+def _made(job: Job, out: Path) -> JobResult:
     match job.spec:
         case HeatmapSpec():
             return _heatmap(job.spec, out)
@@ -108,7 +108,7 @@ def _made(job: Job, out: Path) -> Made:
             assert_never(job.spec)
 
 
-def _heatmap(spec: HeatmapSpec, out: Path) -> Made:
+def _heatmap(spec: HeatmapSpec, out: Path) -> JobResult:
     from attnviz.workflows.heatmap import heatmap
 
     files: list[Path] = []
@@ -119,7 +119,7 @@ def _heatmap(spec: HeatmapSpec, out: Path) -> Made:
         found[data["text"]["name"]] = {name: _rows(each["values"]) for name, each in data["measures"].items()}
         files += [*drawn.files, _report(drawn.report, drawn.files, drawn.files[0].parent)]
         warnings += drawn.notices
-    return Made(tuple(files), found, tuple(warnings))
+    return JobResult(tuple(files), found, tuple(warnings))
 
 
 def _rows(values: np.ndarray) -> list[list[float]]:
@@ -128,7 +128,7 @@ def _rows(values: np.ndarray) -> list[list[float]]:
     return rows
 
 
-def _compare(spec: CompareSpec, out: Path) -> Made:
+def _compare(spec: CompareSpec, out: Path) -> JobResult:
     from attnviz.renderers.csv import lines
     from attnviz.workflows.compare import Comparing, Outcome, compare
 
@@ -142,11 +142,11 @@ def _compare(spec: CompareSpec, out: Path) -> Made:
             data: Any = event.report.data
             means = {name: [each["means"]] for name, each in data["measures"].items()}
             files = (*event.files, table, _report(event.report, event.files, out))
-            return Made(files, {data["texts"]["name"]: means}, (*warnings, *event.notices))
+            return JobResult(files, {data["texts"]["name"]: means}, (*warnings, *event.notices))
     raise AssertionError("a comparison ends with an outcome")
 
 
-def _explain(spec: ExplainSpec, out: Path) -> Made:
+def _explain(spec: ExplainSpec, out: Path) -> JobResult:
     from attnviz.renderers.json import alone
     from attnviz.renderers.latex import document
     from attnviz.workflows.explain import explain
@@ -157,10 +157,10 @@ def _explain(spec: ExplainSpec, out: Path) -> Made:
     latex, data = out / "report.tex", out / "numbers.json"
     store.write(latex, document(explained.report).encode())
     store.write(data, b"".join(alone(explained.report)))
-    return Made((report, latex, data), {}, explained.notices)
+    return JobResult((report, latex, data), {}, explained.notices)
 
 
-def _predict(spec: PredictSpec, out: Path) -> Made:
+def _predict(spec: PredictSpec, out: Path) -> JobResult:
     from attnviz.renderers.csv import lines
     from attnviz.workflows.predict import Classifying, Drew, Predicted, predict
 
@@ -181,7 +181,7 @@ def _predict(spec: PredictSpec, out: Path) -> Made:
                 files += [table, _report(event.report, (), out)]
             case _:
                 found[event.text_name] = {"probabilities": [list(event.probabilities)]}
-    return Made(tuple(files), found, tuple(warnings))
+    return JobResult(tuple(files), found, tuple(warnings))
 
 
 def _report(report: Report, files: Sequence[Path], folder: Path) -> Path:

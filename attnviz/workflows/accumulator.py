@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 import numpy as np
 from jaxtyping import Float
 
-from attnviz.comparison import Measured
-from attnviz.errors import BadOption
+from attnviz.comparison import MeasureInfo
+from attnviz.errors import InvalidOption
 from attnviz.measures import Measure
 from attnviz.measures.divergence import across
 from attnviz.measures.markers import without_markers
@@ -19,7 +19,7 @@ from attnviz.measures.uniform import uniform
 from attnviz.records import AttentionMaps, Tokens
 from attnviz.views.captions import status
 
-MOST_HEADS = 64  # of all models, to be compared pair by pair: the time goes with the square
+MAX_HEADS = 64  # of all models, to be compared pair by pair: the time goes with the square
 
 
 @dataclass(eq=False)
@@ -34,7 +34,7 @@ class Numbers:
 
 
 @dataclass(eq=False)
-class Tally:
+class ComparisonAccumulator:
     """What was measured so far."""
 
     numbers: list[Numbers]  # one a model
@@ -48,12 +48,12 @@ class Tally:
     last: tuple[AttentionMaps, ...] = ()  # of the latest text, in common units
 
     @classmethod
-    def of(cls, n_models: int, measures: Sequence[str]) -> Tally:
-        """Raises BadOption for a measure that there is not."""
+    def of(cls, n_models: int, measures: Sequence[str]) -> ComparisonAccumulator:
+        """Raises InvalidOption for a measure that there is not."""
         return cls([Numbers() for _ in range(n_models)], chosen(measures))
 
     def add(self, several: Sequence[AttentionMaps]) -> None:
-        """One text through each of the models, brought to common units. Raises BadOption where it has none."""
+        """One text through each of the models, brought to common units. Raises InvalidOption where it has none."""
         in_text = several[0].provenance.facts.tokens_in_text
         aligned = self._aligned(several)
         asked = [measure.name for measure in self.measures]
@@ -69,16 +69,16 @@ class Tally:
         n_tokens = int(aligned[0].real_queries.sum())
         self.n_tokens.append(n_tokens)
         self.n_in_text.append(n_tokens if in_text is None else in_text)
-        if sum(maps.n_layers * maps.n_heads for maps in aligned) <= MOST_HEADS:
+        if sum(maps.n_layers * maps.n_heads for maps in aligned) <= MAX_HEADS:
             apart = across(aligned)
             self.divergences = apart if self.divergences is None else self.divergences + apart
         self.last = aligned
 
     @property
-    def shown(self) -> tuple[Measured, ...]:
+    def shown(self) -> tuple[MeasureInfo, ...]:
         """The measures that these models have."""
         return tuple(
-            Measured(measure.name, measure.unit, measure.level == "layer")
+            MeasureInfo(measure.name, measure.unit, measure.level == "layer")
             for measure in self.measures
             if measure.name in (self.numbers[0].per_layer if measure.level == "layer" else self.numbers[0].per_head)
         )
@@ -94,16 +94,16 @@ class Tally:
             return tuple(several)
         try:
             return self._joined(several)
-        except BadOption as error:
+        except InvalidOption as error:
             marked = [any(maps.queries.special) for maps in several]
             try:
                 if not any(marked):
                     raise
                 bare = [without_markers(maps) for maps in several]
                 joined = self._joined(bare)
-            except BadOption as other:
+            except InvalidOption as other:
                 name = several[0].provenance.text_name
-                raise BadOption(f"the models cut {name} differently: {other.problem}", hint=other.hint) from error
+                raise InvalidOption(f"the models cut {name} differently: {other.problem}", hint=other.hint) from error
         self.left_out.append([0.0 if maps.sink is None else float(maps.sink.mean()) for maps in bare])
         return joined
 

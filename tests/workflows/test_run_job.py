@@ -16,7 +16,7 @@ from attnviz.specs.compare import CompareSpec
 from attnviz.specs.explain import ExplainSpec
 from attnviz.specs.heatmap import HeatmapSpec
 from attnviz.specs.predict import PredictSpec
-from attnviz.workflows.perform import fingerprint, inputs_of, perform
+from attnviz.workflows.run_job import fingerprint, inputs_of, run_job
 
 TEXT = "a fine film , and not a long one"
 HEATMAP = build(HeatmapSpec, text=(TEXT,), model="multi:2", dpi=40)
@@ -31,7 +31,7 @@ def print_of(spec: AnySpec) -> str:
 
 
 def test_a_heatmap_with_its_numbers(tmp_path: Path) -> None:
-    entry = perform(job(HEATMAP), tmp_path)
+    entry = run_job(job(HEATMAP), tmp_path)
     assert [file.path for file in entry.files] == [
         "mine/overview.png",
         "mine/layer-0-head-0.png",
@@ -52,30 +52,30 @@ def test_a_heatmap_with_its_numbers(tmp_path: Path) -> None:
 
 
 def test_several_texts_have_folders_of_their_own(tmp_path: Path) -> None:
-    entry = perform(job(build(HeatmapSpec, dataset="sample", index=("0-1",), model="single", dpi=40)), tmp_path)
+    entry = run_job(job(build(HeatmapSpec, dataset="sample", index=("0-1",), model="single", dpi=40)), tmp_path)
     assert set(entry.numbers) == {"sample train[0]", "sample train[1]"}
     assert {"mine/train-0/report.md", "mine/train-1/layer-0-head-0.png"} <= {file.path for file in entry.files}
 
 
 def test_a_comparison_takes_no_time(tmp_path: Path) -> None:
     spec = build(CompareSpec, models=("single", "multi:2"), text=(TEXT,), dpi=40)
-    entry = perform(job(spec, "compare"), tmp_path)
+    entry = run_job(job(spec, "compare"), tmp_path)
     assert {"mine/maps.png", "mine/measures.csv", "mine/report.md"} <= {file.path for file in entry.files}
     assert "time" not in (tmp_path / "mine/report.md").read_text(encoding="utf-8")
     (numbers,) = entry.numbers.values()
     assert len(numbers["entropy"][0]) == 2
-    assert perform(job(spec, "compare"), tmp_path / "again") == entry
+    assert run_job(job(spec, "compare"), tmp_path / "again") == entry
 
 
 def test_the_worked_example_needs_no_text(tmp_path: Path) -> None:
-    entry = perform(job(build(ExplainSpec, example=True), "explain"), tmp_path)
+    entry = run_job(job(build(ExplainSpec, example=True), "explain"), tmp_path)
     assert [file.path for file in entry.files] == ["mine/report.md", "mine/report.tex", "mine/numbers.json"]
     assert entry.inputs == {}
 
 
 def test_predictions(tmp_path: Path) -> None:
     spec = build(PredictSpec, dataset="sample", split="test", index=("0-1",), heatmap=True, model="single", dpi=40)
-    entry = perform(job(spec, "predict"), tmp_path)
+    entry = run_job(job(spec, "predict"), tmp_path)
     assert {"mine/predictions.csv", "mine/report.md", "mine/test-1/layer-0-head-0.png"} <= {f.path for f in entry.files}
     assert sum(entry.numbers["sample test[1]"]["probabilities"][0]) == pytest.approx(1)
 
@@ -84,7 +84,7 @@ def test_predictions(tmp_path: Path) -> None:
 def test_the_fingerprint_follows_from_versions(package: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Else figures of before an upgrade would pass for new ones."""
     same = print_of(HEATMAP)
-    monkeypatch.setattr("attnviz.workflows.perform.version", lambda name: "0" if name == package else version(name))
+    monkeypatch.setattr("attnviz.workflows.run_job.version", lambda name: "0" if name == package else version(name))
     assert print_of(HEATMAP) != same
 
 

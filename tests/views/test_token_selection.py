@@ -7,11 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from attnviz.errors import BadSelection
+from attnviz.errors import InvalidSelection
 from attnviz.measures.to_first import to_first
 from attnviz.records import AttentionMaps
 from attnviz.specs.figure import FigureOptions
-from attnviz.views.hiding import Part, hidden, part_of
+from attnviz.views.token_selection import TokenSelection, hidden, part_of
 from tests.made import cross_maps, random_maps, record, sink_maps, tokens
 
 MARKERS = ("[CLS]", "[SEP]")
@@ -25,16 +25,16 @@ def marked(weights: np.ndarray) -> AttentionMaps:
 
 def test_what_is_drawn() -> None:
     maps = marked(np.eye(4))
-    assert part_of(maps, FigureOptions()) == Part((0, 1, 2, 3), (0, 1, 2, 3))
-    assert part_of(maps, FigureOptions(hide_special=True)) == part_of(maps, BOTH) == Part((1, 2), (1, 2))
-    assert part_of(maps, FigureOptions(drop_first=True)) == Part((1, 2, 3), (1, 2, 3))
+    assert part_of(maps, FigureOptions()) == TokenSelection((0, 1, 2, 3), (0, 1, 2, 3))
+    assert part_of(maps, FigureOptions(hide_special=True)) == part_of(maps, BOTH) == TokenSelection((1, 2), (1, 2))
+    assert part_of(maps, FigureOptions(drop_first=True)) == TokenSelection((1, 2, 3), (1, 2, 3))
     assert part_of(random_maps("ab", padding=2), FigureOptions(hide_special=True)).keys == (0, 1)
 
 
 def test_the_first_token_of_either_text() -> None:
-    assert part_of(cross_maps(2, 3), FigureOptions(drop_first=True)) == Part((1,), (1, 2))
+    assert part_of(cross_maps(2, 3), FigureOptions(drop_first=True)) == TokenSelection((1,), (1, 2))
     maps = record(np.full((1, 1, 1, 2), 0.5), tokens("q"), tokens("</s>", "k", special=("</s>",)))
-    assert part_of(maps, FigureOptions(hide_special=True)) == Part((0,), (1,))
+    assert part_of(maps, FigureOptions(hide_special=True)) == TokenSelection((0,), (1,))
 
 
 def test_the_share_of_what_is_hidden_by_hand() -> None:
@@ -80,10 +80,10 @@ def test_without_the_first_query_the_hidden_share_is_what_the_others_give_to_the
 
 def test_cells_of_one_piece_are_not_copied() -> None:
     cells = np.arange(16).reshape(4, 4)
-    inner = Part((1, 2), (1, 2, 3)).of(cells)
+    inner = TokenSelection((1, 2), (1, 2, 3)).of(cells)
     assert inner.tolist() == [[5, 6, 7], [9, 10, 11]]
     assert np.shares_memory(inner, cells)
-    assert Part((0, 2), (1, 3)).of(cells).tolist() == [[1, 3], [9, 11]]
+    assert TokenSelection((0, 2), (1, 3)).of(cells).tolist() == [[1, 3], [9, 11]]
 
 
 @pytest.mark.parametrize(
@@ -106,6 +106,6 @@ def test_cells_of_one_piece_are_not_copied() -> None:
     ],
 )
 def test_nothing_would_be_left(maps: AttentionMaps, spec: FigureOptions, says: str) -> None:
-    with pytest.raises(BadSelection) as caught:
+    with pytest.raises(InvalidSelection) as caught:
         part_of(maps, spec)
     assert str(caught.value) == f"{says}. Draw it without, or give a longer text."

@@ -10,7 +10,7 @@ from attnviz.measures.rows import entropies, head_rows, layer_entropies, real_qu
 from attnviz.records import AttentionMaps, Measurement
 
 
-def resolution_lost(maps: AttentionMaps) -> Measurement:
+def divergence_from_mean(maps: AttentionMaps) -> Measurement:
     """Mean over heads and queries of the Jensen-Shannon divergence of a head from the mean of the layer's heads.
 
     Nats, from 0 (copies, or one head alone) to `max_divergence_from_mean` (Lin 1991, doi:10.1109/18.61115). Vaswani et
@@ -19,7 +19,7 @@ def resolution_lost(maps: AttentionMaps) -> Measurement:
     with a single head attends to.
     """
     values = np.array([_lost(maps, layer) for layer in range(maps.n_layers)])
-    return Measurement("resolution_lost", "nats", values, (0.0, max_divergence_from_mean(maps.n_heads)))
+    return Measurement("divergence_from_mean", "nats", values, (0.0, max_divergence_from_mean(maps.n_heads)))
 
 
 def max_divergence_from_mean(n_heads: int) -> float:

@@ -13,7 +13,7 @@ from jaxtyping import Bool, Float64
 from attnviz.records import Provenance, Tokens
 
 PLAIN_EXP = 20.0  # exp of scaled scores up to here has few enough digits to be read; e^20 is 485165195.4098
-Follows = Literal["yes", "without scaling", "no"]
+Matches = Literal["yes", "without scaling", "no"]
 
 Vector = Float64[np.ndarray, " component"]
 PerKey = Float64[np.ndarray, " key"]
@@ -51,7 +51,7 @@ class Projection:
 
 
 @dataclass(frozen=True, eq=False)
-class Worked:
+class AttentionTrace:
     """One query's way through all heads of a layer."""
 
     tokens: Tokens
@@ -78,10 +78,10 @@ class Worked:
 
 
 @dataclass(frozen=True, eq=False)
-class Reproduced:
+class VerifiedTrace:
     """One query's way through a layer of a model, and what the model itself made of it."""
 
-    worked: Worked
+    worked: AttentionTrace
     provenance: Provenance
     layer: int
     n_layers: int
@@ -98,7 +98,7 @@ class Reproduced:
 
 
 @dataclass(frozen=True, eq=False)
-class Claim:
+class PublishedValues:
     """Numbers that are in circulation for an example, rounded to `decimals`."""
 
     weights: tuple[float, ...]
@@ -114,12 +114,12 @@ class Claim:
 class Example:
     """One part of an example to be done by hand: its heads, and for each the numbers that circulate for it."""
 
-    worked: Worked
+    worked: AttentionTrace
     given_scores: tuple[tuple[float, ...], ...]  # q · k of each head, as its source gives them
-    claims: tuple[Claim, ...]
+    claims: tuple[PublishedValues, ...]
 
 
-def work_out(
+def trace_head(
     query: Vector,
     keys: Float64[np.ndarray, "key component"],
     values: Float64[np.ndarray, "key component"],
@@ -157,7 +157,7 @@ def unscaled_weights(head: Head) -> PerKey:
     return np.asarray(exponentials / exponentials.sum())
 
 
-def follows(claim: Sequence[float], scaled: PerKey, unscaled: PerKey, decimals: int) -> Follows:
+def matches(claim: Sequence[float], scaled: PerKey, unscaled: PerKey, decimals: int) -> Matches:
     """Whether numbers rounded to `decimals` are those of the formula, of the formula without scaling, or neither."""
     if agrees(claim, scaled, decimals):
         return "yes"

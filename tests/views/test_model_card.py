@@ -12,14 +12,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from attnviz import outcomes
+from attnviz import training_metrics
 from attnviz.options import flat_values
-from attnviz.outcomes import Epoch, Estimate, HeldOut, History, Metrics, Point
 from attnviz.renderers import markdown, terminal
 from attnviz.renderers.json import alone
 from attnviz.report import Curves, Note, Report, Table
 from attnviz.specs.train import TrainSpec
-from attnviz.views.card import card_report, command
+from attnviz.training_metrics import Epoch, History, Interval, Metrics, Point, ValidationMetrics
+from attnviz.views.model_card import card_report, command
 
 HISTORY = History((Point(0.5, 0.7, 0.5), Point(1.0, 0.6, 0.625)), (Epoch(1, 0.6, 0.75), Epoch(2, 0.5, 0.75)))
 METRICS = Metrics(
@@ -48,9 +48,11 @@ METRICS = Metrics(
     versions={"attnviz": "0.1.0", "torch": "2.13.0"},
     computed_on="cpu, 1 thread",
     history=HISTORY,
-    held_out=HeldOut(200, Estimate(0.75, 0.6858, 0.8049), 0.5643, 0.0254, 0.4125, labels_changed=3),
+    held_out=ValidationMetrics(200, Interval(0.75, 0.6858, 0.8049), 0.5643, 0.0254, 0.4125, labels_changed=3),
 )
-TESTED = outcomes.Tested("imdb test", 25_000, (0, 1, 2), (0.875, 0.876, 0.877), Estimate(0.876, 0.8735, 0.8785), 42)
+TESTED = training_metrics.TestMetrics(
+    "imdb test", 25_000, (0, 1, 2), (0.875, 0.876, 0.877), Interval(0.876, 0.8735, 0.8785), 42
+)
 THE_COMMAND = (
     "attnviz train --dataset sample --split 'train[:20]' --heads 2 --d-model 16 --learning-rate 0.005 --seed 7"
 )

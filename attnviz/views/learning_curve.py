@@ -7,9 +7,9 @@ from dataclasses import asdict
 from math import isfinite
 
 from attnviz.display import escape_for_display
-from attnviz.outcomes import Epoch, History, Point
 from attnviz.report import Block, Column, Curve, Curves, Line, Note, Report, Table
-from attnviz.views.captions import LONGEST_TITLE
+from attnviz.training_metrics import Epoch, History, Point
+from attnviz.views.captions import MAX_TITLE_LENGTH
 
 TRAINING, HELD_OUT = "training (with dropout)", "held out"
 EPOCHS = (Column("epoch"), Column("held-out loss", "nats", 4), Column("held-out accuracy", digits=4), Column("kept"))
@@ -18,10 +18,10 @@ EPOCHS = (Column("epoch"), Column("held-out loss", "nats", 4), Column("held-out 
 def learning_report(history: History, *, title: str, subtitle: str, facts: tuple[tuple[str, str], ...] = ()) -> Report:
     """Loss and accuracy over the epochs, in training and on texts held out. What was not measured is not drawn."""
     return Report(
-        title=escape_for_display(title, LONGEST_TITLE),
-        subtitle=escape_for_display(subtitle, LONGEST_TITLE),
+        title=escape_for_display(title, MAX_TITLE_LENGTH),
+        subtitle=escape_for_display(subtitle, MAX_TITLE_LENGTH),
         blocks=tuple(_blocks(history)),
-        facts=tuple((name, escape_for_display(value, LONGEST_TITLE)) for name, value in facts),
+        facts=tuple((name, escape_for_display(value, MAX_TITLE_LENGTH)) for name, value in facts),
         data=_data(history),
     )
 

@@ -9,7 +9,7 @@ from attnviz.measures.rows import layer_received, real_queries
 from attnviz.records import AttentionMaps, Measurement
 
 
-def received(maps: AttentionMaps) -> Measurement:
+def max_received(maps: AttentionMaps) -> Measurement:
     """The largest share of all attention that one key receives: max over keys of the mean over queries.
 
     From 1/n (all n keys receive alike) to 1 (all attention goes to one key), as in Goyal et al. 2020,
@@ -17,7 +17,7 @@ def received(maps: AttentionMaps) -> Measurement:
     attention. It does not say which key it is: `received_by_key` does.
     """
     n_keys = int(receiving(maps).sum())
-    return Measurement("received", "share", received_by_key(maps).max(axis=-1), (1 / n_keys, 1.0))
+    return Measurement("max_received", "share", received_by_key(maps).max(axis=-1), (1 / n_keys, 1.0))
 
 
 def received_by_key(maps: AttentionMaps) -> Float64[np.ndarray, "layer head key"]:

@@ -10,7 +10,7 @@ import torch
 from jaxtyping import Bool, Float, Float32
 from torch import Tensor
 
-from attnviz.errors import BadRecord
+from attnviz.errors import InvalidRecord
 
 How = Literal["recomputed", "multiplied"]
 Kernel = Callable[..., Any]  # any function of torch's
@@ -26,7 +26,7 @@ EVALUATE = "Call model.eval() before recording."
 
 
 @dataclass(frozen=True, eq=False)
-class Seen:
+class CapturedAttention:
     """One call. In a row that may attend to nothing all weights are 0."""
 
     weights: Float32[Tensor, "batch head query key"]
@@ -47,14 +47,14 @@ def allowed(scores: Float[Tensor, "*axes"]) -> Bool[Tensor, "*axes"]:
     )  # NaN is not forbidden but wrong, and shows
 
 
-def by_head(tensor: Tensor) -> Tensor:
+def to_batch_heads(tensor: Tensor) -> Tensor:
     """[batch, head, …, …] of a tensor whose last two axes are kept and whose third to last is the heads, if there."""
     while tensor.ndim < 4:
         tensor = tensor.unsqueeze(0)
     return tensor.flatten(0, -4)
 
 
-def unrounded(
+def renormalised(
     weights: Float32[Tensor, "batch head query key"], sink: Float32[Tensor, "batch head query"] | None, of: torch.dtype
 ) -> tuple[Float32[Tensor, "batch head query key"], Float32[Tensor, "batch head query"] | None, float]:
     """Weights that were rounded to half precision, scaled so that rows and sinks sum to 1 again, and by how much.
@@ -72,10 +72,10 @@ def unrounded(
 
 
 def checked_error(error: float, dtype: torch.dtype, what: str) -> float:
-    """The error itself. Raises BadRecord where it is too large for the dtype."""
+    """The error itself. Raises InvalidRecord where it is too large for the dtype."""
     tolerance = TOLERANCES.get(dtype, TOLERANCES[torch.bfloat16])
     if not error <= tolerance:  # written so that NaN is wrong too
-        raise BadRecord(
+        raise InvalidRecord(
             f"the weights worked out for {what} do not give its output: they miss it by {error:.2g} of the largest "
             f"value, allowed are {tolerance:g}",
             hint="It computes something else than softmax(q kᵀ · scale + mask) · value, which cannot be drawn.",
@@ -84,6 +84,6 @@ def checked_error(error: float, dtype: torch.dtype, what: str) -> float:
 
 
 def refuse_dropout(share: float, what: str) -> None:
-    """Raises BadRecord where weights are dropped at random: those are not the model's attention."""
+    """Raises InvalidRecord where weights are dropped at random: those are not the model's attention."""
     if share > 0:
-        raise BadRecord(f"{what} drops {share:.0%} of the weights: the model is in training mode", hint=EVALUATE)
+        raise InvalidRecord(f"{what} drops {share:.0%} of the weights: the model is in training mode", hint=EVALUATE)

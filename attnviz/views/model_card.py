@@ -7,14 +7,14 @@ from collections.abc import Iterator
 
 from attnviz.display import escape_for_display
 from attnviz.options import flat_options
-from attnviz.outcomes import HeldOut, Metrics, Tested
 from attnviz.report import Column, Note, Report, Table
 from attnviz.specs.train import TrainSpec
-from attnviz.views.learning import learning_report
-from attnviz.views.nouns import noun
+from attnviz.training_metrics import Metrics, TestMetrics, ValidationMetrics
+from attnviz.views.learning_curve import learning_report
+from attnviz.views.plurals import pluralize
 from attnviz.views.tables import Cell
 
-LONGEST = 200
+MAX_VALUE_LENGTH = 200
 NORMS = {"pre": "before each sublayer", "post": "after each sublayer"}
 POOLS = {"mean": "the mean over the tokens", "cls": "the state of [CLS]", "attention": "a learned weighted mean"}
 KEEPS = {"head": "the first {}", "head-tail": "{}, half from the beginning and half from the end"}
@@ -23,7 +23,7 @@ KEEPS = {"head": "the first {}", "head-tail": "{}, half from the beginning and h
 def card_report(metrics: Metrics) -> Report:
     """The model card: also what the terminal shows at the end of training, and what its figure is drawn from."""
     heads = metrics.sizes["n_heads"]
-    name = escape_for_display(metrics.data, LONGEST)
+    name = escape_for_display(metrics.data, MAX_VALUE_LENGTH)
     learned = learning_report(metrics.history, title="", subtitle="")
     return Report(
         title=f"Transformer encoder with {heads} head{'' if heads == 1 else 's'}, trained on {name}",
@@ -72,17 +72,17 @@ def _model(metrics: Metrics) -> list[tuple[Cell, ...]]:
     sizes, settings = metrics.sizes, metrics.settings
     d_model, n_heads = int(sizes["d_model"] or 0), int(sizes["n_heads"] or 1)
     layers, n_words, n_pairs = sizes["n_layers"], int(sizes["n_words"] or 0), int(sizes["n_bigrams"] or 0)
-    heads = f"{n_heads} {noun(n_heads, 'heads')} of width {d_model // n_heads}"
+    heads = f"{n_heads} {pluralize(n_heads, 'heads')} of width {d_model // n_heads}"
     return [
         ("layers", f"{layers}, each with {heads} (d_model {d_model})"),
         ("feed-forward width", str(sizes["d_feed_forward"])),
         ("layer norm", NORMS[str(settings["norm"])]),
         *_positions(int(sizes.get("max_distance") or 0)),
         ("classified from", POOLS[str(settings["pool"])]),
-        ("vocabulary", f"{n_words:,} entries and {n_pairs:,} {noun(n_pairs, 'pairs')} of words"),
+        ("vocabulary", f"{n_words:,} entries and {n_pairs:,} {pluralize(n_pairs, 'pairs')} of words"),
         ("parameters", f"{metrics.n_parameters:,}"),
         ("reads", "at most " + KEEPS[str(settings["keep"])].format(f"{settings['max_tokens']} tokens of a text")),
-        ("labels", escape_for_display(", ".join(metrics.labels), LONGEST)),
+        ("labels", escape_for_display(", ".join(metrics.labels), MAX_VALUE_LENGTH)),
         ("stored as", f"{settings['storage']} embeddings, all else float32"),
     ]
 
@@ -96,16 +96,19 @@ def _recipe(metrics: Metrics) -> list[tuple[Cell, ...]]:
     versions = ", ".join(f"{name} {version}" for name, version in metrics.versions.items())
     held = metrics.held_out.n_texts if metrics.held_out else 0
     return [
-        ("data", f"{escape_for_display(metrics.data, LONGEST)}: {metrics.n_texts:,} texts, and {held:,} held out"),
+        (
+            "data",
+            f"{escape_for_display(metrics.data, MAX_VALUE_LENGTH)}: {metrics.n_texts:,} texts, and {held:,} held out",
+        ),
         ("sha256 of the data", metrics.data_sha256),
         ("command", escape_for_display(command(metrics), 1000)),
         ("seed", str(metrics.settings["seed"])),
         ("versions", versions),
-        ("computed on", escape_for_display(metrics.computed_on, LONGEST)),
+        ("computed on", escape_for_display(metrics.computed_on, MAX_VALUE_LENGTH)),
     ]
 
 
-def _held_out(held: HeldOut) -> list[tuple[Cell, ...]]:
+def _held_out(held: ValidationMetrics) -> list[tuple[Cell, ...]]:
     return [
         ("texts", f"{held.n_texts:,}"),
         (f"accuracy (95 % interval {held.accuracy.low:.4f} to {held.accuracy.high:.4f})", held.accuracy.value),
@@ -116,11 +119,11 @@ def _held_out(held: HeldOut) -> list[tuple[Cell, ...]]:
     ]
 
 
-def _tested(tested: Tested) -> list[tuple[Cell, ...]]:
+def _tested(tested: TestMetrics) -> list[tuple[Cell, ...]]:
     runs = zip(tested.seeds, tested.accuracies, strict=True)
     mean = tested.mean
     return [
-        ("texts", f"{escape_for_display(tested.data, LONGEST)}: {tested.n_texts:,}"),
+        ("texts", f"{escape_for_display(tested.data, MAX_VALUE_LENGTH)}: {tested.n_texts:,}"),
         *((f"accuracy with seed {seed}", accuracy) for seed, accuracy in runs),
         (f"mean over seeds (95 % interval {mean.low:.4f} to {mean.high:.4f}, Student's t)", mean.value),
         ("labels that rounding the weights changed", f"{tested.labels_changed} of {tested.n_texts:,}"),
@@ -131,8 +134,8 @@ def _limits(metrics: Metrics) -> list[Note]:
     notes = [
         "Attention weights say where a head looked, not why the model decided what it did (Jain & Wallace 2019; "
         "Wiegreffe & Pinter 2019).",
-        f"It has learned from {escape_for_display(metrics.data, LONGEST)} and from nothing else: texts of another "
-        "kind or language get a label and a probability all the same.",
+        f"It has learned from {escape_for_display(metrics.data, MAX_VALUE_LENGTH)} and from nothing else: texts of "
+        "another kind or language get a label and a probability all the same.",
         "The command repeats the weights bit by bit with the same versions on the same kind of machine with as many "
         "threads (OMP_NUM_THREADS); elsewhere it repeats the recipe, and the last bits differ.",
     ]
