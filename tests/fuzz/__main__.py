@@ -1,6 +1,6 @@
-"""`python -m tests.fuzz --examples 10000 [--kinds records configs]`: many tries, and all findings at the end.
+"""`python -m tests.fuzz --examples 10000 [--kinds records configs]`: many tries; a finding is told when it is new.
 
-Seeded: the same numbers try the same. Each finding is told with the shortest command line that showed it.
+Seeded: the same numbers try the same. With --keep, the folder that showed a finding is copied there.
 """
 
 from __future__ import annotations
@@ -8,13 +8,16 @@ from __future__ import annotations
 import argparse
 import gc
 import re
+import shlex
+import shutil
 import tempfile
+import threading
 import time
 import warnings
+from collections import Counter
 from pathlib import Path
 
 from hypothesis import HealthCheck, Phase, given, seed, settings
-from hypothesis import strategies as st
 
 from tests.fuzz.kinds import KINDS, Arena, Attempt
 from tests.fuzz.preparation import prepare
@@ -25,47 +28,58 @@ def main() -> None:
     parser.add_argument("--examples", type=int, default=10_000, help="of all kinds together")
     parser.add_argument("--kinds", nargs="*", choices=sorted(KINDS), default=list(KINDS), metavar="KIND")
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--keep", type=Path, metavar="FOLDER")
     asked = parser.parse_args()
     prepare()
     gc.collect()
     gc.freeze()  # so that forks share it
-    found = 0
+    n_findings = 0
     with tempfile.TemporaryDirectory(prefix="attnviz-fuzz-") as folder:
         arena = Arena(Path(folder))
+        assert threading.active_count() == 1, (
+            threading.enumerate()
+        )  # see there: locks of threads are copied as they are
         for kind in asked.kinds:
             arena.attempted = 0
             began = time.monotonic()
-            findings = tried(arena, KINDS[kind](arena), asked.examples // len(asked.kinds), asked.seed)
+            findings = fuzz(arena, kind, asked)
+            n_findings += len(findings)
             seconds = time.monotonic() - began
-            print(f"{kind}: {arena.attempted:,} tries in {seconds:,.0f} s, {len(findings)} findings", flush=True)
-            for said, (times, attempt) in findings.items():
-                data = f"\n    {attempt.file}: {attempt.data[:3000]!r}" if attempt.file else ""
-                print(f"  {times} × {said[:300]}\n    {' '.join(map(repr, attempt.args))[:1500]}{data}", flush=True)
-            found += len(findings)
-    raise SystemExit(bool(found))
+            print(f"{kind}: {arena.attempted:,} tries in {seconds:,.0f} s, findings: {findings.total()}", flush=True)
+    raise SystemExit(bool(n_findings))
 
 
-def tried(
-    arena: Arena, attempts: st.SearchStrategy[Attempt], n_examples: int, number: int
-) -> dict[str, tuple[int, Attempt]]:
-    """Each finding, numbers and names left out: how often, and the shortest attempt."""
-    findings: dict[str, tuple[int, Attempt]] = {}
+def fuzz(arena: Arena, kind: str, asked: argparse.Namespace) -> Counter[str]:
+    """How often each finding, numbers and names left out."""
+    findings: Counter[str] = Counter()
 
-    @seed(number)
+    @seed(asked.seed)
     @settings(
-        max_examples=n_examples,
+        max_examples=asked.examples // len(asked.kinds),
         phases=[Phase.generate],
         database=None,
         deadline=None,
         suppress_health_check=list(HealthCheck),
     )
-    @given(attempts)
+    @given(KINDS[kind](arena))
     def attempt(each: Attempt) -> None:
         for said in arena.broken(each):
-            like = re.sub(r"[0-9]+|'[^']*'", "…", said)[:160]
-            times, before = findings.get(like, (0, each))
-            shorter = min(before, each, key=lambda one: len(one.data) + len(" ".join(one.args)))
-            findings[like] = (times + 1, shorter)
+            like = re.sub(r"[0-9]+|'[^']*'", "…", said)[-160:]
+            findings[like] += 1
+            if findings[like] == 1:
+                tell(said, each, arena)
+
+    def tell(said: str, each: Attempt, arena: Arena) -> None:
+        command = f"attnviz {shlex.join(each.args)}"[:1500]
+        print(
+            f"{kind}, try {arena.attempted}: {said}\n    {each.file} {command}".encode(
+                "utf-8", "backslashreplace"
+            ).decode(),
+            flush=True,
+        )
+        if asked.keep:
+            place = asked.keep / f"{kind.replace(' ', '-')}-{arena.attempted}"
+            shutil.copytree(arena.here, place, symlinks=True, ignore=shutil.ignore_patterns("fifo"), dirs_exist_ok=True)
 
     attempt()
     return findings

@@ -6,6 +6,7 @@ kernel, and nothing that it breaks is left for the next.
 
 from __future__ import annotations
 
+import faulthandler
 import hashlib
 import os
 import re
@@ -58,7 +59,7 @@ def run(args: Sequence[str], folder: Path, room: Path) -> Ending:
         if found:
             break
         if time.monotonic() > end:
-            os.kill(process, signal.SIGKILL)
+            os.kill(process, signal.SIGABRT if time.monotonic() < end + 1 else signal.SIGKILL)
         time.sleep(0.002)
     out, err = (stream.read_text(encoding="utf-8", errors="backslashreplace") for stream in streams)
     return Ending(os.waitstatus_to_exitcode(status), out, err, used.ru_maxrss * 1024)
@@ -76,12 +77,14 @@ def _become(args: Sequence[str], folder: Path, room: Path, streams: list[Path]) 
         for number, stream in enumerate(streams, start=1):
             os.dup2(os.open(stream, os.O_WRONLY | os.O_CREAT | os.O_TRUNC), number)
         sys.stdout, sys.stderr = (os.fdopen(number, "w", encoding="utf-8") for number in (1, 2))
+        faulthandler.enable(2)  # where it was when the time was over
+        faulthandler.register(signal.SIGXCPU, 2, chain=True)
         tempfile.tempdir = None
         os.environ |= {"HOME": str(room), "TMPDIR": str(room), "COLUMNS": "80"}
         show.prepare_streams()
         with (
-            mock.patch("attnviz.workflows.batch.share_out", share_out),
-            mock.patch("attnviz.workflows.verify.share_out", share_out),
+            mock.patch("attnviz.workflows.batch.run_jobs", run_jobs),
+            mock.patch("attnviz.workflows.verify.run_jobs", run_jobs),
         ):
             code = app.run(args)
         show.flush_stderr()
@@ -92,7 +95,7 @@ def _become(args: Sequence[str], folder: Path, room: Path, streams: list[Path]) 
         os._exit(code)
 
 
-def share_out(
+def run_jobs(
     jobs: Sequence[Job], folder: Path, earlier: Mapping[str, Entry], n_workers: int, fail_fast: bool
 ) -> Generator[workers.Done]:
     """As that of the workers, without their processes, which would import everything anew."""
@@ -119,8 +122,9 @@ def breaches(
     ending: Ending, before: Mapping[str, str], after: Mapping[str, str], outputs: Sequence[str]
 ) -> Iterator[str]:
     """Each law that a run broke. `before` and `after` are what lies in and beside its folder."""
-    if ending.code == -signal.SIGXCPU or ending.code == -signal.SIGKILL:
-        yield f"no end after {MAX_SECONDS} s of work or {MAX_WAIT} s in all"
+    if -ending.code in (signal.SIGXCPU, signal.SIGABRT, signal.SIGKILL):
+        yield f"no end after {MAX_SECONDS} s of work or {MAX_WAIT} s in all: {ending.err[-2000:]}"
+        return
     elif BUG in ending.err or BUG in ending.out:
         yield next(line for line in (ending.err + ending.out).splitlines() if BUG in line)
     elif ending.code not in CODES:

@@ -10,6 +10,7 @@ from pkgutil import walk_packages
 def prepare() -> None:
     """Import all of attnviz, and what its parts import late; no network, one thread."""
     os.environ |= {"OMP_NUM_THREADS": "1", "HF_HUB_OFFLINE": "1", "TOKENIZERS_PARALLELISM": "false"}
+    os.environ["ARROW_DEFAULT_MEMORY_POOL"] = "system"  # another keeps a thread
     import attnviz
 
     for module in walk_packages(attnviz.__path__, "attnviz."):
