@@ -5,9 +5,13 @@ Every way in which that fails is one line of an error that the caller chooses. K
 
 from __future__ import annotations
 
+import errno
 import json
 import math
+import os
 import stat
+import threading
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple, NoReturn
 
@@ -16,6 +20,7 @@ from attnviz.errors import InputError
 MAX_JSON = 2**26  # bytes of a configuration, an index or metrics; the largest that are in use have 10 MB
 MAX_VOCABULARY = 2**28  # bytes of a tokenizer.json; the largest that are in use have 40 MB
 MAX_HEADER = 2**26  # bytes of a safetensors header: a record of 400,000 tokens
+MAX_WAIT = 5.0  # seconds for somebody to open a named pipe and write
 NO_FILE = "No file can have this name"
 ITEM_SIZES = {"BOOL": 1, "U8": 1, "I8": 1, "I16": 2, "U16": 2, "F16": 2, "BF16": 2, "I32": 4, "U32": 4, "F32": 4}
 ITEM_SIZES |= {"F64": 8, "I64": 8, "U64": 8, "C64": 8, "F8_E4M3": 1, "F8_E5M2": 1, "F8_E8M0": 1}
@@ -86,6 +91,28 @@ def file_size(path: Path, largest: float, invalid: type[InputError], hint: str =
     if state.st_size > largest:
         raise invalid(f"{path} is {in_bytes(state.st_size)} long, at most {in_bytes(largest)} are read", hint=hint)
     return state.st_size
+
+
+def open_input(path: Path) -> BinaryIO:
+    """Open a file, a device or a pipe to be read. Raises OSError, also for a named pipe that nobody writes to."""
+    if not path.is_fifo():
+        return path.open("rb")
+    nobody = threading.Event()
+
+    def give_up() -> None:
+        nobody.set()
+        with suppress(OSError):  # somebody came after all, or the pipe is gone
+            os.close(os.open(path, os.O_WRONLY | os.O_NONBLOCK))  # lets the reader go on
+
+    timer = threading.Timer(MAX_WAIT, give_up)
+    timer.daemon = True
+    timer.start()
+    file = path.open("rb")
+    timer.cancel()
+    if nobody.is_set():
+        file.close()
+        raise OSError(errno.ENXIO, "nobody writes to this pipe")
+    return file
 
 
 def read_bytes(path: Path, largest: float, invalid: type[InputError], hint: str = "") -> bytes:

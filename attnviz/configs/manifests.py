@@ -15,13 +15,15 @@ from pydantic import TypeAdapter, ValidationError
 from attnviz.configs import naming
 from attnviz.configs.source_file import format_path, shorten
 from attnviz.configs.wording import error_message
-from attnviz.errors import InvalidConfig
+from attnviz.errors import InvalidConfig, InvalidSource
+from attnviz.inputs import read_bytes
 from attnviz.manifest import SCHEMA, Entry, Manifest
 
 if TYPE_CHECKING:
     from pydantic_core import ErrorDetails
 
 UNSAFE = re.compile(r"[\\:\x00-\x1f]")  # in a path
+MAX_MANIFEST = 2**27  # bytes: all measures of 4,000 texts through twelve layers of twelve heads
 SURROGATE = re.compile("[\ud800-\udfff]")
 SORTED = frozenset({"configs", "versions", "settings", "inputs"})  # of the numbers the order is that of the texts
 KINDS: dict[str, type[Any]] = {"manifest": Manifest, "entry": Entry}
@@ -82,10 +84,10 @@ def _is_within(path: str, folder: str) -> bool:
 
 def _read(path: Path, kind: str) -> Any:
     try:
-        text = path.read_text(encoding="utf-8")
+        text = read_bytes(path, MAX_MANIFEST, InvalidSource).decode("utf-8")
         data = json.loads(text, parse_constant=_refuse)
-    except OSError as error:
-        raise InvalidConfig([f"{path}: cannot be read: {error.strerror}"]) from error
+    except InvalidSource as error:
+        raise InvalidConfig([error.problem]) from error
     except json.JSONDecodeError as error:
         raise InvalidConfig([f"{path}:{error.lineno}:{error.colno}: is not JSON: {error.msg}"]) from error
     except (ValueError, RecursionError) as error:  # bytes that are not UTF-8 among them

@@ -19,6 +19,7 @@ import yaml
 from yaml import events as at
 
 from attnviz.configs.source_file import Position, Problem, SourceFile, Steps, cut, shorten
+from attnviz.inputs import open_input
 
 MAX_BYTES = 1024 * 1024  # bytes
 MAX_DEPTH = 20  # levels; a config needs five
@@ -39,7 +40,7 @@ def read(path: Path) -> SourceFile:
     """The file at `path`. What is wrong with it is in the document's problems, nothing is raised."""
     document = SourceFile(str(path))
     try:
-        with path.open("rb") as file:
+        with open_input(path) as file:
             content = file.read(MAX_BYTES + 1)
     except OSError as error:
         document.tell_of_file(f"cannot be read: {error.strerror}")

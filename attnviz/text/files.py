@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from attnviz.errors import InvalidSource
-from attnviz.inputs import exists, in_bytes
+from attnviz.inputs import exists, in_bytes, open_input
 
 MAX_TEXT = 2**24  # bytes of one text or line: three times the Bible
 BOM = b"\xef\xbb\xbf"
@@ -18,7 +18,7 @@ BOM = b"\xef\xbb\xbf"
 def opened(path: Path) -> Iterator[BinaryIO]:
     """A file's bytes. Raises InvalidSource where it cannot be opened or read."""
     try:
-        with path.open("rb") as file:
+        with open_input(path) as file:
             yield file
     except FileNotFoundError as error:
         raise InvalidSource(f"no file {path}") from error

@@ -64,7 +64,7 @@ def fuzz(arena: Arena, kind: str, asked: argparse.Namespace) -> Counter[str]:
     @given(KINDS[kind](arena))
     def attempt(each: Attempt) -> None:
         for said in arena.broken(each):
-            like = re.sub(r"[0-9]+|'[^']*'", "…", said)[-160:]
+            like = re.sub(r"[0-9]+|'[^']*'", "…", said)[:240]
             findings[like] += 1
             if findings[like] == 1:
                 tell(said, each, arena)

@@ -123,7 +123,8 @@ def breaches(
 ) -> Iterator[str]:
     """Each law that a run broke. `before` and `after` are what lies in and beside its folder."""
     if -ending.code in (signal.SIGXCPU, signal.SIGABRT, signal.SIGKILL):
-        yield f"no end after {MAX_SECONDS} s of work or {MAX_WAIT} s in all: {ending.err[-2000:]}"
+        where = ending.err.partition("(most recent call first):")[2] or ending.err
+        yield f"no end after {MAX_SECONDS} s of work or {MAX_WAIT} s in all: {where[:1500]}"
         return
     elif BUG in ending.err or BUG in ending.out:
         yield next(line for line in (ending.err + ending.out).splitlines() if BUG in line)

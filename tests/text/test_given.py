@@ -7,10 +7,13 @@ import os
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from threading import Thread, Timer
 
 import pytest
 
-from attnviz.errors import InvalidOption, InvalidSource
+from attnviz import inputs
+from attnviz.configs.jobs import load_all
+from attnviz.errors import InvalidConfig, InvalidOption, InvalidSource
 from attnviz.specs.text import TextOptions
 from attnviz.text import Corpus, load_corpus
 from tests.text.corpora import texts_of
@@ -137,6 +140,21 @@ def test_a_pipe_is_a_file(tmp_path: Path) -> None:
     os.close(writer)
     assert texts_of(given(files=(f"/dev/fd/{reader}",))) == ["piped"]
     os.close(reader)
+
+
+def test_a_named_pipe_is_waited_for_but_not_for_ever(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    os.mkfifo(tmp_path / "fifo.csv")
+    writer = Thread(target=(tmp_path / "fifo.csv").write_text, args=("late",))
+    Timer(0.1, writer.start).start()
+    assert texts_of(given(files=(tmp_path / "fifo.csv",))) == ["late"]
+    monkeypatch.setattr(inputs, "MAX_WAIT", 0.05)
+    problem = "fifo.csv:? cannot be read: nobody writes to this pipe"
+    with pytest.raises(InvalidSource, match=problem):
+        given(files=(tmp_path / "fifo.csv",))
+    with pytest.raises(InvalidSource, match=problem):
+        load_corpus(TextOptions(dataset=str(tmp_path / "fifo.csv")))
+    with pytest.raises(InvalidConfig, match=problem):
+        load_all([tmp_path / "fifo.csv"])
 
 
 def test_standard_input_is_read_once(standard_input: Callable[[bytes], None]) -> None:

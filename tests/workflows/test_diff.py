@@ -214,5 +214,5 @@ def test_what_is_named_decides_what_is_read() -> None:
         diff(replace(SPEC, before="a"))
     with pytest.raises(InvalidRecord, match="cannot read"):
         diff(replace(SPEC, before="missing"))
-    with pytest.raises(InvalidConfig, match="cannot be read"):
+    with pytest.raises(InvalidConfig, match=r"cannot read missing\.json"):
         diff(DiffSpec(before="missing.json", after="a"))
