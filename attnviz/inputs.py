@@ -109,6 +109,7 @@ def open_input(path: Path) -> BinaryIO:
     timer.start()
     file = path.open("rb")
     timer.cancel()
+    timer.join()  # else it may be taken for a writer by whoever opens this pipe next
     if nobody.is_set():
         file.close()
         raise OSError(errno.ENXIO, "nobody writes to this pipe")
