@@ -49,7 +49,7 @@ class Heatmap:
     scale: Scale | None = None  # None: the report's
     row_positions: tuple[int, ...] = ()
     column_positions: tuple[int, ...] = ()
-    shown_share: PerRow | None = None  # of each row's attention, what goes to the columns shown; None: all of it
+    equal: PerRow | None = None  # see `equal_share`; None: 1/n, n being the row's allowed cells
 
     def __post_init__(self) -> None:
         for labels, positions in (("rows", "row_positions"), ("columns", "column_positions")):
@@ -58,10 +58,10 @@ class Heatmap:
 
     @cached_property
     def equal_share(self) -> PerRow:
-        """What each allowed cell of a row would hold if all held the same: 1/n, or of what is shown of the row."""
-        n_allowed = np.maximum(self.allowed.sum(axis=1), 1)
-        share = np.float32(1) if self.shown_share is None else np.where(self.shown_share > 0, self.shown_share, 1)
-        equal: PerRow = (share / n_allowed).astype(np.float32)
+        """What each allowed cell of a row would hold if all held the same: 1/n, or of what is counted of the row."""
+        if self.equal is not None:
+            return self.equal
+        equal: PerRow = (1 / np.maximum(self.allowed.sum(axis=1), 1)).astype(np.float32)
         return equal
 
     def shading(self, scale: Scale) -> Cells:

@@ -1,4 +1,6 @@
-"""Which layers, heads or texts: "3", "-1", "0-3,7"; which token: "3", "film". Knows nothing of what these are."""
+"""Which layers, heads or texts: "3", "-1", "0-3,7"; which heads of layers: "0.2,1.8"; which token: "3", "film"; which
+stretch of them: "5:20", "not good … saved". Knows nothing of what these are.
+"""
 
 from __future__ import annotations
 
@@ -6,12 +8,17 @@ import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
 from difflib import get_close_matches
+from itertools import accumulate
 
 from attnviz.errors import InvalidSelection
 
 GRAMMAR = "Write 3, 0-3 or 0-3,7; -1 is the last."
 _ITEM = re.compile(r"\s*(-?[0-9]{1,18})\s*(?:-\s*(-?[0-9]{1,18})\s*)?")  # 18 digits: no number that int() refuses
 _NUMBER = re.compile(r"-?[0-9]{1,18}")
+_PAIR = re.compile(r"\s*([0-9]{1,18})\.([0-9]{1,18})\s*")
+_SLICE = re.compile(r"(-?[0-9]{1,18})?\s*:\s*(-?[0-9]{1,18})?")
+PAIRS = "Write layer.head, several with commas: 0.2,1.8."
+STRETCH = "Write 5:20 (without 20), or words of the text: 'not good … saved'."
 MAX_LISTED = 20  # positions of a word
 MAX_WORD_LENGTH = 40  # characters that are compared and shown when a word is not found
 
@@ -50,6 +57,60 @@ def position(written: str, pieces: Sequence[str]) -> int:
     raise InvalidSelection(
         f"no token {_cut(written)} in the text", hint=nearest or _what_there_is(range(len(pieces)), "token")
     )
+
+
+def pairs(chosen: Sequence[str], layers: Sequence[int], n_heads: int) -> tuple[tuple[int, int], ...]:
+    """The place among `layers` and the head of each "layer.head", in the order given and each once.
+
+    Raises InvalidSelection for a layer or head that is not there and for anything that is not written so.
+    """
+    found = []
+    for item in ",".join(chosen).split(","):
+        match = _PAIR.fullmatch(item)
+        if match is None:
+            raise InvalidSelection(f"{item.strip()!r} does not say which head of which layer", hint=PAIRS)
+        layer, head = match.groups()
+        found.append((layers.index(_number(layer, layers, "layer")), _number(head, range(n_heads), "head")))
+    return tuple(dict.fromkeys(found))
+
+
+def stretch(written: str, pieces: Sequence[str]) -> range:
+    """Consecutive tokens: a slice of positions, one phrase, or all from a phrase to the next place of another.
+
+    A phrase is whole tokens, whatever their case and the spaces between them; of the first, there has to be only one
+    place. Raises InvalidSelection for what is not there, and where no token is left.
+    """
+    if match := _SLICE.fullmatch(written.strip()):
+        first, last = (int(end) if end else None for end in match.groups())
+        found = range(len(pieces))[first:last]
+    else:
+        begin, dots, end = (part.strip() for part in written.replace("...", "…").partition("…"))
+        found = _phrase(begin, pieces) if begin else range(0)
+        if dots:
+            found = range(found.start, _phrase(end, pieces, found.stop).stop if end else len(pieces))
+    if not found or not written.strip(" .…"):
+        raise InvalidSelection(f"{_cut(written)} leaves none of {len(pieces)} tokens", hint=STRETCH)
+    return found
+
+
+def _phrase(words: str, pieces: Sequence[str], after: int | None = None) -> range:
+    """The one place of these words, or the first that begins at `after` or later."""
+    parts = ["".join(piece.split()).casefold() for piece in pieces]
+    wanted = "".join(words.split()).casefold()
+    ends = list(accumulate(map(len, parts)))
+    places: list[range] = []
+    for first in range(after or 0, len(parts)):
+        begin = ends[first] - len(parts[first])
+        last = bisect_left(ends, begin + len(wanted))
+        if parts[first] and last < len(ends) and "".join(parts[first : last + 1]) == wanted:
+            places.append(range(first, last + 1))
+    if len(places) == 1 or (places and after is not None):
+        return places[0]
+    if places:
+        listed = ", ".join(f"{place.start}:{place.stop}" for place in places[:MAX_LISTED])
+        raise InvalidSelection(f"{_cut(words)} occurs {len(places)} times", hint=f"Choose by position: {listed}.")
+    later = f" after token {after - 1}" if after else ""
+    raise InvalidSelection(f"no {_cut(words)} in the text{later}", hint=STRETCH)
 
 
 def _cut(word: str) -> str:

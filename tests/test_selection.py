@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from attnviz.errors import InvalidSelection
-from attnviz.selection import numbers, position
+from attnviz.selection import numbers, pairs, position, stretch
 
 
 @pytest.mark.parametrize(
@@ -125,3 +125,65 @@ def test_numbers_with_gaps_are_chosen_by_themselves(written: list[str], places: 
 def test_a_number_in_a_gap_is_answered_with_those_there_are(written: str) -> None:
     with pytest.raises(InvalidSelection, match=r"no layer .* There are layers 1, 3, 7\."):
         numbers([written], (1, 3, 7), "layer")
+
+
+def test_pairs_are_places_of_layers_and_heads_in_the_order_given() -> None:
+    assert pairs(["0.2,8.1", " 0.0 "], [0, 4, 8], 3) == ((0, 2), (2, 1), (0, 0))
+    assert pairs(["0.2", "0.2"], [0], 3) == ((0, 2),)
+
+
+@pytest.mark.parametrize(
+    ("written", "says"),
+    [
+        ("1.0", "no layer 1. There are layers 0, 4."),
+        ("4.3", "no head 3. There are heads 0 to 2."),
+        ("4", "'4' does not say which head of which layer. Write layer.head, several with commas: 0.2,1.8."),
+        ("0.1,", "'' does not say which head of which layer"),
+        ("-1.0", "'-1.0' does not say which head of which layer"),
+    ],
+)
+def test_pairs_that_are_not_there(written: str, says: str) -> None:
+    with pytest.raises(InvalidSelection) as error:
+        pairs([written], [0, 4], 3)
+    assert str(error.value).startswith(says)
+
+
+WORDS = ("[CLS]", "Not", "good", ",", "but", " the", "act", "ing", "saved", "the", "film", "")
+
+
+@pytest.mark.parametrize(
+    ("written", "places"),
+    [
+        ("1:3", (1, 3)),
+        (":3", (0, 3)),
+        ("-2:", (10, 12)),
+        ("9:99", (9, 12)),
+        ("film", (10, 11)),
+        ("not  GOOD", (1, 3)),
+        ("acting", (6, 8)),
+        ("not good … the", (1, 6)),
+        ("but...saved", (4, 9)),
+        ("saved …", (8, 12)),
+        ("… good", (0, 3)),
+    ],
+)
+def test_a_stretch_of_tokens_is_a_slice_or_from_words_to_words(written: str, places: tuple[int, int]) -> None:
+    found = stretch(written, WORDS)
+    assert (found.start, found.stop) == places
+
+
+@pytest.mark.parametrize(
+    ("written", "says"),
+    [
+        ("the", "'the' occurs 2 times. Choose by position: 5:6, 9:10."),
+        ("ood", "no 'ood' in the text. Write 5:20 (without 20)"),
+        ("film … good", "no 'good' in the text after token 10"),
+        ("3:3", "'3:3' leaves none of 12 tokens"),
+        ("…", "'…' leaves none of 12 tokens"),
+        ("", "'' leaves none of 12 tokens"),
+    ],
+)
+def test_a_stretch_that_is_not_there(written: str, says: str) -> None:
+    with pytest.raises(InvalidSelection) as error:
+        stretch(written, WORDS)
+    assert str(error.value).startswith(says)

@@ -20,6 +20,16 @@ class FigureOptions:
 
     layer: LayerSelection = ()  # "0", "0-3,7"; empty: all
     head: Annotated[tuple[str, ...], Option("Which heads: 0, 0-3,7{; repeat}. Default: all.", FIGURE, "N")] = ()
+    pick: Annotated[
+        tuple[str, ...], Option("Just these heads as one figure, in this order: 0.2,1.8,2.11.", FIGURE, "LAYER.HEAD")
+    ] = ()
+    query: Annotated[
+        str | None, Option("Just what this token attends to, a row per head; a word or its position.", FIGURE, "WORD|N")
+    ] = None
+    tokens: Annotated[
+        str | None, Option("Draw this part only: 5:20, 'not good', 'not good … saved'.", FIGURE, "PART")
+    ] = None
+    columns: Annotated[int | None, Option("How many heads side by side.", FIGURE)] = None
     format: Annotated[
         tuple[str, ...], Option("{names}; several with commas.", FIGURE, "NAME", table="attnviz.renderers:RENDERERS")
     ] = ("png",)

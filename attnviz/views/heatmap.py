@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import product
 from math import floor, log10
-from typing import NamedTuple
 
 import numpy as np
 
@@ -14,18 +14,18 @@ from attnviz.measures.effective_keys import effective_keys
 from attnviz.measures.rollout import reachable, rollout
 from attnviz.records import AttentionMaps, Measurement
 from attnviz.report import Heatmap, HeatmapGrid, Report, Scale
-from attnviz.shapes import Cells, Shown
+from attnviz.selection import pairs, position
+from attnviz.shapes import Cells
 from attnviz.specs.figure import FigureOptions, ScaleKind
 from attnviz.views import captions
 from attnviz.views.data import data, data_of_hidden
+from attnviz.views.head_pictures import MapFrame, Place, heatmaps, overview, strip
 from attnviz.views.tables import heads_table, layers_table, top_table
 from attnviz.views.token_selection import TokenSelection, hidden, part_of
-from attnviz.views.tokens import labels
 
 MAX_LIFT = 16.0  # equal shares: cells that hold more are drawn alike
 MAX_KEYS = 64  # keys: with more of them most weights are below 0.016
 MAX_LISTED = 16  # heads whose queries are listed one by one although nobody chose them
-MAX_NAMED = 8  # heads in a row over which there is room for "layer 3, head 5"
 
 
 def heatmap_report(
@@ -37,24 +37,26 @@ def heatmap_report(
 ) -> Report:
     """All chosen heads side by side, then each alone, then tables and notes. `layers` are places in the record.
 
-    What `spec.sort` names has to be among the measurements. Raises InvalidSelection for a layer or head that the record
-    does not have and where all tokens would be hidden, InvalidOption for a rollout from one text to another.
+    With `spec.pick` just those heads side by side, with `spec.query` one row of each. What `spec.sort` names has to be
+    among the measurements. Raises InvalidSelection for a layer, head or token that the record does not have and where
+    all tokens would be hidden, InvalidOption for a rollout from one text to another.
     """
-    _check("layer", layers, maps.n_layers)
-    _check("head", heads, maps.n_heads)
+    places = _places(maps, spec, layers, heads)
+    layers, heads = (tuple(dict.fromkeys(side)) for side in zip(*places, strict=True))
     part = part_of(maps, spec)
     share = hidden(maps, part)
-    share_hidden = float(share.values[np.ix_(layers, heads)].mean()) if share else None
-    pictures = heatmaps(maps, layers, heads, part)
+    share_hidden = float(np.mean([share.values[place] for place in places])) if share else None
+    pictures = heatmaps(maps, places, part)
+    drawn = _drawn(maps, pictures, places, part, spec)
     rolled = rollout(maps).astype(np.float32) if spec.rollout else None
     others = () if rolled is None else (_rollout_map(maps, rolled, part, spec.scale),)
-    numbers = heads_table(maps, [*measurements, *([share] if share else [])], layers, heads, part, spec)
+    numbers = heads_table(maps, [*measurements, *([share] if share else [])], places, part, spec)
     of_layers = layers_table(maps, measurements, layers)
     listed = pictures if _are_listed(pictures, spec) else ()
     tops = [top_table(each, maps.real_queries, spec.top_k) for each in (*listed, *others)]
     notes = [*captions.notes(maps)]
     if share_hidden is not None:
-        notes.append(captions.left_out(maps, part, share_hidden, spec.scale == "lift"))
+        notes.append(captions.left_out(maps, part, share_hidden, spec.scale == "lift" and part.renormalizes(maps)))
     if not listed:
         notes.append(captions.not_listed(len(pictures), *numbers.rows[0][:2]))
     title = captions.title(maps.provenance, spec.title)
@@ -62,37 +64,36 @@ def heatmap_report(
         title=title,
         subtitle=captions.subtitle(maps, part, share_hidden, own_title=spec.title is not None),
         blocks=(
-            *_overview(pictures, [maps.layer_numbers[layer] for layer in layers], heads),
-            *pictures,
+            *drawn,
             *others,
             numbers,
             *of_layers,
             *tops,
             *notes,
         ),
-        scale=scale_over(spec.scale, _highest(pictures), len(maps.keys), part.hides_keys_of(maps)),
+        scale=scale_over(spec.scale, _highest(pictures), len(maps.keys), part.renormalizes(maps)),
         facts=captions.facts(maps.provenance),
         data={
             **data(title if spec.title is None else spec.title, maps, measurements, layers, heads),
             **(data_of_hidden(maps, part, share, layers, heads) if share else {}),
             **({} if rolled is None else {"rollout": rolled}),
         },
-        focus=(_sharpest(maps, measurements, layers, heads, pictures), *others),
+        focus=(drawn[0] if isinstance(drawn[0], Heatmap) else _sharpest(maps, measurements, places, pictures), *others),
     )
 
 
 def _sharpest(
     maps: AttentionMaps,
     measurements: Sequence[Measurement],
-    layers: Sequence[int],
-    heads: Sequence[int],
+    places: Sequence[Place],
     pictures: Sequence[Heatmap],
 ) -> Heatmap:
     """The map of the head with the fewest effective keys, of equal ones the earliest. `pictures`: see `heatmaps`."""
     if len(pictures) == 1:
         return pictures[0]
     known = next((m for m in measurements if m.name == "effective_keys"), None)
-    values = (known or effective_keys(maps)).values[np.ix_(layers, heads)].ravel()
+    of_all = (known or effective_keys(maps)).values
+    values = np.array([of_all[place] for place in places])
     place = int(values.argmin())
     picture = pictures[place]
     why = f"the sharpest of {len(pictures)} heads, {values[place]:.2f} effective keys"
@@ -104,59 +105,33 @@ def _are_listed(pictures: Sequence[Heatmap], spec: FigureOptions) -> bool:
 
     Where maps are to be shaded, the list stands in for those that are too wide.
     """
-    return spec.table != "top" or bool(spec.layer or spec.head) or len(pictures) <= MAX_LISTED
+    return spec.table != "top" or bool(spec.layer or spec.head or spec.pick) or len(pictures) <= MAX_LISTED
 
 
-class MapFrame(NamedTuple):
-    """What all maps of one record have in common: the tokens that are drawn, and what they are called."""
-
-    part: TokenSelection
-    rows: tuple[str, ...]
-    columns: tuple[str, ...]
-
-    @classmethod
-    def of(cls, maps: AttentionMaps, part: TokenSelection) -> MapFrame:
-        """What all maps of a text share: which tokens are drawn, and their labels."""
-        queries = labels(maps.queries)
-        keys = queries if maps.self_attention else labels(maps.keys)
-        return cls(part, tuple(queries[place] for place in part.queries), tuple(keys[place] for place in part.keys))
-
-    def map(self, name: str, title: str, values: Cells, allowed: Shown, scale: Scale | None = None) -> Heatmap:
-        """A picture of cells [query, key] of the whole record."""
-        shown = self.part.of(values)
-        return Heatmap(
-            name=name,
-            title=title,
-            values=shown,
-            allowed=self.part.of(allowed),
-            rows=self.rows,
-            columns=self.columns,
-            scale=scale,
-            row_positions=self.part.queries,
-            column_positions=self.part.keys,
-            shown_share=None if len(self.part.keys) == values.shape[1] else shown.sum(axis=1),
-        )
+def _places(maps: AttentionMaps, spec: FigureOptions, layers: Sequence[int], heads: Sequence[int]) -> tuple[Place, ...]:
+    """Of each head that is drawn, the place of its layer and its number."""
+    if spec.pick:
+        return pairs(spec.pick, maps.layer_numbers, maps.n_heads)
+    _check("layer", layers, maps.n_layers)
+    _check("head", heads, maps.n_heads)
+    return tuple(product(layers, heads))
 
 
-def heatmaps(
-    maps: AttentionMaps, layers: Sequence[int], heads: Sequence[int], part: TokenSelection
-) -> tuple[Heatmap, ...]:
-    """One map per head, layer by layer."""
-    frame = MapFrame.of(maps, part)
-    return tuple(
-        frame.map(
-            f"layer-{maps.layer_numbers[layer]}-head-{head}",
-            f"layer {maps.layer_numbers[layer]}, head {head}",
-            maps.weights[layer, head],
-            maps.attendable[layer],
-        )
-        for layer in layers
-        for head in heads
-    )
+def _drawn(
+    maps: AttentionMaps,
+    pictures: tuple[Heatmap, ...],
+    places: Sequence[Place],
+    part: TokenSelection,
+    spec: FigureOptions,
+) -> Sequence[Heatmap | HeatmapGrid]:
+    if spec.query is not None:
+        return [strip(maps, places, part, position(spec.query, maps.queries.pieces))]
+    together = overview(maps, pictures, places, spec)
+    return together if spec.pick else [*together, *pictures]
 
 
 def _rollout_map(maps: AttentionMaps, rolled: Cells, part: TokenSelection, kind: ScaleKind) -> Heatmap:
-    scale = rollout_scale(kind, float(part.of(rolled).max()), [maps], part.hides_keys_of(maps))
+    scale = rollout_scale(kind, float(part.of(rolled).max()), [maps], part.renormalizes(maps))
     return MapFrame.of(maps, part).map("rollout", rollout_title([maps]), rolled, reachable(maps), scale)
 
 
@@ -197,25 +172,6 @@ def scale_over(kind: ScaleKind, high: float, n_keys: int, of_shown: bool = False
         return Scale(kind, 0.0, high, f"attention weight (shared scale, 0 to {high:.3g})")
     low = min(max(10.0 ** floor(log10(0.1 / n_keys)), 1e-8), 1e-2)
     return Scale(kind, low, 1.0, f"attention weight (logarithmic scale, {low:g} to 1)")
-
-
-def _overview(pictures: tuple[Heatmap, ...], layers: Sequence[int], heads: Sequence[int]) -> tuple[HeatmapGrid, ...]:
-    """A row per layer; the heads of a single layer in rows of about four."""
-    if len(pictures) < 2:
-        return ()
-    if len(layers) == 1:
-        return (HeatmapGrid("overview", f"{len(heads)} heads of layer {layers[0]}", pictures, _grid(len(heads))),)
-    title = "one row per layer, one column per head"
-    if len(heads) > MAX_NAMED:  # 12 panels in a row are narrower than their titles would be
-        title = "layer.head: one row per layer, one column per head"
-        names = (f"{layer}.{head}" for layer in layers for head in heads)
-        pictures = tuple(replace(picture, title=name) for picture, name in zip(pictures, names, strict=True))
-    return (HeatmapGrid("overview", title, pictures, len(heads)),)
-
-
-def _grid(n_heads: int) -> int:
-    """How many heads in a row: about four, with the fewest empty places."""
-    return n_heads if n_heads <= 4 else min((4, 3, 5), key=lambda n_columns: -n_heads % n_columns)
 
 
 def _check(kind: str, chosen: Sequence[int], number: int) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 
@@ -39,19 +39,19 @@ def ordering(sort: str) -> tuple[Measure, bool]:
 def heads_table(
     maps: AttentionMaps,
     measurements: Sequence[Measurement],
-    layers: Sequence[int],
-    heads: Sequence[int],
+    places: Iterable[tuple[int, int]],
     part: TokenSelection,
     spec: FigureOptions,
 ) -> Table:
     """One line per head: its numbers, what it looks at, and the pair drawn with the largest weight, of equal ones the
     earliest.
 
-    By layer and head, or by the measurement that `spec.sort` names (see `ordering`), equal ones by layer and head.
-    Measurements per layer are left out (see `layers_table`). Nothing but the order is worked out before it is read.
+    `places` are those of layers in the record, and heads. In this order, or by the measurement that `spec.sort` names
+    (see `ordering`), equal ones in this order. Nothing but the order is worked out before it is read.
+    Measurements per layer are left out (see `layers_table`).
     """
     measurements = [m for m in measurements if m.level == "head"]
-    order, title = [(layer, head) for layer in layers for head in heads], "heads"
+    order, title = list(places), "heads"
     measure, ascending = ordering(spec.sort) if spec.sort is not None else (None, False)
     sorted_by = measure.name if measure else ""
     columns = (

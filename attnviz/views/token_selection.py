@@ -1,7 +1,8 @@
 """Which tokens are drawn and listed, and how much attention goes to the others. Knows records and specs.
 
 Hiding is of the picture only: positions and weights stay what they are, and every measure counts every token. Colours
-that say multiples of an equal share are of the keys that are shown (see `Heatmap.equal_share`).
+that say multiples of an equal share are of all keys, or of those that --hide-special and --drop-first leave (see
+`Heatmap.equal_share`); --tokens cuts a part out of the picture and leaves its colours as they are.
 """
 
 from __future__ import annotations
@@ -11,8 +12,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from attnviz.errors import InvalidSelection
+from attnviz.errors import InvalidOption, InvalidSelection
 from attnviz.records import AttentionMaps, Measurement, Tokens
+from attnviz.selection import stretch
 from attnviz.specs.figure import FigureOptions
 from attnviz.views.plurals import pluralize
 
@@ -21,31 +23,51 @@ LESS = "Draw it without, or give a longer text."
 
 @dataclass(frozen=True)
 class TokenSelection:
-    """The queries and the keys that are drawn, by position and in order."""
+    """The queries and the keys that are drawn, by position and in order; `counted` are the keys that share colours."""
 
     queries: tuple[int, ...]
     keys: tuple[int, ...]
+    counted: tuple[int, ...] = ()  # those that are drawn, unless given
 
     def of(self, cells: np.ndarray) -> np.ndarray:
         """What is drawn of cells [query, key]: without a copy where it lies in one piece, since maps may be large."""
         return cells[_index(self.queries)][:, _index(self.keys)]
 
-    def hides_keys_of(self, maps: AttentionMaps) -> bool:
-        """Whether keys of these maps are left out."""
-        return len(self.keys) < len(maps.keys)
+    def renormalizes(self, maps: AttentionMaps) -> bool:
+        """Whether an equal share is not one of all keys of these maps."""
+        return len(self.counted or self.keys) < len(maps.keys)
+
+    def equal_share(self, values: np.ndarray, allowed: np.ndarray) -> np.ndarray | None:
+        """See `Heatmap.equal_share`: of the queries drawn, from cells [query, key] of the whole record; None where all
+        keys are drawn.
+        """
+        counted = TokenSelection(self.queries, self.counted or self.keys)
+        n_keys = values.shape[1]
+        if len(self.keys) == n_keys:
+            return None
+        n_allowed = np.maximum(counted.of(allowed).sum(axis=1), 1)
+        share = np.ones(1, np.float32) if len(counted.keys) == n_keys else counted.of(values).sum(axis=1)
+        return np.asarray(np.where(share > 0, share, 1) / n_allowed, dtype=np.float32)
 
 
 def part_of(maps: AttentionMaps, spec: FigureOptions) -> TokenSelection:
-    """All tokens but those that `spec` hides. Raises InvalidSelection where no query or no key would be left."""
+    """All tokens but those that `spec` hides. Raises InvalidSelection where no query or no key would be left, and
+    InvalidOption for a stretch of two texts.
+    """
     queries = _kept(maps.queries, spec)
-    keys = queries if maps.self_attention else _kept(maps.keys, spec)
+    keys = counted = queries if maps.self_attention else _kept(maps.keys, spec)
+    if spec.tokens is not None:
+        if not maps.self_attention:
+            raise InvalidOption("--tokens is for one text, and these queries and keys are two", hint=LESS)
+        chosen = stretch(spec.tokens, maps.queries.pieces)
+        queries = keys = tuple(position for position in queries if position in chosen)
     for tokens, kept, many in ((maps.queries, queries, "queries"), (maps.keys, keys, "keys")):
         if not kept:
             what = pluralize(len(tokens), "tokens" if maps.self_attention else many)
             raise InvalidSelection(f"{_options(spec)} leaves none of {len(tokens)} {what}", hint=LESS)
     if not maps.real_queries[list(queries)].any():
         raise InvalidSelection(f"{_options(spec)} leaves nothing but padding", hint=LESS)
-    return TokenSelection(queries, keys)
+    return TokenSelection(queries, keys, () if counted == keys else counted)
 
 
 def hidden(maps: AttentionMaps, part: TokenSelection) -> Measurement | None:
@@ -79,7 +101,12 @@ def _kept(tokens: Tokens, spec: FigureOptions) -> tuple[int, ...]:
 
 
 def _options(spec: FigureOptions) -> str:
-    return " with ".join(["--hide-special"] * spec.hide_special + ["--drop-first"] * spec.drop_first)
+    options = {
+        "--hide-special": spec.hide_special,
+        "--drop-first": spec.drop_first,
+        "--tokens": spec.tokens is not None,
+    }
+    return " with ".join(name for name, given in options.items() if given)
 
 
 def _index(positions: Sequence[int]) -> slice | list[int]:

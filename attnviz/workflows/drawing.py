@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from attnviz import store
@@ -16,13 +16,14 @@ from attnviz.renderers.figure.files import annotated, check_look, undrawable
 from attnviz.report import FigureStyle, Report
 from attnviz.selection import numbers
 from attnviz.specs.figure import FigureOptions
+from attnviz.text.given import typed
 from attnviz.views.heatmap import heatmap_report
 from attnviz.views.tables import ordering
 
 MAX_PICTURES = 500  # heads that nobody chose; 24 layers of 16 are 384
 PAGE = "html"  # the format that --open shows
 Follow = Callable[[int, int, Path], None]  # how many pictures of a format are written, of how many, and the last
-PICTURES = ("layer-*-head-*", "overview", "rollout", "attention")  # what those of a record are called
+PICTURES = ("layer-*-head-*", "overview", "query-*", "rollout", "attention")  # what those of a record are called
 
 
 @dataclass(frozen=True, eq=False)
@@ -99,6 +100,12 @@ class Drawing:
         """Raises InvalidOption also for a measure or an order that there is not."""
         if spec.top_k < 1:
             raise InvalidOption(f"--top-k {spec.top_k} is too small", hint="It is at least 1.")
+        if spec.columns is not None and spec.columns < 1:
+            raise InvalidOption(f"--columns {spec.columns} is too small", hint="It is at least 1.")
+        if spec.pick and (spec.layer or spec.head):
+            raise InvalidOption("--pick names layers and heads by itself", hint="Leave out --layer and --head.")
+        tokens, query = (typed(each) if each is not None else None for each in (spec.tokens, spec.query))
+        spec = replace(spec, tokens=tokens, query=query)
         chosen(spec.measure)
         if spec.sort is not None:
             ordering(spec.sort)
@@ -123,7 +130,7 @@ class Drawing:
 
     def check_number(self, n_layers: int, n_heads: int) -> None:
         """Raises InvalidSelection for very many pictures that nobody chose."""
-        if n_layers * n_heads > MAX_PICTURES and not (self.spec.layer or self.spec.head):
+        if n_layers * n_heads > MAX_PICTURES and not (self.spec.layer or self.spec.head or self.spec.pick):
             raise InvalidSelection(
                 f"{n_layers * n_heads:,} heads are as many pictures, at most {MAX_PICTURES} are drawn unasked",
                 hint=f"Choose with --layer or --head; --head 0-{n_heads - 1} draws all.",

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from attnviz import store
 from attnviz.models.loading import ModelReference, find_model
-from attnviz.selection import numbers
+from attnviz.selection import numbers, pairs
 from attnviz.specs.heatmap import HeatmapSpec
 from attnviz.specs.text import TextOptions
 from attnviz.text import load_corpus
@@ -26,6 +26,8 @@ def heatmap(spec: HeatmapSpec, follow: Follow | None = None) -> Iterator[Drawn]:
     if reference.n_layers is not None and reference.n_heads is not None:
         numbers(spec.figure.layer, reference.n_layers, "layer")
         numbers(spec.figure.head, reference.n_heads, "head")
+        if spec.figure.pick:
+            pairs(spec.figure.pick, range(reference.n_layers), reference.n_heads)
     folder = store.output_folder(spec.figure.out)
     corpus = load_corpus(spec.text)
     chosen = _chosen(spec.text, corpus)

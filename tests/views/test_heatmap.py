@@ -330,6 +330,40 @@ def test_hiding_everything_is_refused() -> None:
         report(random_maps("a"), FigureOptions(drop_first=True))
 
 
+# Heads and queries that are picked
+
+
+def test_picked_heads_are_one_picture_in_the_order_given() -> None:
+    maps = random_maps(n_layers=3, n_heads=3)
+    shown = report(maps, FigureOptions(pick=("2.1,0.0", "2.0"), columns=2))
+    (grid,) = shown.pictures
+    assert isinstance(grid, HeatmapGrid)
+    assert [each.title for each in grid.maps] == ["layer 2, head 1", "layer 0, head 0", "layer 2, head 0"]
+    assert grid.n_columns == 2
+    assert np.array_equal(grid.maps[1].values, maps.weights[0, 0])
+    (heads,) = (table for table in shown.tables if table.role == "heads")
+    assert [row[:2] for row in heads.rows] == [(2, 1), (0, 0), (2, 0)]
+    assert (shown.data["layers"], shown.data["heads"]) == ([2, 0], [1, 0])
+    assert overview(report(maps, FigureOptions(columns=2))).n_columns == 2
+
+
+def test_one_query_is_a_row_of_each_head() -> None:
+    maps = random_maps(n_layers=2, n_heads=2, causal=True)
+    scale = report(maps).scale
+    (strip,) = report(maps, FigureOptions(query="plot", tokens="0:5")).pictures
+    assert isinstance(strip, Heatmap)
+    assert (strip.name, strip.title, strip.row_axis) == ("query-1", "what 1 plot attends to", "layer.head")
+    assert (strip.rows, strip.columns) == (("0.0", "0.1", "1.0", "1.1"), FILM[:5])
+    assert np.array_equal(strip.values, maps.weights[:, :, 1, :5].reshape(4, 5))
+    assert np.array_equal(strip.allowed, np.tile([True, True, False, False, False], (4, 1)))
+    assert strip.shading(scale) == pytest.approx(strip.values * 2)  # it may attend to two keys
+    (one_layer,) = only(maps, [1], [0, 1], FigureOptions(query="-1")).pictures
+    assert isinstance(one_layer, Heatmap)
+    assert (one_layer.title, one_layer.rows) == ("what 13 . attends to, heads of layer 1", ("0", "1"))
+    with pytest.raises(InvalidSelection, match="no token 'plt' in the text"):
+        report(maps, FigureOptions(query="plt"))
+
+
 # Words, rollout, many heads, sinks
 
 

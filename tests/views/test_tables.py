@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import product
 
 import numpy as np
 import pytest
@@ -15,7 +16,7 @@ from attnviz.records import AttentionMaps, Measurement
 from attnviz.report import Table
 from attnviz.specs.figure import FigureOptions
 from attnviz.views import tables
-from attnviz.views.heatmap import heatmaps
+from attnviz.views.head_pictures import heatmaps
 from attnviz.views.tables import ordering
 from attnviz.views.token_selection import part_of
 from tests.made import cross_maps, random_maps, record, sink_maps, tokens, uniform_maps, windowed_maps
@@ -27,11 +28,11 @@ def heads_table(
     maps: AttentionMaps, of: Sequence[Measurement], layers: list[int], heads: list[int], **choice: bool | str
 ) -> Table:
     spec = FigureOptions(**choice)  # type: ignore[arg-type]
-    return tables.heads_table(maps, of, layers, heads, part_of(maps, spec), spec)
+    return tables.heads_table(maps, of, product(layers, heads), part_of(maps, spec), spec)
 
 
 def top_table(maps: AttentionMaps, layer: int, head: int, top_k: int, **choice: bool) -> Table:
-    (picture,) = heatmaps(maps, [layer], [head], part_of(maps, FigureOptions(**choice)))  # type: ignore[arg-type]
+    (picture,) = heatmaps(maps, [(layer, head)], part_of(maps, FigureOptions(**choice)))  # type: ignore[arg-type]
     return tables.top_table(picture, maps.real_queries, top_k)
 
 
@@ -171,7 +172,7 @@ SORTED = Measurement("entropy", "nats", np.array([[0.5, 1.5], [1.5, 1.0]]), (0.0
 def test_heads_in_the_order_of_a_measure(sort: str | None, expected: list[tuple[int, int]], title: str) -> None:
     maps = random_maps(n_layers=2)
     table = tables.heads_table(
-        maps, (SORTED,), [0, 1], [0, 1], part_of(maps, FigureOptions()), FigureOptions(sort=sort)
+        maps, (SORTED,), product([0, 1], [0, 1]), part_of(maps, FigureOptions()), FigureOptions(sort=sort)
     )
     assert [row[:2] for row in table.rows] == expected
     assert table.title == title

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from attnviz.errors import InvalidSelection
+from attnviz.errors import InvalidOption, InvalidSelection
 from attnviz.measures.to_first import to_first
 from attnviz.records import AttentionMaps
 from attnviz.specs.figure import FigureOptions
@@ -35,6 +35,25 @@ def test_the_first_token_of_either_text() -> None:
     assert part_of(cross_maps(2, 3), FigureOptions(drop_first=True)) == TokenSelection((1,), (1, 2))
     maps = record(np.full((1, 1, 1, 2), 0.5), tokens("q"), tokens("</s>", "k", special=("</s>",)))
     assert part_of(maps, FigureOptions(hide_special=True)) == TokenSelection((0,), (1,))
+
+
+def test_a_part_is_cut_out_and_keeps_the_equal_share_of_the_whole() -> None:
+    maps = random_maps([*"abcd"], causal=True)
+    part = part_of(maps, FigureOptions(tokens="2:4"))
+    assert part == TokenSelection((2, 3), (2, 3), (0, 1, 2, 3))
+    assert part.equal_share(maps.weights[0, 0], maps.attendable[0]) == pytest.approx([1 / 3, 1 / 4])
+    assert not part.renormalizes(maps)
+    of_rest = part_of(maps, FigureOptions(tokens="c … d", drop_first=True))
+    weights = maps.weights[0, 0]
+    assert of_rest.equal_share(weights, maps.attendable[0]) == pytest.approx(
+        [weights[2, 1:3].sum() / 2, weights[3, 1:4].sum() / 3]
+    )
+    assert of_rest.renormalizes(maps)
+    share = hidden(maps, part)
+    assert share is not None
+    assert share.values[0, 0] == pytest.approx(weights[2:, :2].sum(axis=1).mean())
+    with pytest.raises(InvalidOption, match="--tokens is for one text"):
+        part_of(cross_maps(2, 3), FigureOptions(tokens="0:1"))
 
 
 def test_the_share_of_what_is_hidden_by_hand() -> None:
@@ -103,6 +122,11 @@ def test_cells_of_one_piece_are_not_copied() -> None:
         (cross_maps(2, 1), FigureOptions(drop_first=True), "--drop-first leaves none of 1 key"),
         (cross_maps(1, 2), FigureOptions(drop_first=True), "--drop-first leaves none of 1 query"),
         (random_maps("a", padding=2), FigureOptions(drop_first=True), "--drop-first leaves nothing but padding"),
+        (
+            random_maps("ab"),
+            FigureOptions(drop_first=True, tokens="a"),
+            "--drop-first with --tokens leaves none of 2 tokens",
+        ),
     ],
 )
 def test_nothing_would_be_left(maps: AttentionMaps, spec: FigureOptions, says: str) -> None:

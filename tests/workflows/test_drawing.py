@@ -76,6 +76,18 @@ def test_a_rollout_is_a_file(tmp_path: Path) -> None:
     assert any("also holds 1 picture of an earlier run, such as rollout.png" in notice for notice in again.notices)
 
 
+@pytest.mark.parametrize(
+    ("choice", "says"),
+    [
+        ({"columns": 0}, "--columns 0 is too small"),
+        ({"pick": ("0.1",), "head": ("1",)}, "--pick names layers and heads by itself"),
+    ],
+)
+def test_what_cannot_be_drawn_is_refused_at_once(choice: dict[str, object], says: str) -> None:
+    with pytest.raises(InvalidOption, match=says):
+        Drawing.of(FigureOptions(**choice))  # type: ignore[arg-type]
+
+
 def test_a_measure_that_was_not_shown_becomes_a_column(tmp_path: Path) -> None:
     maps = random_maps(n_layers=2, n_heads=3)
     table = heads(draw(maps, tmp_path, sort="gini"))

@@ -40,7 +40,7 @@ def pooled(heatmap: Heatmap, block: int) -> Heatmap:
         columns=columns,
         row_positions=first_rows,
         column_positions=first_columns,
-        shown_share=equal * np.maximum(allowed.sum(axis=1), 1),
+        equal=equal,
     )
 
 

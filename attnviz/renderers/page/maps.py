@@ -125,16 +125,16 @@ def _words(report: Report) -> Iterator[tuple[str, str]]:
 def _axes(report: Report, heatmap: Heatmap, block: int, axes: Shared) -> Mapping[str, object]:
     """Labels, positions and writing of rows and columns, by number."""
     sides = (
-        ("rows", "queries", heatmap.rows, heatmap.row_positions),
-        ("columns", "keys", heatmap.columns, heatmap.column_positions),
+        ("rows", "queries", heatmap.rows, heatmap.row_positions, heatmap.row_axis == Heatmap.row_axis),
+        ("columns", "keys", heatmap.columns, heatmap.column_positions, True),
     )
     alike = report.data.get("self_attention") is not False
     return {
         side: axes.number(
             (labels, positions, "queries" if alike else tokens),
-            partial(_axis, labels, positions, block, report.data.get(tokens)),
+            partial(_axis, labels, positions, block, report.data.get(tokens) if of_text else None),
         )
-        for side, tokens, labels, positions in sides
+        for side, tokens, labels, positions, of_text in sides
     }
 
 

@@ -1,0 +1,111 @@
+"""Heads as pictures: each map, many side by side, one query in many heads. Knows records and `report`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from typing import NamedTuple, TypeAlias
+
+import numpy as np
+
+from attnviz.records import AttentionMaps
+from attnviz.report import Heatmap, HeatmapGrid, Scale
+from attnviz.shapes import Cells, Shown
+from attnviz.specs.figure import FigureOptions
+from attnviz.views.token_selection import TokenSelection
+from attnviz.views.tokens import labels, token
+
+MAX_NAMED = 8  # heads in a row over which there is room for "layer 3, head 5"
+Place: TypeAlias = tuple[int, int]  # of a layer in the record, and a head
+
+
+class MapFrame(NamedTuple):
+    """What all maps of one record have in common: the tokens that are drawn, and what they are called."""
+
+    part: TokenSelection
+    rows: tuple[str, ...]
+    columns: tuple[str, ...]
+
+    @classmethod
+    def of(cls, maps: AttentionMaps, part: TokenSelection) -> MapFrame:
+        """What all maps of a text share: which tokens are drawn, and their labels."""
+        queries = labels(maps.queries)
+        keys = queries if maps.self_attention else labels(maps.keys)
+        return cls(part, tuple(queries[place] for place in part.queries), tuple(keys[place] for place in part.keys))
+
+    def map(self, name: str, title: str, values: Cells, allowed: Shown, scale: Scale | None = None) -> Heatmap:
+        """A picture of cells [query, key] of the whole record."""
+        return Heatmap(
+            name=name,
+            title=title,
+            values=self.part.of(values),
+            allowed=self.part.of(allowed),
+            rows=self.rows,
+            columns=self.columns,
+            scale=scale,
+            row_positions=self.part.queries,
+            column_positions=self.part.keys,
+            equal=self.part.equal_share(values, allowed),
+        )
+
+
+def heatmaps(maps: AttentionMaps, places: Iterable[Place], part: TokenSelection) -> tuple[Heatmap, ...]:
+    """One map per head."""
+    frame = MapFrame.of(maps, part)
+    return tuple(
+        frame.map(
+            f"layer-{maps.layer_numbers[layer]}-head-{head}",
+            f"layer {maps.layer_numbers[layer]}, head {head}",
+            maps.weights[layer, head],
+            maps.attendable[layer],
+        )
+        for layer, head in places
+    )
+
+
+def strip(maps: AttentionMaps, places: Sequence[Place], part: TokenSelection, query: int) -> Heatmap:
+    """What one query attends to: a row per head."""
+    frame = MapFrame.of(maps, TokenSelection((query,), part.keys, part.counted))
+    rows = [frame.map("", "", maps.weights[place], maps.attendable[place[0]]) for place in places]
+    one_layer = len({layer for layer, _ in places}) == 1
+    names = [f"{head}" if one_layer else f"{maps.layer_numbers[layer]}.{head}" for layer, head in places]
+    said = f", heads of layer {maps.layer_numbers[places[0][0]]}" if one_layer else ""
+    return Heatmap(
+        name=f"query-{query}",
+        title=f"what {token(maps.queries, query)} attends to{said}",
+        values=np.concatenate([row.values for row in rows]),
+        allowed=np.concatenate([row.allowed for row in rows]),
+        rows=tuple(names),
+        columns=frame.columns,
+        row_axis="head" if one_layer else "layer.head",
+        column_positions=part.keys,
+        equal=np.concatenate([row.equal_share for row in rows]),
+    )
+
+
+def overview(
+    maps: AttentionMaps, pictures: tuple[Heatmap, ...], places: Sequence[Place], spec: FigureOptions
+) -> tuple[HeatmapGrid, ...]:
+    """A row per layer; the heads of a single layer, and those that were picked, in rows of about four."""
+    if len(pictures) < 2 and not spec.pick:
+        return ()
+    layers = {layer for layer, _ in places}
+    in_a_row = len(places) // len(layers)
+    if spec.pick:
+        title, n_columns = "picked heads", _columns(len(places))
+    elif len(layers) == 1:
+        title = f"{len(places)} heads of layer {maps.layer_numbers[places[0][0]]}"
+        n_columns = _columns(len(places))
+    else:
+        title, n_columns = "one row per layer, one column per head", in_a_row
+    n_columns = spec.columns or n_columns
+    if n_columns > MAX_NAMED:  # 12 panels in a row are narrower than their titles would be
+        title = f"layer.head: {title}"
+        names = (f"{maps.layer_numbers[layer]}.{head}" for layer, head in places)
+        pictures = tuple(replace(picture, title=name) for picture, name in zip(pictures, names, strict=True))
+    return (HeatmapGrid("overview", title, pictures, n_columns),)
+
+
+def _columns(n_heads: int) -> int:
+    """How many heads in a row: about four, with the fewest empty places."""
+    return n_heads if n_heads <= 4 else min((4, 3, 5), key=lambda n_columns: -n_heads % n_columns)
