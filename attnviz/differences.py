@@ -33,6 +33,7 @@ class Tolerances:
     pixels: float = 0.0  # of pictures, root mean square over channels of 0 to 255
     files: Literal["content", "bytes", "none"] = "content"
     skip_failed: bool = True  # compare nothing else of a job that failed in either batch
+    max_memory: float = 4.0  # GiB that the process may take for two files
 
 
 EXACT = Tolerances(files="bytes", skip_failed=False)

@@ -23,7 +23,9 @@ if TYPE_CHECKING:
     from pydantic_core import ErrorDetails
 
 UNSAFE = re.compile(r"[\\:\x00-\x1f]")  # in a path
-MAX_MANIFEST = 2**27  # bytes: all measures of 4,000 texts through twelve layers of twelve heads
+MAX_MANIFEST = (
+    2**27
+)  # bytes: all measures of 2,200 texts through twelve layers of twelve heads; ten times that in memory
 SURROGATE = re.compile("[\ud800-\udfff]")
 SORTED = frozenset({"configs", "versions", "settings", "inputs"})  # of the numbers the order is that of the texts
 KINDS: dict[str, type[Any]] = {"manifest": Manifest, "entry": Entry}

@@ -45,12 +45,12 @@ class ClassifierModel(EncoderModel):
         return replace(self, spec=replace(self.spec, max_tokens=max_tokens, keep=keep))
 
     def classify(self, documents: Sequence[LabelledText]) -> Iterator[Prediction]:
-        """One prediction per text, in order. Raises InvalidText for a text without tokens, by its name."""
+        """One prediction per text, in order. Raises InvalidText for a text without tokens, by its name, or TooLarge."""
         from attnviz.models.predicting import Predictor
         from attnviz.training_metrics import Prediction
 
         limit = self.spec.max_tokens or self.max_tokens
-        predictor = Predictor(self.saved.classifier, self.tokenizer, limit, self.spec.keep)
+        predictor = Predictor(self.saved.classifier, self.tokenizer, limit, self.spec.keep, self.spec.max_memory)
         answers = predictor.answers((each.text for each in documents), [each.name for each in documents])
         for each, answer in zip(documents, answers, strict=True):
             probabilities = tuple(answer.probabilities.tolist())

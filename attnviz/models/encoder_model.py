@@ -66,6 +66,11 @@ class EncoderModel:
         check_memory(work, self.spec.max_memory)
         return self.tokenizer.pad(encoding, n_padded) if self.spec.show_padding else encoding
 
+    def map_size(self, text: str) -> tuple[int, int]:
+        """How many queries and keys its maps will have. Raises as `encode` does."""
+        n_tokens = len(self.encode(text).ids)
+        return n_tokens, n_tokens
+
     def seconds(self, text: str) -> float:
         """How long one forward pass with its maps takes, tokens at hand."""
         ids = self.encode(text).ids

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
@@ -15,10 +16,13 @@ from attnviz.errors import InvalidModel, InvalidText
 from attnviz.models.batches import Ids, PaddedTexts, by_length, cut, padded
 from attnviz.models.classifier import Classifier
 from attnviz.models.device import enough_memory
+from attnviz.models.sizes import BASE, FLOAT32, check_room
 from attnviz.models.tokenizer import EMPTY, TextTokenizer
 from attnviz.specs.model import KeepKind
 
 BATCH = 64  # texts
+STATES = 16  # numbers of d_model for each token, measured: states, projections, feed-forward
+DISTANCES = 24  # bytes for each pair of tokens of a model with a bias for their distance
 WINDOW = 32 * BATCH  # texts in memory at a time: their order is kept, batches are made within
 
 
@@ -39,9 +43,13 @@ class Predictor:
     tokenizer: TextTokenizer
     max_tokens: int
     keep: KeepKind
+    max_memory: float = math.inf  # GiB of the process
 
     def answers(self, texts: Iterable[str], names: Sequence[str] = ()) -> Iterator[Answer]:
-        """One answer per text, in order. Raises InvalidText for a text without tokens, by its name if it has one."""
+        """One answer per text, in order.
+
+        Raises InvalidText for a text without tokens, by its name if it has one, TooLarge before a batch is too large.
+        """
         remaining = self.tokenizer.ids(texts)
         place = 0
         while window := list(islice(remaining, WINDOW)):
@@ -51,6 +59,7 @@ class Predictor:
                     raise InvalidText(f"no tokens in {names[place] if names else f'text {place}'}", hint=EMPTY)
                 place += 1
             read = [cut(ids, self.max_tokens, self.keep, n_markers) for ids in window]
+            self._check_room(min(BATCH, len(read)), max(map(len, read)))
             with enough_memory():
                 found = probabilities(self.classifier, logits(self.classifier, read))
             if not np.isfinite(found).all():
@@ -59,6 +68,14 @@ class Predictor:
                 )
             for ids, kept, row in zip(window, read, found, strict=True):
                 yield Answer(row, len(ids) - n_markers, len(kept) - n_markers)
+
+    def _check_room(self, n_texts: int, n_tokens: int) -> None:
+        config = self.classifier.config.encoder
+        needed = FLOAT32 * STATES * config.d_model * n_texts * n_tokens
+        if config.max_distance:  # else the kernel holds nothing for pairs of tokens
+            needed += (FLOAT32 * config.n_heads * (n_texts + 1) + DISTANCES) * n_tokens**2
+        parameters = 2 * sum(parameter.nbytes for parameter in self.classifier.parameters())
+        check_room(f"texts of {n_tokens:,} tokens, {n_texts} at a time,", BASE + parameters + needed, self.max_memory)
 
 
 def logits(classifier: Classifier, texts: Sequence[Ids]) -> Float[Tensor, "text label"]:

@@ -60,6 +60,9 @@ class AttentionModel(Protocol):
         Raises InvalidText for a text without tokens, TooLarge before anything large is allocated.
         """
 
+    def map_size(self, text: str) -> tuple[int, int]:
+        """How many queries and keys the text's maps will have. Raises as `encode` does."""
+
     def attention(self, text: str, text_name: str = "text") -> AttentionMaps:
         """Attention over one text. Raises as `encode` does."""
 

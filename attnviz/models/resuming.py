@@ -11,9 +11,11 @@ import safetensors.torch
 from safetensors import SafetensorError, safe_open
 
 from attnviz.errors import InvalidModel
+from attnviz.inputs import header_of, in_bytes
 from attnviz.models.training import Training
 
 KEY = "attnviz"  # one, because safetensors writes several in any order
+MAX_COPIES = 8  # of the parameters: a state holds the best too, and two averages of each
 MAX_REASON_LENGTH = 200  # characters, so that the hint behind it is not cut off where errors are shown
 
 
@@ -33,8 +35,12 @@ def state_identity(file: Path) -> dict[str, Any]:
 
 
 def resume(training: Training, file: Path) -> None:
-    """Go on from a file that was made by the same run. Raises InvalidModel where it is damaged."""
+    """Go on from a file that was made by the same run. Raises InvalidModel where it is damaged, before it is read."""
+    room = MAX_COPIES * sum(tensor.nbytes for tensor in training.state()[0].values()) + 2**20
     try:
+        with file.open("rb") as header:
+            if header_of(header, file.stat().st_size).n_bytes > room:
+                raise ValueError(f"it holds more than this run can ({in_bytes(room)})")
         with safe_open(file, "pt") as opened:
             rest = json.loads(opened.metadata()[KEY])["rest"]
             tensors = {name: opened.get_tensor(name) for name in opened.keys()}  # noqa: SIM118  # not a mapping

@@ -7,6 +7,7 @@ from attnviz.options import ARGUMENT, CHECK, OUTPUT, TEXT, Option
 from attnviz.specs.output import Json, Markdown, Measure, Out, TopK
 from attnviz.specs.server import CIReportOptions
 
+MaxMemory = Annotated[float, Option("GiB that the process may take for two files.", CHECK)]
 Folder = Annotated[str, Option("What attnviz batch made.", ARGUMENT, "DIR")]
 
 
@@ -44,6 +45,7 @@ class CheckSpec:
     tolerance: Annotated[float, Option("By how much a number may differ.", CHECK)] = 1e-4  # absolute
     # root mean square, 0 to 255
     pixels: Annotated[float, Option("By how much a picture may differ, of 255.", CHECK, "RMS")] = 0.0
+    max_memory: MaxMemory = 4.0
     out: Out = "differences"
     json: Json = False
 
@@ -60,6 +62,7 @@ class DiffSpec:
         Option("Fail where a head changed by more: jsd, top_key or a measure{; repeat}.", CHECK, "NAME=N"),
     ] = ()
     top_k: TopK = 3
+    max_memory: MaxMemory = 4.0
     json: Json = False
     markdown: Markdown = False
 

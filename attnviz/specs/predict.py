@@ -15,7 +15,7 @@ class PredictSpec:
     """`attnviz predict`."""
 
     text: TextOptions = TextOptions()
-    model: Annotated[ModelOptions, Only("model", "heads", "device", model=BUILT_IN)] = ModelOptions()
+    model: Annotated[ModelOptions, Only("model", "heads", "device", "max_memory", model=BUILT_IN)] = ModelOptions()
     max_tokens: MaxTokens = None  # None: as many as the model was made for
     keep: Annotated[KeepKind | None, KEEP] = None  # likewise
     figure: Annotated[FigureOptions, Only("layer", "head", *STYLE)] = FigureOptions()

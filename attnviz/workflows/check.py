@@ -39,7 +39,9 @@ def check(spec: CheckSpec) -> CheckResult:
 
     Raises InvalidSource for a folder without a manifest, InvalidOption for a bad tolerance.
     """
-    tolerances = Tolerances(_allowed(spec.tolerance, "--tolerance"), _allowed(spec.pixels, "--pixels"))
+    tolerances = Tolerances(
+        _allowed(spec.tolerance, "--tolerance"), _allowed(spec.pixels, "--pixels"), max_memory=spec.max_memory
+    )
     out = store.output_folder(spec.out)
     if resolved(out) in {resolved(Path(folder)) for folder in (spec.folder, spec.baseline)}:
         raise InvalidOption(f"--out {out} is one of the folders that are compared", hint="Choose another --out.")

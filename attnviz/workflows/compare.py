@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -13,7 +14,6 @@ from attnviz.measures.measured import chosen
 from attnviz.models.loading import ModelReference, find_model
 from attnviz.models.protocols import AttentionModel
 from attnviz.models.sizes import Work, check_memory
-from attnviz.records import AttentionMaps
 from attnviz.report import Report
 from attnviz.selection import numbers
 from attnviz.specs.compare import CompareSpec
@@ -115,15 +115,14 @@ def _compared(
     drawing = Pictures.of(spec.figure, PICTURES, "*.safetensors")
     models = open_models(references, corpus.texts)
     for document in documents:  # a text that cannot be read is refused before the first is measured
-        for model in models:
-            model.encode(document.text)
+        _check_room(models, document.text, spec.model.max_memory)
     trained = [model.trained for model in models]
     told = [model.name for model in models]
     yield Comparing(len(documents), tuple(_notices(spec, corpus, documents, told, trained)))
     answered = [predictions(model, documents, spec.model) for model in models]
     tally = ComparisonAccumulator.of(len(models), spec.measure)
     for count, document in enumerate(documents, 1):
-        tally.add(_attended(models, document, spec.model.max_memory))
+        tally.add([model.attention(document.text, document.name) for model in models])
         yield Attended(count)
     took = seconds(models, documents) if spec.time else [None] * len(models)
     found = [compared(*of_model) for of_model in zip(models, tally.numbers, answered, took, strict=True)]
@@ -136,14 +135,14 @@ def _compared(
     yield Outcome(report, rows, written.files, written.notices)
 
 
-def _attended(models: Sequence[AttentionModel], document: Document, max_memory: float) -> list[AttentionMaps]:
-    """One text's attention in each model. Raises TooLarge as soon as the first shows that all would not fit."""
-    first = models[0].attention(document.text, document.name)
-    n_maps = sum(model.n_layers * model.n_heads for model in models)
+def _check_room(models: Sequence[AttentionModel], text: str, max_memory: float) -> None:
+    """Raises TooLarge where one text's maps through all models would not fit together."""
+    sizes = [model.map_size(text) for model in models]
+    n_queries, n_keys = (max(of_side) for of_side in zip(*sizes, strict=True))
+    cells = sum(model.n_layers * model.n_heads * math.prod(size) for model, size in zip(models, sizes, strict=True))
+    n_maps = math.ceil(cells / (n_queries * n_keys))  # of the largest size
     n_parameters = sum(model.n_parameters for model in models)
-    work = Work(len(first.queries), len(first.keys), n_maps, 1, n_parameters=n_parameters, n_copies=COPIES)
-    check_memory(work, max_memory)
-    return [first, *(model.attention(document.text, document.name) for model in models[1:])]
+    check_memory(Work(n_queries, n_keys, n_maps, 1, n_parameters=n_parameters, n_copies=COPIES), max_memory)
 
 
 def _notices(

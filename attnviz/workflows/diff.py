@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from math import isfinite
+from math import inf, isfinite
 from pathlib import Path
 
 import numpy as np
@@ -20,12 +20,13 @@ from attnviz.differences import (
     head_beyond,
     is_beyond,
 )
-from attnviz.errors import InvalidOption, InvalidSource
-from attnviz.inputs import is_file, is_folder
+from attnviz.errors import InvalidOption, InvalidRecord, InvalidSource
+from attnviz.inputs import file_size, is_file, is_folder
 from attnviz.manifest import NAME
 from attnviz.measures import ALL, FORMER_NAMES, MEASURES
 from attnviz.measures.changes import changes
 from attnviz.measures.measured import chosen, measured
+from attnviz.models.sizes import BASE, ONE_HEAD, ONE_TOKEN, check_room
 from attnviz.records import AttentionMaps
 from attnviz.registry import suggestion
 from attnviz.report import Report
@@ -56,7 +57,17 @@ def diff(spec: DiffSpec) -> Diffed:
         from attnviz.configs.manifests import from_file
 
         return _batches(spec, *(LoadedBatch(path.parent, from_file(path)) for path in (before, after)))
-    return _records(spec, store.load(before), store.load(after))
+    _check_room(before, after, spec.max_memory)
+    return _records(spec, store.load(before, inf), store.load(after, inf))
+
+
+def _check_room(before: Path, after: Path, max_memory: float) -> None:
+    """Raises TooLarge before two records are read that would take more."""
+    shapes = [store.record_shape(path) for path in (before, after)]
+    n_bytes = sum(file_size(path, inf, InvalidRecord) for path in (before, after))
+    n_tokens = sum(n_queries + n_keys for *_, n_queries, n_keys in shapes)
+    n_cells = max(n_queries * n_keys for *_, n_queries, n_keys in shapes)
+    check_room("the two records", BASE + n_bytes + ONE_TOKEN * n_tokens + ONE_HEAD * n_cells, max_memory)
 
 
 def _file(path: Path) -> Path:

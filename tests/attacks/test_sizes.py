@@ -14,6 +14,10 @@ import pytest
 
 from attnviz import store
 from attnviz.cli import progress
+from attnviz.configs.manifests import to_bytes
+from attnviz.manifest import Entry, Manifest
+from attnviz.models.encoder_model import EncoderModel
+from attnviz.workflows.run_job import written
 from tests.attacks.endings import RunHere, environment, refused, worked
 from tests.made import record
 from tests.process import Run
@@ -72,12 +76,35 @@ def peak(folder: Path, *args: str) -> int:
     return int(done.stdout) * (1 if sys.platform == "darwin" else 1024)
 
 
-def test_all_records_of_a_comparison_are_counted_together(run_here: RunHere, tmp_path: Path) -> None:
-    """Each of them fits."""
+def test_all_records_of_a_comparison_are_counted_together(
+    run_here: RunHere, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each of them fits; and before the first forward pass, though another text comes first."""
     (tmp_path / "long.txt").write_text(LONG, encoding="utf-8")
     drawn = ("--text-file", "long.txt", "--max-tokens", "600", "--max-memory", "0.57")
-    refused(run_here("compare", "multi:8", "multi:4", *drawn), "600 tokens × 12 heads × 1 layer need 0.6")
     worked(run_here("heatmap", "--heads", "8", *drawn, "--head", "0", "--table", "none"))
+    monkeypatch.delattr(EncoderModel, "attention")
+    both = ("compare", "multi:8", "multi:4", "--text", "a b", *drawn)
+    refused(run_here(*both), "600 tokens × 12 heads × 1 layer need 0.6")
+
+
+def test_what_is_compared_or_classified_is_counted_before_it_is_read(run_here: RunHere, tmp_path: Path) -> None:
+    """Two records, the files of two batches, and texts side by side; each fits into what the others would take."""
+    for name in ("a", "b"):
+        store.save(record(np.full((1, 2, 500, 500), 1 / 500)), tmp_path / f"{name}.safetensors")
+        made = tmp_path / name / "job/attention.safetensors"
+        made.parent.mkdir(parents=True)
+        shutil.copy(tmp_path / f"{name}.safetensors", made)
+        entry = Entry("job", "heatmap", {"text": name}, name, {}, {}, (), (written(made, tmp_path / name),))
+        (tmp_path / name / "manifest.json").write_bytes(to_bytes(Manifest({}, {}, (entry,))))
+    (tmp_path / "long.txt").write_text(LONG, encoding="utf-8")
+    for run, needed, what in (
+        (("diff", "a.safetensors", "b.safetensors"), 0.47, "the two records need 0.46 GiB, allowed are 0.46"),
+        (("check", "a", "--baseline", "b"), 0.46, "job/attention.safetensors and its baseline need 0.46 GiB"),
+        (("predict", "--text-file", "long.txt", "--max-tokens", "20000"), 0.51, "texts of 20,000 tokens, 1 at a time"),
+    ):
+        refused(run_here(*run, "--max-memory", f"{needed - 0.01}"), what)
+        worked(run_here(*run, "--max-memory", f"{needed}"))
 
 
 @pytest.mark.parametrize("command", ["heatmap", "explain"])

@@ -104,7 +104,7 @@ def configs(draw: Draw) -> bytes:
         job: dict[str, Any] = {"text": "a b c"} if name != "compare" else {"text": "a b", "models": ["dot", "single"]}
         for option in draw(st.lists(st.sampled_from(options), max_size=4)):
             job[option.name] = draw(values(option))
-        jobs.append({name: job | ({"max_memory": MAX_MEMORY} if name != "predict" else {})})
+        jobs.append({name: job | {"max_memory": MAX_MEMORY}})
         if draw(st.booleans()):
             jobs[-1]["name"] = draw(st.sampled_from(["a", "b", *map(str, HOSTILE)]))
     document = {"jobs": jobs, **draw(st.sampled_from([{}, {"defaults": {"dpi": 30}}, {"matrix": {"seed": [1, 2]}}]))}

@@ -164,7 +164,7 @@ def manifests(arena: Arena) -> st.SearchStrategy[Attempt]:
 def checkpoints(arena: Arena) -> st.SearchStrategy[Attempt]:
     said = ["--model", "model", "--text", "good film", "--dpi", "30"]
     bounded = ["--max-memory", str(MAX_MEMORY)]
-    commands = [["heatmap", *said, *bounded], ["predict", *said], ["explain", *said[:-2], *bounded]]
+    commands = [["heatmap", *said, *bounded], ["predict", *said, *bounded], ["explain", *said[:-2], *bounded]]
     commands.append(["compare", "model", "dot", *said[2:], *bounded])
     changes = {"config.json": changed, "tokenizer.json": changed, "metrics.json": changed, "model.safetensors": tensors}
     return st.one_of([_of(arena, f"model/{name}", change, *commands) for name, change in changes.items()])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -10,7 +11,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from attnviz.errors import InvalidText
+from attnviz.errors import InvalidText, TooLarge
 from attnviz.models import predicting
 from attnviz.models.batches import cut
 from attnviz.models.classifier import Classifier, ClassifierConfig
@@ -120,6 +121,17 @@ def test_a_text_without_tokens_is_named(pool: PoolKind, window: int, monkeypatch
     monkeypatch.setattr(predicting, "WINDOW", window)
     with pytest.raises(InvalidText, match="no tokens in text 3"):
         list(READERS[pool].answers(["one", "two", "unheard", "<br />", "three"]))
+
+
+def test_pairs_of_tokens_count_where_their_distance_does() -> None:
+    """A bias for each pair, head and text of a batch: 2 × 500² × 65 numbers, .12 GiB, beside 500 × 64 states."""
+    reader = replace(predictor(max_tokens=500), max_memory=0.5)
+    texts = [text(*range(10)) + " zero" * 500] * predicting.BATCH
+    assert len(list(reader.answers(texts))) == len(texts)
+    config = replace(reader.classifier.config.encoder, max_distance=3)
+    biased = Classifier(replace(reader.classifier.config, encoder=config))
+    with pytest.raises(TooLarge, match=r"texts of 500 tokens, 64 at a time, need 0\.59 GiB, allowed are 0\.5"):
+        next(replace(reader, classifier=biased).answers(texts))
 
 
 def test_no_texts_have_no_answers() -> None:

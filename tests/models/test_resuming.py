@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import pickle
 from collections.abc import Callable
 from dataclasses import replace
@@ -16,7 +17,7 @@ import torch
 
 from attnviz.errors import InvalidModel
 from attnviz.models.recipe import begin
-from attnviz.models.resuming import MAX_REASON_LENGTH, resume, state_bytes, state_identity
+from attnviz.models.resuming import KEY, MAX_REASON_LENGTH, resume, state_bytes, state_identity
 from attnviz.models.training import Training
 from attnviz.options import build, with_values
 from attnviz.specs.train import TrainSpec
@@ -172,6 +173,18 @@ def test_a_file_that_says_of_no_run_is_named(file: Path, damage: Callable[[Path]
 def test_a_file_that_no_run_can_go_on_from_is_named(file: Path, damage: Callable[[Path], object]) -> None:
     damage(file)
     with pytest.raises(InvalidModel, match=r"training\.safetensors is no training run .* Choose another --out"):
+        resume(run(), file)
+
+
+def test_a_file_that_holds_more_than_the_run_is_not_read(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    tensors = safetensors.torch.load_file(file)
+    more = {**tensors, "best.more": torch.zeros(2**20)}
+    metadata = {KEY: json.dumps({"identity": IDENTITY, "rest": run(4).state()[1]})}
+    safetensors.torch.save_file(tensors, file, metadata)
+    resume(run(), file)
+    safetensors.torch.save_file(more, file, metadata)
+    monkeypatch.delattr(Training, "restore")
+    with pytest.raises(InvalidModel, match=r"it holds more than this run can \(1\.\d+ MiB\)"):
         resume(run(), file)
 
 

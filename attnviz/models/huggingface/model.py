@@ -104,6 +104,11 @@ class HuggingFaceModel:
         check_memory(work, self.spec.max_memory)
         return Read(source, target, kind)
 
+    def map_size(self, text: str) -> tuple[int, int]:
+        """How many queries and keys its maps will have. Raises as `encode` does."""
+        queries, keys = _sides(self.encode(text))
+        return len(queries.ids), len(keys.ids)
+
     def attention(self, text: str, text_name: str = "text") -> AttentionMaps:
         """Attention over one text.
 

@@ -56,13 +56,15 @@ class PixelDifference:
         return file.getvalue()
 
 
-def compare(expected: bytes, actual: bytes) -> PixelDifference:
+def compare(expected: bytes, actual: bytes, max_pixels: int = MAX_PIXELS) -> PixelDifference:
     """Compare two PNGs. What only the larger one has is as far apart as can be.
 
-    Raises InvalidSource for bytes that are no PNG, TooLarge for more pixels than a figure of ours may have.
+    Raises InvalidSource for bytes that are no PNG, TooLarge for more than `max_pixels` of both laid over each other.
     """
-    one, other = _pixels(expected), _pixels(actual)
+    one, other = _pixels(expected, max_pixels), _pixels(actual, max_pixels)
     height, width = (max(one.shape[axis], other.shape[axis]) for axis in (0, 1))
+    if height * width > max_pixels:  # a line across and one down
+        raise TooLarge(f"together they cover {width} × {height} pixels", hint="Draw them in one size.")
     rows, columns = (min(one.shape[axis], other.shape[axis]) for axis in (0, 1))
     apart = np.full((height, width), WHITE, dtype=np.uint8)
     squares = (height * width - rows * columns) * 4 * WHITE**2
@@ -93,12 +95,12 @@ def _frame(where: Bool[np.ndarray, "row column"]) -> Iterator[tuple[int | slice,
     yield from ((top, across), (bottom, across), (down, left), (down, right))
 
 
-def _pixels(data: bytes) -> Pixels:
+def _pixels(data: bytes, max_pixels: int) -> Pixels:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of many pixels: that is for us to refuse
         try:
             with Image.open(BytesIO(data), formats=["PNG"]) as image:
-                if image.width * image.height > MAX_PIXELS:
+                if image.width * image.height > max_pixels:
                     raise TooLarge(f"a picture has {image.width} × {image.height} pixels", hint="Draw it smaller.")
                 return np.asarray(image.convert("RGBA"))
         except Image.DecompressionBombError as error:

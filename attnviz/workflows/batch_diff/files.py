@@ -16,10 +16,13 @@ from attnviz.errors import InputError, InvalidRecord, InvalidSource
 from attnviz.inputs import resolved
 from attnviz.manifest import Entry, File
 from attnviz.measures.changes import check_tokens
+from attnviz.models.sizes import BASE, GIB, check_room
 from attnviz.workflows.batch_diff.numbers import heads_in_words, is_same_text
 
 TEXTS = frozenset({".csv", ".json", ".md", ".tex"})  # in which numbers are written out
-
+# What comparing takes, measured, for each byte of both files; and for each pixel that either picture has.
+PER_BYTE = {".safetensors": 2, **dict.fromkeys(TEXTS, 16)}
+PER_PIXEL = 25
 
 Compared = Difference | Literal["same bytes", "same content"]
 ShowPictures = Callable[[str, str, Mapping[str, bytes]], None]  # job, path, PNGs: "expected", "actual", "difference"
@@ -30,13 +33,16 @@ def compare_files(
 ) -> Iterator[Compared]:
     """Every file of a job's two entries, each given with the folder of its batch, in order.
 
-    Raises InvalidSource where contents are compared and a link leads out of a folder.
+    Raises InvalidSource where contents are compared and a link leads out of a folder, TooLarge before a pair is read.
     """
     if tolerances.files == "none":
         return
     job = after[1].name
     expected, actual = ({file.path: file for file in entry.files} for _, entry in (before, after))
     for path in dict.fromkeys([*expected, *actual]):
+        sizes = [files[path].size for files in (expected, actual) if path in files]
+        needed = BASE + PER_BYTE.get(PurePosixPath(path).suffix.lower(), 1) * sum(sizes)
+        check_room(f"{path} and its baseline", needed, tolerances.max_memory)
         found: list[bytes] = []
         for (folder, _), files, where in ((before, expected, IN_BASELINE), (after, actual, "")):
             if path in files:
@@ -83,21 +89,24 @@ def _compare(
         before, after = (f"{len(data):,} bytes with sha256 {_sha256(data)[:8]}…" for data in (expected, actual))
         return replace(other, expected=before, actual=after)
     if ending == ".png":
-        return _compare_pictures(other, expected, actual, tolerances.pixels, show)
+        return _compare_pictures(other, expected, actual, tolerances, show)
     most = tolerances.numbers or 0.0
     if ending == ".safetensors":
         return _compare_records(other, expected, actual, most)
     return "same content" if ending in TEXTS and is_same_text(expected, actual, most) else other
 
 
-def _compare_pictures(other: Difference, expected: bytes, actual: bytes, most: float, show: ShowPictures) -> Compared:
-    from attnviz.renderers.figure.compare import compare  # only now: what draws takes a while to import
+def _compare_pictures(
+    other: Difference, expected: bytes, actual: bytes, tolerances: Tolerances, show: ShowPictures
+) -> Compared:
+    from attnviz.renderers.figure.compare import MAX_PIXELS, compare  # only now: what draws takes a while to import
 
+    room = int((tolerances.max_memory * GIB - BASE) / PER_PIXEL)
     try:
-        found = compare(expected, actual)
+        found = compare(expected, actual, min(room, MAX_PIXELS))
     except InputError as error:
         return replace(other, said=error.problem)
-    if found.same_size and found.rms <= most:
+    if found.same_size and found.rms <= tolerances.pixels:
         return "same content"
     show(other.job, other.file, {"expected": expected, "actual": actual, "difference": found.picture()})
     if found.same_size:

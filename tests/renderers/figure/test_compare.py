@@ -10,7 +10,6 @@ from matplotlib.testing.compare import calculate_rms
 from PIL import Image
 
 from attnviz.errors import InvalidSource, TooLarge
-from attnviz.renderers.figure import compare as comparing
 from attnviz.renderers.figure.compare import AWAY, FAINTEST, MARK, PALE, compare
 
 
@@ -99,10 +98,11 @@ def test_what_is_no_png_is_refused(data: bytes) -> None:
         compare(png(white()), data)
 
 
-def test_too_many_pixels_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(comparing, "MAX_PIXELS", 40 * 60 - 1)
+def test_too_many_pixels_are_refused() -> None:
     with pytest.raises(TooLarge, match="60 × 40"):
-        compare(png(white()), png(white()))
+        compare(png(white()), png(white()), max_pixels=40 * 60 - 1)
+    with pytest.raises(TooLarge, match="together they cover 60 × 40 pixels"):
+        compare(png(white(1, 60)), png(white(40, 1)), max_pixels=40 * 60 - 1)
 
 
 def test_same_pictures_same_bytes() -> None:
