@@ -54,6 +54,13 @@ class Difference:
     expected: Value = None  # in the baseline
     actual: Value = None
     said: str = ""  # what else there is to say, such as how many pixels differ
+    of: str = ""  # what a number is of that is not of a layer or head, such as a model
+
+    @property
+    def where(self) -> str:
+        """ "layer 3, head 1", "layer 3" of a measure of a whole layer, or what else it is of; "" where it is whole."""
+        places = (("layer", self.layer), ("head", self.head))
+        return self.of or ", ".join(f"{name} {number}" for name, number in places if number is not None)
 
     @property
     def numbers(self) -> tuple[float, float]:

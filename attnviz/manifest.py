@@ -33,6 +33,9 @@ class Entry:
     warnings: tuple[str, ...]
     files: tuple[File, ...]
     error: str = ""  # why it failed; then there are no files and no numbers
+    # By text, what `numbers` are of where that is not simply 0, 1, 2 and so on: layers as the model counts them.
+    layers: dict[str, list[int]] = field(default_factory=dict)
+    heads: dict[str, list[int]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

@@ -183,5 +183,6 @@ MEASURES = (
     ),
 )
 FORMER_NAMES = {measure.formerly: measure.name for measure in MEASURES if measure.formerly}
+OF_LAYERS = frozenset(measure.name for measure in MEASURES if measure.level == "layer")  # of all heads together
 HEADLINE = ("entropy", "effective_keys", "distance", "peak")  # what is shown where nothing is chosen
 ALL = "all"

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from attnviz.display import escape_for_display
 from attnviz.manifest import Entry, File, Manifest
-from attnviz.measures import MEASURES
+from attnviz.measures import MEASURES, OF_LAYERS
 from attnviz.report import Column, Distribution, Distributions, Report, Sample, Table
 from attnviz.views.compare_spread import MOST_CHARTS, MOST_SAMPLES, PREFERRED
 from attnviz.views.plurals import pluralize
@@ -19,7 +19,6 @@ from attnviz.views.plurals import pluralize
 MAX_TEXT_LENGTH = 300
 OF_THE_MODEL = ("model", "heads", "layers", "d_model", "seed", "causal", "vocab", "tokenizer", "attention", "merge")
 UNITS = {measure.name: measure.unit for measure in MEASURES}
-OF_LAYERS = {measure.name for measure in MEASURES if measure.level == "layer"}
 SHOWN_FIRST = (".html", "overview.png", ".png", ".svg", ".pdf", ".md")  # what a job's name leads to: the first it has
 
 
@@ -33,6 +32,7 @@ class Text(NamedTuple):
     name: str
     model: str
     measures: dict[str, list[list[float]]]
+    layers: tuple[int, ...]  # their numbers
     whole: bool
 
     @property
@@ -99,7 +99,10 @@ def _texts(manifest: Manifest) -> Iterator[Text]:
     for entry in manifest.jobs:
         if entry.command == "heatmap":
             for name, measures in entry.numbers.items():
-                yield Text(entry.name, name, _model(entry), measures, not {"layer", "head"} & set(entry.settings))
+                n_layers = max(map(len, measures.values()), default=0)
+                layers = tuple(entry.layers.get(name) or range(n_layers))
+                whole = not {"layer", "head"} & set(entry.settings) and len(layers) == n_layers
+                yield Text(entry.name, name, _model(entry), measures, layers, whole)
 
 
 def _model(entry: Entry) -> str:
@@ -141,7 +144,7 @@ def _charts(texts: Sequence[Text]) -> Iterator[Distributions]:
     seen = defaultdict(list)
     for text in texts:
         if text.whole:  # else the place in the list is not the number of the head
-            seen[text.model, text.n_heads].append(text)
+            seen[text.model, text.n_heads, text.layers].append(text)
     groups = [group for group in seen.values() if len(group) > 1]
     n_samples = sum(sum(group[0].n_heads) for group in groups)
     if not 0 < n_samples <= MOST_SAMPLES:
@@ -168,10 +171,10 @@ def _charts(texts: Sequence[Text]) -> Iterator[Distributions]:
 
 def _samples(group: Sequence[Text], measure: str) -> Iterator[Sample]:
     first = group[0]
-    for layer, n_heads in enumerate(first.n_heads):
+    for layer, (number, n_heads) in enumerate(zip(first.layers, first.n_heads, strict=True)):
         for head in range(n_heads):
             yield Sample(
-                label=f"{layer}.{head}" if len(first.n_heads) > 1 else str(head),
+                label=f"{number}.{head}" if len(first.n_heads) > 1 else str(head),
                 group=f"{first.model}, {len(group)} texts",
                 values=tuple(text.measures[measure][layer][head] for text in group),
             )

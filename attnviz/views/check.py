@@ -88,8 +88,7 @@ def describe(difference: Difference) -> str:
         case "picture" if isinstance(difference.actual, float):
             return f"{file}: {said} differ, by {difference.actual:.3g} of 255 (root mean square)"
         case "record" if difference.measure:
-            at = f"layer {difference.layer}, head {difference.head}, {said}"
-            return f"{file}: weights differ, most at {at}: {became}"
+            return f"{file}: weights differ, most at {difference.where}, {said}: {became}"
         case "picture" | "record":
             return f"{file}: {', '.join(part for part in (said, became if difference.actual else '') if part)}"
         case "file":
@@ -161,8 +160,8 @@ def _headline(kind: Kind, alike: Sequence[Difference]) -> str:
 
 def _place(difference: Difference) -> str:
     """ "entropy of layer 0, head 1 in sample train[0]"."""
-    head = f" of layer {difference.layer}, head {difference.head}" if difference.layer is not None else ""
-    measure = f"{_name(difference.measure)}{head}" if difference.measure else ""
+    of = f" of {_name(difference.where)}" if difference.where else ""
+    measure = f"{_name(difference.measure)}{of}" if difference.measure else ""
     return " in ".join(part for part in (measure, _name(difference.text) if difference.text else "") if part)
 
 

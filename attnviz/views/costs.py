@@ -36,7 +36,7 @@ def _rows(comparison: Comparison) -> Iterator[tuple[str, Callable[[ModelComparis
     many = any(model.n_layers > 1 for model in comparison.models)
     times = "L · " if many else ""
     if many:
-        yield "layers L", lambda model: str(model.n_layers)
+        yield "layers L", _layers
     yield "tokens n that it reads", lambda model: f"{round(model.n_tokens):,}"
     yield "heads h of width d/h", lambda model: f"{model.n_heads} of {model.d_head}"
     yield "d_model d", lambda model: str(model.d_model)
@@ -50,6 +50,13 @@ def _rows(comparison: Comparison) -> Iterator[tuple[str, Callable[[ModelComparis
         yield "time of one pass (ms)", lambda model: f"{(model.seconds or 0) * 1000:.2f}"
         yield "time, as a ratio", lambda model: f"{(model.seconds or 0) / first:.2f}"
     yield from _outcomes(comparison)
+
+
+def _layers(model: ModelComparison) -> str:
+    """How many attend; their numbers where some of the model's do not, "2 (1, 3)"."""
+    numbers = model.layer_numbers
+    all_of_them = numbers == tuple(range(len(numbers)))
+    return f"{len(numbers)}" if all_of_them else f"{len(numbers)} ({', '.join(map(str, numbers))})"
 
 
 def _outcomes(comparison: Comparison) -> Iterator[tuple[str, Callable[[ModelComparison], Cell]]]:

@@ -72,7 +72,7 @@ def batches_report(diff: BatchDiff, thresholds: Thresholds, spec: DiffSpec) -> R
 
 
 def _number_data(number: Difference, thresholds: Thresholds) -> Mapping[str, object]:
-    where = {name: getattr(number, name) for name in ("measure", "layer", "head")}
+    where = {name: getattr(number, name) for name in ("measure", "layer", "head", "of")}
     values = {"before": number.expected, "after": number.actual}
     return {**where, **values, "job": number.job, "text": number.text, "beyond": is_beyond(number, thresholds)}
 
@@ -158,7 +158,7 @@ def _limits(thresholds: Thresholds) -> Iterator[str]:
 
 
 def _measure(name: str, alike: Sequence[Difference], thresholds: Thresholds) -> Table:
-    columns = [Column(header) for header in ("job", "text", "layer", "head")]
+    columns = [Column(header) for header in ("job", "text", "of")]
     columns += [Column(header, digits=DIGITS) for header in ("A", "B", "change")]
     flagged = name in thresholds
     columns += [Column("beyond")] if flagged else []
@@ -168,8 +168,7 @@ def _measure(name: str, alike: Sequence[Difference], thresholds: Thresholds) -> 
         places = (
             escape_for_display(each.job, MAX_NAME_LENGTH),
             escape_for_display(each.text, MAX_NAME_LENGTH),
-            each.layer or 0,
-            each.head or 0,
+            escape_for_display(each.where, MAX_NAME_LENGTH),
         )
         rows.append((*places, *each.numbers, each.change, *over))
     unit = f" ({UNITS[name]})" if name in UNITS else ""

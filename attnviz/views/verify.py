@@ -14,8 +14,7 @@ def first_differences(diff: BatchDiff, folder: str) -> tuple[str, str]:
 
 def describe(difference: Difference, folder: str) -> str:
     """One difference between what lies in a folder and what was made again."""
-    head = [] if difference.head is None else [f"layer {difference.layer}", f"head {difference.head}"]
-    parts = (difference.job, difference.text, difference.measure, *head)
+    parts = (difference.job, difference.text, difference.measure, difference.where)
     where = difference.file or ", ".join(part for part in parts if part)
     expected, actual = difference.expected, difference.actual
     match difference.kind:

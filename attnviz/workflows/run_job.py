@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, assert_never
@@ -39,6 +39,8 @@ class JobResult:
     files: tuple[Path, ...]
     numbers: Numbers
     warnings: tuple[str, ...]
+    layers: dict[str, list[int]] = field(default_factory=dict)  # as in a manifest
+    heads: dict[str, list[int]] = field(default_factory=dict)
 
 
 def versions() -> dict[str, str]:
@@ -85,6 +87,8 @@ def run_job(job: Job, folder: Path) -> Entry:
         numbers=made.numbers,
         warnings=made.warnings,
         files=tuple(written(path, folder) for path in made.files),
+        layers=made.layers,
+        heads=made.heads,
     )
 
 
@@ -114,12 +118,16 @@ def _heatmap(spec: HeatmapSpec, out: Path) -> JobResult:
     files: list[Path] = []
     found: Numbers = {}
     warnings: list[str] = []
+    places: dict[str, dict[str, list[int]]] = {"layers": {}, "heads": {}}
     for drawn in heatmap(with_values(spec, out=str(out))):
         data: Any = drawn.report.data
         found[data["text"]["name"]] = {name: _rows(each["values"]) for name, each in data["measures"].items()}
+        for axis, of_texts in places.items():
+            if data[axis] != list(range(len(data[axis]))):
+                of_texts[data["text"]["name"]] = data[axis]
         files += [*drawn.files, _report(drawn.report, drawn.files, drawn.files[0].parent)]
         warnings += drawn.notices
-    return JobResult(tuple(files), found, tuple(warnings))
+    return JobResult(tuple(files), found, tuple(warnings), **places)
 
 
 def _rows(values: np.ndarray) -> list[list[float]]:

@@ -30,7 +30,7 @@ ENTRY = Entry(
     ("one", "two"),
     (File("a/b.png", "0" * 64, 12345),),
 )
-FAILED = Entry("b", "heatmap", {}, "", {}, {}, (), (), "no such thing")
+FAILED = Entry("b", "heatmap", {}, "", {}, {}, (), (), "no such thing", {"z": [1, 3]}, {"z": [0, 5]})
 MANIFEST = Manifest({"b.yaml": "1", "a.yaml": "2"}, {"torch": "2", "attnviz": "1"}, (ENTRY, FAILED))
 
 

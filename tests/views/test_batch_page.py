@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from math import isnan
 from typing import Any
 
@@ -91,6 +92,13 @@ def test_each_head_of_a_model_is_a_sample_over_its_texts() -> None:
         (causal, "0", (3.0, 4.0)),
         (causal, "1", (3.5, 4.5)),
     ]
+
+
+def test_layers_have_the_models_own_numbers() -> None:
+    layered = {text: {"peak": [[0.5], [0.25]]} for text in ("x", "y")}
+    shown = page(replace(entry("a", layered), layers={"x": [1, 3], "y": [1, 3]}))
+    assert [sample.label for sample in charts(shown)[0].charts[0].samples] == ["1.0", "3.0"]
+    assert not charts(page(replace(entry("a", layered), layers={"x": [1, 3]}))), "two texts through other layers"
 
 
 def test_layers_are_named_where_there_are_several() -> None:

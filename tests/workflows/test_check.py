@@ -227,6 +227,9 @@ def test_a_record_of_other_heads_differs(pair: Path) -> None:
     batches.put(pair / "figures", path, store.record_bytes(replace(maps, weights=maps.weights[:, :1].copy())))
     unlike = only()
     assert (unlike.kind, unlike.expected, unlike.actual) == ("record", "1 layer of 2 heads", "1 layer of 1 head")
+    batches.put(pair / "figures", path, store.record_bytes(replace(maps, layer_numbers=(3,))))
+    unlike = only()
+    assert (unlike.kind, unlike.expected, unlike.actual) == ("record", "layers 0", "layers 3")
 
 
 @pytest.mark.parametrize(

@@ -193,6 +193,45 @@ def test_what_only_one_batch_has() -> None:
     assert len(found["changes"]) == 1
 
 
+@pytest.mark.parametrize(
+    ("settings", "measure", "where"),
+    [
+        ({}, "entropy", ["layer 0, head 0", "layer 1, head 0"]),
+        ({"layers": {"a text": [1, 3]}, "heads": {"a text": [5]}}, "entropy", ["layer 1, head 5", "layer 3, head 5"]),
+        ({"layers": {"a text": [1, 3]}}, "vendi_score", ["layer 1", "layer 3"]),
+        ({"layers": {"a text": [4]}}, "entropy", ["layer 4, head 0", "layer 1, head 0"]),  # not ours
+    ],
+)
+def test_in_batches_numbers_are_of_the_models_own_layers(settings: Any, measure: str, where: list[str]) -> None:
+    one, other = (entry(**{measure: [[number], [number]]}) for number in (1.0, 2.0))
+    spec = manifests((one,), (replace(other, **settings),))
+    (table,) = diff(spec).report.tables
+    assert [row[2] for row in table.rows] == where
+    assert data(manifests((replace(one, **settings),), (other,)))["only_in_a"] == []  # what was made before says none
+
+
+def test_numbers_of_other_layers_are_not_compared_unsaid() -> None:
+    layers = ({"a text": [1, 3]}, {"a text": [0, 1]})
+    one, other = (replace(entry(entropy=[[1.0], [2.0]]), layers=each) for each in layers)
+    found = data(manifests((one,), (other,)))
+    assert (found["only_in_a"], found["only_in_b"]) == (
+        ["a text of first with layers 1, 3"],
+        ["a text of first with layers 0, 1"],
+    )
+
+
+@pytest.mark.parametrize(
+    ("command", "settings", "of"),
+    [("compare", {"models": ["dot", "multi:2"]}, ["dot", "multi:2"]), ("predict", {}, ["label 0", "label 1"])],
+)
+def test_in_batches_numbers_of_no_head_are_called_what_they_are_of(command: str, settings: Any, of: list[str]) -> None:
+    one, other = (
+        replace(entry(entropy=[[number, number]]), command=command, settings=settings) for number in (1.0, 2.0)
+    )
+    (table,) = diff(manifests((one,), (other,))).report.tables
+    assert [row[2] for row in table.rows] == of
+
+
 def test_in_batches_names_are_those_of_their_numbers() -> None:
     spec = manifests((entry(entropy=[[1.0]]),), (entry(entropy=[[1.0]]),))
     assert "No number changed." in " ".join(note.text for note in diff(spec).report.notes)

@@ -10,11 +10,13 @@ import pytest
 from attnviz import store
 from attnviz.cache import caching
 from attnviz.errors import InvalidSelection
+from attnviz.jobs import Job
 from attnviz.options import build
 from attnviz.specs.compare import CompareSpec
 from attnviz.specs.heatmap import HeatmapSpec
 from attnviz.workflows.compare import Outcome, compare
 from attnviz.workflows.heatmap import heatmap
+from attnviz.workflows.run_job import run_job
 from tests import pretrained as made
 
 pytest.importorskip("transformers", reason=made.NEEDS)
@@ -118,3 +120,8 @@ def test_layers_are_called_by_the_models_numbers(tmp_path: Path) -> None:
         [*heatmap(build(HeatmapSpec, **asked, layer=("2",)))]
     found = compared(folder, folder, out=tmp_path / "both", text=("the cat sat",), layer=("1-3",))
     assert {"maps-layer-1", "maps-layer-3"} <= {picture.name for picture in found.report.pictures}
+    costs = next(table for table in found.report.tables if table.name == "costs")
+    assert ("layers L", "2 (1, 3)", "2 (1, 3)") in costs.rows
+    job = Job("a", "heatmap", build(HeatmapSpec, **asked, layer=("3",), head=("1",)), "")
+    made_of = run_job(job, tmp_path / "batch")
+    assert (list(made_of.layers.values()), list(made_of.heads.values())) == ([[3]], [[1]])

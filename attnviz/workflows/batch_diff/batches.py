@@ -12,7 +12,7 @@ from attnviz.inputs import is_file
 from attnviz.manifest import NAME, Entry, Manifest
 from attnviz.measures import FORMER_NAMES
 from attnviz.workflows.batch_diff.files import ShowPictures, compare_files
-from attnviz.workflows.batch_diff.numbers import compare_numbers, count_numbers
+from attnviz.workflows.batch_diff.numbers import compare_numbers, count_numbers, other_places, placed
 
 COMPARED = ("picture", "record", "file")  # differences of files that both have
 
@@ -66,7 +66,8 @@ def differences(
         found += _state(expected.get(job), entry)
         if job not in expected or (tolerances.skip_failed and (expected[job].error or entry.error)):
             continue
-        found += compare_numbers(job, expected[job].numbers, entry.numbers, tolerances.numbers)
+        numbers = compare_numbers(job, expected[job].numbers, entry.numbers, tolerances.numbers)
+        found += [*other_places(expected[job], entry), *(placed(each, entry) for each in numbers)]
         n_numbers += count_numbers(expected[job].numbers, entry.numbers)
         for file in compare_files((before.folder, expected[job]), (after.folder, entry), tolerances, show):
             found += [file] if isinstance(file, Difference) else []

@@ -129,6 +129,9 @@ def _compare_records(other: Difference, expected: bytes, actual: bytes, toleranc
     if one.weights.shape != two.weights.shape:
         before, after = (heads_in_words(maps.weights[:, :, 0, 0].tolist()) for maps in (one, two))
         return replace(unlike, expected=before, actual=after)
+    if one.layer_numbers != two.layer_numbers:
+        before, after = (f"layers {', '.join(map(str, maps.layer_numbers))}" for maps in (one, two))
+        return replace(unlike, expected=before, actual=after)
     if not np.array_equal(one.attendable, two.attendable):
         return replace(unlike, said="other keys may be attended to")
     apart = np.abs(two.weights - one.weights)

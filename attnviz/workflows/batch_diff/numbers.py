@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 from decimal import Decimal
 
 from attnviz.differences import Difference
-from attnviz.manifest import Numbers
+from attnviz.manifest import Entry, Numbers
+from attnviz.measures import OF_LAYERS
 
 PerHead = list[list[float]]
 # A number with a fraction or an exponent, but no part of a word, an address or a version such as 2.13.0.
@@ -45,6 +47,33 @@ def _compare_measure(
         for head, (left, right) in enumerate(zip(*rows, strict=False)):
             if tolerance is None or not abs(right - left) <= tolerance:  # written so that NaN is beyond too
                 yield Difference("number", *place, layer, head, float(left), float(right))
+
+
+def placed(found: Difference, entry: Entry) -> Difference:
+    """A number under the names of what it is of, instead of its place in the manifest."""
+    if found.layer is None or found.head is None:
+        return found
+    if entry.command != "heatmap":
+        models = entry.settings.get("models")
+        names = models if isinstance(models, tuple) and entry.command == "compare" else ()
+        what = "model" if entry.command == "compare" else "label"
+        of = str(names[found.head]) if found.head < len(names) else f"{what} {found.head}"
+        return replace(found, layer=None, head=None, of=of)
+    layer, head = (
+        dict(enumerate(of_texts.get(found.text, ()))).get(place, place)
+        for of_texts, place in ((entry.layers, found.layer), (entry.heads, found.head))
+    )
+    return replace(found, layer=layer, head=None if found.measure in OF_LAYERS else head)
+
+
+def other_places(expected: Entry, actual: Entry) -> Iterator[Difference]:
+    """Texts of which other layers or heads were measured. Where one says nothing of it, it is older or has all."""
+    for text in expected.numbers.keys() & actual.numbers.keys():
+        for name in ("layers", "heads"):
+            before, after = (getattr(entry, name).get(text) for entry in (expected, actual))
+            if before and after and before != after:
+                said = (f"{name} {', '.join(map(str, numbers))}" for numbers in (before, after))
+                yield Difference("heads", actual.name, "", text, "", None, None, *said)
 
 
 def count_numbers(expected: Numbers, actual: Numbers) -> int:
