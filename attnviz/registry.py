@@ -18,7 +18,7 @@ class Plugin:
     name: str
     where: str
     help: str
-    formerly: str | None = field(default=None, kw_only=True)  # what earlier versions called it, which is still understood
+    formerly: str | None = field(default=None, kw_only=True)  # what earlier versions called it: still understood
 
 
 def load(plugin: Plugin | str) -> Any:

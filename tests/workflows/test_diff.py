@@ -203,7 +203,7 @@ def test_what_only_one_batch_has() -> None:
     ],
 )
 def test_in_batches_numbers_are_of_the_models_own_layers(settings: Any, measure: str, where: list[str]) -> None:
-    one, other = (entry(**{measure: [[number], [number]]}) for number in (1.0, 2.0))
+    one, other = (entry("first", **{measure: [[number], [number]]}) for number in (1.0, 2.0))
     spec = manifests((one,), (replace(other, **settings),))
     (table,) = diff(spec).report.tables
     assert [row[2] for row in table.rows] == where
