@@ -14,6 +14,7 @@ from typing import Literal, overload
 import numpy as np
 
 from attnviz.shapes import Cells, PerRow, Shown
+from attnviz.specs.figure import FigureKind, ThemeName
 
 
 @dataclass(frozen=True)
@@ -243,6 +244,7 @@ class Report:
     scale: Scale = Scale("fixed", 0.0, 1.0, "attention weight")
     facts: tuple[tuple[str, str], ...] = ()
     data: Mapping[str, object] = field(default_factory=dict)
+    caveat: str = ""  # what a picture without title and subtitle has to say
     focus: tuple[Heatmap, ...] = ()  # what to look at first, where there is room for few maps; titles say why
 
     @property
@@ -268,6 +270,13 @@ class FigureStyle:
     cmap: str = "auto"  # as the scale wants it
     dpi: int = 150
     annotate: bool = False
+    kind: FigureKind = "map"
+    theme: ThemeName = "paper"
+    font_size: float | None = None  # points, of the names of axes; None: the theme's
+    width: float | None = None  # inches; None: as wide as the maps want
+    header: bool = True  # title and subtitle
+    transparent: bool = False
+    svg_text: bool = False  # texts stay texts, for programs that have the fonts
 
 
 @dataclass(frozen=True)

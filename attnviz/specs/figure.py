@@ -9,6 +9,9 @@ from attnviz.specs.output import Json, Measure, Out, TopK
 TableKind = Literal["heads", "heatmap", "top", "full", "none"]
 ScaleKind = Literal["lift", "fixed", "shared", "log", "auto"]
 MergeKind = Literal["words"]
+FigureKind = Literal["map", "lines", "text"]
+ThemeName = Literal["paper", "slide", "dark"]
+
 
 LayerSelection = Annotated[tuple[str, ...], Option("Which layers: 0, 0-3,7{; repeat}. Default: all.", FIGURE, "N")]
 STYLE = ("format", "cmap", "dpi", "scale", "annotate", "title", "out")  # options of every command that draws
@@ -47,6 +50,20 @@ class FigureOptions:
     ] = "lift"
     annotate: Annotated[bool, Option("Write the weights into the cells.", FIGURE)] = False
     title: Annotated[str | None, Option("Title of the figures.", FIGURE)] = None
+    no_title: Annotated[bool, Option("Neither title nor subtitle, as --title ''.", FIGURE)] = False
+    kind: Annotated[
+        FigureKind, Option("map; lines from queries to keys; text, each token shaded by what it gets.", FIGURE)
+    ] = "map"
+    width: Annotated[
+        str | None,
+        Option("Lay figures out for this width, with text of at least 6 points: 3.3in, 84mm.", FIGURE, "LENGTH"),
+    ] = None
+    font_size: Annotated[
+        float | None, Option("Points, of the names of axes; all text follows. Default: 8, on slides 14.", FIGURE)
+    ] = None
+    theme: Annotated[ThemeName, Option("paper; slide: larger text; dark: light on dark, for slides.", FIGURE)] = "paper"
+    transparent: Annotated[bool, Option("No ground behind the figure.", FIGURE)] = False
+    svg_text: Annotated[bool, Option("Text stays text in SVG: editable, drawn in the reader's fonts.", FIGURE)] = False
     out: Out = "attention"
     # also in the numbers
     merge: Annotated[

@@ -47,9 +47,18 @@ def subtitle(maps: AttentionMaps, part: TokenSelection, hidden: float | None, ow
         parts = [_model(provenance), parts[0], _text(provenance), parts[1]]
     if provenance.facts.causal:
         parts.append("causal")
-    if said := _hidden(maps, part):
-        parts.append(f"{said} hidden" + ("" if hidden is None else f", {hidden:.1%} of the attention"))
-    return " · ".join(parts)
+    return " · ".join(filter(None, (*parts, _share_hidden(maps, part, hidden))))
+
+
+def caveat(maps: AttentionMaps, part: TokenSelection, hidden: float | None) -> str:
+    """What a picture has to say even without its title: that nothing was trained, and what is hidden."""
+    untrained = status(maps.provenance) if maps.provenance.trained is False else ""
+    return " · ".join(filter(None, (untrained, _share_hidden(maps, part, hidden))))
+
+
+def _share_hidden(maps: AttentionMaps, part: TokenSelection, hidden: float | None) -> str:
+    said = _hidden(maps, part)
+    return f"{said} hidden" + ("" if hidden is None else f", {hidden:.1%} of the attention") if said else ""
 
 
 def facts(provenance: Provenance) -> tuple[tuple[str, str], ...]:

@@ -73,6 +73,7 @@ def heatmap_report(
         ),
         scale=scale_over(spec.scale, _highest(pictures), len(maps.keys), part.renormalizes(maps)),
         facts=captions.facts(maps.provenance),
+        caveat=captions.caveat(maps, part, share_hidden),
         data={
             **data(title if spec.title is None else spec.title, maps, measurements, layers, heads),
             **(data_of_hidden(maps, part, share, layers, heads) if share else {}),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -21,6 +22,9 @@ from attnviz.views.heatmap import heatmap_report
 from attnviz.views.tables import ordering
 
 MAX_PICTURES = 500  # heads that nobody chose; 24 layers of 16 are 384
+UNITS = {"in": 1.0, "mm": 25.4, "cm": 2.54, "pt": 72.0}  # to an inch
+LENGTH = re.compile(rf"([0-9]{{1,4}}(?:\.[0-9]{{1,6}})?)\s*({'|'.join(UNITS)})")
+MAX_WIDTH = 40  # inches
 PAGE = "html"  # the format that --open shows
 Follow = Callable[[int, int, Path], None]  # how many pictures of a format are written, of how many, and the last
 PICTURES = ("layer-*-head-*", "overview", "query-*", "rollout", "attention")  # what those of a record are called
@@ -55,7 +59,18 @@ class Pictures:
         if spec.open:
             formats.append(PAGE)
         renderers = tuple(load(find(RENDERERS, name, "format")) for name in dict.fromkeys(formats))
-        look = FigureStyle(cmap=spec.cmap, dpi=spec.dpi, annotate=spec.annotate)
+        look = FigureStyle(
+            cmap=spec.cmap,
+            dpi=spec.dpi,
+            annotate=spec.annotate,
+            kind=spec.kind,
+            theme=spec.theme,
+            font_size=spec.font_size,
+            width=inches(spec.width),
+            header=not spec.no_title and spec.title != "",
+            transparent=spec.transparent,
+            svg_text=spec.svg_text,
+        )
         check_look(look)
         return cls(renderers, look, names, records)
 
@@ -145,6 +160,19 @@ class Drawing:
         return found if by.name in [each.name for each in found] else (*found, *measured(maps, [by.name]))
 
 
+def inches(length: str | None) -> float | None:
+    """A length as people write it. Raises InvalidOption for anything else, and what is no width of a figure."""
+    if length is None:
+        return None
+    match = LENGTH.fullmatch(length.strip())
+    found = float(match[1]) / UNITS[match[2]] if match else 0.0
+    if not 1 <= found <= MAX_WIDTH:
+        raise InvalidOption(
+            f"--width {length!r} is no width of a figure", hint=f"Write 3.3in or 84mm; from 1 to {MAX_WIDTH} inches."
+        )
+    return found
+
+
 def _other_records(folder: Path, pattern: str, records: Mapping[str, bytes]) -> Iterator[str]:
     """Names of the records of an earlier run that are not these."""
     for path in sorted(folder.glob(pattern)):
@@ -180,6 +208,6 @@ def _left_out(report: Report, look: FigureStyle) -> list[str]:
             notices.append(
                 f"{len(missing)} characters have no glyph in our fonts and are drawn as boxes ({shown}{more})"
             )
-    if look.annotate and not all(annotated(picture) for picture in report.pictures):
+    if look.annotate and not all(annotated(picture, look) for picture in report.pictures):
         notices.append("some maps have too many cells for --annotate; their digits are left out")
     return notices

@@ -15,7 +15,7 @@ from attnviz.records import AttentionMaps, Tokens
 from attnviz.renderers import json as as_json
 from attnviz.report import Table
 from attnviz.specs.figure import FigureOptions
-from attnviz.workflows.drawing import Drawing, Drawn
+from attnviz.workflows.drawing import Drawing, Drawn, inches
 from tests.made import cross_maps, random_maps, record, sink_maps, windowed_maps
 
 MARKED = Tokens(
@@ -80,12 +80,28 @@ def test_a_rollout_is_a_file(tmp_path: Path) -> None:
     ("choice", "says"),
     [
         ({"columns": 0}, "--columns 0 is too small"),
+        ({"width": "3.3"}, "--width '3.3' is no width of a figure. Write 3.3in or 84mm"),
+        ({"width": "5mm"}, "--width '5mm' is no width of a figure"),
+        ({"width": "99999999in"}, "is no width of a figure"),
         ({"pick": ("0.1",), "head": ("1",)}, "--pick names layers and heads by itself"),
     ],
 )
 def test_what_cannot_be_drawn_is_refused_at_once(choice: dict[str, object], says: str) -> None:
     with pytest.raises(InvalidOption, match=says):
         Drawing.of(FigureOptions(**choice))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("length", "expected"),
+    [("3.3in", 3.3), (" 84 mm", 84 / 25.4), ("8.4cm", 8.4 / 2.54), ("240pt", 240 / 72), (None, None)],
+)
+def test_widths_in_the_units_of_publishers(length: str | None, expected: float | None) -> None:
+    assert inches(length) == expected
+
+
+def test_no_title_is_also_an_empty_one() -> None:
+    specs = (FigureOptions(), FigureOptions(title=""), FigureOptions(no_title=True))
+    assert [Drawing.of(spec).pictures.look.header for spec in specs] == [True, False, False]
 
 
 def test_a_measure_that_was_not_shown_becomes_a_column(tmp_path: Path) -> None:

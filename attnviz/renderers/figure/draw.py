@@ -9,25 +9,26 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.axis import Axis
 from matplotlib.cm import ScalarMappable
+from matplotlib.collections import LineCollection
 from matplotlib.colors import Colormap, Normalize
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 from matplotlib.patheffects import Normal
 from matplotlib.text import Text
 
-from attnviz.renderers.figure.layout import DIGITS, POINT, TICK, Box, FigurePlan, Labels, PlacedMap, Statistic, TextLine
+from attnviz.renderers.figure.layout import POINT, TICK, Box, FigurePlan, Labels, PlacedMap, Statistic, TextLine
 from attnviz.renderers.figure.scale import digits_of, norm_of
 from attnviz.renderers.figure.style import (
     AUTO,
-    AXIS,
-    DIVERGING,
     FORBIDDEN,
+    FORBIDDEN_AMONG_BLACK,
     FORBIDDEN_AMONG_PALE,
     FORBIDDEN_AMONG_WHITE,
     HAIRLINE,
     INK,
-    LIFT,
+    PAPER,
     SEQUENTIAL,
+    Theme,
     colour_map,
 )
 from attnviz.renderers.figure.text import drawable, is_plain
@@ -37,18 +38,22 @@ from attnviz.shapes import Cells, Shown
 LABEL_PAD, NUMBER_PAD = 1.5, 2.0  # points between tick and label, on maps and on the colour bar
 EXTENSION = 0.04  # of the colour bar: of the arrow that stands for smaller values, as a share of the bar
 ROTATED: dict[str, Any] = {"rotation": 90, "rotation_mode": "anchor", "ha": "right", "va": "center_baseline"}
+THIN, THICK = 0.3, 1.8  # points, of the palest and of the darkest line
+MAX_VECTORS = 5_000  # lines of one head: more make a vector file heavy
 PALE = 0.2  # relative luminance on which our ink and white stand out equally (WCAG 2 contrast)
 
 
 def draw(plan: FigurePlan, cmap: str) -> Figure:
     """The figure of one plan. To be called, and the figure to be saved, within `style.drawing`."""
     figure = Figure(figsize=(plan.width, plan.height))
-    colours = colours_of(plan.scale, plan.limits, cmap)
+    colours = colours_of(plan.scale, plan.limits, cmap, plan.theme)
     for place in plan.places:
-        _draw_map(axes_at(figure, place.box), place, plan, colours)
-    draw_bar(axes_at(figure, plan.bar), plan.scale, plan.ticks, colours)
+        (_draw_lines if plan.kind == "lines" else _draw_map)(axes_at(figure, place.box), place, plan, colours)
+    if plan.words:
+        _draw_words(figure, plan, colours)
+    draw_bar(axes_at(figure, plan.bar), plan, colours)
     if plan.swatch is not None:
-        draw_swatch(axes_at(figure, plan.swatch), plan.scale)
+        _hatch(axes_at(figure, plan.swatch), plan).set_linewidth(HAIRLINE)
     for line in plan.lines:
         write(figure, line)
     return figure
@@ -66,16 +71,16 @@ class Colours(NamedTuple):
         return ScalarMappable(self.norm, self.cmap)
 
 
-def colours_of(scale: Scale, limits: tuple[float, float], cmap: str) -> Colours:
+def colours_of(scale: Scale, limits: tuple[float, float], cmap: str, theme: Theme = PAPER) -> Colours:
     """A difference has colours of its own, whatever `cmap` is: others would make 0 look like something."""
-    return Colours(map_for(scale, cmap), norm_of(scale, limits))
+    return Colours(map_for(scale, cmap, theme), norm_of(scale, limits))
 
 
-def map_for(scale: Scale, cmap: str) -> Colormap:
+def map_for(scale: Scale, cmap: str, theme: Theme) -> Colormap:
     """The colour map of a scale: that of differences, the one asked for, or that of the kind of scale."""
     if is_signed(scale):
-        return colour_map(DIVERGING)
-    return colour_map(cmap if cmap != AUTO else LIFT if scale.kind == "lift" else SEQUENTIAL)
+        return colour_map(theme.diverging)
+    return colour_map(cmap if cmap != AUTO else theme.lift if scale.kind == "lift" else SEQUENTIAL)
 
 
 def is_signed(scale: Scale) -> bool:
@@ -137,27 +142,24 @@ def _bounds(figure: Figure, box: Box) -> tuple[float, float, float, float]:
     return box.left / width, 1 - (box.top + box.height) / height, box.width / width, box.height / height
 
 
-def ground(scale: Scale) -> dict[str, Any]:
+def ground(scale: Scale, theme: Theme = PAPER) -> dict[str, Any]:
     """How the ground looks on which forbidden cells lie open."""
+    if theme != PAPER:
+        return FORBIDDEN_AMONG_BLACK
     return {"diverging": FORBIDDEN_AMONG_PALE, "lift": FORBIDDEN_AMONG_WHITE}.get(scale.kind, FORBIDDEN)
 
 
-def _hatch(axes: Axes, scale: Scale) -> Rectangle:
-    patch = Rectangle((0, 0), 1, 1, transform=axes.transAxes, zorder=0, **ground(scale))
+def _hatch(axes: Axes, plan: FigurePlan) -> Rectangle:
+    patch = Rectangle((0, 0), 1, 1, transform=axes.transAxes, zorder=0, **ground(plan.scale, plan.theme))
     axes.add_patch(patch)
     return patch
-
-
-def draw_swatch(axes: Axes, scale: Scale) -> None:
-    """The key to forbidden cells."""
-    _hatch(axes, scale).set_linewidth(HAIRLINE)
 
 
 def _draw_map(axes: Axes, place: PlacedMap, plan: FigurePlan, colours: Colours) -> None:
     heatmap = place.heatmap
     cells = cells_of(place, plan)
     if np.ma.is_masked(cells):
-        _hatch(axes, plan.scale)
+        _hatch(axes, plan)
     draw_mesh(axes, cells, *colours)
     for collection in axes.collections:
         collection.set_rasterized(True)  # thousands of cells would make a vector file heavy, with seams between them
@@ -169,7 +171,38 @@ def _draw_map(axes: Axes, place: PlacedMap, plan: FigurePlan, colours: Colours) 
         _label(axes.xaxis, heatmap.columns, plan.column_labels, plan.cells.columns.pool)
     if plan.cells.annotated:
         for x, y, text, ink in numbers_in(heatmap, plan.scale, colours):
-            axes.text(x, y, text, ha="center", va="center", size=DIGITS, color=ink)
+            axes.text(x, y, text, ha="center", va="center", size=plan.sizes.smallest, color=ink)
+
+
+def _draw_lines(axes: Axes, place: PlacedMap, plan: FigurePlan, colours: Colours) -> None:
+    """From each query to the keys that it attends to, the strongest on top."""
+    cells, pitch = cells_of(place, plan), plan.cells.rows.length
+    axes.set(xlim=(0, 1), ylim=(place.box.height / pitch, 0))
+    axes.set_axis_off()
+    shares = np.ma.filled(colours.norm(cells), 0.0)
+    rows, columns = np.nonzero(shares > 0)
+    order = np.argsort(shares[rows, columns], kind="stable")
+    rows, columns = rows[order], columns[order]
+    ends = np.stack(
+        [np.stack([np.zeros(len(rows)), rows + 0.5], -1), np.stack([np.ones(len(rows)), columns + 0.5], -1)], 1
+    )
+    strengths = shares[rows, columns]
+    lines = LineCollection(list(ends), colors=colours.cmap(strengths), linewidths=THIN + (THICK - THIN) * strengths)
+    lines.set_rasterized(len(rows) > MAX_VECTORS)
+    axes.add_collection(lines, autolim=False)
+
+
+def _draw_words(figure: Figure, plan: FigurePlan, colours: Colours) -> None:
+    """Each token in its box, which is left out where it would have the colour of the ground."""
+    axes = axes_at(figure, Box(0.0, 0.0, plan.width, plan.height))
+    axes.set(xlim=(0, plan.width), ylim=(plan.height, 0))
+    axes.set_axis_off()
+    for (left, top, width, height), value, line in plan.words:
+        share = float(np.clip(np.ma.filled(colours.norm(max(value, 1e-9)), 0.0), 0.0, 1.0))
+        colour = colours.cmap(share)
+        if share > 0:
+            axes.add_patch(Rectangle((left, top), width, height, facecolor=colour, linewidth=0))
+        write(figure, line._replace(colour=ink_on(colour) if share > 0 else plan.theme.ink))
 
 
 def _label(axis: Axis, names: Sequence[str], labels: Labels, pool: int) -> None:
@@ -200,9 +233,14 @@ def numbers_in(heatmap: Heatmap, scale: Scale, colours: Colours) -> Iterator[tup
     shading = heatmap.shading(scale)
     for row, column in np.argwhere(heatmap.allowed):
         value, shade = float(heatmap.values[row, column]), float(shading[row, column])
-        red, green, blue = (_linear(part) for part in cmap(float(norm(max(shade, norm.vmin or 0.0))))[:3])
-        ink = INK if 0.2126 * red + 0.7152 * green + 0.0722 * blue > PALE else "white"
+        ink = ink_on(cmap(float(norm(max(shade, norm.vmin or 0.0)))))
         yield column + 0.5, row + 0.5, digits_of(value, is_signed(scale)), ink
+
+
+def ink_on(colour: Sequence[float]) -> str:
+    """Dark on pale and pale on dark."""
+    red, green, blue = map(_linear, colour[:3])
+    return INK if 0.2126 * red + 0.7152 * green + 0.0722 * blue > PALE else "white"
 
 
 def _linear(part: float) -> float:
@@ -210,15 +248,16 @@ def _linear(part: float) -> float:
     return part / 12.92 if part <= 0.03928 else ((part + 0.055) / 1.055) ** 2.4
 
 
-def draw_bar(axes: Axes, scale: Scale, ticks: Sequence[tuple[float, str]], colours: Colours) -> None:
-    """The colour bar; an arrow downwards says that smaller values are drawn in the lowest colour."""
+def draw_bar(axes: Axes, plan: FigurePlan, colours: Colours) -> None:
+    """The colour bar; an arrow at its lower end says that smaller values are drawn in the lowest colour."""
     figure = axes.figure
     assert isinstance(figure, Figure)
-    extend = "min" if scale.kind == "log" else "neither"
-    bar = figure.colorbar(colours.mappable, cax=axes, extend=extend, extendfrac=EXTENSION, ticks=[])
+    extend = "min" if plan.scale.kind == "log" else "neither"
+    across = "horizontal" if plan.bar.width > plan.bar.height else "vertical"
+    bar = figure.colorbar(colours.mappable, cax=axes, extend=extend, extendfrac=EXTENSION, ticks=[], orientation=across)
     bar.ax.minorticks_off()
-    bar.set_ticks([tick for tick, _ in ticks], labels=[text for _, text in ticks], minor=False)
-    bar.ax.tick_params(length=TICK / POINT, width=HAIRLINE, pad=NUMBER_PAD, labelsize=AXIS)
+    bar.set_ticks([tick for tick, _ in plan.ticks], labels=[text for _, text in plan.ticks], minor=False)
+    bar.ax.tick_params(length=TICK / POINT, width=HAIRLINE, pad=NUMBER_PAD, labelsize=plan.sizes.axis)
     bar.outline.set_linewidth(HAIRLINE)
     assert bar.solids is not None
     bar.solids.set_rasterized(True)

@@ -5,7 +5,7 @@ The first import below is the first of matplotlib in the process, and it keeps t
 
 from __future__ import annotations
 
-from attnviz.renderers.figure.style import AUTO, colour_map, drawing
+from attnviz.renderers.figure.style import AUTO, PAPER, SMALLEST, colour_map, drawing
 
 # isort: split
 
@@ -19,13 +19,15 @@ from matplotlib.figure import Figure
 from attnviz.errors import InvalidOption
 from attnviz.renderers.figure.charts import ChartsPlan, draw_charts, plan_charts
 from attnviz.renderers.figure.draw import draw
-from attnviz.renderers.figure.layout import FigurePlan, fits_digits, maps_of
+from attnviz.renderers.figure.layout import FigurePlan, Room, fits_digits, maps_of
 from attnviz.renderers.figure.paint import paint
 from attnviz.renderers.figure.plan import plan
 from attnviz.renderers.figure.png import png_of
 from attnviz.renderers.figure.text import missing
+from attnviz.renderers.figure.words import plan_text
 from attnviz.report import Curves, Distributions, FigureStyle, Heatmap, HeatmapGrid, Picture, Report
 
+MAX_FONT_SIZE = 48
 FEWEST_DPI, MOST_DPI = 30, 2400
 VECTOR_DPI = 300  # at least, for the cells of an SVG or PDF
 
@@ -49,9 +51,14 @@ def pdf(report: Report, look: FigureStyle) -> Iterator[tuple[str, bytes]]:
 
 
 def check_look(look: FigureStyle) -> None:
-    """Raises InvalidOption for a colour map or a resolution that there is not."""
+    """Raises InvalidOption for a colour map, a size of text or a resolution that there is not."""
     if look.cmap != AUTO:
         colour_map(look.cmap)
+    if look.font_size is not None and not SMALLEST <= look.font_size <= MAX_FONT_SIZE:
+        raise InvalidOption(
+            f"--font-size {look.font_size:g} is out of range",
+            hint=f"Between {SMALLEST:g} and {MAX_FONT_SIZE}; 8 for print, 14 for slides.",
+        )
     if not FEWEST_DPI <= look.dpi <= MOST_DPI:
         raise InvalidOption(
             f"--dpi {look.dpi} is out of range",
@@ -67,11 +74,11 @@ def undrawable(report: Report) -> str:
     return "".join(sorted(set().union(*map(missing, texts))))
 
 
-def annotated(picture: Picture) -> bool:
+def annotated(picture: Picture, look: FigureStyle = FigureStyle()) -> bool:  # noqa: B008 - it is frozen
     """Whether `FigureStyle.annotate` writes numbers into all of this picture's cells: only where they fit."""
     match picture:
         case Heatmap() | HeatmapGrid():
-            return fits_digits(picture)
+            return fits_digits(picture, Room.of(picture, look))
         case Curves() | Distributions():
             return True  # there are no cells
         case _:
@@ -88,7 +95,7 @@ def _pictures(report: Report, look: FigureStyle, kind: Kind) -> Iterator[tuple[s
 def _planned(picture: Picture, report: Report, look: FigureStyle) -> Planned:
     match picture:
         case Heatmap() | HeatmapGrid():
-            return plan(picture, report, look)
+            return (plan_text if look.kind == "text" else plan)(picture, report, look)
         case Curves() | Distributions():
             return plan_charts(picture, report, look)
         case _:
@@ -126,13 +133,19 @@ def _drawn(planned: Planned, look: FigureStyle) -> Figure:
 
 
 def _content(planned: Planned, report: Report, look: FigureStyle, kind: Kind) -> bytes:
-    if kind == "png" and isinstance(planned, FigurePlan):
+    if kind == "png" and isinstance(planned, FigurePlan) and _is_plain(planned, look):
         return png_of(paint(planned, look.cmap, look.dpi), look.dpi, _facts(planned.title, report))
     content = io.BytesIO()
-    with drawing():
+    with drawing(planned.theme if isinstance(planned, FigurePlan) else PAPER, look.svg_text):
         dpi = look.dpi if kind == "png" else look.dpi * max(1, -(-VECTOR_DPI // look.dpi))
-        _drawn(planned, look).savefig(content, format=kind, dpi=dpi, metadata=_metadata(planned.title, report, kind))
+        metadata = _metadata(planned.title, report, kind)
+        _drawn(planned, look).savefig(content, format=kind, dpi=dpi, metadata=metadata, transparent=look.transparent)
     return content.getvalue()
+
+
+def _is_plain(planned: FigurePlan, look: FigureStyle) -> bool:
+    """Whether a picture is one of those that are drawn by the thousand, for which there is a shorter way."""
+    return planned.kind == "map" and planned.theme == PAPER and look.width is None and not look.transparent
 
 
 def _facts(title: str, report: Report) -> dict[str, str]:

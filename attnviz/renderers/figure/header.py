@@ -10,7 +10,7 @@ from math import ceil, floor, sqrt
 
 from attnviz.errors import TooLarge
 from attnviz.renderers.figure.layout import POINT, TextLine
-from attnviz.renderers.figure.style import GREY, INK, SUBTITLE, TITLE
+from attnviz.renderers.figure.style import GREY, INK, SIZES, Sizes
 from attnviz.renderers.figure.text import extent, line_height, wrap
 from attnviz.report import Picture, Report
 
@@ -52,13 +52,17 @@ def below(lines: Sequence[TextLine], otherwise: float) -> float:
     return lines[-1].y + 0.3 * lines[-1].size * POINT if lines else otherwise
 
 
-def header_of(picture: Picture, report: Report, width: float) -> list[TextLine]:
+def header_of(picture: Picture, report: Report, width: float, sizes: Sizes = SIZES) -> list[TextLine]:
     """The title over the subtitle, however long they are."""
     room = (width - 2 * MARGIN) / POINT
     title = title_of(picture, report)
-    parts = [title] if extent(title, TITLE).width <= room else [report.title, picture.title]
-    lines = paragraph([line for part in parts for line in wrap(part, TITLE, room)], TITLE, INK, MARGIN, MARGIN)
-    return lines + paragraph(wrap(report.subtitle, SUBTITLE, room), SUBTITLE, GREY, MARGIN, below(lines, MARGIN))
+    parts = [title] if extent(title, sizes.title).width <= room else [report.title, picture.title]
+    lines = paragraph(
+        [line for part in parts for line in wrap(part, sizes.title, room)], sizes.title, INK, MARGIN, MARGIN
+    )
+    return lines + paragraph(
+        wrap(report.subtitle, sizes.subtitle, room), sizes.subtitle, GREY, MARGIN, below(lines, MARGIN)
+    )
 
 
 def title_of(picture: Picture, report: Report) -> str:

@@ -7,27 +7,34 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
+from functools import partial
 from math import ceil, floor
 from typing import Literal, NamedTuple, TypeVar
 
 import numpy as np
 
 from attnviz.renderers.figure.scale import digits_of
-from attnviz.renderers.figure.style import INK, LABEL_SIZES
+from attnviz.renderers.figure.style import INK, PAPER, SIZES, SMALLEST, Sizes, Theme, look_of
 from attnviz.renderers.figure.text import extent, line_height
 from attnviz.report import FigureStyle, Heatmap, HeatmapGrid, Scale
 from attnviz.shapes import Cells as Values
+from attnviz.specs.figure import FigureKind
 
 POINT = 1 / 72
 GAP, PAD = 0.12, 0.05  # inches between things, and between a text and its thing
 TICK = 2 * POINT
 LARGEST_MAP, LARGEST_PANEL, WIDEST_GRID = 7.2, 2.8, 12.0
 MAX_CELLS = 1024  # along one side; more are pooled
-DIGITS = 6.0  # points, of the number in a cell
 MIN_LABELLED = 1.2  # inches; a smaller panel shows no tokens
 OBLONG = 3  # times as long as wide: no longer a square of tokens, but a few heads, or queries, over many keys
 THICK, THIN = 0.2, 0.13  # inches that the cells of an oblong map's shorter side take: wished, and least
+PITCH, LINES_ACROSS, LINES_DOWN = (
+    1.3,
+    (1.7, 1.1),
+    (7.2, 4.4),
+)  # from line to line, of the text's size; inches, of one and of several
 LEAST_SHORT, MOST_SHORT = 2.0, 0.75  # what that side may take up: inches that suffice, and share of the longer side
+CLOSE = 1.1  # of the text's size: from one label to the next
 NOTABLE = 2.0  # times an equal share, as a mean of its rows: a column that the eye goes to
 STEPS = tuple(step * 10**power for power in range(7) for step in (1, 2, 4, 5))
 
@@ -53,7 +60,7 @@ class TextLine(NamedTuple):
     y: float
     size: float
     colour: str = INK
-    align: Literal["left", "center"] = "left"
+    align: Literal["left", "center", "right"] = "left"
     rotation: int = 0
 
 
@@ -110,6 +117,31 @@ class PlacedMap(NamedTuple):
     statistic: Statistic
 
 
+class Word(NamedTuple):
+    """A token with the box that is shaded by its value."""
+
+    box: Box
+    value: float
+    line: TextLine
+
+
+class Room(NamedTuple):
+    """How a picture is laid out: its look, its sizes of text, inches that a map may take along its longer side."""
+
+    look: FigureStyle
+    theme: Theme
+    sizes: Sizes
+    side: float
+
+    @classmethod
+    def of(cls, picture: Heatmap | HeatmapGrid, look: FigureStyle) -> Room:
+        """Where no width is asked for."""
+        theme, sizes = look_of(look.theme, look.font_size)
+        several = isinstance(picture, HeatmapGrid)
+        side = LINES_ACROSS[several] if look.kind == "lines" else largest_side(picture)
+        return cls(look, theme, sizes, side)
+
+
 @dataclass(frozen=True, eq=False)
 class FigurePlan:
     """A picture before it is drawn."""
@@ -122,12 +154,16 @@ class FigurePlan:
     row_labels: Labels
     column_labels: Labels
     places: tuple[PlacedMap, ...]
-    bar: Box
+    bar: Box  # wider than high where it lies below
     scale: Scale
     ticks: tuple[tuple[float, str], ...]  # of the colour bar: where, and what they say
     limits: tuple[float, float]  # of the colours
     lines: tuple[TextLine, ...]
     swatch: Box | None  # the key to forbidden cells
+    words: tuple[Word, ...] = ()
+    kind: FigureKind = "map"
+    sizes: Sizes = SIZES
+    theme: Theme = PAPER
 
 
 def maps_of(block: Heatmap | HeatmapGrid) -> tuple[Heatmap, ...]:
@@ -160,30 +196,36 @@ def is_difference(block: Heatmap | HeatmapGrid) -> bool:
     )
 
 
-def digits_side(block: Heatmap | HeatmapGrid) -> float:
+def digits_side(block: Heatmap | HeatmapGrid, sizes: Sizes) -> float:
     """Inches that a cell needs for its number."""
     difference = is_difference(block)
     extremes = [float(each) for heatmap in maps_of(block) for each in (heatmap.values.min(), heatmap.values.max())]
-    return (max(extent(digits_of(each, difference), DIGITS).width for each in extremes) + 4) * POINT
+    return (max(extent(digits_of(each, difference), sizes.smallest).width for each in extremes) + 4) * POINT
 
 
-def fits_digits(block: Heatmap | HeatmapGrid) -> bool:
+def fits_digits(block: Heatmap | HeatmapGrid, room: Room) -> bool:
     """Whether each cell has room for its number."""
-    return max(shape_of(block)) * digits_side(block) <= largest_side(block)
+    return room.look.kind == "map" and max(shape_of(block)) * digits_side(block, room.sizes) <= room.side
 
 
-def plan_cells(block: Heatmap | HeatmapGrid, look: FigureStyle) -> Cells:
+def plan_cells(block: Heatmap | HeatmapGrid, room: Room) -> Cells:
     """Few tokens get large cells, many small ones; more tokens than pixels are pooled. Square, but see `_shorter`."""
-    n_tokens, limit = max(shape_of(block)), largest_side(block)
+    n_tokens, limit, look = max(shape_of(block)), room.side, room.look
+    if look.kind == "lines":
+        several = isinstance(block, HeatmapGrid)
+        pitch = PITCH * (room.sizes.panel if several else room.sizes.label) * POINT
+        side = Side(1, max(1, floor(min(pitch, LINES_DOWN[several] / n_tokens) * look.dpi)) / look.dpi)
+        return Cells(side, side, annotated=False)
     pool = ceil(n_tokens / max(1, min(MAX_CELLS, floor(limit * look.dpi))))
     n_cells = ceil(n_tokens / pool)
     wished = (
         np.clip(1.4 + 0.18 * n_tokens, 1.8, 6.5) if isinstance(block, Heatmap) else np.clip(0.1 * n_tokens, 1.5, 2.6)
     )
-    pixels = round(min(float(wished), limit) * look.dpi / n_cells)
-    annotated = look.annotate and fits_digits(block)
+    wished = limit if look.width is not None else min(float(wished) * room.sizes.axis / SIZES.axis, limit)
+    pixels = round(wished * look.dpi / n_cells)
+    annotated = look.annotate and fits_digits(block, room)
     if annotated:
-        pixels = max(pixels, ceil(digits_side(block) * look.dpi))
+        pixels = max(pixels, ceil(digits_side(block, room.sizes) * look.dpi))
     else:
         pixels = min(pixels, floor(limit * look.dpi / n_cells))
     side = Side(pool, max(1, pixels) / look.dpi)
@@ -200,16 +242,19 @@ def _shorter(longer: Side, n_cells: int, number: int, dpi: int) -> Side:
     return Side(1, pixels / dpi) if pixels / dpi > longer.length else longer
 
 
-def plan_labels(block: Heatmap | HeatmapGrid, cells: Cells) -> tuple[Labels, Labels]:
-    """Those of the rows and those of the columns."""
-    if isinstance(block, HeatmapGrid) and largest_side(block) < MIN_LABELLED:
+def plan_labels(block: Heatmap | HeatmapGrid, cells: Cells, room: Room) -> tuple[Labels, Labels]:
+    """Those of the rows and those of the columns, which stand beside lines, too, and below maps."""
+    smallest, lines = room.sizes.smallest, room.look.kind == "lines"
+    every_second = 2 * min(cells.rows.pitch, cells.columns.pitch) >= CLOSE * smallest and room.look.width is not None
+    if isinstance(block, HeatmapGrid) and room.side < MIN_LABELLED and not (every_second or lines):
         return Labels(0, 0.0, PAD), Labels(0, 0.0, PAD)
-    largest = LABEL_SIZES[1] if isinstance(block, Heatmap) else 7.0
+    largest = room.sizes.label if isinstance(block, Heatmap) else room.sizes.panel
     rows, columns = ([getattr(each, side) for each in maps_of(block)] for side in ("rows", "columns"))
-    beside = labels_beside(rows, cells.rows.pitch, largest)
-    below = labels_below(columns, cells.columns.pitch, largest)
+    beside = labels_beside(rows, cells.rows.pitch, largest, smallest)
+    of_columns = partial(labels_beside if lines else labels_below, columns, cells.columns.pitch, largest, smallest)
+    below = of_columns()
     if below.step > 1 and maps_of(block)[0].column_axis == Heatmap.column_axis and not is_difference(block):
-        below = labels_below(columns, cells.columns.pitch, largest, strongest(block, below.step))
+        below = of_columns(strongest(block, below.step))
     return beside, below
 
 
@@ -232,18 +277,29 @@ def _column_means(heatmap: Heatmap) -> Values:
     return np.asarray((heatmap.values / heatmap.equal_share[:, None]).mean(axis=0))
 
 
-def labels_beside(rows: Collection[tuple[str, ...]], pitch: float, largest: float) -> Labels:
-    """Of the rows of several maps. Every one is labelled while its label has 6 points of room, else every second …"""
-    step, size = _step_and_size(pitch, largest)
-    widest = max((extent(label, size).width for names in rows for label in names[::step]), default=0.0)
-    return Labels(step, size, widest * POINT + TICK + 2 * PAD)
+def labels_beside(
+    rows: Collection[tuple[str, ...]],
+    pitch: float,
+    largest: float,
+    smallest: float = SMALLEST,
+    places: tuple[int, ...] | None = None,
+) -> Labels:
+    """Of the rows of several maps. Every one is labelled while its label has room, else every second …"""
+    step, size = _step_and_size(pitch, largest, smallest)
+    labels = {label for names in rows for label in Labels(step, size, 0.0, places=places).of(names)}
+    widest = max((extent(label, size).width for label in labels), default=0.0)
+    return Labels(step, size, widest * POINT + TICK + 2 * PAD, places=places)
 
 
 def labels_below(
-    columns: Collection[tuple[str, ...]], pitch: float, largest: float, places: tuple[int, ...] | None = None
+    columns: Collection[tuple[str, ...]],
+    pitch: float,
+    largest: float,
+    smallest: float = SMALLEST,
+    places: tuple[int, ...] | None = None,
 ) -> Labels:
     """Of the columns of several maps: upright where they all fit."""
-    step, size = _step_and_size(pitch, largest)
+    step, size = _step_and_size(pitch, largest, smallest)
     labels = {label for names in columns for label in Labels(step, size, 0.0, places=places).of(names)}
     widest = max((extent(label, size).width for label in labels), default=0.0)
     between = 0.5 if widest <= 1.05 * size else 4.0  # points: characters as wide as high are set close and stay upright
@@ -252,6 +308,6 @@ def labels_below(
     return Labels(step, size, below * POINT + TICK + PAD, rotated, places)
 
 
-def _step_and_size(pitch: float, largest: float) -> tuple[int, float]:
-    step = next(step for step in STEPS if step * pitch >= 1.1 * LABEL_SIZES[0])
-    return step, min(largest, max(LABEL_SIZES[0], step * pitch / 1.25))
+def _step_and_size(pitch: float, largest: float, smallest: float) -> tuple[int, float]:
+    step = next(step for step in STEPS if step * pitch >= CLOSE * smallest)
+    return step, min(largest, max(smallest, step * pitch / 1.25))

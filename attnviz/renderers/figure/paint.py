@@ -18,7 +18,7 @@ from attnviz.renderers.figure.draw import (
     middles,
     numbers_in,
 )
-from attnviz.renderers.figure.layout import DIGITS, POINT, TICK, FigurePlan, Labels, PlacedMap
+from attnviz.renderers.figure.layout import POINT, TICK, FigurePlan, Labels, PlacedMap
 from attnviz.renderers.figure.page import (
     BEFORE,
     BEHIND,
@@ -35,7 +35,7 @@ from attnviz.renderers.figure.page import (
     to_bytes,
 )
 from attnviz.renderers.figure.stamp import WHITE
-from attnviz.renderers.figure.style import AXIS, INK
+from attnviz.renderers.figure.style import INK
 from attnviz.report import Scale
 
 
@@ -66,7 +66,7 @@ def _paint_map(page: Canvas, place: PlacedMap, plan: FigurePlan, colours: Colour
     _label(page, place, plan, edges, (height, width))
     if plan.cells.annotated:
         for x, y, text, ink in numbers_in(place.heatmap, plan.scale, colours):
-            page.write(text, edges.left + x * width, edges.top + y * height, DIGITS, OVER, ink)
+            page.write(text, edges.left + x * width, edges.top + y * height, plan.sizes.smallest, OVER, ink)
 
 
 def _fill(pixels: Pixels, colours: np.ndarray) -> None:
@@ -123,7 +123,7 @@ def _paint_bar(page: Canvas, plan: FigurePlan, colours: Colours) -> None:
     for share, (_, text) in zip(shares, plan.ticks, strict=True):
         y = bottom - height * float(share)
         page.tick(right, y)
-        page.write(text, right + TICK * page.dpi + NUMBER_PAD * POINT * page.dpi, y, AXIS, BEHIND)
+        page.write(text, right + TICK * page.dpi + NUMBER_PAD * POINT * page.dpi, y, plan.sizes.axis, BEHIND)
 
 
 def _point_down(page: Canvas, edges: Edges, colour: np.ndarray) -> None:

@@ -6,9 +6,13 @@ Inches from the upper left corner; maps lie on whole pixels, so that all cells a
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import ceil
-from typing import NamedTuple
+from dataclasses import replace
+from math import ceil, floor
+from typing import Literal, NamedTuple
 
+import numpy as np
+
+from attnviz.errors import TooLarge
 from attnviz.renderers.figure.header import (
     MARGIN,
     NARROWEST,
@@ -32,6 +36,7 @@ from attnviz.renderers.figure.layout import (
     FigurePlan,
     Labels,
     PlacedMap,
+    Room,
     Statistic,
     TextLine,
     columns_of,
@@ -40,15 +45,16 @@ from attnviz.renderers.figure.layout import (
     plan_labels,
     shape_of,
 )
-from attnviz.renderers.figure.scale import plan_limits, plan_ticks, scale_of
-from attnviz.renderers.figure.style import AXIS, GREY, INK, SMALL
-from attnviz.renderers.figure.text import extent, wrap, wrap_evenly
-from attnviz.report import FigureStyle, Heatmap, HeatmapGrid, Report
+from attnviz.renderers.figure.scale import norm_of, plan_limits, plan_ticks, scale_of
+from attnviz.renderers.figure.style import GREY, INK, SMALLEST
+from attnviz.renderers.figure.text import LINE_HEIGHT, extent, wrap, wrap_evenly
+from attnviz.report import FigureStyle, Heatmap, HeatmapGrid, Report, Scale
 
 BAR_WIDTH, BAR_SHORTEST = 0.13, 1.2
+LONGEST_BAR = 3.0  # below maps, unless its numbers need more
 SWATCH_WIDTH, SWATCH_HEIGHT = 0.18, 0.09
 BOTH: tuple[Statistic, Statistic] = ("largest", "mean")
-HEADING_SIZES = (8.0, 7.0, 6.0)  # of panel titles: the largest that fits
+LEAST_SIDE = 0.4  # inches of a map: in less, nothing is to be seen
 
 
 class Grid(NamedTuple):
@@ -61,8 +67,11 @@ class Grid(NamedTuple):
     heading_size: float
     headings: tuple[tuple[str, ...], ...]  # none where one map stands alone
     heading_room: float
-    gap: float
+    gap: float  # across
+    down: float
     statistics: tuple[Statistic, ...]  # what the cells of each map show where they are pooled
+    lines: bool = False  # from row to column, each with its labels beside it
+    beyond: float = 0.0  # what the labels to the right take
 
     @property
     def n_rows(self) -> int:
@@ -72,19 +81,19 @@ class Grid(NamedTuple):
     @property
     def width(self) -> float:
         """Inches of all maps side by side."""
-        return self.n_columns * (self.map_width + self.gap) - self.gap
+        return self.n_columns * (self.map_width + self.gap) - self.gap + self.beyond
 
     @property
     def height(self) -> float:
         """From the top of the first map to the bottom of the last."""
-        return self.n_rows * (self.map_height + self.heading_room + self.gap) - self.gap - self.heading_room
+        return self.n_rows * (self.map_height + self.heading_room + self.down) - self.down - self.heading_room
 
     def box(self, index: int, left: float, top: float) -> Box:
         """The box of one map."""
         row, column = divmod(index, self.n_columns)
         return Box(
             left + column * (self.map_width + self.gap),
-            top + row * (self.map_height + self.heading_room + self.gap),
+            top + row * (self.map_height + self.heading_room + self.down),
             self.map_width,
             self.map_height,
         )
@@ -95,53 +104,111 @@ class Across(NamedTuple):
 
     row_axis: float  # base line of the name of the rows
     maps: float
-    bar: float
-    bar_label: float
+    end: float  # of what stands beside each other
     width: float  # of the whole figure
+
+
+class BarPlan(NamedTuple):
+    """The colour bar: how long, and what is written along it. Below maps where a width is asked for, else beside."""
+
+    below: bool
+    length: float
+    beside: float  # inches that numbers and label take beside it, or that the first and the last number stick out
+    label: tuple[str, ...]
 
 
 def plan(picture: Heatmap | HeatmapGrid, report: Report, look: FigureStyle) -> FigurePlan:
     """Everything on one picture with its place. Raises TooLarge for too many pixels, and says what would work."""
-    scale = scale_of(picture, report)
-    ticks = plan_ticks(scale)
-    cells = plan_cells(picture, look)
-    row_labels, column_labels = plan_labels(picture, cells)
-    signed = scale.kind == "diverging"
-    grid = _grid(picture, cells, signed, look.dpi)
-    bar_height = max(BAR_SHORTEST, grid.height)
-    bar_label = wrap_evenly(scale.label, AXIS, bar_height / POINT)
-    across = _across(grid, row_labels.room, ticks, bar_label, look.dpi)
-
-    header = header_of(picture, report, across.width)
-    top = ceil_to_pixel(below(header, MARGIN) + GAP + grid.heading_room, look.dpi)
-    places = _places(grid, across.maps, top)
-    axes = _axis_names(grid, column_labels.room, across, top)
-    lowest = max(axes[1].y, top + bar_height, top + extent(axes[0].text, AXIS).width * POINT)
-    small_print = _small_print(grid, cells, (row_labels, column_labels), signed)
-    hatched = not all(heatmap.allowed.all() for heatmap in grid.maps)
-    swatch, footer, bottom = _footer(small_print, hatched, lowest + GAP, across.width)
-
-    result = FigurePlan(
-        name=picture.name,
-        title=title_of(picture, report),
-        width=across.width,
-        height=ceil_to_pixel(bottom + MARGIN, look.dpi),
-        cells=cells,
-        row_labels=row_labels,
-        column_labels=column_labels,
-        places=places,
-        bar=Box(across.bar, top, BAR_WIDTH, bar_height),
-        scale=scale,
-        ticks=ticks,
-        limits=plan_limits(scale),
-        lines=(*header, *_headings(grid, places), *axes, *_bar_label(bar_label, across, top + bar_height / 2), *footer),
-        swatch=swatch,
-    )
+    room = Room.of(picture, look)
+    if look.width is None:
+        result = plan_in(picture, report, room)
+    elif (fitted := fit(picture, report, room)) is not None:
+        result = fitted
+    else:
+        raise too_narrow(picture, report, room)
     check_size(result.name, result.width, result.height, look.dpi)
     return result
 
 
-def _grid(picture: Heatmap | HeatmapGrid, cells: Cells, signed: bool, dpi: int) -> Grid:
+def fit(picture: Heatmap | HeatmapGrid, report: Report, room: Room) -> FigurePlan | None:
+    """The plan with the largest maps for the width that is asked for; None where they would be too small."""
+    width, n_columns = room.look.width, columns_of(picture)
+    assert width is not None
+    words = [word for heatmap in maps_of(picture) for word in heatmap.title.split() if n_columns > 1]
+    longest = max((extent(word, room.sizes.headings[-1]).width * POINT for word in words), default=0.0)
+    side = width / n_columns
+    while side >= max(LEAST_SIDE, longest):
+        result = plan_in(picture, report, room._replace(side=side))
+        if result.width <= width:
+            return result
+        side -= max((result.width - width) / n_columns, 1 / room.look.dpi)
+    return None
+
+
+def too_narrow(picture: Heatmap | HeatmapGrid, report: Report, room: Room) -> TooLarge:
+    """What would work instead of a width that is too small."""
+    width, n_columns = room.look.width, columns_of(picture)
+    assert width is not None
+    wider = (ceil(10 * width) / 10 + step / 10 for step in range(1, 400))
+    at = next((w for w in wider if fit(picture, report, room._replace(look=replace(room.look, width=w)))), None)
+    ways = [] if at is None else [f"--width {at:.1f}in"]
+    if isinstance(picture, HeatmapGrid):
+        fewer = (replace(picture, n_columns=number) for number in range(n_columns - 1, 0, -1))
+        ways += [f"--columns {each.n_columns}" for each in fewer if fit(each, report, room)][:1]
+    smaller = room.sizes.axis > SMALLEST and "a smaller --font-size"
+    what = f"{room.look.width:.3g} in are too few for {picture.name!r} with text of {room.sizes.smallest:.3g} points"
+    return TooLarge(what, hint=f"Try {' or '.join([*ways, *([smaller] if smaller and not ways else [])])}.")
+
+
+def plan_in(picture: Heatmap | HeatmapGrid, report: Report, room: Room) -> FigurePlan:
+    """The plan for maps of one size; wider than the width asked for where they do not fit."""
+    look, sizes, dpi = room.look, room.sizes, room.look.dpi
+    scale = scale_of(picture, report)
+    ticks = plan_ticks(scale)
+    cells = plan_cells(picture, room)
+    row_labels, column_labels = plan_labels(picture, cells, room)
+    signed = scale.kind == "diverging"
+    grid = _grid(picture, cells, (row_labels, column_labels), signed, room)
+    bar = plan_bar(scale, ticks, (grid.width, grid.height), look.width, room)
+    across = _across(grid, row_labels.room, bar, room)
+
+    header = header_of(picture, report, across.width, sizes) if look.header else []
+    top = ceil_to_pixel(below(header, MARGIN) + GAP * bool(header) + grid.heading_room, dpi)
+    places = _places(grid, across.maps, top)
+    axes = _axis_names(grid, 0.0 if grid.lines else column_labels.room, across, top, room)
+    lowest = max(axes[-1].y, top + extent(axes[0].text, sizes.axis).width * POINT * (not grid.lines))
+    bar_box, bar_label, lowest = place_bar(bar, grid.width, across, (top, lowest), room)
+    small_print = [*_small_print(grid, cells, (row_labels, column_labels), signed)]
+    if report.caveat and not look.header:
+        small_print.insert(0, report.caveat)
+    hatched = not grid.lines and not all(heatmap.allowed.all() for heatmap in grid.maps)
+    swatch, footer, bottom = footer_of(small_print, hatched, lowest + GAP, across.width, sizes.small)
+    tokens = _beside_lines(places, (row_labels, column_labels), cells) if grid.lines else []
+    lines = (*header, *_headings(grid, places), *axes, *bar_label, *footer, *tokens)
+    return FigurePlan(
+        name=picture.name,
+        title=title_of(picture, report),
+        width=across.width,
+        height=ceil_to_pixel(bottom + MARGIN, dpi),
+        cells=cells,
+        row_labels=row_labels,
+        column_labels=column_labels,
+        places=places,
+        bar=bar_box,
+        scale=scale,
+        ticks=ticks,
+        limits=plan_limits(scale),
+        lines=tuple(line._replace(colour=room.theme.shown(line.colour)) for line in lines),
+        swatch=swatch,
+        kind=look.kind,
+        sizes=sizes,
+        theme=room.theme,
+    )
+
+
+def _grid(
+    picture: Heatmap | HeatmapGrid, cells: Cells, labels: tuple[Labels, Labels], signed: bool, room: Room
+) -> Grid:
     """A map whose cells are pooled stands there twice: where weights are large, and how much of them there is."""
     twice = isinstance(picture, Heatmap) and cells.pools != (1, 1)
     statistics = BOTH if twice else (BOTH[0],) * len(maps_of(picture))
@@ -149,11 +216,15 @@ def _grid(picture: Heatmap | HeatmapGrid, cells: Cells, signed: bool, dpi: int) 
     height, width = (
         side.count(number) * side.length for side, number in zip(cells[:2], shape_of(picture), strict=True)
     )
-    points = width / POINT
-    widest = max((extent(title, HEADING_SIZES[-1]).width for title in titles), default=0.0) / HEADING_SIZES[-1]
-    size = next((size for size in HEADING_SIZES if widest * size <= points), HEADING_SIZES[-1])
+    lines, dpi, sizes = room.look.kind == "lines", room.look.dpi, room.sizes.headings
+    if lines:
+        height, width = max(height, width), ceil_to_pixel(room.side, dpi)
+    beside = sum(label.room for label in labels) if lines else 0.0
+    points = (width + beside) / POINT
+    widest = max((extent(title, sizes[-1]).width for title in titles), default=0.0) / sizes[-1]
+    size = next((size for size in sizes if widest * size <= points), sizes[-1])
     headings = tuple(wrap(title, size, points) for title in titles)
-    room = max((height_of(lines, size) for lines in headings), default=0.0)
+    above = max((height_of(lines, size) for lines in headings), default=0.0)
     return Grid(
         maps=maps_of(picture) * (len(BOTH) if twice else 1),
         n_columns=(2 if width < OBLONG * height else 1) if twice else columns_of(picture),
@@ -161,9 +232,12 @@ def _grid(picture: Heatmap | HeatmapGrid, cells: Cells, signed: bool, dpi: int) 
         map_height=height,
         heading_size=size,
         headings=headings,
-        heading_room=ceil_to_pixel(room + 0.02, dpi) if headings else 0.0,
-        gap=ceil_to_pixel(GAP, dpi),
+        heading_room=ceil_to_pixel(above + 0.02, dpi) if headings else 0.0,
+        gap=ceil_to_pixel(GAP + beside, dpi),
+        down=ceil_to_pixel(GAP, dpi),
         statistics=statistics,
+        lines=lines,
+        beyond=labels[1].room if lines else 0.0,
     )
 
 
@@ -182,19 +256,61 @@ def _of_cells(statistic: Statistic, cells: Cells, signed: bool) -> str:
     )
 
 
-def _across(
-    grid: Grid, row_room: float, ticks: Sequence[tuple[float, str]], bar_label: Sequence[str], dpi: int
-) -> Across:
-    """From the left: name of the rows, their labels, maps, colour bar, its numbers, its label."""
-    numbers = max(extent(text, AXIS).width for _, text in ticks) * POINT
-    maps = MARGIN + height_of([grid.maps[0].row_axis], AXIS) + row_room
-    bar = maps + grid.width + GAP
-    bar_label_left = bar + BAR_WIDTH + TICK + 2 * PAD + numbers
-    content = bar_label_left + height_of(bar_label, AXIS) + MARGIN
-    width = ceil_to_pixel(max(NARROWEST, content), dpi)
-    shift = ceil_to_pixel((width - content) / 2, dpi)
-    left = ceil_to_pixel(maps, dpi)
-    return Across(MARGIN + shift + AXIS * POINT, left + shift, bar + left - maps + shift, bar_label_left + shift, width)
+def plan_bar(
+    scale: Scale, ticks: Sequence[tuple[float, str]], maps: tuple[float, float], width: float | None, room: Room
+) -> BarPlan:
+    """Beside maps as high as they are, or below where the figure's width is given: there no number may touch the next.
+
+    `maps` is how wide and high they are.
+    """
+    size = room.sizes.axis
+    widths = [extent(text, size).width * POINT for _, text in ticks]
+    if width is None:
+        length = max(BAR_SHORTEST, maps[1])
+        label = wrap_evenly(scale.label, size, length / POINT)
+        return BarPlan(False, length, BAR_WIDTH + TICK + 2 * PAD + max(widths) + height_of(label, size), label)
+    at = np.asarray(norm_of(scale, plan_limits(scale))([value for value, _ in ticks])).tolist()
+    apart = [
+        ((one + other) / 2 + 0.5 * size * POINT) / max(1e-6, to - of)
+        for one, other, of, to in zip(widths, widths[1:], at, at[1:], strict=False)
+    ]
+    label = wrap_evenly(scale.label, size, (width - 2 * MARGIN) / POINT)
+    return BarPlan(True, max(BAR_SHORTEST, min(maps[0], LONGEST_BAR), *apart), max(widths[0], widths[-1]) / 2, label)
+
+
+def _across(grid: Grid, row_room: float, bar: BarPlan, room: Room) -> Across:
+    """From the left: name of the rows, their labels, maps; then the colour bar, its numbers, its label, or below."""
+    size, dpi = room.sizes.axis, room.look.dpi
+    maps = MARGIN + row_room + (0.0 if grid.lines else height_of([grid.maps[0].row_axis], size))
+    content = maps + grid.width + MARGIN + (0.0 if bar.below else GAP + bar.beside)
+    if room.look.width is not None:
+        width = max(room.look.width, content, 2 * MARGIN + bar.length + 2 * bar.beside)
+        shift = floor((width - content) / 2 * dpi) / dpi
+    else:
+        width = ceil_to_pixel(max(NARROWEST, content), dpi)
+        shift = ceil_to_pixel((width - content) / 2, dpi)
+    return Across(MARGIN + shift + size * POINT, ceil_to_pixel(maps, dpi) + shift, content - MARGIN + shift, width)
+
+
+def place_bar(
+    bar: BarPlan, maps: float, across: Across, ends: tuple[float, float], room: Room
+) -> tuple[Box, list[TextLine], float]:
+    """The bar, its label, and where all ends. `maps` is their width, `ends` their top and their lowest text."""
+    (top, lowest), size = ends, room.sizes.axis
+    if not bar.below:
+        box = Box(across.maps + maps + GAP, top, BAR_WIDTH, bar.length)
+        flat = paragraph(bar.label, size, INK, 0.0, across.end - height_of(bar.label, size))
+        middle = top + bar.length / 2
+        upright = [TextLine(line.text, line.y, middle, size, INK, "center", 90) for line in flat]
+        return box, upright, max(lowest, top + bar.length)
+    centred = across.maps + (maps - bar.length) / 2
+    left = max(MARGIN + bar.beside, min(centred, across.width - MARGIN - bar.beside - bar.length))
+    box = Box(left, ceil_to_pixel(lowest + GAP, room.look.dpi), bar.length, BAR_WIDTH)
+    under = box.top + BAR_WIDTH + TICK + LINE_HEIGHT * size * POINT
+    half = max(extent(line, size).width for line in bar.label) * POINT / 2
+    middle = min(max(left + bar.length / 2, MARGIN + half), across.width - MARGIN - half)
+    label = [line._replace(align="center") for line in paragraph(bar.label, size, INK, middle, under)]
+    return box, label, below(label, under)
 
 
 def _places(grid: Grid, left: float, top: float) -> tuple[PlacedMap, ...]:
@@ -220,22 +336,38 @@ def _headings(grid: Grid, places: Sequence[PlacedMap]) -> list[TextLine]:
     return lines
 
 
-def _axis_names(grid: Grid, column_room: float, across: Across, top: float) -> tuple[TextLine, TextLine]:
+def _axis_names(grid: Grid, column_room: float, across: Across, top: float, room: Room) -> tuple[TextLine, ...]:
     """What rows and columns are, each once, at the middle of its side."""
+    size = room.sizes.axis
     rows, columns = grid.maps[0].row_axis, grid.maps[0].column_axis
-    length = extent(rows, AXIS).width * POINT
-    half = extent(columns, AXIS).width * POINT / 2
-    middle = min(max(across.maps + grid.width / 2, MARGIN + half), across.width - MARGIN - half)
-    base = top + grid.height + column_room + AXIS * POINT
+    texts = wrap(f"from {rows} to {columns}", size, (across.width - 2 * MARGIN) / POINT) if grid.lines else (columns,)
+    half = max(extent(text, size).width for text in texts) * POINT / 2
+    maps = grid.width - grid.beyond
+    middle = min(max(across.maps + maps / 2, MARGIN + half), across.width - MARGIN - half)
+    if grid.lines:
+        under = top + grid.height + PAD
+        return tuple(line._replace(align="center") for line in paragraph(texts, size, INK, middle, under))
+    length = extent(rows, size).width * POINT
+    base = top + grid.height + column_room + size * POINT
     return (
-        TextLine(rows, across.row_axis, top + max(grid.height, length) / 2, AXIS, INK, "center", 90),
-        TextLine(columns, middle, base, AXIS, INK, "center"),
+        TextLine(rows, across.row_axis, top + max(grid.height, length) / 2, size, INK, "center", 90),
+        TextLine(columns, middle, base, size, INK, "center"),
     )
 
 
-def _bar_label(lines: Sequence[str], across: Across, middle: float) -> list[TextLine]:
-    flat = paragraph(lines, AXIS, INK, 0.0, across.bar_label)
-    return [TextLine(line.text, line.y, middle, AXIS, INK, "center", 90) for line in flat]
+def _beside_lines(places: Sequence[PlacedMap], labels: tuple[Labels, Labels], cells: Cells) -> list[TextLine]:
+    """Tokens to the left of where lines begin and to the right of where they end."""
+    found = []
+    for heatmap, box, *_ in places:
+        sides: tuple[tuple[Sequence[str], float, Literal["left", "right"]], ...] = (
+            (heatmap.rows, box.left - TICK - PAD, "right"),
+            (heatmap.columns, box.left + box.width + TICK + PAD, "left"),
+        )
+        for (names, x, align), label, side in zip(sides, labels, cells[:2], strict=True):
+            for place, name in label.of(list(enumerate(names))) if label.step else ():
+                y = box.top + (place + 0.5) * side.length + 0.36 * label.size * POINT
+                found.append(TextLine(name, x, y, label.size, INK, align))
+    return found
 
 
 def _small_print(grid: Grid, cells: Cells, labels: tuple[Labels, Labels], signed: bool) -> list[str]:
@@ -249,7 +381,7 @@ def _small_print(grid: Grid, cells: Cells, labels: tuple[Labels, Labels], signed
     }
     texts += [f"every {ordinal(step)} {thing} is labelled" for step, thing in sorted(thinned) if step > 1]
     if labels[1].places is not None:
-        texts.append("of the columns, those that get most are named first")
+        texts.append(f"of the {'keys' if grid.lines else 'columns'}, those that get most are named first")
     if cells.pools != (1, 1) and "mean" not in grid.statistics:  # else it stands over the maps
         texts.append(_of_cells("largest", cells, signed))
     return texts
@@ -260,11 +392,13 @@ def _thing(axis: str) -> str:
     return axis if axis not in (Heatmap.row_axis, Heatmap.column_axis) else "token"
 
 
-def _footer(texts: Sequence[str], hatched: bool, top: float, width: float) -> tuple[Box | None, list[TextLine], float]:
+def footer_of(
+    texts: Sequence[str], hatched: bool, top: float, width: float, size: float
+) -> tuple[Box | None, list[TextLine], float]:
     """Small print under everything, with a key to forbidden cells where there are any; and where it ends."""
     texts = ["hatched: not attendable"] * hatched + [*texts]
     left = MARGIN + (SWATCH_WIDTH + PAD) * hatched
-    lines = paragraph(wrap(" · ".join(texts), SMALL, (width - left - MARGIN) / POINT), SMALL, GREY, left, top)
+    lines = paragraph(wrap(" · ".join(texts), size, (width - left - MARGIN) / POINT), size, GREY, left, top)
     if not lines:
         return None, [], top - GAP
     swatch = Box(MARGIN, lines[0].y - SWATCH_HEIGHT + 0.01, SWATCH_WIDTH, SWATCH_HEIGHT) if hatched else None

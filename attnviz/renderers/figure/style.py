@@ -14,7 +14,7 @@ from difflib import get_close_matches
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 from unittest import mock
 
 from attnviz.errors import InvalidOption
@@ -53,7 +53,7 @@ FONT_FILES = ("AttnvizSansCJK.ttf", "AttnvizEmoji.ttf")
 FAMILIES = ("DejaVu Sans", "Attnviz Sans CJK", "Attnviz Emoji")  # the first that has a glyph draws it
 
 TITLE, SUBTITLE, AXIS, SMALL = 11.0, 8.0, 8.0, 6.5  # points
-LABEL_SIZES = (6.0, 8.5)  # smallest that is legible in print, largest that we use
+SMALLEST = 6.0  # points that are legible in print
 INK, GREY, GRID, HAIRLINE = "#1a1a1a", "#595959", "#e4e4e4", 0.5
 # Okabe and Ito's colours, which colour-blind readers tell apart; without their yellow, which is too pale for a line.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
@@ -62,8 +62,55 @@ FORBIDDEN: dict[str, Any] = {"facecolor": "#f4f4f4", "edgecolor": "#b0b0b0", "ha
 # Where the colours are palest in their middle, which is 0.
 FORBIDDEN_AMONG_PALE = {**FORBIDDEN, "facecolor": "#dadada", "edgecolor": "#999999"}
 FORBIDDEN_AMONG_WHITE = {**FORBIDDEN, "facecolor": "#e8e8e8"}
+FORBIDDEN_AMONG_BLACK = {**FORBIDDEN, "facecolor": "#34323d", "edgecolor": "#6d6b78"}
 AUTO, LIFT, SEQUENTIAL = "auto", "lift", "viridis"  # which map the scale wants; that of multiples; that of weights
 DIVERGING = "RdBu_r"  # from blue over white to red, which colour-blind readers tell apart
+
+
+class Sizes(NamedTuple):
+    """Points, each at least `SMALLEST`."""
+
+    title: float = TITLE
+    subtitle: float = SUBTITLE
+    axis: float = AXIS
+    small: float = SMALL
+    smallest: float = SMALLEST  # of the number in a cell, and of tokens that stand close together
+    label: float = 8.5  # tokens beside one map, where there is room
+    panel: float = 7.0  # and beside one of several
+    headings: tuple[float, ...] = (8.0, 7.0, 6.0)  # of panels: the largest that fits
+
+    def scaled(self, factor: float) -> Sizes:
+        """All of them larger or smaller."""
+        title, subtitle, axis, small, smallest, label, panel, *headings = (
+            max(SMALLEST, factor * size) for size in (*self[:-1], *self.headings)
+        )
+        return Sizes(title, subtitle, axis, small, smallest, label, panel, tuple(headings))
+
+
+class Theme(NamedTuple):
+    """Colours of a page, and the map of multiples that begins with its ground."""
+
+    ground: str = "white"
+    ink: str = INK
+    grey: str = GREY
+    lift: str = LIFT
+    diverging: str = DIVERGING
+
+    def shown(self, colour: str) -> str:
+        """What stands for one of our inks on this ground."""
+        return {INK: self.ink, GREY: self.grey}.get(colour, colour)
+
+
+SIZES, PAPER = Sizes(), Theme()
+DARK = Theme("#18171e", "#f0f0f0", "#b4b4b4", "lift_r", "berlin")  # the darkest of the multiples' colours
+THEMES = {"paper": (PAPER, AXIS), "slide": (PAPER, 14.0), "dark": (DARK, 14.0)}  # and the size of axes' names
+
+
+def look_of(theme: str, font_size: float | None) -> tuple[Theme, Sizes]:
+    """The colours and sizes of a theme; `font_size` is that of the names of axes."""
+    colours, usual = THEMES[theme]
+    return colours, SIZES.scaled((font_size or usual) / AXIS)
+
 
 STYLE: dict[Any, Any] = {
     "font.family": list(FAMILIES),
@@ -93,7 +140,7 @@ def load_fonts() -> None:
 
 
 @contextmanager
-def drawing() -> Iterator[None]:
+def drawing(theme: Theme = PAPER, svg_text: bool = False) -> Iterator[None]:
     """matplotlib's own defaults and our style, nothing of the user's; all as before when it ends.
 
     A glyph that no font has is not warned about here: `attnviz.renderers.figure.undrawable` counts them all at once.
@@ -105,6 +152,11 @@ def drawing() -> Iterator[None]:
         warnings.filterwarnings("ignore", message="Glyph ", category=UserWarning)
         stack.enter_context(mpl.rc_context())
         mpl.rcParams.update(_changes())
+        if theme != PAPER:
+            mpl.rcParams.update(dict.fromkeys(("figure.facecolor", "axes.facecolor"), theme.ground))
+            mpl.rcParams.update({name: theme.shown(INK) for name, ink in STYLE.items() if ink == INK})
+        if svg_text:
+            mpl.rcParams["svg.fonttype"] = "none"
         yield
 
 
@@ -132,13 +184,13 @@ def _lift_map() -> Colormap:
 
 def colour_map(name: str) -> Colormap:
     """Ours, one of matplotlib, or of seaborn, which is imported only for its own. Raises InvalidOption."""
-    if name == LIFT:
-        return _lift_map()
+    if name.removesuffix("_r") == LIFT:
+        return _lift_map() if name == LIFT else _lift_map().reversed()
     if name.removesuffix("_r") in SEABORN_MAPS and name not in mpl.colormaps:
         import_seaborn()  # registers them
     if name in mpl.colormaps:
         return mpl.colormaps[name]
-    known = [LIFT, *mpl.colormaps, *SEABORN_MAPS, *(f"{each}_r" for each in SEABORN_MAPS)]
+    known = [LIFT, f"{LIFT}_r", *mpl.colormaps, *SEABORN_MAPS, *(f"{each}_r" for each in SEABORN_MAPS)]
     near = get_close_matches(name, known, n=1) or get_close_matches(name.lower(), known, n=1)
     hint = f"Did you mean {near[0]!r}?" if near else "Such as viridis, cividis, magma, Blues or mako; _r reverses one."
     raise InvalidOption(f"no colour map {name!r}", hint=hint)

@@ -209,7 +209,7 @@ def drawn(shown: Report, look: FigureStyle | None = None) -> Iterator[Drawn]:
     """The first picture of a report as a figure whose texts can be measured."""
     look = look or FigureStyle()
     planned = plan(first_map(shown), shown, look)
-    with drawing():
+    with drawing(planned.theme):
         yield Drawn(planned, measurable(draw(planned, look.cmap), look))
 
 

@@ -1,0 +1,140 @@
+"""Where everything goes on a picture of a text whose tokens are shaded by what they get. Draws nothing.
+
+Lengths are inches from the upper left corner, text sizes points.
+"""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Iterator, Sequence
+from math import ceil
+from typing import NamedTuple
+
+import numpy as np
+
+from attnviz.errors import TooLarge
+from attnviz.renderers.figure.header import MARGIN, NARROWEST, below, ceil_to_pixel, check_size, header_of, title_of
+from attnviz.renderers.figure.layout import (
+    GAP,
+    POINT,
+    Box,
+    Cells,
+    FigurePlan,
+    Labels,
+    Room,
+    Side,
+    TextLine,
+    Word,
+    maps_of,
+)
+from attnviz.renderers.figure.plan import Across, footer_of, place_bar, plan_bar
+from attnviz.renderers.figure.scale import plan_limits, plan_ticks, scale_of
+from attnviz.renderers.figure.style import GREY, SIZES
+from attnviz.renderers.figure.text import extent
+from attnviz.report import FigureStyle, Heatmap, HeatmapGrid, Report, Scale
+
+WIDTH = 6.5  # inches at most, with text of the usual size
+ALONE = 1.25  # of the size of axes' names: of a text that stands alone
+HIGH, PITCH = 1.5, 1.75  # of the text's size: a box, and from line to line
+AROUND, BETWEEN = 0.2, 0.1  # likewise: beside a token, and from box to box
+MEAN = "each token is shaded by what it gets, as a mean over the queries that may attend to it"
+
+
+class Paragraph(NamedTuple):
+    """The tokens of one text with what each gets; `name` says from whom, where there are several."""
+
+    name: str
+    tokens: tuple[str, ...]
+    values: Sequence[float]
+
+
+def plan_text(picture: Heatmap | HeatmapGrid, report: Report, look: FigureStyle) -> FigurePlan:
+    """Everything on one picture with its place. Raises TooLarge for too many pixels, and says what would work."""
+    room = Room.of(picture, look)
+    sizes, scale = room.sizes, scale_of(picture, report)
+    paragraphs, ticks = tuple(_paragraphs(picture, scale)), plan_ticks(scale)
+    size, bigger = sizes.axis * (1 if len(paragraphs) > 1 else ALONE), sizes.axis / SIZES.axis
+    width = look.width or _width(paragraphs, size, bigger, look.dpi)
+    bar = plan_bar(scale, ticks, (width - 2 * MARGIN - bigger, 0.0), width, room)
+    if bar.length + 2 * (MARGIN + bar.beside) > width:
+        least = ceil(10 * (bar.length + 2 * (MARGIN + bar.beside))) / 10
+        raise TooLarge(f"{width:.3g} in are too few for the colour bar", hint=f"Try --width {least:.1f}in.")
+    header = header_of(picture, report, width, sizes) if look.header else []
+    top = below(header, MARGIN) + GAP * bool(header)
+    names, words, lowest = _flow(paragraphs, (top, width), size)
+    box, label, lowest = place_bar(bar, width - 2 * MARGIN, Across(0.0, MARGIN, 0.0, width), (top, lowest), room)
+    of_maps = maps_of(picture)[0].row_axis == Heatmap.row_axis
+    small_print = [report.caveat] * (not look.header) + [MEAN] * of_maps
+    swatch, footer, bottom = footer_of(small_print, False, lowest + GAP, width, sizes.small)
+    plan = FigurePlan(
+        name=picture.name,
+        title=title_of(picture, report),
+        width=width,
+        height=ceil_to_pixel(bottom + MARGIN, look.dpi),
+        cells=Cells(Side(1, 0.0), Side(1, 0.0), False),
+        row_labels=Labels(0, 0.0, 0.0),
+        column_labels=Labels(0, 0.0, 0.0),
+        places=(),
+        bar=box,
+        scale=scale,
+        ticks=ticks,
+        limits=plan_limits(scale),
+        lines=tuple(line._replace(colour=room.theme.shown(line.colour)) for line in (*header, *names, *label, *footer)),
+        swatch=swatch,
+        words=tuple(words),
+        kind="text",
+        sizes=sizes,
+        theme=room.theme,
+    )
+    check_size(plan.name, plan.width, plan.height, look.dpi)
+    return plan
+
+
+def _paragraphs(picture: Heatmap | HeatmapGrid, scale: Scale) -> Iterator[Paragraph]:
+    """One for each map, or for each row where rows are no tokens."""
+    several = maps_of(picture)
+    for heatmap in several:
+        shading, allowed = heatmap.shading(scale), heatmap.allowed
+        if heatmap.row_axis != Heatmap.row_axis:
+            for name, values, may in zip(heatmap.rows, shading, allowed, strict=True):
+                yield Paragraph(f"{heatmap.row_axis} {name}", heatmap.columns, np.where(may, values, 0.0).tolist())
+        else:
+            sums = np.where(allowed, shading, 0.0).sum(axis=0) / np.maximum(allowed.sum(axis=0), 1)
+            yield Paragraph(heatmap.title if len(several) > 1 else "", heatmap.columns, sums.tolist())
+
+
+def _width(paragraphs: Sequence[Paragraph], size: float, bigger: float, dpi: int) -> float:
+    """As wide as the longest line, within bounds that grow with the text's size."""
+    _, words, _ = _flow(paragraphs, (0.0, WIDTH * bigger), size)
+    longest = max(word.box.left + word.box.width for word in words) + MARGIN
+    return ceil_to_pixel(max(NARROWEST * bigger, longest), dpi)
+
+
+def _flow(
+    paragraphs: Sequence[Paragraph], place: tuple[float, float], size: float
+) -> tuple[list[TextLine], list[Word], float]:
+    """Tokens line by line in `place`, its top and the figure's width, behind their paragraphs' names; where it ends."""
+    em, (top, width) = size * POINT, place
+    beside = max(extent(paragraph.name, size).width * POINT for paragraph in paragraphs)
+    left, right = MARGIN + beside + 1.5 * em * bool(beside), width - MARGIN
+    names, words = [], []
+    for name, tokens, values in paragraphs:
+        base = top + HIGH * em * 0.72
+        names.append(TextLine(name, MARGIN, base, size, GREY))
+        x, mirrored = left, _is_right_to_left(tokens)
+        for token, value in zip(tokens, values, strict=True):
+            taken = extent(token, size).width * POINT + 2 * AROUND * em
+            if x > left and x + taken > right:
+                x, top = left, top + PITCH * em
+            at = left + right - x - taken if mirrored else x
+            line = TextLine(token, at + AROUND * em, top + HIGH * em * 0.72, size)
+            words.append(Word(Box(at, top, taken, HIGH * em), value, line))
+            x += taken + BETWEEN * em
+        top += (PITCH + 0.35) * em
+    return [line for line in names if line.text], words, top
+
+
+def _is_right_to_left(tokens: Sequence[str]) -> bool:
+    """Whether most tokens with letters are written so."""
+    directions = [unicodedata.bidirectional(token[0]) for token in tokens if token and token[0].isalpha()]
+    return 2 * sum(each in ("R", "AL") for each in directions) > len(directions)

@@ -1,0 +1,170 @@
+"""Figures for a paper or a slide: a width that is kept, text that is large enough, themes, lines and shaded text."""
+
+from __future__ import annotations
+
+import re
+import zlib
+from dataclasses import replace
+from io import BytesIO
+
+import numpy as np
+import pytest
+from matplotlib.colors import to_rgb
+from PIL import Image
+
+from attnviz.errors import InvalidOption, TooLarge
+from attnviz.renderers.figure import files
+from attnviz.renderers.figure.plan import plan
+from attnviz.renderers.figure.style import DARK, look_of
+from attnviz.renderers.figure.words import plan_text
+from attnviz.report import FigureStyle, Heatmap, HeatmapGrid, Report, Scale
+from tests.made import FILM
+from tests.renderers.figure.reports import drawn, heatmap, outside, panels, report, rgba
+
+LIFT = Scale("lift", 1.0, 16.0, "attention weight, × an equal share (1/n)")
+PAPER = FigureStyle(width=3.3, header=False)
+
+
+def in_pdf(shown: Report, look: FigureStyle) -> tuple[list[float], tuple[float, ...]]:
+    """The sizes of all texts of the first picture, and the page, in points."""
+    _, content = next(files.pdf(shown, look))
+    begins = (match.end() for match in re.finditer(rb"(?<!end)stream\n(?=x)", content))
+    streams = [zlib.decompressobj().decompress(content[begin:]) for begin in begins]
+    sizes = [float(size) for stream in streams for size in re.findall(rb"/F\S* ([\d.]+) Tf", stream)]
+    box = re.search(rb"/MediaBox \[([^\]]+)\]", content)
+    assert box is not None
+    return sizes, tuple(float(number) for number in box[1].split())
+
+
+@pytest.mark.parametrize(("kind", "n_tokens", "columns"), [("map", 11, 4), ("map", 64, 2), ("text", 64, 4)])
+def test_no_text_of_eight_heads_in_a_column_of_a_paper_is_under_six_points(
+    kind: str, n_tokens: int, columns: int
+) -> None:
+    shown = report(panels(n_tokens, 8, columns), scale=LIFT)
+    sizes, page = in_pdf(shown, replace(PAPER, kind=kind))  # type: ignore[arg-type]
+    assert len(sizes) >= 8
+    assert min(sizes) >= 6.0
+    assert page[2] == pytest.approx(3.3 * 72, abs=0.01)
+
+
+@pytest.mark.parametrize("kind", ["map", "lines"])
+@pytest.mark.parametrize("theme", ["paper", "slide", "dark"])
+@pytest.mark.parametrize("n_tokens", [11, 64])
+def test_nothing_is_cut(n_tokens: int, theme: str, kind: str) -> None:
+    for width in (None, 8.0):
+        look = FigureStyle(width=width, theme=theme, kind=kind)  # type: ignore[arg-type]
+        with drawn(report(panels(n_tokens, 4, 2), scale=LIFT), look) as made:
+            assert outside(made.figure) == []
+            assert width in (None, made.plan.width)
+
+
+def test_a_width_that_is_too_small_is_refused_with_what_would_work() -> None:
+    shown = report(panels(11, 12, 12), scale=LIFT)
+    with pytest.raises(TooLarge) as caught:
+        plan(panels(11, 12, 12), shown, PAPER)
+    assert str(caught.value).startswith("3.3 in are too few for 'overview' with text of 6 points. Try --width ")
+    wider, fewer = re.findall(r"--width ([\d.]+)in or --columns (\d+)", str(caught.value))[0]
+    assert plan(panels(11, 12, 12), shown, replace(PAPER, width=float(wider))).width == float(wider)
+    assert plan(panels(11, 12, int(fewer)), shown, PAPER).width == 3.3
+    with pytest.raises(TooLarge, match=r"2 in are too few for the colour bar. Try --width 2.\din"):
+        plan_text(panels(11), shown, replace(PAPER, width=2.0, kind="text"))
+
+
+@pytest.mark.parametrize(("font_size", "smallest"), [(6.0, 6.0), (8.0, 6.0), (16.0, 12.0)])
+def test_all_text_follows_the_size_of_the_axes(font_size: float, smallest: float) -> None:
+    _, sizes = look_of("paper", font_size)
+    assert sizes.axis == font_size
+    assert min(*sizes[:-1], *sizes.headings) == smallest
+    with pytest.raises(InvalidOption, match="--font-size 5 is out of range"):
+        files.check_look(FigureStyle(font_size=5.0))
+
+
+def test_without_a_title_a_figure_still_says_what_would_mislead() -> None:
+    shown = replace(report(heatmap(5), scale=LIFT), caveat="2 tokens hidden, 31.0% of the attention")
+    with_title, without = (
+        [line.text for line in plan(heatmap(5), shown, FigureStyle(header=header)).lines] for header in (True, False)
+    )
+    assert shown.title in with_title
+    assert shown.caveat not in with_title
+    assert not {shown.title, shown.subtitle} & set(without)
+    assert shown.caveat in without
+    as_text = plan_text(heatmap(5), shown, replace(PAPER, width=6.0, kind="text")).lines
+    assert any(line.text.startswith(shown.caveat) for line in as_text)
+
+
+def png_pixels(shown: Report, look: FigureStyle) -> np.ndarray:
+    _, content = next(files.png(shown, look))
+    return rgba(content)
+
+
+def test_a_dark_page_is_the_colour_of_an_equal_share_and_a_transparent_one_none() -> None:
+    shown = report(heatmap(5), scale=LIFT)
+    dark = png_pixels(shown, FigureStyle(theme="dark"))
+    assert (dark[0, 0, :3] == np.round(255 * np.array(to_rgb(DARK.ground)))).all()
+    assert png_pixels(shown, FigureStyle(transparent=True))[0, 0, 3] == 0
+    assert dark[0, 0, 3] == 255
+
+
+def test_text_stays_text_on_request() -> None:
+    shown = report(heatmap(3), scale=LIFT)
+    (_, outlines), (_, texts) = (next(files.svg(shown, FigureStyle(svg_text=each))) for each in (False, True))
+    assert b">query (attends)</text>" in texts
+    assert b"</text>" not in outlines
+
+
+def one_hot() -> Heatmap:
+    """b gives a all it has, a and c look at all alike."""
+    values = np.array([[1 / 3, 1 / 3, 1 / 3], [1, 0, 0], [1 / 3, 1 / 3, 1 / 3]], dtype=np.float32)
+    return Heatmap("layer-0-head-0", "layer 0, head 0", values, np.ones((3, 3), bool), tuple("abc"), tuple("abc"))
+
+
+def test_lines_run_from_queries_to_the_keys_that_get_more_than_an_equal_share() -> None:
+    with drawn(report(one_hot(), scale=LIFT), FigureStyle(kind="lines")) as made:
+        (lines,) = made.figure.axes[0].collections
+        assert [np.asarray(path.vertices).tolist() for path in lines.get_paths()] == [[[0, 1.5], [1, 0.5]]]
+        tokens = [line.text for line in made.plan.lines if len(line.text) == 1]
+        assert tokens == ["a", "b", "c"] * 2
+
+
+def test_the_strongest_line_lies_on_top() -> None:
+    with drawn(report(heatmap(9), scale=LIFT), FigureStyle(kind="lines")) as made:
+        (lines,) = made.figure.axes[0].collections
+        widths = np.asarray(lines.get_linewidth())
+        assert len(widths) > 3
+        assert list(widths) == sorted(widths)
+
+
+def test_text_is_shaded_by_what_each_token_gets() -> None:
+    made = plan_text(one_hot(), report(one_hot(), scale=LIFT), FigureStyle(kind="text"))
+    assert [word.line.text for word in made.words] == ["a", "b", "c"]
+    assert [word.value for word in made.words] == pytest.approx([5 / 3, 2 / 3, 2 / 3])
+
+
+def test_a_row_that_is_no_token_is_a_text_of_its_own() -> None:
+    strip = replace(one_hot(), rows=("0", "1", "2"), row_axis="head")
+    made = plan_text(strip, report(strip, scale=LIFT), FigureStyle(kind="text"))
+    assert [word.value for word in made.words] == pytest.approx([1, 1, 1, 3, 0, 0, 1, 1, 1])
+    assert [line.text for line in made.lines if line.text.startswith("head ")] == ["head 0", "head 1", "head 2"]
+
+
+def test_a_text_that_is_written_from_the_right_runs_so() -> None:
+    arabic = replace(one_hot(), columns=("سلام", "يا", "عالم"))
+    places = [word.box.left for word in plan_text(arabic, report(arabic), FigureStyle(kind="text")).words]
+    assert places == sorted(places, reverse=True)
+
+
+def test_long_texts_break_into_lines_within_the_width() -> None:
+    grid = HeatmapGrid("overview", "2 heads", (heatmap(64), heatmap(64)), 2)
+    made = plan_text(grid, report(grid, scale=LIFT), replace(PAPER, kind="text"))
+    assert max(word.box.left + word.box.width for word in made.words) <= 3.3
+    assert len({word.box.top for word in made.words}) > 8
+
+
+def test_every_kind_is_a_picture_in_every_format() -> None:
+    for kind in ("map", "lines", "text"):
+        look = FigureStyle(kind=kind, width=5.0, theme="dark", dpi=60)
+        shown = report(panels(len(FILM), 2, 2), scale=LIFT)
+        (_, png), (_, svg), (_, pdf) = (next(draw(shown, look)) for draw in (files.png, files.svg, files.pdf))
+        assert Image.open(BytesIO(png)).size[0] == 300
+        assert svg.startswith(b"<?xml")
+        assert pdf.startswith(b"%PDF")
