@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
+import matplotlib as mpl
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.axis import Axis
@@ -12,9 +13,11 @@ from matplotlib.cm import ScalarMappable
 from matplotlib.collections import LineCollection
 from matplotlib.colors import Colormap, Normalize
 from matplotlib.figure import Figure
+from matplotlib.markers import TICKDOWN, TICKLEFT
 from matplotlib.patches import Rectangle
 from matplotlib.patheffects import Normal
 from matplotlib.text import Text
+from matplotlib.transforms import ScaledTranslation
 
 from attnviz.renderers.figure.layout import POINT, TICK, Box, FigurePlan, Labels, PlacedMap, Statistic, TextLine
 from attnviz.renderers.figure.scale import digits_of, norm_of
@@ -37,6 +40,8 @@ from attnviz.shapes import Cells, Shown
 
 LABEL_PAD, NUMBER_PAD = 1.5, 2.0  # points between tick and label, on maps and on the colour bar
 EXTENSION = 0.04  # of the colour bar: of the arrow that stands for smaller values, as a share of the bar
+BESIDE: dict[str, Any] = {"ha": "right", "va": "center_baseline"}
+UNDER: dict[str, Any] = {"ha": "center", "va": "top"}
 ROTATED: dict[str, Any] = {"rotation": 90, "rotation_mode": "anchor", "ha": "right", "va": "center_baseline"}
 THIN, THICK = 0.3, 1.8  # points, of the palest and of the darkest line
 MAX_VECTORS = 5_000  # lines of one head: more make a vector file heavy
@@ -166,9 +171,9 @@ def _draw_map(axes: Axes, place: PlacedMap, plan: FigurePlan, colours: Colours) 
     for spine in axes.spines.values():
         spine.set(visible=True, linewidth=HAIRLINE)
     if place.row_labels:
-        _label(axes.yaxis, heatmap.rows, plan.row_labels, plan.cells.rows.pool)
+        _label(axes, heatmap.rows, plan.row_labels, plan.cells.rows.pool, down=False)
     if place.column_labels:
-        _label(axes.xaxis, heatmap.columns, plan.column_labels, plan.cells.columns.pool)
+        _label(axes, heatmap.columns, plan.column_labels, plan.cells.columns.pool, down=True)
     if plan.cells.annotated:
         for x, y, text, ink in numbers_in(heatmap, plan.scale, colours):
             axes.text(x, y, text, ha="center", va="center", size=plan.sizes.smallest, color=ink)
@@ -205,9 +210,33 @@ def _draw_words(figure: Figure, plan: FigurePlan, colours: Colours) -> None:
         write(figure, line._replace(colour=ink_on(colour) if share > 0 else plan.theme.ink))
 
 
-def _label(axis: Axis, names: Sequence[str], labels: Labels, pool: int) -> None:
-    """Tokens beside their rows or under their columns."""
-    label_at(axis, middles(names, pool), names, labels)
+def _label(axes: Axes, names: Sequence[str], labels: Labels, pool: int, down: bool) -> None:
+    """Tokens beside their rows or `down` below their columns, without ticks, each of which is five objects."""
+    if labels.step == 0:
+        return
+    away = TICK + LABEL_PAD * POINT
+    figure = axes.figure
+    assert isinstance(figure, Figure)
+    on_edge, outwards = (axes.get_xaxis_transform(), (0, -1)) if down else (axes.get_yaxis_transform(), (-1, 0))
+    at = on_edge + ScaledTranslation(away * outwards[0], away * outwards[1], figure.dpi_scale_trans)
+    to = ROTATED if labels.rotated else UNDER if down else BESIDE
+    places = labels.of(middles(names, pool))
+    for place, name in zip(places, labels.of(names), strict=True):
+        text = axes.text(
+            place if down else 0, 0 if down else place, drawable(name), transform=at, size=labels.size, **to
+        )
+        literal(text)
+    edge = [0.0] * len(places)
+    axes.plot(
+        *((places, edge) if down else (edge, places)),
+        marker=TICKDOWN if down else TICKLEFT,
+        markersize=TICK / POINT,
+        markeredgewidth=HAIRLINE,
+        color=mpl.rcParams["xtick.color"],
+        linestyle="",
+        transform=on_edge,
+        clip_on=False,
+    )
 
 
 def middles(names: Sequence[str], pool: int) -> list[float]:

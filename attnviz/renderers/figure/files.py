@@ -10,8 +10,9 @@ from attnviz.renderers.figure.style import AUTO, PAPER, SMALLEST, colour_map, dr
 # isort: split
 
 import io
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from string import printable
 from typing import Literal, assert_never
 
 from matplotlib.figure import Figure
@@ -19,11 +20,13 @@ from matplotlib.figure import Figure
 from attnviz.errors import InvalidOption
 from attnviz.renderers.figure.charts import ChartsPlan, draw_charts, plan_charts
 from attnviz.renderers.figure.draw import draw
+from attnviz.renderers.figure.fonts import cut_fonts
 from attnviz.renderers.figure.layout import FigurePlan, Room, fits_digits, maps_of
 from attnviz.renderers.figure.paint import paint
 from attnviz.renderers.figure.plan import plan
 from attnviz.renderers.figure.png import png_of
-from attnviz.renderers.figure.text import missing
+from attnviz.renderers.figure.scale import MINUS
+from attnviz.renderers.figure.text import BOX, missing
 from attnviz.renderers.figure.words import plan_text
 from attnviz.report import Curves, Distributions, FigureStyle, Heatmap, HeatmapGrid, Picture, Report
 
@@ -31,6 +34,7 @@ MAX_FONT_SIZE = 48
 FEWEST_DPI, MOST_DPI = 30, 2400
 VECTOR_DPI = 300  # at least, for the cells of an SVG or PDF
 
+OURS = f"·×≤≥…{MINUS}{BOX}"  # beside what can be typed, in what is written around pictures
 Kind = Literal["png", "svg", "pdf"]
 Planned = FigurePlan | ChartsPlan
 
@@ -47,7 +51,15 @@ def svg(report: Report, look: FigureStyle) -> Iterator[tuple[str, bytes]]:
 
 def pdf(report: Report, look: FigureStyle) -> Iterator[tuple[str, bytes]]:
     """Each picture's file name and vectors; fonts are embedded. Raises InvalidOption, TooLarge."""
-    return _pictures(report, look, "pdf")
+    check_look(look)
+    plans = [_planned(picture, report, look) for picture in report.pictures]
+    return _with_cut_fonts(plans, report, look)
+
+
+def _with_cut_fonts(plans: Sequence[Planned], report: Report, look: FigureStyle) -> Iterator[tuple[str, bytes]]:
+    with cut_fonts("".join([*_all_texts(report), printable, OURS])) as families:
+        for each in plans:
+            yield f"{each.name}.pdf", _content(each, report, look, "pdf", families)
 
 
 def check_look(look: FigureStyle) -> None:
@@ -68,10 +80,13 @@ def check_look(look: FigureStyle) -> None:
 
 def undrawable(report: Report) -> str:
     """The characters in the pictures' texts that none of our fonts has, sorted: drawn as boxes."""
-    texts = {report.title, report.subtitle, report.scale.label}
+    return "".join(sorted(set().union(*map(missing, set(_all_texts(report))))))
+
+
+def _all_texts(report: Report) -> Iterator[str]:
+    yield from (report.title, report.subtitle, report.scale.label)
     for picture in report.pictures:
-        texts |= {picture.title, *_texts(picture)}
-    return "".join(sorted(set().union(*map(missing, texts))))
+        yield from (picture.title, *_texts(picture))
 
 
 def annotated(picture: Picture, look: FigureStyle = FigureStyle()) -> bool:  # noqa: B008 - it is frozen
@@ -132,11 +147,11 @@ def _drawn(planned: Planned, look: FigureStyle) -> Figure:
             assert_never(planned)
 
 
-def _content(planned: Planned, report: Report, look: FigureStyle, kind: Kind) -> bytes:
+def _content(planned: Planned, report: Report, look: FigureStyle, kind: Kind, families: Sequence[str] = ()) -> bytes:
     if kind == "png" and isinstance(planned, FigurePlan) and _is_plain(planned, look):
         return png_of(paint(planned, look.cmap, look.dpi), look.dpi, _facts(planned.title, report))
     content = io.BytesIO()
-    with drawing(planned.theme if isinstance(planned, FigurePlan) else PAPER, look.svg_text):
+    with drawing(planned.theme if isinstance(planned, FigurePlan) else PAPER, look.svg_text, families):
         dpi = look.dpi if kind == "png" else look.dpi * max(1, -(-VECTOR_DPI // look.dpi))
         metadata = _metadata(planned.title, report, kind)
         _drawn(planned, look).savefig(content, format=kind, dpi=dpi, metadata=metadata, transparent=look.transparent)

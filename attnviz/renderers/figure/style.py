@@ -8,7 +8,7 @@ from __future__ import annotations
 import logging
 import os
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, chdir, contextmanager, nullcontext
 from difflib import get_close_matches
 from functools import cache
@@ -140,8 +140,10 @@ def load_fonts() -> None:
 
 
 @contextmanager
-def drawing(theme: Theme = PAPER, svg_text: bool = False) -> Iterator[None]:
+def drawing(theme: Theme = PAPER, svg_text: bool = False, families: Sequence[str] = ()) -> Iterator[None]:
     """matplotlib's own defaults and our style, nothing of the user's; all as before when it ends.
+
+    `families` are fonts that come before ours.
 
     A glyph that no font has is not warned about here: `attnviz.renderers.figure.undrawable` counts them all at once.
     """
@@ -155,6 +157,8 @@ def drawing(theme: Theme = PAPER, svg_text: bool = False) -> Iterator[None]:
         if theme != PAPER:
             mpl.rcParams.update(dict.fromkeys(("figure.facecolor", "axes.facecolor"), theme.ground))
             mpl.rcParams.update({name: theme.shown(INK) for name, ink in STYLE.items() if ink == INK})
+        if families:
+            mpl.rcParams["font.family"] = [*families, *FAMILIES]
         if svg_text:
             mpl.rcParams["svg.fonttype"] = "none"
         yield

@@ -32,13 +32,13 @@ CHILD = """
 import hashlib, sys, warnings
 warnings.simplefilter("error")
 from attnviz.renderers.figure import files as figure
-from attnviz.report import Look
+from attnviz.report import FigureStyle
 if "matplotlib.pyplot" in sys.modules or "seaborn" in sys.modules or "pandas" in sys.modules:
     sys.exit("something heavy is imported")
 from tests.renderers.figure.reports import ACCURACY, HOSTILE, LOSS, SCRIPTS, curves, labelled, panels, report
 shown = report(labelled(HOSTILE + SCRIPTS), panels(6, causal=True), curves(LOSS, ACCURACY))
 for kind in (figure.png, figure.svg, figure.pdf):
-    for name, content in kind(shown, Look(dpi=72)):
+    for name, content in kind(shown, FigureStyle(dpi=72)):
         print(name, hashlib.sha256(content).hexdigest())
 if "matplotlib.pyplot" in sys.modules or "seaborn" in sys.modules or "pandas" in sys.modules:
     sys.exit("something heavy was imported")
@@ -52,11 +52,11 @@ CHILD_WITH_SEABORN = """
 import hashlib, warnings
 warnings.simplefilter("error")
 from attnviz.renderers.figure import files as figure
-from attnviz.report import Look
+from attnviz.report import FigureStyle
 from tests.renderers.figure.reports import distributions, heads, report
 shown = report(distributions(heads(40), heads(12)))
 for kind in (figure.png, figure.svg, figure.pdf):
-    for name, content in kind(shown, Look(dpi=72)):
+    for name, content in kind(shown, FigureStyle(dpi=72)):
         print(name, hashlib.sha256(content).hexdigest())
 """
 
