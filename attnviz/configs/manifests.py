@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from pydantic_core import ErrorDetails
 
 UNSAFE = re.compile(r"[\\:\x00-\x1f]")  # in a path
+MAX_PART = 255  # bytes of a name in a path: what file systems take
 MAX_MANIFEST = 2**27  # bytes: all measures of 2,200 texts through 144 heads; ten times that in memory
 SURROGATE = re.compile("[\ud800-\udfff]")
 SORTED = frozenset({"configs", "versions", "settings", "inputs"})  # of the numbers the order is that of the texts
@@ -84,6 +85,7 @@ def _is_within(path: str, folder: str) -> bool:
     """Whether a path is written as a manifest writes it, and leads to what lies below `folder`."""
     first, *below = PurePosixPath(path).parts or ("",)
     plain = str(PurePosixPath(path)) == path and not UNSAFE.search(path)
+    plain &= all(len(part.encode("utf-8", "surrogatepass")) <= MAX_PART for part in below)
     return plain and first == folder and bool(below) and ".." not in below
 
 

@@ -19,6 +19,7 @@ from typing import Literal
 from attnviz import store
 from attnviz.cache import caching
 from attnviz.errors import AttnvizError, OutputError
+from attnviz.inputs import is_file
 from attnviz.jobs import Job
 from attnviz.manifest import Entry
 from attnviz.workflows.run_job import fingerprint, inputs_of, run_job, written
@@ -163,7 +164,7 @@ def _unchanged(entry: Entry, job: Job, folder: Path) -> bool:
     if entry.fingerprint != fingerprint(job, inputs_of(job)):
         return False
     paths = [(folder / file.path, file) for file in entry.files]
-    return all(path.is_file() and written(path, folder) == file for path, file in paths)
+    return all(is_file(path) and written(path, folder) == file for path, file in paths)
 
 
 def _failed(job: Job, error: str, disk_failed: bool = False) -> Done:

@@ -50,6 +50,9 @@ def test_an_entry_comes_back_as_it_was(tmp_path: Path) -> None:
     (tmp_path / "e.json").write_bytes(entry_bytes(replace(ENTRY, files=(File("../b.png", "0" * 64, 1),))))
     with pytest.raises(InvalidConfig, match=r"'\.\./b\.png' is no path within 'a'"):
         entry_from_file(tmp_path / "e.json")
+    (tmp_path / "e.json").write_bytes(entry_bytes(replace(ENTRY, files=(File("a/" + "é" * 128, "0" * 64, 1),))))
+    with pytest.raises(InvalidConfig, match=r"é.* is no path within 'a'"):
+        entry_from_file(tmp_path / "e.json")
 
 
 plain = (
