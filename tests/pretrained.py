@@ -57,6 +57,7 @@ FAMILIES: dict[str, dict[str, Any]] = {
     "mistral": {**GROUPED, "sliding_window": 4},
     "gemma2": {**GROUPED, "sliding_window": 4, "attn_logit_softcapping": 0.05},
     "gpt_oss": {**GROUPED, "sliding_window": 4, "num_local_experts": 2, "num_experts_per_tok": 1},
+    "mixtral": {**GROUPED, "num_local_experts": 2, "num_experts_per_tok": 1},
     "modernbert": {**SIZES, "num_hidden_layers": 4, "local_attention": 4, "global_attn_every_n_layers": 3},
     "deberta-v2": {**SIZES, "relative_attention": True, "pos_att_type": ["p2c", "c2p"], "position_buckets": 4},
     "bart": {
@@ -85,6 +86,20 @@ FAMILIES: dict[str, dict[str, Any]] = {
         "decoder_start_token_id": 0,
         "eos_token_id": 3,
     },
+    "switch_transformers": {
+        "vocab_size": 32,
+        "d_model": 16,
+        "d_kv": 4,
+        "d_ff": 24,
+        "num_layers": 2,
+        "num_decoder_layers": 2,
+        "num_heads": 4,
+        "num_experts": 2,
+        "decoder_start_token_id": 0,
+        "eos_token_id": 3,
+    },
+    "nystromformer": {**SIZES, "num_landmarks": 4, "segment_means_seq_len": 40},
+    "perceiver": {"d_model": 16, "d_latents": 16, "num_latents": 6, "num_self_attention_heads": 4, "vocab_size": 32},
     "jamba": {**SIZES, "num_key_value_heads": 2, "num_experts": 2, "num_experts_per_tok": 1, "mamba_d_state": 4},
     "mamba": {"vocab_size": 32, "hidden_size": 16, "num_hidden_layers": 2, "state_size": 4},
 }

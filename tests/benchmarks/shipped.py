@@ -23,6 +23,7 @@ from pathlib import Path
 import numpy as np
 
 from attnviz import store
+from attnviz.measures.intervals import t_quantile
 from attnviz.models.batches import cut
 from attnviz.models.built_in import SHIPPED
 from attnviz.models.checkpoint import load_checkpoint
@@ -37,7 +38,6 @@ from attnviz.workflows.train import Trained, ended, train
 
 HEADS = (1, 2, 4, 8)
 SEEDS = (0, 1, 2)
-T_975 = {1: 12.706, 2: 4.303, 3: 3.182, 4: 2.776, 5: 2.571, 6: 2.447, 7: 2.365}  # Student's t by degrees of freedom
 TESTED = "tested.json"
 
 
@@ -111,7 +111,7 @@ def ship(runs: Path) -> None:
 def student(values: Sequence[float]) -> Interval:
     """The mean with its 95 % interval by Student's t."""
     mean = statistics.fmean(values)
-    half = T_975[len(values) - 1] * statistics.stdev(values) / len(values) ** 0.5
+    half = t_quantile(len(values) - 1) * statistics.stdev(values) / len(values) ** 0.5
     return Interval(mean, mean - half, mean + half)
 
 

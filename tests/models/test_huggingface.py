@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 import torch
 
-from attnviz.errors import InvalidModel, InvalidOption, InvalidText, TooLarge
+from attnviz.errors import ExecutionError, InvalidModel, InvalidOption, InvalidText, TooLarge
 from attnviz.models.loading import find_model
 from attnviz.records import AttentionMaps
 from attnviz.specs.model import ModelOptions, PretrainedOptions
@@ -53,7 +53,10 @@ def close(maps: AttentionMaps, theirs: np.ndarray) -> None:
     np.testing.assert_allclose(maps.weights, theirs, atol=1e-5)
 
 
-@pytest.mark.parametrize("kind", [kind for kind in made.FAMILIES if kind not in ("bart", "t5", "jamba", "mamba")])
+NOT_ONE_TEXT = ("bart", "t5", "switch_transformers", "jamba", "mamba", "nystromformer", "perceiver")
+
+
+@pytest.mark.parametrize("kind", [kind for kind in made.FAMILIES if kind not in NOT_ONE_TEXT])
 def test_weights_are_the_models_own(kind: str, tmp_path: Path) -> None:
     folder = made.saved(tmp_path / kind, kind)
     attender = opened(folder)
@@ -71,6 +74,16 @@ def test_weights_are_the_models_own(kind: str, tmp_path: Path) -> None:
     assert maps.provenance.trained is None
 
 
+@pytest.mark.parametrize(
+    ("kind", "says"), [("nystromformer", "RuntimeError: shape .* is invalid"), ("perceiver", "TypeError: .* 'inputs'")]
+)
+def test_what_a_model_does_not_take_is_said_in_its_own_words(kind: str, says: str, tmp_path: Path) -> None:
+    """Nystromformer wants lengths that its landmarks divide, Perceiver no ids of words."""
+    model = opened(made.saved(tmp_path / kind, kind))
+    with pytest.raises(ExecutionError, match=rf"^\S+ fails by itself: {says}[^\n]*$"):
+        model.attention(TEXT)
+
+
 def test_windows_are_by_layer_and_sinks_are_told(tmp_path: Path) -> None:
     maps = opened(made.saved(tmp_path / "a", "gpt_oss")).attention(TEXT)
     windowed, whole = maps.attendable  # gpt-oss looks through a window in every second layer
@@ -82,7 +95,12 @@ def test_windows_are_by_layer_and_sinks_are_told(tmp_path: Path) -> None:
 
 
 def test_every_attention_of_an_encoder_decoder(tmp_path: Path) -> None:
-    for kind, n_decoder_layers, begin in (("bart", 3, ["[SEP]", "[CLS]"]), ("t5", 2, ["[PAD]", "[CLS]"])):
+    padded = ["[PAD]", "[CLS]"]
+    for kind, n_decoder_layers, begin in (
+        ("bart", 3, ["[SEP]", "[CLS]"]),
+        ("t5", 2, padded),
+        ("switch_transformers", 2, padded),
+    ):
         folder = made.saved(tmp_path / kind, kind)
         target = "it was good"
         read = opened(folder, target_text=target).encode(TEXT)
