@@ -19,7 +19,17 @@ from matplotlib.patheffects import Normal
 from matplotlib.text import Text
 from matplotlib.transforms import ScaledTranslation
 
-from attnviz.renderers.figure.layout import POINT, TICK, Box, FigurePlan, Labels, PlacedMap, Statistic, TextLine
+from attnviz.renderers.figure.layout import (
+    MAX_LINES,
+    POINT,
+    TICK,
+    Box,
+    FigurePlan,
+    Labels,
+    PlacedMap,
+    Statistic,
+    TextLine,
+)
 from attnviz.renderers.figure.scale import digits_of, norm_of
 from attnviz.renderers.figure.style import (
     AUTO,
@@ -44,7 +54,7 @@ BESIDE: dict[str, Any] = {"ha": "right", "va": "center_baseline"}
 UNDER: dict[str, Any] = {"ha": "center", "va": "top"}
 ROTATED: dict[str, Any] = {"rotation": 90, "rotation_mode": "anchor", "ha": "right", "va": "center_baseline"}
 THIN, THICK = 0.3, 1.8  # points, of the palest and of the darkest line
-MAX_VECTORS = 5_000  # lines of one head: more make a vector file heavy
+WIDE = 9.0  # points from token to token: where they stand closer, lines are thinner
 PALE = 0.2  # relative luminance on which our ink and white stand out equally (WCAG 2 contrast)
 
 
@@ -186,14 +196,13 @@ def _draw_lines(axes: Axes, place: PlacedMap, plan: FigurePlan, colours: Colours
     axes.set_axis_off()
     shares = np.ma.filled(colours.norm(cells), 0.0)
     rows, columns = np.nonzero(shares > 0)
-    order = np.argsort(shares[rows, columns], kind="stable")
+    order = np.argsort(shares[rows, columns], kind="stable")[-MAX_LINES:]
     rows, columns = rows[order], columns[order]
     ends = np.stack(
         [np.stack([np.zeros(len(rows)), rows + 0.5], -1), np.stack([np.ones(len(rows)), columns + 0.5], -1)], 1
     )
-    strengths = shares[rows, columns]
-    lines = LineCollection(list(ends), colors=colours.cmap(strengths), linewidths=THIN + (THICK - THIN) * strengths)
-    lines.set_rasterized(len(rows) > MAX_VECTORS)
+    strengths, thick = shares[rows, columns], min(THICK, max(2 * THIN, THICK * pitch / POINT / WIDE))
+    lines = LineCollection(list(ends), colors=colours.cmap(strengths), linewidths=THIN + (thick - THIN) * strengths)
     axes.add_collection(lines, autolim=False)
 
 

@@ -24,6 +24,7 @@ POINT = 1 / 72
 GAP, PAD = 0.12, 0.05  # inches between things, and between a text and its thing
 TICK = 2 * POINT
 LARGEST_MAP, LARGEST_PANEL, WIDEST_GRID = 7.2, 2.8, 12.0
+MAX_LINES = 400  # of one head: more hide each other
 MAX_CELLS = 1024  # along one side; more are pooled
 MIN_LABELLED = 1.2  # inches; a smaller panel shows no tokens
 OBLONG = 3  # times as long as wide: no longer a square of tokens, but a few heads, or queries, over many keys

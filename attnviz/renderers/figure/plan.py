@@ -27,6 +27,7 @@ from attnviz.renderers.figure.header import (
 )
 from attnviz.renderers.figure.layout import (
     GAP,
+    MAX_LINES,
     OBLONG,
     PAD,
     POINT,
@@ -167,8 +168,7 @@ def plan_in(picture: Heatmap | HeatmapGrid, report: Report, room: Room) -> Figur
     ticks = plan_ticks(scale)
     cells = plan_cells(picture, room)
     row_labels, column_labels = plan_labels(picture, cells, room)
-    signed = scale.kind == "diverging"
-    grid = _grid(picture, cells, (row_labels, column_labels), signed, room)
+    grid = _grid(picture, cells, (row_labels, column_labels), scale.kind, room)
     bar = plan_bar(scale, ticks, (grid.width, grid.height), look.width, room)
     across = _across(grid, row_labels.room, bar, room)
 
@@ -178,7 +178,7 @@ def plan_in(picture: Heatmap | HeatmapGrid, report: Report, room: Room) -> Figur
     axes = _axis_names(grid, 0.0 if grid.lines else column_labels.room, across, top, room)
     lowest = max(axes[-1].y, top + extent(axes[0].text, sizes.axis).width * POINT * (not grid.lines))
     bar_box, bar_label, lowest = place_bar(bar, grid.width, across, (top, lowest), room)
-    small_print = [*_small_print(grid, cells, (row_labels, column_labels), signed)]
+    small_print = [*_small_print(grid, cells, (row_labels, column_labels), scale)]
     if report.caveat and not look.header:
         small_print.insert(0, report.caveat)
     hatched = not grid.lines and not all(heatmap.allowed.all() for heatmap in grid.maps)
@@ -206,13 +206,11 @@ def plan_in(picture: Heatmap | HeatmapGrid, report: Report, room: Room) -> Figur
     )
 
 
-def _grid(
-    picture: Heatmap | HeatmapGrid, cells: Cells, labels: tuple[Labels, Labels], signed: bool, room: Room
-) -> Grid:
+def _grid(picture: Heatmap | HeatmapGrid, cells: Cells, labels: tuple[Labels, Labels], kind: str, room: Room) -> Grid:
     """A map whose cells are pooled stands there twice: where weights are large, and how much of them there is."""
     twice = isinstance(picture, Heatmap) and cells.pools != (1, 1)
     statistics = BOTH if twice else (BOTH[0],) * len(maps_of(picture))
-    titles = [_of_cells(each, cells, signed) for each in statistics] if twice else _titles(picture)
+    titles = [_of_cells(each, cells, kind) for each in statistics] if twice else _titles(picture)
     height, width = (
         side.count(number) * side.length for side, number in zip(cells[:2], shape_of(picture), strict=True)
     )
@@ -246,10 +244,11 @@ def _titles(picture: Heatmap | HeatmapGrid) -> list[str]:
     return [heatmap.title for heatmap in picture.maps] if isinstance(picture, HeatmapGrid) else []
 
 
-def _of_cells(statistic: Statistic, cells: Cells, signed: bool) -> str:
+def _of_cells(statistic: Statistic, cells: Cells, kind: str) -> str:
     """What a cell is that stands for several."""
     rows, columns = cells.pools
-    what = "differences" if signed else "weights"
+    signed = kind == "diverging"
+    what = {"diverging": "differences", "lift": "multiples"}.get(kind, "weights")
     largest = "largest" if signed else "maximum"
     return f"each cell is the {'mean' if statistic == 'mean' else largest} of {rows} × {columns} {what}" + (
         ", up or down" if signed and statistic == "largest" else ""
@@ -340,10 +339,11 @@ def _axis_names(grid: Grid, column_room: float, across: Across, top: float, room
     """What rows and columns are, each once, at the middle of its side."""
     size = room.sizes.axis
     rows, columns = grid.maps[0].row_axis, grid.maps[0].column_axis
-    texts = wrap(f"from {rows} to {columns}", size, (across.width - 2 * MARGIN) / POINT) if grid.lines else (columns,)
+    right = across.maps + grid.width if grid.lines else across.width - MARGIN  # beyond are the colour bar's numbers
+    texts = wrap(f"from {rows} to {columns}", size, (right - MARGIN) / POINT) if grid.lines else (columns,)
     half = max(extent(text, size).width for text in texts) * POINT / 2
     maps = grid.width - grid.beyond
-    middle = min(max(across.maps + maps / 2, MARGIN + half), across.width - MARGIN - half)
+    middle = min(max(across.maps + maps / 2, MARGIN + half), right - half)
     if grid.lines:
         under = top + grid.height + PAD
         return tuple(line._replace(align="center") for line in paragraph(texts, size, INK, middle, under))
@@ -370,7 +370,7 @@ def _beside_lines(places: Sequence[PlacedMap], labels: tuple[Labels, Labels], ce
     return found
 
 
-def _small_print(grid: Grid, cells: Cells, labels: tuple[Labels, Labels], signed: bool) -> list[str]:
+def _small_print(grid: Grid, cells: Cells, labels: tuple[Labels, Labels], scale: Scale) -> list[str]:
     """What the picture cannot show by itself."""
     texts = []
     if labels[0].step == 0:
@@ -382,8 +382,11 @@ def _small_print(grid: Grid, cells: Cells, labels: tuple[Labels, Labels], signed
     texts += [f"every {ordinal(step)} {thing} is labelled" for step, thing in sorted(thinned) if step > 1]
     if labels[1].places is not None:
         texts.append(f"of the {'keys' if grid.lines else 'columns'}, those that get most are named first")
+    low, _ = plan_limits(scale)
+    if grid.lines and any((heatmap.shading(scale)[heatmap.allowed] > low).sum() > MAX_LINES for heatmap in grid.maps):
+        texts.append(f"of each head, the {MAX_LINES} strongest lines are drawn")
     if cells.pools != (1, 1) and "mean" not in grid.statistics:  # else it stands over the maps
-        texts.append(_of_cells("largest", cells, signed))
+        texts.append(_of_cells("largest", cells, scale.kind))
     return texts
 
 

@@ -106,7 +106,8 @@ def _paragraphs(picture: Heatmap | HeatmapGrid, scale: Scale) -> Iterator[Paragr
 def _width(paragraphs: Sequence[Paragraph], size: float, bigger: float, dpi: int) -> float:
     """As wide as the longest line, within bounds that grow with the text's size."""
     _, words, _ = _flow(paragraphs, (0.0, WIDTH * bigger), size)
-    longest = max(word.box.left + word.box.width for word in words) + MARGIN
+    ends = [(word.box.left, word.box.left + word.box.width) for word in words]  # from the right, where so written
+    longest = _beside(paragraphs, size) + max(right for _, right in ends) - min(left for left, _ in ends) + MARGIN
     return ceil_to_pixel(max(NARROWEST * bigger, longest), dpi)
 
 
@@ -115,8 +116,7 @@ def _flow(
 ) -> tuple[list[TextLine], list[Word], float]:
     """Tokens line by line in `place`, its top and the figure's width, behind their paragraphs' names; where it ends."""
     em, (top, width) = size * POINT, place
-    beside = max(extent(paragraph.name, size).width * POINT for paragraph in paragraphs)
-    left, right = MARGIN + beside + 1.5 * em * bool(beside), width - MARGIN
+    left, right = _beside(paragraphs, size), width - MARGIN
     names, words = [], []
     for name, tokens, values in paragraphs:
         base = top + HIGH * em * 0.72
@@ -132,6 +132,12 @@ def _flow(
             x += taken + BETWEEN * em
         top += (PITCH + 0.35) * em
     return [line for line in names if line.text], words, top
+
+
+def _beside(paragraphs: Sequence[Paragraph], size: float) -> float:
+    """Where tokens begin: behind the names."""
+    widest = max(extent(paragraph.name, size).width * POINT for paragraph in paragraphs)
+    return MARGIN + widest + 1.5 * size * POINT * bool(widest)
 
 
 def _is_right_to_left(tokens: Sequence[str]) -> bool:

@@ -134,6 +134,22 @@ def test_the_strongest_line_lies_on_top() -> None:
         assert list(widths) == sorted(widths)
 
 
+def test_of_very_many_lines_the_strongest_are_drawn_and_the_figure_says_so() -> None:
+    values = np.linspace(1, 3, 30 * 30, dtype=np.float32).reshape(30, 30) / 30
+    names = tuple(f"t{place}" for place in range(30))
+    picture = Heatmap("a", "", values, np.ones((30, 30), bool), names, names)
+    with drawn(report(picture, scale=LIFT), FigureStyle(kind="lines")) as made:
+        (lines,) = made.figure.axes[0].collections
+        assert len(lines.get_paths()) == 400
+        assert np.asarray(lines.get_paths()[-1].vertices).tolist() == [[0, 29.5], [1, 29.5]]
+        assert any("of each head, the 400 strongest lines are drawn" in line.text for line in made.plan.lines)
+
+
+def test_cells_that_stand_for_several_multiples_say_so() -> None:
+    texts = [line.text for line in plan(heatmap(1100), report(heatmap(1100), scale=LIFT), FigureStyle()).lines]
+    assert "each cell is the maximum of 2 × 2 multiples" in texts
+
+
 def test_text_is_shaded_by_what_each_token_gets() -> None:
     made = plan_text(one_hot(), report(one_hot(), scale=LIFT), FigureStyle(kind="text"))
     assert [word.line.text for word in made.words] == ["a", "b", "c"]
@@ -149,8 +165,10 @@ def test_a_row_that_is_no_token_is_a_text_of_its_own() -> None:
 
 def test_a_text_that_is_written_from_the_right_runs_so() -> None:
     arabic = replace(one_hot(), columns=("سلام", "يا", "عالم"))
-    places = [word.box.left for word in plan_text(arabic, report(arabic), FigureStyle(kind="text")).words]
+    made = plan_text(arabic, report(arabic, title="a"), FigureStyle(kind="text"))
+    places = [word.box.left for word in made.words]
     assert places == sorted(places, reverse=True)
+    assert made.width == pytest.approx(3.2)  # not as wide as a page
 
 
 def test_long_texts_break_into_lines_within_the_width() -> None:
