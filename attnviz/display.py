@@ -7,6 +7,7 @@ a string holds more than printable ASCII.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
 from functools import cache
 from typing import Any
@@ -15,6 +16,7 @@ EMPTY, CUT = "∅", "…"
 SIGNS = {"\n": "⏎", "\t": "⇥", " ": "␣"}  # a space only at the ends: within a label it can be seen
 SPACES = " \xa0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a\u202f\u205f\u3000"  # Zs
 DOTTED_CIRCLE = "◌"  # carries a mark that has no base of its own
+FORMULA = tuple("=+-@＝＋－＠")  # what makes a spreadsheet compute a cell; the wide ones do so in some locales
 MAX_MARKS = 6  # on one base; no script stacks more, Zalgo does
 
 # Draws nothing, or changes how its neighbours are drawn. The signs that are put before Arabic numbers are visible.
@@ -61,6 +63,12 @@ def escape_for_display(text: str, max_width: int = 24) -> str:
     while units and width > max_width - len(CUT):
         width -= units.pop()[1]
     return "".join(shown for shown, _ in units) + CUT
+
+
+def escape_for_spreadsheet(text: str) -> str:
+    """`text`, however long, as a cell that a spreadsheet does not take for a formula (CWE-1236)."""
+    cell = escape_for_display(text, sys.maxsize)
+    return f"'{cell}" if cell.startswith(FORMULA) else cell
 
 
 def _units(text: str) -> Iterator[tuple[str, int]]:

@@ -20,7 +20,9 @@ JOBS: dict[str, type[AnySpec]] = {  # commands that a config may name
     "predict": PredictSpec,
 }
 # What a flag can say and a config cannot: where things go and what the terminal shows is the batch's to decide.
-NOT_IN_CONFIGS = frozenset({"out", "json", "csv", "markdown", "latex", "open", "table", "quiet", "time", "inline_text"})
+NOT_IN_CONFIGS = frozenset(
+    {"out", "json", "csv", "markdown", "latex", "open", "table", "quiet", "print", "time", "inline_text"}
+)
 
 
 @dataclass(frozen=True)

@@ -90,7 +90,8 @@ def doing(module: Module, package: str) -> Iterator[Breach]:
     nodes = list(ast.walk(module.tree))
     asked = [node.value for node in nodes if isinstance(node, ast.Attribute) and node.attr == "isatty"]  # no harm done
     for node in nodes:
-        if isinstance(node, ast.Name | ast.Attribute) and module.room not in {"cli", "__main__"}:
+        read = isinstance(node, ast.Name | ast.Attribute) and isinstance(node.ctx, ast.Load)
+        if read and module.room not in {"cli", "__main__"}:
             name = dotted(node, names)
             if name in TERMINAL and node not in asked:
                 yield module.breach(node, "terminal", name.removeprefix("builtins."))

@@ -6,13 +6,13 @@ import hashlib
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 from attnviz.configs.manifests import from_file, to_bytes
 from attnviz.manifest import NAME, Entry, File, Manifest
 from attnviz.options import build, with_values
 from attnviz.specs.heatmap import HeatmapSpec
 from attnviz.workflows.heatmap import heatmap
+from tests.events import result
 
 TEXT = "not a good film, but the acting saves it"
 SPEC = build(HeatmapSpec, model="multi:2", text=(TEXT,), format=("png", "svg"), dpi=60)
@@ -66,15 +66,14 @@ def _without(entry: Entry, path: str) -> list[File]:
 
 
 def _entry(folder: Path, name: str, spec: HeatmapSpec) -> Entry:
-    (drawn,) = heatmap(with_values(spec, out=str(folder / name)))
-    data: Any = drawn.report.data
+    drawn = result(heatmap(with_values(spec, out=str(folder / name))))
     return Entry(
         name=name,
         command="heatmap",
         settings={"model": spec.model.model, "text": list(spec.text.text)},
         fingerprint=hashlib.sha256(repr(spec).encode()).hexdigest(),
         inputs={"texts": hashlib.sha256(repr(spec.text).encode()).hexdigest()},
-        numbers={data["text"]["name"]: {name: each["values"].tolist() for name, each in data["measures"].items()}},
+        numbers=drawn.numbers,
         warnings=(),
         files=tuple(file_of(folder, path.relative_to(folder).as_posix()) for path in drawn.files),
     )

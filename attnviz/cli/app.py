@@ -1,4 +1,4 @@
-"""The command table, and the one place where errors become exit codes."""
+"""The program, and the one place where errors become exit codes."""
 
 from __future__ import annotations
 
@@ -13,40 +13,25 @@ from typing import NoReturn
 
 from attnviz.cli import show
 from attnviz.cli.help import HELP_OPTIONS, command_help
-from attnviz.cli.signals import end_as_ctrl_c
+from attnviz.cli.process import abandon_stdout, end_as_ctrl_c, flush_stderr, pause_gc, prepare_streams
 from attnviz.errors import AttnvizError, ExecutionError, InvalidConfig, OutputError
-from attnviz.registry import Plugin, load
+from attnviz.registry import load
+from attnviz.workflows import COMMANDS
 
 TOO_MANY = "too many open files. A larger limit (ulimit -n) allows more"
 DONE, READER_LEFT, NOTHING_ASKED, BUG, INTERRUPTED = 0, 1, 2, 70, 130  # beside those of the errors
 
-COMMANDS = (
-    Plugin("heatmap", "attnviz.cli.heatmap:heatmap", "Draw who attends to what"),
-    Plugin("explain", "attnviz.cli.explain:explain", "Work out one token's attention step by step"),
-    Plugin("render", "attnviz.cli.render:render", "Draw a saved record again"),
-    Plugin("compare", "attnviz.cli.compare:compare", "Single against multi head, in numbers and pictures"),
-    Plugin("diff", "attnviz.cli.diff:diff", "What changed between two records or two batches"),
-    Plugin("check", "attnviz.cli.check:check", "Compare a batch with a baseline, numbers first"),
-    Plugin("predict", "attnviz.cli.predict:predict", "Classify texts with a trained model"),
-    Plugin("batch", "attnviz.cli.batch:batch", "Make all that configs ask for, and a manifest"),
-    Plugin("verify", "attnviz.cli.verify:verify", "Make a batch again, and say what differs"),
-    Plugin("measures", "attnviz.cli.measures:measures", "List the measures of attention"),
-    Plugin("schema", "attnviz.cli.schema:schema", "Print the JSON Schema of batch configs"),
-    Plugin("train", "attnviz.cli.train:train", "Train a model on labelled texts"),
-    Plugin("vocab", "attnviz.cli.vocab:vocab", "Build a vocabulary"),
-)
-
 
 def main() -> NoReturn:
     """The program."""
-    show.pause_gc()
+    pause_gc()
     # Before torch comes. Small models are quickest with one thread, many times so where other programs keep the cores
     # busy, and with as many threads everywhere the last bits of sums are the same everywhere.
     os.environ.setdefault("OMP_NUM_THREADS", "1")
-    show.prepare_streams()
+    prepare_streams()
     end_as_ctrl_c()
     code = run(sys.argv[1:])
-    show.flush_stderr()
+    flush_stderr()
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # all is done: Ctrl-C would only print the interpreter's farewell
     gc.freeze()  # all ends with the process: else Python looks through it for garbage, half a second of torch alone
     sys.exit(code)
@@ -80,7 +65,7 @@ def run(arguments: Sequence[str]) -> int:
 def _run(arguments: Sequence[str]) -> int:
     for command in COMMANDS if len(arguments) == 2 and arguments[1] in HELP_OPTIONS else ():
         if command.name == arguments[0]:  # before typer comes, which takes most of the time of a help
-            show.line(command_help(command.name, load(command)))
+            show.line(command_help(command.name, load(command.spec)))
             return DONE
     from attnviz.cli.parser import UsageError, parse_and_run
 
@@ -100,7 +85,7 @@ def _failed(message: str, code: int) -> int:
 
 def _output_failed(error: OSError) -> int:
     """Standard output failed: a reader that left is no fault, a full disk is."""
-    show.abandon_stdout()
+    abandon_stdout()
     if error.errno in (errno.EMFILE, errno.ENFILE):
         return _failed(TOO_MANY, ExecutionError.exit_code)
     if error.errno == errno.EPIPE:

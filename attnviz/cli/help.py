@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import MISSING
 from textwrap import wrap
-from typing import Any, Literal, get_args, get_origin, get_type_hints
+from typing import Any, Literal, get_args, get_origin
 
 from attnviz.options import ARGUMENT, FlatOption, flat_options
 
@@ -14,17 +14,9 @@ MAX_WIDTH, MAX_LEFT_WIDTH, MIN_RIGHT_WIDTH = 80, 30, 20  # columns: of the page,
 HELP_OPTIONS = ("-h", "--help")
 
 
-def spec_of(command: Callable[..., None]) -> type[Any] | None:
-    """The spec that a command's function takes, None where it takes nothing."""
-    hints = get_type_hints(command)
-    hints.pop("return", None)
-    return next(iter(hints.values()), None)
-
-
-def command_help(name: str, command: Callable[..., None]) -> str:
-    """What `attnviz NAME --help` shows: usage, the function's docstring, and a list of options for each panel."""
-    spec = spec_of(command)
-    options = flat_options(spec) if spec else ()
+def command_help(name: str, spec: type[Any]) -> str:
+    """What `attnviz NAME --help` shows: usage, the spec's docstring, and a list of options for each panel."""
+    options = flat_options(spec)
     panels: dict[str, list[tuple[str, str]]] = {}
     for option in sorted(options, key=lambda option: option.option.panel != ARGUMENT):  # what must be given, first
         panels.setdefault(option.option.panel, []).append((_written(option), _told(option)))
@@ -32,7 +24,7 @@ def command_help(name: str, command: Callable[..., None]) -> str:
     width = min(shutil.get_terminal_size().columns, MAX_WIDTH)
     places = [_place(option) for option in options if _is_argument(option)]
     lines = [" ".join(["Usage: attnviz", name, "[OPTIONS]", *places])]
-    for paragraph in (command.__doc__ or "").split("\n\n"):
+    for paragraph in (spec.__doc__ or "").split("\n\n"):
         lines += ["", *wrap(" ".join(paragraph.split()), width, initial_indent="  ", subsequent_indent="  ")]
     for panel, rows in panels.items():
         lines += ["", f"{panel}:", *_columns(rows, width)]

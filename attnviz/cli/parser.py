@@ -14,15 +14,17 @@ from typer.main import get_command
 
 from attnviz import __version__
 from attnviz.cli import show
-from attnviz.cli.help import HELP_OPTIONS, command_help, spec_of
+from attnviz.cli.command import run_command
+from attnviz.cli.help import HELP_OPTIONS, command_help
 from attnviz.cli.quick import patch_params
 from attnviz.options import ARGUMENT, FlatOption, Option, build, flat_options
-from attnviz.registry import Plugin, load
+from attnviz.registry import load
+from attnviz.workflows import Command
 
 COMPLETING = "_ATTNVIZ_COMPLETE"  # set by a shell that wants to know what may follow
 
 
-def parse_and_run(arguments: Sequence[str], commands: Sequence[Plugin]) -> int:
+def parse_and_run(arguments: Sequence[str], commands: Sequence[Command]) -> int:
     """Run the command that the arguments name. Gives its exit code.
 
     Raises what the command raises, and UsageError for words that are no command, no option or no value of one.
@@ -46,14 +48,13 @@ class UsageError(Exception):
         self.exit_code = exit_code
 
 
-def command_from_spec(command: Callable[..., None]) -> Callable[..., None]:
-    """Turn a function that takes a spec into one that takes the spec's options by name, as typer wants them."""
-    spec = spec_of(command)
-    if spec is None:
-        return command
+def command_from_spec(command: Command) -> Callable[..., None]:
+    """A function that takes the options of a command's spec by name, as typer wants them."""
+    spec = load(command.spec)
 
     def from_flags(**flags: Any) -> None:
-        command(build(spec, **{name: tuple(v) if isinstance(v, list) else v for name, v in flags.items()}))
+        given = {name: tuple(value) if isinstance(value, list) else value for name, value in flags.items()}
+        run_command(command, build(spec, **given))
 
     parameters = [
         Parameter(
@@ -65,7 +66,7 @@ def command_from_spec(command: Callable[..., None]) -> Callable[..., None]:
         for option in flat_options(spec)
     ]
     from_flags.__signature__ = Signature(parameters)  # type: ignore[attr-defined]
-    from_flags.__doc__ = command.__doc__
+    from_flags.__doc__ = spec.__doc__
     from_flags.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
     return from_flags
 
@@ -94,7 +95,7 @@ def _annotation(each: FlatOption) -> Any:
     return Annotated[kind, typer.Option(*([option.short] if option.short else []), option.flags or each.flag, **shared)]
 
 
-def _app(arguments: Sequence[str], commands: Sequence[Plugin]) -> typer.Typer:
+def _app(arguments: Sequence[str], commands: Sequence[Command]) -> typer.Typer:
     """The program, with the one command that is called: to build all of them takes longer than to run most."""
     app = typer.Typer(
         add_completion=True,
@@ -105,22 +106,21 @@ def _app(arguments: Sequence[str], commands: Sequence[Plugin]) -> typer.Typer:
     called = next((word for word in arguments if not word.startswith("-")), None)
     for command in commands:
         if command.name == called or COMPLETING in os.environ:
-            function = load(command)
-            app.command(command.name, cls=_with_help(command.name, function))(command_from_spec(function))
+            app.command(command.name, cls=_with_help(command))(command_from_spec(command))
         else:
             app.command(command.name, help=command.help)(_not_called)
     app.callback()(_options)
     return app
 
 
-def _with_help(name: str, function: Callable[..., None]) -> type[TyperCommand]:
+def _with_help(command: Command) -> type[TyperCommand]:
     """The class of a command whose help is ours, also between other words."""
 
-    class Command(TyperCommand):
+    class Helped(TyperCommand):
         def get_help(self, ctx: Any) -> str:
-            return command_help(name, function)
+            return command_help(command.name, load(command.spec))
 
-    return Command
+    return Helped
 
 
 def _not_called() -> None:

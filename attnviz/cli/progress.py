@@ -1,94 +1,104 @@
-"""How far drawing is, on standard error: a bar on a terminal, elsewhere a line now and then."""
+"""How far work is, on standard error: a bar on a terminal, elsewhere a line now and then."""
 
 from __future__ import annotations
 
+import os
 import sys
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from pathlib import Path
 from threading import Lock, Timer
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from attnviz.cli import show
+from attnviz.display import escape_for_display
 
 if TYPE_CHECKING:
-    from rich.progress import Progress
+    from attnviz.result import Progress
 
 PATIENCE = 1.0  # seconds without a bar
-MANY = 50  # pictures, which take seconds
+MANY = 50  # of whatever is counted, which take seconds
 NOTE_EVERY = 10.0  # seconds between two lines about long work
 
-Follow = Callable[[int, int, Path], None]
 
-
-@contextmanager
-def followed() -> Iterator[Follow]:
-    """What shows how many pictures of a text are written; on a terminal also that the model is being read."""
-    if not sys.stderr.isatty():
-        yield _noting()
-        return
-    bar = DelayedBar()
-
-    def follow(done: int, total: int, file: Path) -> None:
-        nonlocal bar
-        if bar.closed:  # of the text before
-            bar = DelayedBar()
-        bar.move(done, total)
-        if done == total:  # now results are printed
-            bar.close()
-
-    try:
-        yield follow
-    finally:
-        bar.close()
-
-
-def _noting() -> Follow:
-    told = time.monotonic()
-
-    def follow(done: int, total: int, file: Path) -> None:
-        nonlocal told
-        if total > MANY and time.monotonic() - told > NOTE_EVERY:
-            show.note(f"picture {done:,} of {total:,}: {file}")
-            told = time.monotonic()
-
-    return follow
-
-
-class DelayedBar:
-    """A bar that appears where work takes longer than a second, also before the first picture: by an own thread."""
+class ProgressLog:
+    """For a log, where no bar can be: a line now and then."""
 
     def __init__(self) -> None:
-        self.closed = False
-        self._done = 0
-        self._total: int | None = None
-        self._shown: Progress | None = None
+        self._told = time.monotonic()
+
+    def show(self, progress: Progress) -> None:
+        """Say what is new."""
+        if progress.line:
+            show.line(progress.line)
+            sys.stdout.flush()
+        elif progress.latest and progress.total > MANY and time.monotonic() - self._told > NOTE_EVERY:
+            show.note(f"{progress.done:,} of {progress.total:,} {progress.what}: {progress.latest}")
+            self._told = time.monotonic()
+
+    def note(self, text: str) -> None:
+        """A line that stays."""
+        show.tell(text)
+
+    def close(self) -> None:
+        """Nothing is to be taken away."""
+
+
+class ProgressBar:
+    """A bar that appears where work takes longer than a second, also before the first of it: by an own thread."""
+
+    def __init__(self) -> None:
+        self._completed: dict[str, Any] = {"total": None, "description": "working"}
+        self._shown: Any = None
+        self._closed = True
         self._lock = Lock()
-        self._timer = Timer(PATIENCE, self._show)
+        self._wait()
+
+    def _wait(self) -> None:
+        self._closed = False
+        self._timer = Timer(PATIENCE, self._appear)
         self._timer.daemon = True
         self._timer.start()
 
-    def move(self, done: int, total: int) -> None:
+    def show(self, progress: Progress) -> None:
         """Say how much of the work is done."""
         with self._lock:
-            self._done, self._total = done, total
+            label = progress.label or progress.what
+            self._completed = {"completed": progress.done, "total": progress.total, "description": label}
             if self._shown is not None:
-                self._shown.update(self._shown.task_ids[0], completed=done, total=total)
+                self._shown.update(self._shown.task_ids[0], **self._completed)
+        if self._closed:  # of the text before
+            self._wait()
+
+    def note(self, text: str) -> None:
+        """A line that stays, above the bar."""
+        with self._lock:
+            if self._shown is None:
+                show.tell(text)
+            else:  # else a narrow terminal gets digits on several lines
+                self._shown.print(escape_for_display(text, show.MAX_LINE_LENGTH), soft_wrap=True)
 
     def close(self) -> None:
         """Take it away, or see to it that it never appears."""
         self._timer.cancel()
         with self._lock:
-            self.closed = True
+            self._closed = True
             if self._shown is not None:
                 self._shown.stop()
                 self._shown = None
 
-    def _show(self) -> None:
-        shown = show.transient_bar("pictures")
+    def _appear(self) -> None:
+        from rich.console import Console
+        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+        console = Console(stderr=True, markup=False, emoji=False, highlight=False)
+        columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
+        shown = Progress(*columns, TimeRemainingColumn(), console=console, transient=True)
         with self._lock:
-            if not self.closed:
-                shown.add_task("pictures", total=self._total, completed=self._done)
+            if not self._closed:
+                shown.add_task(**self._completed)
                 shown.start()
                 self._shown = shown
+
+
+def progress_view() -> ProgressBar | ProgressLog:
+    """What fits standard error."""
+    return ProgressBar() if sys.stderr.isatty() and os.environ.get("TERM") != "dumb" else ProgressLog()

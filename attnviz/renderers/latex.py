@@ -86,9 +86,9 @@ OTHER_SCRIPTS = r"""% Some characters are not ASCII. Where pdfLaTeX or the font 
 """
 
 
-def document(report: Report) -> str:
-    """The title, the subtitle and the blocks in their order, as a whole document that ends with one newline."""
-    body = "\n\n".join(part for part in _parts(report) if part)
+def document(*reports: Report) -> str:
+    """Title, subtitle and blocks of each in their order, as one whole document that ends with one newline."""
+    body = "\n\n".join(part for report in reports for part in _parts(report) if part)
     scripts = "" if body.isascii() else OTHER_SCRIPTS
     return f"{PREAMBLE}{scripts}\\begin{{document}}\n\n{body}\n\n\\end{{document}}\n"
 

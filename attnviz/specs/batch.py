@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Annotated
 
 from attnviz.options import ARGUMENT, CHECK, OUTPUT, TEXT, Option
-from attnviz.specs.output import Json, Markdown, Measure, Out, TopK
+from attnviz.specs.output import Measure, Out, PrintOptions, TopK
 from attnviz.specs.server import CIReportOptions
 
 MaxMemory = Annotated[float, Option("GiB that the process may take for two files.", CHECK)]
@@ -13,7 +13,10 @@ Folder = Annotated[str, Option("What attnviz batch made.", ARGUMENT, "DIR")]
 
 @dataclass(frozen=True, kw_only=True)
 class BatchSpec:
-    """`attnviz batch`."""
+    """Make all that configs ask for, several at a time, and a manifest of it. What did not change is not made again.
+
+    Example: attnviz batch sample_configs/heatmap.yaml --out figures
+    """
 
     server: CIReportOptions = CIReportOptions()
     configs: Annotated[tuple[str, ...], Option("YAML or JSON files; see `attnviz schema`.", ARGUMENT, "CONFIGS")]
@@ -29,7 +32,10 @@ class BatchSpec:
 
 @dataclass(frozen=True, kw_only=True)
 class VerifySpec:
-    """`attnviz verify`."""
+    """Make a batch again elsewhere, from its manifest, and say what comes out differently: exit code 3.
+
+    Example: attnviz verify figures --root sample_configs
+    """
 
     folder: Folder
     root: Annotated[str, Option("Where the configs lie, which relative paths start from.", TEXT, "DIR")] = "."
@@ -37,7 +43,10 @@ class VerifySpec:
 
 @dataclass(frozen=True, kw_only=True)
 class CheckSpec:
-    """`attnviz check`: which batch is compared with which, and by how much they may differ."""
+    """Compare what a batch made with a baseline: numbers first, then pictures pixel by pixel. Exit code 3: it differs.
+
+    Example: attnviz check figures --baseline baseline --summary summary.md
+    """
 
     server: CIReportOptions = CIReportOptions()
     folder: Folder
@@ -47,12 +56,15 @@ class CheckSpec:
     pixels: Annotated[float, Option("By how much a picture may differ, of 255.", CHECK, "RMS")] = 0.0
     max_memory: MaxMemory = 4.0
     out: Out = "differences"
-    json: Json = False
+    printing: PrintOptions = PrintOptions()
 
 
 @dataclass(frozen=True, kw_only=True)
 class DiffSpec:
-    """`attnviz diff`."""
+    """Say what changed from A to B, head by head: two records of one text, or two batches.
+
+    Example: attnviz diff before/attention.safetensors after/attention.safetensors --threshold jsd=0.01
+    """
 
     before: Annotated[str, Option("An attention.safetensors, a manifest.json, or the folder of one.", ARGUMENT, "A")]
     after: Annotated[str, Option("Another of its kind.", ARGUMENT, "B")]
@@ -63,12 +75,22 @@ class DiffSpec:
     ] = ()
     top_k: TopK = 3
     max_memory: MaxMemory = 4.0
-    json: Json = False
-    markdown: Markdown = False
+    printing: PrintOptions = PrintOptions()
 
 
 @dataclass(frozen=True, kw_only=True)
 class MeasuresSpec:
-    """`attnviz measures`."""
+    """List the measures of attention: what each says, its unit and its source.
 
-    json: Json = False
+    Example: attnviz measures --json
+    """
+
+    printing: PrintOptions = PrintOptions()
+
+
+@dataclass(frozen=True, kw_only=True)
+class SchemaSpec:
+    """Print what a config of `attnviz batch` may say, as a JSON Schema for editors.
+
+    Example: attnviz schema > batch.schema.json
+    """

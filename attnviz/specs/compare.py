@@ -6,7 +6,7 @@ from typing import Annotated
 from attnviz.options import ARGUMENT, OUTPUT, Only, Option
 from attnviz.specs.figure import STYLE, FigureOptions, LayerSelection
 from attnviz.specs.model import MODELS, ModelOptions
-from attnviz.specs.output import Csv, Json, Markdown, Measure
+from attnviz.specs.output import Measure, PrintOptions
 from attnviz.specs.text import Query, TextOptions
 
 SHARED_BY_ALL = (
@@ -16,7 +16,10 @@ SHARED_BY_ALL = (
 
 @dataclass(frozen=True, kw_only=True)
 class CompareSpec:
-    """`attnviz compare`."""
+    """Measure and draw what models attend to in the same texts: single against multi head, or any others.
+
+    Example: attnviz compare single multi --text "not a good film, but the acting saves it"
+    """
 
     text: TextOptions = TextOptions()
     # 512 tokens, as the models that come with attnviz read, so that what is compared is what decides
@@ -41,6 +44,4 @@ class CompareSpec:
     time: Annotated[
         bool, Option("Measure time, the one number that differs each time.", OUTPUT, flags="--time/--no-time")
     ] = True
-    json: Json = False
-    csv: Csv = False
-    markdown: Markdown = False
+    printing: PrintOptions = PrintOptions()

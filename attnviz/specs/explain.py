@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 
 from attnviz.options import MODEL, TEXT, Only, Option
 from attnviz.specs.model import BUILT_IN, ModelOptions
-from attnviz.specs.output import Json, Latex, Markdown, TopK
+from attnviz.specs.output import PrintOptions, TopK
 from attnviz.specs.text import Query, TextOptions
 
 LabelKind = Literal["en", "zh"]
@@ -13,7 +13,10 @@ LabelKind = Literal["en", "zh"]
 
 @dataclass(frozen=True, kw_only=True)
 class ExplainSpec:
-    """`attnviz explain`."""
+    """Work out what one token attends to, step by step: from q, k and v to the output, held against the model's own.
+
+    Example: attnviz explain --text "the film was not good" --query good --head 1
+    """
 
     text: TextOptions = TextOptions()
     model: Annotated[ModelOptions, Only(model=BUILT_IN)] = ModelOptions()
@@ -26,6 +29,4 @@ class ExplainSpec:
     top_k: TopK = 10
     example: Annotated[bool, Option("Instead of a text: three tokens whose numbers fit on paper.", TEXT)] = False
     lang: Annotated[LabelKind | None, Option("Labels of the example's tokens.", TEXT)] = None  # None: English
-    json: Json = False
-    markdown: Markdown = False
-    latex: Latex = False
+    printing: PrintOptions = PrintOptions()

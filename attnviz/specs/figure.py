@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Annotated, Literal
 
 from attnviz.options import FIGURE, OUTPUT, Option
-from attnviz.specs.output import Json, Measure, Out, TopK
+from attnviz.specs.output import Measure, Out, TopK
 
 TableKind = Literal["heads", "heatmap", "top", "full", "none"]
 ScaleKind = Literal["lift", "fixed", "shared", "log", "auto"]
@@ -89,7 +89,5 @@ class FigureOptions:
         TableKind,
         Option("In the terminal: heads and the sharpest map, shaded maps, top keys, all weights, or nothing.", OUTPUT),
     ] = "heads"
-    quiet: Annotated[bool, Option("Short for --table none.", OUTPUT, short="-q")] = False
     top_k: TopK = 3
     open: Annotated[bool, Option("Also write the page to explore (--format html), and open it.", OUTPUT)] = False
-    json: Json = False

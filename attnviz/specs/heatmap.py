@@ -6,15 +6,20 @@ from typing import Annotated
 from attnviz.options import ARGUMENT, Option
 from attnviz.specs.figure import FigureOptions
 from attnviz.specs.model import ModelOptions, PretrainedOptions
+from attnviz.specs.output import PrintOptions
 from attnviz.specs.text import TextOptions
 
 
 @dataclass(frozen=True, kw_only=True)
 class HeatmapSpec:
-    """`attnviz heatmap`."""
+    """Draw who attends to what: one picture per head, an overview, and the numbers.
+
+    Example: attnviz heatmap "the cat sat on the mat" --heads 8
+    """
 
     inline_text: Annotated[str | None, Option("A text, drawn before those of --text.", ARGUMENT, "TEXT")] = None
     text: TextOptions = TextOptions()
     model: ModelOptions = ModelOptions()
     pretrained: PretrainedOptions = PretrainedOptions()
     figure: FigureOptions = FigureOptions()
+    printing: PrintOptions = PrintOptions()

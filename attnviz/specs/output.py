@@ -1,7 +1,9 @@
 """What comes out: options that several specs have, with defaults of their own."""
 
-from typing import Annotated
+from dataclasses import dataclass
+from typing import Annotated, Literal
 
+from attnviz.errors import InvalidOption
 from attnviz.options import OUTPUT, Option
 
 Out = Annotated[str, Option("Folder to write to.", OUTPUT, "DIR", short="-o")]
@@ -15,7 +17,42 @@ Measure = Annotated[
     ),
 ]
 TopK = Annotated[int, Option("Keys listed for each query.", OUTPUT)]
-Json = Annotated[bool, Option("All numbers as JSON on stdout, and nothing else.", OUTPUT)]
-Csv = Annotated[bool, Option("The rows as CSV on stdout, and nothing else.", OUTPUT)]
-Markdown = Annotated[bool, Option("The report as Markdown on stdout, and nothing else.", OUTPUT)]
-Latex = Annotated[bool, Option("The report as a LaTeX document on stdout, and nothing else.", OUTPUT)]
+PrintKind = Literal["table", "json", "csv", "markdown", "latex", "none"]
+SHORT: dict[str, PrintKind] = {
+    "json": "json",
+    "csv": "csv",
+    "markdown": "markdown",
+    "latex": "latex",
+    "quiet": "none",
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class PrintOptions:
+    """What is printed on standard output."""
+
+    print: Annotated[
+        PrintKind | None,
+        Option(
+            "On stdout: table (the default), json, csv, markdown, latex or none; then nothing else is there.",
+            OUTPUT,
+            "WHAT",
+        ),
+    ] = None
+    json: Annotated[bool, Option("Short for --print json: all numbers.", OUTPUT)] = False
+    csv: Annotated[bool, Option("Short for --print csv: the rows for a spreadsheet.", OUTPUT)] = False
+    markdown: Annotated[bool, Option("Short for --print markdown.", OUTPUT)] = False
+    latex: Annotated[bool, Option("Short for --print latex.", OUTPUT)] = False
+    quiet: Annotated[bool, Option("Short for --print none.", OUTPUT, short="-q")] = False
+
+    @property
+    def kind(self) -> PrintKind:
+        """What is asked for. Raises InvalidOption for two things at once."""
+        asked: dict[str, PrintKind] = {} if self.print is None else {f"--print {self.print}": self.print}
+        for name, kind in SHORT.items():
+            if getattr(self, name):
+                asked[f"--{name}"] = kind
+        if len(asked) > 1:
+            one, other, *_ = asked
+            raise InvalidOption(f"{one} and {other} exclude each other", hint="Leave one of them out.")
+        return next(iter(asked.values()), "table")

@@ -6,13 +6,17 @@ from typing import Annotated
 from attnviz.options import FIGURE, Only, Option
 from attnviz.specs.figure import STYLE, FigureOptions
 from attnviz.specs.model import BUILT_IN, KEEP, KeepKind, MaxTokens, ModelOptions
-from attnviz.specs.output import Csv, Json
+from attnviz.specs.output import PrintOptions
 from attnviz.specs.text import TextOptions
 
 
 @dataclass(frozen=True, kw_only=True)
 class PredictSpec:
-    """`attnviz predict`."""
+    """Say of each text whether it is positive or negative, with a calibrated probability; given labels, how often that
+    is right.
+
+    Example: attnviz predict --text "not a good film, but the acting saves it"
+    """
 
     text: TextOptions = TextOptions()
     model: Annotated[ModelOptions, Only("model", "heads", "device", "max_memory", model=BUILT_IN)] = ModelOptions()
@@ -20,5 +24,4 @@ class PredictSpec:
     keep: Annotated[KeepKind | None, KEEP] = None  # likewise
     figure: Annotated[FigureOptions, Only("layer", "head", *STYLE)] = FigureOptions()
     heatmap: Annotated[bool, Option("Also draw what each text's tokens attended to.", FIGURE)] = False
-    csv: Csv = False
-    json: Json = False
+    printing: PrintOptions = PrintOptions()

@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 
 from attnviz.options import MODEL, OUTPUT, TEXT, TRAINING, Only, Option
 from attnviz.specs.model import Device, Heads, Keep, Layers, MaxTokens, Seed, Tokenizer, Width
-from attnviz.specs.output import Json, Out
+from attnviz.specs.output import Out, PrintOptions
 from attnviz.specs.text import TextOptions
 
 NormKind = Literal["pre", "post"]
@@ -24,7 +24,10 @@ class VocabularyOptions:
 
 @dataclass(frozen=True, kw_only=True)
 class VocabSpec:
-    """`attnviz vocab`."""
+    """Build a vocabulary from texts and save it as a tokenizer.json that other tools load.
+
+    Example: attnviz vocab --dataset sample --size 2000 --min-frequency 2 --out vocabulary
+    """
 
     text: Annotated[TextOptions, Only("text", "text_file", "dataset", "split", "text_column")] = TextOptions()
     vocabulary: VocabularyOptions = VocabularyOptions()
@@ -33,12 +36,15 @@ class VocabSpec:
         str | None, Option("Split to measure coverage on; test if there is one, else every tenth text.", TEXT)
     ] = None
     out: Out = "vocabulary"
-    json: Json = False
+    printing: PrintOptions = PrintOptions()
 
 
 @dataclass(frozen=True, kw_only=True)
 class TrainSpec:
-    """`attnviz train`. The defaults are the recipe of the models that come with attnviz."""
+    """Train a transformer encoder to classify texts, and save it as a folder that --model takes.
+
+    Example: attnviz train --dataset imdb --heads 8 --out model
+    """
 
     text: Annotated[TextOptions, Only("dataset", "split", "text_column")] = TextOptions()
     vocabulary: VocabularyOptions = VocabularyOptions()
@@ -66,4 +72,4 @@ class TrainSpec:
     storage: Annotated[StorageKind, Option("How the embeddings are stored; all else is float32.", OUTPUT)] = "int8"
     out: Out = "model"
     resume: Annotated[bool, Option("Go on with the run that stopped in --out.", OUTPUT)] = False
-    json: Json = False
+    printing: PrintOptions = PrintOptions()

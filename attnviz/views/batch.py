@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from attnviz.display import escape_for_display
 from attnviz.jobs import Job
@@ -26,6 +27,24 @@ def batch_report(manifest: Manifest, ended: Mapping[str, str], folder: str) -> R
     configs = ", ".join(escape_for_display(name, MAX_MESSAGE_LENGTH) for name in manifest.configs)
     table = Table("jobs", "Jobs", "facts", columns, rows)
     return Report(title, f"{configs}, made in {escape_for_display(folder, MAX_MESSAGE_LENGTH)}", (table, *warnings))
+
+
+def command_line(job: Job) -> str:
+    """One job, as it would be written."""
+    settings = " ".join(f"{name}={_written(value)}" for name, value in job.settings.items())
+    return escape_for_display(f"{job.name}: {job.command} {settings}".rstrip(), MAX_MESSAGE_LENGTH)
+
+
+def how_ended(ended: Iterable[str], total: int) -> str:
+    """ "2 made, 1 failed, 3 not begun"; `ended` says of each job that was begun how it ended."""
+    counts = Counter(ended)
+    left = total - counts.total()
+    said = [f"{counts[how]} {how}" for how in ("made", "unchanged", "failed") if counts[how]]
+    return ", ".join([*said, *([f"{left} not begun"] if left else [])])
+
+
+def _written(value: object) -> str:
+    return ",".join(map(str, value)) if isinstance(value, tuple) else str(value)
 
 
 def _why(entry: Entry) -> str:

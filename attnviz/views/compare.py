@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
 
 from attnviz.comparison import Comparison, MeanDifference, MeasureInfo, ModelComparison
-from attnviz.display import escape_for_display
+from attnviz.display import escape_for_display, escape_for_spreadsheet
 from attnviz.report import Block, Column, Note, Picture, Report, Scale, Table
 from attnviz.views.costs import costs_table
 from attnviz.views.plurals import pluralize
@@ -51,7 +51,14 @@ def compare_rows(comparison: Comparison) -> Iterator[Row]:
         against = (None, *comparison.differences[measure.name])
         for model, difference in zip(comparison.models, against, strict=True):
             mean = float(model.per_text(measure.name).mean())
-            yield (measure.name, measure.unit, of, _cell(model.name), repr(mean), *_numbers(difference))
+            yield (
+                measure.name,
+                measure.unit,
+                of,
+                escape_for_spreadsheet(model.name),
+                repr(mean),
+                *_numbers(difference),
+            )
 
 
 def digits(measure: MeasureInfo) -> int:
@@ -159,11 +166,6 @@ def _title(own: str | None, otherwise: str) -> str:
 
 def _listed(names: Sequence[str]) -> str:
     return f"{', '.join(names[:-1])} and {names[-1]}"
-
-
-def _cell(name: str) -> str:
-    """A spreadsheet takes what begins with these for a formula."""
-    return f"'{name}" if name.startswith(("=", "+", "-", "@")) else name
 
 
 def _numbers(difference: MeanDifference | None) -> Row:

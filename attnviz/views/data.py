@@ -49,12 +49,12 @@ def data(
         "layers": [maps.layer_numbers[layer] for layer in layers],
         "heads": list(heads),
         "measures": {
-            m.name: {"unit": m.unit, "bounds": list(m.bounds), "values": _chosen(m.values, layers, heads)}
+            m.name: {"unit": m.unit, "bounds": list(m.bounds), "values": chosen_heads(m.values, layers, heads)}
             for m in measurements
         },
         "attendable": maps.attendable[0] if maps.layers_alike else maps.attendable[list(layers)],
-        **({} if maps.sink is None else {"sink": _chosen(maps.sink, layers, heads)}),
-        "weights": _chosen(maps.weights, layers, heads),
+        **({} if maps.sink is None else {"sink": chosen_heads(maps.sink, layers, heads)}),
+        "weights": chosen_heads(maps.weights, layers, heads),
     }
 
 
@@ -66,12 +66,12 @@ def data_of_hidden(
         "hidden": {
             "queries": left_out_of(maps.queries, part.queries),
             "keys": left_out_of(maps.keys, part.keys),
-            "share": _chosen(share.values, layers, heads),
+            "share": chosen_heads(share.values, layers, heads),
         }
     }
 
 
-def _chosen(array: np.ndarray, layers: Sequence[int], heads: Sequence[int]) -> np.ndarray:
+def chosen_heads(array: np.ndarray, layers: Sequence[int], heads: Sequence[int]) -> np.ndarray:
     """`array[layers][heads]`, or `array[layers]`; all of it is the array itself, since weights may be large."""
     if array.ndim == 1:
         return array[list(layers)]

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Int
 
-from attnviz.display import CUT, escape_for_display
+from attnviz.display import CUT, escape_for_display, escape_for_spreadsheet
 from attnviz.measures import classification
 from attnviz.measures.classification import N_BINS
 from attnviz.report import Block, Column, Note, Report, Table
@@ -24,7 +24,6 @@ from attnviz.views.tables import Cell
 MAX_TITLE_LENGTH = 200
 MAX_NAMES_LENGTH = (43, 32)  # of a text, without and with a column of given labels: a row then fits 80 columns
 MAX_LABELS = 10  # whose confusion is a table that can be read
-FORMULA = tuple("=+-@＝＋－＠")  # what makes a spreadsheet compute a cell; the wide ones do so in some locales
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,12 +95,12 @@ def prediction_rows(predictions: Sequence[Prediction], labels: tuple[str, ...]) 
     """
     columns = (f"p_{escape_for_display(label, sys.maxsize)}" for label in labels)
     yield ("text", "label", "probability", "given", "tokens", "tokens_read", *columns)
-    names = [_inert(label) for label in labels]
+    names = [escape_for_spreadsheet(label) for label in labels]
     for p in predictions:
         given = _given(p.gold, names)
         probability, *probabilities = (repr(float(number)) for number in (p.probability, *p.probabilities))
         yield (
-            _inert(p.text_name),
+            escape_for_spreadsheet(p.text_name),
             names[p.label],
             probability,
             "" if given is None else str(given),
@@ -114,12 +113,6 @@ def prediction_rows(predictions: Sequence[Prediction], labels: tuple[str, ...]) 
 def _short(text: str) -> str:
     """A name in a heading."""
     return escape_for_display(text, MAX_TITLE_LENGTH)
-
-
-def _inert(text: str) -> str:
-    """`text`, however long, as a cell that stays text whatever a spreadsheet makes of its first character."""
-    cell = escape_for_display(text, sys.maxsize)
-    return f"'{cell}" if cell.startswith(FORMULA) else cell
 
 
 def _given(gold: int | None, names: Sequence[str]) -> str | int | None:

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 
+from attnviz.display import escape_for_spreadsheet
 from attnviz.errors import InvalidOption
 from attnviz.measures import HEADLINE, MEASURES, Measure
 from attnviz.records import AttentionMaps, Measurement
@@ -90,6 +91,22 @@ def layers_table(maps: AttentionMaps, measurements: Sequence[Measurement], layer
 def _column(measurement: Measurement, minor: bool = False) -> Column:
     name, unit = measurement.name.replace("_", " "), measurement.unit
     return Column(name, unit, digits=3 if unit in ("nats", "share") else 2, minor=minor)
+
+
+def measures_rows(
+    maps: AttentionMaps, measurements: Sequence[Measurement], layers: Sequence[int], heads: Sequence[int]
+) -> Iterator[Row]:
+    """For a spreadsheet: a header, and a row for each number with every digit; the head is empty for all of a layer."""
+    yield ("model", "text", "layer", "head", "measure", "unit", "value")
+    of = tuple(map(escape_for_spreadsheet, (maps.provenance.model, maps.provenance.text_name)))
+    for m in measurements:
+        for layer in layers:
+            number = maps.layer_numbers[layer]
+            if m.level == "layer":
+                yield (*of, number, "", m.name, m.unit, float(m.values[layer]))
+            else:
+                for head in heads:
+                    yield (*of, number, head, m.name, m.unit, float(m.values[layer, head]))
 
 
 def top_table(picture: Heatmap, real_queries: RealQueries, top_k: int) -> Table:

@@ -3,13 +3,23 @@
 from __future__ import annotations
 
 from attnviz.differences import IN_BASELINE, IS_GONE, IS_LINK, BatchDiff, Difference
+from attnviz.display import escape_for_display
+
+MAX_LINE_LENGTH = 500
 
 
-def first_differences(diff: BatchDiff, folder: str) -> tuple[str, str]:
-    """The first difference in numbers and the first in bytes, "" where there is none."""
-    numbers = (describe(each, folder) for each in diff.differences if not each.file)
-    files = (describe(each, folder) for each in diff.differences if each.file)
-    return next(numbers, ""), next(files, "")
+def first_differences(diff: BatchDiff, folder: str, what: str) -> tuple[tuple[str, ...], bool]:
+    """The first difference in numbers and the first in bytes, a line each; and whether there is none.
+
+    `what` was compared, such as "2 jobs, 20 files".
+    """
+    numbers = next((describe(each, folder) for each in diff.differences if not each.file), "")
+    files = next((describe(each, folder) for each in diff.differences if each.file), "")
+    if not (numbers or files):
+        return (f"{what}: made again, the same byte for byte",), True
+    found = (("numbers", numbers), ("bytes", files))
+    lines = (f"first difference in {kind}: {said}" if said else f"{kind}: the same" for kind, said in found)
+    return tuple(escape_for_display(line, MAX_LINE_LENGTH) for line in lines), False
 
 
 def describe(difference: Difference, folder: str) -> str:

@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import closing, suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import TypeAlias
 
 from attnviz import store
 from attnviz.configs.jobs import load_all
 from attnviz.configs.manifests import entry_bytes, entry_from_file, from_file, to_bytes
-from attnviz.errors import InputError, InvalidOption
+from attnviz.display import escape_for_display
+from attnviz.errors import ExecutionError, InputError, InvalidOption, OutputError
 from attnviz.jobs import BatchPlan
 from attnviz.manifest import NAME, PAGE, Entry, Manifest
 from attnviz.report import FigureStyle
+from attnviz.result import Events, Progress, Result
 from attnviz.specs.batch import BatchSpec
+from attnviz.views.batch import batch_cases, batch_report, command_line, how_ended
 from attnviz.views.batch_page import batch_page
+from attnviz.views.plurals import pluralize
 from attnviz.workflows.run_job import versions
 from attnviz.workflows.workers import Done, run_jobs
 
@@ -26,35 +29,7 @@ DEFAULT_OUT = "figures"
 MAX_WORKERS = 256
 
 
-@dataclass(frozen=True, eq=False)
-class Planned:
-    """What is to be made, where, and by how many processes."""
-
-    plan: BatchPlan
-    folder: Path
-    n_workers: int
-
-
-@dataclass(frozen=True, eq=False)
-class Finished:
-    """All is done, and the manifest is written."""
-
-    manifest: Manifest
-    file: Path
-    page: Path | None
-    notices: tuple[str, ...]
-    disk_failed: bool = False  # for one of the jobs at least
-
-    @property
-    def failed(self) -> tuple[Entry, ...]:
-        """The jobs that failed."""
-        return tuple(entry for entry in self.manifest.jobs if entry.error)
-
-
-Event: TypeAlias = Planned | Done | Finished
-
-
-def batch(spec: BatchSpec) -> Iterator[Event]:
+def batch(spec: BatchSpec) -> Events:
     """Make what the configs ask for. A run that was broken off goes on where it was; what did not change stays.
 
     Raises InvalidConfig with every problem of every config, before anything is made.
@@ -68,40 +43,69 @@ def batch(spec: BatchSpec) -> Iterator[Event]:
     return _made(spec, plan, folder)
 
 
-def _made(spec: BatchSpec, plan: BatchPlan, folder: Path) -> Iterator[Event]:
+def _made(spec: BatchSpec, plan: BatchPlan, folder: Path) -> Events:
     n_workers = min(spec.workers or cores(), len(plan.jobs))
-    yield Planned(plan, folder, n_workers)
-    if not spec.dry_run:
-        with store.locked(folder):
-            try:
-                yield from _all(spec, plan, folder, n_workers)
-            finally:
-                store.remove_folder(folder / PROGRESS)  # where there is nothing to go on from
+    if spec.dry_run:
+        n = len(plan.jobs)
+        would = f"would make {n} {pluralize(n, 'jobs')} in {folder}/ with {n_workers} at a time"
+        yield Result(lines=tuple(map(command_line, plan.jobs)), closing=(would,))
+        return
+    with store.locked(folder):
+        try:
+            yield from _all(spec, plan, folder, n_workers)
+        finally:
+            store.remove_folder(folder / PROGRESS)  # where there is nothing to go on from
 
 
-def _all(spec: BatchSpec, plan: BatchPlan, folder: Path, n_workers: int) -> Iterator[Event]:
+def _all(spec: BatchSpec, plan: BatchPlan, folder: Path, n_workers: int) -> Events:
     """Make every job, then what tells of all of them."""
     store.refuse_links(folder, PROGRESS)
     before = _entries(folder)
     # Also where all is made again it matters what was made: files that are not made any more go.
     earlier = {name: replace(entry, fingerprint="") if spec.force else entry for name, entry in before.items()}
     store.make_folder(folder / PROGRESS)
-    done: dict[str, Entry] = {}
-    disk_failed = False
+    done: dict[str, Done] = {}
     with closing(run_jobs(plan.jobs, folder, earlier, n_workers, spec.fail_fast)) as events:
         for each in events:
-            done[each.entry.name] = each.entry
-            disk_failed |= each.disk_failed
+            done[each.entry.name] = each
             if each.how != "failed":
                 store.write(folder / PROGRESS / f"{each.entry.name}.json", entry_bytes(each.entry))
-            yield each
-    entries = tuple(done[job.name] for job in plan.jobs if job.name in done)
+            yield _progress(each, len(done), len(plan.jobs))
+    entries = tuple(done[job.name].entry for job in plan.jobs if job.name in done)
     manifest = Manifest(configs=plan.configs, versions=versions(), jobs=entries)
     store.write(folder / NAME, to_bytes(manifest))
     _clear(folder, plan, before, done)
     page = _page(from_file(folder / NAME), folder)  # as it will be read another time: in this order
     gone = sorted(set(before) - {job.name for job in plan.jobs})
-    yield Finished(manifest, folder / NAME, page, (*_gone(folder, gone), *_stale(folder, page)), disk_failed)
+    said = how_ended((each.how for each in done.values()), len(plan.jobs))
+    yield Result(
+        notices=(*_gone(folder, gone), *_stale(folder, page)),
+        closing=(f"{said}; wrote {folder / NAME}{f' and {page}' if page else ''}",),
+        ci_report=batch_report(manifest, {name: each.how for name, each in done.items()}, str(folder)),
+        cases=batch_cases(manifest, plan.jobs),
+        failure=_failure(done.values(), len(plan.jobs)),
+    )
+
+
+def _progress(done: Done, number: int, total: int) -> Progress:
+    entry = done.entry
+    if done.how == "failed":
+        return Progress(number, total, "jobs", entry.name, error=f"{entry.name}: {entry.error}")
+    n = len(entry.files)
+    line = f"{done.how} {escape_for_display(entry.name)} ({n} {pluralize(n, 'files')})"
+    notices = tuple(f"{entry.name}: {warning}" for warning in entry.warnings) if done.how == "made" else ()
+    return Progress(number, total, "jobs", entry.name, line, notices)
+
+
+def _failure(done: Collection[Done], total: int) -> Exception | None:
+    """Of the disk, if it was that for one of the jobs at least."""
+    failed = [each for each in done if each.how == "failed"]
+    if not failed:
+        return None
+    kind = OutputError if any(each.disk_failed for each in failed) else ExecutionError
+    others = "The others are made; the" if len(failed) < total else "The"
+    said = f"{len(failed)} of {total} {pluralize(total, 'jobs')} failed"
+    return kind(said, hint=f"{others} manifest says why.")
 
 
 def _page(manifest: Manifest, folder: Path) -> Path | None:
@@ -136,14 +140,14 @@ def _entries(folder: Path) -> dict[str, Entry]:
     return found
 
 
-def _clear(folder: Path, plan: BatchPlan, before: Mapping[str, Entry], done: Mapping[str, Entry]) -> None:
+def _clear(folder: Path, plan: BatchPlan, before: Mapping[str, Entry], done: Mapping[str, Done]) -> None:
     """Of the progress only this stays: what lies there of jobs that failed now, or were not begun, and were made once.
 
     Their old files are still there, and the next run has to know them.
     """
     names = {job.name for job in plan.jobs}
     for name, entry in before.items():
-        if name in names and not entry.error and (name not in done or done[name].error):
+        if name in names and not entry.error and (name not in done or done[name].how == "failed"):
             store.write(folder / PROGRESS / f"{name}.json", entry_bytes(entry))
         else:
             store.remove(folder / PROGRESS / f"{name}.json")

@@ -5,16 +5,15 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
-from dataclasses import dataclass
 from math import isfinite
 from pathlib import Path, PurePosixPath
 
 from attnviz import store
-from attnviz.differences import BatchDiff, Tolerances
-from attnviz.errors import InvalidOption
+from attnviz.differences import Tolerances
+from attnviz.errors import DifferencesFound, InvalidOption
 from attnviz.inputs import is_folder, resolved
 from attnviz.renderers.json import alone
-from attnviz.report import CaseResult, Report
+from attnviz.result import Events, Result
 from attnviz.specs.batch import CheckSpec
 from attnviz.views.check import check_cases, check_report
 from attnviz.workflows.batch_diff.batches import differences, load_batch
@@ -23,18 +22,7 @@ DIFFERENCES = "differences.json"
 MAX_NAME_LENGTH = 64  # of a folder or a picture
 
 
-@dataclass(frozen=True, eq=False)
-class CheckResult:
-    """What a check found and what it wrote: nothing where nothing differs."""
-
-    diff: BatchDiff
-    report: Report
-    cases: tuple[CaseResult, ...]
-    files: tuple[Path, ...]
-    notices: tuple[str, ...]
-
-
-def check(spec: CheckSpec) -> CheckResult:
+def check(spec: CheckSpec) -> Events:
     """Compare numbers, then files.
 
     Raises InvalidSource for a folder without a manifest, InvalidOption for a bad tolerance.
@@ -55,7 +43,9 @@ def check(spec: CheckSpec) -> CheckResult:
             pictures.lock()
             store.write(out / DIFFERENCES, b"".join(alone(report)))
             files = (out / DIFFERENCES, *files)
-    return CheckResult(diff, report, check_cases(diff), files, tuple(_stale(out, files)))
+    failure = DifferencesFound(report.title, hint=f"{out} holds what differs.") if diff.differences else None
+    found = Result(report, files, tuple(_stale(out, files)), cases=check_cases(diff), failure=failure)
+    return iter((found,))
 
 
 class DifferencePictures:

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import TypeAlias
 
 from attnviz import store
 from attnviz.errors import InvalidOption
@@ -14,7 +13,7 @@ from attnviz.measures.measured import chosen
 from attnviz.models.loading import ModelReference, find_model
 from attnviz.models.protocols import AttentionModel
 from attnviz.models.sizes import Work, check_memory
-from attnviz.report import Report
+from attnviz.result import Events, Progress
 from attnviz.selection import numbers
 from attnviz.specs.compare import CompareSpec
 from attnviz.specs.text import TextOptions
@@ -32,38 +31,9 @@ PICTURES = (
     "distributions",
     "attention",
 )  # what ours are called
-ONE_FORMAT = ("json", "csv", "markdown")
 
 
-@dataclass(frozen=True, eq=False)
-class Comparing:
-    """What is about to be compared, and what the user has to know."""
-
-    n_texts: int
-    notices: tuple[str, ...]
-
-
-@dataclass(frozen=True)
-class Attended:
-    """One more text is done."""
-
-    n_done: int
-
-
-@dataclass(frozen=True, eq=False)
-class Outcome:
-    """The end: what was found, as a report and as rows for a spreadsheet, and the files that were written."""
-
-    report: Report
-    rows: tuple[tuple[str, ...], ...]
-    files: tuple[Path, ...]
-    notices: tuple[str, ...]
-
-
-Event: TypeAlias = Comparing | Attended | Outcome
-
-
-def compare(spec: CompareSpec) -> Iterator[Event]:
+def compare(spec: CompareSpec) -> Events:
     """Compare each model with the first. Everything that can be refused at once is refused first.
 
     Raises InvalidOption, InvalidModel, InvalidSource or InvalidText.
@@ -72,8 +42,6 @@ def compare(spec: CompareSpec) -> Iterator[Event]:
         found = f"{len(spec.models)} model{'' if len(spec.models) == 1 else 's'} to compare"
         raise InvalidOption(found, hint=f"Name 2 to {MAX_MODELS}, such as: attnviz compare single multi.")
     references = [find_model(replace(spec.model, model=name)) for name in spec.models]
-    if len(asked := [name for name in ONE_FORMAT if getattr(spec, name)]) > 1:
-        raise InvalidOption(f"--{asked[0]} and --{asked[1]} exclude each other", hint="Leave one of them out.")
     if not 2 <= spec.kernel <= 1000:
         raise InvalidOption(f"--kernel {spec.kernel} is out of range", hint="It is 2 to 1000 tokens wide.")
     chosen(spec.measure)
@@ -98,7 +66,7 @@ def _asked_for(text: TextOptions) -> bool:
 
 def _alone(
     spec: CompareSpec, folder: Path, references: Sequence[ModelReference], corpus: Corpus, documents: Sequence[Document]
-) -> Iterator[Event]:
+) -> Events:
     """Compare while no other run writes to the folder."""
     with store.locked(folder):
         yield from _compared(spec, folder, references, corpus, documents)
@@ -106,7 +74,7 @@ def _alone(
 
 def _compared(
     spec: CompareSpec, folder: Path, references: Sequence[ModelReference], corpus: Corpus, documents: Sequence[Document]
-) -> Iterator[Event]:
+) -> Events:
     from attnviz.workflows.accumulator import ComparisonAccumulator
     from attnviz.workflows.compare_models import open_models, predictions, seconds
     from attnviz.workflows.compare_outcome import compared, comparison, pictures_of, report_of
@@ -118,21 +86,23 @@ def _compared(
         _check_room(models, document.text, spec.model.max_memory)
     trained = [model.trained for model in models]
     told = [model.name for model in models]
-    yield Comparing(len(documents), tuple(_notices(spec, corpus, documents, told, trained)))
+    notices = tuple(_notices(spec, corpus, documents, told, trained))
+    yield Progress(0, len(documents), "texts", notices=notices)
     answered = [predictions(model, documents, spec.model) for model in models]
     tally = ComparisonAccumulator.of(len(models), spec.measure)
     for count, document in enumerate(documents, 1):
         tally.add([model.attention(document.text, document.name) for model in models])
-        yield Attended(count)
+        yield Progress(count, len(documents), "texts", document.name)
     took = seconds(models, documents) if spec.time else [None] * len(models)
     found = [compared(*of_model) for of_model in zip(models, tally.numbers, answered, took, strict=True)]
     whole = comparison(documents[0].name if len(documents) == 1 else corpus.name, tally, models, found)
-    drawn = pictures_of(spec, whole, tally.last)
-    report, rows = report_of(spec, whole, drawn, tally.last)
+    pictures = pictures_of(spec, whole, tally.last)
+    report, rows = report_of(spec, whole, pictures, tally.last)
     pairs = zip(tally.last, whole.slugs, strict=True) if len(documents) == 1 else ()
     records = {f"{slug}.safetensors": store.record_bytes(maps) for maps, slug in pairs}
-    written = drawing.write(report, folder, records)
-    yield Outcome(report, rows, written.files, written.notices)
+    drawn = yield from drawing.write(report, folder, records)
+    means = {m.name: [[float(model.per_text(m.name).mean()) for model in whole.models]] for m in whole.measures}
+    yield replace(drawn, rows=rows, numbers={whole.texts: means})
 
 
 def _check_room(models: Sequence[AttentionModel], text: str, max_memory: float) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import inf, isfinite
 from pathlib import Path
 
@@ -20,7 +20,7 @@ from attnviz.differences import (
     head_beyond,
     is_beyond,
 )
-from attnviz.errors import InvalidOption, InvalidRecord, InvalidSource
+from attnviz.errors import DifferencesFound, InvalidOption, InvalidRecord, InvalidSource
 from attnviz.inputs import file_size, is_file, is_folder
 from attnviz.manifest import NAME
 from attnviz.measures import ALL, FORMER_NAMES, MEASURES
@@ -29,7 +29,7 @@ from attnviz.measures.measured import chosen, measured
 from attnviz.models.sizes import BASE, ONE_HEAD, ONE_TOKEN, check_room
 from attnviz.records import AttentionMaps
 from attnviz.registry import suggestion
-from attnviz.report import Report
+from attnviz.result import Events, Result
 from attnviz.specs.batch import DiffSpec
 from attnviz.views.diff import batches_report, records_report
 from attnviz.workflows.batch_diff.batches import LoadedBatch, differences
@@ -37,15 +37,7 @@ from attnviz.workflows.batch_diff.batches import LoadedBatch, differences
 DEFAULT = "entropy"
 
 
-@dataclass(frozen=True, eq=False)
-class Diffed:
-    """What changed, and what of it is beyond a threshold, as a sentence; "" where nothing is."""
-
-    report: Report
-    beyond: str
-
-
-def diff(spec: DiffSpec) -> Diffed:
+def diff(spec: DiffSpec) -> Events:
     """Raises InvalidOption for a threshold or a measure that is none, InvalidRecord for records of different tokens."""
     if spec.top_k < 1:
         raise InvalidOption(f"--top-k {spec.top_k} is too small", hint="It is at least 1.")
@@ -56,9 +48,9 @@ def diff(spec: DiffSpec) -> Diffed:
     if all(are_manifests):
         from attnviz.configs.manifests import from_file
 
-        return _batches(spec, *(LoadedBatch(path.parent, from_file(path)) for path in (before, after)))
+        return iter((_batches(spec, *(LoadedBatch(path.parent, from_file(path)) for path in (before, after))),))
     _check_room(before, after, spec.max_memory)
-    return _records(spec, store.load(before, inf), store.load(after, inf))
+    return iter((_records(spec, store.load(before, inf), store.load(after, inf)),))
 
 
 def _check_room(before: Path, after: Path, max_memory: float) -> None:
@@ -80,7 +72,7 @@ def _file(path: Path) -> Path:
     raise InvalidSource(f"{path} holds no {NAME} and no {store.RECORD}", hint="Name a file, or another folder.")
 
 
-def _records(spec: DiffSpec, before: AttentionMaps, after: AttentionMaps) -> Diffed:
+def _records(spec: DiffSpec, before: AttentionMaps, after: AttentionMaps) -> Result:
     known = [measure.name for measure in MEASURES if measure.level == "head"]
     thresholds = _thresholds(spec.threshold, [JSD, TOP_KEY, *known])
     for measure in chosen(spec.measure):
@@ -89,7 +81,7 @@ def _records(spec: DiffSpec, before: AttentionMaps, after: AttentionMaps) -> Dif
     names = (*(spec.measure or (DEFAULT,)), *(name for name in thresholds if name in known))
     found = tuple(_heads(before, after, names))
     over = sum(bool(head_beyond(change, thresholds)) for change in found)
-    return Diffed(records_report(before, after, found, thresholds, spec), _sentence(over, len(found), "head"))
+    return Result(records_report(before, after, found, thresholds, spec), failure=_failure(over, len(found), "head"))
 
 
 def _heads(before: AttentionMaps, after: AttentionMaps, names: Sequence[str]) -> Iterator[HeadChange]:
@@ -107,7 +99,7 @@ def _heads(before: AttentionMaps, after: AttentionMaps, names: Sequence[str]) ->
         yield HeadChange(layer, head, apart, turned, found.n_queries, tuple(measures))
 
 
-def _batches(spec: DiffSpec, before: LoadedBatch, after: LoadedBatch) -> Diffed:
+def _batches(spec: DiffSpec, before: LoadedBatch, after: LoadedBatch) -> Result:
     found = differences(before, after, EVERY_NUMBER)
     known = list(dict.fromkeys(number.measure for number in found.numbers))
     thresholds = _thresholds(spec.threshold, known)
@@ -120,7 +112,7 @@ def _batches(spec: DiffSpec, before: LoadedBatch, after: LoadedBatch) -> Diffed:
         kept = tuple(each for each in found.differences if each.kind != "number" or each.measure in shown)
         found = replace(found, differences=kept)
     over = sum(is_beyond(number, thresholds) for number in found.numbers)
-    return Diffed(batches_report(found, thresholds, spec), _sentence(over, len(found.numbers), "number"))
+    return Result(batches_report(found, thresholds, spec), failure=_failure(over, len(found.numbers), "number"))
 
 
 def _thresholds(written: Sequence[str], known: Sequence[str]) -> Thresholds:
@@ -148,6 +140,6 @@ def _split(items: Sequence[str]) -> list[str]:
     return [FORMER_NAMES.get(name, name) for name in asked]
 
 
-def _sentence(over: int, of: int, noun: str) -> str:
-    """ "" where nothing is beyond a threshold."""
-    return f"{over:,} of {of:,} {noun}s changed more than --threshold allows" if over else ""
+def _failure(over: int, of: int, noun: str) -> DifferencesFound | None:
+    """None where nothing is beyond a threshold."""
+    return DifferencesFound(f"{over:,} of {of:,} {noun}s changed more than --threshold allows") if over else None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -14,33 +14,21 @@ from attnviz.records import AttentionMaps, Measurement
 from attnviz.registry import find, load
 from attnviz.renderers import RENDERERS, Renderer
 from attnviz.renderers.figure.files import annotated, check_look, undrawable
-from attnviz.report import FigureStyle, Report
+from attnviz.report import FigureStyle, LazyRows, Report
+from attnviz.result import Progress, Result
 from attnviz.selection import numbers
 from attnviz.specs.figure import FigureOptions
 from attnviz.text.given import typed
+from attnviz.views.data import chosen_heads
 from attnviz.views.heatmap import heatmap_report
-from attnviz.views.tables import ordering
+from attnviz.views.tables import measures_rows, ordering
 
 MAX_PICTURES = 500  # heads that nobody chose; 24 layers of 16 are 384
 UNITS = {"in": 1.0, "mm": 25.4, "cm": 2.54, "pt": 72.0}  # to an inch
 LENGTH = re.compile(rf"([0-9]{{1,4}}(?:\.[0-9]{{1,6}})?)\s*({'|'.join(UNITS)})")
 MAX_WIDTH = 40  # inches
 PAGE = "html"  # the format that --open shows
-Follow = Callable[[int, int, Path], None]  # how many pictures of a format are written, of how many, and the last
 PICTURES = ("layer-*-head-*", "overview", "query-*", "rollout", "attention")  # what those of a record are called
-
-
-@dataclass(frozen=True, eq=False)
-class Drawn:
-    """One text's report, the files that were written, and what the user has to know."""
-
-    report: Report
-    files: tuple[Path, ...]
-    notices: tuple[str, ...] = ()
-
-
-def unfollowed(done: int, total: int, file: Path) -> None:
-    """For work whose progress nobody looks at."""
 
 
 @dataclass(frozen=True)
@@ -75,8 +63,8 @@ class Pictures:
         return cls(renderers, look, names, records)
 
     def write(
-        self, report: Report, folder: Path, records: Mapping[str, bytes] | None, follow: Follow = unfollowed
-    ) -> Drawn:
+        self, report: Report, folder: Path, records: Mapping[str, bytes] | None
+    ) -> Generator[Progress, None, Result]:
         """Write every picture of a report into `folder`, and the `records` that they show by name: all or none.
 
         Where other records of ours lie there, these and their pictures go; None: none are written, and those stay.
@@ -88,13 +76,13 @@ class Pictures:
             for render in self.renderers:
                 for count, (name, data) in enumerate(render(report, self.look), 1):
                     files.append(new.write(name, data))
-                    follow(count, total, folder / name)
+                    yield Progress(count, total, "pictures", str(folder / name))
             files += [new.write(name, data) for name, data in (records or {}).items()]
             old = self._earlier(folder, files)
             others = [] if records is None else [*_other_records(folder, self.records, records)]
             if others:
                 new.discard([*old, *others])
-        return Drawn(report, tuple(files), (*_left_out(report, self.look), *_stale(folder, old, gone=bool(others))))
+        return Result(report, tuple(files), (*_left_out(report, self.look), *_stale(folder, old, gone=bool(others))))
 
     def _earlier(self, folder: Path, files: Sequence[Path]) -> list[str]:
         """Pictures of an earlier run: ours by name and by what stands in them."""
@@ -126,7 +114,7 @@ class Drawing:
             ordering(spec.sort)
         return cls(spec, Pictures.of(spec, PICTURES, store.RECORD))
 
-    def draw(self, maps: AttentionMaps, folder: Path, with_record: bool = True, follow: Follow = unfollowed) -> Drawn:
+    def draw(self, maps: AttentionMaps, folder: Path, with_record: bool = True) -> Generator[Progress, None, Result]:
         """Write every picture of one record into `folder`, and the record.
 
         Raises InvalidSelection for a layer or head that is not there and where all tokens would be hidden,
@@ -140,8 +128,18 @@ class Drawing:
             from attnviz.measures.words import by_words
 
             maps = by_words(maps)
-        report = heatmap_report(maps, self._measured(maps), self.spec, layers, heads)
-        return self.pictures.write(report, folder, records, follow)
+        found = self._measured(maps)
+        drawn = yield from self.pictures.write(heatmap_report(maps, found, self.spec, layers, heads), folder, records)
+        rows = LazyRows(lambda: measures_rows(maps, found, layers, heads))
+        text, layer_numbers = maps.provenance.text_name, [maps.layer_numbers[layer] for layer in layers]
+        return replace(
+            drawn,
+            is_text=True,
+            rows=rows,
+            numbers={text: _numbers(found, layers, heads)},
+            layers=_unless_in_order(text, layer_numbers),
+            heads=_unless_in_order(text, heads),
+        )
 
     def check_number(self, n_layers: int, n_heads: int) -> None:
         """Raises InvalidSelection for very many pictures that nobody chose."""
@@ -171,6 +169,15 @@ def inches(length: str | None) -> float | None:
             f"--width {length!r} is no width of a figure", hint=f"Write 3.3in or 84mm; from 1 to {MAX_WIDTH} inches."
         )
     return found
+
+
+def _unless_in_order(text: str, numbers: Sequence[int]) -> dict[str, list[int]]:
+    return {} if list(numbers) == list(range(len(numbers))) else {text: list(numbers)}
+
+
+def _numbers(found: Sequence[Measurement], layers: Sequence[int], heads: Sequence[int]) -> dict[str, list[list[float]]]:
+    """[layer][head] as a manifest has it; a number of all heads of a layer stands alone in its row."""
+    return {m.name: chosen_heads(m.values, layers, heads).reshape(len(layers), -1).tolist() for m in found}
 
 
 def _other_records(folder: Path, pattern: str, records: Mapping[str, bytes]) -> Iterator[str]:

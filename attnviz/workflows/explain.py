@@ -3,54 +3,43 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import fields
 
 from attnviz.errors import InvalidOption
 from attnviz.models.loading import ModelReference, find_model
 from attnviz.models.protocols import Traceable
 from attnviz.options import changed_values
-from attnviz.report import Report
+from attnviz.result import Events, Result
 from attnviz.selection import numbers, position
 from attnviz.specs.explain import ExplainSpec
+from attnviz.specs.output import PrintOptions
 from attnviz.specs.text import TextOptions
 from attnviz.text import load_corpus
 from attnviz.text.document import Corpus, Document
 from attnviz.text.given import typed
 
-OF_OUTPUT = ("json", "markdown", "latex")
-OF_EXAMPLE = {"example", "lang", "top_k", *OF_OUTPUT}
+OF_EXAMPLE = {"example", "lang", "top_k", *(field.name for field in fields(PrintOptions))}
 
 
-@dataclass(frozen=True, eq=False)
-class Explained:
-    """The walk-through, and what the user has to know."""
-
-    report: Report
-    notices: tuple[str, ...] = ()
-
-
-def explain(spec: ExplainSpec) -> Explained:
+def explain(spec: ExplainSpec) -> Events:
     """Work out one query of one text, or the example. What can be refused without reading a model is refused first.
 
     Raises ExecutionError where the arithmetic does not give what the model gives.
     """
     _check(spec)
     if spec.example:
-        return _example(spec)
+        return iter((_example(spec),))
     reference = find_model(spec.model)
     reference.check(Traceable)
     if reference.n_layers is not None and reference.n_heads is not None:
         numbers((str(spec.layer),), reference.n_layers, "layer")
         numbers(spec.head, reference.n_heads, "head")
     corpus = load_corpus(spec.text)
-    return _explained(spec, reference, corpus, _document(spec.text, corpus))
+    return iter((_explained(spec, reference, corpus, _document(spec.text, corpus)),))
 
 
 def _check(spec: ExplainSpec) -> None:
     """Raises InvalidOption where options contradict each other."""
-    wanted = [f"--{name}" for name in OF_OUTPUT if getattr(spec, name)]
-    if len(wanted) > 1:
-        raise InvalidOption(f"{' and '.join(wanted)} exclude each other", hint="Give one of them.")
     if spec.top_k < 1:
         raise InvalidOption(f"--top-k {spec.top_k} is too small", hint="It is at least 1.")
     if not spec.example:
@@ -65,11 +54,11 @@ def _check(spec: ExplainSpec) -> None:
             )
 
 
-def _example(spec: ExplainSpec) -> Explained:
+def _example(spec: ExplainSpec) -> Result:
     from attnviz.views.worked_example import example_report
     from attnviz.workflows.worked_example import examples
 
-    return Explained(example_report(examples(spec.lang or "en"), spec.top_k))
+    return Result(example_report(examples(spec.lang or "en"), spec.top_k))
 
 
 def _document(text: TextOptions, corpus: Corpus) -> Document:
@@ -82,7 +71,7 @@ def _document(text: TextOptions, corpus: Corpus) -> Document:
     return corpus.documents[found[0]]
 
 
-def _explained(spec: ExplainSpec, reference: ModelReference, corpus: Corpus, document: Document) -> Explained:
+def _explained(spec: ExplainSpec, reference: ModelReference, corpus: Corpus, document: Document) -> Result:
     from attnviz.views.explain import explain_report
 
     model = reference.open(corpus.texts)  # and with it torch, which takes seconds
@@ -93,7 +82,7 @@ def _explained(spec: ExplainSpec, reference: ModelReference, corpus: Corpus, doc
     query = _query(spec, encoding.tokens.pieces, len(encoding.ids) - encoding.n_padding)
     found = model.trace(document.text, document.name, layer, query)
     notices = (*corpus.notices, *_notices(spec, document, encoding.tokens.pieces[query], query))
-    return Explained(explain_report(found, heads, spec.top_k), notices)
+    return Result(explain_report(found, heads, spec.top_k), notices=notices)
 
 
 def _query(spec: ExplainSpec, pieces: tuple[str, ...], n_real: int) -> int:

@@ -5,22 +5,22 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from attnviz import store
 from attnviz.models.loading import ModelReference, find_model
+from attnviz.options import with_values
+from attnviz.result import Events
 from attnviz.selection import numbers, pairs
 from attnviz.specs.heatmap import HeatmapSpec
 from attnviz.specs.text import TextOptions
 from attnviz.text import load_corpus
 from attnviz.text.document import Corpus
 
-if TYPE_CHECKING:
-    from attnviz.workflows.drawing import Drawn, Follow
 
-
-def heatmap(spec: HeatmapSpec, follow: Follow | None = None) -> Iterator[Drawn]:
+def heatmap(spec: HeatmapSpec) -> Events:
     """Read, attend and draw, one text after the other. Everything that can be refused at once is refused first."""
+    if spec.inline_text is not None:
+        spec = with_values(spec, inline_text=None, text=(spec.inline_text, *spec.text.text))
     reference = find_model(spec.model, spec.pretrained)
     reference.check()
     if reference.n_layers is not None and reference.n_heads is not None:
@@ -31,7 +31,7 @@ def heatmap(spec: HeatmapSpec, follow: Follow | None = None) -> Iterator[Drawn]:
     folder = store.output_folder(spec.figure.out)
     corpus = load_corpus(spec.text)
     chosen = _chosen(spec.text, corpus)
-    return _drawn(spec, reference, folder, corpus, chosen, follow)
+    return _drawn(spec, reference, folder, corpus, chosen)
 
 
 def _drawn(
@@ -40,10 +40,9 @@ def _drawn(
     out: Path,
     corpus: Corpus,
     chosen: tuple[int, ...],
-    follow: Follow | None,
-) -> Iterator[Drawn]:
+) -> Events:
     # Only now, because torch and matplotlib come with them and take seconds.
-    from attnviz.workflows.drawing import Drawing, unfollowed
+    from attnviz.workflows.drawing import Drawing
 
     drawing = Drawing.of(spec.figure)
     model = reference.open(corpus.texts)
@@ -54,7 +53,7 @@ def _drawn(
         for count, index in enumerate(chosen):
             document = corpus.documents[index]
             maps = model.attention(document.text, document.name)
-            drawn = drawing.draw(maps, out if len(chosen) == 1 else out / document.slug, follow=follow or unfollowed)
+            drawn = yield from drawing.draw(maps, out if len(chosen) == 1 else out / document.slug)
             notices = (*(_first_notices(spec, reference, corpus, model.trained) if count == 0 else ()), *drawn.notices)
             yield replace(drawn, notices=notices)
 

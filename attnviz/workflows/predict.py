@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
-from pathlib import Path
-from typing import TYPE_CHECKING, TypeAlias
+from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from attnviz import store
 from attnviz.errors import InvalidModel, InvalidOption
 from attnviz.models.loading import ModelReference, find_model
 from attnviz.models.protocols import Classifies
 from attnviz.models.trained import TRAINED
-from attnviz.report import Report
+from attnviz.report import LazyRows
+from attnviz.result import Events, Progress, Result
 from attnviz.selection import numbers
 from attnviz.specs.figure import FigureOptions
 from attnviz.specs.predict import PredictSpec
@@ -27,42 +26,13 @@ if TYPE_CHECKING:
 MAX_DRAWN = 100  # texts with --heatmap: eight pictures each
 
 
-@dataclass(frozen=True, eq=False)
-class Classifying:
-    """What is about to be classified, and what the user has to know."""
-
-    n_texts: int
-    notices: tuple[str, ...]
-
-
-@dataclass(frozen=True, eq=False)
-class Drew:
-    """The pictures of one text, or the page of all answers."""
-
-    files: tuple[Path, ...]
-    notices: tuple[str, ...]
-
-
-@dataclass(frozen=True, eq=False)
-class Predicted:
-    """All answers together: as a report, and as rows for a spreadsheet."""
-
-    report: Report
-    rows: Iterator[tuple[str, ...]]
-
-
-Event: TypeAlias = Classifying | Prediction | Drew | Predicted
-
-
-def predict(spec: PredictSpec) -> Iterator[Event]:
+def predict(spec: PredictSpec) -> Events:
     """Classify every chosen text, in order. What can be refused without reading a model is refused first.
 
     Raises InvalidModel for a model that was not trained, InvalidText for a text without tokens.
     """
     reference = find_model(spec.model)
     reference.check(Classifies)
-    if spec.json and spec.csv:
-        raise InvalidOption("--json and --csv exclude each other", hint="Leave one of them out.")
     if spec.max_tokens is not None and spec.max_tokens < 2:
         raise InvalidOption(f"--max-tokens {spec.max_tokens} is too small", hint="It is at least 2.")
     corpus = load_corpus(spec.text)
@@ -79,17 +49,17 @@ def predict(spec: PredictSpec) -> Iterator[Event]:
 
 def _predicted(
     spec: PredictSpec, reference: ModelReference, corpus: Corpus, chosen: list[Document], page: Pictures | None
-) -> Iterator[Event]:
+) -> Events:
     model = reference.open(corpus.texts)
     if not isinstance(model, Classifies):
         raise InvalidModel(f"{spec.model.model} was never trained and cannot classify", hint=TRAINED)
     model = model.limit_tokens(spec.max_tokens or model.max_tokens, spec.keep or model.keep)
     drawing = _drawing(spec.figure) if spec.heatmap else None
-    yield Classifying(len(chosen), corpus.notices)
+    yield Progress(0, len(chosen), "texts", notices=corpus.notices)
     predictions = []
     for prediction in model.classify(chosen):
         predictions.append(prediction)
-        yield prediction
+        yield Progress(len(predictions), len(chosen), "texts", prediction.text_name)
     if drawing is not None:
         with store.locked(store.output_folder(spec.figure.out)):
             yield from _drawn(spec, drawing, model, list(zip(chosen, predictions, strict=True)))
@@ -103,9 +73,10 @@ def _predicted(
     if page is not None:
         out = store.output_folder(spec.figure.out)
         with store.locked(out):
-            written = page.write(report, out, None)
-        yield Drew(written.files, written.notices)
-    yield Predicted(report, prediction_rows(predictions, model.labels))
+            yield replace((yield from page.write(report, out, None)), report=None)
+    rows = LazyRows(lambda: prediction_rows(predictions, model.labels))
+    found = {each.text_name: {"probabilities": [list(each.probabilities)]} for each in predictions}
+    yield Result(report, rows=rows, numbers=found)
 
 
 def _page(spec: PredictSpec) -> Pictures | None:
@@ -127,7 +98,7 @@ def _drawing(figure: FigureOptions) -> Drawing:
 
 def _drawn(
     spec: PredictSpec, drawing: Drawing, model: Classifies, answered: list[tuple[Document, Prediction]]
-) -> Iterator[Drew]:
+) -> Events:
     """Attention over just what was read of each text, under a title that says what came of it."""
     for document, prediction in answered:
         said = f"{model.labels[prediction.label]} ({prediction.probability:.2f})"
@@ -135,5 +106,6 @@ def _drawn(
         titled = replace(drawing.spec, title=own)
         out = store.output_folder(spec.figure.out)
         maps = model.attention(document.text, document.name)
-        drawn = replace(drawing, spec=titled).draw(maps, out if len(answered) == 1 else out / document.slug)
-        yield Drew(drawn.files, drawn.notices)
+        folder = out if len(answered) == 1 else out / document.slug
+        drawn = yield from replace(drawing, spec=titled).draw(maps, folder)
+        yield Result(files=drawn.files, notices=drawn.notices)

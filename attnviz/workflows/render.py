@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import filecmp
 from math import inf
+from pathlib import Path
 
 from attnviz import store
 from attnviz.errors import InvalidOption
 from attnviz.inputs import is_file
 from attnviz.models.sizes import Work, check_memory
+from attnviz.result import Events
 from attnviz.specs.render import RenderSpec
-from attnviz.workflows.drawing import Drawing, Drawn, Follow, unfollowed
+from attnviz.workflows.drawing import Drawing
 
 
-def render(spec: RenderSpec, follow: Follow = unfollowed) -> Drawn:
+def render(spec: RenderSpec) -> Events:
     """Draw a record.
 
     Raises InvalidRecord when the file is not one, TooLarge before it is read, InvalidOption where pictures of another
@@ -27,6 +29,10 @@ def render(spec: RenderSpec, follow: Follow = unfollowed) -> Drawn:
     there = folder / store.RECORD
     if is_file(there) and not filecmp.cmp(there, spec.record, shallow=False):
         raise InvalidOption(f"{folder} holds another record and its pictures", hint="Choose another --out.")
+    return _drawn(spec, drawing, folder)
+
+
+def _drawn(spec: RenderSpec, drawing: Drawing, folder: Path) -> Events:
     maps = store.load(spec.record, inf)
     with store.locked(folder):
-        return drawing.draw(maps, folder, with_record=False, follow=follow)
+        yield (yield from drawing.draw(maps, folder, with_record=False))

@@ -4,32 +4,31 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, assert_never
+from typing import Any
 
 from attnviz import store
 from attnviz.jobs import NOT_IN_CONFIGS, Job
 from attnviz.manifest import Entry, File, Numbers
 from attnviz.models.loading import ModelReference, find_model
 from attnviz.options import flat_values, with_values
+from attnviz.registry import find, load
+from attnviz.report import Report
+from attnviz.result import Result
 from attnviz.selection import numbers
 from attnviz.specs.compare import CompareSpec
 from attnviz.specs.explain import ExplainSpec
 from attnviz.specs.heatmap import HeatmapSpec
-from attnviz.specs.predict import PredictSpec
 from attnviz.text import load_corpus
 from attnviz.text.document import Corpus, Document
-
-if TYPE_CHECKING:
-    import numpy as np
-
-    from attnviz.report import Report
+from attnviz.workflows import COMMANDS
 
 PACKAGES = ("attnviz", "matplotlib", "numpy", "seaborn", "tokenizers", "torch")
 REPORT = "report.md"
+TABLES = {"compare": "measures.csv", "predict": "predictions.csv"}  # what their rows are called
 
 
 @dataclass(frozen=True, eq=False)
@@ -99,106 +98,45 @@ def written(path: Path, folder: Path) -> File:
 
 
 def _made(job: Job, out: Path) -> JobResult:
-    match job.spec:
-        case HeatmapSpec():
-            return _heatmap(job.spec, out)
-        case CompareSpec():
-            return _compare(job.spec, out)
-        case ExplainSpec():
-            return _explain(job.spec, out)
-        case PredictSpec():
-            return _predict(job.spec, out)
-        case _:
-            assert_never(job.spec)
-
-
-def _heatmap(spec: HeatmapSpec, out: Path) -> JobResult:
-    from attnviz.workflows.heatmap import heatmap
-
+    """Run the command; its rows, its report and what explains it lie as files beside those that it writes itself."""
+    settings: dict[str, Any] = {} if isinstance(job.spec, ExplainSpec) else {"out": str(out)}
+    if isinstance(job.spec, CompareSpec):
+        settings["time"] = False  # it would be another number each time
     files: list[Path] = []
     found: Numbers = {}
     warnings: list[str] = []
-    places: dict[str, dict[str, list[int]]] = {"layers": {}, "heads": {}}
-    for drawn in heatmap(with_values(spec, out=str(out))):
-        data: Any = drawn.report.data
-        found[data["text"]["name"]] = {name: _rows(each["values"]) for name, each in data["measures"].items()}
-        for axis, of_texts in places.items():
-            if data[axis] != list(range(len(data[axis]))):
-                of_texts[data["text"]["name"]] = data[axis]
-        files += [*drawn.files, _report(drawn.report, drawn.files, drawn.files[0].parent)]
-        warnings += drawn.notices
-    return JobResult(tuple(files), found, tuple(warnings), **places)
+    layers: dict[str, list[int]] = {}
+    heads: dict[str, list[int]] = {}
+    for event in load(find(COMMANDS, job.command, "command"))(with_values(job.spec, **settings)):
+        warnings += event.notices
+        if isinstance(event, Result):
+            files += event.files
+            found |= event.numbers
+            layers |= event.layers
+            heads |= event.heads
+            if event.report is not None:
+                folder = event.files[0].parent if event.files else out
+                files += _documents(event.report, event, folder, job)
+    return JobResult(tuple(files), found, tuple(warnings), layers, heads)
 
 
-def _rows(values: np.ndarray) -> list[list[float]]:
-    """[layer][head] as a manifest has it; a number of all heads of a layer stands alone in its row."""
-    rows: list[list[float]] = values.reshape(len(values), -1).tolist()
-    return rows
+def _documents(report: Report, result: Result, folder: Path, job: Job) -> Iterator[Path]:
+    """The rows if they have a name, the report as Markdown that shows the PNGs, and else as all that it can be."""
+    from attnviz.renderers import csv, json, latex, markdown
+
+    store.make_folder(folder)
+    if table := TABLES.get(job.command):
+        yield _write(folder / table, "".join(csv.lines(result.rows)))
+    pictures = {file.stem: file.relative_to(folder).as_posix() for file in result.files if file.suffix == ".png"}
+    yield _write(folder / REPORT, markdown.document(report, pictures))
+    if isinstance(job.spec, ExplainSpec):
+        yield _write(folder / "report.tex", latex.document(report))
+        yield _write(folder / "numbers.json", b"".join(json.alone(report)).decode())
 
 
-def _compare(spec: CompareSpec, out: Path) -> JobResult:
-    from attnviz.renderers.csv import lines
-    from attnviz.workflows.compare import Comparing, Outcome, compare
-
-    warnings: list[str] = []
-    for event in compare(with_values(spec, out=str(out), time=False)):  # a time would be another number each time
-        if isinstance(event, Comparing):
-            warnings += event.notices
-        elif isinstance(event, Outcome):
-            table = out / "measures.csv"
-            store.write(table, "".join(lines(event.rows)).encode())
-            data: Any = event.report.data
-            means = {name: [each["means"]] for name, each in data["measures"].items()}
-            files = (*event.files, table, _report(event.report, event.files, out))
-            return JobResult(files, {data["texts"]["name"]: means}, (*warnings, *event.notices))
-    raise AssertionError("a comparison ends with an outcome")
-
-
-def _explain(spec: ExplainSpec, out: Path) -> JobResult:
-    from attnviz.renderers.json import alone
-    from attnviz.renderers.latex import document
-    from attnviz.workflows.explain import explain
-
-    explained = explain(spec)
-    store.make_folder(out)
-    report = _report(explained.report, (), out)
-    latex, data = out / "report.tex", out / "numbers.json"
-    store.write(latex, document(explained.report).encode())
-    store.write(data, b"".join(alone(explained.report)))
-    return JobResult((report, latex, data), {}, explained.notices)
-
-
-def _predict(spec: PredictSpec, out: Path) -> JobResult:
-    from attnviz.renderers.csv import lines
-    from attnviz.workflows.predict import Classifying, Drew, Predicted, predict
-
-    files: list[Path] = []
-    warnings: list[str] = []
-    found: Numbers = {}
-    for event in predict(with_values(spec, out=str(out))):
-        match event:
-            case Classifying():
-                warnings += event.notices
-            case Drew():
-                files += event.files
-                warnings += event.notices
-            case Predicted():
-                store.make_folder(out)
-                table = out / "predictions.csv"
-                store.write(table, "".join(lines(event.rows)).encode())
-                files += [table, _report(event.report, (), out)]
-            case _:
-                found[event.text_name] = {"probabilities": [list(event.probabilities)]}
-    return JobResult(tuple(files), found, tuple(warnings))
-
-
-def _report(report: Report, files: Sequence[Path], folder: Path) -> Path:
-    """The report as a document that shows the PNGs beside it."""
-    from attnviz.renderers.markdown import document
-
-    pictures = {file.stem: file.relative_to(folder).as_posix() for file in files if file.suffix == ".png"}
-    store.write(folder / REPORT, document(report, pictures).encode())
-    return folder / REPORT
+def _write(path: Path, text: str) -> Path:
+    store.write(path, text.encode())
+    return path
 
 
 def _read(job: Job, corpus: Corpus, whole: bool) -> Sequence[Document]:

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from pathlib import Path
+from dataclasses import replace
 
 from attnviz import store
 from attnviz.errors import InvalidSource
 from attnviz.models.tokenizer import UNKNOWN, TextTokenizer, train
-from attnviz.report import Report
+from attnviz.result import Events, Result
 from attnviz.specs.train import VocabSpec, VocabularyOptions
 from attnviz.text import load_corpus
 from attnviz.text.document import Corpus
@@ -19,16 +18,7 @@ from attnviz.views.vocabulary import Coverage, vocabulary_report
 EVERY = 10  # without a held-out split, one text in ten is held out
 
 
-@dataclass(frozen=True, eq=False)
-class Built:
-    """What was built and where it lies."""
-
-    report: Report
-    file: Path
-    notices: tuple[str, ...]
-
-
-def vocab(spec: VocabSpec) -> Built:
+def vocab(spec: VocabSpec) -> Events:
     """Build a vocabulary, measure it on texts that it was not made from, and save it."""
     corpus = load_corpus(spec.text)
     texts = [document.text for document in corpus.documents]
@@ -46,7 +36,7 @@ def vocab(spec: VocabSpec) -> Built:
     folder = store.output_folder(spec.out)
     with store.locked(folder):
         store.write(folder / "tokenizer.json", vocabulary.to_json().encode())
-    return Built(report, folder / "tokenizer.json", corpus.notices)
+    return iter((Result(report, (folder / "tokenizer.json",), corpus.notices),))
 
 
 def _held_out(spec: VocabSpec) -> Corpus | None:

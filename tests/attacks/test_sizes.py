@@ -17,6 +17,7 @@ from attnviz.cli import progress
 from attnviz.configs.manifests import to_bytes
 from attnviz.manifest import Entry, Manifest
 from attnviz.models.encoder_model import EncoderModel
+from attnviz.result import Progress
 from attnviz.workflows.run_job import written
 from tests.attacks.endings import RunHere, environment, refused, worked
 from tests.made import record
@@ -153,10 +154,10 @@ def test_very_many_heads_are_drawn_only_when_they_are_chosen(run_here: RunHere, 
 
 def test_long_work_says_how_far_it_is(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.setattr(progress, "NOTE_EVERY", -1.0)
-    with progress.followed() as follow:
-        follow(1, progress.MANY, Path("a.png"))
-        follow(2, progress.MANY + 1, Path("b.png"))
-    assert capsys.readouterr().err == f"note: picture 2 of {progress.MANY + 1}: b.png\n"
+    log = progress.ProgressLog()
+    log.show(Progress(1, progress.MANY, "pictures", "a.png"))
+    log.show(Progress(2, progress.MANY + 1, "pictures", "b.png"))
+    assert capsys.readouterr().err == f"note: 2 of {progress.MANY + 1} pictures: b.png\n"
 
 
 def test_memory_that_is_not_there(tmp_path: Path) -> None:

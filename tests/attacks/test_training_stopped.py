@@ -257,14 +257,14 @@ TERMINALS: dict[str, dict[str, str]] = {
 # One process for all of them, since most of its time goes into importing torch.
 ON_EACH_TERMINAL = f"""
 import json, os, sys
-from attnviz.cli import show
 from attnviz.cli.app import run
+from attnviz.cli.process import prepare_streams
 bare = dict(os.environ)
 for number, env in enumerate(json.loads(sys.argv[1])):
     os.environ.clear()
     os.environ.update(bare | env)
     sys.stderr.reconfigure(encoding=env.get("PYTHONIOENCODING", "utf-8"))
-    show.prepare_streams()
+    prepare_streams()
     os.mkdir(f"../{{number}}")
     os.chdir(f"../{{number}}")
     code = run({TINY!r})

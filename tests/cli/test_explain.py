@@ -153,7 +153,7 @@ def test_the_example_in_chinese(run_here: RunHere) -> None:
         (("--head", "x"), "'x' does not say which head"),
         (("--top-k", "0"), "--top-k 0 is too small"),
         (("--json", "--latex"), "--json and --latex exclude each other"),
-        (("--json", "--markdown", "--latex"), "--json and --markdown and --latex exclude each other"),
+        (("--print", "none", "--latex"), "--print none and --latex exclude each other"),
         (("--text", "another"), "2 texts, where one is explained at a time"),
         (("--index", "1"), "no text 1"),
         (("--lang", "zh"), "--lang is for the labels of --example"),

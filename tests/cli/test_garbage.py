@@ -22,13 +22,13 @@ app.main()
 """
 LATER = """
 import gc
-from attnviz.cli.show import settled, spare_imports
+from attnviz.cli.process import pause_gc, resume_gc
 usual = gc.get_threshold()
-settled()
+resume_gc()
 assert gc.get_freeze_count() == 0
-spare_imports()
+pause_gc()
 assert gc.get_threshold() != usual
-settled()
+resume_gc()
 assert gc.get_threshold() == usual
 assert gc.get_freeze_count() > 1000
 assert gc.callbacks == []

@@ -18,6 +18,7 @@ from PIL import Image
 
 from attnviz import __version__, load
 from attnviz.cli import progress, show
+from attnviz.result import Progress
 from tests.attacks.endings import RunHere, document, worked
 from tests.process import RunCli, bare_environment
 
@@ -246,8 +247,8 @@ def test_a_bar_appears_only_where_work_takes_long(monkeypatch: pytest.MonkeyPatc
         stderr = io.StringIO()
         monkeypatch.setattr(stderr, "isatty", lambda: True)
         monkeypatch.setattr(sys, "stderr", stderr)
-        with progress.followed() as follow:
-            time.sleep(work)
-            follow(1, 2, Path("a.png"))
-            follow(2, 2, Path("b.png"))
+        bar = progress.progress_view()
+        time.sleep(work)
+        bar.show(Progress(1, 2, "pictures", "a.png"))
+        bar.close()
         assert ("pictures" in stderr.getvalue()) == expected

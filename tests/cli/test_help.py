@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from attnviz.cli.app import COMMANDS
+from attnviz.workflows import COMMANDS
 from tests.process import ROOT, RunCli, bare_environment
 
 GOLDEN = Path(__file__).parent / "help"

@@ -92,7 +92,14 @@ def test_one_name_means_one_thing() -> None:
             found.setdefault(option.name, {})[id(option.option)] = option
     several = {name: {each.option.help for each in options.values()} for name, options in found.items()}
     assert all(len(several[name]) == len(found[name]) for name in found), "written twice"
-    assert {name for name, helps in several.items() if len(helps) > 1} == {"model", "layer", "head", "out"}
+    assert {name for name, helps in several.items() if len(helps) > 1} == {
+        "model",
+        "layer",
+        "head",
+        "out",
+        "query",
+        "max_memory",
+    }
 
 
 def test_specs_are_light() -> None:

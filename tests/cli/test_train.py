@@ -16,11 +16,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from attnviz.cli import show_training
+from attnviz.cli import parser
 from attnviz.cli.parser import command_from_spec
+from attnviz.cli.process import collected_interrupts
 from attnviz.models.training import Training
 from attnviz.options import flat_values
 from attnviz.specs.train import TrainSpec
+from attnviz.workflows import COMMANDS as ALL_COMMANDS
 from tests.attacks.endings import RAW, RunHere, check_streams, document, worked
 from tests.process import Run, RunCli, bare_environment
 
@@ -163,7 +165,7 @@ def test_ctrl_c_twice_breaks_the_step_off(attnviz: RunHere, tmp_path: Path, monk
 
 @pytest.mark.usefixtures("with_ctrl_c")
 def test_the_first_ctrl_c_is_collected_and_the_second_one_raised() -> None:
-    with show_training._interrupts() as asked:
+    with collected_interrupts() as asked:
         os.kill(os.getpid(), signal.SIGINT)
         assert asked == [signal.SIGINT]
         with pytest.raises(KeyboardInterrupt):
@@ -296,12 +298,10 @@ def test_wrong_usage_imports_nothing_heavy(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-def test_every_setting_is_an_option() -> None:
+def test_every_setting_is_an_option(monkeypatch: pytest.MonkeyPatch) -> None:
     """With the default of the spec; so that the card's command can name it."""
     found: list[TrainSpec] = []
 
-    def take(spec: TrainSpec) -> None:
-        found.append(spec)
-
-    command_from_spec(take)(**flat_values(TrainSpec()))
+    monkeypatch.setattr(parser, "run_command", lambda command, spec: found.append(spec))
+    command_from_spec(next(each for each in ALL_COMMANDS if each.name == "train"))(**flat_values(TrainSpec()))
     assert found == [TrainSpec()]

@@ -8,12 +8,11 @@ from typing import Any, get_args
 import pytest
 import yaml
 
-from attnviz.cli.app import COMMANDS
 from attnviz.cli.parser import command_from_spec
 from attnviz.configs import schema
 from attnviz.jobs import JOBS, NOT_IN_CONFIGS
 from attnviz.options import FlatOption, flat_options
-from attnviz.registry import load
+from attnviz.workflows import COMMANDS
 from tests.configs.checker import fits
 from tests.configs.conftest import Problems
 
@@ -29,8 +28,7 @@ def settings(command: str, kind: str = "Settings") -> dict[str, Any]:
 def test_flags_and_configs_have_the_same_settings(command: str) -> None:
     """A setting cannot exist in one and not in the other."""
     of_spec = [option.name for option in flat_options(JOBS[command])]
-    function = load(next(plugin for plugin in COMMANDS if plugin.name == command))
-    flags = command_from_spec(function).__annotations__
+    flags = command_from_spec(next(each for each in COMMANDS if each.name == command)).__annotations__
     assert list(flags) == of_spec
     assert list(settings(command)) == [name for name in of_spec if name not in NOT_IN_CONFIGS]
     assert list(settings(command, "Matrix")) == list(settings(command))

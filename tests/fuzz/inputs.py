@@ -9,15 +9,14 @@ from typing import Any, Literal, get_args, get_origin
 
 from hypothesis import strategies as st
 
-from attnviz.cli.app import COMMANDS
-from attnviz.cli.help import spec_of
 from attnviz.options import ARGUMENT, FlatOption, flat_options
 from attnviz.registry import load
+from attnviz.workflows import COMMANDS
 from tests.fuzz.laws import MAX_MEMORY
 
 Draw = Callable[[st.SearchStrategy[Any]], Any]
 
-SPECS = {command.name: flat_options(spec) for command in COMMANDS if (spec := spec_of(load(command)))}
+SPECS = {command.name: flat_options(spec) for command in COMMANDS if (spec := load(command.spec))}
 LONG = "x" * 300
 # Beside the folder of a run lie victim/ and room/; the rest is within it.
 PATHS: tuple[str, ...] = ("text.txt", "record", "batch", "other", "model", "folder", "good.yaml", "table.csv", "empty")

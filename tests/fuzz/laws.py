@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from unittest import mock
 
-from attnviz.cli import app, show
+from attnviz.cli import app, process
 from attnviz.errors import DifferencesFound, ExecutionError, InputError, OutputError
 from attnviz.jobs import Job
 from attnviz.manifest import Entry
@@ -81,13 +81,13 @@ def _become(args: Sequence[str], folder: Path, room: Path, streams: list[Path]) 
         faulthandler.register(signal.SIGXCPU, 2, chain=True)
         tempfile.tempdir = None
         os.environ |= {"HOME": str(room), "TMPDIR": str(room), "COLUMNS": "80"}
-        show.prepare_streams()
+        process.prepare_streams()
         with (
             mock.patch("attnviz.workflows.batch.run_jobs", run_jobs),
             mock.patch("attnviz.workflows.verify.run_jobs", run_jobs),
         ):
             code = app.run(args)
-        show.flush_stderr()
+        process.flush_stderr()
     except BaseException:
         traceback.print_exc()
         sys.stderr.flush()

@@ -12,11 +12,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from attnviz.display import FORMULA
 from attnviz.renderers.json import alone
 from attnviz.renderers.terminal import Screen, render
 from attnviz.report import Report, Table
 from attnviz.training_metrics import Prediction
-from attnviz.views.predictions import FORMULA, prediction_rows, predictions_report
+from attnviz.views.predictions import prediction_rows, predictions_report
 from tests.made import HOSTILE
 
 LABELS = ("negative", "positive")

@@ -10,13 +10,14 @@ from pathlib import Path
 import pytest
 
 from attnviz.configs.manifests import from_file, to_bytes
-from attnviz.errors import InvalidConfig, InvalidOption, InvalidSource
+from attnviz.errors import DifferencesFound, ExecutionError, InvalidConfig, InvalidOption, InvalidSource
 from attnviz.manifest import NAME, PAGE, File, Manifest
 from attnviz.options import build
+from attnviz.result import Progress, Result
 from attnviz.specs.batch import BatchSpec, VerifySpec
-from attnviz.workflows.batch import PROGRESS, Finished, Planned, batch
-from attnviz.workflows.verify import Verified, verify
-from attnviz.workflows.workers import Done
+from attnviz.workflows.batch import PROGRESS, batch
+from attnviz.workflows.verify import verify
+from tests.events import result
 
 CONFIG = """\
 defaults: {model: dot, d_model: 8, dpi: 40}
@@ -35,13 +36,17 @@ def config(tmp_path: Path) -> Path:
     return tmp_path / "figures.yaml"
 
 
-def run(config: Path, **more: object) -> tuple[dict[str, str], Finished]:
+def run(config: Path, **more: object) -> tuple[dict[str, str], Result]:
     """How each job ended, and the end."""
     spec = build(BatchSpec, configs=(str(config),), out=str(config.parent / "out"), **{"workers": 1, **more})
-    first, *middle, last = batch(spec)
-    assert isinstance(first, Planned)
-    assert isinstance(last, Finished)
-    return {done.entry.name: done.how for done in middle if isinstance(done, Done)}, last
+    *middle, last = batch(spec)
+    assert isinstance(last, Result)
+    jobs = [each for each in middle if isinstance(each, Progress)]
+    return {each.latest: "failed" if each.error else each.line.split()[0] for each in jobs}, last
+
+
+def manifest_of(config: Path) -> Manifest:
+    return from_file(config.parent / "out" / NAME)
 
 
 def content(folder: Path) -> dict[str, bytes]:
@@ -50,13 +55,13 @@ def content(folder: Path) -> dict[str, bytes]:
 
 @pytest.mark.slow
 def test_the_manifest_tells_what_was_made_and_of_what(config: Path) -> None:
-    ended, last = run(config)
+    ended, _ = run(config)
     assert ended == {"one": "made", "two": "made"}
-    assert from_file(config.parent / "out" / NAME) == last.manifest
-    assert list(last.manifest.configs) == ["figures.yaml"]
+    manifest = manifest_of(config)
+    assert list(manifest.configs) == ["figures.yaml"]
     files = content(config.parent / "out")
-    assert set(files) == {NAME, *(file.path for entry in last.manifest.jobs for file in entry.files)}
-    assert last.manifest.jobs[0].settings["dataset"] == "texts.csv"  # as it is written, wherever the config lies
+    assert set(files) == {NAME, *(file.path for entry in manifest.jobs for file in entry.files)}
+    assert manifest.jobs[0].settings["dataset"] == "texts.csv"  # as it is written, wherever the config lies
     assert str(config.parent) not in files[NAME].decode()
 
 
@@ -65,34 +70,36 @@ def test_jobs_with_pages_have_one_page_that_leads_to_them(config: Path) -> None:
     config.write_text(CONFIG.replace("dpi: 40", "format: [png, html]"), encoding="utf-8")
     _, last = run(config)
     out = config.parent / "out"
-    assert last.page == out / PAGE
-    text = last.page.read_text(encoding="utf-8")
+    assert last.closing == (f"2 made; wrote {out / NAME} and {out / PAGE}",)
+    text = (out / PAGE).read_text(encoding="utf-8")
     (document,) = re.findall(r'<script type="application/json" id="content">(.*)</script>', text)
     jobs, numbers = json.loads(document)["tables"]
     assert jobs["links"] == ["one/attention.html", "two/attention.html"]
     assert all((out / link).is_file() for link in jobs["links"])
-    (head,) = last.manifest.jobs[0].numbers["texts.csv train[0]"]["entropy"][0]
+    (head,) = manifest_of(config).jobs[0].numbers["texts.csv train[0]"]["entropy"][0]
     assert numbers["rows"][0][3] == head
     before = content(out)
     assert run(config)[0] == {"one": "unchanged", "two": "unchanged"}
     assert content(out) == before
     config.write_text(CONFIG, encoding="utf-8")
     _, last = run(config)
-    assert last.page is None
+    assert last.closing == (f"2 made; wrote {out / NAME}",)
     assert last.notices == (f"{out / PAGE} is of an earlier run: no job of this one has --format html",)
 
 
 @pytest.mark.slow
 def test_again_nothing_is_made_and_of_a_changed_text_one_job(config: Path) -> None:
-    _, first = run(config)
+    run(config)
+    first = manifest_of(config)
     before = content(config.parent / "out")
     assert run(config)[0] == {"one": "unchanged", "two": "unchanged"}
     assert content(config.parent / "out") == before
     (config.parent / "texts.csv").write_text("text\nanother text\n", encoding="utf-8")
-    ended, second = run(config)
+    ended, _ = run(config)
+    second = manifest_of(config)
     assert ended == {"one": "made", "two": "unchanged"}
-    assert second.manifest.jobs[1] == first.manifest.jobs[1]
-    assert second.manifest.jobs[0].inputs != first.manifest.jobs[0].inputs
+    assert second.jobs[1] == first.jobs[1]
+    assert second.jobs[0].inputs != first.jobs[0].inputs
 
 
 @pytest.mark.slow
@@ -169,9 +176,11 @@ def test_what_fails_is_in_the_manifest_and_the_rest_is_made(config: Path) -> Non
     config.write_text(CONFIG + "  - name: three\n    heatmap: {text: three, head: 5}\n", encoding="utf-8")
     ended, last = run(config)
     assert ended == {"one": "made", "two": "made", "three": "failed"}
-    (failed,) = last.failed
+    (failed,) = (entry for entry in manifest_of(config).jobs if entry.error)
     assert failed.name == "three"
     assert "no head 5" in failed.error
+    assert isinstance(last.failure, ExecutionError)
+    assert [case.failed for case in last.cases] == [False, False, True]
     assert not (config.parent / "out/three").exists()
 
 
@@ -185,9 +194,8 @@ def test_jobs_that_a_config_no_longer_has_are_named(config: Path) -> None:
 
 
 def test_a_dry_run_makes_nothing(config: Path) -> None:
-    (planned,) = batch(build(BatchSpec, configs=(str(config),), out=str(config.parent / "out"), dry_run=True))
-    assert isinstance(planned, Planned)
-    assert [job.name for job in planned.plan.jobs] == ["one", "two"]
+    planned = result(batch(build(BatchSpec, configs=(str(config),), out=str(config.parent / "out"), dry_run=True)))
+    assert [line.partition(":")[0] for line in planned.lines] == ["one", "two"]
     assert not (config.parent / "out").exists()
 
 
@@ -208,32 +216,33 @@ def test_what_cannot_be(config: Path) -> None:
 # verify
 
 
-def verified(config: Path, root: Path | None = None) -> Verified:
-    *_, last = verify(VerifySpec(folder=str(config.parent / "out"), root=str(root or config.parent)))
-    assert isinstance(last, Verified)
-    return last
+def verified(config: Path, root: Path | None = None) -> Result:
+    return result(verify(VerifySpec(folder=str(config.parent / "out"), root=str(root or config.parent))))
 
 
 @pytest.mark.slow
 def test_what_was_made_can_be_made_again(config: Path) -> None:
     run(config)
     found = verified(config)
-    assert (found.n_jobs, found.number, found.bytes, found.notices) == (2, "", "", ())
-    assert found.n_files == len(content(config.parent / "out")) - 1
+    n_files = len(content(config.parent / "out")) - 1
+    assert found.lines == (f"2 jobs, {n_files} files: made again, the same byte for byte",)
+    assert (found.failure, found.notices) == (None, ())
 
 
 @pytest.mark.slow
 def test_the_first_difference_of_either_kind_is_told(config: Path) -> None:
-    _, last = run(config)
-    out = config.parent / "out"
+    run(config)
+    manifest, out = manifest_of(config), config.parent / "out"
     (out / "two/report.md").write_text("other", encoding="utf-8")
     found = verified(config)
-    assert (found.number, found.bytes) == ("", "two/report.md was changed after it was made")
+    report = "two/report.md was changed after it was made"
+    assert found.lines == ("numbers: the same", f"first difference in bytes: {report}")
+    assert isinstance(found.failure, DifferencesFound)
     (config.parent / "texts.csv").write_text("text\nanother one with more words\n", encoding="utf-8")
     found = verified(config)
-    assert found.number.startswith("one, texts.csv train[0], entropy, layer 0, head 0: ")
-    assert found.bytes.startswith("one/layer-0-head-0.png: ")
-    older = Manifest(last.manifest.configs, {**last.manifest.versions, "torch": "1.0"}, last.manifest.jobs)
+    assert found.lines[0].startswith("first difference in numbers: one, texts.csv train[0], entropy, layer 0, head 0: ")
+    assert found.lines[1].startswith("first difference in bytes: one/layer-0-head-0.png: ")
+    older = Manifest(manifest.configs, {**manifest.versions, "torch": "1.0"}, manifest.jobs)
     (out / NAME).write_bytes(to_bytes(older))
     assert verified(config).notices[0].startswith("made with torch 1.0, and here is ")
 

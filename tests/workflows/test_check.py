@@ -16,7 +16,7 @@ import pytest
 from PIL import Image
 
 from attnviz import store
-from attnviz.differences import EXACT, Difference, Tolerances
+from attnviz.differences import EXACT, BatchDiff, Difference, Tolerances
 from attnviz.errors import InputError, InvalidOption, InvalidSource
 from attnviz.manifest import Entry, File, Manifest
 from attnviz.options import build, with_values
@@ -26,6 +26,7 @@ from attnviz.workflows.batch_diff.batches import differences, load_batch
 from attnviz.workflows.batch_diff.numbers import compare_numbers, count_numbers, heads_in_words, is_same_text
 from attnviz.workflows.check import check
 from tests import batches
+from tests.events import result
 
 
 @pytest.fixture(scope="module")
@@ -49,7 +50,14 @@ SPEC = build(CheckSpec, folder="figures", baseline="baseline")
 
 
 def found(spec: CheckSpec = SPEC) -> tuple[Difference, ...]:
-    return check(spec).diff.differences
+    result(check(spec))  # which writes what shows them
+    return diff(spec).differences
+
+
+def diff(spec: CheckSpec = SPEC) -> BatchDiff:
+    """As `check` compares, less what it writes."""
+    tolerances = Tolerances(spec.tolerance, spec.pixels)
+    return differences(load_batch(Path(spec.baseline)), load_batch(Path(spec.folder)), tolerances)
 
 
 def only(spec: CheckSpec = SPEC) -> Difference:
@@ -80,11 +88,11 @@ def recompressed(data: bytes) -> bytes:
 
 
 def test_a_batch_and_itself_do_not_differ_and_nothing_is_written(pair: Path) -> None:
-    outcome = check(SPEC)
-    assert outcome.diff.differences == ()
+    outcome = result(check(SPEC))
+    assert diff().differences == ()
     assert (outcome.files, outcome.notices) == ((), ())
-    assert outcome.diff.n_numbers == 2 * 4 * 2  # jobs, measures of the headline, heads
-    assert outcome.diff.n_files == sum(len(entry.files) for entry in batches.read(pair / "figures").jobs)
+    assert diff().n_numbers == 2 * 4 * 2  # jobs, measures of the headline, heads
+    assert diff().n_files == sum(len(entry.files) for entry in batches.read(pair / "figures").jobs)
     assert [case.failed for case in outcome.cases] == [False, False]
     assert sorted(path.name for path in pair.iterdir()) == ["baseline", "figures"]
 
@@ -141,8 +149,8 @@ def test_a_picture_is_compared_by_its_pixels(pair: Path) -> None:
     path = "first/overview.png"
     data = (pair / "figures" / path).read_bytes()
     batches.put(pair / "figures", path, recompressed(data))
-    outcome = check(SPEC)
-    assert (outcome.diff.differences, outcome.diff.n_other_bytes, outcome.files) == ((), 1, ())
+    outcome = result(check(SPEC))
+    assert (diff().differences, diff().n_other_bytes, outcome.files) == ((), 1, ())
     batches.put(pair / "figures", path, painted(data))
     unlike = only()
     assert (unlike.kind, unlike.file) == ("picture", path)
@@ -155,7 +163,7 @@ def test_what_differs_is_written_and_only_that(pair: Path) -> None:
     path = "first/overview.png"
     data = (pair / "figures" / path).read_bytes()
     batches.put(pair / "figures", path, painted(data))
-    outcome = check(SPEC)
+    outcome = result(check(SPEC))
     assert written(pair / "differences") == [
         "differences.json",
         "first/overview-actual.png",
@@ -294,9 +302,9 @@ def test_a_job_that_fails_is_a_difference(pair: Path, before: str, after: str) -
 def test_a_job_that_fails_as_before_is_none_and_is_told(pair: Path) -> None:
     for folder in ("baseline", "figures"):
         batches.change(pair / folder, "first", failing("no such text"))
-    outcome = check(SPEC)
-    assert outcome.diff.differences == ()
-    assert outcome.diff.failed_alike == ("first",)
+    outcome = result(check(SPEC))
+    assert diff().differences == ()
+    assert diff().failed_alike == ("first",)
     assert [finding.level for finding in outcome.cases[0].findings] == ["warning"]
 
 
@@ -315,7 +323,7 @@ def test_what_a_job_was_made_from_is_told_where_it_differs(pair: Path) -> None:
     batches.change(pair / "figures", "first", how)
     manifest = batches.read(pair / "figures")
     batches.write(pair / "figures", replace(manifest, versions={"torch": "2.14.0", "numpy": "3"}))
-    checked = check(SPEC).diff
+    checked = diff()
     assert checked.causes["first"] == (
         "the command is compare, not heatmap",
         "other settings (model, text)",
@@ -356,9 +364,17 @@ def test_exactly_the_same_is_asked_of_bytes_and_links_are_not_followed(pair: Pat
         ("file", path),
         ("changed file", "second/overview.png"),
     ]
-    number, file = first_differences(exact, "baseline")
-    assert re.fullmatch(f"first, “{batches.TEXT}”, entropy, layer 0, head 1: [0-9.]+, in the manifest [0-9.]+", number)
-    assert re.fullmatch("first/overview.png: [0-9,]+ bytes with sha256 .{8}…, in the manifest [0-9,]+ .+", file)
+    (number, file), same = first_differences(exact, "baseline", "2 jobs")
+    assert not same
+    assert re.fullmatch(
+        f"first difference in numbers: first, “{batches.TEXT}”, entropy, layer 0, head 1: "
+        "[0-9.]+, in the manifest [0-9.]+",
+        number,
+    )
+    assert re.fullmatch(
+        "first difference in bytes: first/overview.png: [0-9,]+ bytes with sha256 .{8}…, in the manifest [0-9,]+ .+",
+        file,
+    )
     with pytest.raises(InvalidSource, match="is a link out of its folder"):
         differences(before, after, Tolerances())
 
@@ -376,7 +392,7 @@ def test_names_of_what_is_written_are_safe_and_none_twice(pair: Path) -> None:
             files = tuple(batches.file_of(pair / folder, path) for path in paths)
             entries.append(Entry(name, "heatmap", {}, "", {}, {}, (), files))
         batches.write(pair / folder, Manifest({}, {}, tuple(entries)))
-    outcome = check(SPEC)
+    outcome = result(check(SPEC))
     out = (pair / "differences").resolve()
     assert all(file.resolve().is_relative_to(out) for file in outcome.files)
     assert len({str(file).lower() for file in outcome.files}) == len(outcome.files) == 3 * 3 * 3 + 1
@@ -388,9 +404,9 @@ def test_what_an_earlier_check_left_is_told(pair: Path) -> None:
     path = "first/overview.png"
     data = (pair / "figures" / path).read_bytes()
     batches.put(pair / "figures", path, painted(data))
-    assert check(SPEC).notices == ()
+    assert result(check(SPEC)).notices == ()
     batches.put(pair / "figures", path, data)
-    (notice,) = check(SPEC).notices
+    (notice,) = result(check(SPEC)).notices
     assert notice == "differences also holds 4 files of an earlier check, such as differences.json"
 
 
@@ -416,12 +432,12 @@ def test_out_is_not_one_of_the_folders(pair: Path) -> None:
 
 def test_cases_are_the_jobs(pair: Path) -> None:
     batches.change(pair / "figures", "second", lambda entry: batches.shifted(entry, "peak", 0, 0, 0.1))
-    outcome = check(SPEC)
+    outcome = result(check(SPEC))
     assert [(case.name, case.failed) for case in outcome.cases] == [("first", False), ("second", True)]
     (finding,) = outcome.cases[1].findings
     assert finding.file == "figures.yaml"
     assert finding.title == "second: 1 number differs"
-    assert Counter(each.kind for each in outcome.diff.differences) == {"number": 1}
+    assert Counter(each.kind for each in diff().differences) == {"number": 1}
 
 
 def test_a_baseline_with_former_names_of_measures_compares(made: Path, tmp_path: Path) -> None:

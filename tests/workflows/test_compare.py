@@ -19,24 +19,20 @@ from attnviz.models.classifier import Classifier, ClassifierConfig
 from attnviz.models.encoder import EncoderConfig
 from attnviz.options import build
 from attnviz.report import Report
+from attnviz.result import Progress, Result
 from attnviz.specs.compare import CompareSpec
 from attnviz.specs.train import VocabularyOptions
-from attnviz.workflows.compare import Attended, Comparing, Outcome, compare
+from attnviz.workflows.compare import compare
+from tests.events import data, report, result
 
 TEXT = "not a good film , but the acting saves it"
 
 
-def outcome(tmp_path: Path, *models: str, **settings: Any) -> Outcome:
+def outcome(tmp_path: Path, *models: str, **settings: Any) -> Result:
     spec = build(
         CompareSpec, models=models or ("single", "multi"), out=str(tmp_path / "out"), **{"time": False, **settings}
     )
-    *_, last = compare(spec)
-    assert isinstance(last, Outcome)
-    return last
-
-
-def data(of: Outcome) -> Any:
-    return of.report.data
+    return result(compare(spec))
 
 
 def notes(of: Report) -> str:
@@ -74,10 +70,11 @@ def test_several_texts_have_intervals_and_are_counted(tmp_path: Path) -> None:
         CompareSpec, models=("single", "multi"), dataset="sample", split="test", out=str(tmp_path / "out"), time=False
     )
     first, *done, last = compare(spec)
-    assert isinstance(first, Comparing)
-    assert first.n_texts == 20
-    assert [each.n_done for each in done if isinstance(each, Attended)] == list(range(1, 21))
-    assert isinstance(last, Outcome)
+    assert isinstance(first, Progress)
+    assert (first.done, first.total, first.what) == (0, 20, "texts")
+    texts = [each for each in done if isinstance(each, Progress) and each.what == "texts"]
+    assert [each.done for each in texts] == list(range(1, 21))
+    assert isinstance(last, Result)
     assert {file.name for file in last.files} == {"distributions.png", "similarity.png"}
     for measure in data(last)["measures"].values():
         (difference,) = measure["differences"]
@@ -88,7 +85,7 @@ def test_several_texts_have_intervals_and_are_counted(tmp_path: Path) -> None:
     (right,) = data(last)["accuracy_differences"]
     accuracies = [each["accuracy"] for each in data(last)["models"]]
     assert right["value"] == pytest.approx(accuracies[1] - accuracies[0])
-    assert "right on" in notes(last.report)
+    assert "right on" in notes(report(last))
 
 
 def test_numbers_of_several_texts_are_means_of_each(tmp_path: Path) -> None:
@@ -124,7 +121,7 @@ def test_a_model_compared_with_itself_differs_in_nothing(index: str, reason: str
 
 def test_three_models_and_no_source_at_all(tmp_path: Path) -> None:
     found = outcome(tmp_path, "multi:2", "multi:4", "multi:8")
-    assert found.report.title == "multi:2, multi:4 and multi:8 on sample train[0]"
+    assert report(found).title == "multi:2, multi:4 and multi:8 on sample train[0]"
     assert {"difference-multi-4-multi-2.png", "difference-multi-8-multi-2.png"} <= {file.name for file in found.files}
 
 
@@ -133,11 +130,11 @@ def test_untrained_models_say_so(tmp_path: Path) -> None:
         CompareSpec, models=("random:8", "dot", "multi:8"), text=(TEXT,), out=str(tmp_path / "out"), time=False
     )
     first, *_, last = compare(spec)
-    assert isinstance(first, Comparing)
+    assert isinstance(first, Progress)
     assert first.notices == ("random:8, dot are untrained: random weights (seed 0) show no learned attention",)
-    assert isinstance(last, Outcome)
-    assert "random:8: untrained (random weights, seed 0)" in last.report.subtitle
-    assert "d_model too (random:8 64, dot 64, multi:8 32)" in notes(last.report)
+    assert isinstance(last, Result)
+    assert "random:8: untrained (random weights, seed 0)" in report(last).subtitle
+    assert "d_model too (random:8 64, dot 64, multi:8 32)" in notes(report(last))
     assert data(last)["models"][0]["predictions"] == []
 
 
@@ -164,7 +161,7 @@ def test_different_tokenisers_meet_in_words(tmp_path: Path) -> None:
     several = store.load(tmp_path / "out" / "cut.safetensors")
     assert len(vocabulary.encode(TEXT).ids) > len(TEXT.split())
     assert several.queries.pieces == tuple(TEXT.split())
-    assert "tokens are joined until all models have the same" in notes(found.report)
+    assert "tokens are joined until all models have the same" in notes(report(found))
     assert data(found)["texts"]["tokens"].tolist() == [len(TEXT.split())]
 
 
@@ -195,7 +192,6 @@ def test_time_is_a_number_of_each_model(tmp_path: Path) -> None:
         (("single", "mutli"), {}, InvalidModel, "Did you mean 'multi'"),
         (("single", "multi:7"), {}, InvalidOption, "not divisible by 7"),
         (("single", "multi"), {"measure": ("entrpy",)}, InvalidOption, "Did you mean 'entropy'"),
-        (("single", "multi"), {"json": True, "csv": True}, InvalidOption, "exclude each other"),
         (("single", "multi"), {"kernel": 1}, InvalidOption, "--kernel 1"),
         (("single", "multi"), {"text": ("",)}, InvalidText, "no tokens"),
         (("single", "multi"), {"text": (TEXT,), "layer": ("1",)}, InvalidSelection, "no layer 1"),

@@ -17,7 +17,8 @@ from attnviz.measures.entropy import entropy
 from attnviz.records import AttentionMaps
 from attnviz.specs.batch import DiffSpec
 from attnviz.workflows.diff import diff
-from tests import batches
+from tests import batches, events
+from tests.events import report, result
 from tests.made import cross_maps, random_maps
 
 SPEC = DiffSpec(before="a.safetensors", after="b.safetensors")
@@ -35,7 +36,7 @@ def records(one: AttentionMaps, other: AttentionMaps) -> None:
 
 
 def data(spec: DiffSpec = SPEC) -> Any:
-    return diff(spec).report.data
+    return events.data(events.result(diff(spec)))
 
 
 def entry(name: str = "first", **numbers: list[list[float]]) -> Entry:
@@ -64,10 +65,10 @@ def test_heads_come_the_most_different_first() -> None:
 
 def test_the_same_record_has_no_changes() -> None:
     records(random_maps(), random_maps())
-    found = diff(replace(SPEC, threshold=("jsd=0", "top_key=0", "peak=0")))
-    assert found.beyond == ""
+    found = result(diff(replace(SPEC, threshold=("jsd=0", "top_key=0", "peak=0"))))
+    assert found.failure is None
     assert {head["jsd"] for head in data()["heads"]} == {0}
-    assert "Nothing changed" in " ".join(note.text for note in found.report.notes)
+    assert "Nothing changed" in " ".join(note.text for note in report(found).notes)
 
 
 def test_a_head_beyond_a_threshold_is_flagged() -> None:
@@ -76,14 +77,14 @@ def test_a_head_beyond_a_threshold_is_flagged() -> None:
     weights[0, 1] = np.roll(weights[0, 1], 1, axis=-1)
     records(one, replace(one, weights=weights))
     spec = replace(SPEC, threshold=("jsd=0.01",))
-    found = diff(spec)
-    assert found.beyond == "1 of 2 heads changed more than --threshold allows"
+    found = result(diff(spec))
+    assert str(found.failure) == "1 of 2 heads changed more than --threshold allows"
     assert [(head["head"], head["beyond"]) for head in data(spec)["heads"]] == [(1, ["jsd"]), (0, [])]
-    heads = next(table for table in found.report.tables if table.name == "heads")
+    heads = next(table for table in report(found).tables if table.name == "heads")
     assert [row[-1] for row in heads.rows] == ["jsd", "-"]
     apart = data(spec)["heads"][0]["jsd"]
-    assert diff(replace(SPEC, threshold=(f"jsd={apart!r}",))).beyond == ""  # as far is not further
-    assert diff(replace(SPEC, threshold=("top_key=0.5",))).beyond != ""
+    assert result(diff(replace(SPEC, threshold=(f"jsd={apart!r}",)))).failure is None  # as far is not further
+    assert result(diff(replace(SPEC, threshold=("top_key=0.5",)))).failure is not None
 
 
 def test_a_threshold_of_a_measure_is_of_its_change_either_way() -> None:
@@ -117,7 +118,7 @@ def test_measures_of_attention_between_texts() -> None:
 
 def test_the_queries_that_changed_most_are_listed_with_their_keys() -> None:
     records(random_maps(n_heads=1), random_maps(n_heads=1, seed=1))
-    table = next(table for table in diff(replace(SPEC, top_k=2)).report.tables if table.name == "queries")
+    table = next(table for table in report(result(diff(replace(SPEC, top_k=2)))).tables if table.name == "queries")
     apart = [float(row[1]) for row in table.rows]
     assert apart == sorted(apart, reverse=True)
     assert len(table.rows) == 10
@@ -128,9 +129,9 @@ def test_the_queries_that_changed_most_are_listed_with_their_keys() -> None:
 
 def test_heads_that_only_one_has_are_told() -> None:
     records(random_maps(n_heads=2), random_maps(n_layers=2, n_heads=3))
-    found = diff(SPEC)
+    found = result(diff(SPEC))
     assert len(data()["heads"]) == 2
-    assert "A has 1 × 2 and B 2 × 3" in " ".join(note.text for note in found.report.notes)
+    assert "A has 1 × 2 and B 2 × 3" in " ".join(note.text for note in report(found).notes)
 
 
 def test_records_of_other_tokens_are_refused() -> None:
@@ -141,7 +142,7 @@ def test_records_of_other_tokens_are_refused() -> None:
 
 def test_a_causal_map_against_one_that_is_not_is_told() -> None:
     records(random_maps(), random_maps(causal=True))
-    assert "causal" in " ".join(note.text for note in diff(SPEC).report.notes)
+    assert "causal" in " ".join(note.text for note in report(result(diff(SPEC))).notes)
 
 
 @pytest.mark.parametrize(
@@ -174,14 +175,14 @@ def test_batches_are_compared_number_by_number() -> None:
         ("peak", 0, 0.5, 0.4),
         ("peak", 1, 0.5, 0.5),
     ]
-    report = diff(spec).report
-    assert report.subtitle == "2 of 4 numbers changed"
-    assert [(table.name, len(table.rows)) for table in report.tables] == [("changes-entropy", 1), ("changes-peak", 1)]
+    shown = report(result(diff(spec)))
+    assert shown.subtitle == "2 of 4 numbers changed"
+    assert [(table.name, len(table.rows)) for table in shown.tables] == [("changes-entropy", 1), ("changes-peak", 1)]
     assert [each["measure"] for each in data(replace(spec, measure=("peak",)))["changes"]] == ["peak", "peak"]
-    found = diff(replace(spec, threshold=("entropy=0.4",)))
-    assert found.beyond == "1 of 4 numbers changed more than --threshold allows"
-    assert diff(replace(spec, threshold=("entropy=0.5",))).beyond == ""
-    assert diff(replace(spec, measure=("peak",), threshold=("entropy=0.4",))).beyond != ""
+    found = result(diff(replace(spec, threshold=("entropy=0.4",))))
+    assert str(found.failure) == "1 of 4 numbers changed more than --threshold allows"
+    assert result(diff(replace(spec, threshold=("entropy=0.5",)))).failure is None
+    assert result(diff(replace(spec, measure=("peak",), threshold=("entropy=0.4",)))).failure is not None
 
 
 def test_what_only_one_batch_has() -> None:
@@ -205,7 +206,7 @@ def test_what_only_one_batch_has() -> None:
 def test_in_batches_numbers_are_of_the_models_own_layers(settings: Any, measure: str, where: list[str]) -> None:
     one, other = (entry("first", **{measure: [[number], [number]]}) for number in (1.0, 2.0))
     spec = manifests((one,), (replace(other, **settings),))
-    (table,) = diff(spec).report.tables
+    (table,) = report(result(diff(spec))).tables
     assert [row[2] for row in table.rows] == where
     assert data(manifests((replace(one, **settings),), (other,)))["only_in_a"] == []  # what was made before says none
 
@@ -228,13 +229,13 @@ def test_in_batches_numbers_of_no_head_are_called_what_they_are_of(command: str,
     one, other = (
         replace(entry(entropy=[[number, number]]), command=command, settings=settings) for number in (1.0, 2.0)
     )
-    (table,) = diff(manifests((one,), (other,))).report.tables
+    (table,) = report(result(diff(manifests((one,), (other,))))).tables
     assert [row[2] for row in table.rows] == of
 
 
 def test_in_batches_names_are_those_of_their_numbers() -> None:
     spec = manifests((entry(entropy=[[1.0]]),), (entry(entropy=[[1.0]]),))
-    assert "No number changed." in " ".join(note.text for note in diff(spec).report.notes)
+    assert "No number changed." in " ".join(note.text for note in report(result(diff(spec))).notes)
     for bad in (replace(spec, threshold=("jsd=1",)), replace(spec, measure=("peak",))):
         with pytest.raises(InvalidOption, match="entropy"):
             diff(bad)
@@ -242,13 +243,13 @@ def test_in_batches_names_are_those_of_their_numbers() -> None:
 
 def test_what_is_named_decides_what_is_read() -> None:
     spec = manifests((entry(),), (entry(),))
-    assert diff(replace(spec, before="a/manifest.json")).beyond == ""
+    assert result(diff(replace(spec, before="a/manifest.json"))).failure is None
     records(random_maps(), random_maps())
     Path("folder").mkdir()
     with pytest.raises(InvalidSource, match=r"holds no manifest\.json and no attention\.safetensors"):
         diff(replace(SPEC, before="folder"))
     store.save(random_maps(), Path("folder") / store.RECORD)
-    assert diff(replace(SPEC, before="folder")).beyond == ""
+    assert result(diff(replace(SPEC, before="folder"))).failure is None
     with pytest.raises(InvalidOption, match="not of one kind"):
         diff(replace(SPEC, before="a"))
     with pytest.raises(InvalidRecord, match="cannot read"):

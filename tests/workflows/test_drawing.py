@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Generator
 from pathlib import Path
 
 import numpy as np
@@ -14,8 +15,10 @@ from attnviz.measures.words import by_words
 from attnviz.records import AttentionMaps, Tokens
 from attnviz.renderers import json as as_json
 from attnviz.report import Table
+from attnviz.result import Events, Progress, Result
 from attnviz.specs.figure import FigureOptions
-from attnviz.workflows.drawing import Drawing, Drawn, inches
+from attnviz.workflows.drawing import Drawing, inches
+from tests.events import data, report, result
 from tests.made import cross_maps, random_maps, record, sink_maps, windowed_maps
 
 MARKED = Tokens(
@@ -23,27 +26,37 @@ MARKED = Tokens(
 )
 
 
-def draw(maps: AttentionMaps, folder: Path, **choice: object) -> Drawn:
-    return Drawing.of(FigureOptions(dpi=50, **choice)).draw(maps, folder, with_record=False)  # type: ignore[arg-type]
+def draw(maps: AttentionMaps, folder: Path, **choice: object) -> Result:
+    drawing = Drawing.of(FigureOptions(dpi=50, **choice))  # type: ignore[arg-type]
+    return drawn_by(drawing.draw(maps, folder, with_record=False))
+
+
+def drawn_by(events: Generator[Progress, None, Result]) -> Result:
+    """What a generator returns, after all that it gives."""
+
+    def whole() -> Events:
+        yield (yield from events)
+
+    return result(whole())
 
 
 def marked() -> AttentionMaps:
     return record(random_maps("abcde", n_layers=2).weights, MARKED)
 
 
-def heads(drawn: Drawn) -> Table:
-    (table,) = (table for table in drawn.report.tables if table.role == "heads")
+def heads(drawn: Result) -> Table:
+    (table,) = (table for table in report(drawn).tables if table.role == "heads")
     return table
 
 
 def test_words_are_joined_before_anything_is_measured(tmp_path: Path) -> None:
     maps = marked()
     drawn = draw(maps, tmp_path, merge="words")
-    data = drawn.report.data
-    assert data["queries"]["pieces"] == ["[CLS]", "playing", "!", "[SEP]"]  # type: ignore[index]
-    assert np.array_equal(data["weights"], by_words(maps).weights)  # type: ignore[arg-type]
-    assert np.array_equal(data["measures"]["entropy"]["values"], entropy(by_words(maps)).values)  # type: ignore[index]
-    assert drawn.report.subtitle.endswith(" · 2 words from 3 tokens and 2 markers")
+    found = data(drawn)
+    assert found["queries"]["pieces"] == ["[CLS]", "playing", "!", "[SEP]"]
+    assert np.array_equal(found["weights"], by_words(maps).weights)
+    assert np.array_equal(found["measures"]["entropy"]["values"], entropy(by_words(maps)).values)
+    assert report(drawn).subtitle.endswith(" · 2 words from 3 tokens and 2 markers")
 
 
 def test_hiding_changes_pictures_and_no_number(tmp_path: Path) -> None:
@@ -51,14 +64,14 @@ def test_hiding_changes_pictures_and_no_number(tmp_path: Path) -> None:
     plain, hiding = draw(maps, tmp_path / "a"), draw(maps, tmp_path / "b", hide_special=True, drop_first=True)
     assert [file.name for file in plain.files] == [file.name for file in hiding.files]
     assert all(one.read_bytes() != other.read_bytes() for one, other in zip(plain.files, hiding.files, strict=True))
-    assert hiding.report.data["weights"] is maps.weights
-    for name, found in hiding.report.data["measures"].items():  # type: ignore[attr-defined]
-        assert np.array_equal(found["values"], plain.report.data["measures"][name]["values"])  # type: ignore[index]
+    assert data(hiding)["weights"] is maps.weights
+    for name, found in data(hiding)["measures"].items():
+        assert np.array_equal(found["values"], data(plain)["measures"][name]["values"])
 
 
 def test_everything_at_once_as_json(tmp_path: Path) -> None:
     drawn = draw(marked(), tmp_path, merge="words", hide_special=True, rollout=True, sort="-peak", layer=("1",))
-    document = as_json.render([drawn.report]).decode()
+    document = as_json.render([report(drawn)]).decode()
     assert '"hidden": {' in document
     assert '"rollout": [' in document
     assert '"merge": "words"' in document
@@ -114,14 +127,14 @@ def test_a_measure_that_was_not_shown_becomes_a_column(tmp_path: Path) -> None:
     shown = heads(draw(maps, tmp_path, sort="-peak"))
     assert [column.header for column in shown.columns].count("peak") == 1
     only = heads(draw(maps, tmp_path, measure=("entropy",), sort="max_received"))
-    assert [column.header for column in only.columns][2:-2] == ["entropy", "max_received", "looks at"]
+    assert [column.header for column in only.columns][2:-2] == ["entropy", "max received", "looks at"]
 
 
 def test_data_stay_by_layer_and_head_however_the_table_is_sorted(tmp_path: Path) -> None:
     maps = random_maps(n_layers=2, n_heads=3)
-    data = draw(maps, tmp_path, sort="-entropy").report.data
-    assert (data["layers"], data["heads"]) == ([0, 1], [0, 1, 2])
-    assert np.array_equal(data["measures"]["entropy"]["values"], entropy(maps).values)  # type: ignore[index]
+    found = data(draw(maps, tmp_path, sort="-entropy"))
+    assert (found["layers"], found["heads"]) == ([0, 1], [0, 1, 2])
+    assert np.array_equal(found["measures"]["entropy"]["values"], entropy(maps).values)
 
 
 @pytest.mark.parametrize("maps", [cross_maps(3, 5), sink_maps(), windowed_maps(), random_maps(padding=2)])
@@ -129,7 +142,7 @@ def test_every_kind_of_record_takes_every_option(maps: AttentionMaps, tmp_path: 
     drawn = draw(maps, tmp_path, merge="words", drop_first=True, sort="to_sink", rollout=maps.self_attention)
     assert (tmp_path / "rollout.png").exists() == maps.self_attention
     assert "to sink" in [column.header for column in heads(drawn).columns]
-    assert b'"hidden"' in as_json.render([drawn.report])
+    assert b'"hidden"' in as_json.render([report(drawn)])
 
 
 @pytest.mark.parametrize(

@@ -13,12 +13,13 @@ import pytest
 from attnviz import store
 from attnviz.errors import InvalidOption, InvalidSelection, InvalidText
 from attnviz.options import build, with_values
+from attnviz.result import Result
 from attnviz.specs.heatmap import HeatmapSpec
 from attnviz.specs.render import RenderSpec
-from attnviz.workflows.drawing import Drawn
 from attnviz.workflows.heatmap import heatmap
 from attnviz.workflows.render import render
 from tests.attacks.endings import environment
+from tests.events import report, result, results
 from tests.made import cross_maps
 
 TEXT = "the film was not good"
@@ -33,8 +34,8 @@ def names(folder: Path) -> list[str]:
     return sorted(path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file())
 
 
-def only(spec: HeatmapSpec) -> Drawn:
-    (drawn,) = heatmap(spec)
+def only(spec: HeatmapSpec) -> Result:
+    (drawn,) = results(heatmap(spec))
     return drawn
 
 
@@ -71,8 +72,8 @@ def test_layers_and_heads_choose_what_is_drawn_and_not_what_is_recorded(
 
 
 def test_several_texts_get_a_folder_each(spec: HeatmapSpec) -> None:
-    results = list(heatmap(with_values(spec, text=("one film", "two films"), heads=1)))
-    assert [result.report.title for result in results] == [
+    found = results(heatmap(with_values(spec, text=("one film", "two films"), heads=1)))
+    assert [report(each).title for each in found] == [
         "single attends to “one film”",
         "single attends to “two films”",
     ]
@@ -83,10 +84,10 @@ def test_several_texts_get_a_folder_each(spec: HeatmapSpec) -> None:
 
 def test_of_a_data_set_the_first_text_is_drawn_and_that_is_said(spec: HeatmapSpec) -> None:
     drawn = only(with_values(spec, text=()))
-    assert drawn.report.title == "multi:2 attends to sample train[0]"
+    assert report(drawn).title == "multi:2 attends to sample train[0]"
     assert "drawing text 0 of sample train (40 texts); --index chooses others" in drawn.notices
-    results = heatmap(with_values(spec, text=(), split="train[10:20]", index=("2,-1",)))
-    assert [result.report.title for result in results] == [
+    found = results(heatmap(with_values(spec, text=(), split="train[10:20]", index=("2,-1",))))
+    assert [report(each).title for each in found] == [
         "multi:2 attends to sample train[12]",
         "multi:2 attends to sample train[19]",
     ]
@@ -186,7 +187,7 @@ def test_a_record_is_drawn_again_byte_for_byte(spec: HeatmapSpec, tmp_path: Path
     settings = {"format": KINDS, "scale": "shared", "annotate": True}
     only(with_values(spec, heads=1, **settings))
     record = str(Path(spec.figure.out) / "attention.safetensors")
-    drawn = render(build(RenderSpec, record=record, out=str(tmp_path / "again"), dpi=50, **settings))
+    drawn = result(render(build(RenderSpec, record=record, out=str(tmp_path / "again"), dpi=50, **settings)))
     assert len(drawn.files) == 3
     for file in drawn.files:
         assert file.read_bytes() == (Path(spec.figure.out) / file.name).read_bytes()
@@ -195,9 +196,10 @@ def test_a_record_is_drawn_again_byte_for_byte(spec: HeatmapSpec, tmp_path: Path
 @pytest.mark.parametrize("maps", [lambda: cross_maps(3, 5), lambda: cross_maps(1, 1)])
 def test_a_record_between_two_texts_is_drawn(tmp_path: Path, maps: Callable[[], object]) -> None:
     store.save(maps(), tmp_path / "cross.safetensors")  # type: ignore[arg-type]
-    drawn = render(build(RenderSpec, record=str(tmp_path / "cross.safetensors"), out=str(tmp_path / "out"), dpi=50))
+    spec = build(RenderSpec, record=str(tmp_path / "cross.safetensors"), out=str(tmp_path / "out"), dpi=50)
+    drawn = result(render(spec))
     assert drawn.files
-    measures = drawn.report.data["measures"]
+    measures = report(drawn).data["measures"]
     assert isinstance(measures, dict)
     assert "distance" not in measures
 
@@ -205,7 +207,7 @@ def test_a_record_between_two_texts_is_drawn(tmp_path: Path, maps: Callable[[], 
 def test_padding_is_shown_only_when_asked_for(spec: HeatmapSpec) -> None:
     plain = only(with_values(spec, max_tokens=8))
     shown = only(with_values(spec, max_tokens=8, show_padding=True))
-    weights = [np.asarray(drawn.report.data["weights"]) for drawn in (plain, shown)]
+    weights = [np.asarray(report(drawn).data["weights"]) for drawn in (plain, shown)]
     assert [w.shape[-1] for w in weights] == [5, 8]
     np.testing.assert_allclose(weights[1][..., :5, :5], weights[0], atol=1e-6)
-    assert any("3 of 8 tokens are padding" in note.text for note in shown.report.notes)
+    assert any("3 of 8 tokens are padding" in note.text for note in report(shown).notes)

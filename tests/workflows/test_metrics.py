@@ -135,8 +135,8 @@ OTHERS: dict[str, tuple[dict[str, Any], str]] = {
     "a loss in words": ({"history": {"points": [], "epochs": [{"number": 1, "loss": "low", "accuracy": 1}]}}, "loss"),
     "a loss that is no number": ({"n_parameters": float("nan")}, "NaN is not JSON"),
     "an endless loss": ({"n_parameters": float("inf")}, "Infinity is not JSON"),
-    "nothing held out, as a list": ({"held_out": []}, "held_out is no HeldOut"),
-    "accuracy without its interval": ({"held_out": {**asdict(HELD_OUT), "accuracy": 0.75}}, "accuracy is no Estimate"),
+    "nothing held out, as a list": ({"held_out": []}, "held_out is no ValidationMetrics"),
+    "accuracy without its interval": ({"held_out": {**asdict(HELD_OUT), "accuracy": 0.75}}, "accuracy is no Interval"),
     "seeds in words": ({"tested": {**asdict(TESTED), "seeds": ["0"]}}, "seeds is no int"),
     "a surplus name": ({"code": "import os"}, "holds other names than settings, data"),
 }

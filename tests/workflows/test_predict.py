@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -12,10 +13,12 @@ from attnviz.errors import InvalidModel, InvalidOption, InvalidSelection, Invali
 from attnviz.models.built_in import SHIPPED
 from attnviz.options import build, with_values
 from attnviz.report import Report
+from attnviz.result import Progress, Result
 from attnviz.specs.predict import PredictSpec
 from attnviz.training_metrics import Prediction
 from attnviz.workflows.metrics import load_metrics
-from attnviz.workflows.predict import Classifying, Drew, Event, Predicted, predict
+from attnviz.workflows.predict import predict
+from tests import events as of
 from tests.process import ROOT
 
 PRAISE = "a wonderful film , moving and perfect . i loved every minute"
@@ -23,17 +26,28 @@ BLAME = "a terrible , boring film . the worst acting , a waste of time"
 EVERY_MODEL = ["single", "multi:2", "multi:4", "multi:8"]
 
 
-def events(**settings: object) -> list[Event]:
+def events(**settings: object) -> list[Progress | Result]:
     return list(predict(build(PredictSpec, **settings)))
 
 
-def predictions(found: list[Event]) -> list[Prediction]:
-    return [event for event in found if isinstance(event, Prediction)]
+def predictions(found: list[Progress | Result]) -> list[Prediction]:
+    """The answers, as the report gives them to machines."""
+    data: Any = report(found).data
+    names = data["labels"]
+    return [
+        Prediction(
+            each["text"],
+            tuple(each["probabilities"][name] for name in names),
+            names.index(each["given"]) if each["given"] in names else each["given"],
+            each["tokens"],
+            each["tokens_read"],
+        )
+        for each in data["predictions"]
+    ]
 
 
-def report(found: list[Event]) -> Report:
-    assert isinstance(found[-1], Predicted)
-    return found[-1].report
+def report(found: list[Progress | Result]) -> Report:
+    return of.report(of.result(iter(found)))
 
 
 @pytest.mark.parametrize("model", EVERY_MODEL)
@@ -89,14 +103,14 @@ def test_a_text_says_the_same_in_any_company() -> None:
 
 def test_order_names_and_notices() -> None:
     found = events(dataset="sample", split="test", index=("3", "0"))
-    assert isinstance(found[0], Classifying)
-    assert found[0].n_texts == 2
+    assert isinstance(found[0], Progress)
+    assert found[0].total == 2
     assert [prediction.text_name for prediction in predictions(found)] == ["sample test[3]", "sample test[0]"]
 
 
 def test_rows_are_the_predictions() -> None:
     last = events(text=(PRAISE, BLAME))[-1]
-    assert isinstance(last, Predicted)
+    assert isinstance(last, Result)
     header, *rows = last.rows
     assert header[:3] == ("text", "label", "probability")
     assert [row[1] for row in rows] == ["positive", "negative"]
@@ -105,7 +119,7 @@ def test_rows_are_the_predictions() -> None:
 def test_what_was_attended_to_is_drawn(tmp_path: Path) -> None:
     """Just the tokens that were read, under a title that says what came of it."""
     found = events(text=(PRAISE,), model="multi:2", heatmap=True, out=str(tmp_path / "why"), format=("svg",))
-    (drew,) = (event for event in found if isinstance(event, Drew))
+    (drew,) = (event for event in found if isinstance(event, Result) and event.files)
     assert sorted(file.name for file in drew.files) == [
         *("attention.safetensors", "layer-0-head-0.svg", "layer-0-head-1.svg", "overview.svg"),
     ]
@@ -133,7 +147,6 @@ def test_a_cut_text_is_drawn_as_it_was_read(tmp_path: Path) -> None:
         ({"model": "dot"}, InvalidModel, "cannot classify"),
         ({"heads": 16}, InvalidModel, "multi:16 has random weights"),
         ({"model": "no/such"}, InvalidModel, "no model"),
-        ({"json": True, "csv": True}, InvalidOption, "--json and --csv"),
         ({"max_tokens": 1}, InvalidOption, "--max-tokens 1"),
         ({"index": ("7",)}, InvalidSelection, "7"),
         ({"text": (PRAISE, "<br />")}, InvalidText, "no tokens in “<br"),
@@ -193,9 +206,10 @@ def test_the_model_asked_for_is_the_one_that_answers() -> None:
 def test_all_answers_are_a_page_where_one_is_asked_for(tmp_path: Path) -> None:
     """With --heatmap each text has one of its own; without either nothing is written."""
     *_, drew, last = events(text=(PRAISE, BLAME), format=("html",), out=str(tmp_path / "page"))
-    assert isinstance(drew, Drew)
-    assert isinstance(last, Predicted)
+    assert isinstance(drew, Result)
+    assert isinstance(last, Result)
     assert [file.relative_to(tmp_path).as_posix() for file in drew.files] == ["page/attention.html"]
-    assert last.report.title.encode() in drew.files[0].read_bytes()
-    assert not [each for each in events(text=(PRAISE,), out=str(tmp_path / "none")) if isinstance(each, Drew)]
+    assert of.report(last).title.encode() in drew.files[0].read_bytes()
+    found = events(text=(PRAISE,), out=str(tmp_path / "none"))
+    assert not any(each.files for each in found if isinstance(each, Result))
     assert [path.name for path in tmp_path.iterdir()] == ["page"]

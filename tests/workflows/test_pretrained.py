@@ -12,12 +12,14 @@ from attnviz.cache import caching
 from attnviz.errors import InvalidSelection
 from attnviz.jobs import Job
 from attnviz.options import build
+from attnviz.result import Result
 from attnviz.specs.compare import CompareSpec
 from attnviz.specs.heatmap import HeatmapSpec
-from attnviz.workflows.compare import Outcome, compare
+from attnviz.workflows.compare import compare
 from attnviz.workflows.heatmap import heatmap
 from attnviz.workflows.run_job import run_job
 from tests import pretrained as made
+from tests.events import report, result
 
 pytest.importorskip("transformers", reason=made.NEEDS)
 
@@ -30,53 +32,53 @@ def models(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     return {kind: made.saved(folder / kind, kind) for kind in ("bert", "gpt2", "bart")}
 
 
-def compared(*names: str | Path, out: Path, **settings: Any) -> Outcome:
-    *_, last = compare(build(CompareSpec, models=tuple(map(str, names)), out=str(out), time=False, **settings))
-    assert isinstance(last, Outcome)
-    return last
+def compared(*names: str | Path, out: Path, **settings: Any) -> Result:
+    return result(compare(build(CompareSpec, models=tuple(map(str, names)), out=str(out), time=False, **settings)))
 
 
 def test_heads_of_another_model_are_drawn(models: dict[str, Path], tmp_path: Path) -> None:
-    (drawn,) = heatmap(build(HeatmapSpec, model=str(models["bert"]), text=(TEXT,), out=str(tmp_path), layer=("1",)))
+    drawn = result(
+        heatmap(build(HeatmapSpec, model=str(models["bert"]), text=(TEXT,), out=str(tmp_path), layer=("1",)))
+    )
     assert {file.name for file in drawn.files} == {
         "overview.png",
         "attention.safetensors",
         *(f"layer-1-head-{head}.png" for head in range(4)),
     }
-    assert drawn.report.title.startswith("bert attends to")
-    assert "weights sha256" in drawn.report.subtitle
+    assert report(drawn).title.startswith("bert attends to")
+    assert "weights sha256" in report(drawn).subtitle
     assert not any("untrained" in notice for notice in drawn.notices)
     assert store.load(tmp_path / "attention.safetensors").n_layers == 2
 
 
 def test_cross_attention_is_drawn_with_both_texts(models: dict[str, Path], tmp_path: Path) -> None:
     spec = build(HeatmapSpec, model=str(models["bart"]), text=(TEXT,), target_text="it was good", out=str(tmp_path))
-    (drawn,) = heatmap(spec)
+    drawn = result(heatmap(spec))
     maps = store.load(tmp_path / "attention.safetensors")
     assert not maps.self_attention
     assert maps.queries.pieces[-3:] == ("it", "was", "good")
     assert maps.keys.pieces[1:3] == ("the", "acting")
-    assert drawn.report.subtitle.endswith("5 queries, 11 keys")
+    assert report(drawn).subtitle.endswith("5 queries, 11 keys")
 
 
 def test_models_with_other_markers_are_compared_on_the_text_itself(models: dict[str, Path], tmp_path: Path) -> None:
     found = compared(models["bert"], "multi:2", out=tmp_path, text=(TEXT,))
-    data: Any = found.report.data
+    data: Any = report(found).data
     share, none = data["left_out"]
     assert none == 0
     own = store.load(tmp_path / "bert.safetensors")
     assert own.queries.pieces == tuple(TEXT.split())
     assert own.sink is not None
     assert share == pytest.approx(own.sink.mean(), abs=1e-6)
-    said = " ".join(note.text for note in found.report.notes)
+    said = " ".join(note.text for note in report(found).notes)
     assert f"markers or another sink: bert {share:.1%}, multi:2 0.0%" in said
-    costs = next(table for table in found.report.tables if table.name == "costs")
+    costs = next(table for table in report(found).tables if table.name == "costs")
     assert ("of them in attention", "-", "4,224") in costs.rows
 
 
 def test_models_with_the_same_markers_keep_them(models: dict[str, Path], tmp_path: Path) -> None:
     found = compared(models["bert"], models["gpt2"], out=tmp_path, text=(TEXT,))
-    assert found.report.data["left_out"] == []
+    assert report(found).data["left_out"] == []
     assert store.load(tmp_path / "bert.safetensors").queries.pieces[0] == "[CLS]"
 
 
@@ -105,22 +107,22 @@ def test_layers_are_called_by_the_models_numbers(tmp_path: Path) -> None:
     folder = made.saved(tmp_path / "jamba", "jamba", **settings)
     out = tmp_path / "out"
     asked: dict[str, Any] = {"model": str(folder), "text": ("the cat sat",), "out": str(out), "rollout": True}
-    (drawn,) = heatmap(build(HeatmapSpec, **asked, layer=("3",), head=("0",)))
+    drawn = result(heatmap(build(HeatmapSpec, **asked, layer=("3",), head=("0",))))
     assert {file.name for file in drawn.files} == {"layer-3-head-0.png", "rollout.png", "attention.safetensors"}
-    pictures = {picture.name: picture.title for picture in drawn.report.pictures}
+    pictures = {picture.name: picture.title for picture in report(drawn).pictures}
     assert pictures["layer-3-head-0"] == "layer 3, head 0"
     assert pictures["rollout"] == "attention rollout through layers 1 and 3 of 4 (Abnar & Zuidema 2020)"
-    heads, *_ = drawn.report.tables
+    heads, *_ = report(drawn).tables
     assert [row[:2] for row in heads.rows] == [(3, 0)]
-    assert drawn.report.data["layers"] == [3]
-    said = [note.text for note in drawn.report.notes]
+    assert report(drawn).data["layers"] == [3]
+    said = [note.text for note in report(drawn).notes]
     assert any(text.startswith("In layers 0 and 2 of the model's 4 no attention") for text in said)
     assert store.load(out / "attention.safetensors").layer_numbers == (1, 3)
     with pytest.raises(InvalidSelection, match=r"no layer 2\. There are layers 1, 3"):
         [*heatmap(build(HeatmapSpec, **asked, layer=("2",)))]
     found = compared(folder, folder, out=tmp_path / "both", text=("the cat sat",), layer=("1-3",))
-    assert {"maps-layer-1", "maps-layer-3"} <= {picture.name for picture in found.report.pictures}
-    costs = next(table for table in found.report.tables if table.name == "costs")
+    assert {"maps-layer-1", "maps-layer-3"} <= {picture.name for picture in report(found).pictures}
+    costs = next(table for table in report(found).tables if table.name == "costs")
     assert ("layers L", "2 (1, 3)", "2 (1, 3)") in costs.rows
     job = Job("a", "heatmap", build(HeatmapSpec, **asked, layer=("3",), head=("1",)), "")
     made_of = run_job(job, tmp_path / "batch")

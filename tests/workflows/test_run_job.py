@@ -17,6 +17,7 @@ from attnviz.specs.explain import ExplainSpec
 from attnviz.specs.heatmap import HeatmapSpec
 from attnviz.specs.predict import PredictSpec
 from attnviz.workflows.run_job import fingerprint, inputs_of, run_job
+from tests.events import result
 
 TEXT = "a fine film , and not a long one"
 HEATMAP = build(HeatmapSpec, text=(TEXT,), model="multi:2", dpi=40)
@@ -116,7 +117,7 @@ def test_a_vocabulary_is_an_input(tmp_path: Path) -> None:
     from attnviz.specs.train import VocabSpec
     from attnviz.workflows.vocab import vocab
 
-    made = vocab(build(VocabSpec, dataset="sample", size=50, out=str(tmp_path)))
+    made = result(vocab(build(VocabSpec, dataset="sample", size=50, out=str(tmp_path))))
     spec = build(HeatmapSpec, text=(TEXT,), model="random:2", vocab=str(tmp_path))
     before = inputs_of(job(spec))["vocabulary"]
-    assert before == hashlib.sha256(made.file.read_bytes()).hexdigest()
+    assert before == hashlib.sha256(made.files[0].read_bytes()).hexdigest()

@@ -13,6 +13,7 @@ from attnviz.errors import InvalidOption, InvalidSource
 from attnviz.options import build
 from attnviz.specs.train import VocabSpec
 from attnviz.workflows.vocab import vocab
+from tests.events import data, report, result
 
 
 @pytest.fixture
@@ -25,58 +26,56 @@ def reviews(tmp_path: Path) -> Path:
 
 
 def test_numbers_are_those_counted_by_hand(reviews: Path, tmp_path: Path) -> None:
-    built = vocab(build(VocabSpec, dataset=str(reviews), min_frequency=1, out=str(tmp_path / "v")))
-    data = built.report.data
-    assert (data["texts"], data["tokens"], data["entries"]) == (2, 5, 3 + 3)
-    assert data["coverage"] == {"share": 2 / 3, "tokens": 3, "where": "reviews test"}
-    assert data["commonest"] == [["film", 2], ["good", 2], ["bad", 1]]
-    assert data["rarest"] == [["bad", 1], ["good", 2], ["film", 2]]
+    numbers = data(result(vocab(build(VocabSpec, dataset=str(reviews), min_frequency=1, out=str(tmp_path / "v")))))
+    assert (numbers["texts"], numbers["tokens"], numbers["entries"]) == (2, 5, 3 + 3)
+    assert numbers["coverage"] == {"share": 2 / 3, "tokens": 3, "where": "reviews test"}
+    assert numbers["commonest"] == [["film", 2], ["good", 2], ["bad", 1]]
+    assert numbers["rarest"] == [["bad", 1], ["good", 2], ["film", 2]]
 
 
 def test_the_saved_file_is_read_by_others(reviews: Path, tmp_path: Path) -> None:
-    built = vocab(build(VocabSpec, dataset=str(reviews), min_frequency=1, out=str(tmp_path / "v")))
-    assert built.file == tmp_path / "v/tokenizer.json"
-    assert Tokenizer.from_file(str(built.file)).encode("Good play").tokens == ["good", "[UNK]"]
+    built = result(vocab(build(VocabSpec, dataset=str(reviews), min_frequency=1, out=str(tmp_path / "v"))))
+    assert built.files[0] == tmp_path / "v/tokenizer.json"
+    assert Tokenizer.from_file(str(built.files[0])).encode("Good play").tokens == ["good", "[UNK]"]
 
 
 def test_same_texts_same_bytes(reviews: Path, tmp_path: Path) -> None:
-    files = [
-        vocab(build(VocabSpec, dataset=str(reviews), min_frequency=1, out=str(tmp_path / out))).file for out in "ab"
-    ]
+    specs = [build(VocabSpec, dataset=str(reviews), min_frequency=1, out=str(tmp_path / out)) for out in "ab"]
+    files = [result(vocab(spec)).files[0] for spec in specs]
     assert files[0].read_bytes() == files[1].read_bytes()
 
 
 def test_without_a_held_out_split_every_tenth_text_is_held_out(tmp_path: Path) -> None:
     (tmp_path / "all.txt").write_text("seen\n" * 5 + "unseen\n" + "seen\n" * 14, encoding="utf-8")
-    data = vocab(
-        build(VocabSpec, dataset=str(tmp_path / "all.txt"), min_frequency=1, out=str(tmp_path / "v"))
-    ).report.data
-    assert data["coverage"] == {
+    spec = build(VocabSpec, dataset=str(tmp_path / "all.txt"), min_frequency=1, out=str(tmp_path / "v"))
+    found = data(result(vocab(spec)))
+    assert found["coverage"] == {
         "share": 1.0,
         "tokens": 2,
         "where": "every tenth text, with a vocabulary made from the others",
     }
     (tmp_path / "all.txt").write_text("new\n" + "seen\n" * 19, encoding="utf-8")
-    data = vocab(
-        build(VocabSpec, dataset=str(tmp_path / "all.txt"), min_frequency=1, out=str(tmp_path / "v"))
-    ).report.data
-    assert isinstance(data["coverage"], dict)
-    assert data["coverage"]["share"] == 0.5  # "new" is only in the held-out tenth
+    found = data(result(vocab(spec)))
+    assert found["coverage"]["share"] == 0.5  # "new" is only in the held-out tenth
     assert "new" in json.loads((tmp_path / "v/tokenizer.json").read_bytes())["model"]["vocab"]  # what is saved knows it
 
 
 def test_few_texts_are_not_measured_and_that_is_said(tmp_path: Path) -> None:
-    built = vocab(build(VocabSpec, text=("one film", "two films"), min_frequency=1, out=str(tmp_path / "v")))
-    assert built.report.data["coverage"] is None
-    assert [note.text for note in built.report.notes] == ["Coverage was not measured: there are fewer than ten texts."]
+    built = result(vocab(build(VocabSpec, text=("one film", "two films"), min_frequency=1, out=str(tmp_path / "v"))))
+    assert data(built)["coverage"] is None
+    assert [note.text for note in report(built).notes] == ["Coverage was not measured: there are fewer than ten texts."]
 
 
 def test_a_split_that_was_learned_from_is_not_held_out(reviews: Path, tmp_path: Path) -> None:
-    built = vocab(build(VocabSpec, dataset=str(reviews), split="train+test", min_frequency=1, out=str(tmp_path / "v")))
-    assert built.report.data["coverage"] is None
-    built = vocab(build(VocabSpec, dataset=str(reviews), held_out="train", min_frequency=1, out=str(tmp_path / "v")))
-    assert isinstance(built.report.data["coverage"], dict)
-    assert built.report.data["coverage"]["where"] == "reviews train"
+    built = result(
+        vocab(build(VocabSpec, dataset=str(reviews), split="train+test", min_frequency=1, out=str(tmp_path / "v")))
+    )
+    assert data(built)["coverage"] is None
+    built = result(
+        vocab(build(VocabSpec, dataset=str(reviews), held_out="train", min_frequency=1, out=str(tmp_path / "v")))
+    )
+    assert isinstance(data(built)["coverage"], dict)
+    assert data(built)["coverage"]["where"] == "reviews train"
 
 
 def test_a_held_out_split_that_is_not_there_is_an_error(reviews: Path, tmp_path: Path) -> None:
@@ -94,23 +93,25 @@ def test_a_size_that_cannot_be_writes_nothing(size: int, tmp_path: Path) -> None
 
 def test_imdb(shared: Path, tmp_path: Path) -> None:
     """Against a plain count of the same pieces over the first 300 reviews of the real data."""
-    built = vocab(
-        build(
-            VocabSpec,
-            dataset=str(shared / "data/imdb"),
-            split="train[:300]",
-            held_out="test[:100]",
-            out=str(tmp_path / "v"),
+    built = result(
+        vocab(
+            build(
+                VocabSpec,
+                dataset=str(shared / "data/imdb"),
+                split="train[:300]",
+                held_out="test[:100]",
+                out=str(tmp_path / "v"),
+            )
         )
     )
-    tokenizer = Tokenizer.from_file(str(built.file))
+    tokenizer = Tokenizer.from_file(str(built.files[0]))
     import pyarrow.parquet
 
     texts = pyarrow.parquet.read_table(shared / "data/imdb/test.parquet")["text"].to_pylist()[:100]
     counts = Counter(token for text in texts for token in tokenizer.encode(text).tokens)
-    coverage = built.report.data["coverage"]
+    coverage = data(built)["coverage"]
     assert isinstance(coverage, dict)
     assert coverage["tokens"] == counts.total()
     assert coverage["share"] == pytest.approx(1 - counts["[UNK]"] / counts.total())
     assert 0.85 < coverage["share"] < 0.99
-    assert {entry for entry, _ in built.report.data["commonest"][:3]} == {"the", ",", "."}  # type: ignore[index]
+    assert {entry for entry, _ in data(built)["commonest"][:3]} == {"the", ",", "."}

@@ -1,4 +1,4 @@
-"""One chart of samples on matplotlib's axes: many numbers become a violin (seaborn's), few are points, none are words.
+"""One chart of samples on matplotlib's axes: many numbers become a violin, few are points, none are words.
 
 A density that is estimated from a few numbers would show what nobody knows, so those are shown as they are. Along an x
 axis samples are 1 apart. Lengths are inches, text sizes points.
@@ -8,17 +8,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from itertools import groupby, pairwise
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.colors import to_rgba
+from matplotlib.mlab import GaussianKDE
 from matplotlib.patches import Patch
 
 from attnviz.renderers.figure.draw import label_at
 from attnviz.renderers.figure.header import ordinal
 from attnviz.renderers.figure.layout import POINT, Labels, labels_below
-from attnviz.renderers.figure.style import AXIS, COLOURS, INK, MAX_NUMBER, import_seaborn
+from attnviz.renderers.figure.style import AXIS, COLOURS, INK, MAX_NUMBER
 from attnviz.report import Distribution, Distributions, Sample
 
 MIN_VALUES = 30  # numbers that make a violin
@@ -28,6 +29,8 @@ SLOT, WIDEST_SLOT = 0.3, 0.6  # inches from sample to sample: wished, and at mos
 STRENGTHS = (0.4, 0.0, 0.8)  # of a group's colour within its violins; the next once all colours are taken
 BROAD = 0.8  # of a violin; points are spread as far
 DOT, LINE = 3.6, 0.8  # points: across a number's point, and of an edge
+BOX, MEDIAN = 2.4, 2.4  # points: across the bar of a violin's middle half, and its median's dot
+N_POINTS = 100  # of a violin's outline
 FLAT = 1e-9  # a range, as a share of the largest number, below which all numbers are the same
 
 
@@ -145,25 +148,25 @@ def _draw_violins(axes: Axes, samples: Sequence[Placed], look: GroupStyle) -> No
     """Cut off at the smallest and largest number, each as wide as the others, with its median and middle half."""
     if not samples:
         return
-    before = len(axes.collections)
-    import_seaborn().violinplot(
-        x=np.repeat([each.x for each in samples], [len(each.values) for each in samples]),
-        y=np.concatenate([each.values for each in samples]),
-        ax=axes,
-        orient="x",
-        native_scale=True,
-        cut=0,
-        density_norm="width",
-        width=BROAD
-        / min((after.x - before.x for before, after in pairwise(samples)), default=1.0),  # of the nearest two
-        color=INK,
-        linewidth=LINE,
-        inner="box",
-        inner_kws={"box_width": 2.4, "whis_width": 0.0, "color": INK, "marker": "o", "markersize": 3.2},
-        legend=False,
-    )
-    for body in axes.collections[before:]:
-        body.set(facecolor=look.face, edgecolor=look.edge)
+    places = [each.x for each in samples]
+    nearest = min((after - before for before, after in pairwise(places)), default=1.0)
+    densities = [_density(each.values) for each in samples]
+    violins: Any = axes.violin(densities, places, widths=BROAD / nearest, showextrema=False)
+    for body in violins["bodies"]:
+        body.set(facecolor=look.face, edgecolor=look.edge, linewidth=LINE, alpha=None)
+    for each in samples:
+        low, middle, high = np.percentile(each.values, (25, 50, 75))
+        axes.plot([each.x, each.x], [low, high], color=INK, linewidth=BOX, solid_capstyle="butt", zorder=3)
+        axes.plot([each.x], [middle], "o", color="white", markersize=MEDIAN, markeredgecolor="none", zorder=4)
+
+
+def _density(values: np.ndarray) -> dict[str, Any]:
+    """What matplotlib makes a violin of. The numbers are brought to 0 to 1 before: squares of large ones overflow."""
+    low, high = values.min(), values.max()
+    grid = np.linspace(0.0, 1.0, N_POINTS)
+    density = GaussianKDE((values - low) / (high - low))(grid)
+    centre = {name: float(values.mean()) for name in ("mean", "median")}
+    return {"coords": low + grid * (high - low), "vals": density, "min": low, "max": high, **centre}
 
 
 def spread(heights: np.ndarray, slot: float) -> np.ndarray:

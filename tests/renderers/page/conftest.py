@@ -13,7 +13,7 @@ from attnviz.report import FigureStyle, Report
 from tests.renderers.page.browser import Open, Opened, browser, files
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def chromium() -> Iterator[Any]:
     with browser() as started:
         yield started

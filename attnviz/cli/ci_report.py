@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from attnviz.report import CaseResult, Report
 
 
-def left(report: Report, cases: Sequence[CaseResult], suite: str, spec: CIReportOptions) -> None:
+def write_ci_report(report: Report, cases: Sequence[CaseResult], suite: str, spec: CIReportOptions) -> None:
     """Add to the summary, say the annotations, write the test results: whatever was asked for.
 
     Raises OutputError when the disk refuses.

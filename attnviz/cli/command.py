@@ -1,0 +1,129 @@
+"""A command run from its spec: the workflow's events shown as they come, its results printed as asked."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Generator, Iterator, Sequence
+from contextlib import ExitStack
+from dataclasses import fields, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
+
+from attnviz.cli import show
+from attnviz.cli.ci_report import write_ci_report
+from attnviz.cli.process import collected_interrupts, resume_gc
+from attnviz.cli.progress import ProgressBar, ProgressLog, progress_view
+from attnviz.registry import load
+from attnviz.specs.figure import FigureOptions
+from attnviz.specs.output import PrintOptions
+from attnviz.specs.server import CIReportOptions
+
+if TYPE_CHECKING:
+    from attnviz.result import Events, Progress, Result
+    from attnviz.specs.figure import TableKind
+    from attnviz.workflows import Command
+
+Group = TypeVar("Group")
+
+
+def run_command(command: Command, spec: Any) -> None:
+    """Run the command's workflow. Raises what it raises, and the failure of its result when all is shown."""
+    kind = _group(spec, PrintOptions()).kind
+    figure, server = _group(spec, FigureOptions()), _group(spec, CIReportOptions())
+    results = []
+    for result in _followed(load(command)(spec)):
+        _show(result, figure.table if kind == "table" else "none")
+        if report := result.ci_report or (result.report if result.cases else None):
+            write_ci_report(report, result.cases, f"attnviz {command.name}", server)
+        # A report may hold large maps: where it is not needed any more it goes.
+        results.append(replace(result, report=None, rows=()) if kind in ("table", "none") else result)
+    if kind not in ("table", "none"):
+        from attnviz.cli.printing import print_documents
+
+        print_documents(results, kind)
+    if figure.open:
+        _open(next(file for result in results for file in result.files if file.suffix == ".html"))
+    if failure := next((result.failure for result in results if result.failure), None):
+        raise failure
+
+
+def _followed(events: Events) -> Iterator[Result]:
+    """The results, and on standard error how far work is.
+
+    Where leaving between two steps keeps what was done, the first Ctrl-C waits for the end of the step at work.
+    """
+    from attnviz.result import Progress
+
+    view, asked = progress_view(), None
+    with ExitStack() as stack:
+        stack.callback(view.close)
+        for event in events:
+            resume_gc()
+            if isinstance(event, Progress):
+                _show_progress(event, view)
+                if event.if_left and asked is None:
+                    asked = stack.enter_context(collected_interrupts())
+                if asked:
+                    assert isinstance(events, Generator)
+                    events.close()
+                    view.close()
+                    _leave(event)
+            else:
+                view.close()
+                yield event
+
+
+def _show_progress(progress: Progress, view: ProgressBar | ProgressLog) -> None:
+    view.show(progress)
+    for notice in progress.notices:
+        view.note(f"note: {notice}")
+    if progress.error:
+        view.note(f"error: {progress.error}")
+
+
+def _leave(progress: Progress) -> NoReturn:
+    for line in progress.if_left:
+        show.note(line)
+    raise KeyboardInterrupt
+
+
+def _show(result: Result, table: TableKind) -> None:
+    for notice in result.notices:
+        show.note(notice)
+    if result.report is not None and table != "none":
+        from attnviz.renderers.terminal import lines
+
+        # Which tables is a question only of maps: what else there is has few.
+        sys.stdout.writelines(lines(result.report, table if result.is_text else "top", show.screen()))
+    for line in result.lines:
+        show.line(line)
+    sys.stdout.flush()
+    if result.files:
+        show.note(f"wrote {_listed(result.files)}")
+    for line in result.closing:
+        show.note(line)
+
+
+def _listed(files: Sequence[Path]) -> str:
+    """`a/b.png` alone; `8 files to a/ (b.png … z.png)` for more."""
+    if len(files) == 1:
+        return str(files[0])
+    return f"{len(files)} files to {files[0].parent}/ ({files[0].name} … {files[-1].name})"
+
+
+def _open(page: Path) -> None:
+    """In the browser that this machine prefers, if it has one."""
+    import webbrowser
+
+    try:
+        opened = webbrowser.open(page.resolve().as_uri())
+    except webbrowser.Error:
+        opened = False
+    if not opened:
+        show.note(f"no browser could be opened; the page is {page}")
+
+
+def _group(spec: Any, default: Group) -> Group:
+    """The spec's own group of this kind, else the default."""
+    own = (getattr(spec, field.name) for field in fields(spec))
+    return next((value for value in own if isinstance(value, type(default))), default)

@@ -1,0 +1,48 @@
+"""Results as one document on standard output, in the writing that was asked for."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Sequence
+from itertools import chain
+from typing import assert_never
+
+from attnviz.renderers import json
+from attnviz.result import Result
+from attnviz.specs.output import PrintKind
+
+
+def print_documents(results: Sequence[Result], kind: PrintKind) -> None:
+    """All results as one document. Only when all are there: a text that fails must not leave half of one behind."""
+    for chunk in _chunks([result for result in results if result.report is not None], kind):
+        sys.stdout.write(chunk)
+
+
+def _chunks(results: Sequence[Result], kind: PrintKind) -> Iterator[str]:
+    reports = [result.report for result in results if result.report is not None]
+    match kind:
+        case "json":
+            texts = (
+                json.chunks(reports)
+                if results and results[0].is_text
+                else chain.from_iterable(map(json.alone, reports))
+            )
+            yield from (chunk.decode("ascii") for chunk in texts)
+        case "csv":
+            from attnviz.renderers.csv import document
+
+            yield from document((result.report, result.rows) for result in results if result.report is not None)
+        case "markdown":
+            from attnviz.renderers import markdown
+
+            for number, (result, report) in enumerate(zip(results, reports, strict=True)):
+                pictures = {file.stem: str(file) for file in result.files if file.suffix == ".png"}
+                yield "\n" * (number > 0) + markdown.document(report, pictures)
+        case "latex":
+            from attnviz.renderers import latex
+
+            yield latex.document(*reports)
+        case "table" | "none":
+            pass
+        case _:
+            assert_never(kind)

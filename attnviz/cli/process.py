@@ -1,0 +1,96 @@
+"""The process: its streams, its garbage collector, and the signals that end it."""
+
+from __future__ import annotations
+
+import gc
+import os
+import signal
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from types import FrameType
+
+USUAL = gc.get_threshold()
+ASKED = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
+
+
+def prepare_streams() -> None:
+    """A character that the terminal's encoding lacks is written as an escape instead of ending the program.
+
+    A stream that the caller closed, as in `attnviz … >&-`, leads nowhere.
+    """
+    for name in ("stdout", "stderr"):
+        stream = getattr(sys, name)
+        if stream is None:
+            setattr(sys, name, os.fdopen(os.open(os.devnull, os.O_WRONLY), "w", encoding="utf-8"))
+        else:
+            with suppress(AttributeError, ValueError):
+                stream.reconfigure(errors="backslashreplace")
+
+
+def flush_stderr() -> None:
+    """What is still to be said is said or, where nobody reads, dropped: else Python ends with a code of its own."""
+    try:
+        sys.stderr.flush()
+    except (OSError, ValueError):
+        with suppress(OSError, ValueError):
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stderr.fileno())
+
+
+def abandon_stdout() -> None:
+    """Standard output has failed: send what is still buffered nowhere, so that the exit does not fail once more."""
+    with suppress(OSError, ValueError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def pause_gc() -> None:
+    """Look through everything for garbage not before all is imported.
+
+    Nothing that is imported is garbage, and there is so much of it that looking took a tenth of the time of a picture.
+    """
+    gc.set_threshold(*USUAL[:2], 60)  # torch and matplotlib come to 40 looks through what is younger, by default to 4
+
+
+def resume_gc() -> None:
+    """All is imported: from now on look as ever, but not through that. To be called wherever work goes on and on.
+
+    This is not left to `gc.callbacks`: Ctrl-C that comes while torch is imported would end the callback and no more.
+    """
+    if gc.get_threshold() != USUAL:
+        gc.freeze()
+        gc.set_threshold(*USUAL)
+
+
+def end_as_ctrl_c() -> None:
+    """When the run is asked to end, or the terminal leaves, nothing half-written stays, no process and no folder."""
+    for number in ASKED:
+        if signal.getsignal(number) is signal.SIG_DFL:  # not where nohup has it ignored
+            signal.signal(number, _end)
+
+
+def heeded() -> list[int]:
+    """Those that end a run."""
+    return [signal.SIGINT, *(number for number in ASKED if signal.getsignal(number) is not signal.SIG_IGN)]
+
+
+def _end(number: int, _: FrameType | None) -> None:
+    signal.signal(number, signal.SIG_IGN)  # asked twice, it is at it
+    raise KeyboardInterrupt
+
+
+@contextmanager
+def collected_interrupts() -> Iterator[list[int]]:
+    """Collects the first Ctrl-C, so that a step is never broken off; the second one does it."""
+    asked: list[int] = []
+
+    def ask(number: int, frame: FrameType | None) -> None:
+        if asked:
+            raise KeyboardInterrupt
+        asked.append(number)
+
+    before = {number: signal.signal(number, ask) for number in heeded()}
+    try:
+        yield asked
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

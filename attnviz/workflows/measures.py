@@ -1,0 +1,12 @@
+"""`attnviz measures`: the table of measures."""
+
+from __future__ import annotations
+
+from attnviz.result import Events, Result
+from attnviz.specs.batch import MeasuresSpec
+from attnviz.views.measures import measures_report
+
+
+def measures(spec: MeasuresSpec) -> Events:
+    """What each measure says, its unit and its source."""
+    return iter((Result(measures_report()),))

@@ -1,0 +1,66 @@
+"""What is printed is chosen in one way in every command that prints numbers."""
+
+from __future__ import annotations
+
+import csv
+import json
+from pathlib import Path
+
+import pytest
+
+from attnviz import store
+from tests.attacks.endings import RunHere, refused, worked
+from tests.made import random_maps
+
+TEXT = ("--text", "not a good film")
+COMMANDS = {
+    "heatmap": ("heatmap", *TEXT, "--text", "=a good one", "--heads", "2", "--dpi", "40", "--measure", "entropy,gini"),
+    "render": ("render", "a.safetensors", "--dpi", "40"),
+    "compare": ("compare", "single", "multi:2", *TEXT, "--dpi", "40", "--no-time"),
+    "diff": ("diff", "a.safetensors", "a.safetensors"),
+    "predict": ("predict", *TEXT),
+    "explain": ("explain", "--example"),
+    "measures": ("measures",),
+    "vocab": ("vocab", "--dataset", "sample", "--size", "50", "--split", "train[:10]"),
+}
+
+
+@pytest.fixture(autouse=True)
+def record(tmp_path: Path) -> None:
+    store.save(random_maps(), tmp_path / "a.safetensors")
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_command_prints_in_every_way(command: str, attnviz: RunHere) -> None:
+    printed = {
+        kind: worked(attnviz(*COMMANDS[command], "--print", kind)).stdout
+        for kind in ("table", "json", "csv", "markdown", "latex", "none")
+    }
+    assert printed["none"] == ""
+    assert printed["table"]
+    assert json.loads(printed["json"])["schema"] == 1
+    header, *rows = csv.reader(printed["csv"].splitlines())
+    assert rows
+    assert {len(row) for row in rows} == {len(header)}
+    assert header not in rows  # of several texts it stands once
+    assert not [cell for row in rows for cell in row if cell.startswith("=")]
+    assert printed["markdown"].startswith("# ")
+    assert printed["latex"].startswith("\\documentclass")
+    assert printed["latex"].count("\\end{document}") == 1
+
+
+def test_short_forms_are_the_same(attnviz: RunHere) -> None:
+    for kind in ("json", "csv", "markdown", "latex"):
+        assert attnviz("measures", f"--{kind}").stdout == attnviz("measures", "--print", kind).stdout != ""
+    assert attnviz("measures", "-q").stdout == ""
+
+
+def test_rows_of_heads_are_named_by_model_and_text(attnviz: RunHere) -> None:
+    header, first, *_ = csv.reader(worked(attnviz(*COMMANDS["heatmap"], "--csv")).stdout.splitlines())
+    assert header == ["model", "text", "layer", "head", "measure", "unit", "value"]
+    assert first[:6] == ["multi:2", "“not a good film”", "0", "0", "entropy", "nats"]
+
+
+@pytest.mark.parametrize("asked", [("--json", "--csv"), ("--print", "table", "--markdown"), ("-q", "--latex")])
+def test_one_thing_at_a_time(asked: tuple[str, ...], attnviz: RunHere) -> None:
+    refused(attnviz("heatmap", *TEXT, *asked), "exclude each other. Leave one of them out.")
