@@ -13,7 +13,7 @@ from attnviz.records import AttentionMaps
 from attnviz.report import Heatmap, HeatmapGrid, Picture, Scale
 from attnviz.shapes import Cells, Shown
 from attnviz.specs.figure import ScaleKind
-from attnviz.views.heatmap import rollout_scale, rollout_title
+from attnviz.views.heatmap import lift_scale, rollout_scale, rollout_title
 from attnviz.views.tokens import labels, token
 
 MAX_NAME_LENGTH = 24
@@ -51,7 +51,8 @@ def map_pictures(
             for i, (maps, name) in enumerate(zip(several, names, strict=True))
         ]
         pictures += [
-            _difference(means[i], means[0], f"difference{at}-{slugs[i]}-{slugs[0]}", said) for i in range(1, len(means))
+            _difference(means[i], means[0], f"difference{at}-{slugs[i]}-{slugs[0]}", said, scale)
+            for i in range(1, len(means))
         ]
         pictures.append(_query(several, names, layer, query, f"query-{query}{at}", said))
     if any(maps.n_layers > 1 for maps in several):
@@ -117,12 +118,24 @@ def _map(maps: AttentionMaps, name: str, title: str, values: Cells, allowed: Sho
     return Heatmap(name, title, values, allowed, rows, rows)
 
 
-def _difference(of: Heatmap, first: Heatmap, name: str, said: str) -> Heatmap:
-    """The means of two models, one minus the other, on a scale of its own around 0."""
-    values = of.values - first.values
-    most = float(np.abs(values[of.allowed]).max())
-    what = " · ".join(filter(None, [f"{of.title} minus {first.title}, means of heads", said]))
-    scale = Scale("diverging", -most, most, f"difference of weight, {of.title} minus {first.title}")
+def _difference(of: Heatmap, first: Heatmap, name: str, said: str, kind: ScaleKind) -> Heatmap:
+    """The means of two models on a scale around 0: of the multiples that both maps show, how often one doubles into the
+    other, from 1/16 to 16 times; on any other scale the weights of one minus those of the other.
+    """
+    multiples = lift_scale()
+    if kind == multiples.kind:
+        doublings, first_doublings = (
+            np.log2(np.clip(each.shading(multiples), multiples.low, multiples.high)) for each in (of, first)
+        )
+        values, most = doublings - first_doublings, float(np.log2(multiples.high / multiples.low))
+        apart = f"{of.title} over {first.title}"
+        label = f"log₂ of the ratio of multiples, {apart} (equal shares, each 1 to {multiples.high:g} ×)"
+    else:
+        values = of.values - first.values
+        most, apart = float(np.abs(values[of.allowed]).max()), f"{of.title} minus {first.title}"
+        label = f"difference of weight, {apart}"
+    what = " · ".join(filter(None, [f"{apart}, means of heads", said]))
+    scale = Scale("diverging", -most, most, label)
     return Heatmap(name, what, values, of.allowed, of.rows, of.columns, scale=scale)
 
 

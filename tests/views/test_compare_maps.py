@@ -8,20 +8,21 @@ import pytest
 from attnviz.errors import InvalidSelection
 from attnviz.records import AttentionMaps
 from attnviz.report import Distributions, Heatmap, HeatmapGrid, Picture
+from attnviz.specs.figure import ScaleKind
 from attnviz.views.compare_maps import highest, map_pictures, similarity_picture
 from attnviz.views.compare_spread import distributions_picture
 from tests.comparisons import comparison, model
-from tests.made import random_maps
+from tests.made import random_maps, record
 
 ONE, TWO = random_maps(n_heads=1, seed=1), random_maps(n_heads=2, seed=2)
 
 
 def pictures(
-    *several: AttentionMaps, names: tuple[str, ...] = ("single", "multi:2"), query: int = 3
+    *several: AttentionMaps, names: tuple[str, ...] = ("single", "multi:2"), query: int = 3, scale: ScaleKind = "lift"
 ) -> dict[str, Picture]:
     layers = range(min(maps.n_layers for maps in several))
     slugs = [name.replace(":", "-") for name in names]
-    return {each.name: each for each in map_pictures(several, names, slugs, layers, query)}
+    return {each.name: each for each in map_pictures(several, names, slugs, layers, query, scale)}
 
 
 def panels(of: Picture) -> tuple[Heatmap, ...]:
@@ -50,8 +51,21 @@ def test_one_head_the_mean_of_several_and_each_of_them() -> None:
     assert all(each.scale is None for each in shown)
 
 
-def test_the_difference_is_of_the_means_on_a_scale_around_0() -> None:
-    shown = heatmap(pictures(ONE, TWO)["difference-multi-2-single"])
+def test_the_difference_is_how_often_one_mean_doubles_into_the_other() -> None:
+    shares = np.array([[[[1 / 4, 1 / 4, 1 / 4, 1 / 4], [1, 0, 0, 0], [0.5, 0.5, 0, 0], [1, 0, 0, 0]]]])
+    uniform = record(np.full((1, 1, 4, 4), 1 / 4))
+    shown = heatmap(pictures(uniform, record(shares), query=0)["difference-multi-2-single"])
+    doublings = [[0, 0, 0, 0], [2, 0, 0, 0], [1, 1, 0, 0], [2, 0, 0, 0]]  # less than an equal share is as white as one
+    assert shown.values.tolist() == doublings
+    back = heatmap(pictures(record(shares), uniform, query=0)["difference-multi-2-single"])
+    assert (back.values == -shown.values).all()
+    assert shown.scale is not None
+    assert (shown.scale.kind, shown.scale.low, shown.scale.high) == ("diverging", -4.0, 4.0)
+    assert shown.scale.label.startswith("log₂ of the ratio of multiples, multi:2 over single")
+
+
+def test_on_another_scale_the_difference_is_of_weights() -> None:
+    shown = heatmap(pictures(ONE, TWO, scale="fixed")["difference-multi-2-single"])
     expected = TWO.weights[0].mean(axis=0) - ONE.weights[0, 0]
     assert np.allclose(shown.values, expected)
     assert shown.scale is not None
@@ -61,7 +75,8 @@ def test_the_difference_is_of_the_means_on_a_scale_around_0() -> None:
 
 
 def test_models_that_do_the_same_differ_by_nothing() -> None:
-    shown = heatmap(pictures(ONE, ONE)["difference-multi-2-single"])
+    assert (heatmap(pictures(ONE, ONE)["difference-multi-2-single"]).values == 0).all()
+    shown = heatmap(pictures(ONE, ONE, scale="fixed")["difference-multi-2-single"])
     assert shown.scale is not None
     assert (shown.values == 0).all()
     assert (shown.scale.low, shown.scale.high) == (0, 0)
