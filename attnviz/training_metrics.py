@@ -57,6 +57,30 @@ class WordPoint:
 
 
 @dataclass(frozen=True)
+class HeadScore:
+    """How much of its attention each head gives to what counts, a mean over queries."""
+
+    name: str  # such as "previous token"
+    shares: tuple[tuple[float, ...], ...]  # [layer][head]
+    equal: float  # what attention that favours nothing gives
+
+    @property
+    def best(self) -> float:
+        """The largest share of any head."""
+        return max(map(max, self.shares))
+
+
+@dataclass(frozen=True)
+class HeadPoint:
+    """The heads at one moment of training, on texts held out."""
+
+    epoch: float  # passes over the texts so far, in its stage
+    pretraining: bool
+    masked_word_loss: float | None  # in nats; None without pretraining
+    best: dict[str, float]  # the largest share of any head, by score
+
+
+@dataclass(frozen=True)
 class Epoch:
     """The model after one pass over the training texts, measured on texts held out."""
 
@@ -72,6 +96,7 @@ class History:
     points: tuple[Point, ...] = ()
     epochs: tuple[Epoch, ...] = ()
     words: tuple[WordPoint, ...] = ()  # of pretraining, where there was any
+    heads: tuple[HeadPoint, ...] = ()  # where texts are held out
 
     @property
     def best(self) -> Epoch | None:
@@ -100,7 +125,17 @@ class TestMetrics:
     seeds: tuple[int, ...]
     accuracies: tuple[float, ...]  # one per seed
     mean: Interval  # over the seeds, Student's t
-    labels_changed: int  # by the rounding of the stored weights, of the model that is kept
+
+
+@dataclass(frozen=True)
+class HeadMetrics:
+    """What the kept model's heads look at, on texts held out, and what chance gives."""
+
+    n_texts: int
+    n_tokens: int  # read of each, at most
+    scores: tuple[HeadScore, ...]
+    n_random: int  # encoders with first weights
+    chance: dict[str, float]  # the largest share of any of their heads, by score
 
 
 @dataclass(frozen=True)
@@ -119,11 +154,9 @@ class Metrics:
     computed_on: str  # such as "cpu, 1 thread"
     history: History
     held_out: ValidationMetrics | None
+    heads: HeadMetrics | None = None  # where texts are held out
     tested: TestMetrics | None = None
 
     def to_dict(self) -> dict[str, Any]:
-        """What a file holds of it; without pretraining it says nothing of that, as in earlier files."""
-        found = asdict(self)
-        if not self.history.words:
-            del found["history"]["words"]
-        return found
+        """What a file holds of it."""
+        return asdict(self)

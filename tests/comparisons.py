@@ -51,7 +51,7 @@ def model(
 
 
 def card(mean: float, low: float, high: float) -> TestMetrics:
-    return TestMetrics("imdb test", 12_500, (0, 1, 2), (mean, mean, mean), Interval(mean, low, high), 4)
+    return TestMetrics("imdb test", 12_500, (0, 1, 2), (mean, mean, mean), Interval(mean, low, high))
 
 
 def comparison(

@@ -59,14 +59,17 @@ def table(room: str) -> str:
 
 
 def accuracies() -> str:
-    lines = ["| model | accuracy per seed | mean | 95 % interval |", "|---|---|---|---|"]
+    lines = ["| model | masked-word loss | accuracy per seed | mean | 95 % interval |", "|---|---|---|---|---|"]
     for heads in (1, 2, 4, 8):
         name = "single" if heads == 1 else f"multi:{heads}"
-        tested = load_metrics(SHIPPED / name.replace(":", "-")).tested
+        metrics = load_metrics(SHIPPED / name.replace(":", "-"))
+        losses = [point.masked_word_loss for point in metrics.history.heads if point.pretraining]
+        tested, loss = metrics.tested, f"{losses[-1]:.3f}" if losses else "-"
         assert tested is not None
         seeds = ", ".join(f"{accuracy:.4f}" for accuracy in tested.accuracies)
         lines.append(
-            f"| `{name}` | {seeds} | {tested.mean.value:.4f} | {tested.mean.low:.4f} to {tested.mean.high:.4f} |"
+            f"| `{name}` | {loss} | {seeds} | {tested.mean.value:.4f} | "
+            f"{tested.mean.low:.4f} to {tested.mean.high:.4f} |"
         )
     return "".join(f"{line}\n" for line in lines)
 

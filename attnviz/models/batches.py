@@ -15,6 +15,8 @@ from attnviz.models.sizes import kept
 from attnviz.specs.model import KeepKind
 
 Ids = Int[np.ndarray, "_"]  # each text has a length of its own
+SHORT = 0.3  # share of the texts of which a short stretch is taken
+SHORTEST, LONGEST_SHORT = 8, 64  # tokens of such a stretch, its logarithm evenly distributed
 BUCKET = 50  # batches whose texts are sorted by length together, so that little padding is needed
 
 
@@ -25,10 +27,10 @@ class PaddedTexts(NamedTuple):
     real: Bool[Tensor, "text token"]
 
 
-def padded(texts: Sequence[Ids]) -> PaddedTexts:
-    """Texts as the rows of one batch, as wide as the longest."""
+def padded(texts: Sequence[Ids], multiple: int = 1) -> PaddedTexts:
+    """Texts as the rows of one batch, as wide as the longest, or up to the next multiple."""
     lengths = torch.tensor([len(text) for text in texts])
-    ids = torch.full((len(texts), int(lengths.max())), PAD_ID)
+    ids = torch.full((len(texts), -(-int(lengths.max()) // multiple) * multiple), PAD_ID)
     for row, text in enumerate(texts):
         ids[row, : len(text)] = torch.from_numpy(text)
     return PaddedTexts(ids, torch.arange(ids.shape[1]) < lengths.unsqueeze(1))
@@ -52,6 +54,16 @@ def crop(ids: Ids, n_tokens: int, generator: np.random.Generator, n_markers: int
         return cut(ids, n_tokens, "head-tail", n_markers)
     start = int(generator.integers(n_markers, len(ids) - (n_tokens - n_markers) + 1))
     return np.concatenate([ids[:n_markers], ids[start : start + n_tokens - n_markers]])
+
+
+def stretch(ids: Ids, n_tokens: int, generator: np.random.Generator, n_markers: int = 0) -> Ids:
+    """`crop`, or for a share of the texts a sentence or a few from anywhere, so that short texts are learned too."""
+    n_words = len(ids) - n_markers
+    if generator.random() >= SHORT or n_words <= SHORTEST:
+        return crop(ids, n_tokens, generator, n_markers)
+    length = min(n_words, int(np.exp(generator.uniform(np.log(SHORTEST), np.log(LONGEST_SHORT)))))
+    start = n_markers + int(generator.integers(n_words - length + 1))
+    return np.concatenate([ids[:n_markers], ids[start : start + length]])[: max(n_tokens, 1)]
 
 
 def shuffled(lengths: Sequence[int], batch_size: int, generator: np.random.Generator) -> list[Int[np.ndarray, " text"]]:

@@ -26,7 +26,8 @@ from attnviz.models.tokenizer import TextTokenizer
 from attnviz.specs.model import KeepKind
 from attnviz.specs.train import NormKind, PoolKind, StorageKind
 
-SCHEMA = 2
+SCHEMA = 3
+EARLIER = 2  # without weights of n-grams, with sinusoids and perhaps vectors of pairs
 MAX_SIZE = 2**31 - 1  # of any size in a configuration
 WHILE_READ = 6  # the file, its tensors, and these as float32, each at most four times as large
 MAY_BE_ZERO = {"n_bigrams", "max_distance"}
@@ -102,17 +103,18 @@ def filled(config: ClassifierConfig, data: bytes) -> Classifier:
     with torch.device("meta"):  # sizes only: what the file holds is checked before memory is taken
         classifier = Classifier(config)
     classifier.load_state_dict(unpacked(safetensors.torch.load(data)), strict=True, assign=True)
-    bigrams = classifier.encoder.embedding.bigrams
-    if bigrams is not None and not (bigrams.pairs.diff() > 0).all():
-        raise ValueError("the pairs of words do not rise")
+    for listed in (classifier.ngrams, classifier.encoder.embedding.bigrams):
+        if listed is not None and not (listed.pairs.diff() > 0).all():
+            raise ValueError("the pairs of words do not rise")
     return classifier.eval()
 
 
 def _read_config(file: Path) -> dict[str, Any]:
     try:
         found = strict_json(read_bytes(file, MAX_JSON, InvalidModel, HOLDS))
-        if not isinstance(found, dict) or found.get("schema") != SCHEMA:
+        if not isinstance(found, dict) or found.get("schema") not in (EARLIER, SCHEMA):
             raise ValueError(f"schema {SCHEMA} expected")
+        found = {"n_bigrams": 0, **found}
         if type(found["trained"]) is not bool:
             raise ValueError("trained is true or false")
         if type(found["max_tokens"]) is not int or found["max_tokens"] < 1:
@@ -122,7 +124,11 @@ def _read_config(file: Path) -> dict[str, Any]:
             raise ValueError("labels are two names or more")
         if len(set(labels)) < len(labels):
             raise ValueError("no two labels have one name")
-        classifier = ClassifierConfig(_encoder(found["encoder"]), tuple(labels), _one_of(found, "pool", PoolKind))
+        n_bigrams = found["n_bigrams"]
+        if type(n_bigrams) is not int or not 0 <= n_bigrams <= MAX_SIZE:
+            raise ValueError("n_bigrams is 0 or a positive whole number")
+        pool: PoolKind = _one_of(found, "pool", PoolKind)
+        classifier = ClassifierConfig(_encoder(found["encoder"]), tuple(labels), pool, n_bigrams)
         keep = _one_of(found, "keep", KeepKind)
     except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise InvalidModel(f"{file} is not a configuration of ours: {error}", hint="Copy the folder again.") from error
@@ -131,7 +137,7 @@ def _read_config(file: Path) -> dict[str, Any]:
 
 
 def _encoder(sizes: dict[str, Any]) -> EncoderConfig:
-    sizes = {"max_distance": 0, **sizes}  # earlier checkpoints have sinusoids and do not say so
+    sizes = {"max_distance": 0, "n_bigrams": 0, **sizes}
     expected = {field.name for field in fields(EncoderConfig)}
     numbers = {name: size for name, size in sizes.items() if name != "norm"}
     if set(sizes) != expected or not all(

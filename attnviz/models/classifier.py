@@ -11,6 +11,7 @@ from torch.nn import functional
 
 from attnviz.models.attention import not_padding
 from attnviz.models.encoder import Encoder, EncoderConfig
+from attnviz.models.ngrams import NgramClassifier
 from attnviz.specs.train import PoolKind
 
 STEPS = 100  # of the search for a temperature, which ends far earlier
@@ -18,36 +19,38 @@ STEPS = 100  # of the search for a temperature, which ends far earlier
 
 @dataclass(frozen=True)
 class ClassifierConfig:
-    """An encoder, how its states become one vector, and the names of the labels."""
+    """An encoder, how its states become one vector, the names of the labels, and how many pairs are counted beside."""
 
     encoder: EncoderConfig
     labels: tuple[str, ...] = ("negative", "positive")
     pool: PoolKind = "mean"
+    n_bigrams: int = 0  # 0: no n-grams at all
 
 
 class Classifier(nn.Module):
-    """Encoder, pooling, dropout, linear layer. `temperature` divides the logits so that probabilities are calibrated.
+    """Encoder, pooling, dropout, linear layer; to its logits those of n-grams are added, where there are some.
 
-    `dropout` (of embeddings and of the pooled encoding), `word_dropout` and `reach` (see `TextEmbedding`) are at work
-    in training only.
+    `temperature` divides the logits so that probabilities are calibrated. `dropout` (of the pooled encoding) and
+    `reach` (see `TextEmbedding`) are at work in training only.
     """
 
     temperature: Tensor
 
-    def __init__(
-        self, config: ClassifierConfig, dropout: float = 0.0, word_dropout: float = 0.0, reach: int = 0
-    ) -> None:
+    def __init__(self, config: ClassifierConfig, dropout: float = 0.0, reach: int = 0) -> None:
         super().__init__()
         self.config = config
-        self.encoder = Encoder(config.encoder, dropout, word_dropout, reach)
+        self.encoder = Encoder(config.encoder, reach)
         self.pool = POOLS[config.pool](config.encoder.d_model)
         self.dropout = nn.Dropout(dropout)
         self.output = nn.Linear(config.encoder.d_model, len(config.labels))
+        sizes = config.encoder.n_words, config.n_bigrams, len(config.labels)
+        self.ngrams = NgramClassifier(*sizes) if config.n_bigrams else None
         self.register_buffer("temperature", torch.ones(()))
 
     def forward(self, ids: Int[Tensor, "text token"], real: Bool[Tensor, "text token"]) -> Float[Tensor, "text label"]:
         """Logits, not yet divided by the temperature. `real` is False for padding."""
-        return self.classify(self.states(ids, real), real)
+        logits = self.classify(self.states(ids, real), real)
+        return logits if self.ngrams is None else logits + self.ngrams(ids, real)
 
     def states(self, ids: Int[Tensor, "text token"], real: Bool[Tensor, "text token"]) -> Float[Tensor, "text token d"]:
         """What the encoder makes of each token."""
@@ -56,7 +59,7 @@ class Classifier(nn.Module):
     def classify(
         self, states: Float[Tensor, "text token d"], real: Bool[Tensor, "text token"]
     ) -> Float[Tensor, "text label"]:
-        """Logits of each text, from the states of its tokens."""
+        """Logits of each text from the states of its tokens, n-grams left out."""
         return torch.as_tensor(self.output(self.dropout(self.pool(states, real))))
 
 

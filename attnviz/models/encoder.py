@@ -13,7 +13,7 @@ from attnviz.models.attention import MultiHeadAttention, SingleHeadAttention
 from attnviz.models.embedding import TextEmbedding
 from attnviz.specs.train import NormKind
 
-DROPOUT = 0.1  # of what each sublayer adds, as in section 5.4
+DROPOUT = 0.1  # of the embeddings and of what each sublayer adds, as in section 5.4
 
 
 @dataclass(frozen=True)
@@ -25,24 +25,24 @@ class EncoderConfig:
     n_heads: int = 8
     n_layers: int = 1
     d_feed_forward: int = 256
-    n_bigrams: int = 0
     norm: NormKind = "pre"
+    n_bigrams: int = 0  # pairs of words with vectors, of earlier checkpoints
     max_distance: int = 0  # that a position bias tells apart; 0: sinusoids are added to the words instead
 
 
 class Encoder(nn.Module):
     """Embeddings, then `n_layers` blocks. One text at a time, or a batch whose padding is not attendable.
 
-    `dropout` of the embeddings, `word_dropout` and `reach` (see `TextEmbedding`) are at work in training only.
+    Dropout and `reach` (see `TextEmbedding`) are at work in training only.
     """
 
-    def __init__(self, config: EncoderConfig, dropout: float = 0.0, word_dropout: float = 0.0, reach: int = 0) -> None:
+    def __init__(self, config: EncoderConfig, reach: int = 0) -> None:
         super().__init__()
         self.config = config
         self.embedding = TextEmbedding(
-            config.n_words, config.d_model, config.n_bigrams, word_dropout, reach, positions=not config.max_distance
+            config.n_words, config.d_model, config.n_bigrams, reach, positions=not config.max_distance
         )
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = nn.Dropout(DROPOUT)
         self.blocks = nn.ModuleList(EncoderBlock(config) for _ in range(config.n_layers))
         # After post-norm blocks all is normed already.
         self.norm = nn.LayerNorm(config.d_model) if config.norm == "pre" else nn.Identity()

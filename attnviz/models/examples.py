@@ -1,4 +1,4 @@
-"""Labelled texts made ready for training: ids, which of them are held out, and the pairs of words that tell."""
+"""Labelled texts made ready for training: ids, which of them are held out, and what tells their labels apart."""
 
 from __future__ import annotations
 
@@ -6,12 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import torch
 from jaxtyping import Float, Int
-from torch import Tensor
 
 from attnviz.models.batches import Ids
-from attnviz.models.embedding import pair_keys
+from attnviz.models.tokenizer import SPECIAL
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,23 +41,6 @@ def held_out(labels: Int[np.ndarray, " text"], share: float) -> Int[np.ndarray, 
     return np.concatenate(chosen)
 
 
-def informative_bigrams(examples: Examples, n_words: int, most: int, min_texts: int) -> Int[Tensor, " pair"]:
-    """The pairs of words that tell the labels apart best, as rising `pair_keys`; none that fewer texts hold.
-
-    Ranked by G² between label and presence in a text (Dunning 1993, ACL J93-1003): half as many pairs do better so than
-    the commonest ones, most of which ("of the") tell nothing.
-    """
-    found = [np.unique(pair_keys(torch.from_numpy(text.astype(np.int64)), n_words).numpy()) for text in examples.texts]
-    keys, pair = np.unique(np.concatenate(found), return_inverse=True)
-    n_labels = int(examples.labels.max()) + 1
-    label = np.repeat(examples.labels, [len(pairs) for pairs in found])
-    holding = np.bincount(pair * n_labels + label, minlength=len(keys) * n_labels).reshape(len(keys), n_labels)
-    score = g_squared(holding, np.bincount(examples.labels, minlength=n_labels))
-    score[holding.sum(axis=1) < min_texts] = -1
-    best = np.argsort(-score, kind="stable")[:most]
-    return torch.from_numpy(np.sort(keys[best[score[best] >= 0]]))
-
-
 def g_squared(holding: Int[np.ndarray, "pair label"], n_texts: Int[np.ndarray, " label"]) -> Float[np.ndarray, " pair"]:
     """2 Σ observed ln(observed / expected), over the texts of each label that hold a pair and those that do not."""
     total = np.zeros(len(holding))
@@ -68,3 +49,17 @@ def g_squared(holding: Int[np.ndarray, "pair label"], n_texts: Int[np.ndarray, "
         ratio = np.divide(observed, expected, out=np.ones(observed.shape), where=observed > 0)
         total += 2 * (observed * np.log(ratio)).sum(axis=1)
     return np.maximum(total, 0.0)  # a pair that tells nothing may come out at -1e-16
+
+
+def telling_words(examples: Examples, n_words: int, most: int) -> list[Int[np.ndarray, " word"]]:
+    """Of each label the words that tell it best from the others by G², special tokens aside."""
+    n_labels = int(examples.labels.max()) + 1
+    holding = np.zeros((n_words, n_labels), dtype=np.int64)
+    for text, label in zip(examples.texts, examples.labels, strict=True):
+        holding[np.unique(text), label] += 1
+    n_texts = np.bincount(examples.labels, minlength=n_labels)
+    score = g_squared(holding, n_texts)
+    score[: len(SPECIAL)] = 0
+    favoured = (holding / n_texts).argmax(axis=1)
+    ranked = [np.argsort(-np.where(favoured == label, score, 0), kind="stable")[:most] for label in range(n_labels)]
+    return [words[(favoured[words] == label) & (score[words] > 0)] for label, words in enumerate(ranked)]

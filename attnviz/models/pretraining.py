@@ -18,15 +18,12 @@ from attnviz.errors import ExecutionError
 from attnviz.models.attention import PositionBias
 from attnviz.models.encoder import Encoder
 from attnviz.models.masking import Corrupted, Windows
+from attnviz.models.optimizer import Optimizer
 
-LEARNING_RATE = 4e-3  # of several heads
+LEARNING_RATE = 3e-3  # of several heads
 OF_ONE_HEAD = 1.2e-3  # one of full width collapses onto few keys at 4e-3
-POSITION_RATE = 10.0  # × the learning rate: a bias has to reach about 5 before one neighbour outweighs 127 other keys
-BETAS = (0.9, 0.98)
-WEIGHT_DECAY = 0.01
-WARM_UP = 0.06  # share of the steps
-MAX_NORM = 1.0  # of the gradient
 BATCH = 12  # windows
+HELD_OUT = 96  # windows that the loss is measured on
 REPLACED_WEIGHT = 5.0  # of that loss beside the other, which is about ten times as large
 
 
@@ -79,7 +76,7 @@ class Pretraining:
         self.n_steps = epochs * self.steps_per_epoch
         self.learning_rate = OF_ONE_HEAD if config.n_heads == 1 else LEARNING_RATE
         self._device = device
-        self.optimizer = self._optimizer()
+        self.optimizer = Optimizer((encoder, self.objectives), self.learning_rate, self.n_steps)
 
     def steps(self) -> Iterator[tuple[float, float, float]]:
         """Both losses of each step that is left, and the share of masked words found."""
@@ -92,47 +89,28 @@ class Pretraining:
         self._choose_what_learns()
 
     def _choose_what_learns(self) -> None:
-        """Now position biases and no vectors of pairs, which tell labels and not words; afterwards the reverse."""
-        pretrains = self.done < self.n_steps
+        """Position biases learn now and stay afterwards: torch's quickest kernel takes no mask that learns."""
         for module in self.encoder.modules():
             if isinstance(module, PositionBias):
-                module.bias.requires_grad_(pretrains)
-        if self.encoder.embedding.of_bigrams is not None:
-            self.encoder.embedding.of_bigrams.weight.requires_grad_(not pretrains)
+                module.bias.requires_grad_(self.done < self.n_steps)
 
     def _step(self, windows: Int[np.ndarray, "window token"]) -> tuple[float, float, float]:
         generator = np.random.default_rng((self.seed, self.done))
         given = Corrupted(*(tensor.to(self._device) for tensor in self.windows.corrupt(windows, generator)))
-        for group in self.optimizer.param_groups:
-            group["lr"] = group["initial_lr"] * self._rate()
         self.encoder.eval()  # no dropout: what is hidden and replaced is noise enough
         hidden, replaced, found = self.objectives.losses(self.encoder, given)
         loss = hidden + REPLACED_WEIGHT * replaced
         if not loss.isfinite():
             raise ExecutionError(f"pretraining diverged: the loss of step {self.done + 1} is {loss.item()}")
-        self.optimizer.zero_grad()
-        loss.backward()  # type: ignore[no-untyped-call]
-        nn.utils.clip_grad_norm_([p for group in self.optimizer.param_groups for p in group["params"]], MAX_NORM)
-        self.optimizer.step()
+        self.optimizer.step(loss, self.done)
         self.done += 1
         return hidden.item(), replaced.item(), found
 
-    def _rate(self) -> float:
-        rising = (self.done + 1) / max(1.0, WARM_UP * self.n_steps)
-        return min(1.0, rising, 1 - self.done / self.n_steps)
-
-    def _optimizer(self) -> torch.optim.Optimizer:
-        biases = [module.bias for module in self.encoder.modules() if isinstance(module, PositionBias)]
-        fast = {id(bias) for bias in biases}
-        pairs = self.encoder.embedding.of_bigrams
-        left_out = fast | ({id(pairs.weight)} if pairs is not None else set())
-        rest = [p for p in (*self.encoder.parameters(), *self.objectives.parameters()) if id(p) not in left_out]
-        groups = [
-            {"params": [p for p in rest if p.dim() > 1], "weight_decay": WEIGHT_DECAY},
-            {"params": [p for p in rest if p.dim() == 1], "weight_decay": 0.0},
-            {"params": biases, "weight_decay": 0.0, "lr": self.learning_rate * POSITION_RATE},
-        ]
-        optimizer = torch.optim.AdamW(groups, lr=self.learning_rate, betas=BETAS)
-        for group in optimizer.param_groups:
-            group["initial_lr"] = group["lr"]
-        return optimizer
+    def held_out_loss(self, windows: Windows) -> float:
+        """The masked-word loss on some of the windows of texts that were not trained on, the same each time."""
+        generator = np.random.default_rng(self.seed)
+        given = windows.corrupt(windows.epoch(generator)[:HELD_OUT], generator)
+        self.encoder.eval()
+        with torch.inference_mode():
+            hidden, _, _ = self.objectives.losses(self.encoder, Corrupted(*(part.to(self._device) for part in given)))
+        return hidden.item()

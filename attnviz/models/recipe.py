@@ -6,23 +6,26 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from torch import nn
 
 from attnviz.errors import InvalidSource, InvalidText
 from attnviz.models import tokenizer
+from attnviz.models.batches import cut
 from attnviz.models.checkpoint import Checkpoint
 from attnviz.models.classifier import Classifier, ClassifierConfig
 from attnviz.models.device import enough_memory, pick
 from attnviz.models.encoder import EncoderConfig
-from attnviz.models.examples import Examples, held_out, informative_bigrams
+from attnviz.models.examples import Examples, held_out
+from attnviz.models.head_scores import head_targets
 from attnviz.models.masking import Windows
+from attnviz.models.ngrams import fit
 from attnviz.models.pretraining import Pretraining
 from attnviz.models.random_models import seeded
 from attnviz.models.tokenizer import TextTokenizer
 from attnviz.models.training import Training
 from attnviz.specs.train import TrainSpec
 
-MIN_TEXTS = 5  # that hold a pair of words, for it to get a vector
+FEED_FORWARD = 2  # × d_model
+N_DESCRIBED = 200  # texts held out that say what the heads look at
 SENTIMENT = ("negative", "positive")  # what 0 and 1 mean in every source
 
 
@@ -35,10 +38,10 @@ class Run:
 
     @property
     def checkpoint(self) -> Checkpoint:
-        """The model as it is now."""
+        """The model at the end of its best epoch."""
         spec = self.training.spec
         assert spec.max_tokens is not None
-        return Checkpoint(self.training.classifier, self.tokenizer, spec.max_tokens, spec.keep)
+        return Checkpoint(self.training.best(), self.tokenizer, spec.max_tokens, spec.keep)
 
     @property
     def n_parameters(self) -> int:
@@ -62,25 +65,26 @@ def begin(texts: Sequence[str], labels: Sequence[int], spec: TrainSpec, names: S
             name = names[place] if names else f"text {place}"
             raise InvalidText(f"{name} has no tokens", hint="Leave it out of the data.")
     training_texts = examples.some(kept)
-    pairs = informative_bigrams(training_texts, len(vocabulary), spec.bigrams, MIN_TEXTS)
+    held_texts = examples.some(held)
+    targets = head_targets(held_texts, training_texts, kinds, vocabulary, N_DESCRIBED) if len(held) else None
     device = pick(spec.device)
     with enough_memory(), seeded(spec.seed):
-        config = _config(spec, len(vocabulary), len(pairs), kinds)
-        # After pretraining, masked words are to be found out: training hides them, not the embedding.
-        dropped = 0.0 if spec.pretrain else spec.word_dropout
-        classifier = Classifier(config, spec.dropout, dropped, reach=spec.max_tokens or 0)
-        if classifier.encoder.embedding.bigrams is not None:
-            classifier.encoder.embedding.bigrams.pairs.copy_(pairs)
-        for module in classifier.modules():
-            if isinstance(module, nn.Embedding):
-                module.sparse = device.type != "mps"  # which knows no sparse gradients
+        ngrams = fit(_as_read(training_texts, spec), len(vocabulary), spec.bigrams) if spec.bigrams else None
+        config = _config(spec, len(vocabulary), 0 if ngrams is None else len(ngrams.pairs), kinds)
+        classifier = Classifier(config, spec.dropout, reach=spec.max_tokens or 0)
+        classifier.ngrams = ngrams
         classifier.to(device)
         pretraining = None
         if spec.pretrain:
-            classifier.encoder.embedding.words.sparse = False  # words are the output layer too: each has a gradient
             pretraining = Pretraining(classifier.encoder, Windows(training_texts.texts), spec.pretrain, spec.seed)
-        training = Training(classifier, training_texts, examples.some(held), spec, pretraining)
+        training = Training(classifier, training_texts, held_texts, spec, pretraining, targets)
     return Run(vocabulary, training)
+
+
+def _as_read(examples: Examples, spec: TrainSpec) -> Examples:
+    """The texts cut as the model will read them."""
+    n_markers = int(spec.pool == "cls")
+    return Examples([cut(text, spec.max_tokens, spec.keep, n_markers) for text in examples.texts], examples.labels)
 
 
 def _config(spec: TrainSpec, n_words: int, n_bigrams: int, labels: tuple[str, ...]) -> ClassifierConfig:
@@ -92,12 +96,11 @@ def _config(spec: TrainSpec, n_words: int, n_bigrams: int, labels: tuple[str, ..
         d_model=spec.d_model,
         n_heads=spec.heads,
         n_layers=spec.layers,
-        d_feed_forward=4 * spec.d_model,
-        n_bigrams=n_bigrams,
+        d_feed_forward=FEED_FORWARD * spec.d_model,
         norm=spec.norm,
         max_distance=spec.max_distance,
     )
-    return ClassifierConfig(encoder, labels, spec.pool)
+    return ClassifierConfig(encoder, labels, spec.pool, n_bigrams)
 
 
 def _kinds(labels: Sequence[int]) -> tuple[str, ...]:

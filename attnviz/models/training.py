@@ -12,26 +12,30 @@ from typing import Any
 
 import numpy as np
 import torch
-from jaxtyping import Bool, Int
-from torch import Tensor, nn
+from jaxtyping import Int
+from torch import Tensor
 from torch.nn import functional
 
 from attnviz.errors import ExecutionError
-from attnviz.models.attention import PositionBias
-from attnviz.models.batches import crop, cut, padded, shuffled
+from attnviz.models.batches import cut, padded, shuffled, stretch
 from attnviz.models.classifier import Classifier, fitted_temperature
 from attnviz.models.embedding import PAD_ID
 from attnviz.models.examples import Examples
+from attnviz.models.head_scores import HeadTargets, head_scores
+from attnviz.models.masking import Windows
+from attnviz.models.optimizer import Optimizer
 from attnviz.models.predicting import logits
 from attnviz.models.pretraining import Pretraining
 from attnviz.specs.train import TrainSpec
-from attnviz.training_metrics import Epoch, History, Point, WordPoint
+from attnviz.training_metrics import Epoch, HeadPoint, History, Point, WordPoint
 
-WARM_UP = 0.1  # share of the steps in which the learning rate rises
-FLOOR = 0.02  # share of the learning rate that is left at the end
-WEIGHT_DECAY = 0.01
 WORD_WEIGHT = 0.2  # of the masked-word loss beside that of the label, after pretraining
+MAX_HIDDEN = 300  # words to be found in a step: the logits of more would take half of its time
+AVERAGED = 0.3  # share of the steps, the last ones, whose weights are averaged (Izmailov et al. 2018, arXiv:1803.05407)
+WIDTH = 32  # tokens that widths of batches are multiples of, so that memory that was freed fits again
 POINTS = 20  # of the learning curve per epoch
+HEAD_POINTS = 4  # per epoch
+N_PROBED = 40  # texts that the heads are measured on meanwhile
 DIVERGED = "A smaller --learning-rate may help."
 
 
@@ -64,6 +68,7 @@ class Training:
         held_out: Examples,
         spec: TrainSpec,
         pretraining: Pretraining | None = None,
+        targets: HeadTargets | None = None,
     ) -> None:
         self.classifier = classifier
         self.pretraining = pretraining
@@ -83,7 +88,11 @@ class Training:
         self._since_point: list[
             tuple[float, ...]
         ] = []  # loss, accuracy (and the second loss of pretraining) of each step since the last point
-        self._optimizers = _optimizers(classifier, pretraining, spec.learning_rate)
+        self.average: dict[str, Tensor] = {}  # of the weights of the last steps
+        self.n_averaged = 0
+        self.targets = targets
+        self.optimizer = Optimizer((classifier,), spec.learning_rate, self.n_steps, biases=pretraining is None)
+        self._held_windows = Windows(held_out.texts) if pretraining is not None and len(held_out) else None
 
     def steps(self) -> Iterator[TrainingStep]:
         """Train to the last epoch, or until `patience` epochs brought nothing better; pretraining comes first."""
@@ -108,13 +117,13 @@ class Training:
         for loss, replaced_loss, found in pretraining.steps():
             epoch, into_epoch = divmod(pretraining.done, pretraining.steps_per_epoch)
             self._since_point.append((loss, found, replaced_loss))
-            if not into_epoch or into_epoch * POINTS // pretraining.steps_per_epoch != (
-                (into_epoch - 1) * POINTS // pretraining.steps_per_epoch
-            ):
+            if _ends_part(into_epoch, pretraining.steps_per_epoch, POINTS):
                 means = np.mean(self._since_point, axis=0)
                 point = WordPoint(pretraining.done / pretraining.steps_per_epoch, float(means[0]), float(means[2]))
                 self.history = replace(self.history, words=(*self.history.words, point))
                 self._since_point = []
+            if _ends_part(into_epoch, pretraining.steps_per_epoch, HEAD_POINTS):
+                self._note_heads(pretraining.done / pretraining.steps_per_epoch, pretraining=True)
             number = epoch + bool(into_epoch)
             yield TrainingStep(
                 self.n_done, self.n_all, 0, loss, found, number, ends_epoch=not into_epoch, pretraining=True
@@ -123,68 +132,85 @@ class Training:
     def _step(self, batch: Int[np.ndarray, " text"], epoch: int) -> TrainingStep:
         loss, accuracy = self._learn(batch)
         self.done += 1
+        self._average()
         self._note(loss, accuracy)
         step = TrainingStep(self.n_done, self.n_all, len(batch), loss, accuracy, epoch + 1)
         if self.done % self.steps_per_epoch:
             return step
-        measured = self._evaluate(epoch + 1) if len(self.held_out) else None
+        candidate = self._with({**self.classifier.state_dict(), **self.average})
+        measured = self._evaluate(candidate, epoch + 1) if len(self.held_out) else None
         improved = self.history.best is measured  # without texts held out, the latest is the best
         if improved:
-            self.best_weights = {name: tensor.clone() for name, tensor in self.classifier.state_dict().items()}
+            self.best_weights = {name: tensor.clone() for name, tensor in candidate.state_dict().items()}
         return replace(step, ends_epoch=True, held_out=measured, improved=improved)
 
     def _learn(self, batch: Int[np.ndarray, " text"]) -> tuple[float, float]:
         spec = self.spec
         generator = np.random.default_rng((spec.seed, self.done))
         texts = self.examples.texts
-        ids, real = padded([crop(texts[i], spec.crop, generator, self.n_markers) for i in batch])
+        ids, real = padded([stretch(texts[i], spec.crop, generator, self.n_markers) for i in batch], WIDTH)
         ids, real = ids.to(self.device), real.to(self.device)
         labels = torch.from_numpy(self.examples.labels[batch]).to(self.device)
-        for optimizer in self._optimizers:
-            optimizer.zero_grad()
-            for group in optimizer.param_groups:
-                group["lr"] = spec.learning_rate * rate(self.done, self.n_steps)
+        hidden = torch.from_numpy(generator.random(tuple(real.shape)) < spec.word_dropout).to(self.device) & real
         self.classifier.train()
         with torch.random.fork_rng(devices=[self.device] if self.device.type == "cuda" else []):
             torch.manual_seed(int(generator.integers(2**63)))  # dropout draws from the one generator of the device
-            masked = None if self.pretraining is None else self._masked(real, generator)
-            states = self.classifier.states(ids if masked is None else ids.masked_fill(masked, PAD_ID), real)
+            states = self.classifier.states(ids.masked_fill(hidden, PAD_ID), real)
             answers = self.classifier.classify(states, real)
         loss = functional.cross_entropy(answers, labels, label_smoothing=spec.label_smoothing)
-        if masked is not None and self.pretraining is not None and masked.any():
-            objectives = self.pretraining.objectives
-            loss = loss + WORD_WEIGHT * objectives.masked_word_loss(
-                self.classifier.encoder, states[masked], ids[masked]
+        if self.pretraining is not None and hidden.any():  # else heads forget what they looked for
+            places = hidden.nonzero().cpu().numpy()
+            text, token = generator.permutation(places)[:MAX_HIDDEN].T
+            found = self.pretraining.objectives.masked_word_loss(
+                self.classifier.encoder, states[text, token], ids[text, token]
             )
+            loss = loss + WORD_WEIGHT * found
         if not loss.isfinite():
             raise ExecutionError(
                 f"training went astray: the loss of step {self.done + 1} is {loss.item()}", hint=DIVERGED
             )
-        loss.backward()  # type: ignore[no-untyped-call]
-        for optimizer in self._optimizers:
-            optimizer.step()
+        self.optimizer.step(loss, self.done)
         return loss.item(), (answers.argmax(dim=-1) == labels).float().mean().item()
 
-    def _masked(self, real: Bool[Tensor, "text token"], generator: np.random.Generator) -> Bool[Tensor, "text token"]:
-        """Which words are hidden, to be found out besides the label: without it, heads forget what they looked for."""
-        chosen = generator.random(tuple(real.shape)) < self.spec.word_dropout
-        return torch.from_numpy(chosen).to(real.device) & real
+    def _average(self) -> None:
+        """The running mean of all weights that learn, over the last steps of the run: it does better than the last."""
+        if self.done <= (1 - AVERAGED) * self.n_steps:
+            return
+        self.n_averaged += 1
+        with torch.no_grad():
+            for name, weight in self.classifier.named_parameters():
+                if name in self.average:
+                    self.average[name].lerp_(weight, 1 / self.n_averaged)
+                elif weight.requires_grad:
+                    self.average[name] = weight.detach().clone()
 
-    def _evaluate(self, epoch: int) -> Epoch:
-        """How the classifier does on the texts held out, and the temperature that suits it."""
-        found = logits(self.classifier, self.held_out.texts)
+    def _evaluate(self, candidate: Classifier, epoch: int) -> Epoch:
+        """How a classifier does on the texts held out; it gets the temperature that suits it."""
+        found = logits(candidate, self.held_out.texts)
         labels = torch.from_numpy(self.held_out.labels)
-        self.classifier.temperature.fill_(fitted_temperature(found, labels))
+        candidate.temperature.fill_(fitted_temperature(found, labels))
         accuracy = (found.argmax(dim=-1) == labels).double().mean().item()
         measured = Epoch(epoch, functional.cross_entropy(found, labels).item(), accuracy)
         self.history = replace(self.history, epochs=(*self.history.epochs, measured))
         return measured
 
+    def _note_heads(self, epoch: float, *, pretraining: bool) -> None:
+        """Add what the heads look at now, on texts held out."""
+        if self.targets is None:
+            return
+        loss = None
+        if self.pretraining is not None and self._held_windows is not None:
+            loss = self.pretraining.held_out_loss(self._held_windows)
+        best = {score.name: score.best for score in head_scores(self.classifier.encoder, self.targets, N_PROBED)}
+        self.history = replace(self.history, heads=(*self.history.heads, HeadPoint(epoch, pretraining, loss, best)))
+
     def _note(self, loss: float, accuracy: float) -> None:
         """Add a point to the learning curve every so often, and at the end of each epoch."""
         self._since_point.append((loss, accuracy))
         into_epoch = self.done % self.steps_per_epoch
-        if into_epoch * POINTS // self.steps_per_epoch != (into_epoch - 1) * POINTS // self.steps_per_epoch:
+        if _ends_part(into_epoch, self.steps_per_epoch, HEAD_POINTS):
+            self._note_heads(self.done / self.steps_per_epoch, pretraining=False)
+        if _ends_part(into_epoch, self.steps_per_epoch, POINTS):
             means = np.mean(self._since_point, axis=0)
             point = Point(self.done / self.steps_per_epoch, float(means[0]), float(means[1]))
             self.history = replace(self.history, points=(*self.history.points, point))
@@ -202,16 +228,22 @@ class Training:
         return shuffled(lengths, self.spec.batch_size, np.random.default_rng((self.spec.seed, epoch, self.n_steps)))
 
     def best(self) -> Classifier:
-        """The classifier as it was at the end of its best epoch."""
-        classifier = Classifier(self.classifier.config).to(self.device)
-        classifier.load_state_dict(self.best_weights)
+        """The classifier as it was at the end of its best epoch, or as it is now where none has ended."""
+        return self._with(self.best_weights or self.classifier.state_dict())
+
+    def _with(self, weights: Mapping[str, Tensor]) -> Classifier:
+        """A classifier of the same shape with other weights."""
+        with torch.device("meta"):  # no first weights, which would be drawn from the caller's random numbers
+            classifier = Classifier(self.classifier.config)
+        classifier.load_state_dict({name: tensor.detach().clone() for name, tensor in weights.items()}, assign=True)
         return classifier.eval()
 
     def state(self) -> tuple[dict[str, Tensor], dict[str, Any]]:
         """Tensors, and the rest as what JSON can hold: all that `restore` needs."""
         tensors = {f"model.{name}": tensor for name, tensor in self.classifier.state_dict().items()}
         tensors |= {f"best.{name}": tensor for name, tensor in self.best_weights.items()}
-        for place, optimizer in enumerate(self._all_optimizers):
+        tensors |= {f"average.{name}": tensor for name, tensor in self.average.items()}
+        for place, optimizer in enumerate(self._optimizers):
             for parameter, values in optimizer.state_dict()["state"].items():
                 for name, value in values.items():
                     tensors[f"optimizer.{place}.{parameter}.{name}"] = torch.as_tensor(value)
@@ -222,72 +254,51 @@ class Training:
         rest = {
             "done": self.done,
             "pretrained": pretrained,
+            "n_averaged": self.n_averaged,
             "history": asdict(self.history),
             "since_point": self._since_point,
         }
         return {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}, rest
 
     @property
-    def _all_optimizers(self) -> tuple[torch.optim.Optimizer, ...]:
-        return self._optimizers if self.pretraining is None else (*self._optimizers, self.pretraining.optimizer)
+    def _optimizers(self) -> tuple[torch.optim.Optimizer, ...]:
+        first = () if self.pretraining is None else (self.pretraining.optimizer.adamw,)
+        return (self.optimizer.adamw, *first)
 
     def restore(self, tensors: Mapping[str, Tensor], rest: Mapping[str, Any]) -> None:
         """Take up a run from its `state`. Raises KeyError, RuntimeError or ValueError for one of another run."""
         self.classifier.load_state_dict(_under("model.", tensors))
         self.best_weights = _under("best.", tensors)
+        self.average, self.n_averaged = _under("average.", tensors), rest["n_averaged"]
         if self.pretraining is not None:
             self.pretraining.objectives.load_state_dict(_under("objectives.", tensors))
             self.pretraining.done = rest["pretrained"]
-        for place, optimizer in enumerate(self._all_optimizers):
-            found: dict[int, dict[str, Any]] = {}
+        for place, optimizer in enumerate(self._optimizers):
+            found: dict[int, dict[str, Tensor]] = {}
             for name, tensor in _under(f"optimizer.{place}.", tensors).items():
                 parameter, _, value = name.partition(".")
-                # SparseAdam counts its steps in a plain number, AdamW in a tensor.
-                plain = value == "step" and isinstance(optimizer, torch.optim.SparseAdam)
-                found.setdefault(int(parameter), {})[value] = int(tensor) if plain else tensor
+                found.setdefault(int(parameter), {})[value] = tensor
             optimizer.load_state_dict({**optimizer.state_dict(), "state": found})
         self.done = rest["done"]
-        points = tuple(Point(**point) for point in rest["history"]["points"])
-        epochs = tuple(Epoch(**epoch) for epoch in rest["history"]["epochs"])
-        self.history = History(points, epochs, tuple(WordPoint(**point) for point in rest["history"]["words"]))
+        kinds = {"points": Point, "epochs": Epoch, "words": WordPoint, "heads": HeadPoint}
+        of_kind = {name: tuple(kind(**each) for each in rest["history"][name]) for name, kind in kinds.items()}
+        self.history = History(**of_kind)
         self._since_point = [tuple(values) for values in rest["since_point"]]
         if not (0 <= self.done <= self.n_steps and 0 <= self.n_done - self.done <= self.n_all - self.n_steps):
             raise ValueError(f"{self.done} of {self.n_steps} steps are done")
         if self.done >= self.steps_per_epoch:
             self.best()  # raises RuntimeError where weights are missing or of another shape
-        begun = {id(optimizer): self.done for optimizer in self._optimizers}
-        for optimizer in self._all_optimizers:
+        for optimizer, begun in zip(self._optimizers, (self.done, self.n_done - self.done), strict=False):
             for parameter in (parameter for group in optimizer.param_groups for parameter in group["params"]):
                 averages = optimizer.state.get(parameter, {})
-                if (
-                    begun.get(id(optimizer), self.n_done - self.done)
-                    and averages.get("exp_avg", torch.empty(0)).shape != parameter.shape
-                ):
+                if begun and averages.get("exp_avg", torch.empty(0)).shape != parameter.shape:
                     raise ValueError("the optimizer's averages are missing or of another shape")
+
+
+def _ends_part(into_epoch: int, steps_per_epoch: int, parts: int) -> bool:
+    """Whether one of the `parts` of an epoch ends with this step; 0 is the end of the last."""
+    return not into_epoch or into_epoch * parts // steps_per_epoch != (into_epoch - 1) * parts // steps_per_epoch
 
 
 def _under(prefix: str, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
     return {name.removeprefix(prefix): tensor for name, tensor in tensors.items() if name.startswith(prefix)}
-
-
-def rate(step: int, n_steps: int) -> float:
-    """The share of the learning rate at a step: a linear rise, then a linear fall to `FLOOR`."""
-    rising = (step + 1) / max(1.0, WARM_UP * n_steps)
-    return min(1.0, rising, max(FLOOR, 1 - step / n_steps))
-
-
-def _optimizers(
-    classifier: Classifier, pretraining: Pretraining | None, learning_rate: float
-) -> tuple[torch.optim.Optimizer, ...]:
-    """Adam that touches only the embeddings of the words in the batch, and AdamW for all else.
-
-    After pretraining, words get a gradient from being found out too, and position biases none.
-    """
-    embeddings = [module for module in classifier.modules() if isinstance(module, nn.Embedding)]
-    sparse = [embedding.weight for embedding in embeddings if embedding.sparse]
-    ours = {id(weight) for weight in sparse}
-    if pretraining is not None:
-        ours |= {id(module.bias) for module in classifier.modules() if isinstance(module, PositionBias)}
-    dense = [parameter for parameter in classifier.parameters() if id(parameter) not in ours]
-    adamw = torch.optim.AdamW(dense, lr=learning_rate, weight_decay=WEIGHT_DECAY)
-    return (torch.optim.SparseAdam(sparse, lr=learning_rate), adamw) if sparse else (adamw,)

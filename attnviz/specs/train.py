@@ -47,25 +47,25 @@ class TrainSpec:
     """
 
     text: Annotated[TextOptions, Only("dataset", "split", "text_column")] = TextOptions()
-    vocabulary: VocabularyOptions = VocabularyOptions()
+    vocabulary: VocabularyOptions = VocabularyOptions(size=8_000)
     heads: Heads = 8
-    d_model: Width = 32
+    d_model: Width = 128
     layers: Layers = 1
     norm: Annotated[NormKind, Option("Layer norm before or after each sublayer.", MODEL)] = "pre"
     pool: Annotated[PoolKind, Option("How the text's states become one vector.", MODEL)] = "mean"
-    bigrams: Annotated[int, Option("Pairs of words that get a vector of their own; 0 for none.", MODEL)] = 65_536
-    max_distance: Annotated[int, Option("Tokens that a position bias per head tells apart; 0: sinusoids.", MODEL)] = 0
+    bigrams: Annotated[int, Option("Pairs of words weighed beside the encoder, as words are; 0: none.", MODEL)] = 65_536
+    max_distance: Annotated[int, Option("Tokens that a position bias per head tells apart; 0: sinusoids.", MODEL)] = 48
     validation: Annotated[float, Option("Share of the texts to hold out.", TEXT, "SHARE")] = 0.1
     max_tokens: MaxTokens = 512
     keep: Keep = "head-tail"
-    crop: Annotated[int, Option("Tokens of a text in one step: fewer make training faster.", TRAINING)] = 256
-    pretrain: Annotated[int, Option("Passes over the texts without labels, before.", TRAINING, "EPOCHS")] = 0
-    epochs: Annotated[int, Option("Passes over the texts.", TRAINING)] = 4
-    batch_size: Annotated[int, Option("Texts in one step.", TRAINING)] = 64
-    learning_rate: Annotated[float, Option("Largest rate of Adam; it rises, then falls.", TRAINING)] = 2e-3
-    dropout: Annotated[float, Option("Of embeddings and pooled encoding.", TRAINING, "SHARE")] = 0.5
-    word_dropout: Annotated[float, Option("Words and pairs left out in a step.", TRAINING, "SHARE")] = 0.5
-    label_smoothing: Annotated[float, Option("Taken from the right label.", TRAINING, "SHARE")] = 0.1
+    crop: Annotated[int, Option("Tokens of a text in one step: fewer make training faster.", TRAINING)] = 160
+    pretrain: Annotated[int, Option("Passes over the texts without labels, before.", TRAINING, "EPOCHS")] = 1
+    epochs: Annotated[int, Option("Passes over the texts.", TRAINING)] = 2
+    batch_size: Annotated[int, Option("Texts in one step.", TRAINING)] = 32
+    learning_rate: Annotated[float, Option("Largest rate of Adam; it rises, then falls.", TRAINING)] = 1.5e-3
+    dropout: Annotated[float, Option("Of the pooled encoding.", TRAINING, "SHARE")] = 0.3
+    word_dropout: Annotated[float, Option("Words hidden in a step.", TRAINING, "SHARE")] = 0.2
+    label_smoothing: Annotated[float, Option("Taken from the right label.", TRAINING, "SHARE")] = 0.05
     patience: Annotated[int, Option("Stop after so many epochs without a better one.", TRAINING)] = 2
     seed: Seed = 0
     device: Device = "auto"

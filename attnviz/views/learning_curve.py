@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict
-from math import isfinite
+from math import isfinite, isnan, nan
 
 from attnviz.display import escape_for_display
 from attnviz.report import Block, Column, Curve, Curves, Line, Note, Report, Table
@@ -29,6 +29,8 @@ def learning_report(history: History, *, title: str, subtitle: str, facts: tuple
 def _blocks(history: History) -> Iterator[Block]:
     if history.words:
         yield Curves("pretraining-curve", "pretraining", _word_curves(history))
+    if history.heads:
+        yield Curves("heads-curve", "heads, on texts held out", tuple(_head_curves(history)))
     if history.points or history.epochs:
         yield Curves("learning-curve", "loss and accuracy", _curves(history))
     if history.epochs:
@@ -62,6 +64,20 @@ def _word_curves(history: History) -> tuple[Curve, Curve]:
     )
 
 
+def _head_curves(history: History) -> Iterator[Curve]:
+    """Both stages along one axis, pretraining first."""
+    first = max((point.epoch for point in history.heads if point.pretraining), default=0.0)
+    at = tuple(point.epoch + (0.0 if point.pretraining else first) for point in history.heads)
+    names = dict.fromkeys(name for point in history.heads for name in point.best)
+    shares = tuple(Line(name, at, tuple(point.best.get(name, nan) for point in history.heads)) for name in names)
+    ends = (first, "labels from here") if first else (None, "")
+    yield Curve("largest share of any head", "epoch, both stages", "share of attention", shares, *ends)
+    losses = tuple(nan if point.masked_word_loss is None else point.masked_word_loss for point in history.heads)
+    if not all(map(isnan, losses)):
+        line = Line("masked words", at, losses)
+        yield Curve("masked words", "epoch, both stages", "cross-entropy (nats)", (line,), *ends)
+
+
 def _lines(history: History, training: list[float], held_out: list[float]) -> tuple[Line, ...]:
     lines = (
         Line(TRAINING, tuple(point.epoch for point in history.points), tuple(training)),
@@ -80,6 +96,7 @@ def _data(history: History) -> Mapping[str, object]:
         "points": [{"epoch": _number(point.epoch), **_measured(point)} for point in history.points],
         "epochs": [{"epoch": epoch.number, **_measured(epoch)} for epoch in history.epochs],
         "best": history.best and history.best.number,
+        **({"heads": [asdict(point) for point in history.heads]} if history.heads else {}),
         **({"pretraining": [asdict(point) for point in history.words]} if history.words else {}),
     }
 

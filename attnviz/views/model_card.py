@@ -9,14 +9,16 @@ from attnviz.display import escape_for_display
 from attnviz.options import flat_options
 from attnviz.report import Column, Note, Report, Table
 from attnviz.specs.train import TrainSpec
-from attnviz.training_metrics import Metrics, TestMetrics, ValidationMetrics
+from attnviz.training_metrics import HeadMetrics, Metrics, TestMetrics, ValidationMetrics
 from attnviz.views.learning_curve import learning_report
+from attnviz.views.patterns import LARGE_SHARE, MANY_TIMES, NO_PATTERN, head_names
 from attnviz.views.plurals import pluralize
 from attnviz.views.tables import Cell
 
 MAX_VALUE_LENGTH = 200
 NORMS = {"pre": "before each sublayer", "post": "after each sublayer"}
 POOLS = {"mean": "the mean over the tokens", "cls": "the state of [CLS]", "attention": "a learned weighted mean"}
+HEADS = (Column("layer"), Column("head"), Column("looks at"), Column("share", digits=3), Column("× equal", digits=1))
 KEEPS = {"head": "the first {}", "head-tail": "{}, half from the beginning and half from the end"}
 
 
@@ -41,6 +43,7 @@ def card_report(metrics: Metrics) -> Report:
                 if metrics.tested
                 else []
             ),
+            *_heads(metrics.heads),
             *learned.blocks,
             *_limits(metrics),
         ),
@@ -72,6 +75,7 @@ def _model(metrics: Metrics) -> list[tuple[Cell, ...]]:
     sizes, settings = metrics.sizes, metrics.settings
     d_model, n_heads = int(sizes["d_model"] or 0), int(sizes["n_heads"] or 1)
     layers, n_words, n_pairs = sizes["n_layers"], int(sizes["n_words"] or 0), int(sizes["n_bigrams"] or 0)
+    n_vectors = int(sizes.get("n_pair_vectors") or 0)
     heads = f"{n_heads} {pluralize(n_heads, 'heads')} of width {d_model // n_heads}"
     return [
         ("layers", f"{layers}, each with {heads} (d_model {d_model})"),
@@ -79,7 +83,8 @@ def _model(metrics: Metrics) -> list[tuple[Cell, ...]]:
         ("layer norm", NORMS[str(settings["norm"])]),
         *_positions(int(sizes.get("max_distance") or 0)),
         ("classified from", POOLS[str(settings["pool"])]),
-        ("vocabulary", f"{n_words:,} entries and {n_pairs:,} {pluralize(n_pairs, 'pairs')} of words"),
+        ("vocabulary", f"{n_words:,} entries" + (f" and {n_vectors:,} pairs of words" if n_vectors else "")),
+        ("weighed beside the encoder", f"each word and {n_pairs:,} {pluralize(n_pairs, 'pairs')}" if n_pairs else "-"),
         ("parameters", f"{metrics.n_parameters:,}"),
         ("reads", "at most " + KEEPS[str(settings["keep"])].format(f"{settings['max_tokens']} tokens of a text")),
         ("labels", escape_for_display(", ".join(metrics.labels), MAX_VALUE_LENGTH)),
@@ -121,13 +126,30 @@ def _held_out(held: ValidationMetrics) -> list[tuple[Cell, ...]]:
 
 def _tested(tested: TestMetrics) -> list[tuple[Cell, ...]]:
     runs = zip(tested.seeds, tested.accuracies, strict=True)
-    mean = tested.mean
+    mean, several = tested.mean, len(tested.seeds) > 1
+    interval = f"95 % interval {mean.low:.4f} to {mean.high:.4f}"
     return [
         ("texts", f"{escape_for_display(tested.data, MAX_VALUE_LENGTH)}: {tested.n_texts:,}"),
         *((f"accuracy with seed {seed}", accuracy) for seed, accuracy in runs),
-        (f"mean over seeds (95 % interval {mean.low:.4f} to {mean.high:.4f}, Student's t)", mean.value),
-        ("labels that rounding the weights changed", f"{tested.labels_changed} of {tested.n_texts:,}"),
+        (f"mean over seeds ({interval}, Student's t)" if several else f"the same ({interval}, over texts)", mean.value),
     ]
+
+
+def _heads(measured: HeadMetrics | None) -> Iterator[Table | Note]:
+    if measured is None:
+        return
+    rows: list[tuple[Cell, ...]] = []
+    for layer, of_layer in enumerate(head_names(measured)):
+        for head, name in enumerate(of_layer):
+            rows.append((layer, head, *(name or (NO_PATTERN, "-", "-"))))
+    yield Table("heads", "What the heads look at", "facts", HEADS, tuple(rows))
+    chance = ", ".join(f"{name} {share:.3f}" for name, share in measured.chance.items())
+    yield Note(
+        f"Means over the queries of {measured.n_texts:,} texts held out, {measured.n_tokens} tokens of each. A head is "
+        f"named where the share is above the largest of any head of {measured.n_random} encoders with random weights, "
+        f"and at least {LARGE_SHARE:g} or {MANY_TIMES:g} times an equal share (of brackets, only the former). "
+        f"Random weights reach: {chance}. A name says what a head looks at, not what that is good for."
+    )
 
 
 def _limits(metrics: Metrics) -> list[Note]:
@@ -136,13 +158,21 @@ def _limits(metrics: Metrics) -> list[Note]:
         "Wiegreffe & Pinter 2019).",
         f"It has learned from {escape_for_display(metrics.data, MAX_VALUE_LENGTH)} and from nothing else: texts of "
         "another kind or language get a label and a probability all the same.",
-        "The command repeats the weights bit by bit with the same versions on the same kind of machine with as many "
-        "threads (OMP_NUM_THREADS); elsewhere it repeats the recipe, and the last bits differ.",
     ]
     if metrics.sizes["n_bigrams"]:
         notes.append(
+            "Words and pairs of words, such as not good, have weights of their own that are added to the encoder's "
+            "logits: that part of an answer does not come from attention."
+        )
+    if metrics.sizes.get("n_pair_vectors"):
+        notes.append(
             "Each token also carries a vector for the pair that it ends, such as not good: part of what other models "
-            "need attention for is in the embeddings here."
+            "need attention for is in the embeddings here. An earlier attnviz made such models: the command does not."
+        )
+    else:
+        notes.append(
+            "The command repeats the weights bit by bit with the same versions on the same kind of machine with as "
+            "many threads (OMP_NUM_THREADS); elsewhere it repeats the recipe, and the last bits differ."
         )
     if metrics.held_out:
         notes.append(

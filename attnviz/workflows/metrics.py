@@ -12,9 +12,8 @@ from attnviz.errors import InvalidModel
 from attnviz.inputs import MAX_JSON, read_bytes, strict_json
 from attnviz.training_metrics import Metrics
 
-SCHEMA = 1
+SCHEMA, EARLIER = 2, 1
 NAME = "metrics.json"
-OPTIONAL = {"words"}  # only models that were pretrained have them
 SIZES = {"n_words", "d_model", "n_heads", "n_layers", "d_feed_forward", "n_bigrams"}
 
 
@@ -28,14 +27,30 @@ def load_metrics(folder: Path) -> Metrics:
     file = folder / NAME
     try:
         found = strict_json(read_bytes(file, MAX_JSON, InvalidModel, "Copy the folder again."))
-        if not isinstance(found, dict) or found.pop("schema", None) != SCHEMA:
+        schema = found.pop("schema", None) if isinstance(found, dict) else None
+        if schema not in (EARLIER, SCHEMA):
             raise ValueError(f"schema {SCHEMA} expected")
+        if schema == EARLIER:
+            _complete(found)
         metrics: Metrics = _read(Metrics, found, NAME)
         if missing := [name for name in SIZES if type(metrics.sizes.get(name)) is not int]:
             raise ValueError(f"sizes lack {', '.join(sorted(missing))}")
     except (ValueError, RecursionError) as error:
         raise InvalidModel(f"{file} holds no metrics of ours: {error}", hint="Copy the folder again.") from error
     return metrics
+
+
+def _complete(found: dict[str, Any]) -> None:
+    """What was not measured of earlier models, and less what is not said any more."""
+    found.setdefault("heads", None)
+    if isinstance(found.get("settings"), dict):
+        found["settings"] = {"pretrain": 0, "max_distance": 0, **found["settings"]}
+    if isinstance(found.get("sizes"), dict) and found["sizes"].get("n_bigrams"):
+        found["sizes"] = {**found["sizes"], "n_bigrams": 0, "n_pair_vectors": found["sizes"]["n_bigrams"]}
+    if isinstance(found.get("history"), dict):
+        found["history"] = {"words": [], "heads": [], **found["history"]}
+    if isinstance(found.get("tested"), dict):
+        found["tested"].pop("labels_changed", None)
 
 
 def _read(kind: Any, found: Any, name: str) -> Any:
@@ -46,7 +61,7 @@ def _read(kind: Any, found: Any, name: str) -> Any:
         raise ValueError(f"{name} is no {getattr(kind, '__name__', kind)}")
     if is_dataclass(kind):
         kinds = get_type_hints(kind)
-        if set(kinds) - OPTIONAL != set(found) - OPTIONAL:
+        if set(kinds) != set(found):
             raise ValueError(f"{name} holds other names than {', '.join(kinds)}")
         return kind(**{inner: _read(kinds[inner], value, inner) for inner, value in found.items()})  # type: ignore[operator]
     if get_origin(kind) is tuple:

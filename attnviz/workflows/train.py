@@ -22,7 +22,7 @@ from attnviz.report import FigureStyle, Report
 from attnviz.specs.train import TrainSpec
 from attnviz.text import load_corpus
 from attnviz.text.document import Corpus
-from attnviz.training_metrics import Metrics, ValidationMetrics
+from attnviz.training_metrics import HeadMetrics, Metrics, ValidationMetrics
 from attnviz.views.model_card import card_report
 from attnviz.workflows.metrics import NAME as METRICS
 from attnviz.workflows.metrics import load_metrics, metrics_bytes
@@ -182,9 +182,11 @@ def _steps(folder: Path, run: Run, identity: Mapping[str, Setting]) -> Iterator[
     Raises ExecutionError where the loss is no number any more.
     """
     from attnviz.models.checkpoint import save_checkpoint
+    from attnviz.models.device import keep_freed_memory
     from attnviz.models.resuming import state_bytes
     from attnviz.models.training import DIVERGED
 
+    keep_freed_memory()
     store.write(folder / STATE, state_bytes(run.training, identity))  # a disk that refuses does so before the work
     saved_at = time.monotonic()
     for step in run.training.steps():
@@ -265,14 +267,25 @@ def _metrics(folder: Path, run: Run, settings: Mapping[str, Setting], data: str,
         data_sha256=data_sha256,
         n_texts=len(run.training.examples),
         labels=config.labels,
-        sizes=asdict(config.encoder),
+        sizes={**asdict(config.encoder), "n_bigrams": config.n_bigrams},
         n_parameters=run.n_parameters,
         weights_sha256=saved.revision,
         versions={package: version(package) for package in ("attnviz", "numpy", "tokenizers", "torch")},
         computed_on=described(pick(str(run.training.spec.device))),
         history=run.training.history,
         held_out=_held_out(run, saved.classifier) if len(run.training.held_out) else None,
+        heads=_heads(run, saved.classifier),
     )
+
+
+def _heads(run: Run, stored: Classifier) -> HeadMetrics | None:
+    from attnviz.models.head_scores import N_RANDOM, N_TOKENS, chance, head_scores
+
+    targets = run.training.targets
+    if targets is None:
+        return None
+    scores, random = head_scores(stored.encoder, targets), chance(stored.config.encoder, targets)
+    return HeadMetrics(len(targets.texts), N_TOKENS, scores, N_RANDOM, random)
 
 
 def _held_out(run: Run, stored: Classifier) -> ValidationMetrics:

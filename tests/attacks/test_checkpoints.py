@@ -110,7 +110,7 @@ def no_scale(file: Path) -> None:
 
 def pairs_in_disorder(file: Path) -> None:
     tensors = load_file(file)
-    save_file({**tensors, "encoder.embedding.bigrams.pairs": tensors["encoder.embedding.bigrams.pairs"].flip(0)}, file)
+    save_file({**tensors, "ngrams.pairs": tensors["ngrams.pairs"].flip(0)}, file)
 
 
 def another_vocabulary(file: Path) -> None:
@@ -146,8 +146,8 @@ def checkpoint(tmp_path: Path) -> Path:
     """A small classifier that is saved as trained."""
     vocabulary = train(["the cat sat on the mat"], VocabularyOptions(min_frequency=1))
     torch.manual_seed(0)
-    sizes = EncoderConfig(len(vocabulary), d_model=16, n_heads=2, n_layers=1, d_feed_forward=32, n_bigrams=4)
-    saved = Checkpoint(Classifier(ClassifierConfig(sizes)), vocabulary, max_tokens=64, keep="head-tail")
+    sizes = EncoderConfig(len(vocabulary), d_model=16, n_heads=2, n_layers=1, d_feed_forward=32)
+    saved = Checkpoint(Classifier(ClassifierConfig(sizes, n_bigrams=4)), vocabulary, max_tokens=64, keep="head-tail")
     save_checkpoint(tmp_path / "checkpoint", saved, "int8")
     return tmp_path / "checkpoint"
 

@@ -9,11 +9,26 @@ from safetensors.torch import load_file
 
 from tests.attacks import endings
 
-SIZES = ("--batch-size", "8", "--d-model", "16", "--heads", "2", "--bigrams", "50", "--size", "300")
+SIZES = (
+    "--batch-size",
+    "8",
+    "--d-model",
+    "16",
+    "--heads",
+    "2",
+    "--bigrams",
+    "50",
+    "--size",
+    "300",
+    "--pretrain",
+    "0",
+    "--learning-rate",
+    "0.005",
+)
 TINY = ("train", "--dataset", "sample", "--epochs", "2", *SIZES)
 STATE, METRICS = "training.safetensors", "metrics.json"
 CHECKPOINT = {"model.safetensors", "tokenizer.json", "config.json"}
-FILES = {*CHECKPOINT, METRICS, "README.md", "learning-curve.png"}
+FILES = {*CHECKPOINT, METRICS, "README.md", "heads-curve.png", "learning-curve.png"}
 
 
 def contents(folder: Path) -> dict[str, bytes]:

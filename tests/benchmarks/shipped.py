@@ -23,6 +23,7 @@ from pathlib import Path
 import numpy as np
 
 from attnviz import store
+from attnviz.measures.classification import accuracy
 from attnviz.measures.intervals import t_quantile
 from attnviz.models.batches import cut
 from attnviz.models.built_in import SHIPPED
@@ -37,12 +38,12 @@ from attnviz.workflows.metrics import NAME, load_metrics, metrics_bytes
 from attnviz.workflows.train import Trained, ended, train
 
 HEADS = (1, 2, 4, 8)
-SEEDS = (0, 1, 2)
+SEEDS = (0, 1, 2)  # the first is shipped; the others are measured as far as they were trained
 TESTED = "tested.json"
 
 
 def run_one(data: str, folder: Path, heads: int, seed: int) -> None:
-    """Train in this process, then look at the test split once: with the weights as stored, and before rounding."""
+    """Train in this process, then look at the test split once, with the weights as stored."""
     begun = time.monotonic()
     *_, last = train(
         build(TrainSpec, dataset=data, split="train", heads=heads, seed=seed, out=str(folder), resume=True)
@@ -54,14 +55,10 @@ def run_one(data: str, folder: Path, heads: int, seed: int) -> None:
     texts = [cut(ids, saved.max_tokens, saved.keep) for ids in saved.tokenizer.ids(d.text for d in corpus.documents)]
     gold = np.array([document.label for document in corpus.documents])
     stored = logits(saved.classifier, texts).argmax(dim=-1).numpy()
-    changed = None
-    if last.run is not None:
-        changed = int((logits(last.run.training.best(), texts).argmax(dim=-1).numpy() != stored).sum())
     found = {
         "data": corpus.name,
         "n_texts": len(texts),
         "accuracy": float((stored == gold).mean()),
-        "labels_changed": changed,
         "seconds": seconds,
     }
     (folder / TESTED).write_text(json.dumps(found) + "\n", encoding="utf-8")
@@ -87,7 +84,9 @@ def run_all(data: str, runs: Path, at_once: int) -> None:
 def ship(runs: Path) -> None:
     """Copy seed 0 of each number of heads into the package, with a card that tells of every seed."""
     for heads in HEADS:
-        tested = [json.loads((runs / f"heads-{heads}-seed-{seed}" / TESTED).read_bytes()) for seed in SEEDS]
+        files = {seed: runs / f"heads-{heads}-seed-{seed}" / TESTED for seed in SEEDS}
+        found = {seed: json.loads(file.read_bytes()) for seed, file in files.items() if file.exists()}
+        tested = list(found.values())
         accuracies = tuple(each["accuracy"] for each in tested)
         source = runs / f"heads-{heads}-seed-{SEEDS[0]}"
         folder = SHIPPED / ("single" if heads == 1 else f"multi-{heads}")
@@ -97,10 +96,9 @@ def ship(runs: Path) -> None:
         report = TestMetrics(
             data=tested[0]["data"],
             n_texts=tested[0]["n_texts"],
-            seeds=SEEDS,
+            seeds=tuple(found),
             accuracies=accuracies,
-            mean=student(accuracies),
-            labels_changed=tested[0]["labels_changed"],
+            mean=student(accuracies) if len(found) > 1 else of_texts(accuracies[0], tested[0]["n_texts"]),
         )
         metrics = replace(load_metrics(source), tested=report)
         store.write(folder / NAME, metrics_bytes(metrics))
@@ -113,6 +111,12 @@ def student(values: Sequence[float]) -> Interval:
     mean = statistics.fmean(values)
     half = t_quantile(len(values) - 1) * statistics.stdev(values) / len(values) ** 0.5
     return Interval(mean, mean - half, mean + half)
+
+
+def of_texts(share: float, n_texts: int) -> Interval:
+    """Of one run, what other texts might have given: Wilson's interval."""
+    right = np.arange(n_texts) < round(share * n_texts)
+    return accuracy(np.ones(n_texts, dtype=np.int64), right.astype(np.int64))
 
 
 def main() -> None:

@@ -85,7 +85,6 @@ def without_chance(classifier: Classifier) -> None:
     for module in classifier.modules():
         if isinstance(module, nn.Dropout):
             module.p = 0.0
-    classifier.encoder.embedding.word_dropout = 0.0
     classifier.encoder.embedding.reach = 0
 
 

@@ -26,9 +26,32 @@ from attnviz.workflows import COMMANDS as ALL_COMMANDS
 from tests.attacks.endings import RAW, RunHere, check_streams, document, worked
 from tests.process import Run, RunCli, bare_environment
 
-SIZES = ("--batch-size", "8", "--d-model", "16", "--heads", "2", "--bigrams", "50", "--size", "300")
+SIZES = (
+    "--batch-size",
+    "8",
+    "--d-model",
+    "16",
+    "--heads",
+    "2",
+    "--bigrams",
+    "50",
+    "--size",
+    "300",
+    "--pretrain",
+    "0",
+    "--learning-rate",
+    "0.005",
+)
 TINY = ("train", "--dataset", "sample", "--epochs", "2", *SIZES)
-FILES = {"model.safetensors", "tokenizer.json", "config.json", "metrics.json", "README.md", "learning-curve.png"}
+FILES = {
+    "model.safetensors",
+    "tokenizer.json",
+    "config.json",
+    "metrics.json",
+    "README.md",
+    "heads-curve.png",
+    "learning-curve.png",
+}
 EPOCH = re.compile(
     r"epoch (\d+)/2  loss \d\.\d{3}  accuracy \d\.\d{3}  [\d,]+ texts/s; held out: loss \d\.\d{4}, accuracy \d\.\d{4}"
     r"( \(best so far\))?"
@@ -50,10 +73,10 @@ def noted(run: Run) -> list[str]:
 def test_results_go_to_stdout_and_progress_to_stderr(run_cli: RunCli, tmp_path: Path) -> None:
     run = worked(run_cli(*TINY))
     first, *epochs, last = noted(run)
-    assert first == "training on 36 texts of sample train, 4 held out; 8,258 parameters"
+    assert first == "training on 36 texts of sample train, 4 held out; 7,530 parameters"
     found = [EPOCH.fullmatch(line) for line in epochs]
     assert [match and match[1] for match in found] == ["1", "2"]
-    assert last == "wrote 6 files to model/ (model.safetensors … learning-curve.png)"
+    assert last == "wrote 7 files to model/ (model.safetensors … learning-curve.png)"
     assert set(contents(tmp_path)) == {f"model/{name}" for name in FILES}
 
     told = json.loads((tmp_path / "model/metrics.json").read_bytes())
@@ -70,7 +93,8 @@ def test_results_go_to_stdout_and_progress_to_stderr(run_cli: RunCli, tmp_path: 
 def test_json_is_one_document_and_nothing_else(attnviz: RunHere, tmp_path: Path) -> None:
     """The metrics as they are in the file, so that nobody has to look for it."""
     run = worked(attnviz(*TINY, "--json"))
-    assert document(run) == json.loads((tmp_path / "model/metrics.json").read_bytes())
+    metrics = json.loads((tmp_path / "model/metrics.json").read_bytes())
+    assert document(run) == {**metrics, "schema": 1}  # of what is printed; the file has one of its own
     assert len(noted(run)) == 4
     again = worked(attnviz(*TINY, "--json", "--resume"))
     assert again.out == run.out
@@ -78,7 +102,7 @@ def test_json_is_one_document_and_nothing_else(attnviz: RunHere, tmp_path: Path)
 
 def test_nothing_held_out_is_said(attnviz: RunHere) -> None:
     first, *epochs, _ = noted(worked(attnviz(*TINY, "--validation", "0")))
-    assert first == "training on 40 texts of sample train, none held out; 8,338 parameters"
+    assert first == "training on 40 texts of sample train, none held out; 7,540 parameters"
     assert len(epochs) == 2
     assert "held out" not in "".join(epochs)
 
@@ -90,7 +114,7 @@ def test_what_is_gone_on_with_is_said(attnviz: RunHere, tmp_path: Path) -> None:
     ended = noted(worked(attnviz(*TINY, "--resume")))
     assert ended == [
         "model holds the end of this run already; nothing was trained",
-        "wrote 6 files to model/ (model.safetensors … learning-curve.png)",
+        "wrote 7 files to model/ (model.safetensors … learning-curve.png)",
     ]
     assert contents(tmp_path) == before
 
@@ -226,7 +250,7 @@ def test_the_command_of_a_shell_names_every_option(attnviz: RunHere, tmp_path: P
     worked(attnviz(*TINY, "--device", "cpu", "--patience", "9", "--json"))
     assert from_card(tmp_path / "model") == [
         *("train", "--dataset", "sample", "--split", "train", "--size", "300", "--heads", "2", "--d-model", "16"),
-        *("--bigrams", "50", "--epochs", "2", "--batch-size", "8", "--patience", "9"),
+        *("--bigrams", "50", "--pretrain", "0", "--batch-size", "8", "--learning-rate", "0.005", "--patience", "9"),
     ]
 
 

@@ -63,7 +63,7 @@ def test_of_a_checkpoint_of_each_kind(
     vocabulary = train([TEXT], VocabularyOptions(min_frequency=1), classify=pool == "cls")
     torch.manual_seed(7)
     sizes = EncoderConfig(
-        len(vocabulary), 16, n_heads, n_layers=2, d_feed_forward=32, n_bigrams=3, norm=norm, max_distance=max_distance
+        len(vocabulary), 16, n_heads, n_layers=2, d_feed_forward=32, norm=norm, max_distance=max_distance
     )
     classifier = Classifier(ClassifierConfig(sizes, pool=pool))
     for parameter in classifier.parameters():  # biases and layer norms too
@@ -113,7 +113,7 @@ def test_arithmetic_that_gives_something_else_is_refused(broken: str, monkeypatc
     (attention,) = ready.attentions
     if broken == "scaling":
         honest = worked_module.trace_head
-        monkeypatch.setattr(arithmetic, "work_out", lambda q, *rest: honest(q * np.sqrt(len(q)), *rest))
+        monkeypatch.setattr(arithmetic, "trace_head", lambda q, *rest: honest(q * np.sqrt(len(q)), *rest))
     elif broken == "bias":
         honest_projection = arithmetic.projection
         monkeypatch.setattr(

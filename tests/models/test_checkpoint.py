@@ -30,8 +30,8 @@ TEXT = "the film was not good"
 def folder(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
     vocabulary = train([TEXT], VocabularyOptions(min_frequency=1))
     torch.manual_seed(7)
-    sizes = EncoderConfig(len(vocabulary), d_model=16, n_heads=4, n_layers=2, d_feed_forward=32, n_bigrams=3)
-    saved = Checkpoint(Classifier(ClassifierConfig(sizes)), vocabulary, max_tokens=64, keep="head-tail")
+    sizes = EncoderConfig(len(vocabulary), d_model=16, n_heads=4, n_layers=2, d_feed_forward=32)
+    saved = Checkpoint(Classifier(ClassifierConfig(sizes, n_bigrams=3)), vocabulary, max_tokens=64, keep="head-tail")
     save_checkpoint(tmp_path / "saved", saved, request.param)
     return tmp_path / "saved"
 

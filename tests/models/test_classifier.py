@@ -27,7 +27,7 @@ from attnviz.models.predicting import probabilities
 from attnviz.specs.train import PoolKind
 
 N_WORDS = 10
-SIZES = EncoderConfig(N_WORDS, d_model=8, n_heads=2, n_layers=2, d_feed_forward=16, n_bigrams=100)
+SIZES = EncoderConfig(N_WORDS, d_model=8, n_heads=2, n_layers=2, d_feed_forward=16)
 real_tokens = st.lists(st.booleans(), min_size=1, max_size=8).filter(any).map(lambda real: torch.tensor([real]))
 seeds = st.integers(0, 2**16)
 
@@ -39,13 +39,11 @@ def drawn(seed: int, *shape: int) -> Tensor:
 @cache
 def classifier(pool: PoolKind, labels: tuple[str, ...] = ("no", "yes"), dropout: float = 0.0) -> Classifier:
     torch.manual_seed(3)
-    made = Classifier(ClassifierConfig(SIZES, labels, pool), dropout, word_dropout=dropout).eval()
+    made = Classifier(ClassifierConfig(SIZES, labels, pool, n_bigrams=100), dropout).eval()
     with torch.no_grad():
         for parameter in made.parameters():  # norms begin as the identity, biases as zero: nothing would show
             parameter.add_(0.3 * torch.randn_like(parameter))
-        assert made.encoder.embedding.of_bigrams is not None
         made.encoder.embedding.words.weight[0] = 0
-        made.encoder.embedding.of_bigrams.weight[0] = 0
     return made
 
 
@@ -131,21 +129,23 @@ def test_dropout_is_at_work_in_training_only() -> None:
     dropping.eval()
 
 
-@pytest.mark.parametrize("resting", ["encoder", "dropout"])
-def test_the_embedding_and_the_pooled_encoding_are_both_dropped(resting: str) -> None:
-    """With all of either dropped, only the bias of the last layer is left."""
-    torch.manual_seed(4)
+def test_the_pooled_encoding_is_dropped() -> None:
+    """With all of it dropped, only the bias of the last layer is left."""
     made = Classifier(ClassifierConfig(replace(SIZES, n_layers=0)), dropout=1.0)
     torch.nn.init.ones_(made.output.bias)
-    made.get_submodule(resting).eval()
     assert read(made, [1, 2, 3]).tolist() == [[1, 1]]
     assert read(made.eval(), [1, 2, 3]).tolist() != [[1, 1]]
 
 
-def test_a_text_whose_words_are_all_left_out_is_one_of_padding() -> None:
-    made = Classifier(ClassifierConfig(replace(SIZES, n_layers=0)), word_dropout=1.0)
-    assert read(made, [1, 2, 3]).equal(read(made, [0, 0, 0]))
-    assert not read(made.eval(), [1, 2, 3]).equal(read(made, [0, 0, 0]))
+def test_what_words_weigh_is_added() -> None:
+    """The encoder's logits and those of the n-grams; attention needs neither."""
+    both = classifier("mean")
+    ids, real = padded([np.array([3, 5, 7])])
+    assert both.ngrams is not None
+    with torch.no_grad():
+        alone = both.classify(both.states(ids, real), real)
+        torch.testing.assert_close(both(ids, real), alone + both.ngrams(ids, real))
+        assert not torch.allclose(both(ids, real), alone)
 
 
 def test_reach_moves_texts_in_training_only() -> None:

@@ -27,8 +27,8 @@ WORDS = ["zero", "one", "two", "three", "four", "five", "six", "seven", "eight",
 def predictor(pool: PoolKind = "mean", max_tokens: int = 99, keep: KeepKind = "head") -> Predictor:
     vocabulary = train([" ".join(WORDS)], VocabularyOptions(min_frequency=1), classify=pool == "cls")
     torch.manual_seed(1)
-    sizes = EncoderConfig(len(vocabulary), d_model=8, n_heads=2, d_feed_forward=16, n_bigrams=4)
-    classifier = Classifier(ClassifierConfig(sizes, ("a", "b", "c"), pool))
+    sizes = EncoderConfig(len(vocabulary), d_model=8, n_heads=2, d_feed_forward=16)
+    classifier = Classifier(ClassifierConfig(sizes, ("a", "b", "c"), pool, n_bigrams=4))
     with torch.no_grad():
         classifier.encoder.embedding.words.weight[1:] *= 10  # else each text looks like the others
         classifier.temperature.fill_(0.5)

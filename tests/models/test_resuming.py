@@ -24,7 +24,16 @@ from attnviz.specs.train import TrainSpec
 
 TEXTS = [f"{text} number {n}" for text in ("a bad film", "so bad", "a good film", "so good") for n in range(6)]
 SPEC = build(
-    TrainSpec, epochs=3, batch_size=8, d_model=8, heads=2, dropout=0.1, word_dropout=0.1, learning_rate=0.02, size=50
+    TrainSpec,
+    epochs=3,
+    batch_size=8,
+    d_model=8,
+    heads=2,
+    dropout=0.1,
+    word_dropout=0.1,
+    learning_rate=0.02,
+    size=50,
+    pretrain=0,
 )
 IDENTITY = {"data": "sample", "seed": 0, "rates": [0.5, 0.02], "name": "Größe 大"}
 

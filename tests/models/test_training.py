@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 import numpy as np
@@ -9,9 +10,10 @@ import pytest
 import torch
 
 from attnviz.errors import ExecutionError, InvalidSource, InvalidText
-from attnviz.models.examples import Examples, g_squared, held_out, informative_bigrams
+from attnviz.models.examples import Examples, g_squared, held_out, telling_words
+from attnviz.models.optimizer import rate
 from attnviz.models.recipe import begin
-from attnviz.models.training import Training, TrainingStep, rate
+from attnviz.models.training import Training, TrainingStep
 from attnviz.options import build
 from attnviz.specs.train import PoolKind, TrainSpec
 
@@ -19,7 +21,17 @@ GOOD, BAD = ("a good film", "good acting , good plot", "so good"), ("a bad film"
 TEXTS = [f"{text} number {n}" for text in (*BAD, *GOOD) for n in range(8)]
 LABELS = [0] * 24 + [1] * 24
 SPEC = build(
-    TrainSpec, epochs=4, batch_size=8, d_model=16, heads=4, dropout=0.1, word_dropout=0.1, learning_rate=0.02, size=99
+    TrainSpec,
+    epochs=4,
+    batch_size=8,
+    d_model=16,
+    heads=4,
+    dropout=0.1,
+    word_dropout=0.1,
+    learning_rate=0.02,
+    size=99,
+    pretrain=0,
+    max_distance=0,
 )
 
 
@@ -30,8 +42,12 @@ def run(spec: TrainSpec = SPEC) -> Training:
     return begin(TEXTS, LABELS, spec).training
 
 
+def bytes_of(state: Mapping[str, torch.Tensor]) -> dict[str, bytes]:
+    return {name: tensor.numpy().tobytes() for name, tensor in state.items()}
+
+
 def weights(training: Training) -> dict[str, bytes]:
-    return {name: tensor.numpy().tobytes() for name, tensor in training.classifier.state_dict().items()}
+    return bytes_of(training.classifier.state_dict())
 
 
 @pytest.mark.parametrize("pool", ["mean", "cls", "attention"])
@@ -85,9 +101,7 @@ def test_a_run_that_stopped_ends_as_one_that_did_not(spec: TrainSpec, stopped_af
         pass
     assert weights(second) == weights(whole)
     assert second.history == whole.history
-    assert {n: t.numpy().tobytes() for n, t in second.best_weights.items()} == {
-        n: t.numpy().tobytes() for n, t in whole.best_weights.items()
-    }
+    assert bytes_of(second.best_weights) == bytes_of(whole.best_weights)
 
 
 def test_pretraining_finds_masked_and_replaced_words_by_their_neighbours() -> None:
@@ -103,6 +117,9 @@ def test_pretraining_finds_masked_and_replaced_words_by_their_neighbours() -> No
     (bias,) = (each for name, each in training.classifier.named_parameters() if name.endswith("position.bias"))
     assert bias.abs().max() > 0.3  # it learned, and stays now
     assert not bias.requires_grad
+    heads = training.history.heads
+    assert [point.pretraining for point in heads] == [True] * 80 + [False] * (len(heads) - 80)
+    assert heads[0].masked_word_loss > np.log(2) > 0.3 > heads[79].masked_word_loss  # type: ignore[operator]
 
 
 def test_training_leaves_the_callers_random_numbers_alone() -> None:
@@ -128,8 +145,8 @@ def test_the_best_epoch_is_kept() -> None:
     best: dict[str, bytes] = {}
     for step in training.steps():
         if step.improved:
-            best = weights(training)
-    assert {name: tensor.numpy().tobytes() for name, tensor in training.best().state_dict().items()} == best
+            best = bytes_of(training.best_weights)
+    assert bytes_of(training.best().state_dict()) == best
 
 
 def test_it_stops_when_nothing_gets_better() -> None:
@@ -146,7 +163,7 @@ def test_without_texts_held_out_the_last_epoch_is_kept() -> None:
     assert len(training.held_out) == 0
     assert [step.improved for step in steps if step.ends_epoch] == [True] * 4
     assert training.best_weights.keys() == training.classifier.state_dict().keys()
-    assert weights(training) == {name: t.numpy().tobytes() for name, t in training.best_weights.items()}
+    assert bytes_of({**training.classifier.state_dict(), **training.average}) == bytes_of(training.best_weights)
 
 
 def test_the_curve_has_a_point_at_the_end_of_each_epoch() -> None:
@@ -161,10 +178,10 @@ def test_the_curve_has_a_point_at_the_end_of_each_epoch() -> None:
 
 def test_the_rate_rises_then_falls() -> None:
     rates = [rate(step, 1000) for step in range(1000)]
-    assert rates[0] == pytest.approx(0.01)
-    assert max(rates) == pytest.approx(0.91)
-    assert rates.index(max(rates)) in range(85, 105)
-    assert rates[-1] == pytest.approx(0.02)
+    assert rates[0] == pytest.approx(1 / 60)
+    assert max(rates) == pytest.approx(0.944)
+    assert rates.index(max(rates)) in range(50, 65)
+    assert rates[-1] == pytest.approx(0.001)
 
 
 @pytest.mark.parametrize(
@@ -204,20 +221,28 @@ def test_held_out_texts_are_the_last_of_each_label() -> None:
     assert held_out(np.array([0, 1, 0, 1]), 0.01).tolist() == [2, 3]  # never none, and never all
 
 
-def test_telling_pairs_tell() -> None:
-    """2 3 stands in each text of label 0, 4 5 in most of label 1, 6 6 in every second one of both, 8 9 in one."""
-    both = [[], [6, 6], [6, 6], []]
-    texts = (
-        [np.array([2, 3, *more]) for more in both] + [np.array([4, 5, *more]) for more in both[:3]] + [np.array([8, 9])]
-    )
-    examples = Examples(texts, np.array([0] * 4 + [1] * 4))
-    assert informative_bigrams(examples, 10, 2, 2).tolist() == [23, 45]
-    assert informative_bigrams(examples, 10, 99, 2).tolist() == [23, 36, 45, 56, 66]
-    assert informative_bigrams(examples, 10, 99, 1).tolist() == [23, 36, 45, 56, 66, 89]
-    assert informative_bigrams(examples, 10, 0, 1).tolist() == []
-
-
 def test_g_squared_is_that_of_the_table() -> None:
     """Two pairs tell as much; by hand, 5 of 5 against 0 of 5 is 2 · 10 · ln 2."""
     holding = np.array([[5, 0], [0, 5], [3, 3], [0, 0]])
     assert g_squared(holding, np.array([5, 5])) == pytest.approx([20 * np.log(2), 20 * np.log(2), 0, 0])
+
+
+def test_telling_words_are_those_that_one_label_has_more_often() -> None:
+    """3 stands in each text of label 0, 4 in most of label 1, 5 in all; 1 is no word."""
+    texts = [np.array([1, 3, 5]), np.array([3, 5]), np.array([1, 4, 5]), np.array([6, 5])]
+    words = telling_words(Examples(texts, np.array([0, 0, 1, 1])), 8, 9)
+    assert [each.tolist() for each in words] == [[3], [4, 6]]
+
+
+def test_the_weights_that_are_kept_are_the_mean_of_the_last_steps() -> None:
+    """Of 24 steps the last eight; before that they are those of the step."""
+    training, seen = run(), []
+    for step in training.steps():
+        weight = training.classifier.output.weight.detach().clone()
+        if step.number > 0.7 * 24:
+            seen.append(weight)
+        if step.number == 12:
+            torch.testing.assert_close(training.best().output.weight.detach(), training.best_weights["output.weight"])
+            assert not training.average
+    assert len(seen) == training.n_averaged == 8
+    torch.testing.assert_close(training.average["output.weight"], torch.stack(seen).mean(dim=0))

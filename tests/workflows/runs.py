@@ -11,8 +11,19 @@ from attnviz.specs.train import TrainSpec
 from attnviz.workflows.train import Trained, train
 
 CHECKPOINT = ("model.safetensors", "tokenizer.json", "config.json")
-FILES = (*CHECKPOINT, "metrics.json", "README.md", "learning-curve.png")
-SPEC = build(TrainSpec, dataset="sample", epochs=2, batch_size=8, d_model=16, heads=2, bigrams=50, size=300)
+FILES = (*CHECKPOINT, "metrics.json", "README.md", "heads-curve.png", "learning-curve.png")
+SPEC = build(
+    TrainSpec,
+    dataset="sample",
+    epochs=2,
+    batch_size=8,
+    d_model=16,
+    heads=2,
+    bigrams=50,
+    size=300,
+    pretrain=0,
+    learning_rate=0.005,
+)
 N_STEPS = 10  # 36 texts in batches of 8, twice
 GOING_BACK = replace(
     SPEC, epochs=8, learning_rate=0.02, patience=3, storage="float32"

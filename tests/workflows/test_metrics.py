@@ -14,13 +14,22 @@ from hypothesis import strategies as st
 
 from attnviz import training_metrics
 from attnviz.errors import InvalidModel
-from attnviz.training_metrics import Epoch, History, Interval, Metrics, Point, ValidationMetrics, WordPoint
+from attnviz.training_metrics import (
+    Epoch,
+    HeadMetrics,
+    HeadPoint,
+    HeadScore,
+    History,
+    Interval,
+    Metrics,
+    Point,
+    ValidationMetrics,
+    WordPoint,
+)
 from attnviz.workflows.metrics import NAME, load_metrics, metrics_bytes
 
 HELD_OUT = ValidationMetrics(4, Interval(0.75, 0.3, 0.95), 0.56, 0.25, 0.41, labels_changed=1)
-TESTED = training_metrics.TestMetrics(
-    "imdb test", 25_000, (0, 1), (0.875, 0.8765), Interval(0.8757, 0.86, 0.89), labels_changed=3
-)
+TESTED = training_metrics.TestMetrics("imdb test", 25_000, (0, 1), (0.875, 0.8765), Interval(0.8757, 0.86, 0.89))
 METRICS = Metrics(
     settings={"tokenizer": "word", "seed": 0, "dropout": 0.5, "causal": False, "text_column": None},
     data="sample train",
@@ -42,6 +51,7 @@ METRICS = Metrics(
     computed_on="cpu, 2 threads",
     history=History((Point(0.5, 0.69, 0.5), Point(1.0, 0.6, 0.75)), (Epoch(1, 0.6, 0.75), Epoch(2, 0.7, 0.5))),
     held_out=HELD_OUT,
+    heads=HeadMetrics(4, 128, (HeadScore("itself", ((0.5, 0.25),), 0.1),), 20, {"itself": 0.2}),
     tested=TESTED,
 )
 
@@ -72,14 +82,27 @@ NUMBERS = st.floats(allow_nan=False, allow_infinity=False)
     points=st.lists(st.builds(Point, NUMBERS, NUMBERS, NUMBERS)),
     epochs=st.lists(st.builds(Epoch, st.integers(1, 10**9), NUMBERS, NUMBERS)),
     words=st.lists(st.builds(WordPoint, NUMBERS, NUMBERS, NUMBERS)),
+    heads=st.lists(st.builds(HeadPoint, NUMBERS, st.booleans(), st.none() | NUMBERS, st.just({"itself": 0.1}))),
     data=st.text(),
 )
 def test_no_digit_and_no_character_is_lost(
-    points: list[Point], epochs: list[Epoch], words: list[WordPoint], data: str, tmp_path: Path
+    points: list[Point], epochs: list[Epoch], words: list[WordPoint], heads: list[HeadPoint], data: str, tmp_path: Path
 ) -> None:
-    metrics = replace(METRICS, history=History(tuple(points), tuple(epochs), tuple(words)), data=data)
+    metrics = replace(METRICS, history=History(tuple(points), tuple(epochs), tuple(words), tuple(heads)), data=data)
     (tmp_path / NAME).write_bytes(metrics_bytes(metrics))
     assert load_metrics(tmp_path) == metrics
+
+
+def test_metrics_of_schema_1_are_read(tmp_path: Path) -> None:
+    """Of models with vectors of pairs, before there was pretraining and before heads were measured."""
+    found = json.loads(metrics_bytes(METRICS))
+    del found["heads"], found["history"]["words"], found["history"]["heads"]
+    found["tested"]["labels_changed"] = 3
+    (tmp_path / NAME).write_text(json.dumps({**found, "schema": 1}), encoding="utf-8")
+    read = load_metrics(tmp_path)
+    assert (read.tested, read.heads, read.history) == (TESTED, None, METRICS.history)
+    assert (read.sizes["n_bigrams"], read.sizes["n_pair_vectors"]) == (0, 29)
+    assert (read.settings["pretrain"], read.settings["max_distance"]) == (0, 0)
 
 
 def test_the_form_is_fixed() -> None:
@@ -89,15 +112,16 @@ def test_the_form_is_fixed() -> None:
     assert written.endswith(b"\n}\n")
     found = json.loads(written)
     expected = json.loads(json.dumps(asdict(METRICS)))
-    del expected["history"]["words"]  # of a model that was not pretrained
-    assert found == {"schema": 1, **expected}
+    assert found == {"schema": 2, **expected}
     assert list(found) == [
         *("schema", "settings", "data", "data_sha256", "n_texts", "labels", "sizes", "n_parameters"),
-        *("weights_sha256", "versions", "computed_on", "history", "held_out", "tested"),
+        *("weights_sha256", "versions", "computed_on", "history", "held_out", "heads", "tested"),
     ]
     assert found["history"] == {
         "points": [{"epoch": 0.5, "loss": 0.69, "accuracy": 0.5}, {"epoch": 1.0, "loss": 0.6, "accuracy": 0.75}],
         "epochs": [{"number": 1, "loss": 0.6, "accuracy": 0.75}, {"number": 2, "loss": 0.7, "accuracy": 0.5}],
+        "words": [],
+        "heads": [],
     }
     assert found["held_out"] == {
         "n_texts": 4,
@@ -107,7 +131,7 @@ def test_the_form_is_fixed() -> None:
         "temperature": 0.41,
         "labels_changed": 1,
     }
-    assert list(found["tested"]) == ["data", "n_texts", "seeds", "accuracies", "mean", "labels_changed"]
+    assert list(found["tested"]) == ["data", "n_texts", "seeds", "accuracies", "mean"]
 
 
 @pytest.mark.parametrize("astray", [float("nan"), float("inf")])
@@ -117,8 +141,8 @@ def test_what_json_does_not_have_is_not_written(astray: float) -> None:
 
 
 OTHERS: dict[str, tuple[dict[str, Any], str]] = {
-    "another schema": ({"schema": 2}, "schema 1 expected"),
-    "no schema": ({"schema": None}, "schema 1 expected"),
+    "another schema": ({"schema": 3}, "schema 2 expected"),
+    "no schema": ({"schema": None}, "schema 2 expected"),
     "settings as a list": ({"settings": []}, "settings is no dict"),
     "a setting that is a list": ({"settings": {"seed": [0]}}, "seed is no"),
     "a number in words": ({"n_texts": "many"}, "n_texts is no int"),
@@ -132,7 +156,10 @@ OTHERS: dict[str, tuple[dict[str, Any], str]] = {
     "a version without a name": ({"versions": ["0.1.0"]}, "versions is no dict"),
     "a history of numbers": ({"history": [1, 2]}, "history is no History"),
     "points without epochs": ({"history": {"points": []}}, "history holds other names than points, epochs, words"),
-    "a loss in words": ({"history": {"points": [], "epochs": [{"number": 1, "loss": "low", "accuracy": 1}]}}, "loss"),
+    "a loss in words": (
+        {"history": {"points": [], "epochs": [{"number": 1, "loss": "low", "accuracy": 1}], "words": [], "heads": []}},
+        "loss is no float",
+    ),
     "a loss that is no number": ({"n_parameters": float("nan")}, "NaN is not JSON"),
     "an endless loss": ({"n_parameters": float("inf")}, "Infinity is not JSON"),
     "nothing held out, as a list": ({"held_out": []}, "held_out is no ValidationMetrics"),

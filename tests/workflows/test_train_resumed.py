@@ -109,7 +109,7 @@ def test_killed_at_every_file(run: Path, tmp_path: Path, monkeypatch: pytest.Mon
                 break
         finished(replace(SPEC, resume=True), folder)
         assert contents(folder) == contents(run), n_files
-    assert n_files == 1 + 2 * 4 + 3 + 1, "state, two epochs of model and state, what is said of it, and the state goes"
+    assert n_files == 1 + 2 * 4 + 4 + 1, "state, two epochs of model and state, what is said of it, and the state goes"
 
 
 def test_a_finished_run_is_not_trained_again(run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -146,7 +146,7 @@ def test_another_run_is_not_gone_on_with(n_steps: int, run: Path, tmp_path: Path
     others: dict[str, dict[str, object]] = {
         "--seed 0, not 5": {"seed": 5},
         "--epochs 2, not 3": {"epochs": 3},
-        "--learning-rate 0.002, not 0.0020000001": {"learning_rate": 0.0020000001},
+        "--learning-rate 0.005, not 0.0050000001": {"learning_rate": 0.0050000001},
         "--pool mean, not cls": {"pool": "cls"},
         "--storage int8, not float32": {"storage": "float32"},
         "--patience 2, not 1": {"patience": 1},

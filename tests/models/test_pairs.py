@@ -1,0 +1,25 @@
+"""The minimal pairs are forty, each of two texts, and no model was trained on one of them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from attnviz.specs.text import TextOptions
+from attnviz.text import load_corpus
+from tests.benchmarks.pairs import load_pairs
+
+
+@pytest.mark.parametrize("data", ["sample", "imdb"])
+def test_no_pair_is_among_the_texts_that_models_learn_from(data: str, request: pytest.FixtureRequest) -> None:
+    source = data
+    if data == "imdb":
+        shared: Path = request.getfixturevalue("shared")
+        source = str(shared / "data/imdb")
+    pairs = load_pairs()
+    sentences = {pair[side].casefold() for pair in pairs for side in ("positive", "negative")}
+    assert len(pairs) == 40
+    assert len(sentences) == 80
+    texts = {text.strip().casefold() for text in load_corpus(TextOptions(dataset=source, split="train")).texts}
+    assert not sentences & texts
