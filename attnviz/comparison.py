@@ -117,6 +117,7 @@ class Comparison:
     differences: Mapping[str, tuple[MeanDifference, ...]]  # of each measure, one per model after the first
     right: tuple[MeanDifference, ...] = ()  # likewise of the share of texts that are classified rightly
     labels: tuple[str, ...] = ()  # of the classifiers
+    texts_sha256: str = ""
     left_out: tuple[float, ...] = ()  # of each model, the share of attention to markers that were left out; mean
     divergences: Float[np.ndarray, "head head"] | None = None  # nats, mean over texts, heads of all models in order
 

@@ -94,6 +94,8 @@ def load_checkpoint(folder: Path, max_memory: float = 4.0) -> Checkpoint:
         raise InvalidModel(
             f"{folder / WEIGHTS} does not fit {CONFIG}: {reason}", hint="Copy the folder again."
         ) from error
+    if not all(bool(tensor.isfinite().all()) for tensor in classifier.state_dict().values()):
+        raise InvalidModel(f"{folder / WEIGHTS} holds numbers that are not finite", hint="Copy the folder again.")
     revision = hashlib.sha256(data).hexdigest()
     return Checkpoint(classifier, vocabulary, found["max_tokens"], found["keep"], found["trained"], revision)
 

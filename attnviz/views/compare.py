@@ -34,6 +34,7 @@ def compare_report(
         facts=(
             ("models", ", ".join(names)),
             ("texts", texts),
+            ("texts sha256", comparison.texts_sha256),
             *((f"status of {m.name}", m.status) for m in _safe(comparison)),
         ),
         data=_data(comparison),

@@ -40,6 +40,7 @@ class ComparisonAccumulator:
     numbers: list[Numbers]  # one a model
     measures: tuple[Measure, ...]
     uniform: dict[str, list[float]] = field(default_factory=dict)
+    texts: list[str] = field(default_factory=list)  # sha256 of each
     n_tokens: list[int] = field(default_factory=list)
     n_in_text: list[int] = field(default_factory=list)
     merged: bool = False
@@ -67,6 +68,7 @@ class ComparisonAccumulator:
         for by_chance in measured(uniform(aligned[0]), asked, "head"):
             self.uniform.setdefault(by_chance.name, []).append(float(by_chance.values.mean()))
         n_tokens = int(aligned[0].real_queries.sum())
+        self.texts.append(several[0].provenance.text_sha256)
         self.n_tokens.append(n_tokens)
         self.n_in_text.append(n_tokens if in_text is None else in_text)
         if sum(maps.n_layers * maps.n_heads for maps in aligned) <= MAX_HEADS:

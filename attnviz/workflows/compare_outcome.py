@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Sequence
 from math import isnan
 
@@ -78,6 +79,7 @@ def comparison(
     return Comparison(
         models=tuple(found),
         texts=texts,
+        texts_sha256=hashlib.sha256(" ".join(tally.texts).encode()).hexdigest(),
         n_tokens=np.array(tally.n_tokens),
         n_in_text=np.array(tally.n_in_text),
         merged=tally.merged,

@@ -28,6 +28,8 @@ UNITS = {"in": 1.0, "mm": 25.4, "cm": 2.54, "pt": 72.0}  # to an inch
 LENGTH = re.compile(rf"([0-9]{{1,4}}(?:\.[0-9]{{1,6}})?)\s*({'|'.join(UNITS)})")
 MAX_WIDTH = 40  # inches
 PAGE = "html"  # the format that --open shows
+DIGEST = re.compile("[0-9a-f]{8,64}")
+IDENTITY = ("revision", "text sha256", "texts sha256", "status of ")  # facts that say of what a picture is
 PICTURES = ("layer-*-head-*", "overview", "query-*", "rollout", "attention")  # what those of a record are called
 
 
@@ -67,8 +69,8 @@ class Pictures:
     ) -> Generator[Progress, None, Result]:
         """Write every picture of a report into `folder`, and the `records` that they show by name: all or none.
 
-        Where other records of ours lie there, these and their pictures go; None: none are written, and those stay.
-        Raises OutputError when the disk refuses.
+        Pictures of ours that show another text or model go, and other records of ours; None: none are written, those
+        stay. Raises OutputError when the disk refuses.
         """
         with store.replacing(folder) as new:
             files: list[Path] = []
@@ -80,9 +82,10 @@ class Pictures:
             files += [new.write(name, data) for name, data in (records or {}).items()]
             old = self._earlier(folder, files)
             others = [] if records is None else [*_other_records(folder, self.records, records)]
-            if others:
-                new.discard([*old, *others])
-        return Result(report, tuple(files), (*_left_out(report, self.look), *_stale(folder, old, gone=bool(others))))
+            gone = [name for name in old if others or not _shows_the_same((folder / name).read_bytes(), report)]
+            new.discard([*gone, *others])
+        left = [name for name in old if name not in gone]
+        return Result(report, tuple(files), (*_left_out(report, self.look), *_stale(folder, gone, left)))
 
     def _earlier(self, folder: Path, files: Sequence[Path]) -> list[str]:
         """Pictures of an earlier run: ours by name and by what stands in them."""
@@ -191,15 +194,21 @@ def _other_records(folder: Path, pattern: str, records: Mapping[str, bytes]) -> 
 def _is_ours(path: Path) -> bool:
     """Every file of ours says what made it, a comparison's PNG which models it shows."""
     data = path.read_bytes()
-    return b"attnviz" in data or b"tEXtstatus of " in data
+    return b"attnviz" in data or b"TXtstatus of " in data
 
 
-def _stale(folder: Path, old: Sequence[str], gone: bool) -> Iterator[str]:
+def _shows_the_same(data: bytes, report: Report) -> bool:
+    """Whether a picture says the same sha256 of texts and weights as the report does: every file says what it shows."""
+    digests = DIGEST.findall(" ".join(value for name, value in report.facts if name.startswith(IDENTITY)))
+    return all(digest.encode() in data for digest in digests)
+
+
+def _stale(folder: Path, gone: Sequence[str], left: Sequence[str]) -> Iterator[str]:
     """Pictures of an earlier run are not to be mistaken for new ones."""
-    if old:
+    for old in filter(None, (gone, left)):
         pictures = "1 picture" if len(old) == 1 else f"{len(old)} pictures"
         of = f"{pictures} of an earlier run, such as {old[0]}"
-        yield f"removed {of}: it showed another text or model" if gone else f"{folder} also holds {of}"
+        yield f"removed {of}: it showed another text or model" if old is gone else f"{folder} also holds {of}"
 
 
 def _left_out(report: Report, look: FigureStyle) -> list[str]:

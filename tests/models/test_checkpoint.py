@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from safetensors.torch import load_file, save_file
 
 from attnviz.errors import InvalidModel
 from attnviz.models.checkpoint import Checkpoint, load_checkpoint, save_checkpoint
@@ -95,6 +96,13 @@ def config(**changes: object) -> Callable[[Path], None]:
     return change
 
 
+def infinite(file: Path) -> None:
+    tensors = load_file(file)
+    name = next(name for name, tensor in tensors.items() if tensor.is_floating_point())
+    tensors[name].view(-1)[0] = float("inf")
+    save_file(tensors, file, metadata={"format": "pt"})
+
+
 @pytest.mark.parametrize(
     ("name", "damage"),
     [
@@ -105,6 +113,7 @@ def config(**changes: object) -> Callable[[Path], None]:
             for name in ("model.safetensors", "tokenizer.json", "config.json")
         ),
         ("model.safetensors", lambda file: file.write_bytes(b"\xff" * 64)),
+        ("model.safetensors", infinite),
         ("config.json", lambda file: file.write_text("[]", encoding="utf-8")),
         ("config.json", lambda file: file.write_text('{"schema": 99}', encoding="utf-8")),
         ("config.json", config(n_layers=10**9)),

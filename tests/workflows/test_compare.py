@@ -205,3 +205,17 @@ def test_what_cannot_be_compared(
     with pytest.raises(error, match=words):
         outcome(tmp_path, *models, **settings)
     assert not (tmp_path / "out").exists()
+
+
+def test_pictures_of_other_texts_or_models_go_and_those_of_the_same_stay(tmp_path: Path) -> None:
+    """Also where no record says what they show: each picture does."""
+    outcome(tmp_path, text=(TEXT,))
+    several = {"dataset": "sample", "index": ("0-2",)}
+    first = outcome(tmp_path, **several, format=("svg",))
+    assert any("removed 4 pictures of an earlier run" in notice for notice in first.notices)
+    second = outcome(tmp_path, **several, format=("png",))
+    assert any("also holds 2 pictures of an earlier run, such as distributions.svg" in said for said in second.notices)
+    for change in ({"index": ("0-3",)}, {"models": ("single", "multi:2"), "format": ("svg",)}):
+        last = outcome(tmp_path, *change.pop("models", ()), **{**several, **change})
+        assert any("removed" in notice for notice in last.notices)
+        assert {file.name for file in (tmp_path / "out").iterdir()} == {file.name for file in last.files}
