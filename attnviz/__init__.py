@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from attnviz.models.recording import record as record
+    from attnviz.models.recording.record import record as record
     from attnviz.store import load as load
     from attnviz.store import save as save
 
@@ -19,7 +19,7 @@ def __getattr__(name: str) -> Any:
 
         return getattr(store, name)
     if name == "record":
-        from attnviz.models.recording import record
+        from attnviz.models.recording.record import record
 
         return record
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

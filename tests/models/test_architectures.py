@@ -19,7 +19,7 @@ import numpy as np
 import pytest
 import torch
 
-from attnviz.models.recording import record
+from attnviz.models.recording.record import record
 
 transformers = pytest.importorskip("transformers", reason="needs transformers: pip install 'attnviz[hf]'")
 

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.modules import module as hooks
 
-from attnviz.models.capture import Call, capture
+from attnviz.models.capture.calls import Call, capture
 from tests.models.captures import KEY, QUERY, SDPA, STATES, VALUE, WEIGHTS, captured, drawn, only, softmaxed
 
 

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from attnviz.errors import InvalidRecord
-from attnviz.models.capture import Call, capture
+from attnviz.models.capture.calls import Call, capture
 from tests.models.captures import STATES, WEIGHTS, captured, drawn, only, softmaxed
 
 

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from attnviz.errors import InvalidRecord
 from attnviz.models.attention import attention_weights
-from attnviz.models.capture import Call, capture
+from attnviz.models.capture.calls import Call, capture
 from tests.models.captures import ALLOWED, KEY, QUERY, SDPA, VALUE, captured, drawn, lying, only
 
 ADDED = torch.zeros(ALLOWED.shape).masked_fill(~ALLOWED, -torch.inf)

@@ -12,7 +12,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from attnviz.models.recording import Recording, record
+from attnviz.models.recording.record import Recording, record
 
 transformers = pytest.importorskip("transformers", reason="needs transformers: pip install 'attnviz[hf]'")
 

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from attnviz.models.recording import Recording, record
+from attnviz.models.recording.record import Recording, record
 from tests.models.captures import drawn
 
 X, Y = drawn(60, 1, 6, 16), drawn(61, 1, 6, 16)

@@ -15,8 +15,8 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from attnviz.errors import InvalidRecord, InvalidSelection
-from attnviz.models import recording as module_under_test
-from attnviz.models.recording import record
+from attnviz.models.recording import record as module_under_test
+from attnviz.models.recording.record import record
 from attnviz.store import load, save
 
 

@@ -12,13 +12,13 @@ import numpy as np
 import torch
 
 from attnviz.errors import InvalidModel, InvalidOption, TooLarge
-from attnviz.models.capture import Call, capture
+from attnviz.models.capture.calls import Call, capture
 from attnviz.models.device import enough_memory
 from attnviz.models.huggingface.tokens import HuggingFaceEncoding
 from attnviz.models.huggingface.weights import LoadedWeights, others_failure
-from attnviz.models.recording_assembly import assembled, attendable_of, facts_of, layers_seen, seen
-from attnviz.models.recording_groups import Group, crossing, grouped
-from attnviz.models.recording_plan import AxisLabels
+from attnviz.models.recording.assembly import assembled, attendable_of, facts_of, layers_seen, seen
+from attnviz.models.recording.groups import Group, crossing, grouped
+from attnviz.models.recording.plan import AxisLabels
 from attnviz.models.sizes import BASE_PRETRAINED, Work, check_memory
 from attnviz.models.versions import versions
 from attnviz.records import AttentionMaps, Facts, Provenance, Setting

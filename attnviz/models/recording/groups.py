@@ -10,8 +10,8 @@ from functools import cached_property
 import numpy as np
 
 from attnviz.errors import InvalidRecord
-from attnviz.models.capture import Call
-from attnviz.models.capture_paths import NUMBER
+from attnviz.models.capture.calls import Call
+from attnviz.models.capture.paths import NUMBER
 
 GUESS = "That these are weights of attention over tokens is a guess: {}."
 

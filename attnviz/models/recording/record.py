@@ -7,10 +7,10 @@ from contextlib import contextmanager
 from typing import Any, overload
 
 from attnviz.errors import InvalidRecord, InvalidSelection
-from attnviz.models.capture import Call, capture
-from attnviz.models.recording_assembly import About, records
-from attnviz.models.recording_groups import grouped
-from attnviz.models.recording_names import Names, named, real_tokens
+from attnviz.models.capture.calls import Call, capture
+from attnviz.models.recording.assembly import About, records
+from attnviz.models.recording.groups import grouped
+from attnviz.models.recording.names import Names, named, real_tokens
 from attnviz.records import AttentionMaps
 
 NOTHING = (

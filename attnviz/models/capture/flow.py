@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from attnviz.models.captured import Kernel
+from attnviz.models.capture.captured import Kernel
 
 T = TypeVar("T")
 MATMULS: set[Kernel] = {torch.matmul, Tensor.matmul, Tensor.__matmul__, torch.bmm, Tensor.bmm}

@@ -10,9 +10,9 @@ import numpy as np
 from jaxtyping import Bool
 
 from attnviz.errors import InvalidRecord
-from attnviz.models.recording_groups import Group
-from attnviz.models.recording_names import PADDING, Names, Pieces
-from attnviz.models.recording_plan import AxisLabels, plan_axes
+from attnviz.models.recording.groups import Group
+from attnviz.models.recording.names import PADDING, Names, Pieces
+from attnviz.models.recording.plan import AxisLabels, plan_axes
 from attnviz.models.versions import versions
 from attnviz.records import AttentionMaps, Facts, Provenance, Setting, Tokens
 

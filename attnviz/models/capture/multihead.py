@@ -12,7 +12,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from attnviz.errors import InvalidRecord
-from attnviz.models.captured import (
+from attnviz.models.capture.captured import (
     CapturedAttention,
     Kernel,
     allowed,

@@ -9,8 +9,8 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Bool
 
-from attnviz.models.recording_groups import Group, crossing, guessed
-from attnviz.models.recording_names import (
+from attnviz.models.recording.groups import Group, crossing, guessed
+from attnviz.models.recording.names import (
     Names,
     Pieces,
     Role,

@@ -10,7 +10,7 @@ import numpy as np
 from jaxtyping import Bool
 
 from attnviz.errors import InvalidRecord
-from attnviz.models.recording_groups import Group
+from attnviz.models.recording.groups import Group
 
 Pieces = tuple[str, ...]
 Role = Literal["self", "source", "cross", "cached"]  # among tokens; among keys; tokens to keys; last tokens to all

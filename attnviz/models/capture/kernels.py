@@ -11,7 +11,7 @@ import torch
 from jaxtyping import Bool, Float, Float32
 from torch import Tensor
 
-from attnviz.models.captured import (
+from attnviz.models.capture.captured import (
     CapturedAttention,
     Kernel,
     allowed,

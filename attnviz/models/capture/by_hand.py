@@ -15,9 +15,9 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from attnviz.models.capture_flow import ADDING, MATMULS, PRODUCTS, ByIdentity
-from attnviz.models.capture_softmax import Softmax, reshaped, seen_in, shaped, sliced, split_heads
-from attnviz.models.captured import CapturedAttention, Kernel, allowed, refuse_dropout
+from attnviz.models.capture.captured import CapturedAttention, Kernel, allowed, refuse_dropout
+from attnviz.models.capture.flow import ADDING, MATMULS, PRODUCTS, ByIdentity
+from attnviz.models.capture.softmax import Softmax, reshaped, seen_in, shaped, sliced, split_heads
 
 SOFTMAXES: set[Kernel] = {functional.softmax, torch.softmax, Tensor.softmax, torch.special.softmax}
 DROPOUTS: set[Kernel] = {functional.dropout, torch.dropout}

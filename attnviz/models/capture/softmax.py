@@ -10,7 +10,7 @@ import torch
 from jaxtyping import Bool, Float32
 from torch import Tensor
 
-from attnviz.models.captured import CapturedAttention, renormalised, to_batch_heads
+from attnviz.models.capture.captured import CapturedAttention, renormalised, to_batch_heads
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,7 +1,7 @@
 """Every attention that PyTorch computes while a capture is open, in any module and under any kernel.
 
 Knows modules and where a call stands among them; knows no tokens and no records. Each way to attend has a file:
-`capture_kernels`, `capture_multihead` and `capture_by_hand`; `capture_flow` tells what each comes after.
+`kernels`, `multihead` and `by_hand`; `flow` tells what each comes after.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from torch.nn.modules.module import register_module_forward_hook, register_modul
 from torch.overrides import TorchFunctionMode
 
 from attnviz.errors import InvalidRecord
-from attnviz.models.capture_by_hand import WATCHED, SoftmaxTracker, factors
-from attnviz.models.capture_flow import Flow, Origin
-from attnviz.models.capture_kernels import dot_product
-from attnviz.models.capture_multihead import multi_head
-from attnviz.models.capture_paths import Paths
-from attnviz.models.captured import CapturedAttention, How, Kernel
+from attnviz.models.capture.by_hand import WATCHED, SoftmaxTracker, factors
+from attnviz.models.capture.captured import CapturedAttention, How, Kernel
+from attnviz.models.capture.flow import Flow, Origin
+from attnviz.models.capture.kernels import dot_product
+from attnviz.models.capture.multihead import multi_head
+from attnviz.models.capture.paths import Paths
 
 SIDES = ("query", "key", "value")
 KERNELS: dict[Kernel, Callable[..., tuple[Any, CapturedAttention]]] = {

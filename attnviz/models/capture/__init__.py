@@ -1,0 +1,1 @@
+"""Every attention that PyTorch computes, seen and checked: knows modules, and no tokens and no records."""
