@@ -157,7 +157,7 @@ def _draw_violins(axes: Axes, samples: Sequence[Placed], look: GroupStyle) -> No
     for each in samples:
         low, middle, high = np.percentile(each.values, (25, 50, 75))
         axes.plot([each.x, each.x], [low, high], color=INK, linewidth=BOX, solid_capstyle="butt", zorder=3)
-        axes.plot([each.x], [middle], "o", color="white", markersize=MEDIAN, markeredgecolor="none", zorder=4)
+        axes.plot([each.x], [middle], "o", color="white", markersize=MEDIAN, markeredgewidth=0.0, zorder=4)
 
 
 def _density(values: np.ndarray) -> dict[str, Any]:
