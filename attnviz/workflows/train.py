@@ -7,7 +7,7 @@ import math
 import time
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, fields, replace
 from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
@@ -19,6 +19,7 @@ from attnviz.models.sizes import head_size
 from attnviz.options import flat_values
 from attnviz.records import Setting
 from attnviz.report import FigureStyle, Report
+from attnviz.specs.output import PrintOptions
 from attnviz.specs.train import TrainSpec
 from attnviz.text import load_corpus
 from attnviz.text.document import Corpus
@@ -35,7 +36,8 @@ if TYPE_CHECKING:
 WEIGHTS, VOCABULARY, CONFIG = "model.safetensors", "tokenizer.json", "config.json"
 STATE, CARD = "training.safetensors", "README.md"
 SAVED_EVERY = 15.0  # seconds between two states on disk; each epoch's end is saved too
-NOT_OF_THE_RUN = ("dataset", "split", "device", "out", "resume", "json")  # what no weight follows from
+PRINTED = tuple(field.name for field in fields(PrintOptions))
+NOT_OF_THE_RUN = ("dataset", "split", "device", "out", "resume", *PRINTED)  # what no weight follows from
 MAX_LAYERS = 1_000  # that a checkpoint may have, known here without torch
 MAX_TOKENS = 1_000_000  # far beyond any text; neighbours still have positions of their own in float32
 

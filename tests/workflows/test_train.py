@@ -23,7 +23,7 @@ from attnviz.specs.text import TextOptions
 from attnviz.specs.train import StorageKind
 from attnviz.text import load_corpus
 from attnviz.workflows.metrics import load_metrics
-from attnviz.workflows.train import STATE, Event, Started, Trained, train
+from attnviz.workflows.train import PRINTED, STATE, Event, Started, Trained, train
 from tests.workflows.runs import CHECKPOINT, FILES, GOING_BACK, N_STEPS, SPEC, contents, finished
 
 # Files
@@ -160,7 +160,7 @@ def test_the_metrics_tell_of_this_run(tmp_path: Path) -> None:
     assert told["settings"] == {
         name: value
         for name, value in flat_values(GOING_BACK).items()
-        if name not in ("dataset", "split", "text_column", "device", "out", "resume", "json")
+        if name not in ("dataset", "split", "text_column", "device", "out", "resume", *PRINTED)
     }
     assert (told["n_texts"], told["labels"], told["tested"]) == (36, ["negative", "positive"], None)
 
