@@ -16,7 +16,7 @@ from attnviz.specs.model import KeepKind
 
 Ids = Int[np.ndarray, "_"]  # each text has a length of its own
 SHORT = 0.3  # share of the texts of which a short stretch is taken
-SHORTEST, LONGEST_SHORT = 8, 64  # tokens of such a stretch, its logarithm evenly distributed
+MIN_CROP, MAX_SHORT_CROP = 8, 64  # tokens of such a stretch, its logarithm evenly distributed
 BUCKET = 50  # batches whose texts are sorted by length together, so that little padding is needed
 
 
@@ -59,9 +59,9 @@ def crop(ids: Ids, n_tokens: int, generator: np.random.Generator, n_markers: int
 def stretch(ids: Ids, n_tokens: int, generator: np.random.Generator, n_markers: int = 0) -> Ids:
     """`crop`, or for a share of the texts a sentence or a few from anywhere, so that short texts are learned too."""
     n_words = len(ids) - n_markers
-    if generator.random() >= SHORT or n_words <= SHORTEST:
+    if generator.random() >= SHORT or n_words <= MIN_CROP:
         return crop(ids, n_tokens, generator, n_markers)
-    length = min(n_words, int(np.exp(generator.uniform(np.log(SHORTEST), np.log(LONGEST_SHORT)))))
+    length = min(n_words, int(np.exp(generator.uniform(np.log(MIN_CROP), np.log(MAX_SHORT_CROP)))))
     start = n_markers + int(generator.integers(n_words - length + 1))
     return np.concatenate([ids[:n_markers], ids[start : start + length]])[: max(n_tokens, 1)]
 

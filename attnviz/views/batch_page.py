@@ -13,7 +13,7 @@ from attnviz.display import escape_for_display
 from attnviz.manifest import Entry, File, Manifest
 from attnviz.measures import MEASURES, OF_LAYERS
 from attnviz.report import Column, Distribution, Distributions, Report, Sample, Table
-from attnviz.views.compare_spread import MOST_CHARTS, MOST_SAMPLES, PREFERRED
+from attnviz.views.compare_spread import MAX_CHARTS, MAX_SAMPLES, PREFERRED
 from attnviz.views.plurals import pluralize
 
 MAX_TEXT_LENGTH = 300
@@ -147,7 +147,7 @@ def _charts(texts: Sequence[Text]) -> Iterator[Distributions]:
             seen[text.model, text.n_heads, text.layers].append(text)
     groups = [group for group in seen.values() if len(group) > 1]
     n_samples = sum(sum(group[0].n_heads) for group in groups)
-    if not 0 < n_samples <= MOST_SAMPLES:
+    if not 0 < n_samples <= MAX_SAMPLES:
         return
     rank = {name: place for place, name in enumerate(PREFERRED)}
     shared = [
@@ -155,7 +155,7 @@ def _charts(texts: Sequence[Text]) -> Iterator[Distributions]:
         for name in groups[0][0].measures
         if name not in OF_LAYERS and all(name in text.measures for group in groups for text in group)
     ]
-    measures = sorted(shared, key=lambda name: rank.get(name, len(rank)))[:MOST_CHARTS]
+    measures = sorted(shared, key=lambda name: rank.get(name, len(rank)))[:MAX_CHARTS]
     charts = tuple(
         Distribution(
             title=name,

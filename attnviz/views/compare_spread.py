@@ -6,7 +6,7 @@ from attnviz.comparison import Comparison
 from attnviz.display import escape_for_display
 from attnviz.report import Distribution, Distributions, Sample
 
-MOST_CHARTS, MOST_SAMPLES = 4, 32
+MAX_CHARTS, MAX_SAMPLES = 4, 32
 PREFERRED = ("effective_keys", "entropy", "distance", "peak")
 
 
@@ -14,9 +14,9 @@ def distributions_picture(comparison: Comparison) -> Distributions | None:
     """A chart for each of up to four measures, a sample for each head; none where there are too many heads to see."""
     of_heads = [measure for measure in comparison.measures if not measure.together]
     rank = {name: place for place, name in enumerate(PREFERRED)}
-    chosen = sorted(of_heads, key=lambda measure: rank.get(measure.name, len(rank)))[:MOST_CHARTS]
+    chosen = sorted(of_heads, key=lambda measure: rank.get(measure.name, len(rank)))[:MAX_CHARTS]
     n_heads = sum(len(model.heads) for model in comparison.models)
-    if not chosen or n_heads > MOST_SAMPLES:
+    if not chosen or n_heads > MAX_SAMPLES:
         return None
     charts = tuple(
         Distribution(measure.name, "head", f"{measure.name} ({measure.unit})", _samples(comparison, measure.name))

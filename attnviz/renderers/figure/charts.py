@@ -19,7 +19,7 @@ from attnviz.renderers.figure import curves, distributions
 from attnviz.renderers.figure.draw import literal, write
 from attnviz.renderers.figure.header import (
     MARGIN,
-    NARROWEST,
+    MIN_WIDTH,
     below,
     ceil_to_pixel,
     check_size,
@@ -28,7 +28,7 @@ from attnviz.renderers.figure.header import (
     paragraph,
     title_of,
 )
-from attnviz.renderers.figure.layout import GAP, PAD, POINT, TICK, WIDEST_GRID, Labels, TextLine
+from attnviz.renderers.figure.layout import GAP, MAX_GRID_WIDTH, PAD, POINT, TICK, Labels, TextLine
 from attnviz.renderers.figure.style import AXIS, GREY, GRID, HAIRLINE, INK, SMALL
 from attnviz.renderers.figure.text import drawable, extent, wrap, wrap_evenly
 from attnviz.report import Curve, Curves, Distribution, Distributions, FigureStyle, Report
@@ -87,11 +87,11 @@ def plan_charts(
     n_columns = max(1, min(len(charts), picture.n_columns if isinstance(picture, Distributions) else len(charts)))
     axes_width, axes_height = SIZES[min(n_columns, len(SIZES)) - 1] if whole_picture is None else SIZES[-1]
     if isinstance(picture, Distributions):
-        widest = max(axes_width, WIDEST_GRID / n_columns - NUMBERS)
+        widest = max(axes_width, MAX_GRID_WIDTH / n_columns - NUMBERS)
         axes_width = min(max(axes_width, distributions.width_of(picture)), widest)
     panels = tuple(_panel(chart, axes_width, axes_height) for chart in charts)
     beside = max((height_of(panel.y_axis, AXIS) for panel in panels), default=0.0) + NUMBERS + GAP
-    width = ceil_to_pixel(max(NARROWEST, n_columns * (axes_width + beside) + 2 * MARGIN), look.dpi)
+    width = ceil_to_pixel(max(MIN_WIDTH, n_columns * (axes_width + beside) + 2 * MARGIN), look.dpi)
     room = (width - 2 * MARGIN) / POINT
 
     header = header_of(picture, report, width)

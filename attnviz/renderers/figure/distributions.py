@@ -25,7 +25,7 @@ from attnviz.report import Distribution, Distributions, Sample
 MIN_VALUES = 30  # numbers that make a violin
 APART = 0.8  # between two groups, beyond what is between two samples
 EDGE = 0.6  # from either end of an axis to the nearest sample
-SLOT, WIDEST_SLOT = 0.3, 0.6  # inches from sample to sample: wished, and at most
+SLOT, MAX_SLOT = 0.3, 0.6  # inches from sample to sample: wished, and at most
 STRENGTHS = (0.4, 0.0, 0.8)  # of a group's colour within its violins; the next once all colours are taken
 BROAD = 0.8  # of a violin; points are spread as far
 DOT, LINE = 3.6, 0.8  # points: across a number's point, and of an edge
@@ -95,7 +95,7 @@ def _units(chart: Distribution) -> float:
 
 
 def _slot(chart: Distribution, width: float) -> float:
-    return min(width / _units(chart), WIDEST_SLOT)
+    return min(width / _units(chart), MAX_SLOT)
 
 
 def caveats(picture: Distributions, width: float) -> list[str]:

@@ -5,7 +5,7 @@ The first import below is the first of matplotlib in the process, and it keeps t
 
 from __future__ import annotations
 
-from attnviz.renderers.figure.style import AUTO, PAPER, SMALLEST, colour_map, drawing
+from attnviz.renderers.figure.style import AUTO, MIN_FONT_SIZE, PAPER, colour_map, drawing
 
 # isort: split
 
@@ -31,7 +31,7 @@ from attnviz.renderers.figure.words import plan_text
 from attnviz.report import Curves, Distributions, FigureStyle, Heatmap, HeatmapGrid, Picture, Report
 
 MAX_FONT_SIZE = 48
-FEWEST_DPI, MOST_DPI = 30, 2400
+MIN_DPI, MAX_DPI = 30, 2400
 VECTOR_DPI = 300  # at least, for the cells of an SVG or PDF
 
 OURS = f"·×≤≥…{MINUS}{BOX}"  # beside what can be typed, in what is written around pictures
@@ -66,15 +66,15 @@ def check_look(look: FigureStyle) -> None:
     """Raises InvalidOption for a colour map, a size of text or a resolution that there is not."""
     if look.cmap != AUTO:
         colour_map(look.cmap)
-    if look.font_size is not None and not SMALLEST <= look.font_size <= MAX_FONT_SIZE:
+    if look.font_size is not None and not MIN_FONT_SIZE <= look.font_size <= MAX_FONT_SIZE:
         raise InvalidOption(
             f"--font-size {look.font_size:g} is out of range",
-            hint=f"Between {SMALLEST:g} and {MAX_FONT_SIZE}; 8 for print, 14 for slides.",
+            hint=f"Between {MIN_FONT_SIZE:g} and {MAX_FONT_SIZE}; 8 for print, 14 for slides.",
         )
-    if not FEWEST_DPI <= look.dpi <= MOST_DPI:
+    if not MIN_DPI <= look.dpi <= MAX_DPI:
         raise InvalidOption(
             f"--dpi {look.dpi} is out of range",
-            hint=f"Between {FEWEST_DPI} and {MOST_DPI}; 150 for screens, 300 for print.",
+            hint=f"Between {MIN_DPI} and {MAX_DPI}; 150 for screens, 300 for print.",
         )
 
 

@@ -15,7 +15,7 @@ from attnviz.renderers.figure.text import extent, line_height, wrap
 from attnviz.report import Picture, Report
 
 MARGIN = 0.12
-NARROWEST = 3.2  # a title needs some room even over a single cell
+MIN_WIDTH = 3.2  # a title needs some room even over a single cell
 MAX_PIXELS = 100_000_000
 
 

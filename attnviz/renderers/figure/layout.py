@@ -14,7 +14,7 @@ from typing import Literal, NamedTuple, TypeVar
 import numpy as np
 
 from attnviz.renderers.figure.scale import digits_of
-from attnviz.renderers.figure.style import INK, PAPER, SIZES, SMALLEST, Sizes, Theme, look_of
+from attnviz.renderers.figure.style import INK, MIN_FONT_SIZE, PAPER, SIZES, Sizes, Theme, look_of
 from attnviz.renderers.figure.text import extent, line_height
 from attnviz.report import FigureStyle, Heatmap, HeatmapGrid, Scale
 from attnviz.shapes import Cells as Values
@@ -23,7 +23,7 @@ from attnviz.specs.figure import FigureKind
 POINT = 1 / 72
 GAP, PAD = 0.12, 0.05  # inches between things, and between a text and its thing
 TICK = 2 * POINT
-LARGEST_MAP, LARGEST_PANEL, WIDEST_GRID = 7.2, 2.8, 12.0
+MAX_MAP, MAX_PANEL, MAX_GRID_WIDTH = 7.2, 2.8, 12.0
 MAX_LINES = 400  # of one head: more hide each other
 MAX_CELLS = 1024  # along one side; more are pooled
 MIN_LABELLED = 1.2  # inches; a smaller panel shows no tokens
@@ -34,7 +34,10 @@ PITCH, LINES_ACROSS, LINES_DOWN = (
     (1.7, 1.1),
     (7.2, 4.4),
 )  # from line to line, of the text's size; inches, of one and of several
-LEAST_SHORT, MOST_SHORT = 2.0, 0.75  # what that side may take up: inches that suffice, and share of the longer side
+MIN_SHORT_SIDE, MAX_SHORT_SHARE = (
+    2.0,
+    0.75,
+)  # what that side may take up: inches that suffice, and share of the longer side
 CLOSE = 1.1  # of the text's size: from one label to the next
 NOTABLE = 2.0  # times an equal share, as a mean of its rows: a column that the eye goes to
 STEPS = tuple(step * 10**power for power in range(7) for step in (1, 2, 4, 5))
@@ -186,8 +189,8 @@ def columns_of(block: Heatmap | HeatmapGrid) -> int:
 def largest_side(block: Heatmap | HeatmapGrid) -> float:
     """Inches that one map may take along its longer side."""
     if isinstance(block, Heatmap):
-        return LARGEST_MAP
-    return min(LARGEST_PANEL, max(0.6, WIDEST_GRID / columns_of(block) - GAP))
+        return MAX_MAP
+    return min(MAX_PANEL, max(0.6, MAX_GRID_WIDTH / columns_of(block) - GAP))
 
 
 def is_difference(block: Heatmap | HeatmapGrid) -> bool:
@@ -238,7 +241,7 @@ def plan_cells(block: Heatmap | HeatmapGrid, room: Room) -> Cells:
 
 def _shorter(longer: Side, n_cells: int, number: int, dpi: int) -> Side:
     """The shorter side of the cells of an oblong map, which as squares would be a thin band without room for labels."""
-    wished = min(THICK, max(THIN, LEAST_SHORT / number), MOST_SHORT * n_cells * longer.length / number)
+    wished = min(THICK, max(THIN, MIN_SHORT_SIDE / number), MAX_SHORT_SHARE * n_cells * longer.length / number)
     pixels = floor(wished * dpi)
     return Side(1, pixels / dpi) if pixels / dpi > longer.length else longer
 
@@ -282,7 +285,7 @@ def labels_beside(
     rows: Collection[tuple[str, ...]],
     pitch: float,
     largest: float,
-    smallest: float = SMALLEST,
+    smallest: float = MIN_FONT_SIZE,
     places: tuple[int, ...] | None = None,
 ) -> Labels:
     """Of the rows of several maps. Every one is labelled while its label has room, else every second …"""
@@ -296,7 +299,7 @@ def labels_below(
     columns: Collection[tuple[str, ...]],
     pitch: float,
     largest: float,
-    smallest: float = SMALLEST,
+    smallest: float = MIN_FONT_SIZE,
     places: tuple[int, ...] | None = None,
 ) -> Labels:
     """Of the columns of several maps: upright where they all fit."""

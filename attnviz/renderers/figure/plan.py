@@ -15,7 +15,7 @@ import numpy as np
 from attnviz.errors import TooLarge
 from attnviz.renderers.figure.header import (
     MARGIN,
-    NARROWEST,
+    MIN_WIDTH,
     below,
     ceil_to_pixel,
     check_size,
@@ -47,15 +47,15 @@ from attnviz.renderers.figure.layout import (
     shape_of,
 )
 from attnviz.renderers.figure.scale import norm_of, plan_limits, plan_ticks, scale_of
-from attnviz.renderers.figure.style import GREY, INK, SMALLEST
+from attnviz.renderers.figure.style import GREY, INK, MIN_FONT_SIZE
 from attnviz.renderers.figure.text import LINE_HEIGHT, extent, wrap, wrap_evenly
 from attnviz.report import FigureStyle, Heatmap, HeatmapGrid, Report, Scale
 
 BAR_WIDTH, BAR_SHORTEST = 0.13, 1.2
-LONGEST_BAR = 3.0  # below maps, unless its numbers need more
+MAX_BAR = 3.0  # below maps, unless its numbers need more
 SWATCH_WIDTH, SWATCH_HEIGHT = 0.18, 0.09
 BOTH: tuple[Statistic, Statistic] = ("largest", "mean")
-LEAST_SIDE = 0.4  # inches of a map: in less, nothing is to be seen
+MIN_SIDE = 0.4  # inches of a map: in less, nothing is to be seen
 
 
 class Grid(NamedTuple):
@@ -138,7 +138,7 @@ def fit(picture: Heatmap | HeatmapGrid, report: Report, room: Room) -> FigurePla
     words = [word for heatmap in maps_of(picture) for word in heatmap.title.split() if n_columns > 1]
     longest = max((extent(word, room.sizes.headings[-1]).width * POINT for word in words), default=0.0)
     side = width / n_columns
-    while side >= max(LEAST_SIDE, longest):
+    while side >= max(MIN_SIDE, longest):
         result = plan_in(picture, report, room._replace(side=side))
         if result.width <= width:
             return result
@@ -156,7 +156,7 @@ def too_narrow(picture: Heatmap | HeatmapGrid, report: Report, room: Room) -> To
     if isinstance(picture, HeatmapGrid):
         fewer = (replace(picture, n_columns=number) for number in range(n_columns - 1, 0, -1))
         ways += [f"--columns {each.n_columns}" for each in fewer if fit(each, report, room)][:1]
-    smaller = room.sizes.axis > SMALLEST and "a smaller --font-size"
+    smaller = room.sizes.axis > MIN_FONT_SIZE and "a smaller --font-size"
     what = f"{room.look.width:.3g} in are too few for {picture.name!r} with text of {room.sizes.smallest:.3g} points"
     return TooLarge(what, hint=f"Try {' or '.join([*ways, *([smaller] if smaller and not ways else [])])}.")
 
@@ -274,7 +274,7 @@ def plan_bar(
         for one, other, of, to in zip(widths, widths[1:], at, at[1:], strict=False)
     ]
     label = wrap_evenly(scale.label, size, (width - 2 * MARGIN) / POINT)
-    return BarPlan(True, max(BAR_SHORTEST, min(maps[0], LONGEST_BAR), *apart), max(widths[0], widths[-1]) / 2, label)
+    return BarPlan(True, max(BAR_SHORTEST, min(maps[0], MAX_BAR), *apart), max(widths[0], widths[-1]) / 2, label)
 
 
 def _across(grid: Grid, row_room: float, bar: BarPlan, room: Room) -> Across:
@@ -286,7 +286,7 @@ def _across(grid: Grid, row_room: float, bar: BarPlan, room: Room) -> Across:
         width = max(room.look.width, content, 2 * MARGIN + bar.length + 2 * bar.beside)
         shift = floor((width - content) / 2 * dpi) / dpi
     else:
-        width = ceil_to_pixel(max(NARROWEST, content), dpi)
+        width = ceil_to_pixel(max(MIN_WIDTH, content), dpi)
         shift = ceil_to_pixel((width - content) / 2, dpi)
     return Across(MARGIN + shift + size * POINT, ceil_to_pixel(maps, dpi) + shift, content - MARGIN + shift, width)
 

@@ -53,7 +53,7 @@ FONT_FILES = ("AttnvizSansCJK.ttf", "AttnvizEmoji.ttf")
 FAMILIES = ("DejaVu Sans", "Attnviz Sans CJK", "Attnviz Emoji")  # the first that has a glyph draws it
 
 TITLE, SUBTITLE, AXIS, SMALL = 11.0, 8.0, 8.0, 6.5  # points
-SMALLEST = 6.0  # points that are legible in print
+MIN_FONT_SIZE = 6.0  # points that are legible in print
 INK, GREY, GRID, HAIRLINE = "#1a1a1a", "#595959", "#e4e4e4", 0.5
 # Okabe and Ito's colours, which colour-blind readers tell apart; without their yellow, which is too pale for a line.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
@@ -68,13 +68,13 @@ DIVERGING = "RdBu_r"  # from blue over white to red, which colour-blind readers 
 
 
 class Sizes(NamedTuple):
-    """Points, each at least `SMALLEST`."""
+    """Points, each at least `MIN_FONT_SIZE`."""
 
     title: float = TITLE
     subtitle: float = SUBTITLE
     axis: float = AXIS
     small: float = SMALL
-    smallest: float = SMALLEST  # of the number in a cell, and of tokens that stand close together
+    smallest: float = MIN_FONT_SIZE  # of the number in a cell, and of tokens that stand close together
     label: float = 8.5  # tokens beside one map, where there is room
     panel: float = 7.0  # and beside one of several
     headings: tuple[float, ...] = (8.0, 7.0, 6.0)  # of panels: the largest that fits
@@ -82,7 +82,7 @@ class Sizes(NamedTuple):
     def scaled(self, factor: float) -> Sizes:
         """All of them larger or smaller."""
         title, subtitle, axis, small, smallest, label, panel, *headings = (
-            max(SMALLEST, factor * size) for size in (*self[:-1], *self.headings)
+            max(MIN_FONT_SIZE, factor * size) for size in (*self[:-1], *self.headings)
         )
         return Sizes(title, subtitle, axis, small, smallest, label, panel, tuple(headings))
 

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from attnviz.errors import TooLarge
-from attnviz.renderers.figure.header import MARGIN, NARROWEST, below, ceil_to_pixel, check_size, header_of, title_of
+from attnviz.renderers.figure.header import MARGIN, MIN_WIDTH, below, ceil_to_pixel, check_size, header_of, title_of
 from attnviz.renderers.figure.layout import (
     GAP,
     POINT,
@@ -108,7 +108,7 @@ def _width(paragraphs: Sequence[Paragraph], size: float, bigger: float, dpi: int
     _, words, _ = _flow(paragraphs, (0.0, WIDTH * bigger), size)
     ends = [(word.box.left, word.box.left + word.box.width) for word in words]  # from the right, where so written
     longest = _beside(paragraphs, size) + max(right for _, right in ends) - min(left for left, _ in ends) + MARGIN
-    return ceil_to_pixel(max(NARROWEST * bigger, longest), dpi)
+    return ceil_to_pixel(max(MIN_WIDTH * bigger, longest), dpi)
 
 
 def _flow(
