@@ -19,11 +19,18 @@ MAX_NORM = 1.0  # of the gradient
 class Optimizer:
     """AdamW with clipped gradients, whose learning rate rises and falls over `n_steps`.
 
-    Without `biases`, those of positions stay as they are.
+    Without `biases`, those of positions stay as they are. `fused`: one kernel for all parameters, with other last bits,
+    which is quicker where they are small.
     """
 
     def __init__(
-        self, modules: Iterable[nn.Module], learning_rate: float, n_steps: int, *, biases: bool = True
+        self,
+        modules: Iterable[nn.Module],
+        learning_rate: float,
+        n_steps: int,
+        *,
+        biases: bool = True,
+        fused: bool = False,
     ) -> None:
         self.n_steps = n_steps
         inner = [module for each in modules for module in each.modules()]
@@ -35,7 +42,8 @@ class Optimizer:
             {"params": [p for p in rest.values() if p.requires_grad and p.dim() == 1], "weight_decay": 0.0},
             {"params": fast, "weight_decay": 0.0, "lr": learning_rate * POSITION_RATE},
         ]
-        self.adamw = torch.optim.AdamW([group for group in groups if group["params"]], lr=learning_rate, betas=BETAS)
+        groups = [group for group in groups if group["params"]]
+        self.adamw = torch.optim.AdamW(groups, lr=learning_rate, betas=BETAS, fused=fused or None)
         for group in self.adamw.param_groups:
             group["initial_lr"] = group["lr"]
 
