@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import ClassVar
 
 from attnviz.errors import InvalidModel, InvalidOption
+from attnviz.inputs import MAX_JSON, read_bytes
 from attnviz.models import FORMATS, MODELS
 from attnviz.models.protocols import AttentionModel
 from attnviz.registry import load, suggestion
@@ -18,6 +19,11 @@ from attnviz.specs.model import ModelOptions, PretrainedOptions
 
 NO_EXTRAS = PretrainedOptions()
 MAX_SEED = 2**63 - 1  # that torch takes
+CARD = "README.md"
+NAME_IN_CARD = tuple(
+    re.compile(before + r"[\"']?([\w.-]{1,95}(?:/[\w.-]{1,95})?)[\"']?[ \t]*$", re.MULTILINE)
+    for before in (r"^model-index:\s*-\s*name:[ \t]*", r"^#[ \t]+")
+)
 UNTELLING = {"model", "models", "checkpoint", "weights", "output", "out"}  # what folders of any model are called
 
 
@@ -90,18 +96,28 @@ def refuse_sizes(what: str, spec: ModelOptions) -> None:
 
 
 def folder_name(folder: Path) -> str:
-    """What a model in a folder is called: as the folder is, with its parent where that says nothing, as "model" does.
+    """What a model in a folder is called: as the folder is; where that says nothing, as "model" does, as its card says.
 
-    A snapshot in the hub's cache is called as on the hub. `_name_or_path` of a config is no name: fine-tuned models
-    keep that of the model they were tuned from.
+    Without a card it is the folder with its parent. A snapshot in the hub's cache is called as on the hub.
+    `_name_or_path` of a config is no name: fine-tuned models keep that of the model they were tuned from.
     """
     whole = folder.resolve()
     cached = re.fullmatch("models--(.+?)--(.+)", whole.parents[1].name) if len(whole.parents) > 1 else None
     if cached and whole.parent.name == "snapshots":
         return "/".join(cached.groups())
     if whole.name.lower() in UNTELLING and whole.parent.name:
-        return f"{whole.parent.name}/{whole.name}"
+        return _name_in_card(whole / CARD) or f"{whole.parent.name}/{whole.name}"
     return whole.name
+
+
+def _name_in_card(card: Path) -> str:
+    """The name under `model-index` of a model card, else its heading if that is one word; "" without either."""
+    try:
+        text = read_bytes(card, MAX_JSON, InvalidModel).decode(errors="replace")
+    except InvalidModel:
+        return ""
+    found = next((match for pattern in NAME_IN_CARD if (match := pattern.search(text))), None)
+    return found[1] if found else ""
 
 
 def digest(folder: Path, patterns: Sequence[str]) -> str:
