@@ -12,7 +12,7 @@ from attnviz.renderers.figure.style import AUTO, MIN_FONT_SIZE, PAPER, colour_ma
 import io
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from string import printable
+from string import ascii_letters, digits, punctuation
 from typing import Literal, assert_never
 
 from matplotlib.figure import Figure
@@ -34,7 +34,7 @@ MAX_FONT_SIZE = 48
 MIN_DPI, MAX_DPI = 30, 2400
 VECTOR_DPI = 300  # at least, for the cells of an SVG or PDF
 
-OURS = f"·×≤≥…{MINUS}{BOX}"  # beside what can be typed, in what is written around pictures
+OURS = f"{digits}{ascii_letters}{punctuation} ·×≤≥…“”{MINUS}{BOX}"  # in what is written around pictures
 Kind = Literal["png", "svg", "pdf"]
 Planned = FigurePlan | ChartsPlan
 
@@ -57,7 +57,7 @@ def pdf(report: Report, look: FigureStyle) -> Iterator[tuple[str, bytes]]:
 
 
 def _with_cut_fonts(plans: Sequence[Planned], report: Report, look: FigureStyle) -> Iterator[tuple[str, bytes]]:
-    with cut_fonts("".join([*_all_texts(report), printable, OURS])) as families:
+    with cut_fonts("".join([*_all_texts(report), OURS])) as families:
         for each in plans:
             yield f"{each.name}.pdf", _content(each, report, look, "pdf", families)
 

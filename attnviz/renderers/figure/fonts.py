@@ -1,23 +1,30 @@
-"""Our fonts cut down to the characters of a report, once for all its pictures.
+"""Our fonts cut down to the characters of a report, once for all its pictures. Knows no plans.
 
-matplotlib cuts every font that a PDF embeds, for each file anew, and spends most of the time on tables about scripts
-that no text has. With a font of a hundred glyphs that is nothing. Knows no plans.
+matplotlib cuts every font that a PDF embeds for each file anew, and has no public way to be spared that. Meanwhile its
+private `get_glyphs_subset` is replaced, if it is there (matplotlib 3.11), by one that remembers.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from functools import lru_cache
+from io import BytesIO
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from unittest import mock
 
 from fontTools import subset
-from matplotlib.font_manager import findfont, fontManager
+from fontTools.ttLib import TTFont
+from matplotlib.backends import _backend_pdf_ps
+from matplotlib.font_manager import FontPath, findfont, fontManager
+from matplotlib.ft2font import FT2Font
 
 from attnviz.renderers.figure.style import FAMILIES
 from attnviz.renderers.figure.text import charmaps
 
 FAMILY = 1  # in a font's table of names
+SHAPING = ["GDEF", "GPOS", "GSUB"]  # tables that place glyphs: a PDF holds them as they were placed
 
 
 @contextmanager
@@ -26,31 +33,79 @@ def cut_fonts(text: str) -> Iterator[tuple[str, ...]]:
     known = list(fontManager.ttflist)
     with TemporaryDirectory() as folder:
         try:
-            yield tuple(_cut_each(set(text), Path(folder)))
+            fonts = tuple(_cut_each(set(text)))
+            for place, (_, content) in enumerate(fonts):
+                file = Path(folder) / f"{place}.ttf"  # matplotlib embeds them in the order of their files' names
+                file.write_bytes(content)
+                fontManager.addfont(file)
+            with _remembering({f"{place}.ttf": content for place, (_, content) in enumerate(fonts)}):
+                yield tuple(family for family, _ in fonts)
         finally:
             fontManager.ttflist[:] = known
 
 
-def _cut_each(characters: set[str], folder: Path) -> Iterator[str]:
+def _cut_each(characters: set[str]) -> Iterator[tuple[str, bytes]]:
     """Each character is in the first font that has it, which is the one that draws it."""
-    for place, (family, codes) in enumerate(zip(FAMILIES, charmaps(), strict=True)):
+    for family, codes in zip(FAMILIES, charmaps(), strict=True):
         held = {character for character in characters if ord(character) in codes}
         characters -= held
         if held:
-            yield _cut(family, "".join(sorted(held)), folder / f"{place}.ttf")
+            yield f"{family} cut", _cut(family, "".join(sorted(held)))
 
 
-def _cut(family: str, characters: str, file: Path) -> str:
-    options = subset.Options(layout_features=["*"], glyph_names=True, notdef_outline=True, name_IDs=["*"])
-    options.drop_tables += ["FFTM"]  # FontForge's, of which nothing is drawn
+@lru_cache(maxsize=8)
+def _cut(family: str, characters: str) -> bytes:
+    options = subset.Options(layout_features=["*"], hinting=False, glyph_names=True)
+    options.drop_tables += ["FFTM", "MATH"]  # of which nothing is drawn
     subsetter = subset.Subsetter(options)
     subsetter.populate(text=characters)
-    name = f"{family} {file.stem}"  # the same each time, since it is embedded
     with subset.load_font(findfont(family), options) as font:
         subsetter.subset(font)
         for record in font["name"].names:
             if record.nameID == FAMILY:
-                record.string = name
-        subset.save_font(font, str(file), options)
-    fontManager.addfont(file)
-    return name
+                record.string = f"{family} cut"
+        return _saved(font)
+
+
+def _remembering(fonts: dict[str, bytes]) -> AbstractContextManager[object]:
+    """Let matplotlib cut each of `fonts`, by their files' names, once for the same glyphs."""
+    if not hasattr(_backend_pdf_ps, "get_glyphs_subset"):
+        return nullcontext()
+    cut_again = _backend_pdf_ps.get_glyphs_subset
+
+    def remembered(file: FontPath, glyphs: Iterable[int]) -> AbstractContextManager[_backend_pdf_ps.SubsetResults]:
+        if (content := fonts.get(Path(file).name)) is None:
+            return cut_again(file, set(glyphs))
+        cut, places = _embedded(content, _same_for_all(content, frozenset(glyphs)))
+        return nullcontext(_backend_pdf_ps.SubsetResults(TTFont(BytesIO(cut), recalcTimestamp=False), places))
+
+    return mock.patch.object(_backend_pdf_ps, "get_glyphs_subset", remembered)
+
+
+def _same_for_all(font: bytes, glyphs: frozenset[int]) -> frozenset[int]:
+    """Also the glyphs of all other characters where that of one is there; ligatures are in a font of their own."""
+    of_characters = _glyphs_of_characters(font)
+    return glyphs | of_characters if glyphs & of_characters else glyphs
+
+
+@lru_cache(maxsize=8)
+def _glyphs_of_characters(font: bytes) -> frozenset[int]:
+    return frozenset(FT2Font(BytesIO(font)).get_charmap().values())
+
+
+@lru_cache(maxsize=64)
+def _embedded(font: bytes, glyphs: frozenset[int]) -> tuple[bytes, dict[int, int]]:
+    """A font of just these glyphs, and where each of them is in it."""
+    options = subset.Options(layout_features=[], hinting=False, glyph_names=True)
+    options.drop_tables += SHAPING
+    subsetter = subset.Subsetter(options)
+    subsetter.populate(gids=glyphs)
+    with subset.load_font(BytesIO(font), options) as loaded:
+        subsetter.subset(loaded)
+        return _saved(loaded), dict(subsetter.glyph_index_map)
+
+
+def _saved(font: TTFont) -> bytes:
+    content = BytesIO()
+    font.save(content)
+    return content.getvalue()

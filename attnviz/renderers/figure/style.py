@@ -127,6 +127,7 @@ STYLE: dict[Any, Any] = {
     "svg.fonttype": "path",
     "svg.hashsalt": "attnviz",
     "pdf.fonttype": 42,  # real fonts: publishers refuse Type 3
+    "ps.fonttype": 42,  # which matplotlib 3.11 asks where it decides how many characters one font in a PDF may have
 }
 
 SEABORN_MAPS = ("crest", "flare", "icefire", "mako", "rocket", "vlag")
@@ -143,7 +144,7 @@ def load_fonts() -> None:
 def drawing(theme: Theme = PAPER, svg_text: bool = False, families: Sequence[str] = ()) -> Iterator[None]:
     """matplotlib's own defaults and our style, nothing of the user's; all as before when it ends.
 
-    `families` are fonts that come before ours.
+    `families` are fonts that stand for ours: each that could draw a text costs a look-up for each text.
 
     A glyph that no font has is not warned about here: `attnviz.renderers.figure.undrawable` counts them all at once.
     """
@@ -158,7 +159,7 @@ def drawing(theme: Theme = PAPER, svg_text: bool = False, families: Sequence[str
             mpl.rcParams.update(dict.fromkeys(("figure.facecolor", "axes.facecolor"), theme.ground))
             mpl.rcParams.update({name: theme.shown(INK) for name, ink in STYLE.items() if ink == INK})
         if families:
-            mpl.rcParams["font.family"] = [*families, *FAMILIES]
+            mpl.rcParams["font.family"] = [*families, FAMILIES[0]]
         if svg_text:
             mpl.rcParams["svg.fonttype"] = "none"
         yield

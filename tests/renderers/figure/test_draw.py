@@ -228,7 +228,7 @@ def check_texts(made: Drawn) -> None:
     ticks = [
         (text.get_text(), text.get_window_extent())
         for axes in made.figure.axes
-        for text in ([*axes.get_yticklabels(), *labels(axes)[0], *labels(axes)[1]])
+        for text in [*(axes.get_yticklabels() if axes.yaxis.get_visible() else ()), *labels(axes)[0], *labels(axes)[1]]
     ]
     maps = [("map", axes.get_window_extent()) for axes in [*made.maps, made.bar]]
     assert overlapping(free + maps) == []
