@@ -75,13 +75,17 @@ class Heatmap:
 
 @dataclass(frozen=True, eq=False)
 class HeatmapGrid:
-    """Several maps of the same tokens side by side under one colour bar, in rows of `n_columns`."""
+    """Several maps of the same tokens side by side under one colour bar, in rows of `n_columns`.
+
+    `reflows`: fewer in a row say the same, so that a narrow figure may have them.
+    """
 
     name: str
     title: str
     maps: tuple[Heatmap, ...]
     n_columns: int
     scale: Scale | None = None  # None: the report's; of its maps, none has its own
+    reflows: bool = False
 
 
 @dataclass(frozen=True)

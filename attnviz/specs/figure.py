@@ -14,7 +14,10 @@ ThemeName = Literal["paper", "slide", "dark"]
 
 
 LayerSelection = Annotated[tuple[str, ...], Option("Which layers: 0, 0-3,7{; repeat}. Default: all.", FIGURE, "N")]
-STYLE = ("format", "cmap", "dpi", "scale", "annotate", "title", "out")  # options of every command that draws
+STYLE = (  # options of every command that draws
+    *("format", "kind", "cmap", "scale", "annotate", "theme", "width", "columns", "font_size", "dpi"),
+    *("title", "no_title", "transparent", "svg_text", "out"),
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,6 +35,7 @@ class FigureOptions:
     tokens: Annotated[
         str | None, Option("Draw this part only: 5:20, 'not good', 'not good … saved'.", FIGURE, "PART")
     ] = None
+    # None: by their number and, where a width is asked for, by what leaves tokens their labels
     columns: Annotated[int | None, Option("How many heads side by side.", FIGURE)] = None
     format: Annotated[
         tuple[str, ...], Option("{names}; several with commas.", FIGURE, "NAME", table="attnviz.renderers:RENDERERS")

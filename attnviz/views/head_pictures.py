@@ -96,14 +96,17 @@ def overview(
     elif len(layers) == 1:
         title = f"{len(places)} heads of layer {maps.layer_numbers[places[0][0]]}"
         n_columns = _columns(len(places))
-    else:
+    elif spec.columns in (None, in_a_row):
         title, n_columns = "one row per layer, one column per head", in_a_row
+    else:
+        title, n_columns = f"{len(places)} heads of {len(layers)} layers", in_a_row
+    reflows = spec.columns is None and (bool(spec.pick) or len(layers) == 1)
     n_columns = spec.columns or n_columns
     if n_columns > MAX_NAMED:  # 12 panels in a row are narrower than their titles would be
         title = f"layer.head: {title}"
         names = (f"{maps.layer_numbers[layer]}.{head}" for layer, head in places)
         pictures = tuple(replace(picture, title=name) for picture, name in zip(pictures, names, strict=True))
-    return (HeatmapGrid("overview", title, pictures, n_columns),)
+    return (HeatmapGrid("overview", title, pictures, n_columns, reflows=reflows),)
 
 
 def _columns(n_heads: int) -> int:

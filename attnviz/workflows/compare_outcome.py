@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
+from dataclasses import replace
 from math import isnan
 
 import numpy as np
@@ -18,7 +19,7 @@ from attnviz.measures.intervals import MIN_TEXTS, intervals
 from attnviz.measures.rows import layer_rows
 from attnviz.models.protocols import AttentionModel
 from attnviz.records import AttentionMaps
-from attnviz.report import Picture, Report
+from attnviz.report import HeatmapGrid, Picture, Report
 from attnviz.selection import numbers, position
 from attnviz.specs.compare import CompareSpec
 from attnviz.text.given import typed
@@ -110,7 +111,13 @@ def pictures_of(spec: CompareSpec, whole: Comparison, last: Sequence[AttentionMa
             (model.name, model.layer_numbers[layer], head) for model in whole.models for layer, head in model.heads
         ]
         drawn.append(similarity_picture(whole.divergences, heads, clustered(whole.divergences)))
-    return tuple(drawn)
+    return tuple(_in_columns(each, spec.figure.columns) for each in drawn)
+
+
+def _in_columns(picture: Picture, n_columns: int | None) -> Picture:
+    if not isinstance(picture, HeatmapGrid):
+        return picture
+    return replace(picture, n_columns=n_columns or picture.n_columns, reflows=n_columns is None)
 
 
 def report_of(

@@ -45,6 +45,8 @@ class Pictures:
     @classmethod
     def of(cls, spec: FigureOptions, names: tuple[str, ...], records: str) -> Pictures:
         """Check how to draw. Raises InvalidOption."""
+        if spec.columns is not None and spec.columns < 1:
+            raise InvalidOption(f"--columns {spec.columns} is too small", hint="It is at least 1.")
         formats = [name.strip().lower() for item in spec.format for name in item.split(",")]
         if spec.open:
             formats.append(PAGE)
@@ -106,8 +108,6 @@ class Drawing:
         """Raises InvalidOption also for a measure or an order that there is not."""
         if spec.top_k < 1:
             raise InvalidOption(f"--top-k {spec.top_k} is too small", hint="It is at least 1.")
-        if spec.columns is not None and spec.columns < 1:
-            raise InvalidOption(f"--columns {spec.columns} is too small", hint="It is at least 1.")
         if spec.pick and (spec.layer or spec.head):
             raise InvalidOption("--pick names layers and heads by itself", hint="Leave out --layer and --head.")
         tokens, query = (typed(each) if each is not None else None for each in (spec.tokens, spec.query))

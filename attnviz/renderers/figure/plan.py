@@ -55,6 +55,7 @@ BAR_WIDTH, BAR_SHORTEST = 0.13, 1.2
 MAX_BAR = 3.0  # below maps, unless its numbers need more
 SWATCH_WIDTH, SWATCH_HEIGHT = 0.18, 0.09
 BOTH: tuple[Statistic, Statistic] = ("largest", "mean")
+MAX_HEIGHT = 9.0  # inches of a page's text
 MIN_SIDE = 0.4  # inches of a map: in less, nothing is to be seen
 
 
@@ -123,12 +124,26 @@ def plan(picture: Heatmap | HeatmapGrid, report: Report, look: FigureStyle) -> F
     room = Room.of(picture, look)
     if look.width is None:
         result = plan_in(picture, report, room)
-    elif (fitted := fit(picture, report, room)) is not None:
+    elif (fitted := _fit_columns(picture, report, room)) is not None:
         result = fitted
     else:
         raise too_narrow(picture, report, room)
     check_size(result.name, result.width, result.height, look.dpi)
     return result
+
+
+def _fit_columns(picture: Heatmap | HeatmapGrid, report: Report, room: Room) -> FigurePlan | None:
+    """As `fit`, in as many columns as leave each token its label, else every second, on one page; else in all."""
+    if not isinstance(picture, HeatmapGrid) or not picture.reflows:
+        return fit(picture, report, room)
+    grids = (replace(picture, n_columns=number) for number in range(columns_of(picture), 0, -1))
+    plans = [fitted for grid in grids if (fitted := fit(grid, report, room))]
+    steps = [{each.row_labels.step, each.column_labels.step} for each in plans]
+    for wanted in ({1}, {1, 2}):
+        for each, found in zip(plans, steps, strict=True):
+            if found <= wanted and each.height <= MAX_HEIGHT:
+                return each
+    return next(iter(plans), None)
 
 
 def fit(picture: Heatmap | HeatmapGrid, report: Report, room: Room) -> FigurePlan | None:

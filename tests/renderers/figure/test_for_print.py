@@ -47,6 +47,21 @@ def test_no_text_of_eight_heads_in_a_column_of_a_paper_is_under_six_points(
     assert page[2] == pytest.approx(3.3 * 72, abs=0.01)
 
 
+@pytest.mark.parametrize(
+    ("n_tokens", "width", "in_a_row", "step"),
+    [(11, 3.3, 2, 1), (11, 6.5, 4, 1), (24, 3.3, 2, 2), (24, 6.5, 4, 2), (200, 3.3, 4, 0)],
+)
+def test_in_a_narrow_figure_as_many_stand_side_by_side_as_leave_tokens_their_labels(
+    n_tokens: int, width: float, in_a_row: int, step: int
+) -> None:
+    grid, look = panels(n_tokens, 8, 4), replace(PAPER, width=width)
+    made = plan(replace(grid, reflows=True), report(grid, scale=LIFT), look)
+    assert sum(place.box.top == made.places[0].box.top for place in made.places) == in_a_row
+    assert made.row_labels.step == step
+    as_asked = plan(grid, report(grid, scale=LIFT), look)
+    assert sum(place.box.top == as_asked.places[0].box.top for place in as_asked.places) == 4
+
+
 @pytest.mark.parametrize("kind", ["map", "lines"])
 @pytest.mark.parametrize("theme", ["paper", "slide", "dark"])
 @pytest.mark.parametrize("n_tokens", [11, 64])
