@@ -36,7 +36,7 @@ def cut_fonts(text: str) -> Iterator[tuple[str, ...]]:
             fonts = tuple(_cut_each(set(text)))
             for place, (_, content) in enumerate(fonts):
                 file = Path(folder) / f"{place}.ttf"  # matplotlib embeds them in the order of their files' names
-                file.write_bytes(content)
+                _opened(content).save(file)
                 fontManager.addfont(file)
             with _remembering({f"{place}.ttf": content for place, (_, content) in enumerate(fonts)}):
                 yield tuple(family for family, _ in fonts)
@@ -77,7 +77,7 @@ def _remembering(fonts: dict[str, bytes]) -> AbstractContextManager[object]:
         if (content := fonts.get(Path(file).name)) is None:
             return cut_again(file, set(glyphs))
         cut, places = _embedded(content, _same_for_all(content, frozenset(glyphs)))
-        return nullcontext(_backend_pdf_ps.SubsetResults(TTFont(BytesIO(cut), recalcTimestamp=False), places))
+        return nullcontext(_backend_pdf_ps.SubsetResults(_opened(cut), places))
 
     return mock.patch.object(_backend_pdf_ps, "get_glyphs_subset", remembered)
 
@@ -103,6 +103,10 @@ def _embedded(font: bytes, glyphs: frozenset[int]) -> tuple[bytes, dict[int, int
     with subset.load_font(BytesIO(font), options) as loaded:
         subsetter.subset(loaded)
         return _saved(loaded), dict(subsetter.glyph_index_map)
+
+
+def _opened(content: bytes) -> TTFont:
+    return TTFont(BytesIO(content), recalcTimestamp=False)
 
 
 def _saved(font: TTFont) -> bytes:

@@ -249,7 +249,7 @@ def _shorter(longer: Side, n_cells: int, number: int, dpi: int) -> Side:
 def plan_labels(block: Heatmap | HeatmapGrid, cells: Cells, room: Room) -> tuple[Labels, Labels]:
     """Those of the rows and those of the columns, which stand beside lines, too, and below maps."""
     smallest, lines = room.sizes.smallest, room.look.kind == "lines"
-    every_second = 2 * min(cells.rows.pitch, cells.columns.pitch) >= CLOSE * smallest and room.look.width is not None
+    every_second = 2 * min(cells.rows.pitch, cells.columns.pitch) >= CLOSE * smallest
     if isinstance(block, HeatmapGrid) and room.side < MIN_LABELLED and not (every_second or lines):
         return Labels(0, 0.0, PAD), Labels(0, 0.0, PAD)
     largest = room.sizes.label if isinstance(block, Heatmap) else room.sizes.panel

@@ -62,6 +62,12 @@ def test_in_a_narrow_figure_as_many_stand_side_by_side_as_leave_tokens_their_lab
     assert sum(place.box.top == as_asked.places[0].box.top for place in as_asked.places) == 4
 
 
+def test_small_panels_have_labels_where_every_second_token_has_room() -> None:
+    for n_tokens, step in ((11, 2), (64, 0)):
+        many = panels(n_tokens, 24, 12)
+        assert plan(many, report(many, scale=LIFT), FigureStyle()).row_labels.step == step
+
+
 @pytest.mark.parametrize("kind", ["map", "lines"])
 @pytest.mark.parametrize("theme", ["paper", "slide", "dark"])
 @pytest.mark.parametrize("n_tokens", [11, 64])
