@@ -6,12 +6,15 @@ import gc
 import multiprocessing
 import os
 import signal
+import sys
 import threading
 from collections import deque
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from multiprocessing import forkserver, resource_tracker
 from multiprocessing.connection import Connection, wait
+from multiprocessing.context import ForkServerContext, SpawnContext
 from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import Literal
@@ -25,6 +28,7 @@ from attnviz.manifest import Entry
 from attnviz.workflows.run_job import fingerprint, inputs_of, run_job, written
 
 How = Literal["made", "unchanged", "failed"]
+PRELOADED = ["attnviz.workflows.drawing", "attnviz.models.encoder_model", "attnviz.workflows.run_job"]
 PATIENCE = 5.0  # seconds for a process to end by itself
 
 
@@ -73,10 +77,9 @@ class _Worker:
         self._start()
 
     def _start(self) -> None:
-        # A fresh interpreter: a fork of one with threads, torch's or a progress bar's, may hang.
-        context = multiprocessing.get_context("spawn")
+        context = _context()
         self.connection, theirs = context.Pipe()
-        self.process: BaseProcess = context.Process(target=work, args=(theirs,), daemon=True)
+        self.process: BaseProcess = context.Process(target=work, args=(theirs, dict(os.environ)), daemon=True)
         self.process.start()
         theirs.close()  # so that its end is the only one, and its death is seen
 
@@ -114,12 +117,38 @@ class _Worker:
             self.process.kill()
 
 
-def work(connection: Connection) -> None:
+def _context() -> ForkServerContext | SpawnContext:
+    """Processes that are forked from one without threads, which has imported once what all of them need.
+
+    A fork of this process, with threads of torch or a progress bar, may hang; and each fresh interpreter imports torch
+    and matplotlib anew: two seconds. Elsewhere they are fresh: libraries of macOS do not live through forks.
+    """
+    if sys.platform != "linux":
+        return multiprocessing.get_context("spawn")
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload(PRELOADED)
+    resource_tracker.ensure_running()  # which the next starts too, and which unblocks what is blocked here
+    before = os.environ.get("OMP_NUM_THREADS")
+    # Torch reads it once: several processes are quicker with a thread each, and no bit depends on how many there are.
+    os.environ["OMP_NUM_THREADS"] = "1"
+    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})  # inherited: Ctrl-C is not theirs to understand
+    try:
+        forkserver.ensure_running()
+    finally:
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
+        del os.environ["OMP_NUM_THREADS"]
+        if before is not None:
+            os.environ["OMP_NUM_THREADS"] = before
+    return context
+
+
+def work(connection: Connection, environment: Mapping[str, str]) -> None:
     """A process's life: jobs in, answers out, until the other end closes."""
+    os.environ.clear()  # what it was forked from may be older than what the caller set since
+    os.environ |= environment
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the other end's to understand
     threading.Thread(target=_end_with_parent, daemon=True).start()
-    # Before torch comes: several processes are quicker with a thread each, and the last bits do not depend on how many.
-    os.environ["OMP_NUM_THREADS"] = "1"
+    os.environ["OMP_NUM_THREADS"] = "1"  # where nothing was imported before
     # What the first job imports stays to the end: looking for garbage in it takes a tenth of a second time and again,
     # and half a second when the process ends.
     gc.disable()

@@ -124,9 +124,12 @@ def test_two_batches_into_one_folder(run_cli: RunCli, tmp_path: Path) -> None:
 
 
 def workers_of(parent: int) -> list[int]:
-    """Those that have begun with a job: what they were given as text is open."""
-    children = Path(f"/proc/{parent}/task/{parent}/children").read_text(encoding="ascii").split()
-    return [int(child) for child in children if b"spawn_main" in Path(f"/proc/{child}/cmdline").read_bytes()]
+    """Those that have begun with a job, forked from the one child that has imported what they need."""
+    return [worker for child in _children(parent) for worker in _children(child)]
+
+
+def _children(parent: int) -> list[int]:
+    return [int(child) for child in Path(f"/proc/{parent}/task/{parent}/children").read_text(encoding="ascii").split()]
 
 
 @pytest.mark.skipif(not Path("/proc/self").exists(), reason="needs /proc")

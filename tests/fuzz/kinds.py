@@ -73,7 +73,7 @@ class Arena:
             (self.here / attempt.file).write_bytes(attempt.data)
         before = contents(beside)
         ending = run(attempt.args, self.here, self.room)
-        outputs = [f"here/{name}" for name in attempt.outputs]
+        outputs = [os.path.normpath(f"here/{name}") for name in attempt.outputs]
         after = contents(beside)
         for path in (self.victim, self.room):
             for new in [path for path in path.iterdir() if str(path.relative_to(beside)) not in self._before]:
@@ -130,9 +130,9 @@ def _places(out: str) -> tuple[str, ...]:
 
 
 def _written(args: list[str]) -> list[str]:
-    """Files that are named to be written; and a link is not followed on the way."""
+    """Files that are named to be written, wherever they lie."""
     named = [args[at + 1] for at, word in enumerate(args[:-1]) if word in ("--summary", "--junit")]
-    return [name.rstrip("/") for name in named if ".." not in name]
+    return [name for name in named if name not in ("", ".", "..")]
 
 
 def _of(arena: Arena, file: str, change: Callable[[bytes], Any], *commands: list[str]) -> st.SearchStrategy[Attempt]:
