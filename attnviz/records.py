@@ -58,6 +58,7 @@ class Facts:
     keys_before_joining: int = 0
     group: str = ""  # of layers in a model of several kinds, such as "decoder.layers.*.self_attn"
     n_layers_in_model: int | None = None  # also those that are not in the record; None: not known
+    known_heads: tuple[str, ...] = ()  # by the model's card, layer after layer: "next token 0.60", "" for none
     guess: str = ""  # what is not certain of this record, as a sentence
 
     def __post_init__(self) -> None:
@@ -167,6 +168,12 @@ class AttentionMaps:
         """The model's layers, as far as known, in which no attention of this kind was seen."""
         known = self.provenance.facts.n_layers_in_model or 0
         return tuple(sorted({*range(known)} - {*self.layer_numbers}))
+
+    @property
+    def known_heads(self) -> tuple[str, ...]:
+        """What each head looks at over many texts, where the model's card says it of these layers: see `Facts`."""
+        known = self.provenance.facts.known_heads
+        return known if len(known) == self.n_layers * self.n_heads else ()
 
     @property
     def self_attention(self) -> bool:

@@ -74,6 +74,7 @@ def test_a_record_is_plain_safetensors_for_everyone_else(tmp_path: Path) -> None
 
 def test_facts_and_layer_numbers_are_kept(tmp_path: Path) -> None:
     facts = Facts(causal=True, keep="head-tail", tokens_in_text=9, group="h.*", n_layers_in_model=4, guess="a guess")
+    facts = replace(facts, known_heads=("next token 0.60", ""))
     maps = replace(record(), layer_numbers=(1, 3), provenance=replace(record().provenance, facts=facts))
     store.save(maps, tmp_path / "a.safetensors")
     again = store.load(tmp_path / "a.safetensors")
@@ -328,6 +329,9 @@ def test_a_set_is_replaced_as_a_set(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     assert str(caught.value) == f"cannot write {tmp_path}/sub/d: No space left on device"
     assert content(tmp_path) == before
     (tmp_path / "sub/d").mkdir()
+    for folder in (Path(), Path("/"), tmp_path):
+        with pytest.raises(OutputError, match="Is a directory"):
+            store.write(folder, b"")
     with pytest.raises(OutputError, match="sub/d: Is a directory"):
         put(tmp_path, {"a": b"2", "sub/d": b"2"}, ("a", "sub/b", "other/c"))
     assert content(tmp_path) == before

@@ -17,12 +17,12 @@ def write(path: Path, data: bytes) -> None:
 
     Raises OutputError when the disk refuses, or where a pipe stands that nobody reads; nothing half-written stays.
     """
-    part = path.with_name(f".{path.name}.{os.getpid()}{PART}")
     try:
         if path.exists() and not path.is_file():  # a device or a pipe: replacing it would destroy it
             with open(path, "wb", opener=_at_once) as device:  # Path.open takes no opener
                 device.write(data)
             return
+        part = path.with_name(f".{path.name}.{os.getpid()}{PART}")  # "." and "/", which exist, have no name
         try:
             with part.open("wb") as file:
                 file.write(data)

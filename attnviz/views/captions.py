@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from itertools import product
 
 from attnviz.display import escape_for_display
 from attnviz.records import AttentionMaps, Provenance, Tokens
@@ -96,6 +97,16 @@ def notes(maps: AttentionMaps) -> Iterator[Note]:
         verb = "is" if n_padding == 1 else "are"
         tokens = f"{n_padding} of {len(maps.queries)} tokens {verb} padding"
         yield Note(f"{tokens}: nothing attends to padding, and no number counts it.")
+
+
+def known(maps: AttentionMaps) -> Iterator[Note]:
+    """What the model's card says of its heads: one text has not everything that a head looks at."""
+    places = product(maps.layer_numbers, range(maps.n_heads))
+    named = [(f"{layer}.{head}", name) for (layer, head), name in zip(places, maps.known_heads, strict=False) if name]
+    if maps.known_heads:
+        said = ", ".join(f"{place} {name}" for place, name in named)
+        said = f"{said}; no single pattern in the others" if said else "no single pattern in any"
+        yield Note(f"Over many texts, by its card, layer.head and share or × an equal share: {said}.")
 
 
 def left_out(maps: AttentionMaps, part: TokenSelection, share: float, lift: bool) -> Note:

@@ -54,7 +54,7 @@ def heatmap_report(
     of_layers = layers_table(maps, measurements, layers)
     listed = pictures if _are_listed(pictures, spec) else ()
     tops = [top_table(each, maps.real_queries, spec.top_k) for each in (*listed, *others)]
-    notes = [*captions.notes(maps)]
+    notes = [*captions.notes(maps), *captions.known(maps)]
     if share_hidden is not None:
         notes.append(captions.left_out(maps, part, share_hidden, spec.scale == "lift" and part.renormalizes(maps)))
     if not listed:

@@ -10,6 +10,7 @@ import numpy as np
 from attnviz.comparison import Comparison, MeanDifference, ModelComparison
 from attnviz.display import escape_for_display
 from attnviz.measures.divergence_from_mean import max_divergence_from_mean
+from attnviz.views.plurals import pluralize
 
 COPY = 0.05  # of the largest divergence there is: heads nearer than this are nearly copies of each other
 NO_EVIDENCE = "no evidence that more heads help this task"
@@ -105,12 +106,12 @@ def _cards(first: ModelComparison, others: list[ModelComparison]) -> Iterator[st
     for other in others:
         if other.tested is None or other.tested.data != first.tested.data:
             continue
-        one, two = first.tested.mean, other.tested.mean
+        one, two, n_seeds = first.tested.mean, other.tested.mean, len(other.tested.seeds)
         apart = one.high < two.low or two.high < one.low
         means = f"{two.value:.4f} against {one.value:.4f}"
         intervals = "their intervals lie apart" if apart else "their intervals overlap"
         yield (
-            f"Over {len(other.tested.seeds)} seeds on {other.tested.n_texts:,} texts the cards say {means} for "
+            f"Over {n_seeds} {pluralize(n_seeds, 'seeds')} on {other.tested.n_texts:,} texts the cards say {means} for "
             f"{_name(other)} and {_name(first)}: {intervals}."
         )
 

@@ -10,8 +10,7 @@ from attnviz.models.protocols import AttentionModel, Classifies
 from attnviz.specs.model import ModelOptions
 from attnviz.text.document import Document
 from attnviz.training_metrics import Prediction, TestMetrics
-from attnviz.workflows.metrics import NAME as METRICS
-from attnviz.workflows.metrics import load_metrics
+from attnviz.workflows.metrics import metrics_of
 
 ROUNDS = 15  # of timing, the models in turn
 
@@ -41,9 +40,8 @@ def labels_of(model: AttentionModel) -> tuple[str, ...]:
 
 def tested(model: AttentionModel) -> TestMetrics | None:
     """What its card says of it."""
-    if isinstance(model, Classifies) and (model.folder / METRICS).is_file():
-        return load_metrics(model.folder).tested
-    return None
+    metrics = metrics_of(model)
+    return metrics and metrics.tested
 
 
 def seconds(models: Sequence[AttentionModel], documents: Sequence[Document]) -> list[float]:

@@ -43,16 +43,21 @@ def _drawn(
 ) -> Events:
     # Only now, because torch and matplotlib come with them and take seconds.
     from attnviz.workflows.drawing import Drawing
+    from attnviz.workflows.metrics import known_heads
 
     drawing = Drawing.of(spec.figure)
     model = reference.open(corpus.texts)
     drawing.check_number(model.n_layers, model.n_heads)
     for index in chosen:  # a text that cannot be drawn is refused before the first picture
         model.encode(corpus.documents[index].text)
+    heads = known_heads(model)
     with store.locked(out):
         for count, index in enumerate(chosen):
             document = corpus.documents[index]
             maps = model.attention(document.text, document.name)
+            if heads:
+                facts = replace(maps.provenance.facts, known_heads=heads)
+                maps = replace(maps, provenance=replace(maps.provenance, facts=facts))
             drawn = yield from drawing.draw(maps, out if len(chosen) == 1 else out / document.slug)
             notices = (*(_first_notices(spec, reference, corpus, model.trained) if count == 0 else ()), *drawn.notices)
             yield replace(drawn, notices=notices)

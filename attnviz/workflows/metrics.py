@@ -10,7 +10,9 @@ from typing import Any, get_args, get_origin, get_type_hints
 
 from attnviz.errors import InvalidModel
 from attnviz.inputs import MAX_JSON, read_bytes, strict_json
+from attnviz.models.protocols import AttentionModel, Classifies
 from attnviz.training_metrics import Metrics
+from attnviz.views.patterns import LARGE_SHARE, head_names
 
 SCHEMA, EARLIER = 2, 1
 NAME = "metrics.json"
@@ -38,6 +40,26 @@ def load_metrics(folder: Path) -> Metrics:
     except (ValueError, RecursionError) as error:
         raise InvalidModel(f"{file} holds no metrics of ours: {error}", hint="Copy the folder again.") from error
     return metrics
+
+
+def metrics_of(model: AttentionModel) -> Metrics | None:
+    """What was measured when a model was trained; None where no file of it says so."""
+    if isinstance(model, Classifies) and (model.folder / NAME).is_file():
+        return load_metrics(model.folder)
+    return None
+
+
+def known_heads(model: AttentionModel) -> tuple[str, ...]:
+    """What each head looks at over many texts, layer after layer: "" for no single pattern; () if nobody measured."""
+    metrics = metrics_of(model)
+    if metrics is None or metrics.heads is None:
+        return ()
+    named = [name for layer in head_names(metrics.heads) for name in layer]
+    return tuple(_told(*name) if name else "" for name in named)
+
+
+def _told(name: str, share: float, multiple: float) -> str:
+    return f"{name} {share:.2f}" if share >= LARGE_SHARE else f"{name} {multiple:.1f} ×"
 
 
 def _complete(found: dict[str, Any]) -> None:

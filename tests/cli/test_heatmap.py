@@ -57,7 +57,7 @@ def test_json_is_one_document_and_nothing_else(attnviz: RunHere) -> None:
     assert second["text"]["name"] == "“another film”"
     assert first["status"].startswith(TRAINED)
     assert first["text"]["sha256"] == hashlib.sha256(TEXT.encode()).hexdigest()
-    assert first["settings"]["d_model"] == 32
+    assert first["settings"]["d_model"] == 128
     assert first["versions"]["attnviz"] == __version__
     assert first["versions"]["torch"] == torch.__version__
 

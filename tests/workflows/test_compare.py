@@ -101,8 +101,8 @@ def test_numbers_of_several_texts_are_means_of_each(tmp_path: Path) -> None:
 
 
 def test_a_model_that_is_right_more_often_is_ahead(tmp_path: Path) -> None:
-    """The first review is read rightly by eight heads and wrongly by one."""
-    found = outcome(tmp_path, dataset="sample", index=("0-1",))
+    """The first of these reviews is read rightly by eight heads and wrongly by one."""
+    found = outcome(tmp_path, dataset="sample", index=("4-5",))
     single, multi = (each["accuracy"] for each in data(found)["models"])
     assert multi > single
     assert data(found)["accuracy_differences"][0]["value"] == pytest.approx(multi - single)
@@ -134,7 +134,7 @@ def test_untrained_models_say_so(tmp_path: Path) -> None:
     assert first.notices == ("random:8, dot are untrained: random weights (seed 0) show no learned attention",)
     assert isinstance(last, Result)
     assert "random:8: untrained (random weights, seed 0)" in report(last).subtitle
-    assert "d_model too (random:8 64, dot 64, multi:8 32)" in notes(report(last))
+    assert "d_model too (random:8 64, dot 64, multi:8 128)" in notes(report(last))
     assert data(last)["models"][0]["predictions"] == []
 
 

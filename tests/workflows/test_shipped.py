@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from attnviz.models.built_in import SHIPPED
+from attnviz.options import build
 from attnviz.renderers.markdown import document
+from attnviz.specs.heatmap import HeatmapSpec
+from attnviz.store import load
 from attnviz.views.model_card import card_report
+from attnviz.views.patterns import head_names
+from attnviz.workflows.heatmap import heatmap
 from attnviz.workflows.metrics import load_metrics
 from attnviz.workflows.train import CARD
+from tests.events import report, result
 
 MODELS = sorted(folder.name for folder in SHIPPED.iterdir() if folder.is_dir())
 
@@ -22,3 +30,16 @@ def test_their_cards_are_what_training_would_write(model: str) -> None:
     report = card_report(load_metrics(SHIPPED / model))
     pictures = {picture.name: f"{picture.name}.png" for picture in report.pictures}
     assert (SHIPPED / model / CARD).read_text(encoding="utf-8") == document(report, pictures)
+
+
+def test_what_its_card_knows_of_its_heads_comes_with_every_picture(tmp_path: Path) -> None:
+    events = heatmap(build(HeatmapSpec, text=("a film",), heads=8, dpi=40, out=str(tmp_path / "out")))
+    notes = report(result(events)).notes
+    measured = load_metrics(SHIPPED / "multi-8").heads
+    assert measured is not None
+    ((*names,),) = head_names(measured)
+    told = [
+        found.removesuffix(" ×").rpartition(" ") for found in load(tmp_path / "out/attention.safetensors").known_heads
+    ]
+    assert [name for name, _, _ in told] == [name[0] if name else "" for name in names]
+    assert any("own bracket" in note.text for note in notes)
