@@ -41,7 +41,7 @@ def labels_of(model: AttentionModel) -> tuple[str, ...]:
 def tested(model: AttentionModel) -> TestMetrics | None:
     """What its card says of it."""
     metrics = metrics_of(model)
-    return metrics and metrics.tested
+    return None if metrics is None else metrics.tested
 
 
 def seconds(models: Sequence[AttentionModel], documents: Sequence[Document]) -> list[float]:
