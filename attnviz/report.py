@@ -29,6 +29,7 @@ class Scale:
     low: float
     high: float
     label: str  # what the colour bar says
+    doublings: bool = False  # of a difference: values are log₂ of a ratio
 
 
 @dataclass(frozen=True, eq=False)
@@ -249,6 +250,7 @@ class Report:
     facts: tuple[tuple[str, str], ...] = ()
     data: Mapping[str, object] = field(default_factory=dict)
     caveat: str = ""  # what a picture without title and subtitle has to say
+    scales: tuple[Scale, ...] = ()  # others on which a reader may want to see its maps
     focus: tuple[Heatmap, ...] = ()  # what to look at first, where there is room for few maps; titles say why
 
     @property

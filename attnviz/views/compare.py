@@ -19,7 +19,11 @@ Row = tuple[str, ...]
 
 
 def compare_report(
-    comparison: Comparison, pictures: Sequence[Picture], scale: Scale, theory: Sequence[Block], title: str | None = None
+    comparison: Comparison,
+    pictures: Sequence[Picture],
+    scales: Sequence[Scale],
+    theory: Sequence[Block],
+    title: str | None = None,
 ) -> Report:
     """Pictures, the numbers beside each other, what they cost, theory if wanted, and what it all says."""
     blocks: list[Block] = [*pictures, *_measures(comparison), costs_table(comparison), *theory]
@@ -30,7 +34,8 @@ def compare_report(
         title=_title(title, f"{_listed(names)} on {texts}"),
         subtitle=_subtitle(comparison, "" if title is None else texts),
         blocks=tuple(blocks),
-        scale=scale,
+        scale=scales[0],
+        scales=tuple(scales[1:]),
         facts=(
             ("models", ", ".join(names)),
             ("texts", texts),

@@ -123,11 +123,12 @@ def _difference(of: Heatmap, first: Heatmap, name: str, said: str, kind: ScaleKi
     other, from 1/16 to 16 times; on any other scale the weights of one minus those of the other.
     """
     multiples = lift_scale()
-    if kind == multiples.kind:
-        doublings, first_doublings = (
+    doublings = kind == multiples.kind
+    if doublings:
+        of_this, of_first = (
             np.log2(np.clip(each.shading(multiples), multiples.low, multiples.high)) for each in (of, first)
         )
-        values, most = doublings - first_doublings, float(np.log2(multiples.high / multiples.low))
+        values, most = of_this - of_first, float(np.log2(multiples.high / multiples.low))
         apart = f"{of.title} over {first.title}"
         label = f"log₂ of the ratio of multiples, {apart} (equal shares, each 1 to {multiples.high:g} ×)"
     else:
@@ -135,7 +136,7 @@ def _difference(of: Heatmap, first: Heatmap, name: str, said: str, kind: ScaleKi
         most, apart = float(np.abs(values[of.allowed]).max()), f"{of.title} minus {first.title}"
         label = f"difference of weight, {apart}"
     what = " · ".join(filter(None, [f"{apart}, means of heads", said]))
-    scale = Scale("diverging", -most, most, label)
+    scale = Scale("diverging", -most, most, label, doublings)
     return Heatmap(name, what, values, of.allowed, of.rows, of.columns, scale=scale)
 
 

@@ -60,6 +60,7 @@ def heatmap_report(
     if not listed:
         notes.append(captions.not_listed(len(pictures), *numbers.rows[0][:2]))
     title = captions.title(maps.provenance, spec.title)
+    extent = _highest(pictures), len(maps.keys), part.renormalizes(maps)
     return Report(
         title=title,
         subtitle=captions.subtitle(maps, part, share_hidden, own_title=spec.title is not None),
@@ -71,7 +72,8 @@ def heatmap_report(
             *tops,
             *notes,
         ),
-        scale=scale_over(spec.scale, _highest(pictures), len(maps.keys), part.renormalizes(maps)),
+        scale=scale_over(spec.scale, *extent),
+        scales=scales_over(*extent),
         facts=captions.facts(maps.provenance),
         caveat=captions.caveat(maps, part, share_hidden),
         data={
@@ -173,6 +175,12 @@ def scale_over(kind: ScaleKind, high: float, n_keys: int, of_shown: bool = False
         return Scale(kind, 0.0, high, f"attention weight (shared scale, 0 to {high:.3g})")
     low = min(max(10.0 ** floor(log10(0.1 / n_keys)), 1e-8), 1e-2)
     return Scale(kind, low, 1.0, f"attention weight (logarithmic scale, {low:g} to 1)")
+
+
+def scales_over(high: float, n_keys: int, of_shown: bool = False) -> tuple[Scale, ...]:
+    """What a reader may choose from. See `scale_over`."""
+    kinds: tuple[ScaleKind, ...] = ("lift", "fixed", "shared", "log")
+    return tuple(scale_over(kind, high, n_keys, of_shown) for kind in kinds)
 
 
 def _check(kind: str, chosen: Sequence[int], number: int) -> None:

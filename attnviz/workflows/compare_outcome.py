@@ -27,7 +27,7 @@ from attnviz.training_metrics import Prediction
 from attnviz.views.compare import compare_report, compare_rows
 from attnviz.views.compare_maps import highest, map_pictures, similarity_picture
 from attnviz.views.compare_spread import distributions_picture
-from attnviz.views.heatmap import scale_over
+from attnviz.views.heatmap import scale_over, scales_over
 from attnviz.views.theory import theory_blocks
 from attnviz.workflows.accumulator import ComparisonAccumulator, Numbers
 from attnviz.workflows.compare_models import labels_of, tested
@@ -124,11 +124,12 @@ def report_of(
     spec: CompareSpec, whole: Comparison, drawn: Sequence[Picture], last: Sequence[AttentionMaps]
 ) -> tuple[Report, tuple[tuple[str, ...], ...]]:
     """The report, and its numbers as rows."""
-    scale = scale_over(spec.figure.scale, highest(drawn), len(last[0].keys))
+    extent = highest(drawn), len(last[0].keys)
+    scales = scale_over(spec.figure.scale, *extent), *scales_over(*extent)
     first = whole.models[0]
     n, d = round(first.n_tokens), first.d_model
     theory = theory_blocks(n, d, spec.kernel) if spec.theory else ()
-    return compare_report(whole, drawn, scale, theory, spec.figure.title), tuple(compare_rows(whole))
+    return compare_report(whole, drawn, scales, theory, spec.figure.title), tuple(compare_rows(whole))
 
 
 def _differences(apart: Float[np.ndarray, "text number"]) -> tuple[MeanDifference, ...]:

@@ -20,7 +20,7 @@ SHORTER = MeanDifference(-8.1, -8.4, -7.8)
 
 
 def report(of: Comparison, title: str | None = None) -> Report:
-    return compare_report(of, (), SCALE, (), title)
+    return compare_report(of, (), (SCALE,), (), title)
 
 
 def table(of: Report, name: str) -> Table:
@@ -216,7 +216,7 @@ def test_hostile_names_are_shown_and_not_obeyed() -> None:
 
 
 def test_theory_stands_after_the_costs() -> None:
-    shown = compare_report(two(), (), SCALE, theory_blocks(200, 32, 3))
+    shown = compare_report(two(), (), (SCALE,), theory_blocks(200, 32, 3))
     assert [each.name for each in shown.tables] == ["measures", "costs", "theory"]
 
 

@@ -73,14 +73,17 @@ export class Cells {
     return this.allowed === null || ((this.allowed[place >> 3] >> (7 - (place & 7))) & 1) === 1;
   }
 
-  // The number as it is stored, and how far it may be from the weight.
-  said(row, column) {
+  // The number as it is stored, and how far it may be from the weight; or in so many digits.
+  said(row, column, digits = null) {
     if (!this.isAllowed(row, column)) return "not allowed";
     const stored = this.stored[row * this.nColumns + column];
-    if (!this.precision) return shortest(stored);
-    const interval = intervalOf(stored, this.precision);
-    if (isFine(stored, this.precision)) return `${this.middles[stored].toPrecision(4)} ± 0.5 %`;
-    return interval[0] === 0 ? `below ${fraction(interval[1])}` : interval.map(fraction).join(" to ");
+    const short = (value) => String(Number(value.toPrecision(digits)));
+    if (!this.precision) return digits ? short(stored) : shortest(stored);
+    if (isFine(stored, this.precision)) {
+      return digits ? short(this.middles[stored]) : `${this.middles[stored].toPrecision(4)} ± 0.5 %`;
+    }
+    const [low, high] = intervalOf(stored, this.precision).map(digits ? short : fraction);
+    return low === (digits ? "0" : fraction(0)) ? `below ${high}` : `${low} to ${high}`;
   }
 
   // The strongest of some cells, [row, column] each, strongest first; of equal ones the earlier.

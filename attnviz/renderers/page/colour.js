@@ -105,8 +105,9 @@ export function drawSmall(canvas, cells, scale) {
 
 const RAISED = "⁰¹²³⁴⁵⁶⁷⁸⁹";
 
-function rounded(value, { kind, low, high }) {
+function rounded(value, { kind, low, high, doublings }) {
   const power = Math.round(Math.log10(value));
+  if (doublings) return value < 0 ? `÷ ${2 ** -value}` : `× ${2 ** value}`;
   if (kind === "lift") return `${value >= high ? "≥ " : value <= low ? "≤ " : ""}${Math.round(value)} ×`;
   if (kind === "log" && power < -2) return `10⁻${[...String(-power)].map((digit) => RAISED[digit]).join("")}`;
   return String(Number(value.toPrecision(3))).replace("-", "−");
@@ -114,7 +115,7 @@ function rounded(value, { kind, low, high }) {
 
 function ticksOf(scale) {
   const { kind, low, high } = scale;
-  if (kind === "diverging") return [0, 0.5, 1];
+  if (kind === "diverging") return scale.doublings ? [0, 0.25, 0.5, 0.75, 1] : [0, 0.5, 1];
   if (!isLogarithmic(scale)) return [0, 0.25, 0.5, 0.75, 1];
   const [base, powers] = [kind === "lift" ? 2 : 10, []];
   const powerOf = (value) => Math.log10(value) / Math.log10(base);
@@ -124,13 +125,15 @@ function ticksOf(scale) {
   return powers;
 }
 
-// A bar of colours with its numbers and the report's words; `paint` colours a place between 0 and 1.
-export function legend(scale, paint, label, withForbidden) {
-  const bar = element("canvas", { class: "bar", width: 256, height: 1, "aria-hidden": "true" });
+// Bars of colours, one below the other, with their numbers and the report's words; each paint colours places of 0 to 1.
+export function legend(scale, paints, label, withForbidden) {
+  const bar = element("canvas", { class: "bar", width: 256, height: paints.length, "aria-hidden": "true" });
   const pen = bar.getContext("2d");
-  for (let x = 0; x < 256; x++) {
-    pen.fillStyle = paint(x / 255);
-    pen.fillRect(x, 0, 1, 1);
+  for (const [y, paint] of paints.entries()) {
+    for (let x = 0; x < 256; x++) {
+      pen.fillStyle = paint(x / 255);
+      pen.fillRect(x, y, 1, 1);
+    }
   }
   const ticks = element("div", { class: "ticks", "aria-hidden": "true" });
   for (const place of ticksOf(scale)) {

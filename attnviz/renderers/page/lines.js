@@ -13,8 +13,8 @@ import {
   tokenOf,
 } from "./content.js";
 import { colourOf, drawing, element, isolated, named, roving, watch } from "./dom.js";
-import { nameOfColumn, nameOfRow, notDrawn, tell } from "./readout.js";
-import { change, mapOf, pictureOf, state } from "./state.js";
+import { nameOfColumn, nameOfRow, notDrawn, said, tell } from "./readout.js";
+import { change, mapOf, pictureOf, scaleOf, state } from "./state.js";
 
 const MOST_HEADS = 6; // colours that can be told apart
 const MOST_LINES = 3000; // that a browser draws at once
@@ -22,7 +22,7 @@ const PITCH = 22; // pixels from token to token
 
 export async function lines(panel) {
   const map = mapOf();
-  if (!hasQueries(map) || isDifference(pictureOf())) {
+  if (!hasQueries(map) || isDifference(scaleOf())) {
     return notDrawn(panel, "Lines are drawn of weights from queries to keys; see this map as a matrix.");
   }
   const alike = (number) => maps[number].rows === map.rows && maps[number].columns === map.columns;
@@ -37,15 +37,15 @@ export async function lines(panel) {
     chart.box,
   );
   chart.draw();
-  const scale = scaleOf(pictureOf());
-  const of = isLift(pictureOf()) ? scale.label : "attention weight (0 to 1)";
+  const scale = scaleOfLines();
+  const of = isLift(scale) ? scale.label : "attention weight (0 to 1)";
   const label = `line: ${of}, opacity in proportion; each colour is one head`;
   const paint = (place) => `color-mix(in srgb, ${colourOf("--ink")} ${100 * place}%, ${colourOf("--paper")})`;
-  return { legend: () => legend(scale, paint, label, false), mark: () => chart.mark(), draw: () => chart.draw() };
+  return { legend: () => legend(scale, [paint], label, false), mark: () => chart.mark(), draw: () => chart.draw() };
 }
 
 // Lines show multiples of an equal share where the maps do, else weights from 0 to 1.
-const scaleOf = (picture) => (isLift(picture) ? picture.scale : { kind: "fixed", low: 0, high: 1 });
+const scaleOfLines = () => (isLift(scaleOf()) ? scaleOf() : { kind: "fixed", low: 0, high: 1 });
 
 // The heads beside the map's own: of its layer, or all that the picture has.
 function headsChooser(alike) {
@@ -77,7 +77,7 @@ function headsChooser(alike) {
 const headOf = (number) => (maps[number].layer === mapOf().layer ? `head ${maps[number].head}` : maps[number].title);
 
 function thresholdChooser(draw) {
-  const lift = isLift(pictureOf());
+  const lift = isLift(scaleOf());
   const written = () => (lift ? `${state.threshold} ×` : state.threshold.toFixed(2));
   const shown = element("output", {}, written());
   const slide = () => {
@@ -85,7 +85,7 @@ function thresholdChooser(draw) {
     shown.textContent = written();
     draw();
   };
-  const [min, max, step] = lift ? [1, pictureOf().scale.high, 0.25] : [0.01, 1, 0.01];
+  const [min, max, step] = lift ? [1, scaleOf().high, 0.25] : [0.01, 1, 0.01];
   const bounds = { type: "range", min, max, step, value: state.threshold };
   const slider = element("input", { ...bounds, oninput: slide });
   return element(
@@ -134,7 +134,7 @@ class Chart {
 
   // All lines above the threshold, the strongest of very many.
   draw() {
-    this.scale = scaleOf(pictureOf());
+    this.scale = scaleOfLines();
     this.found = state.heads.map((number) => {
       const cells = readyCells(number);
       return cells.above(state.threshold, (row) => unitOf(cells, row, this.scale));
@@ -199,7 +199,11 @@ class Chart {
       );
       if (!best) continue;
       const there = best[current.kind === "query" ? 1 : 0];
-      parts.push(` · ${maps[number].title}: most `, named(tokenOf(there, others(this.map))), ` ${cells.said(...best)}`);
+      parts.push(
+        ` · ${maps[number].title}: most `,
+        named(tokenOf(there, others(this.map))),
+        ` ${said(cells, ...best)}`,
+      );
     }
     return tell(...parts);
   }

@@ -1,11 +1,18 @@
 // The page: which view is on it, what chooses its map, and when it is drawn anew.
 import { about } from "./about.js";
-import { content, isLayered, maps, pictures } from "./content.js";
+import { columnsOf, content, isLayered, maps, pictures } from "./content.js";
 import { byId, chooser, element, isolated, roving } from "./dom.js";
-import { change, listen, mapOf, pictureOf, read, state, VIEWS } from "./state.js";
+import { change, listen, mapOf, pictureOf, read, scaleOf, state, thresholdsOf, VIEWS } from "./state.js";
 import { makers } from "./views.js";
 
+const TITLES = { overview: "Overview", matrix: "Map and text", lines: "Lines", charts: "Charts", table: "Table" };
 const OF_ALL = ["charts", "table"]; // views that show whatever there is, so that nothing is to be chosen
+const SCALES = {
+  lift: "× an equal share",
+  fixed: "weights, 0 to 1",
+  shared: "weights, 0 to the largest",
+  log: "weights, logarithmic",
+};
 let shown = null;
 let asked = 0;
 
@@ -20,8 +27,7 @@ function showTabs() {
       "aria-controls": "view",
       tabindex: chosen ? 0 : -1,
     };
-    const title = name[0].toUpperCase() + name.slice(1);
-    return element("button", { ...attributes, onclick: () => open(name) }, title);
+    return element("button", { ...attributes, onclick: () => open(name) }, TITLES[name]);
   });
   const focused = byId("views").contains(document.activeElement);
   byId("views").replaceChildren(...tabs);
@@ -33,7 +39,7 @@ const open = (view) => change({ view }, true);
 
 function showChoosers() {
   const place = byId("choosers");
-  const focused = [...place.querySelectorAll("select")].indexOf(document.activeElement);
+  const focused = [...place.querySelectorAll("select, input")].indexOf(document.activeElement);
   place.replaceChildren();
   if (OF_ALL.includes(state.view)) return;
   if (pictures.length > 1) {
@@ -42,13 +48,31 @@ function showChoosers() {
       change({ picture, map: pictures[picture].maps[0], heads: [], query: null, key: null }, true);
     place.append(chooser("Picture", options, state.picture, go));
   }
-  if (state.view === "overview") return;
-  if (isLayered(pictureOf())) place.append(...layerAndHead());
-  else if (pictureOf().maps.length > 1) {
-    const options = pictureOf().maps.map((number) => [number, maps[number].title]);
-    place.append(chooser("Map", options, state.map, choose));
+  if (state.view !== "overview") {
+    if (isLayered(pictureOf())) place.append(...layerAndHead());
+    else if (pictureOf().maps.length > 1) {
+      const options = pictureOf().maps.map((number) => [number, maps[number].title]);
+      place.append(chooser("Map", options, state.map, choose));
+    }
   }
-  place.querySelectorAll("select")[focused]?.focus();
+  if (!pictureOf().scale && content.scales.length > 1) place.append(scales());
+  place.append(digits());
+  place.querySelectorAll("select, input")[focused]?.focus();
+}
+
+function scales() {
+  const options = content.scales.map(({ kind }, place) => [place, SCALES[kind]]);
+  const go = (place) => {
+    const [threshold] = thresholdsOf(content.scales[place], columnsOf(mapOf()).labels.length);
+    change({ scale: content.scales[place].kind, threshold }, true);
+  };
+  return chooser("Scale", options, content.scales.indexOf(scaleOf()), go);
+}
+
+function digits() {
+  const take = ({ target }) => change({ digits: target.checked ? "all" : "three" }, true);
+  const box = element("input", { type: "checkbox", checked: state.digits === "all", onchange: take });
+  return element("label", { class: "chooser" }, box, element("span", {}, "all digits"));
 }
 
 function choose(number) {
@@ -78,7 +102,7 @@ async function show(again) {
   delete byId("view").dataset.ready;
   byId("status").textContent = "";
   byId("view").replaceChildren(panel);
-  byId("legend").replaceChildren();
+  for (const name of ["legend", "beside"]) byId(name).replaceChildren();
   const view = await makers[state.view](panel);
   if (number !== asked) return undefined; // another view was asked for in the meantime
   shown = view;

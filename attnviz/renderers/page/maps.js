@@ -2,7 +2,6 @@
 import { lines } from "./lines.js";
 import { matrix } from "./matrix.js";
 import { overview } from "./overview.js";
-import { text } from "./text.js";
 import { makers } from "./views.js";
 
-Object.assign(makers, { overview, matrix, lines, text });
+Object.assign(makers, { overview, matrix, lines });

@@ -16,7 +16,7 @@ import numpy as np
 
 from attnviz.renderers import numbers
 from attnviz.renderers.page.downsample import joined
-from attnviz.report import Heatmap, HeatmapGrid, Report, Scale
+from attnviz.report import Heatmap, HeatmapGrid, Report
 
 MAX_TOLD = 3  # of a head's numbers at either end of its line
 OF_A_HEAD = re.compile(r"layer-(\d+)-head-(\d+)")
@@ -46,13 +46,16 @@ def of_maps(report: Report, originals: Sequence[Heatmap], maps: Sequence[Heatmap
         for small, original in zip(maps, originals, strict=True)
     ]
     places = {_key(each): place for place, each in enumerate(originals)}
-    pictures = [_framed(each, report.scale, places) for each in pictures_of(report)]
+    pictures = [_framed(each, places) for each in pictures_of(report)]
+    kinds = {scale.kind: asdict(scale) for scale in (report.scale, *report.scales)}  # the report's first
+    kinds[report.scale.kind] = asdict(report.scale)
     alike = {name: each for name, each in described[0].items() if all(other[name] == each for other in described)}
     own = [{name: each for name, each in other.items() if name not in alike} for other in described]
     return {
         "alike": alike,
         "maps": own,
         "pictures": pictures,
+        "scales": list(kinds.values()),
         "axes": axes.found,
         "masks": masks.found,
         "shares": shares.found,
@@ -82,15 +85,13 @@ def _key(heatmap: Heatmap) -> tuple[str, int]:
     return heatmap.name, id(heatmap.values)
 
 
-def _framed(
-    picture: Heatmap | HeatmapGrid, scale: Scale, places: Mapping[tuple[str, int], int]
-) -> Mapping[str, object]:
+def _framed(picture: Heatmap | HeatmapGrid, places: Mapping[tuple[str, int], int]) -> Mapping[str, object]:
     maps = picture.maps if isinstance(picture, HeatmapGrid) else (picture,)
     return {
         "name": picture.name,
         "title": picture.title,
         "columns": picture.n_columns if isinstance(picture, HeatmapGrid) else 1,
-        "scale": asdict(picture.scale or scale),
+        "scale": asdict(picture.scale) if picture.scale else None,
         "maps": [places[_key(each)] for each in maps],
         "titles": [each.title for each in maps],
     }

@@ -1,22 +1,39 @@
-// One map on a canvas: pointed at, zoomed, moved, by mouse and by finger; the same with the keyboard.
+// One map on a canvas: pointed at, zoomed, moved, by mouse and by finger; the same with the keyboard. Beside it its text.
 import { legend, paintOf } from "./colour.js";
-import { cellsOf, columnsOf, isDifference, rowsOf } from "./content.js";
-import { element } from "./dom.js";
+import { cellsOf, columnsOf, hasQueries, isDifference, rowsOf } from "./content.js";
+import { byId, element, named } from "./dom.js";
 import { FONT_SIZE, paint, TITLE } from "./painting.js";
-import { nameOfColumn, nameOfRow, tell, tellCell } from "./readout.js";
-import { change, mapOf, pictureOf, state } from "./state.js";
+import { nameOfColumn, nameOfRow, said, tell, tellCell } from "./readout.js";
+import { change, mapOf, scaleOf, state } from "./state.js";
+import { Passage } from "./text.js";
 
-const LARGEST_CELL = 44; // pixels, of a short text
+const LARGEST_CELL = 60; // pixels, of a short text
+const BELOW = 48; // pixels of the screen that a map leaves for what stands below it
 const NEAREST = 60; // pixels of a cell when zoomed in most
 const N_PAIRS = 10;
 const [TWICE, NEAR] = [300, 30]; // milliseconds and pixels at most between the two taps of a double tap
 const READABLE = 24; // pixels of a cell after a double tap
-const BY_KEYS = "Arrow keys move from cell to cell, + and − zoom; then drag to pan.";
-const BY_FINGER = "Tap a cell to read it. Pinch or tap twice to zoom; then drag to pan.";
+const BY_KEYS =
+  "Point at a cell or a word, or move with the arrow keys, to read numbers; + and − zoom, then drag to pan.";
+const BY_FINGER = "Tap a cell to read its number. Pinch or tap twice to zoom; then drag to pan.";
 
 export async function matrix(panel) {
   const cells = await cellsOf(state.map);
-  const plot = new Plot(cells, mapOf(), pictureOf());
+  const [map, scale] = [mapOf(), scaleOf()];
+  const plot = new Plot(cells, map, scale, point);
+  const passage = hasQueries(map) ? new Passage(cells, map, scale, point) : null;
+  function point(over) {
+    plot.over = over;
+    plot.plan();
+    mark();
+  }
+  function mark() {
+    const at = plot.over ?? plot.chosen();
+    const strongest = passage?.mark(at);
+    const cell = at?.word ? strongest : at;
+    if (cell) tellCell(state.map, cell.query, cell.key);
+    else tell(matchMedia("(pointer: coarse)").matches ? BY_FINGER : BY_KEYS);
+  }
   const button = (text, label, onclick) => element("button", { type: "button", "aria-label": label, onclick }, text);
   const tools = element(
     "div",
@@ -24,14 +41,24 @@ export async function matrix(panel) {
     button("+", "zoom in", () => plot.zoom(1.5)),
     button("−", "zoom out", () => plot.zoom(1 / 1.5)),
     button("Fit", "show the whole map", () => plot.fit()),
-    element("span", { class: "hint" }, matchMedia("(pointer: coarse)").matches ? BY_FINGER : BY_KEYS),
   );
-  panel.append(tools, plot.canvas, inWords(cells, mapOf(), isDifference(pictureOf())));
+  byId("choosers").append(tools);
+  panel.append(plot.canvas, inWords(cells, map, isDifference(scale)));
+  if (passage) byId("beside").append(...passage.parts);
   plot.fit();
   return {
-    legend: () => legend(plot.scale, paintOf(plot.scale), plot.scale.label, cells.allowed !== null),
-    mark: () => plot.show(),
+    legend: () => {
+      const paints = [paintOf(scale), ...(passage ? [(place) => passage.paint(place)] : [])];
+      const label = passage ? `${scale.label}; below: words` : scale.label;
+      return legend(scale, paints, label, cells.allowed !== null);
+    },
+    mark: () => {
+      plot.show();
+      mark();
+    },
     draw: () => {
+      passage?.takeTints();
+      passage?.mark(plot.chosen());
       plot.fit(true);
       paint(plot); // at once: what is about to be printed has no next frame
     },
@@ -42,8 +69,13 @@ export async function matrix(panel) {
 function inWords(cells, map, signed) {
   const pairs = cells.best(N_PAIRS).map(([row, column]) => {
     const go = () => change({ query: row, key: column });
-    const text = `${nameOfRow(map, row)} → ${nameOfColumn(map, column)}: ${cells.said(row, column)}`;
-    return element("li", {}, element("button", { type: "button", class: "plain", dir: "auto", onclick: go }, text));
+    const words = [
+      named(nameOfRow(map, row)),
+      " → ",
+      named(nameOfColumn(map, column)),
+      `: ${said(cells, row, column)}`,
+    ];
+    return element("li", {}, element("button", { type: "button", class: "plain", dir: "ltr", onclick: go }, ...words));
   });
   const title = `In words: the ${pairs.length} ${signed ? "largest differences" : "strongest cells"}`;
   return element("details", {}, element("summary", {}, title), element("ol", {}, ...pairs));
@@ -57,8 +89,8 @@ function gripOf(pointers) {
 }
 
 class Plot {
-  constructor(cells, map, picture) {
-    Object.assign(this, { cells, map, scale: picture.scale, left: 0, top: 0, hovered: null, images: new Map() });
+  constructor(cells, map, scale, point) {
+    Object.assign(this, { cells, map, scale, point, left: 0, top: 0, over: null, images: new Map() });
     this.rows = rowsOf(map).labels.map((_, row) => nameOfRow(map, row));
     this.columns = columnsOf(map).labels.map((_, column) => nameOfColumn(map, column));
     const size = `${cells.nRows} rows, ${cells.nColumns} columns`;
@@ -72,7 +104,7 @@ class Plot {
       onpointerdown: (event) => this.pressed(event),
       onpointerup: (event) => this.released(event),
       onpointercancel: (event) => this.lifted(event),
-      onpointerleave: () => this.hover(null),
+      onpointerleave: () => this.point(null),
       onkeydown: (event) => this.key(event),
     });
     this.canvas.addEventListener("wheel", (event) => this.wheel(event), { passive: false });
@@ -85,7 +117,8 @@ class Plot {
   // Margins for the labels, the largest cells at which all of the map can be seen.
   fit(onlyIfWhole = false) {
     const width = this.canvas.parentElement.clientWidth;
-    const tallest = Math.max(280, Math.min(width, innerHeight - 150, 820));
+    const above = this.canvas.getBoundingClientRect().top + scrollY;
+    const tallest = Math.max(280, Math.min(width, innerHeight - above - BELOW, 1200));
     this.font = `${FONT_SIZE}px ${getComputedStyle(document.body).fontFamily}`;
     this.pen.font = this.font;
     const longest = (labels) => Math.max(...labels.map((label) => this.pen.measureText(label).width));
@@ -140,39 +173,28 @@ class Plot {
     const [x, y] = [offsetX - this.gutter, offsetY - this.head];
     if (x < 0 || y < 0 || x >= this.width || y >= this.height) return null;
     const [row, column] = [(this.top + y) / this.side, (this.left + x) / this.side].map(Math.floor);
-    return row < this.cells.nRows && column < this.cells.nColumns ? [row, column] : null;
-  }
-
-  hover(cell) {
-    this.hovered = cell;
-    this.tellCurrent();
-    this.plan();
-  }
-
-  tellCurrent() {
-    const cell = this.hovered ?? this.chosen();
-    if (cell) tellCell(state.map, ...cell);
-    else tell("Point at a cell, or move to one with the arrow keys, to read its number.");
+    return row < this.cells.nRows && column < this.cells.nColumns ? { query: row, key: column } : null;
   }
 
   // A query alone, as a link may name it, stands for the cell that it gives most to; a key for what gives it most.
   chosen() {
     const { query, key } = state;
-    if (query !== null && key !== null) return [query, key];
+    if (query !== null && key !== null) return { query, key };
     if (query === null && key === null) return null;
-    const places = query === null ? this.rows.map((_, row) => [row, key]) : this.columns.map((_, at) => [query, at]);
-    return this.cells.strongest(places, 1)[0] ?? null;
+    const places = query === null ? this.cells.column(key) : this.cells.row(query);
+    const [[row, column]] = [...this.cells.strongest(places, 1), [null]];
+    return row === null ? null : { query: row, key: column };
   }
 
   // Pans with one pointer and zooms with two, by what changed since the last event: fingers may come and go between.
   pointed(event) {
     const pointer = this.pointers.get(event.pointerId);
-    if (!pointer) return this.hover(this.cellAt(event));
+    if (!pointer) return this.point(this.cellAt(event));
     const before = gripOf(this.pointers);
     Object.assign(pointer, { x: event.offsetX, y: event.offsetY });
     const now = gripOf(this.pointers);
     if (this.press && !this.isStill(event)) this.press = null;
-    if (this.pointers.size === 1 && this.side === this.whole) return this.hover(this.cellAt(event));
+    if (this.pointers.size === 1 && this.side === this.whole) return this.point(this.cellAt(event));
     if (this.press) return;
     if (this.pointers.size > 1) this.zoom(now.apart / before.apart, before.x - this.gutter, before.y - this.head);
     this.move(before.x - now.x, before.y - now.y);
@@ -184,7 +206,7 @@ class Plot {
     const place = { x: event.offsetX, y: event.offsetY };
     this.press = this.pointers.size ? null : place;
     this.pointers.set(event.pointerId, { ...place });
-    this.hover(this.press && this.cellAt(event));
+    this.point(this.press && this.cellAt(event));
   }
 
   lifted({ pointerId }) {
@@ -203,8 +225,8 @@ class Plot {
     this.lifted(event);
     if (!cell) return;
     if (this.isSecondTap(event)) return this.zoomOnce(event, cell);
-    const same = cell[0] === state.query && cell[1] === state.key;
-    change(same ? { query: null, key: null } : { query: cell[0], key: cell[1] });
+    const same = cell.query === state.query && cell.key === state.key;
+    change(same ? { query: null, key: null } : cell);
   }
 
   isSecondTap({ pointerType, timeStamp, offsetX, offsetY }) {
@@ -217,8 +239,8 @@ class Plot {
   }
 
   // To where labels can be read, or back to the whole map; what was tapped stays chosen.
-  zoomOnce({ offsetX, offsetY }, [query, key]) {
-    change({ query, key });
+  zoomOnce({ offsetX, offsetY }, cell) {
+    change(cell);
     if (this.side > this.whole) this.fit();
     else this.zoom(Math.max(2.5, READABLE / this.side), offsetX - this.gutter, offsetY - this.head);
   }
@@ -232,7 +254,7 @@ class Plot {
 
   key(event) {
     if (event.ctrlKey || event.metaKey || event.altKey) return;
-    const [row, column] = this.chosen() ?? [0, 0];
+    const { query: row, key: column } = this.chosen() ?? { query: 0, key: 0 };
     const { nRows, nColumns } = this.cells;
     const far = 10;
     const moves = {
@@ -250,7 +272,7 @@ class Plot {
     else if (event.key === "Escape") change({ query: null, key: null });
     else if (event.key in moves) {
       const [query, key] = this.chosen() ? moves[event.key] : [0, 0];
-      this.hovered = null;
+      this.over = null;
       change({ query: Math.min(Math.max(0, query), nRows - 1), key: Math.min(Math.max(0, key), nColumns - 1) });
     } else return;
     event.preventDefault();
@@ -260,15 +282,14 @@ class Plot {
     return [(column + 0.5) * this.side - this.left, (row + 0.5) * this.side - this.top];
   }
 
-  // Brings the chosen cell into sight and says it.
+  // Brings the chosen cell into sight.
   show() {
     const cell = this.chosen();
     if (cell) {
-      const [x, y] = this.middleOf(...cell);
+      const [x, y] = this.middleOf(cell.query, cell.key);
       const beyond = (at, length) => (at < this.side / 2 ? at - this.side : Math.max(0, at + this.side - length));
       if (this.side > this.whole) this.move(beyond(x, this.width), beyond(y, this.height));
     }
-    this.tellCurrent();
     this.plan();
   }
 }

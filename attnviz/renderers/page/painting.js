@@ -5,6 +5,9 @@ import { colourOf } from "./dom.js";
 export const FONT_SIZE = 11; // pixels, of a label
 const LABEL = 12; // pixels that a label takes
 export const TITLE = 20; // pixels for the title of an axis
+const LEFT_TO_RIGHT = "\u200e"; // a position stays before its token, whatever script that is of
+const THIN = 8; // pixels of a cell
+const VEIL = 0.75; // of paper over what a word that is pointed at has nothing to do with
 
 export function paint(plot) {
   const { pen } = plot;
@@ -20,8 +23,9 @@ export function paint(plot) {
     pen.fillRect(0, 0, plot.width, plot.height);
   }
   paintCells(plot);
-  if (plot.chosen()) paintCross(plot, plot.chosen(), colourOf("--accent"));
-  if (plot.hovered) paintCross(plot, plot.hovered, colourOf("--ink"));
+  if (plot.over?.word) lightUp(plot, plot.over);
+  else if (plot.chosen()) paintCross(plot, plot.chosen(), colourOf("--accent"));
+  if (plot.over && !plot.over.word) paintCross(plot, plot.over, colourOf("--ink"));
   pen.restore();
   pen.strokeStyle = colourOf("--rule"); // else white cells would not be told from paper
   pen.strokeRect(plot.gutter - 0.5, plot.head - 0.5, plot.width + 1, plot.height + 1);
@@ -38,13 +42,36 @@ function paintCells(plot) {
   plot.pen.drawImage(image, -plot.left, -plot.top, image.width * side, image.height * side);
 }
 
+// Of a word, its row or its column or both: what lies beside them turns pale, so that they stand out on every colour.
+function lightUp(plot, { query, key }) {
+  const { pen, side, left, top, width, height } = plot;
+  const [x, y] = [(key ?? width / side) * side - left, (query ?? height / side) * side - top].map(Math.round);
+  pen.fillStyle = colourOf("--paper");
+  pen.globalAlpha = VEIL;
+  for (const [from, wide] of [
+    [0, x],
+    [x + side, width - x - side],
+  ].filter(([, wide]) => wide > 0)) {
+    for (const [to, high] of [
+      [0, y],
+      [y + side, height - y - side],
+    ].filter(([, high]) => high > 0)) {
+      pen.fillRect(from, to, wide, high);
+    }
+  }
+  pen.globalAlpha = 1;
+  paintCross(plot, { query, key, word: true }, colourOf("--ink"));
+}
+
 // Frames around the row, the column and the cell; a pale line beside a dark one is seen on every colour.
-function paintCross({ pen, side, left, top, width, height }, [row, column], colour) {
-  const [x, y] = [column * side - left, row * side - top].map(Math.round);
+function paintCross({ pen, side, left, top, width, height }, { query, key, word }, colour) {
+  const room = side < THIN ? 2 : 0; // so that frames do not lie on what they are around
+  const [x, y] = [key * side - left - room, query * side - top - room].map(Math.round);
+  const across = side + 2 * room;
   const frames = [
-    [-2, y, width + 4, side, 1],
-    [x, -2, side, height + 4, 1],
-    [x, y, side, side, 2],
+    ...(query === null ? [] : [[-4, y, width + 8, across, 1]]),
+    ...(key === null ? [] : [[x, -4, across, height + 8, 1]]),
+    ...(word ? [] : [[x, y, across, across, 2]]),
   ];
   for (const [from, to, wide, high, line] of frames) {
     for (const [stroke, thickness] of [
@@ -60,7 +87,7 @@ function paintCross({ pen, side, left, top, width, height }, [row, column], colo
 
 function paintLabels(plot) {
   const { pen, gutter, head } = plot;
-  const [row, column] = plot.hovered ?? plot.chosen() ?? [-1, -1];
+  const { query: row, key: column } = plot.over ?? plot.chosen() ?? { query: null, key: null };
   pen.font = plot.font;
   pen.textBaseline = "middle";
   pen.textAlign = "right";
@@ -82,7 +109,7 @@ function eachLabel({ pen, side }, { labels, from, length, current, room }, write
   const step = Math.max(1, Math.ceil(LABEL / side));
   const shown = new Set();
   for (let place = 0; place < labels.length; place += step) shown.add(place);
-  if (current >= 0) {
+  if (current !== null) {
     for (let near = current - step + 1; near < current + step; near++) shown.delete(near);
     shown.add(current);
   }
@@ -90,7 +117,7 @@ function eachLabel({ pen, side }, { labels, from, length, current, room }, write
     const at = (place + 0.5) * side - from;
     if (at < 0 || at > length) continue;
     pen.fillStyle = colourOf(place === current ? "--ink" : "--quiet");
-    write(shortened(pen, labels[place], room), at);
+    write(`${LEFT_TO_RIGHT}${shortened(pen, labels[place], room)}`, at);
   }
 }
 

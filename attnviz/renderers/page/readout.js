@@ -1,6 +1,9 @@
-// The line that says in words what is pointed at, with the number as it is stored.
+// The line that says in words what is pointed at, with its number in three digits, or as it is stored.
 import { columnsOf, hasQueries, maps, readyCells, rowsOf, tokenOf } from "./content.js";
 import { byId, named } from "./dom.js";
+import { scaleOf, state } from "./state.js";
+
+const DIGITS = 3;
 
 export const nameOfRow = (map, row) => (hasQueries(map) ? tokenOf(row, rowsOf(map)) : rowsOf(map).labels[row]);
 export const nameOfColumn = (map, column) =>
@@ -8,6 +11,16 @@ export const nameOfColumn = (map, column) =>
     ? tokenOf(column, columnsOf(map))
     : columnsOf(map).labels[column];
 const axis = (name) => name.split(" (")[0];
+
+// Of doublings, how many times more or less.
+export function said(cells, row, column) {
+  const digits = state.digits === "all" ? null : DIGITS;
+  const number = cells.said(row, column, digits);
+  if (!scaleOf().doublings || !cells.isAllowed(row, column)) return number;
+  const doublings = cells.at(row, column);
+  const times = `${doublings < 0 ? "÷" : "×"} ${Number((2 ** Math.abs(doublings)).toPrecision(DIGITS))}`;
+  return digits ? times : `${times} (log₂: ${number})`;
+}
 
 export function tell(...parts) {
   byId("readout").replaceChildren(...parts);
@@ -29,7 +42,6 @@ function emphasised(text) {
 
 export function tellCell(number, row, column) {
   const map = maps[number];
-  const said = readyCells(number).said(row, column);
   const verb = hasQueries(map) ? ` attends to ${axis(map.column_axis)} ` : `, ${axis(map.column_axis)} `;
   tell(
     `${map.title}: ${axis(map.row_axis)} `,
@@ -37,6 +49,6 @@ export function tellCell(number, row, column) {
     verb,
     emphasised(nameOfColumn(map, column)),
     ": ",
-    strong(said),
+    strong(said(readyCells(number), row, column)),
   );
 }

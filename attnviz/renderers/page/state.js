@@ -3,7 +3,7 @@ import { columnsOf, content, isLift, maps, pictures, rowsOf } from "./content.js
 
 // Those that the page has something to show in.
 export const VIEWS = [
-  ...(maps.length ? ["overview", "matrix", "lines", "text"] : []),
+  ...(maps.length ? ["overview", "matrix", "lines"] : []),
   ...(content.charts.length ? ["charts"] : []),
   ...(content.tables.length ? ["table"] : []),
 ];
@@ -17,6 +17,8 @@ export const state = {
   key: null,
   heads: [], // that lines are drawn of
   threshold: 0.1,
+  scale: "", // its kind; nothing: the report's
+  digits: "three", // of numbers; or "all": as they are stored
   side: "from", // of the chosen word: what it attends to, or with "to" what attends to it
 };
 let listener = () => {};
@@ -24,6 +26,11 @@ let writing = 0;
 
 export const pictureOf = () => pictures[state.picture];
 export const mapOf = () => maps[state.map];
+
+// The picture's own scale, else the one that is chosen, else the report's.
+export function scaleOf(picture = pictureOf(), kind = state.scale) {
+  return picture.scale ?? content.scales.find((each) => each.kind === kind) ?? content.scales[0];
+}
 
 export function listen(heard) {
   listener = heard;
@@ -58,21 +65,24 @@ export function link() {
     parts.set("lines", state.heads.map((number) => maps[number].name).join(","));
     parts.set("threshold", state.threshold);
   }
-  if (state.view === "text" && state.side === "to") parts.set("side", "to");
+  if (scaleOf() !== scaleOf(picture, "")) parts.set("scale", state.scale);
+  if (state.digits === "all") parts.set("digits", "all");
+  if (state.view === "matrix" && state.side === "to") parts.set("side", "to");
   return parts.toString().replaceAll("%2C", ",");
 }
 
 // Whatever a link says that is not there is left out: a link may be of another text.
 export function read(hash) {
   const parts = new URLSearchParams(hash.replace(/^#/, ""));
-  const asked = VIEWS.find((name) => name === parts.get("view"));
-  if (!maps.length) return { view: asked ?? VIEWS[0] };
+  const asked = VIEWS.find((name) => name === (parts.get("view") === "text" ? "matrix" : parts.get("view")));
+  if (!maps.length) return { view: asked ?? (content.tables[0]?.links ? "table" : VIEWS[0]) }; // an index is to lead on
   const number = (name) => (/^\d+(\.\d+)?$/.test(parts.get(name) ?? "") ? Number(parts.get(name)) : null);
   const found = foundMap(parts, number("layer"), number("head"));
   const [rows, columns] = [rowsOf(maps[found.map]), columnsOf(maps[found.map])];
   const names = new Set((parts.get("lines") ?? "").split(","));
   const heads = pictures[found.picture].maps.filter((each) => names.has(maps[each].name));
-  const [usual, highest] = thresholdsOf(pictures[found.picture], columns.labels.length);
+  const scale = scaleOf(pictures[found.picture], parts.get("scale"));
+  const [usual, highest] = thresholdsOf(scale, columns.labels.length);
   const first = pictures[found.picture].maps.length > 1 ? "overview" : "matrix";
   const chosen = parts.has("layer") || parts.has("map") ? "matrix" : first;
   return {
@@ -82,13 +92,15 @@ export function read(hash) {
     key: positionIn(columns, parts.get("key")),
     heads: heads.length ? heads : [found.map],
     threshold: Math.min(highest, number("threshold") ?? usual),
+    scale: scale.kind,
+    digits: parts.get("digits") === "all" ? "all" : "three",
     side: parts.get("side") === "to" ? "to" : "from",
   };
 }
 
 // Of lines: from where on they are drawn unasked, and the highest. Of few keys none can have many equal shares.
-function thresholdsOf(picture, nKeys) {
-  return isLift(picture) ? [Math.min(4, Math.max(1, Math.floor(nKeys / 4))), picture.scale.high] : [0.1, 1];
+export function thresholdsOf(scale, nKeys) {
+  return isLift(scale) ? [Math.min(4, Math.max(1, Math.floor(nKeys / 4))), scale.high] : [0.1, 1];
 }
 
 function foundMap(parts, layer, head) {

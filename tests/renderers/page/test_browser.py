@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from io import BytesIO
 
+import matplotlib
 import numpy as np
 import pytest
+from PIL import Image
 
 from attnviz.renderers.page import cells as page_cells
 from attnviz.report import Heatmap, HeatmapGrid, Report, Scale
@@ -15,8 +18,11 @@ from tests.renderers.page.browser import Open, number_in
 from tests.renderers.page.test_html import LOG, attacked
 
 pytestmark = pytest.mark.slow
-VIEWS = ("overview", "matrix", "lines", "text", "table")
+VIEWS = ("overview", "matrix", "lines", "table")
+EXACT = "digits=all"
 FIXED = FigureOptions(scale="fixed")
+ALPHA = "e => Number(/[\\d.]+(?=\\)$)/.exec(getComputedStyle(e).backgroundColor)[0])"
+VIRIDIS = matplotlib.colormaps["viridis"](np.arange(256), bytes=True)[:, :3].tolist()
 N = 14  # tokens of the made-up film review
 CONTENT = "JSON.parse(document.querySelector('#content').textContent)"
 
@@ -24,7 +30,7 @@ CONTENT = "JSON.parse(document.querySelector('#content').textContent)"
 @pytest.mark.parametrize("cell", [(0, 0), (7, 3), (13, 13)])
 def test_pointing_at_a_cell_says_the_records_number(shown: Open, cell: tuple[int, int]) -> None:
     maps = random_maps(n_layers=2, n_heads=2)
-    page = shown(report(maps), "view=matrix&layer=1&head=1")
+    page = shown(report(maps), f"view=matrix&layer=1&head=1&{EXACT}")
     page.hover(*cell, N, N)
     assert np.float32(number_in(page.readout)) == maps.weights[(1, 1, *cell)]
     words = maps.queries.pieces
@@ -46,7 +52,7 @@ def test_the_cell_that_is_seen_is_the_cell_that_is_said(shown: Open, cell: tuple
 
 def test_a_link_opens_its_state(shown: Open) -> None:
     maps = random_maps(n_layers=3, n_heads=6)
-    page = shown(report(maps), "layer=2&head=5&query=7&key=3")
+    page = shown(report(maps), f"layer=2&head=5&query=7&key=3&{EXACT}")
     assert page.page.get_attribute("#tab-matrix", "aria-selected") == "true"
     assert "layer 2, head 5: query 7 loved attends to key 3 thin" in page.readout
     assert np.float32(number_in(page.readout)) == maps.weights[2, 5, 7, 3]
@@ -54,7 +60,7 @@ def test_a_link_opens_its_state(shown: Open) -> None:
 
 def test_a_link_to_a_query_marks_the_key_that_it_attends_to_most(shown: Open) -> None:
     maps = random_maps(n_layers=4, n_heads=6)
-    page = shown(report(maps), "layer=2&head=5&query=7")
+    page = shown(report(maps), f"layer=2&head=5&query=7&{EXACT}")
     favourite = int(maps.weights[2, 5, 7].argmax())
     assert f"query 7 loved attends to key {favourite} " in page.readout
     assert np.float32(number_in(page.readout)) == maps.weights[2, 5, 7, favourite]
@@ -95,7 +101,7 @@ def test_the_overview_has_every_head_and_opens_it(shown: Open) -> None:
     page.page.locator(".map").nth(4).click()
     page.ready()
     assert page.page.locator("#tab-matrix").get_attribute("aria-selected") == "true"
-    assert [each.input_value() for each in page.page.locator("select").all()] == ["1", "1"]
+    assert [page.page.get_by_role("combobox", name=name).input_value() for name in ("Layer", "Head")] == ["1", "1"]
 
 
 def test_the_colours_are_the_scales(shown: Open) -> None:
@@ -138,7 +144,7 @@ def test_the_keyboard_reaches_every_view(shown: Open) -> None:
 
 def test_the_keyboard_moves_and_zooms_in_the_matrix(shown: Open) -> None:
     maps = random_maps(n_heads=1)
-    page = shown(report(maps), "view=matrix")
+    page = shown(report(maps), f"view=matrix&{EXACT}")
     page.page.focus("canvas.matrix")
     page.press("ArrowDown", "End", "ArrowDown", "PageDown", "ArrowUp", "ArrowLeft")
     assert "query 10 of attends to key 12 film" in page.readout
@@ -152,7 +158,7 @@ def test_the_keyboard_moves_and_zooms_in_the_matrix(shown: Open) -> None:
 
 def test_a_zoomed_map_is_panned_and_still_says_the_right_number(shown: Open) -> None:
     maps = random_maps(["t"] * 60, n_heads=1)
-    page = shown(report(maps), "view=matrix")
+    page = shown(report(maps), f"view=matrix&{EXACT}")
     page.page.get_by_role("button", name="zoom in").click(click_count=3)
     box = page.page.locator("canvas.matrix").bounding_box()
     assert box is not None
@@ -180,12 +186,22 @@ def test_everything_that_can_be_chosen_can_be_reached_by_tab(shown: Open) -> Non
                 " return e.getAttribute('role') ?? e.closest('[role=group]')?.ariaLabel ?? e.type; })()"
             )
         )
-    wanted = ["tab", "select-one", "select-one", "heads that are drawn", "range", "each query", "each key"]
+    wanted = [
+        "tab",
+        "select-one",
+        "select-one",
+        "select-one",
+        "checkbox",
+        "heads that are drawn",
+        "range",
+        "each query",
+        "each key",
+    ]
     assert reached[: len(wanted)] == wanted
 
 
 def test_the_focus_is_seen(shown: Open) -> None:
-    page = shown(report(), "view=text")
+    page = shown(report(), "view=matrix")
     page.press("Tab", "Tab")
     outline = page.page.evaluate("getComputedStyle(document.activeElement).outlineStyle")
     assert outline == "solid"
@@ -194,18 +210,17 @@ def test_the_focus_is_seen(shown: Open) -> None:
 def test_a_word_shades_what_it_attends_to(shown: Open) -> None:
     weights = np.full((1, 1, 4, 4), 0.1, dtype=np.float32)
     weights[0, 0, range(4), [3, 2, 1, 0]] = 0.7
-    page = shown(report(record(weights, tokens("a", "b", "c", "d"))), "view=text")
-    alpha = "e => Number(/[\\d.]+(?=\\)$)/.exec(getComputedStyle(e).backgroundColor)[0])"
+    page = shown(report(record(weights, tokens("a", "b", "c", "d"))), "view=matrix")
     words = page.page.locator(".word")
     words.nth(1).hover()
-    shades = [each.evaluate(alpha) for each in words.all()]
+    shades = [each.evaluate(ALPHA) for each in words.all()]
     assert shades == pytest.approx([0, 0, np.log2(2.8) / 4, 0], abs=0.01)  # 0.7 is 2.8 equal shares
     assert page.page.locator(".listed td").all_inner_texts()[:2] == ["2 c", "0.7"]
 
 
 def test_the_other_side_shades_what_attends_to_the_word(shown: Open) -> None:
     maps = random_maps(n_heads=1)
-    page = shown(report(maps), "view=text&query=5&side=to")
+    page = shown(report(maps), f"view=text&key=5&side=to&{EXACT}")  # as it was called
     best = int(maps.weights[0, 0, :, 5].argmax())
     first, number = page.page.locator(".listed td").all_inner_texts()[:2]
     assert first == f"{best} {maps.queries.pieces[best]}"
@@ -214,8 +229,76 @@ def test_the_other_side_shades_what_attends_to_the_word(shown: Open) -> None:
     assert "5 yet attends most to" in page.page.inner_text(".listed caption")
 
 
+LIT = "words => words.flatMap((w, i) => (w.ariaCurrent || w.matches('.answer') ? [i] : []))"
+
+
+def test_a_cell_lights_both_of_its_words(shown: Open) -> None:
+    page = shown(report(random_maps(n_heads=1)), "view=matrix")
+    words = page.page.locator(".word")
+    page.hover(3, 8, N, N)
+    assert words.evaluate_all(LIT) == [3, 8]
+    page.page.focus("canvas.matrix")
+    page.page.mouse.move(0, 0)
+    page.press("ArrowDown", "ArrowDown", "ArrowRight")
+    assert words.evaluate_all(LIT) == [1]  # query 1 to key 1
+    page.press("ArrowRight", "ArrowRight")
+    assert words.evaluate_all(LIT) == [1, 3]
+
+
+@pytest.mark.parametrize("by", ["mouse", "keyboard"])
+def test_a_word_lights_its_row_and_its_column(shown: Open, by: str) -> None:
+    """Whatever is in neither is covered with paper; what is in them keeps the colours of the scale."""
+    cells = np.full((1, 1, 4, 4), 0.25, dtype=np.float32)
+    page = shown(report(record(cells), FIXED), "view=matrix")
+    full = page.colour(0, 0, 4, 4)
+    places = [page._place(*cell, 4, 4) for cell in ((1, 3), (3, 1), (1, 1), (0, 0), (3, 3), (0, 3))]
+    word = page.page.locator(".word").nth(1)
+    page.page.mouse.move(0, 0)
+    word.hover() if by == "mouse" else word.focus()
+    page.page.evaluate("new Promise((done) => requestAnimationFrame(() => setTimeout(done)))")
+    picture = np.asarray(Image.open(BytesIO(page.page.screenshot())).convert("RGB"))
+    seen = [picture[round(y), round(x)].tolist() for x, y in places]
+    assert seen[:3] == [full] * 3
+    assert np.min(seen[3:]) > 180
+    assert "query 1 t1 attends to key" in page.readout
+
+
+def test_numbers_have_three_digits_until_all_are_asked_for(shown: Open) -> None:
+    maps = random_maps(n_heads=1)
+    page = shown(report(maps), "view=matrix&query=2&key=3")
+    weight = maps.weights[0, 0, 2, 3]
+    assert float(number_in(page.readout)) == float(f"{weight:.3g}") != weight
+    page.page.get_by_label("all digits").check()
+    page.ready()
+    assert np.float32(number_in(page.readout)) == weight
+    page.page.wait_for_url("**digits=all**")
+
+
+def test_another_scale_redraws_map_text_legend_and_lines(shown: Open) -> None:
+    """0.7 of four keys is 2.8 equal shares, and with weights as they are 0.7 of the range."""
+    weights = np.full((1, 1, 4, 4), 0.1, dtype=np.float32)
+    weights[0, 0, range(4), [3, 2, 1, 0]] = 0.7
+    page = shown(report(record(weights, tokens("a", "b", "c", "d"))), "view=matrix")
+    by_share = page.colour(1, 2, 4, 4)
+    page.page.get_by_role("combobox", name="Scale").select_option("weights, 0 to 1")
+    page.ready()
+    assert "fixed scale, 0 to 1" in page.page.inner_text("#legend")
+    assert by_share != page.colour(1, 2, 4, 4) == VIRIDIS[round(0.7 * 255)]
+    assert page.page.locator(".word").nth(3).evaluate(ALPHA) == pytest.approx(0.7, abs=0.01)
+    page.page.wait_for_url("**scale=fixed**")
+    page.page.get_by_role("tab", name="Lines").click()
+    page.ready()
+    opacity = "lines => lines.map(line => Number(line.getAttribute('stroke-opacity')))"
+    assert page.page.locator(".crossing svg:first-child line").evaluate_all(opacity) == pytest.approx(
+        [0.7] * 4 + [0.1] * 12, abs=1e-3
+    )
+    page.page.get_by_role("combobox", name="Scale").select_option("× an equal share")
+    page.ready()
+    assert page.page.inner_text("output") == "1 ×"
+
+
 def test_two_texts_are_two_passages(shown: Open) -> None:
-    page = shown(report(cross_maps()), "view=text")
+    page = shown(report(cross_maps()), "view=matrix")
     assert page.page.locator(".passage").count() == 2
     page.page.locator(".passage").nth(1).locator(".word").nth(4).hover()
     assert "4 k4 is attended to most by" in page.page.inner_text(".listed caption")
@@ -271,7 +354,7 @@ def test_hostile_tokens_are_shown_and_run_nothing(shown: Open, view: str) -> Non
     assert page.page.locator("img, b").count() == 0
     for place in ("title", "subtitle"):
         assert page.page.evaluate(f"document.querySelector('#{place}').textContent === {CONTENT}.{place}")
-    if view == "text":
+    if view == "matrix":
         shown_words = "JSON.stringify([...document.querySelectorAll('.word')].map((word) => word.textContent))"
         assert page.page.evaluate(f"{shown_words} === JSON.stringify({CONTENT}.axes[0].labels)")
 
@@ -294,7 +377,7 @@ def test_every_view_of_every_length(shown: Open, view: str, n: int) -> None:
     ("text", "direction"), [("كان الفيلم جميلا", "rtl"), ("这 部 电影", "ltr"), ("סרט טוב !", "rtl")]
 )
 def test_texts_run_as_their_script_does(shown: Open, text: str, direction: str) -> None:
-    page = shown(report(random_maps(text.split())), "view=text")
+    page = shown(report(random_maps(text.split())), "view=matrix")
     assert page.page.get_attribute(".passage", "dir") == direction
     rights = page.page.locator(".word").evaluate_all("words => words.map(word => word.getBoundingClientRect().right)")
     assert rights == sorted(rights, reverse=direction == "rtl")
@@ -312,7 +395,7 @@ def test_numbers_of_large_maps_are_within_what_is_said(shown: Open, monkeypatch:
     monkeypatch.setattr(page_cells, "ROOM", 0)
     monkeypatch.setattr(page_cells, "LADDER", (page_cells.Precision(floor=5, fine=3),))
     maps = random_maps(["t"] * 160, n_heads=4, sharpness=3.0)
-    page = shown(report(maps), "view=matrix&layer=0&head=3&query=5&key=6")
+    page = shown(report(maps), f"view=matrix&layer=0&head=3&query=5&key=6&{EXACT}")
     assert "not every digit is stored" in page.page.inner_text("#about")
     page.page.focus("canvas.matrix")
     kinds = set()
@@ -352,7 +435,9 @@ def test_differences_and_maps_without_queries(shown: Open) -> None:
     query = Heatmap(
         "q", "query 7", cells[:2] ** 2, np.ones((2, N), dtype=bool), ("a", "b"), panels.maps[0].columns, "head"
     )
-    page = shown(Report("t", "s", (panels, difference, query)), "picture=difference&map=difference&query=2&key=4")
+    page = shown(
+        Report("t", "s", (panels, difference, query)), f"picture=difference&map=difference&query=2&key=4&{EXACT}"
+    )
     assert np.float32(number_in(page.readout)) == cells[2, 4]
     assert "difference of weight" in page.page.inner_text("#legend")
     for picture in ("difference", "q"):

@@ -109,7 +109,7 @@ RINGS = """() => {
     element.focus();
     const { outlineStyle, outlineWidth, outlineColor } = getComputedStyle(element);
     const hasRing = outlineStyle === "solid" && parseFloat(outlineWidth) >= 2;
-    const shades = element.matches(".word") ? ["--tint", "--tint-below"].map((name) => [[named(name), 1]]) : [];
+    const shades = element.matches(".word") ? ["--tint", "--tint-above"].map((name) => [[named(name), 1]]) : [];
     for (const shade of [[], ...shades]) {
       const measured = hasRing ? ratio([outlineColor, 1], [...shade, ...behind(element.parentElement)]) : 0;
       found.push([measured, 3, `ring of ${described(element)} ${shade}`]);
@@ -219,7 +219,7 @@ def test_the_ruler_is_right(shown: Open) -> None:
 @pytest.mark.parametrize("lowest", [0.0, -1.0])
 def test_words_are_legible_on_every_shade(shown: Open, scheme: str, lowest: float) -> None:
     """From the lowest value to 1; so are markers of the model, and the frame of the chosen word is seen there."""
-    page = shown(shaded(lowest), "view=text&query=0", color_scheme=scheme)
+    page = shown(shaded(lowest), "view=matrix&query=0", color_scheme=scheme)
     grounds = page.page.locator(".word").evaluate_all(GROUNDS)
     assert len(set(grounds)) == N
     for place in (0, N - 1):

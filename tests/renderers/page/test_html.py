@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from base64 import b64decode, b64encode
-from dataclasses import replace
+from dataclasses import asdict, replace
 from hashlib import sha256
 from html.parser import HTMLParser
 from typing import Any
@@ -139,8 +139,9 @@ def test_where_attention_is_allowed() -> None:
 def test_layers_heads_and_scale_are_the_reports() -> None:
     found = content(replace(report(random_maps(n_layers=2, n_heads=2)), scale=LOG))
     assert [(each["layer"], each["head"]) for each in found["maps"]] == [(0, 0), (0, 1), (1, 0), (1, 1)]
-    assert found["pictures"][0]["scale"]["kind"] == "log"
-    assert found["pictures"][0]["scale"]["label"] == LOG.label
+    assert found["scales"][0] == asdict(LOG)
+    assert [scale["kind"] for scale in found["scales"][1:]] == ["lift", "fixed", "shared"]
+    assert found["pictures"][0]["scale"] is None
 
 
 def test_positions_are_those_of_the_text() -> None:
@@ -296,7 +297,7 @@ def _contrast(one: str, other: str) -> float:
 def test_contrast_is_that_of_wcag_aa(scheme: str) -> None:
     colours = _colours(scheme)
     texts = [("--ink", "--paper"), ("--ink", "--panel"), ("--quiet", "--paper"), ("--quiet", "--panel")]
-    texts += [("--ink", "--tint"), ("--ink", "--tint-below")]
+    texts += [("--ink", "--tint"), ("--ink", "--tint-above")]
     texts += [(f"--head-{head}", "--paper") for head in range(6)]
     assert {pair: _contrast(*(colours[each] for each in pair)) for pair in texts if _below(colours, pair, 4.5)} == {}
     signs = [("--accent", "--paper"), ("--accent", "--panel"), ("--border", "--paper")]
