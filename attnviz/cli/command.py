@@ -42,7 +42,8 @@ def run_command(command: Command, spec: Any) -> None:
 
         print_documents(results, kind)
     if figure.open:
-        _open(next(file for result in results for file in result.files if file.suffix == ".html"))
+        pages = (file for result in results for file in result.files if file.suffix == ".html")
+        _open(min(pages, key=lambda file: len(file.parts)))  # of several texts the index, which lies above them
     if failure := next((result.failure for result in results if result.failure), None):
         raise failure
 

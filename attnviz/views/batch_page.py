@@ -1,25 +1,36 @@
 """A batch as a page to explore: its jobs, their numbers, and how heads differ over the texts. Knows manifests.
 
-All of it follows from the manifest: the same batch, the same page.
+All of it follows from the manifest: the same batch, the same page. Several texts of one command have such a page, too.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 from attnviz.display import escape_for_display
 from attnviz.manifest import Entry, File, Manifest
 from attnviz.measures import MEASURES, OF_LAYERS
+from attnviz.records import Provenance
 from attnviz.report import Column, Distribution, Distributions, Report, Sample, Table
+from attnviz.views import captions
 from attnviz.views.compare_spread import MAX_CHARTS, MAX_SAMPLES, PREFERRED
 from attnviz.views.plurals import pluralize
 
 MAX_TEXT_LENGTH = 300
 OF_THE_MODEL = ("model", "heads", "layers", "d_model", "seed", "causal", "vocab", "tokenizer", "attention", "merge")
 UNITS = {measure.name: measure.unit for measure in MEASURES}
-SHOWN_FIRST = (".html", "overview.png", ".png", ".svg", ".pdf", ".md")  # what a job's name leads to: the first it has
+SHOWN_FIRST = (
+    "/index.html",
+    ".html",
+    "overview.png",
+    ".png",
+    ".svg",
+    ".pdf",
+    ".md",
+)  # what a job's name leads to: the first it has
 
 
 class Text(NamedTuple):
@@ -45,17 +56,43 @@ class Text(NamedTuple):
 def batch_page(manifest: Manifest) -> Report:
     """Tables of jobs and of numbers, and charts where one model saw several texts."""
     n_jobs, failed = len(manifest.jobs), sum(bool(entry.error) for entry in manifest.jobs)
-    texts = list(_texts(manifest))
+    texts = list(_texts(manifest.jobs))
     return Report(
         title=f"{n_jobs} {pluralize(n_jobs, 'jobs')}, {f'{failed} failed' if failed else 'all done'}",
         subtitle=", ".join(escape_for_display(name, MAX_TEXT_LENGTH) for name in manifest.configs),
-        blocks=(*_charts(texts), _jobs(manifest), *_numbers(texts)),
+        blocks=(_jobs(manifest), *_numbers(texts), *_charts(texts)),
         facts=(
             *(
                 (f"sha256 of {escape_for_display(name, MAX_TEXT_LENGTH)}", digest)
                 for name, digest in manifest.configs.items()
             ),
             *manifest.versions.items(),
+        ),
+    )
+
+
+def texts_page(provenance: Provenance, title: str | None, entries: Sequence[Entry]) -> Report:
+    """Several texts of one model: a table that leads to the page of each, with its numbers, and charts.
+
+    An entry is one text.
+    """
+    texts = list(_texts(entries))
+    numbers = (replace(each, columns=each.columns[1:2] + each.columns[3:]) for each in _numbers(texts))
+    return Report(
+        title=captions.title(provenance, title, len(entries)),
+        subtitle=escape_for_display(captions.status(provenance), MAX_TEXT_LENGTH),
+        blocks=(
+            *(
+                replace(
+                    each,
+                    name="texts",
+                    title="Texts, with means over the heads",
+                    rows=tuple((row[1], *row[3:]) for row in each.rows),
+                    links=tuple(_leads_to(entry.files) for entry in entries),
+                )
+                for each in numbers
+            ),
+            *_charts(texts),
         ),
     )
 
@@ -94,9 +131,9 @@ def _written(value: object) -> str:
     return ",".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
 
 
-def _texts(manifest: Manifest) -> Iterator[Text]:
+def _texts(entries: Sequence[Entry]) -> Iterator[Text]:
     """Of commands that draw attention: others have numbers of other kinds."""
-    for entry in manifest.jobs:
+    for entry in entries:
         if entry.command == "heatmap":
             for name, measures in entry.numbers.items():
                 n_layers = max(map(len, measures.values()), default=0)

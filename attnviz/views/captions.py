@@ -30,10 +30,10 @@ def status(provenance: Provenance) -> str:
     return f"{known}revision {digest}" if known else f"weights {digest}"
 
 
-def title(provenance: Provenance, own: str | None) -> str:
-    """The user's own title, which may be none at all, else which model attends to which text."""
+def title(provenance: Provenance, own: str | None, n_texts: int = 1) -> str:
+    """The user's own title, which may be none at all, else which model attends to which text, or to how many."""
     if own is None:
-        return f"{_model(provenance)} attends to {_text(provenance)}"
+        return f"{_model(provenance)} attends to {_text(provenance) if n_texts == 1 else f'{n_texts} texts'}"
     return escape_for_display(own, MAX_TITLE_LENGTH) if own else ""
 
 

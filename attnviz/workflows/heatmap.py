@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from attnviz import store
+from attnviz.manifest import PAGE, Entry, File
 from attnviz.models.loading import ModelReference, find_model
 from attnviz.options import with_values
-from attnviz.result import Events
+from attnviz.result import Events, Result
 from attnviz.selection import numbers, pairs
 from attnviz.specs.heatmap import HeatmapSpec
 from attnviz.specs.text import TextOptions
 from attnviz.text import load_corpus
 from attnviz.text.document import Corpus
+
+if TYPE_CHECKING:  # numpy comes with them
+    from attnviz.records import AttentionMaps, Provenance
 
 
 def heatmap(spec: HeatmapSpec) -> Events:
@@ -52,6 +57,7 @@ def _drawn(
         model.encode(corpus.documents[index].text)
     heads = known_heads(model)
     with store.locked(out):
+        entries = []
         for count, index in enumerate(chosen):
             document = corpus.documents[index]
             maps = model.attention(document.text, document.name)
@@ -60,7 +66,29 @@ def _drawn(
                 maps = replace(maps, provenance=replace(maps.provenance, facts=facts))
             drawn = yield from drawing.draw(maps, out if len(chosen) == 1 else out / document.slug)
             notices = (*(_first_notices(spec, reference, corpus, model.trained) if count == 0 else ()), *drawn.notices)
+            entries.append(_entry(spec, document.slug, maps, drawn, out))
             yield replace(drawn, notices=notices)
+        if len(chosen) > 1 and any(file.path.endswith(".html") for entry in entries for file in entry.files):
+            yield Result(files=(_index(spec, entries, maps.provenance, out),))
+
+
+def _entry(spec: HeatmapSpec, name: str, maps: AttentionMaps, drawn: Result, out: Path) -> Entry:
+    """What a manifest would say of one text."""
+    files = tuple(File(path.relative_to(out).as_posix(), "", 0) for path in drawn.files)
+    settings: dict[str, object] = {name: each for name in ("layer", "head") if (each := getattr(spec.figure, name))}
+    settings["model"] = maps.provenance.model
+    return Entry(name, "heatmap", settings, "", {}, drawn.numbers, (), files, layers=drawn.layers, heads=drawn.heads)
+
+
+def _index(spec: HeatmapSpec, entries: Sequence[Entry], provenance: Provenance, out: Path) -> Path:
+    """Write the page that leads to those of the texts."""
+    from attnviz.renderers.page.html import html
+    from attnviz.report import FigureStyle
+    from attnviz.views.batch_page import texts_page
+
+    ((_, content),) = html(texts_page(provenance, spec.figure.title, entries), FigureStyle())
+    store.write(out / PAGE, content)
+    return out / PAGE
 
 
 def _chosen(text: TextOptions, corpus: Corpus) -> tuple[int, ...]:

@@ -63,10 +63,10 @@ def test_open_writes_the_page_beside_the_pictures_and_shows_it(
     assert (tmp_path / "a" / "overview.png").is_file()
 
 
-def test_of_several_texts_the_first_is_shown(attnviz: RunHere, tmp_path: Path, opened: list[str]) -> None:
+def test_of_several_texts_the_index_is_shown(attnviz: RunHere, tmp_path: Path, opened: list[str]) -> None:
     worked(attnviz("heatmap", "--text", TEXT, "--text", "the film", "--heads", "2", "--out", "a", "--open"))
-    assert len(pages(tmp_path / "a")) == 2
-    assert opened == [(tmp_path / "a" / "text-0" / "attention.html").as_uri()]
+    assert pages(tmp_path / "a") == ["index.html", "text-0/attention.html", "text-1/attention.html"]
+    assert opened == [(tmp_path / "a" / "index.html").as_uri()]
 
 
 def test_no_browser_is_told_and_no_failure(attnviz: RunHere, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -36,13 +36,13 @@ def of(*texts: str, entropy: float = 1.0) -> Any:
 def test_a_jobs_name_leads_to_its_page_or_to_what_shows_most_of_it() -> None:
     failed = Entry("d", "predict", {}, "", {}, {}, ("1 character has no glyph",), (), error="no\x1btokens")
     report = page(
-        entry("a", files=("layer-0-head-0.png", "attention.html", "overview.png")),
+        entry("a", files=("layer-0-head-0.png", "text-0/attention.html", "overview.png", "index.html")),
         entry("b", files=("layer-0-head-0.png", "overview.png")),
         entry("c", files=("report.md", "layer-0-head-0.svg"), heads=[1, 2], text="a b"),
         failed,
     )
     jobs = tables(report)["jobs"]
-    assert jobs.links == ("a/attention.html", "b/overview.png", "c/layer-0-head-0.svg", "")
+    assert jobs.links == ("a/index.html", "b/overview.png", "c/layer-0-head-0.svg", "")
     assert jobs.rows[2] == ("c", "heatmap", "seed=0 heads=1,2 text=a b", 2, "")
     assert jobs.rows[3] == ("d", "predict", "", 0, "failed: no\\x1btokens; 1 character has no glyph")
     assert report.title == "4 jobs, 1 failed"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 from collections.abc import Callable
@@ -80,6 +81,24 @@ def test_several_texts_get_a_folder_each(spec: HeatmapSpec) -> None:
     assert names(Path(spec.figure.out)) == [
         f"text-{i}/{file}" for i in (0, 1) for file in ("attention.safetensors", "layer-0-head-0.png")
     ]
+
+
+def test_pages_of_several_texts_have_an_index(spec: HeatmapSpec) -> None:
+    several = with_values(spec, text=(TEXT, "<b>", "acting"), head=("1",), format=("html",))
+    *drawn, index = results(heatmap(several))
+    out = Path(spec.figure.out)
+    assert index.files == (out / "index.html",)
+    page = index.files[0].read_text(encoding="utf-8")
+    content = json.loads(page.partition('id="content">')[2].partition("</script>")[0])
+    (table,) = content["tables"]
+    assert content["title"] == "multi:2 attends to 3 texts"
+    assert [row[0] for row in table["rows"]] == ["“the film was not good”", "“<b>”", "“acting”"]
+    assert table["links"] == [each.files[0].relative_to(out).as_posix() for each in drawn]
+    place = next(i for i, column in enumerate(table["columns"]) if column["header"] == "entropy")
+    assert [row[place] for row in table["rows"]] == [
+        each.numbers[row[0]]["entropy"][0][0] for each, row in zip(drawn, table["rows"], strict=True)
+    ]
+    assert len(results(heatmap(with_values(several, format=("png",), out=f"{out}-png")))) == 3
 
 
 def test_of_a_data_set_the_first_text_is_drawn_and_that_is_said(spec: HeatmapSpec) -> None:

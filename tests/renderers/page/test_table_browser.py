@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import csv
+from dataclasses import replace
 from io import StringIO
 
 import pytest
 
 from attnviz.report import Column, Table
+from tests.renderers.figure.reports import LOSS, curves
 from tests.renderers.page.browser import Open, Opened
 from tests.renderers.page.test_charts import ELSEWHERE, linked, of
 
@@ -64,6 +66,13 @@ def test_the_first_cell_leads_to_the_jobs_own_page(shown: Open) -> None:
     link = page.page.locator("tbody a").first
     assert (link.inner_text(), link.get_attribute("href")) == ("job-99", "job-99/a%20b.html")
     assert page.page.evaluate("document.querySelector('tbody a').href").endswith("/job-99/a%20b.html")
+
+
+def test_an_index_opens_on_what_leads_on(shown: Open) -> None:
+    index = of(JOBS)
+    page = shown(replace(index, blocks=(curves(LOSS), *index.blocks)))
+    assert page.page.get_attribute("#view", "data-ready") == "table"
+    assert page.page.locator("[role=tab]").all_inner_texts() == ["Charts", "Table"]
 
 
 def test_a_link_opens_the_file_beside_the_page(shown: Open) -> None:
