@@ -36,7 +36,7 @@ class ModelComparison:
     n_parameters: int
     n_attention_parameters: int | None  # None: not known of a model of others
     n_tokens: float  # that it reads of a text, as it cuts it and with its markers; mean over the texts
-    cost: Cost
+    cost: Cost | None  # of attention from one text to another the formulas say nothing
     per_head: Mapping[str, Float[np.ndarray, "text layer head"]]
     per_layer: Mapping[str, Float[np.ndarray, "text layer"]]
     layer_numbers: tuple[int, ...]  # of those that were measured, as the model counts them

@@ -28,3 +28,8 @@ class TextOptions:
     def inline(self) -> bool:
         """Whether texts are given one by one."""
         return bool(self.text or self.text_file)
+
+    @property
+    def chosen(self) -> bool:
+        """Whether anything says which texts."""
+        return bool(self.index or self.inline or self.dataset or self.split)

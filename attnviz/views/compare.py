@@ -220,7 +220,7 @@ def _model_data(model: ModelComparison) -> Mapping[str, object]:
         "d_model": model.d_model,
         "n_parameters": model.n_parameters,
         "n_attention_parameters": model.n_attention_parameters,
-        "cost": asdict(model.cost),
+        "cost": model.cost and asdict(model.cost),
         "seconds": model.seconds,
         "accuracy": model.accuracy,
         "card": None if model.tested is None else asdict(model.tested),

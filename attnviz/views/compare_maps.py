@@ -114,8 +114,7 @@ def _title(maps: AttentionMaps, name: str, head: int) -> str:
 
 
 def _map(maps: AttentionMaps, name: str, title: str, values: Cells, allowed: Shown) -> Heatmap:
-    rows = labels(maps.queries)
-    return Heatmap(name, title, values, allowed, rows, rows)
+    return Heatmap(name, title, values, allowed, labels(maps.queries), labels(maps.keys))
 
 
 def _difference(of: Heatmap, first: Heatmap, name: str, said: str, kind: ScaleKind) -> Heatmap:
@@ -150,7 +149,7 @@ def _query(
     rows = list(_query_rows(several, names, layer, query))
     values = np.stack([weights for _, weights in rows])
     what = " · ".join(filter(None, [f"what query {token(tokens, query)} attends to, head by head", said]))
-    columns = labels(tokens)
+    columns = labels(several[0].keys)
     allowed = np.tile(several[0].attendable[_at(several[0], layer), query], (len(rows), 1))
     return Heatmap(name, what, values, allowed, tuple(label for label, _ in rows), columns, row_axis=HEAD_AXIS)
 

@@ -42,9 +42,11 @@ def _rows(comparison: Comparison) -> Iterator[tuple[str, Callable[[ModelComparis
     yield "d_model d", lambda model: str(model.d_model)
     yield "parameters", lambda model: f"{model.n_parameters:,}"
     yield "of them in attention", lambda model: _known(model.n_attention_parameters, "{:,}".format)
-    yield f"FLOP of projections, {times}8 n d²", lambda model: _known(model.cost.projections, scaled)
-    yield f"FLOP of scores and sums, {times}4 n² d", lambda model: scaled(model.cost.weights)
-    yield f"memory of the maps, {times}4 h n² B", lambda model: sized(model.cost.memory)
+    costs = {model.name: model.cost for model in comparison.models if model.cost}
+    if len(costs) == len(comparison.models):
+        yield f"FLOP of projections, {times}8 n d²", lambda model: _known(costs[model.name].projections, scaled)
+        yield f"FLOP of scores and sums, {times}4 n² d", lambda model: scaled(costs[model.name].weights)
+        yield f"memory of the maps, {times}4 h n² B", lambda model: sized(costs[model.name].memory)
     first = comparison.models[0].seconds
     if first is not None:
         yield "time of one pass (ms)", lambda model: f"{(model.seconds or 0) * 1000:.2f}"

@@ -16,7 +16,7 @@ from attnviz.measures.markers import without_markers
 from attnviz.measures.measured import chosen, measured
 from attnviz.measures.merging import common_units, merged
 from attnviz.measures.uniform import uniform
-from attnviz.records import AttentionMaps, Tokens
+from attnviz.records import AttentionMaps
 from attnviz.views.captions import status
 
 MAX_HEADS = 64  # of all models, to be compared pair by pair: the time goes with the square
@@ -31,6 +31,7 @@ class Numbers:
     n_tokens: list[int] = field(default_factory=list)  # as this model cuts the texts
     status: str = ""  # trained or not
     layer_numbers: tuple[int, ...] = ()
+    self_attention: bool = True
 
 
 @dataclass(eq=False)
@@ -38,6 +39,7 @@ class ComparisonAccumulator:
     """What was measured so far."""
 
     numbers: list[Numbers]  # one a model
+    asked: tuple[str, ...]  # measures as they were named
     measures: tuple[Measure, ...]
     uniform: dict[str, list[float]] = field(default_factory=dict)
     texts: list[str] = field(default_factory=list)  # sha256 of each
@@ -51,23 +53,23 @@ class ComparisonAccumulator:
     @classmethod
     def of(cls, n_models: int, measures: Sequence[str]) -> ComparisonAccumulator:
         """Raises InvalidOption for a measure that there is not."""
-        return cls([Numbers() for _ in range(n_models)], chosen(measures))
+        return cls([Numbers() for _ in range(n_models)], tuple(measures), chosen(measures))
 
     def add(self, several: Sequence[AttentionMaps]) -> None:
         """One text through each of the models, brought to common units. Raises InvalidOption where it has none."""
         in_text = several[0].provenance.facts.tokens_in_text
         aligned = self._aligned(several)
-        asked = [measure.name for measure in self.measures]
         for given, maps, found in zip(several, aligned, self.numbers, strict=True):
             found.status = status(given.provenance)
             found.layer_numbers = maps.layer_numbers
-            found.n_tokens.append(int(given.real_queries.sum()))
-            for each in measured(maps, asked):
+            found.n_tokens.append(_n_tokens(given))
+            found.self_attention = given.self_attention
+            for each in measured(maps, self.asked):
                 by_name = found.per_head if each.level == "head" else found.per_layer
                 by_name.setdefault(each.name, []).append(each.values)
-        for by_chance in measured(uniform(aligned[0]), asked, "head"):
+        for by_chance in measured(uniform(aligned[0]), self.asked, "head"):
             self.uniform.setdefault(by_chance.name, []).append(float(by_chance.values.mean()))
-        n_tokens = int(aligned[0].real_queries.sum())
+        n_tokens = _n_tokens(aligned[0])
         self.texts.append(several[0].provenance.text_sha256)
         self.n_tokens.append(n_tokens)
         self.n_in_text.append(n_tokens if in_text is None else in_text)
@@ -92,7 +94,7 @@ class ComparisonAccumulator:
 
     def _aligned(self, several: Sequence[AttentionMaps]) -> tuple[AttentionMaps, ...]:
         """Where models add different markers, these are left out first."""
-        if len({_cuts(maps.queries) for maps in several}) == 1:
+        if len({_cuts(maps) for maps in several}) == 1:
             return tuple(several)
         try:
             return self._joined(several)
@@ -110,13 +112,18 @@ class ComparisonAccumulator:
         return joined
 
     def _joined(self, several: Sequence[AttentionMaps]) -> tuple[AttentionMaps, ...]:
-        if len({_cuts(maps.queries) for maps in several}) == 1:
+        if len({_cuts(maps) for maps in several}) == 1:
             return tuple(several)
         units = common_units([maps.queries for maps in several])
         self.merged = True
         return tuple(merged(maps, of_maps) for maps, of_maps in zip(several, units, strict=True))
 
 
-def _cuts(tokens: Tokens) -> tuple[tuple[tuple[int, int], ...], tuple[bool, ...]]:
-    """Where one tokenizer cuts a text; two that cut alike need no joining."""
-    return tokens.offsets, tokens.special
+def _n_tokens(maps: AttentionMaps) -> int:
+    """Tokens of the text that is attended to."""
+    return int(maps.real_queries.sum()) if maps.self_attention else len(maps.keys)
+
+
+def _cuts(maps: AttentionMaps) -> tuple[tuple[tuple[tuple[int, int], ...], tuple[bool, ...]], ...]:
+    """Where one tokenizer cuts a text, queries and keys; two that cut alike need no joining."""
+    return tuple((tokens.offsets, tokens.special) for tokens in (maps.queries, maps.keys))

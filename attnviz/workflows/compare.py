@@ -10,7 +10,7 @@ from pathlib import Path
 from attnviz import store
 from attnviz.errors import InvalidOption
 from attnviz.measures.measured import chosen
-from attnviz.models.loading import ModelReference, find_model
+from attnviz.models.loading import ModelReference, find_model, with_example
 from attnviz.models.protocols import AttentionModel
 from attnviz.models.sizes import Work, check_memory
 from attnviz.result import Events, Progress
@@ -47,6 +47,7 @@ def compare(spec: CompareSpec) -> Events:
     chosen(spec.measure)
     for reference in references:
         reference.check()
+    spec = replace(spec, text=with_example(spec.text, references))
     corpus = load_corpus(spec.text)
     documents = _documents(spec.text, corpus)
     folder = store.output_folder(spec.figure.out)
@@ -55,13 +56,9 @@ def compare(spec: CompareSpec) -> Events:
 
 def _documents(text: TextOptions, corpus: Corpus) -> list[Document]:
     """All that was given or chosen, the whole of a data set that was named, and else the first text of the sample."""
-    if _asked_for(text):
+    if text.chosen:
         return [corpus.documents[i] for i in numbers(text.index, len(corpus.documents), "text")]
     return [corpus.documents[0]]
-
-
-def _asked_for(text: TextOptions) -> bool:
-    return bool(text.index or text.inline or text.dataset or text.split)
 
 
 def _alone(
@@ -128,5 +125,5 @@ def _notices(
         verb = "is" if len(untrained) == 1 else "are"
         seed = spec.model.seed
         yield f"{', '.join(untrained)} {verb} untrained: random weights (seed {seed}) show no learned attention"
-    if not _asked_for(spec.text):
+    if not spec.text.chosen:
         yield f"comparing on {documents[0].name}; --text, --dataset and --index choose others"

@@ -39,29 +39,33 @@ def compared(
     model: AttentionModel, found: Numbers, predictions: tuple[Prediction, ...], seconds: float | None
 ) -> ModelComparison:
     """One model with all that was measured on it."""
-    n_tokens, n_layers = np.array(found.n_tokens), len(found.layer_numbers)  # those that attend
-    ours = model.n_attention_parameters  # models of others may project otherwise, and share keys between heads
     return ModelComparison(
         name=model.name,
         status=found.status,
         trained=model.trained,
-        n_layers=n_layers,
+        n_layers=len(found.layer_numbers),  # those that attend
         n_heads=model.n_heads,
         d_model=model.d_model,
         n_parameters=model.n_parameters,
-        n_attention_parameters=ours,
-        n_tokens=float(n_tokens.mean()),
-        cost=Cost(
-            projections=None if ours is None else n_layers * projection_operations(n_tokens, model.d_model),
-            weights=n_layers * weight_operations(n_tokens, model.d_model),
-            memory=n_layers * weight_memory(n_tokens, model.n_heads),
-        ),
+        n_attention_parameters=model.n_attention_parameters,
+        n_tokens=float(np.mean(found.n_tokens)),
+        cost=_cost(model, found) if found.self_attention else None,
         per_head={name: np.stack(values) for name, values in found.per_head.items()},
         layer_numbers=found.layer_numbers,
         per_layer={name: np.stack(values) for name, values in found.per_layer.items()},
         predictions=predictions,
         tested=tested(model),
         seconds=seconds,
+    )
+
+
+def _cost(model: AttentionModel, found: Numbers) -> Cost:
+    n_tokens, n_layers = np.array(found.n_tokens), len(found.layer_numbers)
+    ours = model.n_attention_parameters  # models of others may project otherwise, and share keys between heads
+    return Cost(
+        projections=None if ours is None else n_layers * projection_operations(n_tokens, model.d_model),
+        weights=n_layers * weight_operations(n_tokens, model.d_model),
+        memory=n_layers * weight_memory(n_tokens, model.n_heads),
     )
 
 

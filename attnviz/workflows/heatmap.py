@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from attnviz import store
 from attnviz.manifest import PAGE, Entry, File
-from attnviz.models.loading import ModelReference, find_model
+from attnviz.models.loading import ModelReference, find_model, with_example
 from attnviz.options import with_values
 from attnviz.result import Events, Result
 from attnviz.selection import numbers, pairs
@@ -34,6 +34,7 @@ def heatmap(spec: HeatmapSpec) -> Events:
         if spec.figure.pick:
             pairs(spec.figure.pick, range(reference.n_layers), reference.n_heads)
     folder = store.output_folder(spec.figure.out)
+    spec = replace(spec, text=with_example(spec.text, [reference]))
     corpus = load_corpus(spec.text)
     chosen = _chosen(spec.text, corpus)
     return _drawn(spec, reference, folder, corpus, chosen)

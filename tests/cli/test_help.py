@@ -116,7 +116,8 @@ def test_imports_would_be_noticed(tmp_path: Path) -> None:
 
 
 def test_completion_offers_models_and_data_sets(run_cli: RunCli) -> None:
-    for option, expected in (("--model", {"single", "multi", "random", "dot"}), ("--dataset", {"sample", "imdb"})):
+    models = {"single", "multi", "random", "dot", "recall"}
+    for option, expected in (("--model", models), ("--dataset", {"sample", "imdb"})):
         run = run_cli(
             env={
                 "_ATTNVIZ_COMPLETE": "complete_bash",

@@ -31,6 +31,8 @@ from tests import pretrained
         (ModelOptions(model="random", heads=4), "random:4", 4),
         (ModelOptions(model="random:1"), "random:1", 1),
         (ModelOptions(model="dot"), "dot", 1),
+        (ModelOptions(model="recall"), "recall:8", 8),
+        (ModelOptions(model="recall:2"), "recall:2", 2),
         (ModelOptions(model="dot", d_model=7), "dot", 1),
     ],
 )
@@ -174,7 +176,7 @@ def test_a_reference_says_what_its_model_can_do(kind: str, can: set[type], tmp_p
 
 def test_every_kind_is_tested_above() -> None:
     kinds = {plugin.name for plugin in (*MODELS, *FORMATS)}
-    assert kinds == {"single", "multi", "random", "dot", "checkpoint", "huggingface", "hub"}
+    assert kinds == {"single", "multi", "random", "dot", "recall", "checkpoint", "huggingface", "hub"}
 
 
 @pytest.mark.parametrize("model", ["single", "multi:16", "random", "dot"])
