@@ -109,6 +109,9 @@ def matrix(
                 sign = shades.character(place, page.ramp)
                 line.append(sign + _short(value) if width == 4 else sign * 2)
         yield line.append(edge.strip())
+    if _is_strip(picture):  # else rows name the tokens
+        numbered = zip(picture.column_positions, picture.columns, strict=True)
+        yield from page.prose(" · ".join(f"{position} {label}" for position, label in numbered), DIM)
 
 
 def _part(picture: Heatmap, rows: Sequence[int], columns: Sequence[int]) -> Heatmap:
@@ -186,7 +189,14 @@ def _level(level: int, true_colour: bool, kind: str) -> Style:
     return Style(color=ink, bgcolor=background)
 
 
+def _is_strip(picture: Heatmap) -> bool:
+    """Whether rows are heads over tokens, and so have no position."""
+    return picture.row_axis not in (Heatmap.row_axis, picture.column_axis)
+
+
 def _row_labels(page: ScreenLayout, picture: Heatmap) -> list[str]:
+    if _is_strip(picture):
+        return [page.safe(label) for label in picture.rows]
     digits = len(str(max(picture.row_positions)))
     numbered = zip(picture.row_positions, picture.rows, strict=True)
     return [f"{position:>{digits}} {page.safe(label)}" for position, label in numbered]

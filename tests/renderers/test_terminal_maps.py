@@ -57,6 +57,13 @@ def test_heatmap_by_eye() -> None:
     ]
 
 
+def test_rows_that_are_heads_have_no_position_and_the_tokens_are_named_below() -> None:
+    weights = np.array([[[[1, 0], [0.25, 0.75]], [[0, 1], [0.5, 0.5]]]])
+    of = report(record(weights, tokens("a", "[/]")), FigureOptions(query="1"))
+    text = shown("heatmap", of=of)
+    assert "\n     0   1\n0  .25░.75\n1  .50 .50\n0 a · 1 [/]\n" in text
+
+
 def test_forbidden_cells_do_not_look_like_zero() -> None:
     of = uneven(4, causal=True)
     assert last(shown("full", of=of))[2].split() == ["0", "t0", "1.000", "×", "×", "×"]
