@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Generator
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -77,16 +78,15 @@ def test_everything_at_once_as_json(tmp_path: Path) -> None:
     assert '"merge": "words"' in document
 
 
-def test_a_rollout_is_a_file(tmp_path: Path) -> None:
-    drawn = draw(random_maps(), tmp_path, rollout=True)
-    assert [file.name for file in drawn.files] == [
-        "overview.png",
-        "layer-0-head-0.png",
-        "layer-0-head-1.png",
-        "rollout.png",
-    ]
-    again = draw(random_maps(), tmp_path)
-    assert any("also holds 1 picture of an earlier run, such as rollout.png" in notice for notice in again.notices)
+@pytest.mark.parametrize(("kind", "words"), [("png", "a cat"), ("pdf", "قطة جميلة")])
+def test_a_rollout_is_a_file(kind: str, words: str, tmp_path: Path) -> None:
+    maps = random_maps(words.split())
+    maps = replace(maps, provenance=replace(maps.provenance, text_name=words))
+    drawn = draw(maps, tmp_path, rollout=True, format=(kind,))
+    names = ["overview", "layer-0-head-0", "layer-0-head-1", "rollout"]
+    assert [file.name for file in drawn.files] == [f"{name}.{kind}" for name in names]
+    again = draw(maps, tmp_path, format=(kind,))
+    assert any(f"also holds 1 picture of an earlier run, such as rollout.{kind}" in each for each in again.notices)
 
 
 @pytest.mark.parametrize(

@@ -26,7 +26,7 @@ from attnviz.renderers.figure.paint import paint
 from attnviz.renderers.figure.plan import plan
 from attnviz.renderers.figure.png import png_of
 from attnviz.renderers.figure.scale import MINUS
-from attnviz.renderers.figure.text import BOX, missing
+from attnviz.renderers.figure.text import BOX, LEFT_TO_RIGHT, missing
 from attnviz.renderers.figure.words import plan_text
 from attnviz.report import Curves, Distributions, FigureStyle, Heatmap, HeatmapGrid, Picture, Report
 
@@ -34,7 +34,7 @@ MAX_FONT_SIZE = 48
 MIN_DPI, MAX_DPI = 30, 2400
 VECTOR_DPI = 300  # at least, for the cells of an SVG or PDF
 
-OURS = f"{digits}{ascii_letters}{punctuation} ·×≤≥…“”{MINUS}{BOX}"  # in what is written around pictures
+OURS = f"{digits}{ascii_letters}{punctuation} ·×≤≥…“”{MINUS}{BOX}{LEFT_TO_RIGHT}"  # in what is written around pictures
 Kind = Literal["png", "svg", "pdf"]
 Planned = FigurePlan | ChartsPlan
 

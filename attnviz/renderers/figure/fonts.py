@@ -21,7 +21,7 @@ from matplotlib.font_manager import FontPath, findfont, fontManager
 from matplotlib.ft2font import FT2Font
 
 from attnviz.renderers.figure.style import FAMILIES
-from attnviz.renderers.figure.text import charmaps
+from attnviz.renderers.figure.text import charmaps, joins
 
 FAMILY = 1  # in a font's table of names
 SHAPING = ["GDEF", "GPOS", "GSUB"]  # tables that place glyphs: a PDF holds them as they were placed
@@ -45,10 +45,10 @@ def cut_fonts(text: str) -> Iterator[tuple[str, ...]]:
 
 
 def _cut_each(characters: set[str]) -> Iterator[tuple[str, bytes]]:
-    """Each character is in the first font that has it, which is the one that draws it."""
+    """Each character is in the first font that has it, which is the one that draws it; joiners are in all of them."""
     for family, codes in zip(FAMILIES, charmaps(), strict=True):
         held = {character for character in characters if ord(character) in codes}
-        characters -= held
+        characters -= {character for character in held if not joins(character)}
         if held:
             yield f"{family} cut", _cut(family, "".join(sorted(held)))
 

@@ -15,6 +15,10 @@ from attnviz.renderers.figure.style import FAMILIES, load_fonts
 
 LINE_HEIGHT = 1.3  # of the font size
 BOX = "□"
+LEFT_TO_RIGHT = "\u200e"  # a mark that takes no room
+LATIN = re.compile("[A-Za-z]")
+_RTL = "[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufefc]"
+FROM_RIGHT = re.compile(f"{_RTL}(?:[^”·]*{_RTL})?")  # of a quotation, or of a part of a title
 _EM = 100.0
 
 
@@ -33,7 +37,7 @@ def charmaps() -> tuple[frozenset[int], ...]:
     return tuple(frozenset(get_font(findfont(family)).get_charmap()) for family in FAMILIES)
 
 
-def _joins(character: str) -> bool:
+def joins(character: str) -> bool:
     """Whether a character is drawn together with the one before it: a mark, a joiner, a choice of variant."""
     return unicodedata.category(character) in ("Mn", "Me") or character in "\u200c\u200d"
 
@@ -45,10 +49,10 @@ def _absent(text: str) -> tuple[bool, ...]:
     fonts: list[int] = []
     for character in text:
         able = [font for font in range(len(FAMILIES)) if ord(character) in charmaps()[font]]
-        if _joins(character) and fonts:
+        if joins(character) and fonts:
             able = [font for font in able if font in fonts]
         absent.append(not able)
-        if able or not _joins(character):
+        if able or not joins(character):
             fonts = able
     return tuple(absent)
 
@@ -59,11 +63,16 @@ def missing(text: str) -> set[str]:
 
 
 def drawable(text: str) -> str:
-    """`text` with an empty box for each character that cannot be drawn; a mark on another one is left out."""
+    """`text` with an empty box for each character that cannot be drawn; a mark on another one is left out.
+
+    What follows a quoted text that runs from the right stays on its right.
+    """
+    if LATIN.search(text):
+        text = FROM_RIGHT.sub(rf"{LEFT_TO_RIGHT}\g<0>{LEFT_TO_RIGHT}", text)
     if not any(_absent(text)):
         return text
     pairs = zip(text, _absent(text), strict=True)
-    return "".join(character if not absent else "" if _joins(character) else BOX for character, absent in pairs)
+    return "".join(character if not absent else "" if joins(character) else BOX for character, absent in pairs)
 
 
 def is_plain(text: str) -> bool:

@@ -8,9 +8,11 @@ import pytest
 from fontTools.ttLib import TTFont
 from hypothesis import given
 from hypothesis import strategies as st
+from matplotlib.figure import Figure
 
 from attnviz.renderers.figure.files import undrawable
-from attnviz.renderers.figure.style import FAMILIES, FONT_FILES, FONTS
+from attnviz.renderers.figure.fonts import cut_fonts
+from attnviz.renderers.figure.style import FAMILIES, FONT_FILES, FONTS, drawing
 from attnviz.renderers.figure.text import drawable, extent, is_plain, line_height, missing, wrap, wrap_evenly
 from tests.renderers.figure.reports import FIXED, labelled, report
 
@@ -71,6 +73,22 @@ def test_a_mark_needs_a_font_that_has_its_character_too() -> None:
     assert drawable("e\u0301") == "e\u0301"
     assert drawable("猫\u0301坐") == "猫坐"
     assert missing("e\u0301猫\u0301") == {"\u0301"}
+
+
+def test_what_follows_a_text_from_the_right_stays_on_its_right() -> None:
+    """Else the number is read as part of the text, and stands at its left end."""
+    assert drawable("m attends to “سلام يا عالم” · 4 heads") == "m attends to “\u200eسلام يا عالم\u200e” · 4 heads"
+    assert drawable("שלום · head 3") == "\u200eשלום\u200e · head 3"
+    assert drawable("سلام 20") == "سلام 20"
+    assert extent("“سلام” x", 10).width == pytest.approx(extent("“\u200eسلام” x", 10).width)
+
+
+def test_joined_emoji_are_joined_in_fonts_that_are_cut_too() -> None:
+    family = "👨\u200d👩\u200d👧\u200d👦"
+    with drawing():
+        width = Figure().text(0, 0, family).get_window_extent().width
+    with cut_fonts(family) as families, drawing(families=families):
+        assert Figure().text(0, 0, family).get_window_extent().width == pytest.approx(width)
 
 
 def test_undrawable_characters_are_named_once_and_in_order() -> None:
