@@ -88,21 +88,6 @@ export function hatching(context) {
   return context.createPattern(tile, "repeat");
 }
 
-// The whole map, in the pixels of the screen: hatched behind, every cell sharp.
-export function drawSmall(canvas, cells, scale) {
-  const side = Math.max(1, Math.round(canvas.clientWidth * devicePixelRatio));
-  canvas.width = side;
-  canvas.height = Math.max(1, Math.round((side * cells.nRows) / cells.nColumns));
-  const pen = canvas.getContext("2d");
-  if (cells.allowed) {
-    pen.fillStyle = hatching(pen);
-    pen.fillRect(0, 0, canvas.width, canvas.height);
-  }
-  pen.imageSmoothingEnabled = false;
-  const pool = Math.max(1, Math.ceil(cells.nColumns / side));
-  pen.drawImage(imageOf(cells, scale, pool), 0, 0, canvas.width, canvas.height);
-}
-
 const RAISED = "⁰¹²³⁴⁵⁶⁷⁸⁹";
 
 function rounded(value, { kind, low, high, doublings }) {

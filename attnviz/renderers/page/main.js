@@ -3,7 +3,7 @@ import { about } from "./about.js";
 import { columnsOf, content, isLayered, maps, pictures } from "./content.js";
 import { byId, chooser, element, isolated, roving } from "./dom.js";
 import { change, listen, mapOf, pictureOf, read, scaleOf, state, thresholdsOf, VIEWS } from "./state.js";
-import { makers } from "./views.js";
+import { makers, tools } from "./views.js";
 
 const TITLES = { overview: "Overview", matrix: "Map and text", lines: "Lines", charts: "Charts", table: "Table" };
 const OF_ALL = ["charts", "table"]; // views that show whatever there is, so that nothing is to be chosen
@@ -56,7 +56,7 @@ function showChoosers() {
     }
   }
   if (!pictureOf().scale && content.scales.length > 1) place.append(scales());
-  place.append(digits());
+  place.append(digits(), ...tools.map((make) => make()));
   place.querySelectorAll("select, input")[focused]?.focus();
 }
 

@@ -2,6 +2,8 @@
 import { lines } from "./lines.js";
 import { matrix } from "./matrix.js";
 import { overview } from "./overview.js";
-import { makers } from "./views.js";
+import { saveButtons } from "./save.js";
+import { makers, tools } from "./views.js";
 
+tools.push(saveButtons);
 Object.assign(makers, { overview, matrix, lines });

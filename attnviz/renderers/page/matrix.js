@@ -1,9 +1,9 @@
 // One map on a canvas: pointed at, zoomed, moved, by mouse and by finger; the same with the keyboard. Beside it its text.
 import { legend, paintOf } from "./colour.js";
-import { cellsOf, columnsOf, hasQueries, isDifference, rowsOf } from "./content.js";
+import { cellsOf, hasQueries, isDifference } from "./content.js";
 import { byId, element, named } from "./dom.js";
-import { FONT_SIZE, paint, TITLE } from "./painting.js";
-import { nameOfColumn, nameOfRow, said, tell, tellCell } from "./readout.js";
+import { cellAt, layOut, paint, paintWith } from "./painting.js";
+import { nameOfColumn, nameOfRow, namesOf, said, tell, tellCell } from "./readout.js";
 import { change, mapOf, scaleOf, state } from "./state.js";
 import { Passage } from "./text.js";
 
@@ -91,8 +91,7 @@ function gripOf(pointers) {
 class Plot {
   constructor(cells, map, scale, point) {
     Object.assign(this, { cells, map, scale, point, left: 0, top: 0, over: null, images: new Map() });
-    this.rows = rowsOf(map).labels.map((_, row) => nameOfRow(map, row));
-    this.columns = columnsOf(map).labels.map((_, column) => nameOfColumn(map, column));
+    Object.assign(this, { ...namesOf(map), drawn: "cells", titled: true });
     const size = `${cells.nRows} rows, ${cells.nColumns} columns`;
     this.canvas = element("canvas", {
       class: "matrix",
@@ -112,6 +111,7 @@ class Plot {
     this.press = null; // where the only one of them began: a choice, if it does not move
     this.tapped = null;
     this.pen = this.canvas.getContext("2d");
+    this.canvas.paintOn = (pen) => paintWith(this, pen);
   }
 
   // Margins for the labels, the largest cells at which all of the map can be seen.
@@ -119,29 +119,10 @@ class Plot {
     const width = this.canvas.parentElement.clientWidth;
     const above = this.canvas.getBoundingClientRect().top + scrollY;
     const tallest = Math.max(280, Math.min(width, innerHeight - above - BELOW, 1200));
-    this.font = `${FONT_SIZE}px ${getComputedStyle(document.body).fontFamily}`;
-    this.pen.font = this.font;
-    const longest = (labels) => Math.max(...labels.map((label) => this.pen.measureText(label).width));
-    this.gutter = Math.ceil(Math.min(longest(this.rows) + TITLE + 10, 0.3 * width));
-    this.head = Math.ceil(Math.min(longest(this.columns) + TITLE + 10, 0.3 * tallest));
-    const { nRows, nColumns } = this.cells;
-    const whole = Math.min(
-      (width - this.gutter - 2) / nColumns,
-      (tallest - this.head - FONT_SIZE) / nRows,
-      LARGEST_CELL,
-    );
-    if (!onlyIfWhole || this.side === this.whole) [this.side, this.left, this.top] = [whole, 0, 0];
-    this.whole = whole;
-    this.width = nColumns * whole;
-    this.height = nRows * whole;
-    this.resize(this.gutter + this.width + 2, this.head + this.height + FONT_SIZE / 2);
-  }
-
-  resize(width, height) {
-    this.canvas.width = Math.round(width * devicePixelRatio);
-    this.canvas.height = Math.round(height * devicePixelRatio);
-    this.canvas.style.width = `${width}px`;
-    this.canvas.style.height = `${height}px`;
+    const [side, left, top] = [this.side, this.left, this.top];
+    const before = this.whole;
+    layOut(this, width, tallest, 0, LARGEST_CELL);
+    if (onlyIfWhole && side !== before) Object.assign(this, { side, left, top });
     this.move(0, 0);
   }
 
@@ -168,14 +149,6 @@ class Plot {
     });
   }
 
-  // The cell at a place of the canvas, or null beside the map.
-  cellAt({ offsetX, offsetY }) {
-    const [x, y] = [offsetX - this.gutter, offsetY - this.head];
-    if (x < 0 || y < 0 || x >= this.width || y >= this.height) return null;
-    const [row, column] = [(this.top + y) / this.side, (this.left + x) / this.side].map(Math.floor);
-    return row < this.cells.nRows && column < this.cells.nColumns ? { query: row, key: column } : null;
-  }
-
   // A query alone, as a link may name it, stands for the cell that it gives most to; a key for what gives it most.
   chosen() {
     const { query, key } = state;
@@ -189,12 +162,12 @@ class Plot {
   // Pans with one pointer and zooms with two, by what changed since the last event: fingers may come and go between.
   pointed(event) {
     const pointer = this.pointers.get(event.pointerId);
-    if (!pointer) return this.point(this.cellAt(event));
+    if (!pointer) return this.point(cellAt(this, event));
     const before = gripOf(this.pointers);
     Object.assign(pointer, { x: event.offsetX, y: event.offsetY });
     const now = gripOf(this.pointers);
     if (this.press && !this.isStill(event)) this.press = null;
-    if (this.pointers.size === 1 && this.side === this.whole) return this.point(this.cellAt(event));
+    if (this.pointers.size === 1 && this.side === this.whole) return this.point(cellAt(this, event));
     if (this.press) return;
     if (this.pointers.size > 1) this.zoom(now.apart / before.apart, before.x - this.gutter, before.y - this.head);
     this.move(before.x - now.x, before.y - now.y);
@@ -206,7 +179,7 @@ class Plot {
     const place = { x: event.offsetX, y: event.offsetY };
     this.press = this.pointers.size ? null : place;
     this.pointers.set(event.pointerId, { ...place });
-    this.point(this.press && this.cellAt(event));
+    this.point(this.press && cellAt(this, event));
   }
 
   lifted({ pointerId }) {
@@ -221,7 +194,7 @@ class Plot {
 
   // A press that did not move is a choice; a second one on the same cell takes it back.
   released(event) {
-    const cell = this.press && this.isStill(event) ? this.cellAt(event) : null;
+    const cell = this.press && this.isStill(event) ? cellAt(this, event) : null;
     this.lifted(event);
     if (!cell) return;
     if (this.isSecondTap(event)) return this.zoomOnce(event, cell);

@@ -1,42 +1,101 @@
-// All maps of a picture at once, small; each opens as a matrix.
-import { drawSmall, legend, paintOf } from "./colour.js";
-import { cellsOf, maps, readyCells } from "./content.js";
-import { element, isolated, roving } from "./dom.js";
-import { tell } from "./readout.js";
+// All maps of a picture at once, small, as cells or as lines, in the order of a measure; each opens large.
+import { legend, paintOf } from "./colour.js";
+import { cellsOf, content, hasQueries, isDifference, maps, readyCells } from "./content.js";
+import { byId, chooser, element, isolated, roving } from "./dom.js";
+import { cellAt, layOut, paint, paintWith } from "./painting.js";
+import { namesOf, tell, tellCell } from "./readout.js";
 import { change, pictureOf, scaleOf, state } from "./state.js";
+
+const SMALLEST_CELL = 5; // pixels, where its map has names of tokens
+const KINDS = ["cells", "lines"];
 
 export async function overview(panel) {
   const [picture, scale] = [pictureOf(), scaleOf()];
+  const promised = picture.maps.map(cellsOf); // all at once: the browser unpacks beside the script
   const grid = element("div", { class: "maps", role: "group", "aria-label": picture.title });
   grid.style.setProperty("--columns", picture.columns);
-  const small = picture.maps.map((number, place) => {
-    const canvas = element("canvas", { "aria-hidden": "true" });
-    const open = () => change({ view: "matrix", map: number, query: null, key: null, heads: [number] }, true);
-    const current = number === state.map ? "true" : null;
-    const label = element("span", {}, isolated(picture.titles[place]));
-    grid.append(
-      element("button", { type: "button", class: "map", "aria-current": current, onclick: open }, canvas, label),
-    );
-    return { number, canvas, button: grid.lastChild };
-  });
   const [first] = picture.maps.map((number) => maps[number]);
   const hint = `Rows: ${first.row_axis}. Columns: ${first.column_axis}. Choose a map to open it.`;
-  panel.append(element("h2", {}, isolated(picture.title)), grid);
+  const ways = waysOf(picture, scale);
+  byId("choosers").append(...ways.choosers);
+  panel.append(element("h2", {}, isolated(ways.title)), grid);
+  await Promise.all(promised);
+  const small = ways.order.map((place) => new Thumbnail(picture, place, scale, ways, hint));
+  grid.append(...small.map(({ button }) => button));
   roving(grid, ".map", () => getComputedStyle(grid).gridTemplateColumns.split(" ").length);
-  const draw = () => {
-    for (const { number, canvas } of small) drawSmall(canvas, readyCells(number), scale);
-  };
-  const promised = picture.maps.map(cellsOf); // all at once: the browser unpacks beside the script
-  for (const [place, { number, canvas, button }] of small.entries()) {
-    drawSmall(canvas, await promised[place], scale);
-    button.setAttribute("aria-label", [maps[number].title, maps[number].words].join(". "));
-    button.addEventListener("focus", () => tell(button.getAttribute("aria-label")));
-    button.addEventListener("pointerenter", () => tell(button.getAttribute("aria-label")));
-  }
+  for (const each of small) each.draw();
   const forbids = picture.maps.some((number) => readyCells(number).allowed);
   return {
     legend: () => legend(scale, [paintOf(scale)], scale.label, forbids),
     mark: () => tell(hint),
-    draw,
+    draw: () => {
+      for (const each of small) each.draw();
+    },
   };
+}
+
+// What maps may be sorted by and drawn as, how they are, and what chooses it.
+function waysOf(picture, scale) {
+  const table = content.tables.find(({ role }) => role === "heads");
+  const measures = table
+    ? table.columns.map((_, place) => place).filter((place) => place > 1 && table.numeric[place])
+    : [];
+  const rowOf = (number) =>
+    table?.rows.findIndex(([layer, head]) => layer === maps[number].layer && head === maps[number].head) ?? -1;
+  const order = picture.maps.map((_, place) => place);
+  const choosers = [];
+  const column =
+    measures.includes(state.sort) && picture.maps.every((number) => rowOf(number) >= 0) ? state.sort : null;
+  if (measures.length && order.length > 1 && picture.maps.every((number) => rowOf(number) >= 0)) {
+    const options = [[-1, "place"], ...measures.map((place) => [place, table.columns[place].header])];
+    choosers.push(chooser("Sort by", options, state.sort, (sort) => change({ sort }, true)));
+  }
+  const measureOf = (place) => table.rows[rowOf(picture.maps[place])][column];
+  if (column !== null) order.sort((a, b) => measureOf(b) - measureOf(a) || a - b);
+  const hasLines = !isDifference(scale) && picture.maps.every((number) => hasQueries(maps[number]));
+  if (hasLines) {
+    const draw = (kind) => change({ draw: KINDS[kind] }, true);
+    choosers.push(chooser("Draw", [...KINDS.entries()], KINDS.indexOf(state.draw), draw));
+  }
+  const caption = (place) => {
+    const title = picture.titles[place];
+    return column === null ? title : `${title} · ${Number(measureOf(place).toPrecision(3))}`;
+  };
+  const title = column === null ? picture.title : `by ${table.columns[column].header}, the largest first`;
+  return { order, choosers, caption, title, draw: hasLines ? state.draw : "cells" };
+}
+
+class Thumbnail {
+  constructor(picture, place, scale, { caption, draw }, hint) {
+    const number = picture.maps[place];
+    const cells = readyCells(number);
+    Object.assign(this, { number, cells, scale, map: maps[number], ...namesOf(maps[number]) });
+    Object.assign(this, { drawn: draw, left: 0, top: 0, over: null, images: new Map(), chosen: () => null });
+    this.canvas = element("canvas", { "aria-hidden": "true" });
+    this.canvas.paintOn = (pen) => paintWith(this, pen);
+    this.pen = this.canvas.getContext("2d");
+    const view = draw === "lines" ? "lines" : "matrix";
+    const words = [this.map.title, this.map.words].join(". ");
+    const label = element("span", {}, isolated(caption(place)));
+    const attributes = { class: "map", "aria-current": number === state.map ? "true" : null, "aria-label": words };
+    const open = () => change({ view, map: number, query: null, key: null, heads: [number] }, true);
+    this.button = element("button", { type: "button", ...attributes, onclick: open }, this.canvas, label);
+    this.button.addEventListener("focus", () => tell(words));
+    this.button.addEventListener("pointermove", (event) => this.point(event, words));
+    this.button.addEventListener("pointerleave", () => this.point(null, hint));
+  }
+
+  point(event, otherwise) {
+    const isCell = event?.target === this.canvas && this.drawn === "cells";
+    this.over = isCell ? cellAt(this, event) : null;
+    if (this.over) tellCell(this.number, this.over.query, this.over.key);
+    else tell(otherwise);
+    paint(this);
+  }
+
+  draw() {
+    const width = this.button.clientWidth - 6;
+    layOut(this, width, Number.POSITIVE_INFINITY, this.drawn === "lines" ? Number.POSITIVE_INFINITY : SMALLEST_CELL);
+    paint(this);
+  }
 }

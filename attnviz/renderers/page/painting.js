@@ -1,36 +1,83 @@
 // A matrix on its canvas: cells, the cross at the current cell, labels and the titles of the axes.
-import { hatching, imageOf } from "./colour.js";
+import { hatching, imageOf, placeOfCell, unitOf } from "./colour.js";
+import { isLift } from "./content.js";
 import { colourOf } from "./dom.js";
+import { state } from "./state.js";
 
-export const FONT_SIZE = 11; // pixels, of a label
+const FONT_SIZE = 11; // pixels, of a label
 const LABEL = 12; // pixels that a label takes
-export const TITLE = 20; // pixels for the title of an axis
+const TITLE = 20; // pixels for the title of an axis
 const LEFT_TO_RIGHT = "\u200e"; // a position stays before its token, whatever script that is of
 const THIN = 8; // pixels of a cell
+const LINES_PER_QUERY = 2; // of a small picture, in the mean
 const VEIL = 0.75; // of paper over what a word that is pointed at has nothing to do with
 
+// Margins for labels and the largest cells at which all of the map can be seen; no labels where cells are smaller.
+export function layOut(plot, width, tallest, smallest, largest = Number.POSITIVE_INFINITY) {
+  const { pen, canvas, cells } = plot;
+  plot.font = `${FONT_SIZE}px ${getComputedStyle(document.body).fontFamily}`;
+  pen.font = plot.font;
+  const title = plot.titled ? TITLE : 0;
+  const longest = (labels) => Math.max(...labels.map((label) => pen.measureText(label).width));
+  const room = (labels, most) => Math.ceil(Math.min(longest(labels) + title + 10, 0.3 * most));
+  const whole = () =>
+    Math.min((width - plot.gutter - 2) / cells.nColumns, (tallest - plot.head - FONT_SIZE) / cells.nRows, largest);
+  Object.assign(plot, { gutter: room(plot.rows, width), head: room(plot.columns, Math.min(width, tallest)) });
+  if (whole() < smallest) Object.assign(plot, { gutter: 1, head: 1 });
+  plot.whole = whole();
+  Object.assign(plot, { side: plot.whole, left: 0, top: 0 });
+  Object.assign(plot, { width: cells.nColumns * plot.whole, height: cells.nRows * plot.whole });
+  const size = [plot.gutter + plot.width + 2, plot.head + plot.height + (plot.gutter > 1 ? FONT_SIZE / 2 : 1)];
+  [canvas.width, canvas.height] = size.map((length) => Math.round(length * devicePixelRatio));
+  [canvas.style.width, canvas.style.height] = size.map((length) => `${length}px`);
+}
+
+// The cell at a place of the canvas, or null beside the map.
+export function cellAt(plot, { offsetX, offsetY }) {
+  const [x, y] = [offsetX - plot.gutter, offsetY - plot.head];
+  if (x < 0 || y < 0 || x >= plot.width || y >= plot.height) return null;
+  const [row, column] = [(plot.top + y) / plot.side, (plot.left + x) / plot.side].map(Math.floor);
+  return row < plot.cells.nRows && column < plot.cells.nColumns ? { query: row, key: column } : null;
+}
+
 export function paint(plot) {
-  const { pen } = plot;
+  const { pen, canvas } = plot;
   pen.setTransform(devicePixelRatio, 0, 0, devicePixelRatio, 0, 0);
-  pen.clearRect(0, 0, plot.canvas.width, plot.canvas.height);
+  pen.clearRect(0, 0, canvas.width, canvas.height);
+  paintAll(plot);
+}
+
+function paintAll(plot) {
+  const { pen } = plot;
   pen.save();
   pen.translate(plot.gutter, plot.head);
   pen.beginPath();
   pen.rect(0, 0, plot.width, plot.height);
   pen.clip();
-  if (plot.cells.allowed) {
+  if (plot.cells.allowed && plot.drawn === "cells") {
     pen.fillStyle = hatching(pen);
     pen.fillRect(0, 0, plot.width, plot.height);
   }
-  paintCells(plot);
+  if (plot.drawn === "cells") paintCells(plot);
+  else paintLines(plot);
   if (plot.over?.word) lightUp(plot, plot.over);
   else if (plot.chosen()) paintCross(plot, plot.chosen(), colourOf("--accent"));
   if (plot.over && !plot.over.word) paintCross(plot, plot.over, colourOf("--ink"));
   pen.restore();
   pen.strokeStyle = colourOf("--rule"); // else white cells would not be told from paper
   pen.strokeRect(plot.gutter - 0.5, plot.head - 0.5, plot.width + 1, plot.height + 1);
-  paintLabels(plot);
-  paintTitles(plot);
+  pen.save();
+  if (plot.gutter > 1) paintLabels(plot);
+  if (plot.titled) paintTitles(plot);
+  pen.restore();
+}
+
+// The same with another pen, such as that of a picture to be saved.
+export function paintWith(plot, pen) {
+  const own = plot.pen;
+  plot.pen = pen;
+  paintAll(plot);
+  plot.pen = own;
 }
 
 function paintCells(plot) {
@@ -40,6 +87,24 @@ function paintCells(plot) {
   const side = plot.side * pool;
   plot.pen.imageSmoothingEnabled = false;
   plot.pen.drawImage(image, -plot.left, -plot.top, image.width * side, image.height * side);
+}
+
+// Queries on the left, keys on the right; the strongest lines of those that are strong enough.
+function paintLines({ pen, cells, scale, side, width }) {
+  const limits = isLift(scale) ? scale : { kind: "fixed", low: 0, high: 1 };
+  const found = cells
+    .above(state.threshold, (row) => unitOf(cells, row, limits))
+    .slice(0, LINES_PER_QUERY * cells.nRows);
+  pen.strokeStyle = colourOf("--head-0");
+  pen.lineWidth = Math.min(1.5, Math.max(0.4, side / 4));
+  for (const [row, column] of found) {
+    pen.globalAlpha = placeOfCell(cells, row, column, limits);
+    pen.beginPath();
+    pen.moveTo(0, (row + 0.5) * side);
+    pen.lineTo(width, (column + 0.5) * side);
+    pen.stroke();
+  }
+  pen.globalAlpha = 1;
 }
 
 // Of a word, its row or its column or both: what lies beside them turns pale, so that they stand out on every colour.
@@ -87,14 +152,15 @@ function paintCross({ pen, side, left, top, width, height }, { query, key, word 
 
 function paintLabels(plot) {
   const { pen, gutter, head } = plot;
+  const title = plot.titled ? TITLE : 0;
   const { query: row, key: column } = plot.over ?? plot.chosen() ?? { query: null, key: null };
   pen.font = plot.font;
   pen.textBaseline = "middle";
   pen.textAlign = "right";
-  const down = { labels: plot.rows, from: plot.top, length: plot.height, current: row, room: gutter - TITLE - 5 };
+  const down = { labels: plot.rows, from: plot.top, length: plot.height, current: row, room: gutter - title - 5 };
   eachLabel(plot, down, (text, at) => pen.fillText(text, gutter - 5, head + at));
   pen.textAlign = "left";
-  const across = { labels: plot.columns, from: plot.left, length: plot.width, current: column, room: head - TITLE - 5 };
+  const across = { labels: plot.columns, from: plot.left, length: plot.width, current: column, room: head - title - 5 };
   eachLabel(plot, across, (text, at) => {
     pen.save();
     pen.translate(gutter + at, head - 5);

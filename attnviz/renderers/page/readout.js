@@ -10,6 +10,10 @@ export const nameOfColumn = (map, column) =>
   hasQueries(map) || map.column_axis.startsWith("key")
     ? tokenOf(column, columnsOf(map))
     : columnsOf(map).labels[column];
+export const namesOf = (map) => ({
+  rows: rowsOf(map).labels.map((_, row) => nameOfRow(map, row)),
+  columns: columnsOf(map).labels.map((_, column) => nameOfColumn(map, column)),
+});
 const axis = (name) => name.split(" (")[0];
 
 // Of doublings, how many times more or less.

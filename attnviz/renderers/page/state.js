@@ -18,6 +18,8 @@ export const state = {
   heads: [], // that lines are drawn of
   threshold: 0.1,
   scale: "", // its kind; nothing: the report's
+  sort: -1, // by which column of the table of heads an overview is; -1: by place
+  draw: "cells", // what an overview draws of each map; or "lines"
   digits: "three", // of numbers; or "all": as they are stored
   side: "from", // of the chosen word: what it attends to, or with "to" what attends to it
 };
@@ -66,6 +68,8 @@ export function link() {
     parts.set("threshold", state.threshold);
   }
   if (scaleOf() !== scaleOf(picture, "")) parts.set("scale", state.scale);
+  if (state.view === "overview" && state.sort > 0) parts.set("sort", state.sort);
+  if (state.view === "overview" && state.draw === "lines") parts.set("draw", "lines");
   if (state.digits === "all") parts.set("digits", "all");
   if (state.view === "matrix" && state.side === "to") parts.set("side", "to");
   return parts.toString().replaceAll("%2C", ",");
@@ -93,6 +97,8 @@ export function read(hash) {
     heads: heads.length ? heads : [found.map],
     threshold: Math.min(highest, number("threshold") ?? usual),
     scale: scale.kind,
+    sort: number("sort") ?? -1,
+    draw: parts.get("draw") === "lines" ? "lines" : "cells",
     digits: parts.get("digits") === "all" ? "all" : "three",
     side: parts.get("side") === "to" ? "to" : "from",
   };

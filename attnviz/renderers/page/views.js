@@ -1,2 +1,5 @@
 // The views by their names: each module of a view that the page has puts its own in.
 export const makers = {};
+
+// What stands beside what chooses a map.
+export const tools = [];

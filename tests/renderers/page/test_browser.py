@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import re
+from base64 import b64decode
 from dataclasses import replace
 from io import BytesIO
+from pathlib import Path
+from xml.etree import ElementTree
 
 import matplotlib
 import numpy as np
@@ -14,7 +18,7 @@ from attnviz.renderers.page import cells as page_cells
 from attnviz.report import Heatmap, HeatmapGrid, Report, Scale
 from attnviz.specs.figure import FigureOptions
 from tests.made import HOSTILE, cross_maps, random_maps, record, report, tokens
-from tests.renderers.page.browser import Open, number_in
+from tests.renderers.page.browser import Open, Opened, number_in
 from tests.renderers.page.test_html import LOG, attacked
 
 pytestmark = pytest.mark.slow
@@ -23,6 +27,7 @@ EXACT = "digits=all"
 FIXED = FigureOptions(scale="fixed")
 ALPHA = "e => Number(/[\\d.]+(?=\\)$)/.exec(getComputedStyle(e).backgroundColor)[0])"
 VIRIDIS = matplotlib.colormaps["viridis"](np.arange(256), bytes=True)[:, :3].tolist()
+SVG = "{http://www.w3.org/2000/svg}"
 N = 14  # tokens of the made-up film review
 CONTENT = "JSON.parse(document.querySelector('#content').textContent)"
 
@@ -178,7 +183,7 @@ def test_a_zoomed_map_is_panned_and_still_says_the_right_number(shown: Open) -> 
 def test_everything_that_can_be_chosen_can_be_reached_by_tab(shown: Open) -> None:
     page = shown(report(random_maps(n_layers=2, n_heads=2)), "view=lines&layer=0&head=0")
     reached = []
-    for _ in range(12):
+    for _ in range(14):
         page.press("Tab")
         reached.append(
             page.page.evaluate(
@@ -192,6 +197,8 @@ def test_everything_that_can_be_chosen_can_be_reached_by_tab(shown: Open) -> Non
         "select-one",
         "select-one",
         "checkbox",
+        "button",
+        "button",
         "heads that are drawn",
         "range",
         "each query",
@@ -509,3 +516,76 @@ def test_large_pages_are_quick(shown: Open) -> None:
         }"""
     )
     assert took < 200  # milliseconds, the median; 17 on a free machine: one frame
+
+
+def _saved(page: Opened, kind: str) -> bytes:
+    with page.page.expect_download() as download:
+        page.page.get_by_role("button", name=f"save what is seen as {kind}").click()
+    page.requests = [address for address in page.requests if not address.startswith("blob:")]
+    return Path(download.value.path()).read_bytes()
+
+
+def test_what_is_seen_is_saved_as_a_picture(shown: Open) -> None:
+    """Texts as texts, cells with their colours; of the PNG the same at twice the size."""
+    weights = np.array([[[[0.75, 0.25], [0.25, 0.75]]]])
+    page = shown(report(record(weights, tokens("<b>", "&good")), FIXED), "view=matrix")
+    root = ElementTree.fromstring(_saved(page, "SVG"))
+    texts = {"".join(text.itertext()).strip("\u200e") for text in root.iter(f"{SVG}text")}
+    assert texts >= {"0 <b>", "1 &good", "<b>", "&good", "attends", "0.75"}
+    assert not texts & {"Fit", "Save", "digits", "In"}
+    images = [Image.open(BytesIO(b64decode(each.attrib["href"].split(",")[1]))) for each in root.iter(f"{SVG}image")]
+    (cells,) = (np.asarray(image)[..., :3] for image in images if image.size == (2, 2))
+    assert cells.tolist() == [[VIRIDIS[191], VIRIDIS[64]], [VIRIDIS[64], VIRIDIS[191]]]
+    picture = Image.open(BytesIO(_saved(page, "PNG"))).convert("RGB")
+    assert picture.size == (2 * int(root.attrib["width"]), 2 * int(root.attrib["height"]))
+    assert {tuple(VIRIDIS[191]), tuple(VIRIDIS[64])} <= {colour for _, colour in picture.getcolors(1 << 24) or ()}
+
+
+def test_lines_are_saved_as_lines(shown: Open) -> None:
+    page = shown(report(random_maps(n_heads=1), FIXED), "view=lines&threshold=0.2")
+    root = ElementTree.fromstring(_saved(page, "SVG"))
+    drawn = page.page.locator(".crossing svg:first-child line").count()
+    assert len([path for path in root.iter(f"{SVG}path") if "stroke" in path.attrib]) == drawn > 0
+
+
+def test_the_overview_is_sorted_by_any_measure(shown: Open) -> None:
+    source = report(random_maps(n_layers=2, n_heads=3))
+    (heads,) = (each for each in source.tables if each.role == "heads")
+    page = shown(source)
+    page.page.get_by_role("combobox", name="Sort by").select_option("entropy")
+    page.ready()
+    rows = sorted(heads.rows, key=lambda row: -float(row[2]))
+    names = [each.get_attribute("aria-label").partition(".")[0] for each in page.page.locator(".map").all()]
+    assert names == [f"layer {row[0]}, head {row[1]}" for row in rows]
+    captions = page.page.locator(".map span").all_inner_texts()
+    assert [float(each.rpartition("· ")[2]) for each in captions] == [float(f"{row[2]:.3g}") for row in rows]
+    assert page.page.inner_text("#view h2") == "by entropy, the largest first"
+    page.page.wait_for_url("**sort=2**")
+
+
+def test_the_overview_names_tokens_and_cells(shown: Open) -> None:
+    page = shown(report(random_maps(n_heads=2)))
+    texts = {
+        "".join(text.itertext()).strip("\u200e")
+        for text in ElementTree.fromstring(_saved(page, "SVG")).iter(f"{SVG}text")
+    }
+    assert {"0 the", "7 loved"} <= texts
+    page.page.locator(".map canvas").nth(1).hover()
+    assert re.match(r"layer 0, head 1: query \d+ \S+ attends to key \d+ \S+: 0\.\d+", page.readout)
+    page.page.mouse.move(0, 0)
+    assert "Choose a map" in page.readout
+
+
+def test_the_overview_draws_all_heads_as_lines(shown: Open) -> None:
+    """Of each at most two lines per query, the strongest; it opens as lines."""
+    maps = random_maps(n_heads=3)
+    page = shown(report(maps, FIXED), "threshold=0.15")
+    page.page.get_by_role("combobox", name="Draw").select_option("lines")
+    page.ready()
+    root = ElementTree.fromstring(_saved(page, "SVG"))
+    expected = [min(2 * N, int((maps.weights[0, head] >= np.float32(0.15)).sum())) for head in range(3)]
+    assert len([path for path in root.iter(f"{SVG}path") if "stroke" in path.attrib]) == sum(expected) > 0
+    page.page.locator(".map").nth(1).click()
+    page.ready()
+    assert page.page.get_attribute("#view", "data-ready") == "lines"
+    assert page.page.locator(".chip[aria-pressed=true]").all_inner_texts() == ["head 1"]

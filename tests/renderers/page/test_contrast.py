@@ -124,7 +124,7 @@ DRAWN = """() => {
   const original = CanvasRenderingContext2D.prototype.fillText;
   CanvasRenderingContext2D.prototype.fillText = function (text, ...place) {
     const colour = [this.fillStyle, this.globalAlpha];
-    window.drawn.push([ratio(colour, behind(this.canvas)), 4.5, `drawn ${text}`]);
+    window.drawn.push([ratio(colour, behind(this.canvas)), 4.5, `drawn ${text.replace("\u200e", "")}`]);
     return original.call(this, text, ...place);
   };
   return [];
