@@ -1,7 +1,7 @@
 // All maps of a picture at once, small, as cells or as lines, in the order of a measure; each opens large.
 import { legend, paintOf } from "./colour.js";
 import { cellsOf, content, hasQueries, isDifference, maps, readyCells } from "./content.js";
-import { byId, chooser, element, isolated, roving } from "./dom.js";
+import { byId, chooser, colourOf, element, isolated, roving } from "./dom.js";
 import { cellAt, layOut, paint, paintWith } from "./painting.js";
 import { namesOf, tell, tellCell } from "./readout.js";
 import { change, pictureOf, scaleOf, state } from "./state.js";
@@ -15,8 +15,9 @@ export async function overview(panel) {
   const grid = element("div", { class: "maps", role: "group", "aria-label": picture.title });
   grid.style.setProperty("--columns", picture.columns);
   const [first] = picture.maps.map((number) => maps[number]);
-  const hint = `Rows: ${first.row_axis}. Columns: ${first.column_axis}. Choose a map to open it.`;
   const ways = waysOf(picture, scale);
+  const [from, to] = ways.draw === "lines" ? ["Left", "Right"] : ["Rows", "Columns"];
+  const hint = `${from}: ${first.row_axis}. ${to}: ${first.column_axis}. Choose a map to open it.`;
   byId("choosers").append(...ways.choosers);
   panel.append(element("h2", {}, isolated(ways.title)), grid);
   await Promise.all(promised);
@@ -26,13 +27,15 @@ export async function overview(panel) {
   for (const each of small) each.draw();
   const forbids = picture.maps.some((number) => readyCells(number).allowed);
   return {
-    legend: () => legend(scale, [paintOf(scale)], scale.label, forbids),
+    legend: () => legend(scale, [ways.draw === "lines" ? paintOfLines : paintOf(scale)], scale.label, forbids),
     mark: () => tell(hint),
     draw: () => {
       for (const each of small) each.draw();
     },
   };
 }
+
+const paintOfLines = (place) => `color-mix(in srgb, ${colourOf("--head-0")} ${100 * place}%, ${colourOf("--paper")})`;
 
 // What maps may be sorted by and drawn as, how they are, and what chooses it.
 function waysOf(picture, scale) {
