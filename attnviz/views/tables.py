@@ -147,7 +147,8 @@ def _strongest(maps: AttentionMaps, layer: int, head: int, part: TokenSelection)
 
     Both cells are empty where no query drawn may attend to any key drawn.
     """
-    real = np.array([query for query in part.queries if maps.real_queries[query]])
+    queries = np.array(part.queries, dtype=int)
+    real = queries[maps.real_queries[queries]]
     choosing = real[maps.attendable[layer][real].sum(axis=-1) > 1]
     queries = choosing if len(choosing) else real
     drawn = TokenSelection(tuple(queries.tolist()), part.keys)
