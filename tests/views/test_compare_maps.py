@@ -62,6 +62,7 @@ def test_the_difference_is_how_often_one_mean_doubles_into_the_other() -> None:
     assert shown.scale is not None
     assert (shown.scale.kind, shown.scale.low, shown.scale.high) == ("diverging", -4.0, 4.0)
     assert shown.scale.label.startswith("log₂ of the ratio of multiples, multi:2 over single")
+    assert shown.scale.doublings
 
 
 def test_on_another_scale_the_difference_is_of_weights() -> None:

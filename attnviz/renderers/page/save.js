@@ -2,6 +2,7 @@
 import { byId, colourOf, element } from "./dom.js";
 import { mapOf, pictureOf, state } from "./state.js";
 import { SvgPen } from "./svgpen.js";
+import { RIGHT_TO_LEFT } from "./text.js";
 
 const ROOM = 16; // pixels around all of it
 const SHARP = 2; // pixels of a PNG for each of the screen
@@ -11,6 +12,7 @@ const [HEADING, BODY] = [
   ["view", "legend", "beside"],
 ];
 const LEFT_OUT = "button:not(.word, .chip, .map, .tokens *), .chip[aria-pressed=false], details, select, label, .hint";
+const OF_ONE_DIRECTION = /[\p{L}\p{M}\p{N}]+|[^\p{L}\p{M}\p{N}\s]+/gu; // signs beside a word may go the other way
 const CUT = ".map span, .tokens button"; // what is too long for its place is cut there
 
 export function saveButtons() {
@@ -120,7 +122,8 @@ function* grounds(node) {
 function* words(node) {
   const style = getComputedStyle(node.parentElement);
   const range = document.createRange();
-  for (const { index, 0: word } of node.textContent.matchAll(/\S+/g)) {
+  const parts = RIGHT_TO_LEFT.test(node.textContent) ? OF_ONE_DIRECTION : /\S+/g;
+  for (const { index, 0: word } of node.textContent.matchAll(parts)) {
     range.setStart(node, index);
     range.setEnd(node, index + word.length);
     const [box] = range.getClientRects();

@@ -10,7 +10,7 @@ const SIDES = [
   ["to", "what attends to the word"],
 ];
 const N_LISTED = 10;
-const RIGHT_TO_LEFT = /[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufeff]/u;
+export const RIGHT_TO_LEFT = /[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufeff]/u;
 const LETTER = /\p{L}/u;
 
 export class Passage {

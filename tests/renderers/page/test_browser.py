@@ -541,6 +541,15 @@ def test_what_is_seen_is_saved_as_a_picture(shown: Open) -> None:
     assert {tuple(VIRIDIS[191]), tuple(VIRIDIS[64])} <= {colour for _, colour in picture.getcolors(1 << 24) or ()}
 
 
+def test_a_title_from_right_to_left_is_saved_as_it_is_seen(shown: Open) -> None:
+    """Signs beside a word may stand at its other end."""
+    page = shown(replace(report(random_maps(n_heads=1)), title="on “كان الفيلم”, now"), "view=matrix")
+    root = ElementTree.fromstring(_saved(page, "SVG"))
+    places = {"".join(text.itertext()): float(text.attrib["x"]) for text in root.iter(f"{SVG}text")}
+    found = [places[part] for part in ("on", "“", "الفيلم", "كان", "”,", "now")]
+    assert found == sorted(found)
+
+
 def test_lines_are_saved_as_lines(shown: Open) -> None:
     page = shown(report(random_maps(n_heads=1), FIXED), "view=lines&threshold=0.2")
     root = ElementTree.fromstring(_saved(page, "SVG"))
@@ -589,3 +598,20 @@ def test_the_overview_draws_all_heads_as_lines(shown: Open) -> None:
     page.ready()
     assert page.page.get_attribute("#view", "data-ready") == "lines"
     assert page.page.locator(".chip[aria-pressed=true]").all_inner_texts() == ["head 1"]
+
+
+def test_doublings_are_said_as_times(shown: Open) -> None:
+    cells = np.array([[1.0, -2.0], [0.0, 0.5]], dtype=np.float32)
+    scale = Scale("diverging", -4.0, 4.0, "log₂ of the ratio", doublings=True)
+    heatmap = Heatmap("d", "a over b", cells, np.ones((2, 2), dtype=bool), ("x", "y"), ("x", "y"), scale=scale)
+    page = shown(Report("t", "s", (heatmap,)), "view=matrix")
+    said = []
+    for row, column in np.ndindex(2, 2):
+        page.hover(row, column, 2, 2)
+        said.append(number_in(page.readout))
+    assert said == ["× 2", "÷ 4", "× 1", "× 1.41"]
+    assert page.page.locator("#legend .ticks span").all_inner_texts() == ["÷ 16", "÷ 4", "× 1", "× 4", "× 16"]
+    page.page.get_by_label("all digits").check()
+    page.ready()
+    page.hover(0, 1, 2, 2)
+    assert page.readout.endswith("÷ 4 (log₂: -2)")
