@@ -355,7 +355,7 @@ def _axis_names(grid: Grid, column_room: float, across: Across, top: float, room
     size = room.sizes.axis
     rows, columns = grid.maps[0].row_axis, grid.maps[0].column_axis
     right = across.maps + grid.width if grid.lines else across.width - MARGIN  # beyond are the colour bar's numbers
-    texts = wrap(f"from {rows} to {columns}", size, (right - MARGIN) / POINT) if grid.lines else (columns,)
+    texts = wrap_evenly(f"from {rows} to {columns}", size, (right - MARGIN) / POINT) if grid.lines else (columns,)
     half = max(extent(text, size).width for text in texts) * POINT / 2
     maps = grid.width - grid.beyond
     middle = min(max(across.maps + maps / 2, MARGIN + half), right - half)
