@@ -97,6 +97,7 @@ class Line:
     x: tuple[float, ...]
     y: tuple[float, ...]
     marked: bool = False  # each point is drawn with a marker: few points that each count
+    bounds: tuple[tuple[float, float], ...] = ()  # between which each point lies, drawn as bars; (): not known
 
 
 @dataclass(frozen=True)

@@ -11,15 +11,20 @@ import shlex
 import shutil
 import subprocess
 import sys
+from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from attnviz.measures.intervals import seeds_interval
 from attnviz.models.built_in import SHIPPED
 from attnviz.registry import Plugin
+from attnviz.specs.capacity import CapacitySpec
 from attnviz.store import load
+from attnviz.views.plurals import pluralize
+from attnviz.workflows import capacity_trials
 from attnviz.workflows.metrics import load_metrics
 from tests import pretrained
 from tests.attacks.endings import run_here
@@ -49,13 +54,34 @@ def examples() -> str:
 
 def table(room: str) -> str:
     """The names of a room as Markdown, in the order of the code; of `attnviz.data.models`, how good they are."""
-    if room == "attnviz.data.models":
-        return f"<!-- table: {room} -->\n\n{accuracies()}\n"
+    made = {"attnviz.data.models": accuracies, "attnviz.data.capacity": two_tasks}
+    if room in made:
+        return f"<!-- table: {room} -->\n\n{made[room]()}\n"
     module = import_module(room)
     found = [value for name, value in vars(module).items() if name.isupper() and _is_table(value)]
     plugins = max(found, key=len)
     lines = [f"| `{plugin.name}` | {plugin.help} |\n" for plugin in plugins]
     return f"<!-- table: {room} -->\n\n| name | what it is |\n|---|---|\n{''.join(lines)}\n"
+
+
+def two_tasks() -> str:
+    """Reviews, where numbers of heads come to the same, and recall, where they do not: means and 95 % intervals."""
+    plan, found, columns = capacity_trials.plan(CapacitySpec()), capacity_trials.shipped(), (1, 2, 4, 8)
+    rows: dict[str, list[tuple[float, float, float]]] = {"reviews of IMDb judged rightly": []}
+    for heads in columns:
+        tested = load_metrics(SHIPPED / ("single" if heads == 1 else f"multi-{heads}")).tested
+        assert tested is not None
+        rows["reviews of IMDb judged rightly"].append((tested.mean.value, tested.mean.low, tested.mean.high))
+    for trial in plan.grid:
+        shares = [found[replace(trial, seed=seed)].all_right for seed in range(plan.seeds)]
+        name = f"sequences recalled whole, {trial.items} {pluralize(trial.items, 'items')}"
+        rows.setdefault(name, []).append(seeds_interval(shares))
+    names = (f"{heads} {pluralize(heads, 'heads')}" for heads in columns)
+    lines = [f"| share of | {' | '.join(names)} |", "|---" * 5 + "|"]
+    for name, shares_of in rows.items():
+        cells = (f"{mean:.3f}" + (f" ({low:.3f} to {high:.3f})" if low < high else "") for mean, low, high in shares_of)
+        lines.append(f"| {name} | {' | '.join(cells)} |")
+    return "".join(f"{line}\n" for line in lines)
 
 
 def accuracies() -> str:
@@ -80,7 +106,7 @@ def _is_table(value: object) -> bool:
 
 def test_tables_are_those_of_the_code() -> None:
     text = README.read_text(encoding="utf-8")
-    assert len(TABLE.findall(text)) == 5
+    assert len(TABLE.findall(text)) == 6
     expected = TABLE.sub(lambda found: table(found[1]), text)
     if os.environ.get("ATTNVIZ_WRITE_README"):
         README.write_text(expected, encoding="utf-8")
@@ -187,17 +213,29 @@ def test_every_example_in_python_runs(tmp_path: Path, monkeypatch: pytest.Monkey
     assert names["written"][0].attendable[0].tolist() == [[True, False, False], [True, True, False], [True] * 3]
 
 
-def test_the_picture_is_what_the_demo_draws(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+@pytest.mark.parametrize(
+    ("asked", "picture", "shown"),
+    [
+        ("heatmap --dataset sample --index 0 --heads 8 --table none", "overview.png", "overview.png"),
+        ("capacity --quiet", "accuracy.png", "capacity.png"),
+        ("capacity --quiet", "maps-8-items.png", "capacity-maps.png"),
+    ],
+)
+def test_the_picture_is_what_the_command_draws(
+    asked: str,
+    picture: str,
+    shown: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     """The same size and nearly the same pixels: versions other than the pinned ones may draw a letter differently."""
     from PIL import Image, ImageChops, ImageStat
 
     monkeypatch.chdir(tmp_path)
-    asked = "heatmap --dataset sample --index 0 --heads 8 --out demo --table none"
-    run = run_here(tuple(asked.split()), capsys)
+    run = run_here((*asked.split(), "--out", "demo"), capsys)
     assert run.exit_code == 0, run.stderr
-    with Image.open(tmp_path / "demo/overview.png") as drawn, Image.open(ROOT / ".github/overview.png") as shown:
-        assert drawn.size == shown.size
-        difference = ImageChops.difference(drawn.convert("RGB"), shown.convert("RGB"))
+    with Image.open(tmp_path / "demo" / picture) as drawn, Image.open(ROOT / ".github" / shown) as kept:
+        assert drawn.size == kept.size
+        difference = ImageChops.difference(drawn.convert("RGB"), kept.convert("RGB"))
         assert max(ImageStat.Stat(difference).mean) < 1

@@ -8,7 +8,7 @@ import safetensors.torch
 import torch
 from torch import Tensor
 
-from attnviz.capacity import DISTANCES, NOISES, Outcome, Trial, role_name
+from attnviz.capacity import NOISES, Outcome, Trial, role_name
 from attnviz.models.encoder_model import size_of
 from attnviz.models.recall import RecallNetwork, Sequences, noise, sequences_to_test, train_recall
 
@@ -36,7 +36,6 @@ def measure_recall(network: RecallNetwork, trial: Trial) -> Outcome:
         all_right=_share(right.all(dim=1)),
         item_right=_share(right),
         by_noise=tuple(_noisy(network, tested)) if attends else (),
-        by_distance=tuple(_by_distance(right, trial.length - tested.places)),
         margins=_rounded(_margins(logits, tested.answers).mean(dim=0)),
         weights=() if weights is None else _rows(_of_items(weights, tested.places).mean(dim=0)),
         text=sequence_text(tested.roles[0], tested.values[0]),
@@ -55,16 +54,6 @@ def _noisy(network: RecallNetwork, tested: Sequences) -> Iterator[float]:
         with noise(network.mixer, sigma):
             answers = network(tested.roles, tested.values).argmax(dim=-1)
         yield _share((answers == tested.answers).all(dim=1))
-
-
-def _by_distance(right: Tensor, distance: Tensor) -> Iterator[float]:
-    """From the query, which stands behind the last token, to the item."""
-    nearest = 0
-    for farthest in DISTANCES:
-        there = (distance > nearest) & (distance <= farthest)
-        if there.any():
-            yield _share(right[there])
-        nearest = farthest
 
 
 def _margins(logits: Tensor, answers: Tensor) -> Tensor:

@@ -40,6 +40,12 @@ COMMANDS = (
         spec="attnviz.specs.compare:CompareSpec",
     ),
     Command(
+        "capacity",
+        "attnviz.workflows.capacity:capacity",
+        "Where several heads beat one, at equal parameters",
+        spec="attnviz.specs.capacity:CapacitySpec",
+    ),
+    Command(
         "diff",
         "attnviz.workflows.diff:diff",
         "What changed between two records or two batches",

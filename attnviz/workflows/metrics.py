@@ -34,7 +34,7 @@ def load_metrics(folder: Path) -> Metrics:
             raise ValueError(f"schema {SCHEMA} expected")
         if schema == EARLIER:
             _complete(found)
-        metrics: Metrics = _read(Metrics, found, NAME)
+        metrics: Metrics = from_json(Metrics, found, NAME)
         if missing := [name for name in SIZES if type(metrics.sizes.get(name)) is not int]:
             raise ValueError(f"sizes lack {', '.join(sorted(missing))}")
     except (ValueError, RecursionError) as error:
@@ -75,7 +75,7 @@ def _complete(found: dict[str, Any]) -> None:
         found["tested"].pop("labels_changed", None)
 
 
-def _read(kind: Any, found: Any, name: str) -> Any:
+def from_json(kind: Any, found: Any, name: str) -> Any:
     """`found` in JSON as what the annotation `kind` says. Raises ValueError naming the first value that is none."""
     if isinstance(kind, UnionType):
         kind = next((one for one in get_args(kind) if _is(one, found)), get_args(kind)[0])
@@ -85,11 +85,11 @@ def _read(kind: Any, found: Any, name: str) -> Any:
         kinds = get_type_hints(kind)
         if set(kinds) != set(found):
             raise ValueError(f"{name} holds other names than {', '.join(kinds)}")
-        return kind(**{inner: _read(kinds[inner], value, inner) for inner, value in found.items()})  # type: ignore[operator]
+        return kind(**{inner: from_json(kinds[inner], value, inner) for inner, value in found.items()})  # type: ignore[operator]
     if get_origin(kind) is tuple:
-        return tuple(_read(get_args(kind)[0], value, name) for value in found)
+        return tuple(from_json(get_args(kind)[0], value, name) for value in found)
     if get_origin(kind) is dict:
-        return {inner: _read(get_args(kind)[1], value, inner) for inner, value in found.items()}
+        return {inner: from_json(get_args(kind)[1], value, inner) for inner, value in found.items()}
     return found
 
 

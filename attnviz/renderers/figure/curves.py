@@ -15,6 +15,7 @@ from attnviz.report import Curve, Curves, Line
 
 DASHES = ((0, ()), (0, (4, 2)), (0, (1, 1.5)))  # the next once all colours are taken
 MARKED: dict[str, Any] = {"linewidth": 1.4, "zorder": 3, "marker": "o", "markersize": 4.5, "markeredgecolor": "white"}
+BOUNDS: dict[str, Any] = {"linewidth": 1.0, "alpha": 0.6, "zorder": 2.5}
 AT: dict[str, Any] = {"color": GREY, "linewidth": 0.8, "dashes": (3, 2), "zorder": 1.5}
 MAX_WHOLE = 1e6  # a range beyond is no longer one of things that are counted
 
@@ -55,6 +56,14 @@ def draw_curve(axes: Axes, curve: Curve, looks: Mapping[str, dict[str, Any]]) ->
         points = points_of(line)
         many = {"linewidth": 1.0, "marker": "o", "markersize": 2.5, "markevery": _alone(points), "zorder": 2}
         axes.plot(*points, **looks[line.name], **(MARKED if line.marked else many))
+        if line.bounds:
+            bounds = np.array(line.bounds, dtype=float).T
+            axes.vlines(
+                points[0],
+                *np.where(np.abs(bounds) <= MAX_NUMBER, bounds, np.nan),
+                color=looks[line.name]["color"],
+                **BOUNDS,
+            )
     if curve.at is not None and _has_mark(curve):
         axes.axvline(curve.at, **AT)
     axes.xaxis.grid(visible=True, color=GRID, linewidth=HAIRLINE)

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from matplotlib.axes import Axes
-from matplotlib.collections import PolyCollection
+from matplotlib.collections import LineCollection, PolyCollection
 from matplotlib.lines import Line2D
 from PIL import Image
 
@@ -80,6 +80,17 @@ def labels_along(axes: Axes) -> list[str]:
 
 
 # Lines
+
+
+def test_bounds_are_bars_in_the_colour_of_their_line() -> None:
+    bounded = Line("a", (0.0, 1.0), (0.5, 0.6), marked=True, bounds=((0.4, 0.6), (-INF, 0.9)))
+    with drawn_charts(report(curves(curve(bounded), curve(line(0.5, 0.6))))) as made:
+        first, second = made.figure.axes
+        (bars,) = (each for each in first.collections if isinstance(each, LineCollection))
+        assert bars.get_segments()[0].tolist() == [[0.0, 0.4], [0.0, 0.6]]
+        assert np.asarray(bars.get_color())[0, :3].tolist() == pytest.approx(mpl.colors.to_rgb(COLOURS[0]))
+        assert not second.collections
+        assert first.get_ylim()[0] > 0.3  # what cannot be drawn stretches no axis
 
 
 def test_lines_are_the_points_under_their_names() -> None:

@@ -1,0 +1,154 @@
+"""Which networks `attnviz capacity` is about, those that ship measured, and how others are trained: resumable."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+from collections.abc import Generator, Iterable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import closing, suppress
+from dataclasses import asdict, replace
+from multiprocessing import get_context
+from pathlib import Path
+
+from attnviz import store
+from attnviz.capacity import LAYERS, LENGTHS, MAX_ITEMS, Outcome, Plan, Trial
+from attnviz.errors import ExecutionError, InvalidOption, InvalidRecord
+from attnviz.inputs import MAX_JSON, is_file, read_bytes, strict_json
+from attnviz.models.sizes import head_size
+from attnviz.result import Progress
+from attnviz.specs.capacity import CapacitySpec
+from attnviz.workflows.metrics import from_json
+
+SCHEMA = 1
+SHIPPED = Path(__file__).parents[1] / "data" / "capacity.json"
+TRIALS = "trials"  # the folder in --out that keeps each network's numbers and weights
+WIDER, LONGER = (2, 3), (4,)  # times the width and the steps that a single head is given besides
+MIN_ITEMS = 4  # fewer are trained as long: some seeds begin with one item for long
+MAX_LENGTH, MAX_SEEDS, MAX_STEPS = 512, 100, 1_000_000
+
+
+def plan(spec: CapacitySpec) -> Plan:
+    """The grid, then what it is held against: a single head with more width or steps, and other layers on one item.
+
+    Raises InvalidOption for a number that cannot be.
+    """
+    heads, items = _numbers("--heads", spec.heads), _numbers("--items", spec.items)
+    for n_heads in heads:
+        head_size(spec.d_model, n_heads)
+    limits = {"length": (1, MAX_LENGTH), "seeds": (1, MAX_SEEDS), "steps": (1, MAX_STEPS)}
+    for name, (least, most) in limits.items():
+        if not least <= getattr(spec, name) <= most:
+            raise InvalidOption(f"--{name} {getattr(spec, name)} is out of range", hint=f"It is {least} to {most:,}.")
+    if max(items) > min(spec.length, MAX_ITEMS):
+        raise InvalidOption(
+            f"--items {max(items)} is more than can be recalled",
+            hint=f"At most --length {spec.length}, and {MAX_ITEMS}.",
+        )
+    grid = [
+        Trial("attention", n_heads, n_items, spec.d_model, spec.length, spec.steps * max(n_items, MIN_ITEMS), 0)
+        for n_items in items
+        for n_heads in heads
+    ]
+    hardest = next(trial for trial in grid if (trial.heads, trial.items) == (min(heads), max(items)))
+    wider = [replace(hardest, d_model=int(times * spec.d_model) // hardest.heads * hardest.heads) for times in WIDER]
+    longer = [replace(hardest, steps=times * hardest.steps) for times in LONGER]
+    one_item = replace(hardest, items=1, steps=2 * spec.steps)
+    layers = [
+        replace(one_item, layer=layer, length=length, heads=max(heads) if layer == LAYERS[0] else 1)
+        for layer in LAYERS
+        for length in LENGTHS
+    ]
+    return Plan(tuple(grid), tuple(wider), tuple(longer), tuple(layers), spec.seeds)
+
+
+def _numbers(option: str, written: str) -> tuple[int, ...]:
+    parts = [part.strip() for part in written.split(",")]
+    if not all(part.isdecimal() and part.isascii() and 1 <= int(part[:9]) <= 10**6 for part in parts):
+        raise InvalidOption(f"{option} {written[:40]!r} are no numbers", hint="Write them as in 1,2,4,8.")
+    return tuple(sorted({int(part) for part in parts}))
+
+
+def shipped() -> dict[Trial, Outcome]:
+    """What came with attnviz."""
+    return {outcome.trial: outcome for outcome in _outcomes(SHIPPED)}
+
+
+def outcomes_bytes(outcomes: Sequence[Outcome]) -> bytes:
+    """Outcomes as a JSON file, one to a line."""
+    lines = ",\n".join(json.dumps(asdict(outcome), allow_nan=False) for outcome in outcomes)
+    return f'{{"made by": "attnviz capacity", "schema": {SCHEMA}, "outcomes": [\n{lines}\n]}}\n'.encode()
+
+
+def _outcomes(file: Path) -> tuple[Outcome, ...]:
+    """Raises InvalidRecord for a file that is not one of `outcomes_bytes`."""
+    try:
+        found = strict_json(read_bytes(file, MAX_JSON, InvalidRecord))
+        if not isinstance(found, dict) or found.get("schema") != SCHEMA:
+            raise ValueError(f"schema {SCHEMA} expected")
+        outcomes: tuple[Outcome, ...] = from_json(tuple[Outcome, ...], found.get("outcomes"), "outcomes")
+    except (ValueError, RecursionError) as error:
+        raise InvalidRecord(f"{file} holds no outcomes: {error}") from error
+    return outcomes
+
+
+def trained(trials: Sequence[Trial], folder: Path, n_workers: int) -> Generator[Progress, None, dict[Trial, Outcome]]:
+    """Train what `folder` does not hold yet. Raises ExecutionError where a process ends, OutputError."""
+    outcomes = dict(_kept(trials, folder))
+    left = (f"{folder} keeps what is done: the same command goes on with the rest",)
+    yield Progress(len(outcomes), len(trials), "networks", if_left=left)
+    # The longest come first, so that all processes end together.
+    waiting = sorted((trial for trial in trials if trial not in outcomes), key=_size, reverse=True)
+    n_workers = min(n_workers, len(waiting))
+    with closing(_in_processes(waiting, n_workers) if n_workers > 1 else _one_by_one(waiting)) as ended:
+        for outcome, weights in ended:
+            slug = outcome.trial.slug
+            store.write(folder / f"{slug}.safetensors", weights)
+            store.write(folder / f"{slug}.json", outcomes_bytes([outcome]))
+            outcomes[outcome.trial] = outcome
+            yield Progress(len(outcomes), len(trials), "networks", slug, if_left=left)
+    return {trial: outcomes[trial] for trial in trials}
+
+
+def _one_by_one(trials: Iterable[Trial]) -> Generator[tuple[Outcome, bytes]]:
+    yield from map(_train, trials)
+
+
+def _in_processes(trials: Iterable[Trial], n_workers: int) -> Generator[tuple[Outcome, bytes]]:
+    # A fresh interpreter each: a fork of one with threads may hang.
+    pool = ProcessPoolExecutor(n_workers, get_context("spawn"), _prepare)
+    try:
+        yield from (future.result() for future in as_completed([pool.submit(_train, trial) for trial in trials]))
+    except BrokenProcessPool as error:
+        hint = "The same command goes on with the rest."
+        raise ExecutionError("a process that trained was ended", hint=hint) from error
+    finally:
+        pool.shutdown(cancel_futures=True)
+
+
+def _kept(trials: Sequence[Trial], folder: Path) -> Iterator[tuple[Trial, Outcome]]:
+    for trial in trials:
+        file = folder / f"{trial.slug}.json"
+        if is_file(file) and is_file(file.with_suffix(".safetensors")):
+            with suppress(InvalidRecord):  # what cannot be read is trained again
+                for outcome in _outcomes(file):
+                    if outcome.trial == trial:
+                        yield trial, outcome
+
+
+def _size(trial: Trial) -> int:
+    """What training takes grows with it."""
+    return trial.steps * trial.length * trial.d_model
+
+
+def _prepare() -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the other end's to understand
+    os.environ["OMP_NUM_THREADS"] = "1"  # before torch comes
+
+
+def _train(trial: Trial) -> tuple[Outcome, bytes]:
+    from attnviz.models.recall_trial import run_trial
+
+    return run_trial(trial)

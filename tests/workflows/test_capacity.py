@@ -1,0 +1,175 @@
+"""`attnviz capacity`: what ships, and how it is trained anew."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from concurrent.futures.process import BrokenProcessPool
+from dataclasses import replace
+from math import isnan
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from attnviz.capacity import NOISES, Outcome, Trial
+from attnviz.errors import ExecutionError, InvalidOption
+from attnviz.measures.intervals import seeds_interval
+from attnviz.models.loading import find_model
+from attnviz.models.recall_model import RecallModel
+from attnviz.models.recall_reference import TRIALS, RecallReference
+from attnviz.models.recall_trial import measure_recall
+from attnviz.options import build
+from attnviz.report import Curves, Heatmap
+from attnviz.result import Result
+from attnviz.specs.capacity import CapacitySpec
+from attnviz.specs.model import ModelOptions
+from attnviz.views.capacity import half_at
+from attnviz.workflows import capacity_trials
+from attnviz.workflows.capacity import capacity
+from attnviz.workflows.capacity_trials import plan, shipped
+from tests.events import data, report, result
+from tests.process import bare_environment
+
+SMALL = {"heads": "1", "items": "2", "seeds": 1, "d_model": 4, "length": 5, "steps": 1, "workers": 1, "train": True}
+
+
+def outcome(tmp_path: Path, **settings: Any) -> Result:
+    return result(capacity(build(CapacitySpec, out=str(tmp_path / "out"), **settings)))
+
+
+def all_right(heads: int, items: int) -> tuple[float, float, float]:
+    """Of what ships."""
+    found = shipped()
+    trials = [trial for trial in plan(CapacitySpec()).grid if (trial.heads, trial.items) == (heads, items)]
+    return seeds_interval([found[replace(trial, seed=seed)].all_right for trial in trials for seed in range(3)])
+
+
+def test_what_ships_meets_what_the_readme_says() -> None:
+    (one, _, highest), (eight, lowest, _) = all_right(1, 8), all_right(8, 8)
+    assert one <= 0.5
+    assert eight >= 0.99
+    assert highest < lowest
+    assert all_right(1, 4)[0] < all_right(2, 4)[0] < all_right(4, 4)[0]
+
+
+@pytest.mark.parametrize("heads", [1, 8])
+def test_the_models_that_ship_are_those_that_were_measured(heads: int) -> None:
+    reference = find_model(ModelOptions(model=f"recall:{heads}"))
+    assert isinstance(reference, RecallReference)
+    model = reference.open(())
+    assert isinstance(model, RecallModel)
+    again, before = measure_recall(model.network, TRIALS[heads]), shipped()[TRIALS[heads]]
+    assert again.all_right == pytest.approx(before.all_right, abs=2e-3)  # other processors, other last bits
+    assert again.text == before.text
+
+
+def test_it_is_shown_at_once_and_whole(tmp_path: Path) -> None:
+    found = outcome(tmp_path, theory=True)
+    pictures = {picture.name: picture for picture in report(found).pictures}
+    assert list(pictures) == ["accuracy", "controls", "distance", "heads-by-items", "maps-4-items", "maps-8-items"]
+    accuracy = pictures["accuracy"]
+    assert isinstance(accuracy, Curves)
+    lines = {line.name: line for line in accuracy.curves[0].lines}
+    assert lines["1 head"].y[-1] == pytest.approx(all_right(1, 8)[0])
+    assert lines["1 head"].bounds[-1] == pytest.approx(all_right(1, 8)[1:])
+    maps = pictures["maps-8-items"]
+    assert isinstance(maps, Heatmap)
+    assert (len(maps.rows), len(maps.columns)) == (1 + 8, 24)
+    assert "theory" in [table.name for table in report(found).tables]
+    assert len([*found.rows]) == 1 + len(data(found)["outcomes"]) == 1 + len(plan(CapacitySpec()).trials)
+    written = json.loads((tmp_path / "out" / "capacity.json").read_bytes())
+    assert written["outcomes"] == json.loads(json.dumps(data(found)["outcomes"]))
+
+
+def test_showing_does_without_torch(tmp_path: Path) -> None:
+    code = "import sys; from attnviz.cli.app import run; sys.exit(run(sys.argv[1:]) or 'torch' in sys.modules)"
+    arguments = [sys.executable, "-c", code, "capacity", "--out", str(tmp_path / "out")]
+    assert subprocess.run(arguments, check=False, env=bare_environment(tmp_path)).returncode == 0
+
+
+def test_what_was_not_measured_has_to_be_trained(tmp_path: Path) -> None:
+    assert len(data(outcome(tmp_path, heads="1,8", items="4,8"))["outcomes"]) < len(plan(CapacitySpec()).trials)
+    with pytest.raises(InvalidOption, match=r"were not measured before.*--train trains"):
+        outcome(tmp_path, steps=100)
+
+
+@pytest.mark.parametrize(
+    ("settings", "problem"),
+    [
+        ({"heads": "1,3"}, "d_model 32 is not divisible by 3"),
+        ({"heads": "0"}, "--heads '0' are no numbers"),
+        ({"items": "1,two"}, "--items '1,two' are no numbers"),
+        ({"items": "30"}, "--items 30 is more than can be recalled"),
+        ({"items": "8", "length": 7}, "--items 8 is more than"),
+        ({"seeds": 0}, "--seeds 0 is out of range"),
+        ({"length": 10**6}, "--length 1000000 is out of range"),
+        ({"workers": 0}, "--workers 0 is too few"),
+    ],
+)
+def test_what_cannot_be(settings: dict[str, Any], problem: str, tmp_path: Path) -> None:
+    with pytest.raises(InvalidOption, match=problem):
+        outcome(tmp_path, **settings)
+    assert not (tmp_path / "out").exists()
+
+
+def test_training_goes_on_where_it_was_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    first = outcome(tmp_path, **SMALL)
+    assert first.closing == ("none of these networks ships measured, so there is nothing to agree with",)
+    done = sorted((tmp_path / "out" / "trials").glob("*.json"))
+    trials = plan(build(CapacitySpec, **SMALL)).trials
+    assert [file.stem for file in done] == sorted(trial.slug for trial in trials)
+    done[0].unlink()
+    done[1].write_text("{}")
+    done[2].with_suffix(".safetensors").unlink()
+    trained: list[str] = []
+
+    def train(trial: Trial) -> tuple[Outcome, bytes]:
+        trained.append(trial.slug)
+        return of_training(trial)
+
+    of_training = capacity_trials._train
+    monkeypatch.setattr(capacity_trials, "_train", train)
+    again = outcome(tmp_path, **SMALL)
+    assert sorted(trained) == [file.stem for file in done[:3]]
+    assert data(again) == data(first)
+
+
+@pytest.mark.slow
+def test_several_processes_come_to_the_same(tmp_path: Path) -> None:
+    alone = outcome(tmp_path / "alone", **SMALL)
+    together = outcome(tmp_path / "together", **SMALL | {"workers": 2})
+    assert data(together) == data(alone)
+
+
+def test_whether_it_agrees_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    before = shipped()
+    monkeypatch.setattr(capacity_trials, "_train", lambda trial: (before[trial], b""))
+    again = outcome(tmp_path, train=True, workers=1)
+    assert again.closing == (f"agrees with what ships: all {len(before)} networks come to the same numbers",)
+    other = next(trial for trial in before if trial.items == 8)
+    file = tmp_path / "out" / "trials" / f"{other.slug}.json"
+    file.write_bytes(capacity_trials.outcomes_bytes([replace(before[other], all_right=0.0)]))
+    (closing,) = outcome(tmp_path, train=True, workers=1).closing
+    assert closing.startswith(f"{len(before) - 1} of {len(before)} networks come to the numbers that ship")
+    assert closing.endswith(f"{other.slug}: 0.0000 here, {before[other].all_right:.4f} there")
+
+
+def test_noise_that_halves_lies_between_those_that_were_tried() -> None:
+    by_noise = (0.8, 0.8, 0.6, 0.2, *[0.0] * (len(NOISES) - 4))  # half of 0.8 lies midway between the third and fourth
+    assert half_at(by_noise) == pytest.approx((NOISES[2] + NOISES[3]) / 2)
+    assert isnan(half_at((1.0,) * len(NOISES)))
+
+
+def test_a_process_that_dies_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Dead:
+        def __init__(self, *_: object) -> None: ...
+        def submit(self, *_: object) -> object:
+            raise BrokenProcessPool
+
+        def shutdown(self, **_: object) -> None: ...
+
+    monkeypatch.setattr(capacity_trials, "ProcessPoolExecutor", Dead)
+    with pytest.raises(ExecutionError, match="a process that trained was ended"):
+        outcome(tmp_path, **SMALL | {"workers": 2})
