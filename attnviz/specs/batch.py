@@ -8,6 +8,7 @@ from attnviz.specs.output import Measure, Out, PrintOptions, TopK
 from attnviz.specs.server import CIReportOptions
 
 MaxMemory = Annotated[float, Option("GiB that the process may take for two files.", CHECK)]
+Workers = Annotated[int | None, Option("Processes; default: one for each core.", OUTPUT, "N")]
 Folder = Annotated[str, Option("What attnviz batch made.", ARGUMENT, "DIR")]
 
 
@@ -24,7 +25,7 @@ class BatchSpec:
     out: Annotated[str | None, Option("Folder to write to; default: what configs say, or figures.", OUTPUT, "DIR")] = (
         None
     )
-    workers: Annotated[int | None, Option("Processes; default: one for each core.", OUTPUT, "N")] = None
+    workers: Workers = None
     force: Annotated[bool, Option("Make everything again, also what did not change.", OUTPUT)] = False
     fail_fast: Annotated[bool, Option("Stop at the first job that fails.", OUTPUT)] = False
     dry_run: Annotated[bool, Option("List what would be made, and make nothing.", OUTPUT)] = False

@@ -3,7 +3,9 @@
 from dataclasses import dataclass
 from typing import Annotated
 
-from attnviz.options import MODEL, OUTPUT, TRAINING, Only, Option
+from attnviz.options import MODEL, TRAINING, Only, Option
+from attnviz.specs.batch import Workers
+from attnviz.specs.compare import Theory
 from attnviz.specs.figure import FigureOptions
 from attnviz.specs.output import PrintOptions
 
@@ -26,7 +28,7 @@ class CapacitySpec:
     train: Annotated[bool, Option("Train every network here; one that --out holds is not trained again.", TRAINING)] = (
         False
     )
-    workers: Annotated[int | None, Option("Processes that train; default: one for each core.", TRAINING, "N")] = None
-    theory: Annotated[bool, Option("Also operations and path lengths of other layers.", OUTPUT)] = False
+    workers: Workers = None
+    theory: Theory = False
     figure: Annotated[FigureOptions, Only("format", "cmap", "dpi", "out")] = FigureOptions(out="capacity")
     printing: PrintOptions = PrintOptions()

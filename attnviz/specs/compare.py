@@ -12,6 +12,7 @@ from attnviz.specs.text import Query, TextOptions
 SHARED_BY_ALL = (
     *("d_model", "layers", "causal", "seed", "device", "vocab", "tokenizer", "max_tokens", "keep", "max_memory"),
 )
+Theory = Annotated[bool, Option("Also compare with recurrent and convolutional layers.", OUTPUT)]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,7 +40,7 @@ class CompareSpec:
     # None: the one on which heads differ most
     query: Query = None
     measure: Measure = ("all",)
-    theory: Annotated[bool, Option("Also compare with recurrent and convolutional layers.", OUTPUT)] = False
+    theory: Theory = False
     kernel: Annotated[int, Option("Width of the convolutions in --theory.", OUTPUT, "K")] = 3
     time: Annotated[
         bool, Option("Measure time, the one number that differs each time.", OUTPUT, flags="--time/--no-time")

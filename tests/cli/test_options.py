@@ -68,8 +68,8 @@ def test_what_is_no_option_of_a_spec_is_refused() -> None:
 
 def test_help_is_for_the_command_line_or_for_configs() -> None:
     option = flat_options(Spec)[0].option
-    assert option.command_line_help() == "Size; once. single, multi, random, dot; --left-out"
-    assert option.config_help() == "Size. single, multi, random, dot; left_out"
+    assert option.command_line_help() == "Size; once. single, multi, random, dot, recall; --left-out"
+    assert option.config_help() == "Size. single, multi, random, dot, recall; left_out"
 
 
 @pytest.mark.parametrize("spec", SPECS, ids=lambda spec: spec.__name__)
@@ -93,6 +93,8 @@ def test_one_name_means_one_thing() -> None:
     several = {name: {each.option.help for each in options.values()} for name, options in found.items()}
     assert all(len(several[name]) == len(found[name]) for name in found), "written twice"
     assert {name for name, helps in several.items() if len(helps) > 1} == {
+        "d_model",
+        "heads",
         "model",
         "layer",
         "head",
