@@ -137,6 +137,11 @@ class HeadMetrics:
     n_random: int  # encoders with first weights
     chance: dict[str, float]  # the largest share of any of their heads, by score
 
+    def __post_init__(self) -> None:
+        """Raises ValueError for scores that are not of the same heads, or nothing is a multiple of."""
+        if len({tuple(map(len, score.shares)) for score in self.scores}) != 1 or any(s.equal <= 0 for s in self.scores):
+            raise ValueError("scores of heads that do not belong together")
+
 
 @dataclass(frozen=True)
 class Metrics:

@@ -104,7 +104,7 @@ def known(maps: AttentionMaps) -> Iterator[Note]:
     places = product(maps.layer_numbers, range(maps.n_heads))
     named = [(f"{layer}.{head}", name) for (layer, head), name in zip(places, maps.known_heads, strict=False) if name]
     if maps.known_heads:
-        said = ", ".join(f"{place} {name}" for place, name in named)
+        said = ", ".join(f"{place} {escape_for_display(name)}" for place, name in named)
         said = f"{said}; no single pattern in the others" if said else "no single pattern in any"
         yield Note(f"Over many texts, by its card, layer.head and share or × an equal share: {said}.")
 

@@ -287,7 +287,7 @@ def _heads(run: Run, stored: Classifier) -> HeadMetrics | None:
     if targets is None:
         return None
     scores, random = head_scores(stored.encoder, targets), chance(stored.config.encoder, targets)
-    return HeadMetrics(len(targets.texts), N_TOKENS, scores, N_RANDOM, random)
+    return HeadMetrics(len(targets.texts), N_TOKENS, scores, N_RANDOM, random) if scores else None
 
 
 def _held_out(run: Run, stored: Classifier) -> ValidationMetrics:

@@ -140,6 +140,9 @@ def test_what_json_does_not_have_is_not_written(astray: float) -> None:
         metrics_bytes(replace(METRICS, history=History((Point(1.0, astray, 0.5),))))
 
 
+SCORE = {"name": "itself", "shares": [[0.5, 0.25]], "equal": 0.1}
+HEADS = {"n_texts": 4, "n_tokens": 128, "scores": [SCORE], "n_random": 20, "chance": {"itself": 0.2}}
+NOT_TOGETHER = "scores of heads that do not belong together"
 OTHERS: dict[str, tuple[dict[str, Any], str]] = {
     "another schema": ({"schema": 3}, "schema 2 expected"),
     "no schema": ({"schema": None}, "schema 2 expected"),
@@ -164,6 +167,9 @@ OTHERS: dict[str, tuple[dict[str, Any], str]] = {
     "an endless loss": ({"n_parameters": float("inf")}, "Infinity is not JSON"),
     "nothing held out, as a list": ({"held_out": []}, "held_out is no ValidationMetrics"),
     "accuracy without its interval": ({"held_out": {**asdict(HELD_OUT), "accuracy": 0.75}}, "accuracy is no Interval"),
+    "scores of other heads": ({"heads": {**HEADS, "scores": [{**SCORE, "shares": [[0.5]]}, SCORE]}}, NOT_TOGETHER),
+    "no scores": ({"heads": {**HEADS, "scores": []}}, NOT_TOGETHER),
+    "no equal share": ({"heads": {**HEADS, "scores": [{**SCORE, "equal": 0.0}]}}, NOT_TOGETHER),
     "seeds in words": ({"tested": {**asdict(TESTED), "seeds": ["0"]}}, "seeds is no int"),
     "a surplus name": ({"code": "import os"}, "holds other names than settings, data"),
 }
