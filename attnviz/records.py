@@ -9,6 +9,7 @@ import numpy as np
 from jaxtyping import Bool
 
 from attnviz.errors import InvalidRecord
+from attnviz.notebook import Tabular
 from attnviz.shapes import Attendable, PerHead, PerLayer, PerQuery, RealQueries, Weights
 
 ROW_SUM_TOLERANCE = 1e-3
@@ -82,8 +83,8 @@ class Provenance:
     facts: Facts = Facts()  # for code
 
 
-@dataclass(frozen=True, eq=False)
-class AttentionMaps:
+@dataclass(frozen=True, eq=False, repr=False)
+class AttentionMaps(Tabular):
     """Attention of one text, one forward pass, after softmax.
 
     `attendable` may be given as [query, key], for all layers alike, or by layer: windows make some layers look less far
@@ -152,6 +153,12 @@ class AttentionMaps:
             raise InvalidRecord(f"layer {number} holds negative weights")
         if (weights.max(axis=0)[~self.attendable[layer]] > 0).any():
             raise InvalidRecord(f"layer {number} holds weight where attention is not allowed")
+
+    def __repr__(self) -> str:
+        """One line, whatever the size."""
+        of = f"model={self.provenance.model!r}, text={self.provenance.text_name!r}"
+        sizes = f"layers={self.n_layers}, heads={self.n_heads}, queries={len(self.queries)}, keys={len(self.keys)}"
+        return f"AttentionMaps({of}, {sizes})"
 
     @property
     def n_layers(self) -> int:

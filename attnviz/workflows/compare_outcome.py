@@ -105,9 +105,9 @@ def pictures_of(spec: CompareSpec, whole: Comparison, last: Sequence[AttentionMa
     """
     drawn: list[Picture] = []
     if whole.n_texts == 1:
-        layers = _layers(spec, last)
+        layers = shared_layers(spec, last)
         names = [model.name for model in whole.models]
-        drawn += map_pictures(last, names, whole.slugs, layers, _query(spec, last, layers[-1]), spec.figure.scale)
+        drawn += map_pictures(last, names, whole.slugs, layers, chosen_query(spec, last, layers[-1]), spec.figure.scale)
     elif (spread := distributions_picture(whole)) is not None:
         drawn.append(spread)
     if whole.divergences is not None:
@@ -147,7 +147,7 @@ def _differences(apart: Float[np.ndarray, "text number"]) -> tuple[MeanDifferenc
     )
 
 
-def _layers(spec: CompareSpec, last: Sequence[AttentionMaps]) -> tuple[int, ...]:
+def shared_layers(spec: CompareSpec, last: Sequence[AttentionMaps]) -> tuple[int, ...]:
     """The numbers of those that are asked for, of the layers that all models have."""
     shared = sorted(set.intersection(*(set(maps.layer_numbers) for maps in last)))
     if not shared:
@@ -155,7 +155,7 @@ def _layers(spec: CompareSpec, last: Sequence[AttentionMaps]) -> tuple[int, ...]
     return tuple(shared[place] for place in numbers(spec.layer, shared, "layer"))
 
 
-def _query(spec: CompareSpec, last: Sequence[AttentionMaps], layer: int) -> int:
+def chosen_query(spec: CompareSpec, last: Sequence[AttentionMaps], layer: int) -> int:
     """The one asked for, else the one on which the heads of all models differ most from their mean."""
     if spec.query is not None:
         return position(typed(spec.query), last[0].queries.pieces)

@@ -49,7 +49,7 @@ def _drawn(
 ) -> Events:
     # Only now, because torch and matplotlib come with them and take seconds.
     from attnviz.workflows.drawing import Drawing
-    from attnviz.workflows.metrics import known_heads
+    from attnviz.workflows.metrics import known_heads, with_known_heads
 
     drawing = Drawing.of(spec.figure)
     model = reference.open(corpus.texts)
@@ -61,10 +61,7 @@ def _drawn(
         entries = []
         for count, index in enumerate(chosen):
             document = corpus.documents[index]
-            maps = model.attention(document.text, document.name)
-            if heads:
-                facts = replace(maps.provenance.facts, known_heads=heads)
-                maps = replace(maps, provenance=replace(maps.provenance, facts=facts))
+            maps = with_known_heads(model.attention(document.text, document.name), heads)
             drawn = yield from drawing.draw(maps, out if len(chosen) == 1 else out / document.slug)
             notices = (*(_first_notices(spec, reference, corpus, model.trained) if count == 0 else ()), *drawn.notices)
             entries.append(_entry(spec, document.slug, maps, drawn, out))

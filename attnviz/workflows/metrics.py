@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import is_dataclass
+from dataclasses import is_dataclass, replace
 from pathlib import Path
 from types import UnionType
 from typing import Any, get_args, get_origin, get_type_hints
@@ -11,6 +11,7 @@ from typing import Any, get_args, get_origin, get_type_hints
 from attnviz.errors import InvalidModel
 from attnviz.inputs import MAX_JSON, read_bytes, strict_json
 from attnviz.models.protocols import AttentionModel, Classifies
+from attnviz.records import AttentionMaps
 from attnviz.training_metrics import Metrics
 from attnviz.views.patterns import LARGE_SHARE, head_names
 
@@ -56,6 +57,12 @@ def known_heads(model: AttentionModel) -> tuple[str, ...]:
         return ()
     named = [name for layer in head_names(metrics.heads) for name in layer]
     return tuple(_told(*name) if name else "" for name in named)
+
+
+def with_known_heads(maps: AttentionMaps, heads: tuple[str, ...]) -> AttentionMaps:
+    """The same record, which says what its heads look at over many texts."""
+    facts = replace(maps.provenance.facts, known_heads=heads)
+    return replace(maps, provenance=replace(maps.provenance, facts=facts)) if heads else maps
 
 
 def _told(name: str, share: float, multiple: float) -> str:

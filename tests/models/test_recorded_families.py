@@ -12,6 +12,7 @@ import pytest
 import torch
 from torch import Tensor
 
+from attnviz.models.recording.attentions import from_attentions
 from attnviz.models.recording.record import Recording, record
 
 transformers = pytest.importorskip("transformers", reason="needs transformers: pip install 'attnviz[hf]'")
@@ -152,6 +153,12 @@ def test_weights_are_the_models_own(kind: str, settings: dict[str, Any], kernel:
     for of_row, expected in zip(maps, tokens, strict=True):
         assert list(of_row.queries.pieces) == expected
         assert of_row.self_attention
+    if maps[0].sink is None:
+        for row, of_row in enumerate(maps):
+            given = from_attentions(own, tokens, row=row, attention_mask=real)
+            np.testing.assert_allclose(given.weights, of_row.weights, atol=1e-5)
+            assert given.queries == of_row.queries
+            assert given.provenance.facts.causal == (kind not in [kind for kind, *_ in ENCODERS.values()])
 
 
 @pytest.mark.parametrize("kernel", BOTH)
@@ -174,6 +181,8 @@ def test_an_encoder_decoder_gives_three_records(kind: str, kernel: str, sides: s
     check(encoder, own.encoder_attentions, real, real)
     check(decoder, own.decoder_attentions, every, every)
     check(cross, own.cross_attentions, every, real)
+    given = from_attentions(own.cross_attentions, tokens, keys=keys, row=0, attention_mask=real)
+    np.testing.assert_allclose(given.weights, cross[0].weights, atol=1e-5)
     assert all(maps.self_attention for maps in (*encoder, *decoder))
     assert list(encoder[0].keys.pieces) == keys[0]
     assert list(cross[0].keys.pieces) == keys[0]
@@ -192,6 +201,7 @@ def test_a_vision_transformer(kernel: str) -> None:
             built("vit", settings, kernel)(pixels)
     every = torch.ones(2, 5)
     check(maps, own, every, every)
+    np.testing.assert_allclose(from_attentions(own, row=1).weights, maps[1].weights, atol=1e-5)
     assert maps[0].queries.pieces == ("0", "1", "2", "3", "4")
 
 

@@ -45,12 +45,12 @@ def records(groups: Sequence[Group], names: Names, about: About) -> Iterator[Att
         attendable = [attendable_of(group, row, side) for row, side in enumerate(sides)]
         weights, sinks = assembled(group, sides)
         for row, side in enumerate(sides):
-            yield _record(
+            yield record_of(
                 weights[row],
                 None if sinks is None else sinks[row],
                 attendable[row],
                 side,
-                _provenance(about, side, (*settings, ("row", row), *left_out), facts),
+                provenance_of(about, side, (*settings, ("row", row), *left_out), facts),
                 numbers,
             )
 
@@ -87,7 +87,7 @@ def attendable_of(group: Group, row: int, side: AxisLabels) -> Bool[np.ndarray, 
     return np.array(layers[0]) if alike else np.stack(layers)
 
 
-def _record(
+def record_of(
     weights: np.ndarray,
     sink: np.ndarray | None,
     attendable: Bool[np.ndarray, "*layers query key"],
@@ -140,7 +140,10 @@ def seen(group: Group) -> tuple[tuple[str, Setting], ...]:
     return (("weights", "; ".join(ways)), ("largest_error", max(call.error for call in group.calls)))
 
 
-def _provenance(about: About, side: AxisLabels, settings: tuple[tuple[str, Setting], ...], facts: Facts) -> Provenance:
+def provenance_of(
+    about: About, side: AxisLabels, settings: tuple[tuple[str, Setting], ...], facts: Facts
+) -> Provenance:
+    """Where a record comes from; what is uncertain stands among the settings, too."""
     facts = replace(facts, guess=" ".join(filter(None, (facts.guess, side.guess))))
     text = " ".join(side.queries) if side.same else " ".join(side.queries) + "\n" + " ".join(side.keys)
     return Provenance(

@@ -45,9 +45,9 @@ def named(what: str, names: Sequence[str] | Sequence[Sequence[str]] | None) -> t
     if names is None:
         return None
     rows = [names] if all(isinstance(name, str) for name in names) else list(names)
-    if isinstance(names, str) or any(isinstance(row, str) for row in rows):
+    if isinstance(names, str) or not all(isinstance(row, Sequence) and not isinstance(row, str) for row in rows):
         raise InvalidRecord(
-            f"{what} mixes strings and lists, or is one string", hint='Give its pieces, as in ["the", "cat"].'
+            f"{what} are no list of strings, or of such lists", hint='Give its pieces, as in ["the", "cat"].'
         )
     return tuple(tuple(map(str, row)) for row in rows)
 

@@ -11,6 +11,7 @@ from attnviz.models.capture.calls import Call, capture
 from attnviz.models.recording.assembly import About, records
 from attnviz.models.recording.groups import grouped
 from attnviz.models.recording.names import Names, named, real_tokens
+from attnviz.notebook import Displayable
 from attnviz.records import AttentionMaps
 
 NOTHING = (
@@ -19,7 +20,7 @@ NOTHING = (
 )
 
 
-class Recording(Sequence[AttentionMaps]):
+class Recording(Displayable, Sequence[AttentionMaps]):
     """Records in the order of passes, groups and rows of the batch; empty until the block that makes them ends."""
 
     def __init__(self, records: Sequence[AttentionMaps] = ()) -> None:
@@ -34,6 +35,9 @@ class Recording(Sequence[AttentionMaps]):
 
     def __len__(self) -> int:
         return len(self._records)
+
+    def __repr__(self) -> str:
+        return f"Recording({len(self)} records{', the first of them ' + repr(self[0]) if self._records else ''})"
 
     @property
     def groups(self) -> tuple[str, ...]:

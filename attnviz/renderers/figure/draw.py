@@ -58,9 +58,9 @@ WIDE = 9.0  # points from token to token: where they stand closer, lines are thi
 PALE = 0.2  # relative luminance on which our ink and white stand out equally (WCAG 2 contrast)
 
 
-def draw(plan: FigurePlan, cmap: str) -> Figure:
+def draw(plan: FigurePlan, cmap: str, kind: type[Figure] = Figure) -> Figure:
     """The figure of one plan. To be called, and the figure to be saved, within `style.drawing`."""
-    figure = Figure(figsize=(plan.width, plan.height))
+    figure = kind(figsize=(plan.width, plan.height))
     colours = colours_of(plan.scale, plan.limits, cmap, plan.theme)
     for place in plan.places:
         (_draw_lines if plan.kind == "lines" else _draw_map)(axes_at(figure, place.box), place, plan, colours)

@@ -52,7 +52,7 @@ def svg(report: Report, look: FigureStyle) -> Iterator[tuple[str, bytes]]:
 def pdf(report: Report, look: FigureStyle) -> Iterator[tuple[str, bytes]]:
     """Each picture's file name and vectors; fonts are embedded. Raises InvalidOption, TooLarge."""
     check_look(look)
-    plans = [_planned(picture, report, look) for picture in report.pictures]
+    plans = [plan_picture(picture, report, look) for picture in report.pictures]
     return _with_cut_fonts(plans, report, look)
 
 
@@ -103,11 +103,12 @@ def annotated(picture: Picture, look: FigureStyle = FigureStyle()) -> bool:  # n
 def _pictures(report: Report, look: FigureStyle, kind: Kind) -> Iterator[tuple[str, bytes]]:
     """All pictures are planned before the first is drawn, so that one that is too large is refused at once."""
     check_look(look)
-    plans = [_planned(picture, report, look) for picture in report.pictures]
+    plans = [plan_picture(picture, report, look) for picture in report.pictures]
     return ((f"{each.name}.{kind}", _content(each, report, look, kind)) for each in plans)
 
 
-def _planned(picture: Picture, report: Report, look: FigureStyle) -> Planned:
+def plan_picture(picture: Picture, report: Report, look: FigureStyle) -> Planned:
+    """How large all of one picture is, and where it lies. Raises TooLarge."""
     match picture:
         case Heatmap() | HeatmapGrid():
             return (plan_text if look.kind == "text" else plan)(picture, report, look)
@@ -137,24 +138,25 @@ def _texts(picture: Picture) -> Iterator[str]:
             assert_never(picture)
 
 
-def _drawn(planned: Planned, look: FigureStyle) -> Figure:
-    match planned:
+def draw_plan(layout: Planned, look: FigureStyle, kind: type[Figure] = Figure) -> Figure:
+    """The figure of one plan, of that kind where it shows maps. To be called within `style.drawing`."""
+    match layout:
         case FigurePlan():
-            return draw(planned, look.cmap)
+            return draw(layout, look.cmap, kind)
         case ChartsPlan():
-            return draw_charts(planned)
+            return draw_charts(layout)
         case _:
-            assert_never(planned)
+            assert_never(layout)
 
 
-def _content(planned: Planned, report: Report, look: FigureStyle, kind: Kind, families: Sequence[str] = ()) -> bytes:
-    if kind == "png" and isinstance(planned, FigurePlan) and _is_plain(planned, look):
-        return png_of(paint(planned, look.cmap, look.dpi), look.dpi, _facts(planned.title, report))
+def _content(layout: Planned, report: Report, look: FigureStyle, kind: Kind, families: Sequence[str] = ()) -> bytes:
+    if kind == "png" and isinstance(layout, FigurePlan) and _is_plain(layout, look):
+        return png_of(paint(layout, look.cmap, look.dpi), look.dpi, _facts(layout.title, report))
     content = io.BytesIO()
-    with drawing(planned.theme if isinstance(planned, FigurePlan) else PAPER, look.svg_text, families):
+    with drawing(layout.theme if isinstance(layout, FigurePlan) else PAPER, look.svg_text, families):
         dpi = look.dpi if kind == "png" else look.dpi * max(1, -(-VECTOR_DPI // look.dpi))
-        metadata = _metadata(planned.title, report, kind)
-        _drawn(planned, look).savefig(content, format=kind, dpi=dpi, metadata=metadata, transparent=look.transparent)
+        metadata = _metadata(layout.title, report, kind)
+        draw_plan(layout, look).savefig(content, format=kind, dpi=dpi, metadata=metadata, transparent=look.transparent)
     return content.getvalue()
 
 

@@ -45,8 +45,13 @@ export function listen(heard) {
 export function change(changes, again = false) {
   Object.assign(state, changes);
   clearTimeout(writing);
-  writing = setTimeout(() => history.replaceState(null, "", `#${link()}`), PAUSE);
+  writing = setTimeout(remember, PAUSE);
   listener(again);
+}
+
+// In a notebook's frame (about:srcdoc) there is no address to write a state into.
+function remember() {
+  if (location.protocol !== "about:") history.replaceState(null, "", `#${link()}`);
 }
 
 export function link() {

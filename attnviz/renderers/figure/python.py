@@ -1,0 +1,87 @@
+"""Pictures as what matplotlib gives in Python: a figure of its own, or a map on axes that the user has."""
+
+from __future__ import annotations
+
+from attnviz.renderers.figure.files import (
+    check_look,
+    draw_plan,
+    plan_picture,
+)  # the first import of matplotlib, kept silent
+
+# isort: split
+
+import io
+from math import ceil
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.axis import Axis
+from matplotlib.figure import Figure
+from matplotlib.patches import Rectangle
+
+from attnviz.errors import InvalidOption
+from attnviz.renderers.figure.draw import colours_of, draw_mesh, ground, literal
+from attnviz.renderers.figure.layout import CLOSE
+from attnviz.renderers.figure.scale import plan_limits, plan_ticks, scale_of
+from attnviz.renderers.figure.style import drawing, look_of
+from attnviz.renderers.figure.text import drawable
+from attnviz.report import FigureStyle, Heatmap, HeatmapGrid, Report
+from attnviz.shapes import Cells
+
+
+class NotebookFigure(Figure):
+    """A figure that a notebook shows, also where nobody has imported pyplot."""
+
+    def _repr_png_(self) -> bytes:
+        content = io.BytesIO()
+        self.savefig(content, format="png", dpi=self.dpi)
+        return content.getvalue()
+
+
+def figure(report: Report, look: FigureStyle) -> Figure:
+    """The first picture of a report. Raises InvalidOption, TooLarge."""
+    check_look(look)
+    with drawing(look_of(look.theme, look.font_size)[0]):
+        made = draw_plan(plan_picture(next(report.pictures), report, look), look, NotebookFigure)
+    made.set_dpi(look.dpi)
+    return made
+
+
+def draw_on(axes: Axes, report: Report, cmap: str) -> None:
+    """The report's one map on somebody's axes, in their fonts and sizes, with a colour bar beside it.
+
+    Raises InvalidOption where there are several maps.
+    """
+    picture = next(report.pictures)
+    if isinstance(picture, HeatmapGrid) and len(picture.maps) == 1:
+        (picture,) = picture.maps
+    if not isinstance(picture, Heatmap):
+        raise InvalidOption("axes hold one map, and there are several", hint='Choose one: pick="0.3".')
+    scale = scale_of(picture, report)
+    limits = plan_limits(scale)
+    colours = colours_of(scale, limits, cmap)
+    cells: Cells = np.maximum(picture.shading(scale), limits[0]) if scale.kind in ("lift", "log") else picture.values
+    axes.add_patch(Rectangle((0, 0), 1, 1, transform=axes.transAxes, zorder=0, **ground(scale)))
+    draw_mesh(axes, np.ma.masked_array(cells, ~picture.allowed), *colours)
+    ticks = plan_ticks(scale)
+    bar = axes.figure.colorbar(colours.mappable, ax=axes, label=scale.label)
+    bar.minorticks_off()
+    bar.set_ticks([tick for tick, _ in ticks], labels=[text for _, text in ticks], minor=False)
+    axes.set(title=drawable(picture.title), xlabel=picture.column_axis, ylabel=picture.row_axis)
+    literal(axes.title)
+    for axis, names, length in (
+        (axes.xaxis, picture.columns, axes.bbox.width),
+        (axes.yaxis, picture.rows, axes.bbox.height),
+    ):
+        _name(axis, names, length * 72 / axes.figure.dpi)
+
+
+def _name(axis: Axis, names: tuple[str, ...], points: float) -> None:
+    """As many tokens along an axis as have room."""
+    size = float(axis.label.get_fontsize())
+    places = range(0, len(names), ceil(CLOSE * size * len(names) / points))
+    axis.set_ticks([place + 0.5 for place in places], [drawable(names[place]) for place in places])
+    if axis is axis.axes.xaxis:
+        axis.set_tick_params(rotation=90)
+    for text in axis.get_ticklabels():
+        literal(text)

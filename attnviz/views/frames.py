@@ -1,0 +1,69 @@
+"""Records as tables of pandas and arrays of xarray, each imported when it is asked for. Knows records."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from attnviz.errors import InvalidOption
+from attnviz.records import AttentionMaps, Tokens
+from attnviz.views.tokens import labels
+
+if TYPE_CHECKING:
+    from pandas import Categorical, DataFrame
+    from xarray import DataArray
+
+
+def to_pandas(maps: AttentionMaps) -> DataFrame:
+    """A row for each attendable cell: see `Tabular.to_pandas`."""
+    try:
+        import pandas
+    except ImportError as error:
+        raise _missing("pandas", "pandas") from error
+    layers, heads, queries, keys = np.nonzero(np.broadcast_to(maps.attendable[:, None], maps.weights.shape))
+    return pandas.DataFrame(
+        {
+            "layer": np.asarray(maps.layer_numbers, dtype=np.int32)[layers],
+            "head": heads.astype(np.int16),
+            "query": queries.astype(np.int32),
+            "key": keys.astype(np.int32),
+            "query_token": _named(maps.queries, queries),
+            "key_token": _named(maps.keys, keys),
+            "weight": maps.weights[layers, heads, queries, keys],
+        }
+    )
+
+
+def to_xarray(maps: AttentionMaps) -> DataArray:
+    """The weights with named dimensions: see `Tabular.to_xarray`."""
+    try:
+        import xarray
+    except ImportError as error:
+        raise _missing("xarray", "attnviz[notebook]") from error
+    return xarray.DataArray(
+        np.where(maps.attendable[:, None], maps.weights, np.float32(np.nan)),
+        dims=("layer", "head", "query", "key"),
+        coords={
+            "layer": list(maps.layer_numbers),
+            "head": np.arange(maps.n_heads),
+            "query": np.arange(len(maps.queries)),
+            "key": np.arange(len(maps.keys)),
+            "query_token": ("query", list(labels(maps.queries))),
+            "key_token": ("key", list(labels(maps.keys))),
+        },
+        name="attention weight",
+        attrs={"model": maps.provenance.model, "text": maps.provenance.text_name},
+    )
+
+
+def _named(tokens: Tokens, places: np.ndarray) -> Categorical[str]:
+    """What stands at each place, as codes: a text per weight would take ten times as much."""
+    from pandas import Categorical, Index
+
+    names, codes = np.unique(np.array(labels(tokens), dtype=object), return_inverse=True)
+    return Categorical.from_codes(codes[places].astype(np.int32), Index(names.tolist()))
+
+
+def _missing(library: str, package: str) -> InvalidOption:
+    return InvalidOption(f"{library} is not installed", hint=f"pip install '{package}'")

@@ -1,0 +1,299 @@
+"""What `import attnviz` offers: texts and weights as records, and records as pages, figures and numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Literal, TypedDict, Unpack, get_args, get_origin, get_type_hints
+
+import numpy as np
+
+from attnviz.display import escape_for_display
+from attnviz.errors import InvalidOption, InvalidRecord
+from attnviz.measures.measured import measured
+from attnviz.models.loading import find_model
+from attnviz.models.recording.attentions import from_attentions
+from attnviz.records import AttentionMaps, Measurement
+from attnviz.registry import suggestion
+from attnviz.report import Column, Report, Row, Table
+from attnviz.specs.compare import CompareSpec
+from attnviz.specs.figure import FigureKind, FigureOptions, MergeKind, ScaleKind, ThemeName
+from attnviz.specs.model import KeepKind, ModelOptions
+from attnviz.specs.text import TextOptions
+from attnviz.text import load_corpus
+from attnviz.views.compare_maps import highest, map_pictures
+from attnviz.views.heatmap import scale_over, scales_over
+from attnviz.workflows.accumulator import ComparisonAccumulator
+from attnviz.workflows.compare_outcome import chosen_query, shared_layers
+from attnviz.workflows.drawing import Pictures
+from attnviz.workflows.metrics import known_heads, with_known_heads
+from attnviz.workflows.notebook import Display, maps_report
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+LISTS = ("pick", "layer", "head")  # options that the command line takes several times
+
+
+class FigureSettings(TypedDict, total=False):
+    """The options of `attnviz heatmap` that figures and pages in Python take, with underscores."""
+
+    pick: str  # "0.3,1.5": just these, layer.head
+    layer: str | int
+    head: str | int
+    query: str | int  # just what this token attends to: a word, or its position
+    scale: ScaleKind
+    merge: MergeKind
+    hide_special: bool
+    drop_first: bool
+    title: str
+    columns: int
+    kind: FigureKind
+    cmap: str
+    annotate: bool
+    theme: ThemeName
+    width: str  # "3.3in", "84mm"
+    font_size: float
+
+
+class ModelSettings(TypedDict, total=False):
+    """The options of `attnviz heatmap` that say which model, with underscores."""
+
+    heads: int
+    d_model: int
+    layers: int
+    causal: bool
+    seed: int
+    device: str
+    max_tokens: int
+    keep: KeepKind
+    max_memory: float
+
+
+def attention(text: str, model: str = "multi", **settings: Unpack[ModelSettings]) -> AttentionMaps:
+    """Attend over one text, as `attnviz heatmap --text TEXT --model MODEL` does.
+
+    Args:
+        text: any text with at least one token.
+        model: a packaged model (`single`, `multi`, `multi:4`), a folder, or a name on the hub.
+        **settings: `heads`, `seed`, `max_tokens` and the other options of the model.
+
+    Returns:
+        The record, with float32 weights [layer, head, query, key], each row a distribution.
+
+    Raises:
+        InvalidModel: for a model that there is not, or whose files cannot be read.
+        InvalidText: for a text without tokens.
+        InvalidOption: for a setting that the model does not have.
+
+    Example:
+        >>> import attnviz
+        >>> maps = attnviz.attention("the acting saved the film", model="multi:2")
+        >>> maps.weights.shape  # layer, head, query, key
+        (1, 2, 5, 5)
+    """
+    reference = find_model(ModelOptions(model=model, **_checked(settings, ModelSettings)))
+    reference.check()
+    corpus = load_corpus(TextOptions(text=(text,)))
+    opened = reference.open(corpus.texts)
+    (document,) = corpus.documents
+    return with_known_heads(opened.attention(document.text, document.name), known_heads(opened))
+
+
+def measure(maps: AttentionMaps | Sequence[AttentionMaps], name: str) -> Measurement:
+    """Measure every head: one number each, a mean over the queries.
+
+    Args:
+        maps: a record.
+        name: one of those that `attnviz measures` lists, such as "entropy" (nats), "distance" (tokens), "peak" (share).
+
+    Returns:
+        The measurement, with `values` [layer, head] (of all heads of a layer together: [layer]), `unit` and `bounds`.
+
+    Raises:
+        InvalidOption: for a measure that there is not, or that these maps do not have.
+
+    Example:
+        >>> import attnviz
+        >>> uniform = attnviz.from_attentions([[[[0.5, 0.5], [0.5, 0.5]]]])
+        >>> attnviz.measure(uniform, "effective_keys").values.round(3).tolist()
+        [[2.0]]
+    """
+    found = measured(_one(maps), [name])
+    if len(found) != 1:
+        raise InvalidOption(f"{name!r} names {len(found)} measures", hint="Ask for one at a time.")
+    return found[0]
+
+
+def heatmap(
+    maps: AttentionMaps | Sequence[AttentionMaps], *, ax: Axes | None = None, **settings: Unpack[FigureSettings]
+) -> Figure:
+    """Draw maps as a figure of matplotlib: the heads side by side on one scale, or one head on axes of yours.
+
+    Args:
+        maps: a record.
+        ax: axes to draw one head on, in their fonts and sizes; without them the figure is attnviz's own.
+        **settings: `pick` ("0.3,1.5": layer.head), `layer`, `head`, `query`, `scale` ("lift": multiples of an equal
+            share, "fixed", "shared", "log"), `title`, `theme`, `width` and the other options of figures.
+
+    Returns:
+        The figure, which is yours to change and to save; of `ax` the one that they belong to.
+
+    Raises:
+        InvalidSelection: for a layer, head or token that the record does not have.
+        InvalidOption: for a setting that there is not, and for several heads on `ax`.
+        TooLarge: for more heads than a figure holds.
+
+    Example:
+        >>> import attnviz
+        >>> maps = attnviz.attention("the acting saved the film")
+        >>> figure = attnviz.heatmap(maps, pick="0.5,0.7", scale="shared")
+        >>> figure.savefig("two-heads.pdf")
+    """
+    from attnviz.renderers.figure.python import draw_on, figure
+
+    spec = _figure_options(settings)
+    look = Pictures.of(spec, (), "").look
+    report = maps_report(_one(maps), spec)
+    if ax is None:
+        return figure(report, look)
+    draw_on(ax, report, spec.cmap)
+    whole = ax.get_figure(root=True)
+    assert whole is not None
+    return whole
+
+
+def show(
+    maps: Any,
+    tokens: Sequence[str] | None = None,
+    *,
+    keys: Sequence[str] | None = None,
+    row: int | None = None,
+    attention_mask: Any = None,
+    **settings: Unpack[FigureSettings],
+) -> Display:
+    """Show maps at the end of a notebook's cell, or in the middle of one within `display(…)`.
+
+    Args:
+        maps: a record, or weights in any form that `attnviz.from_attentions` takes.
+        tokens, keys, row, attention_mask: of weights, as `attnviz.from_attentions` has them.
+        **settings: as of `attnviz.heatmap`.
+
+    Returns:
+        What a notebook shows as a page, and where it shows no HTML as a PNG.
+
+    Raises:
+        InvalidRecord: for weights that are not attention, and names that do not fit.
+        InvalidSelection: for a layer, head or token that the record does not have.
+        InvalidOption: for a setting that there is not.
+
+    Example:
+        >>> import attnviz, numpy as np
+        >>> attnviz.show(np.array([[0.9, 0.1], [0.4, 0.6]]), ["the", "cat"], title="by hand")
+        Display('by hand')
+    """
+    if not _is_record(maps):
+        maps = from_attentions(maps, tokens, keys=keys, row=row, attention_mask=attention_mask)
+    elif any(each is not None for each in (tokens, keys, row, attention_mask)):
+        raise InvalidOption("a record has its tokens", hint="Leave out tokens, keys, row and attention_mask.")
+    spec = _figure_options(settings)
+    return Display(maps_report(_one(maps), spec), Pictures.of(spec, (), "").look)
+
+
+def compare(
+    first: AttentionMaps | Sequence[AttentionMaps],
+    second: AttentionMaps | Sequence[AttentionMaps],
+    *,
+    layer: str | int | None = None,
+    query: str | int | None = None,
+    scale: ScaleKind = "lift",
+) -> Display:
+    """Compare two records of one text: their maps on one scale, the difference, one query in every head, the measures.
+
+    Args:
+        first, second: records of the same text. Tokens that are cut differently are joined to common units.
+        layer: which of the layers that both have; all of them unless said.
+        query: a word or a position; the one on which heads differ most unless said.
+        scale: as of `attnviz.heatmap`.
+
+    Returns:
+        What a notebook shows as a page, and where it shows no HTML as a PNG.
+
+    Raises:
+        InvalidOption: for records of different texts.
+        InvalidSelection: for a layer or query that is not there.
+
+    Example:
+        >>> import attnviz
+        >>> text = "the acting saved the film"
+        >>> attnviz.compare(attnviz.attention(text, model="single"), attnviz.attention(text, model="multi:2"))
+        Display('single and multi:2 on “the acting saved the film”')
+    """
+    records = [_one(first), _one(second)]
+    if len({each.provenance.text_sha256 for each in records}) > 1:
+        raise InvalidOption("these are records of different texts", hint="Compare two models on one text.")
+    names = [escape_for_display(each.provenance.model, 40) for each in records]
+    names = [f"{name} ({place})" for place, name in enumerate(names, 1)] if len(set(names)) == 1 else names
+    spec = CompareSpec(models=tuple(names), layer=_texts(layer), query=None if query is None else str(query))
+    tally = ComparisonAccumulator.of(2, spec.measure)
+    tally.add(records)
+    layers = shared_layers(spec, tally.last)
+    query_at = chosen_query(spec, tally.last, layers[-1])
+    pictures = map_pictures(tally.last, names, ("first", "second"), layers, query_at, scale)
+    extent = highest(pictures), len(tally.last[0].keys)
+    text = escape_for_display(records[0].provenance.text_name, 80)
+    report = Report(
+        title=f"{names[0]} and {names[1]} on {text}",
+        subtitle="difference: second minus first",
+        blocks=(*pictures, _measures_table(tally, names)),
+        scale=scale_over(scale, *extent),
+        scales=scales_over(*extent),
+    )
+    return Display(report)
+
+
+def _measures_table(tally: ComparisonAccumulator, names: Sequence[str]) -> Table:
+    rows: list[Row] = []
+    for info in tally.shown:
+        numbers = [(of.per_layer if info.together else of.per_head)[info.name][0] for of in tally.numbers]
+        means = [float(np.mean(values)) for values in numbers]
+        rows.append((info.name, info.unit, *means, means[1] - means[0]))
+    columns = (Column("measure"), Column("unit"), *map(Column, names), Column("difference"))
+    return Table("measures", "means over heads", "compared", columns, rows)
+
+
+def _is_record(maps: object) -> bool:
+    several = isinstance(maps, Sequence) and bool(maps) and all(isinstance(each, AttentionMaps) for each in maps)
+    return isinstance(maps, AttentionMaps) or several
+
+
+def _one(maps: AttentionMaps | Sequence[AttentionMaps]) -> AttentionMaps:
+    """The record itself, also of a sequence of one."""
+    if isinstance(maps, AttentionMaps):
+        return maps
+    if not _is_record(maps):
+        raise InvalidRecord(f"a {type(maps).__name__} is no record", hint="attnviz.from_attentions makes one.")
+    if len(maps) > 1:
+        raise InvalidRecord(f"these are {len(maps)} records", hint="Choose one, such as maps[0].")
+    return maps[0]
+
+
+def _texts(chosen: str | int | None) -> tuple[str, ...]:
+    return () if chosen is None else (str(chosen),)
+
+
+def _figure_options(settings: FigureSettings) -> FigureOptions:
+    checked = _checked(settings, FigureSettings)
+    query = {"query": str(checked["query"])} if "query" in checked else {}
+    return FigureOptions(**{**checked, **{name: _texts(checked.get(name)) for name in LISTS}, **query})
+
+
+def _checked(settings: Mapping[str, Any], kind: type) -> dict[str, Any]:
+    """Settings by name. Raises InvalidOption for one that there is not, or a value that is no choice of it."""
+    hints = get_type_hints(kind)
+    for name, value in settings.items():
+        if name not in hints:
+            raise InvalidOption(f"no setting {name!r}", hint=suggestion(name, list(hints)))
+        if get_origin(hints[name]) is Literal and value not in get_args(hints[name]):
+            raise InvalidOption(f"{name}={value!r} is no choice", hint=suggestion(str(value), get_args(hints[name])))
+    return dict(settings)

@@ -1,0 +1,239 @@
+"""attnviz in Python and in notebooks: what `import attnviz` offers, shown by a notebook and by a browser."""
+
+from __future__ import annotations
+
+import base64
+import doctest
+import re
+from html import unescape
+from importlib import import_module
+from io import BytesIO
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from matplotlib.figure import Figure
+from PIL import Image
+
+import attnviz
+from attnviz.errors import AttnvizError, InvalidOption, InvalidRecord, InvalidSelection, TooLarge
+from attnviz.models.recording.record import Recording
+from attnviz.workflows import notebook
+from tests.made import random_maps, windowed_maps
+from tests.renderers.page.browser import browser
+
+TOKENS = ["the", "cat", "<b>'\"&"]
+DOCUMENTED = ("attnviz.notebook", "attnviz.workflows.python", "attnviz.models.recording.attentions")
+
+
+def attentions(n_rows: int = 1, n: int = 3, n_layers: int = 2) -> tuple[torch.Tensor, ...]:
+    """As a model puts them out: 2 heads in each layer."""
+    generator = torch.Generator().manual_seed(0)
+    return tuple(torch.randn(n_rows, 2, n, n, generator=generator).softmax(-1) for _ in range(n_layers))
+
+
+@pytest.mark.parametrize("module", DOCUMENTED)
+def test_examples_in_docstrings_run(module: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    found = doctest.testmod(import_module(module))
+    assert found.attempted > 2
+    assert found.failed == 0
+
+
+def test_every_public_name_is_listed_and_documented() -> None:
+    assert set(attnviz.__all__) <= set(dir(attnviz))
+    for name in set(attnviz.__all__) - {"__version__"}:
+        assert getattr(attnviz, name).__doc__, name
+
+
+def test_what_a_notebook_is_given() -> None:
+    maps = attnviz.from_attentions(attentions(), TOKENS, model="mine")
+    assert (
+        repr(maps)
+        == "AttentionMaps(model='mine', text='tokens given by the caller', layers=2, heads=2, queries=3, keys=3)"
+    )
+    shown = maps._repr_html_()
+    assert 'sandbox="allow-scripts allow-downloads"' in shown
+    (page,) = re.findall("srcdoc='([^']*)'", shown)
+    assert unescape(page).startswith("<!doctype html>")
+    assert unescape(page).rstrip().endswith("</html>")
+    png = maps._repr_png_()
+    assert png is not None
+    assert Image.open(BytesIO(png)).width > 300
+
+
+def test_a_recording_shows_its_first_record_and_says_so() -> None:
+    recording = Recording([random_maps(), windowed_maps()])
+    assert repr(recording) == f"Recording(2 records, the first of them {recording[0]!r})"
+    assert recording._repr_html_().startswith("<p>The first of 2 records; attnviz.show(maps[1]) shows the next.</p><if")
+    assert Recording()._repr_html_().startswith("<p>there is nothing to make a page of")
+
+
+def test_a_page_that_is_too_large_is_a_picture(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(notebook, "MAX_BYTES", 20_000)
+    shown = random_maps()._repr_html_()
+    assert "<iframe" not in shown
+    assert shown.startswith("<p>The page to explore would be 0.")
+    (picture,) = re.findall('src="data:image/png;base64,([^"]*)"', shown)
+    assert base64.b64decode(picture) == random_maps()._repr_png_()
+
+
+def test_what_cannot_be_drawn_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A traceback under a cell would hide what the cell has to say."""
+
+    def refuse(*_: object) -> None:
+        raise TooLarge("too many <heads>", hint="Choose some.")
+
+    monkeypatch.setattr(notebook, "html", refuse)
+    monkeypatch.setattr(notebook, "png", refuse)
+    assert random_maps()._repr_html_() == "<p>too many &lt;heads&gt;. Choose some.</p>"
+    assert random_maps()._repr_png_() is None
+
+
+@pytest.mark.parametrize("form", ["tensors", "arrays", "lists", "no batch", "stacked", "half"])
+def test_attentions_come_in_many_forms(form: str) -> None:
+    given = attentions()
+    expected = np.stack([layer[0].numpy() for layer in given])
+    forms: dict[str, Any] = {
+        "tensors": given,
+        "arrays": [layer.numpy() for layer in given],
+        "lists": [layer.tolist() for layer in given],
+        "no batch": tuple(layer[0] for layer in given),
+        "stacked": expected,
+        "half": tuple(layer.bfloat16() for layer in given),
+    }
+    maps = attnviz.from_attentions(forms[form], TOKENS)
+    np.testing.assert_allclose(maps.weights, expected, atol=4e-3 if form == "half" else 1e-7)
+    assert maps.queries.pieces == tuple(TOKENS)
+    assert maps.self_attention
+    assert not maps.provenance.facts.causal
+
+
+def test_a_batch_is_chosen_from_and_padding_left_out() -> None:
+    plain = torch.tensor([[1.0, 0.0, 0.0], [0.5, 0.5, 0.0], [0.5, 0.5, 0.0]]).expand(2, 2, 3, 3)
+    maps = attnviz.from_attentions(
+        (plain,), [["a", "b", "c"], ["a", "b"]], row=1, attention_mask=[[1, 1, 1], [1, 1, 0]]
+    )
+    assert maps.queries.pieces == ("a", "b")
+    assert maps.attendable[0].tolist() == [[True, False], [True, True]]
+    assert maps.provenance.facts.causal
+    assert "later tokens are taken as not attendable" in maps.provenance.facts.guess
+
+
+UNLIKE = (*attentions(n=2, n_layers=1), *attentions(n_layers=1))
+WRONG: dict[str, tuple[type[AttnvizError], str, Any, dict[str, Any]]] = {
+    "sdpa": (InvalidRecord, "these attentions are empty. .*eager", (), {}),
+    "none": (InvalidRecord, "no weights in these attentions. .*eager", (None, None), {}),
+    "flat": (InvalidRecord, r"1 layers of shape \(2,\) are no attentions. Expected a tuple", [[0.5, 0.5]], {}),
+    "words": (InvalidRecord, "no arrays of one shape", [["a"], "b"], {}),
+    "unlike": (InvalidRecord, r"2 layers of shape \(1, 2, 2, 2\) and \(1, 2, 3, 3\)", UNLIKE, {}),
+    "few names": (InvalidRecord, "2 tokens do not fit attention of 3", attentions(), {"tokens": ["a", "b"]}),
+    "a string": (InvalidRecord, "tokens are no list of strings", attentions(), {"tokens": "the cat sat"}),
+    "scores": (InvalidRecord, r"sum to .*, not 1. model.eval\(\)", tuple(2 * each for each in attentions()), {}),
+    "which": (InvalidSelection, "a batch of 3 texts. Choose one with row=0 to row=2", attentions(3), {}),
+    "no row": (InvalidSelection, "no row 3 in a batch of 3", attentions(3), {"row": 3}),
+    "mask": (InvalidRecord, r"attention_mask of shape \(1, 2\) does not", attentions(), {"attention_mask": [[1, 1]]}),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("kind", "said", "given", "options"), WRONG.values(), ids=WRONG)
+def test_wrong_attentions_end_in_one_line(kind: type[AttnvizError], said: str, given: Any, options: Any) -> None:
+    with pytest.raises(kind, match=said) as caught:
+        attnviz.from_attentions(given, **options)
+    assert "\n" not in str(caught.value)
+
+
+def test_wrong_uses_end_in_one_line() -> None:
+    maps = windowed_maps()
+    wrong: list[tuple[type[AttnvizError], str, Any]] = [
+        (InvalidRecord, "a str is no record", lambda: attnviz.measure("maps", "entropy")),  # type: ignore[arg-type]
+        (InvalidRecord, r"2 records. Choose one, such as maps\[0\]", lambda: attnviz.heatmap([maps, maps])),
+        (InvalidOption, "names 20 measures", lambda: attnviz.measure(maps, "all")),
+        (InvalidOption, "no setting 'pickle'. Did you mean 'pick'", lambda: attnviz.show(maps, pickle="0.1")),  # type: ignore[call-arg]
+        (InvalidOption, "scale='lin' is no choice", lambda: attnviz.heatmap(maps, scale="lin")),  # type: ignore[arg-type]
+        (InvalidOption, "a record has its tokens", lambda: attnviz.show(maps, ["a"])),
+        (InvalidOption, "axes hold one map", lambda: attnviz.heatmap(maps, ax=Figure().subplots())),
+        (InvalidSelection, "no layer 7", lambda: attnviz.heatmap(maps, pick="7.0")),
+    ]
+    for kind, said, call in wrong:
+        with pytest.raises(kind, match=said):
+            call()
+
+
+def test_figures_are_ones_own_or_on_given_axes() -> None:
+    maps = windowed_maps()
+    figure = attnviz.heatmap(maps, pick="0.1,1.0", scale="shared")
+    assert len(figure.axes) == 4  # two maps, the colour bar, the key to forbidden cells
+    assert figure._repr_png_().startswith(b"\x89PNG")  # type: ignore[attr-defined]
+    mine = Figure(figsize=(8, 4))
+    left, right = mine.subplots(1, 2)
+    assert attnviz.heatmap(maps, pick="1.0", ax=left) is mine
+    assert attnviz.heatmap(attnviz.from_attentions(attentions(n_layers=1), ["$x$", "b", "c"]), head=1, ax=right) is mine
+    assert left.get_title() == "layer 1, head 0"
+    assert [text.get_text() for text in right.get_xticklabels()] == ["$x$", "b", "c"]
+    assert not right.get_xticklabels()[0].get_parse_math()
+    shown = left.collections[0].get_array()
+    np.testing.assert_array_equal(np.ma.getmaskarray(shown), ~maps.attendable[1])
+    np.testing.assert_allclose(shown[3, 3], max(1.0, 2 * maps.weights[1, 0, 3, 3]))  # multiples of one half
+
+
+def test_tables_hold_every_weight(monkeypatch: pytest.MonkeyPatch) -> None:
+    maps = windowed_maps()
+    frame = maps.to_pandas()
+    assert len(frame) == 2 * int(maps.attendable.sum())
+    (at,) = frame.query("layer == 1 and head == 1 and query == 3 and key == 2").itertuples()
+    assert at.weight == maps.weights[1, 1, 3, 2]
+    assert (at.query_token, at.key_token) == ("t3", "t2")
+    monkeypatch.setitem(__import__("sys").modules, "pandas", None)
+    with pytest.raises(InvalidOption, match=r"pandas is not installed\. pip install"):
+        maps.to_pandas()
+
+
+def test_arrays_of_xarray_know_tokens() -> None:
+    pytest.importorskip("xarray", reason="needs xarray: pip install 'attnviz[notebook]'")
+    array = windowed_maps().to_xarray()
+    assert array.dims == ("layer", "head", "query", "key")
+    assert float(array.sel(layer=1, head=0, query=3).sum()) == pytest.approx(1)
+    assert array.query_token.values[3] == "t3"
+    assert bool(array.isnull().sel(query=0, key=5).all())
+
+
+def test_two_records_are_compared() -> None:
+    first, second = random_maps(seed=0), random_maps(seed=1)
+    report = attnviz.compare(first, second).report
+    assert [picture.name for picture in report.pictures][:2] == ["maps", "difference-second-first"]
+    (table,) = report.tables
+    (row,) = (row for row in table.rows if row[0] == "entropy")
+    means = [float(attnviz.measure(maps, "entropy").values.mean()) for maps in (first, second)]
+    assert row[2:] == pytest.approx((*means, means[1] - means[0]))
+    with pytest.raises(InvalidOption, match="records of different texts"):
+        attnviz.compare(first, attnviz.from_attentions(attentions()))
+
+
+def test_three_in_one_notebook_do_not_disturb_each_other(tmp_path: Path) -> None:
+    """In a browser without a network: each draws its own maps, and heads chosen in one stay chosen there."""
+    shown = [
+        maps._repr_html_() for maps in (random_maps(), attnviz.from_attentions(attentions(), TOKENS), windowed_maps())
+    ]
+    file = tmp_path / "notebook.html"
+    file.write_text(f"<!doctype html><meta charset=utf-8>{''.join(shown)}", encoding="utf-8")
+    errors: list[str] = []
+    with browser() as chromium:
+        page = chromium.new_context(offline=True).new_page()
+        page.on("console", lambda message: errors.append(message.text))
+        page.on("pageerror", lambda error: errors.append(str(error)))
+        page.goto(file.as_uri())
+        frames = page.frames[1:]
+        assert len(frames) == 3
+        for frame in frames:
+            frame.wait_for_selector("#view[data-ready]")
+            assert frame.locator("canvas").count() > 0
+        frames[1].locator("#views [role=tab]").nth(1).click()
+        page.wait_for_timeout(600)  # longer than the page waits before it writes its state down
+        chosen = [frame.locator("#views [aria-selected=true]").inner_text() for frame in frames]
+        titles = [frame.inner_text("#title") for frame in frames]
+    assert errors == []
+    assert chosen[0] == chosen[2] != chosen[1]
+    assert titles[1].startswith("module attends to")
