@@ -64,7 +64,7 @@ def test_what_comes_with_attnviz_is_trained() -> None:
     assert maps.provenance.model == "multi:4"
     weights = (SHIPPED / "multi-4" / "model.safetensors").read_bytes()
     assert maps.provenance.revision == hashlib.sha256(weights).hexdigest()
-    assert dict(maps.provenance.settings)["vocabulary_entries"] == 20_000
+    assert dict(maps.provenance.settings)["vocabulary_entries"] == 8_000
     assert not any(maps.queries.unknown)
 
 
