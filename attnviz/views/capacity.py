@@ -259,12 +259,16 @@ def _notes(found: Findings) -> Iterator[Note]:
         f"Of {most} items, all are right in {_said(few)} of the sequences with {few.heads} and in {_said(many)} "
         f"with {many.heads}, at {few.outcomes[0].n_parameters:,} parameters each."
     )
-    longer, times = found.longer[-1], _times(found)
-    yield Note(
-        f"That is no bound: trained for {times} times as many steps, {longer.heads} reaches {_said(longer)}. It "
-        f"tells items apart by unequal weights, and what it has to tell apart lies closer together: noise of "
-        f"{_half(longer)} times the values' size halves its accuracy, of {_half(many)} times that of {many.heads}."
-    )
+    longer = found.longer[-1]
+    better = "That is no bound: trained" if longer.all_right[1] > few.all_right[2] else "Trained"
+    yield Note(f"{better} for {_times(found)} times as many steps, {longer.heads} reaches {_said(longer)}.")
+    its_half, half_of_many = _half(longer), _half(many)
+    if its_half < half_of_many:  # not where either is unknown
+        yield Note(
+            f"It tells items apart by unequal weights, and what it has to tell apart lies closer together: noise of "
+            f"{its_half:.2f} times the values' size halves its accuracy, of {half_of_many:.2f} times that of "
+            f"{many.heads}."
+        )
     weights = np.array(few.outcomes[0].weights).max(axis=0)
     yield Note(
         f"{few.heads} gives each of {most} items {weights.min():.3f} to {weights.max():.3f} of its attention in the "
@@ -282,5 +286,5 @@ def _said(group: Group) -> str:
     return f"{mean:.3f}" + (f" ({low:.3f} to {high:.3f})" if high > low else "")
 
 
-def _half(group: Group) -> str:
-    return f"{half_at([mean for mean, _, _ in group.by('by_noise')]):.2f}"
+def _half(group: Group) -> float:
+    return half_at([mean for mean, _, _ in group.by("by_noise")])

@@ -156,6 +156,20 @@ def test_whether_it_agrees_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     assert closing.endswith(f"{other.slug}: 0.0000 here, {before[other].all_right:.4f} there")
 
 
+def test_what_is_not_borne_out_is_not_said(tmp_path: Path) -> None:
+    """Networks that learned nothing are not said to learn with more steps, nor to be halved by any noise."""
+
+    def said(**settings: Any) -> str:
+        return " ".join(note.text for note in report(outcome(tmp_path, **settings)).notes)
+
+    shown, nothing_learned = said(), said(**SMALL)
+    assert "That is no bound: trained for 4 times" in shown
+    assert "times the values' size halves" in shown
+    assert "no bound" not in nothing_learned
+    assert "halves" not in nothing_learned
+    assert "nan" not in nothing_learned
+
+
 def test_noise_that_halves_lies_between_those_that_were_tried() -> None:
     by_noise = (0.8, 0.8, 0.6, 0.2, *[0.0] * (len(NOISES) - 4))  # half of 0.8 lies midway between the third and fourth
     assert half_at(by_noise) == pytest.approx((NOISES[2] + NOISES[3]) / 2)

@@ -41,7 +41,7 @@ def test_the_tabs_are_those_that_have_something_to_show(shown: Open) -> None:
     def tabs(*blocks: Block | Report) -> list[str]:
         return list(shown(*blocks).page.locator("[role=tab]").all_inner_texts())
 
-    maps = ["Overview", "Matrix", "Lines", "Text"]
+    maps = ["Overview", "Map and text", "Lines"]
     assert tabs(report()) == [*maps, "Table"]
     assert tabs(replace(report(), blocks=(*report().blocks, curves(LOSS)))) == [*maps, "Charts", "Table"]
     assert tabs(curves(LOSS), FACTS) == ["Charts", "Table"]
