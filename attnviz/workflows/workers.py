@@ -134,6 +134,8 @@ def _context() -> ForkServerContext | SpawnContext:
     signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})  # inherited: Ctrl-C is not theirs to understand
     try:
         forkserver.ensure_running()
+    except OSError:  # such as a TMPDIR whose name is too long for a socket
+        return multiprocessing.get_context("spawn")
     finally:
         signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
         del os.environ["OMP_NUM_THREADS"]

@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -124,8 +125,9 @@ def test_two_batches_into_one_folder(run_cli: RunCli, tmp_path: Path) -> None:
 
 
 def workers_of(parent: int) -> list[int]:
-    """Those that have begun with a job, forked from the one child that has imported what they need."""
-    return [worker for child in _children(parent) for worker in _children(child)]
+    """Those that make jobs: forked from the one child that has imported what they need, or each begun anew."""
+    fresh = [child for child in _children(parent) if b"spawn_main" in Path(f"/proc/{child}/cmdline").read_bytes()]
+    return fresh + [worker for child in _children(parent) for worker in _children(child)]
 
 
 def _children(parent: int) -> list[int]:
@@ -150,7 +152,12 @@ def test_no_worker_outlives_a_parent_that_alone_is_ended(command: str, number: i
         stdout=subprocess.DEVNULL,
         stderr=subprocess.PIPE,
     )
-    text = os.open(tmp_path / "pipe", os.O_WRONLY)  # opens when the worker has opened it
+    text = None
+    while text is None:
+        assert process.poll() is None, process.communicate()[1]
+        with suppress(OSError):  # as long as the worker has not opened it
+            text = os.open(tmp_path / "pipe", os.O_WRONLY | os.O_NONBLOCK)
+        time.sleep(0.02)
     workers = workers_of(process.pid)
     assert workers
     process.send_signal(number)

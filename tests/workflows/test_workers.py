@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import signal
 from collections.abc import Iterator
-from multiprocessing import active_children
+from multiprocessing import active_children, forkserver
 from pathlib import Path
 
 import pytest
@@ -44,6 +44,16 @@ def test_two_processes_make_what_one_does(tmp_path: Path) -> None:
     assert {name: done.entry for name, done in alone.items()} == {name: done.entry for name, done in together.items()}
     for file in (tmp_path / "1").rglob("*.*"):
         assert file.read_bytes() == (tmp_path / "2" / file.relative_to(tmp_path / "1")).read_bytes(), file.name
+
+
+@pytest.mark.slow
+def test_where_nothing_can_be_forked_processes_are_fresh(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def no_socket() -> None:
+        raise OSError("AF_UNIX path too long")
+
+    monkeypatch.setattr(forkserver, "ensure_running", no_socket)
+    (done,) = run(jobs("one"), tmp_path).values()
+    assert done.how == "made"
 
 
 @pytest.mark.slow
