@@ -39,7 +39,7 @@ def test_a_walk_through_on_stdout_and_no_files(run_cli: RunCli, tmp_path: Path) 
         "Head 1, one of 8",
         "Step 2: query, keys and values",
         "Step 3: scores, q ⋅ k",
-        "Step 4: scaled scores, s = q ⋅ k / √d_head",
+        "Step 4: scaled scores, s = q ⋅ k / √d_head + b",
         "Step 5: mask",
         "Step 6: softmax, a = exp(s) / Σ exp(s)",
         "Step 7: weighted values, a ⋅ v",
