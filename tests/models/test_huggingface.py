@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import warnings
 from collections.abc import Iterator
 from dataclasses import replace
@@ -207,3 +208,14 @@ def test_weights_that_nobody_uses_may_be_missing_and_others_may_not(tmp_path: Pa
     save_file(kept, folder / "model.safetensors", metadata={"format": "pt"})
     with pytest.raises(InvalidModel, match=r"lacks weights .*: encoder\.layer\.1\.attention\.self\.query\.weight\."):
         opened(folder)
+
+
+def test_an_unknown_token_that_has_no_entry(tmp_path: Path) -> None:
+    """transformers looks for its id without end; here nothing is unknown then."""
+    folder = made.saved(tmp_path / "a", "bert")
+    known = opened(folder).attention(TEXT)
+    settings = json.loads((folder / "tokenizer_config.json").read_bytes())
+    (folder / "tokenizer_config.json").write_text(json.dumps({**settings, "unk_token": ""}), encoding="utf-8")
+    maps = opened(folder).attention(TEXT)
+    assert maps.queries.pieces == known.queries.pieces
+    assert not any(maps.queries.unknown)

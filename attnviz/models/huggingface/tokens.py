@@ -120,9 +120,10 @@ class HuggingFaceTokenizer:
                 piece = text[start:end]
             pieces.append(piece)
             offsets.append((before + start, before + end))
-        unknown_id = self._tokenizer.unk_token_id
+        name_of_unknown = self._tokenizer.unk_token  # whose id transformers seeks for ever where no entry has the name
+        unknown_id = None if name_of_unknown is None else self._backend.token_to_id(name_of_unknown)
         unknown = tuple(
-            i == unknown_id and not marker and piece != self._tokenizer.unk_token
+            i == unknown_id and not marker and piece != name_of_unknown
             for i, marker, piece in zip(found.ids, special, pieces, strict=True)
         )
         return Tokens(tuple(pieces), tuple(offsets), special, unknown)
