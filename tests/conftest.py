@@ -5,12 +5,14 @@ from __future__ import annotations
 import os
 import signal
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import settings
 
+from tests.browser import browser
 from tests.process import ROOT, Run, RunCli, bare_environment, run
 
 # On a shared runner the same examples every time: a red build then means that the code changed.
@@ -64,3 +66,10 @@ def run_cli(tmp_path: Path, pytestconfig: pytest.Config) -> RunCli:
         return run(args, stdin=stdin, env=given, cwd=cwd or tmp_path, timeout=timeout)
 
     return start
+
+
+@pytest.fixture(scope="session")
+def chromium() -> Iterator[Any]:
+    """One browser for all tests of a process: playwright starts no second one beside it."""
+    with browser() as started:
+        yield started

@@ -22,7 +22,6 @@ from attnviz.errors import AttnvizError, InvalidOption, InvalidRecord, InvalidSe
 from attnviz.models.recording.record import Recording
 from attnviz.workflows import notebook
 from tests.made import random_maps, windowed_maps
-from tests.renderers.page.browser import browser
 
 TOKENS = ["the", "cat", "<b>'\"&"]
 DOCUMENTED = ("attnviz.notebook", "attnviz.workflows.python", "attnviz.models.recording.attentions")
@@ -212,7 +211,7 @@ def test_two_records_are_compared() -> None:
         attnviz.compare(first, attnviz.from_attentions(attentions()))
 
 
-def test_three_in_one_notebook_do_not_disturb_each_other(tmp_path: Path) -> None:
+def test_three_in_one_notebook_do_not_disturb_each_other(chromium: Any, tmp_path: Path) -> None:
     """In a browser without a network: each draws its own maps, and heads chosen in one stay chosen there."""
     shown = [
         maps._repr_html_() for maps in (random_maps(), attnviz.from_attentions(attentions(), TOKENS), windowed_maps())
@@ -220,20 +219,21 @@ def test_three_in_one_notebook_do_not_disturb_each_other(tmp_path: Path) -> None
     file = tmp_path / "notebook.html"
     file.write_text(f"<!doctype html><meta charset=utf-8>{''.join(shown)}", encoding="utf-8")
     errors: list[str] = []
-    with browser() as chromium:
-        page = chromium.new_context(offline=True).new_page()
-        page.on("console", lambda message: errors.append(message.text))
-        page.on("pageerror", lambda error: errors.append(str(error)))
-        page.goto(file.as_uri())
-        frames = page.frames[1:]
-        assert len(frames) == 3
-        for frame in frames:
-            frame.wait_for_selector("#view[data-ready]")
-            assert frame.locator("canvas").count() > 0
-        frames[1].locator("#views [role=tab]").nth(1).click()
-        page.wait_for_timeout(600)  # longer than the page waits before it writes its state down
-        chosen = [frame.locator("#views [aria-selected=true]").inner_text() for frame in frames]
-        titles = [frame.inner_text("#title") for frame in frames]
+    context = chromium.new_context(offline=True)
+    page = context.new_page()
+    page.on("console", lambda message: errors.append(message.text))
+    page.on("pageerror", lambda error: errors.append(str(error)))
+    page.goto(file.as_uri())
+    frames = page.frames[1:]
+    assert len(frames) == 3
+    for frame in frames:
+        frame.wait_for_selector("#view[data-ready]")
+        assert frame.locator("canvas").count() > 0
+    frames[1].locator("#views [role=tab]").nth(1).click()
+    page.wait_for_timeout(600)  # longer than the page waits before it writes its state down
+    chosen = [frame.locator("#views [aria-selected=true]").inner_text() for frame in frames]
+    titles = [frame.inner_text("#title") for frame in frames]
+    context.close()
     assert errors == []
     assert chosen[0] == chosen[2] != chosen[1]
     assert titles[1].startswith("module attends to")

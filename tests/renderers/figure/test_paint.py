@@ -49,7 +49,7 @@ def files(shown: Report, look: FigureStyle) -> list[bytes]:
 
 @pytest.fixture
 def without_matplotlib(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(figure, "_drawn", lambda *_: pytest.fail("drawn by matplotlib"))
+    monkeypatch.setattr(figure, "draw_plan", lambda *_: pytest.fail("drawn by matplotlib"))
 
 
 @pytest.mark.usefixtures("without_matplotlib")

@@ -10,13 +10,7 @@ import pytest
 
 from attnviz.renderers.page.html import html
 from attnviz.report import FigureStyle, Report
-from tests.renderers.page.browser import Open, Opened, browser, files
-
-
-@pytest.fixture(scope="session")
-def chromium() -> Iterator[Any]:
-    with browser() as started:
-        yield started
+from tests.browser import Open, Opened, files
 
 
 @pytest.fixture

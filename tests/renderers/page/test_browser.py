@@ -17,8 +17,8 @@ from PIL import Image
 from attnviz.renderers.page import cells as page_cells
 from attnviz.report import Heatmap, HeatmapGrid, Report, Scale
 from attnviz.specs.figure import FigureOptions
+from tests.browser import Open, Opened, number_in
 from tests.made import HOSTILE, cross_maps, random_maps, record, report, tokens
-from tests.renderers.page.browser import Open, Opened, number_in
 from tests.renderers.page.test_html import LOG, attacked
 
 pytestmark = pytest.mark.slow

@@ -14,9 +14,9 @@ import pytest
 from PIL import Image
 
 from attnviz.report import Block, Distribution, Report
+from tests.browser import Open, Opened
 from tests.made import report
 from tests.renderers.figure.reports import ACCURACY, HELD_OUT, LOSS, TRAINING, curves, distributions, heads, sample
-from tests.renderers.page.browser import Open, Opened
 from tests.renderers.page.test_charts import FACTS, attacked_charts, of
 
 pytestmark = pytest.mark.slow

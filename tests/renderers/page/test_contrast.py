@@ -16,9 +16,9 @@ import numpy as np
 import pytest
 
 from attnviz.report import Heatmap, Report, Scale
+from tests.browser import Open, Opened, missing
 from tests.made import record, report, tokens
 from tests.process import bare_environment, run
-from tests.renderers.page.browser import Open, Opened, missing
 
 pytestmark = pytest.mark.slow
 TEXT = "the plot is thin , yet I loved every minute of this film"

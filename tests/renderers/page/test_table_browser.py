@@ -9,8 +9,8 @@ from io import StringIO
 import pytest
 
 from attnviz.report import Column, Table
+from tests.browser import Open, Opened
 from tests.renderers.figure.reports import LOSS, curves
-from tests.renderers.page.browser import Open, Opened
 from tests.renderers.page.test_charts import ELSEWHERE, linked, of
 
 pytestmark = pytest.mark.slow

@@ -13,8 +13,8 @@ from attnviz.records import AttentionMaps
 from attnviz.renderers.page.html import html
 from attnviz.renderers.shades import LIFT
 from attnviz.report import FigureStyle
+from tests.browser import Opened, files, number_in
 from tests.made import random_maps, record, report
-from tests.renderers.page.browser import Opened, files, number_in
 
 pytestmark = pytest.mark.slow
 PHONE = {"viewport": {"width": 390, "height": 780}, "has_touch": True, "is_mobile": True, "device_scale_factor": 2}
