@@ -26,7 +26,7 @@ PARTS = {"maps": "maps.js", "charts": "charts.js", "tables": "table.js"}  # what
 MAIN = "main.js"
 IMPORT = re.compile(r'^import \{[^}]*\} from "\./(?P<name>[\w-]+\.js)";\n', re.MULTILINE)
 EXPORT = re.compile(r"^export (?=(async )?function |const |class |let )", re.MULTILINE)
-IDLE = re.compile(r"^ *//.*\n|^ +", re.MULTILINE)  # comments and indentation: a tenth of the script
+IDLE = re.compile(r"^ *//.*\n| +// .*$|/\*.*?\*/|^ +|\n(?=\n)", re.MULTILINE)  # a tenth of scripts and styles
 CLOSING = {"<": "\\u003c", ">": "\\u003e", "&": "\\u0026"}  # of JSON within HTML, where they could end the block
 SURROGATE = re.compile("[\ud800-\udfff]")
 
@@ -39,7 +39,7 @@ def html(report: Report, look: FigureStyle) -> Iterator[tuple[str, bytes]]:
 def page(content: Content) -> bytes:
     """The whole file."""
     script = _script(tuple(module for part, module in PARTS.items() if content.document[part]))
-    style = _part("page.css") + (_part("charts.css") if content.document["charts"] else "")
+    style = IDLE.sub("", _part("page.css") + (_part("charts.css") if content.document["charts"] else ""))
     strings = {
         "title": escape(SURROGATE.sub("\ufffd", str(content.document["title"])).replace("\0", "\ufffd")),
         "policy": _policy(script, style),
