@@ -62,3 +62,13 @@ def run(
     command = [sys.executable, "-m", "attnviz", *args]
     done = subprocess.run(command, input=stdin, env=env, cwd=cwd, timeout=timeout, capture_output=True, check=False)
     return Run(done.returncode, done.stdout, done.stderr)
+
+
+def workers_of(parent: int) -> list[int]:
+    """Those that make jobs: forked from the one child that has imported what they need, or each begun anew."""
+    fresh = [child for child in _children(parent) if b"spawn_main" in Path(f"/proc/{child}/cmdline").read_bytes()]
+    return fresh + [worker for child in _children(parent) for worker in _children(child)]
+
+
+def _children(parent: int) -> list[int]:
+    return [int(child) for child in Path(f"/proc/{parent}/task/{parent}/children").read_text(encoding="ascii").split()]

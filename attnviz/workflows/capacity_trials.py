@@ -10,7 +10,7 @@ from concurrent.futures import ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import closing, suppress
 from dataclasses import asdict, replace
-from multiprocessing import get_context
+from multiprocessing import active_children, get_context
 from pathlib import Path
 
 from attnviz import store
@@ -20,6 +20,7 @@ from attnviz.inputs import MAX_JSON, is_file, read_bytes, strict_json
 from attnviz.models.sizes import head_size
 from attnviz.result import Progress
 from attnviz.specs.capacity import CapacitySpec
+from attnviz.workflows.child import end_with_parent
 from attnviz.workflows.metrics import from_json
 
 SCHEMA = 1
@@ -27,6 +28,7 @@ SHIPPED = Path(__file__).parents[1] / "data" / "capacity.json"
 TRIALS = "trials"  # the folder in --out that keeps each network's numbers and weights
 WIDER, LONGER = (2, 3), (4,)  # times the width and the steps that a single head is given besides
 MIN_ITEMS = 4  # fewer are trained as long: some seeds begin with one item for long
+ASKING = ("SIGINT", "SIGTERM", "SIGHUP")
 MAX_LENGTH, MAX_SEEDS, MAX_STEPS = 512, 100, 1_000_000
 
 
@@ -97,8 +99,8 @@ def _outcomes(file: Path) -> tuple[Outcome, ...]:
 def trained(trials: Sequence[Trial], folder: Path, n_workers: int) -> Generator[Progress, None, dict[Trial, Outcome]]:
     """Train what `folder` does not hold yet. Raises ExecutionError where a process ends, OutputError."""
     outcomes = dict(_kept(trials, folder))
-    left = (f"{folder} keeps what is done: the same command goes on with the rest",)
-    yield Progress(len(outcomes), len(trials), "networks", if_left=left)
+    kept = (f"{folder} keeps each network that is done: the same command goes on with the rest",)
+    yield Progress(len(outcomes), len(trials), "networks", notices=kept)
     # The longest come first, so that all processes end together.
     waiting = sorted((trial for trial in trials if trial not in outcomes), key=_size, reverse=True)
     n_workers = min(n_workers, len(waiting))
@@ -108,7 +110,7 @@ def trained(trials: Sequence[Trial], folder: Path, n_workers: int) -> Generator[
             store.write(folder / f"{slug}.safetensors", weights)
             store.write(folder / f"{slug}.json", outcomes_bytes([outcome]))
             outcomes[outcome.trial] = outcome
-            yield Progress(len(outcomes), len(trials), "networks", slug, if_left=left)
+            yield Progress(len(outcomes), len(trials), "networks", slug)
     return {trial: outcomes[trial] for trial in trials}
 
 
@@ -125,6 +127,8 @@ def _in_processes(trials: Iterable[Trial], n_workers: int) -> Generator[tuple[Ou
         hint = "The same command goes on with the rest."
         raise ExecutionError("a process that trained was ended", hint=hint) from error
     finally:
+        for child in active_children():  # asked to end, nobody waits for the network that each is at
+            child.kill()
         pool.shutdown(cancel_futures=True)
 
 
@@ -144,7 +148,10 @@ def _size(trial: Trial) -> int:
 
 
 def _prepare() -> None:
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the other end's to understand
+    for name in ASKING:
+        if hasattr(signal, name):
+            signal.signal(getattr(signal, name), signal.SIG_IGN)  # they are the other end's to understand
+    end_with_parent()
     os.environ["OMP_NUM_THREADS"] = "1"  # before torch comes
 
 

@@ -7,7 +7,6 @@ import multiprocessing
 import os
 import signal
 import sys
-import threading
 from collections import deque
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import suppress
@@ -25,6 +24,7 @@ from attnviz.errors import AttnvizError, OutputError
 from attnviz.inputs import is_file
 from attnviz.jobs import Job
 from attnviz.manifest import Entry
+from attnviz.workflows.child import end_with_parent
 from attnviz.workflows.run_job import fingerprint, inputs_of, run_job, written
 
 How = Literal["made", "unchanged", "failed"]
@@ -149,7 +149,7 @@ def work(connection: Connection, environment: Mapping[str, str]) -> None:
     os.environ.clear()  # what it was forked from may be older than what the caller set since
     os.environ |= environment
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the other end's to understand
-    threading.Thread(target=_end_with_parent, daemon=True).start()
+    end_with_parent()
     os.environ["OMP_NUM_THREADS"] = "1"  # where nothing was imported before
     # What the first job imports stays to the end: looking for garbage in it takes a tenth of a second time and again,
     # and half a second when the process ends.
@@ -162,14 +162,6 @@ def work(connection: Connection, environment: Mapping[str, str]) -> None:
                 gc.freeze()
                 gc.enable()
     gc.freeze()
-
-
-def _end_with_parent() -> None:
-    """End at once when the process that shares out the jobs does, however that ends: another run may come after it."""
-    parent = multiprocessing.parent_process()
-    assert parent is not None
-    wait([parent.sentinel])
-    os._exit(1)
 
 
 def _answer(job: Job, folder: Path, earlier: Entry | None) -> Done:

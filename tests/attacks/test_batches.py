@@ -17,7 +17,7 @@ from attnviz.configs.manifests import to_bytes
 from attnviz.manifest import Entry, Manifest
 from tests.attacks.endings import RunHere, check_whole, environment, png, refused, worked
 from tests.made import HOSTILE
-from tests.process import RunCli
+from tests.process import RunCli, workers_of
 
 KILLS = 10
 CONFIG = """\
@@ -122,16 +122,6 @@ def test_two_batches_into_one_folder(run_cli: RunCli, tmp_path: Path) -> None:
         text.write(b"the cat sat")
     assert ended(first) == 0
     assert {file.name for file in (tmp_path / "figures").iterdir()} == {"manifest.json", "heatmap-1"}
-
-
-def workers_of(parent: int) -> list[int]:
-    """Those that make jobs: forked from the one child that has imported what they need, or each begun anew."""
-    fresh = [child for child in _children(parent) if b"spawn_main" in Path(f"/proc/{child}/cmdline").read_bytes()]
-    return fresh + [worker for child in _children(parent) for worker in _children(child)]
-
-
-def _children(parent: int) -> list[int]:
-    return [int(child) for child in Path(f"/proc/{parent}/task/{parent}/children").read_text(encoding="ascii").split()]
 
 
 @pytest.mark.skipif(not Path("/proc/self").exists(), reason="needs /proc")

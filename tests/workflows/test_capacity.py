@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
 import subprocess
 import sys
+import time
 from concurrent.futures.process import BrokenProcessPool
+from contextlib import suppress
 from dataclasses import replace
 from math import isnan
 from pathlib import Path
@@ -30,7 +34,7 @@ from attnviz.workflows import capacity_trials
 from attnviz.workflows.capacity import capacity
 from attnviz.workflows.capacity_trials import plan, shipped
 from tests.events import data, report, result
-from tests.process import bare_environment
+from tests.process import bare_environment, workers_of
 
 SMALL = {"heads": "1", "items": "2", "seeds": 1, "d_model": 4, "length": 5, "steps": 1, "workers": 1, "train": True}
 
@@ -187,3 +191,37 @@ def test_a_process_that_dies_is_one_line(tmp_path: Path, monkeypatch: pytest.Mon
     monkeypatch.setattr(capacity_trials, "ProcessPoolExecutor", Dead)
     with pytest.raises(ExecutionError, match="a process that trained was ended"):
         outcome(tmp_path, **SMALL | {"workers": 2})
+
+
+@pytest.mark.skipif(not Path("/proc/self").exists(), reason="needs /proc")
+@pytest.mark.parametrize(
+    ("number", "of_the_group"), [(signal.SIGTERM, True), (signal.SIGTERM, False), (signal.SIGINT, True)]
+)
+def test_asked_to_end_nobody_waits_for_what_is_being_trained(
+    number: signal.Signals, of_the_group: bool, tmp_path: Path
+) -> None:
+    """As Ctrl-C ends everything else: at once, quietly, and without a process that goes on."""
+    asked = ["capacity", "--train", "--workers", "2", "--steps", "100000", "--out", "out"]
+    with (tmp_path / "log").open("w+") as log:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "attnviz", *asked],
+            cwd=tmp_path,
+            env=bare_environment(tmp_path),
+            stdout=log,
+            stderr=log,
+            start_new_session=True,
+        )
+        deadline = time.monotonic() + 60
+        while len(workers := workers_of(process.pid)) < 2:
+            assert time.monotonic() < deadline
+            time.sleep(0.1)
+        time.sleep(3)  # they are training
+        (os.killpg if of_the_group else os.kill)(process.pid, number)
+        try:
+            assert process.wait(20) == 130
+        finally:
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+    assert "error" not in (tmp_path / "log").read_text()
+    assert "Traceback" not in (tmp_path / "log").read_text()
+    assert not any(Path(f"/proc/{worker}").exists() for worker in workers)
