@@ -16,6 +16,10 @@ DISPLAY = "attnviz.workflows.notebook:display"
 class Displayable:
     """Shown as a page at the end of a cell, and as a picture where a notebook shows no pages."""
 
+    def _repr_mimebundle_(self, **_: object) -> dict[str, str]:
+        """Page and picture of one drawing, which Jupyter asks for before it asks for either."""
+        return cast("dict[str, str]", load(DISPLAY)(self)._repr_mimebundle_())
+
     def _repr_html_(self) -> str:
         return cast(str, load(DISPLAY)(self)._repr_html_())
 

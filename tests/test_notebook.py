@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import doctest
 import re
+from collections.abc import Callable
 from html import unescape
 from importlib import import_module
 from io import BytesIO
@@ -70,13 +71,44 @@ def test_a_recording_shows_its_first_record_and_says_so() -> None:
     assert Recording()._repr_html_().startswith("<p>there is nothing to make a page of")
 
 
-def test_a_page_that_is_too_large_is_a_picture(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(notebook, "MAX_BYTES", 20_000)
-    shown = random_maps()._repr_html_()
-    assert "<iframe" not in shown
-    assert shown.startswith("<p>The page to explore would be 0.")
-    (picture,) = re.findall('src="data:image/png;base64,([^"]*)"', shown)
-    assert base64.b64decode(picture) == random_maps()._repr_png_()
+ROOM = [(400_000, True, 509), (120_000, True, 240), (50_000, False, 240), (9_000, False, 0)]  # of a page of 98 KB
+
+
+@pytest.mark.parametrize(("size", "page", "width"), ROOM)
+def test_a_cell_keeps_at_most_so_much(size: int, page: bool, width: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """First the page, then the picture in as many pixels as there is room for, at last a sentence only."""
+    monkeypatch.setattr(notebook, "MAX_BYTES", size)
+    kept = random_maps()._repr_mimebundle_()
+    assert sum(map(len, kept.values())) <= size
+    assert ("<iframe" in kept["text/html"]) == page
+    assert ("The page to explore would be 0.1 MB" in kept["text/html"]) != page
+    assert ("image/png" in kept) == bool(width)
+    if width:
+        assert Image.open(BytesIO(base64.b64decode(kept["image/png"]))).width == width
+        assert (f'src="data:image/png;base64,{kept["image/png"]}"' in kept["text/html"]) != page
+
+
+def test_one_display_is_drawn_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    calls: list[str] = []
+
+    def counted(name: str) -> Callable[..., Any]:
+        original = getattr(notebook, name)
+
+        def call(*args: Any) -> Any:
+            calls.append(name)
+            return original(*args)
+
+        return call
+
+    for name in ("heatmap_report", "html", "png"):
+        monkeypatch.setattr(notebook, name, counted(name))
+    random_maps()._repr_mimebundle_()
+    shown = attnviz.show(random_maps())
+    assert shown._repr_mimebundle_() == {
+        "text/html": shown._repr_html_(),
+        "image/png": base64.b64encode(shown._repr_png_() or b"").decode(),
+    }
+    assert calls == ["heatmap_report", "html", "png"] * 2
 
 
 def test_what_cannot_be_drawn_is_said(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from base64 import b64encode
+from base64 import b64decode, b64encode
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from html import escape
 
 from attnviz.errors import AttnvizError
@@ -18,15 +19,16 @@ from attnviz.selection import numbers
 from attnviz.specs.figure import FigureOptions
 from attnviz.views.heatmap import heatmap_report
 
-MAX_BYTES = 2_000_000  # of what a notebook keeps of one cell's page
+MAX_BYTES = 2_000_000  # of all that a notebook keeps of one cell: the page, and the picture in base64
 HEIGHT = 640  # pixels; the reader can drag the frame's corner
-DPI = 100
+RESOLUTIONS = (100, 50)  # dots per inch of the picture: the first that has room
+SENTENCES = 2_000  # bytes that are left for what is said around page and picture, a title of it
 FRAME = (
     '<iframe title="{title}" sandbox="allow-scripts allow-downloads" '
     "style=\"width:100%;height:{height}px;border:0;resize:vertical\" srcdoc='{page}'></iframe>"
 )
 TOO_LARGE = (
-    "The page to explore would be {found:.1f} MB, and a cell keeps at most {most:.0f} MB: this is the first picture. "
+    "The page to explore would be {found:.1f} MB, and a cell keeps at most {most:.0f} MB: {instead}. "
     'Fewer layers make a smaller page: layer="0". A record that is saved opens whole with attnviz render FILE --open.'
 )
 
@@ -42,30 +44,56 @@ class Display:
     def __repr__(self) -> str:
         return f"Display({self.report.title!r})"
 
+    def _repr_mimebundle_(self, **_: object) -> dict[str, str]:
+        """All that a cell keeps, at most MAX_BYTES: the page, and the picture in base64 where there is room for it."""
+        picture = {"image/png": self._picture} if self._picture else {}
+        return {"text/html": self._html, **picture}
+
     def _repr_html_(self) -> str:
         """What cannot be drawn says why, because an error here would be a traceback under the user's cell."""
-        said = _paragraph(self.caption) if self.caption else ""
-        try:
-            ((_, page),) = html(self.report, self.look)
-        except AttnvizError as error:
-            return said + _paragraph(str(error))
-        quoted = page.decode().replace("&", "&amp;").replace("'", "&#39;")  # all that an attribute in ' ' needs
-        frame = FRAME.format(title=escape(self.report.title), height=HEIGHT, page=quoted)
-        size = len(frame.encode())
-        if size <= MAX_BYTES:
-            return said + frame
-        said += _paragraph(TOO_LARGE.format(found=size / 1e6, most=MAX_BYTES / 1e6))
-        picture = self._repr_png_()
-        image = f'<img alt="{escape(self.report.title)}" src="data:image/png;base64,{{}}">'
-        return said + image.format(b64encode(picture).decode()) if picture else said
+        return self._html
 
     def _repr_png_(self) -> bytes | None:
         """The first picture, which is the overview where there are several heads; None where it would be too large."""
+        return b64decode(self._picture) if self._picture else None
+
+    @cached_property
+    def _html(self) -> str:
+        said = _paragraph(self.caption) if self.caption else ""
+        if isinstance(self._page, AttnvizError):
+            return said + _paragraph(str(self._page))
+        if self._page_fits:
+            return said + self._page
+        image = f'<img alt="{escape(self.report.title)}" src="data:image/png;base64,{self._picture}">'
+        instead = "this is the first picture" if self._picture else "not even its first picture has room here"
+        sizes = {"found": len(self._page.encode()) / 1e6, "most": MAX_BYTES / 1e6}
+        return said + _paragraph(TOO_LARGE.format(instead=instead, **sizes)) + (image if self._picture else "")
+
+    @cached_property
+    def _page(self) -> str | AttnvizError:
+        try:
+            ((_, page),) = html(self.report, self.look)
+        except AttnvizError as error:
+            return error
+        quoted = page.decode().replace("&", "&amp;").replace("'", "&#39;")  # all that an attribute in ' ' needs
+        return FRAME.format(title=escape(self.report.title), height=HEIGHT, page=quoted)
+
+    @property
+    def _page_fits(self) -> bool:
+        return isinstance(self._page, str) and len(self._page.encode()) + SENTENCES <= MAX_BYTES
+
+    @cached_property
+    def _picture(self) -> str:
+        """In base64, as sharp as there is room for: what the page leaves, or half where the HTML holds it, too."""
+        room = MAX_BYTES - SENTENCES
+        if isinstance(self._page, str):
+            room = room - len(self._page.encode()) if self._page_fits else room // 2
         first = replace(self.report, blocks=tuple(self.report.pictures)[:1])
         try:
-            return next((data for _, data in png(first, replace(self.look, dpi=DPI))), None)
+            drawn = (data for dpi in RESOLUTIONS for _, data in png(first, replace(self.look, dpi=dpi)))
+            return next((text for text in map(_base64, drawn) if len(text) <= room), "")
         except AttnvizError:
-            return None
+            return ""
 
 
 def display(maps: AttentionMaps | Sequence[AttentionMaps]) -> Display:
@@ -84,6 +112,10 @@ def maps_report(maps: AttentionMaps, spec: FigureOptions) -> Report:
     heads = numbers(spec.head, maps.n_heads, "head")
     maps = by_words(maps) if spec.merge == "words" else maps
     return heatmap_report(maps, measured(maps), spec, layers, heads)
+
+
+def _base64(data: bytes) -> str:
+    return b64encode(data).decode("ascii")
 
 
 def _paragraph(text: str) -> str:
