@@ -71,6 +71,7 @@ ENCODERS: dict[str, Family] = {
 }
 DECODERS: dict[str, Family] = {
     "GPT-2": ("gpt2", {"vocab_size": 24, "n_embd": 16, "n_layer": 2, "n_head": 4, "n_positions": 32}, BOTH),
+    "Llama": ("llama", GROUPED, BOTH),
     "Qwen2": ("qwen2", GROUPED, BOTH),
     "Mistral": ("mistral", {**GROUPED, "sliding_window": 4}, BOTH),
     "Gemma 2": (  # sdpa has no soft-capping, so the class refuses it
@@ -181,8 +182,15 @@ def test_an_encoder_decoder_gives_three_records(kind: str, kernel: str, sides: s
     check(encoder, own.encoder_attentions, real, real)
     check(decoder, own.decoder_attentions, every, every)
     check(cross, own.cross_attentions, every, real)
-    given = from_attentions(own.cross_attentions, tokens, keys=keys, row=0, attention_mask=real)
-    np.testing.assert_allclose(given.weights, cross[0].weights, atol=1e-5)
+    for row in range(len(ids)):
+        given = [
+            from_attentions(own.encoder_attentions, keys, row=row, attention_mask=real),
+            from_attentions(own.decoder_attentions, tokens, row=row),
+            from_attentions(own.cross_attentions, tokens, keys=keys, row=row, attention_mask=real),
+        ]
+        for theirs, ours in zip(given, (encoder[row], decoder[row], cross[row]), strict=True):
+            np.testing.assert_allclose(theirs.weights, ours.weights, atol=1e-5)
+            assert (theirs.queries, theirs.keys) == (ours.queries, ours.keys)
     assert all(maps.self_attention for maps in (*encoder, *decoder))
     assert list(encoder[0].keys.pieces) == keys[0]
     assert list(cross[0].keys.pieces) == keys[0]
