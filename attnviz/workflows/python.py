@@ -119,7 +119,7 @@ def measure(maps: AttentionMaps | Sequence[AttentionMaps], name: str) -> Measure
         >>> attnviz.measure(uniform, "effective_keys").values.round(3).tolist()
         [[2.0]]
     """
-    found = measured(_one(maps), [name])
+    found = measured(one_record(maps), [name])
     if len(found) != 1:
         raise InvalidOption(f"{name!r} names {len(found)} measures", hint="Ask for one at a time.")
     return found[0]
@@ -154,7 +154,7 @@ def heatmap(
 
     spec = _figure_options(settings)
     look = Pictures.of(spec, (), "").look
-    report = maps_report(_one(maps), spec)
+    report = maps_report(one_record(maps), spec)
     if ax is None:
         return figure(report, look)
     draw_on(ax, report, spec.cmap)
@@ -197,7 +197,7 @@ def show(
     elif any(each is not None for each in (tokens, keys, row, attention_mask)):
         raise InvalidOption("a record has its tokens", hint="Leave out tokens, keys, row and attention_mask.")
     spec = _figure_options(settings)
-    return Display(maps_report(_one(maps), spec), Pictures.of(spec, (), "").look)
+    return Display(maps_report(one_record(maps), spec), Pictures.of(spec, (), "").look)
 
 
 def compare(
@@ -229,7 +229,7 @@ def compare(
         >>> attnviz.compare(attnviz.attention(text, model="single"), attnviz.attention(text, model="multi:2"))
         Display('single and multi:2 on “the acting saved the film”')
     """
-    records = [_one(first), _one(second)]
+    records = [one_record(first), one_record(second)]
     if len({each.provenance.text_sha256 for each in records}) > 1:
         raise InvalidOption("these are records of different texts", hint="Compare two models on one text.")
     names = [escape_for_display(each.provenance.model, 40) for each in records]
@@ -267,7 +267,7 @@ def _is_record(maps: object) -> bool:
     return isinstance(maps, AttentionMaps) or several
 
 
-def _one(maps: AttentionMaps | Sequence[AttentionMaps]) -> AttentionMaps:
+def one_record(maps: AttentionMaps | Sequence[AttentionMaps]) -> AttentionMaps:
     """The record itself, also of a sequence of one."""
     if isinstance(maps, AttentionMaps):
         return maps

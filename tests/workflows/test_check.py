@@ -220,7 +220,7 @@ def test_a_record_is_compared_by_its_weights(pair: Path) -> None:
     weights[0, 1, 2, 3] += 0.0009
     batches.put(pair / "figures", path, store.record_bytes(replace(maps, weights=weights)))
     unlike = only()
-    assert (unlike.kind, unlike.layer, unlike.head, unlike.said) == ("record", 0, 1, "query 2, key 3")
+    assert (unlike.kind, unlike.layer, unlike.head, unlike.said) == ("record", 0, 1, "query 2 good, key 3 film")
     assert found(replace(SPEC, tolerance=1e-3)) == ()
     other = (pair / "figures" / "second/attention.safetensors").read_bytes()
     batches.put(pair / "figures", path, other)

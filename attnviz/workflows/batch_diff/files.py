@@ -8,16 +8,14 @@ from dataclasses import replace
 from pathlib import Path, PurePosixPath
 from typing import Literal
 
-import numpy as np
-
 from attnviz import store
 from attnviz.differences import IN_BASELINE, IS_GONE, IS_LINK, Difference, Tolerances
 from attnviz.errors import InputError, InvalidRecord, InvalidSource
 from attnviz.inputs import resolved
 from attnviz.manifest import Entry, File
-from attnviz.measures.changes import check_tokens
 from attnviz.models.sizes import BASE, GIB, check_room
-from attnviz.workflows.batch_diff.numbers import heads_in_words, is_same_text
+from attnviz.workflows.batch_diff.numbers import is_same_text
+from attnviz.workflows.batch_diff.records import compare_records
 
 TEXTS = frozenset({".csv", ".json", ".md", ".tex"})  # in which numbers are written out
 # What comparing takes, measured, for each byte of both files; and for each pixel that either picture has.
@@ -117,31 +115,12 @@ def _compare_pictures(
 
 def _compare_records(other: Difference, expected: bytes, actual: bytes, tolerance: float) -> Compared:
     """By tokens, heads and weights, whatever else a record says of how it was made."""
-    unlike = Difference("record", other.job, other.file)
     try:
         one, two = (store.read_record(data, other.file) for data in (expected, actual))
     except InvalidRecord:
         return other
-    try:
-        check_tokens(one, two)
-    except InvalidRecord as error:
-        return replace(unlike, said=error.problem)
-    if one.weights.shape != two.weights.shape:
-        before, after = (heads_in_words(maps.weights[:, :, 0, 0].tolist()) for maps in (one, two))
-        return replace(unlike, expected=before, actual=after)
-    if one.layer_numbers != two.layer_numbers:
-        before, after = (f"layers {', '.join(map(str, maps.layer_numbers))}" for maps in (one, two))
-        return replace(unlike, expected=before, actual=after)
-    if not np.array_equal(one.attendable, two.attendable):
-        return replace(unlike, said="other keys may be attended to")
-    apart = np.abs(two.weights - one.weights)
-    place = tuple(int(n) for n in np.unravel_index(int(apart.argmax()), apart.shape))
-    if apart[place] <= tolerance:
-        return "same content"
-    layer, head, query, key = one.layer_numbers[place[0]], *place[1:]
-    weights = (float(one.weights[place]), float(two.weights[place]))
-    said = f"query {query}, key {key}"
-    return Difference("record", other.job, other.file, "", "weight", layer, head, *weights, said)
+    found = compare_records(one, two, tolerance)
+    return replace(found[0], job=other.job, file=other.file) if found else "same content"
 
 
 def _sha256(data: bytes) -> str:

@@ -1,0 +1,42 @@
+"""A record against the one that a test keeps: what moved, head by head, in words."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import isfinite
+from pathlib import Path
+
+from attnviz import store
+from attnviz.differences import Difference
+from attnviz.errors import InvalidOption
+from attnviz.records import AttentionMaps
+from attnviz.views.check import describe
+from attnviz.workflows.batch_diff.records import compare_records
+from attnviz.workflows.python import one_record
+
+MAX_HEADS = 10  # that are named
+
+
+def moved_heads(path: Path, maps: AttentionMaps | Sequence[AttentionMaps], tolerance: float) -> str:
+    """What differs from the record in `path` by more than `tolerance`, absolute, of a weight; "" where nothing does.
+
+    Raises InvalidRecord where one of them is no record, InvalidOption for a tolerance that is none.
+    """
+    if not (isfinite(tolerance) and tolerance >= 0):
+        raise InvalidOption(f"tolerance={tolerance} is no tolerance", hint="It is 0 or more.")
+    expected, actual = store.load(path), one_record(maps)
+    found = compare_records(expected, actual, tolerance)
+    if not found:
+        return ""
+    if found[0].layer is None:
+        return f"the record cannot be compared{describe(found[0])}"
+    n_heads = actual.n_layers * actual.n_heads
+    heading = f"attention moved by more than {tolerance:g} in {len(found)} of {n_heads} heads, most in the first:"
+    lines = [_line(each) for each in found[:MAX_HEADS]]
+    more = [f"  and {len(found) - MAX_HEADS} more"] if len(found) > MAX_HEADS else []
+    return "\n".join((heading, *lines, *more))
+
+
+def _line(moved: Difference) -> str:
+    before, after = moved.numbers
+    return f"  {moved.where}, {moved.said}: {before:.6g} became {after:.6g} ({moved.change:+.2g})"
