@@ -5,7 +5,10 @@ from __future__ import annotations
 import base64
 import doctest
 import re
-from collections.abc import Callable
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from html import unescape
 from importlib import import_module
 from io import BytesIO
@@ -23,6 +26,7 @@ from attnviz.errors import AttnvizError, InvalidOption, InvalidRecord, InvalidSe
 from attnviz.models.recording.record import Recording
 from attnviz.workflows import notebook
 from tests.made import random_maps, windowed_maps
+from tests.process import ROOT
 
 TOKENS = ["the", "cat", "<b>'\"&"]
 DOCUMENTED = ("attnviz.notebook", "attnviz.workflows.python", "attnviz.models.recording.attentions")
@@ -223,7 +227,6 @@ def test_tables_hold_every_weight(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_arrays_of_xarray_know_tokens() -> None:
-    pytest.importorskip("xarray", reason="needs xarray: pip install 'attnviz[notebook]'")
     array = windowed_maps().to_xarray()
     assert array.dims == ("layer", "head", "query", "key")
     assert float(array.sel(layer=1, head=0, query=3).sum()) == pytest.approx(1)
@@ -250,22 +253,48 @@ def test_three_in_one_notebook_do_not_disturb_each_other(chromium: Any, tmp_path
     ]
     file = tmp_path / "notebook.html"
     file.write_text(f"<!doctype html><meta charset=utf-8>{''.join(shown)}", encoding="utf-8")
+    with offline(chromium, file) as page:
+        frames = drawn_frames(page)
+        assert len(frames) == 3
+        frames[1].locator("#views [role=tab]").nth(1).click()
+        page.wait_for_timeout(600)  # longer than the page waits before it writes its state down
+        chosen = [frame.locator("#views [aria-selected=true]").inner_text() for frame in frames]
+        assert frames[1].inner_text("#title").startswith("module attends to")
+    assert chosen[0] == chosen[2] != chosen[1]
+
+
+@pytest.mark.slow
+def test_the_sample_notebook_runs_and_shows_its_pictures(chromium: Any, tmp_path: Path) -> None:
+    """By nbconvert, as HTML without the libraries that it would load from a network."""
+    empty = [f"--HTMLExporter.{name}_url=data:text/javascript," for name in ("require_js", "mathjax")]
+    words = ["nbconvert", "--execute", "--to", "html", *empty, "--output-dir", str(tmp_path), "docs/attention.ipynb"]
+    run = subprocess.run([sys.executable, "-m", "jupyter", *words], cwd=ROOT, capture_output=True, check=False)
+    assert run.returncode == 0, run.stderr.decode()
+    with offline(chromium, tmp_path / "attention.html") as page:
+        assert len(drawn_frames(page)) == 2
+        (figure,) = page.locator(".jp-OutputArea img").all()
+        assert figure.evaluate("image => image.naturalWidth") > 500
+        assert page.locator(".jp-OutputArea table tbody tr").count() == 3
+        assert page.locator("[data-mime-type='application/vnd.jupyter.stderr']").count() == 0
+
+
+@contextmanager
+def offline(chromium: Any, file: Path) -> Iterator[Any]:
+    """A page without a network, on whose console nothing may be said."""
     errors: list[str] = []
     context = chromium.new_context(offline=True)
     page = context.new_page()
     page.on("console", lambda message: errors.append(message.text))
     page.on("pageerror", lambda error: errors.append(str(error)))
     page.goto(file.as_uri())
-    frames = page.frames[1:]
-    assert len(frames) == 3
-    for frame in frames:
-        frame.wait_for_selector("#view[data-ready]")
-        assert frame.locator("canvas").count() > 0
-    frames[1].locator("#views [role=tab]").nth(1).click()
-    page.wait_for_timeout(600)  # longer than the page waits before it writes its state down
-    chosen = [frame.locator("#views [aria-selected=true]").inner_text() for frame in frames]
-    titles = [frame.inner_text("#title") for frame in frames]
+    yield page
     context.close()
     assert errors == []
-    assert chosen[0] == chosen[2] != chosen[1]
-    assert titles[1].startswith("module attends to")
+
+
+def drawn_frames(page: Any) -> list[Any]:
+    """The pages within the page, once each has drawn its maps."""
+    for frame in page.frames[1:]:
+        frame.wait_for_selector("#view[data-ready]")
+        assert frame.locator("canvas").count() > 0
+    return list(page.frames[1:])
