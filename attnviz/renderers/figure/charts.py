@@ -15,6 +15,7 @@ from matplotlib.figure import Figure
 from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.text import Text
 
+from attnviz.errors import TooLarge
 from attnviz.renderers.figure import curves, distributions
 from attnviz.renderers.figure.draw import literal, write
 from attnviz.renderers.figure.header import (
@@ -29,12 +30,13 @@ from attnviz.renderers.figure.header import (
     title_of,
 )
 from attnviz.renderers.figure.layout import GAP, MAX_GRID_WIDTH, PAD, POINT, TICK, Labels, TextLine
-from attnviz.renderers.figure.style import AXIS, GREY, GRID, HAIRLINE, INK, SMALL
+from attnviz.renderers.figure.style import AXIS, GREY, HAIRLINE, MIN_FONT_SIZE, Sizes, Theme, look_of
 from attnviz.renderers.figure.text import drawable, extent, wrap, wrap_evenly
 from attnviz.report import Curve, Curves, Distribution, Distributions, FigureStyle, Report
 
 SIZES = ((4.6, 2.8), (2.9, 2.1), (2.4, 1.9))  # of a chart alone, of one of two in a row, of one of three and more
 NUMBERS = 0.5  # inches that the numbers of a y axis take, about
+MIN_ACROSS = 1.45  # inches of axes where a width is asked for: with fewer, numbers below would touch
 HANDLE, BETWEEN = 2.5, 1.5  # of the text's size: the sample beside a name, and from one name to the next
 
 
@@ -47,11 +49,12 @@ class Panel(NamedTuple):
     y_axis: tuple[str, ...]
     labels: Labels
     size: tuple[float, float]  # of the axes, about
+    text: float  # points
 
     @property
     def above_and_below(self) -> float:
         """Inches that everything above and below the axes takes."""
-        return height_of(self.title, AXIS) + height_of(self.x_axis, AXIS) + self.labels.room + 4 * PAD
+        return height_of((*self.title, *self.x_axis), self.text) + self.labels.room + 4 * PAD
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,6 +74,8 @@ class ChartsPlan:
     bottom: float
     lines: tuple[TextLine, ...]
     looks: Any  # by the name of a line or a group, as `curves` and `distributions` have it
+    theme: Theme
+    sizes: Sizes
 
 
 def plan_charts(
@@ -83,29 +88,25 @@ def plan_charts(
 
     `whole_picture`: what `picture` is a part of, drawn small: what has one name looks as in all of it.
     """
-    charts: Sequence[Curve | Distribution] = picture.curves if isinstance(picture, Curves) else picture.charts
-    n_columns = max(1, min(len(charts), picture.n_columns if isinstance(picture, Distributions) else len(charts)))
-    axes_width, axes_height = SIZES[min(n_columns, len(SIZES)) - 1] if whole_picture is None else SIZES[-1]
-    if isinstance(picture, Distributions):
-        widest = max(axes_width, MAX_GRID_WIDTH / n_columns - NUMBERS)
-        axes_width = min(max(axes_width, distributions.width_of(picture)), widest)
-    panels = tuple(_panel(chart, axes_width, axes_height) for chart in charts)
-    beside = max((height_of(panel.y_axis, AXIS) for panel in panels), default=0.0) + NUMBERS + GAP
-    width = ceil_to_pixel(max(MIN_WIDTH, n_columns * (axes_width + beside) + 2 * MARGIN), look.dpi)
+    theme, sizes = look_of(look.theme, look.font_size)
+    width, n_columns, panels, axes_width, axes_height = _across(picture, look, sizes, whole_picture is not None)
     room = (width - 2 * MARGIN) / POINT
 
-    header = header_of(picture, report, width)
-    legend_top = below(header, MARGIN) + GAP
+    header = header_of(picture, report, width, sizes) if look.header else []
+    legend_top = below(header, MARGIN) + GAP * bool(header)
     looks: Any
     legend: Sequence[tuple[str, Artist]]
-    caveats = curves.caveats(picture) if isinstance(picture, Curves) else distributions.caveats(picture, axes_width)
+    if isinstance(picture, Curves):
+        caveats = curves.caveats(picture)
+    else:
+        caveats = distributions.caveats(picture, axes_width, sizes.axis)
     of = whole_picture or picture
-    looks, legend = curves.looks_of(of) if isinstance(of, Curves) else distributions.looks_of(of)
-    names, legend_columns, legend_height = _plan_legend([name for name, _ in legend], room)
+    looks, legend = curves.looks_of(of, theme) if isinstance(of, Curves) else distributions.looks_of(of, theme)
+    names, legend_columns, legend_height = _plan_legend([name for name, _ in legend], room, sizes.axis)
     top = legend_top + legend_height
     rows = [panels[start : start + n_columns] for start in range(0, len(panels), n_columns)]
     bottom = top + sum(axes_height + max(panel.above_and_below for panel in row) + 2 * PAD for row in rows)
-    footer = paragraph(wrap(" · ".join(caveats), SMALL, room), SMALL, GREY, MARGIN, bottom + PAD)
+    footer = paragraph(wrap(" · ".join(caveats), sizes.small, room), sizes.small, GREY, MARGIN, bottom + PAD)
     height = ceil_to_pixel(below(footer, bottom) + MARGIN, look.dpi)
     check_size(picture.name, width, height, look.dpi)
     return ChartsPlan(
@@ -120,28 +121,79 @@ def plan_charts(
         legend_top=legend_top,
         top=top,
         bottom=bottom,
-        lines=(*header, *footer),
+        lines=tuple(line._replace(colour=theme.shown(line.colour)) for line in (*header, *footer)),
         looks=looks,
+        theme=theme,
+        sizes=sizes,
     )
 
 
-def _plan_legend(names: Sequence[str], room: float) -> tuple[list[tuple[str, ...]], int, float]:
+class _Across(NamedTuple):
+    """How charts share the width of a figure."""
+
+    width: float
+    n_columns: int
+    panels: tuple[Panel, ...]
+    axes_width: float
+    axes_height: float
+
+
+def _across(picture: Curves | Distributions, look: FigureStyle, sizes: Sizes, small: bool) -> _Across:
+    """As wide as the charts want; else as many of them in a row as the width asked for has room for.
+
+    Raises TooLarge where it has none for one.
+    """
+    charts: Sequence[Curve | Distribution] = picture.curves if isinstance(picture, Curves) else picture.charts
+    n_columns = max(1, min(len(charts), picture.n_columns if isinstance(picture, Distributions) else len(charts)))
+    factor = sizes.axis / AXIS
+    if look.width is None:
+        axes_width, axes_height = (factor * side for side in SIZES[-1 if small else min(n_columns, len(SIZES)) - 1])
+        if isinstance(picture, Distributions):
+            widest = max(axes_width, MAX_GRID_WIDTH / n_columns - factor * NUMBERS)
+            axes_width = min(max(axes_width, distributions.width_of(picture)), widest)
+        panels = tuple(_panel(chart, axes_width, axes_height, sizes.axis) for chart in charts)
+        width = max(MIN_WIDTH, n_columns * (axes_width + _beside(panels, factor)) + 2 * MARGIN)
+        return _Across(ceil_to_pixel(width, look.dpi), n_columns, panels, axes_width, axes_height)
+    least = MIN_ACROSS * factor
+    for number in range(n_columns, 0, -1):
+        share = (look.width - 2 * MARGIN) / number
+        usual = SIZES[min(number, len(SIZES)) - 1]
+        axes_height = factor * usual[1] * min(1.0, max(least, share - factor * NUMBERS) / (factor * usual[0]))
+        panels = tuple(_panel(chart, max(least, share), axes_height, sizes.axis) for chart in charts)
+        axes_width = share - _beside(panels, factor)
+        if axes_width >= least:
+            panels = tuple(_panel(chart, axes_width, axes_height, sizes.axis) for chart in charts)
+            return _Across(ceil_to_pixel(look.width, look.dpi), number, panels, axes_width, axes_height)
+    needed = least + _beside(panels, factor) + 2 * MARGIN
+    ways = f"--width {ceil(10 * needed) / 10:.1f}in" + " or a smaller --font-size" * (sizes.axis > MIN_FONT_SIZE)
+    what = f"{look.width:.3g} in are too few for {picture.name!r} with text of {sizes.axis:.3g} points"
+    raise TooLarge(what, hint=f"Try {ways}.")
+
+
+def _beside(panels: Sequence[Panel], factor: float) -> float:
+    """Inches beside each chart: the name of its y axis, and numbers."""
+    return max((height_of(panel.y_axis, panel.text) for panel in panels), default=0.0) + factor * NUMBERS + GAP
+
+
+def _plan_legend(names: Sequence[str], room: float, size: float) -> tuple[list[tuple[str, ...]], int, float]:
     """The names in lines, in how many columns they stand, and inches that they take; `room` is points."""
-    wrapped = [wrap(name, AXIS, room - HANDLE * AXIS) for name in names]
-    longest = max((extent(line, AXIS).width for lines in wrapped for line in lines), default=0.0)
-    n_columns = max(1, int(room / (longest + (HANDLE + BETWEEN + 1) * AXIS)))
-    highest = max((height_of(lines, AXIS) + PAD for lines in wrapped), default=0.0)
+    wrapped = [wrap(name, size, room - HANDLE * size) for name in names]
+    longest = max((extent(line, size).width for lines in wrapped for line in lines), default=0.0)
+    n_columns = max(1, int(room / (longest + (HANDLE + BETWEEN + 1) * size)))
+    highest = max((height_of(lines, size) + PAD for lines in wrapped), default=0.0)
     return wrapped, n_columns, highest * ceil(len(names) / n_columns)
 
 
-def _panel(chart: Curve | Distribution, width: float, height: float) -> Panel:
+def _panel(chart: Curve | Distribution, width: float, height: float, size: float) -> Panel:
+    one_below = Labels(1, size, 0.2 * size / AXIS)
     return Panel(
         chart,
-        title=wrap(chart.title, AXIS, width / POINT),
-        x_axis=wrap(chart.x_axis, AXIS, width / POINT),
-        y_axis=wrap_evenly(chart.y_axis, AXIS, height / POINT),
-        labels=distributions.labels_of(chart, width) if isinstance(chart, Distribution) else Labels(1, AXIS, 0.2),
+        title=wrap(chart.title, size, width / POINT),
+        x_axis=wrap(chart.x_axis, size, width / POINT),
+        y_axis=wrap_evenly(chart.y_axis, size, height / POINT),
+        labels=one_below if isinstance(chart, Curve) else distributions.labels_of(chart, width, size),
         size=(width, height),
+        text=size,
     )
 
 
@@ -171,7 +223,7 @@ def draw_charts(plan: ChartsPlan) -> Figure:
             handlelength=HANDLE,
             columnspacing=BETWEEN,
             labelspacing=0.3,
-            fontsize=AXIS,
+            fontsize=plan.sizes.axis,
         )
         for text, (name, _) in zip(figure.legends[0].get_texts(), plan.legend, strict=True):
             text.set_text(name)  # only now: matplotlib leaves out names that begin with _
@@ -196,20 +248,30 @@ def _settle(figure: Figure) -> None:
 
 
 def _draw_panel(axes: Axes, panel: Panel, plan: ChartsPlan) -> None:
+    theme, size = plan.theme, plan.sizes.axis
     axes.spines[["top", "right"]].set_visible(False)
-    axes.tick_params(length=TICK / POINT, width=HAIRLINE, pad=2, labelsize=AXIS)
-    axes.yaxis.grid(visible=True, color=GRID, linewidth=HAIRLINE)
+    axes.tick_params(length=TICK / POINT, width=HAIRLINE, pad=2, labelsize=size)
+    axes.yaxis.grid(visible=True, color=theme.grid, linewidth=HAIRLINE)
     axes.set_axisbelow(True)
     axes.margins(0.03, 0.06)
     if isinstance(panel.chart, Curve):
-        nothing = curves.draw_curve(axes, panel.chart, plan.looks)
+        nothing = curves.draw_curve(axes, panel.chart, plan.looks, theme)
     else:
-        nothing = distributions.draw_distribution(axes, panel.chart, plan.looks, panel.labels, panel.size)
-    axes.set_title(_joined(panel.title), size=AXIS, pad=PAD / POINT)
-    axes.set_xlabel(_joined(panel.x_axis), labelpad=PAD / POINT, color=INK)
-    axes.set_ylabel(_joined(panel.y_axis), labelpad=PAD / POINT, color=INK)
+        nothing = distributions.draw_distribution(axes, panel.chart, plan.looks, panel.labels, panel.size, theme)
+    axes.set_title(_joined(panel.title), size=size, pad=PAD / POINT)
+    axes.set_xlabel(_joined(panel.x_axis), labelpad=PAD / POINT, color=theme.ink, size=size)
+    axes.set_ylabel(_joined(panel.y_axis), labelpad=PAD / POINT, color=theme.ink, size=size)
     if nothing:
         axes.set(yticks=[])
-        axes.text(0.5, 0.5, nothing, transform=axes.transAxes, ha="center", va="center", size=SMALL, color=GREY)
+        axes.text(
+            0.5,
+            0.5,
+            nothing,
+            transform=axes.transAxes,
+            ha="center",
+            va="center",
+            size=plan.sizes.small,
+            color=theme.grey,
+        )
     else:
         axes.ticklabel_format(axis="y", useOffset=False)

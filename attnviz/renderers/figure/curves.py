@@ -10,27 +10,28 @@ from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
 
-from attnviz.renderers.figure.style import COLOURS, GREY, GRID, HAIRLINE, MAX_NUMBER
+from attnviz.renderers.figure.style import COLOURS, HAIRLINE, MAX_NUMBER, PAPER, Theme
 from attnviz.report import Curve, Curves, Line
 
 DASHES = ((0, ()), (0, (4, 2)), (0, (1, 1.5)))  # the next once all colours are taken
-MARKED: dict[str, Any] = {"linewidth": 1.4, "zorder": 3, "marker": "o", "markersize": 4.5, "markeredgecolor": "white"}
+MARKED: dict[str, Any] = {"linewidth": 1.4, "zorder": 3, "marker": "o", "markersize": 4.5}
 BOUNDS: dict[str, Any] = {"linewidth": 1.0, "alpha": 0.6, "zorder": 2.5}
-AT: dict[str, Any] = {"color": GREY, "linewidth": 0.8, "dashes": (3, 2), "zorder": 1.5}
+AT: dict[str, Any] = {"linewidth": 0.8, "dashes": (3, 2), "zorder": 1.5}
 MAX_WHOLE = 1e6  # a range beyond is no longer one of things that are counted
 
 
-def looks_of(picture: Curves) -> tuple[Mapping[str, dict[str, Any]], list[tuple[str, Line2D]]]:
+def looks_of(picture: Curves, theme: Theme = PAPER) -> tuple[Mapping[str, dict[str, Any]], list[tuple[str, Line2D]]]:
     """How the lines of each name look, colours first and then dashes; and the names with a sample of each."""
     lines = [line for curve in picture.curves for line in curve.lines]
     looks: dict[str, dict[str, Any]] = {}
     for number, name in enumerate(dict.fromkeys(line.name for line in lines)):
         round_, colour = divmod(number, len(COLOURS))
-        looks[name] = {"color": COLOURS[colour], "linestyle": DASHES[round_ % len(DASHES)]}
+        looks[name] = {"color": theme.shown(COLOURS[colour]), "linestyle": DASHES[round_ % len(DASHES)]}
     marked = {line.name for line in lines if line.marked}
-    legend = [(name, Line2D([], [], **look, **(MARKED if name in marked else {}))) for name, look in looks.items()]
+    on_top = {**MARKED, "markeredgecolor": theme.ground}
+    legend = [(name, Line2D([], [], **look, **(on_top if name in marked else {}))) for name, look in looks.items()]
     marks = dict.fromkeys(curve.at_label for curve in picture.curves if _has_mark(curve) and curve.at_label)
-    return looks, [*legend, *((label, Line2D([], [], **AT)) for label in marks)]
+    return looks, [*legend, *((label, Line2D([], [], color=theme.grey, **AT)) for label in marks)]
 
 
 def points_of(line: Line) -> np.ndarray:
@@ -47,7 +48,7 @@ def caveats(picture: Curves) -> list[str]:
     return [f"{points} cannot be drawn: not a number, or too large"] if number else []
 
 
-def draw_curve(axes: Axes, curve: Curve, looks: Mapping[str, dict[str, Any]]) -> str:
+def draw_curve(axes: Axes, curve: Curve, looks: Mapping[str, dict[str, Any]], theme: Theme) -> str:
     """Draw the lines of a chart; what to say instead where there are none."""
     if not _has_points(curve):
         axes.set(xticks=[])
@@ -55,7 +56,8 @@ def draw_curve(axes: Axes, curve: Curve, looks: Mapping[str, dict[str, Any]]) ->
     for line in sorted(curve.lines, key=lambda line: line.marked):  # few points lie over many
         points = points_of(line)
         many = {"linewidth": 1.0, "marker": "o", "markersize": 2.5, "markevery": _alone(points), "zorder": 2}
-        axes.plot(*points, **looks[line.name], **(MARKED if line.marked else many))
+        on_top = {**MARKED, "markeredgecolor": theme.ground}
+        axes.plot(*points, **looks[line.name], **(on_top if line.marked else many))
         if line.bounds:
             bounds = np.array(line.bounds, dtype=float).T
             axes.vlines(
@@ -65,8 +67,8 @@ def draw_curve(axes: Axes, curve: Curve, looks: Mapping[str, dict[str, Any]]) ->
                 **BOUNDS,
             )
     if curve.at is not None and _has_mark(curve):
-        axes.axvline(curve.at, **AT)
-    axes.xaxis.grid(visible=True, color=GRID, linewidth=HAIRLINE)
+        axes.axvline(curve.at, color=theme.grey, **AT)
+    axes.xaxis.grid(visible=True, color=theme.grid, linewidth=HAIRLINE)
     low, high = axes.get_xlim()
     counted = any(line.x and all(float(x).is_integer() for x in line.x) for line in curve.lines)
     if counted and 1 < high - low <= MAX_WHOLE:

@@ -19,7 +19,7 @@ from matplotlib.patches import Patch
 from attnviz.renderers.figure.draw import label_at
 from attnviz.renderers.figure.header import ordinal
 from attnviz.renderers.figure.layout import POINT, Labels, labels_below
-from attnviz.renderers.figure.style import AXIS, COLOURS, INK, MAX_NUMBER
+from attnviz.renderers.figure.style import COLOURS, MAX_NUMBER, PAPER, Theme
 from attnviz.report import Distribution, Distributions, Sample
 
 MIN_VALUES = 30  # numbers that make a violin
@@ -54,12 +54,13 @@ class Placed(NamedTuple):
         return len(self.values) >= MIN_VALUES and bool(np.ptp(self.values) > FLAT * np.abs(self.values).max())
 
 
-def looks_of(picture: Distributions) -> tuple[Mapping[str, GroupStyle], list[tuple[str, Patch]]]:
+def looks_of(picture: Distributions, theme: Theme = PAPER) -> tuple[Mapping[str, GroupStyle], list[tuple[str, Patch]]]:
     """How the samples of each group look; and the groups' names with a sample of each, unless there is only one."""
     looks = {}
     for number, name in enumerate(dict.fromkeys(each.group for chart in picture.charts for each in chart.samples)):
         round_, colour = divmod(number, len(COLOURS))
-        looks[name] = GroupStyle(to_rgba(COLOURS[colour]), to_rgba(COLOURS[colour], STRENGTHS[round_ % len(STRENGTHS)]))
+        edge = theme.shown(COLOURS[colour])
+        looks[name] = GroupStyle(to_rgba(edge), to_rgba(edge, STRENGTHS[round_ % len(STRENGTHS)]))
     patches = {name: Patch(facecolor=each.face, edgecolor=each.edge, linewidth=LINE) for name, each in looks.items()}
     return looks, [(name, patch) for name, patch in patches.items() if name or len(looks) > 1]
 
@@ -85,9 +86,9 @@ def width_of(picture: Distributions) -> float:
     return SLOT * max(map(_units, picture.charts), default=0.0)
 
 
-def labels_of(chart: Distribution, width: float) -> Labels:
+def labels_of(chart: Distribution, width: float, size: float) -> Labels:
     """How the samples of a chart are labelled."""
-    return labels_below([tuple(each.sample.label for each in place(chart))], _slot(chart, width) / POINT, AXIS)
+    return labels_below([tuple(each.sample.label for each in place(chart))], _slot(chart, width) / POINT, size)
 
 
 def _units(chart: Distribution) -> float:
@@ -98,15 +99,15 @@ def _slot(chart: Distribution, width: float) -> float:
     return min(width / _units(chart), MAX_SLOT)
 
 
-def caveats(picture: Distributions, width: float) -> list[str]:
+def caveats(picture: Distributions, width: float, size: float) -> list[str]:
     """What the charts cannot show by themselves."""
     samples = [each for chart in picture.charts for each in place(chart)]
     texts = []
     if any(each.is_violin for each in samples):
-        texts.append("violins: the bar spans the middle half of the numbers, the white dot is their median")
+        texts.append("violins: the bar spans the middle half of the numbers, the dot on it is their median")
     if any(1 < len(each.values) < MIN_VALUES for each in samples):
         texts.append(f"samples of fewer than {MIN_VALUES} numbers: each is a point, the line is their median")
-    steps = {(labels_of(chart, width).step, chart.x_axis) for chart in picture.charts}
+    steps = {(labels_of(chart, width, size).step, chart.x_axis) for chart in picture.charts}
     texts += [f"every {ordinal(step)} {axis or 'sample'} is labelled" for step, axis in sorted(steps) if step > 1]
     empty = sum(not len(each.values) for each in samples)
     lost = sum(len(each.sample.values) - len(each.values) for each in samples)
@@ -118,7 +119,12 @@ def caveats(picture: Distributions, width: float) -> list[str]:
 
 
 def draw_distribution(
-    axes: Axes, chart: Distribution, looks: Mapping[str, GroupStyle], labels: Labels, size: tuple[float, float]
+    axes: Axes,
+    chart: Distribution,
+    looks: Mapping[str, GroupStyle],
+    labels: Labels,
+    size: tuple[float, float],
+    theme: Theme,
 ) -> str:
     """Draw the samples of a chart of about this width and height; what to say instead where there are no numbers."""
     samples = place(chart)
@@ -130,21 +136,21 @@ def draw_distribution(
     low, high = axes.get_ylim()
     for name, group in groupby(samples, lambda each: each.sample.group):
         together, look = list(group), looks[name]
-        _draw_violins(axes, [each for each in together if each.is_violin], look)
+        _draw_violins(axes, [each for each in together if each.is_violin], look, theme)
         for each in together:
             if 0 < len(each.values) < MIN_VALUES:
                 heights = (each.values - low) / (high - low) * size[1]
                 dots = axes.plot(each.x + spread(heights, slot), each.values, "o", color=look.edge, markersize=DOT)
-                dots[0].set(markeredgecolor="white", markeredgewidth=0.4, zorder=3)
+                dots[0].set(markeredgecolor=theme.ground, markeredgewidth=0.4, zorder=3)
             if len(each.values) > 1 and not each.is_violin:
                 ends = (each.x - BROAD / 2, each.x + BROAD / 2)
-                axes.hlines(np.median(each.values), *ends, color=INK, linewidth=1.2)
+                axes.hlines(np.median(each.values), *ends, color=theme.ink, linewidth=1.2)
     axes.set(xlim=(middle - size[0] / slot / 2, middle + size[0] / slot / 2), ylim=(low, high), xlabel="", ylabel="")
     label_at(axes.xaxis, [each.x for each in samples], [each.sample.label for each in samples], labels)
     return "" if len(values) else "no numbers"
 
 
-def _draw_violins(axes: Axes, samples: Sequence[Placed], look: GroupStyle) -> None:
+def _draw_violins(axes: Axes, samples: Sequence[Placed], look: GroupStyle, theme: Theme) -> None:
     """Cut off at the smallest and largest number, each as wide as the others, with its median and middle half."""
     if not samples:
         return
@@ -156,8 +162,8 @@ def _draw_violins(axes: Axes, samples: Sequence[Placed], look: GroupStyle) -> No
         body.set(facecolor=look.face, edgecolor=look.edge, linewidth=LINE, alpha=None)
     for each in samples:
         low, middle, high = np.percentile(each.values, (25, 50, 75))
-        axes.plot([each.x, each.x], [low, high], color=INK, linewidth=BOX, solid_capstyle="butt", zorder=3)
-        axes.plot([each.x], [middle], "o", color="white", markersize=MEDIAN, markeredgewidth=0.0, zorder=4)
+        axes.plot([each.x, each.x], [low, high], color=theme.ink, linewidth=BOX, solid_capstyle="butt", zorder=3)
+        axes.plot([each.x], [middle], "o", color=theme.ground, markersize=MEDIAN, markeredgewidth=0.0, zorder=4)
 
 
 def _density(values: np.ndarray) -> dict[str, Any]:

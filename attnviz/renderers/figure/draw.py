@@ -53,7 +53,7 @@ EXTENSION = 0.04  # of the colour bar: of the arrow that stands for smaller valu
 BESIDE: dict[str, Any] = {"ha": "right", "va": "center_baseline"}
 UNDER: dict[str, Any] = {"ha": "center", "va": "top"}
 ROTATED: dict[str, Any] = {"rotation": 90, "rotation_mode": "anchor", "ha": "right", "va": "center_baseline"}
-THIN, THICK = 0.3, 1.8  # points, of the palest and of the darkest line
+THIN, THICK = 0.3, 1.8  # points, of lines of weight 0 and 1
 WIDE = 9.0  # points from token to token: where they stand closer, lines are thinner
 PALE = 0.2  # relative luminance on which our ink and white stand out equally (WCAG 2 contrast)
 
@@ -191,8 +191,13 @@ def _draw_map(axes: Axes, place: PlacedMap, plan: FigurePlan, colours: Colours) 
 
 
 def _draw_lines(axes: Axes, place: PlacedMap, plan: FigurePlan, colours: Colours) -> None:
-    """From each query to the keys that it attends to, the strongest on top."""
+    """From each query to the keys that it attends to, the strongest on top, each as thick as its weight is large.
+
+    In a long text most keys that are attended to at all get many equal shares: their colours alone would be one black.
+    """
     cells, pitch = cells_of(place, plan), plan.cells.rows.length
+    heatmap, signed = place.heatmap, is_signed(plan.scale)
+    weights = np.abs(pooled(heatmap.values, heatmap.allowed, plan.cells.pools, place.statistic, signed))
     axes.set(xlim=(0, 1), ylim=(place.box.height / pitch, 0))
     axes.set_axis_off()
     shares = np.ma.filled(colours.norm(cells), 0.0)
@@ -202,8 +207,9 @@ def _draw_lines(axes: Axes, place: PlacedMap, plan: FigurePlan, colours: Colours
     ends = np.stack(
         [np.stack([np.zeros(len(rows)), rows + 0.5], -1), np.stack([np.ones(len(rows)), columns + 0.5], -1)], 1
     )
-    strengths, thick = shares[rows, columns], min(THICK, max(2 * THIN, THICK * pitch / POINT / WIDE))
-    lines = LineCollection(list(ends), colors=colours.cmap(strengths), linewidths=THIN + (thick - THIN) * strengths)
+    thick = min(THICK, max(2 * THIN, THICK * pitch / POINT / WIDE))
+    widths = THIN + (thick - THIN) * np.minimum(np.ma.filled(weights, 0.0)[rows, columns], 1.0)
+    lines = LineCollection(list(ends), colors=colours.cmap(shares[rows, columns]), linewidths=widths)
     axes.add_collection(lines, autolim=False)
 
 

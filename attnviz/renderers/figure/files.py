@@ -153,7 +153,7 @@ def _content(layout: Planned, report: Report, look: FigureStyle, kind: Kind, fam
     if kind == "png" and isinstance(layout, FigurePlan) and _is_plain(layout, look):
         return png_of(paint(layout, look.cmap, look.dpi), look.dpi, _facts(layout.title, report))
     content = io.BytesIO()
-    with drawing(layout.theme if isinstance(layout, FigurePlan) else PAPER, look.svg_text, families):
+    with drawing(layout.theme, look.svg_text, families):
         dpi = look.dpi if kind == "png" else look.dpi * max(1, -(-VECTOR_DPI // look.dpi))
         metadata = _metadata(layout.title, report, kind)
         draw_plan(layout, look).savefig(content, format=kind, dpi=dpi, metadata=metadata, transparent=look.transparent)

@@ -400,6 +400,8 @@ def _small_print(grid: Grid, cells: Cells, labels: tuple[Labels, Labels], scale:
     low, _ = plan_limits(scale)
     if grid.lines and any((heatmap.shading(scale)[heatmap.allowed] > low).sum() > MAX_LINES for heatmap in grid.maps):
         texts.append(f"of each head, the {MAX_LINES} strongest lines are drawn")
+    if grid.lines:
+        texts.append("the thicker a line, the larger its weight")
     if cells.pools != (1, 1) and "mean" not in grid.statistics:  # else it stands over the maps
         texts.append(_of_cells("largest", cells, scale.kind))
     return texts

@@ -93,16 +93,17 @@ class Theme(NamedTuple):
     ground: str = "white"
     ink: str = INK
     grey: str = GREY
+    grid: str = GRID
     lift: str = LIFT
     diverging: str = DIVERGING
 
     def shown(self, colour: str) -> str:
         """What stands for one of our inks on this ground."""
-        return {INK: self.ink, GREY: self.grey}.get(colour, colour)
+        return {INK: self.ink, GREY: self.grey, COLOURS[-1]: self.ink}.get(colour, colour)
 
 
 SIZES, PAPER = Sizes(), Theme()
-DARK = Theme("#18171e", "#f0f0f0", "#b4b4b4", "lift_r", "berlin")  # the darkest of the multiples' colours
+DARK = Theme("#18171e", "#f0f0f0", "#b4b4b4", "#3b3943", "lift_r", "berlin")  # the darkest of the multiples' colours
 THEMES = {"paper": (PAPER, AXIS), "slide": (PAPER, 14.0), "dark": (DARK, 14.0)}  # and the size of axes' names
 
 

@@ -220,7 +220,7 @@ def drawn_charts(shown: Report, look: FigureStyle | None = None) -> Iterator[Dra
     picture = next(shown.pictures)
     assert isinstance(picture, Curves | Distributions)
     planned = plan_charts(picture, shown, look)
-    with drawing():
+    with drawing(planned.theme):
         yield DrawnCharts(planned, measurable(draw_charts(planned), look))
 
 

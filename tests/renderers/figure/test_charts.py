@@ -23,7 +23,7 @@ from attnviz.renderers.figure import distributions as samples_of_charts
 from attnviz.renderers.figure import files as figure
 from attnviz.renderers.figure.distributions import BROAD, DOT, MIN_VALUES
 from attnviz.renderers.figure.files import annotated, undrawable
-from attnviz.renderers.figure.style import COLOURS
+from attnviz.renderers.figure.style import COLOURS, DARK, MIN_FONT_SIZE
 from attnviz.report import Curve, Curves, Distribution, Distributions, FigureStyle, Line, Report, Sample
 from tests.renderers.figure.reports import (
     ACCURACY,
@@ -163,7 +163,7 @@ def test_the_bar_in_a_violin_is_the_middle_half_and_its_dot_the_median() -> None
         found = [list(np.asarray(each.get_ydata())) for each in made.figure.axes[0].lines]
         assert [25, 75] in found
         assert [50] in found
-        assert any("the white dot is their median" in text for text in made.texts)
+        assert any("the dot on it is their median" in text for text in made.texts)
 
 
 def test_few_numbers_are_points_beside_each_other_with_a_line_at_their_median() -> None:
@@ -343,6 +343,33 @@ def test_too_many_pixels_are_refused_with_what_would_work(picture: Curves | Dist
     with pytest.raises(TooLarge, match=f"'{picture.name}' would have") as refused:
         figure.png(report(picture), FigureStyle(dpi=2400))
     figure.png(report(picture), FigureStyle(dpi=int(refused.value.hint.split()[2])))
+
+
+@pytest.mark.parametrize("picture", BOTH, ids=["lines", "samples"])
+@pytest.mark.parametrize("width", [2.8, 3.3, 7.0])
+def test_a_width_that_is_asked_for_is_kept_and_nothing_cut(picture: Curves | Distributions, width: float) -> None:
+    with drawn_charts(report(picture), FigureStyle(width=width, dpi=300)) as made:
+        assert made.plan.width == pytest.approx(width, abs=1 / 300)
+        check_texts(made)
+        assert min(text.get_fontsize() for text in visible_texts(made.figure)) >= MIN_FONT_SIZE
+        assert made.plan.n_columns == (1 if width < 5 else 2)
+
+
+def test_a_width_that_is_too_small_is_refused_with_one_that_works() -> None:
+    with pytest.raises(TooLarge, match="1 in are too few for 'distributions' with text of 14 points") as refused:
+        figure.png(report(BOTH[1]), FigureStyle(width=1.0, theme="slide"))
+    works = float(refused.value.hint.split()[2].removesuffix("in"))
+    figure.png(report(BOTH[1]), FigureStyle(width=works, theme="slide"))
+
+
+@pytest.mark.parametrize("picture", BOTH, ids=["lines", "samples"])
+def test_themes_change_ground_and_inks_and_sizes(picture: Curves | Distributions) -> None:
+    with drawn_charts(report(picture), FigureStyle(theme="dark", header=False)) as made:
+        assert made.figure.get_facecolor() == mpl.colors.to_rgba(DARK.ground)
+        assert not any(title in text for text in made.texts for title in (SUBTITLE, picture.title))
+        for text in visible_texts(made.figure):
+            assert mpl.colors.to_hex(text.get_color()) in (DARK.ink, DARK.grey)
+        assert {text.get_fontsize() for axes in made.figure.axes for text in axes.get_xticklabels()} == {14.0}
 
 
 def test_characters_that_no_font_has_are_found_wherever_they_are() -> None:

@@ -14,6 +14,7 @@ from PIL import Image
 
 from attnviz.errors import InvalidOption, TooLarge
 from attnviz.renderers.figure import files
+from attnviz.renderers.figure.draw import THIN
 from attnviz.renderers.figure.plan import plan
 from attnviz.renderers.figure.style import DARK, look_of
 from attnviz.renderers.figure.words import plan_text
@@ -147,12 +148,14 @@ def test_lines_run_from_queries_to_the_keys_that_get_more_than_an_equal_share() 
         assert tokens == ["a", "b", "c"] * 2
 
 
-def test_the_strongest_line_lies_on_top() -> None:
-    with drawn(report(heatmap(9), scale=LIFT), FigureStyle(kind="lines")) as made:
+def test_the_strongest_line_lies_on_top_and_each_is_as_thick_as_its_weight() -> None:
+    picture = heatmap(9)
+    with drawn(report(picture, scale=LIFT), FigureStyle(kind="lines")) as made:
         (lines,) = made.figure.axes[0].collections
         widths = np.asarray(lines.get_linewidth())
-        assert len(widths) > 3
-        assert list(widths) == sorted(widths)
+        weights = np.sort(picture.values[picture.values > 1 / 9])
+        assert len(weights) > 3
+        assert (widths - THIN) / (widths[-1] - THIN) == pytest.approx(weights / weights[-1])
 
 
 def test_of_very_many_lines_the_strongest_are_drawn_and_the_figure_says_so() -> None:
