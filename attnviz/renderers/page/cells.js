@@ -110,6 +110,21 @@ export class Cells {
     return kept.map(({ place }) => place);
   }
 
+  // Columns that get at least so many equal shares, as the mean of all rows, most first.
+  columnsThatGet(times) {
+    if (this.means === undefined) {
+      this.means = new Float64Array(this.nColumns);
+      for (let row = 0; row < this.nRows; row++) {
+        for (let column = 0; column < this.nColumns; column++) {
+          if (!this.isAllowed(row, column)) continue;
+          this.means[column] += this.at(row, column) / this.shares[row] / this.nRows;
+        }
+      }
+    }
+    const wanted = [...this.means.keys()].filter((column) => this.means[column] >= times);
+    return wanted.sort((a, b) => this.means[b] - this.means[a]);
+  }
+
   row(row) {
     return Array.from({ length: this.nColumns }, (_, column) => [row, column]);
   }

@@ -1,6 +1,6 @@
 // A matrix on its canvas: cells, the cross at the current cell, labels and the titles of the axes.
 import { hatching, imageOf, placeOfCell, unitOf } from "./colour.js";
-import { isLift } from "./content.js";
+import { hasQueries, isDifference, isLift } from "./content.js";
 import { colourOf } from "./dom.js";
 import { state } from "./state.js";
 
@@ -9,6 +9,7 @@ const LABEL = 12; // pixels that a label takes
 const TITLE = 20; // pixels for the title of an axis
 const LEFT_TO_RIGHT = "\u200e"; // a position stays before its token, whatever script that is of
 const THIN = 8; // pixels of a cell
+const NOTABLE = 2; // equal shares, as a mean of its rows: a column that the eye goes to
 const LINES_PER_QUERY = 2; // of a small picture, in the mean
 const VEIL = 0.75; // of paper over what a word that is pointed at has nothing to do with
 
@@ -158,10 +159,11 @@ function paintLabels(plot) {
   pen.textBaseline = "middle";
   pen.textAlign = "right";
   const down = { labels: plot.rows, from: plot.top, length: plot.height, current: row, room: gutter - title - 5 };
-  eachLabel(plot, down, (text, at) => pen.fillText(text, gutter - 5, head + at));
+  eachLabel(plot, down, [], (text, at) => pen.fillText(text, gutter - 5, head + at));
   pen.textAlign = "left";
   const across = { labels: plot.columns, from: plot.left, length: plot.width, current: column, room: head - title - 5 };
-  eachLabel(plot, across, (text, at) => {
+  const first = hasQueries(plot.map) && !isDifference(plot.scale) ? plot.cells.columnsThatGet(NOTABLE) : [];
+  eachLabel(plot, across, first, (text, at) => {
     pen.save();
     pen.translate(gutter + at, head - 5);
     pen.rotate(-Math.PI / 2);
@@ -170,15 +172,16 @@ function paintLabels(plot) {
   });
 }
 
-// Every label, or every few, and always the current one, to which its neighbours give way.
-function eachLabel({ pen, side }, { labels, from, length, current, room }, write) {
+// Every label; or where there is room the current one, those that come first, and every few.
+function eachLabel({ pen, side }, { labels, from, length, current, room }, first, write) {
   const step = Math.max(1, Math.ceil(LABEL / side));
   const shown = new Set();
-  for (let place = 0; place < labels.length; place += step) shown.add(place);
-  if (current !== null) {
-    for (let near = current - step + 1; near < current + step; near++) shown.delete(near);
-    shown.add(current);
-  }
+  const isFree = (place) => {
+    for (let near = place - step + 1; near < place + step; near++) if (shown.has(near)) return false;
+    return true;
+  };
+  const even = Array.from({ length: Math.ceil(labels.length / step) }, (_, number) => number * step);
+  for (const place of [...(current === null ? [] : [current]), ...first, ...even]) if (isFree(place)) shown.add(place);
   for (const place of shown) {
     const at = (place + 0.5) * side - from;
     if (at < 0 || at > length) continue;

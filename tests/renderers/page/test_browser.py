@@ -541,6 +541,16 @@ def test_what_is_seen_is_saved_as_a_picture(shown: Open) -> None:
     assert {tuple(VIRIDIS[191]), tuple(VIRIDIS[64])} <= {colour for _, colour in picture.getcolors(1 << 24) or ()}
 
 
+def test_of_many_keys_those_that_get_most_have_their_names(shown: Open) -> None:
+    weights = np.full((1, 1, 150, 150), 0.4 / 149, dtype=np.float32)
+    weights[..., 53] = 0.6
+    page = shown(report(record(weights)), "view=matrix")
+    root = ElementTree.fromstring(_saved(page, "SVG"))
+    names = ["".join(text.itertext()).strip("\u200e") for text in root.iter(f"{SVG}text")]
+    assert names.count("53 t53") == 1  # above the map; beside it every few are named
+    assert 20 < sum(bool(re.fullmatch(r"\d+ t\d+", name)) for name in names) < 150
+
+
 def test_a_title_from_right_to_left_is_saved_as_it_is_seen(shown: Open) -> None:
     """Signs beside a word may stand at its other end."""
     page = shown(replace(report(random_maps(n_heads=1)), title="on “كان الفيلم”, now"), "view=matrix")
