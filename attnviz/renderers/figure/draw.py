@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from math import ceil
 from typing import Any, NamedTuple
 
 import matplotlib as mpl
@@ -55,15 +56,23 @@ UNDER: dict[str, Any] = {"ha": "center", "va": "top"}
 ROTATED: dict[str, Any] = {"rotation": 90, "rotation_mode": "anchor", "ha": "right", "va": "center_baseline"}
 THIN, THICK = 0.3, 1.8  # points, of lines of weight 0 and 1
 WIDE = 9.0  # points from token to token: where they stand closer, lines are thinner
+MIN_CELL, MIN_IMAGE = 3, 600  # pixels of a cell and of a map in files of vectors
 PALE = 0.2  # relative luminance on which our ink and white stand out equally (WCAG 2 contrast)
 
 
-def draw(plan: FigurePlan, cmap: str, kind: type[Figure] = Figure) -> Figure:
-    """The figure of one plan. To be called, and the figure to be saved, within `style.drawing`."""
+def draw(plan: FigurePlan, cmap: str, kind: type[Figure] = Figure, vectors: bool = False) -> Figure:
+    """The figure of one plan, for a file of `vectors` or of pixels.
+
+    To be called, and the figure to be saved, within `style.drawing`.
+    """
     figure = kind(figsize=(plan.width, plan.height))
     colours = colours_of(plan.scale, plan.limits, cmap, plan.theme)
     for place in plan.places:
-        (_draw_lines if plan.kind == "lines" else _draw_map)(axes_at(figure, place.box), place, plan, colours)
+        axes = axes_at(figure, place.box)
+        if plan.kind == "lines":
+            _draw_lines(axes, place, plan, colours)
+        else:
+            _draw_map(axes, place, plan, colours, draw_image if vectors else draw_mesh)
     if plan.words:
         _draw_words(figure, plan, colours)
     draw_bar(axes_at(figure, plan.bar), plan, colours)
@@ -144,6 +153,17 @@ def draw_mesh(axes: Axes, cells: np.ma.MaskedArray, cmap: Colormap, norm: Normal
     axes.set(xlim=(0, cells.shape[1]), ylim=(cells.shape[0], 0))
 
 
+def draw_image(axes: Axes, cells: np.ma.MaskedArray, cmap: Colormap, norm: Normalize) -> None:
+    """The same as a small image: thousands of boxes would make a vector file heavy, with seams between them.
+
+    Each cell is several pixels, because many viewers blur where pixels meet.
+    """
+    n_rows, n_columns = cells.shape
+    side = max(MIN_CELL, ceil(MIN_IMAGE / max(cells.shape)))
+    pixels = cmap(norm(cells), bytes=True).repeat(side, axis=0).repeat(side, axis=1)
+    axes.imshow(pixels, interpolation="none", aspect="auto", extent=(0, n_columns, n_rows, 0))
+
+
 def axes_at(figure: Figure, box: Box) -> Axes:
     """Axes at `box`, empty; without ticks, which cost more than all that is drawn here."""
     axes = figure.add_axes(_bounds(figure, box))
@@ -171,14 +191,14 @@ def _hatch(axes: Axes, plan: FigurePlan) -> Rectangle:
     return patch
 
 
-def _draw_map(axes: Axes, place: PlacedMap, plan: FigurePlan, colours: Colours) -> None:
+def _draw_map(
+    axes: Axes, place: PlacedMap, plan: FigurePlan, colours: Colours, draw_cells: Callable[..., None]
+) -> None:
     heatmap = place.heatmap
     cells = cells_of(place, plan)
     if np.ma.is_masked(cells):
         _hatch(axes, plan)
-    draw_mesh(axes, cells, *colours)
-    for collection in axes.collections:
-        collection.set_rasterized(True)  # thousands of cells would make a vector file heavy, with seams between them
+    draw_cells(axes, cells, *colours)
     for spine in axes.spines.values():
         spine.set(visible=True, linewidth=HAIRLINE)
     if place.row_labels:

@@ -138,11 +138,14 @@ def _texts(picture: Picture) -> Iterator[str]:
             assert_never(picture)
 
 
-def draw_plan(layout: Planned, look: FigureStyle, kind: type[Figure] = Figure) -> Figure:
-    """The figure of one plan, of that kind where it shows maps. To be called within `style.drawing`."""
+def draw_plan(layout: Planned, look: FigureStyle, kind: type[Figure] = Figure, vectors: bool = False) -> Figure:
+    """The figure of one plan, of that kind where it shows maps; for a file of `vectors` or of pixels.
+
+    To be called within `style.drawing`.
+    """
     match layout:
         case FigurePlan():
-            return draw(layout, look.cmap, kind)
+            return draw(layout, look.cmap, kind, vectors)
         case ChartsPlan():
             return draw_charts(layout)
         case _:
@@ -156,7 +159,8 @@ def _content(layout: Planned, report: Report, look: FigureStyle, kind: Kind, fam
     with drawing(layout.theme, look.svg_text, families):
         dpi = look.dpi if kind == "png" else look.dpi * max(1, -(-VECTOR_DPI // look.dpi))
         metadata = _metadata(layout.title, report, kind)
-        draw_plan(layout, look).savefig(content, format=kind, dpi=dpi, metadata=metadata, transparent=look.transparent)
+        figure = draw_plan(layout, look, vectors=kind != "png")
+        figure.savefig(content, format=kind, dpi=dpi, metadata=metadata, transparent=look.transparent)
     return content.getvalue()
 
 
