@@ -23,7 +23,7 @@ from attnviz.models.random_models import seeded
 from attnviz.models.sequences import Convolution, DilatedConvolutions, Recurrence
 
 BATCH_SIZE = 64
-LEARNING_RATE = 1e-2
+LEARNING_RATE, OF_WIDTH = 1e-2, 32  # of wider networks as much lower: at this rate some never begin to learn
 TEST_SEED, N_TESTED = 1_000_003, 4096  # sequences that no training draws
 
 
@@ -98,12 +98,17 @@ def _mixer(trial: Trial) -> nn.Module:
             return DilatedConvolutions(trial.d_model)
 
 
+def learning_rate(d_model: int) -> float:
+    """The highest of the run for a network of this width."""
+    return LEARNING_RATE * min(1.0, OF_WIDTH / d_model)
+
+
 def train_recall(trial: Trial) -> RecallNetwork:
     """Train a network as the trial says: the same weights each time, whatever was drawn before."""
     generator = torch.Generator().manual_seed(trial.seed)
     with seeded(trial.seed):
         network = RecallNetwork(trial)
-    optimizer = Optimizer([network], LEARNING_RATE, trial.steps, fused=True)
+    optimizer = Optimizer([network], learning_rate(trial.d_model), trial.steps, fused=True)
     for number in range(trial.steps):
         batch = draw_sequences(BATCH_SIZE, trial.length, trial.items, generator)
         logits = network(batch.roles, batch.values)

@@ -26,7 +26,7 @@ from attnviz.workflows.metrics import from_json
 SCHEMA = 1
 SHIPPED = Path(__file__).parents[1] / "data" / "capacity.json"
 TRIALS = "trials"  # the folder in --out that keeps each network's numbers and weights
-WIDER, LONGER = (2, 3), (4,)  # times the width and the steps that a single head is given besides
+WIDER, LONGER = (2, 3, 4), (4,)  # times the width and the steps that a single head is given besides
 MIN_ITEMS = 4  # fewer are trained as long: some seeds begin with one item for long
 ASKING = ("SIGINT", "SIGTERM", "SIGHUP")
 MAX_LENGTH, MAX_SEEDS, MAX_STEPS = 512, 100, 1_000_000
