@@ -240,54 +240,94 @@ def test_windows_are_not_attendable_beyond(name: str) -> None:
         np.testing.assert_array_equal(maps[0].attendable[1], np.abs(far) <= 2)
 
 
-@pytest.mark.parametrize("name", ["GPT-2", "Qwen2", "Mistral"])
-def test_generation_with_a_cache(name: str) -> None:
-    """Each step's weights are those of the last query in a pass over the whole text.
+def generated(model: Any, **inputs: Any) -> Tensor:
+    made = model.generate(**inputs, max_new_tokens=4, min_new_tokens=4, do_sample=False, pad_token_id=PADDING_ID)
+    assert isinstance(made, Tensor)
+    return made
 
-    In a step of grouped-query attention, the library hands heads to sdpa as if they were queries.
+
+@pytest.mark.parametrize("sides", ["alone", "left"])
+@pytest.mark.parametrize(
+    ("name", "kernel"), [(name, kernel) for name, (_, _, kernels) in DECODERS.items() for kernel in kernels]
+)
+def test_the_steps_of_a_generation_are_one_record(name: str, kernel: str, sides: str) -> None:
+    """That of a pass over prompt and answer, but for the last token: it was chosen and never read.
+
+    In a step of grouped-query attention, the library hands heads to sdpa as if they were queries. Windows forget what
+    their layers cannot see.
     """
     kind, settings, _ = DECODERS[name]
-    model = built(kind, settings, "sdpa", "AutoModelForCausalLM")
-    ids, _, (tokens,) = batch("alone")
+    model = built(kind, settings, kernel, "AutoModelForCausalLM")
+    ids, real, tokens = batch(sides)
+    called = [list(of_row) for of_row in tokens]
     with torch.no_grad():
-        with record(tokens[:6]) as maps:
-            made = model.generate(
-                ids[:, :6], max_new_tokens=4, min_new_tokens=4, do_sample=False, pad_token_id=0, use_cache=True
-            )
-        with record() as whole:
-            model(made[:, :9], use_cache=False)
-    assert len(maps) == 4
-    assert maps[0].self_attention
-    assert list(maps[0].keys.pieces) == tokens[:6]
-    for step in (1, 2, 3):
-        assert not maps[step].self_attention
-        n_keys = len(maps[step].keys)
-        end = 6 + step
-        np.testing.assert_allclose(
-            maps[step].weights[:, :, 0], whole[0].weights[:, :, end - 1, end - n_keys : end], atol=1e-5
-        )
-        called = [*tokens[:6], "⟨6⟩", "⟨7⟩", "⟨8⟩"]
-        assert list(maps[step].keys.pieces) == called[end - n_keys : end]
-        assert list(maps[step].queries.pieces) == [called[end - 1]]
+        with record(called, attention_mask=real) as maps:
+            made = generated(model, input_ids=ids, attention_mask=real)
+            called[0].append("what it chose")
+        whole_mask = torch.cat([real, torch.ones(len(ids), 3, dtype=torch.long)], dim=1)
+        positions = (whole_mask.cumsum(dim=1) - 1).clamp(min=0)
+        with record(attention_mask=whole_mask) as whole:
+            model(made[:, :-1], attention_mask=whole_mask, position_ids=positions, use_cache=False)
+    assert len(maps) == len(whole) == len(ids)
+    for one, one_pass, names_of_row in zip(maps, whole, tokens, strict=True):
+        assert one.self_attention
+        np.testing.assert_allclose(one.weights, one_pass.weights, atol=1e-5)
+        np.testing.assert_array_equal(one.attendable, one_pass.attendable)
+        assert one.keys.pieces[: len(names_of_row)] == tuple(names_of_row)
+        assert dict(one.provenance.settings)["steps_joined"] == 4
+    n_prompt = len(tokens[0])
+    assert maps[0].keys.pieces[n_prompt:] == ("what it chose", f"⟨{n_prompt + 1}⟩", f"⟨{n_prompt + 2}⟩")
 
 
-def test_generation_by_an_encoder_decoder() -> None:
-    """The encoder runs once, as a pass of its own; then each step of the decoder has both kinds of attention."""
-    model = built("bart", {**SEQ2SEQ, "forced_eos_token_id": None}, "sdpa", "AutoModelForSeq2SeqLM")
+def test_beams_that_change_places_are_not_joined() -> None:
+    """A row of one step goes on from another row of the step before."""
+    kind, settings, kernels = DECODERS["GPT-2"]
+    model = built(kind, settings, kernels[-1], "AutoModelForCausalLM")
+    ids, _, _ = batch("alone")
+    with torch.no_grad(), record() as maps:
+        generated(model, input_ids=ids, num_beams=3)
+    assert len(maps) == 3 * 4
+    assert "other keys than the steps before left there" in repr(maps)
+    assert "beam search" in str(dict(maps[-1].provenance.settings)["not_joined"])
+    assert maps[-1].weights.shape[2:] == (1, 12)
+
+
+SEQ2SEQ_MODELS = {
+    "bart": {**SEQ2SEQ, "forced_eos_token_id": None, "bos_token_id": 1, "eos_token_id": 2},
+    "t5": {
+        "vocab_size": 24,
+        "d_model": 16,
+        "d_kv": 4,
+        "d_ff": 24,
+        "num_layers": 2,
+        "num_heads": 4,
+        "decoder_start_token_id": PADDING_ID,
+        "pad_token_id": PADDING_ID,
+        "eos_token_id": 2,
+    },
+}
+
+
+@pytest.mark.parametrize("kind", SEQ2SEQ_MODELS)
+def test_generation_by_an_encoder_decoder(kind: str) -> None:
+    """The encoder runs once, as a pass of its own; the decoder's steps are one record of each kind of attention."""
+    model = built(kind, SEQ2SEQ_MODELS[kind], "sdpa", "AutoModelForSeq2SeqLM")
     ids, real, keys = batch("right")
     inputs = {"input_ids": ids, "attention_mask": real}
-    with torch.no_grad(), record([["<s>"]] * 2, keys=keys, attention_mask=real) as maps:
-        model.generate(**inputs, max_new_tokens=3, min_new_tokens=3, num_beams=1, do_sample=False)
-    assert maps.groups == (
-        "layers.*.self_attn",
-        "model.decoder.layers.*.self_attn",
-        "model.decoder.layers.*.encoder_attn",
-    )
+    with torch.no_grad():
+        with record([["<s>"]] * 2, keys=keys, attention_mask=real) as maps:
+            made = generated(model, **inputs)
+        with record(keys=keys, attention_mask=real) as whole:
+            model(**inputs, decoder_input_ids=made[:, :-1], use_cache=False)
     encoder, decoder, cross = map(maps.only, maps.groups)
     assert [list(one.keys.pieces) for one in encoder] == keys
-    assert [one.keys.pieces for one in decoder[1::2]] == [("<s>",), ("<s>", "⟨1⟩"), ("<s>", "⟨1⟩", "⟨2⟩")]
-    assert [one.queries.pieces for one in cross[1::2]] == [("<s>",), ("⟨1⟩",), ("⟨2⟩",)]
-    assert [list(one.keys.pieces) for one in cross] == keys * 3
+    assert [one.keys.pieces for one in decoder] == [("<s>", "⟨1⟩", "⟨2⟩", "⟨3⟩")] * 2
+    assert [one.queries.pieces for one in cross] == [("<s>", "⟨1⟩", "⟨2⟩", "⟨3⟩")] * 2
+    assert [list(one.keys.pieces) for one in cross] == keys
+    assert [one.self_attention for one in maps] == [True, True, True, True, False, False]
+    for one, one_pass in zip(maps, whole, strict=True):
+        np.testing.assert_allclose(one.weights, one_pass.weights, atol=1e-5)
+        np.testing.assert_array_equal(one.attendable, one_pass.attendable)
 
 
 @pytest.mark.parametrize("kernel", BOTH)

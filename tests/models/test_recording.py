@@ -351,46 +351,73 @@ def test_a_query_that_attends_to_nothing() -> None:
 # --- generation ---------------------------------------------------------------------------------------------------
 
 
-def test_a_cache() -> None:
-    """Each step is one row of the whole text's record; what has no name is called by its position."""
+@pytest.mark.parametrize("flash", [True, False])
+def test_a_cache(flash: bool) -> None:
+    """The steps are one record, that of the whole text; what has no name is called by its position."""
     whole_ids = torch.tensor([[3, 7, 1, 9, 4, 2]])
-    model = GPT()
+    model = GPT(flash)
     with record(WORDS[:3]) as maps:
         model(whole_ids[:, :3], cached=True)
         model(whole_ids[:, 3:4], cached=True)
         model(whole_ids[:, 4:], cached=True)
     with record() as whole:
-        GPT()(whole_ids)
-    called = ("the", "cat", "sat", "⟨3⟩", "⟨4⟩", "⟨5⟩")
-    assert [one.queries.pieces for one in maps] == [called[:3], called[3:4], called[4:]]
-    assert [one.keys.pieces for one in maps] == [called[:3], called[:4], called]
-    assert [one.self_attention for one in maps] == [True, False, False]
-    for one, (begin, end) in zip(maps, [(0, 3), (3, 4), (4, 6)], strict=True):
-        np.testing.assert_allclose(one.weights, whole[0].weights[:, :, begin:end, :end], atol=1e-6)
+        GPT(flash)(whole_ids)
+    (one,) = maps
+    assert one.self_attention
+    assert one.keys.pieces == ("the", "cat", "sat", "⟨3⟩", "⟨4⟩", "⟨5⟩")
+    np.testing.assert_allclose(one.weights, whole[0].weights, atol=1e-6)
+    np.testing.assert_array_equal(one.attendable, whole[0].attendable)
 
 
-def test_a_cache_without_names() -> None:
-    model = GPT()
+def test_two_generations_are_two_records() -> None:
+    """Also where the second text begins as the first one did."""
     with record() as maps:
-        model(IDS[:, :3], cached=True)
+        for ids in (torch.tensor([[3, 7, 1]]), torch.tensor([[3, 7, 1, 9]])):
+            model = GPT()
+            model(ids[:, :-1], cached=True)
+            model(ids[:, -1:], cached=True)
+    assert [one.keys.pieces for one in maps] == [("0", "1", "2"), ("0", "1", "2", "3")]
+
+
+def test_a_text_that_was_begun_before() -> None:
+    """Its steps are joined: the queries are the last of the keys."""
+    model = GPT()
+    model(IDS[:, :3], cached=True)
+    with record(WORDS) as maps:
         model(IDS[:, 3:4], cached=True)
-    assert maps[1].queries.pieces == ("3",)
-    assert maps[1].keys.pieces == ("0", "1", "2", "3")
+        model(IDS[:, 4:], cached=True)
+    (one,) = maps
+    assert (one.queries.pieces, one.keys.pieces) == (tuple(WORDS[3:]), tuple(WORDS))
+
+
+def test_steps_whose_cache_was_changed_are_not_joined() -> None:
+    """As where a token is taken back in assisted decoding: each step is a record of its own, and says why."""
+    model = GPT()
+    with record(WORDS) as maps:
+        model(IDS[:, :3], cached=True)
+        model(IDS[:, 3:5], cached=True)
+        for layer in model.h:
+            assert isinstance(layer, SelfAttention)
+            assert layer.past is not None
+            layer.past = (layer.past[0][:, :, :4], layer.past[1][:, :, :4])
+        model(IDS[:, 4:], cached=True)
+    assert [one.weights.shape[2:] for one in maps] == [(3, 3), (2, 5), (1, 5)]
+    assert "assisted decoding" in str(dict(maps[0].provenance.settings)["not_joined"])
+    assert "assisted decoding" in repr(maps)
 
 
 @pytest.mark.parametrize("padded_names", [True, False])
-def test_a_padded_cache(padded_names: bool) -> None:
-    """The mask is of the prompt; what is generated is no padding."""
+@pytest.mark.parametrize("masked", [True, False])
+def test_a_padded_cache(padded_names: bool, masked: bool) -> None:
+    """The mask is of the prompt; what is generated is no padding. Without it, what nobody attends to is."""
     model = GPT()
     real = torch.tensor([[1, 1, 1], [0, 1, 1]])
-    names = [["the", "cat", "sat"], ["[PAD]", "a", "dog"] if padded_names else ["a", "dog"]]
-    with record(names, attention_mask=real) as maps:
+    names = [["the", "cat", "sat"], ["[PAD]", "a", "dog"] if padded_names and masked else ["a", "dog"]]
+    with record(names, attention_mask=real if masked else None) as maps:
         model(torch.tensor([[3, 7, 1], [0, 5, 2]]), real, cached=True)
         model(torch.tensor([[9], [8]]), torch.cat([real, torch.ones(2, 1)], dim=1), cached=True)
-    assert maps[1].keys.pieces == ("a", "dog")
-    assert maps[2].keys.pieces == ("the", "cat", "sat", "⟨3⟩")
-    assert maps[3].keys.pieces == ("a", "dog", "⟨2⟩")
-    assert maps[3].queries.pieces == ("⟨2⟩",)
+    assert [one.keys.pieces for one in maps] == [("the", "cat", "sat", "⟨3⟩"), ("a", "dog", "⟨2⟩")]
+    np.testing.assert_array_equal(maps[1].attendable[0], np.tri(3, dtype=bool))
 
 
 def test_a_cache_with_room_to_spare() -> None:
@@ -406,25 +433,32 @@ def test_a_cache_with_room_to_spare() -> None:
     with record(["a", "b", "c"]) as maps:
         model(keys[:, :, :3], 3)
         model(keys[:, :, 3:4], 4)
-    assert [one.keys.pieces for one in maps] == [("a", "b", "c"), ("a", "b", "c", "⟨3⟩")]
-    assert [one.self_attention for one in maps] == [True, False]
-    np.testing.assert_array_equal(maps[0].attendable[0], np.tri(3, dtype=bool))
+    (one,) = maps
+    assert one.keys.pieces == ("a", "b", "c", "⟨3⟩")
+    np.testing.assert_array_equal(one.attendable[0], np.tri(4, dtype=bool))
 
 
 def test_a_cache_that_forgets() -> None:
-    """Only the last two positions stay in the cache; names keep to their positions."""
+    """Only the last two positions stay in the cache: nobody attends to the others, and names keep their positions."""
 
     class Sliding(nn.Module):
-        def forward(self, query: Tensor, keys: Tensor) -> Tensor:
-            return functional.scaled_dot_product_attention(query, keys, keys)
+        def forward(self, query: Tensor, keys: Tensor, causal: bool = False) -> Tensor:
+            return functional.scaled_dot_product_attention(query, keys, keys, is_causal=causal)
 
     states, model = drawn(6, 1, 2, 5, 4), Sliding()
     with record(["a", "b", "c", "d"]) as maps:
-        model(states[:, :, :3], states[:, :, :3])
+        model(states[:, :, :3], states[:, :, :3], causal=True)
         model(states[:, :, 3:4], states[:, :, 2:4])
         model(states[:, :, 4:5], states[:, :, 3:5])
-    assert [one.keys.pieces for one in maps[1:]] == [("c", "d"), ("d", "⟨4⟩")]
-    assert [one.queries.pieces for one in maps[1:]] == [("d",), ("⟨4⟩",)]
+    (one,) = maps
+    assert one.keys.pieces == ("a", "b", "c", "d", "⟨4⟩")
+    assert one.attendable[0].astype(int).tolist() == [
+        [1, 0, 0, 0, 0],
+        [1, 1, 0, 0, 0],
+        [1, 1, 1, 0, 0],
+        [0, 0, 1, 1, 0],
+        [0, 0, 0, 1, 1],
+    ]
 
 
 def test_texts_one_after_another_are_no_generation() -> None:

@@ -11,11 +11,11 @@ import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import torch
-from jaxtyping import Bool, Float32
+from jaxtyping import Bool, Float, Float32
 from torch import Tensor, nn
 from torch.nn import functional
 from torch.nn.modules.module import register_module_forward_hook, register_module_forward_pre_hook
@@ -23,7 +23,7 @@ from torch.overrides import TorchFunctionMode
 
 from attnviz.errors import InvalidRecord
 from attnviz.models.capture.by_hand import WATCHED, SoftmaxTracker, factors
-from attnviz.models.capture.captured import CapturedAttention, How, Kernel
+from attnviz.models.capture.captured import CapturedAttention, How, Kernel, to_batch_heads
 from attnviz.models.capture.flow import Flow, Origin
 from attnviz.models.capture.kernels import dot_product
 from attnviz.models.capture.multihead import multi_head
@@ -34,6 +34,8 @@ KERNELS: dict[Kernel, Callable[..., tuple[Any, CapturedAttention]]] = {
     functional.scaled_dot_product_attention: dot_product,
     functional.multi_head_attention_forward: multi_head,
 }
+Values: TypeAlias = Float[np.ndarray, "batch key few"]
+N_VALUES = 4  # of the first head, that tell one key of a cache from another
 FAST = (nn.TransformerEncoder, nn.TransformerEncoderLayer)  # they compute in another way where nobody looks
 
 
@@ -59,6 +61,9 @@ class Call:
     own_keys: bool | None = None  # whether queries and keys come from the same states; None where that is not known
     n_alike: tuple[int, ...] = ()  # for each number in the path, how many modules are numbered so; 0: not known
     guess: str = ""  # why it may be no attention over tokens
+    values: Values | None = None  # some of what was attended to, to know a cache again; None: not seen
+    n_steps: int = 1  # how many passes it was joined from
+    apart: str = ""  # why its pass, which goes on from others, was not joined to them
 
 
 @contextmanager
@@ -170,7 +175,7 @@ class Capture(TorchFunctionMode):
             sides = self._flow.after(query), self._flow.after(key)
             origin = Origin(self._flow.after(query, key, value), sides)
             seen = _unpacked(seen, self._frames[-1]) if self._frames else seen
-            self._flow.mark(result, self._hand_over(seen, origin, query is key))
+            self._flow.mark(result, self._hand_over(seen, origin, value, query is key))
             return result
         if function not in WATCHED:
             result = function(*args, **kwargs)
@@ -183,10 +188,10 @@ class Capture(TorchFunctionMode):
         else:
             weights, value = factors(function, args, kwargs)
             origin = self._flow.of(weights)._replace(after=self._flow.after(weights, value))
-            self._flow.mark(result, self._hand_over(found, origin))
+            self._flow.mark(result, self._hand_over(found, origin, value))
         return result
 
-    def _hand_over(self, seen: CapturedAttention, origin: Origin, same: bool = False) -> Origin:
+    def _hand_over(self, seen: CapturedAttention, origin: Origin, value: Any, same: bool = False) -> Origin:
         """Returns where the output comes from. `same`: queries and keys are one tensor."""
         arrays = [
             None if tensor is None else tensor.detach().cpu().numpy()
@@ -211,6 +216,7 @@ class Capture(TorchFunctionMode):
                 own_keys=same or _own_keys(origin),
                 n_alike=n_alike,
                 guess=self._guess(seen, origin),
+                values=_some_of(value, weights.shape),
             )
         )
         self._n_calls += 1
@@ -237,6 +243,16 @@ class Capture(TorchFunctionMode):
         if self._paths is None or self._paths.root() is not root:
             self._paths = Paths(root)
         return self._paths.of([frame.module for frame in self._frames])
+
+
+def _some_of(value: Any, shape: Sequence[int]) -> Values | None:
+    """Some numbers of each key, where the axes of values are those that a kernel has."""
+    if not isinstance(value, Tensor) or value.is_nested or value.ndim < 3:
+        return None
+    with torch.no_grad(), torch._C.DisableTorchFunction():
+        some = to_batch_heads(value)[:, 0, :, :N_VALUES]
+        fits = some.shape[:2] == (shape[0], shape[3])
+        return np.asarray(some.detach().float().clone().cpu().numpy()) if fits else None
 
 
 def _own_keys(origin: Origin) -> bool | None:

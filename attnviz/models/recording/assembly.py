@@ -119,7 +119,9 @@ def tokens_of(pieces: Pieces) -> Tokens:
 
 
 def _settings(group: Group) -> tuple[tuple[str, Setting], ...]:
-    return (*seen(group), ("pass", group.number), ("group", group.name), *layers_seen(group))
+    steps = [("steps_joined", group.n_steps)] if group.n_steps > 1 else []
+    apart = [("not_joined", why)] if (why := group.calls[0].apart) else []
+    return (*seen(group), ("pass", group.number), ("group", group.name), *steps, *apart, *layers_seen(group))
 
 
 def layers_seen(group: Group) -> Iterator[tuple[str, Setting]]:

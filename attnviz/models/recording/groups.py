@@ -12,6 +12,7 @@ import numpy as np
 from attnviz.errors import InvalidRecord
 from attnviz.models.capture.calls import Call
 from attnviz.models.capture.paths import NUMBER
+from attnviz.models.recording.joining import joined
 
 GUESS = "That these are weights of attention over tokens is a guess: {}."
 
@@ -38,6 +39,11 @@ class Group:
     def n_keys(self) -> int:
         """How many keys a text has."""
         return int(self.calls[0].weights.shape[3])
+
+    @property
+    def n_steps(self) -> int:
+        """How many passes it was joined from."""
+        return self.calls[0].n_steps
 
     @property
     def place(self) -> str:
@@ -77,7 +83,7 @@ def grouped(calls: Iterable[Call]) -> list[Group]:
     """The groups of each pass, in the order of their first calls. Raises InvalidRecord where calls cannot be layers."""
     families: dict[tuple[int, str, int], list[Call]] = defaultdict(list)
     several: set[tuple[int, str]] = set()
-    for call, nth in _passes(list(calls)):
+    for call, nth in joined(_passes(list(calls))):
         families[call.number, starred(call.path), nth].append(call)
         if nth:
             several.add((call.number, starred(call.path)))

@@ -74,6 +74,8 @@ def attention_role(group: Group, names: Names, later: bool | None, pairs: bool, 
     """
     n_queries, n_keys = group.n_queries, group.n_keys
     tokens, keys = names.matches_length("tokens", n_queries), names.matches_length("keys", n_keys)
+    if group.n_steps > 1:
+        return "cached" if group.own_keys else "cross"
     if later or (later is None and group.own_keys is False and not known):
         return "cross"
     if n_queries == n_keys:

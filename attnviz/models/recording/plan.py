@@ -118,7 +118,8 @@ def plan_cached_step(names: Names, group: Group, row: int, end: int, masks: Real
     What has no name is called by its position in angle brackets.
     """
     n_keys = _n_keys(group)
-    kept = np.ones(end, dtype=bool)
+    square = group.n_queries == group.n_keys == end
+    kept = np.array(attended(group)[row]) if square and masks is None else np.ones(end, dtype=bool)
     real: np.ndarray | None = None if masks is None else row_of(masks, "attention_mask", row, group)
     if real is not None:
         kept[: len(real)] = real[:end]  # what is generated is no padding

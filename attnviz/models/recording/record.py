@@ -37,7 +37,15 @@ class Recording(Displayable, Sequence[AttentionMaps]):
         return len(self._records)
 
     def __repr__(self) -> str:
-        return f"Recording({len(self)} records{', the first of them ' + repr(self[0]) if self._records else ''})"
+        first = f", the first of them {self[0]!r}" if self._records else ""
+        apart = f"; steps are not joined: {self.not_joined}" if self.not_joined else ""
+        return f"Recording({len(self)} records{first}{apart})"
+
+    @property
+    def not_joined(self) -> str:
+        """Why the steps of a text that grows are records of their own; "" where none had to be."""
+        settings = (dict(maps.provenance.settings) for maps in self._records)
+        return next((str(each["not_joined"]) for each in settings if "not_joined" in each), "")
 
     @property
     def groups(self) -> tuple[str, ...]:
@@ -88,9 +96,13 @@ def record(  # noqa: PLR0913 - each is an option of its own
     `attention_mask` is [batch, token], 1 for a token and 0 for padding, of `keys` where a model reads both, else of
     `tokens`. Padding is left out of the records; without a mask, keys that no query attends to are.
 
-    With a key/value cache, the queries of a pass are the last of its keys. Such a record is not self-attention:
-    measures that compare positions of queries and keys do not apply to it. Positions beyond the names that are given
-    are called ⟨7⟩.
+    The steps of a text that grows over a key/value cache, as in a model's own `generate`, are one record: that of one
+    pass over prompt and answer, but for the last token, which was chosen and never read. The query at position i chose
+    the token at position i + 1. Positions beyond the names that are given are called ⟨7⟩; a list of names is read when
+    the block ends, so that those of the answer can be put behind. A row of a batch that ends before others goes on with
+    the padding that it was fed. Steps whose cache is not what the steps before left (beam search, assisted decoding,
+    caches that drop keys from the middle) stay records of their own, and `Recording.not_joined` says why. There the
+    queries are the last of the keys, and measures that compare their positions do not apply.
 
     Attention written out by hand with heads and batch on one axis cannot be told apart, unless there is one text or one
     head: it is left out, and the setting `attentions_left_out` of the records says how often.
@@ -98,13 +110,14 @@ def record(  # noqa: PLR0913 - each is an option of its own
     Raises InvalidRecord where nothing attended, where names or mask do not fit, where the model is in training mode and
     drops weights, and where a kernel computes something else than attention.
     """
-    names = Names(named("tokens", tokens), named("keys", keys), real_tokens(attention_mask))
+    Names(named("tokens", tokens), named("keys", keys), real_tokens(attention_mask))  # refused before any work
     calls: list[Call] = []
     recording = Recording()
     with capture(calls.append) as watching:
         yield recording
     if not calls:
         raise _nothing(watching.unclear)
+    names = Names(named("tokens", tokens), named("keys", keys), real_tokens(attention_mask))
     groups = grouped(calls)
     calls.clear()  # so that each layer is let go when its numbers are in the record
     recording._records = list(records(groups, names, About(model, revision, trained, text_name, watching.unclear)))
