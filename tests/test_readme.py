@@ -31,7 +31,7 @@ from tests.attacks.endings import run_here
 from tests.process import ROOT, bare_environment
 
 README = ROOT / "README.md"
-ENCODER = "path/to/encoder"
+ENCODER, DECODER = "path/to/encoder", "path/to/decoder"
 TABLE = re.compile(r"<!-- table: ([\w.]+) -->\n\n(?:\|.*\n)*\n?")
 MAPPED = re.compile(r"^\| `([^`]+)` \|", re.MULTILINE)
 
@@ -44,7 +44,7 @@ def commands() -> list[str]:
 
 def commands_of_others() -> list[str]:
     """Those that need a model which does not come with attnviz."""
-    return [command for command in commands() if ENCODER in command]
+    return [command for command in commands() if ENCODER in command or DECODER in command]
 
 
 def examples() -> str:
@@ -192,11 +192,13 @@ def test_every_command_with_a_model_of_others_runs(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     pytest.importorskip("transformers", reason=pretrained.NEEDS)
-    encoder = str(pretrained.minilm())
+    folders = {ENCODER: str(pretrained.minilm()), DECODER: str(pretrained.stories())}
     monkeypatch.chdir(tmp_path)
     assert len(commands_of_others()) > 2
     for command in commands_of_others():
-        run = run_here(tuple(shlex.split(command.replace(ENCODER, encoder))[1:]), capsys)
+        for written, folder in folders.items():
+            command = command.replace(written, folder)
+        run = run_here(tuple(shlex.split(command)[1:]), capsys)
         assert run.exit_code == 0, f"{command}\n{run.stderr}"
 
 

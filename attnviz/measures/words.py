@@ -34,7 +34,9 @@ def by_words(maps: AttentionMaps) -> AttentionMaps:
     else:
         counts = [("queries_before_merging", len(maps.queries)), ("keys_before_merging", len(maps.keys))]
     settings = (*maps.provenance.settings, ("merge", "words"), *counts)
-    facts = replace(maps.provenance.facts, queries_before_joining=len(maps.queries), keys_before_joining=len(maps.keys))
+    facts = replace(
+        maps.provenance.facts, queries_before_joining=len(maps.queries), keys_before_joining=len(maps.keys), chosen=()
+    )
     return replace(joined, provenance=replace(maps.provenance, settings=settings, facts=facts))
 
 

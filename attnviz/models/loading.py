@@ -13,7 +13,7 @@ from typing import ClassVar
 from attnviz.errors import InvalidModel, InvalidOption
 from attnviz.inputs import MAX_JSON, read_bytes
 from attnviz.models import FORMATS, MODELS
-from attnviz.models.protocols import AttentionModel
+from attnviz.models.protocols import AttentionModel, Generates
 from attnviz.registry import load, suggestion
 from attnviz.specs.model import ModelOptions, PretrainedOptions
 from attnviz.specs.text import TextOptions
@@ -25,6 +25,7 @@ NAME_IN_CARD = tuple(
     re.compile(before + r"[\"']?([\w.-]{1,95}(?:/[\w.-]{1,95})?)[\"']?[ \t]*$", re.MULTILINE)
     for before in (r"^model-index:\s*-\s*name:[ \t]*", r"^#[ \t]+")
 )
+WRITERS = "--generate takes a decoder such as Llama or GPT-2, or an encoder-decoder: a folder, or a name on the hub."
 UNTELLING = {"model", "models", "checkpoint", "weights", "output", "out"}  # what folders of any model are called
 
 
@@ -50,6 +51,8 @@ class ModelReference(ABC):
 
         Raises InvalidModel, InvalidOption, TooLarge.
         """
+        if needs is Generates:
+            raise InvalidOption(f"{self} reads texts and writes none", hint=WRITERS)
         for option, value in vars(self.extras).items():
             if value is not None:
                 raise InvalidOption(

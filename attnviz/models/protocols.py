@@ -115,6 +115,17 @@ class Classifies(AttentionModel, Protocol):
 
 
 @runtime_checkable
+class Generates(AttentionModel, Protocol):
+    """A model that goes on with a text. Its maps are of the text and of what it wrote, but for the last token.
+
+    The query at position i chose the token at position i + 1; the last token was chosen and never read.
+    """
+
+    def generate(self, text: str) -> object:
+        """What the model has read once it has written. Raises as `encode` does."""
+
+
+@runtime_checkable
 class Traceable(AttentionModel, Protocol):
     """A model whose attention can be worked out by hand from its parameters."""
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from attnviz.capacity import Trial
 from attnviz.errors import InvalidModel, InvalidOption
 from attnviz.models.loading import ModelReference, digest, refuse_sizes
-from attnviz.models.protocols import AttentionModel, Classifies
+from attnviz.models.protocols import AttentionModel, Classifies, Generates
 from attnviz.models.recall_text import EXAMPLE
 from attnviz.models.trained import TRAINED
 from attnviz.specs.model import ModelOptions, PretrainedOptions
@@ -33,7 +33,7 @@ class RecallReference(ModelReference):
 
     def check(self, needs: type[object] = AttentionModel) -> None:
         """Refuse all that can be refused without torch. Raises InvalidModel or InvalidOption."""
-        if needs is not AttentionModel:
+        if needs not in (AttentionModel, Generates):
             does = "classify" if needs is Classifies else "explain its arithmetic"
             raise InvalidModel(f"{self} recalls values and cannot {does}", hint=TRAINED)
         super().check(needs)

@@ -68,3 +68,13 @@ class PretrainedOptions:
     target_text: Annotated[str | None, Option("What the decoder of an encoder-decoder has written.", TEXT, "TEXT")] = (
         None
     )
+    generate: Annotated[
+        int | None,
+        Option(
+            "Let the model write at most N tokens and draw them, too; rows are named by what they chose.", TEXT, "N"
+        ),
+    ] = None
+    # None: always the most probable token
+    temperature: Annotated[
+        float | None, Option("Of --generate: draw tokens at random, by --seed; 1 as the model has them.", TEXT, "T")
+    ] = None

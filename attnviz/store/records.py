@@ -133,10 +133,11 @@ def _layer_numbers(meta: Mapping[str, Any], provenance: Provenance) -> tuple[int
 
 def _facts(found: Mapping[str, Any]) -> Facts:
     """As they were written. Raises TypeError for a name or a type that is none of theirs."""
-    known_heads = found.get("known_heads", [])
-    if not isinstance(known_heads, list):
-        raise TypeError(f"known_heads is {known_heads!r}")
-    facts = Facts(**{**found, "known_heads": tuple(map(_text, known_heads))})
+    lists = {name: found[name] for name, default in asdict(Facts()).items() if default == () and name in found}
+    for name, each in lists.items():
+        if not isinstance(each, list):
+            raise TypeError(f"{name} is {each!r}")
+    facts = Facts(**{**found, **{name: tuple(map(_text, each)) for name, each in lists.items()}})
     for name, default in asdict(Facts()).items():
         value = getattr(facts, name)
         fits = value is None or type(value) is int if default is None else type(value) is type(default)

@@ -11,7 +11,7 @@ from attnviz.records import AttentionMaps, Provenance, Tokens
 from attnviz.report import Note
 from attnviz.views.plurals import pluralize
 from attnviz.views.token_selection import TokenSelection, left_out_of
-from attnviz.views.tokens import token
+from attnviz.views.tokens import WRITTEN, token
 
 MAX_NAME_LENGTH = 80
 MAX_TITLE_LENGTH = 200
@@ -48,6 +48,8 @@ def subtitle(maps: AttentionMaps, part: TokenSelection, hidden: float | None, ow
         parts = [_model(provenance), parts[0], _text(provenance), parts[1]]
     if provenance.facts.causal:
         parts.append("causal")
+    if maps.chosen:
+        parts.append(f"{WRITTEN}written by the model")
     return " · ".join(filter(None, (*parts, _share_hidden(maps, part, hidden))))
 
 
@@ -80,6 +82,7 @@ def notes(maps: AttentionMaps) -> Iterator[Note]:
     n_read = maps.provenance.facts.queries_before_joining
     yield from caveats(maps.provenance, n_read or len(maps.queries))
     yield from _uncertain(maps)
+    yield from _written(maps)
     yield from _joined(maps)
     if maps.self_attention:
         yield from unknown(maps.queries, "words" if n_read else "tokens")
@@ -141,6 +144,17 @@ def _uncertain(maps: AttentionMaps) -> Iterator[Note]:
         yield Note(
             f"In {pluralize(len(unseen), 'layers')} {_numbered(unseen)} of the model's {of} no attention of this kind "
             "was seen; layers are called by the model's own numbers."
+        )
+
+
+def _written(maps: AttentionMaps) -> Iterator[Note]:
+    """What the model wrote, and which row is which."""
+    n_chosen = len(maps.chosen)
+    if n_chosen:
+        text = escape_for_display("".join(maps.chosen), MAX_TITLE_LENGTH)
+        yield Note(
+            f"The model wrote {n_chosen} {pluralize(n_chosen, 'tokens')}: “{text}”. A row named {WRITTEN}x is of the "
+            "query that chose x: the query at position i chose the token at position i + 1. The last was never read."
         )
 
 

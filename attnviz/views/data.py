@@ -46,6 +46,7 @@ def data(
         "self_attention": maps.self_attention,
         "queries": of_tokens(maps.queries),
         "keys": of_tokens(maps.keys),
+        **({"chosen": list(maps.chosen)} if maps.chosen else {}),  # by the last queries
         "layers": [maps.layer_numbers[layer] for layer in layers],
         "heads": list(heads),
         "measures": {

@@ -13,7 +13,7 @@ from attnviz.report import Heatmap, HeatmapGrid, Scale
 from attnviz.shapes import Cells, Shown
 from attnviz.specs.figure import FigureOptions
 from attnviz.views.token_selection import TokenSelection
-from attnviz.views.tokens import labels, token
+from attnviz.views.tokens import WRITTEN, key_labels, query_labels, token
 
 MAX_NAMED = 8  # heads in a row over which there is room for "layer 3, head 5"
 Place: TypeAlias = tuple[int, int]  # of a layer in the record, and a head
@@ -29,8 +29,7 @@ class MapFrame(NamedTuple):
     @classmethod
     def of(cls, maps: AttentionMaps, part: TokenSelection) -> MapFrame:
         """What all maps of a text share: which tokens are drawn, and their labels."""
-        queries = labels(maps.queries)
-        keys = queries if maps.self_attention else labels(maps.keys)
+        queries, keys = query_labels(maps), key_labels(maps)
         return cls(part, tuple(queries[place] for place in part.queries), tuple(keys[place] for place in part.keys))
 
     def map(self, name: str, title: str, values: Cells, allowed: Shown, scale: Scale | None = None) -> Heatmap:
@@ -70,9 +69,11 @@ def strip(maps: AttentionMaps, places: Sequence[Place], part: TokenSelection, qu
     one_layer = len({layer for layer, _ in places}) == 1
     names = [f"{head}" if one_layer else f"{maps.layer_numbers[layer]}.{head}" for layer, head in places]
     said = f", heads of layer {maps.layer_numbers[places[0][0]]}" if one_layer else ""
+    chose = query_labels(maps)[query].removeprefix(WRITTEN) if query >= len(maps.queries) - len(maps.chosen) else ""
+    name = f"{token(maps.queries, query)}, which chose {chose}," if chose else token(maps.queries, query)
     return Heatmap(
         name=f"query-{query}",
-        title=f"what {token(maps.queries, query)} attends to{said}",
+        title=f"what {name} attends to{said}",
         values=np.concatenate([row.values for row in rows]),
         allowed=np.concatenate([row.allowed for row in rows]),
         rows=tuple(names),

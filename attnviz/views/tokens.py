@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from attnviz.display import escape_for_display
-from attnviz.records import Tokens
+from attnviz.records import AttentionMaps, Tokens
+
+WRITTEN = "▸ "  # before the name of a token that the model wrote
 
 
 def label(tokens: Tokens, position: int, max_width: int = 24) -> str:
@@ -23,6 +25,25 @@ def label(tokens: Tokens, position: int, max_width: int = 24) -> str:
 def labels(tokens: Tokens) -> tuple[str, ...]:
     """All of them, in order."""
     return tuple(label(tokens, position) for position in range(len(tokens)))
+
+
+def query_labels(maps: AttentionMaps) -> tuple[str, ...]:
+    """The names of a record's queries, in order: those that chose a token are named by that token."""
+    names, n_chosen = labels(maps.queries), len(maps.chosen)
+    if not n_chosen:
+        return names
+    last = maps.chosen[-1]
+    chosen = [*names[1:], label(Tokens((last,), ((0, len(last)),), (False,)), 0)][-n_chosen:]
+    return (*names[:-n_chosen], *(WRITTEN + name for name in chosen))
+
+
+def key_labels(maps: AttentionMaps) -> tuple[str, ...]:
+    """The names of a record's keys, in order: those that the model wrote stand apart."""
+    names = labels(maps.keys)
+    n_prompt = len(names) - len(maps.chosen) + 1
+    if not (maps.chosen and maps.self_attention):
+        return names
+    return (*names[:n_prompt], *(WRITTEN + name for name in names[n_prompt:]))
 
 
 def token(tokens: Tokens, position: int, max_width: int = 24) -> str:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from attnviz import store
 from attnviz.manifest import PAGE, Entry, File
 from attnviz.models.loading import ModelReference, find_model, with_example
+from attnviz.models.protocols import AttentionModel, Generates
 from attnviz.options import with_values
 from attnviz.result import Events, Result
 from attnviz.selection import numbers, pairs
@@ -27,7 +28,7 @@ def heatmap(spec: HeatmapSpec) -> Events:
     if spec.inline_text is not None:
         spec = with_values(spec, inline_text=None, text=(spec.inline_text, *spec.text.text))
     reference = find_model(spec.model, spec.pretrained)
-    reference.check()
+    reference.check(AttentionModel if spec.pretrained.generate is None else Generates)
     if reference.n_layers is not None and reference.n_heads is not None:
         numbers(spec.figure.layer, reference.n_layers, "layer")
         numbers(spec.figure.head, reference.n_heads, "head")

@@ -11,10 +11,14 @@ from attnviz import store
 from attnviz.cache import caching
 from attnviz.errors import InvalidSelection
 from attnviz.jobs import Job
+from attnviz.measures.words import by_words
 from attnviz.options import build
+from attnviz.report import Heatmap
 from attnviz.result import Result
 from attnviz.specs.compare import CompareSpec
+from attnviz.specs.figure import FigureOptions
 from attnviz.specs.heatmap import HeatmapSpec
+from attnviz.views.heatmap import heatmap_report
 from attnviz.workflows.compare import compare
 from attnviz.workflows.heatmap import heatmap
 from attnviz.workflows.run_job import run_job
@@ -127,3 +131,32 @@ def test_layers_are_called_by_the_models_numbers(tmp_path: Path) -> None:
     job = Job("a", "heatmap", build(HeatmapSpec, **asked, layer=("3",), head=("1",)), "")
     made_of = run_job(job, tmp_path / "batch")
     assert (list(made_of.layers.values()), list(made_of.heads.values())) == ([[3]], [[1]])
+
+
+def test_what_a_model_wrote_is_drawn_and_named(tmp_path: Path) -> None:
+    """Rows by what each query chose, keys by what was read; twice the same bytes, and the record draws them again."""
+    folder = made.saved(tmp_path / "gpt2", "gpt2", auto="AutoModelForCausalLM", eos_token_id=None)
+    asked = {"model": str(folder), "text": ("the cat sat",), "generate": 4, "format": ("png", "html")}
+    jobs = [Job(name, "heatmap", build(HeatmapSpec, **asked), "") for name in ("a", "b")]
+    first, second = ({file.name: file.read_bytes() for file in files_of(job, tmp_path / job.name)} for job in jobs)
+    assert first.keys() == second.keys()
+    assert [name for name in first if first[name] != second[name]] == []
+    maps = store.read_record(first["attention.safetensors"], "record")
+    assert (len(maps.queries), len(maps.chosen)) == (5 + 3, 4)
+    shown = heatmap_report(maps, (), FigureOptions(query="4"), [0], [0])
+    picture = next(shown.pictures)
+    assert isinstance(picture, Heatmap)
+    assert picture.title.startswith(f"what 4 [SEP], which chose {maps.chosen[0].strip()}, attends to")
+    picture = next(heatmap_report(maps, (), FigureOptions(), [0], [0]).pictures)
+    assert isinstance(picture, Heatmap)
+    assert picture.rows == ("[CLS]", "the", "cat", "sat", *(f"▸ {piece.strip()}" for piece in maps.chosen))
+    assert picture.columns == (*maps.keys.pieces[:5], *(f"▸ {piece.strip()}" for piece in maps.chosen[:3]))
+    said = " ".join(note.text for note in shown.notes)
+    assert f"The model wrote 4 tokens: “{''.join(maps.chosen).strip()}”" in said.replace("“␣", "“")
+    joined = heatmap_report(by_words(maps), (), FigureOptions(), [0], [0])
+    assert not any("▸" in name for each in joined.pictures if isinstance(each, Heatmap) for name in each.rows)
+
+
+def files_of(job: Job, folder: Path) -> list[Path]:
+    run_job(job, folder)
+    return sorted(file for file in folder.rglob("*") if file.is_file())

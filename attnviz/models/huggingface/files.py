@@ -21,6 +21,7 @@ from attnviz.models import MODELS
 from attnviz.models.sizes import FLOAT32, check_room
 from attnviz.registry import suggestion
 
+GENERATION = "generation_config.json"
 CONFIG, WEIGHTS, INDEX = "config.json", "model.safetensors", "model.safetensors.index.json"
 VOCABULARIES = (
     "tokenizer.json",
@@ -31,7 +32,7 @@ VOCABULARIES = (
     "sentencepiece.bpe.model",
 )
 FETCHED = (  # never *.bin, *.pt or *.py
-    *(CONFIG, WEIGHTS, INDEX, "model-*.safetensors"),
+    *(CONFIG, GENERATION, WEIGHTS, INDEX, "model-*.safetensors"),
     *(*VOCABULARIES, "merges.txt", "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json"),
 )
 PICKLED = ("*.bin", "*.pt", "*.pth", "*.ckpt", "*.pkl", "*.h5", "*.msgpack")

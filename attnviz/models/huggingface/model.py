@@ -27,12 +27,26 @@ from attnviz.specs.model import AttentionKind, ModelOptions, PretrainedOptions
 NONE = "State-space models such as Mamba have no attention, and some kernels cannot be seen."
 
 
+class Answer(NamedTuple):
+    """What a model wrote. All but the last token have been read again."""
+
+    ids: tuple[int, ...]
+    pieces: tuple[str, ...]
+    settings: tuple[tuple[str, Setting], ...]  # how its tokens were chosen
+
+    @property
+    def text(self) -> str:
+        """What it says."""
+        return "".join(self.pieces)
+
+
 class Read(NamedTuple):
     """What a model reads: a text, or two, and what its decoder has written."""
 
     source: HuggingFaceEncoding
     target: HuggingFaceEncoding | None
     kind: AttentionKind
+    answer: Answer | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,25 +102,27 @@ class HuggingFaceModel:
         if self.spec.max_tokens is not None and self.spec.max_tokens < 1:
             raise InvalidOption(f"--max-tokens {self.spec.max_tokens} is too small", hint="It is at least 1.")
         kind = self._kind()
-        tokenizer = self.loaded.tokenizer
-        source = tokenizer.encode(text, self.extras.pair, self.spec.max_tokens, self.spec.keep)
-        target = None
-        if kind in ("decoder", "cross"):
-            assert self.extras.target_text is not None
-            start = self.loaded.model.config.decoder_start_token_id
-            target = tokenizer.targets(self.extras.target_text, 0 if start is None else start)
-        for read in (source, target):
-            self._check_length(read)
-        n_queries, n_keys = (len(read.ids) for read in _sides(Read(source, target, kind)))
+        source = self.loaded.tokenizer.encode(text, self.extras.pair, self.spec.max_tokens, self.spec.keep)
+        read = Read(source, self._target() if kind in ("decoder", "cross") else None, kind)
+        for each in (read.source, read.target):
+            self._check_length(each)
+        self._check_room(*(len(each.ids) for each in axes_of(read)))
+        return read
+
+    def _target(self) -> HuggingFaceEncoding:
+        """What the decoder has written, and so reads."""
+        assert self.extras.target_text is not None
+        return self.loaded.tokenizer.targets(self.extras.target_text, self.loaded.start_id)
+
+    def _check_room(self, n_queries: int, n_keys: int) -> None:
         work = Work(
             n_queries, n_keys, self.n_heads, self.n_layers, self.d_model, self.n_parameters, base=BASE_PRETRAINED
         )
         check_memory(work, self.spec.max_memory)
-        return Read(source, target, kind)
 
     def map_size(self, text: str) -> tuple[int, int]:
         """How many queries and keys its maps will have. Raises as `encode` does."""
-        queries, keys = _sides(self.encode(text))
+        queries, keys = axes_of(self.encode(text))
         return len(queries.ids), len(keys.ids)
 
     def attention(self, text: str, text_name: str = "text") -> AttentionMaps:
@@ -115,14 +131,16 @@ class HuggingFaceModel:
         Raises as `encode` does, InvalidModel where no attention is seen, InvalidRecord where it does not give the
         output.
         """
-        read = self.encode(text)
+        return self._record(self.encode(text), text, text_name)
+
+    def _record(self, read: Read, text: str, text_name: str) -> AttentionMaps:
         calls: list[Call] = []
         with capture(calls.append):
             self._run(read)
         group = self._group(calls, read.kind)
         calls.clear()  # the group has them, and lets each go when it is copied
         settings, facts, (numbers, _) = self._settings(read, group), self._facts(read, group), group.layers
-        queries, keys = (side.tokens for side in _sides(read))
+        queries, keys = (side.tokens for side in axes_of(read))
         if (group.n_queries, group.n_keys) != (len(queries), len(keys)):
             problem = f"{self.name} attends from {group.n_queries} to {group.n_keys} places, the text has "
             raise InvalidModel(
@@ -132,7 +150,7 @@ class HuggingFaceModel:
         sides = AxisLabels(queries.pieces, keys.pieces, every_query, every_key, queries is keys)
         attendable = attendable_of(group, 0, sides)
         (weights,), sinks = assembled(group, [sides])
-        provenance = self._provenance(text, text_name, settings, facts)
+        provenance = self._provenance(text + (read.answer.text if read.answer else ""), text_name, settings, facts)
         return AttentionMaps(weights, queries, keys, attendable, provenance, sinks[0] if sinks else None, numbers)
 
     def seconds(self, text: str) -> float:
@@ -148,10 +166,10 @@ class HuggingFaceModel:
 
         Raises InvalidOption for one there is not.
         """
-        asked, has_target = self.extras.attention, self.extras.target_text is not None
+        asked, has_target = self.extras.attention, (self.extras.target_text or self.extras.generate) is not None
         if not self.loaded.has_decoder:
-            if asked not in (None, "self") or has_target:
-                option = "--target-text" if has_target else f"--attention {asked}"
+            if asked not in (None, "self") or self.extras.target_text is not None:
+                option = f"--attention {asked}" if self.extras.target_text is None else "--target-text"
                 raise InvalidOption(f"{option} is for encoder-decoders, and {self.name} is none", hint="Leave it out.")
             return "self"
         if asked == "self":
@@ -173,10 +191,13 @@ class HuggingFaceModel:
                 hint=f"--max-tokens {most} reads the first; --keep head-tail the beginning and the end.",
             )
 
+    def _inputs(self, read: Read) -> dict[str, Any]:
+        """What every model is given."""
+        ids = self._tensor(read.source.ids)
+        return {"input_ids": ids, "attention_mask": torch.ones_like(ids)}
+
     def _run(self, read: Read) -> None:
-        model = self.loaded.model
-        inputs: dict[str, Any] = {"input_ids": self._tensor(read.source.ids)}
-        inputs["attention_mask"] = torch.ones_like(inputs["input_ids"])
+        model, inputs = self.loaded.model, self._inputs(read)
         if self.loaded.tells_texts_apart:
             inputs["token_type_ids"] = self._tensor(read.source.types)
         if read.kind == "encoder":
@@ -227,11 +248,16 @@ class HuggingFaceModel:
             ("tokens_in_text", read.source.n_tokens),
             ("tokenizer_sha256", self.loaded.tokenizer.sha256),
             ("vocabulary_entries", len(self.loaded.tokenizer)),
+            *(read.answer.settings if read.answer else ()),
         )
 
     def _facts(self, read: Read, group: Group) -> Facts:
         return replace(
-            facts_of(group), causal=_causal(read, group), keep=self.spec.keep, tokens_in_text=read.source.n_tokens
+            facts_of(group),
+            causal=_causal(read, group),
+            keep=self.spec.keep,
+            tokens_in_text=read.source.n_tokens,
+            chosen=read.answer.pieces if read.answer else (),
         )
 
     def _provenance(
@@ -251,7 +277,7 @@ class HuggingFaceModel:
         )
 
 
-def _sides(read: Read) -> tuple[HuggingFaceEncoding, HuggingFaceEncoding]:
+def axes_of(read: Read) -> tuple[HuggingFaceEncoding, HuggingFaceEncoding]:
     """What attends, and what is attended to."""
     if read.target is None:
         return read.source, read.source

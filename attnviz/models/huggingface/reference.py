@@ -15,15 +15,17 @@ from attnviz.cache import cached
 from attnviz.errors import InvalidModel, InvalidOption
 from attnviz.inputs import MAX_JSON, read_bytes, user_path
 from attnviz.models import MODELS
-from attnviz.models.huggingface.files import CONFIG, FETCHED, ModelFiles, find_files
-from attnviz.models.loading import ModelReference, digest, folder_name, refuse_sizes
-from attnviz.models.protocols import AttentionModel, Classifies, Traceable
+from attnviz.models.huggingface.files import CONFIG, FETCHED, ModelFiles, configuration, find_files
+from attnviz.models.loading import WRITERS, ModelReference, digest, folder_name, refuse_sizes
+from attnviz.models.protocols import AttentionModel, Classifies, Generates, Traceable
 from attnviz.models.trained import TRAINED
 from attnviz.specs.model import ModelOptions, PretrainedOptions
 
 if TYPE_CHECKING:
     from attnviz.models.huggingface.model import HuggingFaceModel
 
+WRITING = ("ForCausalLM", "LMHeadModel", "ForConditionalGeneration", "ForSeq2SeqLM")  # what such classes end in
+TEMPERATURES = 0.01, 100.0  # beyond them softmax overflows, or every token is as probable
 HUB_NAME = re.compile(r"[A-Za-z0-9][\w.-]{0,95}(/[A-Za-z0-9][\w.-]{0,95})?(@[\w./-]{1,95})?")  # …@ a revision
 
 
@@ -46,19 +48,27 @@ class HuggingFaceReference(ModelReference):
                 f"no model or checkpoint folder {self.hub!r}" if self.hub else f"{self} is not a classifier of ours"
             )
             raise InvalidModel(problem, hint=TRAINED)
-        self._files()
+        check_generation(self.extras)
+        files = self._files()
+        if needs is Generates:
+            made_as = [str(each) for each in configuration(files.folder).get("architectures") or ()]
+            if not any(each.endswith(WRITING) for each in made_as):
+                found = ", ".join(made_as) or "a model without a head"
+                raise InvalidModel(f"{self} is {found[:80]}, which writes no text", hint=WRITERS)
 
     def open(self, texts: Iterable[str], name: str = "") -> HuggingFaceModel:
         """Loaded once for each device."""
         files, room = self._files(), self.spec.max_memory
         from attnviz.models.device import pick
         from attnviz.models.huggingface import weights
+        from attnviz.models.huggingface.generating import HuggingFaceWriter
         from attnviz.models.huggingface.model import HuggingFaceModel
 
-        device = pick(self.spec.device)
-        key = ("huggingface", files.folder, str(device), room)
-        loaded = cached(key, lambda: weights.load_weights(files, self.name, device, room))
-        return HuggingFaceModel(name or self.name, loaded, device, self.spec, self.extras)
+        device, writes = pick(self.spec.device), self.extras.generate is not None
+        key = ("huggingface", files.folder, str(device), room, writes)
+        loaded = cached(key, lambda: weights.load_weights(files, self.name, device, room, writes))
+        kind = HuggingFaceWriter if writes else HuggingFaceModel
+        return kind(name or self.name, loaded, device, self.spec, self.extras)
 
     def inputs(self) -> Mapping[str, str]:
         """The sha256 of the weights, and the version of the library that runs them."""
@@ -91,6 +101,22 @@ def find_on_hub(spec: ModelOptions, extras: PretrainedOptions) -> HuggingFaceRef
         return None
     _refuse_options(spec)
     return HuggingFaceReference(spec, extras, spec.model.partition("@")[0], hub=spec.model)
+
+
+def check_generation(extras: PretrainedOptions) -> None:
+    """Raises InvalidOption for what no model could do."""
+    low, high = TEMPERATURES
+    if extras.generate is not None and extras.generate < 1:
+        raise InvalidOption(f"--generate {extras.generate} is too small", hint="It is at least 1 token.")
+    if extras.temperature is not None and extras.generate is None:
+        raise InvalidOption("--temperature is of --generate", hint="Say with --generate how many tokens to write.")
+    if extras.temperature is not None and not low <= extras.temperature <= high:  # nor is NaN
+        raise InvalidOption(
+            f"--temperature {extras.temperature:g} is not from {low:g} to {high:g}",
+            hint="Without it, the most probable token is chosen each time.",
+        )
+    if extras.target_text is not None and extras.generate is not None:
+        raise InvalidOption("--generate and --target-text both say what the decoder writes", hint="Give one of them.")
 
 
 def _refuse_options(spec: ModelOptions) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import copy
 import hashlib
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -20,6 +21,7 @@ from attnviz.models.tokenizer import DECODE, EMPTY
 from attnviz.records import Tokens
 from attnviz.specs.model import KeepKind
 
+MAX_BYTES = 4  # of one character in UTF-8
 LONE_SPACE = "▁Ġ "  # what vocabularies call the space that they put before a text's first word
 
 
@@ -35,6 +37,13 @@ class HuggingFaceEncoding:
     types: tuple[int, ...]
     tokens: Tokens
     n_tokens: int
+
+    def followed_by(self, ids: Sequence[int], tokens: Tokens) -> HuggingFaceEncoding:
+        """With further ids behind, and as many of their tokens."""
+        n = len(ids)
+        fields = ("pieces", "offsets", "special", "unknown")
+        read = Tokens(*(getattr(self.tokens, field) + getattr(tokens, field)[:n] for field in fields))
+        return HuggingFaceEncoding((*self.ids, *ids), (*self.types, *(0,) * n), read, self.n_tokens + n)
 
 
 class HuggingFaceTokenizer:
@@ -92,10 +101,34 @@ class HuggingFaceTokenizer:
         n = len(found.ids) - (tokens.special[-1] if found.ids else 0)
         if not any(not special for special in tokens.special[:n]):
             raise InvalidText("no tokens in the target text", hint=EMPTY)
-        start = Tokens((str(self._tokenizer.convert_ids_to_tokens(start_id)),), ((0, 0),), (True,))
-        fields = ("pieces", "offsets", "special", "unknown")
-        read = Tokens(*(getattr(start, field) + getattr(tokens, field)[:n] for field in fields))
-        return HuggingFaceEncoding((start_id, *found.ids[:n]), (0,) * (n + 1), read, n)
+        return self.start(start_id).followed_by(found.ids[:n], tokens)
+
+    def start(self, start_id: int) -> HuggingFaceEncoding:
+        """What a decoder has read when it has written nothing."""
+        name = str(self._tokenizer.convert_ids_to_tokens(start_id))
+        return HuggingFaceEncoding((start_id,), (0,), Tokens((name,), ((0, 0),), (True,)), 0)
+
+    def written(self, before: Sequence[int], ids: Sequence[int], at: int) -> Tokens:
+        """What a model wrote behind the ids `before`, by the characters that each token adds; `at`: where they begin.
+
+        Tokens that are bytes of one character cover all of it.
+        """
+        special = set(self._tokenizer.all_special_ids)
+        whole, first = (*before[-1:], *ids), len(before[-1:])
+        shown, pieces, offsets = 0, [], []
+        begin = first
+        for end in range(first + 1, len(whole) + 1):
+            already = self._backend.decode(list(whole[shown:begin]), skip_special_tokens=False)
+            text = self._backend.decode(list(whole[shown:end]), skip_special_tokens=False)
+            if text.endswith("\ufffd") and end - begin < MAX_BYTES and end < len(whole):
+                continue
+            marker = end - begin == 1 and whole[begin] in special
+            piece = self._tokenizer.convert_ids_to_tokens(whole[begin]) if marker else text[len(already) :]
+            span = (at, at if marker else at + len(piece))
+            pieces += [str(piece)] * (end - begin)
+            offsets += [span] * (end - begin)
+            at, shown, begin = span[1], begin, end
+        return Tokens(tuple(pieces), tuple(offsets), tuple(i in special for i in ids))
 
     def _of_text(self, text: str) -> Encoded:
         try:

@@ -43,6 +43,7 @@ class LoadedWeights:
     model: Any  # a PreTrainedModel in evaluation mode, float32
     tokenizer: HuggingFaceTokenizer
     revision: str
+    writer: Any | None  # the same with the head that chooses tokens; None: it was not asked for
     eager: bool  # whether its attention is written out, because the fused kernel would leave something out
 
     @property
@@ -54,6 +55,12 @@ class LoadedWeights:
     def has_decoder(self) -> bool:
         """Whether it is an encoder-decoder."""
         return bool(self.model.config.is_encoder_decoder)
+
+    @property
+    def start_id(self) -> int:
+        """What a decoder reads before it has written anything."""
+        found = self.model.config.decoder_start_token_id
+        return 0 if found is None else int(found)
 
     @property
     def tells_texts_apart(self) -> bool:
@@ -86,10 +93,15 @@ class LoadedWeights:
         return most - (self.config.pad_token_id or 0) - SHIFTED if shifted else most
 
 
-def load_weights(files: ModelFiles, name: str, device: torch.device, max_memory: float) -> LoadedWeights:
-    """`name` is for messages. Raises InvalidModel naming what is wrong, TooLarge before weights are allocated."""
+def load_weights(
+    files: ModelFiles, name: str, device: torch.device, max_memory: float, writes: bool = False
+) -> LoadedWeights:
+    """`name` is for messages; `writes`: with the head that chooses tokens.
+
+    Raises InvalidModel naming what is wrong, TooLarge before weights are allocated.
+    """
     with _quietly():
-        from transformers import AutoConfig, AutoModel, AutoTokenizer
+        from transformers import AutoConfig, AutoModel, AutoModelForCausalLM, AutoModelForSeq2SeqLM, AutoTokenizer
 
         safely: dict[str, Any] = {"trust_remote_code": False, "local_files_only": True}
         with _told(files):
@@ -102,9 +114,12 @@ def load_weights(files: ModelFiles, name: str, device: torch.device, max_memory:
             tokenizer = AutoTokenizer.from_pretrained(files.folder, **safely)
         with _told(files):
             wanted = {**safely, "use_safetensors": True, "dtype": torch.float32, "output_loading_info": True}
-            model, eager, told = _loaded(files, AutoModel, config, wanted)
+            writing = AutoModelForSeq2SeqLM if config.is_encoder_decoder else AutoModelForCausalLM
+            model, eager, told = _loaded(files, writing if writes else AutoModel, config, wanted)
     _check_loaded(files, told)
-    return LoadedWeights(files, model.eval().to(device), HuggingFaceTokenizer(tokenizer), files.revision(), eager)
+    model = model.eval().to(device)
+    body, writer = (model.base_model, model) if writes else (model, None)
+    return LoadedWeights(files, body, HuggingFaceTokenizer(tokenizer), files.revision(), writer, eager)
 
 
 def _loaded(files: ModelFiles, auto: Any, config: Any, wanted: dict[str, Any]) -> tuple[Any, bool, dict[str, Any]]:

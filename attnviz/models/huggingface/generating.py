@@ -1,0 +1,102 @@
+"""A third-party model that goes on with a text: by its own `generate`, then one pass over prompt and answer.
+
+The pass gives the attention that each step had (see tests/models/test_generating.py), in a fifth of the time that it
+takes to watch every step.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+
+from attnviz.errors import TooLarge
+from attnviz.models.device import enough_memory
+from attnviz.models.huggingface.model import Answer, HuggingFaceModel, Read
+from attnviz.models.huggingface.tokens import HuggingFaceEncoding
+from attnviz.models.huggingface.weights import others_failure
+from attnviz.records import AttentionMaps, Setting
+
+KEPT = ("bos_token_id", "eos_token_id", "pad_token_id", "decoder_start_token_id", "forced_bos_token_id")
+
+
+class HuggingFaceWriter(HuggingFaceModel):
+    """A decoder or an encoder-decoder, with how much it is to write."""
+
+    def encode(self, text: str) -> Read:
+        """What the model will read before it writes. Raises as for a text to read, with room for what it will write."""
+        read = super().encode(text)
+        grown = read.target or read.source
+        n_before, most = len(grown.ids), self.loaded.most_tokens
+        if most is not None and n_before + self._n_tokens - 1 > most:
+            read_already = "" if read.target else f" after {n_before:,} of the text"
+            raise TooLarge(
+                f"--generate {self._n_tokens:,}{read_already} is beyond the {most:,} positions of {self.name}",
+                hint=f"--generate {most - n_before + 1} fits.",
+            )
+        n_queries = n_before + self._n_tokens - 1
+        self._check_room(n_queries, len(read.source.ids) if read.kind == "cross" else n_queries)
+        return read
+
+    def attention(self, text: str, text_name: str = "text") -> AttentionMaps:
+        """Attention over one text and what the model wrote behind it. Raises as `encode` does."""
+        read = self.generate(text)
+        assert read.answer is not None
+        how = "greedy" if self.extras.temperature is None else f"temperature {self.extras.temperature:g}"
+        n_written = len(read.answer.ids)
+        name = f"{text_name} and {n_written} {'token' if n_written == 1 else 'tokens'} that it wrote ({how})"
+        return self._record(read, text, name)
+
+    def generate(self, text: str) -> Read:
+        """What the model has read once it has written: all but the last token. Raises as `encode` does."""
+        read = self.encode(text)
+        ids = self._written(read)
+        grown = read.target or read.source
+        at = 0 if read.target else len("\n".join(filter(None, (text, self.extras.pair))))
+        tokens = self.loaded.tokenizer.written(grown.ids, ids, at)
+        answer = Answer(ids, tokens.pieces, self._how(ids))
+        grown = grown.followed_by(ids[:-1], tokens)
+        return read._replace(answer=answer, target=grown) if read.target else read._replace(answer=answer, source=grown)
+
+    @property
+    def _n_tokens(self) -> int:
+        assert self.extras.generate is not None
+        return self.extras.generate
+
+    def _target(self) -> HuggingFaceEncoding:
+        return self.loaded.tokenizer.start(self.loaded.start_id)
+
+    def _how(self, ids: tuple[int, ...]) -> tuple[tuple[str, Setting], ...]:
+        sampled = self.extras.temperature is not None
+        return (
+            ("generate", self._n_tokens),
+            ("generated_ids", ",".join(map(str, ids))),
+            ("temperature", self.extras.temperature),
+            *((("seed", self.spec.seed),) if sampled else ()),
+        )
+
+    def _written(self, read: Read) -> tuple[int, ...]:
+        """The ids that the model chooses, an end marker among them. What its files say of penalties is left out."""
+        from transformers import GenerationConfig
+
+        writer, temperature = self.loaded.writer, self.extras.temperature
+        assert writer is not None
+        kept = {name: getattr(writer.generation_config, name) for name in KEPT}
+        chosen = {} if temperature is None else {"temperature": temperature, "top_k": 0, "top_p": 1.0}
+        writer.generation_config = GenerationConfig(
+            max_new_tokens=self._n_tokens, do_sample=temperature is not None, num_beams=1, **kept, **chosen
+        )
+        with seeded(self.spec.seed), enough_memory(), torch.inference_mode(), others_failure(self.name):
+            found: Any = writer.generate(**self._inputs(read))
+        n_before = len((read.target or read.source).ids)
+        return tuple(map(int, found[0, n_before:].tolist()))
+
+
+@contextmanager
+def seeded(seed: int) -> Iterator[None]:
+    """What is random in torch begins at a seed, and goes on afterwards as if nothing had been."""
+    with torch.random.fork_rng():
+        torch.manual_seed(seed)
+        yield
