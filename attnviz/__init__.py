@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from attnviz.grid import Grid as Grid
     from attnviz.models.recording.attentions import from_attentions as from_attentions
     from attnviz.models.recording.record import record as record
     from attnviz.records import AttentionMaps as AttentionMaps
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 _WHERE = {  # the module of each public name
     "AttentionMaps": "attnviz.records",
+    "Grid": "attnviz.grid",
     "attention": "attnviz.workflows.python",
     "compare": "attnviz.workflows.python",
     "from_attentions": "attnviz.models.recording.attentions",

@@ -9,6 +9,7 @@ import numpy as np
 from jaxtyping import Bool
 
 from attnviz.errors import InvalidRecord
+from attnviz.grid import Grid
 from attnviz.notebook import Tabular
 from attnviz.shapes import Attendable, PerHead, PerLayer, PerQuery, RealQueries, Weights
 
@@ -106,6 +107,7 @@ class AttentionMaps(Tabular):
     provenance: Provenance
     sink: PerQuery | None = None
     layer_numbers: tuple[int, ...] = ()
+    grid: Grid | None = None  # of keys that are patches of an image; the image itself is not written to a file
 
     def __post_init__(self) -> None:
         expected = (len(self.queries), len(self.keys))
@@ -125,6 +127,8 @@ class AttentionMaps(Tabular):
             raise InvalidRecord(f"layer number {numbers[-1]:,} is above {MAX_LAYERS:,}")
         if len(numbers) != self.n_layers or numbers[0] < 0 or list(numbers) != sorted(set(numbers)):
             raise InvalidRecord(f"layer numbers {numbers} do not name {self.n_layers} layers in rising order")
+        if self.grid is not None and not len(self.keys) - self.grid.n_patches >= 0:
+            raise InvalidRecord(f"{self.grid.n_patches} patches do not fit {len(self.keys)} keys")
         object.__setattr__(self, "layer_numbers", numbers)
         object.__setattr__(self, "attendable", np.broadcast_to(self.attendable, (self.n_layers, *expected)))
         for layer, number in enumerate(numbers):  # layer by layer, so that checking costs one layer's memory

@@ -13,7 +13,7 @@ from typing import Literal, overload
 
 import numpy as np
 
-from attnviz.shapes import Cells, PerRow, Shown
+from attnviz.shapes import Cells, Grey, PerRow, Shown
 from attnviz.specs.figure import FigureKind, ThemeName
 
 
@@ -52,6 +52,7 @@ class Heatmap:
     row_positions: tuple[int, ...] = ()
     column_positions: tuple[int, ...] = ()
     equal: PerRow | None = None  # see `equal_share`; None: 1/n, n being the row's allowed cells
+    backdrop: Grey | None = None  # an image over which the cells lie
 
     def __post_init__(self) -> None:
         for labels, positions in (("rows", "row_positions"), ("columns", "column_positions")):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-from jaxtyping import Bool, Float, Float32
+from jaxtyping import Bool, Float, Float32, UInt8
 
 Weights = Float32[np.ndarray, "layer head query key"]
 Attendable = Bool[np.ndarray, "layer query key"]
@@ -13,4 +13,5 @@ PerHead = Float[np.ndarray, "layer head"]
 PerLayer = Float[np.ndarray, " layer"]
 PerRow = Float[np.ndarray, " row"]
 Cells = Float[np.ndarray, "row column"]
+Grey = UInt8[np.ndarray, "height width"]
 Shown = Bool[np.ndarray, "row column"]

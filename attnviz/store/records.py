@@ -13,7 +13,8 @@ from typing import Any
 import numpy as np
 from safetensors.numpy import save as save_tensors
 
-from attnviz.errors import InvalidRecord
+from attnviz.errors import InvalidOption, InvalidRecord
+from attnviz.grid import Grid
 from attnviz.inputs import header_of, read_bytes, read_header, strict_json
 from attnviz.records import AttentionMaps, Facts, Provenance, Setting, Tokens
 from attnviz.store.files import shorten_path, write
@@ -43,6 +44,7 @@ def record_bytes(maps: AttentionMaps) -> bytes:
             "versions": dict(maps.provenance.versions),
         },
         "layer_numbers": maps.layer_numbers,
+        **({} if maps.grid is None else {"grid": [maps.grid.n_rows, maps.grid.n_columns]}),
     }
     attendable = maps.attendable[0] if maps.layers_alike else maps.attendable
     tensors = {"weights": maps.weights, "attendable": attendable} | ({} if maps.sink is None else {"sink": maps.sink})
@@ -87,7 +89,8 @@ def read_record(data: bytes, name: str) -> AttentionMaps:
         ):
             raise InvalidRecord("weights are not float32, or attendable is not bool")
         provenance = _provenance(meta["provenance"])
-        return AttentionMaps(weights, queries, keys, attendable, provenance, sink, _layer_numbers(meta, provenance))
+        numbers = _layer_numbers(meta, provenance)
+        return AttentionMaps(weights, queries, keys, attendable, provenance, sink, numbers, _grid(meta))
     except InvalidRecord as error:
         raise InvalidRecord(f"{name}: {error.problem}", hint=error.hint) from error
     except (KeyError, TypeError, ValueError, AttributeError, RecursionError) as error:
@@ -129,6 +132,16 @@ def _layer_numbers(meta: Mapping[str, Any], provenance: Provenance) -> tuple[int
     if not all(type(number) is int for number in numbers):
         raise TypeError(f"layer numbers {numbers!r} are no numbers")
     return tuple(numbers)
+
+
+def _grid(meta: Mapping[str, Any]) -> Grid | None:
+    if meta.get("grid") is None:
+        return None
+    n_rows, n_columns = map(_number, meta["grid"])
+    try:
+        return Grid(n_rows, n_columns)
+    except InvalidOption as error:
+        raise InvalidRecord(error.problem) from error
 
 
 def _facts(found: Mapping[str, Any]) -> Facts:

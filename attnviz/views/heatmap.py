@@ -20,6 +20,7 @@ from attnviz.specs.figure import FigureOptions, ScaleKind
 from attnviz.views import captions
 from attnviz.views.data import data, data_of_hidden
 from attnviz.views.head_pictures import MapFrame, Place, heatmaps, overview, strip
+from attnviz.views.patches import patch_maps
 from attnviz.views.tables import heads_table, layers_table, top_table
 from attnviz.views.token_selection import TokenSelection, hidden, part_of
 
@@ -48,6 +49,7 @@ def heatmap_report(
     share_hidden = float(np.mean([share.values[place] for place in places])) if share else None
     pictures = heatmaps(maps, places, part)
     drawn = _drawn(maps, pictures, places, part, spec)
+    patches = patch_maps(maps, places, spec)
     rolled = rollout(maps).astype(np.float32) if spec.rollout else None
     others = () if rolled is None else (_rollout_map(maps, rolled, part, spec.scale),)
     numbers = heads_table(maps, [*measurements, *([share] if share else [])], places, part, spec)
@@ -65,6 +67,7 @@ def heatmap_report(
         title=title,
         subtitle=captions.subtitle(maps, part, share_hidden, own_title=spec.title is not None),
         blocks=(
+            *patches,
             *drawn,
             *others,
             numbers,

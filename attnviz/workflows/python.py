@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal, TypedDict, Unpack, get_args, get_origin, get_type_hints
 
 import numpy as np
 
 from attnviz.display import escape_for_display
 from attnviz.errors import InvalidOption, InvalidRecord
+from attnviz.grid import Grid
 from attnviz.measures.measured import measured
 from attnviz.models.loading import find_model
 from attnviz.models.recording.attentions import from_attentions
@@ -167,7 +169,7 @@ def show(
     maps: Any,
     tokens: Sequence[str] | None = None,
     *,
-    keys: Sequence[str] | None = None,
+    keys: Sequence[str] | Grid | None = None,
     row: int | None = None,
     attention_mask: Any = None,
     **settings: Unpack[FigureSettings],
@@ -176,7 +178,8 @@ def show(
 
     Args:
         maps: a record, or weights in any form that `attnviz.from_attentions` takes.
-        tokens, keys, row, attention_mask: of weights, as `attnviz.from_attentions` has them.
+        tokens, keys, row, attention_mask: of weights, as `attnviz.from_attentions` has them. A record may be given an
+            `attnviz.Grid` as keys, since files of records keep no images.
         **settings: as of `attnviz.heatmap`.
 
     Returns:
@@ -194,8 +197,11 @@ def show(
     """
     if not _is_record(maps):
         maps = from_attentions(maps, tokens, keys=keys, row=row, attention_mask=attention_mask)
-    elif any(each is not None for each in (tokens, keys, row, attention_mask)):
+    elif any(each is not None for each in (tokens, row, attention_mask)) or not isinstance(keys, Grid | None):
         raise InvalidOption("a record has its tokens", hint="Leave out tokens, keys, row and attention_mask.")
+    elif keys is not None:
+        keys.names(len(one_record(maps).keys))  # raises where it does not fit
+        maps = replace(one_record(maps), grid=keys)
     spec = _figure_options(settings)
     return Display(maps_report(one_record(maps), spec), Pictures.of(spec, (), "").look)
 

@@ -45,6 +45,8 @@ def records(groups: Sequence[Group], names: Names, about: About) -> Iterator[Att
         attendable = [attendable_of(group, row, side) for row, side in enumerate(sides)]
         weights, sinks = assembled(group, sides)
         for row, side in enumerate(sides):
+            if names.keys is not None and side.keys == names.keys[row]:
+                side = side._replace(grid=names.grid)
             yield record_of(
                 weights[row],
                 None if sinks is None else sinks[row],
@@ -103,7 +105,7 @@ def record_of(
         query = int(np.argwhere(nothing)[0, -1])
         raise InvalidRecord(f"query {query}, {side.queries[query]!r}, may attend to no key", hint=PADDING)
     try:
-        return AttentionMaps(weights, queries, keys, attendable, provenance, sink, layer_numbers)
+        return AttentionMaps(weights, queries, keys, attendable, provenance, sink, layer_numbers, side.grid)
     except InvalidRecord as error:
         if side.kept_keys.all():
             raise

@@ -9,8 +9,9 @@ import numpy as np
 from jaxtyping import Bool, Float
 
 from attnviz.errors import InvalidRecord, InvalidSelection
+from attnviz.grid import Grid
 from attnviz.models.recording.assembly import About, provenance_of, record_of
-from attnviz.models.recording.names import PADDING, Pieces, named, real_tokens
+from attnviz.models.recording.names import PADDING, Pieces, check_no_mask, named, real_tokens
 from attnviz.models.recording.plan import AxisLabels
 from attnviz.records import AttentionMaps, Facts
 
@@ -27,7 +28,7 @@ def from_attentions(  # noqa: PLR0913 - each is an option of its own
     attentions: Any,
     tokens: Sequence[str] | Sequence[Sequence[str]] | None = None,
     *,
-    keys: Sequence[str] | Sequence[Sequence[str]] | None = None,
+    keys: Sequence[str] | Sequence[Sequence[str]] | Grid | None = None,
     row: int | None = None,
     attention_mask: Any = None,
     model: str = "module",
@@ -42,7 +43,8 @@ def from_attentions(  # noqa: PLR0913 - each is an option of its own
             and heads may be left out.
         tokens: the pieces of the text, or of each text of the batch; without them tokens are called by position.
         keys: the pieces that cross-attention attends to. Without them it is self-attention, where there are as many
-            queries as keys.
+            queries as keys. An `attnviz.Grid` names patches of an image: of queries, too, where there are as many and
+            no tokens are given.
         row: which text of the batch, from 0; may be left out where there is one.
         attention_mask: [batch, token], 1 for a token and 0 for padding, which is left out; of `keys` where given.
         model: as titles call it.
@@ -66,7 +68,14 @@ def from_attentions(  # noqa: PLR0913 - each is an option of its own
     layers = _layers(attentions)
     row = _row(row, len(layers[0]))
     weights = np.stack([layer[row] for layer in layers])
+    grid = keys if isinstance(keys, Grid) else None
+    if isinstance(keys, Grid):
+        check_no_mask(attention_mask)
+        of_patches = keys.names(weights.shape[3])
+        same = tokens is None and weights.shape[2] == weights.shape[3]
+        tokens, keys = (of_patches, None) if same else (tokens, of_patches)
     side = _side(weights.shape, named("tokens", tokens), named("keys", keys), row, real_tokens(attention_mask))
+    side = side._replace(grid=grid)
     weights = np.ascontiguousarray(weights[:, :, side.kept_queries][..., side.kept_keys])
     causal = side.same and _looks_back_only(weights)
     attendable = np.tri(len(side.queries), dtype=bool) if causal else np.ones(weights.shape[2:], dtype=bool)

@@ -10,6 +10,7 @@ import numpy as np
 from jaxtyping import Bool
 
 from attnviz.errors import InvalidRecord
+from attnviz.grid import Grid
 from attnviz.models.recording.groups import Group
 
 Pieces = tuple[str, ...]
@@ -26,6 +27,7 @@ class Names:
     tokens: tuple[Pieces, ...] | None
     keys: tuple[Pieces, ...] | None
     real: Bool[np.ndarray, "row token"] | None  # of the keys in a model that has both, else of the tokens
+    grid: Grid | None = None  # where keys are its patches
 
     def of(self, text: Text) -> tuple[Pieces, ...] | None:
         """The names of one side's tokens, where they were given."""
@@ -50,6 +52,24 @@ def named(what: str, names: Sequence[str] | Sequence[Sequence[str]] | None) -> t
             f"{what} are no list of strings, or of such lists", hint='Give its pieces, as in ["the", "cat"].'
         )
     return tuple(tuple(map(str, row)) for row in rows)
+
+
+def check_no_mask(attention_mask: Any) -> None:
+    """Raises InvalidRecord where patches would be left out as padding: they would lie elsewhere in the image."""
+    if attention_mask is not None:
+        raise InvalidRecord("attention_mask does not go with a Grid", hint="Patches are no padding: leave it out.")
+
+
+def of_patches(grid: Grid, groups: Sequence[Group]) -> tuple[Pieces, ...]:
+    """The names of the patches, for each row of the batch: of the fewest keys that any group has and that fit.
+
+    Raises InvalidRecord where none fit, and for one image of a batch of several.
+    """
+    fitting = [group for group in groups if grid.fits(group.n_keys)]
+    group = min(fitting or groups, key=lambda each: each.n_keys)
+    if grid.pixels is not None and group.n_rows > 1:
+        raise InvalidRecord(f"one image, but a batch of {group.n_rows}", hint="Give the model one image at a time.")
+    return (grid.names(group.n_keys),) * group.n_rows
 
 
 def real_tokens(attention_mask: Any) -> Bool[np.ndarray, "row token"] | None:

@@ -9,6 +9,7 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Bool
 
+from attnviz.grid import Grid
 from attnviz.models.recording.groups import Group, crossing, guessed
 from attnviz.models.recording.names import (
     Names,
@@ -36,6 +37,7 @@ class AxisLabels(NamedTuple):
     kept_keys: Bool[np.ndarray, " key"]
     same: bool  # the queries are the keys
     guess: str = ""  # what of this is not certain
+    grid: Grid | None = None  # of keys that are patches
 
 
 def plan_axes(groups: Sequence[Group], names: Names) -> Iterator[tuple[Group, list[AxisLabels]]]:

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any, overload
 
 from attnviz.errors import InvalidRecord, InvalidSelection
+from attnviz.grid import Grid
 from attnviz.models.capture.calls import Call, capture
 from attnviz.models.recording.assembly import About, records
 from attnviz.models.recording.groups import grouped
-from attnviz.models.recording.names import Names, named, real_tokens
+from attnviz.models.recording.names import Names, check_no_mask, named, of_patches, real_tokens
 from attnviz.notebook import Displayable
 from attnviz.records import AttentionMaps
 
@@ -69,7 +71,7 @@ def _group(maps: AttentionMaps) -> str:
 def record(  # noqa: PLR0913 - each is an option of its own
     tokens: Sequence[str] | Sequence[Sequence[str]] | None = None,
     *,
-    keys: Sequence[str] | Sequence[Sequence[str]] | None = None,
+    keys: Sequence[str] | Sequence[Sequence[str]] | Grid | None = None,
     attention_mask: Any = None,
     model: str = "module",
     trained: bool | None = None,
@@ -93,6 +95,8 @@ def record(  # noqa: PLR0913 - each is an option of its own
     The pieces count as separated by one space; none counts as a marker of the model. Where numbers leave open whether
     a group is cross-attention, the later one of two in the same layers is.
 
+    As `keys`, an `attnviz.Grid` names the patches of an image, in self-attention, too.
+
     `attention_mask` is [batch, token], 1 for a token and 0 for padding, of `keys` where a model reads both, else of
     `tokens`. Padding is left out of the records; without a mask, keys that no query attends to are.
 
@@ -110,17 +114,27 @@ def record(  # noqa: PLR0913 - each is an option of its own
     Raises InvalidRecord where nothing attended, where names or mask do not fit, where the model is in training mode and
     drops weights, and where a kernel computes something else than attention.
     """
-    Names(named("tokens", tokens), named("keys", keys), real_tokens(attention_mask))  # refused before any work
+    _names(tokens, keys, attention_mask)  # refused before any work
     calls: list[Call] = []
     recording = Recording()
     with capture(calls.append) as watching:
         yield recording
     if not calls:
         raise _nothing(watching.unclear)
-    names = Names(named("tokens", tokens), named("keys", keys), real_tokens(attention_mask))
+    names = _names(tokens, keys, attention_mask)
     groups = grouped(calls)
+    if names.grid is not None:
+        names = replace(names, keys=of_patches(names.grid, groups))
     calls.clear()  # so that each layer is let go when its numbers are in the record
     recording._records = list(records(groups, names, About(model, revision, trained, text_name, watching.unclear)))
+
+
+def _names(tokens: Any, keys: Any, attention_mask: Any) -> Names:
+    """What the caller called things; patches are named once it is known how many keys there are."""
+    if isinstance(keys, Grid):
+        check_no_mask(attention_mask)
+        return Names(named("tokens", tokens), None, None, keys)
+    return Names(named("tokens", tokens), named("keys", keys), real_tokens(attention_mask))
 
 
 def _nothing(n_unclear: int) -> InvalidRecord:

@@ -47,7 +47,7 @@ from attnviz.renderers.figure.style import (
 )
 from attnviz.renderers.figure.text import drawable, is_plain
 from attnviz.report import Heatmap, Scale
-from attnviz.shapes import Cells, Shown
+from attnviz.shapes import Cells, Grey, Shown
 
 LABEL_PAD, NUMBER_PAD = 1.5, 2.0  # points between tick and label, on maps and on the colour bar
 EXTENSION = 0.04  # of the colour bar: of the arrow that stands for smaller values, as a share of the bar
@@ -57,6 +57,7 @@ ROTATED: dict[str, Any] = {"rotation": 90, "rotation_mode": "anchor", "ha": "rig
 THIN, THICK = 0.3, 1.8  # points, of lines of weight 0 and 1
 WIDE = 9.0  # points from token to token: where they stand closer, lines are thinner
 MIN_CELL, MIN_IMAGE = 3, 600  # pixels of a cell and of a map in files of vectors
+OVER_IMAGE = 0.6  # opacity of cells, so that the image is seen through them
 PALE = 0.2  # relative luminance on which our ink and white stand out equally (WCAG 2 contrast)
 
 
@@ -147,13 +148,17 @@ def _of_blocks(reduce: np.ufunc, values: np.ndarray, pools: tuple[int, int]) -> 
     return values
 
 
-def draw_mesh(axes: Axes, cells: np.ma.MaskedArray, cmap: Colormap, norm: Normalize) -> None:
+def draw_mesh(
+    axes: Axes, cells: np.ma.MaskedArray, cmap: Colormap, norm: Normalize, opacity: float | None = None
+) -> None:
     """One coloured box per cell, the first row on top. The same pixels as `seaborn.heatmap`, without its import."""
-    axes.pcolormesh(cells, cmap=cmap, norm=norm, linewidth=0, edgecolor="white")
+    axes.pcolormesh(cells, cmap=cmap, norm=norm, alpha=opacity, linewidth=0, edgecolor="white")
     axes.set(xlim=(0, cells.shape[1]), ylim=(cells.shape[0], 0))
 
 
-def draw_image(axes: Axes, cells: np.ma.MaskedArray, cmap: Colormap, norm: Normalize) -> None:
+def draw_image(
+    axes: Axes, cells: np.ma.MaskedArray, cmap: Colormap, norm: Normalize, opacity: float | None = None
+) -> None:
     """The same as a small image: thousands of boxes would make a vector file heavy, with seams between them.
 
     Each cell is several pixels, because many viewers blur where pixels meet.
@@ -161,7 +166,18 @@ def draw_image(axes: Axes, cells: np.ma.MaskedArray, cmap: Colormap, norm: Norma
     n_rows, n_columns = cells.shape
     side = max(MIN_CELL, ceil(MIN_IMAGE / max(cells.shape)))
     pixels = cmap(norm(cells), bytes=True).repeat(side, axis=0).repeat(side, axis=1)
-    axes.imshow(pixels, interpolation="none", aspect="auto", extent=(0, n_columns, n_rows, 0))
+    axes.imshow(pixels, alpha=opacity, interpolation="none", aspect="auto", extent=(0, n_columns, n_rows, 0))
+
+
+def opacity_over(axes: Axes, backdrop: Grey | None, cells: np.ma.MaskedArray) -> float | None:
+    """How opaque cells are over the image that is drawn under them; None where there is no image."""
+    if backdrop is None:
+        return None
+    places = (np.arange(n) * number // n for n, number in zip(backdrop.shape, cells.shape, strict=True))
+    shown = np.ma.masked_array(backdrop, np.ma.getmaskarray(cells)[np.ix_(*places)])  # what is not allowed is hatched
+    extent = (0, cells.shape[1], cells.shape[0], 0)
+    axes.imshow(shown, cmap="gray", vmin=0, vmax=255, extent=extent, aspect="auto")
+    return OVER_IMAGE
 
 
 def axes_at(figure: Figure, box: Box) -> Axes:
@@ -198,7 +214,7 @@ def _draw_map(
     cells = cells_of(place, plan)
     if np.ma.is_masked(cells):
         _hatch(axes, plan)
-    draw_cells(axes, cells, *colours)
+    draw_cells(axes, cells, *colours, opacity_over(axes, heatmap.backdrop, cells))
     for spine in axes.spines.values():
         spine.set(visible=True, linewidth=HAIRLINE)
     if place.row_labels:

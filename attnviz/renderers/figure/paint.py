@@ -11,6 +11,7 @@ from attnviz.renderers.figure.draw import (
     EXTENSION,
     LABEL_PAD,
     NUMBER_PAD,
+    OVER_IMAGE,
     Colours,
     cells_of,
     colours_of,
@@ -18,6 +19,7 @@ from attnviz.renderers.figure.draw import (
     middles,
     numbers_in,
 )
+from attnviz.renderers.figure.image import resized
 from attnviz.renderers.figure.layout import POINT, TICK, FigurePlan, Labels, PlacedMap
 from attnviz.renderers.figure.page import (
     BEFORE,
@@ -37,6 +39,7 @@ from attnviz.renderers.figure.page import (
 from attnviz.renderers.figure.stamp import WHITE
 from attnviz.renderers.figure.style import INK
 from attnviz.report import Scale
+from attnviz.shapes import Grey
 
 
 def paint(plan: FigurePlan, cmap: str, dpi: int) -> Pixels:
@@ -60,7 +63,7 @@ def _paint_map(page: Canvas, place: PlacedMap, plan: FigurePlan, colours: Colour
     pixels = page.within(place.box)
     if np.ma.is_masked(cells):
         _hatch(pixels, plan.scale, page.dpi)
-    _fill(pixels, to_bytes(colours.mappable.to_rgba(np.ma.masked_invalid(cells))))
+    _fill(pixels, to_bytes(colours.mappable.to_rgba(np.ma.masked_invalid(cells))), place.heatmap.backdrop)
     page.frame(edges)
     height, width = (n_pixels / number for n_pixels, number in zip(pixels.shape, cells.shape, strict=False))
     _label(page, place, plan, edges, (height, width))
@@ -69,10 +72,15 @@ def _paint_map(page: Canvas, place: PlacedMap, plan: FigurePlan, colours: Colour
             page.write(text, edges.left + x * width, edges.top + y * height, plan.sizes.smallest, OVER, ink)
 
 
-def _fill(pixels: Pixels, colours: np.ndarray) -> None:
-    """Repeat each cell's colour over its pixels; what is transparent leaves the ground as it is."""
+def _fill(pixels: Pixels, colours: np.ndarray, backdrop: Grey | None) -> None:
+    """Repeat each cell's colour over its pixels; what is transparent leaves the ground as it is.
+
+    Through colours over an image, that is seen.
+    """
     rows, columns = (np.arange(n) * number // n for n, number in zip(pixels.shape, colours.shape[:2], strict=False))
     full = colours[..., :3].take(columns, axis=1).take(rows, axis=0)
+    if backdrop is not None:
+        full = mix(resized(backdrop, *pixels.shape[:2])[..., None], full, OVER_IMAGE)
     opaque = colours[..., 3:] > 0
     np.copyto(pixels, full, where=opaque.all() or opaque.take(columns, axis=1).take(rows, axis=0))
 

@@ -20,7 +20,7 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
 from attnviz.errors import InvalidOption
-from attnviz.renderers.figure.draw import colours_of, draw_mesh, ground, literal
+from attnviz.renderers.figure.draw import colours_of, draw_mesh, ground, literal, opacity_over
 from attnviz.renderers.figure.layout import CLOSE
 from attnviz.renderers.figure.scale import plan_limits, plan_ticks, scale_of
 from attnviz.renderers.figure.style import drawing, look_of
@@ -62,7 +62,8 @@ def draw_on(axes: Axes, report: Report, cmap: str) -> None:
     colours = colours_of(scale, limits, cmap)
     cells: Cells = np.maximum(picture.shading(scale), limits[0]) if scale.kind in ("lift", "log") else picture.values
     axes.add_patch(Rectangle((0, 0), 1, 1, transform=axes.transAxes, zorder=0, **ground(scale)))
-    draw_mesh(axes, np.ma.masked_array(cells, ~picture.allowed), *colours)
+    shown = np.ma.masked_array(cells, ~picture.allowed)
+    draw_mesh(axes, shown, *colours, opacity_over(axes, picture.backdrop, shown))
     ticks = plan_ticks(scale)
     bar = axes.figure.colorbar(colours.mappable, ax=axes, label=scale.label)
     bar.minorticks_off()

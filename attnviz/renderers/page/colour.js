@@ -74,6 +74,22 @@ export function imageOf(cells, scale, pool = 1) {
   return canvas;
 }
 
+const backdrops = new Map();
+
+// The image over which a map's cells lie, or null.
+export function backdropOf({ backdrop }) {
+  if (backdrop === null) return null;
+  if (!backdrops.has(backdrop)) {
+    const { width, height, grey } = content.backdrops[backdrop];
+    const image = new ImageData(width, height);
+    for (const [place, shade] of bytesOf(grey).entries()) image.data.set([shade, shade, shade, 255], 4 * place);
+    const canvas = new OffscreenCanvas(width, height);
+    canvas.getContext("2d").putImageData(image, 0, 0);
+    backdrops.set(backdrop, canvas);
+  }
+  return backdrops.get(backdrop);
+}
+
 export function hatching(context) {
   const tile = new OffscreenCanvas(6, 6);
   const pen = tile.getContext("2d");

@@ -39,10 +39,15 @@ class Shared:
 
 def of_maps(report: Report, originals: Sequence[Heatmap], maps: Sequence[Heatmap], block: int) -> Mapping[str, object]:
     """Maps, the pictures that they are in, and what they share."""
-    axes, masks, shares = Shared(), Shared(), Shared()
+    axes, masks, shares, backdrops = Shared(), Shared(), Shared(), Shared()
     words = dict(_words(report))
     described = [
-        {**_described(small, masks, shares), **_axes(report, original, block, axes), "words": words.get(small.name, "")}
+        {
+            **_described(small, masks, shares),
+            **_backdrop(small, backdrops),
+            **_axes(report, original, block, axes),
+            "words": words.get(small.name, ""),
+        }
         for small, original in zip(maps, originals, strict=True)
     ]
     places = {_key(each): place for place, each in enumerate(originals)}
@@ -59,6 +64,7 @@ def of_maps(report: Report, originals: Sequence[Heatmap], maps: Sequence[Heatmap
         "axes": axes.found,
         "masks": masks.found,
         "shares": shares.found,
+        "backdrops": backdrops.found,
     }
 
 
@@ -111,6 +117,16 @@ def _described(heatmap: Heatmap, masks: Shared, shares: Shared) -> Mapping[str, 
         "mask": masks.number(allowed, lambda: b64encode(allowed).decode("ascii")),
         "shares": shares.number(equal, lambda: b64encode(equal).decode("ascii")),
     }
+
+
+def _backdrop(heatmap: Heatmap, backdrops: Shared) -> Mapping[str, object]:
+    """An image as grey pixels, so that a page decodes no format of images and its policy allows none."""
+    if heatmap.backdrop is None:
+        return {"backdrop": None}
+    grey = heatmap.backdrop.tobytes()
+    height, width = heatmap.backdrop.shape
+    shown = {"width": width, "height": height, "grey": b64encode(grey).decode("ascii")}
+    return {"backdrop": backdrops.number((width, grey), lambda: shown)}
 
 
 def _words(report: Report) -> Iterator[tuple[str, str]]:

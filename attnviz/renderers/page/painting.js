@@ -1,5 +1,5 @@
 // A matrix on its canvas: cells, the cross at the current cell, labels and the titles of the axes.
-import { hatching, imageOf, placeOfCell, unitOf } from "./colour.js";
+import { backdropOf, hatching, imageOf, placeOfCell, unitOf } from "./colour.js";
 import { hasQueries, isDifference, isLift } from "./content.js";
 import { colourOf } from "./dom.js";
 import { state } from "./state.js";
@@ -11,6 +11,7 @@ const LEFT_TO_RIGHT = "\u200e"; // a position stays before its token, whatever s
 const THIN = 8; // pixels of a cell
 const NOTABLE = 2; // equal shares, as a mean of its rows: a column that the eye goes to
 const LINES_PER_QUERY = 2; // of a small picture, in the mean
+const OVER_IMAGE = 0.6; // opacity of cells, so that the image is seen through them
 const VEIL = 0.75; // of paper over what a word that is pointed at has nothing to do with
 
 // Margins for labels and the largest cells at which all of the map can be seen; no labels where cells are smaller.
@@ -86,8 +87,16 @@ function paintCells(plot) {
   if (!plot.images.has(pool)) plot.images.set(pool, imageOf(plot.cells, plot.scale, pool));
   const image = plot.images.get(pool);
   const side = plot.side * pool;
+  const backdrop = backdropOf(plot.map);
+  if (backdrop) {
+    plot.pen.imageSmoothingEnabled = true;
+    const { nRows, nColumns } = plot.cells;
+    plot.pen.drawImage(backdrop, -plot.left, -plot.top, nColumns * plot.side, nRows * plot.side);
+    plot.pen.globalAlpha = OVER_IMAGE;
+  }
   plot.pen.imageSmoothingEnabled = false;
   plot.pen.drawImage(image, -plot.left, -plot.top, image.width * side, image.height * side);
+  plot.pen.globalAlpha = 1;
 }
 
 // Queries on the left, keys on the right; the strongest lines of those that are strong enough.

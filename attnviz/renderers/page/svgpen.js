@@ -97,7 +97,7 @@ export class SvgPen {
   }
 
   drawImage(image, x, y, width, height) {
-    this.add("image", { x, y, width, height, ...pictured(image) });
+    this.add("image", { x, y, width, height, opacity: this.globalAlpha, ...pictured(image) });
   }
 
   createPattern(tile) {

@@ -1,0 +1,87 @@
+"""Patches of an image in rows and columns, as names of keys. Knows by name only whose code it is that reads images."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import InitVar, dataclass, field
+from math import isqrt
+from pathlib import Path
+from typing import Any
+
+from attnviz.errors import InvalidOption, InvalidRecord
+from attnviz.registry import load
+from attnviz.shapes import Grey
+
+READER = "attnviz.renderers.figure.image:grey_pixels"
+MAX_SIDE = 256  # patches: more are no patches but pixels
+MAX_LEADING = 16  # tokens before the patches that need no name: a marker, and registers
+
+
+@dataclass(frozen=True, eq=False)
+class Grid:
+    """Keys that are patches of an image, row by row, after the tokens that a model has before them.
+
+    Args:
+        n_rows, n_columns: of patches, 1 to 256.
+        image: a file that Pillow reads, or an image of Pillow: what the patches were cut from. All of it is stretched
+            over the grid, in grey; where a model saw a part only, give that part.
+        leading: names of the tokens before the patches, such as ("[CLS]",). Without them they are "token 0" and so on.
+
+    Raises:
+        InvalidOption: for a grid of no patches, or of more than 256 either way.
+        InvalidSource: for a file that is no image, or cannot be read.
+        TooLarge: for an image of more than 50 million pixels.
+
+    Example:
+        >>> from attnviz import Grid
+        >>> Grid(2, 2, leading=["[CLS]"]).names(5)  # row,column
+        ('[CLS]', '0,0', '0,1', '1,0', '1,1')
+    """
+
+    n_rows: int
+    n_columns: int
+    image: InitVar[str | Path | Any] = None
+    leading: Sequence[str] = ()
+    pixels: Grey | None = field(default=None, init=False, repr=False)  # of the image, as many as a picture needs
+
+    def __post_init__(self, image: str | Path | Any) -> None:
+        sides = (self.n_rows, self.n_columns)
+        if not all(type(side) is int and 1 <= side <= MAX_SIDE for side in sides):
+            raise InvalidOption(
+                f"no grid of {self.n_rows} × {self.n_columns} patches", hint=f"Of 1 to {MAX_SIDE} either way."
+            )
+        if isinstance(self.leading, str):
+            raise InvalidOption(f"leading={self.leading!r} is no list", hint='Such as leading=["[CLS]"].')
+        object.__setattr__(self, "leading", tuple(map(str, self.leading)))
+        if image is not None:
+            object.__setattr__(self, "pixels", load(READER)(image, *sides))
+
+    @property
+    def n_patches(self) -> int:
+        """How many keys the image has."""
+        return self.n_rows * self.n_columns
+
+    def fits(self, n_keys: int) -> bool:
+        """Whether so many keys are the patches and the tokens before them."""
+        n_leading = n_keys - self.n_patches
+        return n_leading == len(self.leading) if self.leading else 0 <= n_leading <= MAX_LEADING
+
+    def names(self, n_keys: int) -> tuple[str, ...]:
+        """What so many keys are called: the tokens before the patches, and "row,column". Raises InvalidRecord."""
+        if not self.fits(n_keys):
+            before = f" after {', '.join(self.leading)}" if self.leading else ""
+            raise InvalidRecord(
+                f"{self.n_rows} × {self.n_columns} patches{before} do not fit {n_keys} keys", hint=_suggestion(n_keys)
+            )
+        leading = self.leading or tuple(f"token {place}" for place in range(n_keys - self.n_patches))
+        return (*leading, *(f"{row},{column}" for row in range(self.n_rows) for column in range(self.n_columns)))
+
+
+def _suggestion(n_keys: int) -> str:
+    """A square, and as few tokens before it as there can be."""
+    for n_leading in range(min(MAX_LEADING, n_keys - 1) + 1):
+        side = isqrt(n_keys - n_leading)
+        if side**2 == n_keys - n_leading:
+            tokens = {0: "", 1: " and a token before them"}.get(n_leading, f" and {n_leading} tokens before them")
+            return f"{side} × {side} patches{tokens} would."
+    return f"There may be up to {MAX_LEADING} tokens before the patches."

@@ -1,0 +1,61 @@
+"""Images of a user's as grey pixels over which patches are drawn. What Pillow cannot read is refused in one line."""
+
+from __future__ import annotations
+
+import warnings
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from PIL import Image, ImageOps, UnidentifiedImageError
+
+from attnviz.errors import InvalidSource, TooLarge
+from attnviz.inputs import read_bytes
+from attnviz.shapes import Grey
+
+MAX_PIXELS = 50_000_000
+MAX_BYTES = 100_000_000
+MAX_SIDE = 256  # pixels that are kept: enough to see what is where, 64 KiB at most
+PER_PATCH = 16  # pixels of a patch, unless that is too many
+READABLE = "PNG, JPEG, GIF, WebP and BMP are."
+
+
+def grey_pixels(image: Any, n_rows: int, n_columns: int) -> Grey:
+    """All of an image over a grid of patches, each of as many pixels: a file, or an image of Pillow.
+
+    Raises InvalidSource for what is no image, TooLarge before the pixels of one that is too large are read.
+    """
+    side = max(1, min(PER_PATCH, MAX_SIDE // max(n_rows, n_columns)))
+    size = n_columns * side, n_rows * side
+    if isinstance(image, Image.Image):
+        return _grey(image, size, "the image")
+    if not isinstance(image, str | Path):
+        raise InvalidSource(f"a {type(image).__name__} is no image", hint="Give a file, or an image of Pillow.")
+    from io import BytesIO
+
+    data = read_bytes(Path(image), MAX_BYTES, InvalidSource)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of sizes: they are checked here
+            with Image.open(BytesIO(data)) as opened:
+                return _grey(opened, size, str(image))
+    except UnidentifiedImageError as error:
+        raise InvalidSource(f"{image} is no image that can be read", hint=READABLE) from error
+    except (OSError, SyntaxError, ValueError, EOFError, Image.DecompressionBombError) as error:
+        raise InvalidSource(f"{image} is a damaged image ({' '.join(str(error).split())})", hint=READABLE) from error
+
+
+def _grey(image: Image.Image, size: tuple[int, int], name: str) -> Grey:
+    width, height = image.size
+    if width * height > MAX_PIXELS:
+        found = f"{name} has {width:,} × {height:,} pixels"
+        raise TooLarge(found, hint=f"At most {MAX_PIXELS / 1e6:.0f} million: make it smaller.")
+    upright = ImageOps.exif_transpose(image).convert("RGBA")
+    paper = Image.new("RGBA", upright.size, "white")
+    paper.alpha_composite(upright)
+    return np.asarray(paper.convert("L").resize(size, Image.Resampling.BOX))
+
+
+def resized(pixels: Grey, height: int, width: int) -> Grey:
+    """The same, of another size."""
+    return np.asarray(Image.fromarray(pixels).resize((width, height), Image.Resampling.BILINEAR))

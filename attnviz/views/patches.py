@@ -1,0 +1,74 @@
+"""What one query attends to among the patches of an image, as they lie in it. Knows records and `report`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from attnviz.records import AttentionMaps
+from attnviz.report import Heatmap, HeatmapGrid, Note
+from attnviz.selection import position
+from attnviz.specs.figure import FigureOptions
+from attnviz.views.head_pictures import MAX_NAMED, Place, overview
+from attnviz.views.tokens import token
+
+
+def patch_maps(
+    maps: AttentionMaps, places: Sequence[Place], spec: FigureOptions
+) -> tuple[()] | tuple[HeatmapGrid, Note]:
+    """A picture of the heads for one query, over the image where it is there, and a note of what goes elsewhere.
+
+    Nothing of a record without patches, or of lines and texts. The query is `spec.query`, else the first token before
+    the patches, else the one in the middle. Raises InvalidSelection for a query that is not there.
+    """
+    if maps.grid is None or spec.kind != "map":
+        return ()
+    query = position(spec.query, maps.queries.pieces) if spec.query is not None else _query(maps)
+    pictures = tuple(_patches(maps, place, query) for place in places)
+    grids = overview(maps, pictures, places, spec)
+    shown, n_columns = (grids[0].maps, grids[0].n_columns) if grids else (pictures, 1)
+    name = token(maps.queries, query)
+    over = "over the image" if maps.grid.pixels is not None else "over the patches of the image"
+    title = f"what {name} attends to, {over}{' (layer.head)' if n_columns > MAX_NAMED else ''}"
+    picture = HeatmapGrid("patches", title, shown, n_columns, reflows=bool(grids) and grids[0].reflows)
+    return picture, Note(" ".join(_said(maps, places, query)))
+
+
+def _said(maps: AttentionMaps, places: Sequence[Place], query: int) -> Iterator[str]:
+    assert maps.grid is not None
+    yield "Patches are called by row and column."
+    if maps.grid.pixels is not None:
+        yield "Their colours are mixed with the image under them."
+    if n_leading := len(maps.keys) - maps.grid.n_patches:
+        shares = [float(maps.weights[layer, head, query, :n_leading].sum()) for layer, head in places]
+        before = "the token" if n_leading == 1 else f"the {n_leading} tokens"
+        share = f"{min(shares):.0%} to {max(shares):.0%}"
+        yield f"{share} of what {token(maps.queries, query)} attends to goes to {before} before them."
+
+
+def _query(maps: AttentionMaps) -> int:
+    assert maps.grid is not None
+    if not maps.self_attention or len(maps.keys) > maps.grid.n_patches:
+        return 0
+    return maps.grid.n_rows // 2 * maps.grid.n_columns + maps.grid.n_columns // 2
+
+
+def _patches(maps: AttentionMaps, place: Place, query: int) -> Heatmap:
+    grid, (layer, head) = maps.grid, place
+    assert grid is not None
+    shape = (grid.n_rows, grid.n_columns)
+    allowed = maps.attendable[layer, query]
+    number = maps.layer_numbers[layer]
+    return Heatmap(
+        name=f"layer-{number}-head-{head}",
+        title=f"layer {number}, head {head}",
+        values=maps.weights[layer, head, query, -grid.n_patches :].reshape(shape),
+        allowed=allowed[-grid.n_patches :].reshape(shape),
+        rows=tuple(map(str, range(grid.n_rows))),
+        columns=tuple(map(str, range(grid.n_columns))),
+        row_axis="row of patches",
+        column_axis="column of patches",
+        equal=np.full(grid.n_rows, 1 / max(int(allowed.sum()), 1), dtype=np.float32),
+        backdrop=grid.pixels,
+    )

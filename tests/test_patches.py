@@ -1,0 +1,187 @@
+"""Patches of an image: named, kept, and drawn over it, by a vision transformer on a file that a test makes."""
+
+from __future__ import annotations
+
+import base64
+import json
+from io import BytesIO
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from matplotlib.figure import Figure
+from PIL import Image
+
+import attnviz
+from attnviz.errors import AttnvizError, InvalidOption, InvalidRecord, InvalidSource, TooLarge
+from attnviz.renderers.figure.draw import OVER_IMAGE
+from attnviz.renderers.figure.files import draw_plan, plan_picture, png
+from attnviz.renderers.figure.style import drawing
+from attnviz.renderers.page.html import html
+from attnviz.report import FigureStyle, HeatmapGrid
+from tests.browser import Opened, files
+
+BLACK, WHITE = round(255 * OVER_IMAGE), 255  # under a cell of an equal share, which is white
+
+
+@pytest.fixture
+def picture(tmp_path: Path) -> Path:
+    """Black on the left, white on the right."""
+    pixels = np.zeros((60, 90, 3), dtype=np.uint8)
+    pixels[:, 45:] = 255
+    Image.fromarray(pixels).save(tmp_path / "cat.png")
+    return tmp_path / "cat.png"
+
+
+def uniform(n_keys: int, n_heads: int = 2) -> np.ndarray:
+    return np.full((1, n_heads, n_keys, n_keys), 1 / n_keys, dtype=np.float32)
+
+
+def patches(maps: attnviz.AttentionMaps, **settings: Any) -> HeatmapGrid:
+    """The first picture."""
+    first = next(attnviz.show(maps, **settings).report.pictures)
+    assert isinstance(first, HeatmapGrid)
+    assert first.name == "patches"
+    return first
+
+
+def test_a_vision_transformer_is_drawn_over_its_image(picture: Path, tmp_path: Path) -> None:
+    transformers = pytest.importorskip("transformers", reason="needs transformers: pip install 'attnviz[hf]'")
+    sizes = {"hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 16}
+    config = transformers.ViTConfig(**sizes, image_size=24, patch_size=4)
+    model = transformers.ViTModel(config, add_pooling_layer=False).eval()
+    grid = attnviz.Grid(6, 6, image=picture, leading=["[CLS]"])
+    with torch.no_grad(), attnviz.record(keys=grid) as recorded:
+        model(torch.randn(1, 3, 24, 24, generator=torch.Generator().manual_seed(0)))
+    (maps,) = recorded
+    assert maps.self_attention
+    assert maps.keys.pieces[:3] == ("[CLS]", "0,0", "0,1")
+    assert maps.keys.pieces[-1] == "5,5"
+    shown = patches(maps, query="2,3")
+    assert shown.title == "what 16 2,3 attends to, over the image"
+    assert len(shown.maps) == 8
+    np.testing.assert_array_equal(shown.maps[5].values.ravel(), maps.weights[1, 1, 16, 1:])
+    assert patches(maps).title.startswith("what 0 [CLS] attends to")
+    notes = " ".join(note.text for note in attnviz.show(maps).report.notes)
+    assert "of what 0 [CLS] attends to goes to the token before them" in notes
+    attnviz.save(maps, tmp_path / "kept.safetensors")
+    kept = attnviz.load(tmp_path / "kept.safetensors")
+    assert kept.grid is not None
+    assert (kept.grid.n_rows, kept.grid.n_columns, kept.grid.pixels) == (6, 6, None)
+    assert patches(kept).title == "what 0 [CLS] attends to, over the patches of the image"
+    again = attnviz.show(kept, keys=attnviz.Grid(6, 6, image=Image.open(picture), leading=["[CLS]"]))
+    assert again._repr_mimebundle_() == attnviz.show(maps)._repr_mimebundle_()
+
+
+@pytest.mark.parametrize("painter", ["ours", "matplotlib", "vectors", "axes"])
+def test_the_image_is_seen_through_cells(painter: str, picture: Path) -> None:
+    maps = attnviz.from_attentions(uniform(16, 1), keys=attnviz.Grid(4, 4, image=picture))
+    file = BytesIO()
+    if painter == "ours":
+        file.write(next(data for _, data in png(attnviz.show(maps).report, FigureStyle())))
+    elif painter == "axes":
+        axes = Figure().subplots()
+        axes.set_box_aspect(1)
+        attnviz.heatmap(maps, ax=axes).savefig(file)
+    else:
+        report = attnviz.show(maps).report
+        with drawing():
+            layout = plan_picture(next(report.pictures), report, FigureStyle())
+            draw_plan(layout, FigureStyle(), vectors=painter == "vectors").savefig(file)
+    pixels = np.asarray(Image.open(file).convert("RGB")).astype(int)
+    dark = (np.abs(pixels - BLACK) <= 1).all(axis=-1)
+    rows, columns = (np.flatnonzero(dark.sum(axis=axis) > 50) for axis in (1, 0))  # text has a few such pixels
+    height, width = np.ptp(rows) + 1, np.ptp(columns) + 1
+    assert dark[np.ix_(rows, columns)].all()
+    assert len(rows) == height
+    assert len(columns) == width
+    assert width == pytest.approx(height / 2, abs=3)  # the left half of a square
+    right = pixels[rows.min() + 5 : rows.max() - 5, columns.max() + 5 : columns.max() + width - 5]
+    assert (right == WHITE).all()
+
+
+def test_a_page_has_the_image_under_its_cells(chromium: Any, picture: Path, tmp_path: Path) -> None:
+    """As pixels: the page's policy allows no images, and nothing on it decodes any."""
+    maps = attnviz.from_attentions(uniform(16), keys=attnviz.Grid(4, 4, image=picture))
+    pages = list(html(attnviz.show(maps).report, FigureStyle()))
+    ((_, data),) = pages
+    assert b"img-src" not in data
+    document = json.loads(data.split(b'id="content">')[1].split(b"</script>")[0])
+    (backdrop,) = document["backdrops"]
+    assert base64.b64decode(backdrop["grey"]) == maps.grid.pixels.tobytes()  # type: ignore[union-attr]
+    opened = Opened(chromium, files(tmp_path, pages), "view=matrix&map=0")
+    assert opened.colour(1, 0, 4, 4) == pytest.approx([BLACK] * 3, abs=2)
+    assert opened.colour(1, 3, 4, 4) == pytest.approx([WHITE] * 3, abs=2)
+    opened.close()
+
+
+def test_names_of_keys() -> None:
+    maps = attnviz.from_attentions(uniform(6), keys=attnviz.Grid(2, 2))
+    assert maps.keys.pieces == maps.queries.pieces == ("token 0", "token 1", "0,0", "0,1", "1,0", "1,1")
+    across = attnviz.from_attentions(np.full((1, 1, 2, 4), 0.25), ["cat", "dog"], keys=attnviz.Grid(2, 2))
+    assert (across.queries.pieces, across.keys.pieces[-1]) == (("cat", "dog"), "1,1")
+    assert patches(across).title == "what 0 cat attends to, over the patches of the image"
+    whole = attnviz.from_attentions(uniform(9), keys=attnviz.Grid(3, 3))
+    assert patches(whole).title.startswith("what 4 1,1 attends to")
+    assert all(each.backdrop is None for each in patches(whole).maps)
+
+
+def call(file: Path, kind: str) -> object:
+    """What is refused."""
+    grid = attnviz.Grid(2, 2)
+    calls: dict[str, Any] = {
+        "text": lambda: attnviz.Grid(2, 2, image=file),
+        "none": lambda: attnviz.Grid(2, 2, image=file.with_name("none.png")),
+        "damaged": lambda: attnviz.Grid(2, 2, image=file),
+        "large": lambda: attnviz.Grid(2, 2, image=file),
+        "number": lambda: attnviz.Grid(2, 2, image=7),
+        "empty": lambda: attnviz.Grid(0, 2),
+        "string": lambda: attnviz.Grid(2, 2, leading="[CLS]"),
+        "few": lambda: attnviz.from_attentions(uniform(50), keys=attnviz.Grid(14, 14)),
+        "many": lambda: attnviz.from_attentions(uniform(50), keys=grid),
+        "leading": lambda: attnviz.from_attentions(uniform(6), keys=attnviz.Grid(2, 2, leading=["[CLS]"])),
+        "mask": lambda: attnviz.from_attentions(uniform(4), keys=grid, attention_mask=[[1, 1, 1, 0]]),
+        "record": lambda: attnviz.show(attnviz.from_attentions(uniform(50)), keys=attnviz.Grid(3, 3)),
+        "batch": lambda: recorded(file),
+    }
+    return calls[kind]()
+
+
+def recorded(file: Path) -> None:
+    attention = torch.nn.MultiheadAttention(4, 2, batch_first=True).eval()
+    states = torch.zeros(2, 4, 4)
+    with torch.no_grad(), attnviz.record(keys=attnviz.Grid(2, 2, image=file)):
+        attention(states, states, states)
+
+
+REFUSED: dict[str, tuple[type[AttnvizError], str]] = {
+    "text": (InvalidSource, "cat.png is no image that can be read. PNG, JPEG"),
+    "none": (InvalidSource, r"none\.png"),
+    "damaged": (InvalidSource, "cat.png is a damaged image .*truncated"),
+    "large": (TooLarge, "cat.png has 9,000 × 6,000 pixels. At most 50 million: make it smaller."),
+    "number": (InvalidSource, "a int is no image. Give a file, or an image of Pillow."),
+    "empty": (InvalidOption, "no grid of 0 × 2 patches. Of 1 to 256 either way."),
+    "string": (InvalidOption, r"leading='\[CLS\]' is no list"),
+    "few": (InvalidRecord, "14 × 14 patches do not fit 50 keys. 7 × 7 patches and a token before them would."),
+    "many": (InvalidRecord, "2 × 2 patches do not fit 50 keys. 7 × 7"),
+    "leading": (InvalidRecord, r"2 × 2 patches after \[CLS\] do not fit 6 keys. 2 × 2 patches and 2 tokens before"),
+    "mask": (InvalidRecord, "attention_mask does not go with a Grid"),
+    "record": (InvalidRecord, "3 × 3 patches do not fit 50 keys. 7 × 7"),
+    "batch": (InvalidRecord, "one image, but a batch of 2. Give the model one image at a time."),
+}
+
+
+@pytest.mark.parametrize("kind", REFUSED)
+def test_what_does_not_fit_ends_in_one_line(kind: str, picture: Path) -> None:
+    if kind == "text":
+        picture.write_text("no image")
+    elif kind == "damaged":
+        picture.write_bytes(picture.read_bytes()[:120])
+    elif kind == "large":
+        Image.new("1", (9000, 6000)).save(picture)
+    error, said = REFUSED[kind]
+    with pytest.raises(error, match=said) as caught:
+        call(picture, kind)
+    assert "\n" not in str(caught.value)
