@@ -70,10 +70,10 @@ def strip(maps: AttentionMaps, places: Sequence[Place], part: TokenSelection, qu
     names = [f"{head}" if one_layer else f"{maps.layer_numbers[layer]}.{head}" for layer, head in places]
     said = f", heads of layer {maps.layer_numbers[places[0][0]]}" if one_layer else ""
     chose = query_labels(maps)[query].removeprefix(WRITTEN) if query >= len(maps.queries) - len(maps.chosen) else ""
-    name = f"{token(maps.queries, query)}, which chose {chose}," if chose else token(maps.queries, query)
+    said = f" as it chooses {chose}{said}" if chose else said
     return Heatmap(
         name=f"query-{query}",
-        title=f"what {name} attends to{said}",
+        title=f"what {token(maps.queries, query)} attends to{said}",
         values=np.concatenate([row.values for row in rows]),
         allowed=np.concatenate([row.allowed for row in rows]),
         rows=tuple(names),

@@ -33,7 +33,7 @@ def query_labels(maps: AttentionMaps) -> tuple[str, ...]:
     if not n_chosen:
         return names
     last = maps.chosen[-1]
-    chosen = [*names[1:], label(Tokens((last,), ((0, len(last)),), (False,)), 0)][-n_chosen:]
+    chosen = [*names, label(Tokens((last,), ((0, len(last)),), (False,)), 0)][-n_chosen:]
     return (*names[:-n_chosen], *(WRITTEN + name for name in chosen))
 
 
