@@ -351,7 +351,7 @@ def test_a_width_that_is_asked_for_is_kept_and_nothing_cut(picture: Curves | Dis
     with drawn_charts(report(picture), FigureStyle(width=width, dpi=300)) as made:
         assert made.plan.width == pytest.approx(width, abs=1 / 300)
         check_texts(made)
-        assert min(text.get_fontsize() for text in visible_texts(made.figure)) >= MIN_FONT_SIZE
+        assert min(float(text.get_fontsize()) for text in visible_texts(made.figure)) >= MIN_FONT_SIZE
         assert made.plan.n_columns == (1 if width < 5 else 2)
 
 
