@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-from jaxtyping import Bool
+from jaxtyping import Bool, Float32, Int
 
 from attnviz.errors import InvalidRecord
 from attnviz.grid import Grid
@@ -174,6 +174,22 @@ class AttentionMaps(Tabular):
     def n_heads(self) -> int:
         """How many heads each layer has."""
         return int(self.weights.shape[1])
+
+    def rows(
+        self, layer: int, head: int, queries: slice | Int[np.ndarray, " query"]
+    ) -> Float32[np.ndarray, "query key"]:
+        """The weights of some queries; `layer` is a place in the record."""
+        return np.asarray(self.weights[layer, head, queries])
+
+    def cells(
+        self, layer: int, head: int, queries: Int[np.ndarray, " cell"], keys: Int[np.ndarray, " cell"]
+    ) -> Float32[np.ndarray, " cell"]:
+        """The weights of single pairs of a query and a key."""
+        return np.asarray(self.weights[layer, head, queries, keys])
+
+    def allowed(self, layer: int, queries: slice | Int[np.ndarray, " query"]) -> Bool[np.ndarray, "query key"]:
+        """Which keys some queries may attend to in a layer."""
+        return np.asarray(self.attendable[layer, queries])
 
     @property
     def unseen_layers(self) -> tuple[int, ...]:

@@ -1,8 +1,8 @@
 """Numbers from records. One small file per measure; adding one is that file and one line here.
 
-A measure knows records and nothing of models, views or files. Only real queries count (see `AttentionMaps`), rows are
-brought to sum exactly 1 in float64 first, and one head is worked on at a time, or one layer for a measure of its heads
-together.
+A measure knows records and nothing of models, views or files. Only real queries count (see `AttentionMaps`), rows count
+as if they summed to exactly 1, and a record is walked over in blocks of rows that the processor's cache holds (see
+`rows`): what several measures start from is worked out in one walk.
 """
 
 from __future__ import annotations

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -9,7 +10,7 @@ from jaxtyping import Bool, Float64, Int
 
 from attnviz.errors import InvalidRecord
 from attnviz.measures.divergence import jsd
-from attnviz.measures.rows import Rows, head_rows
+from attnviz.measures.rows import Rows, blocks, head_rows
 from attnviz.records import AttentionMaps, Tokens
 
 TIED = 1e-6  # weights as near as this to the largest are favourites too: rounding may turn them round
@@ -44,20 +45,22 @@ def changes(before: AttentionMaps, after: AttentionMaps) -> Changes:
     shape = (len(layers), min(before.n_heads, after.n_heads))
     apart, turned = np.zeros(shape), np.zeros(shape, dtype=np.int64)
     for layer, head in np.ndindex(*shape):
-        number = layers[layer]
-        apart[layer, head] = per_query(before, after, number, head).mean()
-        favourites = (_favourites(_rows(maps, number, head)) for maps in (before, after))
-        turned[layer, head] = int((~np.logical_and(*favourites).any(axis=-1)).sum())
-    return Changes(apart, turned, int(before.real_queries.sum()), layers)
+        for rows in _both(before, after, layers[layer], head):
+            apart[layer, head] += jsd(*rows).sum()
+            turned[layer, head] += int((~np.logical_and(*map(_favourites, rows)).any(axis=-1)).sum())
+    n_queries = int(before.real_queries.sum())
+    return Changes(apart / n_queries, turned, n_queries, layers)
 
 
 def per_query(before: AttentionMaps, after: AttentionMaps, layer: int, head: int) -> Float64[np.ndarray, " query"]:
     """The divergence of each real query, in nats; `layer` is a number that both records have."""
-    return jsd(_rows(before, layer, head), _rows(after, layer, head))
+    return np.concatenate([jsd(*rows) for rows in _both(before, after, layer, head)])
 
 
-def _rows(maps: AttentionMaps, layer: int, head: int) -> Rows:
-    return head_rows(maps, maps.layer_numbers.index(layer), head)
+def _both(before: AttentionMaps, after: AttentionMaps, layer: int, head: int) -> Iterator[tuple[Rows, Rows]]:
+    for block in blocks(before, 2):
+        of_a, of_b = (head_rows(maps, maps.layer_numbers.index(layer), head, block) for maps in (before, after))
+        yield of_a, of_b
 
 
 def check_tokens(before: AttentionMaps, after: AttentionMaps) -> None:

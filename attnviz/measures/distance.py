@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from attnviz.errors import InvalidOption
-from attnviz.measures.rows import per_head, real_queries
+from attnviz.measures.rows import farthest_attendable, statistics
 from attnviz.records import AttentionMaps, Measurement
 
 
@@ -19,8 +19,6 @@ def distance(maps: AttentionMaps) -> Measurement:
         raise InvalidOption(
             "distance needs self-attention", hint="Queries and keys of this record are different texts."
         )
-    positions = np.arange(len(maps.queries), dtype=np.float64)
-    apart = np.abs(positions[real_queries(maps), None] - positions)
-    farthest = float((apart * maps.attendable_anywhere[real_queries(maps)]).max())
-    values = per_head(maps, lambda rows: np.vecdot(rows.astype(np.float64), apart))
+    values = np.stack([statistics(maps, layer).distances.mean(axis=-1) for layer in range(maps.n_layers)])
+    farthest = float(farthest_attendable(maps))
     return Measurement("distance", "tokens", values, (0.0, farthest))

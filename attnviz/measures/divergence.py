@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import log
 
 import numpy as np
-from jaxtyping import Float64, Int
+from jaxtyping import Float32, Float64, Int
 
-from attnviz.measures.rows import LayerRows, entropies, layer_entropies, layer_rows, remembered
+from attnviz.measures.rows import (
+    Mixer,
+    blocks,
+    entropies,
+    halves,
+    real_queries,
+    remembered,
+)
 from attnviz.records import AttentionMaps
 
 Divergences = Float64[np.ndarray, "head head"]
@@ -26,43 +32,42 @@ def jsd(
     return np.asarray(np.maximum(apart, 0.0))  # without the -1e-16 of rounding
 
 
-def pairwise(rows: LayerRows, spread: Float64[np.ndarray, "head query"] | None = None) -> Divergences:
-    """Mean over queries of the JSD of each two heads, in nats (Clark et al. 2019, arXiv:1906.04341, section 6).
-
-    Pair by pair, so that two heads' rows are the memory it takes. `spread` are the rows' entropies, if they are known.
-    """
-    apart = np.zeros((len(rows), len(rows)))
-    _fill(apart, np.arange(len(rows)), rows, entropies(rows) if spread is None else spread)
-    return apart
-
-
 @remembered
 def of_layer(maps: AttentionMaps, layer: int) -> Divergences:
-    """`pairwise` of a layer's heads."""
-    return pairwise(layer_rows(maps, layer), layer_entropies(maps, layer))
+    """Mean over queries of the JSD of each two heads, in nats (Clark et al. 2019, arXiv:1906.04341, section 6)."""
+    return _over_blocks([(maps, layer)], np.arange(maps.n_heads))
 
 
 def across(several: Sequence[AttentionMaps]) -> Divergences:
-    """`pairwise` of all heads of several records of the same tokens, layer by layer and one record after the other."""
+    """The same of all heads of several records of the same tokens, layer by layer and one record after the other."""
     layers = [(maps, layer) for maps in several for layer in range(maps.n_layers)]
     owners = np.repeat(np.arange(len(layers)), [maps.n_heads for maps, _ in layers])
-    apart = np.zeros((len(owners), len(owners)))
+    apart = _over_blocks(layers, owners)
     for owner, layer in enumerate(layers):
         own = np.flatnonzero(owners == owner)
         apart[np.ix_(own, own)] = of_layer(*layer)
-    rows, spread = ([number(*layer) for layer in layers] for number in (layer_rows, layer_entropies))
-    _fill(apart, owners, np.concatenate(rows), np.concatenate(spread))
     return apart
 
 
-def _fill(
-    apart: Divergences, owners: Int[np.ndarray, " head"], rows: LayerRows, spread: Float64[np.ndarray, "head query"]
-) -> None:
-    """Write down the divergence of each two heads that have different owners; `spread` are their entropies.
+def _over_blocks(layers: Sequence[tuple[AttentionMaps, int]], owners: Int[np.ndarray, " head"]) -> Divergences:
+    """The mean over queries of the divergence of each two heads that have different owners."""
+    maps, _ = layers[0]
+    total = np.zeros((len(owners), len(owners)))
+    for block in blocks(maps, 2):
+        total += _pairs(np.concatenate([halves(*layer, block) for layer in layers]), owners)
+    return total / int(real_queries(maps).sum())
 
-    -Σ (p + q)/2 ln((p + q)/2) is ln 2 - Σ (p + q) ln(p + q) / 2: the rows need not be halved.
+
+def _pairs(rows: Float32[np.ndarray, "head query key"], owners: Int[np.ndarray, " head"]) -> Divergences:
+    """The sum over queries of the divergence of each two heads, given by `halves`, that have different owners.
+
+    Copies of one head have exactly 0: each of the three entropies is then the same number.
     """
+    mixer = Mixer(rows.shape[1:])
+    own = [mixer.entropies(of_head, of_head) for of_head in rows]
+    apart = np.zeros((len(rows), len(rows)))
     for one, other in zip(*np.triu_indices(len(rows), k=1), strict=True):
         if owners[one] != owners[other]:
-            mixed = log(2) + entropies(rows[one] + rows[other]) / 2
-            apart[one, other] = apart[other, one] = np.maximum(mixed - (spread[one] + spread[other]) / 2, 0.0).mean()
+            mixed = mixer.entropies(rows[one], rows[other])
+            apart[one, other] = apart[other, one] = np.maximum(mixed - (own[one] + own[other]) / 2, 0.0).sum()
+    return apart

@@ -6,7 +6,7 @@ from math import log
 
 import numpy as np
 
-from attnviz.measures.rows import entropies, head_rows, layer_entropies, real_queries
+from attnviz.measures.rows import Mixer, blocks, halves, real_queries
 from attnviz.records import AttentionMaps, Measurement
 
 
@@ -36,13 +36,13 @@ def max_divergence_from_mean(n_heads: int) -> float:
 
 
 def _lost(maps: AttentionMaps, layer: int) -> float:
-    """As `jsd` has it, one head at a time, with what is known of the heads' own entropies."""
-    mean = np.zeros((int(real_queries(maps).sum()), len(maps.keys)))
-    for head in range(maps.n_heads):
-        mean += head_rows(maps, layer, head)
-    mean /= maps.n_heads
-    own, of_mean, lost = layer_entropies(maps, layer), entropies(mean), 0.0
-    for head in range(maps.n_heads):
-        mixed = entropies((head_rows(maps, layer, head) + mean) / 2)
-        lost += float(np.maximum(mixed - (own[head] + of_mean) / 2, 0.0).mean())
-    return lost / maps.n_heads
+    lost = 0.0
+    for block in blocks(maps, 2):
+        rows = halves(maps, layer, block)
+        mean = rows.mean(axis=0)
+        mixer = Mixer(mean.shape)
+        of_mean = mixer.entropies(mean, mean)
+        for of_head in rows:
+            apart = mixer.entropies(of_head, mean) - (mixer.entropies(of_head, of_head) + of_mean) / 2
+            lost += float(np.maximum(apart, 0.0).sum())
+    return lost / (maps.n_heads * int(real_queries(maps).sum()))

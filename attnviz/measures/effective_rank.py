@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+from jaxtyping import Float64
 
 from attnviz.measures.rows import LayerRows, entropies, most_keys, per_layer
 from attnviz.records import AttentionMaps, Measurement
@@ -16,13 +17,13 @@ def effective_rank(maps: AttentionMaps) -> Measurement:
     says how many independent mixtures of the keys the weights allow; heads also read values of their own.
     """
     most = float(min(maps.n_heads, most_keys(maps)))
-    return Measurement("effective_rank", "mixes", per_layer(maps, _mean_rank), (1.0, most))
+    return Measurement("effective_rank", "mixes", per_layer(maps, _ranks), (1.0, most))
 
 
-def _mean_rank(rows: LayerRows) -> float:
+def _ranks(rows: LayerRows) -> Float64[np.ndarray, " query"]:
     """Singular values are the roots of the eigenvalues of heads × heads products: quick where keys are many."""
     by_query = rows.transpose(1, 0, 2)
     eigenvalues = np.linalg.eigvalsh(by_query @ by_query.transpose(0, 2, 1))
     noise = eigenvalues[:, -1:] * max(by_query.shape[1:]) * np.finfo(np.float64).eps
     singular = np.sqrt(np.where(eigenvalues > noise, eigenvalues, 0.0))  # below is rounding, some of it negative
-    return float(np.exp(entropies(singular / singular.sum(axis=-1, keepdims=True))).mean())
+    return np.asarray(np.exp(entropies(singular / singular.sum(axis=-1, keepdims=True))))

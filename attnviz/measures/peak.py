@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from attnviz.measures.rows import most_keys, per_head
+import numpy as np
+
+from attnviz.measures.rows import most_keys, statistics
 from attnviz.records import AttentionMaps, Measurement
 
 
@@ -11,5 +13,5 @@ def peak(maps: AttentionMaps) -> Measurement:
 
     A share, from 1/n (n keys alike) to 1 (all weight on one key). Unlike in the paper no token is left out.
     """
-    values = per_head(maps, lambda rows: rows.max(axis=-1))
+    values = np.stack([statistics(maps, layer).peaks.mean(axis=-1) for layer in range(maps.n_layers)])
     return Measurement("peak", "share", values, (1.0 / most_keys(maps), 1.0))

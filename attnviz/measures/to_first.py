@@ -17,4 +17,4 @@ def to_first(maps: AttentionMaps) -> Measurement:
     """
     check_self_attention(maps, "to_first")
     first = np.arange(len(maps.keys)) == int(maps.real_queries.argmax())
-    return Measurement("to_first", "share", share_on(maps, first[None]), (0.0, 1.0))
+    return Measurement("to_first", "share", share_on(maps, first), (0.0, 1.0))

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import numpy as np
-
-from attnviz.measures.rows import check_self_attention, share_on
+from attnviz.measures.rows import check_self_attention, share_at
 from attnviz.records import AttentionMaps, Measurement
 
 
@@ -15,4 +13,4 @@ def to_next(maps: AttentionMaps) -> Measurement:
     Self-attention only. Raises InvalidOption otherwise.
     """
     check_self_attention(maps, "to_next")
-    return Measurement("to_next", "share", share_on(maps, np.eye(len(maps.queries), k=1, dtype=bool)), (0.0, 1.0))
+    return Measurement("to_next", "share", share_at(maps, 1), (0.0, 1.0))

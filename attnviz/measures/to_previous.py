@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import numpy as np
-
-from attnviz.measures.rows import check_self_attention, share_on
+from attnviz.measures.rows import check_self_attention, share_at
 from attnviz.records import AttentionMaps, Measurement
 
 
@@ -15,4 +13,4 @@ def to_previous(maps: AttentionMaps) -> Measurement:
     Raises InvalidOption otherwise.
     """
     check_self_attention(maps, "to_previous")
-    return Measurement("to_previous", "share", share_on(maps, np.eye(len(maps.queries), k=-1, dtype=bool)), (0.0, 1.0))
+    return Measurement("to_previous", "share", share_at(maps, -1), (0.0, 1.0))

@@ -18,7 +18,7 @@ def to_punctuation(maps: AttentionMaps) -> Measurement:
     """
     keys = maps.keys
     there = [not special and is_punctuation(piece) for piece, special in zip(keys.pieces, keys.special, strict=True)]
-    return Measurement("to_punctuation", "share", share_on(maps, np.array(there)[None]), (0.0, 1.0))
+    return Measurement("to_punctuation", "share", share_on(maps, np.array(there)), (0.0, 1.0))
 
 
 def is_punctuation(piece: str) -> bool:

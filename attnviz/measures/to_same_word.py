@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
+from jaxtyping import Bool, Int
 
-from attnviz.measures.rows import check_self_attention, share_on
+from attnviz.measures.rows import check_self_attention, share_where
 from attnviz.records import AttentionMaps, Measurement
 
 
@@ -20,6 +21,11 @@ def to_same_word(maps: AttentionMaps) -> Measurement:
     words: dict[str, int] = {}
     numbers = np.array([words.setdefault(piece.strip().casefold(), len(words)) for piece in tokens.pieces])
     word = ~np.array(tokens.special)
-    same = (numbers[:, None] == numbers) & word[:, None] & word
-    np.fill_diagonal(same, False)
-    return Measurement("to_same_word", "share", share_on(maps, same), (0.0, 1.0))
+    numbers[~word] = -1 - np.flatnonzero(~word)  # each like no other
+
+    def elsewhere(queries: slice | Int[np.ndarray, " query"]) -> Bool[np.ndarray, "query key"]:
+        same = numbers[queries, None] == numbers
+        same[np.arange(len(same)), np.arange(len(numbers))[queries]] = False
+        return np.asarray(same)
+
+    return Measurement("to_same_word", "share", share_where(maps, elsewhere), (0.0, 1.0))

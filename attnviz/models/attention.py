@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import torch
@@ -13,25 +14,43 @@ from torch.nn import functional
 from attnviz.errors import InvalidOption
 from attnviz.models.sizes import head_size
 
+SCORES_AT_ONCE = 2**17  # that the processor's cache holds
+BIASES_AT_ONCE = 2**23  # of all heads and texts of a batch: 32 MiB
+
 
 def attention_weights(
     query: Float[Tensor, "*batch query d_head"],
     key: Float[Tensor, "*batch key d_head"],
     attendable: Bool[Tensor, "*#batch #query key"] | None = None,
-    position_bias: Float[Tensor, "*#batch query key"] | None = None,
+    by_distance: Float[Tensor, "*#batch distance"] | None = None,
 ) -> Float[Tensor, "*batch query key"]:
-    """softmax(q kᵀ / √d_head + position bias) over the attendable keys, section 3.2.1. Each row sums to 1.
+    """softmax(q kᵀ / √d_head + bias) over the attendable keys, section 3.2.1. Each row sums to 1.
 
-    Raises InvalidOption when a query may attend to nothing: its softmax is undefined (NaN).
+    `by_distance` is the bias by how far the key lies behind the query, see `PositionBias`. Raises InvalidOption when a
+    query may attend to nothing: its softmax is undefined (NaN).
     """
-    scores = query @ key.transpose(-2, -1)
+    hidden = _hidden(attendable)
+    sizes = (*query.shape[:-1], key.shape[-2])
+    blocks = [slice(0, sizes[-2])] if torch.is_grad_enabled() else _blocks(sizes, SCORES_AT_ONCE)
+    if len(blocks) == 1:
+        return _scores(query, key, hidden, by_distance, blocks[0]).softmax(dim=-1)
+    weights = query.new_empty(sizes)
+    for block in blocks:
+        weights[..., block, :] = _scores(query, key, hidden, by_distance, block).softmax(dim=-1)
+    return weights
+
+
+def _scores(
+    query: Tensor, key: Tensor, hidden: Tensor | None, by_distance: Tensor | None, block: slice
+) -> Float[Tensor, "*batch query key"]:
+    """What softmax gets of a block of queries."""
+    scores = query[..., block, :] @ key.transpose(-2, -1)
     scores /= math.sqrt(query.shape[-1])  # in place, as is what follows: a layer's scores are large
-    if position_bias is not None:
-        scores += position_bias
-    if attendable is not None and not attendable.all():
-        _refuse_empty_rows(attendable)
-        scores.masked_fill_(~attendable, -torch.inf)
-    return scores.softmax(dim=-1)
+    if by_distance is not None:
+        scores += _bias(by_distance, query.shape[-2], key.shape[-2], block)
+    if hidden is not None:
+        scores.masked_fill_(_rows(hidden, block), -torch.inf)
+    return scores
 
 
 def attend(
@@ -46,15 +65,51 @@ def fused(
     key: Float[Tensor, "*batch key d_head"],
     value: Float[Tensor, "*batch key d_head"],
     attendable: Bool[Tensor, "*#batch #query key"] | None = None,
-    position_bias: Float[Tensor, "*#batch query key"] | None = None,
+    by_distance: Float[Tensor, "*#batch distance"] | None = None,
 ) -> Float[Tensor, "*batch query d_head"]:
-    """`attend(attention_weights(query, key), value)` by a kernel of torch's that never holds the weights."""
-    if attendable is not None:
-        _refuse_empty_rows(attendable)
-    mask = attendable
-    if position_bias is not None:
-        mask = position_bias if attendable is None else position_bias.masked_fill(~attendable, -torch.inf)
-    return functional.scaled_dot_product_attention(query, key, value, attn_mask=mask)
+    """`attend(attention_weights(query, key), value)` by a kernel of torch's that never holds the weights.
+
+    Of a bias by distance no more is held than of some queries at a time, and nothing where every key is attendable:
+    the kernel takes the queries from the last to the first, whose biases overlap in memory.
+    """
+    hidden = _hidden(attendable)
+    if by_distance is None:
+        return functional.scaled_dot_product_attention(query, key, value, attn_mask=attendable)
+    if hidden is None:
+        mask = _as_mask(by_distance.unfold(-1, key.shape[-2], 1), query)
+        return functional.scaled_dot_product_attention(query.flip(-2), key, value, attn_mask=mask).flip(-2)
+    sizes = (*query.shape[:-1], key.shape[-2])
+    outputs = []
+    for block in _blocks(sizes, BIASES_AT_ONCE):
+        bias = _as_mask(_bias(by_distance, query.shape[-2], key.shape[-2], block), query)
+        mask = bias.masked_fill(_rows(hidden, block), -torch.inf)
+        outputs.append(functional.scaled_dot_product_attention(query[..., block, :], key, value, attn_mask=mask))
+    return outputs[0] if len(outputs) == 1 else torch.cat(outputs, dim=-2)
+
+
+def _as_mask(bias: Tensor, query: Tensor) -> Tensor:
+    """With as many axes as the queries have: with fewer, the kernel that holds no weights is not taken."""
+    return bias.reshape((1,) * (query.ndim - bias.ndim) + bias.shape)
+
+
+def _bias(
+    by_distance: Float[Tensor, "*#batch distance"], n_queries: int, n_keys: int, block: slice
+) -> Float[Tensor, "*#batch query key"]:
+    """Of a block of queries: each has the numbers of the query before it, one place further on."""
+    of_block = by_distance[..., n_queries - block.stop : n_queries - block.start - 1 + n_keys]
+    return of_block.unfold(-1, n_keys, 1).flip(-2)
+
+
+def _rows(hidden: Bool[Tensor, "*batch #query key"], block: slice) -> Bool[Tensor, "*batch #query key"]:
+    """Of a block of queries, or of every query alike."""
+    return hidden if hidden.shape[-2] == 1 else hidden[..., block, :]
+
+
+def _blocks(shape: Sequence[int], at_once: int) -> list[slice]:
+    """Stretches of queries, so that no more than `at_once` cells [*batch, query, key] are worked on at a time."""
+    *batch, n_queries, n_keys = shape
+    step = max(1, at_once // max(1, math.prod(batch) * n_keys))
+    return [slice(start, min(start + step, n_queries)) for start in range(0, n_queries, step)]
 
 
 def causal(n_tokens: int) -> Bool[Tensor, "query key"]:
@@ -67,13 +122,17 @@ def not_padding(real: Bool[Tensor, "*batch key"]) -> Bool[Tensor, "*batch 1 key"
     return real.unsqueeze(-2)
 
 
-def _refuse_empty_rows(attendable: Tensor) -> None:
+def _hidden(attendable: Bool[Tensor, "*batch #query key"] | None) -> Bool[Tensor, "*batch #query key"] | None:
+    """Which keys may not be attended to; None where every key may. Raises InvalidOption for a query without any."""
+    if attendable is None or bool(attendable.all()):
+        return None
     empty = ~attendable.any(dim=-1)
     if empty.any():
         query = int(empty.nonzero()[0, -1])
         raise InvalidOption(
             f"query {query} may attend to no key", hint="Its weights are undefined; trim padding before attention."
         )
+    return ~attendable
 
 
 class AttentionOutput(NamedTuple):
@@ -95,11 +154,10 @@ class PositionBias(nn.Module):
         self.max_distance = max_distance
         self.bias = nn.Parameter(torch.zeros(n_heads, 2 * max_distance + 1))
 
-    def forward(self, n_queries: int, n_keys: int) -> Float[Tensor, "head query key"]:
-        """The number that each head adds to a score, by how far the key lies from the query."""
-        places = torch.arange(max(n_queries, n_keys), device=self.bias.device)
-        distance = places[:n_keys] - places[:n_queries].unsqueeze(1)
-        return self.bias[:, distance.clamp(-self.max_distance, self.max_distance) + self.max_distance]
+    def forward(self, n_queries: int, n_keys: int) -> Float[Tensor, "head distance"]:
+        """The number that each head adds to a score, from a key n_queries - 1 before its query to n_keys - 1 behind."""
+        distances = torch.arange(1 - n_queries, n_keys, device=self.bias.device)
+        return self.bias[:, distances.clamp(-self.max_distance, self.max_distance) + self.max_distance]
 
 
 class DotAttention(nn.Module):

@@ -13,6 +13,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from attnviz.errors import InvalidModel, InvalidText
+from attnviz.models.attention import BIASES_AT_ONCE
 from attnviz.models.batches import Ids, PaddedTexts, by_length, cut, padded
 from attnviz.models.classifier import Classifier
 from attnviz.models.device import enough_memory
@@ -22,7 +23,6 @@ from attnviz.specs.model import KeepKind
 
 BATCH = 64  # texts
 STATES = 16  # numbers of d_model for each token, measured: states, projections, feed-forward
-DISTANCES = 24  # bytes for each pair of tokens of a model with a bias for their distance
 WINDOW = 32 * BATCH  # texts in memory at a time: their order is kept, batches are made within
 
 
@@ -72,8 +72,8 @@ class Predictor:
     def _check_room(self, n_texts: int, n_tokens: int) -> None:
         config = self.classifier.config.encoder
         needed = FLOAT32 * STATES * config.d_model * n_texts * n_tokens
-        if config.max_distance:  # else the kernel holds nothing for pairs of tokens
-            needed += (FLOAT32 * config.n_heads * (n_texts + 1) + DISTANCES) * n_tokens**2
+        if config.max_distance and n_texts > 1:  # else the kernel holds nothing for pairs of tokens
+            needed += 2 * FLOAT32 * min(BIASES_AT_ONCE, config.n_heads * n_texts * n_tokens**2)
         parameters = 2 * sum(parameter.nbytes for parameter in self.classifier.parameters())
         check_room(f"texts of {n_tokens:,} tokens, {n_texts} at a time,", BASE + parameters + needed, self.max_memory)
 

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from attnviz.measures.divergence import across, jsd, of_layer, pairwise
+from attnviz.measures.divergence import across, jsd, of_layer
 from attnviz.measures.divergence_from_mean import divergence_from_mean, max_divergence_from_mean
 from attnviz.measures.effective_rank import effective_rank
 from attnviz.measures.head_divergence import head_divergence
@@ -57,26 +57,26 @@ def test_jsd_is_symmetric_and_between_0_and_ln_2(seed: int, sharpness: float) ->
 
 def test_rounding_makes_no_divergence_negative() -> None:
     noise = np.random.default_rng(0)
-    p = noise.dirichlet(np.ones(20), size=200)
-    nearly = p * (1 + 1e-12 * noise.normal(size=p.shape))
+    p = noise.dirichlet(np.ones(200), size=200)
+    nearly = p * (1 + 1e-7 * noise.normal(size=p.shape))
     assert (jsd(p, nearly) >= 0).all()
-    assert (pairwise(np.stack([p, nearly])) >= 0).all()
+    assert (of_layer(record(np.stack([p, nearly])[None]), 0) >= 0).all()
 
 
-def test_pairwise_is_the_mean_over_queries() -> None:
-    rows = layer_rows(random_maps(n_heads=4, causal=True), 0)
-    apart = pairwise(rows)
+def test_divergences_are_means_over_queries() -> None:
+    maps = random_maps(n_heads=4, causal=True)
+    rows, apart = layer_rows(maps, 0), of_layer(maps, 0)
     for one, other in np.ndindex(4, 4):
-        assert apart[one, other] == pytest.approx(jsd(rows[one], rows[other]).mean(), abs=1e-12)
+        assert apart[one, other] == pytest.approx(jsd(rows[one], rows[other]).mean(), abs=1e-6)
     assert apart.tolist() == apart.T.tolist()
     assert not apart.diagonal().any()
 
 
 def test_heads_of_several_records_are_compared_as_if_they_were_of_one() -> None:
     several = random_maps(n_heads=3, seed=1), random_maps(n_heads=1, seed=2), random_maps(n_layers=2, n_heads=2, seed=3)
-    rows = np.concatenate([layer_rows(maps, layer) for maps in several for layer in range(maps.n_layers)])
-    assert across(several) == pytest.approx(pairwise(rows), abs=1e-15)
-    assert of_layer(several[2], 1) == pytest.approx(pairwise(rows[-2:]), abs=1e-15)
+    heads = np.concatenate([maps.weights[layer] for maps in several for layer in range(maps.n_layers)])
+    assert across(several).tolist() == of_layer(record(heads[None]), 0).tolist()
+    assert of_layer(several[2], 1).tolist() == of_layer(record(heads[None, -2:]), 0).tolist()
 
 
 def test_what_is_remembered_of_a_record_goes_with_it() -> None:
@@ -132,7 +132,7 @@ def test_the_most_that_a_mean_of_heads_can_blur(n_heads: int, most: float) -> No
     assert max_divergence_from_mean(n_heads) == pytest.approx(most, abs=5e-4)
     wide = record(np.repeat(np.eye(n_heads), 3, axis=1)[:, None].repeat(3 * n_heads, axis=1)[None] / 3)
     for maps in (pointing(*range(n_heads), n=n_heads), wide):
-        assert divergence_from_mean(maps).values == pytest.approx(max_divergence_from_mean(n_heads), abs=1e-7)
+        assert divergence_from_mean(maps).values == pytest.approx(max_divergence_from_mean(n_heads), abs=1e-6)
     if n_heads > 1:
         keys = (0, *range(n_heads - 1))
         assert (

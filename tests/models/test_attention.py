@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from torch import Tensor, nn
 
 from attnviz.errors import InvalidOption
+from attnviz.models import attention
 from attnviz.models.attention import (
     MultiHeadAttention,
     SingleHeadAttention,
@@ -213,16 +214,30 @@ def test_heads_that_do_not_divide_the_width_are_refused(n_heads: int) -> None:
 
 
 @pytest.mark.parametrize("rows", ["none", "one for all queries", "one per query", "one per head"])
-@given(seed=seeds, n_queries=sizes, n_keys=sizes)
-def test_fused_is_attend_of_attention_weights(rows: str, seed: int, n_queries: int, n_keys: int) -> None:
+@given(biased=st.booleans(), at_once=st.sampled_from([1, 2**23]), seed=seeds, n_queries=sizes, n_keys=sizes)
+def test_fused_is_attend_of_attention_weights(
+    rows: str, biased: bool, at_once: int, seed: int, n_queries: int, n_keys: int
+) -> None:
+    """And both are the softmax of the scores with the bias of every pair, looked up by its distance."""
     query, key, value = (drawn(seed + i, 2, 3, n, 4) for i, n in enumerate((n_queries, n_keys, n_keys)))
     shapes = {"one for all queries": (2, 1, 1, n_keys), "one per query": (n_queries, n_keys)}
     attendable = None
     if rows != "none":
         attendable = drawn(seed + 3, *shapes.get(rows, (2, 3, n_queries, n_keys))) > 0
         attendable[..., seed % n_keys] = True
-    expected = attend(attention_weights(query, key, attendable), value)
-    torch.testing.assert_close(fused(query, key, value, attendable), expected, atol=1e-6, rtol=1e-5)
+    by_distance = drawn(seed + 4, 3, n_queries + n_keys - 1) if biased else None
+    scores = query @ key.transpose(-2, -1) / 2
+    if by_distance is not None:
+        scores += by_distance[:, torch.arange(n_keys) - torch.arange(n_queries)[:, None] + n_queries - 1]
+    if attendable is not None:
+        scores = scores.masked_fill(~attendable, -torch.inf)
+    with pytest.MonkeyPatch.context() as patch, torch.no_grad():
+        patch.setattr(attention, "SCORES_AT_ONCE", at_once)
+        patch.setattr(attention, "BIASES_AT_ONCE", at_once)
+        weights = attention_weights(query, key, attendable, by_distance)
+        torch.testing.assert_close(weights, scores.softmax(dim=-1), atol=1e-6, rtol=1e-5)
+        output = fused(query, key, value, attendable, by_distance)
+    torch.testing.assert_close(output, attend(weights, value), atol=1e-6, rtol=1e-5)
 
 
 def test_fused_by_hand() -> None:
@@ -261,6 +276,6 @@ def test_output_is_the_same_without_weights(n_heads: int, batch: tuple[int, ...]
 def test_a_text_of_padding_alone_is_refused(need_weights: bool) -> None:
     real = torch.tensor([[True, True], [False, False]])
     states = drawn(10, 2, 2, 8)
-    for attention in (SingleHeadAttention(8), MultiHeadAttention(8, 2)):
+    for module in (SingleHeadAttention(8), MultiHeadAttention(8, 2)):
         with pytest.raises(InvalidOption, match="may attend to no key"):
-            attention(states, states, not_padding(real), need_weights=need_weights)
+            module(states, states, not_padding(real), need_weights=need_weights)
