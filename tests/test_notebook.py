@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import doctest
+import inspect
 import re
 import subprocess
 import sys
@@ -23,6 +24,7 @@ from PIL import Image
 
 import attnviz
 from attnviz.errors import AttnvizError, InvalidOption, InvalidRecord, InvalidSelection, TooLarge
+from attnviz.models.recording.names import named
 from attnviz.models.recording.record import Recording
 from attnviz.workflows import notebook
 from tests.made import random_maps, windowed_maps
@@ -232,6 +234,12 @@ def test_arrays_of_xarray_know_tokens() -> None:
     assert float(array.sel(layer=1, head=0, query=3).sum()) == pytest.approx(1)
     assert array.query_token.values[3] == "t3"
     assert bool(array.isnull().sel(query=0, key=5).all())
+
+
+def test_a_model_instead_of_tokens_is_refused_in_one_line() -> None:
+    """As it is typed; unwrapped, because types are checked at run time only in tests."""
+    with pytest.raises(InvalidRecord, match="tokens are no list of strings"):
+        inspect.unwrap(named)("tokens", torch.nn.Identity())
 
 
 def test_two_records_are_compared() -> None:

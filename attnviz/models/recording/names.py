@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, TypeVar, cast
 
@@ -46,8 +46,9 @@ def named(what: str, names: Sequence[str] | Sequence[Sequence[str]] | None) -> t
     """One row of names for each text. Raises InvalidRecord for what is no list of pieces."""
     if names is None:
         return None
-    rows = [names] if all(isinstance(name, str) for name in names) else list(names)
-    if isinstance(names, str) or not all(isinstance(row, Sequence) and not isinstance(row, str) for row in rows):
+    is_list = isinstance(names, Iterable) and not isinstance(names, str)  # and not the model, as it is easily typed
+    rows = list(names) if is_list and not all(isinstance(name, str) for name in names) else [names]
+    if not is_list or not all(isinstance(row, Sequence) and not isinstance(row, str) for row in rows):
         raise InvalidRecord(
             f"{what} are no list of strings, or of such lists", hint='Give its pieces, as in ["the", "cat"].'
         )
