@@ -1,0 +1,47 @@
+"""The gallery of the documentation: its commands are those of its config, and its pictures what the config makes."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from attnviz.configs import jobs, manifests
+from attnviz.jobs import Job
+from tests.attacks.endings import RunHere, worked
+from tests.process import ROOT, RunCli
+
+CONFIG, PAGE, MADE = ROOT / "sample_configs/gallery.yaml", ROOT / "docs/gallery.md", ROOT / "docs/gallery"
+
+
+def words(job: Job) -> Iterator[str]:
+    """The command line that asks for what a job asks for."""
+    yield from ("attnviz", job.command)
+    for name, value in sorted(job.settings.items(), key=lambda setting: setting[0] not in ("models", "text")):
+        several = tuple(map(str, value)) if isinstance(value, tuple) else (str(value),)
+        if name == "models" or (name == "text" and job.command == "heatmap"):
+            yield from several
+        elif value is True:
+            yield f"--{name.replace('_', '-')}"
+        else:
+            yield from (f"--{name.replace('_', '-')}", ",".join(several))
+
+
+def test_each_command_is_one_of_the_config_and_each_picture_of_the_manifest() -> None:
+    page = PAGE.read_text(encoding="utf-8")
+    commands = re.findall(r"^attnviz .*$", page, re.MULTILINE)
+    assert [shlex.split(command) for command in commands] == [list(words(job)) for job in jobs.load(CONFIG).jobs]
+    pictures = re.findall(r"\]\(gallery/(.*?)\)", page)
+    made = {file.path for entry in manifests.from_file(MADE / "manifest.json").jobs for file in entry.files}
+    assert (len(pictures), set(pictures) - made) == (20, set())
+
+
+@pytest.mark.slow
+def test_the_pictures_are_what_the_config_makes(run_cli: RunCli, attnviz: RunHere, tmp_path: Path) -> None:
+    """Numbers and pixels within what another processor may do: where nothing else changed, `verify` finds no byte."""
+    worked(run_cli("batch", CONFIG, "--out", "made", timeout=300))
+    run = worked(attnviz("check", "made", "--baseline", str(MADE), "--pixels", "1"))
+    assert run.stdout.startswith("18 jobs, none differs from the baseline\n")
