@@ -122,22 +122,25 @@ class AttentionMaps(Tabular):
             raise InvalidRecord(f"sink has shape {self.sink.shape}, expected {self.weights.shape[:3]}")
         if 0 in self.weights.shape:
             raise InvalidRecord(f"weights of shape {self.weights.shape} hold nothing")
-        numbers = self.layer_numbers or tuple(range(self.n_layers))
-        if numbers[-1] > MAX_LAYERS:
-            raise InvalidRecord(f"layer number {numbers[-1]:,} is above {MAX_LAYERS:,}")
-        if len(numbers) != self.n_layers or numbers[0] < 0 or list(numbers) != sorted(set(numbers)):
-            raise InvalidRecord(f"layer numbers {numbers} do not name {self.n_layers} layers in rising order")
+        self._check_layer_numbers()
         if self.grid is not None and not len(self.keys) - self.grid.n_patches >= 0:
             raise InvalidRecord(f"{self.grid.n_patches} patches do not fit {len(self.keys)} keys")
-        object.__setattr__(self, "layer_numbers", numbers)
         object.__setattr__(self, "attendable", np.broadcast_to(self.attendable, (self.n_layers, *expected)))
-        for layer, number in enumerate(numbers):  # layer by layer, so that checking costs one layer's memory
+        for layer, number in enumerate(self.layer_numbers):  # layer by layer, so that checking costs one layer's memory
             self._check_layer(layer, number)
         for name in ("weights", "attendable", "sink"):  # a view, so that the caller's own array stays writeable
             if getattr(self, name) is not None:
                 view = getattr(self, name).view()
                 view.flags.writeable = False
                 object.__setattr__(self, name, view)
+
+    def _check_layer_numbers(self) -> None:
+        numbers = self.layer_numbers or tuple(range(self.n_layers))
+        if numbers[-1] > MAX_LAYERS:
+            raise InvalidRecord(f"layer number {numbers[-1]:,} is above {MAX_LAYERS:,}")
+        if len(numbers) != self.n_layers or numbers[0] < 0 or list(numbers) != sorted(set(numbers)):
+            raise InvalidRecord(f"layer numbers {numbers} do not name {self.n_layers} layers in rising order")
+        object.__setattr__(self, "layer_numbers", numbers)
 
     def _check_layer(self, layer: int, number: int) -> None:
         weights = self.weights[layer]

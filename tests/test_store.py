@@ -145,7 +145,7 @@ def rewritten(change: Callable[[dict[str, Any]], object]) -> bytes:
         bytes(save_tensors({"weights": np.zeros((1, 1, 1, 1), np.float32)}, metadata={"attnviz": "[]"})),
         bytes(save_tensors({"weights": np.zeros((1, 1, 1, 1), np.float32)}, metadata={"attnviz": "{"})),
         bytes(save_tensors({"weights": np.zeros((1, 1, 1, 1), np.float32)}, metadata={"attnviz": "[" * 100_000})),
-        rewritten(lambda meta: meta.update(schema=3)),
+        rewritten(lambda meta: meta.update(schema=4)),
         rewritten(lambda meta: meta.update(queries=None)),
         rewritten(lambda meta: meta["queries"]["offsets"][0].__setitem__(0, math.inf)),
         rewritten(lambda meta: meta["provenance"]["settings"].update(x=math.nan)),

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from itertools import product
+
 import numpy as np
 from jaxtyping import Float64
 
-from attnviz.measures.rows import layer_received, real_queries
+from attnviz.measures.rows import blocks, layer_received, unlike_layers
 from attnviz.records import AttentionMaps, Measurement
 
 
@@ -27,4 +29,7 @@ def received_by_key(maps: AttentionMaps) -> Float64[np.ndarray, "layer head key"
 
 def receiving(maps: AttentionMaps) -> np.ndarray:
     """Which keys any real query may attend to."""
-    return np.asarray(maps.attendable_anywhere[real_queries(maps)].any(axis=0))
+    received = np.zeros(len(maps.keys), dtype=bool)
+    for block, layer in product(blocks(maps), unlike_layers(maps)):
+        received |= maps.allowed(layer, block.queries).any(axis=0)
+    return received

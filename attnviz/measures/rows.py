@@ -22,6 +22,7 @@ GivenRows = Float32[np.ndarray, "query key"]
 Rows = Float64[np.ndarray, "query key"]
 LayerRows = Float64[np.ndarray, "head query key"]
 CELLS_AT_ONCE = 2**16  # in float32, and as many beside them: the processor's cache holds both
+MIN_ROWS = 32  # of a block, however long: to work out fewer takes twice as long
 KEYS_AT_ONCE = 2**9
 TINY = np.finfo(np.float32).tiny  # ln of it is finite, so that 0 ln 0 comes out as 0
 
@@ -74,7 +75,7 @@ def real_queries(maps: AttentionMaps) -> RealQueries:
 def blocks(maps: AttentionMaps, n_heads: int = 1) -> Iterator[Block]:
     """The real queries in stretches whose rows the processor's cache holds, of several heads at a time."""
     real = np.flatnonzero(real_queries(maps))
-    step = max(1, CELLS_AT_ONCE // (n_heads * len(maps.keys)))
+    step = max(MIN_ROWS, CELLS_AT_ONCE // (n_heads * len(maps.keys)))
     for start in range(0, len(real), step):
         queries = real[start : start + step]
         first, last = int(queries[0]), int(queries[-1])
@@ -248,14 +249,14 @@ def n_attendable(maps: AttentionMaps, layer: int) -> Int[np.ndarray, " query"]:
 
 def most_keys(maps: AttentionMaps) -> int:
     """The largest number of keys that any real query may attend to in any layer."""
-    return max(int(n_attendable(maps, layer).max()) for layer in _unlike_layers(maps))
+    return max(int(n_attendable(maps, layer).max()) for layer in unlike_layers(maps))
 
 
 @remembered
 def farthest_attendable(maps: AttentionMaps) -> int:
     """The largest distance from a real query to a key that it may attend to in any layer."""
     farthest = 0
-    for block, layer in product(blocks(maps), _unlike_layers(maps)):
+    for block, layer in product(blocks(maps), unlike_layers(maps)):
         allowed = maps.allowed(layer, block.queries)
         first, last = allowed.argmax(axis=-1), allowed.shape[-1] - 1 - allowed[:, ::-1].argmax(axis=-1)
         queries = np.arange(len(maps.queries))[block.queries]
@@ -263,7 +264,7 @@ def farthest_attendable(maps: AttentionMaps) -> int:
     return farthest
 
 
-def _unlike_layers(maps: AttentionMaps) -> range:
+def unlike_layers(maps: AttentionMaps) -> range:
     """Layers that may differ in what may be attended to."""
     return range(1 if maps.layers_alike else maps.n_layers)
 

@@ -14,10 +14,11 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
 from attnviz.errors import InvalidOption
+from attnviz.factored import FactoredMaps
 from attnviz.models.attention import causal, not_padding
 from attnviz.models.device import enough_memory
 from attnviz.models.encoder import Encoder, EncoderBlock
-from attnviz.models.sizes import Work, check_memory
+from attnviz.models.sizes import Work, check_memory, check_room
 from attnviz.models.tokenizer import Encoding, TextTokenizer
 from attnviz.models.versions import versions
 from attnviz.records import AttentionMaps, Facts, Provenance, Setting
@@ -50,6 +51,7 @@ class EncoderModel:
     settings: tuple[tuple[str, Setting], ...]
     made_for_tokens: int | None = None
     embeds_pairs: bool = False
+    encoder: Encoder | None = None  # that `forward` is of, where its factors are known
 
     def encode(self, text: str) -> Encoding:
         """The tokens that will attend.
@@ -58,9 +60,9 @@ class EncoderModel:
         """
         if self.spec.max_tokens is not None and self.spec.max_tokens < 1:
             raise InvalidOption(f"--max-tokens {self.spec.max_tokens} is too small", hint="It is at least 1.")
-        encoding = self.tokenizer.encode(text, self.spec.max_tokens, self.spec.keep)
         if self.spec.show_padding and self.spec.max_tokens is None:
             raise InvalidOption("--show-padding pads up to --max-tokens, which is not given", hint="Give both.")
+        encoding = self.tokenizer.encode(text, self.spec.max_tokens, self.spec.keep)
         n_padded = max(len(encoding.ids), (self.spec.max_tokens or 0) if self.spec.show_padding else 0)
         work = Work(n_padded, n_padded, self.n_heads, self.n_layers, self.d_model, self.n_parameters)
         check_memory(work, self.spec.max_memory)
@@ -91,6 +93,30 @@ class EncoderModel:
             keys=encoding.tokens,
             attendable=attendable.numpy(),
             provenance=self.provenance(text, text_name, encoding.n_tokens),
+        )
+
+    def factored(self, text: str, text_name: str = "text") -> FactoredMaps:
+        """Attention over one text, of which only what weights are worked out from is held.
+
+        Raises InvalidOption where that is not known, InvalidText without tokens, TooLarge as `encode` does.
+        """
+        from attnviz.models.factoring import encoder_factors
+
+        if self.encoder is None:
+            raise InvalidOption(f"{self.name} has no q and k to record", hint="Leave out factored.")
+        if self.device.type != "cpu":
+            raise InvalidOption(f"factors are worked out on the CPU, not on {self.device}", hint="Use --device cpu.")
+        encoding = self.tokenizer.encode(text, self.spec.max_tokens, self.spec.keep)
+        n_tokens = len(encoding.ids)
+        work = Work(n_tokens, n_tokens, self.n_heads, self.n_layers, self.d_model, self.n_parameters)
+        check_room(f"{n_tokens:,} tokens", work.fixed + work.per_token * n_tokens, self.spec.max_memory)
+        with enough_memory(), torch.inference_mode():
+            factors = tuple(encoder_factors(self.encoder, torch.tensor(encoding.ids), causal=self.spec.causal))
+        return FactoredMaps(
+            queries=encoding.tokens,
+            keys=encoding.tokens,
+            provenance=self.provenance(text, text_name, encoding.n_tokens),
+            factors=factors,
         )
 
     def trace(self, text: str, text_name: str, layer: int, query: int) -> VerifiedTrace:
@@ -165,5 +191,6 @@ def encoder_parts(encoder: Encoder, device: torch.device) -> dict[str, Any]:
         "forward": encoder.eval().to(device).attention,
         "attentions": attentions,
         "device": device,
+        "encoder": encoder,
         "embeds_pairs": bool(config.n_bigrams),
     }

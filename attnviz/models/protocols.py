@@ -137,3 +137,11 @@ class Traceable(AttentionModel, Protocol):
 
         Raises ExecutionError where the two do not come to the same.
         """
+
+
+@runtime_checkable
+class Factorable(AttentionModel, Protocol):
+    """A model that can give what its weights are worked out from in the place of the weights."""
+
+    def factored(self, text: str, text_name: str = "text") -> AttentionMaps:
+        """Attention over one text. Raises InvalidOption for a model whose q and k are not known."""

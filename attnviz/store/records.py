@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from io import BytesIO
 from pathlib import Path
@@ -14,6 +14,7 @@ import numpy as np
 from safetensors.numpy import save as save_tensors
 
 from attnviz.errors import InvalidOption, InvalidRecord
+from attnviz.factored import FactoredMaps, Factors
 from attnviz.grid import Grid
 from attnviz.inputs import header_of, read_bytes, read_header, strict_json
 from attnviz.records import AttentionMaps, Facts, Provenance, Setting, Tokens
@@ -22,7 +23,9 @@ from attnviz.store.files import shorten_path, write
 __all__ = ["RECORD", "SCHEMA", "load", "read_record", "record_bytes", "record_shape", "save"]
 
 SCHEMA = 2
-READABLE = (1, SCHEMA)  # 1 had no facts and no layer numbers: what they say stood among the settings
+FACTORED = 3  # of records that hold factors
+PARTS = ("query", "key", "log_sum_exp", "bias")  # their tensors; not every model has the last
+READABLE = (1, SCHEMA, FACTORED)  # 1 had no facts and no layer numbers: what they say stood among the settings
 RECORD = "attention.safetensors"
 OURS = f"attnviz heatmap writes {RECORD}."
 MAX_RECORD = 2**32  # bytes, unless the caller allows more
@@ -32,10 +35,11 @@ def record_bytes(maps: AttentionMaps) -> bytes:
     """A record as a safetensors file: tensors, and JSON under the metadata key `attnviz`.
 
     The tensors are `weights` [layer, head, query, key], `attendable` [query, key] ([layer, query, key] where layers
-    differ) and, where the model has one, `sink` [layer, head, query].
+    differ) and, where the model has one, `sink` [layer, head, query]; of a factored record those of `Factors`, each
+    with an axis of layers in front, and its other fields in the JSON.
     """
-    meta = {
-        "schema": SCHEMA,
+    meta: dict[str, Any] = {
+        "schema": FACTORED if isinstance(maps, FactoredMaps) else SCHEMA,
         "queries": asdict(maps.queries),
         "keys": None if maps.self_attention else asdict(maps.keys),  # None: the same tokens
         "provenance": {
@@ -46,11 +50,20 @@ def record_bytes(maps: AttentionMaps) -> bytes:
         "layer_numbers": maps.layer_numbers,
         **({} if maps.grid is None else {"grid": [maps.grid.n_rows, maps.grid.n_columns]}),
     }
-    attendable = maps.attendable[0] if maps.layers_alike else maps.attendable
-    tensors = {"weights": maps.weights, "attendable": attendable} | ({} if maps.sink is None else {"sink": maps.sink})
+    if isinstance(maps, FactoredMaps):
+        meta |= {"scales": [of.scale for of in maps.factors], "causal": maps.factors[0].causal}
+        tensors = {name: np.stack([getattr(of, name) for of in maps.factors]) for name in _parts(maps)}
+    else:
+        attendable = maps.attendable[0] if maps.layers_alike else maps.attendable
+        tensors = {"weights": maps.weights, "attendable": attendable}
+        tensors |= {} if maps.sink is None else {"sink": maps.sink}
     tensors = {name: np.ascontiguousarray(tensor) for name, tensor in tensors.items()}
     # ensure_ascii: a piece may hold half of a surrogate pair, which UTF-8 cannot
     return bytes(save_tensors(tensors, metadata={"attnviz": json.dumps(meta, allow_nan=False)}))
+
+
+def _parts(maps: FactoredMaps) -> Sequence[str]:
+    return PARTS if maps.factors[0].bias is not None else PARTS[:-1]
 
 
 def save(maps: AttentionMaps, path: str | Path) -> None:
@@ -67,7 +80,10 @@ def record_shape(path: str | Path) -> tuple[int, int, int, int]:
     """[layer, head, query, key] of a record, by its header alone. Raises InvalidRecord."""
     tensors = read_header(Path(path), InvalidRecord, OURS).tensors
     try:
-        n_layers, n_heads, n_queries, n_keys = tensors["weights"]["shape"]
+        if "weights" in tensors:
+            n_layers, n_heads, n_queries, n_keys = tensors["weights"]["shape"]
+        else:
+            (n_layers, n_heads, n_queries, _), (*_, n_keys, _) = (tensors[name]["shape"] for name in PARTS[:2])
     except (KeyError, TypeError, ValueError) as error:
         raise InvalidRecord(f"{shorten_path(Path(path))} is not a record of attnviz", hint=OURS) from error
     return n_layers, n_heads, n_queries, n_keys
@@ -81,6 +97,10 @@ def read_record(data: bytes, name: str) -> AttentionMaps:
         tensors = {name: _tensor(data, header.start, of) for name, of in header.tensors.items()}
         queries = _tokens(meta["queries"])
         keys = queries if meta["keys"] is None else _tokens(meta["keys"])
+        provenance = _provenance(meta["provenance"])
+        numbers = _layer_numbers(meta, provenance)
+        if meta["schema"] == FACTORED:
+            return FactoredMaps(queries, keys, provenance, None, numbers, factors=_factors(meta, tensors))
         weights, attendable, sink = tensors["weights"], tensors["attendable"], tensors.get("sink")
         if (
             weights.dtype != np.float32
@@ -88,8 +108,6 @@ def read_record(data: bytes, name: str) -> AttentionMaps:
             or (sink is not None and sink.dtype != np.float32)
         ):
             raise InvalidRecord("weights are not float32, or attendable is not bool")
-        provenance = _provenance(meta["provenance"])
-        numbers = _layer_numbers(meta, provenance)
         return AttentionMaps(weights, queries, keys, attendable, provenance, sink, numbers, _grid(meta))
     except InvalidRecord as error:
         raise InvalidRecord(f"{name}: {error.problem}", hint=error.hint) from error
@@ -105,6 +123,22 @@ def _tensor(data: bytes, start: int, of: Mapping[str, Any]) -> np.ndarray:
         return np.empty(0, dtype=object)
     count = math.prod(of["shape"])
     return np.frombuffer(data, kind, count, start + of["data_offsets"][0]).reshape(of["shape"])
+
+
+def _factors(meta: Mapping[str, Any], tensors: Mapping[str, np.ndarray]) -> tuple[Factors, ...]:
+    """Of each layer. Raises InvalidRecord where a part is missing or of another type."""
+    found = {name: tensors[name] for name in PARTS if name != "bias" or name in tensors}
+    scales, causal = meta["scales"], meta["causal"]
+    if any(part.dtype != np.float32 for part in found.values()) or type(causal) is not bool:
+        raise InvalidRecord("factors are not float32, or causal is not true or false")
+    if {len(part) for part in found.values()} != {len(scales)}:
+        raise InvalidRecord("factors are of different numbers of layers")
+    if not all(type(scale) is float for scale in scales):
+        raise InvalidRecord("the scales of q and k are no numbers")
+    return tuple(
+        Factors(**{name: part[layer] for name, part in found.items()}, scale=scale, causal=causal)
+        for layer, scale in enumerate(scales)
+    )
 
 
 def _metadata(found: Mapping[str, Any]) -> dict[str, Any]:

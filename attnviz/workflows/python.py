@@ -13,6 +13,7 @@ from attnviz.errors import InvalidOption, InvalidRecord
 from attnviz.grid import Grid
 from attnviz.measures.measured import measured
 from attnviz.models.loading import find_model
+from attnviz.models.protocols import Factorable
 from attnviz.models.recording.attentions import from_attentions
 from attnviz.records import AttentionMaps, Measurement
 from attnviz.registry import suggestion
@@ -72,12 +73,16 @@ class ModelSettings(TypedDict, total=False):
     max_memory: float
 
 
-def attention(text: str, model: str = "multi", **settings: Unpack[ModelSettings]) -> AttentionMaps:
+def attention(
+    text: str, model: str = "multi", *, factored: bool = False, **settings: Unpack[ModelSettings]
+) -> AttentionMaps:
     """Attend over one text, as `attnviz heatmap --text TEXT --model MODEL` does.
 
     Args:
         text: any text with at least one token.
         model: a packaged model (`single`, `multi`, `multi:4`), a folder, or a name on the hub.
+        factored: keep q, k and the log-sum-exp of each row instead of the weights, which are worked out from them a
+            block of rows at a time: for texts whose weights are too many. Of models of ours that have q and k.
         **settings: `heads`, `seed`, `max_tokens` and the other options of the model.
 
     Returns:
@@ -99,7 +104,12 @@ def attention(text: str, model: str = "multi", **settings: Unpack[ModelSettings]
     corpus = load_corpus(TextOptions(text=(text,)))
     opened = reference.open(corpus.texts)
     (document,) = corpus.documents
-    return with_known_heads(opened.attention(document.text, document.name), known_heads(opened))
+    if factored and not isinstance(opened, Factorable):
+        raise InvalidOption(
+            f"{model} is a third-party model, of which q and k are not kept", hint="Leave out factored."
+        )
+    attend = opened.factored if factored and isinstance(opened, Factorable) else opened.attention
+    return with_known_heads(attend(document.text, document.name), known_heads(opened))
 
 
 def measure(maps: AttentionMaps | Sequence[AttentionMaps], name: str) -> Measurement:
