@@ -54,6 +54,17 @@ def close(maps: AttentionMaps, theirs: np.ndarray) -> None:
     np.testing.assert_allclose(maps.weights, theirs, atol=1e-5)
 
 
+def test_what_a_library_prints_of_a_file_reaches_nobody(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    """tokenizers prints names that it does not know, past Python: between our numbers, and escapes to a terminal."""
+    folder = made.saved(tmp_path / "bert", "bert")
+    content = json.loads((folder / "tokenizer.json").read_text())
+    content["added_tokens"][0]["\x1b[31m"] = False
+    (folder / "tokenizer.json").write_text(json.dumps(content))
+    opened(folder)
+    print("ours")
+    assert capfd.readouterr().out == "ours\n"
+
+
 NOT_ONE_TEXT = ("bart", "t5", "switch_transformers", "jamba", "mamba", "nystromformer", "perceiver")
 
 

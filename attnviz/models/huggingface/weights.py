@@ -5,6 +5,7 @@ Their weights are safetensors, their classes those of the library, and nothing a
 
 from __future__ import annotations
 
+import os
 import sys
 import warnings
 from collections.abc import Iterator
@@ -23,6 +24,7 @@ from attnviz.models.sizes import FLOAT32, check_room
 
 MAX_LAYERS = 1_000  # a damaged number must not build layers until the memory is full
 UNUSED = ("pooler",)  # what stands behind all attention, so that a model without it attends as it should
+STDOUT = 1  # as the system counts a process's files
 SHIFTED = 1  # places before the first, besides padding, in models that count positions as RoBERTa does
 LIKE_ROBERTA = (
     "roberta",
@@ -211,4 +213,24 @@ def _quietly() -> Iterator[None]:
         logging.set_verbosity_error()
         if not sys.stderr.isatty():
             logging.disable_progress_bar()
+        with _without_stdout():
+            yield
+
+
+@contextmanager
+def _without_stdout() -> Iterator[None]:
+    """What is written past Python goes nowhere: tokenizers prints names that it does not know, whatever they are."""
+    try:
+        before = os.dup(STDOUT)
+    except OSError:  # the caller closed it
         yield
+        return
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    sys.stdout.flush()
+    os.dup2(nowhere, STDOUT)
+    try:
+        yield
+    finally:
+        os.dup2(before, STDOUT)
+        os.close(before)
+        os.close(nowhere)
