@@ -22,6 +22,7 @@ from attnviz.models.tokenizer import EMPTY, TextTokenizer
 from attnviz.specs.model import KeepKind
 
 BATCH = 64  # texts
+WIDTH = 64  # tokens that widths of batches are multiples of, so that memory that was freed fits again
 STATES = 16  # numbers of d_model for each token, measured: states, projections, feed-forward
 WINDOW = 32 * BATCH  # texts in memory at a time: their order is kept, batches are made within
 
@@ -85,7 +86,7 @@ def logits(classifier: Classifier, texts: Sequence[Ids]) -> Float[Tensor, "text 
     found = torch.empty(len(texts), len(classifier.config.labels))
     with torch.inference_mode():
         for chosen in by_length([len(text) for text in texts], BATCH):
-            batch: PaddedTexts = padded([texts[i] for i in chosen])
+            batch: PaddedTexts = padded([texts[i] for i in chosen], WIDTH if len(chosen) > 1 else 1)
             found[torch.from_numpy(chosen)] = classifier(batch.ids.to(device), batch.real.to(device)).cpu()
     return found
 
