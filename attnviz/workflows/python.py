@@ -93,7 +93,7 @@ def attention(
         InvalidText: for a text without tokens.
         InvalidOption: for a setting that the model does not have.
 
-    Example:
+    Examples:
         >>> import attnviz
         >>> maps = attnviz.attention("the acting saved the film", model="multi:2")
         >>> maps.weights.shape  # layer, head, query, key
@@ -125,7 +125,7 @@ def measure(maps: AttentionMaps | Sequence[AttentionMaps], name: str) -> Measure
     Raises:
         InvalidOption: for a measure that there is not, or that these maps do not have.
 
-    Example:
+    Examples:
         >>> import attnviz
         >>> uniform = attnviz.from_attentions([[[[0.5, 0.5], [0.5, 0.5]]]])
         >>> attnviz.measure(uniform, "effective_keys").values.round(3).tolist()
@@ -156,7 +156,7 @@ def heatmap(
         InvalidOption: for a setting that there is not, and for several heads on `ax`.
         TooLarge: for more heads than a figure holds.
 
-    Example:
+    Examples:
         >>> import attnviz
         >>> maps = attnviz.attention("the acting saved the film")
         >>> figure = attnviz.heatmap(maps, pick="0.5,0.7", scale="shared")
@@ -188,8 +188,10 @@ def show(
 
     Args:
         maps: a record, or weights in any form that `attnviz.from_attentions` takes.
-        tokens, keys, row, attention_mask: of weights, as `attnviz.from_attentions` has them. A record may be given an
-            `attnviz.Grid` as keys, since files of records keep no images.
+        tokens: of weights, as `attnviz.from_attentions` has them; so are the next three.
+        keys: a record may be given an `attnviz.Grid`, since files of records keep no images.
+        row: which text of a batch.
+        attention_mask: 1 for a token and 0 for padding.
         **settings: as of `attnviz.heatmap`.
 
     Returns:
@@ -200,7 +202,7 @@ def show(
         InvalidSelection: for a layer, head or token that the record does not have.
         InvalidOption: for a setting that there is not.
 
-    Example:
+    Examples:
         >>> import attnviz, numpy as np
         >>> attnviz.show(np.array([[0.9, 0.1], [0.4, 0.6]]), ["the", "cat"], title="by hand")
         Display('by hand')
@@ -227,7 +229,8 @@ def compare(
     """Compare two records of one text: their maps on one scale, the difference, one query in every head, the measures.
 
     Args:
-        first, second: records of the same text. Tokens that are cut differently are joined to common units.
+        first: a record, with which the other is compared.
+        second: one of the same text. Tokens that are cut differently are joined to common units.
         layer: which of the layers that both have; all of them unless said.
         query: a word or a position; the one on which heads differ most unless said.
         scale: as of `attnviz.heatmap`.
@@ -239,7 +242,7 @@ def compare(
         InvalidOption: for records of different texts.
         InvalidSelection: for a layer or query that is not there.
 
-    Example:
+    Examples:
         >>> import attnviz
         >>> text = "the acting saved the film"
         >>> attnviz.compare(attnviz.attention(text, model="single"), attnviz.attention(text, model="multi:2"))

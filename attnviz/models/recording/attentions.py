@@ -59,7 +59,7 @@ def from_attentions(  # noqa: PLR0913 - each is an option of its own
         InvalidRecord: where there are no weights, shapes or names do not fit, or a row does not sum to 1.
         InvalidSelection: for a row that the batch does not have, or none of several.
 
-    Example:
+    Examples:
         >>> import torch, attnviz
         >>> attentions = (torch.full((1, 2, 3, 3), 1 / 3),)  # one layer: batch, head, query, key
         >>> attnviz.from_attentions(attentions, ["the", "cat", "sat"], model="mine")
