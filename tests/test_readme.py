@@ -47,8 +47,9 @@ def blocks(language: str, document: Path) -> list[str]:
 
 
 def commands() -> list[str]:
-    """Every line of every `sh` block, once."""
-    lines = [line for document in DOCUMENTS for block in blocks("sh", document) for line in block.splitlines()]
+    """Every line of every `sh` block, once; a line that ends in a backslash goes on."""
+    whole = [re.sub(r" \\\n +", " ", block) for document in DOCUMENTS for block in blocks("sh", document)]
+    lines = [line for block in whole for line in block.splitlines()]
     return [line for line in dict.fromkeys(lines) if line and not line.startswith("#")]
 
 
