@@ -33,7 +33,10 @@ with warnings.catch_warnings():
 SHARED = Scale("shared", 0.0, 0.37, "shared")
 
 
-def draw_with_seaborn(axes: Axes, cells: np.ma.MaskedArray, cmap: Colormap, norm: Normalize) -> None:
+def draw_with_seaborn(
+    axes: Axes, cells: np.ma.MaskedArray, cmap: Colormap, norm: Normalize, opacity: float | None
+) -> None:
+    assert opacity is None
     limits = {"norm": norm} if isinstance(norm, LogNorm) else {"vmin": norm.vmin, "vmax": norm.vmax}
     plain = {"xticklabels": False, "yticklabels": False, "cbar": False}
     seaborn.heatmap(cells.data, ax=axes, mask=np.ma.getmaskarray(cells), cmap=cmap, **limits, **plain)
