@@ -167,7 +167,6 @@ WRONG: dict[str, tuple[type[AttnvizError], str, Any, dict[str, Any]]] = {
     "words": (InvalidRecord, "no arrays of one shape", [["a"], "b"], {}),
     "unlike": (InvalidRecord, r"2 layers of shape \(1, 2, 2, 2\) and \(1, 2, 3, 3\)", UNLIKE, {}),
     "few names": (InvalidRecord, "2 tokens do not fit attention of 3", attentions(), {"tokens": ["a", "b"]}),
-    "a model": (InvalidRecord, "tokens are no list of strings", attentions(), {"tokens": torch.nn.Identity()}),
     "a string": (InvalidRecord, "tokens are no list of strings", attentions(), {"tokens": "the cat sat"}),
     "scores": (InvalidRecord, r"sum to .*, not 1. model.eval\(\)", tuple(2 * each for each in attentions()), {}),
     "which": (InvalidSelection, "a batch of 3 texts. Choose one with row=0 to row=2", attentions(3), {}),

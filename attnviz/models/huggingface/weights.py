@@ -226,7 +226,6 @@ def _without_stdout() -> Iterator[None]:
         yield
         return
     nowhere = os.open(os.devnull, os.O_WRONLY)
-    sys.stdout.flush()
     os.dup2(nowhere, STDOUT)
     try:
         yield
