@@ -64,11 +64,11 @@ def test_a_pair_of_words_is_read() -> None:
     assert good.probabilities[1] > not_good.probabilities[1] + 0.1
 
 
-def test_the_sample_is_as_hard_as_the_readme_says() -> None:
+def test_the_sample_is_as_hard_as_the_documentation_says() -> None:
     found = predictions(events(dataset="sample", split="train+test"))
     right = sum(prediction.label == prediction.gold for prediction in found)
-    readme = " ".join((ROOT / "README.md").read_text(encoding="utf-8").split())
-    assert f"{right} of the {len(found)} packaged reviews" in readme
+    said = " ".join((ROOT / "docs/reading.md").read_text(encoding="utf-8").split())
+    assert f"{right} of the {len(found)} packaged reviews" in said
 
 
 def test_without_labels_nothing_is_scored() -> None:
