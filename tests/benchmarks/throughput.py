@@ -58,6 +58,10 @@ class Textbook(nn.Module):
 
         query, key = split(self.ours.query(queries)), split(self.ours.key(memory))
         scores = query @ key.transpose(-2, -1) / math.sqrt(self.ours.d_head)
+        if (position := self.ours.position) is not None:
+            most = position.max_distance
+            far = torch.arange(key.shape[-2]) - torch.arange(query.shape[-2])[:, None]
+            scores = scores + position.bias[:, far.clamp(-most, most) + most]
         if attendable is not None:
             scores = scores.masked_fill(~attendable.unsqueeze(-3), -torch.inf)
         weights = scores.softmax(dim=-1)
