@@ -366,3 +366,16 @@ def test_stories260k(kernel: str, shared: Path) -> None:
 
 def pretrained(folder: Path, kernel: str) -> Any:
     return transformers.AutoModel.from_pretrained(folder, attn_implementation=kernel, dtype=torch.float32).eval()
+
+
+def test_a_text_that_begins_with_padding_needs_no_names() -> None:
+    """As `generate` finds it where the prompt holds the id of padding, and nobody named the tokens."""
+    torch.manual_seed(0)
+    sizes = {"vocab_size": 20, "n_embd": 16, "n_layer": 1, "n_head": 2, "n_positions": 32}
+    model = transformers.GPT2LMHeadModel(transformers.GPT2Config(**sizes)).eval()
+    with record() as maps:
+        model.generate(
+            torch.tensor([[0, 3, 4, 5]]), max_new_tokens=4, min_new_tokens=4, do_sample=False, pad_token_id=0
+        )
+    (joined,) = maps
+    assert joined.queries.pieces == ("0", "1", "2", "3", "4", "5")

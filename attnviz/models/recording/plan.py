@@ -130,7 +130,7 @@ def plan_cached_step(names: Names, group: Group, row: int, end: int, masks: Real
         given = tuple(piece for piece, is_real in zip(given, real, strict=True) if is_real)
     unnamed = "{}" if names.tokens is None else "⟨{}⟩"
     places = np.cumsum(kept) - 1
-    called = [given[place] if place < len(given) else unnamed.format(place) for place in places]
+    called = [given[place] if 0 <= place < len(given) else unnamed.format(place) for place in places]
     start = end - n_keys
     kept_queries = kept[end - group.n_queries :]
     kept_keys = np.zeros(group.n_keys, dtype=bool)
