@@ -16,9 +16,7 @@ from attnviz.models.embedding import PAD_ID, find_pairs, first_pairs, pair_keys
 from attnviz.models.examples import Examples, g_squared
 from attnviz.models.tokenizer import SPECIAL
 
-# Of the n-grams' logits beside the encoder's. With more of them accuracy rises further and attention decides less:
-# of what every head does, less and less would show in an answer.
-SHARE = 0.5
+COMPARED = 0.5  # of their logits counts where epochs are compared, so that the better encoder is kept
 MIN_TEXTS = 5  # that hold a pair of words, for it to be counted
 PENALTY = 1e-6  # × (weight - 1/2)² of every n-gram: the ratios of naive Bayes are a good guess already
 ITERATIONS = 25  # of L-BFGS
@@ -85,8 +83,8 @@ def fit(examples: Examples, n_words: int, max_pairs: int) -> NgramClassifier | N
 
     search.step(loss)  # type: ignore[no-untyped-call]
     with torch.no_grad():
-        found.weights.weight.copy_(SHARE * trust * ratios)
-        found.bias.copy_(SHARE * bias)
+        found.weights.weight.copy_(trust * ratios)
+        found.bias.copy_(bias)
     return found
 
 

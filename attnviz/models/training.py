@@ -23,8 +23,9 @@ from attnviz.models.embedding import PAD_ID
 from attnviz.models.examples import Examples
 from attnviz.models.head_scores import HeadTargets, head_scores
 from attnviz.models.masking import Windows
+from attnviz.models.ngrams import COMPARED
 from attnviz.models.optimizer import Optimizer
-from attnviz.models.predicting import logits
+from attnviz.models.predicting import parts
 from attnviz.models.pretraining import Pretraining
 from attnviz.specs.train import TrainSpec
 from attnviz.training_metrics import Epoch, HeadPoint, History, Point, WordPoint
@@ -186,9 +187,10 @@ class Training:
 
     def _evaluate(self, candidate: Classifier, epoch: int) -> Epoch:
         """How a classifier does on the texts held out; it gets the temperature that suits it."""
-        found = logits(candidate, self.held_out.texts)
+        encoder, ngrams = parts(candidate, self.held_out.texts)
         labels = torch.from_numpy(self.held_out.labels)
-        candidate.temperature.fill_(fitted_temperature(found, labels))
+        candidate.temperature.fill_(fitted_temperature(encoder + ngrams, labels))
+        found = encoder + COMPARED * ngrams
         accuracy = (found.argmax(dim=-1) == labels).double().mean().item()
         measured = Epoch(epoch, functional.cross_entropy(found, labels).item(), accuracy)
         self.history = replace(self.history, epochs=(*self.history.epochs, measured))

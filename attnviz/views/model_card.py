@@ -179,4 +179,9 @@ def _limits(metrics: Metrics) -> list[Note]:
             "The held-out texts are the last of each label in the order of the data, since neighbours may be about the "
             "same thing. Epoch and temperature were chosen on them."
         )
+    if metrics.held_out and metrics.sizes["n_bigrams"]:
+        notes.append(
+            "Epochs are compared, as in the learning curve, with half of the n-grams' weights, so that the better "
+            "encoder is kept."
+        )
     return [Note(note) for note in notes]

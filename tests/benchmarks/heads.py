@@ -16,11 +16,11 @@ import torch
 from torch import Tensor
 
 from attnviz.models import attention
-from attnviz.models.batches import Ids, cut, padded
+from attnviz.models.batches import Ids, cut
 from attnviz.models.built_in import SHIPPED
 from attnviz.models.checkpoint import load_checkpoint
 from attnviz.models.classifier import Classifier
-from attnviz.models.predicting import BATCH, logits
+from attnviz.models.predicting import parts
 from attnviz.specs.text import TextOptions
 from attnviz.text import load_corpus
 from attnviz.views.patterns import NO_PATTERN, head_names
@@ -50,15 +50,9 @@ WAYS: dict[str, Callable[..., Tensor]] = {
 
 
 def ablate(classifier: Classifier, texts: list[Ids], gold: np.ndarray) -> None:
-    ngrams, classifier.ngrams = classifier.ngrams, None
-    beside = torch.zeros(len(texts), len(classifier.config.labels))
-    if ngrams is not None:
-        with torch.inference_mode():
-            for first in range(0, len(texts), BATCH):
-                beside[first : first + BATCH] = ngrams(*padded(texts[first : first + BATCH]))
     for name, way in WAYS.items():
         attention.fused = way
-        found = logits(classifier, texts)
+        found, beside = parts(classifier, texts)
         alone, both = ((z.argmax(dim=-1).numpy() == gold).mean() for z in (found, found + beside))
         print(f"accuracy, {name}: encoder alone {alone:.4f}, with n-grams {both:.4f} ({len(gold):,} texts)", flush=True)
         if way is FUSED:

@@ -8,10 +8,14 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
+from torch.nn import functional
 
 from attnviz.errors import ExecutionError, InvalidSource, InvalidText
+from attnviz.models.classifier import fitted_temperature
 from attnviz.models.examples import Examples, g_squared, held_out, telling_words
+from attnviz.models.ngrams import COMPARED
 from attnviz.models.optimizer import rate
+from attnviz.models.predicting import parts
 from attnviz.models.recipe import begin
 from attnviz.models.training import Training, TrainingStep
 from attnviz.options import build
@@ -57,6 +61,17 @@ def test_it_learns(pool: PoolKind) -> None:
     assert last.held_out is not None
     assert last.held_out.accuracy == 1.0
     assert last.held_out.loss < 0.3 < np.log(2)
+
+
+def test_epochs_are_compared_with_less_of_the_ngrams_than_answers_have() -> None:
+    training = run(replace(SPEC, epochs=1))
+    *_, last = training.steps()
+    encoder, ngrams = parts(training.best(), training.held_out.texts)
+    labels = torch.from_numpy(training.held_out.labels)
+    assert last.held_out is not None
+    assert last.held_out.loss == functional.cross_entropy(encoder + COMPARED * ngrams, labels).item()
+    assert training.best().temperature.item() == np.float32(fitted_temperature(encoder + ngrams, labels))
+    assert ngrams.abs().min() > 0
 
 
 def test_it_learns_with_the_papers_norm() -> None:
