@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import cached_property
+from types import NoneType
 from typing import Any
 
 import numpy as np
-from jaxtyping import Bool, Float32, Int
+from jaxtyping import Bool, Float32, Int, Shaped
 
 from attnviz.errors import InvalidRecord, TooLarge
 from attnviz.records import ROW_SUM_TOLERANCE, AttentionMaps
@@ -18,6 +19,9 @@ N_PROBES = 16  # queries of each head whose rows are tried when a record is made
 MAX_SCORE = 1e4  # a score beyond it comes from no model
 
 Queries = slice | Int[np.ndarray, " query"]
+Window = tuple[int | None, int | None]  # how many keys before a query it sees, and how many behind; None: all
+EVERYWHERE: Window = (None, None)
+CAUSAL: Window = (None, 0)
 
 
 @dataclass(frozen=True, eq=False)
@@ -25,8 +29,8 @@ class Factors:
     """One layer: A[h, i, j] = exp(scale · q[h, i] · k[g, j] + bias[h, j - i] - log_sum_exp[h, i]).
 
     g is the group of heads that share keys, h · groups // heads. `bias` has a number for each distance from -D to D,
-    of one head or of all; keys farther away have that of the farthest. In a causal layer no query attends to what comes
-    later.
+    of one head or of all; keys farther away have that of the farthest. What may be attended to is not a matrix, either:
+    the keys in the `window` around each query, but for those that no query may attend to.
 
     Raises InvalidRecord where sizes do not fit, or a number is none.
     """
@@ -36,7 +40,8 @@ class Factors:
     log_sum_exp: Float32[np.ndarray, "_head _query"]
     scale: float
     bias: Float32[np.ndarray, "_biased _distance"] | None = None
-    causal: bool = False
+    window: Window = EVERYWHERE
+    attendable_keys: Bool[np.ndarray, " _key"] | None = None  # None: every key; padding is none of them
 
     def __post_init__(self) -> None:
         axes = [of.ndim for of in (self.query, self.key, self.log_sum_exp, self.bias) if of is not None]
@@ -56,17 +61,52 @@ class Factors:
         numbers = (self.query * self.scale, self.key, self.log_sum_exp, *(() if self.bias is None else (self.bias,)))
         if not all((np.abs(each) <= MAX_SCORE).all() for each in numbers):  # written so that NaN is wrong too
             raise InvalidRecord("q, k, log-sum-exp or bias hold what is no number of a model")
+        self._check_mask()
+
+    def _check_mask(self) -> None:
+        if any(type(reach) not in (int, NoneType) or (reach or 0) < 0 for reach in self.window):
+            raise InvalidRecord(f"a window of {self.window} keys", hint="Each of the two is None or a number from 0.")
+        keys = self.attendable_keys
+        if keys is not None and (keys.shape != self.key.shape[1:2] or keys.dtype != np.bool_):
+            raise InvalidRecord(f"attendable_keys are {keys.dtype} of shape {keys.shape}, not a bool for each key")
+
+    @property
+    def causal(self) -> bool:
+        """Whether no query attends to what comes later."""
+        return self.window[1] == 0
 
     @cached_property
     def _added(self) -> Float32[np.ndarray, "biased distance"] | None:
         """What is added to a score, from the farthest key before a query to the farthest behind; -inf: not allowed."""
-        if self.bias is None and not self.causal:
+        if self.bias is None and self.window == EVERYWHERE:
             return None
         bias = np.zeros((1, 1), dtype=np.float32) if self.bias is None else self.bias
-        distances = np.arange(1 - self.query.shape[1], self.key.shape[1])
+        distances = self._distances
         farthest = bias.shape[1] // 2
         added = bias[:, np.clip(distances, -farthest, farthest) + farthest]
-        return np.where(self.causal & (distances > 0), np.float32(-np.inf), added)
+        return np.where(self._within, added, np.float32(-np.inf))
+
+    @property
+    def keys_mask(self) -> Bool[np.ndarray, " key"]:
+        """Which keys any query may attend to, written out."""
+        return np.ones(self.key.shape[1], dtype=bool) if self.attendable_keys is None else self.attendable_keys
+
+    @property
+    def _distances(self) -> Int[np.ndarray, " distance"]:
+        """All that there are from a query to a key."""
+        return np.arange(1 - self.query.shape[1], self.key.shape[1])
+
+    @property
+    def _within(self) -> Bool[np.ndarray, " distance"]:
+        """Which of them the window lets through."""
+        distances = self._distances
+        back, forward = (len(distances) if reach is None else reach for reach in self.window)
+        return np.asarray((distances >= -back) & (distances <= forward))
+
+    def allowed(self, queries: Queries) -> Bool[np.ndarray, "query key"]:
+        """Which keys some queries may attend to."""
+        allowed = _by_distance(self._within, self.key.shape[1])[queries]
+        return allowed if self.attendable_keys is None else allowed & self.attendable_keys
 
     @cached_property
     def _sides(self) -> tuple[Float32[np.ndarray, "head query d"], Float32[np.ndarray, "group d key"]]:
@@ -85,7 +125,9 @@ class Factors:
         weights: Float32[np.ndarray, "query key"] = query[queries] @ key
         if self._added is not None:
             line = self._added[head % len(self._added)]
-            weights += np.lib.stride_tricks.sliding_window_view(line, key.shape[1])[::-1][queries]
+            weights += _by_distance(line, key.shape[1])[queries]
+        if self.attendable_keys is not None:
+            weights[:, ~self.attendable_keys] = -np.inf
         np.exp(weights, out=weights)
         if not (np.abs(weights.sum(axis=-1) - 1) <= ROW_SUM_TOLERANCE).all():
             raise InvalidRecord(f"rows of head {head} do not sum to 1", hint="q, k and log-sum-exp do not fit.")
@@ -99,7 +141,14 @@ class Factors:
         logarithms: Float32[np.ndarray, " cell"] = np.einsum("cd,dc->c", query[queries], key[:, keys])
         if self._added is not None:
             logarithms += self._added[head % len(self._added)][keys - queries + len(query) - 1]
+        if self.attendable_keys is not None:
+            logarithms[~self.attendable_keys[keys]] = -np.inf
         return np.asarray(np.exp(logarithms))
+
+
+def _by_distance(line: Shaped[np.ndarray, " distance"], n_keys: int) -> Shaped[np.ndarray, "query key"]:
+    """What each distance has, as a matrix in the memory of the line: each row is the one before, one place further."""
+    return np.lib.stride_tricks.sliding_window_view(line, n_keys)[::-1]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -116,7 +165,7 @@ class FactoredMaps(AttentionMaps):
     def __post_init__(self) -> None:
         expected = (self.n_heads, len(self.queries)), len(self.keys)
         for factors in self.factors:
-            if (factors.query.shape[:2], factors.key.shape[1]) != expected or factors.causal != self.factors[0].causal:
+            if (factors.query.shape[:2], factors.key.shape[1]) != expected:
                 raise InvalidRecord(f"factors of {factors.query.shape[1]} tokens do not fit {len(self.queries)}")
         if self.sink is not None or self.grid is not None or not self.self_attention:
             raise InvalidRecord("only a text that attends to itself, without sinks, is recorded by its factors")
@@ -140,7 +189,9 @@ class FactoredMaps(AttentionMaps):
         if name == "weights":
             whole = np.stack([[of.rows(head, every) for head in range(self.n_heads)] for of in self.factors])
         else:
-            whole = np.broadcast_to(self.allowed(0, every), (self.n_layers, len(self.queries), len(self.keys)))
+            alike = self.factors[:1] if self.layers_alike else self.factors
+            masks = np.stack([of.allowed(every) for of in alike])
+            whole = np.broadcast_to(masks, (self.n_layers, len(self.queries), len(self.keys)))
         whole.flags.writeable = False
         object.__setattr__(self, name, whole)
         return whole
@@ -157,8 +208,7 @@ class FactoredMaps(AttentionMaps):
 
     def allowed(self, layer: int, queries: Queries) -> Bool[np.ndarray, "query key"]:
         """Which keys some queries may attend to in a layer."""
-        places = np.arange(len(self.queries))
-        return (places[queries, None] >= places) | (not self.factors[layer].causal)
+        return self.factors[layer].allowed(queries)
 
     @property
     def n_layers(self) -> int:
@@ -173,9 +223,12 @@ class FactoredMaps(AttentionMaps):
     @property
     def layers_alike(self) -> bool:
         """Whether all layers allow the same attention."""
-        return True
+        first = self.factors[0]
+        return all(
+            of.window == first.window and np.array_equal(of.keys_mask, first.keys_mask) for of in self.factors[1:]
+        )
 
     @property
     def real_queries(self) -> RealQueries:
-        """Every query: no padding is recorded."""
-        return np.ones(len(self.queries), dtype=bool)
+        """Those that may be attended to in any layer."""
+        return np.asarray(np.any([of.keys_mask for of in self.factors], axis=0))

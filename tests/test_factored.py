@@ -14,10 +14,10 @@ from safetensors.numpy import load, save
 import attnviz
 from attnviz import factored, store
 from attnviz.errors import InvalidOption, InvalidRecord, TooLarge
-from attnviz.factored import FactoredMaps
+from attnviz.factored import FactoredMaps, Factors, Window
 from attnviz.measures import rows
 from attnviz.measures.measured import measured
-from attnviz.records import AttentionMaps
+from attnviz.records import AttentionMaps, Tokens
 
 TEXT = "the acting saved the film , and the film was not good but the acting was . " * 4
 MODELS: dict[str, dict[str, Any]] = {
@@ -58,6 +58,56 @@ def test_saved_and_loaded_it_is_the_same(name: str, tmp_path: Path) -> None:
     assert store.record_bytes(loaded) == store.record_bytes(found) == (tmp_path / "a.safetensors").read_bytes()
     assert store.record_shape(tmp_path / "a.safetensors") == found.weights.shape == loaded.weights.shape
     assert loaded.weights.tolist() == found.weights.tolist()
+
+
+@pytest.mark.parametrize(
+    ("window", "padded"),
+    [
+        *((each, padded) for each in [(None, None), (None, 0), (3, 0), (2, 5)] for padded in (False, True)),
+        ((0, 9), False),
+    ],
+)
+def test_windows_and_padding_are_those_of_a_mask(window: Window, padded: bool, tmp_path: Path) -> None:
+    n_tokens, generator = 20, np.random.default_rng(0)
+    query, key = generator.normal(size=(2, 4, n_tokens, 3)).astype(np.float32)
+    distances = np.subtract.outer(-np.arange(n_tokens), -np.arange(n_tokens))
+    back, forward = (n_tokens if reach is None else reach for reach in window)
+    allowed = (distances >= -back) & (distances <= forward)
+    real = np.arange(n_tokens) < n_tokens - 1 if padded else None
+    allowed &= True if real is None else real
+    scores = np.where(allowed, query.astype(float) @ key.astype(float).swapaxes(1, 2) / 2, -np.inf)
+    log_sum_exp = np.log(np.exp(scores).sum(axis=-1))
+    layer = Factors(query, key, log_sum_exp.astype(np.float32), 0.5, window=window, attendable_keys=real)
+    open_layer = Factors(query, key, _open_sums(query, key), 0.5)
+    text, _ = both("one head")
+    tokens = Tokens(("a",) * n_tokens, ((0, 1),) * n_tokens, (False,) * n_tokens)
+    for layers in [(layer, layer), (layer, open_layer)]:
+        found = FactoredMaps(tokens, tokens, text.provenance, factors=layers)
+        attnviz.save(found, tmp_path / "a.safetensors")
+        for maps in (found, attnviz.load(tmp_path / "a.safetensors")):
+            np.testing.assert_allclose(maps.weights[0], np.exp(scores - log_sum_exp[..., None]), rtol=1e-5, atol=1e-7)
+            assert np.array_equal(maps.allowed(0, slice(2, 9)), allowed[2:9])
+            assert np.array_equal(maps.attendable[0], allowed)
+            assert maps.layers_alike == bool((maps.attendable[0] == maps.attendable[1]).all())
+            dense = AttentionMaps(maps.weights, tokens, tokens, maps.attendable, maps.provenance)
+            assert np.array_equal(maps.real_queries, dense.real_queries)
+            places = np.arange(n_tokens)
+            assert maps.cells(0, 1, places, places[::-1]) == pytest.approx(dense.cells(0, 1, places, places[::-1]))
+
+
+def _open_sums(query: np.ndarray, key: np.ndarray) -> np.ndarray:
+    return np.asarray(np.log(np.exp(query @ key.swapaxes(1, 2) * 0.5).sum(axis=-1)))
+
+
+def test_records_of_before_windows_load() -> None:
+    found, dense = both("causal without a bias")
+    data = store.record_bytes(found)
+    meta = json.loads(json.loads(data[8 : 8 + int.from_bytes(data[:8], "little")])["__metadata__"]["attnviz"])
+    del meta["windows"]
+    before = save(load(data), metadata={"attnviz": json.dumps(meta | {"schema": 3, "causal": True})})
+    maps = store.read_record(before, "a.safetensors")
+    assert np.array_equal(maps.weights, found.weights)
+    assert np.array_equal(maps.attendable, dense.attendable)
 
 
 def test_more_weights_than_there_is_room_for_are_not_worked_out(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -103,7 +153,21 @@ def damaged(change: str) -> bytes:
         case "no scale":
             meta["scales"][0] = "1"
         case "causal by word":
-            meta["causal"] = "yes"
+            meta |= {"schema": 3, "causal": "yes"}
+        case "a window by word":
+            meta["windows"][0] = "back"
+        case "a negative window":
+            meta["windows"][0] = [-1, 0]
+        case "a window that is true":
+            meta["windows"][0] = [True, 0]
+        case "a window too few":
+            meta["windows"] = meta["windows"][1:]
+        case "keys by number":
+            tensors["attendable_keys"] = np.ones(tensors["key"].shape[::2], dtype=np.float32)
+        case "keys of other tokens":
+            tensors["attendable_keys"] = np.ones((3, 5), dtype=bool)
+        case "keys that have weight":
+            tensors["attendable_keys"] = np.arange(tensors["key"].shape[2])[None].repeat(3, axis=0) > 0
     return save(tensors, metadata={"attnviz": json.dumps(meta)})
 
 
@@ -122,6 +186,13 @@ def damaged(change: str) -> bytes:
         ("an even bias", "by distance"),
         ("no scale", "scales of q and k are no numbers"),
         ("causal by word", "causal is not"),
+        ("a window by word", "a window is not how far"),
+        ("a negative window", "a window of"),
+        ("a window that is true", "a window of"),
+        ("a window too few", "different numbers of layers"),
+        ("keys by number", "attendable_keys are not bool"),
+        ("keys of other tokens", "not a bool for each key"),
+        ("keys that have weight", "do not sum to 1"),
     ],
 )
 def test_what_is_no_record_is_refused(change: str, said: str) -> None:

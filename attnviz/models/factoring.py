@@ -9,7 +9,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from attnviz.factored import Factors
+from attnviz.factored import CAUSAL, EVERYWHERE, Factors
 from attnviz.models.attention import MultiHeadAttention, SingleHeadAttention
 from attnviz.models.encoder import Encoder, EncoderBlock
 
@@ -53,5 +53,5 @@ def factored(
         log_sum_exp=log_sum_exp.squeeze(0).flip(1).contiguous().numpy(),
         scale=1 / math.sqrt(query.shape[-1]),
         bias=None if bias is None else bias.detach().numpy(),
-        causal=causal,
+        window=CAUSAL if causal else EVERYWHERE,
     )

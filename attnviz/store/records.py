@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import asdict
 from io import BytesIO
 from pathlib import Path
@@ -14,7 +14,7 @@ import numpy as np
 from safetensors.numpy import save as save_tensors
 
 from attnviz.errors import InvalidOption, InvalidRecord
-from attnviz.factored import FactoredMaps, Factors
+from attnviz.factored import CAUSAL, EVERYWHERE, FactoredMaps, Factors, Window
 from attnviz.grid import Grid
 from attnviz.inputs import header_of, read_bytes, read_header, strict_json
 from attnviz.records import AttentionMaps, Facts, Provenance, Setting, Tokens
@@ -23,9 +23,11 @@ from attnviz.store.files import shorten_path, write
 __all__ = ["RECORD", "SCHEMA", "load", "read_record", "record_bytes", "record_shape", "save"]
 
 SCHEMA = 2
-FACTORED = 3  # of records that hold factors
-PARTS = ("query", "key", "log_sum_exp", "bias")  # their tensors; not every model has the last
-READABLE = (1, SCHEMA, FACTORED)  # 1 had no facts and no layer numbers: what they say stood among the settings
+FACTORED = 4  # of records that hold factors
+FACTORED_CAUSAL = 3  # those before: all layers causal, or none
+PARTS = ("query", "key", "log_sum_exp", "bias", "attendable_keys")  # their tensors; not every model has the last two
+NEEDED = PARTS[:3]
+READABLE = (1, SCHEMA, FACTORED_CAUSAL, FACTORED)  # 1 had no facts and no layer numbers: both stood among the settings
 RECORD = "attention.safetensors"
 OURS = f"attnviz heatmap writes {RECORD}."
 MAX_RECORD = 2**32  # bytes, unless the caller allows more
@@ -51,8 +53,9 @@ def record_bytes(maps: AttentionMaps) -> bytes:
         **({} if maps.grid is None else {"grid": [maps.grid.n_rows, maps.grid.n_columns]}),
     }
     if isinstance(maps, FactoredMaps):
-        meta |= {"scales": [of.scale for of in maps.factors], "causal": maps.factors[0].causal}
-        tensors = {name: np.stack([getattr(of, name) for of in maps.factors]) for name in _parts(maps)}
+        meta |= {"scales": [of.scale for of in maps.factors], "windows": [of.window for of in maps.factors]}
+        tensors = {name: np.stack([getattr(of, name) for of in maps.factors]) for name in NEEDED}
+        tensors |= _optional(maps)
     else:
         attendable = maps.attendable[0] if maps.layers_alike else maps.attendable
         tensors = {"weights": maps.weights, "attendable": attendable}
@@ -62,8 +65,13 @@ def record_bytes(maps: AttentionMaps) -> bytes:
     return bytes(save_tensors(tensors, metadata={"attnviz": json.dumps(meta, allow_nan=False)}))
 
 
-def _parts(maps: FactoredMaps) -> Sequence[str]:
-    return PARTS if maps.factors[0].bias is not None else PARTS[:-1]
+def _optional(maps: FactoredMaps) -> dict[str, np.ndarray]:
+    """The tensors that not every model has. Raises InvalidRecord where only some of its layers have a bias."""
+    biases = [of.bias for of in maps.factors if of.bias is not None]
+    if len(biases) not in (0, maps.n_layers):
+        raise InvalidRecord(f"{len(biases)} of {maps.n_layers} layers have a bias by distance")
+    keys = [] if all(of.attendable_keys is None for of in maps.factors) else [of.keys_mask for of in maps.factors]
+    return {name: np.stack(each) for name, each in (("bias", biases), ("attendable_keys", keys)) if each}
 
 
 def save(maps: AttentionMaps, path: str | Path) -> None:
@@ -83,7 +91,7 @@ def record_shape(path: str | Path) -> tuple[int, int, int, int]:
         if "weights" in tensors:
             n_layers, n_heads, n_queries, n_keys = tensors["weights"]["shape"]
         else:
-            (n_layers, n_heads, n_queries, _), (*_, n_keys, _) = (tensors[name]["shape"] for name in PARTS[:2])
+            (n_layers, n_heads, n_queries, _), (*_, n_keys, _) = (tensors[name]["shape"] for name in NEEDED[:2])
     except (KeyError, TypeError, ValueError) as error:
         raise InvalidRecord(f"{shorten_path(Path(path))} is not a record of attnviz", hint=OURS) from error
     return n_layers, n_heads, n_queries, n_keys
@@ -99,7 +107,7 @@ def read_record(data: bytes, name: str) -> AttentionMaps:
         keys = queries if meta["keys"] is None else _tokens(meta["keys"])
         provenance = _provenance(meta["provenance"])
         numbers = _layer_numbers(meta, provenance)
-        if meta["schema"] == FACTORED:
+        if meta["schema"] in (FACTORED, FACTORED_CAUSAL):
             return FactoredMaps(queries, keys, provenance, None, numbers, factors=_factors(meta, tensors))
         weights, attendable, sink = tensors["weights"], tensors["attendable"], tensors.get("sink")
         if (
@@ -127,18 +135,29 @@ def _tensor(data: bytes, start: int, of: Mapping[str, Any]) -> np.ndarray:
 
 def _factors(meta: Mapping[str, Any], tensors: Mapping[str, np.ndarray]) -> tuple[Factors, ...]:
     """Of each layer. Raises InvalidRecord where a part is missing or of another type."""
-    found = {name: tensors[name] for name in PARTS if name != "bias" or name in tensors}
-    scales, causal = meta["scales"], meta["causal"]
-    if any(part.dtype != np.float32 for part in found.values()) or type(causal) is not bool:
-        raise InvalidRecord("factors are not float32, or causal is not true or false")
-    if {len(part) for part in found.values()} != {len(scales)}:
+    found = {name: tensors[name] for name in PARTS if name in NEEDED or name in tensors}
+    scales, windows = meta["scales"], _windows(meta)
+    if any(part.dtype != (np.bool_ if name == PARTS[-1] else np.float32) for name, part in found.items()):
+        raise InvalidRecord("factors are not float32, or attendable_keys are not bool")
+    if {*map(len, found.values()), len(windows)} != {len(scales)}:
         raise InvalidRecord("factors are of different numbers of layers")
     if not all(type(scale) is float for scale in scales):
         raise InvalidRecord("the scales of q and k are no numbers")
     return tuple(
-        Factors(**{name: part[layer] for name, part in found.items()}, scale=scale, causal=causal)
-        for layer, scale in enumerate(scales)
+        Factors(**{name: part[layer] for name, part in found.items()}, scale=scales[layer], window=windows[layer])
+        for layer in range(len(scales))
     )
+
+
+def _windows(meta: Mapping[str, Any]) -> list[Window]:
+    """Of each layer. Raises InvalidRecord for what is no pair; what its numbers are, `Factors` checks."""
+    if meta["schema"] == FACTORED_CAUSAL:
+        if type(meta["causal"]) is not bool:
+            raise InvalidRecord("causal is not true or false")
+        return [CAUSAL if meta["causal"] else EVERYWHERE] * len(meta["scales"])
+    if not all(isinstance(window, list) and len(window) == 2 for window in meta["windows"]):
+        raise InvalidRecord("a window is not how far back and how far forward a query sees")
+    return [(back, forward) for back, forward in meta["windows"]]
 
 
 def _metadata(found: Mapping[str, Any]) -> dict[str, Any]:
