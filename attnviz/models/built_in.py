@@ -13,7 +13,7 @@ from attnviz.cache import cached
 from attnviz.errors import InvalidModel, InvalidOption
 from attnviz.inputs import MAX_VOCABULARY, is_folder, read_bytes, user_path
 from attnviz.models.loading import ModelReference
-from attnviz.models.protocols import AttentionModel, Classifies
+from attnviz.models.protocols import AttentionModel, Attributable, Classifies
 from attnviz.models.sizes import FLOAT32, check_room, head_size
 from attnviz.models.trained import TRAINED, TrainedReference
 from attnviz.specs.model import ModelOptions, PretrainedOptions
@@ -40,7 +40,7 @@ class RandomReference(ModelReference):
 
     def check(self, needs: type[object] = AttentionModel) -> None:
         """Refuse all that can be refused without torch. Raises InvalidModel or InvalidOption."""
-        if needs is Classifies:
+        if needs in (Classifies, Attributable):
             raise InvalidModel(f"{self} has random weights and cannot classify", hint=TRAINED)
         super().check(needs)
 

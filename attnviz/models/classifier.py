@@ -52,9 +52,11 @@ class Classifier(nn.Module):
         logits = self.classify(self.states(ids, real), real)
         return logits if self.ngrams is None else logits + self.ngrams(ids, real)
 
-    def states(self, ids: Int[Tensor, "text token"], real: Bool[Tensor, "text token"]) -> Float[Tensor, "text token d"]:
+    def states(
+        self, ids: Int[Tensor, "text token"], real: Bool[Tensor, "text token"], *, need_weights: bool = False
+    ) -> Float[Tensor, "text token d"]:
         """What the encoder makes of each token."""
-        return torch.as_tensor(self.encoder(ids, not_padding(real)))
+        return torch.as_tensor(self.encoder(ids, not_padding(real), need_weights=need_weights))
 
     def classify(
         self, states: Float[Tensor, "text token d"], real: Bool[Tensor, "text token"]

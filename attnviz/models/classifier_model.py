@@ -8,7 +8,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import torch
+from torch import Tensor
 
+from attnviz.attribution import Question
+from attnviz.models.attribution.subject import Answering, Subject
 from attnviz.models.checkpoint import Checkpoint
 from attnviz.models.encoder_model import EncoderModel, encoder_parts, size_of
 from attnviz.models.protocols import LabelledText
@@ -43,6 +46,30 @@ class ClassifierModel(EncoderModel):
     def limit_tokens(self, max_tokens: int, keep: KeepKind) -> ClassifierModel:
         """The same model with another limit, for its attention and its answers alike."""
         return replace(self, spec=replace(self.spec, max_tokens=max_tokens, keep=keep))
+
+    def subject(self, text: str, text_name: str, question: Question) -> Subject:
+        """One answer of one text, to be explained. Raises as `encode` does, InvalidOption for an unknown label."""
+        from attnviz.models.attribution.answers import classified
+
+        encoding, classifier = self.encode(text), self.saved.classifier
+        words, temperature = classifier.encoder.embedding.words.weight, float(classifier.temperature)
+        answering = Answering(classifier, words, self._logits, self.device, temperature=temperature)
+        ngrams = classifier.ngrams
+        if ngrams is not None and not question.alone:
+
+            def beside(ids: Tensor) -> Tensor:
+                return torch.as_tensor(ngrams(ids, torch.ones_like(ids, dtype=torch.bool)))
+
+            shares = ngrams.shares
+            answering = replace(answering, beside=beside, shares=shares, name="encoder", name_beside="n-grams")
+        provenance = self.provenance(text, text_name, encoding.n_tokens)
+        return classified(answering, encoding.ids, encoding.tokens, self.labels, question, provenance)
+
+    def _logits(self, ids: Tensor) -> Tensor:
+        """Of the encoder alone. A pass that is watched gives its weights, in the order of the queries."""
+        real = torch.ones_like(ids, dtype=torch.bool)
+        states = self.saved.classifier.states(ids, real, need_weights=torch.is_grad_enabled())
+        return self.saved.classifier.classify(states, real)
 
     def classify(self, documents: Sequence[LabelledText]) -> Iterator[Prediction]:
         """One prediction per text, in order. Raises InvalidText for a text without tokens, by its name, or TooLarge."""

@@ -52,12 +52,16 @@ class Encoder(nn.Module):
                 nn.init.zeros_(module.bias)
 
     def forward(
-        self, ids: Int[Tensor, "*batch token"], attendable: Bool[Tensor, "*#batch #token token"] | None = None
+        self,
+        ids: Int[Tensor, "*batch token"],
+        attendable: Bool[Tensor, "*#batch #token token"] | None = None,
+        *,
+        need_weights: bool = False,
     ) -> Float[Tensor, "*batch token d_model"]:
-        """The encoded text. No weights are kept, which makes it several times faster than `attention`."""
+        """The encoded text. Unless weights are needed, by who watches the pass, it is several times faster."""
         states = self.dropout(self.embedding(ids))
         for block in self.blocks:
-            states, _ = block(states, attendable, need_weights=False)
+            states, _ = block(states, attendable, need_weights=need_weights)
         return torch.as_tensor(self.norm(states))
 
     def attention(

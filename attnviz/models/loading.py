@@ -60,6 +60,10 @@ class ModelReference(ABC):
                     hint=f"{self.spec.model} reads one text. Leave it out.",
                 )
 
+    def answering(self) -> ModelReference:
+        """The same model with all that its answers come from, which its attention may do without."""
+        return self
+
     @abstractmethod
     def open(self, texts: Iterable[str], name: str = "") -> AttentionModel:
         """The model, its weights cached. `texts` make the vocabulary of one that brings none; `name` is another name.

@@ -43,6 +43,24 @@ class NgramClassifier(nn.Module):
         total = (self.weights(ngrams) * counted.unsqueeze(-1)).sum(dim=1)
         return torch.as_tensor(total / counted.sum(dim=1, keepdim=True).clamp(min=1).sqrt() + self.bias)
 
+    def shares(self, ids: Int[Tensor, " token"]) -> Float[Tensor, "token label"]:
+        """What each token of one text adds to the logits, all but the bias.
+
+        A word that stands there several times counts once, and each of them gives as much of it; so with pairs, whose
+        two words give half each.
+        """
+        total = torch.zeros(len(ids), self.weights.embedding_dim, device=ids.device)
+        words = torch.where(ids >= len(SPECIAL), ids, PAD_ID)
+        places = find_pairs(self.pairs, ids, self.n_words)
+        _, counted = self.distinct(ids.unsqueeze(0), torch.ones(1, len(ids), dtype=torch.bool, device=ids.device))
+        scale = counted.sum().clamp(min=1).rsqrt()
+        for ngrams, found, width in ((words, words != PAD_ID, 1), (places + self.n_words, places >= 0, 2)):
+            _, which, often = torch.unique(ngrams, return_inverse=True, return_counts=True)
+            each = self.weights(ngrams * found) * (found * scale / often[which] / width).unsqueeze(-1)
+            for first in range(width):
+                total[first : first + len(each)] += each
+        return total
+
     def distinct(
         self, ids: Int[Tensor, "text token"], real: Bool[Tensor, "text token"]
     ) -> tuple[Int[Tensor, "text ngram"], Bool[Tensor, "text ngram"]]:

@@ -46,7 +46,7 @@ def main() -> None:
         return
     model = find_model(ModelOptions(model=str(STORIES)), PretrainedOptions(generate=asked.tokens)).open(())
     assert isinstance(model, HuggingFaceWriter)
-    writer, ids = model.loaded.writer, torch.tensor([model.encode(TEXT).source.ids])
+    writer, ids = model.loaded.headed, torch.tensor([model.encode(TEXT).source.ids])
     assert writer is not None
 
     def generated() -> None:

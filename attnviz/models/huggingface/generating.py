@@ -81,7 +81,7 @@ class HuggingFaceWriter(HuggingFaceModel):
         """The ids that the model chooses, an end marker among them. What its files say of penalties is left out."""
         from transformers import GenerationConfig
 
-        writer, temperature = self.loaded.writer, self.extras.temperature
+        writer, temperature = self.loaded.headed, self.extras.temperature
         assert writer is not None
         kept = {name: getattr(writer.generation_config, name) for name in KEPT}
         chosen = {} if temperature is None else {"temperature": temperature, "top_k": 0, "top_p": 1.0}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from importlib.metadata import version
 from pathlib import Path
@@ -17,12 +17,13 @@ from attnviz.inputs import MAX_JSON, read_bytes, user_path
 from attnviz.models import MODELS
 from attnviz.models.huggingface.files import CONFIG, FETCHED, ModelFiles, configuration, find_files
 from attnviz.models.loading import WRITERS, ModelReference, digest, folder_name, refuse_sizes
-from attnviz.models.protocols import AttentionModel, Classifies, Generates, Traceable
+from attnviz.models.protocols import AttentionModel, Attributable, Classifies, Generates, Traceable
 from attnviz.models.trained import TRAINED
 from attnviz.specs.model import ModelOptions, PretrainedOptions
 
 if TYPE_CHECKING:
     from attnviz.models.huggingface.model import HuggingFaceModel
+    from attnviz.models.huggingface.weights import HeadKind
 
 WRITING = ("ForCausalLM", "LMHeadModel", "ForConditionalGeneration", "ForSeq2SeqLM")  # what such classes end in
 TEMPERATURES = 0.01, 100.0  # beyond them softmax overflows, or every token is as probable
@@ -35,6 +36,7 @@ class HuggingFaceReference(ModelReference):
 
     folder: Path | None = None
     hub: str = ""  # "org/name", "org/name@revision"
+    answers: bool = False  # whether it is opened with the head that its answers come from
 
     def __str__(self) -> str:
         return self.hub or str(self.folder)
@@ -50,24 +52,29 @@ class HuggingFaceReference(ModelReference):
             raise InvalidModel(problem, hint=TRAINED)
         check_generation(self.extras)
         files = self._files()
-        if needs is Generates:
-            made_as = [str(each) for each in configuration(files.folder).get("architectures") or ()]
-            if not any(each.endswith(WRITING) for each in made_as):
-                found = ", ".join(made_as) or "a model without a head"
-                raise InvalidModel(f"{self} is {found[:80]}, which writes no text", hint=WRITERS)
+        if needs is Generates and not any(each.endswith(WRITING) for each in _made_as(files)):
+            raise InvalidModel(f"{self} is {_named(files)}, which writes no text", hint=WRITERS)
+        if needs is Attributable:
+            _answered_by(self, files)
+
+    def answering(self) -> HuggingFaceReference:
+        """The same, with the head that its answers come from."""
+        return replace(self, answers=True)
 
     def open(self, texts: Iterable[str], name: str = "") -> HuggingFaceModel:
         """Loaded once for each device."""
         files, room = self._files(), self.spec.max_memory
         from attnviz.models.device import pick
         from attnviz.models.huggingface import weights
+        from attnviz.models.huggingface.answering import HuggingFaceAnswering
         from attnviz.models.huggingface.generating import HuggingFaceWriter
         from attnviz.models.huggingface.model import HuggingFaceModel
 
         device, writes = pick(self.spec.device), self.extras.generate is not None
-        key = ("huggingface", files.folder, str(device), room, writes)
-        loaded = cached(key, lambda: weights.load_weights(files, self.name, device, room, writes))
-        kind = HuggingFaceWriter if writes else HuggingFaceModel
+        head: HeadKind = _answered_by(self, files) if self.answers else "tokens" if writes else "none"
+        key = ("huggingface", files.folder, str(device), room, head)
+        loaded = cached(key, lambda: weights.load_weights(files, self.name, device, room, head))
+        kind = HuggingFaceAnswering if self.answers else HuggingFaceWriter if writes else HuggingFaceModel
         return kind(name or self.name, loaded, device, self.spec, self.extras)
 
     def inputs(self) -> Mapping[str, str]:
@@ -101,6 +108,28 @@ def find_on_hub(spec: ModelOptions, extras: PretrainedOptions) -> HuggingFaceRef
         return None
     _refuse_options(spec)
     return HuggingFaceReference(spec, extras, spec.model.partition("@")[0], hub=spec.model)
+
+
+def _made_as(files: ModelFiles) -> list[str]:
+    """The classes that a model's weights were saved from."""
+    return [str(each) for each in configuration(files.folder).get("architectures") or ()]
+
+
+def _named(files: ModelFiles) -> str:
+    return (", ".join(_made_as(files)) or "a model without a head")[:80]
+
+
+def _answered_by(reference: HuggingFaceReference, files: ModelFiles) -> HeadKind:
+    """The head that a model was saved with. Raises InvalidModel for none that answers with labels or a next token."""
+    for each in _made_as(files):
+        if each.endswith("ForSequenceClassification"):
+            return "labels"
+        if each.endswith(("ForCausalLM", "LMHeadModel")):
+            return "tokens"
+    raise InvalidModel(
+        f"{reference} is {_named(files)}, which has no answer to explain",
+        hint="attribute takes classifiers of texts and causal language models.",
+    )
 
 
 def check_generation(extras: PretrainedOptions) -> None:

@@ -103,6 +103,17 @@ class HuggingFaceTokenizer:
             raise InvalidText("no tokens in the target text", hint=EMPTY)
         return self.start(start_id).followed_by(found.ids[:n], tokens)
 
+    def next_id(self, text: str) -> int | None:
+        """The token that adds just `text` to what is before it; None where no single one does.
+
+        Looked up by what each entry stands for, since tokenizers put a space before what they take for a beginning.
+        """
+        vocabulary: dict[str, int] = self._tokenizer.get_vocab()
+        if text in vocabulary:
+            return vocabulary[text]
+        spaced = [text.replace(" ", sign, 1) for sign in ("▁", "Ġ") if text.startswith(" ")]
+        return next((vocabulary[each] for each in spaced if each in vocabulary), None)
+
     def start(self, start_id: int) -> HuggingFaceEncoding:
         """What a decoder has read when it has written nothing."""
         name = str(self._tokenizer.convert_ids_to_tokens(start_id))

@@ -8,12 +8,12 @@ from __future__ import annotations
 import os
 import sys
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.metadata import version
 from inspect import signature
-from typing import Any
+from typing import Any, Literal
 
 import torch
 
@@ -24,6 +24,12 @@ from attnviz.models.sizes import FLOAT32, check_room
 
 MAX_LAYERS = 1_000  # a damaged number must not build layers until the memory is full
 UNUSED = ("pooler",)  # what stands behind all attention, so that a model without it attends as it should
+HeadKind = Literal["none", "tokens", "labels"]
+HEADS: dict[HeadKind, str] = {  # classes of the library, by what stands upon a body
+    "none": "AutoModel",
+    "tokens": "AutoModelForCausalLM",
+    "labels": "AutoModelForSequenceClassification",
+}
 STDOUT = 1  # as the system counts a process's files
 SHIFTED = 1  # places before the first, besides padding, in models that count positions as RoBERTa does
 LIKE_ROBERTA = (
@@ -45,7 +51,7 @@ class LoadedWeights:
     model: Any  # a PreTrainedModel in evaluation mode, float32
     tokenizer: HuggingFaceTokenizer
     revision: str
-    writer: Any | None  # the same with the head that chooses tokens; None: it was not asked for
+    headed: Any | None  # the same with the head that chooses tokens or labels; None: it was not asked for
     eager: bool  # whether its attention is written out, because the fused kernel would leave something out
 
     @property
@@ -96,14 +102,15 @@ class LoadedWeights:
 
 
 def load_weights(
-    files: ModelFiles, name: str, device: torch.device, max_memory: float, writes: bool = False
+    files: ModelFiles, name: str, device: torch.device, max_memory: float, head: HeadKind = "none"
 ) -> LoadedWeights:
-    """`name` is for messages; `writes`: with the head that chooses tokens.
+    """`name` is for messages; `head`: with what chooses tokens or labels.
 
     Raises InvalidModel naming what is wrong, TooLarge before weights are allocated.
     """
     with _quietly():
-        from transformers import AutoConfig, AutoModel, AutoModelForCausalLM, AutoModelForSeq2SeqLM, AutoTokenizer
+        import transformers
+        from transformers import AutoConfig, AutoModel, AutoTokenizer
 
         safely: dict[str, Any] = {"trust_remote_code": False, "local_files_only": True}
         with _told(files):
@@ -116,12 +123,12 @@ def load_weights(
             tokenizer = AutoTokenizer.from_pretrained(files.folder, **safely)
         with _told(files):
             wanted = {**safely, "use_safetensors": True, "dtype": torch.float32, "output_loading_info": True}
-            writing = AutoModelForSeq2SeqLM if config.is_encoder_decoder else AutoModelForCausalLM
-            model, eager, told = _loaded(files, writing if writes else AutoModel, config, wanted)
-    _check_loaded(files, told)
+            kind = "AutoModelForSeq2SeqLM" if head == "tokens" and config.is_encoder_decoder else HEADS[head]
+            model, eager, told = _loaded(files, getattr(transformers, kind), config, wanted)
+    _check_loaded(files, told, UNUSED if head != "labels" else ())
     model = model.eval().to(device)
-    body, writer = (model.base_model, model) if writes else (model, None)
-    return LoadedWeights(files, body, HuggingFaceTokenizer(tokenizer), files.revision(), writer, eager)
+    body, headed = (model, None) if head == "none" else (model.base_model, model)
+    return LoadedWeights(files, body, HuggingFaceTokenizer(tokenizer), files.revision(), headed, eager)
 
 
 def _loaded(files: ModelFiles, auto: Any, config: Any, wanted: dict[str, Any]) -> tuple[Any, bool, dict[str, Any]]:
@@ -146,9 +153,9 @@ def _check_sizes(files: ModelFiles, config: Any) -> None:
             )
 
 
-def _check_loaded(files: ModelFiles, told: dict[str, Any]) -> None:
+def _check_loaded(files: ModelFiles, told: dict[str, Any], unused: Sequence[str]) -> None:
     """Raises InvalidModel where weights are missing, which would be random."""
-    missing = sorted(name for name in told["missing_keys"] if not set(UNUSED) & set(name.split(".")))
+    missing = sorted(name for name in told["missing_keys"] if not set(unused) & set(name.split(".")))
     if missing:
         more = f" and {len(missing) - 1} more" if len(missing) > 1 else ""
         raise InvalidModel(

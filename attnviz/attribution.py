@@ -1,0 +1,79 @@
+"""How much each token of one text did for one answer of a model. Knows numpy, and nothing of models and pictures."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Bool, Float64
+
+from attnviz.errors import InvalidRecord
+from attnviz.records import Provenance, Tokens
+
+Scores = Float64[np.ndarray, " token"]
+TOLERANCE = 1e-4  # by how much parts may miss the logit that they add up to, of the largest among 1, it and `others`
+
+
+@dataclass(frozen=True)
+class Target:
+    """What of a model's answer is explained: a logit, or by how much it exceeds another."""
+
+    name: str  # "positive", or a token
+    against: str = ""  # the answer whose logit is subtracted; "": none
+    probability: float = 0.0  # of the answer
+
+    def __str__(self) -> str:
+        return f"{self.name} − {self.against}" if self.against else self.name
+
+
+@dataclass(frozen=True)
+class Question:
+    """Which answer is to be explained. `alone`: without what an encoder has beside it, such as n-grams."""
+
+    target: str | None = None  # a label, or the next token; None: what the model answers
+    against: str | None = None  # likewise; None: of two labels the other one, else none
+    alone: bool = False
+    seed: int = 0  # of random scores
+
+
+@dataclass(frozen=True, eq=False)
+class Attribution:
+    """A signed score per token: above 0 speaks for the target, below 0 against it.
+
+    Where the scores of a method add up, `total` is what they and `others` (shares that belong to no token, by what they
+    are of) add up to. `parts` splits the scores, such as into what the encoder and what n-grams gave; its rows sum to
+    them. Raises InvalidRecord where a number is not finite or the parts do not add up.
+    """
+
+    method: str
+    tokens: Tokens
+    scores: Scores
+    target: Target
+    provenance: Provenance
+    n_passes: int  # forward passes that it took, a backward pass counted as two
+    total: float | None = None
+    others: tuple[tuple[str, float], ...] = ()
+    parts: tuple[tuple[str, Scores], ...] = ()
+
+    def __post_init__(self) -> None:
+        if self.scores.shape != (len(self.tokens),) or not np.isfinite(self.scores).all():
+            raise InvalidRecord(f"{self.method} gives no finite score for each of {len(self.tokens)} tokens")
+        if self.total is not None and not self.missing <= TOLERANCE * self.scale:  # NaN is wrong too
+            found = float(self.scores.sum()) + sum(share for _, share in self.others)
+            raise InvalidRecord(f"{self.method} adds up to {found:.6g}, and the logit is {self.total:.6g}")
+
+    @property
+    def missing(self) -> float:
+        """By how much the scores and `others` miss `total`."""
+        assert self.total is not None, "this method's scores add up to nothing"
+        return abs(self.total - float(self.scores.sum()) - sum(share for _, share in self.others))
+
+    @property
+    def scale(self) -> float:
+        """What `missing` is measured by."""
+        return max(1.0, abs(self.total or 0.0), *(abs(share) for _, share in self.others))
+
+    @property
+    def removable(self) -> Bool[np.ndarray, " token"]:
+        """Which tokens can be deleted: those of the text, not markers that the model added."""
+        return ~np.array(self.tokens.special, dtype=bool)

@@ -1,0 +1,113 @@
+"""One text, one model and one answer of it: what methods explain. Knows torch; no kind of model, no files."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TypeVar
+
+import numpy as np
+import torch
+from jaxtyping import Bool, Float, Float64, Int
+from torch import Tensor, nn
+
+from attnviz.attribution import Scores, Target
+from attnviz.models.attribution.inputs import WordInputs
+from attnviz.models.batches import by_length
+from attnviz.models.device import enough_memory
+from attnviz.records import Provenance, Tokens
+
+AT_ONCE = 2**14  # tokens of a batch
+Pass = TypeVar("Pass", bound=WordInputs)
+Logits = Float[Tensor, "text answer"]
+
+
+@dataclass(frozen=True, eq=False)
+class Answering:
+    """A model that answers, as far as explaining it needs: from ids of texts of one length to logits.
+
+    `beside` is what is added to the logits without reading word vectors, such as n-grams, and `shares` splits it over
+    the tokens, up to a constant. `n_markers` ids stand before a text and stay when all of it is deleted.
+    """
+
+    module: nn.Module
+    words: Tensor  # the vectors of the vocabulary, by identity
+    logits: Callable[[Int[Tensor, "text token"]], Logits]
+    device: torch.device
+    beside: Callable[[Int[Tensor, "text token"]], Logits] | None = None
+    shares: Callable[[Int[Tensor, " token"]], Float[Tensor, "token answer"]] | None = None
+    name: str = "model"  # of the part that `logits` is of
+    name_beside: str = ""
+    temperature: float = 1.0  # that divides logits before softmax
+
+
+@dataclass(frozen=True, eq=False)
+class Subject:
+    """What is explained. `against`: the answer whose logit is subtracted, None for none."""
+
+    answering: Answering
+    ids: tuple[int, ...]
+    tokens: Tokens
+    target: Target
+    answer: int
+    against: int | None
+    provenance: Provenance
+    seed: int = 0
+
+    @property
+    def batch(self) -> Int[Tensor, "1 token"]:
+        """The text as a batch of one."""
+        return torch.tensor([self.ids], device=self.answering.device)
+
+    def chosen(self, logits: Logits) -> Float[Tensor, " text"]:
+        """The logit that is explained, of each text."""
+        found = logits[:, self.answer]
+        return found if self.against is None else found - logits[:, self.against]
+
+    def run(self, watching: Pass, batch: Int[Tensor, "text token"] | None = None) -> Float[Tensor, " text"]:
+        """The logit, what is beside it left out, of a pass that `watching` sees."""
+        with frozen(self.answering.module), enough_memory(), torch.enable_grad(), watching:
+            return self.chosen(self.answering.logits(self.batch if batch is None else batch))
+
+    def beside(self) -> tuple[Scores, float]:
+        """What is added beside the model: its share of each token, and what belongs to none."""
+        part = self.answering
+        if part.beside is None or part.shares is None:
+            return np.zeros(len(self.ids)), 0.0
+        with torch.no_grad():
+            shares = self.chosen(part.shares(self.batch[0])).double().cpu().numpy()
+            return shares, float(self.chosen(part.beside(self.batch))[0]) - float(shares.sum())
+
+    def probabilities(self, kept: Sequence[Bool[np.ndarray, " token"]]) -> Float64[np.ndarray, " part"]:
+        """Of the answer, for each part of the text that is kept. Parts of one length are read together."""
+        ids, found = np.array(self.ids), np.empty(len(kept))
+        parts = [ids[keep] for keep in kept]
+        for length in sorted({len(part) for part in parts}):
+            same = [place for place, part in enumerate(parts) if len(part) == length]
+            for chosen in by_length([length] * len(same), max(1, AT_ONCE // max(1, length))):
+                places = [same[place] for place in chosen]
+                found[places] = self._probability(torch.from_numpy(np.stack([parts[place] for place in places])))
+        return found
+
+    def _probability(self, batch: Int[Tensor, "text token"]) -> Float64[np.ndarray, " text"]:
+        part, batch = self.answering, batch.to(self.answering.device)
+        with enough_memory(), torch.inference_mode():
+            logits = part.logits(batch)
+            if part.beside is not None:
+                logits = logits + part.beside(batch)
+            found: np.ndarray = (logits / part.temperature).double().softmax(dim=-1)[:, self.answer].cpu().numpy()
+        return found
+
+
+@contextmanager
+def frozen(module: nn.Module) -> Iterator[None]:
+    """For as long as it lasts, no parameter has a gradient."""
+    learned = [parameter for parameter in module.parameters() if parameter.requires_grad]
+    for parameter in learned:
+        parameter.requires_grad_(False)
+    try:
+        yield
+    finally:
+        for parameter in learned:
+            parameter.requires_grad_(True)

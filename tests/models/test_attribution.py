@@ -1,0 +1,298 @@
+"""Explaining an answer: gradients of attention, what adds up, what is refused, and a model whose answer is known."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+from torch.overrides import TorchFunctionMode
+
+from attnviz.attribution import Attribution, Question
+from attnviz.errors import InvalidModel, InvalidOption
+from attnviz.models.attribution import METHODS
+from attnviz.models.attribution.answers import classified
+from attnviz.models.attribution.held import HeldPass
+from attnviz.models.attribution.scores import attribute
+from attnviz.models.attribution.subject import Answering, Subject, frozen
+from attnviz.models.attribution.traced import TracedPass
+from attnviz.models.capture.by_hand import SOFTMAXES
+from attnviz.models.classifier import Classifier, ClassifierConfig
+from attnviz.models.encoder import EncoderConfig
+from attnviz.models.loading import find_model
+from attnviz.models.ngrams import NgramClassifier
+from attnviz.models.protocols import Attributable
+from attnviz.records import Provenance, Tokens
+from attnviz.specs.model import ModelOptions
+from tests.pretrained import NEEDS, built, stories
+
+TEXT = "not a good film, but the acting saves it"
+IDS = torch.tensor([[2, 7, 4, 9, 11, 5, 9, 3]])
+CAUSAL, LABELS = "AutoModelForCausalLM", "AutoModelForSequenceClassification"
+NAMES = [method.name for method in METHODS]
+
+
+class Softmaxes(TorchFunctionMode):
+    """The weights of an eager model as autograd has them."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.found: list[Tensor] = []
+
+    def __torch_function__(
+        self, function: Any, types: Sequence[type], args: Sequence[Any] = (), kwargs: Mapping[str, Any] | None = None
+    ) -> Any:
+        result = function(*args, **(kwargs or {}))
+        if function in SOFTMAXES:
+            self.found.append(result)
+        return result
+
+
+def of_weights(run: Callable[[], Tensor], words: Tensor) -> list[Tensor]:
+    """∂L/∂A of each attention, by our rule."""
+    traced = TracedPass(words)
+    with traced:
+        logit = run()
+    found = torch.autograd.grad(logit, [each.mixed for each in traced.attentions])
+    return [each.weight_gradient(of_mixed) for each, of_mixed in zip(traced.attentions, found, strict=True)]
+
+
+def agree(ours: Sequence[Tensor], exact: Sequence[Tensor]) -> None:
+    assert len(ours) == len(exact) > 0
+    for one, other in zip(ours, exact, strict=True):
+        assert float((one - other).abs().max()) <= 1e-5 * float(other.abs().max())
+        assert float(other.abs().max()) > 0
+
+
+@pytest.mark.parametrize(
+    ("kind", "auto"),
+    [("mistral", CAUSAL), ("bert", LABELS), ("gpt2", CAUSAL)],
+)
+def test_gradients_of_weights_under_a_kernel_are_those_of_autograd(kind: str, auto: str) -> None:
+    pytest.importorskip("transformers", reason=NEEDS)
+    fused, eager = (built(kind, kernel, auto) for kernel in ("sdpa", "eager"))
+    seen = Softmaxes()
+    with frozen(fused), frozen(eager), torch.enable_grad():
+        words = eager.get_input_embeddings().weight
+        with TracedPass(words), seen:
+            logit = eager(input_ids=IDS).logits.flatten()[1]
+        exact = torch.autograd.grad(logit, seen.found)
+        ours = of_weights(lambda: fused(input_ids=IDS).logits.flatten()[1], fused.get_input_embeddings().weight)
+    agree(ours, exact)
+
+
+def test_gradients_of_cross_attention_are_those_of_autograd() -> None:
+    pytest.importorskip("transformers", reason=NEEDS)
+    fused, eager = (built("t5", kernel, "AutoModelForSeq2SeqLM") for kernel in ("sdpa", "eager"))
+    seen, given = Softmaxes(), {"input_ids": IDS, "decoder_input_ids": IDS[:, :3]}
+    with frozen(fused), frozen(eager), torch.enable_grad():
+        with TracedPass(eager.shared.weight), seen:
+            exact = torch.autograd.grad(eager(**given).logits[0, -1, 5], seen.found)
+        ours = of_weights(lambda: fused(**given).logits[0, -1, 5], fused.shared.weight)
+    assert {tuple(each.shape[2:]) for each in ours} == {(8, 8), (3, 3), (3, 8)}
+    agree(ours, exact)
+
+
+@pytest.mark.parametrize("need_weights", [False, True])
+def test_gradients_in_torchs_own_module_are_those_of_autograd(need_weights: bool) -> None:
+    torch.manual_seed(0)
+    module, words = nn.MultiheadAttention(12, 3, batch_first=True).requires_grad_(False), torch.randn(32, 12)
+    weight = torch.randn(12)
+
+    def run() -> Tensor:
+        states = functional.embedding(IDS, words)
+        output: Tensor = module(states, states, states, need_weights=need_weights)[0]
+        return (output.mean(dim=1) @ weight).sum()
+
+    states = words[IDS[0]].requires_grad_()
+    query, key, value = functional.linear(states, module.in_proj_weight, module.in_proj_bias).chunk(3, dim=-1)
+    query, key, value = (each.view(-1, 3, 4).transpose(0, 1) for each in (query, key, value))
+    weights = (query @ key.transpose(-1, -2) / 2).softmax(dim=-1)
+    output = module.out_proj((weights @ value).transpose(0, 1).flatten(1))
+    logit = output.mean(dim=0) @ weight
+    (exact,) = torch.autograd.grad(logit, weights, retain_graph=True)
+    agree(of_weights(run, words), [exact.unsqueeze(0)])
+    held = HeldPass(words, module)
+    with held.hooks(), held:
+        ours = run()
+    (gradient,) = torch.autograd.grad(ours, held.vectors)
+    assert float((gradient * held.vectors.detach()).sum()) + held.constants == pytest.approx(logit.item(), abs=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("kind", "kernel", "auto"),
+    [
+        *((kind, "sdpa", LABELS) for kind in ("bert", "roberta", "distilbert", "modernbert")),
+        *((kind, "sdpa", CAUSAL) for kind in ("gpt2", "mistral", "mixtral")),
+        *(("gemma2", "eager", CAUSAL), ("gpt2", "eager", CAUSAL), ("deberta-v2", "eager", LABELS)),
+    ],
+)
+def test_held_passes_give_the_same_logit_and_add_up_to_it(kind: str, kernel: str, auto: str) -> None:
+    pytest.importorskip("transformers", reason=NEEDS)
+    model = built(kind, kernel, auto)
+    with torch.no_grad():
+        for parameter in model.parameters():  # biases that are 0 are not seen to be missing
+            parameter.add_(0.1 * torch.randn_like(parameter))
+        expected = model(input_ids=IDS).logits.flatten()[1]
+    held = HeldPass(model.get_input_embeddings().weight, model)
+    with frozen(model), torch.enable_grad(), held.hooks(), held:
+        logit = model(input_ids=IDS).logits.flatten()[1]
+    (gradient,) = torch.autograd.grad(logit, held.vectors)
+    assert logit.item() == pytest.approx(float(expected), abs=1e-5)
+    assert float((gradient * held.vectors.detach()).sum()) + held.constants == pytest.approx(float(expected), abs=1e-4)
+    assert abs(held.constants) > 1e-3 or kind in ("mistral", "mixtral", "gemma2")
+
+
+def test_a_model_that_is_not_linear_when_held_is_refused_by_name() -> None:
+    pytest.importorskip("transformers", reason=NEEDS)
+    model = built("mamba", "", CAUSAL)
+    answering = Answering(
+        model, model.get_input_embeddings().weight, lambda ids: model(input_ids=ids).logits[:, -1], torch.device("cpu")
+    )
+    subject = classified(answering, (5, 6, 7), tokens_of(3), [str(i) for i in range(32)], Question(), PROVENANCE)
+    with pytest.raises(InvalidModel, match=r"adds up to .* not linear even when held: .*backbone\.layers\.0"):
+        attribute(subject, "relevance")
+    with pytest.raises(InvalidModel, match="no attention was seen"):
+        attribute(subject, "attention")
+
+
+@pytest.fixture(scope="module")
+def shipped() -> Attributable:
+    model = find_model(ModelOptions(model="multi:8", device="cpu")).open(())
+    assert isinstance(model, Attributable)
+    return model
+
+
+@pytest.mark.parametrize("alone", [False, True])
+def test_relevance_of_a_shipped_model_is_split_into_encoder_and_ngrams(shipped: Attributable, alone: bool) -> None:
+    found = attribute(shipped.subject(TEXT, "text", Question(target="positive", alone=alone)), "relevance")
+    assert found.n_passes <= 4
+    assert str(found.target) == "positive − negative"
+    assert found.missing <= 1e-5
+    if alone:
+        assert found.parts == ()
+    else:
+        names, parts = zip(*found.parts, strict=True)
+        assert names == ("encoder", "n-grams")
+        assert np.abs(parts).sum(axis=1).min() > 0.1
+        np.testing.assert_allclose(sum(parts), found.scores)
+
+
+def test_every_method_scores_each_token_of_a_decoder() -> None:
+    pytest.importorskip("transformers", reason=NEEDS)
+    reference = find_model(ModelOptions(model=str(stories()), device="cpu")).answering()
+    reference.check(Attributable)
+    model = reference.open(())
+    assert isinstance(model, Attributable)
+    text = "Once upon a time, there was a little girl who loved to"
+    for method in (name for name in NAMES if name != "integrated-gradients"):
+        found = attribute(model.subject(text, "text", Question(target=" play", against=" be")), method)
+        assert len(found.scores) == len(found.tokens) > 8
+    with pytest.raises(InvalidOption, match="not one token"):
+        model.subject(text, "text", Question(target="a whole sentence"))
+
+
+def test_answers_that_there_are_not_are_refused(shipped: Attributable) -> None:
+    with pytest.raises(InvalidOption, match="no label") as refused:
+        shipped.subject(TEXT, "text", Question(target="positiv"))
+    assert "positive" in refused.value.hint
+    with pytest.raises(InvalidOption, match="is the target itself"):
+        shipped.subject(TEXT, "text", Question(target="positive", against="1"))
+
+
+def test_ngrams_give_their_tokens_what_they_add() -> None:
+    generator = torch.Generator().manual_seed(0)
+    ngrams = NgramClassifier(12, 3, 2)
+    ngrams.pairs.copy_(torch.tensor([4 * 12 + 5, 5 * 12 + 6, 7 * 12 + 7]))
+    ngrams.weights.weight.copy_(torch.randn(15, 2, generator=generator))
+    ngrams.weights.weight[:3] = 0
+    ids = torch.tensor([4, 5, 6, 4, 5, 7, 7, 7, 1, 9])
+    found = ngrams.shares(ids)
+    torch.testing.assert_close(
+        found.sum(dim=0), ngrams(ids[None], torch.ones(1, 10, dtype=torch.bool))[0] - ngrams.bias
+    )
+    torch.testing.assert_close(found[0], found[3])  # "4" stands twice, before "5" each time
+    assert not found[8].any()  # [UNK] is no word
+
+
+PROVENANCE = Provenance("tiny", "seed 0", True, "0" * 64)
+
+
+def tokens_of(n: int) -> Tokens:
+    return Tokens(tuple(f"t{i}" for i in range(n)), tuple((i, i + 1) for i in range(n)), (False,) * n)
+
+
+PLANTED, N_WORDS = 9, 24
+
+
+@pytest.fixture(scope="module")
+def planted() -> Classifier:
+    """Learns, in two seconds, to answer by whether one word stands in the text."""
+    torch.manual_seed(0)
+    found = Classifier(ClassifierConfig(EncoderConfig(N_WORDS, 16, 2, 1, 32, max_distance=4)))
+    found.train()
+    optimizer = torch.optim.Adam(found.parameters(), 1e-2)
+    generator = torch.Generator().manual_seed(1)
+    for _ in range(150):
+        ids, labels = drawn(generator, 64)
+        loss = functional.cross_entropy(found(ids, torch.ones_like(ids, dtype=torch.bool)), labels)
+        optimizer.zero_grad()
+        loss.backward()  # type: ignore[no-untyped-call]
+        optimizer.step()
+    return found.eval()
+
+
+def drawn(generator: torch.Generator, n_texts: int) -> tuple[Tensor, Tensor]:
+    ids = torch.randint(4, N_WORDS - 1, (n_texts, 12), generator=generator)
+    ids = torch.where(ids >= PLANTED, ids + 1, ids)
+    labels = torch.randint(2, (n_texts,), generator=generator)
+    places = torch.randint(12, (n_texts,), generator=generator)
+    ids[torch.arange(n_texts), places] = torch.where(labels == 1, PLANTED, ids[:, 0])
+    return ids, labels
+
+
+def subjects(model: Classifier, n_texts: int) -> Iterator[Subject]:
+    """Texts that hold the planted word, asked for the label that it stands for."""
+
+    def logits(ids: Tensor) -> Tensor:
+        real = torch.ones_like(ids, dtype=torch.bool)
+        return model.classify(model.states(ids, real, need_weights=torch.is_grad_enabled()), real)
+
+    answering = Answering(model, model.encoder.embedding.words.weight, logits, torch.device("cpu"))
+    ids, labels = drawn(torch.Generator().manual_seed(2), 4 * n_texts)
+    for text in ids[labels == 1][:n_texts]:
+        given = tuple(text.tolist())
+        yield classified(answering, given, tokens_of(12), ("no", "yes"), Question(target="yes"), PROVENANCE)
+
+
+HONEST = [name for name in NAMES if name not in ("random", "attention", "gradient", "integrated-gradients")]
+
+
+@pytest.mark.parametrize("method", HONEST)
+def test_the_token_that_decides_is_first(planted: Classifier, method: str) -> None:
+    ranks = []
+    for subject in subjects(planted, 20):
+        assert subject.target.probability > 0.9
+        found: Attribution = attribute(subject, method)
+        ranks.append(subject.ids[int(found.scores.argmax())] == PLANTED)
+    assert all(ranks)
+
+
+def test_integrated_gradients_find_it_and_add_up(planted: Classifier) -> None:
+    pytest.importorskip("captum", reason="pip install 'attnviz[attribution]'")
+    subject = next(subjects(planted, 20))
+    found = attribute(subject, "integrated-gradients")
+    assert subject.ids[int(found.scores.argmax())] == PLANTED
+
+
+def test_folders_without_an_answer_are_refused(tmp_path: Path) -> None:
+    (tmp_path / "config.json").write_text('{"model_type": "bert", "architectures": ["BertModel"]}')
+    pytest.importorskip("transformers", reason=NEEDS)
+    reference = find_model(ModelOptions(model=str(tmp_path))).answering()
+    with pytest.raises(InvalidModel):
+        reference.check(Attributable)
