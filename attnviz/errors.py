@@ -21,6 +21,8 @@ Anything else that escapes is a bug of ours (70). Exit codes are applied in `att
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
+from typing import Any
 
 MAX_PROBLEMS = 20  # of configs that are told at once
 
@@ -37,6 +39,10 @@ class AttnvizError(Exception):
 
     def __str__(self) -> str:
         return f"{self.problem}. {self.hint}" if self.hint else self.problem
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """How it comes from one process to another: pickle would give the hint without its name."""
+        return partial(type(self), hint=self.hint), (self.problem,)
 
 
 class InputError(AttnvizError):
@@ -83,6 +89,9 @@ class InvalidConfig(InputError):
         more = len(problems) - MAX_PROBLEMS
         self.lines = (*map(str, problems[:MAX_PROBLEMS]), *([f"… and {more} more"] if more > 0 else []))
         super().__init__("\n".join(self.lines))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.lines,)
 
 
 class TooLarge(InputError):

@@ -20,6 +20,7 @@ Spec = TypeVar("Spec")
 # Panels of a command's help. What stands in the first has no flag: it is written by its place.
 ARGUMENT, TEXT, MODEL, TRAINING = "Arguments", "Which text", "Which model", "How to train"
 FIGURE, OUTPUT, CHECK, SERVER = "Which figures", "What comes out", "What may differ", "On a server"
+CLUSTER = "On a cluster"
 FLAG = re.compile(r"--([a-z-]+)")
 COMMAND_LINE_ONLY = re.compile(r"\{(.*?)\}")
 

@@ -46,6 +46,12 @@ def described(device: torch.device) -> str:
     return f"cpu, {threads} thread{'' if threads == 1 else 's'}"
 
 
+def use_one_thread() -> None:
+    """Add in one order from now on: another number of threads would give other bits."""
+    if torch.get_num_threads() != 1:
+        torch.set_num_threads(1)
+
+
 @contextmanager
 def enough_memory() -> Iterator[None]:
     """Raises MemoryError where torch, on a processor, raises a RuntimeError that only its words tell from others."""

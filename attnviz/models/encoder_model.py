@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import time
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -18,6 +18,7 @@ from attnviz.factored import FactoredMaps
 from attnviz.models.attention import causal, not_padding
 from attnviz.models.device import enough_memory
 from attnviz.models.encoder import Encoder, EncoderBlock
+from attnviz.models.seeds import seeded
 from attnviz.models.sizes import Work, check_memory, check_room
 from attnviz.models.tokenizer import Encoding, TextTokenizer
 from attnviz.models.versions import versions
@@ -118,6 +119,15 @@ class EncoderModel:
             provenance=self.provenance(text, text_name, encoding.n_tokens),
             factors=factors,
         )
+
+    def with_first_weights(self, seed: int) -> EncoderModel:
+        """The same encoder before training. Raises InvalidOption for a model without an encoder."""
+        if self.encoder is None:
+            raise InvalidOption(f"{self.name} has no weights to draw anew", hint="Use --null none.")
+        with seeded(seed):
+            encoder = Encoder(self.encoder.config)
+        parts = encoder_parts(encoder, self.device)
+        return EncoderModel(**{field.name: getattr(self, field.name) for field in fields(EncoderModel)} | parts)
 
     def trace(self, text: str, text_name: str, layer: int, query: int) -> VerifiedTrace:
         """One query's arithmetic in one layer. Raises ExecutionError where it does not give what the model gives."""

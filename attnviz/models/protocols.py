@@ -150,6 +150,14 @@ class Traceable(AttentionModel, Protocol):
 
 
 @runtime_checkable
+class Reinitialisable(AttentionModel, Protocol):
+    """A model that can be made anew with first weights: what its attention is before it has learned anything."""
+
+    def with_first_weights(self, seed: int) -> AttentionModel:
+        """The same architecture and tokenizer, its weights as training begins with them."""
+
+
+@runtime_checkable
 class Factorable(AttentionModel, Protocol):
     """A model that can give what its weights are worked out from in the place of the weights."""
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -17,6 +16,7 @@ from attnviz.models.attention import DotAttention
 from attnviz.models.device import enough_memory, pick
 from attnviz.models.encoder import Encoder, EncoderConfig
 from attnviz.models.encoder_model import EncoderModel, encoder_parts, size_of
+from attnviz.models.seeds import seeded
 from attnviz.models.tokenizer import TextTokenizer
 from attnviz.specs.model import ModelOptions
 from attnviz.specs.train import VocabularyOptions
@@ -80,11 +80,3 @@ def _vocabulary(spec: ModelOptions, texts: Iterable[str]) -> TextTokenizer:
     if spec.vocab is not None:
         return tokenizer.load(user_path(spec.vocab, InvalidModel))
     return tokenizer.train(texts, VocabularyOptions(tokenizer=spec.tokenizer, min_frequency=1))
-
-
-@contextmanager
-def seeded(seed: int) -> Iterator[None]:
-    """Torch's random numbers from `seed` on, and the caller's own untouched afterwards."""
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(seed)
-        yield

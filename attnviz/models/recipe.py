@@ -19,7 +19,7 @@ from attnviz.models.head_scores import head_targets
 from attnviz.models.masking import Windows
 from attnviz.models.ngrams import fit
 from attnviz.models.pretraining import Pretraining
-from attnviz.models.random_models import seeded
+from attnviz.models.seeds import seeded
 from attnviz.models.tokenizer import TextTokenizer
 from attnviz.models.training import Training
 from attnviz.specs.train import TrainSpec

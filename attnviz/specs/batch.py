@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import Annotated
 
 from attnviz.options import ARGUMENT, CHECK, OUTPUT, TEXT, Option
+from attnviz.specs.cluster import ClusterOptions
 from attnviz.specs.output import Measure, Out, PrintOptions, TopK
 from attnviz.specs.server import CIReportOptions
 
@@ -20,6 +21,7 @@ class BatchSpec:
     """
 
     server: CIReportOptions = CIReportOptions()
+    cluster: ClusterOptions = ClusterOptions()
     configs: Annotated[tuple[str, ...], Option("YAML or JSON files; see `attnviz schema`.", ARGUMENT, "CONFIGS")]
     # None: what the configs say, or figures
     out: Annotated[str | None, Option("Folder to write to; default: what configs say, or figures.", OUTPUT, "DIR")] = (

@@ -1,4 +1,4 @@
-"""The only room that writes files, each one whole or not at all; records in and out."""
+"""The only room that writes files, each one whole or not at all; records and other arrays in and out."""
 
 from __future__ import annotations
 
@@ -17,6 +17,8 @@ from attnviz.store.folders import remove_folder as remove_folder
 from attnviz.store.folders import replacing as replacing
 
 if TYPE_CHECKING:
+    from attnviz.store.arrays import arrays_bytes as arrays_bytes
+    from attnviz.store.arrays import read_arrays as read_arrays
     from attnviz.store.records import RECORD as RECORD
     from attnviz.store.records import SCHEMA as SCHEMA
     from attnviz.store.records import load as load
@@ -27,8 +29,8 @@ if TYPE_CHECKING:
 
 
 def __getattr__(name: str) -> Any:
-    """What concerns records is imported on first use: numpy comes with it, and a folder is refused without."""
-    records = import_module("attnviz.store.records")
-    if name in records.__all__:
-        return getattr(records, name)
+    """What concerns arrays is imported on first use: numpy comes with it, and a folder is refused without."""
+    for room in (import_module("attnviz.store.records"), import_module("attnviz.store.arrays")):
+        if name in room.__all__:
+            return getattr(room, name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -22,7 +22,16 @@ def read_dataset(spec: TextOptions) -> Corpus:
     """The texts of the chosen part of a data set, in order. Raises InvalidOption, InvalidSource."""
     parts = None if spec.split is None else splits.parse(spec.split)  # before anything is opened: it may be slow
     source = open_source(DEFAULT if spec.dataset is None else spec.dataset, spec.text_column)
-    return _select(source, parts or (splits.Part(_usual_split(source)),))
+    return _select(source, parts_of(source, parts))
+
+
+def parts_of(source: Source, written: tuple[splits.Part, ...] | None) -> tuple[splits.Part, ...]:
+    """What is asked for of a source, or its usual split. Raises InvalidSource for a split that is not there."""
+    parts = written or (splits.Part(_usual_split(source)),)
+    for part in parts:
+        if part.name not in source.splits:
+            raise InvalidSource(f"{source.name} has no split {part.name!r}", hint=suggestion(part.name, source.splits))
+    return parts
 
 
 def _usual_split(source: Source) -> str:
@@ -35,7 +44,7 @@ def _usual_split(source: Source) -> str:
 
 def _select(source: Source, parts: tuple[splits.Part, ...]) -> Corpus:
     name = f"{source.name} {'+'.join(map(str, parts))}"
-    rows = {split: source.read(split, needed) for split, needed in _needed(source, parts).items()}
+    rows = {split: source.read(split, needed) for split, needed in _needed(parts).items()}
     selected = list(_documents(source.name, parts, rows))
     if not selected:
         sizes = {split: len(source.read(split, None)) for split in rows}
@@ -45,12 +54,10 @@ def _select(source: Source, parts: tuple[splits.Part, ...]) -> Corpus:
     return Corpus(name, documents, (*source.notices, *notices))
 
 
-def _needed(source: Source, parts: tuple[splits.Part, ...]) -> dict[str, int | None]:
-    """How many texts of each split have to be read. Raises InvalidSource for a split that is not there."""
+def _needed(parts: tuple[splits.Part, ...]) -> dict[str, int | None]:
+    """How many texts of each split have to be read."""
     needed: dict[str, int | None] = {}
     for part in parts:
-        if part.name not in source.splits:
-            raise InvalidSource(f"{source.name} has no split {part.name!r}", hint=suggestion(part.name, source.splits))
         so_far = needed.get(part.name, 0)
         needed[part.name] = None if so_far is None or part.needed is None else max(so_far, part.needed)
     return needed

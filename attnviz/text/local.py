@@ -87,11 +87,13 @@ def _files_by_split(folder: Path) -> dict[str, list[Path]]:
 
 
 def _source_of(files: dict[str, list[Path]], wanted: str | None, title: str) -> Source:
-    def read(split: str, needed: int | None) -> Rows:
-        rows = chain.from_iterable(_reader_of(path)(path, wanted, needed) for path in files[split])
-        return list(islice(within_bounds(rows, f"{title} {split}"), needed))
+    def stream(split: str, needed: int | None = None) -> Iterator[Row]:
+        return chain.from_iterable(_reader_of(path)(path, wanted, needed) for path in files[split])
 
-    return Source(title, tuple(sorted(files, key=_usual_order)), read)
+    def read(split: str, needed: int | None) -> Rows:
+        return list(islice(within_bounds(stream(split, needed), f"{title} {split}"), needed))
+
+    return Source(title, tuple(sorted(files, key=_usual_order)), read, stream=stream)
 
 
 def _reader_of(path: Path) -> Callable[[Path, str | None, int | None], Iterable[Row]]:

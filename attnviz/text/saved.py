@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,7 @@ from attnviz.errors import InvalidSource
 from attnviz.text.files import in_one_line
 from attnviz.text.source import Row, Source, as_label, as_text, label_column, text_column, within_bounds
 
+BATCH = 4096  # rows in memory at a time
 _MARKS = ({"dataset_dict.json"}, {"dataset_info.json", "state.json"})  # files that save_to_disk leaves
 
 
@@ -32,22 +34,26 @@ def as_source(loaded: Any, wanted: str | None, name: str, notices: tuple[str, ..
     """A `Dataset` or a `DatasetDict` as a source. A single one has one split, by its own name or `train`."""
     splits = loaded if isinstance(loaded, dict) else {str(loaded.split or "train").partition("[")[0]: loaded}
 
-    def read(split: str, needed: int | None) -> list[Row]:
+    def stream(split: str, needed: int | None = None) -> Iterator[Row]:
         return _rows(splits[split], wanted, needed, f"{name} {split}")
 
-    return Source(name, tuple(splits), read, notices)
+    def read(split: str, needed: int | None) -> list[Row]:
+        return list(within_bounds(stream(split, needed), f"{name} {split}"))
+
+    return Source(name, tuple(splits), read, notices, stream)
 
 
-def _rows(dataset: Any, wanted: str | None, needed: int | None, where: str) -> list[Row]:
+def _rows(dataset: Any, wanted: str | None, needed: int | None, where: str) -> Iterator[Row]:
+    """The rows, of which few are in memory at a time: `datasets` maps its files into it."""
     text = text_column(dataset.column_names, wanted, where)
     label = label_column(dataset.column_names)
-    try:
-        columns = dataset.select_columns([text, label] if label else [text])[:needed]
-    except Exception as error:  # such as a file of the cache that is gone: the library lets everything through
-        raise InvalidSource(f"{where} cannot be read: {in_one_line(error)}") from error
-    labels = columns[label] if label else [None] * len(columns[text])
-    rows = (
-        (as_text(value, text, f"{where}[{row}]"), as_label(written))
-        for row, (value, written) in enumerate(zip(columns[text], labels, strict=True))
-    )
-    return list(within_bounds(rows, where))
+    chosen = dataset.select_columns([text, label] if label else [text])
+    end = len(chosen) if needed is None else min(needed, len(chosen))
+    for start in range(0, end, BATCH):
+        try:
+            columns = chosen[start : min(start + BATCH, end)]
+        except Exception as error:  # such as a file of the cache that is gone: the library lets everything through
+            raise InvalidSource(f"{where} cannot be read: {in_one_line(error)}") from error
+        labels = columns[label] if label else [None] * len(columns[text])
+        for row, (value, written) in enumerate(zip(columns[text], labels, strict=True), start):
+            yield as_text(value, text, f"{where}[{row}]"), as_label(written)

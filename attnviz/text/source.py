@@ -43,12 +43,24 @@ class Rows(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class Source:
-    """An opened data set. `read` takes a split and how many of its first texts are needed (None: all of them)."""
+    """An opened data set. `read` takes a split and how many of its first texts are needed (None: all of them).
+
+    `stream` gives the same rows one after the other and holds few of them; None: all are in memory anyway.
+    """
 
     name: str
     splits: tuple[str, ...]
     read: Callable[[str, int | None], Rows]
     notices: tuple[str, ...] = ()
+    stream: Callable[[str], Iterable[Row]] | None = None
+
+    def rows(self, split: str) -> Iterator[Row]:
+        """The rows of a split, in memory that does not grow with their number where that can be."""
+        return iter(self.stream(split) if self.stream else _in_order(self.read(split, None)))
+
+
+def _in_order(rows: Rows) -> Iterator[Row]:
+    return (rows[place] for place in range(len(rows)))
 
 
 def text_column(columns: Sequence[str], wanted: str | None, where: str) -> str:

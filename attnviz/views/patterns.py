@@ -49,28 +49,28 @@ def patterns(maps: AttentionMaps) -> list[list[str]]:
 RARE = "own bracket"  # few queries have one, so that chance comes to many times an equal share
 
 
-def head_names(measured: HeadMetrics) -> list[list[tuple[str, float, float] | None]]:
+def head_names(measured: HeadMetrics, large: float = LARGE_SHARE) -> list[list[tuple[str, float, float] | None]]:
     """What each layer's heads look at over many texts: the pattern, its share, and that as a multiple of an equal one.
 
-    None where no share is both beyond chance and large, or many times an equal one; of several patterns the one that
+    None where no share is both beyond chance and `large`, or many times an equal one; of several patterns the one that
     goes furthest beyond these.
     """
     found = []
     for layer, shares in enumerate(measured.scores[0].shares):
-        found.append([_head_name(measured, layer, head) for head in range(len(shares))])
+        found.append([_head_name(measured, layer, head, large) for head in range(len(shares))])
     return found
 
 
-def _head_name(measured: HeadMetrics, layer: int, head: int) -> tuple[str, float, float] | None:
+def _head_name(measured: HeadMetrics, layer: int, head: int, large: float) -> tuple[str, float, float] | None:
     seen = []
     for score in measured.scores:
         share = score.shares[layer][head]
-        if share > measured.chance.get(score.name, 1.0) and _strength(score, share) >= 1:
-            seen.append((_strength(score, share), score.name, share, share / score.equal))
+        if share > measured.chance.get(score.name, 1.0) and _strength(score, share, large) >= 1:
+            seen.append((_strength(score, share, large), score.name, share, share / score.equal))
     return max(seen)[1:] if seen else None
 
 
-def _strength(score: HeadScore, share: float) -> float:
+def _strength(score: HeadScore, share: float, large: float) -> float:
     """1 where a share is just large enough to name a head."""
     multiple = 0.0 if score.name == RARE else share / score.equal / MANY_TIMES
-    return max(share / LARGE_SHARE, min(multiple, 1.0))
+    return max(share / large, min(multiple, 1.0))

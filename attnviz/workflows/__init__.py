@@ -40,6 +40,18 @@ COMMANDS = (
         spec="attnviz.specs.compare:CompareSpec",
     ),
     Command(
+        "survey",
+        "attnviz.workflows.survey:survey",
+        "What each head does over many texts",
+        spec="attnviz.specs.survey:SurveySpec",
+    ),
+    Command(
+        "merge",
+        "attnviz.workflows.survey:merge",
+        "Put the parts of a survey together",
+        spec="attnviz.specs.survey:MergeSpec",
+    ),
+    Command(
         "capacity",
         "attnviz.workflows.capacity:capacity",
         "Where several heads beat one, at equal parameters",

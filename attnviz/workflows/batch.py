@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Collection, Iterator, Mapping
-from contextlib import closing, suppress
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -21,12 +21,12 @@ from attnviz.specs.batch import BatchSpec
 from attnviz.views.batch import batch_cases, batch_report, command_line, how_ended
 from attnviz.views.batch_page import batch_page
 from attnviz.views.plurals import pluralize
+from attnviz.workflows.executors import check_cluster, open_executor
 from attnviz.workflows.run_job import versions
 from attnviz.workflows.workers import Done, run_jobs
 
 PROGRESS = ".progress"  # entries of jobs that are done, until the manifest holds them all
 DEFAULT_OUT = "figures"
-MAX_WORKERS = 256
 
 
 def batch(spec: BatchSpec) -> Events:
@@ -36,8 +36,7 @@ def batch(spec: BatchSpec) -> Events:
     """
     if not spec.configs:
         raise InvalidOption("no config", hint="Name a YAML file: attnviz batch figures.yaml.")
-    if spec.workers is not None and not 1 <= spec.workers <= MAX_WORKERS:
-        raise InvalidOption(f"--workers {spec.workers} is out of range", hint=f"It is 1 to {MAX_WORKERS}.")
+    check_cluster(spec.cluster, spec.workers)
     plan = load_all(spec.configs, spec.out)
     folder = store.output_folder(spec.out or plan.out or DEFAULT_OUT)
     return _made(spec, plan, folder)
@@ -65,8 +64,8 @@ def _all(spec: BatchSpec, plan: BatchPlan, folder: Path, n_workers: int) -> Even
     earlier = {name: replace(entry, fingerprint="") if spec.force else entry for name, entry in before.items()}
     store.make_folder(folder / PROGRESS)
     done: dict[str, Done] = {}
-    with closing(run_jobs(plan.jobs, folder, earlier, n_workers, spec.fail_fast)) as events:
-        for each in events:
+    with open_executor(spec.cluster, n_workers) as (executor, _):
+        for each in run_jobs(plan.jobs, folder, earlier, executor, spec.fail_fast):
             done[each.entry.name] = each
             if each.how != "failed":
                 store.write(folder / PROGRESS / f"{each.entry.name}.json", entry_bytes(each.entry))

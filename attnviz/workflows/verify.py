@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import tempfile
-from contextlib import closing
 from pathlib import Path
 
 from attnviz.configs.job_from_manifest import job_from_manifest
@@ -13,10 +12,12 @@ from attnviz.jobs import Job
 from attnviz.manifest import NAME, Entry, Manifest
 from attnviz.result import Events, Progress, Result
 from attnviz.specs.batch import VerifySpec
+from attnviz.specs.cluster import ClusterOptions
 from attnviz.views.plurals import pluralize
 from attnviz.views.verify import first_differences
 from attnviz.workflows.batch import cores
 from attnviz.workflows.batch_diff.batches import LoadedBatch, differences, load_batch
+from attnviz.workflows.executors import open_executor
 from attnviz.workflows.run_job import versions
 from attnviz.workflows.workers import run_jobs
 
@@ -38,9 +39,9 @@ def _verified(batch: LoadedBatch, jobs: list[Job]) -> Events:
     made: dict[str, Entry] = {}
     with (
         tempfile.TemporaryDirectory(prefix="attnviz-verify-") as place,
-        closing(run_jobs(jobs, Path(place), {}, min(cores(), len(jobs)), fail_fast=False)) as events,
+        open_executor(ClusterOptions(), min(cores(), len(jobs))) as (executor, _),
     ):
-        for done in events:
+        for done in run_jobs(jobs, Path(place), {}, executor, fail_fast=False):
             made[done.entry.name] = done.entry
             yield Progress(len(made), len(jobs), "jobs", done.entry.name)
         remade = Manifest(batch.manifest.configs, versions(), tuple(made[entry.name] for entry in batch.manifest.jobs))

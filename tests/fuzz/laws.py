@@ -16,6 +16,7 @@ import tempfile
 import time
 import traceback
 from collections.abc import Generator, Iterator, Mapping, Sequence
+from concurrent.futures import Executor
 from dataclasses import dataclass
 from pathlib import Path
 from unittest import mock
@@ -96,12 +97,12 @@ def _become(args: Sequence[str], folder: Path, room: Path, streams: list[Path]) 
 
 
 def run_jobs(
-    jobs: Sequence[Job], folder: Path, earlier: Mapping[str, Entry], n_workers: int, fail_fast: bool
+    jobs: Sequence[Job], folder: Path, earlier: Mapping[str, Entry], executor: Executor, fail_fast: bool
 ) -> Generator[workers.Done]:
     """As that of the workers, without their processes, which would import everything anew."""
-    del n_workers
+    del executor
     for job in jobs:
-        done = workers._answer(job, folder, earlier.get(job.name))
+        done = workers.run_one(job, folder, earlier.get(job.name))
         yield done
         if done.how == "failed" and fail_fast:
             return

@@ -10,11 +10,14 @@ from pathlib import Path
 
 import pytest
 
+from attnviz.errors import InvalidOption
 from attnviz.jobs import Job
 from attnviz.manifest import Entry, File
 from attnviz.options import build
+from attnviz.specs.cluster import ClusterOptions
 from attnviz.specs.explain import ExplainSpec
 from attnviz.specs.heatmap import HeatmapSpec
+from attnviz.workflows.executors import open_executor
 from attnviz.workflows.workers import Done, run_jobs
 
 SMALL = {"model": "dot", "d_model": 8, "dpi": 40}
@@ -28,7 +31,8 @@ def jobs(*texts: str, **more: object) -> list[Job]:
 def run(
     these: list[Job], folder: Path, earlier: dict[str, Entry] | None = None, n: int = 1, fail_fast: bool = False
 ) -> dict[str, Done]:
-    return {done.entry.name: done for done in run_jobs(these, folder, earlier or {}, n, fail_fast)}
+    with open_executor(ClusterOptions(), n) as (executor, _):
+        return {done.entry.name: done for done in run_jobs(these, folder, earlier or {}, executor, fail_fast)}
 
 
 @pytest.fixture(autouse=True)
@@ -123,29 +127,58 @@ def test_fail_fast_stops_at_the_first(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_a_process_that_dies_takes_its_own_job_and_is_replaced(tmp_path: Path) -> None:
-    """Killed while the first job of three is at work: the others are made by its successor."""
+    """Killed twice while the first job of three is at work: once it is tried again, and the others are made."""
     os.mkfifo(tmp_path / "pipe")  # whoever reads it waits until somebody writes
     slow = Job("slow", "heatmap", build(HeatmapSpec, text_file=(str(tmp_path / "pipe"),)), "figures.yaml:1:1")
-    found: dict[str, Done] = {}
-    events = run_jobs([slow, *jobs("one", "two")], tmp_path / "out", {}, 1, fail_fast=False)
 
     def kill(_signal: int, _frame: object) -> None:
-        (child,) = active_children()
-        assert child.pid is not None
-        os.kill(child.pid, signal.SIGKILL)
+        for child in active_children():
+            assert child.pid is not None
+            os.kill(child.pid, signal.SIGKILL)
 
     before = signal.signal(signal.SIGALRM, kill)
-    signal.alarm(2)
+    signal.setitimer(signal.ITIMER_REAL, 2, 2)
     try:
-        for done in events:
-            found[done.entry.name] = done
+        done = next(done for done in _events([slow], tmp_path / "out"))
     finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, before)
-    assert found["slow"].entry.error == "the process that made it ended by signal 9"
-    assert [found[name].how for name in ("job-0", "job-1")] == ["made", "made"]
+    assert done.entry.error == "the process that made it ended by signal 9"
+
+
+def test_a_process_that_dies_costs_one_task_which_is_run_again(tmp_path: Path) -> None:
+    """Of twelve tasks, one of which kills its process the first time, each is done once and none is lost."""
+    with open_executor(ClusterOptions(), 2) as (executor, _):
+        futures = [executor.submit(die_once, tmp_path / "died", number) for number in range(12)]
+        assert [future.result() for future in futures] == list(range(12))
+    assert (tmp_path / "died").is_file()
+
+
+def test_what_a_task_raises_comes_back_and_what_cannot_be_sent_is_told() -> None:
+    with open_executor(ClusterOptions(), 1) as (executor, _):
+        with pytest.raises(InvalidOption, match=r"no\. Yes") as raised:
+            executor.submit(refuse).result()
+        assert raised.value.hint == "Yes"
+        with pytest.raises(Exception, match="pickle"):
+            executor.submit(lambda: 1).result()
+        assert executor.submit(abs, -1).result() == 1
 
 
 def test_left_in_the_middle_all_processes_end(tmp_path: Path) -> None:
-    events = run_jobs(jobs("one", "two", "three"), tmp_path, {}, 2, fail_fast=False)
-    next(iter(events))
-    events.close()
+    assert next(_events(jobs("one", "two", "three"), tmp_path)).how == "made"
+
+
+def _events(these: list[Job], folder: Path) -> Iterator[Done]:
+    with open_executor(ClusterOptions(), 2) as (executor, _):
+        yield from run_jobs(these, folder, {}, executor, fail_fast=False)
+
+
+def die_once(mark: Path, number: int) -> int:
+    if number == 5 and not mark.exists():
+        mark.write_bytes(b"")
+        os.kill(os.getpid(), signal.SIGKILL)
+    return number
+
+
+def refuse() -> None:
+    raise InvalidOption("no", hint="Yes")

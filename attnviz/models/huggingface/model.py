@@ -19,6 +19,7 @@ from attnviz.models.huggingface.weights import LoadedWeights, others_failure
 from attnviz.models.recording.assembly import assembled, attendable_of, facts_of, layers_seen, seen
 from attnviz.models.recording.groups import Group, crossing, grouped
 from attnviz.models.recording.plan import AxisLabels
+from attnviz.models.seeds import seeded
 from attnviz.models.sizes import BASE_PRETRAINED, Work, check_memory
 from attnviz.models.versions import versions
 from attnviz.records import AttentionMaps, Facts, Provenance, Setting
@@ -160,6 +161,12 @@ class HuggingFaceModel:
         with capture(lambda call: None):  # which waits for the device
             self._run(read)
         return time.perf_counter() - begun
+
+    def with_first_weights(self, seed: int) -> HuggingFaceModel:
+        """The same architecture before training, as its own code initialises it."""
+        with seeded(seed), others_failure(self.name):
+            model = type(self.loaded.model)(self.loaded.model.config).eval().to(self.device)
+        return replace(self, loaded=replace(self.loaded, model=model))
 
     def _kind(self) -> AttentionKind:
         """Which attention is asked for, and which it is if nothing is said.

@@ -1,0 +1,161 @@
+"""Summaries of numbers that can be merged in any order, to the same bits. Knows arrays, and not what they are of.
+
+A sum of floating-point numbers depends on the order of its terms. Here each number is brought to 0 to 1 by its column's
+bounds and rounded to a multiple of 2⁻⁶⁰, and sums are whole numbers. What else is kept of a column does not depend on
+the order either: its smallest and largest number, counts of fixed bins, the texts with the largest and smallest
+numbers, and the texts with the smallest hashes, which are a random sample (bottom-k; Cohen & Kaplan 2007,
+doi:10.1145/1281100.1281133).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from functools import reduce
+from typing import Self
+
+import numpy as np
+from jaxtyping import Float64, Int64, UInt64
+
+GRID_BITS = 60
+LOW_BITS = 40  # of a sum, in its lower limb: the upper one then holds sums of 2⁴² numbers
+N_BINS = 128
+N_EXTREMES = 10  # texts kept on either side of each column
+N_SAMPLED = 256  # texts
+NO_TEXT = np.int64(2**63 - 1)
+
+Values = Float64[np.ndarray, "text column"]
+Bounds = Float64[np.ndarray, "2 column"]
+
+
+@dataclass(frozen=True, eq=False)
+class Summary:
+    """Of some texts, each with a number per column. Texts are known by their numbers, no two alike.
+
+    `sums` are whole multiples of 2⁻⁶⁰, upper limb · 2⁴⁰ + lower limb, of the numbers brought to 0 to 1 and of their
+    squares. `extremes` are the largest numbers and the negatives of the smallest, each with its text.
+    """
+
+    n_texts: int
+    sums: Int64[np.ndarray, "power limb column"]
+    ranges: Float64[np.ndarray, "2 column"]  # the smallest and the largest number
+    bins: Int64[np.ndarray, "column bin"]
+    extremes: Float64[np.ndarray, "2 place column"]
+    extreme_texts: Int64[np.ndarray, "2 place column"]
+    hashes: UInt64[np.ndarray, " sample"]
+    sampled_texts: Int64[np.ndarray, " sample"]
+    sample: Float64[np.ndarray, "sample column"]
+
+    @classmethod
+    def of(
+        cls,
+        values: Values,
+        bounds: Bounds,
+        texts: Int64[np.ndarray, " text"],
+        hashes: UInt64[np.ndarray, " text"],
+    ) -> Self:
+        """Summarise some texts, or none. A column's numbers lie within its bounds, but for rounding."""
+        values = values + 0.0  # no -0, which is as small as 0 and has other bits
+        shares = np.clip((values - bounds[0]) / (bounds[1] - bounds[0]), 0.0, 1.0)
+        places = np.minimum((shares * N_BINS).astype(np.int64), N_BINS - 1)
+        n_columns = values.shape[1]
+        bins = np.bincount((places + N_BINS * np.arange(n_columns)).ravel(), minlength=N_BINS * n_columns)
+        signed = np.stack([values, -values])
+        numbers = np.broadcast_to(texts[None, :, None], signed.shape)
+        order = np.lexsort((texts, hashes))[:N_SAMPLED]
+        extremes, extreme_texts = _largest(signed, numbers)
+        return cls(
+            n_texts=len(values),
+            sums=np.stack([_sums(shares), _sums(shares * shares)]),
+            ranges=np.stack([values.min(axis=0, initial=np.inf), values.max(axis=0, initial=-np.inf)]),
+            bins=bins.reshape(n_columns, N_BINS).astype(np.int64),
+            extremes=extremes,
+            extreme_texts=extreme_texts,
+            hashes=hashes[order],
+            sampled_texts=texts[order],
+            sample=values[order],
+        )
+
+    @property
+    def texts(self) -> frozenset[int]:
+        """Those that are named: the extreme ones and the sample."""
+        named = np.union1d(self.extreme_texts, self.sampled_texts)
+        return frozenset(named[named != NO_TEXT].tolist())
+
+    def means(self, bounds: Bounds) -> Float64[np.ndarray, " column"]:
+        """The mean of each column."""
+        return np.asarray(bounds[0] + (bounds[1] - bounds[0]) * self._mean_shares())
+
+    def deviations(self, bounds: Bounds) -> Float64[np.ndarray, " column"]:
+        """The standard deviation of each column, of a sample; NaN of one text."""
+        totals = [_whole(limbs) for limbs in self.sums]
+        n, unit = self.n_texts, 2**GRID_BITS
+        squares = [n * square * unit - total * total for total, square in zip(*totals, strict=True)]  # exactly
+        if n < 2:
+            return np.full(len(squares), np.nan)
+        variances = np.array([max(square, 0) / (n * (n - 1) * unit * unit) for square in squares])
+        return np.asarray((bounds[1] - bounds[0]) * np.sqrt(variances))
+
+    def quantiles(self, shares: Sequence[float], bounds: Bounds) -> Float64[np.ndarray, "share column"]:
+        """Of each column, within 1/128 of its bounds: the middle of the bin that the quantile lies in, within the
+        smallest and largest number.
+        """
+        counts = self.bins.cumsum(axis=1)
+        ranks = np.ceil(np.asarray(shares) * self.n_texts).clip(1, self.n_texts)
+        places = np.stack([(counts < rank).sum(axis=1) for rank in ranks])
+        middles = bounds[0] + (bounds[1] - bounds[0]) * (places + 0.5) / N_BINS
+        return np.asarray(np.clip(middles, self.ranges[0], self.ranges[1]))
+
+    def _mean_shares(self) -> Float64[np.ndarray, " column"]:
+        return np.array([whole / (self.n_texts * 2**GRID_BITS) for whole in _whole(self.sums[0])])
+
+
+def merge_summaries(parts: Sequence[Summary]) -> Summary:
+    """The summary of the texts of all parts, whatever their order. No text may be in two of them."""
+    by_field = {field.name: [getattr(part, field.name) for part in parts] for field in fields(Summary)}
+    ranges = np.stack(by_field["ranges"])
+    hashes, texts = (np.concatenate(by_field[name]) for name in ("hashes", "sampled_texts"))
+    order = np.lexsort((texts, hashes))[:N_SAMPLED]
+    extremes, extreme_texts = _largest(
+        np.concatenate(by_field["extremes"], axis=1), np.concatenate(by_field["extreme_texts"], axis=1)
+    )
+    return Summary(
+        n_texts=sum(by_field["n_texts"]),
+        sums=_carry(reduce(np.add, by_field["sums"])),
+        ranges=np.stack([ranges[:, 0].min(axis=0), ranges[:, 1].max(axis=0)]),
+        bins=reduce(np.add, by_field["bins"]),
+        extremes=extremes,
+        extreme_texts=extreme_texts,
+        hashes=hashes[order],
+        sampled_texts=texts[order],
+        sample=np.concatenate(by_field["sample"])[order],
+    )
+
+
+def _sums(values: Values) -> Int64[np.ndarray, "limb column"]:
+    """The sum of each column over the texts in multiples of 2⁻⁶⁰, as two limbs."""
+    scaled = np.rint(values * 2.0**GRID_BITS)
+    high = np.floor(scaled * 2.0**-LOW_BITS)
+    low = scaled - high * 2.0**LOW_BITS  # exactly: both have few enough digits
+    return _carry(np.stack([high.astype(np.int64).sum(axis=0), low.astype(np.int64).sum(axis=0)]))
+
+
+def _whole(limbs: Int64[np.ndarray, "limb column"]) -> list[int]:
+    """Python's whole numbers, which are as long as they need to be."""
+    return [high * 2**LOW_BITS + low for high, low in zip(*limbs.tolist(), strict=True)]
+
+
+def _carry(sums: Int64[np.ndarray, "*powers limb column"]) -> Int64[np.ndarray, "*powers limb column"]:
+    """The same numbers with a lower limb of 0 to 2⁴⁰: one way to write each."""
+    high, low = sums[..., 0, :], sums[..., 1, :]
+    return np.stack([high + (low >> LOW_BITS), low & (2**LOW_BITS - 1)], axis=-2)
+
+
+def _largest(
+    values: Float64[np.ndarray, "2 text column"], texts: Int64[np.ndarray, "2 text column"]
+) -> tuple[Float64[np.ndarray, "2 place column"], Int64[np.ndarray, "2 place column"]]:
+    """The largest numbers of each column, of equal ones those of the first texts; filled up where there are few."""
+    order = np.lexsort((texts, -values), axis=1)[:, :N_EXTREMES]
+    found = [np.take_along_axis(of, order, axis=1) for of in (values, texts)]
+    missing = ((0, 0), (0, N_EXTREMES - order.shape[1]), (0, 0))
+    return np.pad(found[0], missing, constant_values=-np.inf), np.pad(found[1], missing, constant_values=NO_TEXT)

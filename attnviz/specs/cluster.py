@@ -1,0 +1,25 @@
+"""Which dask cluster does the work: options of every command whose work can be shared out."""
+
+from dataclasses import dataclass
+from typing import Annotated
+
+from attnviz.options import CLUSTER, Option
+
+
+@dataclass(frozen=True, kw_only=True)
+class ClusterOptions:
+    """A scheduler that runs already. By default dask authenticates nobody: whoever reaches it runs code there."""
+
+    scheduler: Annotated[
+        str | None,
+        Option("A dask scheduler that you trust, such as tls://host:8786; needs attnviz[cluster].", CLUSTER, "ADDRESS"),
+    ] = None
+    scheduler_file: Annotated[str | None, Option("The file in which it says where it is.", CLUSTER, "FILE")] = None
+    tls_ca: Annotated[str | None, Option("Certificate of who signed the scheduler's.", CLUSTER, "FILE")] = None
+    tls_cert: Annotated[str | None, Option("Certificate to show the scheduler.", CLUSTER, "FILE")] = None
+    tls_key: Annotated[str | None, Option("Its key.", CLUSTER, "FILE")] = None
+
+    @property
+    def asked(self) -> bool:
+        """Whether a cluster is to do the work."""
+        return self.scheduler is not None or self.scheduler_file is not None

@@ -1,0 +1,61 @@
+"""What `attnviz survey` and `attnviz merge` are asked."""
+
+from dataclasses import dataclass
+from typing import Annotated
+
+from attnviz.options import ARGUMENT, OUTPUT, Only, Option
+from attnviz.specs.cluster import ClusterOptions
+from attnviz.specs.compare import SHARED_BY_ALL
+from attnviz.specs.figure import FigureOptions
+from attnviz.specs.model import ModelOptions
+from attnviz.specs.output import Measure, PrintOptions
+from attnviz.specs.text import TextOptions
+
+LOOK = ("format", "theme", "width", "font_size", "dpi", "title", "no_title", "transparent", "svg_text", "out")
+Top = Annotated[int, Option("Texts listed with the largest numbers of each head; at most 10.", OUTPUT)]
+
+
+@dataclass(frozen=True, kw_only=True)
+class SurveySpec:
+    """Say what each head of a model does over many texts: means, how they are spread, labels, and extreme texts.
+
+    Example: attnviz survey --model multi --dataset sample --out survey
+    """
+
+    text: Annotated[TextOptions, Only("text", "text_file", "dataset", "split", "text_column")] = TextOptions()
+    # 512 tokens, as the models that come with attnviz read: the bounds of what is counted follow from it
+    model: Annotated[ModelOptions, Only("model", "heads", *SHARED_BY_ALL)] = ModelOptions(
+        max_tokens=512, keep="head-tail"
+    )
+    figure: Annotated[FigureOptions, Only(*LOOK)] = FigureOptions(out="survey")
+    measure: Measure = ()
+    null: Annotated[
+        tuple[str, ...],
+        Option(
+            "What numbers are held against, with commas: random (models of first weights), shuffled (words in random "
+            "order), none.",
+            OUTPUT,
+            "KIND",
+        ),
+    ] = ("random",)
+    top: Top = 3
+    shard: Annotated[
+        str | None, Option("Only the I-th of N parts, from 1; attnviz merge puts them together.", OUTPUT, "I/N")
+    ] = None
+    workers: Annotated[int | None, Option("Processes; default: just this one.", OUTPUT, "N")] = None
+    cluster: ClusterOptions = ClusterOptions()
+    resume: Annotated[bool, Option("Go on with what --out holds of the same survey.", OUTPUT)] = False
+    printing: PrintOptions = PrintOptions()
+
+
+@dataclass(frozen=True, kw_only=True)
+class MergeSpec:
+    """Put the parts of a survey together: the same numbers, to the bit, as one run over all texts gives.
+
+    Example: attnviz merge part-1 part-2 --out survey
+    """
+
+    parts: Annotated[tuple[str, ...], Option("Folders that attnviz survey --shard wrote.", ARGUMENT, "PARTS")]
+    figure: Annotated[FigureOptions, Only(*LOOK)] = FigureOptions(out="survey")
+    top: Top = 3
+    printing: PrintOptions = PrintOptions()

@@ -1,0 +1,42 @@
+"""Arrays by name with JSON beside them, as a safetensors file, and back. Knows not what they are of."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from io import BytesIO
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from safetensors.numpy import save as save_tensors
+
+from attnviz.errors import InvalidRecord
+from attnviz.inputs import header_of, read_bytes, strict_json
+from attnviz.store.files import shorten_path
+
+__all__ = ["arrays_bytes", "read_arrays"]
+
+KINDS = {"I64": np.dtype("<i8"), "U64": np.dtype("<u8"), "F64": np.dtype("<f8")}
+
+
+def arrays_bytes(arrays: Mapping[str, np.ndarray], meta: Mapping[str, Any]) -> bytes:
+    """Arrays of 64-bit numbers, and what is said of them under the metadata key `attnviz`: equal ones, equal bytes."""
+    tensors = {name: np.ascontiguousarray(arrays[name]) for name in sorted(arrays)}
+    return bytes(save_tensors(tensors, metadata={"attnviz": json.dumps(meta, allow_nan=False, sort_keys=True)}))
+
+
+def read_arrays(path: Path, max_bytes: float, what: str) -> tuple[dict[str, np.ndarray], Any]:
+    """What `arrays_bytes` gave. Raises InvalidRecord where a file is not `what`, such as "a survey", or is larger."""
+    data = read_bytes(path, max_bytes, InvalidRecord)
+    try:
+        header = header_of(BytesIO(data), len(data))
+        meta = strict_json(header.metadata["attnviz"])
+        arrays = {}
+        for name, of in header.tensors.items():
+            start = header.start + of["data_offsets"][0]
+            arrays[name] = np.frombuffer(data, KINDS[of["dtype"]], math.prod(of["shape"]), start).reshape(of["shape"])
+    except (KeyError, TypeError, ValueError, RecursionError) as error:
+        raise InvalidRecord(f"{shorten_path(path)} is not {what} of attnviz") from error
+    return arrays, meta

@@ -1,0 +1,58 @@
+"""The texts that options ask for, one after the other, in memory that does not grow with them. Knows no file format."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from itertools import count, islice
+
+from attnviz.specs.text import TextOptions
+from attnviz.text import splits
+from attnviz.text.corpus import load_corpus
+from attnviz.text.dataset import DEFAULT, parts_of
+from attnviz.text.document import Document
+from attnviz.text.local import open_source
+from attnviz.text.source import Source
+from attnviz.text.unicode import without_surrogates
+
+
+@dataclass(frozen=True, eq=False)
+class TextStream:
+    """The texts of one split or of one command line; `documents` begins with the first one each time it is called."""
+
+    name: str
+    documents: Callable[[], Iterator[Document]]
+    notices: tuple[str, ...] = ()
+
+
+def stream_corpus(spec: TextOptions) -> TextStream:
+    """The same texts as `load_corpus` gives, in the same order under the same names.
+
+    Raises as `load_corpus` does, for a row that cannot be read when it is reached.
+    """
+    if spec.inline:
+        corpus = load_corpus(spec)
+        return TextStream(corpus.name, lambda: iter(corpus.documents), corpus.notices)
+    written = None if spec.split is None else splits.parse(spec.split)
+    source = open_source(DEFAULT if spec.dataset is None else spec.dataset, spec.text_column)
+    parts = parts_of(source, written)
+    name = f"{source.name} {'+'.join(map(str, parts))}"
+    return TextStream(name, lambda: _documents(source, parts), source.notices)
+
+
+def _documents(source: Source, parts: tuple[splits.Part, ...]) -> Iterator[Document]:
+    slugs = count()
+    for part in parts:
+        positions = _positions(source, part)
+        rows = islice(source.rows(part.name), positions.start, positions.stop)
+        for position, (text, label) in enumerate(rows, positions.start):
+            name = f"{source.name} {part.name}[{position}]"
+            yield Document(without_surrogates(text), name, f"text-{next(slugs)}", label)
+
+
+def _positions(source: Source, part: splits.Part) -> range:
+    """The positions of a part. A share of a split and what is counted from its end need all of it to be counted."""
+    if not part.sliced:
+        return range(2**62)
+    needed = part.needed
+    return part.positions(sum(1 for _ in source.rows(part.name)) if needed is None else needed)

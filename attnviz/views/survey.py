@@ -1,0 +1,214 @@
+"""What heads do over many texts, as a report: pictures, a row per head, labels, extreme texts. Knows `survey`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from math import nan, sqrt
+
+import numpy as np
+
+from attnviz.display import escape_for_display, escape_for_spreadsheet
+from attnviz.exact import N_SAMPLED
+from attnviz.measures import HEADLINE
+from attnviz.measures.intervals import MIN_TEXTS, t_quantile
+from attnviz.report import Block, Column, Note, Report, Row, Table
+from attnviz.survey import TOKENS, Survey, SurveyMeasure
+from attnviz.views.captions import MAX_TITLE_LENGTH
+from attnviz.views.patterns import NO_PATTERN, PATTERNS
+from attnviz.views.plurals import pluralize
+from attnviz.views.survey_labels import head_labels, label_notes, patterns_table
+from attnviz.views.survey_pictures import survey_pictures
+from attnviz.views.survey_words import words_table
+
+QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
+MAX_LISTED = 32  # heads of which extreme texts are listed one by one in a report
+
+
+def survey_report(survey: Survey, top: int, title: str | None = None) -> Report:
+    """Pictures, then a row per head, then which texts are extreme, what heads attend to, and what it all rests on."""
+    info, n = survey.info, survey.summary.n_texts
+    named = f"{info.model} over {info.corpus}"
+    blocks: list[Block] = [*survey_pictures(survey), heads_table(survey), patterns_table(survey)]
+    blocks += [*_layers_tables(survey), *_extremes(survey, top), words_table(survey)]
+    texts = f"{n:,} {pluralize(n, 'texts')}, {survey.n_queries:,} tokens"
+    parts = [info.status, texts] if title is None else [info.model, info.status, info.corpus, texts]
+    return Report(
+        title=escape_for_display(named if title is None else title, MAX_TITLE_LENGTH),
+        subtitle=escape_for_display(" · ".join([*parts, *(["causal"] if info.causal else [])]), MAX_TITLE_LENGTH),
+        blocks=(*blocks, *map(Note, _notes(survey))),
+        facts=tuple((name, escape_for_display(value, MAX_TITLE_LENGTH)) for name, value in _facts(survey)),
+        data=survey_data(survey),
+        caveat=info.status if info.trained is False else "",
+    )
+
+
+def shown_measures(survey: Survey, level: str = "head") -> tuple[SurveyMeasure, ...]:
+    """Measures that were asked for: those that only name heads have a table of their own."""
+    found = [measure for measure in survey.info.measures if measure.level == level and measure.name != TOKENS]
+    return tuple(m for m in found if m.name not in PATTERNS) or tuple(found)
+
+
+def heads_table(survey: Survey) -> Table:
+    """A row per head: its label, and the mean over texts of each measure with its interval."""
+    measures = shown_measures(survey)
+    columns = [Column("layer"), Column("head"), Column("what it attends to")]
+    columns += [Column(f"{measure.name} ({measure.unit})", minor=measure.name not in HEADLINE) for measure in measures]
+    means, halves = mean_intervals(survey)
+    labels = head_labels(survey)
+    rows: list[Row] = []
+    for place, (layer, head) in enumerate(head_places(survey)):
+        numbers = [survey.info.columns[measure.name].start + place for measure in measures]
+        rows.append((layer, head, labels[place] or NO_PATTERN, *(_interval(means[n], halves[n]) for n in numbers)))
+    return Table("heads", _title(survey, "Each head, mean over texts"), "heads", tuple(columns), tuple(rows))
+
+
+def head_places(survey: Survey) -> Iterator[tuple[int, int]]:
+    """The layer's own number and the head's, of each place."""
+    return ((layer, head) for layer in survey.info.layer_numbers for head in range(survey.info.n_heads))
+
+
+def mean_intervals(survey: Survey) -> tuple[np.ndarray, np.ndarray]:
+    """Of each column the mean over texts, and half of its 95 % interval (Student's t): NaN of fewer than 10 texts."""
+    summary, bounds = survey.summary, survey.info.bounds
+    means, n = summary.means(bounds), summary.n_texts
+    if n < MIN_TEXTS:
+        return means, np.full(len(means), nan)
+    return means, t_quantile(min(n - 1, 10_000)) * summary.deviations(bounds) / sqrt(n)
+
+
+def survey_rows(survey: Survey) -> Iterator[Row]:
+    """For a spreadsheet: a row per head or layer and measure."""
+    shares = [f"quantile {share:g}" for share in QUANTILES]
+    header = ("layer", "head", "measure", "unit", "mean", "low", "high", "smallest", *shares, "largest", "label")
+    yield header
+    labels, places = head_labels(survey), list(head_places(survey))
+    for measure, column, place in _numbers(survey):
+        layer, head = places[place] if measure.level == "head" else ("", "")
+        layer = survey.info.layer_numbers[place] if measure.level == "layer" else layer
+        label = labels[place] if measure.level == "head" else ""
+        numbers = {name: "" if value is None else repr(value) for name, value in column.items() if name != "texts"}
+        yield (layer, head, measure.name, measure.unit, *numbers.values(), escape_for_spreadsheet(label))
+
+
+def _numbers(survey: Survey) -> Iterator[tuple[SurveyMeasure, dict[str, float | None], int]]:
+    """Of each column: the measure, its numbers by name, and the place among its heads or layers."""
+    summary, bounds = survey.summary, survey.info.bounds
+    means, halves = mean_intervals(survey)
+    quantiles = summary.quantiles(QUANTILES, bounds)
+    for measure in survey.info.measures:
+        columns = survey.info.columns[measure.name]
+        for place, n in enumerate(range(columns.start, columns.stop)):
+            known = bool(np.isfinite(halves[n]))
+            found: dict[str, float | None] = {
+                "mean": float(means[n]),
+                "low": float(means[n] - halves[n]) if known else None,
+                "high": float(means[n] + halves[n]) if known else None,
+                "smallest": float(summary.ranges[0, n]),
+                **{f"quantile {share:g}": float(of[n]) for share, of in zip(QUANTILES, quantiles, strict=True)},
+                "largest": float(summary.ranges[1, n]),
+            }
+            yield measure, found, place
+
+
+def extreme_texts(survey: Survey, column: int, top: int) -> Iterator[tuple[str, int, str, float]]:
+    """The texts with the largest and the smallest numbers: which end, the text's number and name, the number."""
+    for side, sign in (("largest", 1.0), ("smallest", -1.0)):
+        at = 0 if side == "largest" else 1
+        texts, values = (
+            of[at, :top, column].tolist() for of in (survey.summary.extreme_texts, survey.summary.extremes)
+        )
+        for text, value in zip(texts, values, strict=True):
+            if np.isfinite(value):
+                yield side, text, survey.names[text], sign * value
+
+
+def _extremes(survey: Survey, top: int) -> Iterator[Table]:
+    """Which texts to open, by their numbers. Of very many heads only the data lists them."""
+    if survey.info.n_places > MAX_LISTED:
+        return
+    columns = (Column("measure"), Column("layer"), Column("head"), Column("largest"), Column("smallest"))
+    rows: list[Row] = []
+    for measure in shown_measures(survey):
+        first = survey.info.columns[measure.name].start
+        for place, (layer, head) in enumerate(head_places(survey)):
+            found: dict[str, list[str]] = {"largest": [], "smallest": []}
+            for side, text, _, value in extreme_texts(survey, first + place, top):
+                found[side].append(f"{text} ({value:.3g})")
+            rows.append((measure.name, layer, head, *map(", ".join, found.values())))
+    yield Table("extremes", "Extreme texts: their numbers for --index (and values)", "facts", columns, tuple(rows))
+
+
+def _layers_tables(survey: Survey) -> Iterator[Table]:
+    measures = shown_measures(survey, "layer")
+    if not measures:
+        return
+    means, halves = mean_intervals(survey)
+    rows: list[Row] = []
+    for place, layer in enumerate(survey.info.layer_numbers):
+        numbers = [survey.info.columns[measure.name].start + place for measure in measures]
+        rows.append((layer, *(_interval(means[n], halves[n]) for n in numbers)))
+    columns = (Column("layer"), *(Column(f"{measure.name} ({measure.unit})") for measure in measures))
+    yield Table("layers", _title(survey, "All heads of a layer together"), "facts", columns, tuple(rows))
+
+
+def _interval(mean: float, half: float) -> str:
+    """ "3.214 ± 0.012"."""
+    return f"{mean:.3f}" if not np.isfinite(half) else f"{mean:.3f} ± {half:.3f}"
+
+
+def _title(survey: Survey, what: str) -> str:
+    return f"{what} ± half of its 95 % interval" if survey.summary.n_texts >= MIN_TEXTS else what
+
+
+def _notes(survey: Survey) -> Iterator[str]:
+    info, n = survey.info, survey.summary.n_texts
+    if info.trained is False:
+        yield "The model is untrained: its heads have learned nothing."
+    yield from label_notes(survey)
+    if n >= MIN_TEXTS:
+        yield "Intervals are of texts (Student's t): they say what other texts of this kind would give."
+    if n > N_SAMPLED:
+        yield f"Pictures of how numbers are spread show {N_SAMPLED} texts, drawn at random by a hash of each text."
+    if info.dataset:
+        yield f"A text by its number: attnviz heatmap {info.dataset} --index N, with the same --model and --max-tokens."
+    if survey.skipped:
+        n_skipped = len(survey.skipped)
+        verb = "is" if n_skipped == 1 else "are"
+        named = escape_for_display(next(iter(survey.skipped.values())), 80)
+        yield f"{n_skipped:,} {pluralize(n_skipped, 'texts')} without tokens {verb} left out, such as {named}."
+
+
+def _facts(survey: Survey) -> Iterator[tuple[str, str]]:
+    info = survey.info
+    yield from (("model", info.model), ("status", info.status), ("revision", info.revision), ("texts", info.corpus))
+    yield "number of texts", f"{survey.summary.n_texts}"
+    yield from ((name, str(value)) for name, value in info.settings.items())
+    yield from ((f"version of {name}", version) for name, version in info.versions.items())
+
+
+def survey_data(survey: Survey) -> Mapping[str, object]:
+    """Everything that is known of each head, for machines."""
+    info, labels = survey.info, head_labels(survey)
+    measures: dict[str, dict[str, object]] = {}
+    for measure, numbers, place in _numbers(survey):
+        of = measures.setdefault(measure.name, {"unit": measure.unit, "level": measure.level, "numbers": []})
+        column = info.columns[measure.name].start + place
+        texts = [
+            {"end": side, "index": text, "name": name, "value": value}
+            for side, text, name, value in extreme_texts(survey, column, 10)
+        ]
+        of["numbers"].append({**numbers, "texts": texts})  # type: ignore[attr-defined]
+    return {
+        "model": info.model,
+        "revision": info.revision,
+        "status": info.status,
+        "texts": {"name": info.corpus, "number": survey.summary.n_texts, "tokens": survey.n_queries},
+        "heads": [
+            {"layer": layer, "head": head, "label": labels[place] or None}
+            for place, (layer, head) in enumerate(head_places(survey))
+        ],
+        "measures": measures,
+        "by_distance": (survey.distances / 2**30 / survey.n_queries).tolist(),
+        "facts": None if survey.facts is None else vars(survey.facts),
+        "skipped": list(survey.skipped.values()),
+    }

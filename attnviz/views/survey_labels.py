@@ -1,0 +1,74 @@
+"""What each head of a survey is called, and why. Knows `survey` and the patterns of heads."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from attnviz.report import Column, Row, Table
+from attnviz.survey import Survey
+from attnviz.training_metrics import HeadMetrics, HeadScore
+from attnviz.views.patterns import MANY_TIMES, PATTERNS, head_names
+
+LARGE = 0.5  # of attention: a share that names a head by itself
+
+
+def head_labels(survey: Survey) -> list[str]:
+    """Of each head such as "previous token 0.93", "punctuation 5.2 ×"; "" for no single pattern, or no null."""
+    facts, info = survey.facts, survey.info
+    if facts is None or not facts.chance:
+        return [""] * info.n_places
+    means = survey.summary.means(info.bounds)
+    scores = tuple(
+        HeadScore(PATTERNS[name], by_layer(means[info.columns[name]], info.n_heads), facts.equal[name])
+        for name in PATTERNS
+        if name in facts.chance and facts.equal[name] > 0
+    )
+    chance = {PATTERNS[name]: share for name, share in facts.chance.items()}
+    measured = HeadMetrics(survey.summary.n_texts, info.max_tokens, scores, facts.n_random, chance)
+    named = [name for layer in head_names(measured, LARGE) for name in layer]
+    return [
+        "" if name is None else f"{name[0]} {name[1]:.2f}" if name[1] >= LARGE else f"{name[0]} {name[2]:.1f} ×"
+        for name in named
+    ]
+
+
+def by_layer(values: np.ndarray, n_heads: int) -> tuple[tuple[float, ...], ...]:
+    """Of each layer its heads."""
+    return tuple(tuple(map(float, layer)) for layer in values.reshape(-1, n_heads))
+
+
+def patterns_table(survey: Survey) -> Table:
+    """Of each pattern the head that follows it most, and what it is held against."""
+    info, facts = survey.info, survey.facts
+    means = survey.summary.means(info.bounds)
+    columns = [Column("pattern"), Column("layer"), Column("head"), Column("share"), Column("equal share")]
+    columns += [Column("first weights, at most"), Column("words shuffled")]
+    rows: list[Row] = []
+    for name, pattern in PATTERNS.items():
+        if name in info.columns and facts is not None and facts.equal[name] > 0:
+            shares = means[info.columns[name]]
+            place = int(shares.argmax())
+            layer, head = divmod(place, info.n_heads)
+            shuffled = facts.shuffled.get(name)
+            compared = (facts.chance.get(name, "-"), shuffled[place] if shuffled else "-")
+            rows.append((pattern, info.layer_numbers[layer], head, float(shares[place]), facts.equal[name], *compared))
+    return Table("patterns", "The head that follows each pattern most", "facts", tuple(columns), tuple(rows))
+
+
+def label_notes(survey: Survey) -> Iterator[str]:
+    """What a label needs."""
+    facts = survey.facts
+    if facts is None or not facts.chance:
+        yield "Heads are not labelled: that takes --null random, which says what chance gives."
+        return
+    yield (
+        f"A label needs a share of at least {LARGE:g}, or {MANY_TIMES:g} × an equal share, and more than the largest "
+        f"of any head in {facts.n_random} models of first weights on {facts.n_texts} of the texts."
+    )
+    if facts.shuffled:
+        yield (
+            "A share that stays where words are shuffled is one of places, not of language: both were measured on "
+            f"{facts.n_texts} of the texts."
+        )

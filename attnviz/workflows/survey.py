@@ -1,0 +1,159 @@
+"""`attnviz survey`: what the heads of one model do over many texts; and `attnviz merge`, which puts parts together."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from attnviz import store
+from attnviz.errors import InvalidOption
+from attnviz.inputs import is_file, is_folder
+from attnviz.measures.measured import chosen
+from attnviz.models.loading import ModelReference, find_model
+from attnviz.result import Events, Progress, Result
+from attnviz.specs.figure import FigureOptions
+from attnviz.specs.survey import MergeSpec, SurveySpec
+from attnviz.text.stream import TextStream, stream_corpus
+
+if TYPE_CHECKING:  # numpy comes with them
+    from attnviz.survey import Survey
+    from attnviz.workflows.survey_plan import SurveyPlan
+
+SHARD = re.compile(r"([0-9]{1,6})/([0-9]{1,6})")
+MAX_TOP = 10
+PICTURES = ("distributions*", "distance", "means-*")  # what those of a survey are called
+
+
+def survey(spec: SurveySpec) -> Events:
+    """Measure every text, a row per head. Everything that can be refused at once is refused first.
+
+    Raises InvalidOption, InvalidModel, InvalidSource or InvalidText.
+    """
+    from attnviz.workflows.executors import check_cluster
+    from attnviz.workflows.survey_facts import chosen_nulls
+
+    shard, nulls = parse_shard(spec.shard), chosen_nulls(spec.null)
+    _check_top(spec.top)
+    chosen(spec.measure)
+    if spec.model.max_tokens is None or spec.model.max_tokens < 2:
+        raise InvalidOption(f"--max-tokens {spec.model.max_tokens} is too small", hint="It is at least 2.")
+    check_cluster(spec.cluster, spec.workers)
+    reference = find_model(spec.model)
+    reference.check()
+    stream = stream_corpus(spec.text)
+    folder = store.output_folder(spec.figure.out)
+    return _alone(spec, folder, reference, stream, shard, nulls)
+
+
+def merge(spec: MergeSpec) -> Events:
+    """Merge the parts, whatever their order. Raises InvalidOption where they do not belong together or lack texts."""
+    from attnviz.survey import merge_surveys
+    from attnviz.workflows.survey_file import load_survey
+
+    _check_top(spec.top)
+    if not spec.parts:
+        raise InvalidOption("no parts to merge", hint="Name the folders: attnviz merge part-1 part-2.")
+    whole = merge_surveys([load_survey(survey_file(Path(part))) for part in spec.parts])
+    if not whole.is_whole:
+        raise InvalidOption(_missing(whole), hint="Survey the missing parts, and name all of them.")
+    folder = store.output_folder(spec.figure.out)
+    return _merged(spec, whole, folder)
+
+
+def survey_file(path: Path) -> Path:
+    """A file as it is; of a folder its survey."""
+    from attnviz.workflows.survey_file import NAME
+
+    return path / NAME if is_folder(path) else path
+
+
+def parse_shard(written: str | None) -> tuple[int, int]:
+    """Which part of how many, counted from 0. Raises InvalidOption for what is no part."""
+    match = SHARD.fullmatch("1/1" if written is None else written.strip())
+    number, of = map(int, match.groups()) if match else (0, 0)
+    if not 1 <= number <= of:
+        raise InvalidOption(f"--shard {written!r:.40} is no part", hint="Write 3/16 for the third of sixteen.")
+    return number - 1, of
+
+
+def _check_top(top: int) -> None:
+    """Raises InvalidOption for more extreme texts than are kept."""
+    if not 1 <= top <= MAX_TOP:
+        raise InvalidOption(f"--top {top} is out of range", hint=f"It is 1 to {MAX_TOP}.")
+
+
+def _alone(
+    spec: SurveySpec,
+    folder: Path,
+    reference: ModelReference,
+    stream: TextStream,
+    shard: tuple[int, int],
+    nulls: tuple[str, ...],
+) -> Events:
+    """Survey while no other run writes to the folder."""
+    from attnviz.workflows.drawing import Pictures
+    from attnviz.workflows.executors import open_executor
+    from attnviz.workflows.survey_plan import plan_survey
+    from attnviz.workflows.survey_run import SurveyRun
+
+    Pictures.of(spec.figure, PICTURES, "")  # what cannot be drawn is refused before the first text is measured
+    with store.locked(folder):
+        plan = plan_survey(spec, reference, stream, shard, nulls)
+        before = _before(spec, plan, folder)
+        yield Progress(0, plan.n_texts, "texts", notices=stream.notices)
+        with open_executor(spec.cluster, spec.workers or 1, inline=True) as (executor, n_tasks):
+            whole = yield from SurveyRun(plan, folder, before).run(executor, n_tasks)
+        if spec.shard is None:
+            yield from _reported(whole, spec.figure, spec.top, folder)
+        else:
+            yield _part(spec.shard, whole, folder)
+
+
+def _before(spec: SurveySpec, plan: SurveyPlan, folder: Path) -> Survey:
+    """What is known already. Raises InvalidOption where the folder holds another survey."""
+    from attnviz.survey import empty_survey
+    from attnviz.workflows.survey_file import NAME, load_survey
+
+    if not spec.resume or not is_file(folder / NAME):
+        return empty_survey(plan.info)
+    found = load_survey(folder / NAME)
+    if found.info != plan.info or found.n_texts not in (None, plan.n_texts):
+        raise InvalidOption(f"{folder / NAME} is of another survey", hint="Leave out --resume, or give another --out.")
+    return found
+
+
+def _part(shard: str, found: Survey, folder: Path) -> Result:
+    from attnviz.workflows.survey_file import NAME
+
+    n = found.summary.n_texts
+    said = f"part {shard}: {n:,} of {found.n_texts or 0:,} texts; attnviz merge puts the parts together"
+    return Result(files=(folder / NAME,), closing=(said,))
+
+
+def _merged(spec: MergeSpec, whole: Survey, folder: Path) -> Events:
+    with store.locked(folder):
+        yield from _reported(whole, spec.figure, spec.top, folder)
+
+
+def _reported(whole: Survey, figure: FigureOptions, top: int, folder: Path) -> Events:
+    """Draw, and write the survey beside its pictures."""
+    from attnviz.views.survey import survey_report, survey_rows
+    from attnviz.workflows.drawing import Pictures
+    from attnviz.workflows.survey_file import NAME, survey_bytes
+
+    if not whole.summary.n_texts:
+        raise InvalidOption("no text has tokens", hint="Choose others with --split.")
+    report = survey_report(whole, top, figure.title)
+    drawn = yield from Pictures.of(figure, PICTURES, NAME).write(report, folder, {NAME: survey_bytes(whole)})
+    yield replace(drawn, rows=survey_rows(whole))
+
+
+def _missing(part: Survey) -> str:
+    done = part.summary.n_texts + len(part.skipped)
+    if part.n_texts is None:
+        return f"only {done:,} texts are there, and no part was finished"
+    if done == part.n_texts:
+        return "part 1, which knows what chance gives, is missing"
+    return f"{part.n_texts - done:,} of {part.n_texts:,} texts are missing"

@@ -1,0 +1,83 @@
+"""What a survey holds its numbers against, measured on a few of the texts: first weights, and words in random order."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from attnviz.errors import InvalidOption, InvalidText
+from attnviz.measures.measured import measured
+from attnviz.measures.uniform import uniform
+from attnviz.models.protocols import AttentionModel, Reinitialisable
+from attnviz.survey import ModelFacts, SurveyInfo
+from attnviz.text.document import Document
+from attnviz.views.patterns import PATTERNS
+
+N_TEXTS = 8  # that random models read: means over few texts stray further, which makes chance reach higher
+N_RANDOM = 20  # models of first weights
+NULLS = ("random", "shuffled")
+
+
+def chosen_nulls(names: Sequence[str]) -> tuple[str, ...]:
+    """What `--null` names. Raises InvalidOption for anything else."""
+    asked = [name.strip().lower() for item in names for name in item.split(",")]
+    for name in asked:
+        if name not in (*NULLS, "none"):
+            raise InvalidOption(f"--null {name[:40]!r} is not known", hint="There are random, shuffled and none.")
+    if "none" in asked and len(set(asked)) > 1:
+        raise InvalidOption("--null none excludes the others", hint="Leave it out.")
+    return tuple(name for name in NULLS if name in asked)
+
+
+def model_facts(
+    model: AttentionModel, info: SurveyInfo, documents: Sequence[Document], nulls: Sequence[str]
+) -> ModelFacts:
+    """Measure the patterns of the model's heads on some texts, and what to hold them against.
+
+    Raises InvalidOption for a model whose weights cannot be drawn anew.
+    """
+    names = sorted(measure.name for measure in info.measures if measure.name in PATTERNS)
+    texts = [document.text for document in documents][:N_TEXTS]
+    facts = ModelFacts(len(texts), equal=_equal(model, texts, names), plain=_shares(model, texts, names))
+    if "random" in nulls:
+        if not isinstance(model, Reinitialisable):
+            raise InvalidOption(f"{model.name} has no weights to draw anew", hint="Use --null none.")
+        found = [_shares(model.with_first_weights(seed), texts, names) for seed in range(N_RANDOM)]
+        chance = {name: max(max(shares[name]) for shares in found) for name in names}
+        facts = replace(facts, n_random=N_RANDOM, chance=chance)
+    if "shuffled" in nulls:
+        facts = replace(facts, shuffled=_shares(model, [shuffled(text) for text in texts], names))
+    return facts
+
+
+def shuffled(text: str) -> str:
+    """The words of a text in random order, the same one each time."""
+    words = text.split()
+    random.Random(text).shuffle(words)  # noqa: S311 - no secret
+    return " ".join(words)
+
+
+def _shares(model: AttentionModel, texts: Iterable[str], names: Sequence[str]) -> dict[str, tuple[float, ...]]:
+    """The mean over texts of each pattern's share, head by head."""
+    rows = []
+    for text in texts:
+        try:
+            rows.append([each.values.ravel() for each in measured(model.attention(text), names)])
+        except InvalidText:  # it is named elsewhere
+            continue
+    means = np.mean(np.array(rows), axis=0)
+    return {name: tuple(values.tolist()) for name, values in zip(names, means, strict=True)}
+
+
+def _equal(model: AttentionModel, texts: Iterable[str], names: Sequence[str]) -> dict[str, float]:
+    """What attention gives that favours no key."""
+    rows = []
+    for text in texts:
+        try:
+            rows.append([float(each.values.mean()) for each in measured(uniform(model.attention(text)), names)])
+        except InvalidText:
+            continue
+    return dict(zip(names, np.mean(np.array(rows), axis=0).tolist(), strict=True))

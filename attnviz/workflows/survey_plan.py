@@ -1,0 +1,143 @@
+"""What a survey measures: of which texts, in which blocks, within which bounds."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import count, islice
+from typing import Any
+
+from attnviz.errors import InvalidModel, InvalidSource, InvalidText
+from attnviz.measures import ALL, Measure
+from attnviz.measures.measured import chosen
+from attnviz.models.loading import ModelReference
+from attnviz.models.protocols import AttentionModel
+from attnviz.records import AttentionMaps, Setting
+from attnviz.specs.survey import SurveySpec
+from attnviz.survey import TOKENS, SurveyInfo, SurveyMeasure
+from attnviz.text.document import Document
+from attnviz.text.stream import TextStream
+from attnviz.views.captions import status
+from attnviz.views.patterns import PATTERNS
+from attnviz.workflows.run_job import versions
+
+BLOCK = 32  # texts that are measured at a time; where blocks begin, no option changes
+N_VOCABULARY = 1_000  # texts at the beginning that make the vocabulary of a model that brings none
+
+
+@dataclass(frozen=True, eq=False)
+class SurveyPlan:
+    """What is to be measured. `vocabulary` are the texts that the model is opened with."""
+
+    reference: ModelReference
+    stream: TextStream
+    vocabulary: tuple[str, ...]
+    info: SurveyInfo
+    n_texts: int
+    shard: tuple[int, int]  # which of how many, from 0
+    nulls: tuple[str, ...]
+
+    def blocks(self) -> Iterator[tuple[int, tuple[Document, ...]]]:
+        """The blocks of this shard with their numbers: every n-th, so that no shard has to know how many there are."""
+        number, of = self.shard
+        documents = self.stream.documents()
+        for block in count():
+            of_block = tuple(islice(documents, BLOCK))
+            if not of_block:
+                return
+            if block % of == number:
+                yield block, of_block
+
+    def first_documents(self, n_texts: int) -> tuple[Document, ...]:
+        """Those at the beginning of the corpus."""
+        return tuple(islice(self.stream.documents(), n_texts))
+
+
+def plan_survey(
+    spec: SurveySpec, reference: ModelReference, stream: TextStream, shard: tuple[int, int], nulls: tuple[str, ...]
+) -> SurveyPlan:
+    """Read the texts once to count them, and the first of them with the model.
+
+    Raises InvalidSource where there is none, InvalidText where none of the first has tokens, InvalidModel where the
+    model does not attend to what it reads.
+    """
+    n_texts = sum(1 for _ in stream.documents())
+    if not n_texts:
+        raise InvalidSource(f"{stream.name} selects no texts", hint="--split says which.")
+    learns = reference.learns_from_texts and spec.model.vocab is None
+    texts = islice(stream.documents(), N_VOCABULARY if learns else 1)
+    vocabulary = tuple(document.text for document in texts)
+    maps = _first_maps(open_model(reference, vocabulary), stream)
+    if not maps.self_attention:
+        raise InvalidModel(f"{reference} attends from one text to another", hint="A survey needs self-attention.")
+    info = _info(spec, stream, maps, nulls)
+    return SurveyPlan(reference, stream, vocabulary, info, n_texts, shard, nulls)
+
+
+def open_model(reference: ModelReference, vocabulary: tuple[str, ...]) -> AttentionModel:
+    """The model, which a process reads once."""
+    key = (reference, vocabulary)
+    if _opened.get("key") != key:
+        _opened.clear()
+        _opened.update(key=key, model=reference.open(vocabulary))
+    model: AttentionModel = _opened["model"]
+    return model
+
+
+_opened: dict[str, Any] = {}
+
+
+def _first_maps(model: AttentionModel, stream: TextStream) -> AttentionMaps:
+    for document in islice(stream.documents(), BLOCK):
+        try:
+            return model.attention(document.text, document.name)
+        except InvalidText:
+            continue
+    raise InvalidText(f"no tokens in the first {BLOCK} texts of {stream.name}", hint="Choose others with --split.")
+
+
+def _info(spec: SurveySpec, stream: TextStream, maps: AttentionMaps, nulls: tuple[str, ...]) -> SurveyInfo:
+    provenance, text = maps.provenance, spec.text
+    options = {"dataset": text.dataset or "sample", "split": text.split, "text-column": text.text_column}
+    written = " ".join(f"--{name} {value}" for name, value in options.items() if value and not text.inline)
+    settings: dict[str, Setting] = {**dict(provenance.settings), "null": ",".join(nulls), "seed": spec.model.seed}
+    settings.pop("tokens_in_text", None)  # of this text alone
+    assert spec.model.max_tokens is not None
+    return SurveyInfo(
+        model=provenance.model,
+        revision=provenance.revision,
+        status=status(provenance),
+        trained=provenance.trained,
+        layer_numbers=maps.layer_numbers,
+        n_heads=maps.n_heads,
+        causal=provenance.facts.causal,
+        corpus=stream.name,
+        dataset=written,
+        max_tokens=spec.model.max_tokens,
+        keep=spec.model.keep,
+        measures=tuple(_measures(spec, maps)),
+        settings=dict(sorted(settings.items())),  # as a file has them
+        versions=dict(sorted(versions().items())),
+    )
+
+
+def _measures(spec: SurveySpec, maps: AttentionMaps) -> Iterator[SurveyMeasure]:
+    """Those that are asked for, those that name heads, and how long a text is."""
+    asked = [measure.name for measure in chosen(spec.measure)]
+    every = {measure.name: measure for measure in chosen([ALL])}
+    asked += [name for name in PATTERNS if name not in asked]
+    for name in asked:
+        if name != "to_sink" or maps.sink is not None or name in spec.measure:
+            low, high = _bounds(every[name], maps.n_heads, spec.model.max_tokens or 0)
+            yield SurveyMeasure(name, every[name].unit, every[name].level, low, high)
+    yield SurveyMeasure(TOKENS, "tokens", "text", 0.0, float(spec.model.max_tokens or 0))
+
+
+def _bounds(measure: Measure, n_heads: int, n_tokens: int) -> tuple[float, float]:
+    """The smallest and the largest number of any text of at most so many tokens."""
+    if measure.unit == "nats":
+        return 0.0, math.log(2 if measure.level == "layer" else n_tokens)
+    smallest = 1.0 if measure.unit in ("keys", "heads", "mixes") else 0.0
+    largest = {"share": 1, "keys": n_tokens, "tokens": n_tokens - 1, "heads": n_heads, "mixes": n_heads}
+    return smallest, max(float(largest[measure.unit]), smallest + 1.0)

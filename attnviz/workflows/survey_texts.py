@@ -1,0 +1,94 @@
+"""One block of a survey: some texts through a model, measured and summarised. What processes are given to do."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from attnviz.errors import InvalidText
+from attnviz.exact import Summary
+from attnviz.measures.by_distance import attention_by_distance
+from attnviz.measures.max_received import received_by_key
+from attnviz.measures.measured import measured
+from attnviz.models.protocols import AttentionModel
+from attnviz.records import AttentionMaps
+from attnviz.survey import MASS_BITS, REACH, TOKENS, Survey, SurveyInfo, WordTable
+from attnviz.text.document import Document
+
+UNKNOWN = "[UNK]"  # all words that the vocabulary does not hold together: there is no end of them
+
+
+@dataclass(eq=False)
+class _Words:
+    """Tokens of several texts: which word each is, and what it receives of each head."""
+
+    numbers: dict[str, int] = field(default_factory=dict)
+    tokens: list[int] = field(default_factory=list)
+    mass: list[np.ndarray] = field(default_factory=list)
+
+    def add(self, maps: AttentionMaps, n_queries: int) -> None:
+        for piece, special, unknown in zip(maps.keys.pieces, maps.keys.special, maps.keys.unknown, strict=True):
+            word = UNKNOWN if unknown else piece if special else piece.strip().casefold()
+            self.tokens.append(self.numbers.setdefault(word, len(self.numbers)))
+        received = received_by_key(maps).reshape(-1, len(maps.keys))
+        self.mass.append(to_mass(received.T * n_queries))
+
+    def table(self) -> WordTable:
+        if not self.numbers:
+            return WordTable()
+        words = sorted(self.numbers)
+        rank = np.empty(len(words), np.int64)
+        rank[[self.numbers[word] for word in words]] = np.arange(len(words))
+        of_tokens = rank[self.tokens]
+        order = np.argsort(of_tokens, kind="stable")
+        starts = np.searchsorted(of_tokens[order], np.arange(len(words)))
+        mass = np.add.reduceat(np.concatenate(self.mass)[order], starts, axis=0)
+        return WordTable(tuple(words), np.bincount(of_tokens).astype(np.int64), mass)
+
+
+def survey_block(
+    model: AttentionModel, info: SurveyInfo, block: int, first: int, documents: Sequence[Document]
+) -> Survey:
+    """Measure the texts of one block, whose first is number `first` of the corpus. Texts without tokens are named."""
+    rows, texts, hashes, skipped = [], [], [], {}
+    distances = np.zeros((info.n_places, 2 * REACH + 1), np.int64)
+    words, n_queries = _Words(), 0
+    for text, document in enumerate(documents, first):
+        try:
+            maps = model.attention(document.text, document.name)
+        except InvalidText:
+            skipped[text] = document.name
+            continue
+        n_tokens = int(maps.real_queries.sum())
+        rows.append(text_numbers(maps, info, n_tokens))
+        texts.append(text)
+        hashes.append(text_hash(text, document.text))
+        distances += to_mass(attention_by_distance(maps, REACH).reshape(info.n_places, -1))
+        words.add(maps, n_tokens)
+        n_queries += n_tokens
+    values = np.array(rows, dtype=np.float64).reshape(len(rows), info.bounds.shape[1])
+    summary = Summary.of(values, info.bounds, np.array(texts, np.int64), np.array(hashes, np.uint64))
+    names = {text: document.name for text, document in enumerate(documents, first) if text in summary.texts}
+    return Survey(info, ((block, block + 1),), summary, names, distances, n_queries, words.table(), skipped)
+
+
+def text_numbers(maps: AttentionMaps, info: SurveyInfo, n_tokens: int) -> np.ndarray:
+    """One text's row: see `SurveyInfo.columns`."""
+    names = [measure.name for measure in info.measures if measure.name != TOKENS]
+    found = {each.name: each.values.ravel() for each in measured(maps, names)}
+    found[TOKENS] = np.array([float(n_tokens)])
+    return np.concatenate([found[measure.name] for measure in info.measures])
+
+
+def text_hash(number: int, text: str) -> int:
+    """What decides whether a text is in the sample: even for equal texts another one each."""
+    digest = hashlib.blake2b(f"{number} ".encode() + text.encode("utf-8", "replace"), digest_size=8).digest()
+    return int.from_bytes(digest, "big")
+
+
+def to_mass(shares: np.ndarray) -> np.ndarray:
+    """Whole multiples of 2⁻³⁰."""
+    return np.rint(shares * 2.0**MASS_BITS).astype(np.int64)

@@ -1,0 +1,68 @@
+"""The laws of exact summaries: merging knows no order, and what is read out is what a plain loop gives."""
+
+from __future__ import annotations
+
+from functools import reduce
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+
+from attnviz.exact import N_BINS, N_EXTREMES, N_SAMPLED, Summary, merge_summaries
+
+BOUNDS = np.array([[0.0, -1.0, 1.0], [1.0, 1.0, 512.0]])
+SHARES = st.one_of(st.sampled_from([0.0, -0.0, 0.5, 1.0, 1 / 3, 1e-300]), st.floats(0, 1))
+
+
+def summary(shares: np.ndarray, first: int = 0) -> Summary:
+    values = BOUNDS[0] + shares * (BOUNDS[1] - BOUNDS[0])
+    texts = np.arange(first, first + len(shares))
+    return Summary.of(values, BOUNDS, texts, (texts * 2654435761 % 997).astype(np.uint64))
+
+
+def content(of: Summary) -> list[bytes]:
+    return [value.tobytes() if isinstance(value, np.ndarray) else bytes(value) for value in vars(of).values()]
+
+
+@given(arrays(np.float64, st.tuples(st.integers(0, 40), st.just(3)), elements=SHARES), st.data())
+def test_parts_merge_in_any_order_and_grouping_to_the_same_bits(shares: np.ndarray, data: st.DataObject) -> None:
+    cuts = sorted(data.draw(st.lists(st.integers(0, len(shares)), max_size=4)))
+    parts = [summary(shares[start:end], start) for start, end in zip([0, *cuts], [*cuts, len(shares)], strict=True)]
+    shuffled = data.draw(st.permutations(parts))
+    whole = content(summary(shares))
+    assert content(merge_summaries(shuffled)) == whole
+    assert content(reduce(lambda one, other: merge_summaries([one, other]), shuffled)) == whole
+
+
+def test_many_texts_keep_the_extremes_and_the_smallest_hashes() -> None:
+    shares = np.random.default_rng(1).random((1_000, 3))
+    halves = merge_summaries([summary(shares[500:], 500), summary(shares[:500])])
+    assert content(halves) == content(summary(shares))
+    values = BOUNDS[0] + shares * (BOUNDS[1] - BOUNDS[0])
+    np.testing.assert_array_equal(halves.extreme_texts[0], np.argsort(-values, axis=0)[:N_EXTREMES])
+    np.testing.assert_array_equal(halves.extreme_texts[1], np.argsort(values, axis=0)[:N_EXTREMES])
+    assert len(halves.hashes) == N_SAMPLED
+    assert halves.hashes.max() <= np.sort(np.arange(1_000) * 2654435761 % 997)[N_SAMPLED]
+    np.testing.assert_array_equal(halves.sample, values[halves.sampled_texts])
+
+
+def test_numbers_are_those_of_a_plain_loop() -> None:
+    shares = np.random.default_rng(0).beta(0.3, 2.0, (700, 3))
+    values = BOUNDS[0] + shares * (BOUNDS[1] - BOUNDS[0])
+    merged = merge_summaries([summary(shares[start : start + 70], start) for start in range(0, 700, 70)])
+    plain = [0.0, 0.0, 0.0]
+    for row in values:
+        plain = [so_far + value for so_far, value in zip(plain, row, strict=True)]
+    np.testing.assert_allclose(merged.means(BOUNDS), np.array(plain) / 700, atol=1e-9)
+    np.testing.assert_allclose(merged.deviations(BOUNDS), values.std(axis=0, ddof=1), rtol=1e-9)
+    exact = np.quantile(values, (0.05, 0.5, 0.95), axis=0, method="inverted_cdf")
+    apart = np.abs(merged.quantiles((0.05, 0.5, 0.95), BOUNDS) - exact) / (BOUNDS[1] - BOUNDS[0])
+    assert apart.max() <= 1 / N_BINS
+
+
+def test_one_text_has_no_deviation_and_the_rest_is_filled_up() -> None:
+    one = summary(np.array([[0.25, 0.5, 0.75]]))
+    assert np.isnan(one.deviations(BOUNDS)).all()
+    assert one.texts == {0}
+    np.testing.assert_array_equal(one.means(BOUNDS), [0.25, 0.0, 384.25])

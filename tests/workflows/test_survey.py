@@ -1,0 +1,168 @@
+"""Surveys as users run them: one state whatever the schedule, and numbers that a plain loop gives."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from attnviz.errors import InvalidOption, InvalidRecord
+from attnviz.measures.measured import measured
+from attnviz.models.loading import find_model
+from attnviz.options import build
+from attnviz.result import Progress, Result
+from attnviz.specs.model import ModelOptions
+from attnviz.specs.survey import MergeSpec, SurveySpec
+from attnviz.workflows import survey_facts, survey_plan, survey_run
+from attnviz.workflows.survey import merge, parse_shard, survey
+from attnviz.workflows.survey_file import NAME, load_survey
+from tests.events import data, report, result
+
+FAST: dict[str, Any] = {"dataset": "sample", "split": "train[:12]", "null": ("none",), "model": "multi:2"}
+
+
+@pytest.fixture(autouse=True)
+def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
+    for module in (survey_plan, survey_run):
+        monkeypatch.setattr(module, "BLOCK", 2)
+    monkeypatch.setattr(survey_facts, "N_RANDOM", 3)
+
+
+def run(out: Path, **options: Any) -> Result:
+    return result(survey(build(SurveySpec, out=str(out), **{**FAST, **options})))
+
+
+def merged(out: Path, parts: Sequence[Path]) -> Result:
+    return result(merge(build(MergeSpec, parts=tuple(map(str, parts)), out=str(out))))
+
+
+def files(folder: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in folder.iterdir()}
+
+
+@pytest.fixture(scope="module")
+def reviews() -> tuple[str, ...]:
+    from attnviz.specs.text import TextOptions
+    from attnviz.text import load_corpus
+
+    return load_corpus(TextOptions(dataset="sample", split="train[:12]")).texts
+
+
+def test_shards_in_any_order_and_a_run_that_was_left_give_the_bytes_of_one_run(tmp_path: Path) -> None:
+    """Files and all: the pictures too."""
+    found = run(tmp_path / "whole", null=("random,shuffled",), layers=2, model="random:2", d_model=8)
+    options = {"null": ("random,shuffled",), "layers": 2, "model": "random:2", "d_model": 8}
+    for number in (3, 1, 2):
+        run(tmp_path / f"part-{number}", shard=f"{number}/3", **options)
+    merged(tmp_path / "merged", [tmp_path / f"part-{number}" for number in (2, 3, 1)])
+    events = survey(build(SurveySpec, out=str(tmp_path / "left"), **{**FAST, **options}))
+    for event in events:
+        if isinstance(event, Progress) and event.done >= 6:
+            assert event.if_left == (
+                f"{tmp_path}/left/{NAME} holds 6 of 12 texts; the same command with --resume goes on",
+            )
+            events.close()  # type: ignore[attr-defined]
+            break
+    left = load_survey(tmp_path / "left" / NAME)
+    assert (left.summary.n_texts, left.is_whole) == (6, False)
+    run(tmp_path / "left", resume=True, **options)
+    whole = files(tmp_path / "whole")
+    assert set(whole) == {NAME, "distributions.png", "distance.png"}
+    assert files(tmp_path / "merged") == whole
+    assert files(tmp_path / "left") == whole
+    assert report(found).title == "random:2 over sample train[:12]"
+
+
+def test_numbers_are_those_of_a_plain_loop(tmp_path: Path, reviews: tuple[str, ...]) -> None:
+    found = run(tmp_path, measure=("all",))
+    model = find_model(ModelOptions(model="multi:2", max_tokens=512, keep="head-tail")).open(())
+    for name in ("entropy", "distance", "to_same_word", "vendi_score"):
+        per_text = np.array([measured(model.attention(text), [name])[0].values.ravel() for text in reviews])
+        numbers = data(found)["measures"][name]["numbers"]
+        np.testing.assert_allclose([of["mean"] for of in numbers], per_text.mean(axis=0), atol=1e-9)
+        assert [of["largest"] for of in numbers] == per_text.max(axis=0).tolist()
+        top = numbers[0]["texts"][0]
+        assert (top["index"], top["value"]) == (int(per_text[:, 0].argmax()), per_text[:, 0].max())
+        assert top["name"] == f"sample train[{top['index']}]"
+    tokens = sum(len(model.attention(text).keys) for text in reviews)
+    assert data(found)["texts"] == {"name": "sample train[:12]", "number": 12, "tokens": tokens}
+
+
+def test_attention_by_distance_holds_the_measures_of_neighbours(tmp_path: Path) -> None:
+    """Of texts of one length, the mean over all queries is that over texts."""
+    found = run(tmp_path, dataset=None, split=None, text=("a b c d e", "b c a e a"))
+    curves = np.array(data(found)["by_distance"])
+    for offset, name in ((-1, "to_previous"), (0, "to_self"), (1, "to_next")):
+        means = [of["mean"] for of in data(found)["measures"][name]["numbers"]]
+        np.testing.assert_allclose(curves[:, 16 + offset], means, atol=1e-8)
+
+
+def test_words_say_what_receives_more_than_its_share(tmp_path: Path, reviews: tuple[str, ...]) -> None:
+    run(tmp_path)
+    words = load_survey(tmp_path / NAME).words
+    assert words.support.sum() == load_survey(tmp_path / NAME).n_queries
+    np.testing.assert_allclose(words.mass.sum(axis=0) / 2**30, words.support.sum(), rtol=1e-6)  # rows sum to 1
+    assert words.support[words.words.index(".")] == sum(text.count(".") for text in reviews)
+
+
+def test_texts_without_tokens_are_left_out_and_named(tmp_path: Path) -> None:
+    found = run(tmp_path, dataset=None, split=None, text=("one two", " ", "three four five"))
+    assert data(found)["texts"]["number"] == 2
+    assert any("1 text without tokens is left out" in note.text for note in report(found).notes)
+
+
+def test_a_random_model_is_labelled_nothing_and_a_trained_one_what_it_learned(tmp_path: Path) -> None:
+    trained = run(tmp_path / "trained", model="multi:8", null=("random",), split=None)
+    labels = [head["label"] for head in data(trained)["heads"]]
+    assert labels[6].startswith("previous token 0.6")
+    assert labels[3].startswith("next token 0.7")
+    untrained = run(tmp_path / "untrained", model="random:8", d_model=64, layers=2, null=("random",), split=None)
+    assert [head["label"] for head in data(untrained)["heads"]] == [None] * 16
+
+
+def test_what_was_not_asked_for_is_refused(tmp_path: Path) -> None:
+    run(tmp_path / "1", shard="1/2")
+    run(tmp_path / "2", shard="2/2")
+    run(tmp_path / "other", shard="2/2", split="train[:11]")
+    cases = {
+        "6 of 12 texts are missing": [tmp_path / "1"],
+        "part 1, which knows what chance gives, is missing": [],
+        "two parts hold the same texts": [tmp_path / "1", tmp_path / "1"],
+        "parts of different surveys: their corpus differ": [tmp_path / "1", tmp_path / "other"],
+    }
+    for problem, parts in cases.items():
+        if parts:
+            with pytest.raises(InvalidOption, match=problem):
+                merged(tmp_path / "merged", parts)
+    with pytest.raises(InvalidOption, match="is of another survey"):
+        run(tmp_path / "1", resume=True, split="train[:11]")
+    for written in ("0/3", "4/3", "3", "a/b", "1/0"):
+        with pytest.raises(InvalidOption, match="is no part"):
+            parse_shard(written)
+    with pytest.raises(InvalidOption, match="--null 'chance' is not known"):
+        run(tmp_path / "x", null=("chance",))
+
+
+def test_a_damaged_survey_is_refused_in_one_line(tmp_path: Path) -> None:
+    run(tmp_path)
+    file = tmp_path / NAME
+    whole = file.read_bytes()
+    for harm in (
+        whole[:-8],
+        whole.replace(b"n_queries", b"n_querie_"),
+        whole.replace(rb"low\": 0.0", rb"low\": 9e9"),
+        b"{}",
+    ):
+        file.write_bytes(harm)
+        with pytest.raises(InvalidRecord, match="is not a"):
+            load_survey(file)
+
+
+def test_two_processes_give_the_bytes_of_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.undo()  # processes know blocks as they are
+    run(tmp_path / "1", split="train+test")
+    run(tmp_path / "2", split="train+test", workers=2)
+    assert files(tmp_path / "1") == files(tmp_path / "2")
