@@ -129,8 +129,10 @@ class Factors:
         if self.attendable_keys is not None:
             weights[:, ~self.attendable_keys] = -np.inf
         np.exp(weights, out=weights)
-        if not (np.abs(weights.sum(axis=-1) - 1) <= ROW_SUM_TOLERANCE).all():
+        sums = weights.sum(axis=-1, keepdims=True)
+        if not (np.abs(sums - 1) <= ROW_SUM_TOLERANCE).all():
             raise InvalidRecord(f"rows of head {head} do not sum to 1", hint="q, k and log-sum-exp do not fit.")
+        weights /= sums  # of log-sum-exp near 100 the kernel's float32 misses 2e-5
         return weights
 
     def cells(
@@ -167,8 +169,8 @@ class FactoredMaps(AttentionMaps):
         for factors in self.factors:
             if (factors.query.shape[:2], factors.key.shape[1]) != expected:
                 raise InvalidRecord(f"factors of {factors.query.shape[1]} tokens do not fit {len(self.queries)}")
-        if self.sink is not None or self.grid is not None or not self.self_attention:
-            raise InvalidRecord("only a text that attends to itself, without sinks, is recorded by its factors")
+        if self.sink is not None or self.grid is not None:
+            raise InvalidRecord("sinks and patches of images are not recorded by factors")
         self._check_layer_numbers()
         probes = np.unique(np.linspace(0, len(self.queries) - 1, N_PROBES).astype(int))
         for factors in self.factors:  # all other rows are tried when they are read
@@ -230,5 +232,7 @@ class FactoredMaps(AttentionMaps):
 
     @property
     def real_queries(self) -> RealQueries:
-        """Those that may be attended to in any layer."""
+        """Those that may be attended to in any layer; of another text than the keys all."""
+        if not self.self_attention:
+            return np.ones(len(self.queries), dtype=bool)
         return np.asarray(np.any([of.keys_mask for of in self.factors], axis=0))

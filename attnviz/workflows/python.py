@@ -82,7 +82,8 @@ def attention(
         text: any text with at least one token.
         model: a packaged model (`single`, `multi`, `multi:4`), a folder, or a name on the hub.
         factored: keep q, k and the log-sum-exp of each row instead of the weights, which are worked out from them a
-            block of rows at a time: for texts whose weights are too many. Of models of ours that have q and k.
+            block of rows at a time: for texts whose weights are too many. Of built-in models that have q and k, and of
+            third-party models that attend through `scaled_dot_product_attention`.
         **settings: `heads`, `seed`, `max_tokens` and the other options of the model.
 
     Returns:
@@ -105,9 +106,7 @@ def attention(
     opened = reference.open(corpus.texts)
     (document,) = corpus.documents
     if factored and not isinstance(opened, Factorable):
-        raise InvalidOption(
-            f"{model} is a third-party model, of which q and k are not kept", hint="Leave out factored."
-        )
+        raise InvalidOption(f"{model} has no q and k to record", hint="Leave out factored.")
     attend = opened.factored if factored and isinstance(opened, Factorable) else opened.attention
     return with_known_heads(attend(document.text, document.name), known_heads(opened))
 

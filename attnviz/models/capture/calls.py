@@ -11,7 +11,7 @@ import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import torch
@@ -24,6 +24,8 @@ from torch.overrides import TorchFunctionMode
 from attnviz.errors import InvalidRecord
 from attnviz.models.capture.by_hand import WATCHED, SoftmaxTracker, factors
 from attnviz.models.capture.captured import CapturedAttention, How, Kernel, to_batch_heads
+from attnviz.models.capture.choice import LayersAndHeads
+from attnviz.models.capture.factored import FactoredRows, FactoringKernel
 from attnviz.models.capture.flow import Flow, Origin
 from attnviz.models.capture.kernels import dot_product
 from attnviz.models.capture.multihead import multi_head
@@ -35,7 +37,9 @@ KERNELS: dict[Kernel, Callable[..., tuple[Any, CapturedAttention]]] = {
     functional.multi_head_attention_forward: multi_head,
 }
 Values: TypeAlias = Float[np.ndarray, "batch key few"]
+EVERY = LayersAndHeads()
 N_VALUES = 4  # of the first head, that tell one key of a cache from another
+DENSE = "Leave out factored."
 FAST = (nn.TransformerEncoder, nn.TransformerEncoderLayer)  # they compute in another way where nobody looks
 
 
@@ -50,10 +54,10 @@ class Call:
         str  # of the module within the outermost one, such as "encoder.layer.3.attention.self"; "" where there is none
     )
     number: int  # of the outermost forward pass since the capture began: a step of a generation is a pass
-    weights: Float32[np.ndarray, "batch head query key"]  # after softmax
-    attendable: Bool[np.ndarray, "batch query key"]  # by any head
+    kept: Float32[np.ndarray, "batch head query key"] | FactoredRows  # weights after softmax, or what they come of
+    attendable: Bool[np.ndarray, "batch query key"]  # by any head; of factors by any query
     sink: Float32[np.ndarray, "batch head query"] | None  # the share that goes to no key
-    how: How  # worked out from what a kernel was given, or the very numbers that the model multiplied
+    how: How  # worked out from what a kernel was given, or the very numbers that the model multiplied, or not at all
     error: float  # largest |weights · value - output of the call itself|, relative to the largest |value|
     place: int = 0  # among the calls of the capture
     after: int = 0  # bit n: it reads what call n gave
@@ -65,15 +69,52 @@ class Call:
     n_steps: int = 1  # how many passes it was joined from
     apart: str = ""  # why its pass, which goes on from others, was not joined to them
 
+    @property
+    def weights(self) -> Float32[np.ndarray, "batch head query key"]:
+        """After softmax, where they were asked for."""
+        assert isinstance(self.kept, np.ndarray)
+        return self.kept
+
+    @property
+    def factors(self) -> FactoredRows | None:
+        """What the weights come of, where that was asked for."""
+        return self.kept if isinstance(self.kept, FactoredRows) else None
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """[batch, head, query, key] of the weights."""
+        return self.kept.shape
+
+    @property
+    def attended(self) -> Bool[np.ndarray, "batch key"]:
+        """Which keys any query attends to."""
+        if self.factors is not None:
+            return self.factors.attended
+        return np.asarray(self.attendable.any(axis=1))
+
+
+class Kept(NamedTuple):
+    """What is kept of one attention: fields of `Call`."""
+
+    kept: Float32[np.ndarray, "batch head query key"] | FactoredRows
+    attendable: Bool[np.ndarray, "batch query key"]
+    sink: Float32[np.ndarray, "batch head query"] | None
+    how: How
+    error: float
+
 
 @contextmanager
-def capture(take: Callable[[Call], None]) -> Iterator[Capture]:
+def capture(
+    take: Callable[[Call], None], choice: LayersAndHeads = EVERY, *, factored: bool = False
+) -> Iterator[Capture]:
     """Hand every attention that this thread computes to `take`, right when it is made. Nothing is kept here.
 
-    Raises InvalidRecord, out of the model's forward pass, where the weights do not give the output of the call, or
-    where the model is in training mode and drops some.
+    `factored`: with q, k and log-sum-exp in the place of the weights.
+
+    Raises InvalidRecord, out of the model's forward pass, where the weights do not give the output of the call, where
+    the model is in training mode and drops some, or where its factors are asked for and it is not made of them.
     """
-    watching = Capture(take)
+    watching = Capture(take, choice, factored=factored)
     with ExitStack() as stack:
         if "torch._dynamo" in sys.modules:  # else nothing is compiled, and importing it takes seconds
             stack.enter_context(torch.compiler.set_stance("force_eager"))
@@ -101,9 +142,10 @@ class ModuleCall:
 class Capture(TorchFunctionMode):
     """The modules at work, and what is done with tensors in them."""
 
-    def __init__(self, take: Callable[[Call], None]) -> None:
+    def __init__(self, take: Callable[[Call], None], choice: LayersAndHeads = EVERY, *, factored: bool = False) -> None:
         super().__init__()
-        self._take = take
+        self._take, self._choice = take, choice
+        self._factoring = FactoringKernel(choice) if factored else None
         self._thread = threading.get_ident()
         self._frames: list[ModuleCall] = []
         self._n_passes = self._n_runs = self._n_calls = 0
@@ -115,6 +157,11 @@ class Capture(TorchFunctionMode):
     def unclear(self) -> int:
         """How many products of weights were left out, because their heads could not be told from their batch."""
         return self._following.unclear
+
+    @property
+    def n_seen(self) -> int:
+        """How many attentions there were, also of layers that nobody asked for."""
+        return self._n_calls
 
     def enter(self, module: nn.Module, given: tuple[Any, ...]) -> None:
         """A module begins."""
@@ -171,11 +218,10 @@ class Capture(TorchFunctionMode):
         kernel = KERNELS.get(function)
         if kernel is not None:
             query, key, value = (args[i] if i < len(args) else kwargs[name] for i, name in enumerate(SIDES))
-            result, seen = kernel(function, args, kwargs, self._what())
             sides = self._flow.after(query), self._flow.after(key)
             origin = Origin(self._flow.after(query, key, value), sides)
-            seen = _unpacked(seen, self._frames[-1]) if self._frames else seen
-            self._flow.mark(result, self._hand_over(seen, origin, value, query is key))
+            result, after = self._attended(function, args, kwargs, origin, value, query is key)
+            self._flow.mark(result, after)
             return result
         if function not in WATCHED:
             result = function(*args, **kwargs)
@@ -188,46 +234,78 @@ class Capture(TorchFunctionMode):
         else:
             weights, value = factors(function, args, kwargs)
             origin = self._flow.of(weights)._replace(after=self._flow.after(weights, value))
-            self._flow.mark(result, self._hand_over(found, origin, value))
+            self._flow.mark(result, self._multiplied(found, origin, value))
         return result
 
-    def _hand_over(self, seen: CapturedAttention, origin: Origin, value: Any, same: bool = False) -> Origin:
+    def _attended(
+        self,
+        function: Kernel,
+        args: Sequence[Any],
+        kwargs: Mapping[str, Any],
+        origin: Origin,
+        value: Any,
+        same: bool,
+    ) -> tuple[Any, Origin]:
+        """What a kernel gives, and where that comes from. `same`: queries and keys are one tensor."""
+        if not self._choice.may_hold(self._path()[0]):
+            return function(*args, **kwargs), self._passed_by(origin)
+        if self._factoring is None:
+            result, seen = KERNELS[function](function, args, kwargs, self._what())
+            seen = _unpacked(seen, self._frames[-1]) if self._frames else seen
+            return result, self._hand_over(_on_host(self._of_heads(seen)), origin, value, same)
+        if function is functional.multi_head_attention_forward:
+            raise InvalidRecord(f"{self._what()} is of nn.MultiheadAttention, which keeps its q and k", hint=DENSE)
+        result, rows, error = self._factoring(function, args, kwargs, self._what())
+        attendable = np.broadcast_to(rows.attended[:, None], (len(rows), *rows.shape[2:]))
+        return result, self._hand_over(Kept(rows, attendable, None, "factored", error), origin, value, same)
+
+    def _multiplied(self, seen: CapturedAttention, origin: Origin, value: Any) -> Origin:
+        """Of attention written by hand. Raises InvalidRecord where its factors are asked for."""
+        if not self._choice.may_hold(self._path()[0]) or (self._factoring is not None and origin.product is None):
+            return self._passed_by(origin)
+        if self._factoring is not None:
+            raise InvalidRecord(
+                f"{self._what()} is written out as softmax(…) @ value: its q and k are gone", hint=DENSE
+            )
+        return self._hand_over(_on_host(self._of_heads(seen)), origin, value)
+
+    def _of_heads(self, seen: CapturedAttention) -> CapturedAttention:
+        """The chosen ones."""
+        if self._choice.heads is None:
+            return seen
+        heads = list(self._choice.heads_of(seen.weights.shape[1], self._what()))
+        return replace(seen, weights=seen.weights[:, heads], sink=None if seen.sink is None else seen.sink[:, heads])
+
+    def _passed_by(self, origin: Origin) -> Origin:
+        """Where the output of a call comes from of which nothing is kept."""
+        self._n_calls += 1
+        return Origin(origin.after | 1 << self._n_calls - 1)
+
+    def _hand_over(self, seen: Kept, origin: Origin, value: Any, same: bool = False) -> Origin:
         """Returns where the output comes from. `same`: queries and keys are one tensor."""
-        arrays = [
-            None if tensor is None else tensor.detach().cpu().numpy()
-            for tensor in (seen.weights, seen.attendable, seen.sink)
-        ]
-        weights, attendable, sink = arrays
-        assert weights is not None
-        assert attendable is not None
         path, n_alike = self._path()
         self._take(
             Call(
                 path=path,
                 number=max(0, self._n_passes - 1),
-                weights=weights,
-                attendable=attendable,
-                sink=sink,
-                how=seen.how,
-                error=seen.error,
+                **seen._asdict(),
                 place=self._n_calls,
                 after=origin.after,
                 run=self._frames[-1].number if self._frames else 0,
                 own_keys=same or _own_keys(origin),
                 n_alike=n_alike,
                 guess=self._guess(seen, origin),
-                values=_some_of(value, weights.shape),
+                values=_some_of(value, seen.kept.shape),
             )
         )
-        self._n_calls += 1
-        return Origin(origin.after | 1 << self._n_calls - 1)
+        return self._passed_by(origin)
 
-    def _guess(self, seen: CapturedAttention, origin: Origin) -> str:
+    def _guess(self, seen: Kept, origin: Origin) -> str:
         """Why these weights may be of something else than tokens."""
         if origin.product is None:
             return "no product of queries with keys was seen under this softmax"
         n_positions = self._frames[-1].n_positions if self._frames else set()
-        n_batch, _, n_queries, _ = seen.weights.shape
+        n_batch, _, n_queries, _ = seen.kept.shape
         if n_positions and n_batch * n_queries not in n_positions:
             return f"{n_queries} queries are not the number of tokens that the module read"
         return ""
@@ -243,6 +321,12 @@ class Capture(TorchFunctionMode):
         if self._paths is None or self._paths.root() is not root:
             self._paths = Paths(root)
         return self._paths.of([frame.module for frame in self._frames])
+
+
+def _on_host(seen: CapturedAttention) -> Kept:
+    weights, attendable = (tensor.detach().cpu().numpy() for tensor in (seen.weights, seen.attendable))
+    sink = None if seen.sink is None else seen.sink.detach().cpu().numpy()
+    return Kept(weights, attendable, sink, seen.how, seen.error)
 
 
 def _some_of(value: Any, shape: Sequence[int]) -> Values | None:

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from attnviz.errors import InvalidRecord
 
-How = Literal["recomputed", "multiplied"]
+How = Literal["recomputed", "multiplied", "factored"]
 Kernel = Callable[..., Any]  # any function of torch's
 
 # Of the largest value. A kernel adds in another order and rounds what it gives; one that computes something else than

@@ -12,15 +12,25 @@ import numpy as np
 import torch
 
 from attnviz.errors import InvalidModel, InvalidOption, TooLarge
-from attnviz.models.capture.calls import Call, capture
+from attnviz.factored import FactoredMaps
+from attnviz.models.capture.calls import EVERY, Call, capture
+from attnviz.models.capture.choice import LayersAndHeads
 from attnviz.models.device import enough_memory
 from attnviz.models.huggingface.tokens import HuggingFaceEncoding
 from attnviz.models.huggingface.weights import LoadedWeights, others_failure
-from attnviz.models.recording.assembly import assembled, attendable_of, facts_of, layers_seen, seen
-from attnviz.models.recording.groups import Group, crossing, grouped
+from attnviz.models.recording.assembly import (
+    assembled,
+    attendable_of,
+    factors_of,
+    facts_of,
+    heads_seen,
+    layers_seen,
+    seen,
+)
+from attnviz.models.recording.groups import Group, crossing, grouped, of_layers
 from attnviz.models.recording.plan import AxisLabels
 from attnviz.models.seeds import seeded
-from attnviz.models.sizes import BASE_PRETRAINED, Work, check_memory
+from attnviz.models.sizes import BASE_PRETRAINED, FLOAT32, Work, check_memory, check_room
 from attnviz.models.versions import versions
 from attnviz.records import AttentionMaps, Facts, Provenance, Setting
 from attnviz.specs.model import AttentionKind, ModelOptions, PretrainedOptions
@@ -100,6 +110,12 @@ class HuggingFaceModel:
 
         Raises InvalidText without tokens, InvalidOption, TooLarge before anything is allocated.
         """
+        read = self._read(text)
+        self._check_room(*(len(each.ids) for each in axes_of(read)))
+        return read
+
+    def _read(self, text: str) -> Read:
+        """The same, whatever room its weights take."""
         if self.spec.max_tokens is not None and self.spec.max_tokens < 1:
             raise InvalidOption(f"--max-tokens {self.spec.max_tokens} is too small", hint="It is at least 1.")
         kind = self._kind()
@@ -107,7 +123,6 @@ class HuggingFaceModel:
         read = Read(source, self._target() if kind in ("decoder", "cross") else None, kind)
         for each in (read.source, read.target):
             self._check_length(each)
-        self._check_room(*(len(each.ids) for each in axes_of(read)))
         return read
 
     def _target(self) -> HuggingFaceEncoding:
@@ -134,11 +149,41 @@ class HuggingFaceModel:
         """
         return self._record(self.encode(text), text, text_name)
 
-    def _record(self, read: Read, text: str, text_name: str) -> AttentionMaps:
+    def factored(
+        self,
+        text: str,
+        text_name: str = "text",
+        layers: Sequence[int] | None = None,
+        heads: Sequence[int] | None = None,
+    ) -> AttentionMaps:
+        """Attention over one text, of which only what weights are worked out from is held, of some layers and heads.
+
+        Raises InvalidOption where its attention is not made of that, InvalidSelection for a layer or head that there is
+        not, and as `attention` does.
+        """
+        if self.loaded.eager:
+            raise InvalidOption(
+                f"{self.name} writes its attention out, as soft-capping and sinks need: it has no q and k to record",
+                hint="Leave out factored.",
+            )
+        choice, read = LayersAndHeads(layers, heads), self._read(text)
+        n_queries, n_keys = (len(each.ids) for each in axes_of(read))
+        work = Work(
+            n_queries, n_keys, self.n_heads, self.n_layers, self.d_model, self.n_parameters, base=BASE_PRETRAINED
+        )
+        of_layer = 3 * FLOAT32 * self.d_model * (n_queries + n_keys)  # q, k and their copies while one is captured
+        n_layers = self.n_layers if choice.layers is None else len(choice.layers)
+        needed = work.fixed + work.per_token * max(n_queries, n_keys) + n_layers * of_layer
+        check_room(f"{n_queries:,} tokens", needed, self.spec.max_memory)
+        return self._record(read, text, text_name, choice, factored=True)
+
+    def _record(
+        self, read: Read, text: str, text_name: str, choice: LayersAndHeads = EVERY, *, factored: bool = False
+    ) -> AttentionMaps:
         calls: list[Call] = []
-        with capture(calls.append):
+        with capture(calls.append, choice, factored=factored):
             self._run(read)
-        group = self._group(calls, read.kind)
+        group = self._group(calls, read.kind, choice)
         calls.clear()  # the group has them, and lets each go when it is copied
         settings, facts, (numbers, _) = self._settings(read, group), self._facts(read, group), group.layers
         queries, keys = (side.tokens for side in axes_of(read))
@@ -149,9 +194,12 @@ class HuggingFaceModel:
             )
         every_query, every_key = (np.ones(len(tokens), dtype=bool) for tokens in (queries, keys))
         sides = AxisLabels(queries.pieces, keys.pieces, every_query, every_key, queries is keys)
+        settings = (*settings, *heads_seen(choice.heads))
+        provenance = self._provenance(text + (read.answer.text if read.answer else ""), text_name, settings, facts)
+        if factored:
+            return FactoredMaps(queries, keys, provenance, None, numbers, factors=factors_of(group, 0, sides))
         attendable = attendable_of(group, 0, sides)
         (weights,), sinks = assembled(group, [sides])
-        provenance = self._provenance(text + (read.answer.text if read.answer else ""), text_name, settings, facts)
         return AttentionMaps(weights, queries, keys, attendable, provenance, sinks[0] if sinks else None, numbers)
 
     def seconds(self, text: str) -> float:
@@ -222,9 +270,9 @@ class HuggingFaceModel:
     def _tensor(self, numbers: Sequence[int]) -> torch.Tensor:
         return torch.tensor([numbers], device=self.device)
 
-    def _group(self, calls: Sequence[Call], kind: AttentionKind) -> Group:
+    def _group(self, calls: Sequence[Call], kind: AttentionKind, choice: LayersAndHeads) -> Group:
         """The layers of the attention that is asked for."""
-        groups = grouped(calls)
+        groups = of_layers(grouped(calls), choice)
         if kind in ("decoder", "cross"):
             model = self.loaded.model
             encoder = next(name for name, module in model.named_modules() if module is model.get_encoder())
@@ -292,5 +340,8 @@ def axes_of(read: Read) -> tuple[HuggingFaceEncoding, HuggingFaceEncoding]:
 
 
 def _causal(read: Read, group: Group) -> bool:
+    factors = group.calls[0].factors
+    if factors is not None:
+        return read.kind in ("self", "decoder") and factors.factors[0].causal
     attendable = group.calls[0].attendable[0]
     return read.kind in ("self", "decoder") and not np.triu(attendable, 1).any() and len(attendable) > 1

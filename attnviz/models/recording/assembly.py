@@ -10,6 +10,7 @@ import numpy as np
 from jaxtyping import Bool
 
 from attnviz.errors import InvalidRecord
+from attnviz.factored import CAUSAL, EVERYWHERE, FactoredMaps, Factors
 from attnviz.models.recording.groups import Group
 from attnviz.models.recording.names import PADDING, Names, Pieces
 from attnviz.models.recording.plan import AxisLabels, plan_axes
@@ -19,6 +20,7 @@ from attnviz.records import AttentionMaps, Facts, Provenance, Setting, Tokens
 WORDS = {
     "recomputed": "recomputed, and held against the output of each call",
     "multiplied": "as the model itself multiplied them",
+    "factored": "q, k and log-sum-exp as the kernel had them, some rows held against the output of each call",
 }
 
 
@@ -31,6 +33,7 @@ class About:
     trained: bool | None
     text_name: str
     n_left_out: int = 0  # attentions that were seen and cannot be told apart
+    heads: Sequence[int] | None = None  # of the model, that are in the record; None: all
 
 
 def records(groups: Sequence[Group], names: Names, about: About) -> Iterator[AttentionMaps]:
@@ -40,8 +43,13 @@ def records(groups: Sequence[Group], names: Names, about: About) -> Iterator[Att
     """
     left_out = (("attentions_left_out", about.n_left_out),) if about.n_left_out else ()
     for group, sides in plan_axes(groups, names):
-        settings = _settings(group)
+        settings = (*_settings(group), *heads_seen(about.heads))
         numbers, facts = group.layers[0], facts_of(group)
+        if is_factored(group):
+            for row, side in enumerate(sides):
+                provenance = provenance_of(about, side, (*settings, ("row", row), *left_out), facts)
+                yield factored_record(group, row, side, provenance)
+            continue
         attendable = [attendable_of(group, row, side) for row, side in enumerate(sides)]
         weights, sinks = assembled(group, sides)
         for row, side in enumerate(sides):
@@ -57,9 +65,56 @@ def records(groups: Sequence[Group], names: Names, about: About) -> Iterator[Att
             )
 
 
+def is_factored(group: Group) -> bool:
+    """Whether its calls have factors in the place of weights."""
+    return group.calls[0].factors is not None
+
+
+def factored_record(group: Group, row: int, side: AxisLabels, provenance: Provenance) -> FactoredMaps:
+    """Of one row. Raises InvalidRecord where a row is no distribution, or padding does not lie where a mask has it."""
+    queries = tokens_of(side.queries)
+    keys = queries if side.same else tokens_of(side.keys)
+    factors = factors_of(group, row, side)
+    return FactoredMaps(queries, keys, provenance, None, group.layers[0], factors=factors)
+
+
+def factors_of(group: Group, row: int, side: AxisLabels) -> tuple[Factors, ...]:
+    """Of each layer, without padding."""
+    found = []
+    for call in group.calls:
+        assert call.factors is not None
+        factors, fitting = call.factors.factors[row], call.factors.fitting[row]
+        if fitting is not None and not fitting[side.kept_queries].all():
+            raise InvalidRecord(f"a query in {group.place} does not see what others see", hint=PADDING)
+        found.append(_without_padding(factors, side, group.place))
+    return tuple(found)
+
+
+def _without_padding(factors: Factors, side: AxisLabels, place: str) -> Factors:
+    if side.kept_queries.all() and side.kept_keys.all():
+        return factors
+    queries, keys = _span(side.kept_queries), _span(side.kept_keys)
+    if not isinstance(keys, slice) and factors.window not in (EVERYWHERE, CAUSAL):
+        raise InvalidRecord(f"padding in the middle of a text is in the windows of {place}", hint="Leave out factored.")
+    real = factors.keys_mask[keys]
+    return replace(
+        factors,
+        query=factors.query[:, queries],
+        key=factors.key[:, keys],
+        log_sum_exp=factors.log_sum_exp[:, queries],
+        attendable_keys=None if real.all() else real,
+    )
+
+
+def heads_seen(heads: Sequence[int] | None) -> Iterator[tuple[str, Setting]]:
+    """Which heads of the model a record has, unless it has all."""
+    if heads is not None:
+        yield "heads_in_model", ",".join(map(str, heads))
+
+
 def assembled(group: Group, sides: Sequence[AxisLabels]) -> tuple[list[np.ndarray], list[np.ndarray] | None]:
     """The weights and sinks of each row, layer by layer; each call is let go once it is copied."""
-    n_layers, n_heads = len(group.calls), group.calls[0].weights.shape[1]
+    n_layers, n_heads = len(group.calls), group.calls[0].shape[1]
     shapes = [(n_layers, n_heads, len(side.queries), len(side.keys)) for side in sides]
     weights = [np.empty(shape, dtype=np.float32) for shape in shapes]
     has_sink = any(call.sink is not None for call in group.calls)

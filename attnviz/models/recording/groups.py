@@ -9,8 +9,9 @@ from functools import cached_property
 
 import numpy as np
 
-from attnviz.errors import InvalidRecord
+from attnviz.errors import InvalidRecord, InvalidSelection
 from attnviz.models.capture.calls import Call
+from attnviz.models.capture.choice import LayersAndHeads
 from attnviz.models.capture.paths import NUMBER
 from attnviz.models.recording.joining import joined
 
@@ -28,17 +29,17 @@ class Group:
     @property
     def n_rows(self) -> int:
         """How many texts the batch has."""
-        return len(self.calls[0].weights)
+        return self.calls[0].shape[0]
 
     @property
     def n_queries(self) -> int:
         """How many queries a text has."""
-        return int(self.calls[0].weights.shape[2])
+        return self.calls[0].shape[2]
 
     @property
     def n_keys(self) -> int:
         """How many keys a text has."""
-        return int(self.calls[0].weights.shape[3])
+        return self.calls[0].shape[3]
 
     @property
     def n_steps(self) -> int:
@@ -94,6 +95,21 @@ def grouped(calls: Iterable[Call]) -> list[Group]:
     return sorted(groups, key=lambda group: group.number)
 
 
+def of_layers(groups: Sequence[Group], choice: LayersAndHeads) -> list[Group]:
+    """The groups that have chosen layers, without their others. Raises InvalidSelection where none has."""
+    if choice.layers is None:
+        return list(groups)
+    found = []
+    for group in groups:
+        calls = [call for call, number in zip(group.calls, group.layers[0], strict=True) if number in choice.layers]
+        if calls:
+            found.append(replace(group, calls=calls))
+    missing = {*choice.layers} - {number for group in found for number in group.layers[0]}
+    if missing:
+        raise InvalidSelection(f"no attention was seen in layer {min(missing)}", hint="Layers count from 0.")
+    return found
+
+
 def _passes(calls: Sequence[Call]) -> list[tuple[Call, int]]:
     """Calls with the numbers of their passes, and the how manieth each is in its run of a module.
 
@@ -121,7 +137,9 @@ def _passes(calls: Sequence[Call]) -> list[tuple[Call, int]]:
 
 def _same(call: Call, other: Call) -> bool:
     """As where a kernel takes the values of a layer in two halves."""
-    return call.weights.shape == other.weights.shape and np.array_equal(call.weights, other.weights)
+    if call.factors is not None or other.factors is not None:
+        return call.factors is not None and other.factors is not None and call.factors.same(other.factors)
+    return call.shape == other.shape and np.array_equal(call.weights, other.weights)
 
 
 def starred(path: str, n_kept: int = 0) -> str:
@@ -136,9 +154,9 @@ def _alike(number: int, family: Sequence[Call]) -> list[Group]:
         groups: dict[str, list[Call]] = defaultdict(list)
         for call in family:
             groups[starred(call.path, n_kept)].append(call)
-        if all(len({call.weights.shape for call in group}) == 1 for group in groups.values()):
+        if all(len({call.shape for call in group}) == 1 for group in groups.values()):
             return [Group(name, number, group) for name, group in groups.items()]
-    one, other = list(dict.fromkeys(call.weights.shape[1:] for call in family))[:2]
+    one, other = list(dict.fromkeys(call.shape[1:] for call in family))[:2]
     raise InvalidRecord(
         f"the calls in {family[0].path or 'this block'} are not layers of one model: one has "
         "{} heads, {} queries and {} keys, another {}, {} and {}".format(*one, *other),

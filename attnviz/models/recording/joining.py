@@ -14,11 +14,13 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from attnviz.errors import InvalidRecord
 from attnviz.models.capture.calls import Call, Values
 
 APART = (
     "the cache of a step holds other keys than the steps before left there, as after beam search or assisted decoding"
 )
+WHOLE = "Give the model the whole text in one pass, or leave out factored."
 Place = tuple[str, int, int]  # the path, the how manieth in its run of a module, and of the same in one pass
 
 
@@ -34,7 +36,7 @@ class Memory:
         if call.values is None:
             return None
         n_live = live(call)
-        now, n_cached = call.values[:, :n_live], n_live - call.weights.shape[2]
+        now, n_cached = call.values[:, :n_live], n_live - call.shape[2]
         same = np.array_equal(now, self.values)
         start = self.values.shape[1] - n_cached
         grown = n_cached > 0 and start >= 0 and np.array_equal(now[:, :n_cached], self.values[:, start:])
@@ -107,18 +109,20 @@ def joined(calls: Sequence[tuple[Call, int]]) -> list[tuple[Call, int]]:
 
 def live(call: Call) -> int:
     """How many keys there are, without the room that a cache has left."""
-    attended = np.flatnonzero(call.attendable.any(axis=(0, 1)))
-    return int(max(call.weights.shape[2], attended.max(initial=-1) + 1))
+    attended = np.flatnonzero(call.attended.any(axis=0))
+    return int(max(call.shape[2], attended.max(initial=-1) + 1))
 
 
 def _reads_cache(call: Call) -> bool:
-    return bool(call.own_keys) and call.weights.shape[2] < live(call)
+    return bool(call.own_keys) and call.shape[2] < live(call)
 
 
 def _as_one(calls: list[Call], memory: Memory) -> Call:
     """Each call's queries under those before it; the calls are let go one by one."""
-    first, (n_batch, n_heads, _, _) = calls[0], calls[0].weights.shape
-    shape = n_batch, sum(call.weights.shape[2] for call in calls), memory.values.shape[1]
+    first, (n_batch, n_heads, _, _) = calls[0], calls[0].shape
+    if first.factors is not None:
+        raise InvalidRecord("the steps of a text that grows over a cache are not recorded by their factors", hint=WHOLE)
+    shape = n_batch, sum(call.shape[2] for call in calls), memory.values.shape[1]
     weights = np.zeros((n_batch, n_heads, *shape[1:]), dtype=np.float32)
     attendable = np.zeros(shape, dtype=bool)
     sink = None if first.sink is None else np.zeros((n_batch, n_heads, shape[1]), dtype=np.float32)
@@ -127,7 +131,7 @@ def _as_one(calls: list[Call], memory: Memory) -> Call:
     row = end = 0
     while calls:
         call = calls.pop(0)
-        n_queries, n_live = call.weights.shape[2], live(call)
+        n_queries, n_live = call.shape[2], live(call)
         queries, end = slice(row, row + n_queries), end + n_queries if memory.grows and end else n_live
         keys = slice(end - n_live, end)
         weights[:, :, queries, keys] = call.weights[..., :n_live]
@@ -137,7 +141,7 @@ def _as_one(calls: list[Call], memory: Memory) -> Call:
         row += n_queries
     return replace(
         first,
-        weights=weights,
+        kept=weights,
         attendable=attendable,
         sink=sink,
         error=error,

@@ -124,7 +124,7 @@ def last_attended(group: Group) -> int:
 
 def attended(group: Group) -> Bool[np.ndarray, "row key"]:
     """Which keys any query attends to, in any layer."""
-    return np.asarray(np.any([call.attendable.any(axis=1) for call in group.calls], axis=0))
+    return np.asarray(np.any([call.attended for call in group.calls], axis=0))
 
 
 def masked(names: Names, group: Group) -> Bool[np.ndarray, "row key"]:

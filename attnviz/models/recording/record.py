@@ -10,8 +10,9 @@ from typing import Any, overload
 from attnviz.errors import InvalidRecord, InvalidSelection
 from attnviz.grid import Grid
 from attnviz.models.capture.calls import Call, capture
+from attnviz.models.capture.choice import LayersAndHeads
 from attnviz.models.recording.assembly import About, records
-from attnviz.models.recording.groups import grouped
+from attnviz.models.recording.groups import grouped, of_layers
 from attnviz.models.recording.names import Names, check_no_mask, named, of_patches, real_tokens
 from attnviz.notebook import Displayable
 from attnviz.records import AttentionMaps
@@ -77,6 +78,9 @@ def record(  # noqa: PLR0913 - each is an option of its own
     trained: bool | None = None,
     revision: str = "as given",
     text_name: str = "tokens given by the caller",
+    factored: bool = False,
+    layers: Sequence[int] | None = None,
+    heads: Sequence[int] | None = None,
 ) -> Iterator[Recording]:
     """Record the attention of whatever PyTorch modules run in the block, changing nothing in them.
 
@@ -108,25 +112,38 @@ def record(  # noqa: PLR0913 - each is an option of its own
     caches that drop keys from the middle) stay records of their own, and `Recording.not_joined` says why. There the
     queries are the last of the keys, and measures that compare their positions do not apply.
 
+    `layers` and `heads` choose some, by the model's own numbers from 0; of others nothing is kept. Heads of such a
+    record count from 0, too, and its setting `heads_in_model` says which they are.
+
+    With `factored` a record keeps q, k and the log-sum-exp of each row in the place of the weights, which are worked
+    out from them a block of rows at a time: for texts whose weights are too many. That is for models that attend
+    through `scaled_dot_product_attention`, with masks that are windows (causal is one) or padding, in one pass over
+    the text.
+
     Attention written out by hand with heads and batch on one axis cannot be told apart, unless there is one text or one
     head: it is left out, and the setting `attentions_left_out` of the records says how often.
 
     Raises InvalidRecord where nothing attended, where names or mask do not fit, where the model is in training mode and
-    drops weights, and where a kernel computes something else than attention.
+    drops weights, where a kernel computes something else than attention, and where factors are asked for of attention
+    that is not made of them; InvalidSelection for a layer or head that there is not.
     """
     _names(tokens, keys, attention_mask)  # refused before any work
+    choice = LayersAndHeads(layers, heads)
     calls: list[Call] = []
     recording = Recording()
-    with capture(calls.append) as watching:
+    with capture(calls.append, choice, factored=factored) as watching:
         yield recording
+    if not calls and watching.n_seen:
+        raise InvalidSelection(f"no attention was seen in layers {choice.layers}", hint="Layers count from 0.")
     if not calls:
         raise _nothing(watching.unclear)
     names = _names(tokens, keys, attention_mask)
-    groups = grouped(calls)
+    groups = of_layers(grouped(calls), choice)
     if names.grid is not None:
         names = replace(names, keys=of_patches(names.grid, groups))
     calls.clear()  # so that each layer is let go when its numbers are in the record
-    recording._records = list(records(groups, names, About(model, revision, trained, text_name, watching.unclear)))
+    about = About(model, revision, trained, text_name, watching.unclear, choice.heads)
+    recording._records = list(records(groups, names, about))
 
 
 def _names(tokens: Any, keys: Any, attention_mask: Any) -> Names:

@@ -1,0 +1,195 @@
+"""F.scaled_dot_product_attention by its factors: q and k as it got them and its log-sum-exp, in the place of weights.
+
+On the CPU the flash kernel, which the function itself would choose, gives output and log-sum-exp at once, so that
+nothing runs twice. Other kernels keep their log-sum-exp: it is worked out from q and k, a block of rows at a time.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from jaxtyping import Bool, Float, Float32
+from torch import Tensor
+from torch.nn.attention import SDPBackend
+
+from attnviz.errors import InvalidRecord
+from attnviz.factored import CAUSAL, EVERYWHERE, N_PROBES, Factors
+from attnviz.models.capture.captured import Kernel, checked_error, refuse_dropout, to_batch_heads
+from attnviz.models.capture.choice import LayersAndHeads
+from attnviz.models.capture.kernels import Asked
+from attnviz.models.capture.masks import MATRIX, SymbolicMask, symbolic
+
+FLASH = SDPBackend.FLASH_ATTENTION.value
+MAX_MASKS = 4  # that are remembered: layers of a model share one or two
+
+
+@dataclass(frozen=True, eq=False)
+class FactoredRows:
+    """What the weights of a call are worked out from, of each row of its batch."""
+
+    factors: tuple[Factors, ...]
+    fitting: tuple[Bool[np.ndarray, " query"] | None, ...]  # queries whose mask is that of the factors; None: all
+
+    def __len__(self) -> int:
+        return len(self.factors)
+
+    @property
+    def shape(self) -> tuple[int, int, int, int]:
+        """[batch, head, query, key] of the weights."""
+        n_heads, n_queries, _ = self.factors[0].query.shape
+        return len(self), n_heads, n_queries, self.factors[0].key.shape[1]
+
+    @property
+    def attended(self) -> Bool[np.ndarray, "batch key"]:
+        """Which keys any query may attend to."""
+        return np.stack([of.keys_mask for of in self.factors])
+
+    def same(self, other: FactoredRows) -> bool:
+        """Whether queries and keys are the same."""
+        return self.shape == other.shape and all(
+            np.array_equal(one.query, two.query) and np.array_equal(one.key, two.key)
+            for one, two in zip(self.factors, other.factors, strict=True)
+        )
+
+
+class FactoringKernel:
+    """The function, and what is kept of each call in the place of its weights."""
+
+    def __init__(self, choice: LayersAndHeads) -> None:
+        self._choice = choice
+        self._masks: list[tuple[Tensor, list[SymbolicMask]]] = []  # kept alive, so that none comes in their place
+
+    def __call__(
+        self, kernel: Kernel, args: Sequence[Any], kwargs: Mapping[str, Any], what: str
+    ) -> tuple[Tensor, FactoredRows, float]:
+        """Output, factors, and by how much some rows that are worked out from them miss it. Raises InvalidRecord."""
+        asked = Asked(*args, **kwargs)
+        refuse_dropout(asked.dropout_p, what)
+        if asked.query.is_nested:
+            raise InvalidRecord(f"{what} takes nested tensors", hint=MATRIX)
+        output, log_sum_exp = _flash(asked) or (kernel(*args, **kwargs), None)
+        with torch.no_grad(), torch._C.DisableTorchFunction(), torch.autocast(output.device.type, enabled=False):
+            read = (tensor.to(output.dtype) for tensor in (asked.query, asked.key, asked.value))
+            query, key, value, of_kernel = map(to_batch_heads, (*read, output))
+            shape = (*of_kernel.shape[:-1], key.shape[-2])
+            heads = list(self._choice.heads_of(shape[1], what))
+            masks = self._symbolic(asked, shape, what)
+            scale = 1 / math.sqrt(query.shape[-1]) if asked.scale is None else asked.scale
+            rows, error = [], 0.0
+            for row, mask in enumerate(masks):
+                queries, keys, values = (each.expand(shape[0], *each.shape[1:])[row] for each in (query, key, value))
+                queries, keys = queries.expand(shape[1], -1, -1)[heads].float(), _by_group(keys, heads, shape[1])
+                sums = _sums(queries, keys, scale, mask) if log_sum_exp is None else log_sum_exp[row, heads]
+                rows.append(_factors(queries, keys, sums, scale, mask))
+                values = values[[head * len(values) // shape[1] for head in heads]]
+                error = max(error, _missed(rows[-1], mask, values, of_kernel[row, heads]))
+            fitting = tuple(None if mask.fitting is None else mask.fitting.numpy() for mask in masks)
+            return output, FactoredRows(tuple(rows), fitting), checked_error(error, output.dtype, what)
+
+    def _symbolic(self, asked: Asked, shape: Sequence[int], what: str) -> list[SymbolicMask]:
+        """Of each row. Raises InvalidRecord for what is neither a window nor padding."""
+        n_batch, n_heads, *_ = shape
+        given = asked.attn_mask
+        if given is None:
+            return [SymbolicMask(CAUSAL if asked.is_causal and shape[2] > 1 else EVERYWHERE)] * n_batch
+        for known, masks in self._masks:
+            if _same_memory(known, given):
+                return masks
+        mask = to_batch_heads(given).expand(n_batch, n_heads, *shape[2:])
+        if mask.stride(1) and any(not torch.equal(mask[:, 0], mask[:, head]) for head in range(1, n_heads)):
+            raise InvalidRecord(f"{what} masks heads differently", hint=MATRIX)
+        masks = [symbolic(of_row[0], what) for of_row in mask]
+        self._masks = [*self._masks[1 - MAX_MASKS :], (given, masks)]
+        return masks
+
+
+def _same_memory(one: Tensor, other: Tensor) -> bool:
+    of = [(each.data_ptr(), each.shape, each.stride(), each.dtype) for each in (one, other)]
+    return of[0] == of[1]
+
+
+def _flash(asked: Asked) -> tuple[Tensor, Tensor] | None:
+    """Output and log-sum-exp [batch, head, query] of the kernel that the function would choose on the CPU, if so."""
+    query, key, value = asked.query, asked.key, asked.value
+    if query.device.type != "cpu" or query.ndim != 4 or torch.is_autocast_enabled("cpu"):
+        return None
+    asked_of = (query, key, value, asked.attn_mask, 0.0, asked.is_causal)
+    if torch._fused_sdp_choice(*asked_of, scale=asked.scale, enable_gqa=asked.enable_gqa) != FLASH:
+        return None
+    if asked.enable_gqa:
+        key, value = (each.repeat_interleave(query.shape[1] // each.shape[1], dim=1) for each in (key, value))
+    mask = asked.attn_mask
+    if mask is not None and mask.dtype == torch.bool:
+        mask = torch.zeros_like(mask, dtype=query.dtype).masked_fill_(~mask, -torch.inf)
+    kernel = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu
+    output, sums = kernel(query, key, value, 0.0, asked.is_causal, attn_mask=mask, scale=asked.scale)
+    return output, sums.detach()
+
+
+def _by_group(keys: Float[Tensor, "group key d"], heads: list[int], n_heads: int) -> Float32[Tensor, "shared key d"]:
+    """The keys of some heads, once where heads next to each other share them, also where a model repeated them."""
+    groups = [head * len(keys) // n_heads for head in range(n_heads)]
+    for head in range(1, n_heads):
+        one, other = groups[head - 1], groups[head]
+        if one != other and torch.equal(keys[one], keys[other]):
+            groups[head:] = [one if group == other else group for group in groups[head:]]
+    chosen = [groups[head] for head in heads]
+    starts = [place for place in range(len(chosen)) if place == 0 or chosen[place] != chosen[place - 1]]
+    even = len(chosen) % len(starts) == 0 and starts == list(range(0, len(chosen), len(chosen) // len(starts)))
+    return keys[[chosen[place] for place in starts] if even else chosen].float()
+
+
+def _sums(
+    queries: Float32[Tensor, "head query d"], keys: Float32[Tensor, "group key d"], scale: float, mask: SymbolicMask
+) -> Float32[Tensor, "head query"]:
+    """The log-sum-exp of each row's scores."""
+    sums = queries.new_zeros(queries.shape[:2])
+    for rows, within in mask.blocks(queries.shape[1], keys.shape[1]):
+        forbidden = ~within.to(queries.device)
+        for head, of_head in enumerate(queries):
+            scores = of_head[rows] @ keys[head * len(keys) // len(queries)].T * scale
+            sums[head, rows] = scores.masked_fill_(forbidden, -torch.inf).logsumexp(dim=-1)
+    return sums
+
+
+def _factors(
+    queries: Float32[Tensor, "head query d"],
+    keys: Float32[Tensor, "group key d"],
+    sums: Float[Tensor, "head query"],
+    scale: float,
+    mask: SymbolicMask,
+) -> Factors:
+    sums = sums.float().nan_to_num(0.0, 0.0, 0.0) if mask.fitting is not None else sums.float()
+    query, key, log_sum_exp = (each.detach().contiguous().cpu().numpy() for each in (queries, keys, sums))
+    return Factors(
+        query,
+        key,
+        log_sum_exp,
+        scale=float(scale),
+        window=mask.window,
+        attendable_keys=None if mask.attendable_keys is None else mask.attendable_keys.numpy(),
+    )
+
+
+def _missed(
+    factors: Factors,
+    mask: SymbolicMask,
+    values: Float[Tensor, "head key d_value"],
+    output: Float[Tensor, "head query d_value"],
+) -> float:
+    """The difference of some rows' weights · value from the output, relative to the largest value.
+
+    Raises InvalidRecord where a row is no distribution.
+    """
+    fitting = np.arange(output.shape[1]) if mask.fitting is None else np.flatnonzero(mask.fitting.numpy())
+    probes = fitting[np.unique(np.linspace(0, len(fitting) - 1, N_PROBES).astype(int))]
+    worst = 0.0
+    for head, of_head in enumerate(values.float().cpu().numpy()):
+        missed = factors.rows(head, probes) @ of_head - output[head, probes].float().cpu().numpy()
+        worst = max(worst, float(np.abs(missed).max()))
+    return worst / max(float(values.abs().amax()), float(torch.finfo(torch.float32).tiny))

@@ -1,0 +1,278 @@
+"""Third-party models recorded by their factors: every number is that of the record with weights."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+import attnviz
+from attnviz.errors import InvalidOption, InvalidRecord, InvalidSelection
+from attnviz.factored import FactoredMaps
+from attnviz.measures.measured import measured
+from attnviz.models.capture import masks
+from attnviz.models.recording.record import Recording, record
+from attnviz.records import AttentionMaps
+from tests import pretrained
+
+pytest.importorskip("transformers", reason=pretrained.NEEDS)
+TEXT = "the cat sat on the mat and it was good but the film was not"
+FUSED = ("bert", "roberta", "distilbert", "gpt2", "mistral", "mixtral", "modernbert")
+
+
+@pytest.fixture(autouse=True)
+def quiet() -> Iterator[None]:
+    """The library warns of its own future."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        yield
+
+
+def same(found: AttentionMaps, dense: AttentionMaps, atol: float = 5e-6) -> FactoredMaps:
+    """Asserts that one is the other; a factored record."""
+    assert isinstance(found, FactoredMaps)
+    assert not isinstance(dense, FactoredMaps)
+    np.testing.assert_allclose(found.weights, dense.weights, atol=atol)
+    assert np.array_equal(found.attendable, dense.attendable)
+    assert np.array_equal(found.real_queries, dense.real_queries)
+    assert found.layer_numbers == dense.layer_numbers
+    assert (found.queries, found.keys) == (dense.queries, dense.keys)
+    assert found.provenance.facts == dense.provenance.facts
+    return found
+
+
+def both(model: Any, inputs: dict[str, Tensor], **asked: Any) -> tuple[Recording, Recording]:
+    with torch.inference_mode():
+        plain = model(**inputs)[0]
+        with record(factored=True, **asked) as found:
+            output = model(**inputs)[0]
+        with record(**asked) as dense:
+            model(**inputs)
+    assert torch.equal(plain, output)  # to the bit: the kernel ran in the place of the function
+    return found, dense
+
+
+@pytest.mark.parametrize("side", ["alone", "right", "left"])
+@pytest.mark.parametrize("kind", FUSED)
+def test_every_family_under_a_fused_kernel(kind: str, side: str) -> None:
+    model = pretrained.built(kind, "sdpa")
+    ids = torch.randint(4, 32, (1 if side == "alone" else 2, 12), generator=torch.Generator().manual_seed(0))
+    real = torch.ones_like(ids)
+    if side != "alone":
+        real[1, slice(0, 5) if side == "left" else slice(7, 12)] = 0
+        ids = ids * real
+    for given in (real, None):
+        found, dense = both(model, {"input_ids": ids, "attention_mask": real}, attention_mask=given)
+        assert len(found) == len(dense) == len(ids)
+        for one, other in zip(found, dense, strict=True):
+            same(one, other)
+    windows = {of.window for of in found[0].factors}  # type: ignore[attr-defined]
+    assert windows == {"mistral": {(3, 0)}, "modernbert": {(2, 2), (None, None)}, "gpt2": {(None, 0)}}.get(
+        kind, windows
+    )
+
+
+@pytest.mark.parametrize("n_heads", [2, 4])
+def test_keys_that_heads_share_are_kept_once(n_heads: int) -> None:
+    """Also where the library repeats them before the kernel, as it does where there is a mask."""
+    model = pretrained.built("mistral", "sdpa", num_key_value_heads=n_heads, sliding_window=None)
+    ids = torch.arange(4, 16)[None]
+    for mask in (None, torch.tensor([[0, *[1] * 11]])):
+        inputs = {"input_ids": ids} if mask is None else {"input_ids": ids, "attention_mask": mask}
+        found, dense = both(model, inputs, attention_mask=mask)
+        assert same(found[0], dense[0]).factors[0].key.shape[0] == n_heads
+
+
+@pytest.mark.parametrize("kind", ["minilm", "stories"])
+def test_real_models_at_512_tokens(kind: str) -> None:
+    import transformers
+
+    folder = getattr(pretrained, kind)()
+    model = transformers.AutoModel.from_pretrained(folder, attn_implementation="sdpa", dtype=torch.float32).eval()
+    readme = (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")[:4000]
+    tokenizer = transformers.AutoTokenizer.from_pretrained(folder)
+    ids = tokenizer(readme, return_tensors="pt", truncation=True, max_length=512)["input_ids"]
+    assert ids.shape == (1, 512)
+    found, dense = both(model, {"input_ids": ids, "attention_mask": torch.ones_like(ids)})
+    maps = same(found[0], dense[0])
+    assert len(maps.factors[0].key) == {"minilm": 12, "stories": 4}[kind]
+    few, _ = both(model, {"input_ids": ids}, layers=[3], heads=[1, 6])
+    assert np.array_equal(few[0].weights[0], found[0].weights[3, [1, 6]])
+
+
+@pytest.mark.parametrize("kind", ["bert", "mistral"])
+def test_every_measure_at_2048_tokens(kind: str) -> None:
+    window = {"sliding_window": 300} if kind == "mistral" else {}
+    model = pretrained.built(
+        kind, "sdpa", max_position_embeddings=2048, num_hidden_layers=1, num_attention_heads=2, **window
+    )
+    ids = torch.randint(4, 32, (1, 2048), generator=torch.Generator().manual_seed(0))
+    found, dense = both(model, {"input_ids": ids})
+    for one, other in zip(measured(found[0], ["all"]), measured(dense[0], ["all"]), strict=True):
+        assert one.values == pytest.approx(other.values, abs=1e-5, rel=1e-5), one.name
+        assert one.bounds == other.bounds
+
+
+def test_an_encoder_decoder_has_cross_attention_too() -> None:
+    model = pretrained.built("bart", "sdpa", auto="AutoModel")
+    source, target = torch.tensor([[5, 6, 7, 8, 9]]), torch.tensor([[3, 11, 12]])
+    found, dense = both(model, {"input_ids": source, "decoder_input_ids": target})
+    assert [maps.provenance.facts.group for maps in found] == [maps.provenance.facts.group for maps in dense]
+    for one, other in zip(found, dense, strict=True):
+        np.testing.assert_allclose(one.weights, other.weights, atol=5e-6)
+        assert np.array_equal(one.attendable, other.attendable)
+        assert one.self_attention == other.self_attention
+
+
+def test_a_folder_is_attended_with_as_its_weights(tmp_path: Path) -> None:
+    for kind in ("bert", "mistral"):
+        folder = pretrained.saved(tmp_path / kind, kind)
+        found, dense = (attnviz.attention(TEXT, model=str(folder), factored=each) for each in (True, False))
+        same(found, dense)
+        attnviz.save(found, tmp_path / "a.safetensors")
+        assert np.array_equal(attnviz.load(tmp_path / "a.safetensors").weights, found.weights)
+
+
+@pytest.mark.parametrize("kind", ["gemma2", "gpt_oss", "deberta-v2"])
+def test_a_folder_that_writes_its_attention_out_is_refused(kind: str, tmp_path: Path) -> None:
+    folder = pretrained.saved(tmp_path / kind, kind)
+    with pytest.raises(InvalidOption, match="writes its attention out"):
+        attnviz.attention(TEXT, model=str(folder), factored=True)
+
+
+class Attending(nn.Module):
+    """Two heads, and a mask as somebody gives it to the kernel."""
+
+    def __init__(self, n_tokens: int = 6, **given: Any) -> None:
+        super().__init__()
+        self.given, self.states = given, torch.randn(1, 2, n_tokens, 4, generator=torch.Generator().manual_seed(0))
+
+    def forward(self) -> Tensor:
+        return functional.scaled_dot_product_attention(self.states, self.states, self.states, **self.given)
+
+
+class ByHand(Attending):
+    """The same, written out."""
+
+    def forward(self) -> Tensor:
+        return (self.states @ self.states.transpose(-2, -1)).softmax(dim=-1) @ self.states
+
+
+class Heads(nn.Module):
+    """torch's own module."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.attn = nn.MultiheadAttention(8, 2, batch_first=True)
+
+    def forward(self) -> Tensor:
+        states = torch.ones(1, 3, 8)
+        output: Tensor = self.attn(states, states, states, need_weights=False)[0]
+        return output
+
+
+TRIANGLE = torch.ones(6, 6).tril()
+BAND = TRIANGLE.triu(-2)
+PREFIX = torch.maximum(TRIANGLE, torch.tensor([1.0, 1, 1, 0, 0, 0]))
+HOLE = TRIANGLE.clone()
+HOLE[4, 2] = 0
+ONE_HEAD = torch.stack([TRIANGLE, torch.ones(6, 6)])
+
+
+@pytest.mark.parametrize(
+    ("model", "said"),
+    [
+        (Attending(attn_mask=PREFIX.bool()), "a mask that is no window: query 1"),
+        (Attending(attn_mask=HOLE.bool()), "a mask that is no window: query 4"),
+        (Attending(attn_mask=ONE_HEAD.bool()), "masks heads differently"),
+        (Attending(attn_mask=torch.linspace(0, 1, 36).view(6, 6)), "adds a bias to its scores"),
+        (Attending(attn_mask=torch.zeros(6, 6).bool()), "nobody attend"),
+        (Attending(dropout_p=0.1), "in training mode"),
+        (ByHand(), "written out"),
+        (Heads().eval(), "keeps its q and k"),
+    ],
+)
+def test_what_is_not_made_of_factors_is_refused(model: nn.Module, said: str) -> None:
+    with pytest.raises(InvalidRecord, match=said), torch.no_grad(), record(factored=True):
+        model()
+
+
+@pytest.mark.parametrize(
+    ("mask", "window"),
+    [
+        (TRIANGLE.bool(), (None, 0)),
+        (TRIANGLE.log().clamp(min=torch.finfo(torch.float32).min), (None, 0)),
+        (BAND.bool(), (2, 0)),
+        (torch.maximum(BAND, BAND.T).log(), (2, 2)),
+        (BAND.T.bool(), (0, 2)),
+        (torch.ones(1, 6).bool(), (None, None)),
+        (torch.zeros(6, 6), (None, None)),
+        (TRIANGLE.T.bool(), (0, None)),
+    ],
+)
+def test_masks_are_known_by_their_cells(mask: Tensor, window: object, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(masks, "CELLS_AT_ONCE", 12)
+    with torch.no_grad(), record(factored=True) as found:
+        Attending(attn_mask=mask)()
+    with torch.no_grad(), record() as dense:
+        Attending(attn_mask=mask)()
+    assert same(found[0], dense[0]).factors[0].window == window
+
+
+@pytest.mark.parametrize("given", [{}, {"is_causal": True}, {"attn_mask": BAND.bool()}, {"scale": 0.3}])
+def test_other_kernels_than_that_of_the_cpu(given: dict[str, Any]) -> None:
+    """Of them the log-sum-exp is worked out; here of the plain formula, which keeps none."""
+    from torch.nn.attention import SDPBackend, sdpa_kernel
+
+    with torch.no_grad(), sdpa_kernel(SDPBackend.MATH):
+        with record(factored=True) as found:
+            Attending(**given)()
+        with record() as dense:
+            Attending(**given)()
+    same(found[0], dense[0])
+
+
+@pytest.mark.parametrize("factored", [False, True])
+def test_layers_and_heads_are_chosen_before_anything_is_kept(factored: bool) -> None:
+    model = pretrained.built("mistral", "sdpa", num_hidden_layers=4)
+    inputs = {"input_ids": torch.arange(4, 16)[None]}
+    with torch.no_grad():
+        with record() as every:
+            model(**inputs)
+        for heads in ([3], [1, 2], [0, 1], [3, 0]):
+            with record(factored=factored, layers=[1, 3], heads=heads) as found:
+                model(**inputs)
+            (maps,) = found
+            assert maps.layer_numbers == (1, 3)
+            assert dict(maps.provenance.settings)["heads_in_model"] == ",".join(map(str, sorted(heads)))
+            assert maps.provenance.facts == every[0].provenance.facts
+            np.testing.assert_allclose(maps.weights, every[0].weights[[1, 3]][:, sorted(heads)], atol=5e-6)
+
+
+@pytest.mark.parametrize(
+    ("asked", "said"),
+    [
+        ({"layers": [7]}, r"layers \(7,\)"),
+        ({"layers": [1, 7]}, "layer 7"),
+        ({"heads": [4]}, "no head 4"),
+        ({"heads": []}, "chooses none"),
+        ({"layers": [-1]}, "chooses none"),
+    ],
+)
+def test_layers_and_heads_that_there_are_not(asked: dict[str, Any], said: str) -> None:
+    model = pretrained.built("gpt2", "sdpa")
+    with pytest.raises(InvalidSelection, match=said), torch.no_grad(), record(factored=True, **asked):
+        model(input_ids=torch.arange(4, 16)[None])
+
+
+def test_the_steps_of_a_generation_are_refused() -> None:
+    model = pretrained.built("gpt2", "sdpa", auto="AutoModelForCausalLM")
+    with pytest.raises(InvalidRecord, match="steps of a text"), record(factored=True):
+        model.generate(torch.tensor([[5, 6, 7]]), max_new_tokens=3, do_sample=False, pad_token_id=0)
