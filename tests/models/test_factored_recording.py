@@ -109,7 +109,7 @@ def test_real_models_at_512_tokens(kind: str) -> None:
 
 @pytest.mark.parametrize("kind", ["bert", "mistral"])
 def test_every_measure_at_2048_tokens(kind: str) -> None:
-    window = {"sliding_window": 300} if kind == "mistral" else {}
+    window: dict[str, Any] = {"sliding_window": 300} if kind == "mistral" else {}
     model = pretrained.built(
         kind, "sdpa", max_position_embeddings=2048, num_hidden_layers=1, num_attention_heads=2, **window
     )
