@@ -11,11 +11,11 @@ import signal
 import threading
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
-from concurrent.futures import BrokenExecutor, Executor, Future
+from concurrent.futures import BrokenExecutor, CancelledError, Executor, Future
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from multiprocessing.connection import Connection, Pipe, wait
-from typing import Any
+from typing import Any, TypeVar
 
 from attnviz.cache import caching
 from attnviz.errors import ExecutionError, InvalidOption
@@ -23,6 +23,7 @@ from attnviz.inputs import is_file, user_path
 from attnviz.specs.cluster import ClusterOptions
 from attnviz.workflows.child import end_with_parent, process_context
 
+Result = TypeVar("Result")
 MAX_WORKERS = 256
 ATTEMPTS = 2  # at a task whose process dies: the second death is the task's own doing
 AHEAD = 2  # tasks for each worker
@@ -219,6 +220,18 @@ def _answer(fn: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any
         return None, error
 
 
+def result_of(future: Future[Result]) -> Result:
+    """What a task gave. Raises what it raised; WorkerDied where it was tried in vain, whoever tried it."""
+    try:
+        return future.result()
+    except CancelledError as error:
+        raise WorkerDied("with the scheduler") from error
+    except Exception as error:
+        if type(error).__name__ == "KilledWorker":  # of dask, which only who has it can import
+            raise WorkerDied("on the cluster") from error
+        raise
+
+
 def check_cluster(cluster: ClusterOptions, n_workers: int | None) -> None:
     """Raises InvalidOption for options that exclude each other, files that are not there, and without dask."""
     if n_workers is not None and not 1 <= n_workers <= MAX_WORKERS:
@@ -252,11 +265,12 @@ def open_executor(cluster: ClusterOptions, n_workers: int, inline: bool = False)
     `inline`: a single worker is this process. Raises ExecutionError for a scheduler that does not answer.
     """
     if cluster.asked:
-        with _client(cluster) as client, client.get_executor(pure=False) as executor:
+        with _client(cluster) as client:
+            executor = client.get_executor(pure=False)
             try:
                 yield executor, AHEAD * max(1, sum(client.nthreads().values()))
             finally:
-                executor.shutdown(wait=False, cancel_futures=True)
+                executor.shutdown(wait=False)  # which cancels what waits
         return
     alone = inline and n_workers == 1
     local: Executor = InlineExecutor() if alone else LocalExecutor(n_workers)

@@ -16,7 +16,7 @@ from attnviz.models.loading import ModelReference
 from attnviz.result import Progress
 from attnviz.survey import ModelFacts, Survey, SurveyInfo, merge_surveys
 from attnviz.text.document import Document
-from attnviz.workflows.executors import WorkerDied
+from attnviz.workflows.executors import WorkerDied, result_of
 from attnviz.workflows.survey_facts import N_TEXTS, model_facts
 from attnviz.workflows.survey_file import NAME, survey_bytes
 from attnviz.workflows.survey_plan import BLOCK, SurveyPlan, open_model
@@ -121,7 +121,7 @@ class SurveyRun:
 
 def _result(future: Future[Found]) -> Found:
     try:
-        return future.result()
+        return result_of(future)
     except WorkerDied as error:
         raise ExecutionError(
             f"a process that measured ended {error}, twice at the same texts",

@@ -13,7 +13,7 @@ from attnviz.errors import AttnvizError, OutputError
 from attnviz.inputs import is_file
 from attnviz.jobs import Job
 from attnviz.manifest import Entry
-from attnviz.workflows.executors import WorkerDied
+from attnviz.workflows.executors import WorkerDied, result_of
 from attnviz.workflows.run_job import fingerprint, inputs_of, run_job, written
 
 How = Literal["made", "unchanged", "failed"]
@@ -42,7 +42,7 @@ def run_jobs(
 
 def _outcome(job: Job, future: Future[Done]) -> Done:
     try:
-        return future.result()
+        return result_of(future)
     except WorkerDied as error:
         return _failed(job, f"the process that made it ended {error}")
 

@@ -1,0 +1,93 @@
+"""A real dask cluster of processes: the bytes of a serial run, also where a worker is killed in the middle."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from threading import Thread
+
+import pytest
+
+from tests.process import RunCli, bare_environment
+
+pytest.importorskip("distributed")
+pytestmark = pytest.mark.slow
+
+
+@dataclass(frozen=True)
+class Cluster:
+    """A scheduler and its workers, each a process."""
+
+    file: Path
+    workers: tuple[subprocess.Popen[bytes], ...]
+
+
+def start(stack: ExitStack, home: Path, *args: str) -> subprocess.Popen[bytes]:
+    command = [sys.executable, "-m", "dask", *args]
+    log = stack.enter_context((home / f"{args[0]}.log").open("ab"))
+    process = subprocess.Popen(command, env=bare_environment(home), cwd=home, stdout=log, stderr=log)
+    stack.callback(process.wait, 20)
+    stack.callback(process.kill)
+    return process
+
+
+@pytest.fixture
+def cluster(tmp_path: Path) -> Iterator[Cluster]:
+    file = tmp_path / "scheduler.json"
+    with ExitStack() as stack:
+        start(
+            stack,
+            tmp_path,
+            "scheduler",
+            "--host",
+            "127.0.0.1",
+            "--port",
+            "0",
+            "--scheduler-file",
+            str(file),
+            "--no-dashboard",
+        )
+        arguments = ("worker", "--scheduler-file", str(file), "--nthreads", "1", "--no-nanny", "--no-dashboard")
+        workers = tuple(start(stack, tmp_path, *arguments) for _ in range(2))
+        yield Cluster(file, workers)
+
+
+def arguments(out: Path) -> tuple[str, ...]:
+    return ("survey", "--dataset", "sample", "--split", "train+test", "--null", "none", "-q", "--out", str(out))
+
+
+def kill_at_work(worker: subprocess.Popen[bytes]) -> None:
+    """Kill a worker as soon as it has begun to import a model."""
+    while "libtorch" not in Path(f"/proc/{worker.pid}/maps").read_text(encoding="utf-8"):
+        time.sleep(0.05)
+    worker.kill()
+    worker.wait(20)
+
+
+def test_a_cluster_gives_the_bytes_of_one_process_though_a_worker_dies(
+    cluster: Cluster, run_cli: RunCli, tmp_path: Path
+) -> None:
+    serial = run_cli(*arguments(tmp_path / "serial"))
+    assert serial.exit_code == 0, serial.stderr
+    killing = Thread(target=kill_at_work, args=(cluster.workers[0],))
+    killing.start()
+    found = run_cli(*arguments(tmp_path / "dask"), "--scheduler-file", cluster.file)
+    killing.join()
+    assert found.exit_code == 0, found.stderr
+    assert cluster.workers[0].returncode == -signal.SIGKILL
+    assert cluster.workers[1].poll() is None
+    for file in (tmp_path / "serial").iterdir():
+        assert file.read_bytes() == (tmp_path / "dask" / file.name).read_bytes(), file.name
+
+
+def test_a_scheduler_that_is_not_there_is_one_line(run_cli: RunCli, tmp_path: Path) -> None:
+    run = run_cli(*arguments(tmp_path / "out"), "--scheduler", "tcp://127.0.0.1:9")
+    assert run.exit_code == 1
+    assert run.stderr.startswith("error: no dask scheduler answers at tcp://127.0.0.1:9")
+    assert len(run.stderr.splitlines()) == 1
