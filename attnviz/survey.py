@@ -17,7 +17,6 @@ from attnviz.exact import Summary, merge_summaries
 from attnviz.records import Setting
 
 MASS_BITS = 30  # shares of attention are summed in multiples of 2⁻³⁰: nine digits, and 8 · 10⁹ of them fit
-REACH = 16  # how far from the query attention is told by its distance
 TOKENS = "n_tokens"  # the column that is no measure
 
 
@@ -47,6 +46,7 @@ class SurveyInfo:
     dataset: str  # the options that open one of its texts again, such as "--dataset imdb --split train"
     max_tokens: int
     keep: str
+    reach: int  # how far from the query attention is told by its distance, on either side
     measures: tuple[SurveyMeasure, ...]
     settings: dict[str, Setting]
     versions: dict[str, str]
@@ -103,7 +103,7 @@ class Survey:
     blocks: tuple[tuple[int, int], ...]  # stretches of blocks of texts, in order, none touching the next
     summary: Summary
     names: dict[int, str]  # of the texts that the summary names
-    distances: Int64[np.ndarray, "place offset"]  # attention from a query to the key -REACH … REACH behind it
+    distances: Int64[np.ndarray, "place offset"]  # attention from a query to the key so far behind it: see `reach`
     n_queries: int
     words: WordTable
     skipped: dict[int, str] = field(default_factory=dict)  # texts without tokens
@@ -125,7 +125,7 @@ def empty_survey(info: SurveyInfo) -> Survey:
     """Of no text: what a survey begins with."""
     n_columns = info.bounds.shape[1]
     summary = Summary.of(np.zeros((0, n_columns)), info.bounds, np.zeros(0, np.int64), np.zeros(0, np.uint64))
-    return Survey(info, (), summary, {}, np.zeros((info.n_places, 2 * REACH + 1), np.int64), 0, WordTable())
+    return Survey(info, (), summary, {}, np.zeros((info.n_places, 2 * info.reach + 1), np.int64), 0, WordTable())
 
 
 def merge_surveys(parts: Sequence[Survey]) -> Survey:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import partial, wraps
+from functools import wraps
 from itertools import product
 from typing import Concatenate, NamedTuple, ParamSpec, TypeVar
 from weakref import WeakKeyDictionary
@@ -24,6 +24,7 @@ LayerRows = Float64[np.ndarray, "head query key"]
 CELLS_AT_ONCE = 2**16  # in float32, and as many beside them: the processor's cache holds both
 MIN_ROWS = 32  # of a block, however long: to work out fewer takes twice as long
 KEYS_AT_ONCE = 2**9
+REACH = 16  # tokens from the query: how far attention is told by its distance
 TINY = np.finfo(np.float32).tiny  # ln of it is finite, so that 0 ln 0 comes out as 0
 
 
@@ -162,15 +163,8 @@ def per_head(maps: AttentionMaps, number: Callable[[GivenRows], Num[np.ndarray, 
 
     So not the rows have to be divided by their sums, only what comes of them, which is far less.
     """
-    return _mean_of_rows(maps, lambda _: number)
-
-
-def _mean_of_rows(
-    maps: AttentionMaps, number_of: Callable[[Block], Callable[[GivenRows], Num[np.ndarray, " query"]]]
-) -> PerHead:
     totals = np.zeros((maps.n_layers, maps.n_heads))
     for block in blocks(maps):
-        number = number_of(block)
         for layer, head in np.ndindex(totals.shape):
             rows = maps.rows(layer, head, block.queries)
             totals[layer, head] += (number(rows) / row_sums(maps, layer)[head, block.places]).sum()
@@ -194,20 +188,38 @@ def share_on(maps: AttentionMaps, keys: Bool[np.ndarray, " key"]) -> PerHead:
 def share_where(
     maps: AttentionMaps, there: Callable[[slice | Int[np.ndarray, " query"]], Bool[np.ndarray, "query key"]]
 ) -> PerHead:
-    """The same for keys that are others for each query, as `there` says of a stretch of them."""
-    return _mean_of_rows(maps, lambda block: partial(dot, others=there(block.queries).astype(np.float32)))
+    """The same for keys that are others for each query, and few of all, as `there` says of a stretch of queries."""
+    shares, every = np.zeros((maps.n_layers, maps.n_heads)), np.arange(len(maps.queries))
+    for block in blocks(maps):
+        rows, keys = np.nonzero(there(block.queries))
+        queries = every[block.queries][rows]
+        for layer, head in np.ndindex(shares.shape):
+            sums = row_sums(maps, layer)[head, block.places][rows]
+            shares[layer, head] += (maps.cells(layer, head, queries, keys) / sums).sum()
+    return shares / int(real_queries(maps).sum())
 
 
 def share_at(maps: AttentionMaps, offset: int) -> PerHead:
     """The share that goes to the key `offset` behind each query, or before it where that is negative; 0 if none is."""
-    real = np.flatnonzero(real_queries(maps))
-    keys = real + offset
-    there = (keys >= 0) & (keys < len(maps.keys))
-    shares = np.zeros((maps.n_layers, maps.n_heads))
-    for layer, head in np.ndindex(shares.shape):
-        weights = maps.cells(layer, head, real[there], keys[there])
-        shares[layer, head] = (weights / row_sums(maps, layer)[head, there]).sum() / len(real)
-    return shares
+    return np.asarray(by_distance(maps)[..., REACH + offset] / int(real_queries(maps).sum()))
+
+
+@remembered
+def by_distance(maps: AttentionMaps) -> Float64[np.ndarray, "layer head offset"]:
+    """The sum over real queries of the weight on the key `REACH` before the query, and so on to `REACH` behind it.
+
+    Divided by the number of queries these are shares: at 0 that of attention to oneself, at -1 to the token before.
+    """
+    found = np.zeros((maps.n_layers, maps.n_heads, 2 * REACH + 1))
+    every, width = np.arange(len(maps.queries)), len(maps.keys) + 2 * REACH
+    for block in blocks(maps):
+        queries = every[block.queries]
+        near = np.arange(len(queries))[:, None] * width + queries[:, None] + np.arange(2 * REACH + 1)
+        padded = np.zeros((len(queries), width), dtype=np.float32)  # with room for keys that are not there
+        for layer, head in np.ndindex(found.shape[:2]):
+            padded[:, REACH:-REACH] = maps.rows(layer, head, block.queries)
+            found[layer, head] += (1 / row_sums(maps, layer)[head, block.places]) @ padded.ravel()[near]
+    return found
 
 
 def layer_received(maps: AttentionMaps, layer: int) -> Float64[np.ndarray, "head key"]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from unicodedata import category
 
 import numpy as np
@@ -21,6 +22,7 @@ def to_punctuation(maps: AttentionMaps) -> Measurement:
     return Measurement("to_punctuation", "share", share_on(maps, np.array(there)), (0.0, 1.0))
 
 
+@lru_cache(maxsize=2**16)  # words come again and again
 def is_punctuation(piece: str) -> bool:
     """Whether a piece, white space aside, is all punctuation or symbols."""
     bare = piece.strip()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from attnviz.report import Curve, Curves, Distribution, Distributions, Line, Picture, Sample
-from attnviz.survey import MASS_BITS, REACH, TOKENS, Survey, SurveyMeasure
+from attnviz.survey import MASS_BITS, TOKENS, Survey, SurveyMeasure
 from attnviz.views.patterns import PATTERNS
 
 MAX_CHARTS, MAX_SAMPLES = 4, 32
@@ -49,7 +49,7 @@ def _distance(survey: Survey) -> Curves:
     """A chart per layer. Of many heads those are drawn that have the highest peaks."""
     info = survey.info
     shares = survey.distances / 2**MASS_BITS / max(1, survey.n_queries)
-    at = tuple(map(float, range(-REACH, REACH + 1)))
+    at = tuple(map(float, range(-info.reach, info.reach + 1)))
     curves = []
     for layer, number in enumerate(info.layer_numbers):
         of_layer = shares[layer * info.n_heads : (layer + 1) * info.n_heads]

@@ -12,7 +12,7 @@ import numpy as np
 from attnviz import store
 from attnviz.errors import InvalidRecord
 from attnviz.exact import N_BINS, N_EXTREMES, NO_TEXT, Summary
-from attnviz.survey import REACH, ModelFacts, Survey, SurveyInfo, WordTable
+from attnviz.survey import ModelFacts, Survey, SurveyInfo, WordTable
 from attnviz.workflows.metrics import from_json
 
 NAME = "survey.safetensors"
@@ -95,7 +95,7 @@ def _check(survey: Survey) -> None:
     }
     found = {field.name: getattr(summary, field.name) for field in fields(Summary)}
     found |= {"distances": survey.distances, "support": words.support, "mass": words.mass}
-    shapes["distances"] = (info.n_places, 2 * REACH + 1), np.int64
+    shapes["distances"] = (info.n_places, 2 * info.reach + 1), np.int64
     shapes["support"] = (len(words.words),), np.int64
     shapes["mass"] = (len(words.words), info.n_places if words.words else 0), np.int64
     for name, (shape, kind) in shapes.items():

@@ -11,6 +11,7 @@ from typing import Any
 from attnviz.errors import InvalidModel, InvalidSource, InvalidText
 from attnviz.measures import ALL, Measure
 from attnviz.measures.measured import chosen
+from attnviz.measures.rows import REACH
 from attnviz.models.loading import ModelReference
 from attnviz.models.protocols import AttentionModel
 from attnviz.records import AttentionMaps, Setting
@@ -77,8 +78,12 @@ def plan_survey(
 
 def open_model(reference: ModelReference, vocabulary: tuple[str, ...]) -> AttentionModel:
     """The model, which a process reads once."""
+    from attnviz.models.device import keep_freed_memory, use_one_thread
+
     key = (reference, vocabulary)
     if _opened.get("key") != key:
+        use_one_thread()  # with more of them, and on a cluster nobody knows how many, sums have other bits
+        keep_freed_memory()
         _opened.clear()
         _opened.update(key=key, model=reference.open(vocabulary))
     model: AttentionModel = _opened["model"]
@@ -116,6 +121,7 @@ def _info(spec: SurveySpec, stream: TextStream, maps: AttentionMaps, nulls: tupl
         dataset=written,
         max_tokens=spec.model.max_tokens,
         keep=spec.model.keep,
+        reach=REACH,
         measures=tuple(_measures(spec, maps)),
         settings=dict(sorted(settings.items())),  # as a file has them
         versions=dict(sorted(versions().items())),

@@ -10,12 +10,12 @@ import numpy as np
 
 from attnviz.errors import InvalidText
 from attnviz.exact import Summary
-from attnviz.measures.by_distance import attention_by_distance
 from attnviz.measures.max_received import received_by_key
 from attnviz.measures.measured import measured
+from attnviz.measures.rows import by_distance
 from attnviz.models.protocols import AttentionModel
 from attnviz.records import AttentionMaps
-from attnviz.survey import MASS_BITS, REACH, TOKENS, Survey, SurveyInfo, WordTable
+from attnviz.survey import MASS_BITS, TOKENS, Survey, SurveyInfo, WordTable
 from attnviz.text.document import Document
 
 UNKNOWN = "[UNK]"  # all words that the vocabulary does not hold together: there is no end of them
@@ -54,7 +54,7 @@ def survey_block(
 ) -> Survey:
     """Measure the texts of one block, whose first is number `first` of the corpus. Texts without tokens are named."""
     rows, texts, hashes, skipped = [], [], [], {}
-    distances = np.zeros((info.n_places, 2 * REACH + 1), np.int64)
+    distances = np.zeros((info.n_places, 2 * info.reach + 1), np.int64)
     words, n_queries = _Words(), 0
     for text, document in enumerate(documents, first):
         try:
@@ -66,7 +66,7 @@ def survey_block(
         rows.append(text_numbers(maps, info, n_tokens))
         texts.append(text)
         hashes.append(text_hash(text, document.text))
-        distances += to_mass(attention_by_distance(maps, REACH).reshape(info.n_places, -1))
+        distances += to_mass(by_distance(maps).reshape(info.n_places, -1))
         words.add(maps, n_tokens)
         n_queries += n_tokens
     values = np.array(rows, dtype=np.float64).reshape(len(rows), info.bounds.shape[1])

@@ -43,6 +43,8 @@ CHEAP = {
     "compare": "--text-file text.txt --dpi 30",
     "heatmap": "--text-file text.txt --dpi 30",
     "render": "--dpi 30",
+    "survey": "--text-file text.txt --dpi 30 --null none",
+    "merge": "--dpi 30",
     "explain": "--text-file text.txt",
     "predict": "--text-file text.txt --dpi 30",
 }

@@ -28,7 +28,17 @@ jobs:
   - {name: c, compare: {models: [dot, single], text: the cat sat, dpi: 30}}
 """
 TRAIN = "train --dataset table.csv --epochs 1 --d-model 8 --heads 2 --size 60 --bigrams 50 --max-tokens 16"
-WRITERS = ("heatmap", "render", "compare", "predict", "vocab", "train", "check")  # all that have --out, and batch
+WRITERS = (
+    "heatmap",
+    "render",
+    "compare",
+    "survey",
+    "merge",
+    "predict",
+    "vocab",
+    "train",
+    "check",
+)  # all that have --out, and batch
 HF = importlib.util.find_spec("transformers") is not None
 
 
