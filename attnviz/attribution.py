@@ -11,6 +11,7 @@ from attnviz.errors import InvalidRecord
 from attnviz.records import Provenance, Tokens
 
 Scores = Float64[np.ndarray, " token"]
+PerText = Float64[np.ndarray, " text"]
 TOLERANCE = 1e-4  # by how much parts may miss the logit that they add up to, of the largest among 1, it and `others`
 
 
@@ -54,6 +55,7 @@ class Attribution:
     total: float | None = None
     others: tuple[tuple[str, float], ...] = ()
     parts: tuple[tuple[str, Scores], ...] = ()
+    signed: bool = True  # False: the scores are sizes and take no sides
 
     def __post_init__(self) -> None:
         if self.scores.shape != (len(self.tokens),) or not np.isfinite(self.scores).all():
@@ -77,3 +79,15 @@ class Attribution:
     def removable(self) -> Bool[np.ndarray, " token"]:
         """Which tokens can be deleted: those of the text, not markers that the model added."""
         return ~np.array(self.tokens.special, dtype=bool)
+
+
+@dataclass(frozen=True, eq=False)
+class MethodTest:
+    """How a method did, text by text: see `measures.faithfulness`. NaN where a text gives no number."""
+
+    method: str
+    comprehensiveness: PerText
+    sufficiency: PerText
+    tau_leave_one_out: PerText
+    tau_gradient: PerText
+    n_passes: PerText

@@ -126,7 +126,7 @@ def test_tables_are_those_of_the_code() -> None:
         if os.environ.get("ATTNVIZ_WRITE_README") and expected != text:
             document.write_text(expected, encoding="utf-8")
         assert document.read_text(encoding="utf-8") == expected
-    assert n_tables == 6
+    assert n_tables == 7
 
 
 def test_every_file_in_the_map_exists() -> None:

@@ -39,6 +39,19 @@ VIRIDIS: tuple[RGB, ...] = (
 )
 LIFT_256 = (231, 255, 152, 152, 117, 74, 38, 31, 31, 24, 24, 24, 24, 236, 235, 234)
 VIRIDIS_256 = (53, 53, 54, 54, 24, 24, 30, 30, 30, 36, 36, 77, 77, 113, 184, 220)
+# From against over nothing to for: vlag of seaborn at nine equal steps, its middle white.
+DIVERGING: tuple[RGB, ...] = (
+    (35, 105, 189),
+    (94, 142, 200),
+    (145, 176, 213),
+    (197, 211, 230),
+    (250, 248, 248),
+    (235, 203, 203),
+    (218, 155, 156),
+    (197, 106, 109),
+    (169, 55, 62),
+)
+DIVERGING_256 = (25, 25, 67, 67, 110, 146, 152, 255, 255, 224, 217, 181, 174, 167, 131, 125)
 BLOCKS, ASCII = " ░▒▓█", " .:-=+*#%@"
 
 
@@ -52,7 +65,7 @@ def places(values: Float[np.ndarray, "row column"], scale: Scale) -> Float[np.nd
 
 def colour(place: float, kind: str) -> RGB:
     """At a place between 0 and 1 on a scale of this kind."""
-    steps = LIFT if kind == "lift" else VIRIDIS
+    steps = {"lift": LIFT, "diverging": DIVERGING}.get(kind, VIRIDIS)
     step = min(int(place * 8), 7)
     part = place * 8 - step
     red, green, blue = (round(a + (b - a) * part) for a, b in zip(steps[step], steps[step + 1], strict=True))
@@ -61,7 +74,7 @@ def colour(place: float, kind: str) -> RGB:
 
 def colour_256(place: float, kind: str) -> int:
     """The number of that colour among a terminal's 256."""
-    steps = LIFT_256 if kind == "lift" else VIRIDIS_256
+    steps = {"lift": LIFT_256, "diverging": DIVERGING_256}.get(kind, VIRIDIS_256)
     return steps[min(int(place * len(steps)), len(steps) - 1)]
 
 

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from rich.cells import cell_len
 from rich.text import Text
 
-from attnviz.renderers.terminal_maps import cell_width, excerpt, legend, long_form, matrix
+from attnviz.renderers.terminal_maps import cell_width, excerpt, is_text, legend, long_form, matrix, shaded_text
 from attnviz.renderers.terminal_screen import BOLD, DIM, HIDDEN, Screen, ScreenLayout
 from attnviz.renderers.terminal_tables import listing, top
 from attnviz.report import Block, Formula, Heatmap, Note, Report, Section, Table
@@ -57,7 +57,8 @@ def _focus(page: ScreenLayout, report: Report) -> Iterator[Text]:
     tops = {table.name: table for table in report.tables if table.role == "top"}
     for picture in report.focus:
         yield Text()
-        shaded = list(excerpt(page, picture, picture.scale or report.scale))
+        shown = shaded_text if is_text(picture) else excerpt
+        shaded = list(shown(page, picture, picture.scale or report.scale))
         yield from shaded or top(page, tops[f"{picture.name}-top"])
     if sum(isinstance(block, Heatmap) for block in report.blocks) > len(report.focus) > 0:
         yield from page.prose("Of every head: --table heatmap, top (the strongest keys of each query) or full.", DIM)

@@ -23,6 +23,7 @@ from attnviz.specs.figure import TableKind
 LEVELS = 64  # of colour: more cannot be told apart
 WEIGHT = Column("weight")
 MAX_ROWS = 24  # of an excerpt
+SIGNS = 1 / 6, 1 / 3, 2 / 3
 MIN_COLUMNS = 4  # fewer show no pattern
 
 
@@ -71,6 +72,38 @@ def excerpt(page: ScreenLayout, picture: Heatmap, scale: Scale) -> Iterator[Text
         share = 1 - received[columns].sum() / received.sum()
         left_out = f"the other {n_columns - n_fitting} of {n_columns} keys, with {share:.2f} of the attention of these"
         yield from page.prose(f"Not shown: {left_out} queries.", DIM)
+
+
+def shaded_text(page: ScreenLayout, picture: Heatmap, scale: Scale) -> Iterator[Text]:
+    """Each row as the text that its columns are, every token in the colour of its value.
+
+    Without colour a token has signs before it, of a value of at least a sixth, a third and two thirds of the largest.
+    """
+    scale = picture.scale or scale
+    if page.screen.colour:
+        yield from _bar(page, scale)
+    else:
+        signs = "+, ++ and +++ for, -, -- and --- against: at least 1/6, 1/3 and 2/3 of"
+        yield from page.prose(f"{scale.label}; {signs} {scale.high:.3g}.")
+    places = shades.places(picture.shading(scale), scale)
+    for name, row in zip(picture.rows, places, strict=True):
+        yield from page.prose(f"{picture.row_axis} {name}", DIM) if len(picture.rows) > 1 else ()
+        line = Text()
+        for label, place in zip(picture.columns, row.tolist(), strict=True):
+            sided = 2 * place - 1
+            signs = "" if page.screen.colour else ("+" if sided > 0 else "-") * sum(abs(sided) >= at for at in SIGNS)
+            token = page.safe(f"{signs}{label}")
+            if line.cell_len and line.cell_len + 1 + cell_len(token) > page.screen.width:
+                yield line
+                line = Text()
+            line.append(" " if line.cell_len else "")
+            line.append(token, _shade(page, place, scale) if page.screen.colour else "")
+        yield line
+
+
+def is_text(picture: Heatmap) -> bool:
+    """Whether a map says of each token on which side it stands: rows of a text, not queries of a map."""
+    return picture.scale is not None and picture.scale.kind == "diverging" and _is_strip(picture)
 
 
 def matrix(

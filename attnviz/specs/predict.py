@@ -24,4 +24,5 @@ class PredictSpec:
     keep: Annotated[KeepKind | None, KEEP] = None  # likewise
     figure: Annotated[FigureOptions, Only("layer", "head", *STYLE)] = FigureOptions()
     heatmap: Annotated[bool, Option("Also draw what each text's tokens attended to.", FIGURE)] = False
+    attribute: Annotated[bool, Option("Also shade each text by what its tokens did for the answer.", FIGURE)] = False
     printing: PrintOptions = PrintOptions()

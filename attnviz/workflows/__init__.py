@@ -76,6 +76,12 @@ COMMANDS = (
         spec="attnviz.specs.predict:PredictSpec",
     ),
     Command(
+        "attribute",
+        "attnviz.workflows.attribute:attribute",
+        "Say which tokens an answer hangs on, tested",
+        spec="attnviz.specs.attribute:AttributeSpec",
+    ),
+    Command(
         "batch",
         "attnviz.workflows.batch:batch",
         "Make all that configs ask for, and a manifest",

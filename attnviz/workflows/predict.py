@@ -6,9 +6,10 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from attnviz import store
+from attnviz.attribution import Question
 from attnviz.errors import InvalidModel, InvalidOption
 from attnviz.models.loading import ModelReference, find_model
-from attnviz.models.protocols import Classifies
+from attnviz.models.protocols import Attributable, Classifies
 from attnviz.models.trained import TRAINED
 from attnviz.report import LazyRows
 from attnviz.result import Events, Progress, Result
@@ -21,8 +22,10 @@ from attnviz.training_metrics import Prediction
 from attnviz.views.predictions import prediction_rows, predictions_report
 
 if TYPE_CHECKING:
+    from attnviz.workflows.attribute import Explaining
     from attnviz.workflows.drawing import Drawing, Pictures
 
+MAX_LISTED = 10  # tokens of an answer that is explained
 MAX_DRAWN = 100  # texts with --heatmap: eight pictures each
 
 
@@ -38,11 +41,12 @@ def predict(spec: PredictSpec) -> Events:
     corpus = load_corpus(spec.text)
     chosen = [corpus.documents[i] for i in numbers(spec.text.index, len(corpus.documents), "text")]
     page = _page(spec)
-    if spec.heatmap or page is not None:
+    if spec.heatmap or spec.attribute or page is not None:
         store.output_folder(spec.figure.out)
-    if spec.heatmap and len(chosen) > MAX_DRAWN:
+    if (spec.heatmap or spec.attribute) and len(chosen) > MAX_DRAWN:
         raise InvalidOption(
-            f"--heatmap would draw {len(chosen):,} texts", hint=f"At most {MAX_DRAWN}: choose them with --index."
+            f"--{'heatmap' if spec.heatmap else 'attribute'} would draw {len(chosen):,} texts",
+            hint=f"At most {MAX_DRAWN}: choose them with --index.",
         )
     return _predicted(spec, reference, corpus, chosen, page)
 
@@ -55,6 +59,7 @@ def _predicted(
         raise InvalidModel(f"{spec.model.model} was never trained and cannot classify", hint=TRAINED)
     model = model.limit_tokens(spec.max_tokens or model.max_tokens, spec.keep or model.keep)
     drawing = _drawing(spec.figure) if spec.heatmap else None
+    explaining = _explaining(spec.figure) if spec.attribute else None
     yield Progress(0, len(chosen), "texts", notices=corpus.notices)
     predictions = []
     for prediction in model.classify(chosen):
@@ -63,6 +68,9 @@ def _predicted(
     if drawing is not None:
         with store.locked(store.output_folder(spec.figure.out)):
             yield from _drawn(spec, drawing, model, list(zip(chosen, predictions, strict=True)))
+    if explaining is not None:
+        with store.locked(store.output_folder(spec.figure.out)):
+            yield from _explained(spec, explaining, model, chosen)
     report = predictions_report(
         predictions,
         labels=model.labels,
@@ -80,9 +88,9 @@ def _predicted(
 
 
 def _page(spec: PredictSpec) -> Pictures | None:
-    """How to write all answers as a page, if one is asked for: with --heatmap, each text has a page of its own."""
+    """How to write all answers as a page, if one is asked for: with --heatmap or --attribute, each text has its own."""
     formats = [name.strip().lower() for item in spec.figure.format for name in item.split(",")]
-    if spec.heatmap or "html" not in formats:
+    if spec.heatmap or spec.attribute or "html" not in formats:
         return None
     from attnviz.workflows.drawing import PAGE, Pictures  # matplotlib comes with it
 
@@ -94,6 +102,22 @@ def _drawing(figure: FigureOptions) -> Drawing:
     from attnviz.workflows.drawing import Drawing
 
     return Drawing.of(figure)
+
+
+def _explaining(figure: FigureOptions) -> Explaining:
+    """How to explain. Raises InvalidOption before a text is read."""
+    from attnviz.workflows.attribute import Explaining
+
+    return Explaining.of(("relevance",), Question(), replace(figure, kind="text"), MAX_LISTED)
+
+
+def _explained(spec: PredictSpec, explaining: Explaining, model: Classifies, chosen: list[Document]) -> Events:
+    """Which tokens each answer hangs on."""
+    assert isinstance(model, Attributable)
+    out = store.output_folder(spec.figure.out)
+    for document in chosen:
+        drawn = yield from explaining.draw(model, document, out if len(chosen) == 1 else out / document.slug)
+        yield Result(files=drawn.files, notices=drawn.notices)
 
 
 def _drawn(

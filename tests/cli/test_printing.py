@@ -19,6 +19,7 @@ COMMANDS = {
     "compare": ("compare", "single", "multi:2", *TEXT, "--dpi", "40", "--no-time"),
     "diff": ("diff", "a.safetensors", "a.safetensors"),
     "predict": ("predict", *TEXT),
+    "attribute": ("attribute", *TEXT, "--dpi", "40"),
     "explain": ("explain", "--example"),
     "measures": ("measures",),
     "vocab": ("vocab", "--dataset", "sample", "--size", "50", "--split", "train[:10]"),

@@ -13,4 +13,4 @@ def attention(subject: Subject) -> MethodScores:
     """Shares that sum to 1 where no layer has a sink."""
     traced, _ = traced_pass(subject)
     received = torch.stack([each.weights.double().mean(dim=(0, 1, 2)) for each in traced.attentions])
-    return MethodScores(received.mean(dim=0).cpu().numpy(), 1)
+    return MethodScores(received.mean(dim=0).cpu().numpy(), 1, signed=False)

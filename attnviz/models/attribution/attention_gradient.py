@@ -34,7 +34,7 @@ def attention_gradient(subject: Subject) -> MethodScores:
     last = next(gradient for gradient in reversed(of_mixed) if gradient is not None)
     read_off = (last.abs().amax(dim=-1) > 0).flatten(0, -2).any(dim=0)
     scores = (total - torch.eye(len(total), dtype=total.dtype, device=total.device))[read_off].mean(dim=0)
-    return MethodScores(np.asarray(scores.cpu().numpy()), 1 + BACKWARD)
+    return MethodScores(np.asarray(scores.cpu().numpy()), 1 + BACKWARD, signed=False)
 
 
 def traced_pass(subject: Subject) -> tuple[TracedPass, Tensor]:

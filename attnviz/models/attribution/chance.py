@@ -11,4 +11,4 @@ from attnviz.models.attribution.subject import Subject
 def chance(subject: Subject) -> MethodScores:
     """From 0 to 1, evenly distributed."""
     generator = np.random.default_rng([subject.seed, *subject.ids])
-    return MethodScores(generator.random(len(subject.ids)), 0)
+    return MethodScores(generator.random(len(subject.ids)), 0, signed=False)

@@ -23,6 +23,7 @@ class MethodScores:
     total: float | None = None
     others: tuple[tuple[str, float], ...] = ()
     parts: tuple[tuple[str, Scores], ...] = ()
+    signed: bool = True  # whether a score below 0 speaks against the answer
     not_held: tuple[str, ...] = ()  # why it may not add up
 
 
@@ -42,6 +43,7 @@ def attribute(subject: Subject, method: str) -> Attribution:
             total=found.total,
             others=found.others,
             parts=found.parts,
+            signed=found.signed,
         )
     except AttnvizError as error:
         blamed = f"; not linear even when held: {', '.join(found.not_held[:4])}" if found.not_held else ""

@@ -25,4 +25,4 @@ def value_norm(subject: Subject) -> MethodScores:
                 hint="Choose --method attention.",
             )
         total += (attention.weights.sum(dim=2) * norms).double().sum(dim=(0, 1))
-    return MethodScores((total / total.sum().clamp(min=torch.finfo(total.dtype).tiny)).cpu().numpy(), 1)
+    return MethodScores((total / total.sum().clamp(min=torch.finfo(total.dtype).tiny)).cpu().numpy(), 1, signed=False)

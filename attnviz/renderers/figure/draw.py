@@ -265,12 +265,15 @@ def _draw_words(figure: Figure, plan: FigurePlan, colours: Colours) -> None:
     axes = axes_at(figure, Box(0.0, 0.0, plan.width, plan.height))
     axes.set(xlim=(0, plan.width), ylim=(plan.height, 0))
     axes.set_axis_off()
+    signed = is_signed(plan.scale)
     for (left, top, width, height), value, line in plan.words:
-        share = float(np.clip(np.ma.filled(colours.norm(max(value, 1e-9)), 0.0), 0.0, 1.0))
+        shown = value if signed else max(value, 1e-9)  # 0 has no logarithm
+        share = float(np.clip(np.ma.filled(colours.norm(shown), 0.0), 0.0, 1.0))
         colour = colours.cmap(share)
-        if share > 0:
+        boxed = value != 0 if signed else share > 0
+        if boxed:
             axes.add_patch(Rectangle((left, top), width, height, facecolor=colour, linewidth=0))
-        write(figure, line._replace(colour=ink_on(colour) if share > 0 else plan.theme.ink))
+        write(figure, line._replace(colour=ink_on(colour) if boxed else plan.theme.ink))
 
 
 def _label(axes: Axes, names: Sequence[str], labels: Labels, pool: int, down: bool) -> None:

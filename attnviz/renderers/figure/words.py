@@ -58,7 +58,10 @@ def plan_text(picture: Heatmap | HeatmapGrid, report: Report, look: FigureStyle)
     bar = plan_bar(scale, ticks, (width - 2 * MARGIN - bigger, 0.0), width, room)
     if bar.length + 2 * (MARGIN + bar.beside) > width:
         least = ceil(10 * (bar.length + 2 * (MARGIN + bar.beside))) / 10
-        raise TooLarge(f"{width:.3g} in are too few for the colour bar", hint=f"Try --width {least:.1f}in.")
+        if look.width is not None:
+            raise TooLarge(f"{width:.3g} in are too few for the colour bar", hint=f"Try --width {least:.1f}in.")
+        width = ceil_to_pixel(least, look.dpi)
+        bar = plan_bar(scale, ticks, (width - 2 * MARGIN - bigger, 0.0), width, room)
     header = header_of(picture, report, width, sizes) if look.header else []
     top = below(header, MARGIN) + GAP * bool(header)
     names, words, lowest = _flow(paragraphs, (top, width), size)
@@ -97,7 +100,8 @@ def _paragraphs(picture: Heatmap | HeatmapGrid, scale: Scale) -> Iterator[Paragr
         shading, allowed = heatmap.shading(scale), heatmap.allowed
         if heatmap.row_axis != Heatmap.row_axis:
             for name, values, may in zip(heatmap.rows, shading, allowed, strict=True):
-                yield Paragraph(f"{heatmap.row_axis} {name}", heatmap.columns, np.where(may, values, 0.0).tolist())
+                said = f"{heatmap.row_axis} {name}" if len(heatmap.rows) * len(several) > 1 else ""
+                yield Paragraph(said, heatmap.columns, np.where(may, values, 0.0).tolist())
         else:
             sums = np.where(allowed, shading, 0.0).sum(axis=0) / np.maximum(allowed.sum(axis=0), 1)
             yield Paragraph(heatmap.title if len(several) > 1 else "", heatmap.columns, sums.tolist())

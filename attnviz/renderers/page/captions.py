@@ -9,7 +9,8 @@ from attnviz.renderers.page.cells import EXACT, Precision
 OF_MAPS = (
     "Each row of a map is a query, and its weights say how much it attends to each key. They sum to 1, unless "
     "something else is said here or some keys are not shown.",
-    "Attention weights say where a head looked, not why the model decided what it did.",
+    "Attention weights say where a head looked, not why the model decided what it did: `attnviz attribute --card` "
+    "tests what does, and docs/explanations.md has the numbers of the models that come with attnviz.",
 )
 OF_CHARTS = ("What has one name looks the same in all charts beside each other. Below each chart stand its numbers.",)
 DRAWN = "Colours are drawn in 256 steps, and where a cell is smaller than a pixel, the strongest one there is drawn."

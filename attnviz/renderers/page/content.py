@@ -66,7 +66,7 @@ def content(report: Report, look: FigureStyle) -> Content:
         **maps.document,
         "charts": charts,
         "tables": tables,
-        "reading": [*(OF_MAPS if maps.cells else ()), *(OF_CHARTS if charts else ())],
+        "reading": [*(OF_MAPS if maps.cells and _has_weights(report) else ()), *(OF_CHARTS if charts else ())],
         "exactness": [
             *maps.exactness,
             *([CHARTS] if charts else ()),
@@ -74,6 +74,11 @@ def content(report: Report, look: FigureStyle) -> Content:
         ],
     }
     return Content(document, maps.cells, tuple(drawn))
+
+
+def _has_weights(report: Report) -> bool:
+    """Whether any map is of attention, not of differences or sides."""
+    return any((each.scale or report.scale).kind != "diverging" for each in distinct(report).values())
 
 
 def _maps(report: Report, look: FigureStyle) -> Maps:

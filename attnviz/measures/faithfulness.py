@@ -1,0 +1,45 @@
+"""Whether scores say what a model's answer hangs on: by deleting tokens, and by rank. Knows arrays only.
+
+Comprehensiveness and sufficiency after DeYoung et al. 2020 (ERASER, arXiv:1911.03429, section 4); rank correlation
+after Jain & Wallace 2019 (arXiv:1902.10186, section 4.1). Removal counts the few tokens that a method puts first, on
+the side that it says they are on. τ counts every pair of tokens alike, also the many that hardly change anything,
+and only their sizes. So a method may be good at one and poor at the other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from jaxtyping import Bool, Float, Float64
+
+FRACTIONS = (0.05, 0.1, 0.2, 0.5)  # of a text's tokens, the first by score
+MIN_TOKENS = 2  # fewer leave nothing when one is deleted
+
+
+def first_tokens(
+    scores: Float[np.ndarray, " token"], removable: Bool[np.ndarray, " token"]
+) -> list[Bool[np.ndarray, " token"]]:
+    """The tokens that the scores put first, for each fraction: as many as fit into it, of equal ones the earliest.
+
+    A fraction of less than one token is left out, and one that chooses as many as the one before.
+    """
+    places = np.flatnonzero(removable)
+    order = places[np.argsort(-scores[places], kind="stable")]
+    counts = dict.fromkeys(int(share * len(places)) for share in FRACTIONS)
+    return [np.isin(np.arange(len(scores)), order[:count]) for count in counts if count]
+
+
+def mean_loss(whole: float, parts: Sequence[float] | Float64[np.ndarray, " part"]) -> float:
+    """How much of an answer's probability is lost, as a mean over the parts of a text.
+
+    Of parts without the first tokens it is comprehensiveness, of parts of nothing but these it is sufficiency.
+    """
+    return float(np.mean(whole - np.asarray(parts)))
+
+
+def kendall(one: Float[np.ndarray, " token"], other: Float[np.ndarray, " token"]) -> float:
+    """Kendall's τ-b (1945, doi:10.1093/biomet/33.3.239), from -1 to 1; NaN where either has no two values apart."""
+    first, second = (np.sign(each[:, None] - each[None, :]) for each in (one, other))
+    norm = np.sqrt(float((first**2).sum()) * float((second**2).sum()))
+    return float((first * second).sum() / norm) if norm else float("nan")

@@ -1,0 +1,47 @@
+"""What `attnviz attribute` is asked."""
+
+from dataclasses import dataclass
+from typing import Annotated
+
+from attnviz.options import ARGUMENT, FIGURE, MODEL, OUTPUT, Only, Option
+from attnviz.specs.figure import FigureOptions
+from attnviz.specs.model import KEEP, KeepKind, MaxTokens, ModelOptions
+from attnviz.specs.output import PrintOptions
+from attnviz.specs.text import TextOptions
+
+Method = Annotated[
+    str,
+    Option("{names}; several with commas, or all.", FIGURE, "NAME", table="attnviz.models.attribution:METHODS"),
+]
+
+LOOKS = ("format", "theme", "width", "font_size", "dpi", "title", "no_title", "transparent", "svg_text", "out")
+
+
+@dataclass(frozen=True, kw_only=True)
+class AttributeSpec:
+    """Say which tokens an answer hangs on, and whether that is so: methods that claim it, and a card that tests them.
+
+    Example: attnviz attribute "not a good film, but the acting saves it"
+    """
+
+    inline_text: Annotated[str | None, Option("A text, explained before those of --text.", ARGUMENT, "TEXT")] = None
+    text: TextOptions = TextOptions()
+    model: Annotated[ModelOptions, Only("model", "heads", "seed", "device", "max_memory")] = ModelOptions()
+    max_tokens: MaxTokens = None  # None: as many as the model was made for
+    keep: Annotated[KeepKind | None, KEEP] = None  # likewise
+    method: Method = "relevance"
+    # None: what the model answers
+    target: Annotated[
+        str | None, Option("The answer to explain: a label, or a decoder's next token.", MODEL, "LABEL|TOKEN")
+    ] = None
+    # None: of two labels the other, else none
+    against: Annotated[
+        str | None, Option("Explain by how much the target exceeds this answer.", MODEL, "LABEL|TOKEN")
+    ] = None
+    encoder_alone: Annotated[bool, Option("Without the n-grams that our models add to their answers.", MODEL)] = False
+    card: Annotated[
+        bool, Option("Test methods instead: what is lost without the tokens that they put first.", OUTPUT)
+    ] = False
+    top_k: Annotated[int, Option("Tokens listed.", OUTPUT)] = 10
+    figure: Annotated[FigureOptions, Only(*LOOKS)] = FigureOptions(kind="text", out="attribution")
+    printing: PrintOptions = PrintOptions()

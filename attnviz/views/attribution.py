@@ -1,0 +1,148 @@
+"""Which tokens an answer hangs on, by one method or several: shaded text and a table. Knows records and `report`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+import numpy as np
+
+from attnviz.attribution import Attribution
+from attnviz.display import escape_for_display, escape_for_spreadsheet
+from attnviz.report import Block, Column, Heatmap, Note, Report, Row, Scale, Table
+from attnviz.views import captions
+from attnviz.views.tokens import labels
+
+MAX_NAME = 80
+
+
+def attribution_report(found: Sequence[Attribution], title: str | None, top_k: int) -> Report:
+    """One text, one answer. Of several methods each has a row, as shares of its largest score.
+
+    The data hold every score: target, against, probability, tokens, and by method scores, passes, total, others, parts.
+    """
+    first = found[0]
+    tokens, provenance = labels(first.tokens), first.provenance
+    scale, values = _scale(found)
+    rows = tuple(each.method for each in found)
+    picture = Heatmap(
+        name="attribution",
+        title="each token by what it did for the answer",
+        values=values,
+        allowed=np.ones(values.shape, dtype=bool),
+        rows=rows,
+        columns=tokens,
+        row_axis="by",
+        column_axis="token",
+        scale=scale,
+    )
+    target = escape_for_display(str(first.target), MAX_NAME)
+    answer = f"{escape_for_display(first.target.name, MAX_NAME)} ({first.target.probability:.2f})"
+    blocks: list[Block] = [picture, _table(found, tokens, top_k)]
+    if any(each.parts for each in found):
+        blocks.append(_parts(found))
+    blocks += map(Note, _notes(found, target))
+    name = escape_for_display(provenance.text_name, MAX_NAME)
+    model = escape_for_display(provenance.model, MAX_NAME)
+    return Report(
+        title=f"{model} reads {name} as {answer}" if title is None else captions.title(provenance, title),
+        subtitle=f"{captions.status(provenance)} · by {', '.join(rows)}",
+        blocks=tuple(blocks),
+        scale=scale,
+        facts=captions.facts(provenance),
+        data=_data(found),
+        caveat=f"{model}: {answer}, by {', '.join(rows)}",
+        focus=(picture,),
+    )
+
+
+def attribution_rows(found: Sequence[Attribution]) -> Iterator[tuple[str, ...]]:
+    """A header and a row per token, for CSV: every digit, and no text that a spreadsheet would run."""
+    parts = [(each, name, scores) for each in found for name, scores in each.parts]
+    yield ("position", "token", *(each.method for each in found), *(f"{one.method} {name}" for one, name, _ in parts))
+    for position, piece in enumerate(found[0].tokens.pieces):
+        scores = (repr(float(each[position])) for each in (*(one.scores for one in found), *(of for _, _, of in parts)))
+        yield (str(position), escape_for_spreadsheet(piece), *scores)
+
+
+def _scale(found: Sequence[Attribution]) -> tuple[Scale, np.ndarray]:
+    """The scores themselves, or of several methods the shares of each one's largest."""
+    values = np.stack([each.scores for each in found])
+    if len(found) == 1:
+        most = float(np.abs(values).max())
+        return Scale("diverging", -most, most, f"{found[0].method}: against ← 0 → for"), values.astype(np.float32)
+    largest = np.abs(values).max(axis=1, keepdims=True)
+    shares = values / np.where(largest > 0, largest, 1.0)
+    return Scale("diverging", -1.0, 1.0, "share of the method's largest score"), shares.astype(np.float32)
+
+
+def _table(found: Sequence[Attribution], tokens: Sequence[str], top_k: int) -> Table:
+    """The tokens that did most, for or against, by the first method."""
+    scores = found[0].scores
+    order = np.argsort(-np.abs(scores), kind="stable")[:top_k]
+    parts = found[0].parts if len(found) == 1 else ()
+    digits = 4 if len(found) == 1 else 3
+    columns = (
+        Column("position"),
+        Column("token"),
+        *(Column(each.method, digits=digits) for each in found),
+        *(Column(f"of it {name}", digits=4) for name, _ in parts),
+    )
+    rows: list[Row] = [
+        (int(i), tokens[i], *(float(each.scores[i]) for each in found), *(float(of[i]) for _, of in parts))
+        for i in order
+    ]
+    left = len(scores) - len(rows)
+    title = "tokens" if left <= 0 else f"the {len(rows)} of {len(scores)} tokens that did most"
+    return Table("tokens", title, "facts", columns, tuple(rows))
+
+
+def _parts(found: Sequence[Attribution]) -> Table:
+    """What of the answer is whose."""
+    (each,) = [each for each in found if each.parts]
+    assert each.total is not None
+    rows: list[Row] = [(f"{name}, by tokens", float(of.sum())) for name, of in each.parts]
+    rows += [(name, share) for name, share in each.others]
+    rows.append((f"all of it: the logit of {escape_for_display(str(each.target), MAX_NAME)}", each.total))
+    columns = (Column("what"), Column("share of the logit", digits=4))
+    return Table("shares", "what the answer is made of", "facts", columns, tuple(rows))
+
+
+def _notes(found: Sequence[Attribution], target: str) -> Iterator[str]:
+    for each in found:
+        if each.total is not None and not each.parts:
+            rest = ", ".join(f"{name} {share:+.4f}" for name, share in each.others)
+            yield (
+                f"Checked: {each.method} adds up to the logit of {target}, {each.scores.sum():.4f} and {rest} to "
+                f"{each.total:.4f}."
+            )
+    signed = [each.method for each in found if each.signed]
+    unsigned = [each.method for each in found if each.method not in signed]
+    if signed:
+        yield f"Above 0 speaks for {target}, below 0 against it ({', '.join(signed)})."
+    if unsigned:
+        yield f"Not signed, and so no sides: {', '.join(unsigned)}."
+    passes = ", ".join(f"{each.method} {each.n_passes}" for each in found)
+    yield f"Forward passes, a backward pass counted as two: {passes}. attnviz attribute --card tests these methods."
+
+
+def _data(found: Sequence[Attribution]) -> Mapping[str, object]:
+    first = found[0]
+    return {
+        "model": first.provenance.model,
+        "revision": first.provenance.revision,
+        "text": first.provenance.text_name,
+        "text_sha256": first.provenance.text_sha256,
+        "target": first.target.name,
+        "against": first.target.against or None,
+        "probability": first.target.probability,
+        "tokens": list(first.tokens.pieces),
+        "methods": {
+            each.method: {
+                "scores": each.scores.tolist(),
+                "passes": each.n_passes,
+                **({} if each.total is None else {"logit": each.total, "others": dict(each.others)}),
+                **({"parts": {name: of.tolist() for name, of in each.parts}} if each.parts else {}),
+            }
+            for each in found
+        },
+    }

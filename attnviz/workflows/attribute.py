@@ -1,0 +1,142 @@
+"""`attnviz attribute`: which tokens an answer hangs on, and a card that tests the methods that say so."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from attnviz import store
+from attnviz.attribution import Attribution, Question
+from attnviz.errors import InvalidModel, InvalidOption
+from attnviz.models.attribution import METHODS
+from attnviz.models.loading import ModelReference, find_model
+from attnviz.models.protocols import Attributable, Classifies
+from attnviz.models.trained import TRAINED
+from attnviz.options import with_values
+from attnviz.registry import find
+from attnviz.report import LazyRows
+from attnviz.result import Events, Progress, Result
+from attnviz.selection import numbers
+from attnviz.specs.attribute import AttributeSpec
+from attnviz.specs.figure import FigureOptions
+from attnviz.text import load_corpus
+from attnviz.text.document import Corpus, Document
+from attnviz.views.attribution import attribution_report, attribution_rows
+
+if TYPE_CHECKING:
+    from attnviz.workflows.drawing import Pictures
+
+PICTURES = ("attribution",)
+MAX_DRAWN = 100  # texts
+ALL = "all"
+
+
+def attribute(spec: AttributeSpec) -> Events:
+    """Explain each text, or test methods over all of them. What can be refused without a model is refused first."""
+    if spec.inline_text is not None:
+        spec = with_values(spec, inline_text=None, text=(spec.inline_text, *spec.text.text))
+    methods = methods_of(spec.method)
+    if spec.top_k < 1:
+        raise InvalidOption(f"--top-k {spec.top_k} is too small", hint="It is at least 1.")
+    if spec.max_tokens is not None and spec.max_tokens < 2:
+        raise InvalidOption(f"--max-tokens {spec.max_tokens} is too small", hint="It is at least 2.")
+    reference = find_model(spec.model).answering()
+    reference.check(Attributable)
+    corpus = load_corpus(spec.text)
+    every = spec.text.index or spec.text.inline or spec.card
+    chosen = numbers(spec.text.index, len(corpus.documents), "text") if every else (0,)
+    documents = [corpus.documents[index] for index in chosen]
+    if spec.card:
+        return _tested(spec, methods, reference, corpus, documents)
+    if len(documents) > MAX_DRAWN:
+        raise InvalidOption(f"{len(documents):,} texts, at most {MAX_DRAWN} are drawn", hint="Choose with --index.")
+    folder = store.output_folder(spec.figure.out)
+    return _drawn(spec, methods, reference, (corpus, documents), folder)
+
+
+def methods_of(names: str) -> list[str]:
+    """Names of methods, all of them for "all". Raises InvalidOption for one that there is not."""
+    if names.strip() == ALL:
+        return [method.name for method in METHODS]
+    return list(dict.fromkeys(find(METHODS, name.strip(), "method").name for name in names.split(",")))
+
+
+def open_answering(spec: AttributeSpec, reference: ModelReference, corpus: Corpus) -> Attributable:
+    """The model, reading as much of a text as it was made for. Raises InvalidModel for one without answers."""
+    model = reference.open(corpus.texts)
+    if isinstance(model, Classifies):
+        model = model.limit_tokens(spec.max_tokens or model.max_tokens, spec.keep or model.keep)
+    elif spec.max_tokens is not None or spec.keep is not None:
+        cut = replace(reference.spec, max_tokens=spec.max_tokens, keep=spec.keep or "head")
+        model = replace(reference, spec=cut).open(corpus.texts)
+    if not isinstance(model, Attributable):
+        raise InvalidModel(f"{reference} has no answer to explain", hint=TRAINED)
+    return model
+
+
+def _drawn(
+    spec: AttributeSpec,
+    methods: Sequence[str],
+    reference: ModelReference,
+    given: tuple[Corpus, Sequence[Document]],
+    out: Path,
+) -> Events:
+    corpus, documents = given
+    explaining = Explaining.of(methods, question_of(spec), spec.figure, spec.top_k)
+    model = open_answering(spec, reference, corpus)
+    with store.locked(out):
+        for count, document in enumerate(documents):
+            folder = out if len(documents) == 1 else out / document.slug
+            drawn = yield from explaining.draw(model, document, folder)
+            yield replace(drawn, notices=(*(corpus.notices if count == 0 else ()), *drawn.notices))
+
+
+@dataclass(frozen=True)
+class Explaining:
+    """How texts are explained and drawn, checked before any work is done."""
+
+    methods: Sequence[str]
+    question: Question
+    pictures: Pictures
+    title: str | None
+    top_k: int
+
+    @classmethod
+    def of(cls, methods: Sequence[str], question: Question, figure: FigureOptions, top_k: int) -> Explaining:
+        """Raises InvalidOption for what cannot be drawn."""
+        from attnviz.workflows.drawing import Pictures  # matplotlib comes with it
+
+        return cls(methods, question, Pictures.of(figure, PICTURES, store.RECORD), figure.title, top_k)
+
+    def draw(self, model: Attributable, document: Document, folder: Path) -> Generator[Progress, None, Result]:
+        """One text by each method, drawn into a folder. Raises as models and methods do."""
+        from attnviz.models.attribution.scores import attribute as score
+
+        subject = model.subject(document.text, document.name, self.question)
+        found: list[Attribution] = []
+        for method in self.methods:
+            yield Progress(len(found), len(self.methods), "methods", method)
+            found.append(score(subject, method))
+        report = attribution_report(found, self.title, self.top_k)
+        drawn = yield from self.pictures.write(report, folder, None)
+        return replace(drawn, rows=LazyRows(lambda: attribution_rows(found)), is_text=True)
+
+
+def question_of(spec: AttributeSpec) -> Question:
+    """What is asked of each text."""
+    return Question(spec.target, spec.against, spec.encoder_alone, spec.model.seed)
+
+
+def _tested(
+    spec: AttributeSpec,
+    methods: Sequence[str],
+    reference: ModelReference,
+    corpus: Corpus,
+    documents: Sequence[Document],
+) -> Events:
+    from attnviz.workflows.attribution_card import card_of
+
+    model = open_answering(spec, reference, corpus)
+    return card_of(spec, methods, model, corpus, documents)

@@ -1,0 +1,74 @@
+"""What explains a shipped model's answers, on held-out reviews: the card, its bars, and what it costs.
+
+    python -m tests.benchmarks.attribution path/to/imdb [model] [--texts 500] [--methods relevance,attention]
+
+Reviews of the test split of 40 to 130 tokens, drawn by a seed, by the whole model and by its encoder alone.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import time
+
+os.environ.setdefault("OMP_NUM_THREADS", "1")  # as the commands do
+
+import numpy as np
+
+from attnviz.attribution import MethodTest
+from attnviz.models.attribution import METHODS
+from attnviz.models.loading import find_model
+from attnviz.models.protocols import Attributable
+from attnviz.options import build
+from attnviz.specs.attribute import AttributeSpec
+from attnviz.specs.model import ModelOptions
+from attnviz.specs.text import TextOptions
+from attnviz.text import load_corpus
+from attnviz.text.document import Document
+from attnviz.views.attribution_card import Mean
+from attnviz.workflows.attribute import question_of
+from attnviz.workflows.attribution_card import tested
+
+TOKENS = range(40, 131)
+
+
+def reviews(data: str, model: Attributable, n_texts: int) -> list[Document]:
+    documents = load_corpus(TextOptions(dataset=data, split="test")).documents
+    found: list[Document] = []
+    for place in np.random.default_rng(0).permutation(len(documents)):
+        if model.map_size(documents[place].text)[0] in TOKENS:
+            found.append(documents[place])
+        if len(found) == n_texts:
+            break
+    return found
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("data")
+    parser.add_argument("model", nargs="?", default="multi:8")
+    parser.add_argument("--texts", type=int, default=500)
+    parser.add_argument("--methods", default="")
+    asked = parser.parse_args()
+    methods = asked.methods.split(",") if asked.methods else [method.name for method in METHODS]
+    methods = ["random", *(name for name in methods if name != "random")]
+    model = find_model(ModelOptions(model=asked.model, device="cpu")).open(())
+    assert isinstance(model, Attributable)
+    documents = reviews(asked.data, model, asked.texts)
+    for alone in (False, True):
+        begun, rows = time.process_time(), []
+        for document in documents:
+            question = question_of(build(AttributeSpec, encoder_alone=alone))
+            subject = model.subject(document.text, document.name, question)
+            rows.append([numbers for _, numbers in tested(subject, methods)])
+        spent = time.process_time() - begun
+        print(f"{asked.model}, {'encoder alone' if alone else 'whole'}, {len(documents)} texts, {spent:.0f} CPU s")
+        for name, numbers in zip(methods, np.array(rows).transpose(1, 2, 0), strict=True):
+            each = MethodTest(name, *numbers)
+            taus = [Mean.of(of).value for of in (each.tau_leave_one_out, each.tau_gradient)]
+            says = f"comprehensiveness {Mean.of(each.comprehensiveness)}, sufficiency {Mean.of(each.sufficiency)}"
+            print(f"  {name:20} {says}, τ {taus[0]:.3f} {taus[1]:.3f}, {each.n_passes.mean():.0f} passes", flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,148 @@
+"""`attribute` as a function: what is drawn, what adds up, and a card whose verdict goes no further than its numbers."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from attnviz.attribution import MethodTest
+from attnviz.errors import InvalidModel, InvalidOption, InvalidText
+from attnviz.options import build
+from attnviz.records import Provenance
+from attnviz.renderers.terminal import Screen, render
+from attnviz.report import Heatmap, Note, Report
+from attnviz.result import Progress, Result
+from attnviz.specs.attribute import AttributeSpec
+from attnviz.specs.predict import PredictSpec
+from attnviz.views.attribution_card import card_report
+from attnviz.workflows.attribute import attribute
+from attnviz.workflows.predict import predict
+from tests import events as of
+
+TEXT = "not a good film, but the acting saves it"
+
+
+def events(**settings: object) -> list[Progress | Result]:
+    return list(attribute(build(AttributeSpec, **settings)))
+
+
+def report(**settings: object) -> Report:
+    return of.report(of.result(iter(events(**settings))))
+
+
+def test_a_text_is_shaded_by_sides_and_its_shares_are_said(tmp_path: Path) -> None:
+    found = report(inline_text=TEXT, out=str(tmp_path), format=("png", "html"))
+    assert {path.name for path in tmp_path.iterdir() if path.suffix in (".png", ".html")} == {
+        "attribution.png",
+        "attention.html",
+    }
+    (picture,) = (block for block in found.pictures if isinstance(block, Heatmap))
+    assert picture.scale is not None
+    assert picture.scale.kind == "diverging"
+    data: Any = found.data
+    assert data["tokens"][2] == "good"
+    relevance = data["methods"]["relevance"]
+    np.testing.assert_allclose(picture.values[0], relevance["scores"], atol=1e-6)
+    whole = sum(relevance["scores"]) + sum(relevance["others"].values())
+    assert whole == pytest.approx(relevance["logit"], abs=1e-4)
+    assert relevance["passes"] <= 4
+    page = (tmp_path / "attention.html").read_text(encoding="utf-8")
+    assert "where a head looked" not in page  # nothing on it is a weight
+
+
+def test_a_terminal_shows_sides_with_and_without_colour(tmp_path: Path) -> None:
+    found = report(inline_text=TEXT, out=str(tmp_path))
+    plain = render(found, "heads", Screen(80, False, "utf-8", False))
+    assert "+++saves" in plain
+    assert "---good" in plain
+    coloured = render(found, "heads", Screen(80, True, "utf-8", True))
+    assert "+++saves" not in coloured
+    assert coloured.count("\x1b[38;5;") > 8
+
+
+def test_methods_are_drawn_side_by_side(tmp_path: Path) -> None:
+    found = report(inline_text=TEXT, out=str(tmp_path), method="relevance,attention,leave-one-out", target="positive")
+    (picture,) = (block for block in found.pictures if isinstance(block, Heatmap))
+    assert picture.rows == ("relevance", "attention", "leave-one-out")
+    assert np.abs(picture.values).max(axis=1).tolist() == pytest.approx([1, 1, 1])
+    notes = " ".join(note.text for note in found.notes)
+    assert "Not signed, and so no sides: attention." in notes
+    assert "leave-one-out 11" in notes
+
+
+def test_predict_draws_it_under_each_answer(tmp_path: Path) -> None:
+    list(predict(build(PredictSpec, text=(TEXT, "a wonderful film"), attribute=True, out=str(tmp_path))))
+    assert len(list(tmp_path.glob("*/attribution.png"))) == 2
+
+
+@pytest.mark.parametrize(
+    ("settings", "error", "says"),
+    [
+        ({"method": "relevence"}, InvalidOption, "Did you mean 'relevance'"),
+        ({"model": "random"}, InvalidModel, "random weights"),
+        ({"model": "recall"}, InvalidModel, "recalls values"),
+        ({"target": "good"}, InvalidOption, "no label"),
+        ({"top_k": 0}, InvalidOption, "--top-k 0"),
+        ({"max_tokens": 1}, InvalidOption, "--max-tokens 1"),
+        ({"card": True, "text": ("good",), "inline_text": None}, InvalidText, "one token"),
+    ],
+)
+def test_what_cannot_be_explained_is_refused(
+    settings: dict[str, object], error: type[Exception], says: str, tmp_path: Path
+) -> None:
+    with pytest.raises(error) as refused:
+        events(**{"inline_text": TEXT, "out": str(tmp_path), **settings})
+    assert says in f"{refused.value} {getattr(refused.value, 'hint', '')}"
+
+
+def test_the_card_of_the_sample_tells_methods_from_chance() -> None:
+    found = report(dataset="sample", split="test", card=True, method="attention,relevance", max_tokens=100)
+    data: Any = found.data
+    assert list(data["methods"]) == ["random", "attention", "relevance", "leave-one-out"]
+    means = {name: of["comprehensiveness"]["mean"] for name, of in data["methods"].items()}
+    assert means["random"] < means["attention"] < means["relevance"]
+    assert data["methods"]["leave-one-out"]["tau_leave_one_out"]["mean"] == pytest.approx(1)
+    assert data["methods"]["relevance"]["sufficiency"]["mean"] < data["methods"]["random"]["sufficiency"]["mean"]
+    assert data["jain_wallace_2019"] == {"tau_gradient": 0.437, "tau_leave_one_out": 0.341}
+    assert "More than chance is lost by deleting what is ranked first by: relevance" in said(found)
+
+
+def said(found: Report) -> str:
+    return " ".join(block.text for block in found.blocks if isinstance(block, Note))
+
+
+def method(name: str, mean: float, n_texts: int, spread: float = 0.1) -> MethodTest:
+    numbers = mean + spread * np.linspace(-1, 1, n_texts)
+    return MethodTest(name, numbers, numbers, numbers, numbers, numbers)
+
+
+PROVENANCE = Provenance("tiny", "seed 0", True, "0" * 64)
+
+
+def verdict(*found: MethodTest) -> str:
+    names = [str(i) for i in range(len(found[0].sufficiency))]
+    return said(card_report(found, names, PROVENANCE, "texts", alone=False))
+
+
+def test_a_verdict_goes_no_further_than_its_intervals() -> None:
+    chance = method("random", 0.1, 20)
+    apart = verdict(chance, method("relevance", 0.6, 20), method("attention", 0.12, 20))
+    assert "attention: deleting what is ranked first costs the answer no more" in apart
+    assert "ranked first by: relevance 0.600" in apart
+    assert "do not tell" not in apart
+    alike = verdict(chance, method("relevance", 0.6, 20), method("leave-one-out", 0.62, 20))
+    assert "do not tell leave-one-out and relevance apart" in alike
+    assert "Here this explains nothing" not in alike
+    few = verdict(method("random", 0.1, 5), method("relevance", 0.6, 5))
+    assert "no verdict" in few
+    assert "ranked first by" not in few
+
+
+def test_of_a_model_that_ignores_its_text_every_method_reads_as_chance() -> None:
+    nothing = [method(name, 0.0, 12, spread=0.0) for name in ("random", "relevance", "leave-one-out")]
+    found = verdict(*nothing)
+    assert "relevance, leave-one-out: deleting what is ranked first costs the answer no more" in found
+    assert "More than chance" not in found
