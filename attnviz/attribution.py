@@ -82,6 +82,16 @@ class Attribution:
 
 
 @dataclass(frozen=True, eq=False)
+class ReplacedTest:
+    """What came of other attention in the place of a model's own, text by text: see `models.attribution.replaced`."""
+
+    by: str  # "permuted", "uniform", "random"
+    variation: PerText  # total variation of the answers' probabilities, 0 to 1
+    changed: PerText  # share of passes with another answer
+    right: PerText  # share with the label that came with the text; NaN where none did
+
+
+@dataclass(frozen=True, eq=False)
 class MethodTest:
     """How a method did, text by text: see `measures.faithfulness`. NaN where a text gives no number."""
 

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from attnviz.attribution import MethodTest, PerText
+from attnviz.attribution import MethodTest, PerText, ReplacedTest
 from attnviz.display import escape_for_display, escape_for_spreadsheet
 from attnviz.measures.intervals import MIN_TEXTS, intervals
 from attnviz.records import Provenance
@@ -51,16 +51,23 @@ class Mean(NamedTuple):
 
 
 def card_report(
-    found: Sequence[MethodTest], names: Sequence[str], provenance: Provenance, corpus: str, *, alone: bool
+    found: Sequence[MethodTest],
+    instead: Sequence[ReplacedTest],
+    names: Sequence[str],
+    provenance: Provenance,
+    corpus: str,
+    *,
+    alone: bool,
 ) -> Report:
-    """A row per method, chance first; then what follows from them. `names` are those of the texts.
+    """A row per method, chance first, and one per way to replace attention, the model's own first; then what follows.
 
     The data hold model, texts, and by method each mean with its interval and the numbers of every text.
     """
     n_texts = len(names)
     of = escape_for_display(corpus if n_texts != 1 else names[0], MAX_NAME)
     model = escape_for_display(provenance.model, MAX_NAME) + (", encoder alone" if alone else "")
-    blocks: list[Block] = [_table(found), *map(Note, _verdicts(found, n_texts)), *map(Note, _reading(found))]
+    blocks: list[Block] = [_table(found), *([_instead(instead)] if instead else [])]
+    blocks += map(Note, (*_verdicts(found, n_texts), *_of_attention(instead), *_reading(found)))
     return Report(
         title=f"what explains the answers of {model}, tested on {of}",
         subtitle=f"{captions.status(provenance)} · {n_texts:,} {pluralize(n_texts, 'texts')}",
@@ -72,7 +79,8 @@ def card_report(
             "encoder_alone": alone,
             "corpus": corpus,
             "texts": list(names),
-            "methods": {each.method: _data(each) for each in found},
+            "methods": {each.method: _data(each, NUMBERS) for each in found},
+            "attention": {each.by or "own": _data(each, OF_REPLACED) for each in instead},
             "jain_wallace_2019": {"tau_gradient": JAIN_WALLACE[0], "tau_leave_one_out": JAIN_WALLACE[1]},
         },
     )
@@ -88,6 +96,7 @@ def card_rows(found: Sequence[MethodTest], names: Sequence[str]) -> Iterator[tup
 
 
 NUMBERS = ("comprehensiveness", "sufficiency", "tau_leave_one_out", "tau_gradient", "n_passes")
+OF_REPLACED = ("variation", "changed", "right")
 
 
 def _table(found: Sequence[MethodTest]) -> Table:
@@ -111,6 +120,41 @@ def _table(found: Sequence[MethodTest]) -> Table:
     gradient, leave_one_out = JAIN_WALLACE
     rows.append(("attention (J. & W.)", "-", "-", f"{leave_one_out:.3f}", f"{gradient:.3f}", "-"))
     return Table("card", "methods, tested", "facts", columns, tuple(rows))
+
+
+def _instead(instead: Sequence[ReplacedTest]) -> Table:
+    """What becomes of the answers under other attention."""
+    right = any(not np.isnan(each.right).all() for each in instead)
+    columns = (
+        Column("attention"),
+        Column("total variation"),
+        Column("other answers"),
+        *([Column("right answers")] if right else []),
+    )
+    numbers = OF_REPLACED if right else OF_REPLACED[:2]
+    rows = [(NAMES[each.by], *(str(Mean.of(getattr(each, number))) for number in numbers)) for each in instead]
+    return Table("attention", "answers under other attention", "facts", columns, tuple(rows))
+
+
+NAMES = {
+    "": "the model's own",
+    "permuted": "permuted in each row",
+    "uniform": "alike for every key",
+    "random": "frozen to random",
+}
+
+
+def _of_attention(instead: Sequence[ReplacedTest]) -> Iterator[str]:
+    if len(instead) < 2:
+        return
+    least = min(instead[1:], key=lambda each: float(each.variation.mean()))
+    changed, varied = float(least.changed.mean()), float(least.variation.mean())
+    yield (
+        f"With attention {NAMES[least.by]}, {changed:.1%} of the answers change, and their probabilities by "
+        f"{varied:.3f} of 1 (total variation): no more than that needs the weights that the model works out (Jain & "
+        "Wallace 2019; Wiegreffe & Pinter 2019). It was not trained under other attention, so what it loses may say "
+        "more of that than of its own weights."
+    )
 
 
 def _verdicts(found: Sequence[MethodTest], n_texts: int) -> Iterator[str]:
@@ -150,9 +194,9 @@ def _reading(found: Sequence[MethodTest]) -> Iterator[str]:
     )
 
 
-def _data(each: MethodTest) -> dict[str, object]:
+def _data(each: MethodTest | ReplacedTest, numbers: Sequence[str]) -> dict[str, object]:
     found: dict[str, object] = {}
-    for number in NUMBERS:
+    for number in numbers:
         values: PerText = getattr(each, number)
         mean = Mean.of(values)
         interval = None if np.isnan(mean.low) else [mean.low, mean.high]

@@ -7,9 +7,10 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 from jaxtyping import Bool, Float64
 
-from attnviz.attribution import Attribution, MethodTest, Scores
+from attnviz.attribution import Attribution, MethodTest, ReplacedTest, Scores
 from attnviz.errors import InvalidText
 from attnviz.measures.faithfulness import MIN_TOKENS, first_tokens, kendall, mean_loss
+from attnviz.models.attribution.replaced import ReplacedAttention, Replacement
 from attnviz.models.attribution.scores import attribute
 from attnviz.models.attribution.subject import Subject
 from attnviz.models.protocols import Attributable
@@ -21,6 +22,8 @@ from attnviz.views.attribution_card import card_report, card_rows
 from attnviz.workflows.attribute import question_of
 
 CHANCE, LEAVE_ONE_OUT, GRADIENT = "random", "leave-one-out", "gradient"
+REPLACED: tuple[Replacement, ...] = ("permuted", "uniform", "random")
+N_DRAWS = 4  # of what is random in them
 N_CHANCE = 4  # random orders of each text, so that chance strays less
 
 
@@ -33,6 +36,7 @@ def card_of(
     """
     methods = [CHANCE, *(name for name in dict.fromkeys((*methods, LEAVE_ONE_OUT)) if name != CHANCE)]
     rows: dict[str, list[Sequence[float]]] = {name: [] for name in methods}
+    replaced: dict[str, list[Sequence[float]]] = {name: [] for name in ("", *REPLACED)}
     yield Progress(0, len(documents), "texts", notices=corpus.notices)
     for count, document in enumerate(documents, 1):
         subject = model.subject(document.text, document.name, question_of(spec))
@@ -40,10 +44,13 @@ def card_of(
             raise InvalidText(f"{document.name} has one token", hint="Nothing is left of it when that is deleted.")
         for name, row in tested(subject, methods):
             rows[name].append(row)
+        for name, row in without_attention(subject, document.label):
+            replaced[name].append(row)
         yield Progress(count, len(documents), "texts", document.name)
     found = [MethodTest(name, *np.array(rows[name], dtype=np.float64).T) for name in methods]
+    instead = [ReplacedTest(name, *np.array(of, dtype=np.float64).T) for name, of in replaced.items() if of]
     names = [document.name for document in documents]
-    report = card_report(found, names, subject.provenance, corpus.name, alone=spec.encoder_alone)
+    report = card_report(found, instead, names, subject.provenance, corpus.name, alone=spec.encoder_alone)
     yield Result(report, rows=LazyRows(lambda: card_rows(found, names)))
 
 
@@ -64,6 +71,32 @@ def tested(subject: Subject, methods: Sequence[str]) -> Iterator[tuple[str, Sequ
             for place in own
         ]
         yield name, (*losses[own].mean(axis=0).tolist(), *np.mean(taus, axis=0).tolist(), float(found[name].n_passes))
+
+
+def without_attention(subject: Subject, label: int | None) -> Iterator[tuple[str, Sequence[float]]]:
+    """Of one text, by what its attention is replaced: total variation, other answers, right ones; "" is as it is.
+
+    Nothing of a model whose attention is not seen.
+    """
+    own = subject.answers()
+    known = label is not None and subject.answering.n_labels and 0 <= label < subject.answering.n_labels
+
+    def judged(answers: Sequence[np.ndarray]) -> Sequence[float]:
+        variation = np.mean([np.abs(each - own).sum() / 2 for each in answers])
+        changed = np.mean([each.argmax() != own.argmax() for each in answers])
+        right = np.mean([each.argmax() == label for each in answers]) if known else np.nan
+        return float(variation), float(changed), float(right)
+
+    found: dict[str, Sequence[float]] = {"": judged([own])}
+    for by in REPLACED:
+        answers = []
+        for draw in range(1 if by == "uniform" else N_DRAWS):
+            with ReplacedAttention(by, seed=subject.seed + draw) as instead:
+                answers.append(subject.answers())
+            if not instead.n_replaced:
+                return
+        found[by] = judged(answers)
+    yield from found.items()
 
 
 def _random_orders(subject: Subject) -> list[Scores]:

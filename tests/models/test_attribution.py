@@ -15,9 +15,11 @@ from torch.overrides import TorchFunctionMode
 
 from attnviz.attribution import Attribution, Question
 from attnviz.errors import InvalidModel, InvalidOption
+from attnviz.models.attention import MultiHeadAttention
 from attnviz.models.attribution import METHODS
 from attnviz.models.attribution.answers import classified
 from attnviz.models.attribution.held import HeldPass
+from attnviz.models.attribution.replaced import REPLACEMENTS, ReplacedAttention, Replacement
 from attnviz.models.attribution.scores import attribute
 from attnviz.models.attribution.subject import Answering, Subject, frozen
 from attnviz.models.attribution.traced import TracedPass
@@ -296,3 +298,61 @@ def test_folders_without_an_answer_are_refused(tmp_path: Path) -> None:
     reference = find_model(ModelOptions(model=str(tmp_path))).answering()
     with pytest.raises(InvalidModel):
         reference.check(Attributable)
+
+
+@pytest.mark.parametrize("by", ["permuted", "uniform", "random", "removed"])
+@pytest.mark.parametrize("kernel", ["sdpa", "eager"])
+def test_attention_is_replaced_under_every_kernel(by: Replacement, kernel: str) -> None:
+    """Of a causal decoder: rows keep their sums and allow no more keys, and what follows from them is the output."""
+    pytest.importorskip("transformers", reason=NEEDS)
+    model = built("mistral", kernel, CAUSAL)
+    with torch.no_grad():
+        own = model(input_ids=IDS).logits
+        with ReplacedAttention(by) as instead:
+            changed = model(input_ids=IDS).logits
+        with ReplacedAttention(by):
+            again = model(input_ids=IDS).logits
+        with ReplacedAttention(by, heads=()):
+            same = model(input_ids=IDS).logits
+    assert instead.n_replaced == 2
+    assert float((changed - own).abs().max()) > 1e-3
+    assert bool((changed == again).all())
+    assert float((same - own).abs().max()) < 1e-5
+
+
+def test_replaced_weights_are_distributions_over_the_same_keys() -> None:
+    torch.manual_seed(0)
+    attendable = torch.ones(1, 1, 6, 6, dtype=torch.bool).tril()
+    weights = torch.rand(1, 2, 6, 6).masked_fill(~attendable, 0)
+    weights = weights / weights.sum(dim=-1, keepdim=True)
+    value = torch.eye(6).expand(1, 2, 6, 6)
+    scores = weights.log()
+    found: dict[str, Tensor] = {}
+    for by in REPLACEMENTS:
+        with ReplacedAttention(by, heads=[(0, 1)]):
+            found[by] = functional.softmax(scores, dim=-1) @ value
+        torch.testing.assert_close(found[by][0, 0], weights[0, 0])
+        assert not found[by][0, 1][~attendable[0, 0]].any()
+    torch.testing.assert_close(found["permuted"][0, 1].sort().values, weights[0, 1].sort().values)
+    assert not bool((found["permuted"][0, 1] == weights[0, 1]).all())
+    torch.testing.assert_close(found["uniform"][0, 1], attendable[0, 0] / torch.arange(1.0, 7).unsqueeze(1))
+    torch.testing.assert_close(found["random"][0, 1].sum(dim=-1), torch.ones(6))
+    assert not found["removed"][0, 1].any()
+
+
+def test_a_shipped_encoder_with_keys_alike_is_one_whose_queries_are_zero(shipped: Attributable) -> None:
+    subject = shipped.subject(TEXT, "text", Question())
+    with ReplacedAttention("uniform") as instead:
+        found = subject.answers()
+    assert instead.n_replaced == 1
+    attentions = [each for each in subject.answering.module.modules() if isinstance(each, MultiHeadAttention)]
+    (attention,) = attentions
+    before = {name: value.clone() for name, value in attention.state_dict().items()}
+    with torch.no_grad():
+        for name, parameter in attention.named_parameters():
+            if name.startswith(("query", "position")):
+                parameter.zero_()
+    expected = subject.answers()
+    attention.load_state_dict(before)
+    np.testing.assert_allclose(found, expected, atol=1e-6)
+    assert np.abs(subject.answers() - expected).max() > 0.01

@@ -106,6 +106,12 @@ def test_the_card_of_the_sample_tells_methods_from_chance() -> None:
     assert means["random"] < means["attention"] < means["relevance"]
     assert data["methods"]["leave-one-out"]["tau_leave_one_out"]["mean"] == pytest.approx(1)
     assert data["methods"]["relevance"]["sufficiency"]["mean"] < data["methods"]["random"]["sufficiency"]["mean"]
+    attention = data["attention"]
+    assert list(attention) == ["own", "permuted", "uniform", "random"]
+    assert attention["own"]["variation"]["mean"] == 0
+    assert all(0.01 < attention[by]["variation"]["mean"] < 0.5 for by in ("permuted", "uniform", "random"))
+    assert attention["own"]["right"]["mean"] > 0.5
+    assert "the answers change, and their probabilities by" in said(found)
     assert data["jain_wallace_2019"] == {"tau_gradient": 0.437, "tau_leave_one_out": 0.341}
     assert "More than chance is lost by deleting what is ranked first by: relevance" in said(found)
 
@@ -124,7 +130,7 @@ PROVENANCE = Provenance("tiny", "seed 0", True, "0" * 64)
 
 def verdict(*found: MethodTest) -> str:
     names = [str(i) for i in range(len(found[0].sufficiency))]
-    return said(card_report(found, names, PROVENANCE, "texts", alone=False))
+    return said(card_report(found, (), names, PROVENANCE, "texts", alone=False))
 
 
 def test_a_verdict_goes_no_further_than_its_intervals() -> None:

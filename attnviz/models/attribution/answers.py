@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import torch
 from torch import Tensor
@@ -28,6 +29,7 @@ def classified(
     """
     if len(labels) < 2:
         raise InvalidModel(f"{provenance.model} has one output, and no labels to tell apart", hint="It has no answer.")
+    answering = replace(answering, n_labels=len(labels))
     logits = whole_logits(answering, ids)
     answer = int(logits.argmax()) if question.target is None else _label(question.target, labels, "target")
     against = 1 - answer if len(labels) == 2 else None

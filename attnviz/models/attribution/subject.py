@@ -39,6 +39,7 @@ class Answering:
     shares: Callable[[Int[Tensor, " token"]], Float[Tensor, "token answer"]] | None = None
     name: str = "model"  # of the part that `logits` is of
     name_beside: str = ""
+    n_labels: int = 0  # of a classifier; 0: answers are tokens
     temperature: float = 1.0  # that divides logits before softmax
 
 
@@ -79,6 +80,10 @@ class Subject:
             shares = self.chosen(part.shares(self.batch[0])).double().cpu().numpy()
             return shares, float(self.chosen(part.beside(self.batch))[0]) - float(shares.sum())
 
+    def answers(self) -> Float64[np.ndarray, " answer"]:
+        """The probability of every answer to the whole text, in a pass that whoever is open may change."""
+        return np.asarray(self._distribution(self.batch)[0])
+
     def probabilities(self, kept: Sequence[Bool[np.ndarray, " token"]]) -> Float64[np.ndarray, " part"]:
         """Of the answer, for each part of the text that is kept. Parts of one length are read together."""
         ids, found = np.array(self.ids), np.empty(len(kept))
@@ -87,16 +92,17 @@ class Subject:
             same = [place for place, part in enumerate(parts) if len(part) == length]
             for chosen in by_length([length] * len(same), max(1, AT_ONCE // max(1, length))):
                 places = [same[place] for place in chosen]
-                found[places] = self._probability(torch.from_numpy(np.stack([parts[place] for place in places])))
+                batch = torch.from_numpy(np.stack([parts[place] for place in places]))
+                found[places] = self._distribution(batch)[:, self.answer]
         return found
 
-    def _probability(self, batch: Int[Tensor, "text token"]) -> Float64[np.ndarray, " text"]:
+    def _distribution(self, batch: Int[Tensor, "text token"]) -> Float64[np.ndarray, "text answer"]:
         part, batch = self.answering, batch.to(self.answering.device)
         with enough_memory(), torch.inference_mode():
             logits = part.logits(batch)
             if part.beside is not None:
                 logits = logits + part.beside(batch)
-            found: np.ndarray = (logits / part.temperature).double().softmax(dim=-1)[:, self.answer].cpu().numpy()
+            found: np.ndarray = (logits / part.temperature).double().softmax(dim=-1).cpu().numpy()
         return found
 
 
