@@ -17,7 +17,8 @@ from attnviz.exact import Summary, merge_summaries
 from attnviz.records import Setting
 
 MASS_BITS = 30  # shares of attention are summed in multiples of 2⁻³⁰: nine digits, and 8 · 10⁹ of them fit
-TOKENS = "n_tokens"  # the column that is no measure
+TOKENS = "n_tokens"  # a column that is no measure; nor are those whose names begin as follows
+ABLATION = "without_head_"
 
 
 @dataclass(frozen=True)

@@ -39,21 +39,32 @@ def seeds_interval(values: Sequence[float]) -> tuple[float, float, float]:
 
 
 def t_quantile(degrees: int, share: float = SHARE) -> float:
-    """Between minus and plus this lies `share` of Student's t of so many degrees of freedom.
-
-    By bisection of the exact distribution in the angle atan(t / √degrees) (Abramowitz & Stegun 1964, 26.7.3 and 4).
-    """
-    steps = np.arange(2 + degrees % 2, degrees - 1, 2)
-    factors = (steps - 1) / steps
-
-    def held(angle: float) -> float:
-        powers = 1 + float(np.cumprod(factors * cos(angle) ** 2).sum())
-        if degrees % 2 == 0:
-            return sin(angle) * powers
-        return 2 / pi * (angle + (sin(angle) * cos(angle) * powers if degrees > 1 else 0.0))
-
+    """Between minus and plus this lies `share` of Student's t of so many degrees of freedom; by bisection."""
     low, high = 0.0, atan(1e9)
     for _ in range(80):
         middle = (low + high) / 2
-        low, high = (middle, high) if held(middle) < share else (low, middle)
+        low, high = (middle, high) if _held(middle, degrees) < share else (low, middle)
     return sqrt(degrees) * tan(high)
+
+
+def p_value(t: float, degrees: int) -> float:
+    """How often Student's t of so many degrees of freedom is as far from 0 by chance, on either side."""
+    return max(0.0, 1.0 - _held(atan(abs(t) / sqrt(degrees)), degrees))
+
+
+def holm(p_values: Sequence[float]) -> list[float]:
+    """The p-values of several tests, corrected for how many they are, in their order (Holm 1979)."""
+    found, largest = [0.0] * len(p_values), 0.0
+    for rank, place in enumerate(sorted(range(len(p_values)), key=lambda place: p_values[place])):
+        largest = max(largest, min(1.0, (len(p_values) - rank) * p_values[place]))
+        found[place] = largest
+    return found
+
+
+def _held(angle: float, degrees: int) -> float:
+    """The share of Student's t within ± √degrees · tan(angle) (Abramowitz & Stegun 1964, 26.7.3 and 4)."""
+    steps = np.arange(2 + degrees % 2, degrees - 1, 2)
+    powers = 1 + float(np.cumprod((steps - 1) / steps * cos(angle) ** 2).sum())
+    if degrees % 2 == 0:
+        return sin(angle) * powers
+    return 2 / pi * (angle + (sin(angle) * cos(angle) * powers if degrees > 1 else 0.0))

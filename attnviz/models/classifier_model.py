@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -70,6 +71,14 @@ class ClassifierModel(EncoderModel):
         real = torch.ones_like(ids, dtype=torch.bool)
         states = self.saved.classifier.states(ids, real, need_weights=torch.is_grad_enabled())
         return self.saved.classifier.classify(states, real)
+
+    def ablate(self, text: str, other: str, kinds: Sequence[str]) -> tuple[np.ndarray, dict[str, np.ndarray]]:
+        """The probability of each label, and by kind [head, label] without each head. Raises as `encode` does."""
+        from attnviz.models.ablation import answers_without_heads
+
+        ids, theirs = (np.array(self.encode(each).ids) for each in (text, other))
+        (whole,), without = answers_without_heads(self.saved.classifier, self.attentions, ids, theirs, kinds)
+        return whole, without
 
     def classify(self, documents: Sequence[LabelledText]) -> Iterator[Prediction]:
         """One prediction per text, in order. Raises InvalidText for a text without tokens, by its name, or TooLarge."""

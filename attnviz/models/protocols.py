@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Protocol, runtime_checkable
 from attnviz.specs.model import KeepKind
 
 if TYPE_CHECKING:
+    import numpy as np
+
     from attnviz.attention_trace import VerifiedTrace
     from attnviz.attribution import Question
     from attnviz.models.attribution.subject import Subject
@@ -122,6 +124,17 @@ class Attributable(AttentionModel, Protocol):
 
     def subject(self, text: str, text_name: str, question: Question) -> Subject:
         """One answer of one text, for `attribute` to explain. Raises as `encode` does, and for an unknown answer."""
+
+
+@runtime_checkable
+class Ablatable(Classifies, Protocol):
+    """A classifier whose heads can be put out of action one by one."""
+
+    def ablate(self, text: str, other: str, kinds: Sequence[str]) -> tuple[np.ndarray, dict[str, np.ndarray]]:
+        """The probability of each label, and by kind [head, label] without each head: see `answers_without_heads`.
+
+        Raises as `encode` does.
+        """
 
 
 @runtime_checkable

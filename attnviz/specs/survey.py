@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from typing import Annotated
 
+from attnviz.errors import InvalidOption
 from attnviz.options import ARGUMENT, OUTPUT, Only, Option
 from attnviz.specs.cluster import ClusterOptions
 from attnviz.specs.compare import SHARED_BY_ALL
@@ -11,6 +12,8 @@ from attnviz.specs.model import ModelOptions
 from attnviz.specs.output import Measure, PrintOptions
 from attnviz.specs.text import TextOptions
 
+NULLS, PROBES, ABLATIONS = ("random", "shuffled"), ("repeat",), ("zero", "mean", "uniform", "queries")
+NONE = "none"
 LOOK = ("format", "theme", "width", "font_size", "dpi", "title", "no_title", "transparent", "svg_text", "out")
 Top = Annotated[int, Option("Texts listed with the largest numbers of each head; at most 10.", OUTPUT)]
 
@@ -38,6 +41,18 @@ class SurveySpec:
             "KIND",
         ),
     ] = ("random",)
+    probe: Annotated[
+        tuple[str, ...], Option("repeat: scores of heads on random words that come twice (induction).", OUTPUT, "KIND")
+    ] = ()
+    ablate: Annotated[
+        tuple[str, ...],
+        Option(
+            "What a classifier loses without each head, replaced with commas by: zero, mean, uniform (attention), "
+            "queries (of another text).",
+            OUTPUT,
+            "KIND",
+        ),
+    ] = ()
     top: Top = 3
     shard: Annotated[
         str | None, Option("Only the I-th of N parts, from 1; attnviz merge puts them together.", OUTPUT, "I/N")
@@ -46,6 +61,27 @@ class SurveySpec:
     cluster: ClusterOptions = ClusterOptions()
     resume: Annotated[bool, Option("Go on with what --out holds of the same survey.", OUTPUT)] = False
     printing: PrintOptions = PrintOptions()
+
+    @property
+    def on_few_texts(self) -> tuple[str, ...]:
+        """What is measured once and not of every text. Raises InvalidOption for what is not known."""
+        return (*_chosen("--null", self.null, NULLS), *_chosen("--probe", self.probe, PROBES))
+
+    @property
+    def ablations(self) -> tuple[str, ...]:
+        """What heads are replaced by. Raises InvalidOption for what is not known."""
+        return _chosen("--ablate", self.ablate, ABLATIONS)
+
+
+def _chosen(option: str, written: tuple[str, ...], known: tuple[str, ...]) -> tuple[str, ...]:
+    asked = [name.strip().lower() for item in written for name in item.split(",")]
+    for name in asked:
+        if name not in (*known, NONE):
+            names = ", ".join((*known, NONE))
+            raise InvalidOption(f"{option} {name[:40]!r} is not known", hint=f"There is {names}.")
+    if NONE in asked and len(set(asked)) > 1:
+        raise InvalidOption(f"{option} none excludes the others", hint="Leave it out.")
+    return tuple(name for name in known if name in asked)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -12,12 +12,13 @@ from attnviz.exact import N_SAMPLED
 from attnviz.measures import HEADLINE
 from attnviz.measures.intervals import MIN_TEXTS, t_quantile
 from attnviz.report import Block, Column, Note, Report, Row, Table
-from attnviz.survey import TOKENS, Survey, SurveyMeasure
+from attnviz.survey import ABLATION, TOKENS, Survey, SurveyMeasure
 from attnviz.views.captions import MAX_TITLE_LENGTH
 from attnviz.views.patterns import NO_PATTERN, PATTERNS
 from attnviz.views.plurals import pluralize
 from attnviz.views.survey_labels import head_labels, label_notes, patterns_table
 from attnviz.views.survey_pictures import survey_pictures
+from attnviz.views.survey_probes import ablations_blocks, probes_tables
 from attnviz.views.survey_words import words_table
 
 QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
@@ -29,7 +30,8 @@ def survey_report(survey: Survey, top: int, title: str | None = None) -> Report:
     info, n = survey.info, survey.summary.n_texts
     named = f"{info.model} over {info.corpus}"
     blocks: list[Block] = [*survey_pictures(survey), heads_table(survey), patterns_table(survey)]
-    blocks += [*_layers_tables(survey), *_extremes(survey, top), words_table(survey)]
+    blocks += [*_layers_tables(survey), *probes_tables(survey), *ablations_blocks(survey)]
+    blocks += [*_extremes(survey, top), words_table(survey)]
     texts = f"{n:,} {pluralize(n, 'texts')}, {survey.n_queries:,} tokens"
     parts = [info.status, texts] if title is None else [info.model, info.status, info.corpus, texts]
     return Report(
@@ -44,7 +46,8 @@ def survey_report(survey: Survey, top: int, title: str | None = None) -> Report:
 
 def shown_measures(survey: Survey, level: str = "head") -> tuple[SurveyMeasure, ...]:
     """Measures that were asked for: those that only name heads have a table of their own."""
-    found = [measure for measure in survey.info.measures if measure.level == level and measure.name != TOKENS]
+    measures = (measure for measure in survey.info.measures if measure.name != TOKENS)
+    found = [each for each in measures if each.level == level and not each.name.startswith(ABLATION)]
     return tuple(m for m in found if m.name not in PATTERNS) or tuple(found)
 
 

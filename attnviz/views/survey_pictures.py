@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from attnviz.report import Curve, Curves, Distribution, Distributions, Line, Picture, Sample
-from attnviz.survey import MASS_BITS, TOKENS, Survey, SurveyMeasure
+from attnviz.survey import ABLATION, MASS_BITS, Survey, SurveyMeasure
 from attnviz.views.patterns import PATTERNS
 
 MAX_CHARTS, MAX_SAMPLES = 4, 32
@@ -14,8 +14,8 @@ MAX_LINES = 12  # of one chart
 
 def survey_pictures(survey: Survey) -> Iterator[Picture]:
     """Violins of up to four measures, layer by layer where there are many heads; then curves, a line per head."""
-    skipped = {*PATTERNS, TOKENS}
-    measures = [m for m in survey.info.measures if m.level == "head" and m.name not in skipped][:MAX_CHARTS]
+    of_heads = [each for each in survey.info.measures if each.level == "head" and each.name not in PATTERNS]
+    measures = [each for each in of_heads if not each.name.startswith(ABLATION)][:MAX_CHARTS]
     if measures and survey.summary.n_texts > 1:
         yield from _distributions(survey, measures)
     yield _distance(survey)

@@ -65,7 +65,7 @@ def _all(spec: BatchSpec, plan: BatchPlan, folder: Path, n_workers: int) -> Even
     store.make_folder(folder / PROGRESS)
     done: dict[str, Done] = {}
     with open_executor(spec.cluster, n_workers) as (executor, _):
-        for each in run_jobs(plan.jobs, folder, earlier, executor, spec.fail_fast):
+        for each in run_jobs(plan.jobs, folder, earlier, executor, spec.fail_fast, elsewhere=spec.cluster.asked):
             done[each.entry.name] = each
             if each.how != "failed":
                 store.write(folder / PROGRESS / f"{each.entry.name}.json", entry_bytes(each.entry))

@@ -12,6 +12,7 @@ from attnviz.errors import InvalidOption
 from attnviz.inputs import is_file, is_folder
 from attnviz.measures.measured import chosen
 from attnviz.models.loading import ModelReference, find_model
+from attnviz.models.protocols import AttentionModel, Classifies
 from attnviz.result import Events, Progress, Result
 from attnviz.specs.figure import FigureOptions
 from attnviz.specs.survey import MergeSpec, SurveySpec
@@ -32,19 +33,19 @@ def survey(spec: SurveySpec) -> Events:
     Raises InvalidOption, InvalidModel, InvalidSource or InvalidText.
     """
     from attnviz.workflows.executors import check_cluster
-    from attnviz.workflows.survey_facts import chosen_nulls
 
-    shard, nulls = parse_shard(spec.shard), chosen_nulls(spec.null)
+    shard = parse_shard(spec.shard)
     _check_top(spec.top)
     chosen(spec.measure)
     if spec.model.max_tokens is None or spec.model.max_tokens < 2:
         raise InvalidOption(f"--max-tokens {spec.model.max_tokens} is too small", hint="It is at least 2.")
     check_cluster(spec.cluster, spec.workers)
+    on_few_texts = spec.on_few_texts
     reference = find_model(spec.model)
-    reference.check()
+    reference.check(Classifies if spec.ablations else AttentionModel)
     stream = stream_corpus(spec.text)
     folder = store.output_folder(spec.figure.out)
-    return _alone(spec, folder, reference, stream, shard, nulls)
+    return _alone(spec, folder, reference, stream, shard, on_few_texts)
 
 
 def merge(spec: MergeSpec) -> Events:
@@ -90,7 +91,7 @@ def _alone(
     reference: ModelReference,
     stream: TextStream,
     shard: tuple[int, int],
-    nulls: tuple[str, ...],
+    on_few_texts: tuple[str, ...],
 ) -> Events:
     """Survey while no other run writes to the folder."""
     from attnviz.workflows.drawing import Pictures
@@ -100,7 +101,7 @@ def _alone(
 
     Pictures.of(spec.figure, PICTURES, "")  # what cannot be drawn is refused before the first text is measured
     with store.locked(folder):
-        plan = plan_survey(spec, reference, stream, shard, nulls)
+        plan = plan_survey(spec, reference, stream, shard, on_few_texts)
         before = _before(spec, plan, folder)
         yield Progress(0, plan.n_texts, "texts", notices=stream.notices)
         with open_executor(spec.cluster, spec.workers or 1, inline=True) as (executor, n_tasks):

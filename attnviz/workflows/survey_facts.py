@@ -1,4 +1,4 @@
-"""What a survey holds its numbers against, measured on a few of the texts: first weights, and words in random order."""
+"""What a survey measures once, on a few of the texts: first weights, words in random order, words that come twice."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import numpy as np
 
 from attnviz.errors import InvalidOption, InvalidText
 from attnviz.measures.measured import measured
+from attnviz.measures.repeat import SCORES, repeat_scores
 from attnviz.measures.uniform import uniform
 from attnviz.models.protocols import AttentionModel, Reinitialisable
 from attnviz.survey import ModelFacts, SurveyInfo
@@ -18,22 +19,11 @@ from attnviz.views.patterns import PATTERNS
 
 N_TEXTS = 8  # that random models read: means over few texts stray further, which makes chance reach higher
 N_RANDOM = 20  # models of first weights
-NULLS = ("random", "shuffled")
-
-
-def chosen_nulls(names: Sequence[str]) -> tuple[str, ...]:
-    """What `--null` names. Raises InvalidOption for anything else."""
-    asked = [name.strip().lower() for item in names for name in item.split(",")]
-    for name in asked:
-        if name not in (*NULLS, "none"):
-            raise InvalidOption(f"--null {name[:40]!r} is not known", hint="There are random, shuffled and none.")
-    if "none" in asked and len(set(asked)) > 1:
-        raise InvalidOption("--null none excludes the others", hint="Leave it out.")
-    return tuple(name for name in NULLS if name in asked)
+N_REPEATED, N_DRAWS = 50, 4  # words that come twice, and how often others are drawn
 
 
 def model_facts(
-    model: AttentionModel, info: SurveyInfo, documents: Sequence[Document], nulls: Sequence[str]
+    model: AttentionModel, info: SurveyInfo, documents: Sequence[Document], asked: Sequence[str]
 ) -> ModelFacts:
     """Measure the patterns of the model's heads on some texts, and what to hold them against.
 
@@ -42,14 +32,16 @@ def model_facts(
     names = sorted(measure.name for measure in info.measures if measure.name in PATTERNS)
     texts = [document.text for document in documents][:N_TEXTS]
     facts = ModelFacts(len(texts), equal=_equal(model, texts, names), plain=_shares(model, texts, names))
-    if "random" in nulls:
+    if "random" in asked:
         if not isinstance(model, Reinitialisable):
             raise InvalidOption(f"{model.name} has no weights to draw anew", hint="Use --null none.")
         found = [_shares(model.with_first_weights(seed), texts, names) for seed in range(N_RANDOM)]
         chance = {name: max(max(shares[name]) for shares in found) for name in names}
         facts = replace(facts, n_random=N_RANDOM, chance=chance)
-    if "shuffled" in nulls:
+    if "shuffled" in asked:
         facts = replace(facts, shuffled=_shares(model, [shuffled(text) for text in texts], names))
+    if "repeat" in asked:
+        facts = replace(facts, probes=_probes(model, texts))
     return facts
 
 
@@ -81,3 +73,26 @@ def _equal(model: AttentionModel, texts: Iterable[str], names: Sequence[str]) ->
         except InvalidText:
             continue
     return dict(zip(names, np.mean(np.array(rows), axis=0).tolist(), strict=True))
+
+
+def _probes(model: AttentionModel, texts: Sequence[str]) -> dict[str, tuple[float, ...]]:
+    """The scores of `repeat_scores`, a mean over several draws of words of these texts.
+
+    Raises InvalidOption where there are no two words, or the tokenizer cuts none of the draws into two equal halves.
+    """
+    words = sorted({word for text in texts for word in text.split() if word.isalpha()})
+    draws = random.Random(0)  # noqa: S311 - no secret
+    found: list[dict[str, np.ndarray]] = []
+    for _ in range(N_DRAWS):
+        drawn = draws.sample(words, min(N_REPEATED, len(words)))
+        try:
+            found.append(repeat_scores(model.attention(" ".join((*drawn, *drawn)), "repeated words")))
+        except (InvalidOption, InvalidText):
+            continue
+    if not found:
+        raise InvalidOption(
+            "no words can be repeated: there are none, or halves are cut differently", hint="Leave out --probe."
+        )
+    return {
+        name: tuple(np.mean([scores[name] for scores in found], axis=0).ravel().tolist()) for name in sorted(SCORES)
+    }

@@ -13,10 +13,11 @@ from attnviz.measures import ALL, Measure
 from attnviz.measures.measured import chosen
 from attnviz.measures.rows import REACH
 from attnviz.models.loading import ModelReference
-from attnviz.models.protocols import AttentionModel
+from attnviz.models.protocols import Ablatable, AttentionModel
+from attnviz.models.trained import TRAINED
 from attnviz.records import AttentionMaps, Setting
 from attnviz.specs.survey import SurveySpec
-from attnviz.survey import TOKENS, SurveyInfo, SurveyMeasure
+from attnviz.survey import ABLATION, TOKENS, SurveyInfo, SurveyMeasure
 from attnviz.text.document import Document
 from attnviz.text.stream import TextStream
 from attnviz.views.captions import status
@@ -37,7 +38,7 @@ class SurveyPlan:
     info: SurveyInfo
     n_texts: int
     shard: tuple[int, int]  # which of how many, from 0
-    nulls: tuple[str, ...]
+    on_few_texts: tuple[str, ...]  # see `SurveySpec`
 
     def blocks(self) -> Iterator[tuple[int, tuple[Document, ...]]]:
         """The blocks of this shard with their numbers: every n-th, so that no shard has to know how many there are."""
@@ -56,7 +57,11 @@ class SurveyPlan:
 
 
 def plan_survey(
-    spec: SurveySpec, reference: ModelReference, stream: TextStream, shard: tuple[int, int], nulls: tuple[str, ...]
+    spec: SurveySpec,
+    reference: ModelReference,
+    stream: TextStream,
+    shard: tuple[int, int],
+    on_few_texts: tuple[str, ...],
 ) -> SurveyPlan:
     """Read the texts once to count them, and the first of them with the model.
 
@@ -69,11 +74,14 @@ def plan_survey(
     learns = reference.learns_from_texts and spec.model.vocab is None
     texts = islice(stream.documents(), N_VOCABULARY if learns else 1)
     vocabulary = tuple(document.text for document in texts)
-    maps = _first_maps(open_model(reference, vocabulary), stream)
+    model = open_model(reference, vocabulary)
+    if spec.ablations and not isinstance(model, Ablatable):
+        raise InvalidModel(f"the heads of {reference} cannot be put out of action", hint=f"--ablate: {TRAINED}")
+    maps = _first_maps(model, stream)
     if not maps.self_attention:
         raise InvalidModel(f"{reference} attends from one text to another", hint="A survey needs self-attention.")
-    info = _info(spec, stream, maps, nulls)
-    return SurveyPlan(reference, stream, vocabulary, info, n_texts, shard, nulls)
+    info = _info(spec, stream, maps)
+    return SurveyPlan(reference, stream, vocabulary, info, n_texts, shard, on_few_texts)
 
 
 def open_model(reference: ModelReference, vocabulary: tuple[str, ...]) -> AttentionModel:
@@ -102,11 +110,12 @@ def _first_maps(model: AttentionModel, stream: TextStream) -> AttentionMaps:
     raise InvalidText(f"no tokens in the first {BLOCK} texts of {stream.name}", hint="Choose others with --split.")
 
 
-def _info(spec: SurveySpec, stream: TextStream, maps: AttentionMaps, nulls: tuple[str, ...]) -> SurveyInfo:
+def _info(spec: SurveySpec, stream: TextStream, maps: AttentionMaps) -> SurveyInfo:
     provenance, text = maps.provenance, spec.text
     options = {"dataset": text.dataset or "sample", "split": text.split, "text-column": text.text_column}
     written = " ".join(f"--{name} {value}" for name, value in options.items() if value and not text.inline)
-    settings: dict[str, Setting] = {**dict(provenance.settings), "null": ",".join(nulls), "seed": spec.model.seed}
+    settings: dict[str, Setting] = {**dict(provenance.settings), "on_few_texts": ",".join(spec.on_few_texts)}
+    settings["seed"] = spec.model.seed
     settings.pop("tokens_in_text", None)  # of this text alone
     assert spec.model.max_tokens is not None
     return SurveyInfo(
@@ -137,6 +146,8 @@ def _measures(spec: SurveySpec, maps: AttentionMaps) -> Iterator[SurveyMeasure]:
         if name != "to_sink" or maps.sink is not None or name in spec.measure:
             low, high = _bounds(every[name], maps.n_heads, spec.model.max_tokens or 0)
             yield SurveyMeasure(name, every[name].unit, every[name].level, low, high)
+    for kind in spec.ablations:
+        yield SurveyMeasure(f"{ABLATION}{kind}", "probability lost", "head", -1.0, 1.0)
     yield SurveyMeasure(TOKENS, "tokens", "text", 0.0, float(spec.model.max_tokens or 0))
 
 

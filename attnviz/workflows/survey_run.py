@@ -36,10 +36,10 @@ def measure_block(opening: Opening, info: SurveyInfo, block: int, documents: Seq
 
 
 def measure_facts(
-    opening: Opening, info: SurveyInfo, documents: Sequence[Document], nulls: Sequence[str]
+    opening: Opening, info: SurveyInfo, documents: Sequence[Document], on_few_texts: Sequence[str]
 ) -> ModelFacts:
     """What one worker does once for a survey. Raises as `model_facts` does."""
-    return model_facts(open_model(*opening), info, documents, nulls)
+    return model_facts(open_model(*opening), info, documents, on_few_texts)
 
 
 @dataclass(eq=False)
@@ -78,7 +78,7 @@ class SurveyRun:
         opening = (plan.reference, plan.vocabulary)
         facts: Future[ModelFacts] | None = None
         if plan.shard[0] == 0 and self.survey.facts is None:
-            facts = executor.submit(measure_facts, opening, plan.info, plan.first_documents(N_TEXTS), plan.nulls)
+            facts = executor.submit(measure_facts, opening, plan.info, plan.first_documents(N_TEXTS), plan.on_few_texts)
         blocks = (each for each in plan.blocks() if not self.survey.has_block(each[0]))
         while True:
             for block, documents in islice(blocks, n_tasks - len(pending)):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -13,9 +13,9 @@ from attnviz.exact import Summary
 from attnviz.measures.max_received import received_by_key
 from attnviz.measures.measured import measured
 from attnviz.measures.rows import by_distance
-from attnviz.models.protocols import AttentionModel
+from attnviz.models.protocols import Ablatable, AttentionModel
 from attnviz.records import AttentionMaps
-from attnviz.survey import MASS_BITS, TOKENS, Survey, SurveyInfo, WordTable
+from attnviz.survey import ABLATION, MASS_BITS, TOKENS, Survey, SurveyInfo, WordTable
 from attnviz.text.document import Document
 
 UNKNOWN = "[UNK]"  # all words that the vocabulary does not hold together: there is no end of them
@@ -63,7 +63,8 @@ def survey_block(
             skipped[text] = document.name
             continue
         n_tokens = int(maps.real_queries.sum())
-        rows.append(text_numbers(maps, info, n_tokens))
+        others = ablation_numbers(model, info, document, documents[(text - first + 1) % len(documents)])
+        rows.append(text_numbers(maps, info, {TOKENS: np.array([float(n_tokens)]), **others}))
         texts.append(text)
         hashes.append(text_hash(text, document.text))
         distances += to_mass(by_distance(maps).reshape(info.n_places, -1))
@@ -75,12 +76,27 @@ def survey_block(
     return Survey(info, ((block, block + 1),), summary, names, distances, n_queries, words.table(), skipped)
 
 
-def text_numbers(maps: AttentionMaps, info: SurveyInfo, n_tokens: int) -> np.ndarray:
-    """One text's row: see `SurveyInfo.columns`."""
-    names = [measure.name for measure in info.measures if measure.name != TOKENS]
-    found = {each.name: each.values.ravel() for each in measured(maps, names)}
-    found[TOKENS] = np.array([float(n_tokens)])
+def text_numbers(maps: AttentionMaps, info: SurveyInfo, others: Mapping[str, np.ndarray]) -> np.ndarray:
+    """One text's row: see `SurveyInfo.columns`. `others` are what is no measure of attention."""
+    names = [measure.name for measure in info.measures if measure.name not in others]
+    found = {**others, **{each.name: each.values.ravel() for each in measured(maps, names)}}
     return np.concatenate([found[measure.name] for measure in info.measures])
+
+
+def ablation_numbers(
+    model: AttentionModel, info: SurveyInfo, document: Document, other: Document
+) -> dict[str, np.ndarray]:
+    """What the right answer's probability loses without each head; without a label, that of the model's own answer."""
+    kinds = [name.removeprefix(ABLATION) for name in info.columns if name.startswith(ABLATION)]
+    if not kinds:
+        return {}
+    assert isinstance(model, Ablatable)
+    try:
+        whole, without = model.ablate(document.text, other.text, kinds)
+    except InvalidText:  # the other has no tokens
+        whole, without = model.ablate(document.text, document.text, kinds)
+    label = document.label if document.label in range(len(whole)) else int(whole.argmax())
+    return {ABLATION + kind: whole[label] - answers[:, label] for kind, answers in without.items()}
 
 
 def text_hash(number: int, text: str) -> int:

@@ -7,7 +7,7 @@ from math import log
 import numpy as np
 import pytest
 
-from attnviz.measures.intervals import MIN_TEXTS, intervals, t_quantile
+from attnviz.measures.intervals import MIN_TEXTS, holm, intervals, p_value, t_quantile
 
 
 @pytest.mark.parametrize(
@@ -51,3 +51,16 @@ def test_columns_do_not_touch_each_other() -> None:
     low, high = intervals(np.concatenate([values, values * log(2) + 10], axis=1))
     assert low[1] == pytest.approx(low[0] * log(2) + 10, abs=1e-12)
     assert high[1] == pytest.approx(high[0] * log(2) + 10, abs=1e-12)
+
+
+@pytest.mark.parametrize("degrees", [1, 2, 9, 40, 799])
+def test_a_p_value_is_what_lies_beyond_a_quantile(degrees: int) -> None:
+    assert p_value(t_quantile(degrees, 0.95), degrees) == pytest.approx(0.05)
+    assert p_value(-t_quantile(degrees, 0.99), degrees) == pytest.approx(0.01)
+    assert p_value(0.0, degrees) == 1
+
+
+def test_holms_correction_by_hand() -> None:
+    """Sorted .005 .01 .03 .04 times 4 3 2 1 gives .02 .03 .06 .04, and none may be smaller than the one before."""
+    assert holm([0.01, 0.04, 0.03, 0.005]) == pytest.approx([0.03, 0.06, 0.06, 0.02])
+    assert holm([0.7, 0.9]) == [1.0, 1.0]

@@ -18,6 +18,7 @@ from tests.process import RunCli, bare_environment
 
 pytest.importorskip("distributed")
 pytestmark = pytest.mark.slow
+TEXTS = ("one", "two words", "three more words")
 
 
 @dataclass(frozen=True)
@@ -84,6 +85,25 @@ def test_a_cluster_gives_the_bytes_of_one_process_though_a_worker_dies(
     assert cluster.workers[1].poll() is None
     for file in (tmp_path / "serial").iterdir():
         assert file.read_bytes() == (tmp_path / "dask" / file.name).read_bytes(), file.name
+
+
+def test_what_a_cluster_makes_of_a_batch_comes_back_as_bytes(cluster: Cluster, run_cli: RunCli, tmp_path: Path) -> None:
+    """The same manifest and files as processes of this machine make, and a second time nothing is made."""
+    jobs = "".join(
+        f"  - {{name: {n}, heatmap: {{text: {text}, model: dot, dpi: 40}}}}\n"
+        for n, text in zip("abc", TEXTS, strict=True)
+    )
+    (tmp_path / "three.yaml").write_text(f"jobs:\n{jobs}", encoding="utf-8")
+    local = run_cli("batch", tmp_path / "three.yaml", "--out", tmp_path / "local", "--workers", "1")
+    assert local.exit_code == 0, local.stderr
+    for said in ("made a", "unchanged a"):
+        away = run_cli("batch", tmp_path / "three.yaml", "--out", tmp_path / "away", "--scheduler-file", cluster.file)
+        assert away.exit_code == 0, away.stderr
+        assert said in away.stdout
+    made = {path.relative_to(tmp_path / "local"): path for path in (tmp_path / "local").rglob("*.*")}
+    assert len(made) > 6
+    for name, path in made.items():
+        assert path.read_bytes() == (tmp_path / "away" / name).read_bytes(), name
 
 
 def test_a_scheduler_that_is_not_there_is_one_line(run_cli: RunCli, tmp_path: Path) -> None:

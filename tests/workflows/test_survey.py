@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from attnviz.errors import InvalidOption, InvalidRecord
+from attnviz.errors import InvalidModel, InvalidOption, InvalidRecord
 from attnviz.measures.measured import measured
 from attnviz.models.loading import find_model
 from attnviz.options import build
@@ -166,3 +166,24 @@ def test_two_processes_give_the_bytes_of_one(tmp_path: Path, monkeypatch: pytest
     run(tmp_path / "1", split="train+test")
     run(tmp_path / "2", split="train+test", workers=2)
     assert files(tmp_path / "1") == files(tmp_path / "2")
+
+
+def test_what_is_lost_without_a_head_is_tested_and_merges_too(tmp_path: Path) -> None:
+    options: dict[str, Any] = {"ablate": ("zero,queries",), "probe": ("repeat",)}
+    found = run(tmp_path / "whole", **options)
+    for number in (1, 2):
+        run(tmp_path / f"part-{number}", shard=f"{number}/2", **options)
+    merged(tmp_path / "merged", [tmp_path / "part-2", tmp_path / "part-1"])
+    assert files(tmp_path / "merged") == files(tmp_path / "whole")
+    tables = {table.name: table for table in report(found).tables}
+    assert [row[:2] for row in tables["ablations"].rows] == [(0, 0), (0, 1)]
+    assert any(
+        "paired differences, corrected for their number (Holm 1979)" in note.text for note in report(found).notes
+    )
+    numbers = data(found)["measures"]["without_head_zero"]["numbers"]
+    assert -1 <= numbers[0]["smallest"] < numbers[0]["mean"] < numbers[0]["largest"] <= 1
+    assert set(data(found)["facts"]["probes"]) == {"induction", "duplicate token", "previous token"}
+    with pytest.raises(InvalidModel, match="random weights and cannot classify"):
+        run(tmp_path / "x", model="random:2", ablate=("zero",))
+    with pytest.raises(InvalidOption, match=r"--ablate .all. is not known"):
+        run(tmp_path / "x", ablate=("all",))

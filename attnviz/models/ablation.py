@@ -1,0 +1,99 @@
+"""What a classifier answers when one of its heads is put out of action. Knows torch; no texts and no files.
+
+All heads of a layer are tried side by side: as many copies of a text, and in each of them another head is replaced.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack
+from typing import Any
+
+import numpy as np
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from attnviz.models.batches import Ids, padded
+from attnviz.models.classifier import Classifier
+from attnviz.models.predicting import probabilities
+
+Answers = Float[np.ndarray, "_ label"]  # of copies, or of heads
+
+
+def answers_without_heads(
+    classifier: Classifier, attentions: Sequence[nn.Module], ids: Ids, other: Ids, kinds: Sequence[str]
+) -> tuple[Answers, dict[str, Answers]]:
+    """The answer to a text, and by kind those without each head, layer after layer. `other` is another text.
+
+    zero: the head adds nothing. mean: each query gets the mean of what the head gives to all. uniform: each query
+    attends to all keys alike. queries: it attends as the query at its place in the other text would.
+    """
+    classifier.eval()
+    with torch.inference_mode():
+        whole = _answers(classifier, ids, 1)
+        found: dict[str, Answers] = {}
+        for kind in kinds:
+            rows = []
+            for attention in attentions:
+                n_heads = getattr(attention, "n_heads", 1)
+                with ExitStack() as stack:
+                    for handle in _hooks(kind, attention, n_heads, _states_at(classifier, attention, other)):
+                        stack.callback(handle.remove)
+                    rows.append(_answers(classifier, ids, n_heads))
+            found[kind] = np.concatenate(rows)
+    return whole, found
+
+
+def _answers(classifier: Classifier, ids: Ids, n_copies: int) -> Answers:
+    device = classifier.temperature.device
+    batch = padded([ids] * n_copies)
+    return probabilities(classifier, classifier(batch.ids.to(device), batch.real.to(device)).cpu())
+
+
+def _states_at(classifier: Classifier, attention: nn.Module, other: Ids) -> Callable[[], Tensor]:
+    """The queries of another text in this layer, worked out when they are asked for."""
+
+    def queries() -> Tensor:
+        seen: list[Tensor] = []
+        handle = attention.get_submodule("query").register_forward_hook(lambda _, __, output: seen.append(output))
+        try:
+            _answers(classifier, other, 1)
+        finally:
+            handle.remove()
+        return seen[0][0]
+
+    return queries
+
+
+def _hooks(kind: str, attention: nn.Module, n_heads: int, other: Callable[[], Tensor]) -> Iterator[Any]:
+    """What watches and changes the layer, so that in copy h head h is replaced."""
+    if kind == "queries":
+        theirs = other()
+
+        def ask(_: nn.Module, __: Any, queries: Tensor) -> Tensor:
+            places = torch.arange(queries.shape[1], device=queries.device) % len(theirs)
+            return _replaced(queries, theirs[places], n_heads)
+
+        yield attention.get_submodule("query").register_forward_hook(ask)
+        return
+    values: list[Tensor] = []
+
+    def give(_: nn.Module, given: tuple[Tensor]) -> tuple[Tensor]:
+        (heads,) = given
+        if kind == "zero":
+            return (_replaced(heads, torch.zeros_like(heads[0]), n_heads),)
+        source = values[-1] if kind == "uniform" else heads
+        return (_replaced(heads, source[0].mean(dim=0, keepdim=True).expand_as(heads[0]), n_heads),)
+
+    yield attention.get_submodule("value").register_forward_hook(lambda _, __, output: values.append(output))
+    yield attention.get_submodule("output").register_forward_pre_hook(give)
+
+
+def _replaced(states: Tensor, others: Tensor, n_heads: int) -> Tensor:
+    """The states of the copies, in copy h with others in the part of head h."""
+    changed, d_head = states.clone(), states.shape[-1] // n_heads
+    for head in range(n_heads):
+        part = slice(head * d_head, (head + 1) * d_head)
+        changed[head, :, part] = others[:, part]
+    return changed

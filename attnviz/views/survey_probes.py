@@ -1,0 +1,82 @@
+"""What heads do with repeated words, and what a classifier loses without them. Knows `survey`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from math import sqrt
+
+import numpy as np
+
+from attnviz.measures.intervals import MIN_TEXTS, holm, p_value
+from attnviz.report import Column, Note, Row, Table
+from attnviz.survey import ABLATION, Survey
+
+ALPHA = 0.05
+MAX_DEGREES = 10_000  # of Student's t: with more of them it is the normal distribution to four digits
+
+
+def probes_tables(survey: Survey) -> Iterator[Table]:
+    """A row per head: induction, duplicate and previous token, on random words that come twice."""
+    if survey.facts is None or not survey.facts.probes:
+        return
+    probes = survey.facts.probes
+    columns = (Column("layer"), Column("head"), *map(Column, probes))
+    rows: list[Row] = [
+        (layer, head, *(scores[place] for scores in probes.values())) for place, layer, head in _places(survey)
+    ]
+    yield Table("probes", "Random words that come twice: shares of attention", "facts", columns, tuple(rows))
+
+
+def ablations_blocks(survey: Survey) -> Iterator[Table | Note]:
+    """A row per head: what the right answer's probability loses without it, and whether that is more than chance."""
+    info, summary = survey.info, survey.summary
+    kinds = [name for name in info.columns if name.startswith(ABLATION)]
+    if not kinds:
+        return
+    means, deviations, n = summary.means(info.bounds), summary.deviations(info.bounds), summary.n_texts
+    numbers = [number for kind in kinds for number in range(info.columns[kind].start, info.columns[kind].stop)]
+    tested = n >= MIN_TEXTS
+    corrected = (
+        dict(zip(numbers, holm([_p(means[k], deviations[k], n) for k in numbers]), strict=True)) if tested else {}
+    )
+    columns = [Column("layer"), Column("head")]
+    for kind in kinds:
+        columns += [Column(kind.removeprefix(ABLATION)), Column("p (Holm)", minor=True)]
+    rows: list[Row] = []
+    for place, layer, head in _places(survey):
+        cells: list[str | float] = []
+        for kind in kinds:
+            number = info.columns[kind].start + place
+            cells += [f"{means[number]:+.4f}", corrected.get(number, "-")]
+        rows.append((layer, head, *cells))
+    yield Table(
+        "ablations", "Probability that the right answer loses without a head", "facts", tuple(columns), tuple(rows)
+    )
+    yield Note(_verdict(means, corrected, kinds, survey) if tested else f"{n} texts are too few for tests of heads.")
+
+
+def _verdict(means: np.ndarray, corrected: dict[int, float], kinds: list[str], survey: Survey) -> str:
+    """Which heads matter, after correction."""
+    info, found = survey.info, []
+    for place, layer, head in _places(survey):
+        for kind in kinds:
+            number = info.columns[kind].start + place
+            if corrected[number] < ALPHA:
+                found.append(
+                    (-abs(float(means[number])), f"{layer}.{head} {kind.removeprefix(ABLATION)} {means[number]:+.4f}")
+                )
+    of = f"Of {len(corrected)} paired differences, corrected for their number (Holm 1979),"
+    texts = f"over {survey.summary.n_texts:,} texts"
+    if not found:
+        return f"{of} none differs from 0 {texts}: no single head matters here."
+    return f"{of} {len(found)} differ from 0 {texts}; the largest: {', '.join(said for _, said in sorted(found)[:5])}."
+
+
+def _p(mean: float, deviation: float, n: int) -> float:
+    """Of a paired t-test; 1 where nothing changes at all."""
+    return p_value(float(mean) / (float(deviation) / sqrt(n)), min(n - 1, MAX_DEGREES)) if deviation > 0 else 1.0
+
+
+def _places(survey: Survey) -> Iterator[tuple[int, int, int]]:
+    info = survey.info
+    return ((place, info.layer_numbers[place // info.n_heads], place % info.n_heads) for place in range(info.n_places))

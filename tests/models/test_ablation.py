@@ -1,0 +1,71 @@
+"""A classifier without one of its heads answers as one does whose parameters say so."""
+
+from __future__ import annotations
+
+from copy import deepcopy
+
+import numpy as np
+import pytest
+import torch
+
+from attnviz.models.ablation import answers_without_heads
+from attnviz.models.classifier import Classifier, ClassifierConfig
+from attnviz.models.encoder import EncoderBlock, EncoderConfig
+from attnviz.models.predicting import probabilities
+
+IDS, OTHER = np.array([5, 9, 7, 3, 8]), np.array([4, 6, 4])
+
+
+@pytest.fixture
+def classifier() -> Classifier:
+    torch.manual_seed(0)
+    encoder = EncoderConfig(n_words=12, d_model=8, n_heads=2, n_layers=2, d_feed_forward=16, max_distance=3)
+    return Classifier(ClassifierConfig(encoder, ("neg", "pos"), "mean", 0)).eval()
+
+
+def layers(classifier: Classifier) -> list[torch.nn.Module]:
+    return [block.attention for block in classifier.encoder.blocks if isinstance(block, EncoderBlock)]
+
+
+def answer(classifier: Classifier, ids: np.ndarray = IDS) -> np.ndarray:
+    with torch.inference_mode():
+        given = torch.from_numpy(ids)[None]
+        answers = probabilities(classifier, classifier(given, torch.ones_like(given, dtype=torch.bool)))
+    return np.asarray(answers[0])
+
+
+def test_a_head_that_adds_nothing_is_one_whose_output_weights_are_0(classifier: Classifier) -> None:
+    whole, found = answers_without_heads(classifier, layers(classifier), IDS, OTHER, ["zero"])
+    np.testing.assert_allclose(whole[0], answer(classifier), atol=1e-7)
+    for place in range(4):
+        changed = deepcopy(classifier)
+        layer, head = divmod(place, 2)
+        with torch.no_grad():
+            layers(changed)[layer].get_parameter("output.weight")[:, 4 * head : 4 * head + 4] = 0
+        np.testing.assert_allclose(found["zero"][place], answer(changed), atol=1e-6)
+        assert abs(found["zero"][place] - whole[0]).max() > 1e-4
+
+
+def test_a_head_that_attends_to_all_alike_is_one_that_asks_nothing(classifier: Classifier) -> None:
+    """Without queries and without a bias by distance, every score is 0; and so is the mean of what it gives."""
+    _, found = answers_without_heads(classifier, layers(classifier), IDS, OTHER, ["uniform", "mean"])
+    changed = deepcopy(classifier)
+    attention = layers(changed)[1]
+    with torch.no_grad():
+        query = attention.get_submodule("query")
+        for parameter in query.parameters():
+            parameter[4:] = 0
+        attention.get_parameter("position.bias")[1] = 0
+    np.testing.assert_allclose(found["uniform"][3], answer(changed), atol=1e-6)
+    _, again = answers_without_heads(changed, layers(changed), IDS, OTHER, ["uniform", "mean"])
+    np.testing.assert_allclose(again["uniform"][3], answer(changed), atol=1e-6)
+    np.testing.assert_allclose(again["mean"][3], answer(changed), atol=1e-6)
+    assert abs(found["mean"][3] - found["uniform"][3]).max() > 1e-5
+
+
+def test_the_queries_of_the_text_itself_change_nothing_and_those_of_another_do(classifier: Classifier) -> None:
+    whole, own = answers_without_heads(classifier, layers(classifier), IDS, IDS, ["queries"])
+    np.testing.assert_allclose(own["queries"], np.repeat(whole, 4, axis=0), atol=1e-6)
+    _, others = answers_without_heads(classifier, layers(classifier), IDS, OTHER, ["queries"])
+    assert (abs(others["queries"] - whole).max(axis=1) > 1e-6).all()
+    assert not any(module._forward_hooks or module._forward_pre_hooks for module in classifier.modules())
