@@ -14,6 +14,7 @@ from attnviz.notebook import Tabular
 from attnviz.shapes import Attendable, PerHead, PerLayer, PerQuery, RealQueries, Weights
 
 ROW_SUM_TOLERANCE = 1e-3
+TINY = np.finfo(np.float32).tiny  # ln of it is finite, so that 0 ln 0 comes out as 0
 MAX_LAYERS = 100_000
 
 Setting = str | int | float | bool | None
@@ -183,6 +184,20 @@ class AttentionMaps(Tabular):
     ) -> Float32[np.ndarray, "query key"]:
         """The weights of some queries; `layer` is a place in the record."""
         return np.asarray(self.weights[layer, head, queries])
+
+    def rows_and_logs(
+        self, layer: int, head: int, queries: slice | Int[np.ndarray, " query"]
+    ) -> tuple[Float32[np.ndarray, "query key"], Float32[np.ndarray, "query key"]]:
+        """`rows`, and the natural logarithm of each weight; of a weight of 0 it is finite."""
+        rows = self.rows(layer, head, queries)
+        logs = rows + TINY  # which changes nothing but what is next to zero
+        return rows, np.log(logs, out=logs)
+
+    def tile(
+        self, layer: int, head: int, queries: Int[np.ndarray, " query"], keys: Int[np.ndarray, " key"]
+    ) -> Float32[np.ndarray, "query key"]:
+        """The weights of some queries on some keys."""
+        return np.asarray(self.weights[layer, head][np.ix_(queries, keys)])
 
     def cells(
         self, layer: int, head: int, queries: Int[np.ndarray, " cell"], keys: Int[np.ndarray, " cell"]

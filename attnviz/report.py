@@ -53,6 +53,8 @@ class Heatmap:
     column_positions: tuple[int, ...] = ()
     equal: PerRow | None = None  # see `equal_share`; None: 1/n, n being the row's allowed cells
     backdrop: Grey | None = None  # an image over which the cells lie
+    block: int = 1  # rows, and columns, that a cell stands for: it is the largest weight there
+    means: Cells | None = None  # and this the mean
 
     def __post_init__(self) -> None:
         for labels, positions in (("rows", "row_positions"), ("columns", "column_positions")):

@@ -74,6 +74,11 @@ def pairs(chosen: Sequence[str], layers: Sequence[int], n_heads: int) -> tuple[t
     return tuple(dict.fromkeys(found))
 
 
+def is_stretch(written: str) -> bool:
+    """Whether "5:20" is written, rather than a word or a position."""
+    return _SLICE.fullmatch(written.strip()) is not None and written.strip() != ":"
+
+
 def stretch(written: str, pieces: Sequence[str]) -> range:
     """Consecutive tokens: a slice of positions, one phrase, or all from a phrase to the next place of another.
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import wraps
 from itertools import product
@@ -13,7 +13,7 @@ import numpy as np
 from jaxtyping import Bool, Float32, Float64, Int, Num
 
 from attnviz.errors import InvalidOption
-from attnviz.records import AttentionMaps
+from attnviz.records import TINY, AttentionMaps
 from attnviz.shapes import PerHead, PerLayer, RealQueries
 
 Asked = ParamSpec("Asked")
@@ -24,8 +24,10 @@ LayerRows = Float64[np.ndarray, "head query key"]
 CELLS_AT_ONCE = 2**16  # in float32, and as many beside them: the processor's cache holds both
 MIN_ROWS = 32  # of a block, however long: to work out fewer takes twice as long
 KEYS_AT_ONCE = 2**9
+MAX_PAIRED = 64  # tokens of a group, of which each pair is looked up by itself
 REACH = 16  # tokens from the query: how far attention is told by its distance
-TINY = np.finfo(np.float32).tiny  # ln of it is finite, so that 0 ln 0 comes out as 0
+MAX_DRAWN = 2**26  # weights of all heads that pictures hold one by one: 256 MiB, 8 heads of 2,896 tokens
+MAX_SIDE = 1024  # rows or columns of a map whose cells stand for several weights
 
 
 class Block(NamedTuple):
@@ -33,6 +35,16 @@ class Block(NamedTuple):
 
     places: slice  # among the real queries
     queries: slice | Int[np.ndarray, " query"]  # among all; a slice copies nothing
+
+
+@dataclass(frozen=True, eq=False)
+class Pooled:
+    """Maps too large to be drawn: a cell for each block of `size` × `size` weights, the last ones smaller."""
+
+    size: int
+    maximum: Float32[np.ndarray, "head row column"]
+    mean: Float32[np.ndarray, "head row column"]  # over the cells where attention is allowed
+    allowed: Bool[np.ndarray, "row column"]  # anywhere in a block
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,8 +56,10 @@ class RowStatistics:
     sums: Float64[np.ndarray, "head query"]  # nearly 1
     entropies: Float64[np.ndarray, "head query"]  # nats
     peaks: Float64[np.ndarray, "head query"]
+    peak_keys: Int[np.ndarray, "head query"]  # of equal ones the first
     distances: Float64[np.ndarray, "head query"]  # tokens; of two texts they say nothing
     received: Float64[np.ndarray, "head key"]  # mean over queries of the weight on each key
+    pooled: Pooled | None  # where there are more weights than `pool_size` has drawn one by one
 
 
 def remembered(
@@ -89,24 +103,73 @@ def statistics(maps: AttentionMaps, layer: int) -> RowStatistics:
     """One walk over a layer's weights, for the measures that have these in common."""
     n_queries, n_keys = int(real_queries(maps).sum()), len(maps.keys)
     sums, entropies, peaks, distances = (np.empty((maps.n_heads, n_queries)) for _ in range(4))
+    peak_keys = np.empty((maps.n_heads, n_queries), dtype=np.int64)
     received = np.zeros((maps.n_heads, n_keys))
+    pools = Pools(maps, layer, size) if (size := pool_size(maps)) > 1 else None
     apart = _distances(len(maps.queries), n_keys)
     for places, queries in blocks(maps):
         for head in range(maps.n_heads):
-            rows = maps.rows(layer, head, queries)
+            rows, logs = maps.rows_and_logs(layer, head, queries)
             of_rows = head, places
-            sums[of_rows] = rows.sum(axis=-1, dtype=np.float64)  # exactly: a share is never above 1
-            entropies[of_rows] = plain_entropies(rows)
-            peaks[of_rows] = rows.max(axis=-1)
+            sums[of_rows] = total(rows)
+            entropies[of_rows] = 0.0 - dot(logs, rows)  # within 1e-6 nats; not -0
+            peak_keys[of_rows] = best = rows.argmax(axis=-1)
+            peaks[of_rows] = rows[np.arange(len(rows)), best]
             distances[of_rows] = dot(rows, apart[queries])
             received[head] += (1 / sums[of_rows]).astype(np.float32) @ rows
+            if pools is not None:
+                pools.add(head, queries, rows)
     return RowStatistics(
         sums=sums,
         entropies=np.maximum(entropies / sums + np.log(sums), 0.0),  # of rows divided by their sums
         peaks=peaks / sums,
+        peak_keys=peak_keys,
         distances=distances / sums,
         received=received / n_queries,
+        pooled=None if pools is None else pools.pooled(),
     )
+
+
+def pool_size(maps: AttentionMaps) -> int:
+    """How many queries, and keys, become one where all heads are drawn; 1 where each weight has room."""
+    longest = max(len(maps.queries), len(maps.keys))
+    n_cells = maps.n_layers * maps.n_heads * len(maps.queries) * len(maps.keys)
+    return 1 if n_cells <= MAX_DRAWN else -(-longest // MAX_SIDE)
+
+
+class Pools:
+    """Blocks of a layer's maps, filled row by row."""
+
+    def __init__(self, maps: AttentionMaps, layer: int, size: int) -> None:
+        self._size = size
+        self._n_queries = len(maps.queries)
+        self._starts = np.arange(0, len(maps.keys), size)
+        shape = -(-len(maps.queries) // size), len(self._starts)
+        self._maximum, self._total = (np.zeros((maps.n_heads, *shape), dtype=np.float32) for _ in range(2))
+        self._n_allowed = np.zeros(shape, dtype=np.int64)
+        for start in range(0, len(maps.queries), size):
+            of_key = maps.allowed(layer, slice(start, start + size)).sum(axis=0)
+            self._n_allowed[start // size] = np.add.reduceat(of_key, self._starts)
+
+    def add(self, head: int, queries: slice | Int[np.ndarray, " query"], rows: GivenRows) -> None:
+        """A stretch of queries of one head."""
+        of_row = np.arange(self._n_queries)[queries] // self._size
+        ends = np.flatnonzero(np.diff(of_row)) + 1
+        for row, of_block in zip(of_row[[0, *ends]].tolist(), np.split(rows, ends), strict=True):
+            maximum, total = self._maximum[head, row], self._total[head, row]
+            np.maximum(maximum, self._of_keys(np.maximum, of_block.max(axis=0)), out=maximum)
+            total += self._of_keys(np.add, of_block.sum(axis=0))
+
+    def _of_keys(self, reduce: np.ufunc, of_key: Float32[np.ndarray, " key"]) -> Float32[np.ndarray, " column"]:
+        """One of each block of keys: what `reduceat` gives, sooner."""
+        padded = np.zeros(len(self._starts) * self._size, dtype=np.float32)
+        padded[: len(of_key)] = of_key
+        return np.asarray(reduce.reduce(padded.reshape(-1, self._size), axis=1))
+
+    def pooled(self) -> Pooled:
+        """What was found."""
+        mean = self._total / np.maximum(self._n_allowed, 1)
+        return Pooled(self._size, self._maximum, mean.astype(np.float32), self._n_allowed > 0)
 
 
 def _distances(n_queries: int, n_keys: int) -> Float32[np.ndarray, "query key"]:
@@ -185,18 +248,27 @@ def share_on(maps: AttentionMaps, keys: Bool[np.ndarray, " key"]) -> PerHead:
     return np.stack([layer_received(maps, layer)[:, keys].sum(axis=-1) for layer in range(maps.n_layers)])
 
 
-def share_where(
-    maps: AttentionMaps, there: Callable[[slice | Int[np.ndarray, " query"]], Bool[np.ndarray, "query key"]]
-) -> PerHead:
-    """The same for keys that are others for each query, and few of all, as `there` says of a stretch of queries."""
-    shares, every = np.zeros((maps.n_layers, maps.n_heads)), np.arange(len(maps.queries))
-    for block in blocks(maps):
-        rows, keys = np.nonzero(there(block.queries))
-        queries = every[block.queries][rows]
-        for layer, head in np.ndindex(shares.shape):
-            sums = row_sums(maps, layer)[head, block.places][rows]
-            shares[layer, head] += (maps.cells(layer, head, queries, keys) / sums).sum()
-    return shares / int(real_queries(maps).sum())
+def share_among(maps: AttentionMaps, groups: Iterable[Int[np.ndarray, " _token"]]) -> PerHead:
+    """The share that goes to the other tokens of a query's group, of self-attention; each token is in one at most."""
+    real = real_queries(maps)
+    place = np.cumsum(real) - 1  # among the real queries
+    totals = np.zeros((maps.n_layers, maps.n_heads))
+    small: list[Int[np.ndarray, "2 pair"]] = []
+    for group in groups:
+        queries = group[real[group]]
+        if len(group) <= MAX_PAIRED:
+            pairs = np.stack(np.broadcast_arrays(queries[:, None], group)).reshape(2, -1)
+            small.append(pairs[:, pairs[0] != pairs[1]])
+            continue
+        for layer, head in np.ndindex(totals.shape):
+            shares = total(maps.tile(layer, head, queries, group)) - maps.cells(layer, head, queries, queries)
+            totals[layer, head] += (shares / row_sums(maps, layer)[head, place[queries]]).sum()
+    if small:
+        queries, keys = np.concatenate(small, axis=1)
+        for layer, head in np.ndindex(totals.shape):
+            sums = row_sums(maps, layer)[head, place[queries]]
+            totals[layer, head] += (maps.cells(layer, head, queries, keys) / sums).sum()
+    return np.maximum(totals, 0) / int(real.sum())
 
 
 def share_at(maps: AttentionMaps, offset: int) -> PerHead:
@@ -227,18 +299,33 @@ def layer_received(maps: AttentionMaps, layer: int) -> Float64[np.ndarray, "head
     return statistics(maps, layer).received
 
 
-def plain_entropies(rows: Float32[np.ndarray, "*queries key"]) -> Float64[np.ndarray, "*queries"]:
-    """`entropies` by logarithms in float32: within 1e-6 nats, in a third of the time."""
-    terms = rows + TINY  # which changes nothing but what is next to zero
-    np.log(terms, out=terms)
-    return 0.0 - dot(terms, rows)  # not -0
-
-
 def dot(rows: GivenRows, others: Float32[np.ndarray, "query key"]) -> Float64[np.ndarray, " query"]:
     """Σ over keys of each row times another, in float32 a stretch at a time: the sum of very many loses digits."""
-    stretches = (slice(start, start + KEYS_AT_ONCE) for start in range(0, rows.shape[-1], KEYS_AT_ONCE))
-    found = [np.vecdot(rows[:, keys], others[:, keys]) for keys in stretches]
-    return np.asarray(np.sum(found, axis=0, dtype=np.float64))
+    if rows.shape[1] < KEYS_AT_ONCE:
+        return np.asarray(np.vecdot(rows, others), dtype=np.float64)
+    (whole, rest), (of_whole, of_rest) = _stretches(rows), _stretches(others)
+    found = np.vecdot(whole, of_whole).sum(axis=-1, dtype=np.float64)
+    return np.asarray(found + np.vecdot(rest, of_rest))
+
+
+def total(rows: GivenRows) -> Float64[np.ndarray, " query"]:
+    """Σ over keys, in the same way: exact enough that a share is never above 1."""
+    if rows.shape[1] < KEYS_AT_ONCE:
+        return np.asarray(rows.sum(axis=-1, dtype=np.float64))
+    whole, rest = _stretches(rows)
+    ones = np.ones(KEYS_AT_ONCE, dtype=np.float32)
+    found = np.vecdot(whole, ones).sum(axis=-1, dtype=np.float64)
+    return np.asarray(found + rest.sum(axis=-1))
+
+
+def _stretches(
+    rows: Float32[np.ndarray, "query key"],
+) -> tuple[Float32[np.ndarray, "query stretch keys"], Float32[np.ndarray, "query rest"]]:
+    """The keys in stretches of KEYS_AT_ONCE, and those that are left, without a copy."""
+    (n_rows, n_keys), (down, across) = rows.shape, rows.strides
+    n_whole = n_keys // KEYS_AT_ONCE
+    shape, strides = (n_rows, n_whole, KEYS_AT_ONCE), (down, KEYS_AT_ONCE * across, across)
+    return np.lib.stride_tricks.as_strided(rows, shape, strides, writeable=False), rows[:, n_whole * KEYS_AT_ONCE :]
 
 
 def entropies(rows: Float64[np.ndarray, "*queries key"]) -> Float64[np.ndarray, "*queries"]:

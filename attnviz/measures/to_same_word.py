@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-from jaxtyping import Bool, Int
 
-from attnviz.measures.rows import check_self_attention, share_where
+from attnviz.measures.rows import check_self_attention, share_among
 from attnviz.records import AttentionMaps, Measurement
 
 
@@ -17,15 +16,9 @@ def to_same_word(maps: AttentionMaps) -> Measurement:
     otherwise.
     """
     check_self_attention(maps, "to_same_word")
-    tokens = maps.queries
-    words: dict[str, int] = {}
-    numbers = np.array([words.setdefault(piece.strip().casefold(), len(words)) for piece in tokens.pieces])
-    word = ~np.array(tokens.special)
-    numbers[~word] = -1 - np.flatnonzero(~word)  # each like no other
-
-    def elsewhere(queries: slice | Int[np.ndarray, " query"]) -> Bool[np.ndarray, "query key"]:
-        same = numbers[queries, None] == numbers
-        same[np.arange(len(same)), np.arange(len(numbers))[queries]] = False
-        return np.asarray(same)
-
-    return Measurement("to_same_word", "share", share_where(maps, elsewhere), (0.0, 1.0))
+    places: dict[str, list[int]] = {}
+    for place, (piece, special) in enumerate(zip(maps.queries.pieces, maps.queries.special, strict=True)):
+        if not special:
+            places.setdefault(piece.strip().casefold(), []).append(place)
+    repeated = (np.array(of_word) for of_word in places.values() if len(of_word) > 1)
+    return Measurement("to_same_word", "share", share_among(maps, repeated), (0.0, 1.0))

@@ -6,6 +6,8 @@ from dataclasses import replace
 
 import numpy as np
 
+from attnviz.factored import FactoredMaps
+from attnviz.measures.rows import n_attendable
 from attnviz.records import AttentionMaps, Facts
 
 
@@ -13,6 +15,12 @@ def uniform(maps: AttentionMaps) -> AttentionMaps:
     """One head, one layer, or as many as allow different attention: every query attends alike to all keys that it may
     attend to. The same tokens.
     """
+    provenance = replace(
+        maps.provenance, model="uniform", revision="no weights", trained=False, settings=(), facts=Facts()
+    )
+    if isinstance(maps, FactoredMaps):  # of which there may be too many weights to hold
+        alike = maps.factors[0].alike(n_attendable(maps, 0))
+        return replace(maps, factors=(alike,), layer_numbers=(), provenance=provenance)
     attendable = maps.attendable[:1] if maps.layers_alike else maps.attendable
     weights = attendable / attendable.sum(axis=-1, keepdims=True)
     return AttentionMaps(
@@ -20,7 +28,5 @@ def uniform(maps: AttentionMaps) -> AttentionMaps:
         queries=maps.queries,
         keys=maps.keys,
         attendable=attendable,
-        provenance=replace(
-            maps.provenance, model="uniform", revision="no weights", trained=False, settings=(), facts=Facts()
-        ),
+        provenance=provenance,
     )

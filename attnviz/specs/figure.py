@@ -30,7 +30,11 @@ class FigureOptions:
         tuple[str, ...], Option("Just these heads as one figure, in this order: 0.2,1.8,2.11.", FIGURE, "LAYER.HEAD")
     ] = ()
     query: Annotated[
-        str | None, Option("Just what this token attends to, a row per head; a word or its position.", FIGURE, "WORD|N")
+        str | None,
+        Option("Just what this token attends to, a row per head; of several, 3:9, their rows.", FIGURE, "WORD|N|N:M"),
+    ] = None
+    key: Annotated[
+        str | None, Option("Just what these tokens get: 5:20, 'not good', 'not good … saved'.", FIGURE, "PART")
     ] = None
     tokens: Annotated[
         str | None, Option("Draw this part only: 5:20, 'not good', 'not good … saved'.", FIGURE, "PART")

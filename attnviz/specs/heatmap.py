@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Annotated
 
-from attnviz.options import ARGUMENT, Option
+from attnviz.options import ARGUMENT, MODEL, Option
 from attnviz.specs.figure import FigureOptions
 from attnviz.specs.model import ModelOptions, PretrainedOptions
 from attnviz.specs.output import PrintOptions
@@ -21,5 +21,8 @@ class HeatmapSpec:
     text: TextOptions = TextOptions()
     model: ModelOptions = ModelOptions()
     pretrained: PretrainedOptions = PretrainedOptions()
+    factored: Annotated[
+        bool, Option("Keep q and k instead of the weights; done by itself where these exceed --max-memory.", MODEL)
+    ] = False
     figure: FigureOptions = FigureOptions()
     printing: PrintOptions = PrintOptions()

@@ -20,7 +20,7 @@ from attnviz.inputs import header_of, read_bytes, read_header, strict_json
 from attnviz.records import AttentionMaps, Facts, Provenance, Setting, Tokens
 from attnviz.store.files import shorten_path, write
 
-__all__ = ["RECORD", "SCHEMA", "load", "read_record", "record_bytes", "record_shape", "save"]
+__all__ = ["RECORD", "SCHEMA", "is_factored", "load", "read_record", "record_bytes", "record_shape", "save"]
 
 SCHEMA = 2
 FACTORED = 4  # of records that hold factors
@@ -95,6 +95,11 @@ def record_shape(path: str | Path) -> tuple[int, int, int, int]:
     except (KeyError, TypeError, ValueError) as error:
         raise InvalidRecord(f"{shorten_path(Path(path))} is not a record of attnviz", hint=OURS) from error
     return n_layers, n_heads, n_queries, n_keys
+
+
+def is_factored(path: str | Path) -> bool:
+    """Whether a record holds what its weights are worked out from, by its header alone. Raises InvalidRecord."""
+    return PARTS[0] in read_header(Path(path), InvalidRecord, OURS).tensors
 
 
 def read_record(data: bytes, name: str) -> AttentionMaps:

@@ -114,14 +114,14 @@ def known(maps: AttentionMaps) -> Iterator[Note]:
 
 def left_out(maps: AttentionMaps, part: TokenSelection, share: float, lift: bool) -> Note:
     """Which tokens are not drawn; `share` is what goes to them. `lift`: colours are multiples of an equal share."""
-    sides = [(maps.queries, part.queries, "tokens" if maps.self_attention else "queries")]
-    if not maps.self_attention:
+    one = maps.self_attention and part.queries == part.keys
+    sides = [(maps.queries, part.queries, "tokens" if one else "queries")]
+    if not one:
         sides.append((maps.keys, part.keys, "keys"))
     said = []
     for tokens, kept, many in sides:
         if places := left_out_of(tokens, kept):
-            named = _listed([token(tokens, place) for place in places])
-            said.append(f"{len(places)} of {len(tokens)} {many} ({named})")
+            said.append(f"{len(places)} of {len(tokens)} {many} ({_listed(tokens, places)})")
     return Note(
         f"Not drawn: {' and '.join(said)}. Of what the queries drawn attend to, {share:.1%} is hidden with that. "
         f"{OF_SHOWN if lift else 'No row is made to sum to 1 again'}, and all measures count every token."
@@ -208,16 +208,17 @@ def unknown(tokens: Tokens, many: str) -> Iterator[Note]:
     """Which tokens the vocabulary does not hold."""
     places = [position for position, is_unknown in enumerate(tokens.unknown) if is_unknown]
     if places:
-        named = _listed([token(tokens, position) for position in places])
+        named = _listed(tokens, places)
         verb = "is" if len(places) == 1 else "are"
         n_in_text = len(tokens) - sum(tokens.special)
         found = f"{len(places)} of {n_in_text} {pluralize(n_in_text, many)}"
         yield Note(f"{found} {verb} not in the vocabulary (read as [UNK]): {named}.")
 
 
-def _listed(names: Sequence[str]) -> str:
-    more = len(names) - MAX_NAMED
-    return ", ".join(names[:MAX_NAMED]) + (f" and {more} more" if more > 0 else "")
+def _listed(tokens: Tokens, places: Sequence[int]) -> str:
+    more = len(places) - MAX_NAMED
+    named = ", ".join(token(tokens, place) for place in places[:MAX_NAMED])
+    return named + (f" and {more} more" if more > 0 else "")
 
 
 def _extent(maps: AttentionMaps) -> str:
@@ -239,7 +240,7 @@ def _extent_of_text(maps: AttentionMaps) -> str:
 def _hidden(maps: AttentionMaps, part: TokenSelection) -> str:
     """ "2 tokens"; nothing where all are drawn."""
     n_queries, n_keys = len(left_out_of(maps.queries, part.queries)), len(left_out_of(maps.keys, part.keys))
-    if maps.self_attention:
+    if maps.self_attention and part.queries == part.keys:
         return _count(n_keys, "tokens") if n_keys else ""
     return ", ".join(_count(number, many) for number, many in ((n_queries, "queries"), (n_keys, "keys")) if number)
 

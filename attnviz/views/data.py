@@ -5,8 +5,10 @@ Keys, in order: title; model, status, trained, revision; text {name, sha256}; se
 layers by the model's own numbers, heads counted from 0);
 measures {name: {unit, bounds, values [layer][head], or [layer] of all heads of a layer together}}; attendable
 [query][key], or [layer][query][key] where layers differ; sink [layer][head][query], where the model has one; weights
-[layer][head][query][key]; hidden {queries, keys, share [layer][head]}, where tokens are not drawn: which positions, and
-how much of what the queries drawn attend to goes there; rollout [query][key], where it was asked for.
+[layer][head][query][key]; instead of these three, of texts with too many weights to be drawn one by one, pooled {size,
+maximum and mean [layer][head][row][column]}, a cell for `size` queries and as many keys; hidden {queries, keys, share
+[layer][head]}, where tokens are not drawn: which positions, and how much of what the queries drawn attend to goes
+there; rollout [query][key], where it was asked for.
 
 Layers and heads are in the order of `layers` and `heads`, however a table is sorted, and tokens that are not drawn are
 in all arrays. Where words were joined, queries and keys are words, and the settings say so: merge, and
@@ -22,6 +24,7 @@ import numpy as np
 
 from attnviz.records import AttentionMaps, Measurement, Tokens
 from attnviz.views.captions import status
+from attnviz.views.pooled_maps import pooled_of, too_many
 from attnviz.views.token_selection import TokenSelection, left_out_of
 
 
@@ -53,9 +56,33 @@ def data(
             m.name: {"unit": m.unit, "bounds": list(m.bounds), "values": chosen_heads(m.values, layers, heads)}
             for m in measurements
         },
+        **(_pooled(maps, layers, heads) if too_many(maps, len(layers) * len(heads)) else _cells(maps, layers, heads)),
+    }
+
+
+def _cells(maps: AttentionMaps, layers: Sequence[int], heads: Sequence[int]) -> Mapping[str, object]:
+    return {
         "attendable": maps.attendable[0] if maps.layers_alike else maps.attendable[list(layers)],
         **({} if maps.sink is None else {"sink": chosen_heads(maps.sink, layers, heads)}),
-        "weights": chosen_heads(maps.weights, layers, heads),
+        "weights": _weights(maps, layers, heads),
+    }
+
+
+def _weights(maps: AttentionMaps, layers: Sequence[int], heads: Sequence[int]) -> np.ndarray:
+    """[layer, head, query, key]: of all heads as they lie in memory, of some no more than those."""
+    if len(layers) * len(heads) == maps.n_layers * maps.n_heads:
+        return chosen_heads(maps.weights, layers, heads)
+    return np.stack([[maps.rows(layer, head, slice(None)) for head in heads] for layer in layers])
+
+
+def _pooled(maps: AttentionMaps, layers: Sequence[int], heads: Sequence[int]) -> Mapping[str, object]:
+    every = [pooled_of(maps, layer) for layer in layers]
+    return {
+        "pooled": {
+            "size": every[0].size,
+            "maximum": np.stack([pooled.maximum[list(heads)] for pooled in every]),
+            "mean": np.stack([pooled.mean[list(heads)] for pooled in every]),
+        }
     }
 
 

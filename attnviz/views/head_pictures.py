@@ -34,11 +34,15 @@ class MapFrame(NamedTuple):
 
     def map(self, name: str, title: str, values: Cells, allowed: Shown, scale: Scale | None = None) -> Heatmap:
         """A picture of cells [query, key] of the whole record."""
+        return self.of_rows(name, title, values[self.part.rows], allowed[self.part.rows], scale)
+
+    def of_rows(self, name: str, title: str, values: Cells, allowed: Shown, scale: Scale | None = None) -> Heatmap:
+        """A picture of cells [query drawn, key]."""
         return Heatmap(
             name=name,
             title=title,
-            values=self.part.of(values),
-            allowed=self.part.of(allowed),
+            values=self.part.columns_of(values),
+            allowed=self.part.columns_of(allowed),
             rows=self.rows,
             columns=self.columns,
             scale=scale,
@@ -52,11 +56,11 @@ def heatmaps(maps: AttentionMaps, places: Iterable[Place], part: TokenSelection)
     """One map per head."""
     frame = MapFrame.of(maps, part)
     return tuple(
-        frame.map(
+        frame.of_rows(
             f"layer-{maps.layer_numbers[layer]}-head-{head}",
             f"layer {maps.layer_numbers[layer]}, head {head}",
-            maps.weights[layer, head],
-            maps.attendable[layer],
+            maps.rows(layer, head, part.rows),
+            maps.allowed(layer, part.rows),
         )
         for layer, head in places
     )
@@ -65,7 +69,8 @@ def heatmaps(maps: AttentionMaps, places: Iterable[Place], part: TokenSelection)
 def strip(maps: AttentionMaps, places: Sequence[Place], part: TokenSelection, query: int) -> Heatmap:
     """What one query attends to: a row per head."""
     frame = MapFrame.of(maps, TokenSelection((query,), part.keys, part.counted))
-    rows = [frame.map("", "", maps.weights[place], maps.attendable[place[0]]) for place in places]
+    row = frame.part.rows
+    rows = [frame.of_rows("", "", maps.rows(*place, row), maps.allowed(place[0], row)) for place in places]
     one_layer = len({layer for layer, _ in places}) == 1
     names = [f"{head}" if one_layer else f"{maps.layer_numbers[layer]}.{head}" for layer, head in places]
     said = f", heads of layer {maps.layer_numbers[places[0][0]]}" if one_layer else ""

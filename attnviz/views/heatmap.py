@@ -14,13 +14,14 @@ from attnviz.measures.effective_keys import effective_keys
 from attnviz.measures.rollout import reachable, rollout
 from attnviz.records import AttentionMaps, Measurement
 from attnviz.report import Heatmap, HeatmapGrid, Report, Scale
-from attnviz.selection import pairs, position
+from attnviz.selection import is_stretch, pairs, position
 from attnviz.shapes import Cells
 from attnviz.specs.figure import FigureOptions, ScaleKind
 from attnviz.views import captions
 from attnviz.views.data import data, data_of_hidden
 from attnviz.views.head_pictures import MapFrame, Place, heatmaps, overview, strip
 from attnviz.views.patches import patch_maps
+from attnviz.views.pooled_maps import pooled_maps, pools
 from attnviz.views.tables import heads_table, layers_table, top_table
 from attnviz.views.token_selection import TokenSelection, hidden, part_of
 
@@ -47,14 +48,15 @@ def heatmap_report(
     part = part_of(maps, spec)
     share = hidden(maps, part)
     share_hidden = float(np.mean([share.values[place] for place in places])) if share else None
-    pictures = heatmaps(maps, places, part)
+    pooled = pools(maps, places, part)
+    pictures = pooled_maps(maps, places) if pooled else heatmaps(maps, places, part)
     drawn = _drawn(maps, pictures, places, part, spec)
     patches = patch_maps(maps, places, spec)
     rolled = rollout(maps).astype(np.float32) if spec.rollout else None
     others = () if rolled is None else (_rollout_map(maps, rolled, part, spec.scale),)
     numbers = heads_table(maps, [*measurements, *([share] if share else [])], places, part, spec)
     of_layers = layers_table(maps, measurements, layers)
-    listed = pictures if _are_listed(pictures, spec) else ()
+    listed = pictures if _are_listed(pictures, spec) and not pooled else ()
     tops = [top_table(each, maps.real_queries, spec.top_k) for each in (*listed, *others)]
     notes = [*captions.notes(maps), *captions.known(maps)]
     if share_hidden is not None:
@@ -102,6 +104,9 @@ def _sharpest(
     values = np.array([of_all[place] for place in places])
     place = int(values.argmin())
     picture = pictures[place]
+    if picture.means is not None:  # where all maxima are large
+        of_cells = f"means of {picture.block} × {picture.block} weights"
+        picture = replace(picture, values=picture.means, title=f"{picture.title}, {of_cells}")
     why = f"the sharpest of {len(pictures)} heads, {values[place]:.2f} effective keys"
     return replace(picture, title=f"{picture.title}: {why}")
 
@@ -130,7 +135,7 @@ def _drawn(
     part: TokenSelection,
     spec: FigureOptions,
 ) -> Sequence[Heatmap | HeatmapGrid]:
-    if spec.query is not None:
+    if spec.query is not None and not is_stretch(spec.query):
         return [strip(maps, places, part, position(spec.query, maps.queries.pieces))]
     together = overview(maps, pictures, places, spec)
     return together if spec.pick else [*together, *pictures]

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
+from jaxtyping import Int
 
 from attnviz.display import escape_for_spreadsheet
 from attnviz.errors import InvalidOption
 from attnviz.measures import HEADLINE, MEASURES, Measure
+from attnviz.measures.rows import blocks, n_attendable, real_queries, statistics
 from attnviz.records import AttentionMaps, Measurement
 from attnviz.registry import find
 from attnviz.report import Column, Heatmap, LazyRows, Row, Table
@@ -147,15 +149,28 @@ def _strongest(maps: AttentionMaps, layer: int, head: int, part: TokenSelection)
 
     Both cells are empty where no query drawn may attend to any key drawn.
     """
-    queries = np.array(part.queries, dtype=int)
-    real = queries[maps.real_queries[queries]]
-    choosing = real[maps.attendable[layer][real].sum(axis=-1) > 1]
-    queries = choosing if len(choosing) else real
-    drawn = TokenSelection(tuple(queries.tolist()), part.keys)
-    allowed, weights = drawn.of(maps.attendable[layer]), drawn.of(maps.weights[layer, head])
-    if not allowed.any():
+    real, drawn = real_queries(maps), np.isin(np.arange(len(maps.queries)), part.queries)
+    places = np.flatnonzero(real)
+    choosing = drawn[places] & (n_attendable(maps, layer) > 1)
+    chosen = choosing if choosing.any() else drawn[places]
+    if len(part.keys) == len(maps.keys):
+        keys = statistics(maps, layer).peak_keys[head]
+    else:
+        keys = _peak_keys(maps, layer, head, np.array(part.keys))
+    weights = np.where(chosen & (keys >= 0), maps.cells(layer, head, places, keys), -1)
+    best = int(weights.argmax())
+    if weights[best] < 0:
         return "", ""
-    row, column = (int(i) for i in np.unravel_index(np.where(allowed, weights, -1).argmax(), weights.shape))
-    query = token(maps.queries, drawn.queries[row], MAX_PAIR_LABEL)
-    pair = f"{query} → {token(maps.keys, drawn.keys[column], MAX_PAIR_LABEL)}"
-    return pair, float(weights[row, column])
+    query = token(maps.queries, int(places[best]), MAX_PAIR_LABEL)
+    return f"{query} → {token(maps.keys, int(keys[best]), MAX_PAIR_LABEL)}", float(weights[best])
+
+
+def _peak_keys(maps: AttentionMaps, layer: int, head: int, keys: Int[np.ndarray, " key"]) -> Int[np.ndarray, " query"]:
+    """Among these keys the one that each query gives most to; -1 where it may attend to none of them."""
+    found = []
+    for block in blocks(maps):
+        of_block = np.arange(len(maps.queries))[block.queries]
+        allowed = maps.allowed(layer, block.queries)[:, keys]
+        weights = np.where(allowed, maps.tile(layer, head, of_block, keys), -1)
+        found.append(np.where(allowed.any(axis=1), keys[weights.argmax(axis=1)], -1))
+    return np.concatenate(found)

@@ -11,10 +11,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from jaxtyping import Int
 
 from attnviz.errors import InvalidOption, InvalidSelection
 from attnviz.records import AttentionMaps, Measurement, Tokens
-from attnviz.selection import stretch
+from attnviz.selection import is_stretch, stretch
 from attnviz.specs.figure import FigureOptions
 from attnviz.views.plurals import pluralize
 
@@ -31,22 +32,29 @@ class TokenSelection:
 
     def of(self, cells: np.ndarray) -> np.ndarray:
         """What is drawn of cells [query, key]: without a copy where it lies in one piece, since maps may be large."""
-        return cells[_index(self.queries)][:, _index(self.keys)]
+        return self.columns_of(cells[self.rows])
+
+    def columns_of(self, cells: np.ndarray) -> np.ndarray:
+        """What is drawn of cells [query drawn, key]."""
+        return cells[:, _index(self.keys)]
+
+    @property
+    def rows(self) -> slice | Int[np.ndarray, " query"]:
+        """The queries that are drawn, as an index that copies nothing where they lie in one piece."""
+        return _index(self.queries)
 
     def renormalizes(self, maps: AttentionMaps) -> bool:
         """Whether an equal share is not one of all keys of these maps."""
         return len(self.counted or self.keys) < len(maps.keys)
 
     def equal_share(self, values: np.ndarray, allowed: np.ndarray) -> np.ndarray | None:
-        """See `Heatmap.equal_share`: of the queries drawn, from cells [query, key] of the whole record; None where all
-        keys are drawn.
-        """
+        """See `Heatmap.equal_share`, from cells [query drawn, key]; None where all keys are drawn."""
         counted = TokenSelection(self.queries, self.counted or self.keys)
         n_keys = values.shape[1]
         if len(self.keys) == n_keys:
             return None
-        n_allowed = np.maximum(counted.of(allowed).sum(axis=1), 1)
-        share = np.ones(1, np.float32) if len(counted.keys) == n_keys else counted.of(values).sum(axis=1)
+        n_allowed = np.maximum(counted.columns_of(allowed).sum(axis=1), 1)
+        share = np.ones(1, np.float32) if len(counted.keys) == n_keys else counted.columns_of(values).sum(axis=1)
         return np.asarray(np.where(share > 0, share, 1) / n_allowed, dtype=np.float32)
 
 
@@ -61,6 +69,12 @@ def part_of(maps: AttentionMaps, spec: FigureOptions) -> TokenSelection:
             raise InvalidOption("--tokens is for one text, and these queries and keys are two", hint=LESS)
         chosen = stretch(spec.tokens, maps.queries.pieces)
         queries = keys = tuple(position for position in queries if position in chosen)
+    if spec.query is not None and is_stretch(spec.query):
+        chosen = stretch(spec.query, maps.queries.pieces)
+        queries = tuple(position for position in queries if position in chosen)
+    if spec.key is not None:
+        chosen = stretch(spec.key, maps.keys.pieces)
+        keys = tuple(position for position in keys if position in chosen)
     for tokens, kept, many in ((maps.queries, queries, "queries"), (maps.keys, keys, "keys")):
         if not kept:
             what = pluralize(len(tokens), "tokens" if maps.self_attention else many)
@@ -78,10 +92,10 @@ def hidden(maps: AttentionMaps, part: TokenSelection) -> Measurement | None:
     left_out = left_out_of(maps.keys, part.keys)
     if not left_out and not left_out_of(maps.queries, part.queries):
         return None
-    queries = [query for query in part.queries if maps.real_queries[query]]
+    queries = np.array([query for query in part.queries if maps.real_queries[query]])
     values = np.empty((maps.n_layers, maps.n_heads))
     for layer, head in np.ndindex(values.shape):
-        rows = maps.weights[layer, head][queries]
+        rows = maps.rows(layer, head, queries)
         shares = rows[:, left_out].sum(axis=-1, dtype=np.float64) / rows.sum(axis=-1, dtype=np.float64)
         values[layer, head] = shares.mean()
     return Measurement("hidden", "share", values, (0.0, 1.0))
@@ -105,11 +119,13 @@ def _options(spec: FigureOptions) -> str:
         "--hide-special": spec.hide_special,
         "--drop-first": spec.drop_first,
         "--tokens": spec.tokens is not None,
+        "--query": spec.query is not None,
+        "--key": spec.key is not None,
     }
     return " with ".join(name for name, given in options.items() if given)
 
 
-def _index(positions: Sequence[int]) -> slice | list[int]:
+def _index(positions: Sequence[int]) -> slice | Int[np.ndarray, " position"]:
     """Of positions in order without a gap, where they begin and end."""
     first, last = positions[0], positions[-1]
-    return slice(first, last + 1) if last - first + 1 == len(positions) else list(positions)
+    return slice(first, last + 1) if last - first + 1 == len(positions) else np.array(positions)

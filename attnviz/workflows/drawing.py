@@ -110,8 +110,9 @@ class Drawing:
             raise InvalidOption(f"--top-k {spec.top_k} is too small", hint="It is at least 1.")
         if spec.pick and (spec.layer or spec.head):
             raise InvalidOption("--pick names layers and heads by itself", hint="Leave out --layer and --head.")
-        tokens, query = (typed(each) if each is not None else None for each in (spec.tokens, spec.query))
-        spec = replace(spec, tokens=tokens, query=query)
+        parts = (typed(each) if each is not None else None for each in (spec.tokens, spec.query, spec.key))
+        tokens, query, key = parts
+        spec = replace(spec, tokens=tokens, query=query, key=key)
         chosen(spec.measure)
         if spec.sort is not None:
             ordering(spec.sort)

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from attnviz import store
+from attnviz.errors import InvalidOption, TooLarge
 from attnviz.manifest import PAGE, Entry, File
 from attnviz.models.loading import ModelReference, find_model, with_example
-from attnviz.models.protocols import AttentionModel, Generates
+from attnviz.models.protocols import AttentionModel, Factorable, Generates
 from attnviz.options import with_values
 from attnviz.result import Events, Result
 from attnviz.selection import numbers, pairs
@@ -21,6 +23,8 @@ from attnviz.text.document import Corpus
 
 if TYPE_CHECKING:  # numpy comes with them
     from attnviz.records import AttentionMaps, Provenance
+
+INSTEAD = "the weights have no room in --max-memory: q, k and log-sum-exp are kept, and weights worked out from them"
 
 
 def heatmap(spec: HeatmapSpec) -> Events:
@@ -55,20 +59,48 @@ def _drawn(
     drawing = Drawing.of(spec.figure)
     model = reference.open(corpus.texts)
     drawing.check_number(model.n_layers, model.n_heads)
-    for index in chosen:  # a text that cannot be drawn is refused before the first picture
-        model.encode(corpus.documents[index].text)
+    # A text that cannot be drawn is refused before the first picture.
+    attend = {index: _way(model, corpus.documents[index].text, spec.factored) for index in chosen}
     heads = known_heads(model)
     with store.locked(out):
         entries = []
         for count, index in enumerate(chosen):
             document = corpus.documents[index]
-            maps = with_known_heads(model.attention(document.text, document.name), heads)
+            maps = with_known_heads(attend[index](document.text, document.name), heads)
             drawn = yield from drawing.draw(maps, out if len(chosen) == 1 else out / document.slug)
-            notices = (*(_first_notices(spec, reference, corpus, model.trained) if count == 0 else ()), *drawn.notices)
+            first = _first_notices(spec, reference, corpus, model.trained) if count == 0 else ()
+            instead = (INSTEAD,) if isinstance(attend[index], partial) else ()
+            notices = (*first, *instead, *drawn.notices)
             entries.append(_entry(spec, document.slug, maps, drawn, out))
             yield replace(drawn, notices=notices)
         if len(chosen) > 1 and any(file.path.endswith(".html") for entry in entries for file in entry.files):
             yield Result(files=(_index(spec, entries, maps.provenance, out),))
+
+
+def _way(model: AttentionModel, text: str, factored: bool) -> Callable[[str, str], AttentionMaps]:
+    """Weights where there is room for them, else what they are worked out from, where the model gives that.
+
+    Raises InvalidText without tokens, TooLarge without room, InvalidOption for a model without q and k.
+    """
+    if factored:
+        if not isinstance(model, Factorable):
+            raise InvalidOption(f"{model.name} gives no q and k to keep", hint="Leave out --factored.")
+        return model.factored
+    try:
+        model.encode(text)
+    except TooLarge as error:
+        if not isinstance(model, Factorable):
+            raise
+        return partial(_factored, model, error)
+    return model.attention
+
+
+def _factored(model: Factorable, too_large: TooLarge, text: str, name: str) -> AttentionMaps:
+    """Where there was no room for weights. Raises TooLarge where there are no q and k, either."""
+    try:
+        return model.factored(text, name)
+    except InvalidOption as error:
+        raise TooLarge(f"{too_large.problem}; {error.problem}", hint=too_large.hint) from error
 
 
 def _entry(spec: HeatmapSpec, name: str, maps: AttentionMaps, drawn: Result, out: Path) -> Entry:

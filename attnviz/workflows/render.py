@@ -9,10 +9,13 @@ from pathlib import Path
 from attnviz import store
 from attnviz.errors import InvalidOption
 from attnviz.inputs import is_file
-from attnviz.models.sizes import Work, check_memory
+from attnviz.measures.rows import MAX_DRAWN
+from attnviz.models.sizes import BASE, FLOAT32, ONE_TOKEN, Work, check_memory, check_room
 from attnviz.result import Events
 from attnviz.specs.render import RenderSpec
 from attnviz.workflows.drawing import Drawing
+
+COPIES = 3  # of a record of q and k: the file, and what rows are worked out from
 
 
 def render(spec: RenderSpec) -> Events:
@@ -24,7 +27,12 @@ def render(spec: RenderSpec) -> Events:
     drawing = Drawing.of(spec.figure)
     n_layers, n_heads, n_queries, n_keys = store.record_shape(spec.record)
     drawing.check_number(n_layers, n_heads)
-    check_memory(Work(n_queries, n_keys, n_heads, n_layers), spec.max_memory)
+    if store.is_factored(spec.record):
+        drawn = min(n_layers * n_heads * n_queries * n_keys, MAX_DRAWN)
+        needed = BASE + COPIES * Path(spec.record).stat().st_size + ONE_TOKEN * n_queries + 2 * FLOAT32 * drawn
+        check_room("the record and its pictures", needed, spec.max_memory)
+    else:
+        check_memory(Work(n_queries, n_keys, n_heads, n_layers), spec.max_memory)
     folder = store.output_folder(spec.figure.out)
     there = folder / store.RECORD
     if is_file(there) and not filecmp.cmp(there, spec.record, shallow=False):

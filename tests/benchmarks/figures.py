@@ -1,6 +1,6 @@
 """How many CPU seconds figures take, ours beside those that one writes down with seaborn (`tests.benchmarks.naive`).
 
-    python -m tests.benchmarks.figures [path/to/imdb] [--texts 60] [--workers 2]
+    python -m tests.benchmarks.figures [path/to/imdb] [--texts 60]
 
 First one picture of each kind, drawn anew each time, as multiples of one head. Then every head of each text and all
 of them on one page, 12 to 64 tokens, text by text in turns, after one text that is not counted; both ways write files.
@@ -123,8 +123,8 @@ def spread(values: Sequence[float], unit: str) -> str:
     return f"{middle:7.2f} {unit} ({low:.2f} to {high:.2f})"
 
 
-def batch_seconds(data: str, number: int, n_workers: int) -> float:
-    """The whole command, in processes of its own, with all files that it makes."""
+def batch_seconds(data: str, number: int) -> float:
+    """The whole command, in a process of its own, with all files that it makes."""
     jobs = [
         {"name": f"text-{n}", "heatmap": {"text": text, "max_tokens": length, "model": MODEL, "dpi": LOOK.dpi}}
         for n, (text, length) in enumerate(texts(data, number))
@@ -132,14 +132,14 @@ def batch_seconds(data: str, number: int, n_workers: int) -> float:
     with tempfile.TemporaryDirectory() as name:
         config = Path(name) / "figures.yaml"
         config.write_text(json.dumps({"out": f"{name}/figures", "jobs": jobs}), encoding="utf-8")
-        command = [sys.executable, "-m", "attnviz", "batch", str(config), "--workers", str(n_workers)]
+        command = [sys.executable, "-m", "attnviz", "batch", str(config), "--workers", "1"]
         taken = seconds(partial(subprocess.run, command, check=True, capture_output=True))
         n_files = len(list(Path(name).glob("figures/*/*.png")))
     assert n_files == number * 9, f"{n_files} pictures of {number} texts"
     return taken
 
 
-def against_naive(data: str, number: int, n_workers: int) -> None:
+def against_naive(data: str, number: int) -> None:
     with tempfile.TemporaryDirectory() as name:
         first, *rest = records(data, number)
         turn(first, Path(name))
@@ -154,11 +154,9 @@ def against_naive(data: str, number: int, n_workers: int) -> None:
     both = [(each.naive_heads + each.naive_overview) / each.ours for each in turns]
     print(f"  naive / ours     {spread(both, '×')} {(total.naive_heads + total.naive_overview) / total.ours:8.1f} ×")
     print(f"  … of heads only  {spread(without, '×')} {total.naive_heads / total.ours:8.1f} ×")
-    if not n_workers:
-        return
-    taken = batch_seconds(data, number, n_workers)
+    taken = batch_seconds(data, number)
     ratio = total.naive_heads / taken
-    print(f"attnviz batch --workers {n_workers}: {taken:.1f} CPU s, of naive heads only {ratio:.1f} ×")
+    print(f"attnviz batch: {taken:.1f} CPU s, of naive heads only {ratio:.1f} ×")
 
 
 def kinds() -> None:
@@ -180,11 +178,10 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("data", nargs="?", default="sample")
     parser.add_argument("--texts", type=int, default=60)
-    parser.add_argument("--workers", type=int, default=2, help="of `attnviz batch`; 0: leave that out")
     asked = parser.parse_args()
     warnings.filterwarnings("ignore", message="Glyph ")  # of characters that the naive figures have no font for
     kinds()
-    against_naive(asked.data, asked.texts, asked.workers)
+    against_naive(asked.data, asked.texts)
 
 
 if __name__ == "__main__":

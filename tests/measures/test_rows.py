@@ -9,20 +9,17 @@ import pytest
 
 from attnviz.measures import rows
 from attnviz.measures.rows import (
-    TINY,
     entropies,
     head_rows,
     layer_received,
     layer_rows,
     per_head,
-    plain_entropies,
     remembered,
     row_sums,
-    share_on,
-    share_where,
+    share_among,
     statistics,
 )
-from attnviz.records import AttentionMaps
+from attnviz.records import TINY, AttentionMaps
 from tests.made import cross_maps, random_maps, record, sink_maps
 
 EVERY = {
@@ -85,10 +82,25 @@ def test_a_number_per_head_is_as_if_its_rows_had_been_divided(maps: AttentionMap
         assert values[layer, head] == pytest.approx((head_rows(maps, layer, head) @ factors).mean(), rel=1e-12)
 
 
-def test_the_same_keys_for_every_query_or_said_for_each_of_them(maps: AttentionMaps) -> None:
-    there = np.arange(len(maps.keys)) % 3 == 0
-    for_each = np.repeat(there[None], len(maps.queries), axis=0)
-    assert share_on(maps, there) == pytest.approx(share_where(maps, lambda queries: for_each[queries]), rel=1e-6)
+def test_what_goes_to_the_others_of_a_group(maps: AttentionMaps) -> None:
+    if not maps.self_attention:
+        return
+    groups = [np.arange(len(maps.keys))[start::3] for start in (0, 1)]
+    there = np.zeros((len(maps.queries), len(maps.keys)))
+    for group in groups:
+        there[np.ix_(group, group)] = 1
+    np.fill_diagonal(there, 0)
+    expected = per_head_of_rows(maps, there)
+    assert share_among(maps, groups) == pytest.approx(expected, rel=1e-5, abs=1e-7)
+
+
+def per_head_of_rows(maps: AttentionMaps, there: np.ndarray) -> np.ndarray:
+    """By float64 and one head after the other."""
+    real = np.flatnonzero(maps.real_queries)
+    found = np.zeros((maps.n_layers, maps.n_heads))
+    for layer, head in np.ndindex(found.shape):
+        found[layer, head] = (head_rows(maps, layer, head) * there[real]).sum(axis=-1).mean()
+    return found
 
 
 def test_keys_receive_what_queries_give(maps: AttentionMaps) -> None:
@@ -106,7 +118,6 @@ def test_entropies_are_those_of_each_row_with_nothing_for_zeros() -> None:
 def test_what_makes_zeros_harmless_changes_no_other_weight() -> None:
     least = np.array([1e-30, 0.5, 1.0], dtype=np.float32)
     assert np.maximum(least, TINY).tolist() == least.tolist()
-    assert plain_entropies(np.array([[0.0, 1.0, 0.0]], dtype=np.float32)).tolist() == [0.0]
     assert entropies(np.array([0.0, 1.0, 0.0])).tolist() == 0.0
     assert not np.signbit(entropies(np.eye(3))).any()
 

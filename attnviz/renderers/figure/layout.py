@@ -6,7 +6,7 @@ Lengths are inches, text sizes points.
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from math import ceil, floor
 from typing import Literal, NamedTuple, TypeVar
@@ -171,8 +171,15 @@ class FigurePlan:
 
 
 def maps_of(block: Heatmap | HeatmapGrid) -> tuple[Heatmap, ...]:
-    """The maps of a picture."""
-    return block.maps if isinstance(block, HeatmapGrid) else (block,)
+    """The maps of a picture. Where a cell stands for several tokens, a label says which of so many it is."""
+    maps = block.maps if isinstance(block, HeatmapGrid) else (block,)
+    return maps if maps[0].block == 1 else tuple(map(_with_positions, maps))
+
+
+def _with_positions(heatmap: Heatmap) -> Heatmap:
+    sides = ((heatmap.row_positions, heatmap.rows), (heatmap.column_positions, heatmap.columns))
+    rows, columns = (tuple(f"{place} {name}" for place, name in zip(*side, strict=True)) for side in sides)
+    return replace(heatmap, rows=rows, columns=columns)
 
 
 def shape_of(block: Heatmap | HeatmapGrid) -> tuple[int, int]:

@@ -223,9 +223,10 @@ def plan_in(picture: Heatmap | HeatmapGrid, report: Report, room: Room) -> Figur
 
 def _grid(picture: Heatmap | HeatmapGrid, cells: Cells, labels: tuple[Labels, Labels], kind: str, room: Room) -> Grid:
     """A map whose cells are pooled stands there twice: where weights are large, and how much of them there is."""
-    twice = isinstance(picture, Heatmap) and cells.pools != (1, 1)
-    statistics = BOTH if twice else (BOTH[0],) * len(maps_of(picture))
-    titles = [_of_cells(each, cells, kind) for each in statistics] if twice else _titles(picture)
+    maps = maps_of(picture)
+    twice = isinstance(picture, Heatmap) and (cells.pools != (1, 1) or picture.block > 1)
+    statistics = BOTH if twice else (BOTH[maps[0].block > 1],) * len(maps)  # of large blocks all maxima are large
+    titles = [_of_cells(each, maps[0], cells, kind) for each in statistics] if twice else _titles(picture)
     height, width = (
         side.count(number) * side.length for side, number in zip(cells[:2], shape_of(picture), strict=True)
     )
@@ -239,7 +240,7 @@ def _grid(picture: Heatmap | HeatmapGrid, cells: Cells, labels: tuple[Labels, La
     headings = tuple(wrap(title, size, points) for title in titles)
     above = max((height_of(lines, size) for lines in headings), default=0.0)
     return Grid(
-        maps=maps_of(picture) * (len(BOTH) if twice else 1),
+        maps=maps * (len(BOTH) if twice else 1),
         n_columns=(2 if width < OBLONG * height else 1) if twice else columns_of(picture),
         map_width=width,
         map_height=height,
@@ -259,9 +260,9 @@ def _titles(picture: Heatmap | HeatmapGrid) -> list[str]:
     return [heatmap.title for heatmap in picture.maps] if isinstance(picture, HeatmapGrid) else []
 
 
-def _of_cells(statistic: Statistic, cells: Cells, kind: str) -> str:
+def _of_cells(statistic: Statistic, heatmap: Heatmap, cells: Cells, kind: str) -> str:
     """What a cell is that stands for several."""
-    rows, columns = cells.pools
+    rows, columns = (pool * heatmap.block for pool in cells.pools)
     signed = kind == "diverging"
     what = {"diverging": "differences", "lift": "multiples"}.get(kind, "weights")
     largest = "largest" if signed else "maximum"
@@ -331,7 +332,7 @@ def _places(grid: Grid, left: float, top: float) -> tuple[PlacedMap, ...]:
     """Rows are labelled in the first column only, columns only where no map follows below."""
     return tuple(
         PlacedMap(
-            heatmap,
+            heatmap if statistic != "mean" or heatmap.means is None else replace(heatmap, values=heatmap.means),
             grid.box(index, left, top),
             row_labels=index % grid.n_columns == 0,
             column_labels=index + grid.n_columns >= len(grid.maps),
@@ -391,7 +392,7 @@ def _small_print(grid: Grid, cells: Cells, labels: tuple[Labels, Labels], scale:
     if labels[0].step == 0:
         texts.append("tokens are not labelled, for want of room")
     thinned = {
-        (side.step, _thing(axis))
+        (side.step * (side.step > 1) * grid.maps[0].block, _thing(axis))
         for side, axis in zip(labels, (grid.maps[0].row_axis, grid.maps[0].column_axis), strict=True)
     }
     texts += [f"every {ordinal(step)} {thing} is labelled" for step, thing in sorted(thinned) if step > 1]
@@ -402,8 +403,8 @@ def _small_print(grid: Grid, cells: Cells, labels: tuple[Labels, Labels], scale:
         texts.append(f"of each head, the {MAX_LINES} strongest lines are drawn")
     if grid.lines:
         texts.append("the thicker a line, the larger its weight")
-    if cells.pools != (1, 1) and "mean" not in grid.statistics:  # else it stands over the maps
-        texts.append(_of_cells("largest", cells, scale.kind))
+    if (cells.pools != (1, 1) or grid.maps[0].block > 1) and grid.statistics != BOTH:  # else it stands over the maps
+        texts.append(_of_cells(grid.statistics[0], grid.maps[0], cells, scale.kind))
     return texts
 
 

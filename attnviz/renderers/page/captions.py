@@ -31,8 +31,8 @@ def exactness_of_maps(precision: Precision | None, *, some_exact: bool, block: i
             yield "Differences are stored exactly, as float32."
     if block > 1:
         yield (
-            f"The text is too long for a page: a cell stands for {block} rows and {block} columns and is the largest "
-            "of their values. Rows of such cells do not sum to 1."
+            f"The text is too long to be drawn token by token: a cell stands for {block} rows and {block} columns and "
+            "is the largest of their values. Rows of such cells do not sum to 1."
         )
     yield DRAWN
 

@@ -96,7 +96,7 @@ def _maps(report: Report, look: FigureStyle) -> Maps:
         "exact": [kept is cells.EXACT for kept in chosen],
         "colours": _colours(look),
     }
-    said = tuple(exactness_of_maps(precision, some_exact=not all(ranged), block=block))
+    said = tuple(exactness_of_maps(precision, some_exact=not all(ranged), block=block * originals[0].block))
     return Maps(document, said, tuple(_packed([each.values for each in maps], chosen)))
 
 

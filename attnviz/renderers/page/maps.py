@@ -142,8 +142,14 @@ def _words(report: Report) -> Iterator[tuple[str, str]]:
 def _axes(report: Report, heatmap: Heatmap, block: int, axes: Shared) -> Mapping[str, object]:
     """Labels, positions and writing of rows and columns, by number."""
     sides = (
-        ("rows", "queries", heatmap.rows, heatmap.row_positions, heatmap.row_axis == Heatmap.row_axis),
-        ("columns", "keys", heatmap.columns, heatmap.column_positions, True),
+        (
+            "rows",
+            "queries",
+            heatmap.rows,
+            heatmap.row_positions,
+            heatmap.row_axis == Heatmap.row_axis and heatmap.block == 1,
+        ),
+        ("columns", "keys", heatmap.columns, heatmap.column_positions, heatmap.block == 1),
     )
     alike = report.data.get("self_attention") is not False
     return {

@@ -1,0 +1,76 @@
+"""Heads of a text with too many tokens to be drawn one by one: a cell for each block of weights. Knows records."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from attnviz.errors import InvalidOption
+from attnviz.measures.rows import MAX_DRAWN, Pooled, layer_received, n_attendable, pool_size, real_queries, statistics
+from attnviz.records import AttentionMaps
+from attnviz.report import Heatmap
+from attnviz.views.head_pictures import Place
+from attnviz.views.token_selection import TokenSelection
+from attnviz.views.tokens import label
+
+
+def pools(maps: AttentionMaps, places: Sequence[Place], part: TokenSelection) -> bool:
+    """Whether maps of these heads hold more cells than are drawn one by one.
+
+    Raises InvalidOption where tokens are left out of such maps.
+    """
+    if not too_many(maps, len(places), part):
+        return False
+    if len(part.queries) < len(maps.queries) or len(part.keys) < len(maps.keys):
+        raise InvalidOption(
+            f"{len(part.queries):,} queries and {len(part.keys):,} keys of {len(places)} heads are too many to be "
+            "drawn without the others",
+            hint="Draw all of them, fewer heads, or a part with --tokens, --query 0:500 or --key.",
+        )
+    return True
+
+
+def too_many(maps: AttentionMaps, n_heads: int, part: TokenSelection | None = None) -> bool:
+    """Whether so many heads have more weights than are drawn one by one, of all tokens or a part of them."""
+    n_queries, n_keys = (len(maps.queries), len(maps.keys)) if part is None else (len(part.queries), len(part.keys))
+    return n_heads * n_queries * n_keys > MAX_DRAWN and pool_size(maps) > 1
+
+
+def pooled_of(maps: AttentionMaps, layer: int) -> Pooled:
+    """The pooled maps of a layer that `pools`."""
+    found = statistics(maps, layer).pooled
+    assert found is not None
+    return found
+
+
+def pooled_maps(maps: AttentionMaps, places: Sequence[Place]) -> tuple[Heatmap, ...]:
+    """One map per head: where large weights are, and how much of them there is.
+
+    A block of queries is called by its first, a block of keys by the one that gets most.
+    """
+    received = np.sum([layer_received(maps, layer)[head] for layer, head in places], axis=0)
+    size, starts = pool_size(maps), range(0, len(maps.keys), pool_size(maps))
+    columns = [start + int(received[start : start + size].argmax()) for start in starts]
+    rows = list(range(0, len(maps.queries), size))
+    return tuple(_picture(maps, place, rows, columns) for place in places)
+
+
+def _picture(maps: AttentionMaps, place: Place, rows: Sequence[int], columns: Sequence[int]) -> Heatmap:
+    layer, head = place
+    pooled = pooled_of(maps, layer)
+    of_query = np.zeros(len(maps.queries), dtype=np.float32)
+    of_query[real_queries(maps)] = 1 / n_attendable(maps, layer)
+    return Heatmap(
+        name=f"layer-{maps.layer_numbers[layer]}-head-{head}",
+        title=f"layer {maps.layer_numbers[layer]}, head {head}",
+        values=pooled.maximum[head],
+        allowed=pooled.allowed,
+        rows=tuple(label(maps.queries, place) for place in rows),
+        columns=tuple(label(maps.keys, place) for place in columns),
+        row_positions=tuple(rows),
+        column_positions=tuple(columns),
+        equal=np.maximum.reduceat(of_query, rows),  # no shade is stronger than that of its cells
+        block=pooled.size,
+        means=pooled.mean[head],
+    )

@@ -1,0 +1,154 @@
+"""Texts whose weights are too many: q and k, blocks of cells, exact tiles. Few tokens stand for many here."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from safetensors import safe_open
+
+from attnviz import store
+from attnviz.errors import InvalidOption, TooLarge
+from attnviz.factored import FactoredMaps
+from attnviz.measures import rows
+from attnviz.models.sizes import GIB, Work
+from attnviz.options import build
+from attnviz.records import AttentionMaps
+from attnviz.report import Heatmap, Table
+from attnviz.result import Result
+from attnviz.specs.figure import FigureOptions
+from attnviz.specs.heatmap import HeatmapSpec
+from attnviz.specs.model import ModelOptions
+from attnviz.specs.render import RenderSpec
+from attnviz.views import pooled_maps
+from attnviz.views.heatmap import heatmap_report
+from attnviz.workflows.heatmap import heatmap
+from attnviz.workflows.render import render
+from tests.events import report, results
+from tests.made import load_encoder, random_maps
+
+TEXT = "the film was not good but the acting saved the film and the cast was fine . " * 3
+
+
+def drawn(spec: HeatmapSpec | RenderSpec) -> Result:
+    (found,) = results(heatmap(spec) if isinstance(spec, HeatmapSpec) else render(spec))
+    return found
+
+
+def spec(out: Path, **more: object) -> HeatmapSpec:
+    return build(HeatmapSpec, text=(TEXT,), heads=2, out=str(out), dpi=50, **more)
+
+
+def pictures(folder: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in sorted(folder.glob("*.png"))}
+
+
+@pytest.fixture
+def long(monkeypatch: pytest.MonkeyPatch) -> None:
+    """51 tokens are too many: blocks of 7."""
+    for module in (rows, pooled_maps):
+        monkeypatch.setattr(module, "MAX_DRAWN", 1_000)
+    monkeypatch.setattr(rows, "MAX_SIDE", 8)
+
+
+def blocks(maps: AttentionMaps, layer: int, head: int, size: int) -> tuple[np.ndarray, np.ndarray]:
+    """The largest weight and the mean of the allowed ones of each block, one after the other."""
+    n_rows, n_columns = (-(-len(tokens) // size) for tokens in (maps.queries, maps.keys))
+    highest, mean = np.zeros((n_rows, n_columns)), np.zeros((n_rows, n_columns))
+    for row, column in np.ndindex(n_rows, n_columns):
+        part = np.s_[row * size : (row + 1) * size, column * size : (column + 1) * size]
+        weights, allowed = maps.weights[layer, head][part], maps.attendable[layer][part]
+        highest[row, column] = weights.max()
+        mean[row, column] = weights.sum() / max(1, allowed.sum())
+    return highest, mean
+
+
+@pytest.mark.parametrize("causal", [False, True])
+def test_cells_are_the_largest_weight_and_the_mean_of_their_block(
+    long: None, causal: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(rows, "CELLS_AT_ONCE", 200)
+    monkeypatch.setattr(rows, "MIN_ROWS", 5)  # no multiple of the blocks
+    maps = random_maps([f"t{i}" for i in range(50)], n_heads=2, causal=causal)
+    found = heatmap_report(maps, (), FigureOptions(), (0,), (0, 1))
+    heads = [block for block in found.blocks if isinstance(block, Heatmap)]
+    assert [head.block for head in heads] == [7, 7]
+    for number, head in enumerate(heads):
+        highest, mean = blocks(maps, 0, number, 7)
+        assert head.values.tolist() == highest.tolist()
+        assert head.means == pytest.approx(mean, rel=1e-5)
+        assert head.allowed.tolist() == (mean > 0).tolist()
+        assert head.row_positions == tuple(range(0, 50, 7))
+        assert all(start <= key < start + 7 for start, key in zip(range(0, 50, 7), head.column_positions, strict=True))
+    assert found.data["pooled"]["size"] == 7  # type: ignore[index]
+    assert "weights" not in found.data
+
+
+def room_for_tokens(model: str) -> float:
+    """GiB that hold the model and what each token takes, and nothing for weights."""
+    found = load_encoder(ModelOptions(model=model), (TEXT,))
+    n_tokens, _ = found.map_size(TEXT)
+    work = Work(n_tokens, n_tokens, found.n_heads, found.n_layers, found.d_model, found.n_parameters)
+    return (work.fixed + work.per_token * n_tokens + 1) / GIB
+
+
+def test_where_weights_have_no_room_q_and_k_are_kept_and_the_numbers_stay(tmp_path: Path) -> None:
+    dense = drawn(spec(tmp_path / "dense"))
+    chosen = drawn(spec(tmp_path / "chosen", factored=True))
+    by_itself = drawn(spec(tmp_path / "by-itself", max_memory=room_for_tokens("multi:2")))
+    assert isinstance(store.load(tmp_path / "chosen" / store.RECORD), FactoredMaps)
+    assert not any("no room" in notice for notice in chosen.notices)
+    assert any("no room in --max-memory" in notice for notice in by_itself.notices)
+    records = [(tmp_path / name / store.RECORD).read_bytes() for name in ("chosen", "by-itself")]
+    assert records[0] == records[1]
+    assert pictures(tmp_path / "chosen") == pictures(tmp_path / "by-itself")
+    tables = [next(b for b in report(r).blocks if isinstance(b, Table) and b.role == "heads") for r in (dense, chosen)]
+    for one, other in zip(tables[0].rows, tables[1].rows, strict=True):
+        assert [each for each in other if not isinstance(each, float)] == [e for e in one if not isinstance(e, float)]
+        assert [each for each in other if isinstance(each, float)] == pytest.approx(
+            [each for each in one if isinstance(each, float)], abs=1e-5
+        )
+
+
+def test_a_model_without_q_and_k_says_so(tmp_path: Path) -> None:
+    with pytest.raises(InvalidOption, match="dot has no q and k"):
+        drawn(build(HeatmapSpec, text=(TEXT,), model="dot", factored=True, out=str(tmp_path / "out")))
+    with pytest.raises(TooLarge, match=r"allowed are .*; dot has no q and k"):
+        drawn(
+            build(HeatmapSpec, text=(TEXT,), model="dot", max_memory=room_for_tokens("dot"), out=str(tmp_path / "out"))
+        )
+    assert not list(tmp_path.glob("out/*.png"))
+
+
+def test_an_exact_tile_is_cut_out_of_a_record_of_q_and_k(long: None, tmp_path: Path) -> None:
+    drawn(spec(tmp_path / "whole", factored=True))
+    record = tmp_path / "whole" / store.RECORD
+    tile = drawn(build(RenderSpec, record=str(record), query="30:40", key="2:12", out=str(tmp_path / "tile"), dpi=50))
+    maps = store.load(record)
+    heads = [block for block in report(tile).blocks if isinstance(block, Heatmap)]
+    for number, head in enumerate(heads):
+        expected = maps.weights[0, number, 30:40, 2:12]
+        assert head.values == pytest.approx(expected, rel=1e-5)
+        assert (head.row_positions, head.column_positions) == (tuple(range(30, 40)), tuple(range(2, 12)))
+        assert head.equal_share == pytest.approx(1 / len(maps.keys))
+    assert "41 queries, 41 keys hidden" in report(tile).subtitle
+
+
+def test_what_would_be_too_much_is_refused_with_what_works(long: None, tmp_path: Path) -> None:
+    with pytest.raises(InvalidOption, match="too many to be drawn without the others") as error:
+        drawn(spec(tmp_path / "out", factored=True, drop_first=True))
+    assert "--tokens" in error.value.hint
+    drawn(spec(tmp_path / "whole", factored=True))
+    record = str(tmp_path / "whole" / store.RECORD)
+    with pytest.raises(TooLarge, match="record and its pictures need"):
+        drawn(build(RenderSpec, record=record, max_memory=0.4, out=str(tmp_path / "again")))
+
+
+def test_a_long_text_is_a_page_and_says_what_its_cells_are(long: None, tmp_path: Path) -> None:
+    found = drawn(spec(tmp_path / "out", factored=True, format=("html", "png", "svg")))
+    assert "for 7 rows and 7 columns" in (tmp_path / "out" / "attention.html").read_text(encoding="utf-8")
+    assert b"mean of 7" in b"".join((tmp_path / "out").joinpath("layer-0-head-0.svg").read_bytes().split(b"\n"))
+    assert {path.name for path in found.files} >= {"overview.png", "layer-0-head-1.png", "attention.html"}
+    with safe_open(tmp_path / "out" / store.RECORD, "np") as record:
+        assert "weights" not in record.keys()  # noqa: SIM118
