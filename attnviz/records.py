@@ -158,9 +158,10 @@ class AttentionMaps(Tabular):
             raise InvalidRecord(
                 f"layer {number}, head {head}: the weights of query {query} sum to {row_sums[head, query]:.4g}, not 1"
             )
-        if not (weights >= 0).all():
+        if weights.min() < 0:  # rows that sum to 1 hold no NaN
             raise InvalidRecord(f"layer {number} holds negative weights")
-        if (weights.max(axis=0)[~self.attendable[layer]] > 0).any():
+        allowed = self.attendable[layer]
+        if not allowed.all() and (weights.max(axis=0)[~allowed] > 0).any():
             raise InvalidRecord(f"layer {number} holds weight where attention is not allowed")
 
     def __repr__(self) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import doctest
 import hashlib
 import math
+import tracemalloc
 from collections.abc import Callable
 from typing import Any
 
@@ -15,6 +16,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from attnviz.errors import InvalidRecord, InvalidSelection
+from attnviz.models.capture import room
 from attnviz.models.recording import record as module_under_test
 from attnviz.models.recording.record import record
 from attnviz.store import load, save
@@ -630,3 +632,30 @@ def test_what_could_not_be_told_apart_is_counted_beside_what_could() -> None:
     with record() as maps:
         GPT()(torch.tensor([[1, 2, 3]]))
     assert all("attentions_left_out" not in dict(each.provenance.settings) for each in maps)
+
+
+def test_weights_are_written_once() -> None:
+    """Into the memory that the record keeps."""
+    model, ids = GPT(n_layers=4), torch.zeros(1, 300, dtype=torch.long)
+    tracemalloc.start()
+    with torch.no_grad(), record() as maps:
+        model(ids)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert maps[0].weights.shape == (4, 2, 300, 300)
+    assert maps[0].weights.nbytes <= peak < 1.6 * maps[0].weights.nbytes  # masks and names beside them
+
+
+@pytest.mark.parametrize("chosen", [None, [1, 2]])
+def test_where_weights_lie_changes_none(chosen: list[int] | None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of two passes over two texts each, layers of which may be left out."""
+    model, found = GPT(n_layers=4), []
+    for least in (0, 10**9):
+        monkeypatch.setattr(room, "MIN_WEIGHTS", least)
+        with torch.no_grad(), record(layers=chosen) as maps:
+            for first in (1, 2):
+                model(torch.arange(10).view(2, 5) + first)
+        found.append(maps)
+    assert len(found[0]) == len(found[1]) == 4
+    for one, other in zip(*found, strict=True):
+        np.testing.assert_array_equal(one.weights, other.weights)

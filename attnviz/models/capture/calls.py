@@ -6,6 +6,7 @@ Knows modules and where a call stands among them; knows no tokens and no records
 
 from __future__ import annotations
 
+import math
 import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -29,7 +30,8 @@ from attnviz.models.capture.factored import FactoredRows, FactoringKernel
 from attnviz.models.capture.flow import Flow, Origin
 from attnviz.models.capture.kernels import dot_product
 from attnviz.models.capture.multihead import multi_head
-from attnviz.models.capture.paths import Paths
+from attnviz.models.capture.paths import NUMBER, Paths
+from attnviz.models.capture.room import LayersRoom
 
 SIDES = ("query", "key", "value")
 KERNELS: dict[Kernel, Callable[..., tuple[Any, CapturedAttention]]] = {
@@ -148,6 +150,7 @@ class Capture(TorchFunctionMode):
         self._factoring = FactoringKernel(choice) if factored else None
         self._thread = threading.get_ident()
         self._frames: list[ModuleCall] = []
+        self._room = LayersRoom()
         self._n_passes = self._n_runs = self._n_calls = 0
         self._following, self._flow = SoftmaxTracker(), Flow()
         self._paths: Paths | None = None
@@ -250,9 +253,10 @@ class Capture(TorchFunctionMode):
         if not self._choice.may_hold(self._path()[0]):
             return function(*args, **kwargs), self._passed_by(origin)
         if self._factoring is None:
-            result, seen = KERNELS[function](function, args, kwargs, self._what())
+            room = {"room": self._take_room} if function is functional.scaled_dot_product_attention else {}
+            result, seen = KERNELS[function](function, args, kwargs, self._what(), **room)
             seen = _unpacked(seen, self._frames[-1]) if self._frames else seen
-            return result, self._hand_over(_on_host(self._of_heads(seen)), origin, value, same)
+            return result, self._hand_over(self._on_host(self._of_heads(seen)), origin, value, same)
         if function is functional.multi_head_attention_forward:
             raise InvalidRecord(f"{self._what()} is of nn.MultiheadAttention, which keeps its q and k", hint=DENSE)
         result, rows, error = self._factoring(function, args, kwargs, self._what())
@@ -267,7 +271,17 @@ class Capture(TorchFunctionMode):
             raise InvalidRecord(
                 f"{self._what()} is written out as softmax(…) @ value: its q and k are gone", hint=DENSE
             )
-        return self._hand_over(_on_host(self._of_heads(seen)), origin, value)
+        return self._hand_over(self._on_host(self._of_heads(seen)), origin, value)
+
+    def _take_room(self, shape: Sequence[int]) -> Float32[Tensor, "batch head query key"]:
+        """For the weights of a call."""
+        path, n_alike = self._path()
+        return self._room.take(NUMBER.sub("*", path), max(1, math.prod(n_alike)), shape)
+
+    def _on_host(self, seen: CapturedAttention) -> Kept:
+        attendable = seen.attendable.detach().cpu().numpy()
+        sink = None if seen.sink is None else seen.sink.detach().cpu().numpy()
+        return Kept(self._room.as_array(seen.weights), attendable, sink, seen.how, seen.error)
 
     def _of_heads(self, seen: CapturedAttention) -> CapturedAttention:
         """The chosen ones."""
@@ -321,12 +335,6 @@ class Capture(TorchFunctionMode):
         if self._paths is None or self._paths.root() is not root:
             self._paths = Paths(root)
         return self._paths.of([frame.module for frame in self._frames])
-
-
-def _on_host(seen: CapturedAttention) -> Kept:
-    weights, attendable = (tensor.detach().cpu().numpy() for tensor in (seen.weights, seen.attendable))
-    sink = None if seen.sink is None else seen.sink.detach().cpu().numpy()
-    return Kept(weights, attendable, sink, seen.how, seen.error)
 
 
 def _some_of(value: Any, shape: Sequence[int]) -> Values | None:

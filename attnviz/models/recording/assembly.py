@@ -11,6 +11,7 @@ from jaxtyping import Bool
 
 from attnviz.errors import InvalidRecord
 from attnviz.factored import CAUSAL, EVERYWHERE, FactoredMaps, Factors
+from attnviz.models.capture.room import side_by_side
 from attnviz.models.recording.groups import Group
 from attnviz.models.recording.names import PADDING, Names, Pieces
 from attnviz.models.recording.plan import AxisLabels, plan_axes
@@ -113,7 +114,12 @@ def heads_seen(heads: Sequence[int] | None) -> Iterator[tuple[str, Setting]]:
 
 
 def assembled(group: Group, sides: Sequence[AxisLabels]) -> tuple[list[np.ndarray], list[np.ndarray] | None]:
-    """The weights and sinks of each row, layer by layer; each call is let go once it is copied."""
+    """The weights and sinks of each row: no copy where they lie side by side, else each call is let go when copied."""
+    every = all(side.kept_queries.all() and side.kept_keys.all() for side in sides)
+    together = side_by_side([call.weights for call in group.calls]) if every else None
+    if together is not None and all(call.sink is None for call in group.calls):
+        group.calls.clear()
+        return [together[:, row] for row in range(len(sides))], None
     n_layers, n_heads = len(group.calls), group.calls[0].shape[1]
     shapes = [(n_layers, n_heads, len(side.queries), len(side.keys)) for side in sides]
     weights = [np.empty(shape, dtype=np.float32) for shape in shapes]
