@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import product
 from types import NoneType
 from typing import Any
 
@@ -15,6 +16,7 @@ from attnviz.records import ROW_SUM_TOLERANCE, AttentionMaps
 from attnviz.shapes import Attendable, RealQueries, Weights
 
 MAX_CELLS = 2**28  # weights that are worked out at once where a caller wants all: 1 GiB
+CELLS_AT_ONCE = 2**18  # of a walk over them all
 N_PROBES = 16  # queries of each head whose rows are tried when a record is made or read
 KEYS_AT_ONCE = 2**12  # of a few queries
 EXACT = 3e-6  # how far from 1 a row may sum as it is: of log-sum-exp near 100 the kernel's float32 misses 2e-5
@@ -141,7 +143,21 @@ class Factors:
     def _worked_out(
         self, head: int, queries: Queries, *, with_logs: bool
     ) -> tuple[Float32[np.ndarray, "query key"], Float32[np.ndarray, "query key"]]:
-        """Weights and their logarithms, or twice the weights, a stretch of keys at a time: the cache holds it."""
+        """Weights and their logarithms, or twice the weights. Raises InvalidRecord where they are no distribution."""
+        weights, logs, sums = self._exponentials(head, queries, with_logs=with_logs)
+        apart = np.abs(sums - 1).max()
+        if not apart <= ROW_SUM_TOLERANCE:
+            raise InvalidRecord(f"rows of head {head} do not sum to 1", hint="q, k and log-sum-exp do not fit.")
+        if apart > EXACT:
+            weights /= sums[:, None]
+            if with_logs:
+                logs -= np.log(sums)[:, None]
+        return weights, logs
+
+    def _exponentials(
+        self, head: int, queries: Queries, *, with_logs: bool
+    ) -> tuple[Float32[np.ndarray, "query key"], Float32[np.ndarray, "query key"], Float32[np.ndarray, " query"]]:
+        """The same as they come, and what rows sum to; a stretch of keys at a time: the cache holds it."""
         query, key = self._of_head(head)
         query, n_keys = query[queries], key.shape[1]
         weights = np.empty((len(query), n_keys), dtype=np.float32)
@@ -158,15 +174,7 @@ class Factors:
             if self.attendable_keys is not None:
                 part[:, ~self.attendable_keys[keys]] = NONE
             np.exp(part, out=weights[:, keys])
-        sums = weights @ np.ones(n_keys, dtype=np.float32)  # a third of the time of `sum`
-        apart = np.abs(sums - 1).max()
-        if not apart <= ROW_SUM_TOLERANCE:
-            raise InvalidRecord(f"rows of head {head} do not sum to 1", hint="q, k and log-sum-exp do not fit.")
-        if apart > EXACT:
-            weights /= sums[:, None]
-            if with_logs:
-                logs -= np.log(sums)[:, None]
-        return weights, logs
+        return weights, logs, weights @ np.ones(n_keys, dtype=np.float32)  # a third of the time of `sum`
 
     def tile(
         self, head: int, queries: Int[np.ndarray, " query"], keys: Int[np.ndarray, " key"]
@@ -179,6 +187,23 @@ class Factors:
         if self.attendable_keys is not None:
             logs[:, ~self.attendable_keys[keys]] = NONE
         return np.asarray(np.exp(logs, out=logs))
+
+    def rounded(self) -> Factors:
+        """With q and k as float16 holds them, and the log-sum-exp of those. Raises InvalidRecord where it cannot."""
+        with np.errstate(over="ignore"):  # it is told below
+            query, key = (side.astype(np.float16).astype(np.float32) for side in (self.query, self.key))
+        if np.array_equal(query, self.query) and np.array_equal(key, self.key):
+            return self
+        if not (np.isfinite(query).all() and np.isfinite(key).all()):
+            raise InvalidRecord("q or k are larger than float16 holds", hint="Leave out half.")
+        found = replace(self, query=query, key=key)
+        n_heads, n_queries, _ = query.shape
+        sums = np.empty((n_heads, n_queries))
+        step = max(1, CELLS_AT_ONCE // key.shape[1])
+        for head, start in product(range(n_heads), range(0, n_queries, step)):
+            queries = slice(start, start + step)
+            _, _, sums[head, queries] = found._exponentials(head, queries, with_logs=False)
+        return replace(found, log_sum_exp=(self.log_sum_exp + np.log(sums)).astype(np.float32))
 
     def cells(
         self, head: int, queries: Int[np.ndarray, " cell"], keys: Int[np.ndarray, " cell"]

@@ -110,6 +110,34 @@ def test_records_of_before_windows_load() -> None:
     assert np.array_equal(maps.attendable, dense.attendable)
 
 
+@pytest.mark.parametrize("name", MODELS)
+def test_half_of_the_bytes_and_its_error(name: str, tmp_path: Path) -> None:
+    found, dense = both(name)
+    attnviz.save(found, tmp_path / "half.safetensors", half=True)
+    half = attnviz.load(tmp_path / "half.safetensors")
+    for layer, head in np.ndindex(dense.weights.shape[:2]):
+        rows = half.rows(layer, head, slice(0, len(dense.queries)))
+        assert rows.sum(axis=-1) == pytest.approx(1, abs=4e-6)
+        np.testing.assert_allclose(rows, dense.weights[layer, head], rtol=1e-2, atol=4e-3)
+        places = np.arange(len(dense.queries))
+        assert half.cells(layer, head, places, places) == pytest.approx(np.diagonal(rows), rel=1e-5)
+    assert not np.array_equal(half.weights, found.weights)
+    assert store.record_bytes(half, half=True) == (tmp_path / "half.safetensors").read_bytes()
+    tensors = load((tmp_path / "half.safetensors").read_bytes())
+    assert {name: tensors[name].dtype for name in ("query", "key")} == {"query": np.float16, "key": np.float16}
+
+
+def test_half_of_what_float16_cannot_hold_is_refused(tmp_path: Path) -> None:
+    found, dense = both("one head")
+    with pytest.raises(InvalidOption, match="this one has weights"):
+        attnviz.save(dense, tmp_path / "a.safetensors", half=True)
+    (layer,) = found.factors
+    large = replace(layer, query=layer.query * 2**20, scale=layer.scale / 2**20)
+    with pytest.raises(InvalidRecord, match="larger than float16"):
+        attnviz.save(replace(found, factors=(large,)), tmp_path / "a.safetensors", half=True)
+    assert not (tmp_path / "a.safetensors").exists()
+
+
 def test_more_weights_than_there_is_room_for_are_not_worked_out(monkeypatch: pytest.MonkeyPatch) -> None:
     found, dense = both("causal")
     monkeypatch.setattr(factored, "MAX_CELLS", dense.weights.size - 1)
@@ -144,6 +172,11 @@ def damaged(change: str) -> bytes:
             tensors["key"] = tensors["key"][1:]
         case "fewer dimensions":
             tensors["key"] = tensors["key"][..., 0]
+        case "half of a number":
+            tensors["query"] = tensors["query"].astype(np.float16)
+            tensors["query"][0, 0, 0, 0] = np.inf
+        case "half of the sums":
+            tensors["log_sum_exp"] = tensors["log_sum_exp"].astype(np.float16)
         case "other numbers":
             tensors["query"] = tensors["query"].astype(np.float64)
         case "no part":
@@ -182,6 +215,8 @@ def damaged(change: str) -> bytes:
         ("fewer layers", "different numbers of layers"),
         ("fewer dimensions", "factors of|Type-check error"),
         ("other numbers", "not float32"),
+        ("half of a number", "no number of a model"),
+        ("half of the sums", "not float32"),
         ("no part", "not a record of attnviz"),
         ("an even bias", "by distance"),
         ("no scale", "scales of q and k are no numbers"),
