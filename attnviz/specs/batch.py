@@ -64,14 +64,14 @@ class CheckSpec:
 
 @dataclass(frozen=True, kw_only=True)
 class DiffSpec:
-    """Say what changed from A to B, head by head: two records of one text, or two batches.
+    """Say what changed from A to B, head by head: two records of one text, two batches, or two surveys.
 
     Example: attnviz diff before/attention.safetensors after/attention.safetensors --threshold jsd=0.01
     """
 
-    before: Annotated[str, Option("An attention.safetensors, a manifest.json, or the folder of one.", ARGUMENT, "A")]
+    before: Annotated[str, Option("A record, a manifest.json, a survey, or the folder of one.", ARGUMENT, "A")]
     after: Annotated[str, Option("Another of its kind.", ARGUMENT, "B")]
-    measure: Measure = ()  # names; empty: entropy of records, every measure of batches
+    measure: Measure = ()  # names; empty: entropy of records, every measure of batches, the headline of surveys
     threshold: Annotated[
         tuple[str, ...],
         Option("Fail where a head changed by more: jsd, top_key or a measure{; repeat}.", CHECK, "NAME=N"),

@@ -1,4 +1,4 @@
-"""`attnviz diff`: what changed between two records of one text, or between two batches."""
+"""`attnviz diff`: what changed between two records of one text, two batches, or two surveys."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from attnviz.differences import (
 from attnviz.errors import DifferencesFound, InvalidOption, InvalidRecord, InvalidSource
 from attnviz.inputs import file_size, is_file, is_folder
 from attnviz.manifest import NAME
-from attnviz.measures import ALL, FORMER_NAMES, MEASURES
+from attnviz.measures import ALL, FORMER_NAMES, HEADLINE, MEASURES
 from attnviz.measures.changes import changes
 from attnviz.measures.measured import chosen, measured
 from attnviz.models.sizes import BASE, ONE_HEAD, ONE_TOKEN, check_room
@@ -35,6 +35,7 @@ from attnviz.views.diff import batches_report, records_report
 from attnviz.workflows.batch_diff.batches import LoadedBatch, differences
 
 DEFAULT = "entropy"
+SURVEY = "survey.safetensors"  # as `survey_file` calls it, which brings numpy
 
 
 def diff(spec: DiffSpec) -> Events:
@@ -42,9 +43,13 @@ def diff(spec: DiffSpec) -> Events:
     if spec.top_k < 1:
         raise InvalidOption(f"--top-k {spec.top_k} is too small", hint="It is at least 1.")
     before, after = (_file(Path(path)) for path in (spec.before, spec.after))
+    are_surveys = before.name == SURVEY, after.name == SURVEY
+    if all(are_surveys):
+        return iter((_surveys(spec, before, after),))
     are_manifests = before.suffix == ".json", after.suffix == ".json"
-    if len(set(are_manifests)) == 2:
-        raise InvalidOption(f"{before} and {after} are not of one kind", hint="Give two records or two manifests.")
+    if len(set(are_manifests)) == 2 or any(are_surveys):
+        hint = "Give two records, two manifests or two surveys."
+        raise InvalidOption(f"{before} and {after} are not of one kind", hint=hint)
     if all(are_manifests):
         from attnviz.configs.manifests import from_file
 
@@ -63,13 +68,15 @@ def _check_room(before: Path, after: Path, max_memory: float) -> None:
 
 
 def _file(path: Path) -> Path:
-    """A file as it is; of a folder its manifest, else its record."""
+    """A file as it is; of a folder its manifest, its record or its survey."""
     if not is_folder(path):
         return path
-    for name in (NAME, store.RECORD):
+    for name in (NAME, store.RECORD, SURVEY):
         if is_file(path / name):
             return path / name
-    raise InvalidSource(f"{path} holds no {NAME} and no {store.RECORD}", hint="Name a file, or another folder.")
+    raise InvalidSource(
+        f"{path} holds no {NAME}, no {store.RECORD} and no {SURVEY}", hint="Name a file, or another folder."
+    )
 
 
 def _records(spec: DiffSpec, before: AttentionMaps, after: AttentionMaps) -> Result:
@@ -113,6 +120,25 @@ def _batches(spec: DiffSpec, before: LoadedBatch, after: LoadedBatch) -> Result:
         found = replace(found, differences=kept)
     over = sum(is_beyond(number, thresholds) for number in found.numbers)
     return Result(batches_report(found, thresholds, spec), failure=_failure(over, len(found.numbers), "number"))
+
+
+def _surveys(spec: DiffSpec, before: Path, after: Path) -> Result:
+    from attnviz.views.survey_diff import shared_measures, survey_differences, surveys_report
+    from attnviz.workflows.survey_file import load_survey
+
+    a, b = (load_survey(path) for path in (before, after))
+    for path, survey in ((before, a), (after, b)):
+        if not survey.is_whole:
+            raise InvalidRecord(f"{path} is a part of a survey", hint="attnviz merge puts parts together.")
+    known = shared_measures(a, b)
+    thresholds = _thresholds(spec.threshold, known)
+    wanted = _split(spec.measure) or [*HEADLINE, *thresholds]
+    for name in wanted:
+        if name not in (*known, ALL) and spec.measure:
+            raise InvalidOption(f"no measure {name!r} in both surveys", hint=suggestion(name, [*known, ALL]))
+    found = survey_differences(a, b, tuple(name for name in known if name in wanted or ALL in wanted))
+    over = sum(is_beyond(number, thresholds) for number, _ in found)
+    return Result(surveys_report(a, b, found, thresholds), failure=_failure(over, len(found), "number"))
 
 
 def _thresholds(written: Sequence[str], known: Sequence[str]) -> Thresholds:

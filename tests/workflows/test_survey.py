@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,9 +15,11 @@ from attnviz.measures.measured import measured
 from attnviz.models.loading import find_model
 from attnviz.options import build
 from attnviz.result import Progress, Result
+from attnviz.specs.batch import DiffSpec
 from attnviz.specs.model import ModelOptions
 from attnviz.specs.survey import MergeSpec, SurveySpec
 from attnviz.workflows import survey_facts, survey_plan, survey_run
+from attnviz.workflows.diff import diff
 from attnviz.workflows.survey import merge, parse_shard, survey
 from attnviz.workflows.survey_file import NAME, load_survey
 from tests.events import data, report, result
@@ -187,3 +190,23 @@ def test_what_is_lost_without_a_head_is_tested_and_merges_too(tmp_path: Path) ->
         run(tmp_path / "x", model="random:2", ablate=("zero",))
     with pytest.raises(InvalidOption, match=r"--ablate .all. is not known"):
         run(tmp_path / "x", ablate=("all",))
+
+
+def test_two_surveys_differ_by_their_means_and_a_threshold_says_so(tmp_path: Path) -> None:
+    options = {"null": ("random",), "split": "train[:20]"}
+    one = run(tmp_path / "one", model="single", **options)
+    many = run(tmp_path / "many", model="multi:2", **options)
+    spec = build(DiffSpec, before=str(tmp_path / "one"), after=str(tmp_path / "many"), measure=("entropy",))
+    found = result(diff(spec))
+    (row,) = next(table for table in report(found).tables if table.name == "changes").rows
+    means = [data(each)["measures"]["entropy"]["numbers"][0]["mean"] for each in (one, many)]
+    assert row[:6] == ("entropy", 0, 0, *means, means[1] - means[0])
+    again = result(diff(replace(spec, after=spec.before, threshold=("entropy=0",))))
+    assert (data(again)["changes"][0]["a"], again.failure) == (means[0], None)
+    failed = result(diff(replace(spec, threshold=("entropy=0.001",))))
+    assert str(failed.failure) == "1 of 1 numbers changed more than --threshold allows"
+    run(tmp_path / "part", model="single", shard="1/2", **options)
+    with pytest.raises(InvalidRecord, match="is a part of a survey"):
+        diff(replace(spec, after=str(tmp_path / "part")))
+    with pytest.raises(InvalidOption, match="no measure 'vendi_score' in both surveys"):
+        diff(replace(spec, measure=("vendi_score",)))
