@@ -246,7 +246,7 @@ def test_what_is_named_decides_what_is_read() -> None:
     assert result(diff(replace(spec, before="a/manifest.json"))).failure is None
     records(random_maps(), random_maps())
     Path("folder").mkdir()
-    with pytest.raises(InvalidSource, match=r"holds no manifest\.json and no attention\.safetensors"):
+    with pytest.raises(InvalidSource, match=r"holds no manifest\.json, no attention\.safetensors and no survey"):
         diff(replace(SPEC, before="folder"))
     store.save(random_maps(), Path("folder") / store.RECORD)
     assert result(diff(replace(SPEC, before="folder"))).failure is None
