@@ -242,6 +242,7 @@ class FactoredMaps(AttentionMaps):
         if self.sink is not None or self.grid is not None:
             raise InvalidRecord("sinks and patches of images are not recorded by factors")
         self._check_layer_numbers()
+        self._check_value_norms()
         probes = np.unique(np.linspace(0, len(self.queries) - 1, N_PROBES).astype(int))
         for factors in self.factors:  # all other rows are tried when they are read
             for head in range(self.n_heads):

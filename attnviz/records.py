@@ -11,7 +11,7 @@ from jaxtyping import Bool, Float32, Int
 from attnviz.errors import InvalidRecord
 from attnviz.grid import Grid
 from attnviz.notebook import Tabular
-from attnviz.shapes import Attendable, PerHead, PerLayer, PerQuery, RealQueries, Weights
+from attnviz.shapes import Attendable, PerHead, PerLayer, PerQuery, RealQueries, ValueNorms, Weights
 
 ROW_SUM_TOLERANCE = 1e-3
 TINY = np.finfo(np.float32).tiny  # ln of it is finite, so that 0 ln 0 comes out as 0
@@ -109,6 +109,8 @@ class AttentionMaps(Tabular):
     sink: PerQuery | None = None
     layer_numbers: tuple[int, ...] = ()
     grid: Grid | None = None  # of keys that are patches of an image; the image itself is not written to a file
+    value_norms: ValueNorms | None = None  # ‖v_j W_O‖: times a weight, how much of the output it moves
+    weighed: bool = False  # whether the weights are shares of that, see `measures.weighing`
 
     def __post_init__(self) -> None:
         expected = (len(self.queries), len(self.keys))
@@ -124,12 +126,18 @@ class AttentionMaps(Tabular):
         if 0 in self.weights.shape:
             raise InvalidRecord(f"weights of shape {self.weights.shape} hold nothing")
         self._check_layer_numbers()
+        self._check_value_norms()
         if self.grid is not None and not len(self.keys) - self.grid.n_patches >= 0:
             raise InvalidRecord(f"{self.grid.n_patches} patches do not fit {len(self.keys)} keys")
         object.__setattr__(self, "attendable", np.broadcast_to(self.attendable, (self.n_layers, *expected)))
         for layer, number in enumerate(self.layer_numbers):  # layer by layer, so that checking costs one layer's memory
             self._check_layer(layer, number)
-        for name in ("weights", "attendable", "sink"):  # a view, so that the caller's own array stays writeable
+        for name in (
+            "weights",
+            "attendable",
+            "sink",
+            "value_norms",
+        ):  # a view, so that the caller's own array stays writeable
             if getattr(self, name) is not None:
                 view = getattr(self, name).view()
                 view.flags.writeable = False
@@ -142,6 +150,11 @@ class AttentionMaps(Tabular):
         if len(numbers) != self.n_layers or numbers[0] < 0 or list(numbers) != sorted(set(numbers)):
             raise InvalidRecord(f"layer numbers {numbers} do not name {self.n_layers} layers in rising order")
         object.__setattr__(self, "layer_numbers", numbers)
+
+    def _check_value_norms(self) -> None:
+        norms, expected = self.value_norms, (self.n_layers, self.n_heads, len(self.keys))
+        if norms is not None and (norms.shape != expected or not ((norms >= 0) & np.isfinite(norms)).all()):
+            raise InvalidRecord(f"value norms of shape {norms.shape} are not {expected} lengths")
 
     def _check_layer(self, layer: int, number: int) -> None:
         weights = self.weights[layer]

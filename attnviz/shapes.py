@@ -8,6 +8,7 @@ from jaxtyping import Bool, Float, Float32, UInt8
 Weights = Float32[np.ndarray, "layer head query key"]
 Attendable = Bool[np.ndarray, "layer query key"]
 PerQuery = Float32[np.ndarray, "layer head query"]
+ValueNorms = Float32[np.ndarray, "layer head key"]
 RealQueries = Bool[np.ndarray, " query"]
 PerHead = Float[np.ndarray, "layer head"]
 PerLayer = Float[np.ndarray, " layer"]

@@ -21,6 +21,7 @@ from attnviz.models.encoder import Encoder, EncoderBlock
 from attnviz.models.seeds import seeded
 from attnviz.models.sizes import Work, check_memory, check_room
 from attnviz.models.tokenizer import Encoding, TextTokenizer
+from attnviz.models.value_norms import own_norms
 from attnviz.models.versions import versions
 from attnviz.records import AttentionMaps, Facts, Provenance, Setting
 from attnviz.specs.model import ModelOptions
@@ -88,12 +89,15 @@ class EncoderModel:
         """Attention over one text. Raises as `encode` does."""
         encoding = self.encode(text)
         attendable = self.attendable(encoding)
+        with own_norms(self.attentions, self.n_heads) as norms:
+            weights = self._weights(encoding.ids, attendable)
         return AttentionMaps(
-            weights=self._weights(encoding.ids, attendable),
+            weights=weights,
             queries=encoding.tokens,
             keys=encoding.tokens,
             attendable=attendable.numpy(),
             provenance=self.provenance(text, text_name, encoding.n_tokens),
+            value_norms=np.stack(norms) if len(norms) == self.n_layers else None,
         )
 
     def factored(self, text: str, text_name: str = "text") -> FactoredMaps:
@@ -111,13 +115,14 @@ class EncoderModel:
         n_tokens = len(encoding.ids)
         work = Work(n_tokens, n_tokens, self.n_heads, self.n_layers, self.d_model, self.n_parameters)
         check_room(f"{n_tokens:,} tokens", work.fixed + work.per_token * n_tokens, self.spec.max_memory)
-        with enough_memory(), torch.inference_mode():
+        with enough_memory(), torch.inference_mode(), own_norms(self.attentions, self.n_heads) as norms:
             factors = tuple(encoder_factors(self.encoder, torch.tensor(encoding.ids), causal=self.spec.causal))
         return FactoredMaps(
             queries=encoding.tokens,
             keys=encoding.tokens,
             provenance=self.provenance(text, text_name, encoding.n_tokens),
             factors=factors,
+            value_norms=np.stack(norms) if len(norms) == self.n_layers else None,
         )
 
     def with_first_weights(self, seed: int) -> EncoderModel:

@@ -13,6 +13,10 @@ FigureKind = Literal["map", "lines", "text"]
 ThemeName = Literal["paper", "slide", "dark"]
 
 
+WeighKind = Literal["attention", "values"]
+WEIGH = Option(
+    "values: shares of what each weight moves, weight × ‖value × output projection‖, in numbers, too.", FIGURE
+)
 LayerSelection = Annotated[tuple[str, ...], Option("Which layers: 0, 0-3,7{; repeat}. Default: all.", FIGURE, "N")]
 STYLE = (  # options of every command that draws
     *("format", "kind", "cmap", "scale", "annotate", "theme", "width", "columns", "font_size", "dpi"),
@@ -81,6 +85,8 @@ class FigureOptions:
     # numbers still count what is not drawn
     hide_special: Annotated[bool, Option("Leave out markers such as [CLS]; says what share that was.", FIGURE)] = False
     drop_first: Annotated[bool, Option("Leave out the first token; says what share that was.", FIGURE)] = False
+    # also in the numbers
+    weigh: Annotated[WeighKind, WEIGH] = "attention"
     rollout: Annotated[bool, Option("Also draw attention through all layers (attention rollout).", FIGURE)] = False
     # None: by layer and head
     sort: Annotated[

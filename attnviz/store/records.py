@@ -28,6 +28,7 @@ FACTORED_CAUSAL = 3  # those before: all layers causal, or none
 PARTS = ("query", "key", "log_sum_exp", "bias", "attendable_keys")  # their tensors; not every model has the last two
 NEEDED = PARTS[:3]
 HALVED = PARTS[:2]
+NORMS = "value_norms"  # [layer, head, key], of any record; versions before do not read it
 READABLE = (1, SCHEMA, FACTORED_CAUSAL, FACTORED)  # 1 had no facts and no layer numbers: both stood among the settings
 RECORD = "attention.safetensors"
 OURS = f"attnviz heatmap writes {RECORD}."
@@ -65,6 +66,7 @@ def record_bytes(maps: AttentionMaps, *, half: bool = False) -> bytes:
         attendable = maps.attendable[0] if maps.layers_alike else maps.attendable
         tensors = {"weights": maps.weights, "attendable": attendable}
         tensors |= {} if maps.sink is None else {"sink": maps.sink}
+    tensors |= {} if maps.value_norms is None else {NORMS: maps.value_norms}
     tensors = {name: np.ascontiguousarray(tensor) for name, tensor in tensors.items()}
     # ensure_ascii: a piece may hold half of a surrogate pair, which UTF-8 cannot
     return bytes(save_tensors(tensors, metadata={"attnviz": json.dumps(meta, allow_nan=False)}))
@@ -135,7 +137,8 @@ def read_record(data: bytes, name: str) -> AttentionMaps:
         provenance = _provenance(meta["provenance"])
         numbers = _layer_numbers(meta, provenance)
         if meta["schema"] in (FACTORED, FACTORED_CAUSAL):
-            return FactoredMaps(queries, keys, provenance, None, numbers, factors=_factors(meta, tensors))
+            factors = _factors(meta, tensors)
+            return FactoredMaps(queries, keys, provenance, None, numbers, value_norms=_norms(tensors), factors=factors)
         weights, attendable, sink = tensors["weights"], tensors["attendable"], tensors.get("sink")
         if (
             weights.dtype != np.float32
@@ -143,7 +146,9 @@ def read_record(data: bytes, name: str) -> AttentionMaps:
             or (sink is not None and sink.dtype != np.float32)
         ):
             raise InvalidRecord("weights are not float32, or attendable is not bool")
-        return AttentionMaps(weights, queries, keys, attendable, provenance, sink, numbers, _grid(meta))
+        return AttentionMaps(
+            weights, queries, keys, attendable, provenance, sink, numbers, _grid(meta), _norms(tensors)
+        )
     except InvalidRecord as error:
         raise InvalidRecord(f"{name}: {error.problem}", hint=error.hint) from error
     except (KeyError, TypeError, ValueError, AttributeError, RecursionError) as error:
@@ -159,6 +164,14 @@ def _tensor(data: bytes, start: int, of: Mapping[str, Any]) -> np.ndarray:
         return np.empty(0, dtype=object)
     count = math.prod(of["shape"])
     return np.frombuffer(data, kind, count, start + of["data_offsets"][0]).reshape(of["shape"])
+
+
+def _norms(tensors: Mapping[str, np.ndarray]) -> np.ndarray | None:
+    """Value norms, where the record has them. Raises InvalidRecord for another type."""
+    found = tensors.get(NORMS)
+    if found is not None and (found.dtype != np.float32 or found.ndim != 3):
+        raise InvalidRecord("value norms are not float32 [layer, head, key]")
+    return found
 
 
 def _factors(meta: Mapping[str, Any], tensors: Mapping[str, np.ndarray]) -> tuple[Factors, ...]:

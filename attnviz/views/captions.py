@@ -16,6 +16,7 @@ from attnviz.views.tokens import WRITTEN, token
 MAX_NAME_LENGTH = 80
 MAX_TITLE_LENGTH = 200
 MAX_NAMED = 8
+BY_MOVED = "weights by what they move, ‖A v W‖"
 OF_SHOWN = "Colours show the share among the keys that are drawn, times their number; weights stay what they are"
 
 
@@ -46,6 +47,8 @@ def subtitle(maps: AttentionMaps, part: TokenSelection, hidden: float | None, ow
     parts = [escape_for_display(status(provenance), MAX_NAME_LENGTH), _extent(maps)]
     if own_title:
         parts = [_model(provenance), parts[0], _text(provenance), parts[1]]
+    if maps.weighed:
+        parts.append(BY_MOVED)
     if provenance.facts.causal:
         parts.append("causal")
     if maps.chosen:

@@ -27,6 +27,7 @@ from attnviz.views.token_selection import TokenSelection, hidden, part_of
 
 MAX_LIFT = 16.0  # equal shares: cells that hold more are drawn alike
 MAX_KEYS = 64  # keys: with more of them most weights are below 0.016
+MOVED = "share of what is moved"  # of maps by `--weigh values`
 MAX_LISTED = 16  # heads whose queries are listed one by one although nobody chose them
 
 
@@ -77,8 +78,8 @@ def heatmap_report(
             *tops,
             *notes,
         ),
-        scale=scale_over(spec.scale, *extent),
-        scales=scales_over(*extent),
+        scale=_said_of(maps, scale_over(spec.scale, *extent)),
+        scales=tuple(_said_of(maps, each) for each in scales_over(*extent)),
         facts=captions.facts(maps.provenance),
         caveat=captions.caveat(maps, part, share_hidden),
         data={
@@ -183,6 +184,11 @@ def scale_over(kind: ScaleKind, high: float, n_keys: int, of_shown: bool = False
         return Scale(kind, 0.0, high, f"attention weight (shared scale, 0 to {high:.3g})")
     low = min(max(10.0 ** floor(log10(0.1 / n_keys)), 1e-8), 1e-2)
     return Scale(kind, low, 1.0, f"attention weight (logarithmic scale, {low:g} to 1)")
+
+
+def _said_of(maps: AttentionMaps, scale: Scale) -> Scale:
+    """A scale that says what the numbers of these maps are."""
+    return replace(scale, label=scale.label.replace("attention weight", MOVED)) if maps.weighed else scale
 
 
 def scales_over(high: float, n_keys: int, of_shown: bool = False) -> tuple[Scale, ...]:

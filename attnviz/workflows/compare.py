@@ -72,6 +72,8 @@ def _alone(
 def _compared(
     spec: CompareSpec, folder: Path, references: Sequence[ModelReference], corpus: Corpus, documents: Sequence[Document]
 ) -> Events:
+    from attnviz.measures.weighing import weighed
+    from attnviz.views.captions import BY_MOVED
     from attnviz.workflows.accumulator import ComparisonAccumulator
     from attnviz.workflows.compare_models import open_models, predictions, seconds
     from attnviz.workflows.compare_outcome import compared, comparison, pictures_of, report_of
@@ -88,14 +90,17 @@ def _compared(
     answered = [predictions(model, documents, spec.model) for model in models]
     tally = ComparisonAccumulator.of(len(models), spec.measure)
     for count, document in enumerate(documents, 1):
-        tally.add([model.attention(document.text, document.name) for model in models])
+        attended = [model.attention(document.text, document.name) for model in models]
+        tally.add(attended if spec.figure.weigh == "attention" else [weighed(maps) for maps in attended])
         yield Progress(count, len(documents), "texts", document.name)
     took = seconds(models, documents) if spec.time else [None] * len(models)
     found = [compared(*of_model) for of_model in zip(models, tally.numbers, answered, took, strict=True)]
     whole = comparison(documents[0].name if len(documents) == 1 else corpus.name, tally, models, found)
     pictures = pictures_of(spec, whole, tally.last)
     report, rows = report_of(spec, whole, pictures, tally.last)
-    pairs = zip(tally.last, whole.slugs, strict=True) if len(documents) == 1 else ()
+    if spec.figure.weigh == "values":
+        report = replace(report, subtitle=f"{report.subtitle} · {BY_MOVED}")
+    pairs = zip(attended, whole.slugs, strict=True) if len(documents) == 1 else ()
     records = {f"{slug}.safetensors": store.record_bytes(maps) for maps, slug in pairs}
     drawn = yield from drawing.write(report, folder, records)
     means = {m.name: [[float(model.per_text(m.name).mean()) for model in whole.models]] for m in whole.measures}

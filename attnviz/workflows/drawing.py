@@ -128,6 +128,10 @@ class Drawing:
         layers = numbers(self.spec.layer, maps.layer_numbers, "layer")
         heads = numbers(self.spec.head, maps.n_heads, "head")
         records = {store.RECORD: store.record_bytes(maps)} if with_record else None
+        if self.spec.weigh == "values":
+            from attnviz.measures.weighing import weighed
+
+            maps = weighed(maps)
         if self.spec.merge == "words":
             from attnviz.measures.words import by_words
 

@@ -31,6 +31,7 @@ from attnviz.models.recording.groups import Group, crossing, grouped, of_layers
 from attnviz.models.recording.plan import AxisLabels
 from attnviz.models.seeds import seeded
 from attnviz.models.sizes import BASE_PRETRAINED, FLOAT32, Work, check_memory, check_room
+from attnviz.models.value_norms import NormsOfCalls
 from attnviz.models.versions import versions
 from attnviz.records import AttentionMaps, Facts, Provenance, Setting
 from attnviz.specs.model import AttentionKind, ModelOptions, PretrainedOptions
@@ -181,9 +182,12 @@ class HuggingFaceModel:
         self, read: Read, text: str, text_name: str, choice: LayersAndHeads = EVERY, *, factored: bool = False
     ) -> AttentionMaps:
         calls: list[Call] = []
-        with capture(calls.append, choice, factored=factored):
+        with capture(calls.append, choice, factored=factored), NormsOfCalls() as norms:
             self._run(read)
-        group = self._group(calls, read.kind, choice)
+        n_calls, group = len(calls), self._group(calls, read.kind, choice)
+        value_norms = None
+        if choice == EVERY and len(norms.calls) == n_calls:  # else some attention has no projection of its own
+            value_norms = np.stack([norms.calls[call.place][0] for call in group.calls])
         calls.clear()  # the group has them, and lets each go when it is copied
         settings, facts, (numbers, _) = self._settings(read, group), self._facts(read, group), group.layers
         queries, keys = (side.tokens for side in axes_of(read))
@@ -197,10 +201,13 @@ class HuggingFaceModel:
         settings = (*settings, *heads_seen(choice.heads))
         provenance = self._provenance(text + (read.answer.text if read.answer else ""), text_name, settings, facts)
         if factored:
-            return FactoredMaps(queries, keys, provenance, None, numbers, factors=factors_of(group, 0, sides))
+            factors = factors_of(group, 0, sides)
+            return FactoredMaps(queries, keys, provenance, None, numbers, value_norms=value_norms, factors=factors)
         attendable = attendable_of(group, 0, sides)
         (weights,), sinks = assembled(group, [sides])
-        return AttentionMaps(weights, queries, keys, attendable, provenance, sinks[0] if sinks else None, numbers)
+        return AttentionMaps(
+            weights, queries, keys, attendable, provenance, sinks[0] if sinks else None, numbers, None, value_norms
+        )
 
     def seconds(self, text: str) -> float:
         """How long one forward pass with its maps takes, tokens at hand."""

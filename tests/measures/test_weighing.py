@@ -1,0 +1,106 @@
+"""Weights by what they move, of records that hold weights and of such as hold factors."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from attnviz import store
+from attnviz.errors import InvalidOption, InvalidRecord
+from attnviz.measures.weighing import weighed
+from attnviz.models.attention import MultiHeadAttention
+from attnviz.models.encoder import EncoderBlock
+from attnviz.models.encoder_model import EncoderModel
+from attnviz.models.loading import find_model
+from attnviz.models.protocols import Factorable
+from attnviz.options import build
+from attnviz.records import AttentionMaps
+from attnviz.specs.figure import FigureOptions
+from attnviz.specs.model import ModelOptions
+from attnviz.specs.text import TextOptions
+from attnviz.text import load_corpus
+from attnviz.views.heatmap import heatmap_report
+from tests.made import random_maps
+from tests.pretrained import minilm, stories
+
+TEXT = "the film was not good but the acting saved it"
+
+
+def with_norms(*norms: float) -> AttentionMaps:
+    maps = random_maps(("a", "b", "c"))
+    return replace(maps, value_norms=np.tile(np.array(norms, dtype=np.float32), (1, 2, 1)))
+
+
+def test_rows_are_shares_of_what_is_moved() -> None:
+    maps = with_norms(2.0, 0.0, 1.0)
+    found = weighed(maps)
+    first, _, last = maps.weights[0, 0, 1]
+    assert found.weights[0, 0, 1] == pytest.approx([2 * first / (2 * first + last), 0, last / (2 * first + last)])
+    assert found.weighed
+    assert found.value_norms is None  # it cannot be done twice
+    with pytest.raises(InvalidOption, match="no value norms"):
+        weighed(found)
+    assert weighed(with_norms(3.0, 3.0, 3.0)).weights == pytest.approx(maps.weights, abs=1e-6)
+    assert weighed(with_norms(0.0, 0.0, 0.0)).weights == pytest.approx(maps.weights, abs=1e-6)
+
+
+@pytest.mark.parametrize("norms", [[1.0, -1.0, 2.0], [1.0, np.nan, 2.0]])
+def test_norms_that_are_no_lengths_are_refused(norms: list[float]) -> None:
+    with pytest.raises(InvalidRecord, match="value norms"):
+        with_norms(*norms)
+
+
+def test_norms_of_a_shipped_model_are_lengths_behind_its_projection() -> None:
+    model = find_model(ModelOptions(model="multi:4", device="cpu")).open(())
+    assert isinstance(model, EncoderModel)
+    assert model.encoder is not None
+    maps = model.attention(TEXT)
+    (attention,) = (each for each in model.encoder.modules() if isinstance(each, MultiHeadAttention))
+    block = model.encoder.blocks[0]
+    assert isinstance(block, EncoderBlock)
+    with torch.no_grad():
+        states = block.attention_residual.before(model.encoder.embedding(torch.tensor(model.encode(TEXT).ids)))
+        for head in range(4):
+            span = slice(head * attention.d_head, (head + 1) * attention.d_head)
+            moved = (attention.value(states)[:, span] @ attention.output.weight[:, span].T).numpy()
+            assert maps.value_norms is not None
+            np.testing.assert_allclose(maps.value_norms[0, head], np.linalg.norm(moved, axis=-1), rtol=1e-5)
+
+
+@pytest.mark.parametrize("name", ["multi:8", "single", "stories"])
+def test_factored_records_weigh_as_dense_ones_do_and_survive_a_file(name: str, tmp_path: Path) -> None:
+    model = find_model(ModelOptions(model=str(stories()) if name == "stories" else name, device="cpu")).open(())
+    assert isinstance(model, Factorable)
+    dense, factored = model.attention(TEXT), model.factored(TEXT)
+    np.testing.assert_allclose(weighed(factored).weights, weighed(dense).weights, atol=2e-6)
+    for maps in (dense, factored):
+        store.save(maps, tmp_path / "a.safetensors")
+        again = store.load(tmp_path / "a.safetensors")
+        assert again.value_norms is not None
+        assert maps.value_norms is not None
+        assert (again.value_norms == maps.value_norms).all()
+
+
+def test_a_picture_says_that_it_shows_what_is_moved() -> None:
+    maps = weighed(with_norms(2.0, 1.0, 1.0))
+    report = heatmap_report(maps, (), build(FigureOptions), (0,), (0, 1))
+    assert "share of what is moved" in report.scale.label
+    assert "by what they move" in report.subtitle
+
+
+def test_sinks_of_a_real_encoder_move_little() -> None:
+    """[CLS] and [SEP] of layers 1 to 4: much of the weight, little of what is moved."""
+    model = find_model(ModelOptions(model=str(minilm()), max_tokens=256, device="cpu")).open(())
+    documents = load_corpus(TextOptions(dataset="sample", split="test")).documents
+    maps = model.attention(" ".join(document.text for document in documents))
+    assert len(maps.keys) == 256
+    marked = np.array(maps.keys.special)
+    of_weights, of_moved = (
+        each.weights[1:5, ..., marked].sum(axis=-1).mean(axis=(1, 2)) for each in (maps, weighed(maps))
+    )
+    assert of_weights.min() > 0.15
+    assert of_moved.max() < 0.06
