@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from PIL import Image
 
 from attnviz.attribution import MethodTest
 from attnviz.errors import InvalidModel, InvalidOption, InvalidText
@@ -49,6 +50,11 @@ def test_a_text_is_shaded_by_sides_and_its_shares_are_said(tmp_path: Path) -> No
     whole = sum(relevance["scores"]) + sum(relevance["others"].values())
     assert whole == pytest.approx(relevance["logit"], abs=1e-4)
     assert relevance["passes"] <= 4
+    with Image.open(tmp_path / "attribution.png") as opened:
+        red, _, blue = np.moveaxis(np.asarray(opened.convert("RGB")).astype(int), -1, 0)
+    red, blue = (colour[: 2 * colour.shape[0] // 3] for colour in (red, blue))  # above the bar, which has both
+    assert (red > blue + 60).sum() > 500  # for
+    assert (blue > red + 60).sum() > 500  # against
     page = (tmp_path / "attention.html").read_text(encoding="utf-8")
     assert "where a head looked" not in page  # nothing on it is a weight
 

@@ -1,13 +1,13 @@
 """A pass whose attention is replaced: does an answer need the weights that a model works out, or just any?
 
 Permuted within each row, as Jain & Wallace (2019, arXiv:1902.10186, section 4.2.1) did; alike for every key, as
-Wiegreffe & Pinter (2019, arXiv:1908.04626, section 3) did; frozen to random numbers; or nothing, so that a head
-gives no output (Michel et al. 2019, arXiv:1905.10650). Knows torch and no model; works under every kernel.
+Wiegreffe & Pinter (2019, arXiv:1908.04626, section 3) did; or frozen to random numbers. Knows torch and no model, and
+works under every kernel.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal
 
 import torch
@@ -21,22 +21,18 @@ from attnviz.models.capture.by_hand import SOFTMAXES
 from attnviz.models.capture.captured import Kernel, allowed, to_batch_heads
 from attnviz.models.capture.kernels import dot_product
 
-Replacement = Literal["permuted", "uniform", "random", "removed"]
+Replacement = Literal["permuted", "uniform", "random"]
 Weights = Float[Tensor, "batch head query key"]
 Allowed = Bool[Tensor, "batch #head query key"]
 
 
 class ReplacedAttention(TorchFunctionMode):
-    """While it is open, heads attend otherwise. `heads` are (layer, head), layers by their order in a pass; None: all.
+    """While it is open, every head attends otherwise. To be opened anew for each pass; the seed says what is random."""
 
-    Open it anew for each pass. What is random follows from the seed.
-    """
-
-    def __init__(self, by: Replacement, heads: Collection[tuple[int, int]] | None = None, seed: int = 0) -> None:
+    def __init__(self, by: Replacement, seed: int = 0) -> None:
         super().__init__()
         self.n_replaced = 0  # attentions
-        self._by, self._heads, self._seed = REPLACEMENTS[by], heads, seed
-        self._n_seen = 0
+        self._by, self._seed = REPLACEMENTS[by], seed
 
     def __torch_function__(
         self, function: Kernel, types: Sequence[type], args: Sequence[Any] = (), kwargs: Mapping[str, Any] | None = None
@@ -61,17 +57,9 @@ class ReplacedAttention(TorchFunctionMode):
         return function(*args, **kwargs)
 
     def _replaced(self, weights: Weights, attendable: Allowed) -> Weights:
-        layer, n_heads = self._n_seen, weights.shape[1]
-        self._n_seen += 1
-        heads = [head for head in range(n_heads) if self._heads is None or (layer, head) in self._heads]
-        if not heads:
-            return weights
+        generator = torch.Generator().manual_seed(self._seed * 1_000_003 + self.n_replaced)
         self.n_replaced += 1
-        generator = torch.Generator().manual_seed(self._seed * 1_000_003 + layer)
-        changed = weights.clone()
-        of_heads = attendable.expand(weights.shape)[:, heads]
-        changed[:, heads] = self._by(weights[:, heads], of_heads, generator)
-        return changed
+        return self._by(weights, attendable.expand(weights.shape), generator)
 
 
 def _permuted(weights: Weights, attendable: Allowed, generator: torch.Generator) -> Weights:
@@ -94,13 +82,8 @@ def _random(weights: Weights, attendable: Allowed, generator: torch.Generator) -
     return (drawn / drawn.sum(dim=-1, keepdim=True).clamp(min=torch.finfo(drawn.dtype).tiny)).to(weights.dtype)
 
 
-def _removed(weights: Weights, attendable: Allowed, generator: torch.Generator) -> Weights:
-    return torch.zeros_like(weights)
-
-
 REPLACEMENTS: dict[Replacement, Callable[[Weights, Allowed, torch.Generator], Weights]] = {
     "permuted": _permuted,
     "uniform": _uniform,
     "random": _random,
-    "removed": _removed,
 }
