@@ -71,4 +71,6 @@ def workers_of(parent: int) -> list[int]:
 
 
 def _children(parent: int) -> list[int]:
-    return [int(child) for child in Path(f"/proc/{parent}/task/{parent}/children").read_text(encoding="ascii").split()]
+    """Of whichever of its threads."""
+    lists = Path(f"/proc/{parent}/task").glob("*/children")
+    return [int(child) for threads in lists for child in threads.read_text(encoding="ascii").split()]
