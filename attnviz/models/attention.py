@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
+import numpy as np
 import torch
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
@@ -15,7 +16,7 @@ from attnviz.errors import InvalidOption
 from attnviz.models.sizes import head_size
 
 SCORES_AT_ONCE = 2**17  # that the processor's cache holds
-BIASES_AT_ONCE = 2**23  # of all heads and texts of a batch: 32 MiB
+BIASES_AT_ONCE = 2**21  # of all heads and texts of a batch: 8 MiB
 
 
 def attention_weights(
@@ -79,10 +80,16 @@ def fused(
         mask = _as_mask(by_distance.unfold(-1, key.shape[-2], 1), query)
         return functional.scaled_dot_product_attention(query.flip(-2), key, value, attn_mask=mask).flip(-2)
     sizes = (*query.shape[:-1], key.shape[-2])
-    outputs = []
+    outputs, room = [], query.new_empty(0)
     for block in _blocks(sizes, BIASES_AT_ONCE):
         bias = _as_mask(_bias(by_distance, query.shape[-2], key.shape[-2], block), query)
-        mask = bias.masked_fill(_rows(hidden, block), -torch.inf)
+        of_block = _rows(hidden, block)
+        if torch.is_grad_enabled():
+            mask = bias.masked_fill(of_block, -torch.inf)
+        else:  # in the same memory: of masks that come and go between outputs, the allocator keeps each
+            shape = np.broadcast_shapes(bias.shape, of_block.shape)  # that of torch imports sympy
+            room = room if room.numel() >= math.prod(shape) else query.new_empty(math.prod(shape))
+            mask = room[: math.prod(shape)].view(shape).copy_(bias).masked_fill_(of_block, -torch.inf)
         outputs.append(functional.scaled_dot_product_attention(query[..., block, :], key, value, attn_mask=mask))
     return outputs[0] if len(outputs) == 1 else torch.cat(outputs, dim=-2)
 

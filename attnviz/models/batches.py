@@ -77,7 +77,15 @@ def shuffled(lengths: Sequence[int], batch_size: int, generator: np.random.Gener
     return [batches[place] for place in generator.permutation(len(batches))]
 
 
-def by_length(lengths: Sequence[int], batch_size: int) -> Iterator[Int[np.ndarray, " text"]]:
-    """Every text once, the shortest first."""
+def by_length(
+    lengths: Sequence[int], batch_size: int, max_tokens: int | None = None
+) -> Iterator[Int[np.ndarray, " text"]]:
+    """Every text once, the shortest first; in batches of no more than `max_tokens`, or of one text."""
     order = np.argsort(lengths, kind="stable")
-    return (order[first : first + batch_size] for first in range(0, len(order), batch_size))
+    first = 0
+    while first < len(order):
+        size, most = 1, min(batch_size, len(order) - first)
+        while size < most and (max_tokens is None or (size + 1) * lengths[order[first + size]] <= max_tokens):
+            size += 1
+        yield order[first : first + size]
+        first += size

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 
 import torch
@@ -12,6 +12,7 @@ from attnviz.errors import InvalidDevice
 
 # glibc's malloc.h: never return the top of the heap, grow it by so many bytes at a time, map no block on its own.
 MALLOPT = {-1: 2**31 - 1, -2: 2**28, -4: 0}
+MMAP_THRESHOLD = -3  # blocks from here on are mapped on their own
 
 
 def pick(name: str) -> torch.device:
@@ -69,7 +70,19 @@ def keep_freed_memory() -> None:
     Training allocates the same few sizes in every step; to have the kernel clear the pages anew took half of the time.
     Other libraries stay as they are.
     """
+    _mallopt(MALLOPT)
+
+
+def return_freed_memory() -> None:
+    """Let glibc give blocks of 2 MiB and more back at once: of ever other sizes, it would keep ever more of them.
+
+    That takes a fifth more time where batches differ in size, and bounds what a long run holds.
+    """
+    _mallopt({MMAP_THRESHOLD: 2**21})
+
+
+def _mallopt(values: Mapping[int, int]) -> None:
     with suppress(OSError, AttributeError):  # no C library of this process, or one without mallopt
         mallopt = ctypes.CDLL(None).mallopt
-        for parameter, value in MALLOPT.items():
+        for parameter, value in values.items():
             mallopt(parameter, value)

@@ -22,6 +22,7 @@ from attnviz.models.tokenizer import EMPTY, TextTokenizer
 from attnviz.specs.model import KeepKind
 
 BATCH = 64  # texts
+BATCH_TOKENS = 2**13  # of all of them
 WIDTH = 64  # tokens that widths of batches are multiples of, so that memory that was freed fits again
 STATES = 16  # numbers of d_model for each token, measured: states, projections, feed-forward
 WINDOW = 32 * BATCH  # texts in memory at a time: their order is kept, batches are made within
@@ -60,7 +61,8 @@ class Predictor:
                     raise InvalidText(f"no tokens in {names[place] if names else f'text {place}'}", hint=EMPTY)
                 place += 1
             read = [cut(ids, self.max_tokens, self.keep, n_markers) for ids in window]
-            self._check_room(min(BATCH, len(read)), max(map(len, read)))
+            longest = max(map(len, read))
+            self._check_room(min(BATCH, len(read), max(1, BATCH_TOKENS // longest)), longest)
             with enough_memory():
                 found = probabilities(self.classifier, logits(self.classifier, read))
             if not np.isfinite(found).all():
@@ -90,7 +92,8 @@ def parts(classifier: Classifier, texts: Sequence[Ids]) -> Float[Tensor, "2 text
     classifier.eval()
     found = torch.zeros(2, len(texts), len(classifier.config.labels))
     with torch.inference_mode():
-        for chosen in by_length([len(text) for text in texts], BATCH):
+        widths = [-(-len(text) // WIDTH) * WIDTH for text in texts]
+        for chosen in by_length(widths, BATCH, BATCH_TOKENS):
             batch: PaddedTexts = padded([texts[i] for i in chosen], WIDTH if len(chosen) > 1 else 1)
             ids, real, places = batch.ids.to(device), batch.real.to(device), torch.from_numpy(chosen)
             found[0, places] = classifier.classify(classifier.states(ids, real), real).cpu()

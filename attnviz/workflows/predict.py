@@ -54,6 +54,9 @@ def predict(spec: PredictSpec) -> Events:
 def _predicted(
     spec: PredictSpec, reference: ModelReference, corpus: Corpus, chosen: list[Document], page: Pictures | None
 ) -> Events:
+    from attnviz.models.device import return_freed_memory
+
+    return_freed_memory()
     model = reference.open(corpus.texts)
     if not isinstance(model, Classifies):
         raise InvalidModel(f"{spec.model.model} was never trained and cannot classify", hint=TRAINED)

@@ -128,3 +128,10 @@ def test_batches_by_length_hold_each_text_once_the_shortest_first(n_tokens: list
     assert order == sorted(range(len(n_tokens)), key=lambda i: (n_tokens[i], i))
     assert [len(batch) for batch in batches[:-1]] == [batch_size] * (len(batches) - 1)
     assert 1 <= len(batches[-1]) <= batch_size
+
+
+def test_batches_hold_no_more_tokens_than_they_may() -> None:
+    lengths = [3, 9, 1, 4, 4, 30, 2]
+    found = [list(map(int, batch)) for batch in by_length(lengths, 3, 12)]
+    assert found == [[2, 6, 0], [3, 4], [1], [5]]  # the last is longer than a batch, and alone
+    assert [len(batch) for batch in by_length(lengths, 3)] == [3, 3, 1]
