@@ -139,4 +139,4 @@ def _tested(
     from attnviz.workflows.attribution_card import card_of
 
     model = open_answering(spec, reference, corpus)
-    return card_of(spec, methods, model, corpus, documents)
+    return card_of(question_of(spec), methods, model, corpus, documents)

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 from jaxtyping import Bool, Float64
 
-from attnviz.attribution import Attribution, MethodTest, ReplacedTest, Scores
+from attnviz.attribution import Attribution, MethodTest, Question, ReplacedTest, Scores
 from attnviz.errors import InvalidText
 from attnviz.measures.faithfulness import MIN_TOKENS, first_tokens, kendall, mean_loss
 from attnviz.models.attribution.replaced import ReplacedAttention, Replacement
@@ -16,10 +16,8 @@ from attnviz.models.attribution.subject import Subject
 from attnviz.models.protocols import Attributable
 from attnviz.report import LazyRows
 from attnviz.result import Events, Progress, Result
-from attnviz.specs.attribute import AttributeSpec
 from attnviz.text.document import Corpus, Document
 from attnviz.views.attribution_card import card_report, card_rows
-from attnviz.workflows.attribute import question_of
 
 CHANCE, LEAVE_ONE_OUT, GRADIENT = "random", "leave-one-out", "gradient"
 REPLACED: tuple[Replacement, ...] = ("permuted", "uniform", "random")
@@ -28,7 +26,7 @@ N_CHANCE = 4  # random orders of each text, so that chance strays less
 
 
 def card_of(
-    spec: AttributeSpec, methods: Sequence[str], model: Attributable, corpus: Corpus, documents: Sequence[Document]
+    question: Question, methods: Sequence[str], model: Attributable, corpus: Corpus, documents: Sequence[Document]
 ) -> Events:
     """Test methods on each text, then say how each did. Chance and leave-one-out are always among them.
 
@@ -39,7 +37,7 @@ def card_of(
     replaced: dict[str, list[Sequence[float]]] = {name: [] for name in ("", *REPLACED)}
     yield Progress(0, len(documents), "texts", notices=corpus.notices)
     for count, document in enumerate(documents, 1):
-        subject = model.subject(document.text, document.name, question_of(spec))
+        subject = model.subject(document.text, document.name, question)
         if sum(not special for special in subject.tokens.special) < MIN_TOKENS:
             raise InvalidText(f"{document.name} has one token", hint="Nothing is left of it when that is deleted.")
         for name, row in tested(subject, methods):
@@ -50,7 +48,7 @@ def card_of(
     found = [MethodTest(name, *np.array(rows[name], dtype=np.float64).T) for name in methods]
     instead = [ReplacedTest(name, *np.array(of, dtype=np.float64).T) for name, of in replaced.items() if of]
     names = [document.name for document in documents]
-    report = card_report(found, instead, names, subject.provenance, corpus.name, alone=spec.encoder_alone)
+    report = card_report(found, instead, names, subject.provenance, corpus.name, alone=question.alone)
     yield Result(report, rows=LazyRows(lambda: card_rows(found, names)))
 
 
