@@ -296,6 +296,11 @@ class FactoredMaps(AttentionMaps):
         return self.factors[layer].allowed(queries)
 
     @property
+    def n_bytes(self) -> int:
+        """What the record holds for its weights."""
+        return sum(each.nbytes for of in self.factors for each in (of.query, of.key, of.log_sum_exp))
+
+    @property
     def n_layers(self) -> int:
         """How many layers the record holds."""
         return len(self.factors)

@@ -193,6 +193,11 @@ class AttentionMaps(Tabular):
         """How many heads each layer has."""
         return int(self.weights.shape[1])
 
+    @property
+    def n_bytes(self) -> int:
+        """What the record holds for its weights."""
+        return int(self.weights.nbytes)
+
     def rows(
         self, layer: int, head: int, queries: slice | Int[np.ndarray, " query"]
     ) -> Float32[np.ndarray, "query key"]:

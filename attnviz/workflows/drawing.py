@@ -10,6 +10,8 @@ from pathlib import Path
 from attnviz import store
 from attnviz.errors import InvalidOption, InvalidSelection
 from attnviz.measures.measured import chosen, measured
+from attnviz.measures.rows import MAX_DRAWN, MAX_SIDE
+from attnviz.models.sizes import BASE, ONE_TOKEN, check_room
 from attnviz.records import AttentionMaps, Measurement
 from attnviz.registry import find, load
 from attnviz.renderers import RENDERERS, Renderer
@@ -27,6 +29,8 @@ MAX_PICTURES = 500  # heads that nobody chose; 24 layers of 16 are 384
 UNITS = {"in": 1.0, "mm": 25.4, "cm": 2.54, "pt": 72.0}  # to an inch
 LENGTH = re.compile(rf"([0-9]{{1,4}}(?:\.[0-9]{{1,6}})?)\s*({'|'.join(UNITS)})")
 MAX_WIDTH = 40  # inches
+ONE_DRAWN, ONE_POOLED = 16, 32  # bytes for each cell of a picture, measured from above
+COPIES = 3  # of a record of q and k: itself, its file, and what rows are worked out from
 PAGE = "html"  # the format that --open shows
 DIGEST = re.compile("[0-9a-f]{8,64}")
 IDENTITY = ("revision", "text sha256", "texts sha256", "status of ")  # facts that say of what a picture is
@@ -164,6 +168,15 @@ class Drawing:
             return found
         by, _ = ordering(self.spec.sort)
         return found if by.name in [each.name for each in found] else (*found, *measured(maps, [by.name]))
+
+
+def check_factored_room(sizes: tuple[int, int, int], n_bytes: int, max_memory: float) -> None:
+    """Raises TooLarge where a record of q and k, of so many heads, queries and keys, and its pictures have no room."""
+    n_heads, n_queries, n_keys = sizes
+    cells = n_heads * n_queries * n_keys
+    shown = ONE_DRAWN * cells if cells <= MAX_DRAWN else ONE_POOLED * n_heads * MAX_SIDE**2
+    needed = BASE + COPIES * n_bytes + ONE_TOKEN * n_queries + shown
+    check_room(f"q and k of {n_queries:,} tokens, and pictures of {n_heads} heads,", needed, max_memory)
 
 
 def inches(length: str | None) -> float | None:

@@ -60,7 +60,7 @@ def _drawn(
     model = reference.open(corpus.texts)
     drawing.check_number(model.n_layers, model.n_heads)
     # A text that cannot be drawn is refused before the first picture.
-    attend = {index: _way(model, corpus.documents[index].text, spec.factored) for index in chosen}
+    attend = {index: _way(model, corpus.documents[index].text, spec) for index in chosen}
     heads = known_heads(model)
     with store.locked(out):
         entries = []
@@ -69,7 +69,7 @@ def _drawn(
             maps = with_known_heads(attend[index](document.text, document.name), heads)
             drawn = yield from drawing.draw(maps, out if len(chosen) == 1 else out / document.slug)
             first = _first_notices(spec, reference, corpus, model.trained) if count == 0 else ()
-            instead = (INSTEAD,) if isinstance(attend[index], partial) else ()
+            instead = (INSTEAD,) if attend[index] != model.attention and not spec.factored else ()
             notices = (*first, *instead, *drawn.notices)
             entries.append(_entry(spec, document.slug, maps, drawn, out))
             yield replace(drawn, notices=notices)
@@ -77,30 +77,41 @@ def _drawn(
             yield Result(files=(_index(spec, entries, maps.provenance, out),))
 
 
-def _way(model: AttentionModel, text: str, factored: bool) -> Callable[[str, str], AttentionMaps]:
+def _way(model: AttentionModel, text: str, spec: HeatmapSpec) -> Callable[[str, str], AttentionMaps]:
     """Weights where there is room for them, else what they are worked out from, where the model gives that.
 
-    Raises InvalidText without tokens, TooLarge without room, InvalidOption for a model without q and k.
+    Raises InvalidText without tokens, TooLarge without room, InvalidOption for a model without q and k and for what
+    needs all weights.
     """
-    if factored:
+    asked = {"--rollout": spec.figure.rollout, "--merge": spec.figure.merge, "--show-padding": spec.model.show_padding}
+    whole = next((option for option, given in asked.items() if given), None)
+    if spec.factored:
         if not isinstance(model, Factorable):
             raise InvalidOption(f"{model.name} gives no q and k to keep", hint="Leave out --factored.")
-        return model.factored
+        if whole is not None:
+            raise InvalidOption(f"{whole} needs all weights, which --factored does not keep", hint="Leave out one.")
+        return partial(_factored, model, spec.model.max_memory, None)
     try:
         model.encode(text)
     except TooLarge as error:
-        if not isinstance(model, Factorable):
+        if not isinstance(model, Factorable) or whole is not None:
             raise
-        return partial(_factored, model, error)
+        return partial(_factored, model, spec.model.max_memory, error)
     return model.attention
 
 
-def _factored(model: Factorable, too_large: TooLarge, text: str, name: str) -> AttentionMaps:
-    """Where there was no room for weights. Raises TooLarge where there are no q and k, either."""
+def _factored(model: Factorable, max_memory: float, too_large: TooLarge | None, text: str, name: str) -> AttentionMaps:
+    """Also where there was no room for weights. Raises TooLarge where there is none for this, either."""
+    from attnviz.workflows.drawing import check_factored_room
+
     try:
-        return model.factored(text, name)
-    except InvalidOption as error:
+        maps = model.factored(text, name)
+        check_factored_room((maps.n_layers * maps.n_heads, len(maps.queries), len(maps.keys)), maps.n_bytes, max_memory)
+    except (InvalidOption, TooLarge) as error:
+        if too_large is None:
+            raise
         raise TooLarge(f"{too_large.problem}; {error.problem}", hint=too_large.hint) from error
+    return maps
 
 
 def _entry(spec: HeatmapSpec, name: str, maps: AttentionMaps, drawn: Result, out: Path) -> Entry:

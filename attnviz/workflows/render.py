@@ -9,13 +9,10 @@ from pathlib import Path
 from attnviz import store
 from attnviz.errors import InvalidOption
 from attnviz.inputs import is_file
-from attnviz.measures.rows import MAX_DRAWN
-from attnviz.models.sizes import BASE, FLOAT32, ONE_TOKEN, Work, check_memory, check_room
+from attnviz.models.sizes import Work, check_memory
 from attnviz.result import Events
 from attnviz.specs.render import RenderSpec
-from attnviz.workflows.drawing import Drawing
-
-COPIES = 3  # of a record of q and k: the file, and what rows are worked out from
+from attnviz.workflows.drawing import Drawing, check_factored_room
 
 
 def render(spec: RenderSpec) -> Events:
@@ -28,9 +25,8 @@ def render(spec: RenderSpec) -> Events:
     n_layers, n_heads, n_queries, n_keys = store.record_shape(spec.record)
     drawing.check_number(n_layers, n_heads)
     if store.is_factored(spec.record):
-        drawn = min(n_layers * n_heads * n_queries * n_keys, MAX_DRAWN)
-        needed = BASE + COPIES * Path(spec.record).stat().st_size + ONE_TOKEN * n_queries + 2 * FLOAT32 * drawn
-        check_room("the record and its pictures", needed, spec.max_memory)
+        n_bytes = Path(spec.record).stat().st_size
+        check_factored_room((n_layers * n_heads, n_queries, n_keys), n_bytes, spec.max_memory)
     else:
         check_memory(Work(n_queries, n_keys, n_heads, n_layers), spec.max_memory)
     folder = store.output_folder(spec.figure.out)

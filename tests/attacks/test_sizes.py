@@ -38,8 +38,8 @@ def bounded(folder: Path, *args: str) -> Run:
 
 def test_twenty_thousand_tokens(tmp_path: Path) -> None:
     (tmp_path / "long.txt").write_text(LONG, encoding="utf-8")
-    run = bounded(tmp_path, "heatmap", "--text-file", "long.txt", "--heads", "8")
-    refused(run, "20,000 tokens × 8 heads × 1 layer need", "allowed are 4. --max-tokens ")
+    run = bounded(tmp_path, "heatmap", "--text-file", "long.txt", "--heads", "8", "--max-memory", "0.9")
+    refused(run, "20,000 tokens × 8 heads × 1 layer need", "allowed are 0.9; 20,000 tokens need", "--max-tokens ")
     assert [path.name for path in tmp_path.iterdir()] == ["long.txt"]
 
 
@@ -49,8 +49,9 @@ def test_what_the_hint_says_is_true(run_here: RunHere, tmp_path: Path) -> None:
     fitting = re.search(r"--max-tokens (\d+) fits", refused(run_here(*asked)).stderr)
     assert fitting is not None
     fits, beyond = int(fitting[1]), str(int(fitting[1]) + 1)
-    refused(run_here(*asked, "--max-tokens", beyond), f"--max-tokens {fits} fits")
-    worked(run_here(*asked, "--max-tokens", str(fits), "--head", "0"))
+    refused(run_here(*asked, "--max-tokens", beyond, "--rollout"), f"--max-tokens {fits} fits")
+    assert "no room in --max-memory" in worked(run_here(*asked, "--max-tokens", beyond, "--head", "0")).stderr
+    assert "no room" not in worked(run_here(*asked, "--max-tokens", str(fits), "--head", "0")).stderr
 
 
 @pytest.mark.slow

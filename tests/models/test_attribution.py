@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -31,6 +32,7 @@ from attnviz.models.ngrams import NgramClassifier
 from attnviz.models.protocols import Attributable
 from attnviz.records import Provenance, Tokens
 from attnviz.specs.model import ModelOptions
+from attnviz.workflows import attribution_card
 from tests.pretrained import NEEDS, built, saved, stories
 
 TEXT = "not a good film, but the acting saves it"
@@ -299,6 +301,17 @@ def test_the_token_that_decides_is_first(planted: Classifier, method: str) -> No
         found: Attribution = attribute(subject, method)
         ranks.append(subject.ids[int(found.scores.argmax())] == PLANTED)
     assert all(ranks)
+
+
+def test_of_a_model_that_ignores_its_text_every_method_reads_as_chance(planted: Classifier) -> None:
+    """Through the arithmetic of the card: nothing is lost by any deletion, whatever a method ranks first."""
+    ignoring = copy.deepcopy(planted)
+    torch.nn.init.zeros_(ignoring.output.weight)
+    methods = [name for name in NAMES if name != "integrated-gradients"]
+    for subject in subjects(ignoring, 3):
+        for name, (comprehensiveness, sufficiency, *_) in attribution_card.tested(subject, methods):
+            assert comprehensiveness == pytest.approx(0, abs=1e-7), name
+            assert sufficiency == pytest.approx(0, abs=1e-7), name
 
 
 def test_integrated_gradients_find_it_and_add_up(planted: Classifier) -> None:

@@ -44,7 +44,7 @@ def test_a_text_is_shaded_by_sides_and_its_shares_are_said(tmp_path: Path) -> No
     assert picture.scale is not None
     assert picture.scale.kind == "diverging"
     data: Any = found.data
-    assert data["tokens"][2] == "good"
+    assert data["tokens"]["pieces"][2] == "good"
     relevance = data["methods"]["relevance"]
     np.testing.assert_allclose(picture.values[0], relevance["scores"], atol=1e-6)
     whole = sum(relevance["scores"]) + sum(relevance["others"].values())

@@ -121,6 +121,17 @@ def test_a_model_without_q_and_k_says_so(tmp_path: Path) -> None:
     assert not list(tmp_path.glob("out/*.png"))
 
 
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [({"rollout": True}, "--rollout"), ({"merge": "words"}, "--merge"), ({"show_padding": True}, "--show-padding")],
+)
+def test_what_needs_all_weights_is_refused(more: dict[str, object], said: str, tmp_path: Path) -> None:
+    with pytest.raises(InvalidOption, match=f"{said} needs all weights"):
+        drawn(spec(tmp_path / "out", factored=True, max_tokens=60, **more))
+    with pytest.raises(TooLarge, match="1 layer need"):
+        drawn(spec(tmp_path / "out", max_tokens=60, max_memory=room_for_tokens("multi:2"), **more))
+
+
 def test_an_exact_tile_is_cut_out_of_a_record_of_q_and_k(long: None, tmp_path: Path) -> None:
     drawn(spec(tmp_path / "whole", factored=True))
     record = tmp_path / "whole" / store.RECORD
@@ -141,7 +152,7 @@ def test_what_would_be_too_much_is_refused_with_what_works(long: None, tmp_path:
     assert "--tokens" in error.value.hint
     drawn(spec(tmp_path / "whole", factored=True))
     record = str(tmp_path / "whole" / store.RECORD)
-    with pytest.raises(TooLarge, match="record and its pictures need"):
+    with pytest.raises(TooLarge, match="and pictures of 2 heads, need"):
         drawn(build(RenderSpec, record=record, max_memory=0.4, out=str(tmp_path / "again")))
 
 

@@ -33,6 +33,8 @@ def attention_gradient(subject: Subject) -> MethodScores:
         total = total + of_weights.clamp(min=0).mean(dim=(0, 1)).double() @ total
     last = next(gradient for gradient in reversed(of_mixed) if gradient is not None)
     read_off = (last.abs().amax(dim=-1) > 0).flatten(0, -2).any(dim=0)
+    if not read_off.any():  # the answer does not hang on attention at all
+        read_off = torch.ones_like(read_off)
     scores = (total - torch.eye(len(total), dtype=total.dtype, device=total.device))[read_off].mean(dim=0)
     return MethodScores(np.asarray(scores.cpu().numpy()), 1 + BACKWARD, signed=False)
 

@@ -155,10 +155,15 @@ def _axes(report: Report, heatmap: Heatmap, block: int, axes: Shared) -> Mapping
     return {
         side: axes.number(
             (labels, positions, "queries" if alike else tokens),
-            partial(_axis, labels, positions, block, report.data.get(tokens) if of_text else None),
+            partial(_axis, labels, positions, block, _tokens(report, tokens) if of_text else None),
         )
         for side, tokens, labels, positions, of_text in sides
     }
+
+
+def _tokens(report: Report, side: str) -> object:
+    """Of queries or keys, or where a text has one number per token those of it."""
+    return report.data.get(side, report.data.get("tokens"))
 
 
 def _axis(labels: Sequence[str], positions: Sequence[int], block: int, tokens: object) -> Mapping[str, object]:

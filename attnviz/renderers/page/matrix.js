@@ -1,6 +1,6 @@
 // One map on a canvas: pointed at, zoomed, moved, by mouse and by finger; the same with the keyboard. Beside it its text.
 import { legend, paintOf } from "./colour.js";
-import { cellsOf, hasQueries, isDifference } from "./content.js";
+import { cellsOf, columnsOf, hasQueries, isDifference } from "./content.js";
 import { byId, element, named } from "./dom.js";
 import { cellAt, layOut, paint, paintWith } from "./painting.js";
 import { nameOfColumn, nameOfRow, namesOf, said, tell, tellCell } from "./readout.js";
@@ -21,7 +21,8 @@ export async function matrix(panel) {
   const cells = await cellsOf(state.map);
   const [map, scale] = [mapOf(), scaleOf()];
   const plot = new Plot(cells, map, scale, point);
-  const passage = hasQueries(map) ? new Passage(cells, map, scale, point) : null;
+  const hasText = hasQueries(map) || (isDifference(scale) && columnsOf(map).writing);
+  const passage = hasText ? new Passage(cells, map, scale, point) : null;
   function point(over) {
     plot.over = over;
     plot.plan();
@@ -77,7 +78,7 @@ function inWords(cells, map, signed) {
     ];
     return element("li", {}, element("button", { type: "button", class: "plain", dir: "ltr", onclick: go }, ...words));
   });
-  const title = `In words: the ${pairs.length} ${signed ? "largest differences" : "strongest cells"}`;
+  const title = `In words: the ${pairs.length} ${signed ? "largest, up or down" : "strongest cells"}`;
   return element("details", {}, element("summary", {}, title), element("ol", {}, ...pairs));
 }
 

@@ -101,7 +101,7 @@ export class Passage {
     );
     const own = from ? nameOfRow(this.map, place) : nameOfColumn(this.map, place);
     const most = from ? " attends most to" : " is attended to most by";
-    const caption = element("caption", {}, named(own), this.signed ? ": the largest differences" : most);
+    const caption = element("caption", {}, named(own), this.signed ? ": the largest, up or down" : most);
     this.list.replaceChildren(element("table", {}, caption, element("tbody", {}, ...rows)));
     return strongest.length ? { query: strongest[0][0], key: strongest[0][1] } : null;
   }

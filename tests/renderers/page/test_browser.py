@@ -311,6 +311,18 @@ def test_two_texts_are_two_passages(shown: Open) -> None:
     assert "4 k4 is attended to most by" in page.page.inner_text(".listed caption")
 
 
+def test_a_text_with_a_number_per_token_is_shaded_word_by_word(shown: Open) -> None:
+    of = record(np.full((1, 1, 3, 3), 1 / 3), tokens("not", "good", "either")).queries
+    scores = Heatmap("attribution", "", np.array([[2.0, 0.0, -0.5]]), np.ones((1, 3), bool), ("by",), of.pieces, "by")
+    data = {"tokens": {"pieces": of.pieces, "offsets": of.offsets, "special": of.special}}
+    page = shown(Report("t", "", (scores,), Scale("diverging", -2.0, 2.0, "for and against"), data=data), "view=matrix")
+    words = page.page.locator(".passage").nth(1).locator(".word")
+    assert words.all_inner_texts() == ["not", "good", "either"]
+    shades = words.evaluate_all("words => words.map(word => word.style.backgroundColor)")
+    assert ["100" in shades[0], " 0%" in shades[1] or "0.0%" in shades[1], "25" in shades[2]] == [True] * 3
+    assert "the largest, up or down" in page.page.inner_text(".listed caption")
+
+
 def test_lines_are_the_weights_above_the_threshold(shown: Open) -> None:
     maps = random_maps(n_heads=3)
     page = shown(report(maps, FIXED), "view=lines&layer=0&head=1&threshold=0.2")
