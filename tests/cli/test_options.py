@@ -101,6 +101,10 @@ def test_one_name_means_one_thing() -> None:
         "out",
         "query",
         "max_memory",
+        "workers",
+        "resume",
+        "top_k",
+        "inline_text",
     }
 
 
