@@ -155,7 +155,7 @@ def _heads(measured: HeadMetrics | None) -> Iterator[Table | Note]:
 def _limits(metrics: Metrics) -> list[Note]:
     notes = [
         "Attention weights say where a head looked, not why the model decided what it did (Jain & Wallace 2019; "
-        "Wiegreffe & Pinter 2019).",
+        "Wiegreffe & Pinter 2019). `attnviz attribute --card` tests what does say it.",
         f"It has learned from {escape_for_display(metrics.data, MAX_VALUE_LENGTH)} and from nothing else: texts of "
         "another kind or language get a label and a probability all the same.",
     ]
