@@ -45,6 +45,7 @@ CHEAP = {
     "render": "--dpi 30",
     "survey": "--text-file text.txt --dpi 30 --null none",
     "merge": "--dpi 30",
+    "attribute": "--text-file text.txt --dpi 30",
     "explain": "--text-file text.txt",
     "predict": "--text-file text.txt --dpi 30",
 }

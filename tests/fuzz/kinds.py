@@ -34,6 +34,8 @@ WRITERS = (
     "compare",
     "survey",
     "merge",
+    "attribute",
+    "capacity",
     "predict",
     "vocab",
     "train",
