@@ -31,6 +31,11 @@ class SurveyMeasure:
     low: float
     high: float
 
+    @property
+    def title(self) -> str:
+        """The name as tables and pictures have it: "effective keys"."""
+        return self.name.replace("_", " ")
+
 
 @dataclass(frozen=True)
 class SurveyInfo:

@@ -55,7 +55,7 @@ def heads_table(survey: Survey) -> Table:
     """A row per head: its label, and the mean over texts of each measure with its interval."""
     measures = shown_measures(survey)
     columns = [Column("layer"), Column("head"), Column("what it attends to")]
-    columns += [Column(f"{measure.name} ({measure.unit})", minor=measure.name not in HEADLINE) for measure in measures]
+    columns += [Column(f"{measure.title} ({measure.unit})", minor=measure.name not in HEADLINE) for measure in measures]
     means, halves = mean_intervals(survey)
     labels = head_labels(survey)
     rows: list[Row] = []
@@ -129,16 +129,16 @@ def _extremes(survey: Survey, top: int) -> Iterator[Table]:
     """Which texts to open, by their numbers. Of very many heads only the data lists them."""
     if survey.info.n_places > MAX_LISTED:
         return
-    columns = (Column("measure"), Column("layer"), Column("head"), Column("largest"), Column("smallest"))
-    rows: list[Row] = []
+    columns = (Column("layer"), Column("head"), Column("largest"), Column("smallest"))
     for measure in shown_measures(survey):
-        first = survey.info.columns[measure.name].start
+        first, rows = survey.info.columns[measure.name].start, list[Row]()
         for place, (layer, head) in enumerate(head_places(survey)):
             found: dict[str, list[str]] = {"largest": [], "smallest": []}
             for side, text, _, value in extreme_texts(survey, first + place, top):
-                found[side].append(f"{text} ({value:.3g})")
-            rows.append((measure.name, layer, head, *map(", ".join, found.values())))
-    yield Table("extremes", "Extreme texts: their numbers for --index (and values)", "facts", columns, tuple(rows))
+                found[side].append(f"{text} ({value:.2g})")
+            rows.append((layer, head, *map(", ".join, found.values())))
+        title = f"Texts of extreme {measure.title}: their numbers for --index (and values)"
+        yield Table(f"extremes-{measure.name}", title, "facts", columns, tuple(rows))
 
 
 def _layers_tables(survey: Survey) -> Iterator[Table]:
@@ -150,7 +150,7 @@ def _layers_tables(survey: Survey) -> Iterator[Table]:
     for place, layer in enumerate(survey.info.layer_numbers):
         numbers = [survey.info.columns[measure.name].start + place for measure in measures]
         rows.append((layer, *(_interval(means[n], halves[n]) for n in numbers)))
-    columns = (Column("layer"), *(Column(f"{measure.name} ({measure.unit})") for measure in measures))
+    columns = (Column("layer"), *(Column(f"{measure.title} ({measure.unit})") for measure in measures))
     yield Table("layers", _title(survey, "All heads of a layer together"), "facts", columns, tuple(rows))
 
 

@@ -44,15 +44,18 @@ def patterns_table(survey: Survey) -> Table:
     info, facts = survey.info, survey.facts
     means = survey.summary.means(info.bounds)
     columns = [Column("pattern"), Column("layer"), Column("head"), Column("share"), Column("equal share")]
-    columns += [Column("first weights, at most"), Column("words shuffled")]
+    if facts is not None and facts.chance:
+        columns.append(Column("first weights, at most"))
+    if facts is not None and facts.shuffled:
+        columns.append(Column("words shuffled"))
     rows: list[Row] = []
     for name, pattern in PATTERNS.items():
         if name in info.columns and facts is not None and facts.equal[name] > 0:
             shares = means[info.columns[name]]
             place = int(shares.argmax())
             layer, head = divmod(place, info.n_heads)
-            shuffled = facts.shuffled.get(name)
-            compared = (facts.chance.get(name, "-"), shuffled[place] if shuffled else "-")
+            compared = [facts.chance.get(name, "-")] if facts.chance else []
+            compared += [facts.shuffled[name][place] if name in facts.shuffled else "-"] if facts.shuffled else []
             rows.append((pattern, info.layer_numbers[layer], head, float(shares[place]), facts.equal[name], *compared))
     return Table("patterns", "The head that follows each pattern most", "facts", tuple(columns), tuple(rows))
 

@@ -28,7 +28,7 @@ def _distributions(survey: Survey, measures: list[SurveyMeasure]) -> Iterator[Di
         layers = range(first, min(first + at_once, n_layers))
         name = "distributions" if at_once >= n_layers else f"distributions-layer-{info.layer_numbers[first]}"
         charts = tuple(
-            Distribution(m.name, "head", f"{m.name} ({m.unit})", tuple(_samples(survey, m, layers))) for m in measures
+            Distribution(m.title, "head", f"{m.title} ({m.unit})", tuple(_samples(survey, m, layers))) for m in measures
         )
         n, n_sampled = survey.summary.n_texts, len(survey.summary.hashes)
         said = f"each head over {n:,} texts" if n == n_sampled else f"each head over {n_sampled:,} of {n:,} texts"

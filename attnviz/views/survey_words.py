@@ -8,14 +8,15 @@ from attnviz.display import escape_for_display
 from attnviz.report import Column, LazyRows, Row, Table
 from attnviz.survey import MASS_BITS, Survey
 
-N_WORDS = 5  # listed of each head
+N_WORDS = 3  # listed of each head
 MIN_SUPPORT = 20  # times that a word stands in the texts: of rarer ones a mean says little
 
 
 def words_table(survey: Survey) -> Table:
     """The words that receive most beyond an equal share: lift × and support."""
-    columns = (Column("layer"), Column("head"), Column("words: attention × an equal share (times in the texts)"))
-    return Table("words", "What is attended to", "facts", columns, LazyRows(lambda: _rows(survey)))
+    columns = (Column("layer"), Column("head"), Column("words"))
+    title = "What is attended to: × an equal share (times in the texts)"
+    return Table("words", title, "facts", columns, LazyRows(lambda: _rows(survey)))
 
 
 def lifts(survey: Survey) -> np.ndarray:
@@ -30,11 +31,10 @@ def _rows(survey: Survey) -> list[Row]:
     often = np.flatnonzero(survey.words.support >= MIN_SUPPORT)
     of_words, rows = lifts(survey)[often], list[Row]()
     for place in range(survey.info.n_places):
-        best = often[np.argsort(-of_words[:, place], kind="stable")[:N_WORDS]]
-        found = lifts(survey)[best, place]
+        best = np.argsort(-of_words[:, place], kind="stable")[:N_WORDS]
         said = ", ".join(
-            f"{escape_for_display(survey.words.words[word], 20)} {lift:.1f} × ({survey.words.support[word]:,})"
-            for word, lift in zip(best, found, strict=True)
+            f"{escape_for_display(survey.words.words[word], 16)} {lift:.1f} × ({survey.words.support[word]:,})"
+            for word, lift in zip(often[best], of_words[best, place], strict=True)
         )
         layer, head = divmod(place, survey.info.n_heads)
         rows.append((survey.info.layer_numbers[layer], head, said or "-"))
