@@ -11,14 +11,16 @@ from typing import Any
 import numpy as np
 from jaxtyping import Bool, Float32, Int, Shaped
 
+from attnviz.arithmetic import dot, exponential, total
+from attnviz.by_distance import ByDistance
 from attnviz.errors import InvalidRecord, TooLarge
-from attnviz.records import ROW_SUM_TOLERANCE, AttentionMaps
+from attnviz.records import ROW_SUM_TOLERANCE, AttentionMaps, SummedRows
 from attnviz.shapes import Attendable, RealQueries, Weights
 
+KEYS_AT_ONCE = 2**12  # of some queries
 MAX_CELLS = 2**28  # weights that are worked out at once where a caller wants all: 1 GiB
 CELLS_AT_ONCE = 2**18  # of a walk over them all
 N_PROBES = 16  # queries of each head whose rows are tried when a record is made or read
-KEYS_AT_ONCE = 2**12  # of a few queries
 EXACT = 3e-6  # how far from 1 a row may sum as it is: of log-sum-exp near 100 the kernel's float32 misses 2e-5
 MAX_SCORE = 1e4  # a score beyond it comes from no model
 NONE = np.float32(-1e30)  # the logarithm of 0, and finite: 0 ln 0 is 0
@@ -81,15 +83,20 @@ class Factors:
         return self.window[1] == 0
 
     @cached_property
-    def _added(self) -> Float32[np.ndarray, "biased distance"] | None:
-        """What is added to a score, from the farthest key before a query to the farthest behind; NONE: not allowed."""
+    def _added(self) -> tuple[ByDistance, ...]:
+        """What is added to a score, of one head or of all; NONE: not allowed. Nothing where all are alike."""
         if self.bias is None and self.window == EVERYWHERE:
-            return None
+            return ()
         bias = np.zeros((1, 1), dtype=np.float32) if self.bias is None else self.bias
-        distances = self._distances
         farthest = bias.shape[1] // 2
-        added = bias[:, np.clip(distances, -farthest, farthest) + farthest]
-        return np.where(self._within, added, NONE)
+        added = bias[:, np.clip(self._distances, -farthest, farthest) + farthest]
+        return tuple(self._of_distances(line) for line in np.where(self._within, added, NONE))
+
+    def _added_of(self, head: int) -> ByDistance | None:
+        return self._added[head % len(self._added)] if self._added else None
+
+    def _of_distances(self, line: Shaped[np.ndarray, " distance"]) -> ByDistance:
+        return ByDistance(line, self.query.shape[1])
 
     @property
     def keys_mask(self) -> Bool[np.ndarray, " key"]:
@@ -110,7 +117,7 @@ class Factors:
 
     def allowed(self, queries: Queries) -> Bool[np.ndarray, "query key"]:
         """Which keys some queries may attend to."""
-        allowed = _by_distance(self._within, self.key.shape[1])[queries]
+        allowed = self._of_distances(self._within).matrix[queries]
         return allowed if self.attendable_keys is None else allowed & self.attendable_keys
 
     @cached_property
@@ -126,55 +133,56 @@ class Factors:
 
     def rows(self, head: int, queries: Queries) -> Float32[np.ndarray, "query key"]:
         """The weights of some queries. Raises InvalidRecord where they are no distribution."""
-        weights, _ = self._worked_out(head, queries, with_logs=False)
-        return weights
+        return self.summed(head, queries).rows
 
-    def rows_and_logs(
-        self, head: int, queries: Queries
-    ) -> tuple[Float32[np.ndarray, "query key"], Float32[np.ndarray, "query key"]]:
-        """`rows`, and the logarithms that they come of."""
-        return self._worked_out(head, queries, with_logs=True)
+    def summed(self, head: int, queries: Queries) -> SummedRows:
+        """The same with their sums and entropies: the logarithms are at hand."""
+        found = self._exponentials(head, queries)
+        apart = np.abs(found.sums - 1)
+        if not apart.max() <= ROW_SUM_TOLERANCE:
+            raise InvalidRecord(f"rows of head {head} do not sum to 1", hint="q, k and log-sum-exp do not fit.")
+        if not (apart > EXACT).any():
+            return found
+        divided = np.where(apart > EXACT, found.sums, 1)
+        rows = found.rows
+        rows /= divided.astype(np.float32)[:, None]
+        return SummedRows(rows, found.sums / divided, found.entropies / divided + np.log(divided))
 
     def alike(self, n_allowed: Int[np.ndarray, " query"]) -> Factors:
         """One head whose queries attend alike to all keys that they may attend to, so many of each."""
         query, key = (np.zeros((1, each.shape[1], 1), dtype=np.float32) for each in (self.query, self.key))
         return replace(self, query=query, key=key, log_sum_exp=np.log(n_allowed, dtype=np.float32)[None], bias=None)
 
-    def _worked_out(
-        self, head: int, queries: Queries, *, with_logs: bool
-    ) -> tuple[Float32[np.ndarray, "query key"], Float32[np.ndarray, "query key"]]:
-        """Weights and their logarithms, or twice the weights. Raises InvalidRecord where they are no distribution."""
-        weights, logs, sums = self._exponentials(head, queries, with_logs=with_logs)
-        apart = np.abs(sums - 1).max()
-        if not apart <= ROW_SUM_TOLERANCE:
-            raise InvalidRecord(f"rows of head {head} do not sum to 1", hint="q, k and log-sum-exp do not fit.")
-        if apart > EXACT:
-            weights /= sums[:, None]
-            if with_logs:
-                logs -= np.log(sums)[:, None]
-        return weights, logs
+    def _exponentials(self, head: int, queries: Queries) -> SummedRows:
+        """Weights as they come; a stretch of keys at a time: the cache holds it.
 
-    def _exponentials(
-        self, head: int, queries: Queries, *, with_logs: bool
-    ) -> tuple[Float32[np.ndarray, "query key"], Float32[np.ndarray, "query key"], Float32[np.ndarray, " query"]]:
-        """The same as they come, and what rows sum to; a stretch of keys at a time: the cache holds it."""
+        Where all that is added is one number, as it is far from the diagonal, it joins the log-sum-exp.
+        """
         query, key = self._of_head(head)
-        query, n_keys = query[queries], key.shape[1]
+        n_keys, places, added = key.shape[1], np.arange(len(query))[queries], self._added_of(head)
+        exp, unit = exponential(self.query.shape[0] * len(query) * n_keys)
+        query = query[places] * unit
+        minus_log_sum_exp = query[:, -1].copy()
         weights = np.empty((len(query), n_keys), dtype=np.float32)
-        logs = np.empty_like(weights) if with_logs else weights
-        added = None
-        if self._added is not None:
-            line = self._added[head % len(self._added)]
-            added = _by_distance(line, n_keys)[queries]
+        logs = np.empty((len(query), min(n_keys, KEYS_AT_ONCE)), dtype=np.float32)
+        sums, entropies = np.zeros(len(query)), np.zeros(len(query))
         for start in range(0, n_keys, KEYS_AT_ONCE):
-            keys = slice(start, start + KEYS_AT_ONCE)
-            part = np.matmul(query, key[:, keys], out=logs[:, keys])
-            if added is not None:
-                part += added[:, keys]
+            keys = slice(start, min(start + KEYS_AT_ONCE, n_keys))
+            part, of_keys = logs[:, : keys.stop - start], weights[:, keys]
+            alike = None if added is None else added.alike(places, keys)
+            if alike == NONE:
+                of_keys[:] = 0
+                continue
+            query[:, -1] = minus_log_sum_exp + unit * (alike or 0)
+            np.matmul(query, key[:, keys], out=part)
+            if added is not None and alike is None:
+                part += unit * added.matrix[queries, keys]
             if self.attendable_keys is not None:
                 part[:, ~self.attendable_keys[keys]] = NONE
-            np.exp(part, out=weights[:, keys])
-        return weights, logs, weights @ np.ones(n_keys, dtype=np.float32)  # a third of the time of `sum`
+            exp(part, of_keys)
+            sums += total(of_keys)
+            entropies -= dot(part, of_keys)
+        return SummedRows(weights, sums, entropies / unit)
 
     def tile(
         self, head: int, queries: Int[np.ndarray, " query"], keys: Int[np.ndarray, " key"]
@@ -182,8 +190,8 @@ class Factors:
         """The weights of some queries on some keys."""
         query, key = self._of_head(head)
         logs: Float32[np.ndarray, "query key"] = query[queries] @ key[:, keys]
-        if self._added is not None:
-            logs += self._added[head % len(self._added)][keys - queries[:, None] + len(query) - 1]
+        if (added := self._added_of(head)) is not None:
+            logs += added.of(queries[:, None], keys)
         if self.attendable_keys is not None:
             logs[:, ~self.attendable_keys[keys]] = NONE
         return np.asarray(np.exp(logs, out=logs))
@@ -202,7 +210,7 @@ class Factors:
         step = max(1, CELLS_AT_ONCE // key.shape[1])
         for head, start in product(range(n_heads), range(0, n_queries, step)):
             queries = slice(start, start + step)
-            _, _, sums[head, queries] = found._exponentials(head, queries, with_logs=False)
+            sums[head, queries] = found._exponentials(head, queries).sums
         return replace(found, log_sum_exp=(self.log_sum_exp + np.log(sums)).astype(np.float32))
 
     def cells(
@@ -211,16 +219,11 @@ class Factors:
         """The weights of single pairs of a query and a key."""
         query, key = self._of_head(head)
         logarithms: Float32[np.ndarray, " cell"] = np.einsum("cd,dc->c", query[queries], key[:, keys])
-        if self._added is not None:
-            logarithms += self._added[head % len(self._added)][keys - queries + len(query) - 1]
+        if (added := self._added_of(head)) is not None:
+            logarithms += added.of(queries, keys)
         if self.attendable_keys is not None:
             logarithms[~self.attendable_keys[keys]] = NONE
         return np.asarray(np.exp(logarithms))
-
-
-def _by_distance(line: Shaped[np.ndarray, " distance"], n_keys: int) -> Shaped[np.ndarray, "query key"]:
-    """What each distance has, as a matrix in the memory of the line: each row is the one before, one place further."""
-    return np.lib.stride_tricks.sliding_window_view(line, n_keys)[::-1]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -273,11 +276,9 @@ class FactoredMaps(AttentionMaps):
         """The weights of some queries; `layer` is a place in the record."""
         return self.factors[layer].rows(head, queries)
 
-    def rows_and_logs(
-        self, layer: int, head: int, queries: Queries
-    ) -> tuple[Float32[np.ndarray, "query key"], Float32[np.ndarray, "query key"]]:
-        """`rows`, and the logarithms that they come of."""
-        return self.factors[layer].rows_and_logs(head, queries)
+    def summed(self, layer: int, head: int, queries: Queries) -> SummedRows:
+        """`rows` with their sums and entropies."""
+        return self.factors[layer].summed(head, queries)
 
     def tile(
         self, layer: int, head: int, queries: Int[np.ndarray, " query"], keys: Int[np.ndarray, " key"]

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import numpy as np
-from jaxtyping import Bool, Float32, Int
+from jaxtyping import Bool, Float32, Float64, Int
 
+from attnviz.arithmetic import dot, total
 from attnviz.errors import InvalidRecord
 from attnviz.grid import Grid
 from attnviz.notebook import Tabular
 from attnviz.shapes import Attendable, PerHead, PerLayer, PerQuery, RealQueries, ValueNorms, Weights
 
 ROW_SUM_TOLERANCE = 1e-3
+KEYS_AT_ONCE = 2**10  # of some queries
 TINY = np.finfo(np.float32).tiny  # ln of it is finite, so that 0 ln 0 comes out as 0
 MAX_LAYERS = 100_000
 
@@ -84,6 +86,14 @@ class Provenance:
     settings: tuple[tuple[str, Setting], ...] = ()  # for people
     versions: tuple[tuple[str, str], ...] = ()
     facts: Facts = Facts()  # for code
+
+
+class SummedRows(NamedTuple):
+    """Some queries of one head, and what one walk over their weights gives beside them."""
+
+    rows: Float32[np.ndarray, "query key"]
+    sums: Float64[np.ndarray, " query"]  # nearly 1
+    entropies: Float64[np.ndarray, " query"]  # -Σ w ln w of the weights as they are, in nats
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -204,13 +214,17 @@ class AttentionMaps(Tabular):
         """The weights of some queries; `layer` is a place in the record."""
         return np.asarray(self.weights[layer, head, queries])
 
-    def rows_and_logs(
-        self, layer: int, head: int, queries: slice | Int[np.ndarray, " query"]
-    ) -> tuple[Float32[np.ndarray, "query key"], Float32[np.ndarray, "query key"]]:
-        """`rows`, and the natural logarithm of each weight; of a weight of 0 it is finite."""
+    def summed(self, layer: int, head: int, queries: slice | Int[np.ndarray, " query"]) -> SummedRows:
+        """`rows` with their sums and entropies; a stretch of keys at a time: the cache holds it."""
         rows = self.rows(layer, head, queries)
-        logs = rows + TINY  # which changes nothing but what is next to zero
-        return rows, np.log(logs, out=logs)
+        logs = np.empty((len(rows), min(rows.shape[1], KEYS_AT_ONCE)), dtype=np.float32)
+        sums, entropies = np.zeros(len(rows)), np.zeros(len(rows))
+        for start in range(0, rows.shape[1], KEYS_AT_ONCE):
+            of_keys = rows[:, start : start + KEYS_AT_ONCE]
+            part = np.add(of_keys, TINY, out=logs[:, : of_keys.shape[1]])  # changes nothing but what is next to zero
+            sums += total(of_keys)
+            entropies -= dot(np.log(part, out=part), of_keys)
+        return SummedRows(rows, sums, entropies)
 
     def tile(
         self, layer: int, head: int, queries: Int[np.ndarray, " query"], keys: Int[np.ndarray, " key"]

@@ -12,7 +12,7 @@ import pytest
 from safetensors.numpy import load, save
 
 import attnviz
-from attnviz import factored, store
+from attnviz import arithmetic, factored, store
 from attnviz.errors import InvalidOption, InvalidRecord, TooLarge
 from attnviz.factored import FactoredMaps, Factors, Window
 from attnviz.measures import rows
@@ -35,9 +35,13 @@ def both(name: str) -> tuple[FactoredMaps, AttentionMaps]:
     return found, dense
 
 
+@pytest.mark.parametrize("pays", [2**28, 0])
 @pytest.mark.parametrize("name", MODELS)
-def test_every_number_is_that_of_the_weights(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_every_number_is_that_of_the_weights(name: str, pays: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(rows, "CELLS_AT_ONCE", 1_000)
+    monkeypatch.setattr(rows, "MIN_ROWS", 5)
+    monkeypatch.setattr(factored, "KEYS_AT_ONCE", 7)  # far from the diagonal one number stands for the bias
+    monkeypatch.setattr(arithmetic, "PAYS", pays)
     found, dense = both(name)
     np.testing.assert_allclose(found.weights, dense.weights, rtol=1e-5, atol=1e-7)
     assert np.array_equal(found.attendable, dense.attendable)

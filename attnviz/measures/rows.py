@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import wraps
 from itertools import product
@@ -12,6 +12,8 @@ from weakref import WeakKeyDictionary
 import numpy as np
 from jaxtyping import Bool, Float32, Float64, Int, Num
 
+from attnviz.arithmetic import dot, total
+from attnviz.by_distance import ByDistance
 from attnviz.errors import InvalidOption
 from attnviz.records import TINY, AttentionMaps
 from attnviz.shapes import PerHead, PerLayer, RealQueries
@@ -22,8 +24,7 @@ GivenRows = Float32[np.ndarray, "query key"]
 Rows = Float64[np.ndarray, "query key"]
 LayerRows = Float64[np.ndarray, "head query key"]
 CELLS_AT_ONCE = 2**16  # in float32, and as many beside them: the processor's cache holds both
-MIN_ROWS = 32  # of a block, however long: to work out fewer takes twice as long
-KEYS_AT_ONCE = 2**9
+MIN_ROWS = 64  # of a block, however long: to work out fewer takes longer
 MAX_PAIRED = 64  # tokens of a group, of which each pair is looked up by itself
 REACH = 16  # tokens from the query: how far attention is told by its distance
 MAX_DRAWN = 2**26  # weights of all heads that pictures hold one by one: 256 MiB, 8 heads of 2,896 tokens
@@ -54,7 +55,7 @@ class RowStatistics:
     """
 
     sums: Float64[np.ndarray, "head query"]  # nearly 1
-    entropies: Float64[np.ndarray, "head query"]  # nats
+    entropies: Float64[np.ndarray, "head query"]  # nats, within 1e-6
     peaks: Float64[np.ndarray, "head query"]
     peak_keys: Int[np.ndarray, "head query"]  # of equal ones the first
     distances: Float64[np.ndarray, "head query"]  # tokens; of two texts they say nothing
@@ -106,13 +107,11 @@ def statistics(maps: AttentionMaps, layer: int) -> RowStatistics:
     peak_keys = np.empty((maps.n_heads, n_queries), dtype=np.int64)
     received = np.zeros((maps.n_heads, n_keys))
     pools = Pools(maps, layer, size) if (size := pool_size(maps)) > 1 else None
-    apart = _distances(len(maps.queries), n_keys)
+    apart = ByDistance(np.abs(np.arange(1 - len(maps.queries), n_keys, dtype=np.float32)), len(maps.queries)).matrix
     for places, queries in blocks(maps):
         for head in range(maps.n_heads):
-            rows, logs = maps.rows_and_logs(layer, head, queries)
             of_rows = head, places
-            sums[of_rows] = total(rows)
-            entropies[of_rows] = 0.0 - dot(logs, rows)  # within 1e-6 nats; not -0
+            rows, sums[of_rows], entropies[of_rows] = maps.summed(layer, head, queries)
             peak_keys[of_rows] = best = rows.argmax(axis=-1)
             peaks[of_rows] = rows[np.arange(len(rows)), best]
             distances[of_rows] = dot(rows, apart[queries])
@@ -154,28 +153,26 @@ class Pools:
     def add(self, head: int, queries: slice | Int[np.ndarray, " query"], rows: GivenRows) -> None:
         """A stretch of queries of one head."""
         of_row = np.arange(self._n_queries)[queries] // self._size
-        ends = np.flatnonzero(np.diff(of_row)) + 1
-        for row, of_block in zip(of_row[[0, *ends]].tolist(), np.split(rows, ends), strict=True):
-            maximum, total = self._maximum[head, row], self._total[head, row]
-            np.maximum(maximum, self._of_keys(np.maximum, of_block.max(axis=0)), out=maximum)
-            total += self._of_keys(np.add, of_block.sum(axis=0))
+        starts = np.flatnonzero(np.diff(of_row, prepend=-1))
+        of_blocks = np.split(rows, starts[1:])  # a reduction of each takes a tenth of `reduceat`
+        which, ones = (head, of_row[starts]), np.ones(len(rows), dtype=np.float32)
+        maximum = self._of_keys(np.maximum, [each.max(axis=0) for each in of_blocks])
+        self._maximum[which] = np.maximum(self._maximum[which], maximum)
+        self._total[which] += self._of_keys(np.add, [ones[: len(each)] @ each for each in of_blocks])
 
-    def _of_keys(self, reduce: np.ufunc, of_key: Float32[np.ndarray, " key"]) -> Float32[np.ndarray, " column"]:
+    def _of_keys(
+        self, reduce: np.ufunc, of_key: Sequence[Float32[np.ndarray, " key"]]
+    ) -> Float32[np.ndarray, "row column"]:
         """One of each block of keys: what `reduceat` gives, sooner."""
-        padded = np.zeros(len(self._starts) * self._size, dtype=np.float32)
-        padded[: len(of_key)] = of_key
-        return np.asarray(reduce.reduce(padded.reshape(-1, self._size), axis=1))
+        padded = np.zeros((len(of_key), len(self._starts) * self._size), dtype=np.float32)
+        padded[:, : len(of_key[0])] = of_key
+        by_place = np.ascontiguousarray(padded.reshape(-1, self._size).T)
+        return np.asarray(reduce.reduce(by_place, axis=0)).reshape(len(of_key), -1)
 
     def pooled(self) -> Pooled:
         """What was found."""
         mean = self._total / np.maximum(self._n_allowed, 1)
         return Pooled(self._size, self._maximum, mean.astype(np.float32), self._n_allowed > 0)
-
-
-def _distances(n_queries: int, n_keys: int) -> Float32[np.ndarray, "query key"]:
-    """From every query to every key, in the memory of one row: each is the one before it, one place further on."""
-    line = np.abs(np.arange(1 - n_queries, n_keys, dtype=np.float32))
-    return np.lib.stride_tricks.sliding_window_view(line, n_keys)[::-1]
 
 
 def row_sums(maps: AttentionMaps, layer: int) -> Float64[np.ndarray, "head query"]:
@@ -283,49 +280,24 @@ def by_distance(maps: AttentionMaps) -> Float64[np.ndarray, "layer head offset"]
     Divided by the number of queries these are shares: at 0 that of attention to oneself, at -1 to the token before.
     """
     found = np.zeros((maps.n_layers, maps.n_heads, 2 * REACH + 1))
-    every, width = np.arange(len(maps.queries)), len(maps.keys) + 2 * REACH
-    for block in blocks(maps):
-        queries = every[block.queries]
-        near = np.arange(len(queries))[:, None] * width + queries[:, None] + np.arange(2 * REACH + 1)
-        padded = np.zeros((len(queries), width), dtype=np.float32)  # with room for keys that are not there
+    real, n_keys = np.flatnonzero(real_queries(maps)), len(maps.keys)
+    for start in range(0, len(real), MIN_ROWS):
+        places = slice(start, start + MIN_ROWS)
+        queries = real[places]
+        first = max(0, int(queries[0]) - REACH)
+        keys = np.arange(first, min(n_keys, int(queries[-1]) + REACH + 1))
+        offsets = queries[:, None] + np.arange(-REACH, REACH + 1) - first
+        there = (offsets >= 0) & (offsets < len(keys))
+        near = np.arange(len(queries))[:, None], np.where(there, offsets, 0)
         for layer, head in np.ndindex(found.shape[:2]):
-            padded[:, REACH:-REACH] = maps.rows(layer, head, block.queries)
-            found[layer, head] += (1 / row_sums(maps, layer)[head, block.places]) @ padded.ravel()[near]
+            weights = np.where(there, maps.tile(layer, head, queries, keys)[near], 0)
+            found[layer, head] += (1 / row_sums(maps, layer)[head, places]) @ weights
     return found
 
 
 def layer_received(maps: AttentionMaps, layer: int) -> Float64[np.ndarray, "head key"]:
     """What each key receives of each head: mean over queries of the weight on it."""
     return statistics(maps, layer).received
-
-
-def dot(rows: GivenRows, others: Float32[np.ndarray, "query key"]) -> Float64[np.ndarray, " query"]:
-    """Σ over keys of each row times another, in float32 a stretch at a time: the sum of very many loses digits."""
-    if rows.shape[1] < KEYS_AT_ONCE:
-        return np.asarray(np.vecdot(rows, others), dtype=np.float64)
-    (whole, rest), (of_whole, of_rest) = _stretches(rows), _stretches(others)
-    found = np.vecdot(whole, of_whole).sum(axis=-1, dtype=np.float64)
-    return np.asarray(found + np.vecdot(rest, of_rest))
-
-
-def total(rows: GivenRows) -> Float64[np.ndarray, " query"]:
-    """Σ over keys, in the same way: exact enough that a share is never above 1."""
-    if rows.shape[1] < KEYS_AT_ONCE:
-        return np.asarray(rows.sum(axis=-1, dtype=np.float64))
-    whole, rest = _stretches(rows)
-    ones = np.ones(KEYS_AT_ONCE, dtype=np.float32)
-    found = np.vecdot(whole, ones).sum(axis=-1, dtype=np.float64)
-    return np.asarray(found + rest.sum(axis=-1))
-
-
-def _stretches(
-    rows: Float32[np.ndarray, "query key"],
-) -> tuple[Float32[np.ndarray, "query stretch keys"], Float32[np.ndarray, "query rest"]]:
-    """The keys in stretches of KEYS_AT_ONCE, and those that are left, without a copy."""
-    (n_rows, n_keys), (down, across) = rows.shape, rows.strides
-    n_whole = n_keys // KEYS_AT_ONCE
-    shape, strides = (n_rows, n_whole, KEYS_AT_ONCE), (down, KEYS_AT_ONCE * across, across)
-    return np.lib.stride_tricks.as_strided(rows, shape, strides, writeable=False), rows[:, n_whole * KEYS_AT_ONCE :]
 
 
 def entropies(rows: Float64[np.ndarray, "*queries key"]) -> Float64[np.ndarray, "*queries"]:

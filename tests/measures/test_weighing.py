@@ -76,7 +76,7 @@ def test_factored_records_weigh_as_dense_ones_do_and_survive_a_file(name: str, t
     model = find_model(ModelOptions(model=str(stories()) if name == "stories" else name, device="cpu")).open(())
     assert isinstance(model, Factorable)
     dense, factored = model.attention(TEXT), model.factored(TEXT)
-    np.testing.assert_allclose(weighed(factored).weights, weighed(dense).weights, atol=2e-6)
+    np.testing.assert_allclose(weighed(factored).weights, weighed(dense).weights, atol=3e-6)
     for maps in (dense, factored):
         store.save(maps, tmp_path / "a.safetensors")
         again = store.load(tmp_path / "a.safetensors")
