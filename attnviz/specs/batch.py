@@ -11,6 +11,9 @@ from attnviz.specs.server import CIReportOptions
 MaxMemory = Annotated[float, Option("GiB that the process may take for two files.", CHECK)]
 Workers = Annotated[int | None, Option("Processes; default: one for each core.", OUTPUT, "N")]
 Folder = Annotated[str, Option("What attnviz batch made.", ARGUMENT, "DIR")]
+TOLERANCE = Option("By how much a number may differ.", CHECK)  # absolute; weights, too
+PIXELS = Option("By how much a picture may differ, of 255.", CHECK, "RMS")  # root mean square, 0 to 255
+MAX_DIFFERENCE = 1e-4
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,13 +38,16 @@ class BatchSpec:
 
 @dataclass(frozen=True, kw_only=True)
 class VerifySpec:
-    """Make a batch again elsewhere, from its manifest, and say what comes out differently: exit code 3.
+    """Make a batch again elsewhere, from its manifest, and say what comes out differently: exit code 3. Compares every
+    byte; with --tolerance or --pixels what files say, as `attnviz check` does.
 
     Example: attnviz verify figures --root sample_configs
     """
 
     folder: Folder
     root: Annotated[str, Option("Where the configs lie, which relative paths start from.", TEXT, "DIR")] = "."
+    tolerance: Annotated[float | None, TOLERANCE] = None  # where both are None, every byte is compared
+    pixels: Annotated[float | None, PIXELS] = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,9 +60,8 @@ class CheckSpec:
     server: CIReportOptions = CIReportOptions()
     folder: Folder
     baseline: Annotated[str, Option("What it made before.", CHECK, "DIR")]
-    tolerance: Annotated[float, Option("By how much a number may differ.", CHECK)] = 1e-4  # absolute
-    # root mean square, 0 to 255
-    pixels: Annotated[float, Option("By how much a picture may differ, of 255.", CHECK, "RMS")] = 0.0
+    tolerance: Annotated[float, TOLERANCE] = MAX_DIFFERENCE
+    pixels: Annotated[float, PIXELS] = 0.0
     max_memory: MaxMemory = 4.0
     out: Out = "differences"
     printing: PrintOptions = PrintOptions()

@@ -4,20 +4,24 @@ from __future__ import annotations
 
 from attnviz.differences import IN_BASELINE, IS_GONE, IS_LINK, BatchDiff, Difference
 from attnviz.display import escape_for_display
+from attnviz.views import check
+from attnviz.views.plurals import pluralize
 
 MAX_LINE_LENGTH = 500
 
 
-def first_differences(diff: BatchDiff, folder: str, what: str) -> tuple[tuple[str, ...], bool]:
-    """The first difference in numbers and the first in bytes, a line each; and whether there is none.
+def first_differences(diff: BatchDiff, folder: str, what: str, exact: bool = True) -> tuple[tuple[str, ...], bool]:
+    """The first difference in numbers and the first in files, a line each; and whether there is none.
 
-    `what` was compared, such as "2 jobs, 20 files".
+    `what` was compared, such as "2 jobs, 20 files"; `exact`: byte for byte.
     """
     numbers = next((describe(each, folder) for each in diff.differences if not each.file), "")
     files = next((describe(each, folder) for each in diff.differences if each.file), "")
     if not (numbers or files):
-        return (f"{what}: made again, the same byte for byte",), True
-    found = (("numbers", numbers), ("bytes", files))
+        n_other = diff.n_other_bytes
+        within = f"within the tolerances ({n_other:,} {pluralize(n_other, 'files')} of other bytes)"
+        return (f"{what}: made again, {within if n_other else 'the same byte for byte'}",), True
+    found = (("numbers", numbers), ("bytes" if exact else "files", files))
     lines = (f"first difference in {kind}: {said}" if said else f"{kind}: the same" for kind, said in found)
     return tuple(escape_for_display(line, MAX_LINE_LENGTH) for line in lines), False
 
@@ -36,6 +40,8 @@ def describe(difference: Difference, folder: str) -> str:
             return f"{where} is not made any more"
         case "new numbers" | "new file":
             return f"{where} is made and is not in the manifest"
+        case "picture" | "record":
+            return f"{difference.job}/{check.describe(difference)}"
     return f"{where}: {actual}, in the manifest {expected}"
 
 

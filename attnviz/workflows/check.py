@@ -27,9 +27,7 @@ def check(spec: CheckSpec) -> Events:
 
     Raises InvalidSource for a folder without a manifest, InvalidOption for a bad tolerance.
     """
-    tolerances = Tolerances(
-        _allowed(spec.tolerance, "--tolerance"), _allowed(spec.pixels, "--pixels"), max_memory=spec.max_memory
-    )
+    tolerances = content_tolerances(spec.tolerance, spec.pixels, spec.max_memory)
     out = store.output_folder(spec.out)
     if resolved(out) in {resolved(Path(folder)) for folder in (spec.folder, spec.baseline)}:
         raise InvalidOption(f"--out {out} is one of the folders that are compared", hint="Choose another --out.")
@@ -46,6 +44,11 @@ def check(spec: CheckSpec) -> Events:
     failure = DifferencesFound(report.title, hint=f"{out} holds what differs.") if diff.differences else None
     found = Result(report, files, tuple(_stale(out, files)), cases=check_cases(diff), failure=failure)
     return iter((found,))
+
+
+def content_tolerances(tolerance: float, pixels: float, max_memory: float = 4.0) -> Tolerances:
+    """By how much numbers and pictures may differ, whatever their bytes. Raises InvalidOption below 0 and for NaN."""
+    return Tolerances(_allowed(tolerance, "--tolerance"), _allowed(pixels, "--pixels"), max_memory=max_memory)
 
 
 class DifferencePictures:

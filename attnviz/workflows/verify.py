@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 import tempfile
+from dataclasses import replace
 from pathlib import Path
 
 from attnviz.configs.job_from_manifest import job_from_manifest
-from attnviz.differences import EXACT
+from attnviz.differences import EXACT, Tolerances
 from attnviz.errors import DifferencesFound, InvalidSource
 from attnviz.jobs import Job
 from attnviz.manifest import NAME, Entry, Manifest
 from attnviz.result import Events, Progress, Result
-from attnviz.specs.batch import VerifySpec
+from attnviz.specs.batch import MAX_DIFFERENCE, VerifySpec
 from attnviz.specs.cluster import ClusterOptions
 from attnviz.views.plurals import pluralize
 from attnviz.views.verify import first_differences
 from attnviz.workflows.batch import cores
 from attnviz.workflows.batch_diff.batches import LoadedBatch, differences, load_batch
+from attnviz.workflows.check import content_tolerances
 from attnviz.workflows.executors import open_executor
 from attnviz.workflows.run_job import versions
 from attnviz.workflows.workers import run_jobs
@@ -25,17 +27,27 @@ from attnviz.workflows.workers import run_jobs
 def verify(spec: VerifySpec) -> Events:
     """Make all jobs of a manifest again, in a folder that goes away, and compare.
 
-    Raises InvalidSource without a manifest, InvalidConfig for one that this version cannot follow.
+    Raises InvalidSource without a manifest, InvalidConfig for one that this version cannot follow, InvalidOption for a
+    bad tolerance.
     """
+    tolerances = _tolerances(spec)
     batch = load_batch(Path(spec.folder))
     file = batch.folder / NAME
     jobs = [job_from_manifest(entry, Path(spec.root), str(file)) for entry in batch.manifest.jobs]
     if not jobs:
         raise InvalidSource(f"{file} holds no jobs", hint="attnviz batch fills it.")
-    return _verified(batch, jobs)
+    return _verified(batch, jobs, tolerances)
 
 
-def _verified(batch: LoadedBatch, jobs: list[Job]) -> Events:
+def _tolerances(spec: VerifySpec) -> Tolerances:
+    """Every byte, unless a tolerance is given; then as `check` compares."""
+    if spec.tolerance is None and spec.pixels is None:
+        return EXACT
+    numbers = MAX_DIFFERENCE if spec.tolerance is None else spec.tolerance
+    return replace(content_tolerances(numbers, spec.pixels or 0.0), skip_failed=False)
+
+
+def _verified(batch: LoadedBatch, jobs: list[Job], tolerances: Tolerances) -> Events:
     made: dict[str, Entry] = {}
     with (
         tempfile.TemporaryDirectory(prefix="attnviz-verify-") as place,
@@ -45,10 +57,10 @@ def _verified(batch: LoadedBatch, jobs: list[Job]) -> Events:
             made[done.entry.name] = done.entry
             yield Progress(len(made), len(jobs), "jobs", done.entry.name)
         remade = Manifest(batch.manifest.configs, versions(), tuple(made[entry.name] for entry in batch.manifest.jobs))
-        diff = differences(batch, LoadedBatch(Path(place), remade), EXACT)
+        diff = differences(batch, LoadedBatch(Path(place), remade), tolerances)
     n_files = sum(len(entry.files) for entry in batch.manifest.jobs)
     what = f"{len(jobs)} {pluralize(len(jobs), 'jobs')}, {n_files:,} {pluralize(n_files, 'files')}"
-    lines, same = first_differences(diff, str(batch.folder), what)
+    lines, same = first_differences(diff, str(batch.folder), what, exact=tolerances.files == "bytes")
     # Other versions are the usual reason for other bytes. Of a package that had no part then nothing is said.
     versions_then = (f"made with {name} {old}, and here is {new}" for name, old, new in diff.versions if old != "none")
     differ = f"what is made again differs from {what} of the manifest"

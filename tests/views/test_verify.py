@@ -25,6 +25,10 @@ FILE = Difference("changed file", "a", "a/x.png", said="in the baseline is gone"
         (Difference("new file", "a", "a/x"), "a/x is made and is not in the manifest"),
         (Difference("failed job", "a", expected="", actual="no text"), "a: no text, and was made before"),
         (Difference("failed job", "a", expected="no text", actual=""), "a: is made, and failed before"),
+        (
+            Difference("picture", "a", "a/x.png", expected=0.0, actual=2.5, said="7 pixels"),
+            "a/x.png: 7 pixels differ, by 2.5 of 255 (root mean square)",
+        ),
         (FILE, "a/x.png is gone from figures"),
         (replace(FILE, said="in the baseline is a link out of its folder"), "a/x.png is a link out of figures"),
         (replace(FILE, said="in the baseline cannot be read (no)"), "a/x.png cannot be read (no)"),
@@ -37,3 +41,5 @@ def test_each_kind_in_words(difference: Difference, said: str) -> None:
     kind, other = ("bytes", "numbers") if difference.file else ("numbers", "bytes")
     assert sorted(lines) == sorted([f"first difference in {kind}: {said}", f"{other}: the same"])
     assert not same
+    lines, _ = first_differences(BatchDiff(("a",), (difference,)), "figures", "1 job", exact=False)
+    assert any(line.startswith(("first difference in files: ", "files: ")) for line in lines)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import re
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from PIL import Image
 
 from attnviz.configs.manifests import from_file, to_bytes
 from attnviz.errors import DifferencesFound, ExecutionError, InvalidConfig, InvalidOption, InvalidSource
@@ -216,8 +218,8 @@ def test_what_cannot_be(config: Path) -> None:
 # verify
 
 
-def verified(config: Path, root: Path | None = None) -> Result:
-    return result(verify(VerifySpec(folder=str(config.parent / "out"), root=str(root or config.parent))))
+def verified(config: Path, **tolerances: float) -> Result:
+    return result(verify(VerifySpec(folder=str(config.parent / "out"), root=str(config.parent), **tolerances)))
 
 
 @pytest.mark.slow
@@ -245,6 +247,34 @@ def test_the_first_difference_of_either_kind_is_told(config: Path) -> None:
     older = Manifest(manifest.configs, {**manifest.versions, "torch": "1.0"}, manifest.jobs)
     (out / NAME).write_bytes(to_bytes(older))
     assert verified(config).notices[0].startswith("made with torch 1.0, and here is ")
+
+
+@pytest.mark.slow
+def test_pictures_may_differ_within_tolerances(config: Path) -> None:
+    """As where another processor packs pixels or rounds weights otherwise: one pixel of a picture is another."""
+    config.write_text("jobs: [{name: one, heatmap: {text: two words, model: dot, dpi: 40}}]", encoding="utf-8")
+    run(config)
+    (entry,) = manifest_of(config).jobs
+    file = next(file for file in entry.files if file.path.endswith(".png"))
+    picture = config.parent / "out" / file.path
+    with Image.open(picture) as image:
+        image.putpixel((0, 0), (0, 0, 0))
+        image.save(picture)
+    data = picture.read_bytes()
+    changed = replace(file, size=len(data), sha256=hashlib.sha256(data).hexdigest())
+    files = tuple(changed if each is file else each for each in entry.files)
+    (config.parent / "out" / NAME).write_bytes(
+        to_bytes(replace(manifest_of(config), jobs=(replace(entry, files=files),)))
+    )
+    assert verified(config).lines[1].startswith(f"first difference in bytes: {file.path}: ")
+    found = verified(config, tolerance=0)
+    assert found.lines[1].startswith(f"first difference in files: {file.path}: 1 pixels differ, by ")
+    assert found.failure is not None
+    found = verified(config, pixels=10)
+    assert found.lines == ("1 job, 3 files: made again, within the tolerances (1 file of other bytes)",)
+    assert found.failure is None
+    with pytest.raises(InvalidOption, match="--pixels -1 is no tolerance"):
+        verified(config, pixels=-1)
 
 
 def test_a_folder_without_a_manifest(tmp_path: Path) -> None:
