@@ -1,6 +1,6 @@
 """README and documentation are true: commands run, files exist, and tables are the tables in the code.
 
-`ATTNVIZ_WRITE_README=1 pytest tests/test_readme.py` writes the tables anew.
+`ATTNVIZ_WRITE_README=1 pytest tests/test_readme.py` writes the tables and pictures anew.
 """
 
 from __future__ import annotations
@@ -13,10 +13,13 @@ import subprocess
 import sys
 from dataclasses import replace
 from importlib import import_module
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
+from PIL import Image, ImageChops
 
 from attnviz.measures.intervals import seeds_interval
 from attnviz.models.built_in import SHIPPED
@@ -28,7 +31,8 @@ from attnviz.workflows import capacity_trials
 from attnviz.workflows.metrics import load_metrics
 from tests import pretrained
 from tests.attacks.endings import run_here
-from tests.process import ROOT, bare_environment
+from tests.browser import Opened
+from tests.process import ROOT, RunCli, bare_environment
 
 README, DOCS = ROOT / "README.md", ROOT / "docs"
 MAP = DOCS / "develop.md"
@@ -255,10 +259,40 @@ def test_the_picture_is_what_the_command_draws(
     assert_alike(tmp_path / "demo" / picture, IMAGES / shown)
 
 
-def assert_alike(drawn: Path, kept: Path) -> None:
-    """The same size and nearly the same pixels: versions other than the pinned ones may draw a letter differently."""
-    from PIL import Image, ImageChops, ImageStat
+@pytest.mark.slow
+def test_the_picture_of_real_reviews_is_what_the_command_draws(shared: Path, run_cli: RunCli, tmp_path: Path) -> None:
+    (command,) = re.findall(r"`attnviz (compare .*--dataset path/to/imdb .*)`", (DOCS / "heads.md").read_text("utf-8"))
+    data = shared / "data/imdb"
+    if not data.is_dir():
+        pytest.skip("needs the reviews of IMDb in ../shared/data/imdb")
+    words = shlex.split(command.replace("path/to/imdb", str(data)))
+    run = run_cli(*words, "--measure", "effective_keys,entropy,distance,peak", "--quiet", "--out", "heads", timeout=300)
+    assert run.exit_code == 0, run.stderr
+    assert_alike(tmp_path / "heads/distributions.png", IMAGES / "heads-on-imdb.png")
 
+
+def test_the_picture_of_a_page_is_what_the_command_writes(
+    chromium: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (command,) = (command for command in commands() if "--format html --out page" in command)
+    assert run_here(tuple(shlex.split(command)[1:]), capsys).exit_code == 0
+    state, window = "view=matrix&layer=0&head=5&query=3&key=6", {"width": 1000, "height": 760}
+    opened = Opened(chromium, tmp_path / "page/attention.html", state, viewport=window)
+    with Image.open(BytesIO(opened.page.screenshot())) as shot:
+        small = shot.convert("RGB").resize((800, 608), Image.Resampling.LANCZOS)
+    opened.close()
+    small.quantize(256, kmeans=1, dither=Image.Dither.NONE).save("page.png", optimize=True)
+    assert_alike(tmp_path / "page.png", IMAGES / "page.png", share=0.01)
+
+
+def assert_alike(drawn: Path, kept: Path, share: float = 0.001) -> None:
+    """The same size, and all but a `share` of the pixels nearly the same: another processor may round a last bit, and
+    another version draw a letter differently. What changes no more than the subtitle is 0.003 of a picture here.
+    """
+    if os.environ.get("ATTNVIZ_WRITE_README"):
+        shutil.copy(drawn, kept)
     with Image.open(drawn) as new, Image.open(kept) as old:
         assert new.size == old.size
-        assert max(ImageStat.Stat(ImageChops.difference(new.convert("RGB"), old.convert("RGB"))).mean) < 1
+        apart = np.asarray(ImageChops.difference(new.convert("RGB"), old.convert("RGB"))).max(axis=-1)
+    assert (apart > 32).mean() < share
