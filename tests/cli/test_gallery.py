@@ -31,7 +31,7 @@ def words(job: Job) -> Iterator[str]:
 
 
 def test_each_command_is_one_of_the_config_and_each_picture_of_the_manifest() -> None:
-    page = PAGE.read_text(encoding="utf-8")
+    page = PAGE.read_text(encoding="utf-8").replace(" \\\n  ", " ")
     commands = re.findall(r"^attnviz .*$", page, re.MULTILINE)
     assert [shlex.split(command) for command in commands] == [list(words(job)) for job in jobs.load(CONFIG).jobs]
     pictures = re.findall(r"\]\(gallery/(.*?)\)", page)
