@@ -109,6 +109,24 @@ def test_it_installs_the_version_that_it_belongs_to(package: str, installed: str
     assert (asked if package else str(Path(asked).resolve())) == installed
 
 
+@pytest.mark.parametrize(
+    ("schema", "pattern"),
+    [
+        ("github-workflows", ".github/workflows/*.yml"),
+        ("github-workflows", SAMPLE.relative_to(ROOT).as_posix()),
+        ("github-actions", ".github/actions/*/action.yml"),
+        ("github-issue-forms", ".github/ISSUE_TEMPLATE/*.yml"),
+        ("citation-file-format", "CITATION.cff"),
+    ],
+)
+def test_what_github_reads_is_of_its_schema(schema: str, pattern: str) -> None:
+    files = sorted(ROOT.glob(pattern))
+    assert files
+    words = [sys.executable, "-m", "check_jsonschema", "--builtin-schema", f"vendor.{schema}", *map(str, files)]
+    checked = subprocess.run(words, capture_output=True, text=True, check=False)
+    assert checked.returncode == 0, checked.stdout + checked.stderr
+
+
 def test_the_sample_workflow_uses_it_as_it_is() -> None:
     jobs = yaml.safe_load(SAMPLE.read_text(encoding="utf-8"))["jobs"]
     (step,) = (step for step in jobs["figures"]["steps"] if "attnviz" in step.get("uses", ""))
