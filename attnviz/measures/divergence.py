@@ -12,6 +12,7 @@ from attnviz.measures.rows import (
     blocks,
     entropies,
     halves,
+    own_entropies,
     real_queries,
     remembered,
 )
@@ -54,20 +55,23 @@ def _over_blocks(layers: Sequence[tuple[AttentionMaps, int]], owners: Int[np.nda
     maps, _ = layers[0]
     total = np.zeros((len(owners), len(owners)))
     for block in blocks(maps, 2):
-        total += _pairs(np.concatenate([halves(*layer, block) for layer in layers]), owners)
+        own = np.concatenate([own_entropies(*layer)[:, block.places] for layer in layers])
+        total += _pairs(np.concatenate([halves(*layer, block) for layer in layers]), own, owners)
     return total / int(real_queries(maps).sum())
 
 
-def _pairs(rows: Float32[np.ndarray, "head query key"], owners: Int[np.ndarray, " head"]) -> Divergences:
+def _pairs(
+    rows: Float32[np.ndarray, "head query key"],
+    own: Float64[np.ndarray, "head query"],
+    owners: Int[np.ndarray, " head"],
+) -> Divergences:
     """The sum over queries of the divergence of each two heads, given by `halves`, that have different owners.
 
-    Copies of one head have exactly 0: each of the three entropies is then the same number.
+    Owners rise from head to head. Copies of one head have exactly 0: each of the three entropies is the same number.
     """
-    mixer = Mixer(rows.shape[1:])
-    own = [mixer.entropies(of_head, of_head) for of_head in rows]
+    mixer = Mixer(*rows.shape[1:])
     apart = np.zeros((len(rows), len(rows)))
-    for one, other in zip(*np.triu_indices(len(rows), k=1), strict=True):
-        if owners[one] != owners[other]:
-            mixed = mixer.entropies(rows[one], rows[other])
-            apart[one, other] = apart[other, one] = np.maximum(mixed - (own[one] + own[other]) / 2, 0.0).sum()
-    return apart
+    for one, first in enumerate(np.searchsorted(owners, owners, side="right")):
+        mixed = mixer.entropies(rows[one], rows[first:])
+        apart[one, first:] = np.maximum(mixed - (own[one] + own[first:]) / 2, 0.0).sum(axis=-1)
+    return apart + apart.T

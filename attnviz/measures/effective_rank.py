@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-from jaxtyping import Float64
 
-from attnviz.measures.rows import LayerRows, entropies, most_keys, per_layer
+from attnviz.measures.rows import blocks, entropies, most_keys, real_queries, row_sums
 from attnviz.records import AttentionMaps, Measurement
 
 
@@ -17,13 +16,21 @@ def effective_rank(maps: AttentionMaps) -> Measurement:
     says how many independent mixtures of the keys the weights allow; heads also read values of their own.
     """
     most = float(min(maps.n_heads, most_keys(maps)))
-    return Measurement("effective_rank", "mixes", per_layer(maps, _ranks), (1.0, most))
+    values = np.array([_mean_rank(maps, layer) for layer in range(maps.n_layers)])
+    return Measurement("effective_rank", "mixes", values, (1.0, most))
 
 
-def _ranks(rows: LayerRows) -> Float64[np.ndarray, " query"]:
+def _mean_rank(maps: AttentionMaps, layer: int) -> float:
     """Singular values are the roots of the eigenvalues of heads × heads products: quick where keys are many."""
-    by_query = rows.transpose(1, 0, 2)
-    eigenvalues = np.linalg.eigvalsh(by_query @ by_query.transpose(0, 2, 1))
-    noise = eigenvalues[:, -1:] * max(by_query.shape[1:]) * np.finfo(np.float64).eps
-    singular = np.sqrt(np.where(eigenvalues > noise, eigenvalues, 0.0))  # below is rounding, some of it negative
-    return np.asarray(np.exp(entropies(singular / singular.sum(axis=-1, keepdims=True))))
+    found, n_keys = 0.0, len(maps.keys)
+    for block in blocks(maps, 2):
+        sums = row_sums(maps, layer)[:, block.places].T  # a product is divided by two of them, rather than all rows
+        by_query = np.empty((*sums.shape, n_keys))
+        for head in range(maps.n_heads):
+            by_query[:, head] = maps.rows(layer, head, block.queries)
+        products = by_query @ by_query.transpose(0, 2, 1) / (sums[:, :, None] * sums[:, None])
+        eigenvalues = np.linalg.eigvalsh(products)
+        noise = eigenvalues[:, -1:] * max(maps.n_heads, n_keys) * np.finfo(np.float64).eps
+        singular = np.sqrt(np.where(eigenvalues > noise, eigenvalues, 0.0))  # below is rounding, some of it negative
+        found += float(np.exp(entropies(singular / singular.sum(axis=-1, keepdims=True))).sum())
+    return found / int(real_queries(maps).sum())

@@ -16,16 +16,18 @@ from attnviz.arithmetic import dot, total
 from attnviz.by_distance import ByDistance
 from attnviz.errors import InvalidOption
 from attnviz.records import TINY, AttentionMaps
-from attnviz.shapes import PerHead, PerLayer, RealQueries
+from attnviz.shapes import PerHead, RealQueries
 
 Asked = ParamSpec("Asked")
 Known = TypeVar("Known")
 GivenRows = Float32[np.ndarray, "query key"]
 Rows = Float64[np.ndarray, "query key"]
 LayerRows = Float64[np.ndarray, "head query key"]
-CELLS_AT_ONCE = 2**16  # in float32, and as many beside them: the processor's cache holds both
+CELLS_AT_ONCE = 2**17  # in float32, and as many beside them: a cache holds both, and steps are few
 MIN_ROWS = 64  # of a block, however long: to work out fewer takes longer
+MIXED_AT_ONCE = 8  # heads, each with another: fewer and longer steps
 MAX_PAIRED = 64  # tokens of a group, of which each pair is looked up by itself
+QUERIES_AT_ONCE = 2**10  # whose neighbours are looked up
 REACH = 16  # tokens from the query: how far attention is told by its distance
 MAX_DRAWN = 2**26  # weights of all heads that pictures hold one by one: 256 MiB, 8 heads of 2,896 tokens
 MAX_SIDE = 1024  # rows or columns of a map whose cells stand for several weights
@@ -207,15 +209,33 @@ def halves(maps: AttentionMaps, layer: int, block: Block) -> Float32[np.ndarray,
 class Mixer:
     """Entropies of means of two rows, in float32, in memory that is taken once: to take it anew costs as much."""
 
-    def __init__(self, shape: tuple[int, ...]) -> None:
-        self._sum = np.empty(shape, dtype=np.float32)
-        self._terms = np.empty(shape, dtype=np.float32)
+    def __init__(self, n_queries: int, n_keys: int) -> None:
+        self._sums, self._terms = (np.empty((MIXED_AT_ONCE, n_queries, n_keys), np.float32) for _ in range(2))
 
-    def entropies(self, one: GivenRows, other: GivenRows) -> Float64[np.ndarray, " query"]:
-        """Of the sums of two `halves`, in nats."""
-        np.add(one, other, out=self._sum)
-        np.log(self._sum, out=self._terms)
-        return -dot(self._terms, self._sum)
+    def entropies(
+        self, one: GivenRows, others: Float32[np.ndarray, "head query key"]
+    ) -> Float64[np.ndarray, "head query"]:
+        """Of the sums of one head's `halves` and those of each of the others, in nats."""
+        found = np.empty(others.shape[:2])
+        for start in range(0, len(others), MIXED_AT_ONCE):
+            several = others[start : start + MIXED_AT_ONCE]
+            sums = np.add(several, one, out=self._sums[: len(several)])
+            terms = np.log(sums, out=self._terms[: len(several)])
+            rows = dot(terms.reshape(-1, one.shape[1]), sums.reshape(-1, one.shape[1]))
+            found[start : start + MIXED_AT_ONCE] = -rows.reshape(several.shape[:2])
+        return found
+
+
+@remembered
+def own_entropies(maps: AttentionMaps, layer: int) -> Float64[np.ndarray, "head query"]:
+    """Of each head's rows, as `Mixer` works them out: for two copies of a head, their mean has the very same."""
+    found = np.empty((maps.n_heads, int(real_queries(maps).sum())))
+    for block in blocks(maps, 2):
+        rows = halves(maps, layer, block)
+        mixer = Mixer(*rows.shape[1:])
+        for head, of_head in enumerate(rows):
+            found[head, block.places] = mixer.entropies(of_head, of_head[None])[0]
+    return found
 
 
 def per_head(maps: AttentionMaps, number: Callable[[GivenRows], Num[np.ndarray, " query"]]) -> PerHead:
@@ -231,15 +251,6 @@ def per_head(maps: AttentionMaps, number: Callable[[GivenRows], Num[np.ndarray, 
     return totals / int(real_queries(maps).sum())
 
 
-def per_layer(maps: AttentionMaps, number: Callable[[LayerRows], Float64[np.ndarray, " query"]]) -> PerLayer:
-    """Mean over queries of `number` of the rows of a layer's heads, which gives one for each query."""
-    totals = np.zeros(maps.n_layers)
-    for block in blocks(maps, 2):
-        for layer in range(maps.n_layers):
-            totals[layer] += number(layer_rows(maps, layer, block)).sum()
-    return totals / int(real_queries(maps).sum())
-
-
 def share_on(maps: AttentionMaps, keys: Bool[np.ndarray, " key"]) -> PerHead:
     """The share of attention that goes to some keys: mean over queries of each row's sum there."""
     return np.stack([layer_received(maps, layer)[:, keys].sum(axis=-1) for layer in range(maps.n_layers)])
@@ -250,22 +261,30 @@ def share_among(maps: AttentionMaps, groups: Iterable[Int[np.ndarray, " _token"]
     real = real_queries(maps)
     place = np.cumsum(real) - 1  # among the real queries
     totals = np.zeros((maps.n_layers, maps.n_heads))
-    small: list[Int[np.ndarray, "2 pair"]] = []
-    for group in groups:
+    several = list(groups)
+    for group in (group for group in several if len(group) > MAX_PAIRED):
         queries = group[real[group]]
-        if len(group) <= MAX_PAIRED:
-            pairs = np.stack(np.broadcast_arrays(queries[:, None], group)).reshape(2, -1)
-            small.append(pairs[:, pairs[0] != pairs[1]])
-            continue
         for layer, head in np.ndindex(totals.shape):
             shares = total(maps.tile(layer, head, queries, group)) - maps.cells(layer, head, queries, queries)
             totals[layer, head] += (shares / row_sums(maps, layer)[head, place[queries]]).sum()
-    if small:
-        queries, keys = np.concatenate(small, axis=1)
-        for layer, head in np.ndindex(totals.shape):
-            sums = row_sums(maps, layer)[head, place[queries]]
-            totals[layer, head] += (maps.cells(layer, head, queries, keys) / sums).sum()
+    pairs = _pairs([group for group in several if len(group) <= MAX_PAIRED])
+    queries, keys = pairs[:, real[pairs[0]]]
+    for layer in range(maps.n_layers if len(queries) else 0):
+        sums = row_sums(maps, layer)[:, place[queries]]
+        cells = np.stack([maps.cells(layer, head, queries, keys) for head in range(maps.n_heads)])
+        totals[layer] += (cells / sums).sum(axis=-1)
     return np.maximum(totals, 0) / int(real.sum())
+
+
+def _pairs(groups: Sequence[Int[np.ndarray, " _token"]]) -> Int[np.ndarray, "2 pair"]:
+    """Each two tokens of a group, in either order."""
+    tokens = np.concatenate([np.zeros(0, dtype=np.int64), *groups])
+    sizes = np.array([len(group) for group in groups], dtype=np.int64)
+    n_partners = np.repeat(sizes, sizes)
+    starts = np.repeat(np.cumsum(sizes) - sizes, sizes)
+    within = np.arange(n_partners.sum()) - np.repeat(np.cumsum(n_partners) - n_partners, n_partners)
+    pairs = np.stack([np.repeat(tokens, n_partners), tokens[np.repeat(starts, n_partners) + within]])
+    return np.asarray(pairs[:, pairs[0] != pairs[1]])
 
 
 def share_at(maps: AttentionMaps, offset: int) -> PerHead:
@@ -281,16 +300,13 @@ def by_distance(maps: AttentionMaps) -> Float64[np.ndarray, "layer head offset"]
     """
     found = np.zeros((maps.n_layers, maps.n_heads, 2 * REACH + 1))
     real, n_keys = np.flatnonzero(real_queries(maps)), len(maps.keys)
-    for start in range(0, len(real), MIN_ROWS):
-        places = slice(start, start + MIN_ROWS)
-        queries = real[places]
-        first = max(0, int(queries[0]) - REACH)
-        keys = np.arange(first, min(n_keys, int(queries[-1]) + REACH + 1))
-        offsets = queries[:, None] + np.arange(-REACH, REACH + 1) - first
-        there = (offsets >= 0) & (offsets < len(keys))
-        near = np.arange(len(queries))[:, None], np.where(there, offsets, 0)
+    for start in range(0, len(real), QUERIES_AT_ONCE):
+        places = slice(start, start + QUERIES_AT_ONCE)
+        keys = real[places, None] + np.arange(-REACH, REACH + 1)
+        there = ((keys >= 0) & (keys < n_keys)).astype(np.float32)
+        cells = np.repeat(real[places], keys.shape[1]), keys.clip(0, n_keys - 1).ravel()
         for layer, head in np.ndindex(found.shape[:2]):
-            weights = np.where(there, maps.tile(layer, head, queries, keys)[near], 0)
+            weights = maps.cells(layer, head, *cells).reshape(keys.shape) * there
             found[layer, head] += (1 / row_sums(maps, layer)[head, places]) @ weights
     return found
 

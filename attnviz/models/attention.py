@@ -31,27 +31,41 @@ def attention_weights(
     query may attend to nothing: its softmax is undefined (NaN).
     """
     hidden = _hidden(attendable)
-    sizes = (*query.shape[:-1], key.shape[-2])
-    blocks = [slice(0, sizes[-2])] if torch.is_grad_enabled() else _blocks(sizes, SCORES_AT_ONCE)
-    if len(blocks) == 1:
-        return _scores(query, key, hidden, by_distance, blocks[0]).softmax(dim=-1)
-    weights = query.new_empty(sizes)
-    for block in blocks:
-        weights[..., block, :] = _scores(query, key, hidden, by_distance, block).softmax(dim=-1)
-    return weights
+    query = query / math.sqrt(query.shape[-1])
+    if torch.is_grad_enabled():
+        scores = query @ key.transpose(-2, -1)
+        if by_distance is not None:  # in place, as is what follows: a layer's scores are large
+            scores += _bias(by_distance, query.shape[-2], key.shape[-2], slice(0, query.shape[-2]))
+        if hidden is not None:
+            scores.masked_fill_(hidden, -torch.inf)
+        return scores.softmax(dim=-1)
+    return _weights(query, key.transpose(-2, -1), hidden, by_distance)
 
 
-def _scores(
-    query: Tensor, key: Tensor, hidden: Tensor | None, by_distance: Tensor | None, block: slice
+def _weights(
+    query: Float[Tensor, "*batch query d_head"],
+    key: Float[Tensor, "*batch d_head key"],
+    hidden: Bool[Tensor, "*#batch #query key"] | None,
+    by_distance: Float[Tensor, "*#batch distance"] | None,
 ) -> Float[Tensor, "*batch query key"]:
-    """What softmax gets of a block of queries."""
-    scores = query[..., block, :] @ key.transpose(-2, -1)
-    scores /= math.sqrt(query.shape[-1])  # in place, as is what follows: a layer's scores are large
-    if by_distance is not None:
-        scores += _bias(by_distance, query.shape[-2], key.shape[-2], block)
-    if hidden is not None:
-        scores.masked_fill_(_rows(hidden, block), -torch.inf)
-    return scores
+    """The same of queries that are scaled, where no gradient is asked for: as many as the cache holds at a time."""
+    *batch, n_queries, n_keys = *query.shape[:-1], key.shape[-1]
+    weights = query.new_empty(*batch, n_queries, n_keys)
+    flat = weights.view(-1, n_queries, n_keys)
+    queries, keys = query.reshape(-1, *query.shape[-2:]), key.reshape(-1, *key.shape[-2:])
+    biases = None if by_distance is None else by_distance.expand(*batch, -1).reshape(len(flat), -1)
+    masks = None if hidden is None else hidden.expand(*batch, -1, -1).reshape(len(flat), *hidden.shape[-2:])
+    step = max(1, SCORES_AT_ONCE // (n_queries * n_keys))
+    for first in range(0, len(flat), step):
+        heads = slice(first, first + step)
+        for block in _blocks((1, n_queries, n_keys), SCORES_AT_ONCE):
+            factors = queries[heads, block], keys[heads]
+            bias = None if biases is None else _bias(biases[heads], n_queries, n_keys, block)  # of its own memory
+            scores = torch.bmm(*factors) if bias is None else bias.baddbmm_(*factors)
+            if masks is not None:
+                scores.masked_fill_(_rows(masks[heads], block), -torch.inf)
+            torch.softmax(scores, dim=-1, out=flat[heads, block])
+    return weights
 
 
 def attend(

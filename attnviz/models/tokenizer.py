@@ -110,14 +110,12 @@ class TextTokenizer:
         markers = self._markers
         room = None if max_tokens is None else max(1, max_tokens - len(markers))
         head, tail = kept(len(all_ids), room, keep)
-        places = (*range(head), *range(len(all_ids) - tail, len(all_ids)))
-        ids = tuple(all_ids[place] for place in places)
-        offsets = tuple(all_offsets[place] for place in places)
+        ids, offsets, special = ((*of[:head], *of[len(of) - tail :]) for of in (all_ids, all_offsets, all_special))
         tokens = Tokens(
             pieces=(*(CLASSIFY for _ in markers), *(text[start:end] for start, end in offsets)),
             offsets=(*((0, 0) for _ in markers), *offsets),
-            special=(*(True for _ in markers), *(bool(all_special[place]) for place in places)),
-            unknown=(*(False for _ in markers), *(unknown_id is not None and i == unknown_id for i in ids)),
+            special=(*(True for _ in markers), *map(bool, special)),
+            unknown=(*(False for _ in markers), *(number == unknown_id for number in ids)),
         )
         return Encoding((*markers, *ids), tokens, n_tokens=len(all_ids))
 

@@ -21,18 +21,16 @@ from attnviz.models.capture.by_hand import factors
 from attnviz.models.capture.captured import Kernel, to_batch_heads
 from attnviz.models.capture.flow import PRODUCTS
 
-AT_ONCE = 4096  # keys
+AT_ONCE = 512  # keys
 Norms = Float32[np.ndarray, "head key"]
 
 
 def value_norms(value: Float[Tensor, "head key d_value"], projection: Float[Tensor, "d_model head d_value"]) -> Norms:
     """Of each head and key, the length of its value as the output projection has it."""
     with torch.no_grad():
-        found = [
-            torch.cat([torch.linalg.vector_norm(block @ of_head.T, dim=-1) for block in keys.split(AT_ONCE)])
-            for keys, of_head in zip(value, projection.unbind(1), strict=True)
-        ]
-        return np.asarray(torch.stack(found).float().cpu().numpy())
+        by_head = projection.permute(1, 2, 0)  # [head, d_value, d_model]
+        found = [torch.linalg.vector_norm(keys @ by_head, dim=-1) for keys in torch.split(value, AT_ONCE, dim=1)]
+        return np.asarray(torch.cat(found, dim=1).float().cpu().numpy())
 
 
 @contextmanager
