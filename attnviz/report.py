@@ -113,6 +113,8 @@ class Curve:
     lines: tuple[Line, ...]
     at: float | None = None  # where on the x axis a vertical line stands, such as the epoch that was kept
     at_label: str = ""
+    y_range: tuple[float, float] | None = None  # of charts that are compared; None: as the points want it
+    doubling: bool = False  # each step along the x axis, from 0 and 1 on, is twice the one before
 
 
 @dataclass(frozen=True, eq=False)
@@ -122,6 +124,7 @@ class Curves:
     name: str
     title: str
     curves: tuple[Curve, ...]
+    n_columns: int | None = None  # in rows of so many; None: one row
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,9 @@ import pytest
 
 from attnviz.by_distance import ByDistance
 
-ENDS: dict[tuple[int, ...], tuple[int, int]] = {  # of a line: up to where it is as at its beginning, and from where as at its end
+ENDS: dict[
+    tuple[int, ...], tuple[int, int]
+] = {  # of a line: up to where it is as at its beginning, and from where as at its end
     (0, 0, 0, 1, 2, 3, 3, 3): (3, 5),
     (0, 0, 0, 0, 9, 9, 9, 9): (4, 4),
     (5,) * 8: (8, 0),

@@ -19,6 +19,7 @@ from attnviz.shapes import Cells
 from attnviz.specs.figure import FigureOptions, ScaleKind
 from attnviz.views import captions
 from attnviz.views.data import data, data_of_hidden
+from attnviz.views.distance import distance_curves, distance_data
 from attnviz.views.head_pictures import MapFrame, Place, heatmaps, overview, strip
 from attnviz.views.patches import patch_maps
 from attnviz.views.pooled_maps import pooled_maps, pools
@@ -73,6 +74,7 @@ def heatmap_report(
             *patches,
             *drawn,
             *others,
+            *(distance_curves(maps, places) if spec.distance else ()),
             numbers,
             *of_layers,
             *tops,
@@ -86,6 +88,7 @@ def heatmap_report(
             **data(title if spec.title is None else spec.title, maps, measurements, layers, heads),
             **(data_of_hidden(maps, part, share, layers, heads) if share else {}),
             **({} if rolled is None else {"rollout": rolled}),
+            **({"distance": distance_data(maps, layers, heads)} if spec.distance else {}),
         },
         focus=(drawn[0] if isinstance(drawn[0], Heatmap) else _sharpest(maps, measurements, places, pictures), *others),
     )

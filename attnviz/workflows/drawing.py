@@ -34,7 +34,8 @@ COPIES = 3  # of a record of q and k: itself, its file, and what rows are worked
 PAGE = "html"  # the format that --open shows
 DIGEST = re.compile("[0-9a-f]{8,64}")
 IDENTITY = ("revision", "text sha256", "texts sha256", "status of ")  # facts that say of what a picture is
-PICTURES = ("layer-*-head-*", "overview", "query-*", "rollout", "attention")  # what those of a record are called
+# What those of a record are called.
+PICTURES = ("layer-*-head-*", "overview", "query-*", "rollout", "distance*", "attention")
 
 
 @dataclass(frozen=True)

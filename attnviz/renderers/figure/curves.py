@@ -17,6 +17,9 @@ DASHES = ((0, ()), (0, (4, 2)), (0, (1, 1.5)))  # the next once all colours are 
 MARKED: dict[str, Any] = {"linewidth": 1.4, "zorder": 3, "marker": "o", "markersize": 4.5}
 BOUNDS: dict[str, Any] = {"linewidth": 1.0, "alpha": 0.6, "zorder": 2.5}
 AT: dict[str, Any] = {"linewidth": 0.8, "dashes": (3, 2), "zorder": 1.5}
+MARGIN = 0.06  # of a range of y, above and below
+MAX_POWERS = 7  # of two, that are numbered
+THOUSANDS = 1024
 MAX_WHOLE = 1e6  # a range beyond is no longer one of things that are counted
 
 
@@ -68,13 +71,30 @@ def draw_curve(axes: Axes, curve: Curve, looks: Mapping[str, dict[str, Any]], th
             )
     if curve.at is not None and _has_mark(curve):
         axes.axvline(curve.at, color=theme.grey, **AT)
+    if curve.y_range is not None:
+        low, high = curve.y_range
+        axes.set_ylim(low - MARGIN * (high - low), high + MARGIN * (high - low))
     axes.xaxis.grid(visible=True, color=theme.grid, linewidth=HAIRLINE)
+    if curve.doubling:
+        _double(axes)
+        return ""
     low, high = axes.get_xlim()
     counted = any(line.x and all(float(x).is_integer() for x in line.x) for line in curve.lines)
     if counted and 1 < high - low <= MAX_WHOLE:
         axes.xaxis.set_major_locator(MaxNLocator("auto", integer=True, steps=[1, 2, 5, 10]))
     axes.ticklabel_format(axis="x", useOffset=False)
     return ""
+
+
+def _double(axes: Axes) -> None:
+    """Steps that double, as many of them numbered as have room."""
+    axes.set_xscale("symlog", base=2, linthresh=1, linscale=0.5)
+    last = max(1, int(axes.dataLim.x1))
+    every = 1 + last.bit_length() // MAX_POWERS
+    axes.set_xticks([0, *(2**power for power in range(0, last.bit_length(), every))])
+    axes.xaxis.set_major_formatter(lambda value, _: f"{value:g}" if value < THOUSANDS else f"{value / 1024:g}k")
+    axes.minorticks_off()
+    axes.set_xlim(left=-0.2)
 
 
 def _has_points(curve: Curve) -> bool:

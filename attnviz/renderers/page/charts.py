@@ -58,8 +58,7 @@ def charts_of(report: Report) -> tuple[list[Mapping[str, object]], list[str]]:
             charts.append({"id": f"chart-{number}", "title": chart.title, **table})
             drawn.append(_drawn(part, picture, chart, f"chart-{number}"))
         if charts:
-            columns = picture.n_columns if isinstance(picture, Distributions) else len(charts)
-            pictures.append({"title": picture.title, "columns": max(1, columns), "charts": charts})
+            pictures.append({"title": picture.title, "columns": picture.n_columns or len(charts), "charts": charts})
     return pictures, drawn
 
 

@@ -1,0 +1,56 @@
+"""Attention by distance as charts: how much of it goes how far. Knows records."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+import numpy as np
+from jaxtyping import Float64
+
+from attnviz.measures.distance_bands import DistanceBands, distance_bands
+from attnviz.records import AttentionMaps
+from attnviz.report import Curve, Curves, Line
+from attnviz.views.head_pictures import Place
+
+IN_A_ROW = 4
+
+
+def distance_curves(maps: AttentionMaps, places: Sequence[Place]) -> Iterator[Curves]:
+    """A picture of each layer with a chart of each head: the median over queries, and between which half of them are.
+
+    Raises InvalidOption for attention from one text to another.
+    """
+    layers = dict.fromkeys(layer for layer, _ in places)
+    for layer in layers:
+        found, number = distance_bands(maps, layer), maps.layer_numbers[layer]
+        n_queries = found.shares.shape[1]
+        of = f"{n_queries:,} queries" if n_queries == found.n_real else f"{n_queries:,} of {found.n_real:,} queries"
+        heads = [head for of_layer, head in places if of_layer == layer]
+        highest = float(_quartiles(found)[-1, heads].max())
+        yield Curves(
+            "distance" if len(layers) == 1 else f"distance-layer-{number}",
+            f"attention by distance, layer {number}: median and quartiles over {of}",
+            tuple(_chart(found, head, highest) for head in heads),
+            IN_A_ROW,
+        )
+
+
+def distance_data(maps: AttentionMaps, layers: Sequence[int], heads: Sequence[int]) -> Mapping[str, object]:
+    """The same for machines: from which distance each band is, and quartiles [layer][head][band][3]."""
+    found = [distance_bands(maps, layer) for layer in layers]
+    quartiles = np.stack([_quartiles(each)[:, list(heads)] for each in found])
+    return {"from": found[0].starts, "quartiles": np.moveaxis(quartiles, 1, -1)}
+
+
+def _chart(found: DistanceBands, head: int, highest: float) -> Curve:
+    low, middle, high = _quartiles(found)[:, head]
+    at = tuple(found.starts.astype(float).tolist())
+    bounds = tuple(zip(low.tolist(), high.tolist(), strict=True))
+    attention = Line("attention", at, tuple(middle.tolist()), bounds=bounds)
+    alike = Line("all keys alike", at, tuple(np.median(found.equal, axis=0).tolist()))
+    across, up = "tokens away, up to twice as many", "share of attention"
+    return Curve(f"head {head}", across, up, (attention, alike), doubling=True, y_range=(0.0, highest))
+
+
+def _quartiles(found: DistanceBands) -> Float64[np.ndarray, "quartile head band"]:
+    return np.asarray(np.quantile(found.shares, (0.25, 0.5, 0.75), axis=1))
