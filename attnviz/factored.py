@@ -244,7 +244,7 @@ class FactoredMaps(AttentionMaps):
                 raise InvalidRecord(f"factors of {factors.query.shape[1]} tokens do not fit {len(self.queries)}")
         if self.sink is not None or self.grid is not None:
             raise InvalidRecord("sinks and patches of images are not recorded by factors")
-        self._check_layer_numbers()
+        self._check_numbers()
         self._check_value_norms()
         probes = np.unique(np.linspace(0, len(self.queries) - 1, N_PROBES).astype(int))
         for factors in self.factors:  # all other rows are tried when they are read
@@ -308,7 +308,7 @@ class FactoredMaps(AttentionMaps):
 
     @property
     def n_heads(self) -> int:
-        """How many heads each layer has."""
+        """How many heads of each layer the record holds."""
         return len(self.factors[0].query)
 
     @property

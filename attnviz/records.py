@@ -17,7 +17,7 @@ from attnviz.shapes import Attendable, PerHead, PerLayer, PerQuery, RealQueries,
 ROW_SUM_TOLERANCE = 1e-3
 KEYS_AT_ONCE = 2**10  # of some queries
 TINY = np.finfo(np.float32).tiny  # ln of it is finite, so that 0 ln 0 comes out as 0
-MAX_LAYERS = 100_000
+MAX_NUMBERS = {"layer": 100_000, "head": 2**15 - 1}
 
 Setting = str | int | float | bool | None
 Level = Literal["head", "layer"]
@@ -63,15 +63,16 @@ class Facts:
     keys_before_joining: int = 0
     group: str = ""  # of layers in a model of several kinds, such as "decoder.layers.*.self_attn"
     n_layers_in_model: int | None = None  # also those that are not in the record; None: not known
+    n_heads_in_model: int | None = None  # of a layer, where some were chosen to be recorded; None: all are here
     known_heads: tuple[str, ...] = ()  # by the model's card, layer after layer: "next token 0.60", "" for none
     chosen: tuple[str, ...] = ()  # what the last queries chose, a token each: what the model wrote
     guess: str = ""  # what is not certain of this record, as a sentence
 
     def __post_init__(self) -> None:
-        if not 0 <= (self.n_layers_in_model or 0) <= MAX_LAYERS:
-            raise InvalidRecord(
-                f"a model of {self.n_layers_in_model:,} layers", hint=f"At most {MAX_LAYERS:,} are read."
-            )
+        for what, most in MAX_NUMBERS.items():
+            number = getattr(self, f"n_{what}s_in_model")
+            if not 0 <= (number or 0) <= most:
+                raise InvalidRecord(f"a model of {number:,} {what}s", hint=f"At most {most:,} are read.")
 
 
 @dataclass(frozen=True)
@@ -105,10 +106,10 @@ class AttentionMaps(Tabular):
     look at that is no token (gpt-oss). A row and its sink together sum to 1.
 
     `layer_numbers` are the model's own: in a model that attends in its layers 1 and 3 only, `weights[0]` is of layer 1.
-    They rise; without them, layers are counted from 0.
+    They rise; without them, layers are counted from 0. So are and do `head_numbers`, the same in every layer.
 
     Raises InvalidRecord where shapes and tokens disagree, a row does not sum to 1, a weight is negative or not finite,
-    weight lies where attention is not allowed, or layer numbers do not rise.
+    weight lies where attention is not allowed, or the numbers of layers or heads do not rise.
     """
 
     weights: Weights
@@ -121,6 +122,7 @@ class AttentionMaps(Tabular):
     grid: Grid | None = None  # of keys that are patches of an image; the image itself is not written to a file
     value_norms: ValueNorms | None = None  # ‖v_j W_O‖: times a weight, how much of the output it moves
     weighed: bool = False  # whether the weights are shares of that, see `measures.weighing`
+    head_numbers: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
         expected = (len(self.queries), len(self.keys))
@@ -135,7 +137,7 @@ class AttentionMaps(Tabular):
             raise InvalidRecord(f"sink has shape {self.sink.shape}, expected {self.weights.shape[:3]}")
         if 0 in self.weights.shape:
             raise InvalidRecord(f"weights of shape {self.weights.shape} hold nothing")
-        self._check_layer_numbers()
+        self._check_numbers()
         self._check_value_norms()
         if self.grid is not None and not len(self.keys) - self.grid.n_patches >= 0:
             raise InvalidRecord(f"{self.grid.n_patches} patches do not fit {len(self.keys)} keys")
@@ -153,13 +155,14 @@ class AttentionMaps(Tabular):
                 view.flags.writeable = False
                 object.__setattr__(self, name, view)
 
-    def _check_layer_numbers(self) -> None:
-        numbers = self.layer_numbers or tuple(range(self.n_layers))
-        if numbers[-1] > MAX_LAYERS:
-            raise InvalidRecord(f"layer number {numbers[-1]:,} is above {MAX_LAYERS:,}")
-        if len(numbers) != self.n_layers or numbers[0] < 0 or list(numbers) != sorted(set(numbers)):
-            raise InvalidRecord(f"layer numbers {numbers} do not name {self.n_layers} layers in rising order")
-        object.__setattr__(self, "layer_numbers", numbers)
+    def _check_numbers(self) -> None:
+        for what, count in (("layer", self.n_layers), ("head", self.n_heads)):
+            numbers = getattr(self, f"{what}_numbers") or tuple(range(count))
+            if numbers[-1] > MAX_NUMBERS[what]:
+                raise InvalidRecord(f"{what} number {numbers[-1]:,} is above {MAX_NUMBERS[what]:,}")
+            if len(numbers) != count or numbers[0] < 0 or list(numbers) != sorted(set(numbers)):
+                raise InvalidRecord(f"{what} numbers {numbers} do not name {count} {what}s in rising order")
+            object.__setattr__(self, f"{what}_numbers", numbers)
 
     def _check_value_norms(self) -> None:
         norms, expected = self.value_norms, (self.n_layers, self.n_heads, len(self.keys))
@@ -179,7 +182,8 @@ class AttentionMaps(Tabular):
         if wrong.any():
             head, query = (int(i) for i in np.argwhere(wrong)[0])
             raise InvalidRecord(
-                f"layer {number}, head {head}: the weights of query {query} sum to {row_sums[head, query]:.4g}, not 1"
+                f"layer {number}, head {self.head_numbers[head]}: the weights of query {query} sum to "
+                f"{row_sums[head, query]:.4g}, not 1"
             )
         if weights.min() < 0:  # rows that sum to 1 hold no NaN
             raise InvalidRecord(f"layer {number} holds negative weights")
@@ -200,7 +204,7 @@ class AttentionMaps(Tabular):
 
     @property
     def n_heads(self) -> int:
-        """How many heads each layer has."""
+        """How many heads of each layer the record holds."""
         return int(self.weights.shape[1])
 
     @property
@@ -247,6 +251,16 @@ class AttentionMaps(Tabular):
         """The model's layers, as far as known, in which no attention of this kind was seen."""
         known = self.provenance.facts.n_layers_in_model or 0
         return tuple(sorted({*range(known)} - {*self.layer_numbers}))
+
+    @property
+    def unseen_heads(self) -> tuple[int, ...]:
+        """The heads of each layer, as far as known, that were not chosen."""
+        n_heads = max(self.provenance.facts.n_heads_in_model or 0, self.head_numbers[-1] + 1)
+        return tuple(sorted({*range(n_heads)} - {*self.head_numbers}))
+
+    def place(self, layer: int, head: int) -> tuple[int, int]:
+        """Where a layer and a head lie in the record, by the model's own numbers, which it has to have."""
+        return self.layer_numbers.index(layer), self.head_numbers.index(head)
 
     @property
     def known_heads(self) -> tuple[str, ...]:

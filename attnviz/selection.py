@@ -59,8 +59,8 @@ def position(written: str, pieces: Sequence[str]) -> int:
     )
 
 
-def pairs(chosen: Sequence[str], layers: Sequence[int], n_heads: int) -> tuple[tuple[int, int], ...]:
-    """The place among `layers` and the head of each "layer.head", in the order given and each once.
+def pairs(chosen: Sequence[str], layers: Sequence[int], heads: Sequence[int]) -> tuple[tuple[int, int], ...]:
+    """The places among `layers` and `heads` of each "layer.head", in the order given and each once.
 
     Raises InvalidSelection for a layer or head that is not there and for anything that is not written so.
     """
@@ -70,7 +70,8 @@ def pairs(chosen: Sequence[str], layers: Sequence[int], n_heads: int) -> tuple[t
         if match is None:
             raise InvalidSelection(f"{item.strip()!r} does not say which head of which layer", hint=PAIRS)
         layer, head = match.groups()
-        found.append((layers.index(_number(layer, layers, "layer")), _number(head, range(n_heads), "head")))
+        place = layers.index(_number(layer, layers, "layer")), heads.index(_number(head, heads, "head"))
+        found.append(place)
     return tuple(dict.fromkeys(found))
 
 

@@ -45,6 +45,7 @@ GROUPED: dict[str, Any] = {**SIZES, "num_key_value_heads": 2, "head_dim": 4}
 FAMILIES: dict[str, dict[str, Any]] = {
     "bert": SIZES,
     "roberta": SIZES,
+    "albert": {**SIZES, "embedding_size": 16},  # its layers share a module
     "distilbert": {
         "vocab_size": 32,
         "dim": 16,

@@ -151,10 +151,13 @@ def test_a_measurement_keeps_to_its_bounds() -> None:
             Measurement("peak", "share", np.array([[value]]), (0.0, 1.0))
 
 
+@pytest.mark.parametrize("what", ["layer", "head"])
 @pytest.mark.parametrize("numbers", [(0,), (1, 0), (1, 1), (-1, 2), (0, 1, 2)])
-def test_layer_numbers_rise(numbers: tuple[int, ...]) -> None:
-    with pytest.raises(InvalidRecord, match="do not name 2 layers in rising order"):
-        replace(random_maps(n_layers=2), layer_numbers=numbers)
+def test_numbers_of_layers_and_heads_rise(numbers: tuple[int, ...], what: str) -> None:
+    with pytest.raises(InvalidRecord, match=f"do not name 2 {what}s in rising order"):
+        replace(random_maps(n_layers=2, n_heads=2), **{f"{what}_numbers": numbers})  # type: ignore[arg-type]
+    with pytest.raises(InvalidRecord, match=f"{what} number 1,000,000 is above"):
+        replace(random_maps(n_layers=2, n_heads=2), **{f"{what}_numbers": (0, 10**6)})  # type: ignore[arg-type]
 
 
 def test_unseen_layers_are_those_of_the_model() -> None:

@@ -128,8 +128,8 @@ def test_a_number_in_a_gap_is_answered_with_those_there_are(written: str) -> Non
 
 
 def test_pairs_are_places_of_layers_and_heads_in_the_order_given() -> None:
-    assert pairs(["0.2,8.1", " 0.0 "], [0, 4, 8], 3) == ((0, 2), (2, 1), (0, 0))
-    assert pairs(["0.2", "0.2"], [0], 3) == ((0, 2),)
+    assert pairs(["0.2,8.5", " 0.0 "], [0, 4, 8], [0, 2, 5]) == ((0, 1), (2, 2), (0, 0))
+    assert pairs(["0.2", "0.2"], [0], range(3)) == ((0, 2),)
 
 
 @pytest.mark.parametrize(
@@ -144,7 +144,7 @@ def test_pairs_are_places_of_layers_and_heads_in_the_order_given() -> None:
 )
 def test_pairs_that_are_not_there(written: str, says: str) -> None:
     with pytest.raises(InvalidSelection) as error:
-        pairs([written], [0, 4], 3)
+        pairs([written], [0, 4], range(3))
     assert str(error.value).startswith(says)
 
 

@@ -74,15 +74,18 @@ def test_a_record_is_plain_safetensors_for_everyone_else(tmp_path: Path) -> None
 
 def test_facts_and_layer_numbers_are_kept(tmp_path: Path) -> None:
     facts = Facts(causal=True, keep="head-tail", tokens_in_text=9, group="h.*", n_layers_in_model=4, guess="a guess")
-    facts = replace(facts, known_heads=("next token 0.60", ""))
+    facts = replace(facts, known_heads=("next token 0.60", ""), n_heads_in_model=8)
     maps = replace(record(), layer_numbers=(1, 3), provenance=replace(record().provenance, facts=facts))
-    store.save(maps, tmp_path / "a.safetensors")
+    store.save(replace(maps, head_numbers=(0, 2, 5)), tmp_path / "a.safetensors")
     again = store.load(tmp_path / "a.safetensors")
-    assert (again.provenance.facts, again.layer_numbers) == (facts, (1, 3))
+    assert (again.provenance.facts, again.layer_numbers, again.head_numbers) == (facts, (1, 3), (0, 2, 5))
+    assert b"n_heads_in_model" not in (whole := store.record_bytes(record()))  # as before there were such
+    assert b"head_numbers" not in whole
 
 
 def test_a_record_of_schema_1_has_its_facts_among_the_settings() -> None:
     settings = {"causal": True, "keep": "head-tail", "tokens_in_text": 9, "n_bigrams": 5, "layers_in_model": "1,3"}
+    settings["heads_in_model"] = "0,2,5"
 
     def older(meta: Any) -> None:
         meta.update(schema=1)
@@ -90,7 +93,7 @@ def test_a_record_of_schema_1_has_its_facts_among_the_settings() -> None:
         meta["provenance"]["settings"] = settings | {"tokens_before_merging": 6}
 
     maps = store.read_record(rewritten(older), "a")
-    assert maps.layer_numbers == (1, 3)
+    assert (maps.layer_numbers, maps.head_numbers) == ((1, 3), (0, 2, 5))
     assert maps.provenance.facts == Facts(
         causal=True,
         keep="head-tail",
@@ -153,6 +156,10 @@ def rewritten(change: Callable[[dict[str, Any]], object]) -> bytes:
         rewritten(lambda meta: meta.update(layer_numbers=[0, 0])),
         rewritten(lambda meta: meta.update(layer_numbers=[0, 10**30])),
         rewritten(lambda meta: meta.update(layer_numbers=["0", "1"])),
+        rewritten(lambda meta: meta.update(head_numbers=[0, 0, 1])),
+        rewritten(lambda meta: meta.update(head_numbers=[0, 1])),
+        rewritten(lambda meta: meta.update(head_numbers=[0, 1, 2.0])),
+        rewritten(lambda meta: meta["provenance"]["facts"].update(n_heads_in_model=-1)),
         rewritten(lambda meta: meta["provenance"]["facts"].update(causal=1)),
         rewritten(lambda meta: meta["provenance"]["facts"].update(more=1)),
         rewritten(lambda meta: meta["provenance"]["facts"].update(n_layers_in_model=10**9)),

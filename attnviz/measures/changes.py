@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -25,6 +25,7 @@ class Changes:
     top_changed: Int[np.ndarray, "layer head"]  # queries without a favourite key in common
     n_queries: int
     layers: tuple[int, ...]  # the numbers that both have
+    heads: tuple[int, ...]
 
     @property
     def top_share(self) -> Float64[np.ndarray, "layer head"]:
@@ -36,31 +37,38 @@ def changes(before: AttentionMaps, after: AttentionMaps) -> Changes:
     """Jensen-Shannon divergence of each head's rows, and how many queries have another favourite key.
 
     Nats, from 0 (the same attention) to ln 2 (no key in common); of the layers and heads that both have.
-    Raises InvalidRecord where the records are not of the same tokens, or have no layer of one number.
+    Raises InvalidRecord where the records are not of the same tokens, or have no layer or head of one number.
     """
     check_tokens(before, after)
-    layers = tuple(number for number in before.layer_numbers if number in after.layer_numbers)
-    if not layers:
-        raise InvalidRecord("the records have no layer of one number", hint="Compare records of the same layers.")
-    shape = (len(layers), min(before.n_heads, after.n_heads))
+    layers = _shared(before.layer_numbers, after.layer_numbers, "layer")
+    heads = _shared(before.head_numbers, after.head_numbers, "head")
+    shape = len(layers), len(heads)
     apart, turned = np.zeros(shape), np.zeros(shape, dtype=np.int64)
     for layer, head in np.ndindex(*shape):
-        for rows in _both(before, after, layers[layer], head):
+        for rows in _both(before, after, layers[layer], heads[head]):
             apart[layer, head] += jsd(*rows).sum()
             turned[layer, head] += int((~np.logical_and(*map(_favourites, rows)).any(axis=-1)).sum())
     n_queries = int(before.real_queries.sum())
-    return Changes(apart / n_queries, turned, n_queries, layers)
+    return Changes(apart / n_queries, turned, n_queries, layers, heads)
 
 
 def per_query(before: AttentionMaps, after: AttentionMaps, layer: int, head: int) -> Float64[np.ndarray, " query"]:
-    """The divergence of each real query, in nats; `layer` is a number that both records have."""
+    """The divergence of each real query, in nats; `layer` and `head` are numbers that both records have."""
     return np.concatenate([jsd(*rows) for rows in _both(before, after, layer, head)])
 
 
 def _both(before: AttentionMaps, after: AttentionMaps, layer: int, head: int) -> Iterator[tuple[Rows, Rows]]:
     for block in blocks(before, 2):
-        of_a, of_b = (head_rows(maps, maps.layer_numbers.index(layer), head, block) for maps in (before, after))
+        of_a, of_b = (head_rows(maps, *maps.place(layer, head), block) for maps in (before, after))
         yield of_a, of_b
+
+
+def _shared(one: Sequence[int], other: Sequence[int], what: str) -> tuple[int, ...]:
+    """The numbers of what both records have. Raises InvalidRecord where there is none."""
+    found = tuple(number for number in one if number in other)
+    if not found:
+        raise InvalidRecord(f"the records have no {what} of one number", hint=f"Compare records of the same {what}s.")
+    return found
 
 
 def check_tokens(before: AttentionMaps, after: AttentionMaps) -> None:

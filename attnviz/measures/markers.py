@@ -39,4 +39,5 @@ def without_markers(maps: AttentionMaps) -> AttentionMaps:
         provenance=maps.provenance,
         sink=sink if maps.sink is None else sink + maps.sink[:, :, kept],
         layer_numbers=maps.layer_numbers,
+        head_numbers=maps.head_numbers,
     )

@@ -33,9 +33,14 @@ def measured(maps: AttentionMaps, names: Sequence[str] = (), level: Level | None
 
 def _of(maps: AttentionMaps, names: Sequence[str]) -> Iterator[Measure]:
     """A measure that is asked for by its name is tried, and says why it cannot be had."""
+    some = f"the record has {maps.n_heads} of {maps.n_heads + len(maps.unseen_heads)}" if maps.unseen_heads else ""
     named = set(_split(names)) - {ALL}
     for measure in chosen(names, HEADLINE if maps.sink is None else (*HEADLINE, "to_sink")):
-        if maps.self_attention or not measure.self_attention_only or measure.name in named:
+        if some and measure.level == "layer":
+            if measure.name in named:
+                problem = f"{measure.name} is of all heads of a layer together, and {some}"
+                raise InvalidOption(problem, hint="Record all heads.")
+        elif maps.self_attention or not measure.self_attention_only or measure.name in named:
             yield measure
 
 

@@ -49,6 +49,7 @@ def merged(maps: AttentionMaps, units: Sequence[Unit], key_units: Sequence[Unit]
         provenance=maps.provenance,
         sink=None if maps.sink is None else _mean_sink(maps.sink, rows),
         layer_numbers=maps.layer_numbers,
+        head_numbers=maps.head_numbers,
         weighed=maps.weighed,
     )
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from jaxtyping import Bool, Float64
 
+from attnviz.errors import InvalidOption
 from attnviz.measures.rows import check_self_attention
 from attnviz.records import AttentionMaps
 
@@ -14,9 +15,12 @@ def rollout(maps: AttentionMaps) -> Float64[np.ndarray, "query key"]:
 
     Shares: row q says what the last layer's query q draws from each token of the input, as if each layer added what
     it attends to, half and half, to what is there (the residual connection); arXiv:2005.00928. Values, norms and
-    feed-forward layers are left out. Rows sum to 1. Self-attention only. Raises InvalidOption otherwise.
+    feed-forward layers are left out. Rows sum to 1. Self-attention only. Raises InvalidOption otherwise, and for a
+    record of some heads only.
     """
     check_self_attention(maps, "rollout")
+    if maps.unseen_heads:
+        raise InvalidOption("rollout is through all heads, and the record has only some", hint="Record all heads.")
     stay = np.eye(len(maps.queries))
     rolled = stay
     for layer in maps.weights:

@@ -20,7 +20,8 @@ def uniform(maps: AttentionMaps) -> AttentionMaps:
     )
     if isinstance(maps, FactoredMaps):  # of which there may be too many weights to hold
         alike = maps.factors[0].alike(n_attendable(maps, 0))
-        return replace(maps, factors=(alike,), layer_numbers=(), provenance=provenance, value_norms=None)
+        maps = replace(maps, factors=(alike,), layer_numbers=(), head_numbers=(), value_norms=None)
+        return replace(maps, provenance=provenance)
     attendable = maps.attendable[:1] if maps.layers_alike else maps.attendable
     weights = attendable / attendable.sum(axis=-1, keepdims=True)
     return AttentionMaps(

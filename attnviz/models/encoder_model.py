@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import time
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass, fields
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,12 +16,13 @@ from torch import Tensor, nn
 from attnviz.errors import InvalidOption
 from attnviz.factored import FactoredMaps
 from attnviz.models.attention import causal, not_padding
+from attnviz.models.choice import EVERY, LayersAndHeads
 from attnviz.models.device import enough_memory
 from attnviz.models.encoder import Encoder, EncoderBlock
 from attnviz.models.seeds import seeded
 from attnviz.models.sizes import Work, check_memory, check_room
 from attnviz.models.tokenizer import Encoding, TextTokenizer
-from attnviz.models.value_norms import own_norms
+from attnviz.models.value_norms import Norms, own_norms
 from attnviz.models.versions import versions
 from attnviz.records import AttentionMaps, Facts, Provenance, Setting
 from attnviz.specs.model import ModelOptions
@@ -55,10 +56,10 @@ class EncoderModel:
     embeds_pairs: bool = False
     encoder: Encoder | None = None  # that `forward` is of, where its factors are known
 
-    def encode(self, text: str) -> Encoding:
+    def encode(self, text: str, choice: LayersAndHeads = EVERY) -> Encoding:
         """The tokens that will attend.
 
-        Raises InvalidText without tokens, TooLarge before anything large is allocated.
+        Raises InvalidText without tokens, TooLarge before anything large is allocated: weights of the chosen heads.
         """
         if self.spec.max_tokens is not None and self.spec.max_tokens < 1:
             raise InvalidOption(f"--max-tokens {self.spec.max_tokens} is too small", hint="It is at least 1.")
@@ -67,7 +68,7 @@ class EncoderModel:
         encoding = self.tokenizer.encode(text, self.spec.max_tokens, self.spec.keep)
         n_padded = max(len(encoding.ids), (self.spec.max_tokens or 0) if self.spec.show_padding else 0)
         work = Work(n_padded, n_padded, self.n_heads, self.n_layers, self.d_model, self.n_parameters)
-        check_memory(work, self.spec.max_memory)
+        check_memory(replace(work, n_maps=choice.n_maps(self.n_layers, self.n_heads)), self.spec.max_memory)
         return self.tokenizer.pad(encoding, n_padded) if self.spec.show_padding else encoding
 
     def map_size(self, text: str) -> tuple[int, int]:
@@ -85,44 +86,59 @@ class EncoderModel:
                 weights.flatten()[-1].item()  # waits for the device
             return time.perf_counter() - begun
 
-    def attention(self, text: str, text_name: str = "text") -> AttentionMaps:
-        """Attention over one text. Raises as `encode` does."""
-        encoding = self.encode(text)
+    def attention(self, text: str, text_name: str = "text", choice: LayersAndHeads = EVERY) -> AttentionMaps:
+        """Attention over one text, of all layers and heads or of some.
+
+        Raises as `encode` does, InvalidSelection for a layer or head that there is not.
+        """
+        encoding, (layers, heads) = self.encode(text, choice), self._chosen(choice)
         attendable = self.attendable(encoding)
         with own_norms(self.attentions, self.n_heads) as norms:
-            weights = self._weights(encoding.ids, attendable)
+            weights = self._weights(encoding.ids, attendable, layers, heads)
         return AttentionMaps(
             weights=weights,
             queries=encoding.tokens,
             keys=encoding.tokens,
             attendable=attendable.numpy(),
-            provenance=self.provenance(text, text_name, encoding.n_tokens),
-            value_norms=np.stack(norms) if len(norms) == self.n_layers else None,
+            provenance=self.provenance(text, text_name, encoding.n_tokens, choice),
+            layer_numbers=layers,
+            head_numbers=heads,
+            value_norms=_of_chosen(norms, layers, heads),
         )
 
-    def factored(self, text: str, text_name: str = "text") -> FactoredMaps:
+    def _chosen(self, choice: LayersAndHeads) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        """The numbers of layers and heads. Raises InvalidSelection for one that there is not."""
+        return choice.layers_of(self.n_layers, self.name), choice.heads_of(self.n_heads, self.name)
+
+    def factored(self, text: str, text_name: str = "text", choice: LayersAndHeads = EVERY) -> FactoredMaps:
         """Attention over one text, of which only what weights are worked out from is held.
 
-        Raises InvalidOption where that is not known, InvalidText without tokens, TooLarge as `encode` does.
+        Raises InvalidOption where that is not known, InvalidText without tokens, TooLarge as `encode` does,
+        InvalidSelection for a layer or head that there is not.
         """
-        from attnviz.models.factoring import encoder_factors
+        from attnviz.models.factoring import encoder_factors, of_heads
 
         if self.encoder is None:
             raise InvalidOption(f"{self.name} has no q and k to record", hint="Leave out factored.")
         if self.device.type != "cpu":
             raise InvalidOption(f"factors are worked out on the CPU, not on {self.device}", hint="Use --device cpu.")
+        layers, heads = self._chosen(choice)
         encoding = self.tokenizer.encode(text, self.spec.max_tokens, self.spec.keep)
         n_tokens = len(encoding.ids)
         work = Work(n_tokens, n_tokens, self.n_heads, self.n_layers, self.d_model, self.n_parameters)
         check_room(f"{n_tokens:,} tokens", work.fixed + work.per_token * n_tokens, self.spec.max_memory)
         with enough_memory(), torch.inference_mode(), own_norms(self.attentions, self.n_heads) as norms:
-            factors = tuple(encoder_factors(self.encoder, torch.tensor(encoding.ids), causal=self.spec.causal))
+            every = encoder_factors(self.encoder, torch.tensor(encoding.ids), causal=self.spec.causal)
+            run = zip(range(layers[-1] + 1), every, strict=False)  # what comes after is not run
+            factors = tuple(of_heads(of, heads) for layer, of in run if layer in layers)
         return FactoredMaps(
             queries=encoding.tokens,
             keys=encoding.tokens,
-            provenance=self.provenance(text, text_name, encoding.n_tokens),
+            provenance=self.provenance(text, text_name, encoding.n_tokens, choice),
+            layer_numbers=layers,
+            head_numbers=heads,
             factors=factors,
-            value_norms=np.stack(norms) if len(norms) == self.n_layers else None,
+            value_norms=_of_chosen(norms, layers, heads),
         )
 
     def with_first_weights(self, seed: int) -> EncoderModel:
@@ -149,18 +165,23 @@ class EncoderModel:
             attendable = attendable & causal(n_tokens)
         return attendable.expand(n_tokens, n_tokens)
 
-    def _weights(self, ids: tuple[int, ...], attendable: Tensor) -> np.ndarray:
+    def _weights(
+        self, ids: tuple[int, ...], attendable: Tensor, layers: Sequence[int], heads: Sequence[int]
+    ) -> np.ndarray:
+        """Of these; layers behind the last of them are not run."""
         with enough_memory(), torch.inference_mode():
-            layers = self.forward(torch.tensor(ids, device=self.device), attendable.to(self.device))
-            if self.n_layers == 1:
-                (only,) = layers
+            every = self.forward(torch.tensor(ids, device=self.device), attendable.to(self.device))
+            if self.n_layers == 1 and len(heads) == self.n_heads:
+                (only,) = every
                 return np.asarray(only.cpu().numpy())[None]  # not copied
-            weights = np.empty((self.n_layers, self.n_heads, len(ids), len(ids)), dtype=np.float32)
-            for layer, of_layer in enumerate(layers):
-                weights[layer] = of_layer.cpu().numpy()
+            weights = np.empty((len(layers), len(heads), len(ids), len(ids)), dtype=np.float32)
+            for layer, of_layer in zip(range(layers[-1] + 1), every, strict=False):
+                if layer in layers:
+                    for place, head in enumerate(heads):
+                        weights[layers.index(layer), place] = of_layer[head].cpu().numpy()
         return weights
 
-    def provenance(self, text: str, text_name: str, n_tokens: int) -> Provenance:
+    def provenance(self, text: str, text_name: str, n_tokens: int, choice: LayersAndHeads = EVERY) -> Provenance:
         """Where a record of this text comes from; `n_tokens` counts the whole text, also what was cut off."""
         return Provenance(
             model=self.name,
@@ -185,8 +206,14 @@ class EncoderModel:
                 made_for_tokens=self.made_for_tokens,
                 embeds_pairs=self.embeds_pairs,
                 n_layers_in_model=self.n_layers,
+                n_heads_in_model=None if choice == EVERY else self.n_heads,
             ),
         )
+
+
+def _of_chosen(norms: Sequence[Norms], layers: Sequence[int], heads: Sequence[int]) -> np.ndarray | None:
+    """Of the layers that were run those of the chosen ones; None of modules without values of their own."""
+    return np.stack([norms[layer][list(heads)] for layer in layers]) if len(norms) > layers[-1] else None
 
 
 def size_of(module: nn.Module) -> int:

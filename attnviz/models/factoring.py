@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 import torch
 from jaxtyping import Float, Int
@@ -24,6 +25,16 @@ def encoder_factors(encoder: Encoder, ids: Int[Tensor, " token"], *, causal: boo
         yield factors
         if layer < last:
             states = block.add_feed_forward(block.attention_residual.after(states, attended))
+
+
+def of_heads(factors: Factors, heads: Sequence[int]) -> Factors:
+    """Those of some heads, each of which has its own keys; a copy, so that the others are let go."""
+    places = list(heads)
+    if places == list(range(len(factors.query))):
+        return factors
+    bias = None if factors.bias is None else factors.bias[places]
+    parts = {name: getattr(factors, name)[places] for name in ("query", "key", "log_sum_exp")}
+    return replace(factors, **parts, bias=bias)
 
 
 def factored(

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
+from attnviz.models.choice import EVERY, LayersAndHeads
 from attnviz.specs.model import KeepKind
 
 if TYPE_CHECKING:
@@ -58,17 +59,21 @@ class AttentionModel(Protocol):
     def n_attention_parameters(self) -> int | None:
         """Of them in the projections of attention; None where that is not known."""
 
-    def encode(self, text: str) -> object:
+    def encode(self, text: str, choice: LayersAndHeads = EVERY) -> object:
         """What the model will read.
 
-        Raises InvalidText for a text without tokens, TooLarge before anything large is allocated.
+        Raises InvalidText for a text without tokens, TooLarge where the weights of the chosen heads have no room,
+        before anything large is allocated.
         """
 
     def map_size(self, text: str) -> tuple[int, int]:
         """How many queries and keys the text's maps will have. Raises as `encode` does."""
 
-    def attention(self, text: str, text_name: str = "text") -> AttentionMaps:
-        """Attention over one text. Raises as `encode` does."""
+    def attention(self, text: str, text_name: str = "text", choice: LayersAndHeads = EVERY) -> AttentionMaps:
+        """Attention over one text, of all layers and heads or of some.
+
+        Raises as `encode` does, InvalidSelection for a layer or head that there is not.
+        """
 
     def seconds(self, text: str) -> float:
         """How long one forward pass with its maps takes, tokens at hand."""
@@ -152,7 +157,7 @@ class Generates(AttentionModel, Protocol):
 class Traceable(AttentionModel, Protocol):
     """A model whose attention can be worked out by hand from its parameters."""
 
-    def encode(self, text: str) -> Encoding:
+    def encode(self, text: str, choice: LayersAndHeads = EVERY) -> Encoding:
         """The tokens that will attend."""
 
     def trace(self, text: str, text_name: str, layer: int, query: int) -> VerifiedTrace:
@@ -174,5 +179,5 @@ class Reinitialisable(AttentionModel, Protocol):
 class Factorable(AttentionModel, Protocol):
     """A model that can give what its weights are worked out from in the place of the weights."""
 
-    def factored(self, text: str, text_name: str = "text") -> AttentionMaps:
-        """Attention over one text. Raises InvalidOption for a model whose q and k are not known."""
+    def factored(self, text: str, text_name: str = "text", choice: LayersAndHeads = EVERY) -> AttentionMaps:
+        """Attention over one text. Raises as `attention` does, InvalidOption for a model whose q and k are unknown."""

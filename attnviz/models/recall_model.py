@@ -15,6 +15,7 @@ from safetensors import SafetensorError
 from attnviz.capacity import Trial, role_name
 from attnviz.errors import InvalidModel, InvalidText
 from attnviz.inputs import read_bytes
+from attnviz.models.choice import EVERY, LayersAndHeads
 from attnviz.models.device import enough_memory, pick
 from attnviz.models.encoder_model import size_of
 from attnviz.models.recall import RecallNetwork
@@ -62,22 +63,25 @@ class RecallModel:
         """Of them in the projections of attention."""
         return size_of(self.network.mixer)
 
-    def encode(self, text: str) -> RecallText:
+    def encode(self, text: str, choice: LayersAndHeads = EVERY) -> RecallText:
         """What the network will read. Raises InvalidText for what is no sequence of the task, TooLarge."""
         read = read_recall(text, self.trial.items)
         n_tokens, limit = len(read.values), self.spec.max_tokens
         if limit is not None and n_tokens > limit:
             raise InvalidText(f"{n_tokens} tokens, --max-tokens is {limit}", hint=f"{self.name} reads whole texts.")
-        check_memory(Work(1, n_tokens, self.n_heads, 1, self.d_model, self.n_parameters), self.spec.max_memory)
+        work = Work(
+            1, n_tokens, self.n_heads, 1, self.d_model, self.n_parameters, n_maps=choice.n_maps(1, self.n_heads)
+        )
+        check_memory(work, self.spec.max_memory)
         return read
 
     def map_size(self, text: str) -> tuple[int, int]:
         """One query, as many keys as tokens. Raises as `encode` does."""
         return 1, len(self.encode(text).values)
 
-    def attention(self, text: str, text_name: str = "text") -> AttentionMaps:
-        """What the query attends to. Raises as `encode` does."""
-        read = self.encode(text)
+    def attention(self, text: str, text_name: str = "text", choice: LayersAndHeads = EVERY) -> AttentionMaps:
+        """What the query attends to. Raises as `encode` does, InvalidSelection for a head that there is not."""
+        read, heads = self.encode(text, choice), choice.heads_of(self.n_heads, self.name)
         given = self._tensors(read)
         with enough_memory(), torch.inference_mode():
             weights = self.network.mix(*given).weights
@@ -85,11 +89,12 @@ class RecallModel:
         assert weights is not None
         end = len(text)
         return AttentionMaps(
-            weights=weights.cpu().numpy(),
+            weights=weights[:, list(heads)].cpu().numpy(),
+            head_numbers=heads,
             queries=Tokens((QUERY,), ((end, end),), (True,)),
             keys=read.tokens,
             attendable=np.ones((1, len(read.values)), dtype=bool),
-            provenance=self._provenance(text, text_name, len(read.values), answers),
+            provenance=self._provenance(text, text_name, len(read.values), answers, choice),
         )
 
     def seconds(self, text: str) -> float:
@@ -103,7 +108,9 @@ class RecallModel:
     def _tensors(self, read: RecallText) -> tuple[torch.Tensor, torch.Tensor]:
         return torch.tensor([read.roles], device=self.device), torch.tensor([read.values], device=self.device)
 
-    def _provenance(self, text: str, text_name: str, n_tokens: int, answers: list[int]) -> Provenance:
+    def _provenance(
+        self, text: str, text_name: str, n_tokens: int, answers: list[int], choice: LayersAndHeads
+    ) -> Provenance:
         reported = " ".join(f"{role_name(role)}{value}" for role, value in enumerate(answers, 1))
         return Provenance(
             model=self.name,
@@ -113,7 +120,12 @@ class RecallModel:
             text_name=text_name,
             settings=(*asdict(self.trial).items(), ("reported", reported)),
             versions=versions(),
-            facts=Facts(tokens_in_text=n_tokens, made_for_tokens=self.trial.length, n_layers_in_model=1),
+            facts=Facts(
+                tokens_in_text=n_tokens,
+                made_for_tokens=self.trial.length,
+                n_layers_in_model=1,
+                n_heads_in_model=None if choice == EVERY else self.n_heads,
+            ),
         )
 
 

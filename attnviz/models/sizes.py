@@ -53,6 +53,7 @@ class Work:
     n_parameters: int = 0
     base: int = BASE  # bytes of the process before
     n_copies: int = 3  # of the record, beside itself
+    n_maps: int | None = None  # heads in all whose weights are recorded, where some were chosen
 
     @property
     def needed(self) -> int:
@@ -80,7 +81,7 @@ class Work:
         """Of a record its weights, and its copies (with words joined, and two while it is written); or of a layer its
         scores and weights, and as float64; and of one head what measures and rollout hold.
         """
-        record = FLOAT32 * self.n_heads * self.n_layers
+        record = FLOAT32 * (self.n_maps or self.n_heads * self.n_layers)
         layer = 4 * FLOAT32 * self.n_heads
         return record + max(self.n_copies * record, layer) + ONE_HEAD
 

@@ -22,7 +22,12 @@ class HeatmapSpec:
     model: ModelOptions = ModelOptions()
     pretrained: PretrainedOptions = PretrainedOptions()
     factored: Annotated[
-        bool, Option("Keep q and k instead of the weights; done by itself where these exceed --max-memory.", MODEL)
+        bool,
+        Option(
+            "Keep q and k instead of the weights, of no more than the layers and heads drawn; done by itself where the "
+            "weights of all exceed --max-memory.",
+            MODEL,
+        ),
     ] = False
     figure: FigureOptions = FigureOptions()
     printing: PrintOptions = PrintOptions()

@@ -29,6 +29,7 @@ PARTS = ("query", "key", "log_sum_exp", "bias", "attendable_keys")  # their tens
 NEEDED = PARTS[:3]
 HALVED = PARTS[:2]
 NORMS = "value_norms"  # [layer, head, key], of any record; versions before do not read it
+ALL_HEADS = ("n_heads_in_model", None)  # a fact that is left out: a record of all heads is what it has always been
 READABLE = (1, SCHEMA, FACTORED_CAUSAL, FACTORED)  # 1 had no facts and no layer numbers: both stood among the settings
 RECORD = "attention.safetensors"
 OURS = f"attnviz heatmap writes {RECORD}."
@@ -54,8 +55,10 @@ def record_bytes(maps: AttentionMaps, *, half: bool = False) -> bytes:
             **asdict(maps.provenance),
             "settings": dict(maps.provenance.settings),
             "versions": dict(maps.provenance.versions),
+            "facts": {name: each for name, each in asdict(maps.provenance.facts).items() if (name, each) != ALL_HEADS},
         },
         "layer_numbers": maps.layer_numbers,
+        **({} if maps.head_numbers == tuple(range(maps.n_heads)) else {"head_numbers": maps.head_numbers}),
         **({} if maps.grid is None else {"grid": [maps.grid.n_rows, maps.grid.n_columns]}),
     }
     if isinstance(maps, FactoredMaps):
@@ -135,10 +138,15 @@ def read_record(data: bytes, name: str) -> AttentionMaps:
         queries = _tokens(meta["queries"])
         keys = queries if meta["keys"] is None else _tokens(meta["keys"])
         provenance = _provenance(meta["provenance"])
-        numbers = _layer_numbers(meta, provenance)
+        layers, heads = (_numbers(meta, what, provenance) for what in ("layer", "head"))
         if meta["schema"] in (FACTORED, FACTORED_CAUSAL):
             factors = _factors(meta, tensors)
-            return FactoredMaps(queries, keys, provenance, None, numbers, value_norms=_norms(tensors), factors=factors)
+            return FactoredMaps(
+                *(queries, keys, provenance, None, layers),
+                value_norms=_norms(tensors),
+                head_numbers=heads,
+                factors=factors,
+            )
         weights, attendable, sink = tensors["weights"], tensors["attendable"], tensors.get("sink")
         if (
             weights.dtype != np.float32
@@ -147,7 +155,10 @@ def read_record(data: bytes, name: str) -> AttentionMaps:
         ):
             raise InvalidRecord("weights are not float32, or attendable is not bool")
         return AttentionMaps(
-            weights, queries, keys, attendable, provenance, sink, numbers, _grid(meta), _norms(tensors)
+            *(weights, queries, keys, attendable, provenance, sink, layers),
+            grid=_grid(meta),
+            value_norms=_norms(tensors),
+            head_numbers=heads,
         )
     except InvalidRecord as error:
         raise InvalidRecord(f"{name}: {error.problem}", hint=error.hint) from error
@@ -219,13 +230,14 @@ def _tokens(found: Mapping[str, Any]) -> Tokens:
     )
 
 
-def _layer_numbers(meta: Mapping[str, Any], provenance: Provenance) -> tuple[int, ...]:
-    numbers = meta.get("layer_numbers")
+def _numbers(meta: Mapping[str, Any], what: str, provenance: Provenance) -> tuple[int, ...]:
+    """Of layers or heads; records before had them among their settings. Raises TypeError for other than numbers."""
+    numbers = meta.get(f"{what}_numbers")
     if numbers is None:
-        written = dict(provenance.settings).get("layers_in_model")
+        written = dict(provenance.settings).get(f"{what}s_in_model")
         numbers = [int(number) for number in written.split(",")] if isinstance(written, str) else []
     if not all(type(number) is int for number in numbers):
-        raise TypeError(f"layer numbers {numbers!r} are no numbers")
+        raise TypeError(f"{what} numbers {numbers!r} are no numbers")
     return tuple(numbers)
 
 

@@ -139,6 +139,7 @@ def _texts(entries: Sequence[Entry]) -> Iterator[Text]:
                 n_layers = max(map(len, measures.values()), default=0)
                 layers = tuple(entry.layers.get(name) or range(n_layers))
                 whole = not {"layer", "head"} & set(entry.settings) and len(layers) == n_layers
+                whole = whole and name not in entry.heads
                 yield Text(entry.name, name, _model(entry), measures, layers, whole)
 
 

@@ -85,6 +85,7 @@ def notes(maps: AttentionMaps) -> Iterator[Note]:
     n_read = maps.provenance.facts.queries_before_joining
     yield from caveats(maps.provenance, n_read or len(maps.queries))
     yield from _uncertain(maps)
+    yield from _not_here(maps)
     yield from _written(maps)
     yield from _joined(maps)
     if maps.self_attention:
@@ -107,7 +108,7 @@ def notes(maps: AttentionMaps) -> Iterator[Note]:
 
 def known(maps: AttentionMaps) -> Iterator[Note]:
     """What the model's card says of its heads: one text has not everything that a head looks at."""
-    places = product(maps.layer_numbers, range(maps.n_heads))
+    places = product(maps.layer_numbers, maps.head_numbers)
     named = [(f"{layer}.{head}", name) for (layer, head), name in zip(places, maps.known_heads, strict=False) if name]
     if maps.known_heads:
         said = ", ".join(f"{place} {escape_for_display(name)}" for place, name in named)
@@ -138,12 +139,26 @@ def not_listed(n_heads: int, layer: str | int | float, head: str | int | float) 
 
 
 def _uncertain(maps: AttentionMaps) -> Iterator[Note]:
-    """What is a guess, and which layers of the model are not here."""
+    """What is a guess."""
     if maps.provenance.facts.guess:
         yield Note(escape_for_display(maps.provenance.facts.guess, MAX_TITLE_LENGTH))
-    if maps.unseen_layers:
-        unseen = maps.unseen_layers
-        of = maps.provenance.facts.n_layers_in_model
+
+
+def _not_here(maps: AttentionMaps) -> Iterator[Note]:
+    """Which layers and heads of the model are in the record, where not all are."""
+    facts, unseen = maps.provenance.facts, maps.unseen_layers
+    if facts.n_heads_in_model is not None:
+        of_model = {"layers": (maps.layer_numbers, facts.n_layers_in_model if unseen else None)}
+        of_model["heads"] = (maps.head_numbers, facts.n_heads_in_model if maps.unseen_heads else None)
+        here = [
+            f"{pluralize(len(numbers), many)} {_numbered(numbers)} of {of}"
+            for many, (numbers, of) in of_model.items()
+            if of is not None
+        ]
+        if here:
+            yield Note(f"The record holds only {' and '.join(here)}, by the model's own numbers.")
+    elif unseen:
+        of = facts.n_layers_in_model
         yield Note(
             f"In {pluralize(len(unseen), 'layers')} {_numbered(unseen)} of the model's {of} no attention of this kind "
             "was seen; layers are called by the model's own numbers."

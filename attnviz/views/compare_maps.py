@@ -103,8 +103,8 @@ def _panels(several: Sequence[AttentionMaps], names: Sequence[str], layer: int) 
             title = f"{name}, mean of {maps.n_heads} heads"
             panels.append(_map(maps, f"mean-{i}", title, weights.mean(axis=0), allowed))
         panels += [
-            _map(maps, f"model-{i}-head-{head}", _title(maps, name, head), weights[head], allowed)
-            for head in range(maps.n_heads)
+            _map(maps, f"model-{i}-head-{number}", _title(maps, name, number), weights[head], allowed)
+            for head, number in enumerate(maps.head_numbers)
         ]
     return tuple(panels)
 
@@ -161,8 +161,8 @@ def _query_rows(
         weights = maps.weights[_at(maps, layer), :, query]
         if maps.n_heads > 1:
             yield f"{name} · mean", weights.mean(axis=0)
-        for head in range(maps.n_heads):
-            yield _head(name, None, head), weights[head]
+        for head, number in enumerate(maps.head_numbers):
+            yield _head(name, None, number), weights[head]
 
 
 def _rollout(several: Sequence[AttentionMaps], names: Sequence[str], scale: ScaleKind) -> HeatmapGrid:

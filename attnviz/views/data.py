@@ -2,7 +2,7 @@
 
 Keys, in order: title; model, status, trained, revision; text {name, sha256}; settings; versions; queries and keys
 (both always given, equal in self-attention; `self_attention` tells); layers and heads (which ones:
-layers by the model's own numbers, heads counted from 0);
+by the model's own numbers);
 measures {name: {unit, bounds, values [layer][head], or [layer] of all heads of a layer together}}; attendable
 [query][key], or [layer][query][key] where layers differ; sink [layer][head][query], where the model has one; weights
 [layer][head][query][key]; instead of these three, of texts with too many weights to be drawn one by one, pooled {size,
@@ -51,7 +51,7 @@ def data(
         "keys": of_tokens(maps.keys),
         **({"chosen": list(maps.chosen)} if maps.chosen else {}),  # by the last queries
         "layers": [maps.layer_numbers[layer] for layer in layers],
-        "heads": list(heads),
+        "heads": [maps.head_numbers[head] for head in heads],
         "measures": {
             m.name: {"unit": m.unit, "bounds": list(m.bounds), "values": chosen_heads(m.values, layers, heads)}
             for m in measurements

@@ -121,16 +121,15 @@ def _queries(before: AttentionMaps, after: AttentionMaps, change: HeadChange, to
 
 
 def _keys(maps: AttentionMaps, change: HeadChange, query: int, top_k: int) -> str:
-    layer = maps.layer_numbers.index(change.layer)
-    weights = maps.weights[layer, change.head, query]
+    layer, head = maps.place(change.layer, change.head)
+    weights = maps.weights[layer, head, query]
     found = largest(weights, np.flatnonzero(maps.attendable[layer, query]), top_k)
     return ", ".join(f"{token(maps.keys, key)} {weights[key]:.2f}" for key in found)
 
 
 def _extent(before: AttentionMaps, after: AttentionMaps, changes: Sequence[HeadChange]) -> Iterator[str]:
-    if before.n_heads != after.n_heads or before.layer_numbers != after.layer_numbers:
-        layers = len({change.layer for change in changes})
-        heads = min(before.n_heads, after.n_heads)
+    if before.head_numbers != after.head_numbers or before.layer_numbers != after.layer_numbers:
+        layers, heads = (len({getattr(change, what) for change in changes}) for what in ("layer", "head"))
         yield (
             f"A has {_n_heads(before)} and B {_n_heads(after)} (layers × heads): only the {layers} × {heads} that both "
             "have are compared, and heads of one number need not be of one kind."

@@ -30,7 +30,7 @@ def distance_curves(maps: AttentionMaps, places: Sequence[Place]) -> Iterator[Cu
         yield Curves(
             "distance" if len(layers) == 1 else f"distance-layer-{number}",
             f"attention by distance, layer {number}: median and quartiles over {of}",
-            tuple(_chart(found, head, highest) for head in heads),
+            tuple(_chart(found, head, f"head {maps.head_numbers[head]}", highest) for head in heads),
             IN_A_ROW,
         )
 
@@ -42,14 +42,14 @@ def distance_data(maps: AttentionMaps, layers: Sequence[int], heads: Sequence[in
     return {"from": found[0].starts, "quartiles": np.moveaxis(quartiles, 1, -1)}
 
 
-def _chart(found: DistanceBands, head: int, highest: float) -> Curve:
+def _chart(found: DistanceBands, head: int, title: str, highest: float) -> Curve:
     low, middle, high = _quartiles(found)[:, head]
     at = tuple(found.starts.astype(float).tolist())
     bounds = tuple(zip(low.tolist(), high.tolist(), strict=True))
     attention = Line("attention", at, tuple(middle.tolist()), bounds=bounds)
     alike = Line("all keys alike", at, tuple(np.median(found.equal, axis=0).tolist()))
     across, up = "tokens away, up to twice as many", "share of attention"
-    return Curve(f"head {head}", across, up, (attention, alike), doubling=True, y_range=(0.0, highest))
+    return Curve(title, across, up, (attention, alike), doubling=True, y_range=(0.0, highest))
 
 
 def _quartiles(found: DistanceBands) -> Float64[np.ndarray, "quartile head band"]:

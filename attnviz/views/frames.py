@@ -25,7 +25,7 @@ def to_pandas(maps: AttentionMaps) -> DataFrame:
     return pandas.DataFrame(
         {
             "layer": np.asarray(maps.layer_numbers, dtype=np.int32)[layers],
-            "head": heads.astype(np.int16),
+            "head": np.asarray(maps.head_numbers, dtype=np.int16)[heads],
             "query": queries.astype(np.int32),
             "key": keys.astype(np.int32),
             "query_token": _named(maps.queries, queries),
@@ -46,7 +46,7 @@ def to_xarray(maps: AttentionMaps) -> DataArray:
         dims=("layer", "head", "query", "key"),
         coords={
             "layer": list(maps.layer_numbers),
-            "head": np.arange(maps.n_heads),
+            "head": np.array(maps.head_numbers),
             "query": np.arange(len(maps.queries)),
             "key": np.arange(len(maps.keys)),
             "query_token": ("query", list(labels(maps.queries))),

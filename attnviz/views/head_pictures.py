@@ -16,7 +16,7 @@ from attnviz.views.token_selection import TokenSelection
 from attnviz.views.tokens import WRITTEN, key_labels, query_labels, token
 
 MAX_NAMED = 8  # heads in a row over which there is room for "layer 3, head 5"
-Place: TypeAlias = tuple[int, int]  # of a layer in the record, and a head
+Place: TypeAlias = tuple[int, int]  # of a layer and a head in the record
 
 
 class MapFrame(NamedTuple):
@@ -52,13 +52,18 @@ class MapFrame(NamedTuple):
         )
 
 
+def layer_and_head(maps: AttentionMaps, place: Place) -> str:
+    """A head by the model's own numbers: "3.5"."""
+    return f"{maps.layer_numbers[place[0]]}.{maps.head_numbers[place[1]]}"
+
+
 def heatmaps(maps: AttentionMaps, places: Iterable[Place], part: TokenSelection) -> tuple[Heatmap, ...]:
     """One map per head."""
     frame = MapFrame.of(maps, part)
     return tuple(
         frame.of_rows(
-            f"layer-{maps.layer_numbers[layer]}-head-{head}",
-            f"layer {maps.layer_numbers[layer]}, head {head}",
+            f"layer-{maps.layer_numbers[layer]}-head-{maps.head_numbers[head]}",
+            f"layer {maps.layer_numbers[layer]}, head {maps.head_numbers[head]}",
             maps.rows(layer, head, part.rows),
             maps.allowed(layer, part.rows),
         )
@@ -72,7 +77,7 @@ def strip(maps: AttentionMaps, places: Sequence[Place], part: TokenSelection, qu
     row = frame.part.rows
     rows = [frame.of_rows("", "", maps.rows(*place, row), maps.allowed(place[0], row)) for place in places]
     one_layer = len({layer for layer, _ in places}) == 1
-    names = [f"{head}" if one_layer else f"{maps.layer_numbers[layer]}.{head}" for layer, head in places]
+    names = [str(maps.head_numbers[place[1]]) if one_layer else layer_and_head(maps, place) for place in places]
     said = f", heads of layer {maps.layer_numbers[places[0][0]]}" if one_layer else ""
     chose = query_labels(maps)[query].removeprefix(WRITTEN) if query >= len(maps.queries) - len(maps.chosen) else ""
     said = f" as it chooses {chose}{said}" if chose else said
@@ -110,7 +115,7 @@ def overview(
     n_columns = spec.columns or n_columns
     if n_columns > MAX_NAMED:  # 12 panels in a row are narrower than their titles would be
         title = f"layer.head: {title}"
-        names = (f"{maps.layer_numbers[layer]}.{head}" for layer, head in places)
+        names = (layer_and_head(maps, place) for place in places)
         pictures = tuple(replace(picture, title=name) for picture, name in zip(pictures, names, strict=True))
     return (HeatmapGrid("overview", title, pictures, n_columns, reflows=reflows),)
 

@@ -39,11 +39,12 @@ def heatmap_report(
     layers: Sequence[int],
     heads: Sequence[int],
 ) -> Report:
-    """All chosen heads side by side, then each alone, then tables and notes. `layers` are places in the record.
+    """All chosen heads side by side, then each alone, then tables and notes.
 
-    With `spec.pick` just those heads side by side, with `spec.query` one row of each. What `spec.sort` names has to be
-    among the measurements. Raises InvalidSelection for a layer, head or token that the record does not have and where
-    all tokens would be hidden, InvalidOption for a rollout from one text to another.
+    `layers` and `heads` are places in the record. With `spec.pick` just those heads side by side, with `spec.query` one
+    row of each. What `spec.sort` names has to be among the measurements. Raises InvalidSelection for a layer, head or
+    token that the record does not have and where all tokens would be hidden, InvalidOption for a rollout from one text
+    to another.
     """
     places = _places(maps, spec, layers, heads)
     layers, heads = (tuple(dict.fromkeys(side)) for side in zip(*places, strict=True))
@@ -124,9 +125,9 @@ def _are_listed(pictures: Sequence[Heatmap], spec: FigureOptions) -> bool:
 
 
 def _places(maps: AttentionMaps, spec: FigureOptions, layers: Sequence[int], heads: Sequence[int]) -> tuple[Place, ...]:
-    """Of each head that is drawn, the place of its layer and its number."""
+    """Of each head that is drawn, where its layer and itself lie in the record."""
     if spec.pick:
-        return pairs(spec.pick, maps.layer_numbers, maps.n_heads)
+        return pairs(spec.pick, maps.layer_numbers, maps.head_numbers)
     _check("layer", layers, maps.n_layers)
     _check("head", heads, maps.n_heads)
     return tuple(product(layers, heads))

@@ -59,10 +59,10 @@ def _patches(maps: AttentionMaps, place: Place, query: int) -> Heatmap:
     assert grid is not None
     shape = (grid.n_rows, grid.n_columns)
     allowed = maps.attendable[layer, query]
-    number = maps.layer_numbers[layer]
+    numbers = maps.layer_numbers[layer], maps.head_numbers[head]
     return Heatmap(
-        name=f"layer-{number}-head-{head}",
-        title=f"layer {number}, head {head}",
+        name="layer-{}-head-{}".format(*numbers),
+        title="layer {}, head {}".format(*numbers),
         values=maps.weights[layer, head, query, -grid.n_patches :].reshape(shape),
         allowed=allowed[-grid.n_patches :].reshape(shape),
         rows=tuple(map(str, range(grid.n_rows))),

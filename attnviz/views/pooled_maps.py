@@ -62,8 +62,8 @@ def _picture(maps: AttentionMaps, place: Place, rows: Sequence[int], columns: Se
     of_query = np.zeros(len(maps.queries), dtype=np.float32)
     of_query[real_queries(maps)] = 1 / n_attendable(maps, layer)
     return Heatmap(
-        name=f"layer-{maps.layer_numbers[layer]}-head-{head}",
-        title=f"layer {maps.layer_numbers[layer]}, head {head}",
+        name=f"layer-{maps.layer_numbers[layer]}-head-{maps.head_numbers[head]}",
+        title=f"layer {maps.layer_numbers[layer]}, head {maps.head_numbers[head]}",
         values=pooled.maximum[head],
         allowed=pooled.allowed,
         rows=tuple(label(maps.queries, place) for place in rows),

@@ -49,7 +49,7 @@ def heads_table(
     """One line per head: its numbers, what it looks at, and the pair drawn with the largest weight, of equal ones the
     earliest.
 
-    `places` are those of layers in the record, and heads. In this order, or by the measurement that `spec.sort` names
+    `places` are those of layers and heads in the record. In this order, or by the measurement that `spec.sort` names
     (see `ordering`), equal ones in this order. Nothing but the order is worked out before it is read.
     Measurements per layer are left out (see `layers_table`).
     """
@@ -75,7 +75,7 @@ def heads_table(
         for layer, head in order:
             numbers = (float(m.values[layer, head]) for m in measurements)
             pair = _strongest(maps, layer, head, part)
-            yield (maps.layer_numbers[layer], head, *numbers, looks_at[layer][head], *pair)
+            yield (maps.layer_numbers[layer], maps.head_numbers[head], *numbers, looks_at[layer][head], *pair)
 
     return Table("heads", title, "heads", columns, LazyRows(rows))
 
@@ -108,7 +108,7 @@ def measures_rows(
                 yield (*of, number, "", m.name, m.unit, float(m.values[layer]))
             else:
                 for head in heads:
-                    yield (*of, number, head, m.name, m.unit, float(m.values[layer, head]))
+                    yield (*of, number, maps.head_numbers[head], m.name, m.unit, float(m.values[layer, head]))
 
 
 def top_table(picture: Heatmap, real_queries: RealQueries, top_k: int) -> Table:

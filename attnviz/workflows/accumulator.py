@@ -84,7 +84,7 @@ class ComparisonAccumulator:
         return tuple(
             MeasureInfo(measure.name, measure.unit, measure.level == "layer")
             for measure in self.measures
-            if measure.name in (self.numbers[0].per_layer if measure.level == "layer" else self.numbers[0].per_head)
+            if all(measure.name in (of.per_layer if measure.level == "layer" else of.per_head) for of in self.numbers)
         )
 
     @property

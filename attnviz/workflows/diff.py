@@ -96,8 +96,8 @@ def _heads(before: AttentionMaps, after: AttentionMaps, names: Sequence[str]) ->
     found = changes(before, after)
     numbers = tuple(zip(measured(before, names, "head"), measured(after, names, "head"), strict=True))
     for place in sorted(np.ndindex(*found.jsd.shape), key=lambda place: -found.jsd[place]):
-        layer, head = found.layers[place[0]], place[1]
-        of_a, of_b = ((maps.layer_numbers.index(layer), head) for maps in (before, after))
+        layer, head = found.layers[place[0]], found.heads[place[1]]
+        of_a, of_b = (maps.place(layer, head) for maps in (before, after))
         measures = [
             Difference("number", "", "", "", a.name, layer, head, float(a.values[of_a]), float(b.values[of_b]))
             for a, b in numbers

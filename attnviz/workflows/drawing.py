@@ -131,7 +131,7 @@ class Drawing:
         """
         self.check_number(maps.n_layers, maps.n_heads)
         layers = numbers(self.spec.layer, maps.layer_numbers, "layer")
-        heads = numbers(self.spec.head, maps.n_heads, "head")
+        heads = numbers(self.spec.head, maps.head_numbers, "head")
         records = {store.RECORD: store.record_bytes(maps)} if with_record else None
         if self.spec.weigh == "values":
             from attnviz.measures.weighing import weighed
@@ -144,14 +144,14 @@ class Drawing:
         found = self._measured(maps)
         drawn = yield from self.pictures.write(heatmap_report(maps, found, self.spec, layers, heads), folder, records)
         rows = LazyRows(lambda: measures_rows(maps, found, layers, heads))
-        text, layer_numbers = maps.provenance.text_name, [maps.layer_numbers[layer] for layer in layers]
+        text = maps.provenance.text_name
         return replace(
             drawn,
             is_text=True,
             rows=rows,
             numbers={text: _numbers(found, layers, heads)},
-            layers=_unless_in_order(text, layer_numbers),
-            heads=_unless_in_order(text, heads),
+            layers=_unless_in_order(text, [maps.layer_numbers[layer] for layer in layers]),
+            heads=_unless_in_order(text, [maps.head_numbers[head] for head in heads]),
         )
 
     def check_number(self, n_layers: int, n_heads: int) -> None:

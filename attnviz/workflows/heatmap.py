@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from attnviz import store
-from attnviz.errors import InvalidOption, TooLarge
+from attnviz.errors import InvalidOption, InvalidSelection, TooLarge
 from attnviz.manifest import PAGE, Entry, File
+from attnviz.models.choice import EVERY, LayersAndHeads
 from attnviz.models.loading import ModelReference, find_model, with_example
 from attnviz.models.protocols import AttentionModel, Factorable, Generates
 from attnviz.options import with_values
@@ -23,8 +24,29 @@ from attnviz.text.document import Corpus
 
 if TYPE_CHECKING:  # numpy comes with them
     from attnviz.records import AttentionMaps, Provenance
+    from attnviz.specs.figure import FigureOptions
+    from attnviz.workflows.drawing import Drawing
 
 INSTEAD = "the weights have no room in --max-memory: q, k and log-sum-exp are kept, and weights worked out from them"
+CHOSEN = "the weights of all heads have no room in --max-memory: only those of the chosen layers and heads are kept"
+
+
+@dataclass(frozen=True)
+class Way:
+    """How one text is recorded."""
+
+    attend: Callable[[str, str, LayersAndHeads], AttentionMaps]
+    choice: LayersAndHeads = EVERY
+    notices: tuple[str, ...] = ()
+
+    def record(self, text: str, name: str) -> AttentionMaps:
+        """Where not all of the chosen layers attend, of every layer: the record says which do."""
+        try:
+            return self.attend(text, name, self.choice)
+        except InvalidSelection:
+            if self.choice.layers is None:
+                raise
+            return self.attend(text, name, replace(self.choice, layers=None))
 
 
 def heatmap(spec: HeatmapSpec) -> Events:
@@ -37,7 +59,7 @@ def heatmap(spec: HeatmapSpec) -> Events:
         numbers(spec.figure.layer, reference.n_layers, "layer")
         numbers(spec.figure.head, reference.n_heads, "head")
         if spec.figure.pick:
-            pairs(spec.figure.pick, range(reference.n_layers), reference.n_heads)
+            pairs(spec.figure.pick, range(reference.n_layers), range(reference.n_heads))
     folder = store.output_folder(spec.figure.out)
     spec = replace(spec, text=with_example(spec.text, [reference]))
     corpus = load_corpus(spec.text)
@@ -60,25 +82,54 @@ def _drawn(
     model = reference.open(corpus.texts)
     drawing.check_number(model.n_layers, model.n_heads)
     # A text that cannot be drawn is refused before the first picture.
-    attend = {index: _way(model, corpus.documents[index].text, spec) for index in chosen}
+    ways = {index: _way(model, corpus.documents[index].text, spec) for index in chosen}
     heads = known_heads(model)
     with store.locked(out):
         entries = []
         for count, index in enumerate(chosen):
             document = corpus.documents[index]
-            maps = with_known_heads(attend[index](document.text, document.name), heads)
-            drawn = yield from drawing.draw(maps, out if len(chosen) == 1 else out / document.slug)
+            maps = with_known_heads(ways[index].record(document.text, document.name), heads)
+            folder = out if len(chosen) == 1 else out / document.slug
+            drawn = yield from _counted_by(model, drawing, maps).draw(maps, folder)
             first = _first_notices(spec, reference, corpus, model.trained) if count == 0 else ()
-            instead = (INSTEAD,) if attend[index] != model.attention and not spec.factored else ()
-            notices = (*first, *instead, *drawn.notices)
+            notices = (*first, *ways[index].notices, *drawn.notices)
             entries.append(_entry(spec, document.slug, maps, drawn, out))
             yield replace(drawn, notices=notices)
         if len(chosen) > 1 and any(file.path.endswith(".html") for entry in entries for file in entry.files):
             yield Result(files=(_index(spec, entries, maps.provenance, out),))
 
 
-def _way(model: AttentionModel, text: str, spec: HeatmapSpec) -> Callable[[str, str], AttentionMaps]:
-    """Weights where there is room for them, else what they are worked out from, where the model gives that.
+def _choice(figure: FigureOptions, model: AttentionModel) -> LayersAndHeads:
+    """Of what to record no more, where not all is kept: what is drawn, and what its numbers are of."""
+    from attnviz.measures.measured import chosen
+
+    if figure.rollout:
+        return EVERY
+    layers = numbers(figure.layer, model.n_layers, "layer") if figure.layer else None
+    heads = numbers(figure.head, model.n_heads, "head") if figure.head else None
+    if figure.pick:
+        layers, heads = zip(*pairs(figure.pick, range(model.n_layers), range(model.n_heads)), strict=True)
+    of_layers = any(measure.level == "layer" for measure in chosen(figure.measure))
+    return LayersAndHeads(layers, None if of_layers else heads)
+
+
+def _counted_by(model: AttentionModel, drawing: Drawing, maps: AttentionMaps) -> Drawing:
+    """With numbers from the end, such as -2, written as the model's own: a record of some layers ends elsewhere."""
+    if maps.provenance.facts.n_heads_in_model is None:
+        return drawing
+    layer = _from_zero(drawing.spec.layer, model.n_layers, maps.layer_numbers, "layer")
+    head = _from_zero(drawing.spec.head, model.n_heads, maps.head_numbers, "head")
+    return replace(drawing, spec=replace(drawing.spec, layer=layer, head=head))
+
+
+def _from_zero(written: tuple[str, ...], n_there: int, here: tuple[int, ...], what: str) -> tuple[str, ...]:
+    found = numbers(written, n_there, what)
+    return tuple(map(str, found)) if written and {*found} <= {*here} else written
+
+
+def _way(model: AttentionModel, text: str, spec: HeatmapSpec) -> Way:
+    """All weights where there is room for them, else those of the chosen heads, else what these are worked out from,
+    where the model gives that.
 
     Raises InvalidText without tokens, TooLarge without room, InvalidOption for a model without q and k and for what
     needs all weights.
@@ -90,22 +141,35 @@ def _way(model: AttentionModel, text: str, spec: HeatmapSpec) -> Callable[[str, 
             raise InvalidOption(f"{model.name} gives no q and k to keep", hint="Leave out --factored.")
         if whole is not None:
             raise InvalidOption(f"{whole} needs all weights, which --factored does not keep", hint="Leave out one.")
-        return partial(_factored, model, spec.model.max_memory, None)
+        return Way(partial(_factored, model, spec.model.max_memory, None), _choice(spec.figure, model))
     try:
         model.encode(text)
+        return Way(model.attention)
     except TooLarge as error:
+        choice = _choice(spec.figure, model)
+        if choice != EVERY and _fits(model, text, choice):
+            return Way(model.attention, choice, (CHOSEN,))
         if not isinstance(model, Factorable) or whole is not None:
             raise
-        return partial(_factored, model, spec.model.max_memory, error)
-    return model.attention
+        return Way(partial(_factored, model, spec.model.max_memory, error), choice, (INSTEAD,))
 
 
-def _factored(model: Factorable, max_memory: float, too_large: TooLarge | None, text: str, name: str) -> AttentionMaps:
+def _fits(model: AttentionModel, text: str, choice: LayersAndHeads) -> bool:
+    try:
+        model.encode(text, choice)
+    except TooLarge:
+        return False
+    return True
+
+
+def _factored(
+    model: Factorable, max_memory: float, too_large: TooLarge | None, text: str, name: str, choice: LayersAndHeads
+) -> AttentionMaps:
     """Also where there was no room for weights. Raises TooLarge where there is none for this, either."""
     from attnviz.workflows.drawing import check_factored_room
 
     try:
-        maps = model.factored(text, name)
+        maps = model.factored(text, name, choice)
         check_factored_room((maps.n_layers * maps.n_heads, len(maps.queries), len(maps.keys)), maps.n_bytes, max_memory)
     except (InvalidOption, TooLarge) as error:
         if too_large is None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import is_dataclass, replace
+from itertools import product
 from pathlib import Path
 from types import UnionType
 from typing import Any, get_args, get_origin, get_type_hints
@@ -60,9 +61,13 @@ def known_heads(model: AttentionModel) -> tuple[str, ...]:
 
 
 def with_known_heads(maps: AttentionMaps, heads: tuple[str, ...]) -> AttentionMaps:
-    """The same record, which says what its heads look at over many texts."""
-    facts = replace(maps.provenance.facts, known_heads=heads)
-    return replace(maps, provenance=replace(maps.provenance, facts=facts)) if heads else maps
+    """The same record, which says what its heads look at over many texts: `heads` are those of the whole model."""
+    if not heads:
+        return maps
+    n_heads = maps.n_heads + len(maps.unseen_heads)
+    here = tuple(heads[layer * n_heads + head] for layer, head in product(maps.layer_numbers, maps.head_numbers))
+    facts = replace(maps.provenance.facts, known_heads=here)
+    return replace(maps, provenance=replace(maps.provenance, facts=facts))
 
 
 def _told(name: str, share: float, multiple: float) -> str:

@@ -109,7 +109,7 @@ def display(maps: AttentionMaps | Sequence[AttentionMaps]) -> Display:
 def maps_report(maps: AttentionMaps, spec: FigureOptions) -> Report:
     """The report of one record. Raises InvalidSelection and InvalidOption as `heatmap_report` does."""
     layers = numbers(spec.layer, maps.layer_numbers, "layer")
-    heads = numbers(spec.head, maps.n_heads, "head")
+    heads = numbers(spec.head, maps.head_numbers, "head")
     maps = by_words(maps) if spec.merge == "words" else maps
     return heatmap_report(maps, measured(maps), spec, layers, heads)
 

@@ -232,13 +232,17 @@ def test_a_record_is_compared_by_its_weights(pair: Path) -> None:
 def test_a_record_of_other_heads_differs(pair: Path) -> None:
     path = "first/attention.safetensors"
     maps = store.load(pair / "figures" / path)
-    of_one = replace(maps, weights=maps.weights[:, :1].copy(), value_norms=None)
+    of_one = replace(maps, weights=maps.weights[:, :1].copy(), value_norms=None, head_numbers=())
     batches.put(pair / "figures", path, store.record_bytes(of_one))
     unlike = only()
     assert (unlike.kind, unlike.expected, unlike.actual) == ("record", "1 layer of 2 heads", "1 layer of 1 head")
-    batches.put(pair / "figures", path, store.record_bytes(replace(maps, layer_numbers=(3,))))
-    unlike = only()
-    assert (unlike.kind, unlike.expected, unlike.actual) == ("record", "layers 0", "layers 3")
+    for other, *said in (
+        (replace(maps, layer_numbers=(3,)), "layers 0", "layers 3"),
+        (replace(maps, head_numbers=(0, 2)), "heads 0, 1", "heads 0, 2"),
+    ):
+        batches.put(pair / "figures", path, store.record_bytes(other))
+        unlike = only()
+        assert [unlike.kind, unlike.expected, unlike.actual] == ["record", *said]
 
 
 @pytest.mark.parametrize(

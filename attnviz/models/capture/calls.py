@@ -25,13 +25,13 @@ from torch.overrides import TorchFunctionMode
 from attnviz.errors import InvalidRecord
 from attnviz.models.capture.by_hand import WATCHED, SoftmaxTracker, factors
 from attnviz.models.capture.captured import CapturedAttention, How, Kernel, to_batch_heads
-from attnviz.models.capture.choice import LayersAndHeads
 from attnviz.models.capture.factored import FactoredRows, FactoringKernel
 from attnviz.models.capture.flow import Flow, Origin
 from attnviz.models.capture.kernels import dot_product
 from attnviz.models.capture.multihead import multi_head
 from attnviz.models.capture.paths import NUMBER, Paths
 from attnviz.models.capture.room import LayersRoom
+from attnviz.models.choice import EVERY, LayersAndHeads
 
 SIDES = ("query", "key", "value")
 KERNELS: dict[Kernel, Callable[..., tuple[Any, CapturedAttention]]] = {
@@ -39,7 +39,6 @@ KERNELS: dict[Kernel, Callable[..., tuple[Any, CapturedAttention]]] = {
     functional.multi_head_attention_forward: multi_head,
 }
 Values: TypeAlias = Float[np.ndarray, "batch key few"]
-EVERY = LayersAndHeads()
 N_VALUES = 4  # of the first head, that tell one key of a cache from another
 DENSE = "Leave out factored."
 FAST = (nn.TransformerEncoder, nn.TransformerEncoderLayer)  # they compute in another way where nobody looks
@@ -70,6 +69,8 @@ class Call:
     values: Values | None = None  # some of what was attended to, to know a cache again; None: not seen
     n_steps: int = 1  # how many passes it was joined from
     apart: str = ""  # why its pass, which goes on from others, was not joined to them
+    heads: tuple[int, ...] = ()  # by their numbers in the call; (): all
+    n_heads_in_model: int | None = None  # that the call has, where layers or heads were chosen
 
     @property
     def weights(self) -> Float32[np.ndarray, "batch head query key"]:
@@ -103,6 +104,7 @@ class Kept(NamedTuple):
     sink: Float32[np.ndarray, "batch head query"] | None
     how: How
     error: float
+    n_heads: int  # of the call, also those that are not kept
 
 
 @contextmanager
@@ -250,28 +252,30 @@ class Capture(TorchFunctionMode):
         same: bool,
     ) -> tuple[Any, Origin]:
         """What a kernel gives, and where that comes from. `same`: queries and keys are one tensor."""
-        if not self._choice.may_hold(self._path()[0]):
+        if not self._may_be_chosen():
             return function(*args, **kwargs), self._passed_by(origin)
         if self._factoring is None:
-            room = {"room": self._take_room} if function is functional.scaled_dot_product_attention else {}
+            in_room = function is functional.scaled_dot_product_attention and self._choice.heads is None
+            room = {"room": self._take_room} if in_room else {}  # which holds all heads until the end
             result, seen = KERNELS[function](function, args, kwargs, self._what(), **room)
             seen = _unpacked(seen, self._frames[-1]) if self._frames else seen
-            return result, self._hand_over(self._on_host(self._of_heads(seen)), origin, value, same)
+            return result, self._hand_over(self._on_host(seen), origin, value, same)
         if function is functional.multi_head_attention_forward:
             raise InvalidRecord(f"{self._what()} is of nn.MultiheadAttention, which keeps its q and k", hint=DENSE)
         result, rows, error = self._factoring(function, args, kwargs, self._what())
         attendable = np.broadcast_to(rows.attended[:, None], (len(rows), *rows.shape[2:]))
-        return result, self._hand_over(Kept(rows, attendable, None, "factored", error), origin, value, same)
+        kept = Kept(rows, attendable, None, "factored", error, rows.n_heads)
+        return result, self._hand_over(kept, origin, value, same)
 
     def _multiplied(self, seen: CapturedAttention, origin: Origin, value: Any) -> Origin:
         """Of attention written by hand. Raises InvalidRecord where its factors are asked for."""
-        if not self._choice.may_hold(self._path()[0]) or (self._factoring is not None and origin.product is None):
+        if not self._may_be_chosen() or (self._factoring is not None and origin.product is None):
             return self._passed_by(origin)
         if self._factoring is not None:
             raise InvalidRecord(
                 f"{self._what()} is written out as softmax(…) @ value: its q and k are gone", hint=DENSE
             )
-        return self._hand_over(self._on_host(self._of_heads(seen)), origin, value)
+        return self._hand_over(self._on_host(seen), origin, value)
 
     def _take_room(self, shape: Sequence[int]) -> Float32[Tensor, "batch head query key"]:
         """For the weights of a call."""
@@ -279,9 +283,15 @@ class Capture(TorchFunctionMode):
         return self._room.take(NUMBER.sub("*", path), max(1, math.prod(n_alike)), shape)
 
     def _on_host(self, seen: CapturedAttention) -> Kept:
+        n_heads, seen = seen.weights.shape[1], self._of_heads(seen)
         attendable = seen.attendable.detach().cpu().numpy()
         sink = None if seen.sink is None else seen.sink.detach().cpu().numpy()
-        return Kept(self._room.as_array(seen.weights), attendable, sink, seen.how, seen.error)
+        return Kept(self._room.as_array(seen.weights), attendable, sink, seen.how, seen.error, n_heads)
+
+    def _may_be_chosen(self) -> bool:
+        """Whether a chosen layer may be at work: a path without a number may be any, as layers may share a module."""
+        layers, numbers = self._choice.layers, NUMBER.findall(self._path()[0])
+        return layers is None or not numbers or any(int(number) in layers for number in numbers)
 
     def _of_heads(self, seen: CapturedAttention) -> CapturedAttention:
         """The chosen ones."""
@@ -298,11 +308,13 @@ class Capture(TorchFunctionMode):
     def _hand_over(self, seen: Kept, origin: Origin, value: Any, same: bool = False) -> Origin:
         """Returns where the output comes from. `same`: queries and keys are one tensor."""
         path, n_alike = self._path()
+        kept = seen._asdict()
+        n_heads = kept.pop("n_heads")
         self._take(
             Call(
                 path=path,
                 number=max(0, self._n_passes - 1),
-                **seen._asdict(),
+                **kept,
                 place=self._n_calls,
                 after=origin.after,
                 run=self._frames[-1].number if self._frames else 0,
@@ -310,6 +322,8 @@ class Capture(TorchFunctionMode):
                 n_alike=n_alike,
                 guess=self._guess(seen, origin),
                 values=_some_of(value, seen.kept.shape),
+                heads=self._choice.heads_of(n_heads, self._what()),
+                n_heads_in_model=None if self._choice == EVERY else n_heads,
             )
         )
         return self._passed_by(origin)

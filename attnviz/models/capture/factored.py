@@ -20,9 +20,9 @@ from torch.nn.attention import SDPBackend
 from attnviz.errors import InvalidRecord
 from attnviz.factored import CAUSAL, EVERYWHERE, N_PROBES, Factors
 from attnviz.models.capture.captured import Kernel, checked_error, refuse_dropout, to_batch_heads
-from attnviz.models.capture.choice import LayersAndHeads
 from attnviz.models.capture.kernels import Asked
 from attnviz.models.capture.masks import MATRIX, SymbolicMask, symbolic
+from attnviz.models.choice import LayersAndHeads
 
 FLASH = SDPBackend.FLASH_ATTENTION.value
 MAX_MASKS = 4  # that are remembered: layers of a model share one or two
@@ -34,6 +34,7 @@ class FactoredRows:
 
     factors: tuple[Factors, ...]
     fitting: tuple[Bool[np.ndarray, " query"] | None, ...]  # queries whose mask is that of the factors; None: all
+    n_heads: int  # of the call, also those that are not kept
 
     def __len__(self) -> int:
         return len(self.factors)
@@ -89,7 +90,7 @@ class FactoringKernel:
                 values = values[[head * len(values) // shape[1] for head in heads]]
                 error = max(error, _missed(rows[-1], mask, values, of_kernel[row, heads]))
             fitting = tuple(None if mask.fitting is None else mask.fitting.numpy() for mask in masks)
-            return output, FactoredRows(tuple(rows), fitting), checked_error(error, output.dtype, what)
+            return output, FactoredRows(tuple(rows), fitting, shape[1]), checked_error(error, output.dtype, what)
 
     def _symbolic(self, asked: Asked, shape: Sequence[int], what: str) -> list[SymbolicMask]:
         """Of each row. Raises InvalidRecord for what is neither a window nor padding."""

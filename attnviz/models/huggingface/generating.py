@@ -13,6 +13,7 @@ from typing import Any
 import torch
 
 from attnviz.errors import TooLarge
+from attnviz.models.choice import EVERY, LayersAndHeads
 from attnviz.models.device import enough_memory
 from attnviz.models.huggingface.model import Answer, HuggingFaceModel, Read
 from attnviz.models.huggingface.tokens import HuggingFaceEncoding
@@ -25,9 +26,9 @@ KEPT = ("bos_token_id", "eos_token_id", "pad_token_id", "decoder_start_token_id"
 class HuggingFaceWriter(HuggingFaceModel):
     """A decoder or an encoder-decoder, with how much it is to write."""
 
-    def encode(self, text: str) -> Read:
+    def encode(self, text: str, choice: LayersAndHeads = EVERY) -> Read:
         """What the model will read before it writes. Raises as for a text to read, with room for what it will write."""
-        read = super().encode(text)
+        read = super().encode(text, choice)
         grown = read.target or read.source
         n_before, most = len(grown.ids), self.loaded.most_tokens
         if most is not None and n_before + self._n_tokens - 1 > most:
@@ -37,21 +38,21 @@ class HuggingFaceWriter(HuggingFaceModel):
                 hint=f"--generate {most - n_before + 1} fits.",
             )
         n_queries = n_before + self._n_tokens - 1
-        self._check_room(n_queries, len(read.source.ids) if read.kind == "cross" else n_queries)
+        self._check_room(n_queries, len(read.source.ids) if read.kind == "cross" else n_queries, choice)
         return read
 
-    def attention(self, text: str, text_name: str = "text") -> AttentionMaps:
-        """Attention over one text and what the model wrote behind it. Raises as `encode` does."""
-        read = self.generate(text)
+    def attention(self, text: str, text_name: str = "text", choice: LayersAndHeads = EVERY) -> AttentionMaps:
+        """Attention over one text and what the model wrote behind it. Raises as for a text to read."""
+        read = self.generate(text, choice)
         assert read.answer is not None
         how = "greedy" if self.extras.temperature is None else f"temperature {self.extras.temperature:g}"
         n_written = len(read.answer.ids)
         name = f"{text_name} and {n_written} {'token' if n_written == 1 else 'tokens'} that it wrote ({how})"
-        return self._record(read, text, name)
+        return self._record(read, text, name, choice)
 
-    def generate(self, text: str) -> Read:
+    def generate(self, text: str, choice: LayersAndHeads = EVERY) -> Read:
         """What the model has read once it has written: all but the last token. Raises as `encode` does."""
-        read = self.encode(text)
+        read = self.encode(text, choice)
         ids = self._written(read)
         grown = read.target or read.source
         at = 0 if read.target else len("\n".join(filter(None, (text, self.extras.pair))))

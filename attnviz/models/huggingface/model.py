@@ -13,8 +13,8 @@ import torch
 
 from attnviz.errors import InvalidModel, InvalidOption, TooLarge
 from attnviz.factored import FactoredMaps
-from attnviz.models.capture.calls import EVERY, Call, capture
-from attnviz.models.capture.choice import LayersAndHeads
+from attnviz.models.capture.calls import Call, capture
+from attnviz.models.choice import EVERY, LayersAndHeads
 from attnviz.models.device import enough_memory
 from attnviz.models.huggingface.tokens import HuggingFaceEncoding
 from attnviz.models.huggingface.weights import LoadedWeights, others_failure
@@ -23,7 +23,6 @@ from attnviz.models.recording.assembly import (
     attendable_of,
     factors_of,
     facts_of,
-    heads_seen,
     layers_seen,
     seen,
 )
@@ -106,13 +105,14 @@ class HuggingFaceModel:
         """Which of its parameters serve attention is not known of somebody else's model."""
         return
 
-    def encode(self, text: str) -> Read:
+    def encode(self, text: str, choice: LayersAndHeads = EVERY) -> Read:
         """What the model will read.
 
         Raises InvalidText without tokens, InvalidOption, TooLarge before anything is allocated.
         """
         read = self._read(text)
-        self._check_room(*(len(each.ids) for each in axes_of(read)))
+        n_queries, n_keys = (len(each.ids) for each in axes_of(read))
+        self._check_room(n_queries, n_keys, choice)
         return read
 
     def _read(self, text: str) -> Read:
@@ -131,32 +131,27 @@ class HuggingFaceModel:
         assert self.extras.target_text is not None
         return self.loaded.tokenizer.targets(self.extras.target_text, self.loaded.start_id)
 
-    def _check_room(self, n_queries: int, n_keys: int) -> None:
-        work = Work(
-            n_queries, n_keys, self.n_heads, self.n_layers, self.d_model, self.n_parameters, base=BASE_PRETRAINED
-        )
-        check_memory(work, self.spec.max_memory)
+    def _work(self, n_queries: int, n_keys: int, choice: LayersAndHeads) -> Work:
+        sizes = n_queries, n_keys, self.n_heads, self.n_layers, self.d_model, self.n_parameters
+        return Work(*sizes, base=BASE_PRETRAINED, n_maps=choice.n_maps(self.n_layers, self.n_heads))
+
+    def _check_room(self, n_queries: int, n_keys: int, choice: LayersAndHeads) -> None:
+        check_memory(self._work(n_queries, n_keys, choice), self.spec.max_memory)
 
     def map_size(self, text: str) -> tuple[int, int]:
         """How many queries and keys its maps will have. Raises as `encode` does."""
         queries, keys = axes_of(self.encode(text))
         return len(queries.ids), len(keys.ids)
 
-    def attention(self, text: str, text_name: str = "text") -> AttentionMaps:
-        """Attention over one text.
+    def attention(self, text: str, text_name: str = "text", choice: LayersAndHeads = EVERY) -> AttentionMaps:
+        """Attention over one text, of all layers and heads or of some.
 
         Raises as `encode` does, InvalidModel where no attention is seen, InvalidRecord where it does not give the
-        output.
+        output, InvalidSelection for a layer or head that there is not.
         """
-        return self._record(self.encode(text), text, text_name)
+        return self._record(self.encode(text, choice), text, text_name, choice)
 
-    def factored(
-        self,
-        text: str,
-        text_name: str = "text",
-        layers: Sequence[int] | None = None,
-        heads: Sequence[int] | None = None,
-    ) -> AttentionMaps:
+    def factored(self, text: str, text_name: str = "text", choice: LayersAndHeads = EVERY) -> AttentionMaps:
         """Attention over one text, of which only what weights are worked out from is held, of some layers and heads.
 
         Raises InvalidOption where its attention is not made of that, InvalidSelection for a layer or head that there is
@@ -167,11 +162,9 @@ class HuggingFaceModel:
                 f"{self.name} writes its attention out, as soft-capping and sinks need: it has no q and k to record",
                 hint="Leave out factored.",
             )
-        choice, read = LayersAndHeads(layers, heads), self._read(text)
+        read = self._read(text)
         n_queries, n_keys = (len(each.ids) for each in axes_of(read))
-        work = Work(
-            n_queries, n_keys, self.n_heads, self.n_layers, self.d_model, self.n_parameters, base=BASE_PRETRAINED
-        )
+        work = self._work(n_queries, n_keys, choice)
         of_layer = 3 * FLOAT32 * self.d_model * (n_queries + n_keys)  # q, k and their copies while one is captured
         n_layers = self.n_layers if choice.layers is None else len(choice.layers)
         needed = work.fixed + work.per_token * max(n_queries, n_keys) + n_layers * of_layer
@@ -182,14 +175,14 @@ class HuggingFaceModel:
         self, read: Read, text: str, text_name: str, choice: LayersAndHeads = EVERY, *, factored: bool = False
     ) -> AttentionMaps:
         calls: list[Call] = []
-        with capture(calls.append, choice, factored=factored), NormsOfCalls() as norms:
+        with capture(calls.append, choice, factored=factored) as watching, NormsOfCalls() as norms:
             self._run(read)
-        n_calls, group = len(calls), self._group(calls, read.kind, choice)
-        value_norms = None
-        if choice == EVERY and len(norms.calls) == n_calls:  # else some attention has no projection of its own
-            value_norms = np.stack([norms.calls[call.place][0] for call in group.calls])
+        group, value_norms = self._group(calls, read.kind, choice), None
+        if len(norms.calls) == watching.n_seen:  # else some attention has no projection of its own
+            value_norms = np.stack([norms.calls[call.place][0][list(call.heads)] for call in group.calls])
         calls.clear()  # the group has them, and lets each go when it is copied
-        settings, facts, (numbers, _) = self._settings(read, group), self._facts(read, group), group.layers
+        settings, facts, (layers, _) = self._settings(read, group), self._facts(read, group), group.layers
+        heads = group.calls[0].heads
         queries, keys = (side.tokens for side in axes_of(read))
         if (group.n_queries, group.n_keys) != (len(queries), len(keys)):
             problem = f"{self.name} attends from {group.n_queries} to {group.n_keys} places, the text has "
@@ -198,16 +191,19 @@ class HuggingFaceModel:
             )
         every_query, every_key = (np.ones(len(tokens), dtype=bool) for tokens in (queries, keys))
         sides = AxisLabels(queries.pieces, keys.pieces, every_query, every_key, queries is keys)
-        settings = (*settings, *heads_seen(choice.heads))
         provenance = self._provenance(text + (read.answer.text if read.answer else ""), text_name, settings, facts)
         if factored:
             factors = factors_of(group, 0, sides)
-            return FactoredMaps(queries, keys, provenance, None, numbers, value_norms=value_norms, factors=factors)
+            return FactoredMaps(
+                *(queries, keys, provenance, None, layers),
+                value_norms=value_norms,
+                head_numbers=heads,
+                factors=factors,
+            )
         attendable = attendable_of(group, 0, sides)
         (weights,), sinks = assembled(group, [sides])
-        return AttentionMaps(
-            weights, queries, keys, attendable, provenance, sinks[0] if sinks else None, numbers, None, value_norms
-        )
+        given = (weights, queries, keys, attendable, provenance, sinks[0] if sinks else None, layers)
+        return AttentionMaps(*given, value_norms=value_norms, head_numbers=heads)
 
     def seconds(self, text: str) -> float:
         """How long one forward pass with its maps takes, tokens at hand."""

@@ -34,7 +34,6 @@ class About:
     trained: bool | None
     text_name: str
     n_left_out: int = 0  # attentions that were seen and cannot be told apart
-    heads: Sequence[int] | None = None  # of the model, that are in the record; None: all
 
 
 def records(groups: Sequence[Group], names: Names, about: About) -> Iterator[AttentionMaps]:
@@ -44,8 +43,8 @@ def records(groups: Sequence[Group], names: Names, about: About) -> Iterator[Att
     """
     left_out = (("attentions_left_out", about.n_left_out),) if about.n_left_out else ()
     for group, sides in plan_axes(groups, names):
-        settings = (*_settings(group), *heads_seen(about.heads))
-        numbers, facts = group.layers[0], facts_of(group)
+        settings, facts = _settings(group), facts_of(group)
+        numbers = group.layers[0], group.calls[0].heads
         if is_factored(group):
             for row, side in enumerate(sides):
                 provenance = provenance_of(about, side, (*settings, ("row", row), *left_out), facts)
@@ -76,7 +75,8 @@ def factored_record(group: Group, row: int, side: AxisLabels, provenance: Proven
     queries = tokens_of(side.queries)
     keys = queries if side.same else tokens_of(side.keys)
     factors = factors_of(group, row, side)
-    return FactoredMaps(queries, keys, provenance, None, group.layers[0], factors=factors)
+    layers, heads = group.layers[0], group.calls[0].heads
+    return FactoredMaps(queries, keys, provenance, None, layers, head_numbers=heads, factors=factors)
 
 
 def factors_of(group: Group, row: int, side: AxisLabels) -> tuple[Factors, ...]:
@@ -105,12 +105,6 @@ def _without_padding(factors: Factors, side: AxisLabels, place: str) -> Factors:
         log_sum_exp=factors.log_sum_exp[:, queries],
         attendable_keys=None if real.all() else real,
     )
-
-
-def heads_seen(heads: Sequence[int] | None) -> Iterator[tuple[str, Setting]]:
-    """Which heads of the model a record has, unless it has all."""
-    if heads is not None:
-        yield "heads_in_model", ",".join(map(str, heads))
 
 
 def assembled(group: Group, sides: Sequence[AxisLabels]) -> tuple[list[np.ndarray], list[np.ndarray] | None]:
@@ -156,9 +150,12 @@ def record_of(
     attendable: Bool[np.ndarray, "*layers query key"],
     side: AxisLabels,
     provenance: Provenance,
-    layer_numbers: tuple[int, ...],
+    numbers: tuple[tuple[int, ...], tuple[int, ...]],
 ) -> AttentionMaps:
-    """Raises InvalidRecord where a row is no distribution, and says what padding may have to do with it."""
+    """`numbers` are those of layers and heads.
+
+    Raises InvalidRecord where a row is no distribution, and says what padding may have to do with it.
+    """
     queries = tokens_of(side.queries)
     keys = queries if side.same else tokens_of(side.keys)
     nothing = ~attendable.any(axis=-1)
@@ -166,7 +163,8 @@ def record_of(
         query = int(np.argwhere(nothing)[0, -1])
         raise InvalidRecord(f"query {query}, {side.queries[query]!r}, may attend to no key", hint=PADDING)
     try:
-        return AttentionMaps(weights, queries, keys, attendable, provenance, sink, layer_numbers, side.grid)
+        given = (weights, queries, keys, attendable, provenance, sink, numbers[0], side.grid)
+        return AttentionMaps(*given, head_numbers=numbers[1])
     except InvalidRecord as error:
         if side.kept_keys.all():
             raise
@@ -196,7 +194,12 @@ def layers_seen(group: Group) -> Iterator[tuple[str, Setting]]:
 
 def facts_of(group: Group) -> Facts:
     """What is known of a group of calls, as typed facts of its record."""
-    return Facts(group=group.name, n_layers_in_model=group.layers[1], guess=group.guess)
+    return Facts(
+        group=group.name,
+        n_layers_in_model=group.layers[1],
+        n_heads_in_model=group.calls[0].n_heads_in_model,
+        guess=group.guess,
+    )
 
 
 def seen(group: Group) -> tuple[tuple[str, Setting], ...]:

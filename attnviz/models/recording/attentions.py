@@ -83,7 +83,7 @@ def from_attentions(  # noqa: PLR0913 - each is an option of its own
     about = About(model, "as given", trained, text_name)
     provenance = provenance_of(about, side, (("weights", "as given"), ("row", row)), facts)
     try:
-        return record_of(weights, None, attendable, side, provenance, ())
+        return record_of(weights, None, attendable, side, provenance, ((), ()))
     except InvalidRecord as error:
         raise InvalidRecord(error.problem, hint=error.hint or EVALUATE) from error
 

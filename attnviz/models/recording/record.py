@@ -10,7 +10,7 @@ from typing import Any, overload
 from attnviz.errors import InvalidRecord, InvalidSelection
 from attnviz.grid import Grid
 from attnviz.models.capture.calls import Call, capture
-from attnviz.models.capture.choice import LayersAndHeads
+from attnviz.models.choice import LayersAndHeads
 from attnviz.models.recording.assembly import About, records
 from attnviz.models.recording.groups import grouped, of_layers
 from attnviz.models.recording.names import Names, check_no_mask, named, of_patches, real_tokens
@@ -112,8 +112,8 @@ def record(  # noqa: PLR0913 - each is an option of its own
     caches that drop keys from the middle) stay records of their own, and `Recording.not_joined` says why. There the
     queries are the last of the keys, and measures that compare their positions do not apply.
 
-    `layers` and `heads` choose some, by the model's own numbers from 0; of others nothing is kept. Heads of such a
-    record count from 0, too, and its setting `heads_in_model` says which they are.
+    `layers` and `heads` choose some, by the model's own numbers from 0; of others nothing is kept. The record's
+    `layer_numbers` and `head_numbers` say which they are, and pictures and tables call them by these.
 
     With `factored` a record keeps q, k and the log-sum-exp of each row in the place of the weights, which are worked
     out from them a block of rows at a time: for texts whose weights are too many. That is for models that attend
@@ -142,7 +142,7 @@ def record(  # noqa: PLR0913 - each is an option of its own
     if names.grid is not None:
         names = replace(names, keys=of_patches(names.grid, groups))
     calls.clear()  # so that each layer is let go when its numbers are in the record
-    about = About(model, revision, trained, text_name, watching.unclear, choice.heads)
+    about = About(model, revision, trained, text_name, watching.unclear)
     recording._records = list(records(groups, names, about))
 
 

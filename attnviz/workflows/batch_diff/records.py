@@ -27,7 +27,8 @@ def compare_records(before: AttentionMaps, after: AttentionMaps, tolerance: floa
             query, key = (int(n) for n in np.unravel_index(int(apart[head].argmax()), apart.shape[1:]))
             expected, actual = (float(maps.weights[layer, head, query, key]) for maps in (before, after))
             said = f"query {token(after.queries, query)}, key {token(after.keys, key)}"
-            found.append(Difference("record", "", "", "", "weight", number, int(head), expected, actual, said))
+            place = number, after.head_numbers[head]
+            found.append(Difference("record", "", "", "", "weight", *place, expected, actual, said))
     return sorted(found, key=lambda each: -abs(each.change))
 
 
@@ -39,9 +40,11 @@ def _unlike(before: AttentionMaps, after: AttentionMaps) -> Difference | None:
     if before.weights.shape != after.weights.shape:
         heads = (heads_in_words(maps.weights[:, :, 0, 0].tolist()) for maps in (before, after))
         return Difference("record", "", "", "", "", None, None, *heads)
-    if before.layer_numbers != after.layer_numbers:
-        layers = (f"layers {', '.join(map(str, maps.layer_numbers))}" for maps in (before, after))
-        return Difference("record", "", "", "", "", None, None, *layers)
+    for what in ("layer", "head"):
+        one, other = (getattr(maps, f"{what}_numbers") for maps in (before, after))
+        if one != other:
+            numbers = (f"{what}s {', '.join(map(str, each))}" for each in (one, other))
+            return Difference("record", "", "", "", "", None, None, *numbers)
     if not np.array_equal(before.attendable, after.attendable):
         return Difference("record", "", said="other keys may be attended to")
     return None
