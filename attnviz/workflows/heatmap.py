@@ -134,7 +134,12 @@ def _way(model: AttentionModel, text: str, spec: HeatmapSpec) -> Way:
     Raises InvalidText without tokens, TooLarge without room, InvalidOption for a model without q and k and for what
     needs all weights.
     """
-    asked = {"--rollout": spec.figure.rollout, "--merge": spec.figure.merge, "--show-padding": spec.model.show_padding}
+    asked = {
+        "--rollout": spec.figure.rollout,
+        "--merge": spec.figure.merge,
+        "--show-padding": spec.model.show_padding,
+        "--generate": spec.pretrained.generate,
+    }
     whole = next((option for option, given in asked.items() if given), None)
     if spec.factored:
         if not isinstance(model, Factorable):

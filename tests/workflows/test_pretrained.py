@@ -9,7 +9,7 @@ import pytest
 
 from attnviz import store
 from attnviz.cache import caching
-from attnviz.errors import InvalidSelection
+from attnviz.errors import InvalidOption, InvalidSelection
 from attnviz.jobs import Job
 from attnviz.measures.words import by_words
 from attnviz.options import build
@@ -139,6 +139,8 @@ def test_what_a_model_wrote_is_drawn_and_named(tmp_path: Path) -> None:
     asked = {"model": str(folder), "text": ("the cat sat",), "generate": 4, "format": ("png", "html")}
     jobs = [Job(name, "heatmap", build(HeatmapSpec, **asked), "") for name in ("a", "b")]
     first, second = ({file.name: file.read_bytes() for file in files_of(job, tmp_path / job.name)} for job in jobs)
+    with pytest.raises(InvalidOption, match="--generate needs all weights, which --factored does not keep"):
+        list(heatmap(build(HeatmapSpec, **asked, factored=True, out=str(tmp_path / "c"))))
     assert first.keys() == second.keys()
     assert [name for name in first if first[name] != second[name]] == []
     maps = store.read_record(first["attention.safetensors"], "record")
