@@ -127,6 +127,11 @@ class Factors:
         ones = np.ones((*self.key.shape[:2], 1), dtype=np.float32)
         return query, np.ascontiguousarray(np.concatenate([self.key, ones], axis=2).swapaxes(1, 2))
 
+    def keys_of(self, head: int) -> Float32[np.ndarray, "key d_head"]:
+        """The keys of a head, which it may share with others."""
+        keys: Float32[np.ndarray, "key d_head"] = self.key[head * len(self.key) // len(self.query)]
+        return keys
+
     def _of_head(self, head: int) -> tuple[Float32[np.ndarray, "query d"], Float32[np.ndarray, "d key"]]:
         query, key = self._sides
         return query[head], key[head * len(key) // len(query)]

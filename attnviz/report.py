@@ -12,6 +12,7 @@ from functools import cached_property
 from typing import Literal, overload
 
 import numpy as np
+from jaxtyping import Bool, Float32
 
 from attnviz.shapes import Cells, Grey, PerRow, Shown
 from attnviz.specs.figure import FigureKind, ThemeName
@@ -30,6 +31,26 @@ class Scale:
     high: float
     label: str  # what the colour bar says
     doublings: bool = False  # of a difference: values are log₂ of a ratio
+
+
+@dataclass(frozen=True, eq=False)
+class WeightFactors:
+    """What each weight of a head is worked out from: exp(scale · q_i · k_j + bias[j - i] - log_sum_exp_i).
+
+    `bias` has a number for each distance from -D to D; keys farther away have that of the farthest. A query attends to
+    the keys from `window[0]` before it to `window[1]` behind it (None: to all), but for those not `attendable`.
+    """
+
+    query: Float32[np.ndarray, "query d_head"]
+    key: Float32[np.ndarray, "key d_head"]
+    log_sum_exp: Float32[np.ndarray, " query"]
+    scale: float
+    bias: Float32[np.ndarray, " distance"] | None
+    window: tuple[int | None, int | None]
+    attendable: Bool[np.ndarray, " key"] | None  # None: every key
+    equal: PerRow  # of each query, see `Heatmap.equal_share`
+    rows: tuple[str, ...]  # labels; the position of each is its index
+    columns: tuple[str, ...]
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,6 +76,7 @@ class Heatmap:
     backdrop: Grey | None = None  # an image over which the cells lie
     block: int = 1  # rows, and columns, that a cell stands for: it is the largest weight there
     means: Cells | None = None  # and this the mean
+    factors: WeightFactors | None = None  # of all tokens, for those who look closer than the cells
 
     def __post_init__(self) -> None:
         for labels, positions in (("rows", "row_positions"), ("columns", "column_positions")):

@@ -19,7 +19,11 @@ def uniform(maps: AttentionMaps) -> AttentionMaps:
         maps.provenance, model="uniform", revision="no weights", trained=False, settings=(), facts=Facts()
     )
     if isinstance(maps, FactoredMaps):  # of which there may be too many weights to hold
-        alike = maps.factors[0].alike(n_attendable(maps, 0))
+        n_allowed = np.empty(len(maps.queries), dtype=np.int64)
+        n_allowed[maps.real_queries] = n_attendable(maps, 0)
+        padding = np.flatnonzero(~maps.real_queries)
+        n_allowed[padding] = maps.allowed(0, padding).sum(axis=-1)
+        alike = maps.factors[0].alike(n_allowed)
         maps = replace(maps, factors=(alike,), layer_numbers=(), head_numbers=(), value_norms=None)
         return replace(maps, provenance=provenance)
     attendable = maps.attendable[:1] if maps.layers_alike else maps.attendable

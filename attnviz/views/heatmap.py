@@ -22,7 +22,7 @@ from attnviz.views.data import data, data_of_hidden
 from attnviz.views.distance import distance_curves, distance_data
 from attnviz.views.head_pictures import MapFrame, Place, heatmaps, overview, strip
 from attnviz.views.patches import patch_maps
-from attnviz.views.pooled_maps import pooled_maps, pools
+from attnviz.views.pooled_maps import pooled_maps, pools, with_factors
 from attnviz.views.tables import heads_table, layers_table, top_table
 from attnviz.views.token_selection import TokenSelection, hidden, part_of
 
@@ -53,6 +53,7 @@ def heatmap_report(
     share_hidden = float(np.mean([share.values[place] for place in places])) if share else None
     pooled = pools(maps, places, part)
     pictures = pooled_maps(maps, places) if pooled else heatmaps(maps, places, part)
+    pictures = with_factors(maps, places, part, pictures)
     drawn = _drawn(maps, pictures, places, part, spec)
     patches = patch_maps(maps, places, spec)
     rolled = rollout(maps).astype(np.float32) if spec.rollout else None

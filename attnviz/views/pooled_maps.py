@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 
 from attnviz.errors import InvalidOption
+from attnviz.factored import FactoredMaps
 from attnviz.measures.rows import MAX_DRAWN, Pooled, layer_received, n_attendable, pool_size, real_queries, statistics
 from attnviz.records import AttentionMaps
-from attnviz.report import Heatmap
+from attnviz.report import Heatmap, WeightFactors
+from attnviz.shapes import PerRow
 from attnviz.views.head_pictures import Place
 from attnviz.views.token_selection import TokenSelection
-from attnviz.views.tokens import label
+from attnviz.views.tokens import key_labels, label, query_labels
 
 
 def pools(maps: AttentionMaps, places: Sequence[Place], part: TokenSelection) -> bool:
@@ -59,8 +62,6 @@ def pooled_maps(maps: AttentionMaps, places: Sequence[Place]) -> tuple[Heatmap, 
 def _picture(maps: AttentionMaps, place: Place, rows: Sequence[int], columns: Sequence[int]) -> Heatmap:
     layer, head = place
     pooled = pooled_of(maps, layer)
-    of_query = np.zeros(len(maps.queries), dtype=np.float32)
-    of_query[real_queries(maps)] = 1 / n_attendable(maps, layer)
     return Heatmap(
         name=f"layer-{maps.layer_numbers[layer]}-head-{maps.head_numbers[head]}",
         title=f"layer {maps.layer_numbers[layer]}, head {maps.head_numbers[head]}",
@@ -70,7 +71,42 @@ def _picture(maps: AttentionMaps, place: Place, rows: Sequence[int], columns: Se
         columns=tuple(label(maps.keys, place) for place in columns),
         row_positions=tuple(rows),
         column_positions=tuple(columns),
-        equal=np.maximum.reduceat(of_query, rows),  # no shade is stronger than that of its cells
+        equal=np.maximum.reduceat(_equal_shares(maps, layer), rows),  # no shade is stronger than that of its cells
         block=pooled.size,
         means=pooled.mean[head],
+    )
+
+
+def _equal_shares(maps: AttentionMaps, layer: int) -> PerRow:
+    """See `Heatmap.equal_share`; of padding 0."""
+    of_query = np.zeros(len(maps.queries), dtype=np.float32)
+    of_query[real_queries(maps)] = 1 / n_attendable(maps, layer)
+    return of_query
+
+
+def with_factors(
+    maps: AttentionMaps, places: Sequence[Place], part: TokenSelection, pictures: tuple[Heatmap, ...]
+) -> tuple[Heatmap, ...]:
+    """The pictures with what their weights are worked out from, where a record holds that and all tokens are drawn."""
+    if not isinstance(maps, FactoredMaps) or (len(part.queries), len(part.keys)) != (len(maps.queries), len(maps.keys)):
+        return pictures
+    labels = query_labels(maps), key_labels(maps)
+    pairs = zip(pictures, places, strict=True)
+    return tuple(replace(picture, factors=_factors(maps, place, *labels)) for picture, place in pairs)
+
+
+def _factors(maps: FactoredMaps, place: Place, rows: tuple[str, ...], columns: tuple[str, ...]) -> WeightFactors:
+    layer, head = place
+    of = maps.factors[layer]
+    return WeightFactors(
+        query=of.query[head],
+        key=of.keys_of(head),
+        log_sum_exp=of.log_sum_exp[head],
+        scale=of.scale,
+        bias=None if of.bias is None else of.bias[head % len(of.bias)],
+        window=of.window,
+        attendable=of.attendable_keys,
+        equal=_equal_shares(maps, layer),
+        rows=rows,
+        columns=columns,
     )

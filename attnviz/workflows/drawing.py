@@ -31,6 +31,7 @@ LENGTH = re.compile(rf"([0-9]{{1,4}}(?:\.[0-9]{{1,6}})?)\s*({'|'.join(UNITS)})")
 MAX_WIDTH = 40  # inches
 ONE_DRAWN, ONE_POOLED = 16, 32  # bytes for each cell of a picture, measured from above
 COPIES = 3  # of a record of q and k: itself, its file, and what rows are worked out from
+LARGE = 5_000_000  # bytes of a file: its size is said before it is written
 PAGE = "html"  # the format that --open shows
 DIGEST = re.compile("[0-9a-f]{8,64}")
 IDENTITY = ("revision", "text sha256", "texts sha256", "status of ")  # facts that say of what a picture is
@@ -84,6 +85,11 @@ class Pictures:
             total = sum(1 for _ in report.pictures)
             for render in self.renderers:
                 for count, (name, data) in enumerate(render(report, self.look), 1):
+                    if len(data) > LARGE:
+                        size = (
+                            f"{folder / name} will take {len(data) / 1e6:.1f} MB; --layer and --head choose fewer heads"
+                        )
+                        yield Progress(count - 1, total, "pictures", notices=(size,))
                     files.append(new.write(name, data))
                     yield Progress(count, total, "pictures", str(folder / name))
             files += [new.write(name, data) for name, data in (records or {}).items()]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from attnviz.renderers.page.cells import EXACT, Precision
 
@@ -35,6 +35,22 @@ def exactness_of_maps(precision: Precision | None, *, some_exact: bool, block: i
             "is the largest of their values. Rows of such cells do not sum to 1."
         )
     yield DRAWN
+
+
+def exactness_of_factors(error: float, without: Sequence[str]) -> Iterator[str]:
+    """Of single weights below pooled cells; `error`: relative, of rounded q and k; `without`: maps that hold none."""
+    how = (
+        f"so that the page stays small, q and k are rounded to 16 bits; weights are {100 * error:.2g} % off at most."
+        if error
+        else "q, k and log-sum-exp are stored exactly, as float32, and summed in double precision."
+    )
+    yield f"Where a map is zoomed into, its weights are worked out one by one from q, k and log-sum-exp: {how}"
+    if without:
+        n = len(without)
+        yield (
+            f"For {'1 more head' if n == 1 else f'{n} more heads'}, from {without[0]} on, there is no room to do so: a "
+            "page of fewer heads, with --layer and --head, has single weights of all of them."
+        )
 
 
 def _stored(precision: Precision) -> str:

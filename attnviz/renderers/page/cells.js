@@ -9,7 +9,12 @@ function floatOf(bits) {
   return word.getFloat32(0);
 }
 
-export const bytesOf = (base64) => Uint8Array.from(atob(base64), (character) => character.charCodeAt(0));
+export function bytesOf(base64) {
+  const text = atob(base64);
+  const bytes = new Uint8Array(text.length);
+  for (let at = 0; at < bytes.length; at++) bytes[at] = text.charCodeAt(at);
+  return bytes;
+}
 
 export async function inflated(bytes) {
   const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("deflate"));
@@ -93,6 +98,11 @@ export class Cells {
       .filter((place) => this.isAllowed(...place) && this.at(...place) !== 0)
       .sort(order)
       .slice(0, number);
+  }
+
+  // Of a query's row, or of a key's column where the query is null.
+  strongestOf(query, key, number) {
+    return this.strongest(query === null ? this.column(key) : this.row(query), number);
   }
 
   // The strongest of all: kept in order while looking once at each, since there may be very many.

@@ -3,6 +3,7 @@ import { bytesOf } from "./cells.js";
 import { content } from "./content.js";
 import { colourOf, element } from "./dom.js";
 
+const N_SAMPLED = 20_011; // cells of a map, for its scale: no multiple of its width
 const palettes = Object.fromEntries(Object.entries(content.colours).map(([name, base64]) => [name, bytesOf(base64)]));
 
 export const paletteOf = (scale) => palettes[scale.kind] ?? palettes.sequential;
@@ -27,6 +28,25 @@ export function valueAt(place, { kind, low, high }) {
   return isLogarithmic({ kind }) ? low * (high / low) ** place : low + place * (high - low);
 }
 
+// For cells that are the largest of very many weights each: from nearly the least to the largest multiple that there is,
+// in whole doublings, because by the scale of single weights all of them would be dark.
+export function scaleOfLargest(scale, several) {
+  if (scale.kind !== "lift") return scale;
+  const found = several.flatMap((cells) => [...multiplesOf(cells, scale)]).sort((a, b) => a - b);
+  const [low, high] = [found[Math.floor(found.length / 50)] ?? 1, found.at(-1) ?? 2].map(Math.log2);
+  const ends = { low: 2 ** Math.floor(low), high: 2 ** Math.max(Math.ceil(high), Math.floor(low) + 1) };
+  return { ...scale, ...ends, label: `${scale.label}: the largest of the many weights of each cell` };
+}
+
+function* multiplesOf(cells, scale) {
+  const every = Math.max(1, Math.floor((cells.nRows * cells.nColumns) / N_SAMPLED));
+  for (let at = 0; at < cells.nRows * cells.nColumns; at += every) {
+    const [row, column] = [Math.floor(at / cells.nColumns), at % cells.nColumns];
+    const weight = cells.isAllowed(row, column) ? cells.at(row, column) : 0;
+    if (weight > 0) yield weight / unitOf(cells, row, scale);
+  }
+}
+
 const tables = new Map();
 
 // Heights of every code of a map that is stored in ranges: a logarithm per code and not per cell.
@@ -47,6 +67,10 @@ export function imageOf(cells, scale, pool = 1) {
   const image = new ImageData(width, height);
   const pixels = new Uint32Array(image.data.buffer);
   const palette = paletteOf(scale);
+  const colours = Uint32Array.from({ length: 256 }, (_, at) => {
+    const [red, green, blue] = palette.subarray(3 * at, 3 * at + 3);
+    return 0xff000000 | (blue << 16) | (green << 8) | red;
+  });
   const table = cells.precision && tableOf(cells, scale);
   const middle = scale.kind === "diverging" ? 127.5 : 0;
   const [low, high] = [scale.low, scale.high].map((each) => heightOf(each, scale));
@@ -58,15 +82,14 @@ export function imageOf(cells, scale, pool = 1) {
     }
     const shift = scale.kind === "lift" ? heightOf(unitOf(cells, row, scale), scale) : 0;
     for (let column = 0; column < cells.nColumns; column++) {
-      if (!cells.isAllowed(row, column)) continue;
+      if (cells.allowed && !cells.isAllowed(row, column)) continue;
       const stored = cells.stored[row * cells.nColumns + column];
       const height = table ? table[stored] : heightOf(stored, scale);
       const shade = Math.round(255 * placeBetween(height - shift, low, high));
       const at = (column / pool) | 0;
       if (Math.abs(shade - middle) <= best[at]) continue;
       best[at] = Math.abs(shade - middle);
-      pixels[top + at] =
-        0xff000000 | (palette[3 * shade + 2] << 16) | (palette[3 * shade + 1] << 8) | palette[3 * shade];
+      pixels[top + at] = colours[shade];
     }
   }
   const canvas = new OffscreenCanvas(width, height);
@@ -104,6 +127,7 @@ export function hatching(context) {
   return context.createPattern(tile, "repeat");
 }
 
+const MOST_TICKS = 4; // of multiples
 const RAISED = "⁰¹²³⁴⁵⁶⁷⁸⁹";
 
 function rounded(value, { kind, low, high, doublings }) {
@@ -118,7 +142,8 @@ function ticksOf(scale) {
   const { kind, low, high } = scale;
   if (kind === "diverging") return scale.doublings ? [0, 0.25, 0.5, 0.75, 1] : [0, 0.5, 1];
   if (!isLogarithmic(scale)) return [0, 0.25, 0.5, 0.75, 1];
-  const [base, powers] = [kind === "lift" ? 2 : 10, []];
+  const doublings = Math.log2(high / low);
+  const [base, powers] = [kind === "lift" ? 2 ** Math.ceil(doublings / MOST_TICKS) : 10, []];
   const powerOf = (value) => Math.log10(value) / Math.log10(base);
   for (let power = Math.ceil(powerOf(low) - 1e-9); power <= powerOf(high) + 1e-9; power++) {
     powers.push(placeOf(base ** power, scale));

@@ -22,6 +22,7 @@ from attnviz.renderers.page.captions import CHARTS, OF_CHARTS, OF_MAPS, TABLES, 
 from attnviz.renderers.page.cells import Precision
 from attnviz.renderers.page.charts import charts_of
 from attnviz.renderers.page.downsample import block_for, pooled
+from attnviz.renderers.page.factors import factored
 from attnviz.renderers.page.maps import distinct, of_maps
 from attnviz.report import FigureStyle, Report, Table
 from attnviz.shapes import Cells
@@ -38,6 +39,7 @@ class Content:
     document: Mapping[str, object]
     cells: tuple[bytes, ...]  # base64 of what is deflated, a space, base64 of what is not
     charts: tuple[str, ...] = ()  # SVG
+    factors: tuple[bytes, ...] = ()  # of each map the same of what its weights are worked out from, or nothing
 
 
 class Maps(NamedTuple):
@@ -46,6 +48,7 @@ class Maps(NamedTuple):
     document: Mapping[str, object]
     exactness: tuple[str, ...]
     cells: tuple[bytes, ...]
+    factors: tuple[bytes, ...] = ()
 
 
 def content(report: Report, look: FigureStyle) -> Content:
@@ -73,7 +76,7 @@ def content(report: Report, look: FigureStyle) -> Content:
             *([TABLES] if tables and not maps.cells else ()),
         ],
     }
-    return Content(document, maps.cells, tuple(drawn))
+    return Content(document, maps.cells, tuple(drawn), maps.factors)
 
 
 def _has_weights(report: Report) -> bool:
@@ -90,14 +93,17 @@ def _maps(report: Report, look: FigureStyle) -> Maps:
     ranged = [cells.fits_ranges(each.values) for each in maps]
     precision = cells.precision_for([each.values for each, fits in zip(maps, ranged, strict=True) if fits])
     chosen = [precision if fits else cells.EXACT for fits in ranged]
+    closer = factored(originals, block)
     document = {
         "precision": None if precision is None else asdict(precision),
         **of_maps(report, originals, maps, block),
         "exact": [kept is cells.EXACT for kept in chosen],
         "colours": _colours(look),
+        "factored": closer.document,
     }
-    said = tuple(exactness_of_maps(precision, some_exact=not all(ranged), block=block * originals[0].block))
-    return Maps(document, said, tuple(_packed([each.values for each in maps], chosen)))
+    block *= originals[0].block
+    said = (*exactness_of_maps(precision, some_exact=not all(ranged), block=block), *closer.exactness)
+    return Maps(document, said, tuple(_packed([each.values for each in maps], chosen)), closer.blocks)
 
 
 def _packed(maps: Sequence[Cells], precisions: Sequence[Precision | None]) -> Iterator[bytes]:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 import re
 from base64 import b64encode
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from functools import cache
 from hashlib import sha256
 from html import escape
@@ -49,13 +49,15 @@ def page(content: Content) -> bytes:
         "script": script,
     }
     before, after = (Template(half).substitute(strings).encode("utf-8") for half in _part("page.html").split("$cells"))
-    return b"".join((before, *_blocks(content.cells), after))
+    return b"".join((before, *_blocks(content), after))
 
 
-def _blocks(cells: Sequence[bytes]) -> Iterator[bytes]:
+def _blocks(content: Content) -> Iterator[bytes]:
     """Bytes throughout, because they are most of the page."""
-    for number, packed in enumerate(cells):
-        yield b'<script type="application/octet-stream" id="cells-%d">%b</script>\n' % (number, packed)
+    for name, blocks in ((b"cells", content.cells), (b"factors", content.factors)):
+        for number, packed in enumerate(blocks):
+            if packed:
+                yield b'<script type="application/octet-stream" id="%b-%d">%b</script>\n' % (name, number, packed)
 
 
 def _policy(script: str, style: str) -> str:

@@ -2,7 +2,7 @@
 import { about } from "./about.js";
 import { columnsOf, content, isLayered, maps, pictures } from "./content.js";
 import { byId, chooser, element, isolated, roving } from "./dom.js";
-import { change, listen, mapOf, pictureOf, read, scaleOf, state, thresholdsOf, VIEWS } from "./state.js";
+import { change, listen, mapIn, mapOf, pictureOf, read, scaleOf, state, thresholdsOf, VIEWS } from "./state.js";
 import { makers, tools } from "./views.js";
 
 const TITLES = { overview: "Overview", matrix: "Map and text", lines: "Lines", charts: "Charts", table: "Table" };
@@ -35,7 +35,11 @@ function showTabs() {
   byId("view").setAttribute("aria-labelledby", `tab-${state.view}`);
 }
 
-const open = (view) => change({ view }, true);
+// Tokens of one view may be blocks of them in another: then what was chosen is not there.
+function open(view) {
+  const alike = maps.length === 0 || mapIn(view, state.map).rows === mapOf().rows;
+  change({ view, ...(alike ? {} : { query: null, key: null }) }, true);
+}
 
 function showChoosers() {
   const place = byId("choosers");
@@ -76,7 +80,8 @@ function digits() {
 }
 
 function choose(number) {
-  const alike = maps[number].rows === mapOf().rows && maps[number].columns === mapOf().columns;
+  const [map, other] = [mapOf(), mapIn(state.view, number)];
+  const alike = map.rows === other.rows && map.columns === other.columns;
   change({ map: number, heads: [number], ...(alike ? {} : { query: null, key: null }) }, true);
 }
 

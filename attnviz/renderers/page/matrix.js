@@ -1,27 +1,30 @@
-// One map on a canvas: pointed at, zoomed, moved, by mouse and by finger; the same with the keyboard. Beside it its text.
+// One map and beside it its text, or of a very long text what stands around a pair.
 import { legend, paintOf } from "./colour.js";
-import { cellsOf, columnsOf, hasQueries, isDifference } from "./content.js";
+import { cellsOf, columnsOf, factorsOf, hasQueries, isDifference } from "./content.js";
+import { Context } from "./context.js";
 import { byId, element, named } from "./dom.js";
-import { cellAt, layOut, paint, paintWith } from "./painting.js";
-import { nameOfColumn, nameOfRow, namesOf, said, tell, tellCell } from "./readout.js";
+import { paint } from "./painting.js";
+import { Plot } from "./plot.js";
+import { nameOfColumn, nameOfRow, said, tell, tellCell } from "./readout.js";
 import { change, mapOf, scaleOf, state } from "./state.js";
 import { Passage } from "./text.js";
+import { ZoomPlot } from "./zoom.js";
 
-const LARGEST_CELL = 60; // pixels, of a short text
-const BELOW = 48; // pixels of the screen that a map leaves for what stands below it
-const NEAREST = 60; // pixels of a cell when zoomed in most
 const N_PAIRS = 10;
-const [TWICE, NEAR] = [300, 30]; // milliseconds and pixels at most between the two taps of a double tap
-const READABLE = 24; // pixels of a cell after a double tap
 const BY_KEYS =
   "Point at a cell or a word, or move with the arrow keys, to read numbers; + and − zoom, then drag to pan.";
+const DEEP_BY_KEYS =
+  "Zoom in with +, Ctrl and the wheel, or the buttons, down to single weights; drag to move. Point at a cell to read it.";
+const DEEP_BY_FINGER =
+  "Pinch or tap twice to zoom in, down to single weights; then drag to move. Tap to read a number.";
 const BY_FINGER = "Tap a cell to read its number. Pinch or tap twice to zoom; then drag to pan.";
 
 export async function matrix(panel) {
-  const cells = await cellsOf(state.map);
   const [map, scale] = [mapOf(), scaleOf()];
-  const plot = new Plot(cells, map, scale, point);
-  const hasText = hasQueries(map) || (isDifference(scale) && columnsOf(map).writing);
+  const cells = await (map.factors ? factorsOf(state.map) : cellsOf(state.map));
+  const plot = new (map.factors ? ZoomPlot : Plot)(cells, map, scale, point);
+  const context = map.factors ? new Context(cells, map) : null;
+  const hasText = !context && (hasQueries(map) || (isDifference(scale) && columnsOf(map).writing));
   const passage = hasText ? new Passage(cells, map, scale, point) : null;
   function point(over) {
     plot.over = over;
@@ -32,27 +35,33 @@ export async function matrix(panel) {
     const at = plot.over ?? plot.chosen();
     const strongest = passage?.mark(at);
     const cell = at?.word ? strongest : at;
-    if (cell) tellCell(state.map, cell.query, cell.key);
+    context?.mark(cell);
+    const where = plot.over && plot.block > 1 ? `, the largest of ${plot.block} × ${plot.block} weights` : "";
+    if (cell) tellCell(map, cells, cell.query, cell.key, where);
+    else if (context) tell(matchMedia("(pointer: coarse)").matches ? DEEP_BY_FINGER : DEEP_BY_KEYS);
     else tell(matchMedia("(pointer: coarse)").matches ? BY_FINGER : BY_KEYS);
   }
   const button = (text, label, onclick) => element("button", { type: "button", "aria-label": label, onclick }, text);
   const tools = element(
     "div",
     { class: "tools" },
-    button("+", "zoom in", () => plot.zoom(1.5)),
-    button("−", "zoom out", () => plot.zoom(1 / 1.5)),
+    button("+", "zoom in", () => plot.zoom(plot.faster)),
+    button("−", "zoom out", () => plot.zoom(1 / plot.faster)),
     button("Fit", "show the whole map", () => plot.fit()),
+    ...(context ? [button("Single weights", "zoom in to single weights", () => plot.approach())] : []),
   );
   byId("choosers").append(tools);
-  panel.append(plot.canvas, inWords(cells, map, isDifference(scale)));
-  if (passage) byId("beside").append(...passage.parts);
-  plot.fit();
+  panel.append(plot.canvas, plot.caption ?? "", inWords(cells, map, isDifference(scale)));
+  byId("beside").append(...(passage?.parts ?? []), ...(context ? [context.part] : []));
+  plot.rescaled = () => byId("legend").replaceChildren(shownLegend());
+  plot.open();
+  function shownLegend() {
+    const paints = [paintOf(scale), ...(passage ? [(place) => passage.paint(place)] : [])];
+    const label = passage ? `${scale.label}; below: words` : plot.scale.label;
+    return legend(plot.scale, paints, label, cells.allowed !== null);
+  }
   return {
-    legend: () => {
-      const paints = [paintOf(scale), ...(passage ? [(place) => passage.paint(place)] : [])];
-      const label = passage ? `${scale.label}; below: words` : scale.label;
-      return legend(scale, paints, label, cells.allowed !== null);
-    },
+    legend: shownLegend,
     mark: () => {
       plot.show();
       mark();
@@ -80,190 +89,4 @@ function inWords(cells, map, signed) {
   });
   const title = `In words: the ${pairs.length} ${signed ? "largest, up or down" : "strongest cells"}`;
   return element("details", {}, element("summary", {}, title), element("ol", {}, ...pairs));
-}
-
-// The middle of what holds the map, and how far apart two fingers are; a third one is not heeded.
-function gripOf(pointers) {
-  const [one, other = one] = pointers.values();
-  const apart = Math.max(20, Math.hypot(one.x - other.x, one.y - other.y)); // two that touch each other zoom no further
-  return { x: (one.x + other.x) / 2, y: (one.y + other.y) / 2, apart };
-}
-
-class Plot {
-  constructor(cells, map, scale, point) {
-    Object.assign(this, { cells, map, scale, point, left: 0, top: 0, over: null, images: new Map() });
-    Object.assign(this, { ...namesOf(map), drawn: "cells", titled: true });
-    const size = `${cells.nRows} rows, ${cells.nColumns} columns`;
-    this.canvas = element("canvas", {
-      class: "matrix",
-      tabindex: 0,
-      role: "application",
-      "aria-roledescription": "attention matrix",
-      "aria-label": `${map.title}. Rows: ${map.row_axis}; columns: ${map.column_axis}. ${size}. Arrow keys move.`,
-      onpointermove: (event) => this.pointed(event),
-      onpointerdown: (event) => this.pressed(event),
-      onpointerup: (event) => this.released(event),
-      onpointercancel: (event) => this.lifted(event),
-      onpointerleave: () => this.point(null),
-      onkeydown: (event) => this.key(event),
-    });
-    this.canvas.addEventListener("wheel", (event) => this.wheel(event), { passive: false });
-    this.pointers = new Map(); // mouse button or fingers that are down, each with its last place
-    this.press = null; // where the only one of them began: a choice, if it does not move
-    this.tapped = null;
-    this.pen = this.canvas.getContext("2d");
-    this.canvas.paintOn = (pen) => paintWith(this, pen);
-  }
-
-  // Margins for the labels, the largest cells at which all of the map can be seen.
-  fit(onlyIfWhole = false) {
-    const width = this.canvas.parentElement.clientWidth;
-    const above = this.canvas.getBoundingClientRect().top + scrollY;
-    const tallest = Math.max(280, Math.min(width, innerHeight - above - BELOW, 1200));
-    const [side, left, top] = [this.side, this.left, this.top];
-    const before = this.whole;
-    layOut(this, width, tallest, 0, LARGEST_CELL);
-    if (onlyIfWhole && side !== before) Object.assign(this, { side, left, top });
-    this.move(0, 0);
-  }
-
-  zoom(factor, x = this.width / 2, y = this.height / 2) {
-    const side = Math.min(Math.max(this.whole, this.side * factor), Math.max(NEAREST, this.whole));
-    this.left = ((this.left + x) * side) / this.side - x;
-    this.top = ((this.top + y) * side) / this.side - y;
-    this.side = side;
-    this.move(0, 0);
-  }
-
-  move(x, y) {
-    const { nRows, nColumns } = this.cells;
-    this.left = Math.min(Math.max(0, this.left + x), Math.max(0, nColumns * this.side - this.width));
-    this.top = Math.min(Math.max(0, this.top + y), Math.max(0, nRows * this.side - this.height));
-    this.canvas.classList.toggle("zoomed", this.side > this.whole);
-    this.plan();
-  }
-
-  plan() {
-    this.planned ??= requestAnimationFrame(() => {
-      this.planned = undefined;
-      paint(this);
-    });
-  }
-
-  // A query alone, as a link may name it, stands for the cell that it gives most to; a key for what gives it most.
-  chosen() {
-    const { query, key } = state;
-    if (query !== null && key !== null) return { query, key };
-    if (query === null && key === null) return null;
-    const places = query === null ? this.cells.column(key) : this.cells.row(query);
-    const [[row, column]] = [...this.cells.strongest(places, 1), [null]];
-    return row === null ? null : { query: row, key: column };
-  }
-
-  // Pans with one pointer and zooms with two, by what changed since the last event: fingers may come and go between.
-  pointed(event) {
-    const pointer = this.pointers.get(event.pointerId);
-    if (!pointer) return this.point(cellAt(this, event));
-    const before = gripOf(this.pointers);
-    Object.assign(pointer, { x: event.offsetX, y: event.offsetY });
-    const now = gripOf(this.pointers);
-    if (this.press && !this.isStill(event)) this.press = null;
-    if (this.pointers.size === 1 && this.side === this.whole) return this.point(cellAt(this, event));
-    if (this.press) return;
-    if (this.pointers.size > 1) this.zoom(now.apart / before.apart, before.x - this.gutter, before.y - this.head);
-    this.move(before.x - now.x, before.y - now.y);
-  }
-
-  pressed(event) {
-    if (event.button !== 0) return; // of a press that opens a menu the end may not be told
-    this.canvas.setPointerCapture(event.pointerId);
-    const place = { x: event.offsetX, y: event.offsetY };
-    this.press = this.pointers.size ? null : place;
-    this.pointers.set(event.pointerId, { ...place });
-    this.point(this.press && cellAt(this, event));
-  }
-
-  lifted({ pointerId }) {
-    this.pointers.delete(pointerId);
-    this.press = null;
-  }
-
-  isStill({ offsetX, offsetY, pointerType }) {
-    const shake = pointerType === "mouse" ? 4 : 10; // pixels: a finger is not as still as a mouse
-    return Math.hypot(offsetX - this.press.x, offsetY - this.press.y) <= shake;
-  }
-
-  // A press that did not move is a choice; a second one on the same cell takes it back.
-  released(event) {
-    const cell = this.press && this.isStill(event) ? cellAt(this, event) : null;
-    this.lifted(event);
-    if (!cell) return;
-    if (this.isSecondTap(event)) return this.zoomOnce(event, cell);
-    const same = cell.query === state.query && cell.key === state.key;
-    change(same ? { query: null, key: null } : cell);
-  }
-
-  isSecondTap({ pointerType, timeStamp, offsetX, offsetY }) {
-    if (pointerType === "mouse") return false;
-    const { tapped } = this;
-    const near = tapped && Math.hypot(offsetX - tapped.x, offsetY - tapped.y) <= NEAR;
-    const isSecond = near && timeStamp - tapped.at <= TWICE;
-    this.tapped = isSecond ? null : { x: offsetX, y: offsetY, at: timeStamp };
-    return isSecond;
-  }
-
-  // To where labels can be read, or back to the whole map; what was tapped stays chosen.
-  zoomOnce({ offsetX, offsetY }, cell) {
-    change(cell);
-    if (this.side > this.whole) this.fit();
-    else this.zoom(Math.max(2.5, READABLE / this.side), offsetX - this.gutter, offsetY - this.head);
-  }
-
-  // The wheel alone scrolls the page, as everywhere.
-  wheel(event) {
-    if (!event.ctrlKey && !event.metaKey) return;
-    event.preventDefault();
-    this.zoom(Math.exp(-event.deltaY / 200), event.offsetX - this.gutter, event.offsetY - this.head);
-  }
-
-  key(event) {
-    if (event.ctrlKey || event.metaKey || event.altKey) return;
-    const { query: row, key: column } = this.chosen() ?? { query: 0, key: 0 };
-    const { nRows, nColumns } = this.cells;
-    const far = 10;
-    const moves = {
-      ArrowUp: [row - 1, column],
-      ArrowDown: [row + 1, column],
-      ArrowLeft: [row, column - 1],
-      ArrowRight: [row, column + 1],
-      PageUp: [row - far, column],
-      PageDown: [row + far, column],
-      Home: [row, 0],
-      End: [row, nColumns - 1],
-    };
-    const zooms = { "+": 1.5, "=": 1.5, "-": 1 / 1.5 };
-    if (event.key in zooms) this.zoom(zooms[event.key], ...this.middleOf(row, column));
-    else if (event.key === "Escape") change({ query: null, key: null });
-    else if (event.key in moves) {
-      const [query, key] = this.chosen() ? moves[event.key] : [0, 0];
-      this.over = null;
-      change({ query: Math.min(Math.max(0, query), nRows - 1), key: Math.min(Math.max(0, key), nColumns - 1) });
-    } else return;
-    event.preventDefault();
-  }
-
-  middleOf(row, column) {
-    return [(column + 0.5) * this.side - this.left, (row + 0.5) * this.side - this.top];
-  }
-
-  // Brings the chosen cell into sight.
-  show() {
-    const cell = this.chosen();
-    if (cell) {
-      const [x, y] = this.middleOf(cell.query, cell.key);
-      const beyond = (at, length) => (at < this.side / 2 ? at - this.side : Math.max(0, at + this.side - length));
-      if (this.side > this.whole) this.move(beyond(x, this.width), beyond(y, this.height));
-    }
-    this.plan();
-  }
 }

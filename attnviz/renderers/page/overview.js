@@ -1,6 +1,6 @@
 // All maps of a picture at once, small, as cells or as lines, in the order of a measure; each opens large.
-import { legend, paintOf } from "./colour.js";
-import { cellsOf, content, hasQueries, isDifference, maps, readyCells } from "./content.js";
+import { legend, paintOf, scaleOfLargest } from "./colour.js";
+import { cellsOf, content, hasQueries, isDifference, maps, readyCells, wholeMaps } from "./content.js";
 import { byId, chooser, colourOf, element, isolated, roving } from "./dom.js";
 import { cellAt, layOut, paint, paintWith } from "./painting.js";
 import { namesOf, tell, tellCell } from "./readout.js";
@@ -10,17 +10,18 @@ const SMALLEST_CELL = 5; // pixels, where its map has names of tokens
 const KINDS = ["cells", "lines"];
 
 export async function overview(panel) {
-  const [picture, scale] = [pictureOf(), scaleOf()];
+  const picture = pictureOf();
   const promised = picture.maps.map(cellsOf); // all at once: the browser unpacks beside the script
   const grid = element("div", { class: "maps", role: "group", "aria-label": picture.title });
   grid.style.setProperty("--columns", picture.columns);
   const [first] = picture.maps.map((number) => maps[number]);
-  const ways = waysOf(picture, scale);
+  const ways = waysOf(picture, scaleOf());
   const [from, to] = ways.draw === "lines" ? ["Left", "Right"] : ["Rows", "Columns"];
   const hint = `${from}: ${first.row_axis}. ${to}: ${first.column_axis}. Choose a map to open it.`;
   byId("choosers").append(...ways.choosers);
   panel.append(element("h2", {}, isolated(ways.title)), grid);
-  await Promise.all(promised);
+  const several = (await Promise.all(promised)).filter((_, place) => wholeMaps[picture.maps[place]].factors);
+  const scale = ways.draw === "cells" && several.length ? scaleOfLargest(scaleOf(), several) : scaleOf();
   const small = ways.order.map((place) => new Thumbnail(picture, place, scale, ways, hint));
   grid.append(...small.map(({ button }) => button));
   roving(grid, ".map", () => getComputedStyle(grid).gridTemplateColumns.split(" ").length);
@@ -81,7 +82,7 @@ class Thumbnail {
     const words = [this.map.title, this.map.words].join(". ");
     const label = element("span", {}, isolated(caption(place)));
     const attributes = { class: "map", "aria-current": number === state.map ? "true" : null, "aria-label": words };
-    const open = () => change({ view, map: number, query: null, key: null, heads: [number] }, true);
+    const open = () => change({ view, map: number, query: null, key: null, window: null, heads: [number] }, true);
     this.button = element("button", { type: "button", ...attributes, onclick: open }, this.canvas, label);
     this.button.addEventListener("focus", () => tell(words));
     this.button.addEventListener("pointermove", (event) => this.point(event, words));
@@ -91,7 +92,7 @@ class Thumbnail {
   point(event, otherwise) {
     const isCell = event?.target === this.canvas && this.drawn === "cells";
     this.over = isCell ? cellAt(this, event) : null;
-    if (this.over) tellCell(this.number, this.over.query, this.over.key);
+    if (this.over) tellCell(this.map, this.cells, this.over.query, this.over.key);
     else tell(otherwise);
     paint(this);
   }

@@ -8,6 +8,7 @@ const FONT_SIZE = 11; // pixels, of a label
 const LABEL = 12; // pixels that a label takes
 const TITLE = 20; // pixels for the title of an axis
 const LEFT_TO_RIGHT = "\u200e"; // a position stays before its token, whatever script that is of
+const MOST_MEASURED = 1024; // labels of a side, for the room that they take
 const THIN = 8; // pixels of a cell
 const NOTABLE = 2; // equal shares, as a mean of its rows: a column that the eye goes to
 const LINES_PER_QUERY = 2; // of a small picture, in the mean
@@ -20,7 +21,9 @@ export function layOut(plot, width, tallest, smallest, largest = Number.POSITIVE
   plot.font = `${FONT_SIZE}px ${getComputedStyle(document.body).fontFamily}`;
   pen.font = plot.font;
   const title = plot.titled ? TITLE : 0;
-  const longest = (labels) => Math.max(...labels.map((label) => pen.measureText(label).width));
+  const every = (labels) => Math.ceil(labels.length / MOST_MEASURED);
+  const some = (labels) => labels.filter((_, place) => place % every(labels) === 0);
+  const longest = (labels) => Math.max(...some(labels).map((label) => pen.measureText(label).width));
   const room = (labels, most) => Math.ceil(Math.min(longest(labels) + title + 10, 0.3 * most));
   const whole = () =>
     Math.min((width - plot.gutter - 2) / cells.nColumns, (tallest - plot.head - FONT_SIZE) / cells.nRows, largest);
@@ -82,11 +85,15 @@ export function paintWith(plot, pen) {
   plot.pen = own;
 }
 
-function paintCells(plot) {
+// The image of all cells, where it begins and how large its pixels are.
+function wholeOf(plot) {
   const pool = Math.max(1, Math.ceil(1 / (plot.side * devicePixelRatio)));
   if (!plot.images.has(pool)) plot.images.set(pool, imageOf(plot.cells, plot.scale, pool));
-  const image = plot.images.get(pool);
-  const side = plot.side * pool;
+  return { image: plot.images.get(pool), left: -plot.left, top: -plot.top, side: plot.side * pool };
+}
+
+function paintCells(plot) {
+  const { image, left, top, side } = plot.picture?.() ?? wholeOf(plot);
   const backdrop = backdropOf(plot.map);
   if (backdrop) {
     plot.pen.imageSmoothingEnabled = true;
@@ -95,7 +102,7 @@ function paintCells(plot) {
     plot.pen.globalAlpha = OVER_IMAGE;
   }
   plot.pen.imageSmoothingEnabled = false;
-  plot.pen.drawImage(image, -plot.left, -plot.top, image.width * side, image.height * side);
+  plot.pen.drawImage(image, left, top, image.width * side, image.height * side);
   plot.pen.globalAlpha = 1;
 }
 
@@ -171,7 +178,8 @@ function paintLabels(plot) {
   eachLabel(plot, down, [], (text, at) => pen.fillText(text, gutter - 5, head + at));
   pen.textAlign = "left";
   const across = { labels: plot.columns, from: plot.left, length: plot.width, current: column, room: head - title - 5 };
-  const first = hasQueries(plot.map) && !isDifference(plot.scale) ? plot.cells.columnsThatGet(NOTABLE) : [];
+  const notable = () => (hasQueries(plot.map) && !isDifference(plot.scale) ? plot.cells.columnsThatGet(NOTABLE) : []);
+  const first = plot.first ?? notable();
   eachLabel(plot, across, first, (text, at) => {
     pen.save();
     pen.translate(gutter + at, head - 5);
@@ -189,11 +197,12 @@ function eachLabel({ pen, side }, { labels, from, length, current, room }, first
     for (let near = place - step + 1; near < place + step; near++) if (shown.has(near)) return false;
     return true;
   };
-  const even = Array.from({ length: Math.ceil(labels.length / step) }, (_, number) => number * step);
+  const [begin, end] = [from, from + length].map((at) => Math.floor(at / side / step));
+  const even = Array.from({ length: end - begin + 1 }, (_, number) => (begin + number) * step);
   for (const place of [...(current === null ? [] : [current]), ...first, ...even]) if (isFree(place)) shown.add(place);
   for (const place of shown) {
     const at = (place + 0.5) * side - from;
-    if (at < 0 || at > length) continue;
+    if (at < 0 || at > length || place >= labels.length) continue;
     pen.fillStyle = colourOf(place === current ? "--ink" : "--quiet");
     write(`${LEFT_TO_RIGHT}${shortened(pen, labels[place], room)}`, at);
   }

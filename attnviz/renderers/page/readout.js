@@ -1,5 +1,5 @@
 // The line that says in words what is pointed at, with its number in three digits, or as it is stored.
-import { columnsOf, hasQueries, maps, readyCells, rowsOf, tokenOf } from "./content.js";
+import { columnsOf, hasQueries, rowsOf, tokenOf } from "./content.js";
 import { byId, named } from "./dom.js";
 import { scaleOf, state } from "./state.js";
 
@@ -44,15 +44,15 @@ function emphasised(text) {
   return made;
 }
 
-export function tellCell(number, row, column) {
-  const map = maps[number];
+// `where`: of which weights it is the largest, if of several.
+export function tellCell(map, cells, row, column, where = "") {
   const verb = hasQueries(map) ? ` attends to ${axis(map.column_axis)} ` : `, ${axis(map.column_axis)} `;
   tell(
-    `${map.title}: ${axis(map.row_axis)} `,
+    `${map.title}${where}: ${axis(map.row_axis)} `,
     emphasised(nameOfRow(map, row)),
     verb,
     emphasised(nameOfColumn(map, column)),
     ": ",
-    strong(said(readyCells(number), row, column)),
+    strong(said(cells, row, column)),
   );
 }

@@ -1,5 +1,5 @@
 // Which view of which map is shown, and which query is chosen: as one object, and as a link.
-import { columnsOf, content, isLift, maps, pictures, rowsOf } from "./content.js";
+import { columnsOf, content, isLift, maps, pictures, rowsOf, wholeMaps } from "./content.js";
 
 // Those that the page has something to show in.
 export const VIEWS = [
@@ -21,13 +21,15 @@ export const state = {
   sort: -1, // by which column of the table of heads an overview is; -1: by place
   draw: "cells", // what an overview draws of each map; or "lines"
   digits: "three", // of numbers; or "all": as they are stored
+  window: null, // of a very large map, the queries and the keys that are seen, each from and up to
   side: "from", // of the chosen word: what it attends to, or with "to" what attends to it
 };
 let listener = () => {};
 let writing = 0;
 
 export const pictureOf = () => pictures[state.picture];
-export const mapOf = () => maps[state.map];
+export const mapIn = (view, number) => (view === "matrix" ? wholeMaps[number] : maps[number]);
+export const mapOf = () => mapIn(state.view, state.map);
 
 // The picture's own scale, else the one that is chosen, else the report's.
 export function scaleOf(picture = pictureOf(), kind = state.scale) {
@@ -43,10 +45,15 @@ export function listen(heard) {
 
 // `again` says that the view has to be made anew; otherwise only what is marked in it changes.
 export function change(changes, again = false) {
+  keep(changes);
+  listener(again);
+}
+
+// What the view has done already, and a link is to say.
+export function keep(changes) {
   Object.assign(state, changes);
   clearTimeout(writing);
   writing = setTimeout(remember, PAUSE);
-  listener(again);
 }
 
 // In a notebook's frame (about:srcdoc) there is no address to write a state into.
@@ -68,6 +75,10 @@ export function link() {
   }
   if (state.query !== null) parts.set("query", firstOf(rowsOf(map), state.query));
   if (state.key !== null) parts.set("key", firstOf(columnsOf(map), state.key));
+  if (state.window && map.factors) {
+    const [top, bottom, left, right] = state.window;
+    parts.set("window", `${top}:${bottom},${left}:${right}`);
+  }
   if (state.view === "lines") {
     parts.set("lines", state.heads.map((number) => maps[number].name).join(","));
     parts.set("threshold", state.threshold);
@@ -77,7 +88,7 @@ export function link() {
   if (state.view === "overview" && state.draw === "lines") parts.set("draw", "lines");
   if (state.digits === "all") parts.set("digits", "all");
   if (state.view === "matrix" && state.side === "to") parts.set("side", "to");
-  return parts.toString().replaceAll("%2C", ",");
+  return parts.toString().replaceAll("%2C", ",").replaceAll("%3A", ":");
 }
 
 // Whatever a link says that is not there is left out: a link may be of another text.
@@ -87,16 +98,17 @@ export function read(hash) {
   if (!maps.length) return { view: asked ?? (content.tables[0]?.links ? "table" : VIEWS[0]) }; // an index is to lead on
   const number = (name) => (/^\d+(\.\d+)?$/.test(parts.get(name) ?? "") ? Number(parts.get(name)) : null);
   const found = foundMap(parts, number("layer"), number("head"));
-  const [rows, columns] = [rowsOf(maps[found.map]), columnsOf(maps[found.map])];
   const names = new Set((parts.get("lines") ?? "").split(","));
   const heads = pictures[found.picture].maps.filter((each) => names.has(maps[each].name));
   const scale = scaleOf(pictures[found.picture], parts.get("scale"));
-  const [usual, highest] = thresholdsOf(scale, columns.labels.length);
+  const [usual, highest] = thresholdsOf(scale, columnsOf(maps[found.map]).labels.length);
   const first = pictures[found.picture].maps.length > 1 ? "overview" : "matrix";
-  const chosen = parts.has("layer") || parts.has("map") ? "matrix" : first;
+  const view = asked ?? (parts.has("layer") || parts.has("map") ? "matrix" : first);
+  const [rows, columns] = [rowsOf, columnsOf].map((axisOf) => axisOf(mapIn(view, found.map)));
   return {
     ...found,
-    view: asked ?? chosen,
+    view,
+    window: windowIn(parts.get("window"), rows.labels.length, columns.labels.length),
     query: positionIn(rows, parts.get("query")),
     key: positionIn(columns, parts.get("key")),
     heads: heads.length ? heads : [found.map],
@@ -107,6 +119,11 @@ export function read(hash) {
     digits: parts.get("digits") === "all" ? "all" : "three",
     side: parts.get("side") === "to" ? "to" : "from",
   };
+}
+
+function windowIn(said, nRows, nColumns) {
+  const [top, bottom, left, right] = (/^(\d+):(\d+),(\d+):(\d+)$/.exec(said ?? "") ?? []).slice(1).map(Number);
+  return top < bottom && bottom <= nRows && left < right && right <= nColumns ? [top, bottom, left, right] : null;
 }
 
 // Of lines: from where on they are drawn unasked, and the highest. Of few keys none can have many equal shares.

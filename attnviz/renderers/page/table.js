@@ -99,7 +99,8 @@ function worded(shown) {
 
 function opening(number, shown) {
   const picture = pictures.findIndex((each) => each.maps.includes(number));
-  const open = () => change({ view: "matrix", picture, map: number, heads: [number], query: null, key: null }, true);
+  const open = () =>
+    change({ view: "matrix", picture, map: number, heads: [number], query: null, key: null, window: null }, true);
   return element(
     "button",
     { type: "button", class: "plain", onclick: open, "aria-label": `open ${maps[number].title}` },

@@ -85,24 +85,8 @@ export class Passage {
     }
     words.children[place].setAttribute("aria-current", "true");
     if (!word) others.children[answer].classList.add("answer");
-    return this.listStrongest(from, place, from ? this.cells.row(place) : this.cells.column(place));
-  }
-
-  listStrongest(from, place, places) {
-    const strongest = this.cells.strongest(places, N_LISTED);
-    const name = ([row, column]) => (from ? nameOfColumn(this.map, column) : nameOfRow(this.map, row));
-    const rows = strongest.map((cell) =>
-      element(
-        "tr",
-        {},
-        element("td", {}, named(name(cell))),
-        element("td", { class: "number" }, said(this.cells, ...cell)),
-      ),
-    );
-    const own = from ? nameOfRow(this.map, place) : nameOfColumn(this.map, place);
-    const most = from ? " attends most to" : " is attended to most by";
-    const caption = element("caption", {}, named(own), this.signed ? ": the largest, up or down" : most);
-    this.list.replaceChildren(element("table", {}, caption, element("tbody", {}, ...rows)));
+    const { strongest, table } = strongestOf(this.map, this.cells, from, place, this.signed);
+    this.list.replaceChildren(table);
     return strongest.length ? { query: strongest[0][0], key: strongest[0][1] } : null;
   }
 
@@ -117,6 +101,19 @@ export class Passage {
     const tint = this.tints[this.signed && place >= 0.5 ? 0 : 1];
     return `color-mix(in srgb, ${tint} ${(100 * share).toFixed(1)}%, transparent)`;
   }
+}
+
+// What a query attends to most, or what attends most to a key, and as a table.
+export function strongestOf(map, cells, from, place, signed = false) {
+  const strongest = cells.strongestOf(from ? place : null, from ? null : place, N_LISTED);
+  const name = ([row, column]) => (from ? nameOfColumn(map, column) : nameOfRow(map, row));
+  const rows = strongest.map((cell) =>
+    element("tr", {}, element("td", {}, named(name(cell))), element("td", { class: "number" }, said(cells, ...cell))),
+  );
+  const own = from ? nameOfRow(map, place) : nameOfColumn(map, place);
+  const most = from ? " attends most to" : " is attended to most by";
+  const caption = element("caption", {}, named(own), signed ? ": the largest, up or down" : most);
+  return { strongest, table: element("table", {}, caption, element("tbody", {}, ...rows)) };
 }
 
 // Which way a text runs: as most of its tokens that have letters and are no markers.

@@ -1,0 +1,223 @@
+"""A long text on the page: what is zoomed into is the record, weight by weight."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import numpy as np
+import pytest
+
+from attnviz.factored import CAUSAL, EVERYWHERE, FactoredMaps, Factors
+from attnviz.renderers.page import downsample, factors
+from attnviz.renderers.page.content import content
+from attnviz.report import FigureStyle, Heatmap, Report
+from attnviz.specs.figure import FigureOptions
+from attnviz.views.heatmap import heatmap_report
+from tests.browser import Open, Opened, number_in
+from tests.made import HOSTILE, provenance, tokens
+
+N = 26  # tokens, of which every page shows all
+MANY = 1500  # of which a screen shows single weights only of some
+KINDS: dict[str, dict[str, Any]] = {
+    "bias of each head": {"bias": 2, "far": 4},
+    "one bias, causal": {"bias": 1, "far": 30, "window": CAUSAL},
+    "window": {"window": (5, 2)},
+    "padding": {"n_padding": 4, "n_groups": 1},
+    "words that come again": {"n_words": 7, "bias": 1, "far": 3},
+}
+# Walks through a map by the arrow keys, row by row, and collects what is said of each weight.
+WALK = """(n) => {
+  const canvas = document.querySelector("canvas.matrix");
+  const press = (key) => canvas.dispatchEvent(new KeyboardEvent("keydown", { key, bubbles: true }));
+  return Array.from({ length: n * n }, (_, at) => {
+    if (at % n) press("ArrowRight");
+    else if (at) press("Home"), press("ArrowDown");
+    return document.querySelector("#readout").textContent;
+  });
+}"""
+
+
+def factored(
+    n: int = N,
+    *,
+    n_heads: int = 2,
+    n_groups: int = 2,
+    n_words: int = 0,
+    bias: int = 0,
+    far: int = 0,
+    window: tuple[int | None, int | None] = EVERYWHERE,
+    n_padding: int = 0,
+) -> tuple[FactoredMaps, np.ndarray]:
+    """A made-up record of one layer whose tokens are hostile, and its weights in float64 [head, query, key]."""
+    random = np.random.default_rng(0)
+    words = np.arange(n) if not n_words else random.integers(n_words, size=n)
+    query, key = (
+        random.normal(0, 2, size=(heads, n, 3)).astype(np.float32)[:, words]
+        for heads in (n_heads, min(n_groups, n_heads))
+    )
+    of_bias = random.normal(size=(bias, 2 * far + 1)).astype(np.float32) if bias else None
+    attendable = np.arange(n) < n - n_padding
+    scores = 0.5 * np.float64(query) @ np.float64(np.repeat(key, n_heads // len(key), axis=0)).swapaxes(1, 2)
+    apart = np.arange(n) - np.arange(n)[:, None]
+    if of_bias is not None:
+        scores += of_bias[:, np.clip(apart, -far, far) + far]
+    back, forward = (n if reach is None else reach for reach in window)
+    allowed = (apart >= -back) & (apart <= forward) & attendable
+    scores[:, ~allowed] = -np.inf
+    sums = np.log(np.exp(scores).sum(axis=-1)).astype(np.float32)
+    of = Factors(query, key, sums, 0.5, of_bias, window, attendable if n_padding else None)
+    pieces = tokens(*(HOSTILE[place % len(HOSTILE)] or "-" for place in range(n)))
+    maps = FactoredMaps(pieces, pieces, provenance(), None, (0,), factors=(of,))
+    return maps, np.exp(scores - np.float64(sums)[:, :, None])
+
+
+def report(maps: FactoredMaps, scale: Any = "lift") -> Report:
+    return heatmap_report(maps, [], FigureOptions(scale=scale), range(maps.n_layers), range(maps.n_heads))
+
+
+@pytest.fixture
+def pooled(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Pages whose maps have no more than ten rows."""
+    monkeypatch.setattr(downsample, "MAX_SIDE", 10)
+
+
+def weight_in(said: str) -> float:
+    number = number_in(said)
+    return 0.0 if number == "not allowed" else float(number.split()[0])
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("pooled")
+@pytest.mark.parametrize("kind", KINDS)
+def test_each_weight_on_the_page_is_that_of_float64(shown: Open, kind: str) -> None:
+    maps, weights = factored(**KINDS[kind])
+    page = shown(report(maps), "digits=all")
+    for head in range(2):
+        page.go(f"layer=0&head={head}&query=0&key=0&digits=all")
+        said = page.page.evaluate(WALK, N)
+        found = np.array([weight_in(each) for each in said]).reshape(N, N)
+        np.testing.assert_allclose(found, weights[head], rtol=5e-6)
+        assert [number_in(each) == "not allowed" for each in said] == (weights[head].ravel() == 0).tolist()
+        positions = [re.findall(r"(?:query|key) (\d+)", each) for each in (said[3], said[N + 7])]
+        assert positions == [["0", "3"], ["1", "7"]]
+
+
+@pytest.fixture
+def far(shown: Open) -> tuple[Opened, np.ndarray]:
+    """The page of many tokens, on which their map is open."""
+    maps, weights = factored(MANY, n_heads=1)
+    return shown(report(maps, "fixed"), "layer=0&head=0&digits=all"), weights[0]
+
+
+def window_of(page: Opened) -> str:
+    page.page.wait_for_timeout(300)
+    return str(page.page.inner_text("#window"))
+
+
+@pytest.mark.slow
+def test_keys_zoom_to_single_weights_and_back(far: tuple[Opened, np.ndarray]) -> None:
+    page, weights = far
+    whole = window_of(page)
+    assert (
+        whole == "Queries 0 to 1,499, keys 0 to 1,499: each cell is the largest of 4 × 4 weights. Zoom in to see them."
+    )
+    page.page.focus("canvas.matrix")
+    page.press("+", "+", "+")
+    assert window_of(page).endswith("each cell is a single weight.")
+    page.press("ArrowRight")
+    query, key = (int(each) for each in re.findall(r"(?:query|key) (\d+)", page.readout))
+    assert weight_in(page.readout) == pytest.approx(weights[query, key], rel=5e-6)
+    page.press("-", "-", "-")
+    assert window_of(page) == whole
+
+
+@pytest.mark.slow
+def test_the_address_keeps_the_window(far: tuple[Opened, np.ndarray]) -> None:
+    page, _ = far
+    page.go("layer=0&head=0&window=700:720,300:320&query=3&key=4")  # a pair elsewhere does not move it
+    assert window_of(page) == "Queries 700 to 719, keys 300 to 319: each cell is a single weight."
+    page.page.get_by_role("button", name="zoom out").click()
+    zoomed, address = window_of(page), page.page.evaluate("location.hash.slice(1)")
+    assert "window=690:730,290:330" in address
+    page.go(address)
+    assert window_of(page) == zoomed
+    page.page.get_by_role("button", name="show the whole map").click()
+    assert window_of(page).startswith("Queries 0 to 1,499")
+    assert "window" not in page.page.evaluate("location.hash")
+    for wrong in ("9:3,0:4", "0:4,0:1501", "0:4", "x"):
+        page.go(f"layer=0&head=0&window={wrong}")
+        assert window_of(page).startswith("Queries 0 to 1,499")
+
+
+@pytest.mark.slow
+def test_the_wheel_zooms_where_it_points_and_buttons_go_to_the_largest(far: tuple[Opened, np.ndarray]) -> None:
+    page, weights = far
+    page.page.get_by_role("button", name="zoom in to single weights").click()
+    assert number_in(page.readout) == str(np.float32(weights.max()))
+    page.page.get_by_role("button", name="show the whole map").click()
+    page.page.focus("canvas.matrix")
+    page.press("Escape")
+    page.hover(1200, 300, MANY, MANY)
+    assert ", the largest of 4 × 4 weights: query" in page.readout
+    page.page.keyboard.down("Control")
+    page.page.mouse.wheel(0, -1000)
+    page.page.keyboard.up("Control")
+    top, bottom, left, right = (int(each.replace(",", "")) for each in re.findall(r"[\d,]*\d", window_of(page))[:4])
+    assert top - 5 < 1200 < bottom + 5 < top + 35
+    assert left - 5 < 300 < right + 5 < left + 35
+
+
+@pytest.mark.slow
+def test_colours_are_those_of_the_weights_and_no_token_is_an_element(far: tuple[Opened, np.ndarray]) -> None:
+    page, weights = far
+    row, key = np.unravel_index(weights.argmax(), weights.shape)
+    top, left = min(int(row), MANY - 20), min(int(key), MANY - 20)
+    page.go(f"layer=0&head=0&window={top}:{top + 20},{left}:{left + 20}")
+    shades = page.page.evaluate(
+        f"(() => {{ const c = {PALETTE}; return [...atob(c)].map((s) => s.charCodeAt(0)); }})()"
+    )
+    for cell in ((0, 0), (7, 3), (19, 11)):
+        shade = round(255 * weights[top + cell[0], left + cell[1]])
+        assert page.colour(*cell, 20, 20) == shades[3 * shade : 3 * shade + 3]
+    assert page.page.evaluate("document.querySelectorAll('*').length") < 400
+
+
+PALETTE = "JSON.parse(document.querySelector('#content').textContent).colours.sequential"
+
+
+@pytest.mark.slow
+def test_where_there_is_little_room_numbers_are_rounded_and_it_is_said(
+    shown: Open, pooled: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(factors, "ROOM", 1_000)
+    maps, weights = factored()
+    page = shown(report(maps), "layer=0&head=0&query=0&key=0&digits=all")
+    said = page.page.evaluate(WALK, N)
+    percent = float(re.fullmatch(r".* ± ([\d.]+) %", said[0])[1])  # type: ignore[index]
+    found = np.array([weight_in(each) for each in said]).reshape(N, N)
+    apart = np.abs(found / weights[0] - 1).max()
+    assert percent / 100 / 50 < apart < percent / 100 < 0.01
+    assert "For 1 more head, from layer 0, head 1 on, there is no room" in page.page.inner_text("#about")
+    page.go("layer=0&head=1")
+    assert page.page.query_selector("#window") is None
+
+
+def test_alike_rows_are_held_once(pooled: None) -> None:
+    sizes = {}
+    for n_words in (0, 5):
+        maps, _ = factored(n_words=n_words)
+        held = content(report(maps), FigureStyle())
+        described: Any = held.document["factored"]
+        sizes[n_words] = [each[side]["n"] for each in described["maps"] for side in ("query", "key")]
+        assert len(described["arrays"]) == (2 if n_words else 1)  # equal shares, and one index for all
+    assert sizes == {0: [N] * 4, 5: [5] * 4}
+
+
+def test_what_is_not_pooled_has_no_factors() -> None:
+    maps, _ = factored()
+    shown = report(maps)
+    assert all(isinstance(each, Heatmap) and each.factors for each in list(shown.pictures)[1:])
+    assert content(shown, FigureStyle()).document["factored"] is None
+    part = heatmap_report(maps, [], FigureOptions(tokens="2:9"), [0], [0, 1])
+    assert all(each.factors is None for each in part.pictures if isinstance(each, Heatmap))
