@@ -16,13 +16,14 @@ from attnviz.models.sizes import GIB, Work
 from attnviz.options import build
 from attnviz.records import AttentionMaps
 from attnviz.report import Heatmap, Table
-from attnviz.result import Result
+from attnviz.result import Progress, Result
 from attnviz.specs.figure import FigureOptions
 from attnviz.specs.heatmap import HeatmapSpec
 from attnviz.specs.model import ModelOptions
 from attnviz.specs.render import RenderSpec
 from attnviz.views import pooled_maps
 from attnviz.views.heatmap import heatmap_report
+from attnviz.workflows import drawing
 from attnviz.workflows.heatmap import heatmap
 from attnviz.workflows.render import render
 from tests.events import report, results
@@ -163,3 +164,15 @@ def test_a_long_text_is_a_page_and_says_what_its_cells_are(long: None, tmp_path:
     assert {path.name for path in found.files} >= {"overview.png", "layer-0-head-1.png", "attention.html"}
     with safe_open(tmp_path / "out" / store.RECORD, "np") as record:
         assert "weights" not in record.keys()  # noqa: SIM118
+
+
+def test_the_size_of_a_large_page_is_said_before_it_is_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(drawing, "LARGE", 100_000)
+    page = tmp_path / "attention.html"
+    for event in heatmap(spec(tmp_path, factored=True, format=("html",))):
+        if isinstance(event, Progress) and event.notices:
+            assert f"{page} will take 0." in event.notices[-1]
+            assert not page.exists()
+            break
+    else:
+        pytest.fail("nothing was said")

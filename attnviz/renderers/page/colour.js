@@ -3,7 +3,6 @@ import { bytesOf } from "./cells.js";
 import { content } from "./content.js";
 import { colourOf, element } from "./dom.js";
 
-const N_SAMPLED = 20_011; // cells of a map, for its scale: no multiple of its width
 const palettes = Object.fromEntries(Object.entries(content.colours).map(([name, base64]) => [name, bytesOf(base64)]));
 
 export const paletteOf = (scale) => palettes[scale.kind] ?? palettes.sequential;
@@ -26,25 +25,6 @@ export function placeOfCell(cells, row, column, scale) {
 
 export function valueAt(place, { kind, low, high }) {
   return isLogarithmic({ kind }) ? low * (high / low) ** place : low + place * (high - low);
-}
-
-// For cells that are the largest of very many weights each: from nearly the least to the largest multiple that there is,
-// in whole doublings, because by the scale of single weights all of them would be dark.
-export function scaleOfLargest(scale, several) {
-  if (scale.kind !== "lift") return scale;
-  const found = several.flatMap((cells) => [...multiplesOf(cells, scale)]).sort((a, b) => a - b);
-  const [low, high] = [found[Math.floor(found.length / 50)] ?? 1, found.at(-1) ?? 2].map(Math.log2);
-  const ends = { low: 2 ** Math.floor(low), high: 2 ** Math.max(Math.ceil(high), Math.floor(low) + 1) };
-  return { ...scale, ...ends, label: `${scale.label}: the largest of the many weights of each cell` };
-}
-
-function* multiplesOf(cells, scale) {
-  const every = Math.max(1, Math.floor((cells.nRows * cells.nColumns) / N_SAMPLED));
-  for (let at = 0; at < cells.nRows * cells.nColumns; at += every) {
-    const [row, column] = [Math.floor(at / cells.nColumns), at % cells.nColumns];
-    const weight = cells.isAllowed(row, column) ? cells.at(row, column) : 0;
-    if (weight > 0) yield weight / unitOf(cells, row, scale);
-  }
 }
 
 const tables = new Map();

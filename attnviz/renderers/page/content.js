@@ -1,15 +1,14 @@
 // What the page holds: its document, and the cells of each map, unpacked when they are first asked for.
 import { bytesOf, Cells, inflated, unpackedExact, unpackedRanges } from "./cells.js";
 import { byId } from "./dom.js";
-import { Factors } from "./factors.js";
 
 export const content = JSON.parse(byId("content").textContent);
 export const pictures = content.pictures;
 export const maps = content.maps.map((own) => ({ ...content.alike, ...own })); // what all have alike is held once
 
 const ownPositions = (labels) => ({ labels, positions: labels.map((_, place) => String(place)), writing: null });
-const firstOfTokens = content.axes.length;
-content.axes.push(...(content.factored?.tokens ?? []).map(ownPositions));
+const firstOfTokens = content.axes?.length; // a page of charts has none
+content.axes?.push(...(content.factored?.tokens ?? []).map(ownPositions));
 
 // Of a map whose cells stand for many weights each, the map of these; else it itself.
 export const wholeMaps = maps.map((map, number) => {
@@ -21,7 +20,6 @@ export const wholeMaps = maps.map((map, number) => {
 });
 
 const promised = new Map();
-const worked = new Map();
 const unpacked = new Map();
 
 export const rowsOf = (map) => content.axes[map.rows];
@@ -58,37 +56,8 @@ async function unpack(number) {
   return cells;
 }
 
-// What the weights of a map are worked out from, unpacked when it is first asked for.
-export function factorsOf(number) {
-  if (!worked.has(number)) worked.set(number, unpackFactors(number));
-  return worked.get(number);
-}
-
-async function unpackFactors(number) {
-  const { factors } = wholeMaps[number];
-  const { query, key, width } = factors;
-  const pooled = await cellsOf(number);
-  const parts = await takeParts(`factors-${number}`);
-  const array = (place, type) => (place === null ? null : new type(bytesOf(content.factored.arrays[place]).buffer));
-  const of = (side) => ({ ...side, places: array(side.places, Uint32Array), steps: array(side.steps, Float32Array) });
-  const nRows = rowsOf(wholeMaps[number]).labels.length;
-  const nNumbers = (query.n + key.n) * width;
-  const [deflated, raw, rounded] = parts;
-  const exact = unpackedExact(deflated, raw, nRows + (rounded ? 0 : nNumbers));
-  const given = {
-    ...factors,
-    query: of(query),
-    key: of(key),
-    bias: array(factors.bias, Float32Array),
-    attendable: array(factors.attendable, Uint8Array),
-    shares: array(factors.shares, Float32Array),
-  };
-  const numbers = rounded ? new Int16Array(rounded.buffer) : exact.subarray(0, nNumbers);
-  return new Factors(given, numbers, exact.subarray(exact.length - nRows), pooled, content.factored.error);
-}
-
 // The bytes of a block, the first part inflated; they need not be kept twice.
-async function takeParts(id) {
+export async function takeParts(id) {
   const block = byId(id);
   const [deflated, ...others] = block.textContent.split(" ").map(bytesOf);
   block.textContent = "";

@@ -22,7 +22,12 @@ from attnviz.renderers.page.content import Content, content
 from attnviz.report import FigureStyle, Report
 
 NAME = "attention.html"
-PARTS = {"maps": "maps.js", "charts": "charts.js", "tables": "table.js"}  # what shows a part of the document
+PARTS = {
+    "maps": "maps.js",
+    "charts": "charts.js",
+    "tables": "table.js",
+    "factored": "long.js",
+}  # what shows a part of the document
 MAIN = "main.js"
 IMPORT = re.compile(r'^import \{[^}]*\} from "\./(?P<name>[\w-]+\.js)";\n', re.MULTILINE)
 EXPORT = re.compile(r"^export (?=(async )?function |const |class |let )", re.MULTILINE)
@@ -38,7 +43,7 @@ def html(report: Report, look: FigureStyle) -> Iterator[tuple[str, bytes]]:
 
 def page(content: Content) -> bytes:
     """The whole file."""
-    script = _script(tuple(module for part, module in PARTS.items() if content.document[part]))
+    script = _script(tuple(module for part, module in PARTS.items() if content.document.get(part)))
     style = IDLE.sub("", _part("page.css") + (_part("charts.css") if content.document["charts"] else ""))
     strings = {
         "title": escape(SURROGATE.sub("\ufffd", str(content.document["title"])).replace("\0", "\ufffd")),

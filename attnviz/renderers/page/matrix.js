@@ -1,29 +1,26 @@
 // One map and beside it its text, or of a very long text what stands around a pair.
 import { legend, paintOf } from "./colour.js";
-import { cellsOf, columnsOf, factorsOf, hasQueries, isDifference } from "./content.js";
-import { Context } from "./context.js";
+import { cellsOf, columnsOf, hasQueries, isDifference } from "./content.js";
 import { byId, element, named } from "./dom.js";
 import { paint } from "./painting.js";
 import { Plot } from "./plot.js";
 import { nameOfColumn, nameOfRow, said, tell, tellCell } from "./readout.js";
 import { change, mapOf, scaleOf, state } from "./state.js";
 import { Passage } from "./text.js";
-import { ZoomPlot } from "./zoom.js";
+import { long } from "./views.js";
 
 const N_PAIRS = 10;
-const BY_KEYS =
-  "Point at a cell or a word, or move with the arrow keys, to read numbers; + and − zoom, then drag to pan.";
-const DEEP_BY_KEYS =
-  "Zoom in with +, Ctrl and the wheel, or the buttons, down to single weights; drag to move. Point at a cell to read it.";
-const DEEP_BY_FINGER =
-  "Pinch or tap twice to zoom in, down to single weights; then drag to move. Tap to read a number.";
-const BY_FINGER = "Tap a cell to read its number. Pinch or tap twice to zoom; then drag to pan.";
+// By mouse and keyboard, and by finger.
+const HINTS = [
+  "Point at a cell or a word, or move with the arrow keys, to read numbers; + and − zoom, then drag to pan.",
+  "Tap a cell to read its number. Pinch or tap twice to zoom; then drag to pan.",
+];
 
 export async function matrix(panel) {
   const [map, scale] = [mapOf(), scaleOf()];
-  const cells = await (map.factors ? factorsOf(state.map) : cellsOf(state.map));
-  const plot = new (map.factors ? ZoomPlot : Plot)(cells, map, scale, point);
-  const context = map.factors ? new Context(cells, map) : null;
+  const cells = await (map.factors ? long.factorsOf(state.map) : cellsOf(state.map));
+  const plot = new (map.factors ? long.ZoomPlot : Plot)(cells, map, scale, point);
+  const context = map.factors ? new long.Context(cells, map) : null;
   const hasText = !context && (hasQueries(map) || (isDifference(scale) && columnsOf(map).writing));
   const passage = hasText ? new Passage(cells, map, scale, point) : null;
   function point(over) {
@@ -38,8 +35,7 @@ export async function matrix(panel) {
     context?.mark(cell);
     const where = plot.over && plot.block > 1 ? `, the largest of ${plot.block} × ${plot.block} weights` : "";
     if (cell) tellCell(map, cells, cell.query, cell.key, where);
-    else if (context) tell(matchMedia("(pointer: coarse)").matches ? DEEP_BY_FINGER : DEEP_BY_KEYS);
-    else tell(matchMedia("(pointer: coarse)").matches ? BY_FINGER : BY_KEYS);
+    else tell((plot.hints ?? HINTS)[matchMedia("(pointer: coarse)").matches ? 1 : 0]);
   }
   const button = (text, label, onclick) => element("button", { type: "button", "aria-label": label, onclick }, text);
   const tools = element(

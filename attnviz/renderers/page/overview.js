@@ -1,10 +1,11 @@
 // All maps of a picture at once, small, as cells or as lines, in the order of a measure; each opens large.
-import { legend, paintOf, scaleOfLargest } from "./colour.js";
+import { legend, paintOf } from "./colour.js";
 import { cellsOf, content, hasQueries, isDifference, maps, readyCells, wholeMaps } from "./content.js";
 import { byId, chooser, colourOf, element, isolated, roving } from "./dom.js";
 import { cellAt, layOut, paint, paintWith } from "./painting.js";
 import { namesOf, tell, tellCell } from "./readout.js";
 import { change, pictureOf, scaleOf, state } from "./state.js";
+import { long } from "./views.js";
 
 const SMALLEST_CELL = 5; // pixels, where its map has names of tokens
 const KINDS = ["cells", "lines"];
@@ -21,7 +22,7 @@ export async function overview(panel) {
   byId("choosers").append(...ways.choosers);
   panel.append(element("h2", {}, isolated(ways.title)), grid);
   const several = (await Promise.all(promised)).filter((_, place) => wholeMaps[picture.maps[place]].factors);
-  const scale = ways.draw === "cells" && several.length ? scaleOfLargest(scaleOf(), several) : scaleOf();
+  const scale = ways.draw === "cells" && several.length ? long.scaleOfLargest(scaleOf(), several) : scaleOf();
   const small = ways.order.map((place) => new Thumbnail(picture, place, scale, ways, hint));
   grid.append(...small.map(({ button }) => button));
   roving(grid, ".map", () => getComputedStyle(grid).gridTemplateColumns.split(" ").length);

@@ -147,7 +147,7 @@ export class Plot {
     const cell = this.press && this.isStill(event) ? this.cellAt(event) : null;
     this.lifted(event);
     if (!cell) return;
-    if (this.isSecondTap(event)) return this.zoomOnce(cell);
+    if (this.isSecondTap(event)) return this.zoomOnce(event, cell);
     const same = cell.query === state.query && cell.key === state.key;
     change(same ? { query: null, key: null } : cell);
   }
@@ -162,10 +162,12 @@ export class Plot {
   }
 
   // To where labels can be read, or back to the whole map; what was tapped stays chosen.
-  zoomOnce(cell) {
+  zoomOnce({ offsetX, offsetY }, cell) {
     change(cell);
+    const tapped = [offsetX - this.gutter, offsetY - this.head];
+    const at = this.block > 1 ? this.middleOf(cell.query, cell.key) : tapped; // a pair may lie beside what was tapped
     if (this.side > this.whole) this.fit();
-    else this.zoom(Math.max(2.5, READABLE / this.side), ...this.middleOf(cell.query, cell.key));
+    else this.zoom(Math.max(2.5, READABLE / this.side), ...at);
   }
 
   // The wheel alone scrolls the page, as everywhere.

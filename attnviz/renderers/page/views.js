@@ -3,3 +3,6 @@ export const makers = {};
 
 // What stands beside what chooses a map.
 export const tools = [];
+
+// What only the page of a long text has.
+export const long = {};

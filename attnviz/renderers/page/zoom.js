@@ -1,19 +1,26 @@
 // A map of very many tokens: all of it as cells of many weights each, then, nearer, down to single weights.
-import { imageOf, scaleOfLargest } from "./colour.js";
+import { imageOf } from "./colour.js";
 import { element } from "./dom.js";
 import { cellAt } from "./painting.js";
 import { NEAREST, Plot, READABLE } from "./plot.js";
 import { change, keep, state } from "./state.js";
+import { long } from "./views.js";
 
 const cellsOfPixel = (side) => Math.max(1, Math.ceil(1 / (side * devicePixelRatio) - 1e-9));
 const count = (number) => number.toLocaleString("en");
 
+const HINTS_OF_LONG = [
+  "Zoom in with +, Ctrl and the wheel, or the buttons, down to single weights; drag to move. Point at a cell to read it.",
+  "Pinch or tap twice to zoom in, down to single weights; then drag to move. Tap to read a number.",
+];
+
 export class ZoomPlot extends Plot {
   constructor(...given) {
     super(...given);
+    this.hints = HINTS_OF_LONG;
     this.faster = 2; // how much a key or a button zooms: there is far to go
     this.caption = element("p", { class: "hint", id: "window" });
-    this.scales = [this.scale, scaleOfLargest(this.scale, [this.cells.pooled])];
+    this.scales = [this.scale, long.scaleOfLargest(this.scale, [this.cells.pooled])];
     this.first = this.cells.pooled.columnsThatGet(2).map((column) => this.map.pooledColumns[column]);
   }
 

@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
+import json
 import re
+import shutil
+import subprocess
+from importlib.resources import files
 from typing import Any
 
 import numpy as np
 import pytest
 
 from attnviz.factored import CAUSAL, EVERYWHERE, FactoredMaps, Factors
-from attnviz.renderers.page import downsample, factors
+from attnviz.measures import rows
+from attnviz.renderers.page import factors
 from attnviz.renderers.page.content import content
+from attnviz.renderers.page.html import IMPORT
 from attnviz.report import FigureStyle, Heatmap, Report
 from attnviz.specs.figure import FigureOptions
+from attnviz.views import pooled_maps
 from attnviz.views.heatmap import heatmap_report
 from tests.browser import Open, Opened, number_in
 from tests.made import HOSTILE, provenance, tokens
@@ -58,7 +65,8 @@ def factored(
     )
     of_bias = random.normal(size=(bias, 2 * far + 1)).astype(np.float32) if bias else None
     attendable = np.arange(n) < n - n_padding
-    scores = 0.5 * np.float64(query) @ np.float64(np.repeat(key, n_heads // len(key), axis=0)).swapaxes(1, 2)
+    keys = np.repeat(key, n_heads // len(key), axis=0).astype(np.float64)
+    scores = 0.5 * query.astype(np.float64) @ keys.swapaxes(1, 2)
     apart = np.arange(n) - np.arange(n)[:, None]
     if of_bias is not None:
         scores += of_bias[:, np.clip(apart, -far, far) + far]
@@ -69,7 +77,7 @@ def factored(
     of = Factors(query, key, sums, 0.5, of_bias, window, attendable if n_padding else None)
     pieces = tokens(*(HOSTILE[place % len(HOSTILE)] or "-" for place in range(n)))
     maps = FactoredMaps(pieces, pieces, provenance(), None, (0,), factors=(of,))
-    return maps, np.exp(scores - np.float64(sums)[:, :, None])
+    return maps, np.exp(scores - sums.astype(np.float64)[:, :, None])
 
 
 def report(maps: FactoredMaps, scale: Any = "lift") -> Report:
@@ -78,8 +86,10 @@ def report(maps: FactoredMaps, scale: Any = "lift") -> Report:
 
 @pytest.fixture
 def pooled(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Pages whose maps have no more than ten rows."""
-    monkeypatch.setattr(downsample, "MAX_SIDE", 10)
+    """Reports whose maps have no more than ten rows."""
+    for module in (rows, pooled_maps):
+        monkeypatch.setattr(module, "MAX_DRAWN", 1_000)
+    monkeypatch.setattr(rows, "MAX_SIDE", 10)
 
 
 def weight_in(said: str) -> float:
@@ -101,6 +111,69 @@ def test_each_weight_on_the_page_is_that_of_float64(shown: Open, kind: str) -> N
         assert [number_in(each) == "not allowed" for each in said] == (weights[head].ravel() == 0).tolist()
         positions = [re.findall(r"(?:query|key) (\d+)", each) for each in (said[3], said[N + 7])]
         assert positions == [["0", "3"], ["1", "7"]]
+
+
+TILES = """
+const given = JSON.parse(process.argv[1]);
+const typed = (name, type) => given[name] && type.from(given[name]);
+const givenSide = (name) => ({ n: given[name].n, places: given[name].places && Uint32Array.from(given[name].places) });
+const made = new Factors(
+  {
+    ...given,
+    query: givenSide("query"),
+    key: givenSide("key"),
+    bias: typed("bias", Float32Array),
+    attendable: typed("attendable", Uint8Array),
+    shares: typed("shares", Float32Array),
+  },
+  Float32Array.from(given.numbers), Float32Array.from(given.sums), null, 0);
+const placeIn = (cells, at) => [Math.floor(at / cells.nColumns), at % cells.nColumns];
+const told = (cells) => Array.from(cells.stored, (weight, at) => [weight, cells.isAllowed(...placeIn(cells, at))]);
+console.log(JSON.stringify(given.windows.map((window) => told(made.tile(...window)))));
+"""
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_tile_holds_the_largest_weight_of_each_cell(kind: str) -> None:
+    node = shutil.which("node")
+    if node is None:
+        pytest.skip("no node")
+    maps, weights = factored(**KINDS[kind])
+    of = maps.factors[0]
+    held = next(each.factors for each in report(maps).pictures if isinstance(each, Heatmap))
+    assert held is not None
+    head = factors.Head.of_factors(held)
+    sides = {"query": head.query, "key": head.key}
+    windows = [(0, N, 0, N, 1), (3, 20, 6, N, 3), (0, N, 0, N, 4), (8, 9, 0, 8, 8)]
+    given = {
+        **{name: {"n": len(of_side.rows), "places": _list(of_side.places)} for name, of_side in sides.items()},
+        "width": 3,
+        "scale": of.scale,
+        "window": of.window,
+        "size": 3,
+        "windows": windows,
+        "bias": _list(head.of.bias),
+        "attendable": _list(of.attendable_keys),
+        "shares": [1 / N] * N,
+        "numbers": np.concatenate([of_side.rows.ravel() for of_side in sides.values()]).tolist(),
+        "sums": head.of.log_sum_exp.tolist(),
+    }
+    parts = (files("attnviz.renderers.page").joinpath(name).read_text("utf-8") for name in ("cells.js", "factors.js"))
+    script = [node, "--input-type=module", "--eval", IMPORT.sub("", "".join(parts)) + TILES, json.dumps(given)]
+    done = subprocess.run(script, capture_output=True, text=True, timeout=60, check=True)
+    for (top, bottom, left, right, pool), found in zip(windows, json.loads(done.stdout), strict=True):
+        part = weights[0, top:bottom, left:right]
+        expected = [
+            part[row : row + pool, column : column + pool].max()
+            for row in range(0, bottom - top, pool)
+            for column in range(0, right - left, pool)
+        ]
+        np.testing.assert_allclose([weight for weight, _ in found], expected, rtol=5e-6)
+        assert [allowed for _, allowed in found] == [weight > 0 for weight in expected]
+
+
+def _list(numbers: np.ndarray | None) -> list[float] | None:
+    return None if numbers is None else [float(number) for number in numbers]
 
 
 @pytest.fixture
