@@ -145,6 +145,7 @@ export function legend(scale, paints, label, withForbidden) {
   for (const place of ticksOf(scale)) {
     const tick = element("span", {}, rounded(valueAt(place, scale), scale));
     tick.style.left = `${100 * place}%`;
+    tick.style.transform = `translateX(${-100 * place}%)`; // the first and the last stay within the bar
     ticks.append(tick);
   }
   const shown = element("div", { class: "scale" }, element("p", {}, label), bar, ticks);
