@@ -164,9 +164,8 @@ class EncoderModel:
         )
 
     def with_first_weights(self, seed: int) -> EncoderModel:
-        """The same encoder before training. Raises InvalidOption for a model without an encoder."""
-        if self.encoder is None:
-            raise InvalidOption(f"{self.name} has no weights to draw anew", hint="Use --null none.")
+        """The same encoder before training. Not for a model without attention parameters."""
+        assert self.encoder is not None
         with seeded(seed):
             encoder = Encoder(self.encoder.config)
         parts = encoder_parts(encoder, self.device)

@@ -174,7 +174,10 @@ class Traceable(AttentionModel, Protocol):
 
 @runtime_checkable
 class Reinitialisable(AttentionModel, Protocol):
-    """A model that can be made anew with first weights: what its attention is before it has learned anything."""
+    """A model that can be made anew with first weights: what its attention is before it has learned anything.
+
+    One without attention parameters has none to draw.
+    """
 
     def with_first_weights(self, seed: int) -> AttentionModel:
         """The same architecture and tokenizer, its weights as training begins with them."""

@@ -101,10 +101,10 @@ class TextTokenizer:
         The last text is remembered: whether there is room for it is asked first. Raises InvalidText when the text has
         none or holds a lone surrogate.
         """
-        asked = text, max_tokens, keep
-        if self._last is None or self._last[0] != asked:
-            self._last = asked, self._encode(*asked)
-        return self._last[1]
+        asked, last = (text, max_tokens, keep), self._last  # read once: another thread may ask meanwhile
+        if last is None or last[0] != asked:
+            last = self._last = asked, self._encode(*asked)
+        return last[1]
 
     def _encode(self, text: str, max_tokens: int | None, keep: KeepKind) -> Encoding:
         try:

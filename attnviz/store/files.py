@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
@@ -22,17 +23,32 @@ def write(path: Path, data: bytes) -> None:
             with open(path, "wb", opener=_at_once) as device:  # Path.open takes no opener
                 device.write(data)
             return
-        part = path.with_name(f".{path.name}.{os.getpid()}{PART}")  # "." and "/", which exist, have no name
+        make(path, lambda part: part.write_bytes(data))
+    except OSError as error:
+        raise failed(path, error) from error
+
+
+def make(path: Path, fill: Callable[[Path], object]) -> None:
+    """The same of a regular file that `fill` writes, to the path that it is given: one of another name.
+
+    Raises OutputError when the disk refuses.
+    """
+    part = path.with_name(f".{path.name}.{os.getpid()}{PART}")  # "." and "/", which exist, have no name
+    try:
         try:
-            with part.open("wb") as file:
-                file.write(data)
-                file.flush()
-                os.fsync(file.fileno())
+            fill(part)
+            sync(part)
             part.replace(path)
         finally:
             part.unlink(missing_ok=True)
     except OSError as error:
         raise failed(path, error) from error
+
+
+def sync(path: Path) -> None:
+    """Wait until what was written is on the disk. Raises OSError."""
+    with path.open("rb") as file:
+        os.fsync(file.fileno())
 
 
 def _at_once(path: str, flags: int) -> int:

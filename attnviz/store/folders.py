@@ -10,7 +10,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from attnviz.errors import InvalidOption, OutputError
-from attnviz.store.files import PART, failed, remove, shorten_path, write
+from attnviz.store.files import PART, failed, remove, shorten_path, sync, write
 
 if sys.platform == "win32":
     import msvcrt
@@ -133,8 +133,7 @@ class OutputFolder:
         path = self.path / name
         try:
             make(path)
-            with path.open("rb") as file:
-                os.fsync(file.fileno())
+            sync(path)
         except OSError as error:
             raise failed(path, error) from error
         return self.folder / name

@@ -8,6 +8,7 @@ import os
 import re
 from collections.abc import Mapping
 from dataclasses import asdict, replace
+from functools import partial
 from io import BytesIO
 from pathlib import Path
 from typing import Any
@@ -22,7 +23,7 @@ from attnviz.factored import CAUSAL, EVERYWHERE, FactoredMaps, Factors, Window
 from attnviz.grid import Grid
 from attnviz.inputs import header_of, read_bytes, read_header, strict_json
 from attnviz.records import AttentionMaps, Facts, Provenance, Setting, Tokens
-from attnviz.store.files import shorten_path, write
+from attnviz.store.files import make, shorten_path, write
 
 __all__ = [
     "RECORD",
@@ -59,13 +60,13 @@ def record_bytes(maps: AttentionMaps, *, half: bool = False) -> bytes:
 
     Raises InvalidOption for half of a record with weights.
     """
-    tensors, metadata = _parts(_rounded(maps) if half else maps, half=half)
+    tensors, metadata = _parts(maps, half=half)
     return bytes(save_tensors(tensors, metadata=metadata))
 
 
-def write_record(maps: AttentionMaps, path: Path) -> None:
-    """The same to a new file, without its bytes in memory beside the record. Raises OSError."""
-    tensors, metadata = _parts(maps)
+def write_record(maps: AttentionMaps, path: Path, *, half: bool = False) -> None:
+    """The same to a new file, without its bytes in memory beside the record. Raises OSError too."""
+    tensors, metadata = _parts(maps, half=half)
     path.touch()
     mode = path.stat().st_mode
     try:
@@ -78,6 +79,7 @@ def write_record(maps: AttentionMaps, path: Path) -> None:
 
 def _parts(maps: AttentionMaps, *, half: bool = False) -> tuple[dict[str, np.ndarray], dict[str, str]]:
     """Tensors and metadata of a record's file."""
+    maps = _rounded(maps) if half else maps
     meta: dict[str, Any] = {
         "schema": FACTORED if isinstance(maps, FactoredMaps) else SCHEMA,
         "queries": asdict(maps.queries),
@@ -139,7 +141,11 @@ def save(maps: AttentionMaps, path: str | Path, *, half: bool = False) -> None:
         InvalidOption: for half of a record with weights.
         OutputError: where it cannot be written.
     """
-    write(Path(path), record_bytes(maps, half=half))
+    path = Path(path)
+    if path.exists() and not path.is_file():  # a device or a pipe, which cannot be replaced
+        write(path, record_bytes(maps, half=half))
+    else:
+        make(path, partial(write_record, maps, half=half))
 
 
 def load(path: str | Path, max_bytes: float = MAX_RECORD) -> AttentionMaps:

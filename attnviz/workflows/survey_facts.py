@@ -26,26 +26,39 @@ N_RANDOM = 20  # models of first weights
 N_REPEATED, N_DRAWS = 50, 10  # tokens that come twice, and how often others are drawn: as TransformerLens has them
 
 
+def check_facts(model: AttentionModel, asked: Sequence[str]) -> None:
+    """Raises InvalidOption for what cannot be measured of this model: it is said before the first text is."""
+    drawn_anew = isinstance(model, Reinitialisable) and model.n_attention_parameters != 0
+    if "random" in asked and not drawn_anew:
+        raise InvalidOption(f"{model.name} has no weights to draw anew", hint="Use --null none.")
+    if "repeat" not in asked:
+        return
+    if not isinstance(model, ReadsIds):
+        raise InvalidOption(f"{model.name} reads no tokens by their ids", hint="Leave out --probe repeat.")
+    if _n_repeated(model) < 2:
+        raise InvalidOption("--probe repeat reads two tokens twice", hint="Give more --max-tokens.")
+
+
 def model_facts(
     model: AttentionModel, info: SurveyInfo, documents: Sequence[Document], asked: Sequence[str]
 ) -> ModelFacts:
     """Measure the patterns of the model's heads on some texts, and what to hold them against.
 
-    Raises InvalidOption for a model whose weights cannot be drawn anew.
+    Raises InvalidOption as `check_facts` does.
     """
+    check_facts(model, asked)
     names = sorted(measure.name for measure in info.measures if measure.name in LABELS)
     texts = [document.text for document in documents]
     facts = ModelFacts(len(texts[:N_TEXTS]), equal=_equal(model, texts, names), plain=_shares(model, texts, names))
     if "random" in asked:
-        if not isinstance(model, Reinitialisable):
-            raise InvalidOption(f"{model.name} has no weights to draw anew", hint="Use --null none.")
+        assert isinstance(model, Reinitialisable)
         found = [_shares(model.with_first_weights(seed), texts, names) for seed in range(N_RANDOM)]
         chance = {name: max(max(shares[name]) for shares in found) for name in facts.plain}
         facts = replace(facts, n_random=N_RANDOM, chance=chance)
     if "shuffled" in asked:
         facts = replace(facts, shuffled=_shares(model, [shuffled(text) for text in texts], names))
     if "repeat" in asked:
-        assert isinstance(model, ReadsIds)  # else it is of no self-attention, and refused
+        assert isinstance(model, ReadsIds)
         facts = replace(facts, probes=_probes(model))
     return facts
 
@@ -97,16 +110,15 @@ def _means(found: Sequence[Mapping[str, np.ndarray]]) -> Iterator[tuple[str, np.
 
 
 def _probes(model: ReadsIds) -> dict[str, tuple[float, ...]]:
-    """The scores of `repeat_scores`, a mean over several draws of tokens, any of the vocabulary as likely as any other.
-
-    Raises InvalidOption where the model reads too few tokens.
-    """
-    n_repeated = min(N_REPEATED, (2 * N_REPEATED if model.max_ids is None else model.max_ids) // 2)
-    if n_repeated < 2:
-        raise InvalidOption("--probe repeat reads two tokens twice", hint="Give more --max-tokens.")
+    """The scores of `repeat_scores`, a mean over several draws of tokens, each as likely as any other."""
     draws = random.Random(0)  # noqa: S311 - no secret
-    drawn = [draws.choices(model.ordinary_ids, k=n_repeated) for _ in range(N_DRAWS)]
+    drawn = [draws.choices(model.ordinary_ids, k=_n_repeated(model)) for _ in range(N_DRAWS)]
     found = [repeat_scores(model.attention_of_ids([*ids, *ids], "repeated tokens")) for ids in drawn]
     return {
         name: tuple(np.mean([scores[name] for scores in found], axis=0).ravel().tolist()) for name in sorted(SCORES)
     }
+
+
+def _n_repeated(model: ReadsIds) -> int:
+    """How many tokens come twice: both times have to have room."""
+    return N_REPEATED if model.max_ids is None else min(N_REPEATED, model.max_ids // 2)

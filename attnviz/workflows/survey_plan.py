@@ -28,7 +28,7 @@ from attnviz.views.captions import status
 from attnviz.views.patterns import LABELS
 from attnviz.workflows.open_model import open_model
 from attnviz.workflows.run_job import versions
-from attnviz.workflows.survey_facts import N_TEXTS
+from attnviz.workflows.survey_facts import N_TEXTS, check_facts
 from attnviz.workflows.survey_texts import text_hash
 
 BLOCK = 32  # texts that are measured at a time; where blocks begin, no option changes
@@ -79,7 +79,7 @@ def plan_survey(
     """Read the texts once to count them, and the first of them with the model.
 
     Raises InvalidSource where there is none, InvalidText where none of the first has tokens, InvalidModel where the
-    model does not attend to what it reads.
+    model does not attend to what it reads, InvalidOption where it cannot be held against what is asked for.
     """
     n_texts = sum(1 for _ in stream.documents())
     if not n_texts:
@@ -93,6 +93,7 @@ def plan_survey(
     maps = _first_maps(model, stream)
     if not maps.self_attention:
         raise InvalidModel(f"{reference} attends from one text to another", hint="A survey needs self-attention.")
+    check_facts(model, on_few_texts)
     info, means = _info(spec, stream, maps), None
     if "mean" in spec.ablations:
         assert isinstance(model, Ablatable)

@@ -262,6 +262,11 @@ def test_what_was_not_asked_for_is_refused(tmp_path: Path) -> None:
             parse_shard(written)
     with pytest.raises(InvalidOption, match="--null 'chance' is not known"):
         run(tmp_path / "x", null=("chance",))
+    with pytest.raises(InvalidOption, match="dot has no weights to draw anew"):
+        run(tmp_path / "x", model="dot", null=("random",))
+    with pytest.raises(InvalidOption, match="--probe repeat reads two tokens twice"):
+        run(tmp_path / "x", max_tokens=3, probe=("repeat",))
+    assert not (tmp_path / "x").exists()  # of no text was anything measured
 
 
 def test_a_damaged_survey_is_refused_in_one_line(tmp_path: Path) -> None:

@@ -86,7 +86,7 @@ def _with_bias(mask: Float[Tensor, "head query key"], what: str) -> SymbolicMask
     """Of one that adds a number for each distance to what it lets through, as in T5."""
     mask = mask.cpu()
     n_heads, n_queries, n_keys = mask.shape
-    passing = torch.stack([_passing(mask[:, query]) for query in range(n_queries)], dim=1)
+    passing = _passing(mask)
     found = symbolic(passing, what)
     line = torch.zeros(n_heads, n_queries + n_keys - 1, dtype=mask.dtype)  # from the last query to the first key
     seen = torch.zeros(line.shape[1], dtype=torch.bool)
