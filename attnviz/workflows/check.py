@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
+from itertools import chain, count
 from math import isfinite
 from pathlib import Path, PurePosixPath
 
@@ -83,7 +84,7 @@ class DifferencePictures:
 
     def _unused(self, name: str, within: str) -> str:
         """Also where upper and lower case are one, as on some disks."""
-        names = (name, *(f"{name}-{number}" for number in range(2, 1_000_000)))
+        names = chain((name,), (f"{name}-{number}" for number in count(2)))
         found = next(each for each in names if f"{within}{each}".lower() not in self._used)
         self._used.add(f"{within}{found}".lower())
         return found
