@@ -14,11 +14,14 @@ from hypothesis import settings
 
 from tests.browser import browser
 from tests.process import ROOT, Run, RunCli, bare_environment, run
+from tests.shapes import check_arrays_only
 
 # On a shared runner the same examples every time: a red build then means that the code changed.
 settings.register_profile("ci", deadline=None, derandomize=True, database=None)
 settings.register_profile("here", deadline=None)
 settings.load_profile("ci" if os.environ.get("CI") else "here")
+
+check_arrays_only()
 
 ASKS_FOR_COLOUR = ("NO_COLOR", "FORCE_COLOR", "CLICOLOR", "CLICOLOR_FORCE", "PY_COLORS", "COLORTERM")
 ASKS_FOR_A_TERMINAL = ("GITHUB_ACTIONS", "TTY_COMPATIBLE", "TTY_INTERACTIVE", "COLUMNS", "LINES", "ATTNVIZ_DEBUG")
@@ -70,7 +73,7 @@ def run_cli(tmp_path: Path, pytestconfig: pytest.Config) -> RunCli:
 
 @pytest.fixture
 def without_shape_checks() -> Iterator[None]:
-    """For whole commands and trainings that other tests run with them: they can take two thirds of the time."""
+    """For trainings that other tests run with them: they take a third of the time."""
     import jaxtyping
 
     jaxtyping.config.update("jaxtyping_disable", True)

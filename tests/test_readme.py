@@ -173,7 +173,6 @@ def _run(command: str, folder: Path, home: Path) -> subprocess.CompletedProcess[
 
 
 @pytest.mark.slow
-@pytest.mark.usefixtures("without_shape_checks")
 @pytest.mark.skipif(shutil.which("bash") is None, reason="no bash on this machine")
 def test_every_command_runs(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
@@ -207,7 +206,6 @@ def test_every_command_runs(
 
 
 @pytest.mark.slow
-@pytest.mark.usefixtures("without_shape_checks")
 def test_every_command_with_a_model_of_others_runs(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
