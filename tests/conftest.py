@@ -6,8 +6,9 @@ import os
 import signal
 import tempfile
 from collections.abc import Iterator, Mapping
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import settings
@@ -15,6 +16,9 @@ from hypothesis import settings
 from tests.browser import browser
 from tests.process import ROOT, Run, RunCli, bare_environment, run
 from tests.shapes import check_arrays_only
+
+if TYPE_CHECKING:
+    from tests.attacks.endings import RunHere
 
 # On a shared runner the same examples every time: a red build then means that the code changed.
 settings.register_profile("ci", deadline=None, derandomize=True, database=None)
@@ -69,6 +73,16 @@ def run_cli(tmp_path: Path, pytestconfig: pytest.Config) -> RunCli:
         return run(args, stdin=stdin, env=given, cwd=cwd or tmp_path, timeout=timeout)
 
     return start
+
+
+@pytest.fixture
+def run_here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> RunHere:
+    """Runs `attnviz …` in `tmp_path` without a process of its own."""
+    # Not above: pytest may read this file before it has set up what torch and our modules are imported under.
+    from tests.attacks import endings
+
+    monkeypatch.chdir(tmp_path)
+    return partial(endings.run_here, capsys)
 
 
 @pytest.fixture

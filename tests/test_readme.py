@@ -192,7 +192,7 @@ def test_every_command_runs(
         else:
             program, *words = shlex.split(command)
             assert program == "attnviz"
-            run = run_here(tuple(words), capsys)
+            run = run_here(capsys, *words)
             code, complaints = run.exit_code, run.stderr
         if "--dataset imdb" in command:
             assert code == 2, command
@@ -216,7 +216,7 @@ def test_every_command_with_a_model_of_others_runs(
     for command in commands_of_others():
         for written, folder in folders.items():
             command = command.replace(written, folder)
-        run = run_here(tuple(shlex.split(command)[1:]), capsys)
+        run = run_here(capsys, *shlex.split(command)[1:])
         assert run.exit_code == 0, f"{command}\n{run.stderr}"
     assert_alike(tmp_path / "picked" / "overview.png", IMAGES / "third-party.png")
 
@@ -254,7 +254,7 @@ def test_the_picture_is_what_the_command_draws(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    run = run_here((*asked.split(), "--out", "demo"), capsys)
+    run = run_here(capsys, *asked.split(), "--out", "demo")
     assert run.exit_code == 0, run.stderr
     assert_alike(tmp_path / "demo" / picture, IMAGES / shown)
 
@@ -276,7 +276,7 @@ def test_the_picture_of_a_page_is_what_the_command_writes(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     (command,) = (command for command in commands() if "--format html --out page" in command)
-    assert run_here(tuple(shlex.split(command)[1:]), capsys).exit_code == 0
+    assert run_here(capsys, *shlex.split(command)[1:]).exit_code == 0
     state, window = "view=matrix&layer=0&head=5&query=3&key=6", {"width": 1000, "height": 760}
     opened = Opened(chromium, tmp_path / "page/attention.html", state, viewport=window)
     with Image.open(BytesIO(opened.page.screenshot())) as shot:

@@ -6,20 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from tests.attacks import endings
-from tests.process import Run
-
-
-@pytest.fixture
-def run_here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> endings.RunHere:
-    """Runs `attnviz …` in `tmp_path` without a process of its own."""
-    monkeypatch.chdir(tmp_path)
-
-    def start(*args: str | Path) -> Run:
-        return endings.run_here(args, capsys)
-
-    return start
-
 
 @pytest.fixture(scope="session")
 def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:

@@ -5,6 +5,9 @@ from __future__ import annotations
 import json
 import os
 import re
+import signal
+import subprocess
+import sys
 import unicodedata
 from collections.abc import Iterator
 from html import unescape
@@ -31,7 +34,7 @@ class RunHere(Protocol):
     def __call__(self, *args: str | Path) -> Run: ...
 
 
-def run_here(args: tuple[str | Path, ...], capsys: pytest.CaptureFixture[str]) -> Run:
+def run_here(capsys: pytest.CaptureFixture[str], *args: str | Path) -> Run:
     capsys.readouterr()
     exit_code = app.run([str(arg) for arg in args])
     captured = capsys.readouterr()
@@ -41,6 +44,19 @@ def run_here(args: tuple[str | Path, ...], capsys: pytest.CaptureFixture[str]) -
 def environment() -> dict[str, str]:
     """What `run_cli` gives to a run, the home included, for a process that has to be started in another way."""
     return bare_environment(Path(os.environ["HF_HOME"]).parent)
+
+
+def started(folder: Path, *args: str, **more: int) -> subprocess.Popen[bytes]:
+    """A run that can be stopped as from a terminal, also where the tests themselves ignore Ctrl-C."""
+    return subprocess.Popen(
+        [sys.executable, "-m", "attnviz", *args],
+        cwd=folder,
+        env=environment(),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=more.get("stderr", subprocess.PIPE),
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+    )
 
 
 def notes(run: Run) -> list[str]:

@@ -13,26 +13,13 @@ from pathlib import Path
 
 import pytest
 
-from tests.attacks.endings import RunHere, check_streams, check_whole, environment, refused, worked
+from tests.attacks.endings import RunHere, check_streams, check_whole, environment, refused, started, worked
 from tests.process import Run
 
 MANY = ("heatmap", "--dataset", "sample", "--index", "0-7", "--max-tokens", "12", "--model", "dot", "--dpi", "40")
 LARGE = ("heatmap", "--text", "a b c d e " * 40, "--model", "dot", "--dpi", "40")
 STOPPED = (130, -signal.SIGINT)  # a shell says 130 for both: the second died while a library had the signal to itself
 PATIENCE = 60.0  # seconds
-
-
-def started(folder: Path, *args: str) -> subprocess.Popen[bytes]:
-    """A run that can be stopped as from a terminal, also where the tests themselves ignore Ctrl-C."""
-    return subprocess.Popen(
-        [sys.executable, "-m", "attnviz", *args],
-        cwd=folder,
-        env=environment(),
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
-    )
 
 
 def ended(process: subprocess.Popen[bytes]) -> Run:

@@ -17,7 +17,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.attacks.endings import RunHere, check_streams, environment, notes, refused, worked
+from tests.attacks.endings import RunHere, check_streams, environment, notes, refused, started, worked
 from tests.attacks.trainings import CHECKPOINT, FILES, METRICS, SIZES, STATE, TINY, check_whole, contents
 from tests.process import Run
 from tests.workflows.runs import SPEC, finished
@@ -37,19 +37,6 @@ def whole_of_long(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 # Ctrl-C and kill -9, of real processes
-
-
-def started(folder: Path, *args: str, **more: int) -> subprocess.Popen[bytes]:
-    """A run that can be stopped as from a terminal, also where the tests themselves ignore Ctrl-C."""
-    return subprocess.Popen(
-        [sys.executable, "-m", "attnviz", *args],
-        cwd=folder,
-        env=environment(),
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=more.get("stderr", subprocess.PIPE),
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
-    )
 
 
 def told_until(process: subprocess.Popen[bytes], wanted: str) -> list[str]:

@@ -2,20 +2,12 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
-from tests.attacks import endings
-from tests.process import Run
+from tests.attacks.endings import RunHere
 
 
 @pytest.fixture
-def attnviz(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> endings.RunHere:
+def attnviz(run_here: RunHere) -> RunHere:
     """Runs a command in `tmp_path` without a process of its own."""
-    monkeypatch.chdir(tmp_path)
-
-    def start(*args: str | Path) -> Run:
-        return endings.run_here(args, capsys)
-
-    return start
+    return run_here

@@ -11,22 +11,11 @@ from markdown_it import MarkdownIt
 
 import attnviz
 from attnviz.models import arithmetic
-from tests.attacks import endings
 from tests.attacks.endings import RunHere, notes, refused, worked
-from tests.process import Run, RunCli
+from tests.process import RunCli
 
 TEXT = "the film was not good but the acting saved it"
 UNTRAINED = ("--model", "random:4", "--d-model", "16")
-
-
-@pytest.fixture
-def run_here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> RunHere:
-    monkeypatch.chdir(tmp_path)
-
-    def start(*args: str | Path) -> Run:
-        return endings.run_here(args, capsys)
-
-    return start
 
 
 def test_a_walk_through_on_stdout_and_no_files(run_cli: RunCli, tmp_path: Path) -> None:

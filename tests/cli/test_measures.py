@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import json
-import sys
 from pathlib import Path
-from subprocess import run as start
 
 from attnviz.measures import MEASURES
-from tests.process import RunCli, bare_environment
+from tests.process import RunCli, imported_by
 
 
 def test_measures_are_listed(run_cli: RunCli, tmp_path: Path) -> None:
@@ -34,11 +32,7 @@ def test_measures_as_json(run_cli: RunCli) -> None:
 
 def test_nothing_heavy_is_imported(tmp_path: Path) -> None:
     """numpy is: what a report holds may be an array."""
-    script = "import sys\nfrom attnviz.cli.app import run\ncode = run(['measures'])\nprint(*sys.modules)"
-    done = start(
-        [sys.executable, "-c", script], cwd=tmp_path, env=bare_environment(tmp_path), capture_output=True, check=True
-    )
-    loaded = {name.partition(".")[0] for name in done.stdout.decode().splitlines()[-1].split()}
+    loaded = imported_by("measures", tmp_path)
     assert "attnviz" in loaded
     assert loaded & {"torch", "matplotlib", "seaborn", "pandas", "datasets", "pyarrow", "tokenizers"} == set()
 

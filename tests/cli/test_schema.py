@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import json
-import sys
 from pathlib import Path
-from subprocess import run as start
 
 from attnviz.configs.schema import json_schema
 from attnviz.jobs import JOBS
-from tests.process import RunCli, bare_environment
+from tests.process import RunCli, imported_by
 
 
 def test_the_schema_is_printed(run_cli: RunCli, tmp_path: Path) -> None:
@@ -37,11 +35,7 @@ def test_every_setting_is_described_without_flags(run_cli: RunCli) -> None:
 
 
 def test_nothing_heavy_is_imported(tmp_path: Path) -> None:
-    script = "import sys\nfrom attnviz.cli.app import run\ncode = run(['schema'])\nprint(*sys.modules, file=sys.stderr)"
-    done = start(
-        [sys.executable, "-c", script], cwd=tmp_path, env=bare_environment(tmp_path), capture_output=True, check=True
-    )
-    loaded = {name.partition(".")[0] for name in done.stderr.decode().splitlines()[-1].split()}
+    loaded = imported_by("schema", tmp_path)
     assert "pydantic" in loaded
     assert loaded & {"torch", "matplotlib", "seaborn", "pandas", "datasets", "pyarrow", "tokenizers"} == set()
 

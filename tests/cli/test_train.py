@@ -24,34 +24,9 @@ from attnviz.options import flat_values
 from attnviz.specs.train import TrainSpec
 from attnviz.workflows import COMMANDS as ALL_COMMANDS
 from tests.attacks.endings import RAW, RunHere, check_streams, document, worked
+from tests.attacks.trainings import FILES, TINY
 from tests.process import Run, RunCli, bare_environment
 
-SIZES = (
-    "--batch-size",
-    "8",
-    "--d-model",
-    "16",
-    "--heads",
-    "2",
-    "--bigrams",
-    "50",
-    "--size",
-    "300",
-    "--pretrain",
-    "0",
-    "--learning-rate",
-    "0.005",
-)
-TINY = ("train", "--dataset", "sample", "--epochs", "2", *SIZES)
-FILES = {
-    "model.safetensors",
-    "tokenizer.json",
-    "config.json",
-    "metrics.json",
-    "README.md",
-    "heads-curve.png",
-    "learning-curve.png",
-}
 EPOCH = re.compile(
     r"epoch (\d+)/2  loss \d\.\d{3}  accuracy \d\.\d{3}  [\d,]+ texts/s; held out: loss \d\.\d{4}, accuracy \d\.\d{4}"
     r"( \(best so far\))?"

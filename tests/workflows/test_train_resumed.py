@@ -136,15 +136,19 @@ def test_a_finished_run_without_its_weights(damage: Callable[[Path], object], ru
         finished(replace(SPEC, resume=True), tmp_path / "model")
 
 
+def left_after(n_steps: int, run: Path, folder: Path) -> Path:
+    """What a training leaves that was stopped then, or the whole one."""
+    if n_steps < N_STEPS:
+        stopped(SPEC, folder / "model", n_steps)
+    else:
+        shutil.copytree(run, folder / "model")
+    return folder / "model"
+
+
 @pytest.mark.parametrize("n_steps", [3, N_STEPS], ids=["unfinished", "finished"])
 def test_another_run_is_not_gone_on_with(n_steps: int, run: Path, tmp_path: Path) -> None:
     """The setting that differs is named with both values."""
-    folder = tmp_path / "model"
-    if n_steps < N_STEPS:
-        stopped(SPEC, folder, n_steps)
-    else:
-        shutil.copytree(run, folder)
-    before = contents(folder)
+    before = contents(folder := left_after(n_steps, run, tmp_path))
     others: dict[str, dict[str, object]] = {
         "--seed 0, not 5": {"seed": 5},
         "--epochs 2, not 3": {"epochs": 3},
@@ -174,12 +178,7 @@ def test_where_nothing_is_it_starts_from_the_beginning_and_says_so(run: Path, tm
     ("n_steps", "said"), [(1, "an unfinished training run"), (7, "an unfinished training run"), (N_STEPS, "a model")]
 )
 def test_nothing_is_overwritten(n_steps: int, said: str, run: Path, tmp_path: Path) -> None:
-    folder = tmp_path / "model"
-    if n_steps < N_STEPS:
-        stopped(SPEC, folder, n_steps)
-    else:
-        shutil.copytree(run, folder)
-    before = contents(folder)
+    before = contents(folder := left_after(n_steps, run, tmp_path))
     with pytest.raises(InvalidOption, match=f"holds {said}. Go on with it by --resume"):
         train(replace(SPEC, seed=1, out=str(folder)))
     assert contents(folder) == before

@@ -302,8 +302,7 @@ def labels_beside(
 ) -> Labels:
     """Of the rows of several maps. Every one is labelled while its label has room, else every second …"""
     step, size = _step_and_size(pitch, largest, smallest)
-    labels = {label for names in rows for label in Labels(step, size, 0.0, places=places).of(names)}
-    widest = max((extent(label, size).width for label in labels), default=0.0)
+    widest = max((extent(label, size).width for label in _shown(rows, step, places)), default=0.0)
     return Labels(step, size, widest * POINT + TICK + 2 * PAD, places=places)
 
 
@@ -316,12 +315,17 @@ def labels_below(
 ) -> Labels:
     """Of the columns of several maps: upright where they all fit."""
     step, size = _step_and_size(pitch, largest, smallest)
-    labels = {label for names in columns for label in Labels(step, size, 0.0, places=places).of(names)}
+    labels = _shown(columns, step, places)
     widest = max((extent(label, size).width for label in labels), default=0.0)
     between = 0.5 if widest <= 1.05 * size else 4.0  # points: characters as wide as high are set close and stay upright
     rotated = widest > step * pitch - between
     below = widest if rotated else max((line_height(label, size) for label in labels), default=0.0)
     return Labels(step, size, below * POINT + TICK + PAD, rotated, places)
+
+
+def _shown(several: Collection[tuple[str, ...]], step: int, places: tuple[int, ...] | None) -> set[str]:
+    """The labels that are written, of all maps."""
+    return {label for names in several for label in Labels(step, 0.0, 0.0, places=places).of(names)}
 
 
 def _step_and_size(pitch: float, largest: float, smallest: float) -> tuple[int, float]:
