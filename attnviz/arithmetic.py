@@ -4,7 +4,7 @@ pays.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from jaxtyping import Float32, Float64
@@ -17,6 +17,26 @@ if TYPE_CHECKING:
 KEYS_AT_ONCE = 2**9  # to sum more in float32 loses digits
 PAYS = 2**28  # numbers: to load torch takes a second or two, and saves half of numpy's 1.4 to 2.7 ns of each
 BITS = np.float32(np.log2(np.e))  # in a nat
+
+
+class Logarithm(NamedTuple):
+    """A function that writes logarithms of its first argument to its second, and how many nats one of them is."""
+
+    write: Callable[[NDArray[np.float32], NDArray[np.float32]], object]
+    nats: float
+
+
+def quick_logarithm() -> Logarithm:
+    """Torch's to the base of 10: 1.4 ns of each where numpy's natural ones take 2.3 and torch's own 1.7.
+
+    It is for whoever has loaded torch already.
+    """
+    import torch
+
+    def log10(of: Float32[np.ndarray, "*cell"], out: Float32[np.ndarray, "*cell"]) -> None:
+        torch.log10(torch.from_numpy(of), out=torch.from_numpy(out))
+
+    return Logarithm(log10, float(np.log(10)))
 
 
 def exponential(n_numbers: int) -> tuple[Callable[[NDArray[np.float32], NDArray[np.float32]], object], np.float32]:

@@ -300,6 +300,12 @@ class FactoredMaps(AttentionMaps):
         """The weights of single pairs of a query and a key."""
         return self.factors[layer].cells(head, queries, keys)
 
+    def cells_of_heads(
+        self, layer: int, queries: Int[np.ndarray, " cell"], keys: Int[np.ndarray, " cell"]
+    ) -> Float32[np.ndarray, "head cell"]:
+        """The same of each head of a layer."""
+        return np.stack([self.factors[layer].cells(head, queries, keys) for head in range(self.n_heads)])
+
     def allowed(self, layer: int, queries: Queries) -> Bool[np.ndarray, "query key"]:
         """Which keys some queries may attend to in a layer."""
         return self.factors[layer].allowed(queries)

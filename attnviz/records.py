@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Literal, NamedTuple
 
 import numpy as np
-from jaxtyping import Bool, Float32, Float64, Int
+from jaxtyping import Bool, Float, Float32, Float64, Int
 
-from attnviz.arithmetic import dot, total
+from attnviz.arithmetic import Logarithm, dot, total
 from attnviz.errors import InvalidRecord
 from attnviz.grid import Grid
 from attnviz.notebook import Tabular
@@ -48,6 +49,11 @@ class Tokens:
 
     def __len__(self) -> int:
         return len(self.pieces)
+
+    @cached_property
+    def words(self) -> tuple[str, ...]:
+        """The pieces as they are told apart: whatever their case and the white space around them."""
+        return tuple(piece.strip().casefold() for piece in self.pieces)
 
 
 @dataclass(frozen=True)
@@ -170,8 +176,7 @@ class AttentionMaps(Tabular):
             raise InvalidRecord(f"value norms of shape {norms.shape} are not {expected} lengths")
 
     def _check_layer(self, layer: int, number: int) -> None:
-        weights = self.weights[layer]
-        row_sums = weights.sum(axis=-1)
+        weights, row_sums = self.weights[layer], self._row_sums(layer)
         if self.sink is not None:
             if not (self.sink[layer] >= 0).all():
                 raise InvalidRecord(f"layer {number} holds a negative share of a sink")
@@ -190,6 +195,9 @@ class AttentionMaps(Tabular):
         allowed = self.attendable[layer]
         if not allowed.all() and (weights.max(axis=0)[~allowed] > 0).any():
             raise InvalidRecord(f"layer {number} holds weight where attention is not allowed")
+
+    def _row_sums(self, layer: int) -> Float[np.ndarray, "head query"]:
+        return np.asarray(self.weights[layer].sum(axis=-1))
 
     def __repr__(self) -> str:
         """One line, whatever the size."""
@@ -241,6 +249,21 @@ class AttentionMaps(Tabular):
     ) -> Float32[np.ndarray, " cell"]:
         """The weights of single pairs of a query and a key."""
         return np.asarray(self.weights[layer, head, queries, keys])
+
+    def cells_of_heads(
+        self, layer: int, queries: Int[np.ndarray, " cell"], keys: Int[np.ndarray, " cell"]
+    ) -> Float32[np.ndarray, "head cell"]:
+        """The same of each head of a layer."""
+        of_layer = self.weights[layer]
+        if not of_layer.flags.c_contiguous:
+            return np.asarray(of_layer[:, queries, keys])
+        places = queries * of_layer.shape[2] + keys  # looked up in a line: a third of the time
+        return np.asarray(of_layer.reshape(len(of_layer), -1).take(places, axis=1))
+
+    @property
+    def logarithm(self) -> Logarithm:
+        """What measures take logarithms of very many weights with."""
+        return Logarithm(np.log, 1.0)
 
     def allowed(self, layer: int, queries: slice | Int[np.ndarray, " query"]) -> Bool[np.ndarray, "query key"]:
         """Which keys some queries may attend to in a layer."""

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 from jaxtyping import Float32, Float64, Int
 
+from attnviz.arithmetic import Logarithm
 from attnviz.measures.rows import (
     Mixer,
     blocks,
@@ -56,7 +57,7 @@ def _over_blocks(layers: Sequence[tuple[AttentionMaps, int]], owners: Int[np.nda
     total = np.zeros((len(owners), len(owners)))
     for block in blocks(maps, 2):
         own = np.concatenate([own_entropies(*layer)[:, block.places] for layer in layers])
-        total += _pairs(np.concatenate([halves(*layer, block) for layer in layers]), own, owners)
+        total += _pairs(np.concatenate([halves(*layer, block) for layer in layers]), own, owners, maps.logarithm)
     return total / int(real_queries(maps).sum())
 
 
@@ -64,12 +65,13 @@ def _pairs(
     rows: Float32[np.ndarray, "head query key"],
     own: Float64[np.ndarray, "head query"],
     owners: Int[np.ndarray, " head"],
+    logarithm: Logarithm,
 ) -> Divergences:
     """The sum over queries of the divergence of each two heads, given by `halves`, that have different owners.
 
     Owners rise from head to head. Copies of one head have exactly 0: each of the three entropies is the same number.
     """
-    mixer = Mixer(*rows.shape[1:])
+    mixer = Mixer(logarithm, *rows.shape[1:])
     apart = np.zeros((len(rows), len(rows)))
     for one, first in enumerate(np.searchsorted(owners, owners, side="right")):
         mixed = mixer.entropies(rows[one], rows[first:])

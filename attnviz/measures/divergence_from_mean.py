@@ -40,7 +40,7 @@ def _lost(maps: AttentionMaps, layer: int) -> float:
     for block in blocks(maps, 2):
         rows = halves(maps, layer, block)
         mean = rows.mean(axis=0)
-        mixer = Mixer(*mean.shape)
+        mixer = Mixer(maps.logarithm, *mean.shape)
         own = own_entropies(maps, layer)[:, block.places]
         apart = mixer.entropies(mean, rows) - (own + mixer.entropies(mean, mean[None])) / 2
         lost += float(np.maximum(apart, 0.0).sum())

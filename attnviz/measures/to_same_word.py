@@ -17,8 +17,8 @@ def to_same_word(maps: AttentionMaps) -> Measurement:
     """
     check_self_attention(maps, "to_same_word")
     places: dict[str, list[int]] = {}
-    for place, (piece, special) in enumerate(zip(maps.queries.pieces, maps.queries.special, strict=True)):
+    for place, (word, special) in enumerate(zip(maps.queries.words, maps.queries.special, strict=True)):
         if not special:
-            places.setdefault(piece.strip().casefold(), []).append(place)
+            places.setdefault(word, []).append(place)
     repeated = (np.array(of_word) for of_word in places.values() if len(of_word) > 1)
     return Measurement("to_same_word", "share", share_among(maps, repeated), (0.0, 1.0))

@@ -5,7 +5,7 @@ A token that gets much attention and has a short value moves little: sinks are e
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import fields, replace
 
 import numpy as np
 from jaxtyping import Float32
@@ -38,7 +38,9 @@ def weighed(maps: AttentionMaps) -> AttentionMaps:
     sums = moved.sum(axis=-1, keepdims=True)
     own = maps.weights / maps.weights.sum(axis=-1, keepdims=True)
     weights = np.divide(moved, sums, out=own, where=sums > 0)
-    return replace(maps, weights=weights, provenance=provenance, sink=None, value_norms=None, weighed=True)
+    given = {each.name: getattr(maps, each.name) for each in fields(AttentionMaps)}  # no more: the rows are others now
+    changed = {"weights": weights, "provenance": provenance, "sink": None, "value_norms": None, "weighed": True}
+    return AttentionMaps(**given | changed)
 
 
 def _factors(of: Factors, norms: Float32[np.ndarray, "head key"]) -> Factors:

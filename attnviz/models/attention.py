@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 import torch
@@ -17,6 +17,17 @@ from attnviz.models.sizes import head_size
 
 SCORES_AT_ONCE = 2**17  # that the processor's cache holds
 BIASES_AT_ONCE = 2**21  # of all heads and texts of a batch: 8 MiB
+BITS = math.log2(math.e)  # in a nat
+HIDDEN_SCORE = -1e9  # a score whose weight is 0, and 0 times it, too
+
+Places: TypeAlias = tuple[slice, slice]  # maps, and rows of each
+
+
+class WeightsAndEntropies(NamedTuple):
+    """Attention, and how widely each query spreads it."""
+
+    weights: Float[Tensor, "*batch query key"]
+    entropies: Float[Tensor, "*batch query"]  # nats
 
 
 def attention_weights(
@@ -49,23 +60,64 @@ def _weights(
     by_distance: Float[Tensor, "*#batch distance"] | None,
 ) -> Float[Tensor, "*batch query key"]:
     """The same of queries that are scaled, where no gradient is asked for: as many as the cache holds at a time."""
+    weights = query.new_empty(*query.shape[:-1], key.shape[-1])
+    flat = weights.view(-1, *weights.shape[-2:])
+    for places, scores in _scores(query, key, hidden, by_distance):
+        torch.softmax(scores, dim=-1, out=flat[places])
+    return weights
+
+
+def _scores(
+    query: Float[Tensor, "*batch query d_head"],
+    key: Float[Tensor, "*batch d_head key"],
+    hidden: Bool[Tensor, "*#batch #query key"] | None,
+    by_distance: Float[Tensor, "*#batch distance"] | None,
+    nothing: float = -torch.inf,
+) -> Iterator[tuple[Places, Float[Tensor, "several query key"]]]:
+    """Scores of queries that are scaled, some maps of a batch or some rows of one at a time, and where they belong.
+
+    `nothing` is the score of what is hidden. The scores may be overwritten.
+    """
     *batch, n_queries, n_keys = *query.shape[:-1], key.shape[-1]
-    weights = query.new_empty(*batch, n_queries, n_keys)
-    flat = weights.view(-1, n_queries, n_keys)
     queries, keys = query.reshape(-1, *query.shape[-2:]), key.reshape(-1, *key.shape[-2:])
-    biases = None if by_distance is None else by_distance.expand(*batch, -1).reshape(len(flat), -1)
-    masks = None if hidden is None else hidden.expand(*batch, -1, -1).reshape(len(flat), *hidden.shape[-2:])
+    biases = None if by_distance is None else by_distance.expand(*batch, -1).reshape(len(queries), -1)
+    masks = None if hidden is None else hidden.expand(*batch, -1, -1).reshape(len(queries), *hidden.shape[-2:])
     step = max(1, SCORES_AT_ONCE // (n_queries * n_keys))
-    for first in range(0, len(flat), step):
+    for first in range(0, len(queries), step):
         heads = slice(first, first + step)
         for block in _blocks((1, n_queries, n_keys), SCORES_AT_ONCE):
             factors = queries[heads, block], keys[heads]
             bias = None if biases is None else _bias(biases[heads], n_queries, n_keys, block)  # of its own memory
             scores = torch.bmm(*factors) if bias is None else bias.baddbmm_(*factors)
             if masks is not None:
-                scores.masked_fill_(_rows(masks[heads], block), -torch.inf)
-            torch.softmax(scores, dim=-1, out=flat[heads, block])
-    return weights
+                scores.masked_fill_(_rows(masks[heads], block), nothing)
+            yield (heads, block), scores
+
+
+def weights_and_entropies(
+    query: Float[Tensor, "*batch query d_head"],
+    key: Float[Tensor, "*batch key d_head"],
+    attendable: Bool[Tensor, "*#batch #query key"] | None = None,
+    by_distance: Float[Tensor, "*#batch distance"] | None = None,
+) -> WeightsAndEntropies:
+    """`attention_weights` but for the rounding of scores, and the entropy of each row. Raises as it does; keeps no
+    gradient.
+
+    With s the score, less the largest of its row, H = ln Σ exp s - Σ w s: the scores are at hand here, and to take a
+    logarithm of each weight later takes several times as long. Powers of 2 take half the time of exponentials.
+    """
+    scaled = query * (BITS / math.sqrt(query.shape[-1]))
+    bits = None if by_distance is None else by_distance * BITS
+    weights = query.new_empty(*query.shape[:-1], key.shape[-2])
+    entropies = query.new_empty(query.shape[:-1])
+    flat, of_rows = weights.view(-1, *weights.shape[-2:]), entropies.view(-1, entropies.shape[-1])
+    for places, scores in _scores(scaled, key.transpose(-2, -1), _hidden(attendable), bits, HIDDEN_SCORE):
+        scores.sub_(scores.amax(dim=-1, keepdim=True))
+        powers = torch.exp2(scores, out=flat[places])
+        sums = powers.sum(dim=-1, keepdim=True)
+        powers.mul_(sums.reciprocal())
+        of_rows[places] = sums.squeeze(-1).log2_() - scores.mul_(powers).sum(dim=-1)
+    return WeightsAndEntropies(weights, entropies.div_(BITS).clamp_(min=0.0))
 
 
 def attend(
@@ -116,12 +168,18 @@ def _as_mask(bias: Tensor, query: Tensor) -> Tensor:
 def _bias(
     by_distance: Float[Tensor, "*#batch distance"], n_queries: int, n_keys: int, block: slice
 ) -> Float[Tensor, "*#batch query key"]:
-    """Of a block of queries: each has the numbers of the query before it, one place further on."""
+    """Of a block of queries: each has the numbers of the query before it, one place further on. Keys lie side by side:
+    where they are more than the queries, `flip` would give the copy the other order, and a softmax twice the time.
+    """
     of_block = by_distance[..., n_queries - block.stop : n_queries - block.start - 1 + n_keys]
-    return of_block.unfold(-1, n_keys, 1).flip(-2)
+    backwards = of_block.unfold(-1, n_keys, 1)
+    n_rows = backwards.shape[-2]
+    if n_rows >= n_keys:
+        return backwards.flip(-2)
+    return backwards.index_select(-2, torch.arange(n_rows - 1, -1, -1, device=backwards.device))
 
 
-def _rows(hidden: Bool[Tensor, "*batch #query key"], block: slice) -> Bool[Tensor, "*batch #query key"]:
+def _rows(hidden: Bool[Tensor, "*batch #query key"], block: slice) -> Bool[Tensor, "*batch _rows key"]:
     """Of a block of queries, or of every query alike."""
     return hidden if hidden.shape[-2] == 1 else hidden[..., block, :]
 
@@ -228,6 +286,20 @@ class SingleHeadAttention(nn.Module):
         weights = attention_weights(query, key, attendable, None if bias is None else bias.squeeze(0))
         return AttentionOutput(self.output(attend(weights, value)), weights.unsqueeze(-3))
 
+    def weigh(
+        self, states: Float[Tensor, "*batch token d_model"], attendable: Bool[Tensor, "*#batch #token token"]
+    ) -> WeightsAndEntropies:
+        """The weights of self-attention with an axis of heads, and nothing of what comes of them."""
+        query, key = self.query(states).unsqueeze(-3), self.key(states).unsqueeze(-3)
+        bias = None if self.position is None else self.position(query.shape[-2], key.shape[-2])
+        return weights_and_entropies(query, key, attendable.unsqueeze(-3), bias)
+
+    def mix(
+        self, weights: Float[Tensor, "*batch 1 query key"], states: Float[Tensor, "*batch key d_model"]
+    ) -> Float[Tensor, "*batch query d_model"]:
+        """The output under weights that are known."""
+        return torch.as_tensor(self.output(attend(weights.squeeze(-3), self.value(states))))
+
 
 class MultiHeadAttention(nn.Module):
     """Attention in `n_heads` subspaces of d_model / n_heads each, concatenated and projected, section 3.2.2.
@@ -261,6 +333,20 @@ class MultiHeadAttention(nn.Module):
             return AttentionOutput(self.output(self._concatenate(fused(query, key, value, every_head, bias))), None)
         weights = attention_weights(query, key, every_head, bias)
         return AttentionOutput(self.output(self._concatenate(attend(weights, value))), weights)
+
+    def weigh(
+        self, states: Float[Tensor, "*batch token d_model"], attendable: Bool[Tensor, "*#batch #token token"]
+    ) -> WeightsAndEntropies:
+        """The weights of self-attention, and nothing of what comes of them."""
+        query, key = self._split(self.query(states)), self._split(self.key(states))
+        bias = None if self.position is None else self.position(query.shape[-2], key.shape[-2])
+        return weights_and_entropies(query, key, attendable.unsqueeze(-3), bias)
+
+    def mix(
+        self, weights: Float[Tensor, "*batch head query key"], states: Float[Tensor, "*batch key d_model"]
+    ) -> Float[Tensor, "*batch query d_model"]:
+        """The output under weights that are known."""
+        return torch.as_tensor(self.output(self._concatenate(attend(weights, self._split(self.value(states))))))
 
     def _split(self, states: Float[Tensor, "*batch token d_model"]) -> Float[Tensor, "*batch head token d_head"]:
         return states.reshape(*states.shape[:-1], self.n_heads, self.d_head).transpose(-3, -2)

@@ -15,6 +15,7 @@ from torch import Tensor, nn
 
 from attnviz.errors import InvalidOption
 from attnviz.factored import FactoredMaps
+from attnviz.maps_with_entropies import MapsWithEntropies
 from attnviz.models.attention import causal, not_padding
 from attnviz.models.choice import EVERY, LayersAndHeads
 from attnviz.models.device import enough_memory
@@ -126,6 +127,28 @@ class EncoderModel:
             layer_numbers=layers,
             head_numbers=heads,
             value_norms=_of_chosen(norms, layers, heads),
+        )
+
+    def attention_to_measure(self, text: str, text_name: str = "text") -> AttentionMaps:
+        """`attention` to within 1e-6, in half the time, without value norms and with entropies. Raises as it does."""
+        if self.encoder is None or self.device.type != "cpu":
+            return self.attention(text, text_name)
+        encoding = self.encode(text)
+        attendable = self.attendable(encoding)
+        of_rows = attendable if self.spec.causal else attendable[:1]  # that are alike
+        with enough_memory(), torch.inference_mode():
+            found = list(self.encoder.weights_and_entropies(torch.tensor(encoding.ids), of_rows))
+        weights, entropies = (
+            np.stack([of.numpy() for of in each]) if len(each) > 1 else each[0].numpy()[None]  # not copied
+            for each in zip(*found, strict=True)
+        )
+        return MapsWithEntropies(
+            weights=weights,
+            queries=encoding.tokens,
+            keys=encoding.tokens,
+            attendable=attendable.numpy(),
+            provenance=self.provenance(text, text_name, encoding.n_tokens),
+            entropies=entropies,
         )
 
     def _chosen(self, choice: LayersAndHeads) -> tuple[tuple[int, ...], tuple[int, ...]]:

@@ -80,6 +80,14 @@ class AttentionModel(Protocol):
 
 
 @runtime_checkable
+class QuickAttention(AttentionModel, Protocol):
+    """A model that can make records sooner where nothing but measures is wanted of them."""
+
+    def attention_to_measure(self, text: str, text_name: str = "text") -> AttentionMaps:
+        """`attention` to within 1e-6. Raises as it does."""
+
+
+@runtime_checkable
 class LabelledText(Protocol):
     """A document, as far as a classifier needs it."""
 

@@ -13,7 +13,7 @@ from attnviz.exact import Summary
 from attnviz.measures.max_received import received_by_key
 from attnviz.measures.measured import measurable
 from attnviz.measures.rows import by_distance
-from attnviz.models.protocols import Ablatable, AttentionModel
+from attnviz.models.protocols import Ablatable, AttentionModel, QuickAttention
 from attnviz.records import AttentionMaps
 from attnviz.survey import ABLATION, MASS_BITS, TOKENS, Survey, SurveyInfo, WordTable
 from attnviz.text.document import Document
@@ -30,9 +30,10 @@ class _Words:
     mass: list[np.ndarray] = field(default_factory=list)
 
     def add(self, maps: AttentionMaps, n_queries: int) -> None:
-        for piece, special, unknown in zip(maps.keys.pieces, maps.keys.special, maps.keys.unknown, strict=True):
-            word = UNKNOWN if unknown else piece if special else piece.strip().casefold()
-            self.tokens.append(self.numbers.setdefault(word, len(self.numbers)))
+        keys = maps.keys
+        for piece, word, special, unknown in zip(keys.pieces, keys.words, keys.special, keys.unknown, strict=True):
+            known = UNKNOWN if unknown else piece if special else word
+            self.tokens.append(self.numbers.setdefault(known, len(self.numbers)))
         received = received_by_key(maps).reshape(-1, len(maps.keys))
         self.mass.append(to_mass(received.T * n_queries))
 
@@ -64,9 +65,10 @@ def survey_block(
     rows, texts, hashes, skipped = [], [], [], {}
     distances = np.zeros((info.n_places, 2 * info.reach + 1), np.int64)
     words, n_queries = _Words(), 0
+    attention = model.attention_to_measure if isinstance(model, QuickAttention) else model.attention
     for text, document in enumerate(documents, first):
         try:
-            maps = model.attention(document.text, document.name)
+            maps = attention(document.text, document.name)
         except InvalidText:
             skipped[text] = document.name
             continue

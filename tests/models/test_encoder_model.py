@@ -11,11 +11,14 @@ import pytest
 import torch
 
 from attnviz.errors import InvalidDevice, InvalidOption, InvalidText, TooLarge
+from attnviz.measures.measured import measured
 from attnviz.models.built_in import SHIPPED
 from attnviz.models.device import available
 from attnviz.models.embedding import positions
 from attnviz.records import AttentionMaps
 from attnviz.specs.model import ModelOptions
+from attnviz.specs.text import TextOptions
+from attnviz.text import load_corpus
 from tests.made import load_encoder
 
 TEXT = "the film was not good but the acting saved the film"
@@ -198,3 +201,34 @@ def test_ids_of_a_text_are_attended_to_as_the_text_is(model: str) -> None:
     assert replace(reader, spec=replace(spec, max_tokens=None)).max_ids is None
     with pytest.raises(TooLarge, match="--max-memory"):
         replace(reader, spec=replace(spec, max_memory=0.01)).attention_of_ids(ids * 99)
+
+
+@pytest.mark.parametrize("causal", [False, True])
+@pytest.mark.parametrize(
+    "spec",
+    [ModelOptions(model="multi"), ModelOptions(model="single"), ModelOptions(model="random:2", d_model=16, layers=3)],
+    ids=lambda spec: spec.model,
+)
+def test_what_is_made_to_be_measured_agrees_with_the_record(spec: ModelOptions, causal: bool) -> None:
+    model = load_encoder(replace(spec, causal=causal), [TEXT])
+    record, found = model.attention(TEXT, "name"), model.attention_to_measure(TEXT, "name")
+    np.testing.assert_allclose(found.weights, record.weights, atol=1e-6)
+    assert (found.weights[:, :, ~record.attendable_anywhere] == 0).all()
+    assert (found.queries, found.provenance) == (record.queries, record.provenance)
+    assert found.self_attention
+    for ours, theirs in zip(measured(found, ["all"]), measured(record, ["all"]), strict=True):
+        np.testing.assert_allclose(ours.values, theirs.values, rtol=1e-6, atol=1e-6, err_msg=ours.name)
+
+
+def test_what_is_made_to_be_measured_agrees_over_reviews_of_512_tokens() -> None:
+    texts = load_corpus(TextOptions(dataset="sample", split="train[:8]")).texts
+    model = load_encoder(ModelOptions(model="multi", max_tokens=512), texts)
+    for text in (*texts, " ".join(texts)):
+        record, found = model.attention(text), model.attention_to_measure(text)
+        for ours, theirs in zip(measured(found, ["all"]), measured(record, ["all"]), strict=True):
+            np.testing.assert_allclose(ours.values, theirs.values, rtol=1e-6, atol=1e-6, err_msg=ours.name)
+
+
+def test_a_model_without_an_encoder_makes_the_usual_record_to_be_measured() -> None:
+    model = load_encoder(ModelOptions(model="dot"), [TEXT])
+    assert model.attention_to_measure(TEXT).weights.tobytes() == model.attention(TEXT).weights.tobytes()

@@ -16,6 +16,7 @@ from attnviz.errors import InvalidModel, InvalidOption, InvalidRecord
 from attnviz.measures.measured import measured
 from attnviz.measures.to_partner import partner_pairs
 from attnviz.models.loading import find_model
+from attnviz.models.protocols import QuickAttention
 from attnviz.options import build
 from attnviz.records import AttentionMaps
 from attnviz.report import Table
@@ -98,8 +99,9 @@ def test_shards_in_any_order_and_a_run_that_was_left_give_the_bytes_of_one_run(t
 def test_numbers_are_those_of_a_plain_loop(tmp_path: Path, reviews: tuple[str, ...]) -> None:
     found = run(tmp_path, measure=("all",))
     model = find_model(ModelOptions(model="multi:2", max_tokens=512, keep="head-tail")).open(())
+    assert isinstance(model, QuickAttention)
     for name in ("entropy", "distance", "to_same_word", "vendi_score"):
-        per_text = np.array([measured(model.attention(text), [name])[0].values.ravel() for text in reviews])
+        per_text = np.array([measured(model.attention_to_measure(text), [name])[0].values.ravel() for text in reviews])
         numbers = data(found)["measures"][name]["numbers"]
         np.testing.assert_allclose([of["mean"] for of in numbers], per_text.mean(axis=0), atol=1e-9)
         assert [of["largest"] for of in numbers] == per_text.max(axis=0).tolist()

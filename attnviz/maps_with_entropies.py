@@ -1,0 +1,51 @@
+"""Records that a model makes to be measured at once. Knows numpy and records, and that torch is loaded."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+from jaxtyping import Float64, Int
+
+from attnviz.arithmetic import Logarithm, dot, quick_logarithm
+from attnviz.errors import InvalidRecord
+from attnviz.records import AttentionMaps, SummedRows
+from attnviz.shapes import PerQuery
+
+SLACK = 1e-3  # nats beyond those of attention that is spread evenly
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class MapsWithEntropies(AttentionMaps):
+    """A record whose model worked out the entropies of its rows, from scores that are gone now.
+
+    Measures of it take a third of the time, and agree to 1e-6 with those of a record without. It is not kept: to read
+    one from a file would measure it otherwise. Raises InvalidRecord for entropies that no such rows have.
+    """
+
+    entropies: PerQuery = field(kw_only=True)  # nats
+    _sums: dict[int, Float64[np.ndarray, "head query"]] = field(init=False, default_factory=dict)  # of layers' rows
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        found = self.entropies
+        if found.shape != self.weights.shape[:3]:
+            raise InvalidRecord(f"entropies have shape {found.shape}, expected {self.weights.shape[:3]}")
+        if not ((found >= 0) & (found <= np.log(len(self.keys)) + SLACK)).all():  # so that NaN is wrong, too
+            raise InvalidRecord(f"entropies lie outside 0 to ln {len(self.keys)}")
+
+    def summed(self, layer: int, head: int, queries: slice | Int[np.ndarray, " query"]) -> SummedRows:
+        """`rows` with their sums and entropies."""
+        rows, sums = self.rows(layer, head, queries), self._sums[layer][head, queries]
+        return SummedRows(rows, sums, self.entropies[layer, head, queries].astype(np.float64))
+
+    def _row_sums(self, layer: int) -> Float64[np.ndarray, "head query"]:
+        if layer not in self._sums:  # products in float32, which take a third of the time
+            ones = np.broadcast_to(np.float32(1), self.weights.shape[2:])
+            self._sums[layer] = np.stack([dot(of_head, ones) for of_head in self.weights[layer]])
+        return self._sums[layer]
+
+    @property
+    def logarithm(self) -> Logarithm:
+        """What measures take logarithms of very many weights with."""
+        return quick_logarithm()

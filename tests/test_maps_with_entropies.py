@@ -1,0 +1,62 @@
+"""Records that are made to be measured at once, against plain ones of the same weights."""
+
+from __future__ import annotations
+
+from dataclasses import fields, replace
+
+import numpy as np
+import pytest
+
+from attnviz.errors import InvalidRecord
+from attnviz.maps_with_entropies import MapsWithEntropies
+from attnviz.measures.divergence import of_layer
+from attnviz.measures.measured import measured
+from attnviz.measures.weighing import weighed
+from attnviz.records import AttentionMaps
+from tests.made import record
+
+
+def live(weights: np.ndarray) -> tuple[AttentionMaps, MapsWithEntropies]:
+    """A plain record, and the same with its entropies."""
+    plain = record(weights)
+    entropies = -np.sum(weights * np.log(np.maximum(weights, 1e-30)), axis=-1, dtype=np.float32)
+    given = {each.name: getattr(plain, each.name) for each in fields(AttentionMaps)}
+    return plain, MapsWithEntropies(**given, entropies=np.maximum(entropies, 0))
+
+
+def rows(*shape: int) -> np.ndarray:
+    return np.random.default_rng(0).dirichlet(np.full(shape[-1], 0.2), shape[:-1]).astype(np.float32)
+
+
+def test_measures_are_those_of_a_plain_record() -> None:
+    plain, found = live(rows(2, 3, 9, 9))
+    for ours, theirs in zip(measured(found, ["all"]), measured(plain, ["all"]), strict=True):
+        np.testing.assert_allclose(ours.values, theirs.values, rtol=1e-6, atol=1e-6, err_msg=ours.name)
+
+
+def test_entropies_are_taken_as_they_were_told() -> None:
+    _, found = live(rows(1, 2, 5, 5))
+    other = replace(found, entropies=np.full_like(found.entropies, 0.5))
+    assert measured(other, ["entropy"])[0].values == pytest.approx(0.5, abs=1e-6)
+
+
+def test_copies_are_alike_but_for_rounding() -> None:
+    one = rows(1, 1, 7, 7)
+    _, found = live(np.concatenate([one, one], axis=1))
+    assert of_layer(found, 0) == pytest.approx(np.zeros((2, 2)), abs=1e-6)
+
+
+def test_weights_that_are_weighed_have_other_entropies() -> None:
+    plain, found = live(rows(1, 2, 5, 5))
+    norms = np.arange(1, 11, dtype=np.float32).reshape(1, 2, 5)
+    ours, theirs = weighed(replace(found, value_norms=norms)), weighed(replace(plain, value_norms=norms))
+    assert measured(ours, ["entropy"])[0].values.tolist() == measured(theirs, ["entropy"])[0].values.tolist()
+
+
+@pytest.mark.parametrize(
+    "entropies", [np.full((1, 2, 5), -0.1), np.full((1, 2, 5), np.nan), np.full((1, 2, 5), 2.0), np.zeros((1, 2, 4))]
+)
+def test_entropies_that_no_rows_have_are_refused(entropies: np.ndarray) -> None:
+    _, found = live(rows(1, 2, 5, 5))
+    with pytest.raises(InvalidRecord, match="entropies"):
+        replace(found, entropies=entropies.astype(np.float32))
