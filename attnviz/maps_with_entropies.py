@@ -41,8 +41,9 @@ class MapsWithEntropies(AttentionMaps):
 
     def _row_sums(self, layer: int) -> Float64[np.ndarray, "head query"]:
         if layer not in self._sums:  # products in float32, which take a third of the time
-            ones = np.broadcast_to(np.float32(1), self.weights.shape[2:])
-            self._sums[layer] = np.stack([dot(of_head, ones) for of_head in self.weights[layer]])
+            rows = self.weights[layer].reshape(-1, len(self.keys))
+            sums = dot(rows, np.broadcast_to(np.float32(1), rows.shape))
+            self._sums[layer] = sums.reshape(self.n_heads, -1)
         return self._sums[layer]
 
     @property

@@ -16,6 +16,7 @@ from attnviz.errors import InvalidOption
 from attnviz.models.sizes import head_size
 
 SCORES_AT_ONCE = 2**17  # that the processor's cache holds
+POWERS_AT_ONCE = 2**18  # of which more steps are taken, each short
 BIASES_AT_ONCE = 2**21  # of all heads and texts of a batch: 8 MiB
 BITS = math.log2(math.e)  # in a nat
 HIDDEN_SCORE = -1e9  # a score whose weight is 0, and 0 times it, too
@@ -62,7 +63,7 @@ def _weights(
     """The same of queries that are scaled, where no gradient is asked for: as many as the cache holds at a time."""
     weights = query.new_empty(*query.shape[:-1], key.shape[-1])
     flat = weights.view(-1, *weights.shape[-2:])
-    for places, scores in _scores(query, key, hidden, by_distance):
+    for places, scores in _scores(query, key, hidden, by_distance, SCORES_AT_ONCE):
         torch.softmax(scores, dim=-1, out=flat[places])
     return weights
 
@@ -72,6 +73,7 @@ def _scores(
     key: Float[Tensor, "*batch d_head key"],
     hidden: Bool[Tensor, "*#batch #query key"] | None,
     by_distance: Float[Tensor, "*#batch distance"] | None,
+    at_once: int,
     nothing: float = -torch.inf,
 ) -> Iterator[tuple[Places, Float[Tensor, "several query key"]]]:
     """Scores of queries that are scaled, some maps of a batch or some rows of one at a time, and where they belong.
@@ -82,10 +84,10 @@ def _scores(
     queries, keys = query.reshape(-1, *query.shape[-2:]), key.reshape(-1, *key.shape[-2:])
     biases = None if by_distance is None else by_distance.expand(*batch, -1).reshape(len(queries), -1)
     masks = None if hidden is None else hidden.expand(*batch, -1, -1).reshape(len(queries), *hidden.shape[-2:])
-    step = max(1, SCORES_AT_ONCE // (n_queries * n_keys))
+    step = max(1, at_once // (n_queries * n_keys))
     for first in range(0, len(queries), step):
         heads = slice(first, first + step)
-        for block in _blocks((1, n_queries, n_keys), SCORES_AT_ONCE):
+        for block in _blocks((1, n_queries, n_keys), at_once):
             factors = queries[heads, block], keys[heads]
             bias = None if biases is None else _bias(biases[heads], n_queries, n_keys, block)  # of its own memory
             scores = torch.bmm(*factors) if bias is None else bias.baddbmm_(*factors)
@@ -111,7 +113,8 @@ def weights_and_entropies(
     weights = query.new_empty(*query.shape[:-1], key.shape[-2])
     entropies = query.new_empty(query.shape[:-1])
     flat, of_rows = weights.view(-1, *weights.shape[-2:]), entropies.view(-1, entropies.shape[-1])
-    for places, scores in _scores(scaled, key.transpose(-2, -1), _hidden(attendable), bits, HIDDEN_SCORE):
+    keys, hidden = key.transpose(-2, -1), _hidden(attendable)
+    for places, scores in _scores(scaled, keys, hidden, bits, POWERS_AT_ONCE, HIDDEN_SCORE):
         scores.sub_(scores.amax(dim=-1, keepdim=True))
         powers = torch.exp2(scores, out=flat[places])
         sums = powers.sum(dim=-1, keepdim=True)

@@ -20,6 +20,7 @@ from attnviz.records import AttentionMaps
 from attnviz.survey import ModelFacts, SurveyInfo
 from attnviz.text.document import Document
 from attnviz.views.patterns import LABELS
+from attnviz.workflows.survey_texts import quickest_attention
 
 N_TEXTS = 8  # that random models read: means over few texts stray further, which makes chance reach higher
 N_RANDOM = 20  # models of first weights
@@ -96,11 +97,12 @@ def _attentions(
 ) -> Iterator[tuple[AttentionMaps, Sequence[str]]]:
     """What the model does with each text, and what to measure of it: of all but the first only what is rare."""
     rare = [name for name in names if name in OF_SOME_TEXTS]
+    attention = quickest_attention(model)
     for number, text in enumerate(texts):
         known = names if number < N_TEXTS else rare
         if known:
             with suppress(InvalidText):  # it is named elsewhere
-                yield model.attention(text), known
+                yield attention(text, "text"), known
 
 
 def _means(found: Sequence[Mapping[str, np.ndarray]]) -> Iterator[tuple[str, np.ndarray]]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -65,7 +65,7 @@ def survey_block(
     rows, texts, hashes, skipped = [], [], [], {}
     distances = np.zeros((info.n_places, 2 * info.reach + 1), np.int64)
     words, n_queries = _Words(), 0
-    attention = model.attention_to_measure if isinstance(model, QuickAttention) else model.attention
+    attention = quickest_attention(model)
     for text, document in enumerate(documents, first):
         try:
             maps = attention(document.text, document.name)
@@ -84,6 +84,11 @@ def survey_block(
     summary = Summary.of(values, info.bounds, np.array(texts, np.int64), np.array(hashes, np.uint64))
     names = {text: document.name for text, document in enumerate(documents, first) if text in summary.texts}
     return Survey(info, ((block, block + 1),), summary, names, distances, n_queries, words.table(), skipped)
+
+
+def quickest_attention(model: AttentionModel) -> Callable[[str, str], AttentionMaps]:
+    """From a text and its name to a record, of which nothing but measures is wanted."""
+    return model.attention_to_measure if isinstance(model, QuickAttention) else model.attention
 
 
 def text_numbers(maps: AttentionMaps, info: SurveyInfo, others: Mapping[str, np.ndarray]) -> np.ndarray:

@@ -68,7 +68,7 @@ def test_weights_and_entropies_are_the_formula_and_its_entropies(
     attendable[..., 0] = True
     bias = drawn(seed + 3, 2, n_queries + n_keys - 1) if biased else None
     with pytest.MonkeyPatch.context() as patch, torch.inference_mode():
-        patch.setattr(attention, "SCORES_AT_ONCE", at_once)
+        patch.setattr(attention, "POWERS_AT_ONCE", at_once)
         found = weights_and_entropies(query, key, attendable, bias)
         expected = attention_weights(query, key, attendable, bias).double()
     np.testing.assert_allclose(found.weights, expected, atol=1e-6)
@@ -272,7 +272,7 @@ def test_fused_is_attend_of_attention_weights(
     if attendable is not None:
         scores = scores.masked_fill(~attendable, -torch.inf)
     with pytest.MonkeyPatch.context() as patch, torch.no_grad():
-        patch.setattr(attention, "SCORES_AT_ONCE", at_once)
+        patch.setattr(attention, "POWERS_AT_ONCE", at_once)
         patch.setattr(attention, "BIASES_AT_ONCE", at_once)
         weights = attention_weights(query, key, attendable, by_distance)
         torch.testing.assert_close(weights, scores.softmax(dim=-1), atol=1e-6, rtol=1e-5)
