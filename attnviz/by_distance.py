@@ -26,15 +26,21 @@ class ByDistance:
         """Of some pairs, or of all of some queries and keys where the queries are a column."""
         return np.asarray(self.line[keys - queries + self.n_queries - 1])
 
-    def alike(self, queries: Int[np.ndarray, " query"], keys: slice) -> float | None:
+    def alike(self, queries: slice | Int[np.ndarray, " query"], keys: slice) -> float | None:
         """The one that all these pairs have; None where there are several, or may be."""
-        first, last = (
-            int(each) + self.n_queries - 1 for each in (keys.start - queries.max(), keys.stop - 1 - queries.min())
-        )
+        low, high = self._extent(queries)
+        first, last = (int(each) + self.n_queries - 1 for each in (keys.start - high, keys.stop - 1 - low))
         begin, end = self._ends
         if last < begin:
             return float(self.line[0])
         return float(self.line[-1]) if first >= end else None
+
+    def _extent(self, queries: slice | Int[np.ndarray, " query"]) -> tuple[int, int]:
+        """The first and the last of them."""
+        if isinstance(queries, slice):
+            several = range(self.n_queries)[queries]
+            return several[0], several[-1]
+        return int(queries.min()), int(queries.max())
 
     @cached_property
     def _ends(self) -> tuple[int, int]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import product
@@ -9,23 +11,21 @@ from types import NoneType
 from typing import Any
 
 import numpy as np
-from jaxtyping import Bool, Float32, Int, Shaped
+from jaxtyping import Bool, Float32, Float64, Int, Shaped
 
-from attnviz.arithmetic import dot, exponential, total
+from attnviz.arithmetic import exponential, total
 from attnviz.by_distance import ByDistance
 from attnviz.errors import InvalidRecord, TooLarge
-from attnviz.records import ROW_SUM_TOLERANCE, AttentionMaps, SummedRows
+from attnviz.records import AttentionMaps, Queries, WalkedRows
 from attnviz.shapes import Attendable, RealQueries, Weights
+from attnviz.walk import NONE, Head, Walk, to_sum_1
 
 KEYS_AT_ONCE = 2**12  # of some queries
 MAX_CELLS = 2**28  # weights that are worked out at once where a caller wants all: 1 GiB
 CELLS_AT_ONCE = 2**18  # of a walk over them all
 N_PROBES = 16  # queries of each head whose rows are tried when a record is made or read
-EXACT = 3e-6  # how far from 1 a row may sum as it is: of log-sum-exp near 100 the kernel's float32 misses 2e-5
 MAX_SCORE = 1e4  # a score beyond it comes from no model
-NONE = np.float32(-1e30)  # the logarithm of 0, and finite: 0 ln 0 is 0
 
-Queries = slice | Int[np.ndarray, " query"]
 Window = tuple[int | None, int | None]  # how many keys before a query it sees, and how many behind; None: all
 EVERYWHERE: Window = (None, None)
 CAUSAL: Window = (None, 0)
@@ -51,21 +51,22 @@ class Factors:
     attendable_keys: Bool[np.ndarray, " _key"] | None = None  # None: every key; padding is none of them
 
     def __post_init__(self) -> None:
-        axes = [of.ndim for of in (self.query, self.key, self.log_sum_exp, self.bias) if of is not None]
-        if axes not in ([3, 3, 2], [3, 3, 2, 2]):
+        sums = self.log_sum_exp if self.summed else None
+        axes = [None if of is None else of.ndim for of in (self.query, self.key, sums, self.bias)]
+        if axes[:2] != [3, 3] or not {*axes[2:]} <= {2, None}:
             raise InvalidRecord(
                 f"factors of {axes} axes", hint="Of q, k, log-sum-exp and bias these are 3, 3, 2 and 2."
             )
         n_heads, n_queries, d_head = self.query.shape
         n_groups = self.key.shape[0]
         biased = (1, 1) if self.bias is None else self.bias.shape
-        fits = self.key.shape[2] == d_head and self.log_sum_exp.shape == (n_heads, n_queries)
+        fits = self.key.shape[2] == d_head and (sums is None or sums.shape == (n_heads, n_queries))
         if not fits or 0 in self.query.shape or 0 in self.key.shape or n_heads % n_groups:
-            shapes = self.query.shape, self.key.shape, self.log_sum_exp.shape
+            shapes = self.query.shape, self.key.shape, None if sums is None else sums.shape
             raise InvalidRecord(f"q, k and log-sum-exp of shapes {shapes} do not fit one another")
         if biased[0] not in (1, n_heads) or biased[1] % 2 == 0:
             raise InvalidRecord(f"a bias of shape {biased} is not one of {n_heads} heads by distance")
-        numbers = (self.query * self.scale, self.key, self.log_sum_exp, *(() if self.bias is None else (self.bias,)))
+        numbers = (each for each in (self.query * self.scale, self.key, sums, self.bias) if each is not None)
         if not all((np.abs(each) <= MAX_SCORE).all() for each in numbers):  # written so that NaN is wrong too
             raise InvalidRecord("q, k, log-sum-exp or bias hold what is no number of a model")
         self._check_mask()
@@ -121,80 +122,87 @@ class Factors:
         return allowed if self.attendable_keys is None else allowed & self.attendable_keys
 
     @cached_property
-    def _sides(self) -> tuple[Float32[np.ndarray, "head query d"], Float32[np.ndarray, "group d key"]]:
-        """(q · scale, -log_sum_exp) and (k, 1): their product is the logarithm of the weight, but for the bias."""
-        query = np.concatenate([self.query * np.float32(self.scale), -self.log_sum_exp[:, :, None]], axis=2)
+    def _scaled(self) -> Float32[np.ndarray, "head query d_head"]:
+        return np.asarray(self.query * np.float32(self.scale))
+
+    @cached_property
+    def _keys_and_ones(self) -> Float32[np.ndarray, "group one_more key"]:
+        """Times (q · scale, -log_sum_exp) these are the logarithms of weights, but for the bias."""
         ones = np.ones((*self.key.shape[:2], 1), dtype=np.float32)
-        return query, np.ascontiguousarray(np.concatenate([self.key, ones], axis=2).swapaxes(1, 2))
+        return np.ascontiguousarray(np.concatenate([self.key, ones], axis=2).swapaxes(1, 2))
 
     def keys_of(self, head: int) -> Float32[np.ndarray, "key d_head"]:
         """The keys of a head, which it may share with others."""
         keys: Float32[np.ndarray, "key d_head"] = self.key[head * len(self.key) // len(self.query)]
         return keys
 
-    def _of_head(self, head: int) -> tuple[Float32[np.ndarray, "query d"], Float32[np.ndarray, "d key"]]:
-        query, key = self._sides
-        return query[head], key[head * len(key) // len(query)]
+    def sides(self, head: int) -> Head:
+        """What a head's weights are worked out from."""
+        n_heads, n_queries, _ = self.query.shape
+        return Head(
+            query=self._scaled[head],
+            key=self._keys_and_ones[head * len(self.key) // n_heads],
+            added=self._added_of(head),
+            attendable_keys=self.attendable_keys,
+            n_numbers=n_heads * n_queries * self.key.shape[1],
+        )
+
+    def _of_head(
+        self, head: int, queries: Int[np.ndarray, " query"]
+    ) -> tuple[Float32[np.ndarray, "query one_more"], Float32[np.ndarray, "one_more key"]]:
+        """What the logarithms of the weights of some queries are the product of, but for the bias."""
+        of = self.sides(head)
+        query = of.in_units(queries, np.float32(1))
+        query[:, -1] = -self.log_sum_exp[head, queries]
+        return query, of.key
+
+    @property
+    def summed(self) -> bool:
+        """Whether the log-sum-exp is known without a walk over all weights."""
+        return True
+
+    def known(self) -> Factors:
+        """The same, its log-sum-exp held."""
+        return self
+
+    def walk(self, head: int, several: Iterable[Queries]) -> Iterator[WalkedRows]:
+        """See `AttentionMaps.walk`. Raises InvalidRecord where rows are no distribution."""
+        return map(Walk(self.sides(head), self.log_sum_exp[head], known=True).rows, several)
 
     def rows(self, head: int, queries: Queries) -> Float32[np.ndarray, "query key"]:
         """The weights of some queries. Raises InvalidRecord where they are no distribution."""
-        return self.summed(head, queries).rows
+        rows, sums = self._exponentials(head, queries)
+        if (factors := to_sum_1(sums)) is not None:
+            rows *= factors.astype(np.float32)[:, None]
+        return rows
 
-    def summed(self, head: int, queries: Queries) -> SummedRows:
-        """The same with their sums and entropies: the logarithms are at hand."""
-        found = self._exponentials(head, queries)
-        apart = np.abs(found.sums - 1)
-        if not apart.max() <= ROW_SUM_TOLERANCE:
-            raise InvalidRecord("its rows do not sum to 1", hint="q, k and log-sum-exp do not fit.")
-        if not (apart > EXACT).any():
-            return found
-        divided = np.where(apart > EXACT, found.sums, 1)
-        rows = found.rows
-        rows /= divided.astype(np.float32)[:, None]
-        return SummedRows(rows, found.sums / divided, found.entropies / divided + np.log(divided))
-
-    def alike(self, n_allowed: Int[np.ndarray, " query"]) -> Factors:
-        """One head whose queries attend alike to all keys that they may attend to, so many of each."""
-        query, key = (np.zeros((1, each.shape[1], 1), dtype=np.float32) for each in (self.query, self.key))
-        return replace(self, query=query, key=key, log_sum_exp=np.log(n_allowed, dtype=np.float32)[None], bias=None)
-
-    def _exponentials(self, head: int, queries: Queries) -> SummedRows:
-        """Weights as they come; a stretch of keys at a time: the cache holds it.
-
-        Where all that is added is one number, as it is far from the diagonal, it joins the log-sum-exp.
-        """
-        query, key = self._of_head(head)
-        n_keys, places, added = key.shape[1], np.arange(len(query))[queries], self._added_of(head)
-        exp, unit = exponential(self.query.shape[0] * len(query) * n_keys)
-        query = query[places] * unit
-        minus_log_sum_exp = query[:, -1].copy()
+    def _exponentials(
+        self, head: int, queries: Queries
+    ) -> tuple[Float32[np.ndarray, "query key"], Float64[np.ndarray, " query"]]:
+        """Weights as they come, and the sums of their rows; a stretch of keys at a time: the cache holds it."""
+        of = self.sides(head)
+        n_keys, places = of.key.shape[1], np.arange(len(of.query))[queries]
+        exp, unit = exponential(of.n_numbers)
+        query, less = of.in_units(places, unit), -unit * self.log_sum_exp[head, places]
         weights = np.empty((len(query), n_keys), dtype=np.float32)
         logs = np.empty((len(query), min(n_keys, KEYS_AT_ONCE)), dtype=np.float32)
-        sums, entropies = np.zeros(len(query)), np.zeros(len(query))
+        sums = np.zeros(len(query))
         for start in range(0, n_keys, KEYS_AT_ONCE):
             keys = slice(start, min(start + KEYS_AT_ONCE, n_keys))
             part, of_keys = logs[:, : keys.stop - start], weights[:, keys]
-            alike = None if added is None else added.alike(places, keys)
-            if alike == NONE:
+            if of.logarithms(query, less, unit, queries, keys, part):
+                exp(part, of_keys)
+                sums += total(of_keys)
+            else:
                 of_keys[:] = 0
-                continue
-            query[:, -1] = minus_log_sum_exp + unit * (alike or 0)
-            np.matmul(query, key[:, keys], out=part)
-            if added is not None and alike is None:
-                part += unit * added.matrix[queries, keys]
-            if self.attendable_keys is not None:
-                part[:, ~self.attendable_keys[keys]] = NONE
-            exp(part, of_keys)
-            sums += total(of_keys)
-            entropies -= dot(part, of_keys)
-        return SummedRows(weights, sums, entropies / unit)
+        return weights, sums
 
     def tile(
         self, head: int, queries: Int[np.ndarray, " query"], keys: Int[np.ndarray, " key"]
     ) -> Float32[np.ndarray, "query key"]:
         """The weights of some queries on some keys."""
-        query, key = self._of_head(head)
-        logs: Float32[np.ndarray, "query key"] = query[queries] @ key[:, keys]
+        query, key = self._of_head(head, queries)
+        logs: Float32[np.ndarray, "query key"] = query @ key[:, keys]
         if (added := self._added_of(head)) is not None:
             logs += added.of(queries[:, None], keys)
         if self.attendable_keys is not None:
@@ -209,21 +217,21 @@ class Factors:
             return self
         if not (np.isfinite(query).all() and np.isfinite(key).all()):
             raise InvalidRecord("q or k are larger than float16 holds", hint="Leave out half.")
-        found = replace(self, query=query, key=key)
+        found = replace(self.known(), query=query, key=key)
         n_heads, n_queries, _ = query.shape
         sums = np.empty((n_heads, n_queries))
         step = max(1, CELLS_AT_ONCE // key.shape[1])
         for head, start in product(range(n_heads), range(0, n_queries, step)):
             queries = slice(start, start + step)
-            sums[head, queries] = found._exponentials(head, queries).sums
+            sums[head, queries] = found._exponentials(head, queries)[1]
         return replace(found, log_sum_exp=(self.log_sum_exp + np.log(sums)).astype(np.float32))
 
     def cells(
         self, head: int, queries: Int[np.ndarray, " cell"], keys: Int[np.ndarray, " cell"]
     ) -> Float32[np.ndarray, " cell"]:
         """The weights of single pairs of a query and a key."""
-        query, key = self._of_head(head)
-        logarithms: Float32[np.ndarray, " cell"] = np.einsum("cd,dc->c", query[queries], key[:, keys])
+        query, key = self._of_head(head, queries)
+        logarithms: Float32[np.ndarray, " cell"] = np.einsum("cd,dc->c", query, key[:, keys])
         if (added := self._added_of(head)) is not None:
             logarithms += added.of(queries, keys)
         if self.attendable_keys is not None:
@@ -253,7 +261,8 @@ class FactoredMaps(AttentionMaps):
         self._check_value_norms()
         probes = np.unique(np.linspace(0, len(self.queries) - 1, N_PROBES).astype(int))
         for layer, head in product(range(self.n_layers), range(self.n_heads)):
-            self.rows(layer, head, probes)  # all others are tried when they are read
+            if self.factors[layer].summed:
+                self.rows(layer, head, probes)  # all others are tried when they are read
 
     def __getattr__(self, name: str) -> Any:
         """Only what is not there yet."""
@@ -278,12 +287,19 @@ class FactoredMaps(AttentionMaps):
 
     def rows(self, layer: int, head: int, queries: Queries) -> Float32[np.ndarray, "query key"]:
         """The weights of some queries; `layer` is a place in the record."""
-        return self.summed(layer, head, queries).rows
+        with self._told_where(layer, head):
+            return self.factors[layer].rows(head, queries)
 
-    def summed(self, layer: int, head: int, queries: Queries) -> SummedRows:
-        """`rows` with their sums and entropies."""
+    def walk(self, layer: int, head: int, several: Iterable[Queries]) -> Iterator[WalkedRows]:
+        """See `AttentionMaps.walk`."""
+        with self._told_where(layer, head):
+            yield from self.factors[layer].walk(head, several)
+
+    @contextmanager
+    def _told_where(self, layer: int, head: int) -> Iterator[None]:
+        """What is wrong with rows says of which layer and head they are."""
         try:
-            return self.factors[layer].summed(head, queries)
+            yield
         except InvalidRecord as error:
             place = f"layer {self.layer_numbers[layer]}, head {self.head_numbers[head]}"
             raise InvalidRecord(f"{place}: {error.problem}", hint=error.hint) from error
@@ -313,7 +329,8 @@ class FactoredMaps(AttentionMaps):
     @property
     def n_bytes(self) -> int:
         """What the record holds for its weights."""
-        return sum(each.nbytes for of in self.factors for each in (of.query, of.key, of.log_sum_exp))
+        n_sums = self.n_layers * self.n_heads * len(self.queries)
+        return sum(each.nbytes for of in self.factors for each in (of.query, of.key)) + 4 * n_sums
 
     @property
     def n_layers(self) -> int:

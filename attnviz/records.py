@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal, NamedTuple
@@ -10,6 +11,7 @@ import numpy as np
 from jaxtyping import Bool, Float, Float32, Float64, Int
 
 from attnviz.arithmetic import Logarithm, dot, total
+from attnviz.by_distance import ByDistance
 from attnviz.errors import InvalidRecord
 from attnviz.grid import Grid
 from attnviz.notebook import Tabular
@@ -20,6 +22,7 @@ KEYS_AT_ONCE = 2**10  # of some queries
 TINY = np.finfo(np.float32).tiny  # ln of it is finite, so that 0 ln 0 comes out as 0
 MAX_NUMBERS = {"layer": 100_000, "head": 2**15 - 1}
 
+Queries = slice | Int[np.ndarray, " query"]  # a slice copies nothing
 Setting = str | int | float | bool | None
 Level = Literal["head", "layer"]
 
@@ -101,6 +104,42 @@ class SummedRows(NamedTuple):
     rows: Float32[np.ndarray, "query key"]
     sums: Float64[np.ndarray, " query"]  # nearly 1
     entropies: Float64[np.ndarray, " query"]  # -Σ w ln w of the weights as they are, in nats
+
+
+class Tile(NamedTuple):
+    """The weights of some queries on a stretch of keys."""
+
+    keys: slice
+    weights: Float32[np.ndarray, "query key"]
+
+
+class WalkedRows(NamedTuple):
+    """What one walk over the weights of some queries of one head gives, of the weights as they are."""
+
+    sums: Float64[np.ndarray, " query"]  # nearly 1
+    entropies: Float64[np.ndarray, " query"]  # -Σ w ln w, in nats
+    peaks: Float64[np.ndarray, " query"]
+    peak_keys: Int[np.ndarray, " query"]  # of equal ones the first
+    distances: Float64[np.ndarray, " query"]  # Σ w |j - i|
+    tiles: Iterable[Tile]  # all weights but those of keys that none of these queries may attend to; to be read once
+
+    def times(self, factors: Float64[np.ndarray, " query"]) -> WalkedRows:
+        """The same of weights that are so many times as large."""
+        sums = self.sums * factors
+        return WalkedRows(
+            sums=sums,
+            entropies=self.entropies * factors - sums * np.log(factors),
+            peaks=self.peaks * factors,
+            peak_keys=self.peak_keys,
+            distances=self.distances * factors,
+            tiles=_times(self.tiles, factors.astype(np.float32)[:, None]),
+        )
+
+
+def _times(tiles: Iterable[Tile], factors: Float32[np.ndarray, "query 1"]) -> Iterator[Tile]:
+    for tile in tiles:
+        np.multiply(tile.weights, factors, out=tile.weights)
+        yield tile
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -220,13 +259,11 @@ class AttentionMaps(Tabular):
         """What the record holds for its weights."""
         return int(self.weights.nbytes)
 
-    def rows(
-        self, layer: int, head: int, queries: slice | Int[np.ndarray, " query"]
-    ) -> Float32[np.ndarray, "query key"]:
+    def rows(self, layer: int, head: int, queries: Queries) -> Float32[np.ndarray, "query key"]:
         """The weights of some queries; `layer` is a place in the record."""
         return np.asarray(self.weights[layer, head, queries])
 
-    def summed(self, layer: int, head: int, queries: slice | Int[np.ndarray, " query"]) -> SummedRows:
+    def summed(self, layer: int, head: int, queries: Queries) -> SummedRows:
         """`rows` with their sums and entropies; a stretch of keys at a time: the cache holds it."""
         rows = self.rows(layer, head, queries)
         logs = np.empty((len(rows), min(rows.shape[1], KEYS_AT_ONCE)), dtype=np.float32)
@@ -237,6 +274,16 @@ class AttentionMaps(Tabular):
             sums += total(of_keys)
             entropies -= dot(np.log(part, out=part), of_keys)
         return SummedRows(rows, sums, entropies)
+
+    def walk(self, layer: int, head: int, several: Iterable[Queries]) -> Iterator[WalkedRows]:
+        """What there is to know of each of several stretches of queries; tiles are good until the next is asked for."""
+        n_queries, n_keys = len(self.queries), len(self.keys)
+        apart = ByDistance(np.abs(np.arange(1 - n_queries, n_keys, dtype=np.float32)), n_queries).matrix
+        for queries in several:
+            rows, sums, entropies = self.summed(layer, head, queries)
+            best = rows.argmax(axis=-1)
+            peaks = rows[np.arange(len(rows)), best].astype(np.float64)
+            yield WalkedRows(sums, entropies, peaks, best, dot(rows, apart[queries]), [Tile(slice(0, n_keys), rows)])
 
     def tile(
         self, layer: int, head: int, queries: Int[np.ndarray, " query"], keys: Int[np.ndarray, " key"]
@@ -265,7 +312,7 @@ class AttentionMaps(Tabular):
         """What measures take logarithms of very many weights with."""
         return Logarithm(np.log, 1.0)
 
-    def allowed(self, layer: int, queries: slice | Int[np.ndarray, " query"]) -> Bool[np.ndarray, "query key"]:
+    def allowed(self, layer: int, queries: Queries) -> Bool[np.ndarray, "query key"]:
         """Which keys some queries may attend to in a layer."""
         return np.asarray(self.attendable[layer, queries])
 

@@ -12,10 +12,9 @@ import pytest
 from safetensors.numpy import load, save
 
 import attnviz
-from attnviz import arithmetic, factored, store
+from attnviz import arithmetic, factored, store, walk
 from attnviz.errors import InvalidOption, InvalidRecord, TooLarge
 from attnviz.factored import FactoredMaps, Factors, Window
-from attnviz.measures import rows
 from attnviz.measures.measured import measured
 from attnviz.records import AttentionMaps, Tokens
 
@@ -38,9 +37,11 @@ def both(name: str) -> tuple[FactoredMaps, AttentionMaps]:
 @pytest.mark.parametrize("pays", [2**28, 0])
 @pytest.mark.parametrize("name", MODELS)
 def test_every_number_is_that_of_the_weights(name: str, pays: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(rows, "CELLS_AT_ONCE", 1_000)
-    monkeypatch.setattr(rows, "MIN_ROWS", 5)
+    monkeypatch.setattr(walk, "CELLS_AT_ONCE", 1_000)
+    monkeypatch.setattr(walk, "MIN_ROWS", 5)
     monkeypatch.setattr(factored, "KEYS_AT_ONCE", 7)  # far from the diagonal one number stands for the bias
+    monkeypatch.setattr(walk, "KEYS_AT_ONCE", 14)
+    monkeypatch.setattr(walk, "STRETCH", 7)
     monkeypatch.setattr(arithmetic, "PAYS", pays)
     found, dense = both(name)
     np.testing.assert_allclose(found.weights, dense.weights, rtol=1e-5, atol=1e-7)
@@ -67,7 +68,7 @@ def test_saved_and_loaded_it_is_the_same(name: str, tmp_path: Path) -> None:
 def test_layers_may_have_biases_of_other_lengths(tmp_path: Path) -> None:
     """T5 adds the same in each layer; others may not. Beyond the farthest distance its number goes on."""
     maps, _ = both("one head")
-    short, n_distances = maps.factors[0], maps.factors[0].bias.shape[1]  # type: ignore[union-attr]
+    short, n_distances = maps.factors[0].known(), maps.factors[0].bias.shape[1]  # type: ignore[union-attr]
     n_tokens = len(maps.keys)
     long = replace(short, bias=np.linspace(0, 1, n_distances + 4, dtype=np.float32)[None])
     layers = tuple(

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Float64, Int
 
-from attnviz.measures.rows import MIN_ROWS, check_self_attention, real_queries, remembered
+from attnviz.measures.rows import check_self_attention, real_queries, remembered
 from attnviz.records import AttentionMaps
+from attnviz.walk import MIN_ROWS
 
 MAX_QUERIES = 512  # whose rows are read: quartiles of more are hardly better
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import wraps
 from itertools import product
@@ -14,26 +13,23 @@ import numpy as np
 from jaxtyping import Bool, Float32, Float64, Int, Num
 
 from attnviz.arithmetic import Logarithm, dot, total
-from attnviz.by_distance import ByDistance
 from attnviz.errors import InvalidOption
 from attnviz.maps_with_entropies import MapsWithEntropies
+from attnviz.measures.pools import Pooled, Pools
 from attnviz.records import TINY, AttentionMaps
 from attnviz.shapes import PerHead, RealQueries
+from attnviz.walk import for_each, stretches
 
 Asked = ParamSpec("Asked")
 Known = TypeVar("Known")
 GivenRows = Float32[np.ndarray, "query key"]
 Rows = Float64[np.ndarray, "query key"]
 LayerRows = Float64[np.ndarray, "head query key"]
-CELLS_AT_ONCE = 2**17  # in float32, and as many beside them: a cache holds both, and steps are few
-MIN_ROWS = 64  # of a block, however long: to work out fewer takes longer
 MIXED_AT_ONCE = 8  # heads, each with another: fewer and longer steps
 MAX_PAIRED = 64  # tokens of a group, of which each pair is looked up by itself
 QUERIES_AT_ONCE = 2**10  # whose neighbours are looked up
 REACH = 16  # tokens from the query: how far attention is told by its distance
 MAX_DRAWN = 2**26  # weights of all heads that pictures hold one by one: 256 MiB, 8 heads of 2,896 tokens
-MAX_THREADS = 4
-CELLS_PER_THREAD = 2**26  # fewer are walked over as soon by one
 MAX_SIDE = 1024  # rows or columns of a map whose cells stand for several weights
 
 
@@ -42,16 +38,6 @@ class Block(NamedTuple):
 
     places: slice  # among the real queries
     queries: slice | Int[np.ndarray, " query"]  # among all; a slice copies nothing
-
-
-@dataclass(frozen=True, eq=False)
-class Pooled:
-    """Maps too large to be drawn: a cell for each block of `size` × `size` weights, the last ones smaller."""
-
-    size: int
-    maximum: Float32[np.ndarray, "head row column"]
-    mean: Float32[np.ndarray, "head row column"]  # over the cells where attention is allowed
-    allowed: Bool[np.ndarray, "row column"]  # anywhere in a block
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,12 +83,11 @@ def real_queries(maps: AttentionMaps) -> RealQueries:
 def blocks(maps: AttentionMaps, n_heads: int = 1) -> Iterator[Block]:
     """The real queries in stretches whose rows the processor's cache holds, of several heads at a time."""
     real = np.flatnonzero(real_queries(maps))
-    step = max(MIN_ROWS, CELLS_AT_ONCE // (n_heads * len(maps.keys)))
-    for start in range(0, len(real), step):
-        queries = real[start : start + step]
-        first, last = int(queries[0]), int(queries[-1])
-        together = last - first + 1 == len(queries)
-        yield Block(slice(start, start + len(queries)), slice(first, last + 1) if together else queries)
+    start = 0
+    for queries in stretches(real, n_heads * len(maps.keys)):
+        n_queries = queries.stop - queries.start if isinstance(queries, slice) else len(queries)
+        yield Block(slice(start, start + n_queries), queries)
+        start += n_queries
 
 
 @remembered
@@ -114,27 +99,28 @@ def statistics(maps: AttentionMaps, layer: int) -> RowStatistics:
     sums, entropies, peaks, distances = (np.empty((maps.n_heads, n_queries)) for _ in range(4))
     peak_keys = np.empty((maps.n_heads, n_queries), dtype=np.int64)
     received = np.zeros((maps.n_heads, n_keys))
+    several = list(blocks(maps))
     pools = Pools(maps, layer, size) if (size := pool_size(maps)) > 1 else None
-    apart = ByDistance(np.abs(np.arange(1 - len(maps.queries), n_keys, dtype=np.float32)), len(maps.queries)).matrix
 
     def walk(head: int) -> None:
-        for places, queries in blocks(maps):
+        columns = None if pools is None else pools.columns()
+        walked = maps.walk(layer, head, [queries for _, queries in several])
+        for (places, queries), found in zip(several, walked, strict=True):
             of_rows = head, places
-            rows, sums[of_rows], entropies[of_rows] = maps.summed(layer, head, queries)
-            peak_keys[of_rows] = best = rows.argmax(axis=-1)
-            peaks[of_rows] = rows[np.arange(len(rows)), best]
-            distances[of_rows] = dot(rows, apart[queries])
-            received[head] += (1 / sums[of_rows]).astype(np.float32) @ rows
-            if pools is not None:
-                pools.add(head, queries, rows)
+            sums[of_rows], entropies[of_rows] = found.sums, found.entropies
+            peaks[of_rows], peak_keys[of_rows] = found.peaks, found.peak_keys
+            distances[of_rows] = found.distances
+            shares = (1 / found.sums).astype(np.float32)
+            if columns is not None:
+                columns.begin(queries)
+            for keys, weights in found.tiles:
+                received[head, keys] += shares @ weights
+                if columns is not None:
+                    columns.add(keys, weights)
+            if pools is not None and columns is not None:
+                pools.add(head, columns)
 
-    n_threads = min(MAX_THREADS, maps.n_heads * n_queries * n_keys // CELLS_PER_THREAD)
-    if n_threads > 1:
-        with ThreadPoolExecutor(n_threads) as threads:
-            list(threads.map(walk, range(maps.n_heads)))
-    else:
-        for each in range(maps.n_heads):
-            walk(each)
+    for_each(walk, maps.n_heads, n_queries * n_keys)
     return RowStatistics(
         sums=sums,
         entropies=np.maximum(entropies / sums + np.log(sums), 0.0),  # of rows divided by their sums
@@ -151,45 +137,6 @@ def pool_size(maps: AttentionMaps) -> int:
     longest = max(len(maps.queries), len(maps.keys))
     n_cells = maps.n_layers * maps.n_heads * len(maps.queries) * len(maps.keys)
     return 1 if n_cells <= MAX_DRAWN else -(-longest // MAX_SIDE)
-
-
-class Pools:
-    """Blocks of a layer's maps, filled row by row."""
-
-    def __init__(self, maps: AttentionMaps, layer: int, size: int) -> None:
-        self._size = size
-        self._n_queries = len(maps.queries)
-        self._starts = np.arange(0, len(maps.keys), size)
-        shape = -(-len(maps.queries) // size), len(self._starts)
-        self._maximum, self._total = (np.zeros((maps.n_heads, *shape), dtype=np.float32) for _ in range(2))
-        self._n_allowed = np.zeros(shape, dtype=np.int64)
-        for start in range(0, len(maps.queries), size):
-            of_key = maps.allowed(layer, slice(start, start + size)).sum(axis=0)
-            self._n_allowed[start // size] = np.add.reduceat(of_key, self._starts)
-
-    def add(self, head: int, queries: slice | Int[np.ndarray, " query"], rows: GivenRows) -> None:
-        """A stretch of queries of one head."""
-        of_row = np.arange(self._n_queries)[queries] // self._size
-        starts = np.flatnonzero(np.diff(of_row, prepend=-1))
-        of_blocks = np.split(rows, starts[1:])  # a reduction of each takes a tenth of `reduceat`
-        which, ones = (head, of_row[starts]), np.ones(len(rows), dtype=np.float32)
-        maximum = self._of_keys(np.maximum, [each.max(axis=0) for each in of_blocks])
-        self._maximum[which] = np.maximum(self._maximum[which], maximum)
-        self._total[which] += self._of_keys(np.add, [ones[: len(each)] @ each for each in of_blocks])
-
-    def _of_keys(
-        self, reduce: np.ufunc, of_key: Sequence[Float32[np.ndarray, " key"]]
-    ) -> Float32[np.ndarray, "row column"]:
-        """One of each block of keys: what `reduceat` gives, sooner."""
-        padded = np.zeros((len(of_key), len(self._starts) * self._size), dtype=np.float32)
-        padded[:, : len(of_key[0])] = of_key
-        by_place = np.ascontiguousarray(padded.reshape(-1, self._size).T)
-        return np.asarray(reduce.reduce(by_place, axis=0)).reshape(len(of_key), -1)
-
-    def pooled(self) -> Pooled:
-        """What was found."""
-        mean = self._total / np.maximum(self._n_allowed, 1)
-        return Pooled(self._size, self._maximum, mean.astype(np.float32), self._n_allowed > 0)
 
 
 def row_sums(maps: AttentionMaps, layer: int) -> Float64[np.ndarray, "head query"]:
@@ -270,8 +217,8 @@ def per_head(maps: AttentionMaps, number: Callable[[GivenRows], Num[np.ndarray, 
     totals = np.zeros((maps.n_layers, maps.n_heads))
     for block in blocks(maps):
         for layer, head in np.ndindex(totals.shape):
-            rows = maps.rows(layer, head, block.queries)
-            totals[layer, head] += (number(rows) / row_sums(maps, layer)[head, block.places]).sum()
+            sums = row_sums(maps, layer)[head, block.places]
+            totals[layer, head] += (number(maps.rows(layer, head, block.queries)) / sums).sum()
     return totals / int(real_queries(maps).sum())
 
 
@@ -289,8 +236,9 @@ def share_among(maps: AttentionMaps, groups: Iterable[Int[np.ndarray, " _token"]
     for group in (group for group in several if len(group) > MAX_PAIRED):
         queries = group[real[group]]
         for layer, head in np.ndindex(totals.shape):
+            sums = row_sums(maps, layer)[head, place[queries]]
             shares = total(maps.tile(layer, head, queries, group)) - maps.cells(layer, head, queries, queries)
-            totals[layer, head] += (shares / row_sums(maps, layer)[head, place[queries]]).sum()
+            totals[layer, head] += (shares / sums).sum()
     pairs = _pairs([group for group in several if len(group) <= MAX_PAIRED])
     queries, keys = pairs[:, real[pairs[0]]]
     totals += summed_cells(maps, queries, keys)
@@ -337,8 +285,9 @@ def by_distance(maps: AttentionMaps) -> Float64[np.ndarray, "layer head offset"]
         there = ((keys >= 0) & (keys < n_keys)).astype(np.float32)
         cells = np.repeat(real[places], keys.shape[1]), keys.clip(0, n_keys - 1).ravel()
         for layer in range(maps.n_layers):
+            shares = 1 / row_sums(maps, layer)[:, None, places]
             weights = maps.cells_of_heads(layer, *cells).reshape(maps.n_heads, *keys.shape) * there
-            found[layer] += ((1 / row_sums(maps, layer)[:, None, places]) @ weights)[:, 0]
+            found[layer] += (shares @ weights)[:, 0]
     return found
 
 

@@ -11,7 +11,6 @@ from jaxtyping import Bool, Int
 
 from attnviz.errors import NotMeasurable
 from attnviz.measures.rows import (
-    MIN_ROWS,
     check_self_attention,
     real_queries,
     remembered,
@@ -20,6 +19,7 @@ from attnviz.measures.rows import (
 )
 from attnviz.measures.to_punctuation import is_punctuation
 from attnviz.records import AttentionMaps, Measurement
+from attnviz.walk import MIN_ROWS
 
 BRACKETS = dict(zip(")]}>）］｝】〉》", "([{<（［｛【〈《", strict=True))  # what closes, and what it closes
 QUOTES = {'"': '"', "”": "“„", "“": "„", "’": "‘‚", "‘": "‚", "»": "«", "«": "»", "」": "「", "』": "『"}

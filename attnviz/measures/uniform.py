@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from attnviz.even import evenly
 from attnviz.factored import FactoredMaps
 from attnviz.measures.rows import n_attendable
 from attnviz.records import AttentionMaps, Facts
@@ -23,7 +24,7 @@ def uniform(maps: AttentionMaps) -> AttentionMaps:
         n_allowed[maps.real_queries] = n_attendable(maps, 0)
         padding = np.flatnonzero(~maps.real_queries)
         n_allowed[padding] = maps.allowed(0, padding).sum(axis=-1)
-        alike = maps.factors[0].alike(n_allowed)
+        alike = evenly(maps.factors[0], n_allowed)
         maps = replace(maps, factors=(alike,), layer_numbers=(), head_numbers=(), value_norms=None)
         return replace(maps, provenance=provenance)
     attendable = maps.attendable[:1] if maps.layers_alike else maps.attendable

@@ -45,6 +45,7 @@ def weighed(maps: AttentionMaps) -> AttentionMaps:
 
 def _factors(of: Factors, norms: Float32[np.ndarray, "head key"]) -> Factors:
     """ln ‖v_j W_O‖ is one number more of each key, and what the rows then sum to goes into log-sum-exp."""
+    of = of.known()
     n_heads, n_queries, _ = of.query.shape
     norms = np.maximum(norms, TINY)
     ones = np.full((n_heads, n_queries, 1), 1 / of.scale, dtype=np.float32)

@@ -173,9 +173,8 @@ class EncoderModel:
         work = Work(n_tokens, n_tokens, self.n_heads, self.n_layers, self.d_model, self.n_parameters)
         check_room(f"{n_tokens:,} tokens", work.fixed + work.per_token * n_tokens, self.spec.max_memory)
         with enough_memory(), torch.inference_mode(), own_norms(self.attentions, self.n_heads) as norms:
-            every = encoder_factors(self.encoder, torch.tensor(encoding.ids), causal=self.spec.causal)
-            run = zip(range(layers[-1] + 1), every, strict=False)  # what comes after is not run
-            factors = tuple(of_heads(of, heads) for layer, of in run if layer in layers)
+            every = encoder_factors(self.encoder, torch.tensor(encoding.ids), layers[-1], causal=self.spec.causal)
+            factors = tuple(of_heads(of, heads) for layer, of in enumerate(every) if layer in layers)
         return FactoredMaps(
             queries=encoding.tokens,
             keys=encoding.tokens,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from typing import Any
 
 import torch
 from jaxtyping import Float, Int
@@ -13,18 +14,27 @@ from torch import Tensor
 from attnviz.factored import CAUSAL, EVERYWHERE, Factors
 from attnviz.models.attention import MultiHeadAttention, SingleHeadAttention
 from attnviz.models.encoder import Encoder, EncoderBlock
+from attnviz.unsummed import UnsummedFactors
+
+Attention = MultiHeadAttention | SingleHeadAttention
 
 
-def encoder_factors(encoder: Encoder, ids: Int[Tensor, " token"], *, causal: bool) -> Iterator[Factors]:
-    """The factors of each layer in turn, of one text on the CPU. No more is held than the states of its tokens."""
+def encoder_factors(encoder: Encoder, ids: Int[Tensor, " token"], last: int, *, causal: bool) -> Iterator[Factors]:
+    """The factors of the layers up to the last one wanted, of one text on the CPU; of that they are not yet summed.
+
+    No more is held than the states of its tokens.
+    """
     states = encoder.embedding(ids)
-    last = len(encoder.blocks) - 1
-    for layer, block in enumerate(encoder.blocks):
+    for layer, block in enumerate(encoder.blocks[: last + 1]):
         assert isinstance(block, EncoderBlock)
-        attended, factors = factored(block.attention, block.attention_residual.before(states), causal=causal)
+        attention, before = block.attention, block.attention_residual.before(states)
+        assert isinstance(attention, Attention)
+        if layer == last:
+            yield unsummed(attention, before, causal=causal)
+            return
+        attended, factors = factored(attention, before, causal=causal)
         yield factors
-        if layer < last:
-            states = block.add_feed_forward(block.attention_residual.after(states, attended))
+        states = block.add_feed_forward(block.attention_residual.after(states, attended))
 
 
 def of_heads(factors: Factors, heads: Sequence[int]) -> Factors:
@@ -33,22 +43,18 @@ def of_heads(factors: Factors, heads: Sequence[int]) -> Factors:
     if places == list(range(len(factors.query))):
         return factors
     bias = None if factors.bias is None else factors.bias[places]
-    parts = {name: getattr(factors, name)[places] for name in ("query", "key", "log_sum_exp")}
+    parts = {name: getattr(factors, name)[places] for name in ("query", "key")}
+    if factors.summed:
+        parts["log_sum_exp"] = factors.log_sum_exp[places]
     return replace(factors, **parts, bias=bias)
 
 
 def factored(
-    attention: torch.nn.Module, states: Float[Tensor, "token d_model"], *, causal: bool
+    attention: Attention, states: Float[Tensor, "token d_model"], *, causal: bool
 ) -> tuple[Float[Tensor, "token d_model"], Factors]:
     """What a module of attention gives, and the factors of its weights: one call of the kernel gives both."""
-    assert isinstance(attention, MultiHeadAttention | SingleHeadAttention)
-    n_heads = attention.n_heads if isinstance(attention, MultiHeadAttention) else 1
-    query, key, value = (
-        projected(states).unflatten(-1, (n_heads, -1)).transpose(0, 1)
-        for projected in (attention.query, attention.key, attention.value)
-    )
-    bias = None if attention.position is None else attention.position.bias
-    n_tokens = len(states)
+    query, key, value = _projected(attention, states)
+    n_heads, n_tokens, _ = query.shape
     added = states.new_zeros(1, 2 * n_tokens - 1) if attention.position is None else attention.position(*[n_tokens] * 2)
     if causal:
         added[:, n_tokens:] = -torch.inf  # a vector of every distance, which no module keeps
@@ -59,10 +65,38 @@ def factored(
     )
     heads = output.squeeze(0).flip(1)
     return attention.output(heads.transpose(0, 1).flatten(-2)), Factors(
-        query=query.contiguous().numpy(),
-        key=key.contiguous().numpy(),
         log_sum_exp=log_sum_exp.squeeze(0).flip(1).contiguous().numpy(),
-        scale=1 / math.sqrt(query.shape[-1]),
-        bias=None if bias is None else bias.detach().numpy(),
-        window=CAUSAL if causal else EVERYWHERE,
+        **_parts(attention, query, key, causal=causal),
     )
+
+
+def unsummed(attention: Attention, states: Float[Tensor, "token d_model"], *, causal: bool) -> UnsummedFactors:
+    """The factors of a module whose output nobody wants: no kernel is called."""
+    query, key, _ = _projected(attention, states)
+    return UnsummedFactors(**_parts(attention, query, key, causal=causal))
+
+
+def _projected(attention: Attention, states: Float[Tensor, "token d_model"]) -> Iterator[Tensor]:
+    """q, k and v [head, token, d_head]; v also where it is not wanted, as `own_norms` looks at it."""
+    n_heads = attention.n_heads if isinstance(attention, MultiHeadAttention) else 1
+    return (
+        projected(states).unflatten(-1, (n_heads, -1)).transpose(0, 1)
+        for projected in (attention.query, attention.key, attention.value)
+    )
+
+
+def _parts(
+    attention: Attention,
+    query: Float[Tensor, "head token d_head"],
+    key: Float[Tensor, "head token d_head"],
+    *,
+    causal: bool,
+) -> dict[str, Any]:
+    bias = None if attention.position is None else attention.position.bias
+    return {
+        "query": query.contiguous().numpy(),
+        "key": key.contiguous().numpy(),
+        "scale": 1 / math.sqrt(query.shape[-1]),
+        "bias": None if bias is None else bias.detach().numpy(),
+        "window": CAUSAL if causal else EVERYWHERE,
+    }

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from attnviz import walk
 from attnviz.measures import rows
 from attnviz.measures.rows import (
     entropies,
@@ -21,7 +22,7 @@ from attnviz.measures.rows import (
     share_among,
     statistics,
 )
-from attnviz.records import TINY, AttentionMaps, SummedRows
+from attnviz.records import TINY, AttentionMaps
 from tests.made import cross_maps, random_maps, record, sink_maps
 
 EVERY = {
@@ -50,7 +51,7 @@ def test_rows_are_those_of_real_queries_brought_to_sum_1(maps: AttentionMaps) ->
 
 @pytest.mark.parametrize("at_once", [1, 50, 2**16])
 def test_blocks_are_the_real_queries_once(maps: AttentionMaps, at_once: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(rows, "CELLS_AT_ONCE", at_once)
+    monkeypatch.setattr(walk, "CELLS_AT_ONCE", at_once)
     found = [(block, maps.rows(0, 1, block.queries)) for block in rows.blocks(maps)]
     assert (
         np.concatenate([of_block for _, of_block in found]).tolist() == maps.weights[0, 1][maps.real_queries].tolist()
@@ -69,7 +70,7 @@ def test_rows_that_stand_together_are_not_copied() -> None:
 
 @pytest.mark.parametrize("at_once", [1, 2**16])
 def test_one_walk_gives_what_float64_gives(maps: AttentionMaps, at_once: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(rows, "CELLS_AT_ONCE", at_once)
+    monkeypatch.setattr(walk, "CELLS_AT_ONCE", at_once)
     found, exact = statistics(replace(maps), 0), layer_rows(maps, 0)  # of a new record, as they are remembered
     queries = np.flatnonzero(maps.real_queries)[:, None]
     assert found.entropies == pytest.approx(entropies(exact), abs=1e-6)
@@ -81,14 +82,14 @@ def test_heads_that_are_walked_over_side_by_side_have_the_same_bits(
     maps: AttentionMaps, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     alone, several = statistics(replace(maps), 0), replace(maps)
-    monkeypatch.setattr(rows, "CELLS_PER_THREAD", 1)
-    met, summed = Barrier(maps.n_heads, timeout=30), AttentionMaps.summed
+    monkeypatch.setattr(walk, "CELLS_PER_THREAD", 1)
+    met, rows_of = Barrier(maps.n_heads, timeout=30), AttentionMaps.rows
 
-    def meeting(*asked: Any) -> SummedRows:
+    def meeting(*asked: Any) -> np.ndarray:
         met.wait()  # for all the other heads
-        return summed(*asked)
+        return rows_of(*asked)
 
-    monkeypatch.setattr(AttentionMaps, "summed", meeting)
+    monkeypatch.setattr(AttentionMaps, "rows", meeting)
     found = statistics(several, 0)
     for name in ("sums", "entropies", "peaks", "peak_keys", "distances", "received"):
         assert np.array_equal(getattr(found, name), getattr(alone, name)), name

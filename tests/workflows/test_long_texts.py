@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from safetensors import safe_open
 
-from attnviz import store
+from attnviz import store, walk
 from attnviz.errors import InvalidOption, TooLarge
 from attnviz.factored import FactoredMaps
 from attnviz.measures import rows
@@ -69,8 +69,8 @@ def blocks(maps: AttentionMaps, layer: int, head: int, size: int) -> tuple[np.nd
 def test_cells_are_the_largest_weight_and_the_mean_of_their_block(
     long: None, causal: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(rows, "CELLS_AT_ONCE", 200)
-    monkeypatch.setattr(rows, "MIN_ROWS", 5)  # no multiple of the blocks
+    monkeypatch.setattr(walk, "CELLS_AT_ONCE", 200)
+    monkeypatch.setattr(walk, "MIN_ROWS", 5)  # no multiple of the blocks
     maps = random_maps([f"t{i}" for i in range(50)], n_heads=2, causal=causal)
     found = heatmap_report(maps, (), FigureOptions(), (0,), (0, 1))
     heads = [block for block in found.blocks if isinstance(block, Heatmap)]

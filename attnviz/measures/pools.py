@@ -1,0 +1,97 @@
+"""Maps too large to be drawn, a cell for each block of weights. Knows records, and no measure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Bool, Float32, Int
+
+from attnviz.records import AttentionMaps, Queries
+
+
+@dataclass(frozen=True, eq=False)
+class Pooled:
+    """Maps too large to be drawn: a cell for each block of `size` × `size` weights, the last ones smaller."""
+
+    size: int
+    maximum: Float32[np.ndarray, "head row column"]
+    mean: Float32[np.ndarray, "head row column"]  # over the cells where attention is allowed
+    allowed: Bool[np.ndarray, "row column"]  # anywhere in a block
+
+
+class Columns:
+    """The largest weight and the sum of weights on each key, by a stretch of queries: a row of each for the queries
+    that become one row of a map, as tiles of their weights come by.
+    """
+
+    def __init__(self, size: int, n_queries: int, n_keys: int) -> None:
+        self._rows_of_queries = np.arange(n_queries) // size
+        self._n_keys = n_keys
+        self._parts: list[slice] = []  # of the stretch, one for each row of the map
+        self._next_key = 0
+        self.rows: Int[np.ndarray, " row"] = np.zeros(0, dtype=np.int64)  # of the map
+        self.maximum, self.total = (np.zeros((0, n_keys), dtype=np.float32) for _ in range(2))
+
+    def begin(self, queries: Queries) -> None:
+        """The next stretch."""
+        of_queries = self._rows_of_queries[queries]
+        starts = np.flatnonzero(np.diff(of_queries, prepend=-1))
+        self.rows, self._next_key = of_queries[starts], 0
+        self._parts = [slice(*ends) for ends in zip(starts, [*starts[1:], len(of_queries)], strict=True)]
+        if len(self.maximum) != len(starts):
+            self.maximum, self.total = (np.empty((len(starts), self._n_keys), dtype=np.float32) for _ in range(2))
+
+    def add(self, keys: slice, weights: Float32[np.ndarray, "query key"]) -> None:
+        """All weights of the stretch on some keys, from the first to the last; those between have none."""
+        self._skip_to(keys.start)
+        self._next_key = keys.stop
+        ones = np.ones(len(weights), dtype=np.float32)
+        for row, part in enumerate(self._parts):  # a reduction of each part takes a tenth of `reduceat`
+            weights[part].max(axis=0, out=self.maximum[row, keys])
+            np.matmul(ones[part], weights[part], out=self.total[row, keys])
+
+    def end(self) -> None:
+        """No more weights of the stretch."""
+        self._skip_to(self._n_keys)
+
+    def _skip_to(self, key: int) -> None:
+        self.maximum[:, self._next_key : key], self.total[:, self._next_key : key] = 0, 0
+
+
+class Pools:
+    """Blocks of a layer's maps, filled row by row."""
+
+    def __init__(self, maps: AttentionMaps, layer: int, size: int) -> None:
+        self._size, self._sides = size, (len(maps.queries), len(maps.keys))
+        self._starts = np.arange(0, len(maps.keys), size)
+        shape = -(-len(maps.queries) // size), len(self._starts)
+        self._maximum, self._total = (np.zeros((maps.n_heads, *shape), dtype=np.float32) for _ in range(2))
+        self._n_allowed = np.zeros(shape, dtype=np.int64)
+        for start in range(0, len(maps.queries), size):
+            allowed = maps.allowed(layer, slice(start, start + size))
+            of_key = len(allowed) if allowed.all() else allowed.sum(axis=0)  # to look takes a tenth of the sum
+            self._n_allowed[start // size] = np.add.reduceat(np.broadcast_to(of_key, len(maps.keys)), self._starts)
+
+    def columns(self) -> Columns:
+        """Memory for those of one stretch of queries after the other."""
+        return Columns(self._size, *self._sides)
+
+    def add(self, head: int, columns: Columns) -> None:
+        """Those of a stretch of queries of one head."""
+        columns.end()
+        which = head, columns.rows
+        self._maximum[which] = np.maximum(self._maximum[which], self._of_keys(np.maximum, columns.maximum))
+        self._total[which] += self._of_keys(np.add, columns.total)
+
+    def _of_keys(self, reduce: np.ufunc, of_key: Float32[np.ndarray, "row key"]) -> Float32[np.ndarray, "row column"]:
+        """One of each block of keys: what `reduceat` gives, sooner."""
+        padded = np.zeros((len(of_key), len(self._starts) * self._size), dtype=np.float32)
+        padded[:, : of_key.shape[1]] = of_key
+        by_place = np.ascontiguousarray(padded.reshape(-1, self._size).T)
+        return np.asarray(reduce.reduce(by_place, axis=0)).reshape(len(of_key), -1)
+
+    def pooled(self) -> Pooled:
+        """What was found."""
+        mean = self._total / np.maximum(self._n_allowed, 1).astype(np.float32)
+        return Pooled(self._size, self._maximum, mean, self._n_allowed > 0)
