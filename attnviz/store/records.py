@@ -82,8 +82,8 @@ def _parts(maps: AttentionMaps, *, half: bool = False) -> tuple[dict[str, np.nda
     maps = _rounded(maps) if half else maps
     meta: dict[str, Any] = {
         "schema": FACTORED if isinstance(maps, FactoredMaps) else SCHEMA,
-        "queries": asdict(maps.queries),
-        "keys": None if maps.self_attention else asdict(maps.keys),  # None: the same tokens
+        "queries": vars(maps.queries),
+        "keys": None if maps.self_attention else vars(maps.keys),  # None: the same tokens
         "provenance": {
             **asdict(maps.provenance),
             "settings": dict(maps.provenance.settings),

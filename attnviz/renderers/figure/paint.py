@@ -32,6 +32,7 @@ from attnviz.renderers.figure.page import (
     Edges,
     Pixels,
     hatching,
+    in_bytes,
     mix,
     rgb,
     to_bytes,
@@ -63,7 +64,8 @@ def _paint_map(page: Canvas, place: PlacedMap, plan: FigurePlan, colours: Colour
     pixels = page.within(place.box)
     if np.ma.is_masked(cells):
         _hatch(pixels, plan.scale, page.dpi)
-    _fill(pixels, to_bytes(colours.mappable.to_rgba(np.ma.masked_invalid(cells))), place.heatmap.backdrop)
+    shares = colours.norm(np.ma.masked_invalid(cells))
+    _fill(pixels, in_bytes(colours.cmap)(shares, bytes=True), place.heatmap.backdrop)
     page.frame(edges)
     height, width = (n_pixels / number for n_pixels, number in zip(pixels.shape, cells.shape, strict=False))
     _label(page, place, plan, edges, (height, width))

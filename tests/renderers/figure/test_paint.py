@@ -14,7 +14,7 @@ from matplotlib.colors import LogNorm, Normalize
 from attnviz.renderers.figure import files as figure
 from attnviz.renderers.figure import stamp as stamps
 from attnviz.renderers.figure.layout import Box
-from attnviz.renderers.figure.page import Canvas
+from attnviz.renderers.figure.page import Canvas, in_bytes, to_bytes
 from attnviz.renderers.figure.plan import plan
 from attnviz.renderers.figure.stamp import MAX_SIZE, stamp
 from attnviz.report import FigureStyle, Heatmap, HeatmapGrid, Report, Scale
@@ -190,3 +190,14 @@ def test_a_text_is_mixed_with_what_it_lies_on_and_cut_at_the_edge_of_the_page() 
     assert page.pixels[..., 2].min() == 200  # from blue to white
     assert {0, 255} < set(page.pixels[..., 0].ravel().tolist())
     assert (page.pixels[30:] == (0, 0, 200)).all()
+
+
+@pytest.mark.parametrize("norm", [Normalize(0, 0.7), LogNorm(1e-3, 0.8)])
+@pytest.mark.parametrize("name", ["viridis", "Reds", "gist_ncar", "tab10"])
+def test_colours_that_are_bytes_before_cells_take_them_are_the_same(name: str, norm: Normalize) -> None:
+    generator = np.random.default_rng(0)
+    values = np.concatenate([generator.random(500), [np.nan, 0.7, 0.8, 1e-9, 0.0]])
+    cells = np.ma.masked_invalid(np.ma.masked_array(values, generator.random(len(values)) < 0.1))
+    cmap = mpl.colormaps[name].with_extremes(under="red", over="blue", bad=(0, 0, 0, 0.3))
+    found = in_bytes(cmap)(norm(cells), bytes=True)
+    assert found.tolist() == to_bytes(cmap(norm(cells))).tolist()
