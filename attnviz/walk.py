@@ -205,9 +205,12 @@ def to_sum_1(sums: Float64[np.ndarray, " query"]) -> Float64[np.ndarray, " query
     return 1 / np.where(wrong, sums, 1) if wrong.any() else None
 
 
-def stretches(queries: Int[np.ndarray, " query"], n_keys: int) -> Iterator[Queries]:
-    """Some queries, a few at a time, as slices where they stand together."""
-    step = max(MIN_ROWS, CELLS_AT_ONCE // n_keys)
+def stretches(queries: Int[np.ndarray, " query"], n_cells: int, *, walked: bool = True) -> Iterator[Queries]:
+    """Some queries, of each of which there are so many cells, a few at a time, as slices where they stand together.
+
+    Where they are `walked` over it is twice as many of a long text: only tiles have to stay in the cache.
+    """
+    step = max(MIN_ROWS * (1 + walked), CELLS_AT_ONCE // n_cells)
     for start in range(0, len(queries), step):
         several = queries[start : start + step]
         first, last = int(several[0]), int(several[-1])

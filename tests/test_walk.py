@@ -40,7 +40,7 @@ def case(window: Window, padded: bool, biased: bool = True, factor: float = 1.0)
     query, key = generator.normal(size=(2, N_HEADS, N_TOKENS, 3)).astype(np.float32)
     key[:, 3] *= factor
     bias = generator.normal(size=(N_HEADS, 9)).astype(np.float32) if biased else None
-    real = np.arange(N_TOKENS) < N_TOKENS - 1 if padded else None
+    real = ~np.isin(np.arange(N_TOKENS), [7, N_TOKENS - 1]) if padded else None
     distances = np.arange(N_TOKENS) - np.arange(N_TOKENS)[:, None]
     back, forward = (N_TOKENS if reach is None else reach for reach in window)
     allowed = (distances >= -back) & (distances <= forward) & (True if real is None else real)

@@ -80,11 +80,13 @@ def real_queries(maps: AttentionMaps) -> RealQueries:
     return maps.real_queries
 
 
-def blocks(maps: AttentionMaps, n_heads: int = 1) -> Iterator[Block]:
-    """The real queries in stretches whose rows the processor's cache holds, of several heads at a time."""
+def blocks(maps: AttentionMaps, n_heads: int = 1, *, walked: bool = False) -> Iterator[Block]:
+    """The real queries in stretches whose rows the processor's cache holds, of several heads at a time; see
+    `stretches`.
+    """
     real = np.flatnonzero(real_queries(maps))
     start = 0
-    for queries in stretches(real, n_heads * len(maps.keys)):
+    for queries in stretches(real, n_heads * len(maps.keys), walked=walked):
         n_queries = queries.stop - queries.start if isinstance(queries, slice) else len(queries)
         yield Block(slice(start, start + n_queries), queries)
         start += n_queries
@@ -99,7 +101,7 @@ def statistics(maps: AttentionMaps, layer: int) -> RowStatistics:
     sums, entropies, peaks, distances = (np.empty((maps.n_heads, n_queries)) for _ in range(4))
     peak_keys = np.empty((maps.n_heads, n_queries), dtype=np.int64)
     received = np.zeros((maps.n_heads, n_keys))
-    several = list(blocks(maps))
+    several = list(blocks(maps, walked=True))
     pools = Pools(maps, layer, size) if (size := pool_size(maps)) > 1 else None
 
     def walk(head: int) -> None:
