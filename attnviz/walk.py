@@ -15,6 +15,7 @@ from attnviz.errors import InvalidRecord
 from attnviz.records import ROW_SUM_TOLERANCE, Queries, Tile, WalkedRows
 
 CELLS_AT_ONCE = 2**17  # in float32, and as many beside them: a cache holds both, and steps are few
+MAX_CELLS = 2**22  # of twice as many rows: 16 MiB in each thread
 MIN_ROWS = 64  # of a stretch of queries, however long: to work out fewer takes longer
 KEYS_AT_ONCE = 2**12  # of a tile, a multiple of STRETCH: fewer are more steps, more do not stay in the cache
 STRETCH = 2**9  # keys that are summed in float32: the sum of more loses digits
@@ -208,9 +209,10 @@ def to_sum_1(sums: Float64[np.ndarray, " query"]) -> Float64[np.ndarray, " query
 def stretches(queries: Int[np.ndarray, " query"], n_cells: int, *, walked: bool = True) -> Iterator[Queries]:
     """Some queries, of each of which there are so many cells, a few at a time, as slices where they stand together.
 
-    Where they are `walked` over it is twice as many of a long text: only tiles have to stay in the cache.
+    Where they are `walked` over it is twice as many of a long text: only tiles have to stay in the cache. Of a very
+    long one that takes too much memory.
     """
-    step = max(MIN_ROWS * (1 + walked), CELLS_AT_ONCE // n_cells)
+    step = max(MIN_ROWS, CELLS_AT_ONCE // n_cells, min(2 * MIN_ROWS, MAX_CELLS // n_cells) if walked else 0)
     for start in range(0, len(queries), step):
         several = queries[start : start + step]
         first, last = int(several[0]), int(several[-1])
