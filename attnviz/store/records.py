@@ -7,7 +7,7 @@ import math
 import os
 import re
 from collections.abc import Mapping
-from dataclasses import asdict, replace
+from dataclasses import asdict, fields, replace
 from functools import partial
 from io import BytesIO
 from pathlib import Path
@@ -82,8 +82,8 @@ def _parts(maps: AttentionMaps, *, half: bool = False) -> tuple[dict[str, np.nda
     maps = _rounded(maps) if half else maps
     meta: dict[str, Any] = {
         "schema": FACTORED if isinstance(maps, FactoredMaps) else SCHEMA,
-        "queries": vars(maps.queries),
-        "keys": None if maps.self_attention else vars(maps.keys),  # None: the same tokens
+        "queries": _told(maps.queries),
+        "keys": None if maps.self_attention else _told(maps.keys),  # None: the same tokens
         "provenance": {
             **asdict(maps.provenance),
             "settings": dict(maps.provenance.settings),
@@ -253,6 +253,11 @@ def _windows(meta: Mapping[str, Any]) -> list[Window]:
     if not all(isinstance(window, list) and len(window) == 2 for window in meta["windows"]):
         raise InvalidRecord("a window is not how far back and how far forward a query sees")
     return [(back, forward) for back, forward in meta["windows"]]
+
+
+def _told(tokens: Tokens) -> dict[str, Any]:
+    """What a file holds of tokens: no copies, and nothing that was worked out of them."""
+    return {each.name: getattr(tokens, each.name) for each in fields(tokens)}
 
 
 def _metadata(found: Mapping[str, Any]) -> dict[str, Any]:
