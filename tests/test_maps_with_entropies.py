@@ -46,6 +46,11 @@ def test_copies_are_alike_but_for_rounding() -> None:
     assert of_layer(found, 0) == pytest.approx(np.zeros((2, 2)), abs=1e-6)
 
 
+def test_one_head_is_its_own_mean() -> None:
+    _, found = live(rows(1, 1, 7, 7))
+    assert measured(found, ["divergence_from_mean"])[0].values.tolist() == [0.0]
+
+
 def test_weights_that_are_weighed_have_other_entropies() -> None:
     plain, found = live(rows(1, 2, 5, 5))
     norms = np.arange(1, 11, dtype=np.float32).reshape(1, 2, 5)
