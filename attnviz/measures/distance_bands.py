@@ -9,7 +9,7 @@ from jaxtyping import Float64, Int
 
 from attnviz.measures.rows import check_self_attention, real_queries, remembered
 from attnviz.records import AttentionMaps
-from attnviz.walk import MIN_ROWS
+from attnviz.records.walk import MIN_ROWS
 
 MAX_QUERIES = 512  # whose rows are read: quartiles of more are hardly better
 

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Bool, Float32, Int
 
-from attnviz.records import AttentionMaps, Queries
+from attnviz.records import AttentionMaps
+from attnviz.records.walk import Queries
 
 
 @dataclass(frozen=True, eq=False)

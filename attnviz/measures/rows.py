@@ -14,11 +14,11 @@ from jaxtyping import Bool, Float32, Float64, Int, Num
 
 from attnviz.arithmetic import Logarithm, dot, total
 from attnviz.errors import InvalidOption
-from attnviz.maps_with_entropies import MapsWithEntropies
 from attnviz.measures.pools import Pooled, Pools
 from attnviz.records import TINY, AttentionMaps
+from attnviz.records.walk import for_each, stretches
+from attnviz.records.with_entropies import MapsWithEntropies
 from attnviz.shapes import PerHead, RealQueries
-from attnviz.walk import for_each, stretches
 
 Asked = ParamSpec("Asked")
 Known = TypeVar("Known")

@@ -19,7 +19,7 @@ from attnviz.measures.rows import (
 )
 from attnviz.measures.to_punctuation import is_punctuation
 from attnviz.records import AttentionMaps, Measurement
-from attnviz.walk import MIN_ROWS
+from attnviz.records.walk import MIN_ROWS
 
 BRACKETS = dict(zip(")]}>）］｝】〉》", "([{<（［｛【〈《", strict=True))  # what closes, and what it closes
 QUOTES = {'"': '"', "”": "“„", "“": "„", "’": "‘‚", "‘": "‚", "»": "«", "«": "»", "」": "「", "』": "『"}

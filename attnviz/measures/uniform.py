@@ -6,10 +6,10 @@ from dataclasses import replace
 
 import numpy as np
 
-from attnviz.even import evenly
-from attnviz.factored import FactoredMaps
 from attnviz.measures.rows import n_attendable
 from attnviz.records import AttentionMaps, Facts
+from attnviz.records.even import evenly
+from attnviz.records.factored import FactoredMaps
 
 
 def uniform(maps: AttentionMaps) -> AttentionMaps:

@@ -11,8 +11,8 @@ import numpy as np
 from jaxtyping import Float32
 
 from attnviz.errors import InvalidOption
-from attnviz.factored import FactoredMaps, Factors
 from attnviz.records import AttentionMaps
+from attnviz.records.factored import FactoredMaps, Factors
 
 AT_ONCE = 1024  # queries
 TINY = np.float32(1e-30)  # in the place of a value of length 0, whose logarithm is none

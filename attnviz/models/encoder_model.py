@@ -14,8 +14,6 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
 from attnviz.errors import InvalidOption
-from attnviz.factored import FactoredMaps
-from attnviz.maps_with_entropies import MapsWithEntropies
 from attnviz.models.attention import causal, not_padding
 from attnviz.models.choice import EVERY, LayersAndHeads
 from attnviz.models.device import enough_memory
@@ -26,6 +24,8 @@ from attnviz.models.tokenizer import Encoding, TextTokenizer
 from attnviz.models.value_norms import Norms, own_norms
 from attnviz.models.versions import versions
 from attnviz.records import AttentionMaps, Facts, Provenance, Setting
+from attnviz.records.factored import FactoredMaps
+from attnviz.records.with_entropies import MapsWithEntropies
 from attnviz.specs.model import ModelOptions
 
 if TYPE_CHECKING:

@@ -11,10 +11,10 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from attnviz.factored import CAUSAL, EVERYWHERE, Factors
 from attnviz.models.attention import MultiHeadAttention, SingleHeadAttention
 from attnviz.models.encoder import Encoder, EncoderBlock
-from attnviz.unsummed import UnsummedFactors
+from attnviz.records.factored import CAUSAL, EVERYWHERE, Factors
+from attnviz.records.unsummed import UnsummedFactors
 
 Attention = MultiHeadAttention | SingleHeadAttention
 

@@ -19,10 +19,10 @@ from safetensors.numpy import save as save_tensors
 from safetensors.numpy import save_file
 
 from attnviz.errors import InvalidOption, InvalidRecord
-from attnviz.factored import CAUSAL, EVERYWHERE, FactoredMaps, Factors, Window
 from attnviz.grid import Grid
 from attnviz.inputs import header_of, read_bytes, read_header, strict_json
 from attnviz.records import AttentionMaps, Facts, Provenance, Setting, Tokens
+from attnviz.records.factored import CAUSAL, EVERYWHERE, FactoredMaps, Factors, Window
 from attnviz.store.files import make, shorten_path, write
 
 __all__ = [

@@ -8,10 +8,10 @@ from dataclasses import replace
 import numpy as np
 
 from attnviz.errors import InvalidOption
-from attnviz.factored import FactoredMaps
 from attnviz.measures.pools import Pooled
 from attnviz.measures.rows import MAX_DRAWN, layer_received, n_attendable, pool_size, real_queries, statistics
 from attnviz.records import AttentionMaps
+from attnviz.records.factored import FactoredMaps
 from attnviz.report import Heatmap, WeightFactors
 from attnviz.shapes import PerRow
 from attnviz.views.head_pictures import Place

@@ -20,8 +20,8 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 import numpy as np
 import torch
 
-from attnviz.factored import FactoredMaps, Factors
 from attnviz.measures import rows
+from attnviz.records.factored import FactoredMaps, Factors
 from tests.made import provenance, tokens
 
 N_HEADS = 8

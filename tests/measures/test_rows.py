@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from attnviz import walk
 from attnviz.measures import rows
 from attnviz.measures.rows import (
     entropies,
@@ -22,7 +21,7 @@ from attnviz.measures.rows import (
     share_among,
     statistics,
 )
-from attnviz.records import TINY, AttentionMaps
+from attnviz.records import TINY, AttentionMaps, walk
 from tests.made import cross_maps, random_maps, record, sink_maps
 
 EVERY = {

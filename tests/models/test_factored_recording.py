@@ -16,11 +16,11 @@ from torch.nn import functional
 
 import attnviz
 from attnviz.errors import InvalidOption, InvalidRecord, InvalidSelection
-from attnviz.factored import FactoredMaps
 from attnviz.measures.measured import measured
 from attnviz.models.capture import masks
 from attnviz.models.recording.record import Recording, record
 from attnviz.records import AttentionMaps
+from attnviz.records.factored import FactoredMaps
 from tests import pretrained
 
 pytest.importorskip("transformers", reason=pretrained.NEEDS)

@@ -12,7 +12,6 @@ import pytest
 import attnviz
 from attnviz import store
 from attnviz.errors import InvalidOption, InvalidSelection, TooLarge
-from attnviz.factored import FactoredMaps
 from attnviz.measures.changes import changes
 from attnviz.measures.measured import measured
 from attnviz.measures.rollout import rollout
@@ -22,6 +21,7 @@ from attnviz.models.protocols import Factorable
 from attnviz.models.sizes import GIB, Work
 from attnviz.options import build
 from attnviz.records import AttentionMaps
+from attnviz.records.factored import FactoredMaps
 from attnviz.report import HeatmapGrid, Note, Table
 from attnviz.result import Result
 from attnviz.specs.heatmap import HeatmapSpec

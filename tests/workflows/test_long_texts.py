@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 from safetensors import safe_open
 
-from attnviz import store, walk
+from attnviz import store
 from attnviz.errors import InvalidOption, TooLarge
-from attnviz.factored import FactoredMaps
 from attnviz.measures import rows
 from attnviz.models.sizes import GIB, Work
 from attnviz.options import build
-from attnviz.records import AttentionMaps
+from attnviz.records import AttentionMaps, walk
+from attnviz.records.factored import FactoredMaps
 from attnviz.report import Heatmap, Table
 from attnviz.result import Progress, Result
 from attnviz.specs.figure import FigureOptions

@@ -18,11 +18,11 @@ from torch import Tensor
 from torch.nn.attention import SDPBackend
 
 from attnviz.errors import InvalidRecord
-from attnviz.factored import CAUSAL, EVERYWHERE, N_PROBES, Factors
 from attnviz.models.capture.captured import Kernel, checked_error, refuse_dropout, to_batch_heads
 from attnviz.models.capture.kernels import Asked
 from attnviz.models.capture.masks import MATRIX, SymbolicMask, symbolic
 from attnviz.models.choice import LayersAndHeads
+from attnviz.records.factored import CAUSAL, EVERYWHERE, N_PROBES, Factors
 
 FLASH = SDPBackend.FLASH_ATTENTION.value
 MAX_MASKS = 4  # that are remembered: layers of a model share one or two

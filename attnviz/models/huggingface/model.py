@@ -12,7 +12,6 @@ import numpy as np
 import torch
 
 from attnviz.errors import InvalidModel, InvalidOption, TooLarge
-from attnviz.factored import FactoredMaps
 from attnviz.models.capture.calls import Call, capture
 from attnviz.models.choice import EVERY, LayersAndHeads
 from attnviz.models.device import enough_memory
@@ -33,6 +32,7 @@ from attnviz.models.sizes import BASE_PRETRAINED, FLOAT32, Work, check_memory, c
 from attnviz.models.value_norms import NormsOfCalls
 from attnviz.models.versions import versions
 from attnviz.records import AttentionMaps, Facts, Provenance, Setting
+from attnviz.records.factored import FactoredMaps
 from attnviz.specs.model import AttentionKind, ModelOptions, PretrainedOptions
 
 NONE = "State-space models such as Mamba have no attention, and some kernels cannot be seen."

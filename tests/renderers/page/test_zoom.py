@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from attnviz.factored import CAUSAL, EVERYWHERE, FactoredMaps, Factors
 from attnviz.measures import rows
+from attnviz.records.factored import CAUSAL, EVERYWHERE, FactoredMaps, Factors
 from attnviz.renderers.page import factors
 from attnviz.renderers.page.content import content
 from attnviz.renderers.page.html import IMPORT

@@ -9,7 +9,8 @@ from jaxtyping import Float64, Int
 
 from attnviz.arithmetic import Logarithm, quick_logarithm, quick_total
 from attnviz.errors import InvalidRecord
-from attnviz.records import AttentionMaps, SummedRows
+from attnviz.records import AttentionMaps
+from attnviz.records.walk import SummedRows
 from attnviz.shapes import PerQuery
 
 SLACK = 1e-3  # nats beyond those of attention that is spread evenly

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import NamedTuple
 
@@ -10,10 +10,10 @@ import numpy as np
 from jaxtyping import Bool, Float32, Float64, Int
 
 from attnviz.arithmetic import exponential
-from attnviz.by_distance import ByDistance
 from attnviz.errors import InvalidRecord
-from attnviz.records import ROW_SUM_TOLERANCE, Queries, Tile, WalkedRows
+from attnviz.records.by_distance import ByDistance
 
+ROW_SUM_TOLERANCE = 1e-3
 CELLS_AT_ONCE = 2**17  # in float32, and as many beside them: a cache holds both, and steps are few
 MAX_CELLS = 2**22  # of twice as many rows: 16 MiB in each thread
 MIN_ROWS = 64  # of a stretch of queries, however long: to work out fewer takes longer
@@ -25,6 +25,53 @@ NONE = np.float32(-1e30)  # the logarithm of 0, and finite: 0 ln 0 is 0
 MAX_THREADS = 4
 CELLS_PER_THREAD = 2**26  # fewer are walked over as soon by one
 FEW, MANY = 1e-30, 1e30  # between them float32 holds the sum of a row, and all that counts in it
+
+
+Queries = slice | Int[np.ndarray, " query"]  # a slice copies nothing
+
+
+class SummedRows(NamedTuple):
+    """Some queries of one head, and what one walk over their weights gives beside them."""
+
+    rows: Float32[np.ndarray, "query key"]
+    sums: Float64[np.ndarray, " query"]  # nearly 1
+    entropies: Float64[np.ndarray, " query"]  # -Σ w ln w of the weights as they are, in nats
+
+
+class Tile(NamedTuple):
+    """The weights of some queries on a stretch of keys."""
+
+    keys: slice
+    weights: Float32[np.ndarray, "query key"]
+
+
+class WalkedRows(NamedTuple):
+    """What one walk over the weights of some queries of one head gives, of the weights as they are."""
+
+    sums: Float64[np.ndarray, " query"]  # nearly 1
+    entropies: Float64[np.ndarray, " query"]  # -Σ w ln w, in nats
+    peaks: Float64[np.ndarray, " query"]
+    peak_keys: Int[np.ndarray, " query"]  # of equal ones the first
+    distances: Float64[np.ndarray, " query"]  # Σ w |j - i|
+    tiles: Iterable[Tile]  # all weights but those of keys that none of these queries may attend to; to be read once
+
+    def times(self, factors: Float64[np.ndarray, " query"]) -> WalkedRows:
+        """The same of weights that are so many times as large."""
+        sums = self.sums * factors
+        return WalkedRows(
+            sums=sums,
+            entropies=self.entropies * factors - sums * np.log(factors),
+            peaks=self.peaks * factors,
+            peak_keys=self.peak_keys,
+            distances=self.distances * factors,
+            tiles=_times(self.tiles, factors.astype(np.float32)[:, None]),
+        )
+
+
+def _times(tiles: Iterable[Tile], factors: Float32[np.ndarray, "query 1"]) -> Iterator[Tile]:
+    for tile in tiles:
+        np.multiply(tile.weights, factors, out=tile.weights)
+        yield tile
 
 
 class Head(NamedTuple):

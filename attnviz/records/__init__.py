@@ -5,24 +5,23 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Literal, NamedTuple
+from typing import Literal
 
 import numpy as np
-from jaxtyping import Bool, Float, Float32, Float64, Int
+from jaxtyping import Bool, Float, Float32, Int
 
 from attnviz.arithmetic import Logarithm, dot, total
-from attnviz.by_distance import ByDistance
 from attnviz.errors import InvalidRecord
 from attnviz.grid import Grid
 from attnviz.notebook import Tabular
+from attnviz.records.by_distance import ByDistance
+from attnviz.records.walk import ROW_SUM_TOLERANCE, Queries, SummedRows, Tile, WalkedRows
 from attnviz.shapes import Attendable, PerHead, PerLayer, PerQuery, RealQueries, ValueNorms, Weights
 
-ROW_SUM_TOLERANCE = 1e-3
 KEYS_AT_ONCE = 2**10  # of some queries
 TINY = np.finfo(np.float32).tiny  # ln of it is finite, so that 0 ln 0 comes out as 0
 MAX_NUMBERS = {"layer": 100_000, "head": 2**15 - 1}
 
-Queries = slice | Int[np.ndarray, " query"]  # a slice copies nothing
 Setting = str | int | float | bool | None
 Level = Literal["head", "layer"]
 
@@ -96,50 +95,6 @@ class Provenance:
     settings: tuple[tuple[str, Setting], ...] = ()  # for people
     versions: tuple[tuple[str, str], ...] = ()
     facts: Facts = Facts()  # for code
-
-
-class SummedRows(NamedTuple):
-    """Some queries of one head, and what one walk over their weights gives beside them."""
-
-    rows: Float32[np.ndarray, "query key"]
-    sums: Float64[np.ndarray, " query"]  # nearly 1
-    entropies: Float64[np.ndarray, " query"]  # -Σ w ln w of the weights as they are, in nats
-
-
-class Tile(NamedTuple):
-    """The weights of some queries on a stretch of keys."""
-
-    keys: slice
-    weights: Float32[np.ndarray, "query key"]
-
-
-class WalkedRows(NamedTuple):
-    """What one walk over the weights of some queries of one head gives, of the weights as they are."""
-
-    sums: Float64[np.ndarray, " query"]  # nearly 1
-    entropies: Float64[np.ndarray, " query"]  # -Σ w ln w, in nats
-    peaks: Float64[np.ndarray, " query"]
-    peak_keys: Int[np.ndarray, " query"]  # of equal ones the first
-    distances: Float64[np.ndarray, " query"]  # Σ w |j - i|
-    tiles: Iterable[Tile]  # all weights but those of keys that none of these queries may attend to; to be read once
-
-    def times(self, factors: Float64[np.ndarray, " query"]) -> WalkedRows:
-        """The same of weights that are so many times as large."""
-        sums = self.sums * factors
-        return WalkedRows(
-            sums=sums,
-            entropies=self.entropies * factors - sums * np.log(factors),
-            peaks=self.peaks * factors,
-            peak_keys=self.peak_keys,
-            distances=self.distances * factors,
-            tiles=_times(self.tiles, factors.astype(np.float32)[:, None]),
-        )
-
-
-def _times(tiles: Iterable[Tile], factors: Float32[np.ndarray, "query 1"]) -> Iterator[Tile]:
-    for tile in tiles:
-        np.multiply(tile.weights, factors, out=tile.weights)
-        yield tile
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -8,13 +8,13 @@ from typing import Any, NamedTuple
 import numpy as np
 import pytest
 
-from attnviz import walk
 from attnviz.errors import InvalidRecord
-from attnviz.even import evenly
-from attnviz.factored import FactoredMaps, Factors, Window
 from attnviz.measures.rows import statistics
-from attnviz.records import Queries, Tokens
-from attnviz.unsummed import UnsummedFactors
+from attnviz.records import Tokens, walk
+from attnviz.records.even import evenly
+from attnviz.records.factored import FactoredMaps, Factors, Window
+from attnviz.records.unsummed import UnsummedFactors
+from attnviz.records.walk import Queries
 from tests.made import provenance
 
 N_TOKENS, N_HEADS = 50, 2

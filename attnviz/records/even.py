@@ -9,9 +9,8 @@ from functools import cached_property
 import numpy as np
 from jaxtyping import Float32, Int
 
-from attnviz.factored import Factors
-from attnviz.records import Queries, Tile, WalkedRows
-from attnviz.walk import KEYS_AT_ONCE
+from attnviz.records.factored import Factors
+from attnviz.records.walk import KEYS_AT_ONCE, Queries, Tile, WalkedRows
 
 
 def evenly(factors: Factors, n_allowed: Int[np.ndarray, " query"]) -> EvenFactors:

@@ -7,7 +7,7 @@ from itertools import combinations
 import numpy as np
 import pytest
 
-from attnviz.by_distance import ByDistance
+from attnviz.records.by_distance import ByDistance
 
 ENDS: dict[
     tuple[int, ...], tuple[int, int]

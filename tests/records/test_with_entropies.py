@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 
 from attnviz.errors import InvalidRecord
-from attnviz.maps_with_entropies import MapsWithEntropies
 from attnviz.measures.divergence import of_layer
 from attnviz.measures.measured import measured
 from attnviz.measures.weighing import weighed
 from attnviz.records import AttentionMaps
+from attnviz.records.with_entropies import MapsWithEntropies
 from tests.made import record
 
 

@@ -10,9 +10,8 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float32
 
-from attnviz.factored import Factors
-from attnviz.records import Queries, WalkedRows
-from attnviz.walk import Walk, for_each, stretches
+from attnviz.records.factored import Factors
+from attnviz.records.walk import Queries, Walk, WalkedRows, for_each, stretches
 
 
 @dataclass(frozen=True, eq=False)

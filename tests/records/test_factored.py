@@ -12,11 +12,11 @@ import pytest
 from safetensors.numpy import load, save
 
 import attnviz
-from attnviz import arithmetic, factored, store, walk
+from attnviz import arithmetic, store
 from attnviz.errors import InvalidOption, InvalidRecord, TooLarge
-from attnviz.factored import FactoredMaps, Factors, Window
 from attnviz.measures.measured import measured
-from attnviz.records import AttentionMaps, Tokens
+from attnviz.records import AttentionMaps, Tokens, factored, walk
+from attnviz.records.factored import FactoredMaps, Factors, Window
 
 TEXT = "the acting saved the film , and the film was not good but the acting was . " * 4
 MODELS: dict[str, dict[str, Any]] = {

@@ -14,11 +14,11 @@ import numpy as np
 from jaxtyping import Bool, Float32, Float64, Int, Shaped
 
 from attnviz.arithmetic import exponential, total
-from attnviz.by_distance import ByDistance
 from attnviz.errors import InvalidRecord, TooLarge
-from attnviz.records import AttentionMaps, Queries, WalkedRows
+from attnviz.records import AttentionMaps
+from attnviz.records.by_distance import ByDistance
+from attnviz.records.walk import NONE, Head, Queries, Walk, WalkedRows, to_sum_1
 from attnviz.shapes import Attendable, RealQueries, Weights
-from attnviz.walk import NONE, Head, Walk, to_sum_1
 
 KEYS_AT_ONCE = 2**12  # of some queries
 MAX_CELLS = 2**28  # weights that are worked out at once where a caller wants all: 1 GiB

@@ -22,7 +22,7 @@ class ByDistance:
         n_keys = len(self.line) - self.n_queries + 1
         return np.lib.stride_tricks.sliding_window_view(self.line, n_keys)[::-1]
 
-    def of(self, queries: Int[np.ndarray, "*cell"], keys: Int[np.ndarray, "*cell"]) -> Shaped[np.ndarray, "*cell"]:
+    def of(self, queries: Int[np.ndarray, "*#cell"], keys: Int[np.ndarray, "*#cell"]) -> Shaped[np.ndarray, "*#cell"]:
         """Of some pairs, or of all of some queries and keys where the queries are a column."""
         return np.asarray(self.line[keys - queries + self.n_queries - 1])
 
