@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import combinations_with_replacement
 
 import numpy as np
 from jaxtyping import Float32, Float64, Int
@@ -18,6 +19,7 @@ from attnviz.measures.rows import (
     remembered,
 )
 from attnviz.records import AttentionMaps
+from attnviz.records.with_entropies import MapsWithEntropies
 
 Divergences = Float64[np.ndarray, "head head"]
 
@@ -45,10 +47,17 @@ def across(several: Sequence[AttentionMaps]) -> Divergences:
     layers = [(maps, layer) for maps in several for layer in range(maps.n_layers)]
     owners = np.repeat(np.arange(len(layers)), [maps.n_heads for maps, _ in layers])
     apart = _over_blocks(layers, owners)
-    for owner, layer in enumerate(layers):
-        own = np.flatnonzero(owners == owner)
-        apart[np.ix_(own, own)] = of_layer(*layer)
+    for (owner, layer), (other, copy) in combinations_with_replacement(enumerate(layers), 2):
+        if owner == other or _are_copies(layer, copy):
+            heads, of_copy = np.flatnonzero(owners == owner), np.flatnonzero(owners == other)
+            apart[np.ix_(heads, of_copy)] = apart[np.ix_(of_copy, heads)] = of_layer(*layer)
     return apart
+
+
+def _are_copies(one: tuple[AttentionMaps, int], other: tuple[AttentionMaps, int]) -> bool:
+    """Whether entropies that their model told, and that rounding leaves apart from those of means, are of one layer."""
+    told = [maps.weights[layer] for maps, layer in (one, other) if isinstance(maps, MapsWithEntropies)]
+    return len(told) == 2 and np.array_equal(*told)
 
 
 def _over_blocks(layers: Sequence[tuple[AttentionMaps, int]], owners: Int[np.ndarray, " head"]) -> Divergences:

@@ -5,7 +5,7 @@ No caller asks of which kind a model is: `isinstance` says what it can do, and b
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
@@ -85,6 +85,11 @@ class QuickAttention(AttentionModel, Protocol):
 
     def attention_to_measure(self, text: str, text_name: str = "text") -> AttentionMaps:
         """`attention` to within 1e-6. Raises as it does."""
+
+
+def quickest_attention(model: AttentionModel) -> Callable[[str, str], AttentionMaps]:
+    """From a text and its name to a record, of which nothing but measures is wanted."""
+    return model.attention_to_measure if isinstance(model, QuickAttention) else model.attention
 
 
 @runtime_checkable

@@ -15,6 +15,7 @@ from functools import cached_property
 from itertools import islice
 from pathlib import Path
 from typing import Any
+from weakref import WeakValueDictionary
 
 import numpy as np
 from jaxtyping import Int
@@ -235,13 +236,21 @@ def _untrained(spec: VocabularyOptions) -> tuple[Any, Any]:
             return Tokenizer(models.BPE(unk_token=UNKNOWN)), trainers.BpeTrainer(**sizes)
 
 
+_loaded: WeakValueDictionary[tuple[str, bool], TextTokenizer] = WeakValueDictionary()  # by their files' contents
+
+
 def load(path: Path, classify: bool = False) -> TextTokenizer:
-    """A `tokenizer.json`, or the one in a folder. Raises InvalidModel naming the file."""
+    """A `tokenizer.json`, or the one in a folder. Raises InvalidModel naming the file.
+
+    Models whose files are the same share one, and with it the text that it remembers.
+    """
     file = path / "tokenizer.json" if is_folder(path) else path
     try:
         text = read_bytes(file, MAX_VOCABULARY, InvalidModel, "attnviz vocab writes a tokenizer.json.").decode()
     except UnicodeDecodeError as error:
         raise InvalidModel(f"cannot read {file}: {error}", hint="attnviz vocab writes a tokenizer.json.") from error
+    if (known := _loaded.get((text, classify))) is not None:
+        return known
     try:
         vocabulary = Tokenizer.from_str(text)
     except Exception as error:  # the library raises bare Exception
@@ -250,4 +259,4 @@ def load(path: Path, classify: bool = False) -> TextTokenizer:
         raise InvalidModel(
             f"{file} lacks {CLASSIFY}, which this model puts before each text", hint="Copy the folder again."
         )
-    return TextTokenizer(vocabulary, classify)
+    return _loaded.setdefault((text, classify), TextTokenizer(vocabulary, classify))

@@ -11,7 +11,7 @@ from attnviz import store
 from attnviz.errors import InvalidOption
 from attnviz.measures.measured import chosen
 from attnviz.models.loading import ModelReference, find_model, with_example
-from attnviz.models.protocols import AttentionModel
+from attnviz.models.protocols import AttentionModel, quickest_attention
 from attnviz.models.sizes import Work, check_memory
 from attnviz.result import Events, Progress
 from attnviz.selection import numbers
@@ -89,8 +89,10 @@ def _compared(
     yield Progress(0, len(documents), "texts", notices=notices)
     answered = [predictions(model, documents, spec.model) for model in models]
     tally = ComparisonAccumulator.of(len(models), spec.measure)
+    kept_or_drawn = len(documents) == 1 or spec.figure.weigh == "values"
+    attentions = [model.attention if kept_or_drawn else quickest_attention(model) for model in models]
     for count, document in enumerate(documents, 1):
-        attended = [model.attention(document.text, document.name) for model in models]
+        attended = [attention(document.text, document.name) for attention in attentions]
         tally.add(attended if spec.figure.weigh == "attention" else [weighed(maps) for maps in attended])
         yield Progress(count, len(documents), "texts", document.name)
     took = seconds(models, documents) if spec.time else [None] * len(models)

@@ -15,12 +15,11 @@ from attnviz.measures.measured import measurable
 from attnviz.measures.repeat import SCORES, repeat_scores
 from attnviz.measures.rows import n_attendable
 from attnviz.measures.uniform import uniform
-from attnviz.models.protocols import AttentionModel, ReadsIds, Reinitialisable
+from attnviz.models.protocols import AttentionModel, ReadsIds, Reinitialisable, quickest_attention
 from attnviz.records import AttentionMaps
 from attnviz.survey import ModelFacts, SurveyInfo
 from attnviz.text.document import Document
 from attnviz.views.patterns import LABELS
-from attnviz.workflows.survey_texts import quickest_attention
 
 N_TEXTS = 8  # that random models read: means over few texts stray further, which makes chance reach higher
 N_RANDOM = 20  # models of first weights

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -13,7 +13,7 @@ from attnviz.exact import Summary
 from attnviz.measures.max_received import received_by_key
 from attnviz.measures.measured import measurable
 from attnviz.measures.rows import by_distance
-from attnviz.models.protocols import Ablatable, AttentionModel, QuickAttention
+from attnviz.models.protocols import Ablatable, AttentionModel, quickest_attention
 from attnviz.records import AttentionMaps
 from attnviz.survey import ABLATION, MASS_BITS, TOKENS, Survey, SurveyInfo, WordTable
 from attnviz.text.document import Document
@@ -84,11 +84,6 @@ def survey_block(
     summary = Summary.of(values, info.bounds, np.array(texts, np.int64), np.array(hashes, np.uint64))
     names = {text: document.name for text, document in enumerate(documents, first) if text in summary.texts}
     return Survey(info, ((block, block + 1),), summary, names, distances, n_queries, words.table(), skipped)
-
-
-def quickest_attention(model: AttentionModel) -> Callable[[str, str], AttentionMaps]:
-    """From a text and its name to a record, of which nothing but measures is wanted."""
-    return model.attention_to_measure if isinstance(model, QuickAttention) else model.attention
 
 
 def text_numbers(maps: AttentionMaps, info: SurveyInfo, others: Mapping[str, np.ndarray]) -> np.ndarray:
