@@ -115,10 +115,18 @@ AREA = """() => {
     canvas.dispatchEvent(new PointerEvent("pointermove", at));
     return document.querySelector("#readout strong") !== null;
   };
+  const edge = (outside, inside, at) => {  // to half a pixel
+    while (Math.abs(inside - outside) > 0.5) {
+      const middle = (outside + inside) / 2;
+      if (at(middle)) inside = middle;
+      else outside = middle;
+    }
+    return inside;
+  };
   const ends = (from, to, at) => {
-    const found = [];
-    for (let place = from; place < to; place += 0.5) if (at(place)) found.push(place);
-    return [found[0], found[found.length - 1]];
+    let inside = from;
+    while (!at(inside) && inside < to) inside += 8;
+    return at(from) ? [from, edge(to, inside, at)] : [edge(from, inside, at), edge(to, inside, at)];
   };
   const [right, bottom] = [box.right - 8, box.bottom - 12];
   const [left, last] = ends(box.left, box.right, (x) => told(x, bottom));
