@@ -20,7 +20,6 @@ from matplotlib.figure import Figure
 from attnviz.errors import InvalidOption
 from attnviz.renderers.figure.charts import ChartsPlan, draw_charts, plan_charts
 from attnviz.renderers.figure.draw import draw
-from attnviz.renderers.figure.fonts import cut_fonts
 from attnviz.renderers.figure.layout import FigurePlan, Room, fits_digits, labelled_maps
 from attnviz.renderers.figure.paint import paint
 from attnviz.renderers.figure.plan import plan
@@ -57,6 +56,8 @@ def pdf(report: Report, look: FigureStyle) -> Iterator[tuple[str, bytes]]:
 
 
 def _with_cut_fonts(plans: Sequence[Planned], report: Report, look: FigureStyle) -> Iterator[tuple[str, bytes]]:
+    from attnviz.renderers.figure.fonts import cut_fonts  # with fontTools, which takes a while and PNG needs nothing of
+
     with cut_fonts("".join([*_all_texts(report), OURS])) as families:
         for each in plans:
             yield f"{each.name}.pdf", _content(each, report, look, "pdf", families)
