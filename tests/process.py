@@ -64,6 +64,13 @@ def run(
     return Run(done.returncode, done.stdout, done.stderr)
 
 
+def said_by(command: list[str], *, cwd: Path, env: Mapping[str, str] | None = None) -> subprocess.CompletedProcess[str]:
+    """Any program to its end, and what it said as text."""
+    return subprocess.run(
+        command, cwd=cwd, env=env, capture_output=True, text=True, encoding="utf-8", timeout=120, check=False
+    )
+
+
 def imported_by(command: str, home: Path) -> set[str]:
     """The libraries that are there once a command has run in a fresh Python."""
     script = "import sys\nfrom attnviz.cli.app import run\nrun([sys.argv[1]])\nprint(*sys.modules, file=sys.stderr)"

@@ -32,7 +32,7 @@ from attnviz.workflows.metrics import load_metrics
 from tests import pretrained
 from tests.attacks.endings import run_here
 from tests.browser import Opened
-from tests.process import ROOT, RunCli, bare_environment
+from tests.process import ROOT, RunCli, bare_environment, said_by
 
 README, DOCS = ROOT / "README.md", ROOT / "docs"
 MAP = DOCS / "develop.md"
@@ -160,16 +160,7 @@ def test_every_link_of_the_readme_leads_somewhere() -> None:
 def _run(command: str, folder: Path, home: Path) -> subprocess.CompletedProcess[str]:
     environment = bare_environment(home)
     environment["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{environment['PATH']}"
-    return subprocess.run(
-        ["bash", "-o", "pipefail", "-c", command],
-        cwd=folder,
-        env=environment,
-        capture_output=True,
-        text=True,
-        encoding="utf-8",
-        timeout=120,
-        check=False,
-    )
+    return said_by(["bash", "-o", "pipefail", "-c", command], cwd=folder, env=environment)
 
 
 @pytest.mark.slow

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import re
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
 from attnviz.workflows import COMMANDS
-from tests.process import ROOT
+from tests.process import ROOT, said_by
 
 FETCHED = re.compile(r"<(?:script|img|iframe|source|link)\b[^>]*?\b(?:src|href)=[\"']?((?:https?:)?//[^\"' >]+)[^>]*>")
 
@@ -19,15 +18,7 @@ FETCHED = re.compile(r"<(?:script|img|iframe|source|link)\b[^>]*?\b(?:src|href)=
 def test_the_site_is_built_strictly_and_fetches_nothing(tmp_path: Path) -> None:
     pytest.importorskip("mkdocs", reason="needs the extra docs")
     site = tmp_path / "site"
-    built = subprocess.run(
-        [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", str(site)],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        encoding="utf-8",
-        timeout=120,
-        check=False,
-    )
+    built = said_by([sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", str(site)], cwd=ROOT)
     assert built.returncode == 0, built.stdout + built.stderr
     assert [
         command.name for command in COMMANDS if not (site / "commands" / command.name / "index.html").exists()

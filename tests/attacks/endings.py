@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -57,6 +58,22 @@ def started(folder: Path, *args: str, **more: int) -> subprocess.Popen[bytes]:
         stderr=more.get("stderr", subprocess.PIPE),
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     )
+
+
+def with_disks(mount: str, after: str, folder: Path, *python: str) -> subprocess.CompletedProcess[bytes]:
+    """`python *python` in `folder`, where the shell's `mount` made disks for it alone; skips where none can be.
+
+    `after` is what the shell does at the end, where the disks are still there.
+    """
+    if shutil.which("unshare") is None:
+        pytest.skip("no unshare on this machine")
+    script = f'{mount} || exit 99; "$@"; code=$?; {after}; exit $code'
+    spaces = ("unshare", "--user", "--map-root-user", "--mount", "sh", "-c", script, "sh")
+    command = [*spaces, sys.executable, *python]
+    done = subprocess.run(command, cwd=folder, env=environment(), capture_output=True, timeout=120, check=False)
+    if done.returncode == 99 or done.stderr.startswith(b"unshare"):
+        pytest.skip("this machine lets no user mount a disk")
+    return done
 
 
 def notes(run: Run) -> list[str]:

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import os
-import shutil
 import stat
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from attnviz import store
-from tests.attacks.endings import RunHere, check_whole, environment, notes, refused, worked
+from tests.attacks.endings import RunHere, check_whole, notes, refused, with_disks, worked
 from tests.made import random_maps
 from tests.process import Run, RunCli
 
@@ -25,20 +22,8 @@ def on_disk(kind: str, folder: Path, before: str = "true") -> tuple[Run, dict[st
     """A run that writes to a disk of its own at `folder`/disk, and what lies there afterwards."""
     disk = folder / "disk"
     disk.mkdir()
-    script = f'mount -t {kind} tmpfs disk && {before} || exit 99; "$@"; code=$?; cp -R disk left; exit $code'
-    spaces = ["unshare", "--user", "--map-root-user", "--mount"]
-    if shutil.which("unshare") is None:
-        pytest.skip("no unshare on this machine")
-    done = subprocess.run(
-        [*spaces, "sh", "-c", script, "sh", sys.executable, "-m", "attnviz", *DRAW, "--out", "disk"],
-        cwd=folder,
-        env=environment(),
-        capture_output=True,
-        timeout=120,
-        check=False,
-    )
-    if done.returncode == 99 or done.stderr.startswith(b"unshare"):
-        pytest.skip("this machine lets no user mount a disk")
+    mount = f"mount -t {kind} tmpfs disk && {before}"
+    done = with_disks(mount, "cp -R disk left", folder, "-m", "attnviz", *DRAW, "--out", "disk")
     return Run(done.returncode, done.stdout, done.stderr), {
         path.name: path.read_text(encoding="utf-8") for path in (folder / "left").iterdir()
     }

@@ -5,13 +5,11 @@ from __future__ import annotations
 import json
 import shutil
 import stat
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
-from tests.attacks.endings import RunHere, environment, refused, worked
+from tests.attacks.endings import RunHere, refused, with_disks, worked
 from tests.attacks.trainings import CHECKPOINT, FILES, METRICS, STATE, TINY, check_whole, contents
 from tests.process import Run
 
@@ -170,24 +168,9 @@ DISKS = ("size=24k", "size=60k", "size=100k", "size=250k", "ro")
 @pytest.fixture(scope="module")
 def on_disks(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Runs that trained onto disks of their own: copies of what they left there, each beside how it ended."""
-    if shutil.which("unshare") is None:
-        pytest.skip("no unshare on this machine")
     folder = tmp_path_factory.mktemp("disks")
-    mount = f"for disk in {' '.join(DISKS)}; do mkdir $disk && mount -t tmpfs -o $disk tmpfs $disk || exit 99; done"
-    script = f'{mount}; "$@" && mkdir left && cp -R {" ".join(DISKS)} left'
-    done = subprocess.run(
-        [
-            *("unshare", "--user", "--map-root-user", "--mount", "sh", "-c", script, "sh"),
-            *(sys.executable, "-c", ON_EACH_DISK, *DISKS),
-        ],
-        cwd=folder,
-        env=environment(),
-        capture_output=True,
-        timeout=120,
-        check=False,
-    )
-    if done.returncode == 99 or done.stderr.startswith(b"unshare"):
-        pytest.skip("this machine lets no user mount a disk")
+    mount = " && ".join(f"mkdir {disk} && mount -t tmpfs -o {disk} tmpfs {disk}" for disk in DISKS)
+    done = with_disks(mount, f"mkdir left && cp -R {' '.join(DISKS)} left", folder, "-c", ON_EACH_DISK, *DISKS)
     assert done.returncode == 0, done.stderr
     for disk, line in zip(DISKS, done.stdout.splitlines(), strict=True):
         (folder / f"{disk}.json").write_bytes(line)
