@@ -12,15 +12,15 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from attnviz.attribution import Question
 from attnviz.errors import InvalidText
-from attnviz.models.attribution.subject import Answering, Subject
 from attnviz.models.checkpoint import Checkpoint
 from attnviz.models.encoder_model import EncoderModel, encoder_parts, size_of
 from attnviz.models.protocols import LabelledText
 from attnviz.specs.model import KeepKind, ModelOptions
 
 if TYPE_CHECKING:
+    from attnviz.attribution import Question
+    from attnviz.models.attribution.subject import Subject
     from attnviz.training_metrics import Prediction
 
 
@@ -53,6 +53,7 @@ class ClassifierModel(EncoderModel):
     def subject(self, text: str, text_name: str, question: Question) -> Subject:
         """One answer of one text, to be explained. Raises as `encode` does, InvalidOption for an unknown label."""
         from attnviz.models.attribution.answers import classified
+        from attnviz.models.attribution.subject import Answering
 
         encoding, classifier = self.encode(text), self.saved.classifier
         words, temperature = classifier.encoder.embedding.words.weight, float(classifier.temperature)

@@ -5,22 +5,14 @@ Kobayashi et al. 2020 (arXiv:2004.10102, equation 5). It is separable: one numbe
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from functools import partial
-from typing import Any
 
 import numpy as np
 import torch
 from jaxtyping import Float, Float32
 from torch import Tensor, nn
-from torch.nn import functional
-from torch.overrides import TorchFunctionMode
-
-from attnviz.models.attribution.multihead import module_attention
-from attnviz.models.capture.by_hand import factors
-from attnviz.models.capture.captured import Kernel, to_batch_heads
-from attnviz.models.capture.flow import PRODUCTS
 
 AT_ONCE = 512  # keys
 Norms = Float32[np.ndarray, "head key"]
@@ -56,66 +48,3 @@ def _note_norms(
 ) -> None:
     heads = states.reshape(-1, *projection.shape[1:]).transpose(0, 1)
     found.append(value_norms(heads, projection))
-
-
-class NormsOfCalls(TorchFunctionMode):
-    """Of each attention of a pass in its order, whichever kernel computes it; None where no projection came behind it.
-
-    A projection is known by its input: the very numbers that an attention gave, its heads side by side.
-    """
-
-    def __init__(self) -> None:
-        super().__init__()
-        self._open: list[tuple[Tensor, Tensor]] = []  # value and output of attentions, or of any products
-        self._found: dict[int, list[Norms]] = {}
-        self._n_calls = 0
-
-    @property
-    def calls(self) -> list[list[Norms]]:
-        """Of each call whose projection was found, in order: the norms of each text of the batch."""
-        return [self._found[place] for place in sorted(self._found)]
-
-    def __torch_function__(
-        self, function: Kernel, types: Sequence[type], args: Sequence[Any] = (), kwargs: Mapping[str, Any] | None = None
-    ) -> Any:
-        """What torch calls instead of each of its functions."""
-        kwargs = kwargs or {}
-        result = function(*args, **kwargs)
-        with torch.no_grad(), torch._C.DisableTorchFunction():
-            if function is functional.multi_head_attention_forward:
-                found = module_attention(function, args, kwargs)
-                heads = found.output_weight.view(len(found.output_weight), found.weights.shape[1], -1)
-                self._keep([value_norms(of_text, heads) for of_text in found.value])
-            elif function is functional.scaled_dot_product_attention:
-                self._open_up(args[2] if len(args) > 2 else kwargs["value"], result)
-            elif function in PRODUCTS:
-                self._open_up(factors(function, args, kwargs)[1], result)
-            elif self._open and function is functional.linear:
-                self._project(args[0], args[1] if len(args) > 1 else kwargs["weight"])
-            elif self._open and function is torch.addmm and len(args) == 3:
-                self._project(args[1], args[2].T)
-        return result
-
-    def _open_up(self, value: object, result: Tensor) -> None:
-        """What may be attention: the last two are remembered, since scores are a product, too."""
-        if isinstance(value, Tensor) and value.ndim == 4 and result.ndim == 4:
-            self._open = [*self._open[-1:], (value, result)]
-
-    def _keep(self, norms: list[Norms]) -> None:
-        self._found[self._n_calls] = norms
-        self._n_calls += 1
-
-    def _project(self, state: Tensor, weight: Tensor) -> None:
-        for value, output in self._open:
-            n_batch, n_heads, n_queries, d_value = output.shape
-            if state.numel() != output.numel() or state.shape[-1] != n_heads * d_value:
-                continue
-            if not torch.equal(state.reshape(n_batch, n_queries, n_heads, d_value), output.transpose(1, 2)):
-                continue
-            values = to_batch_heads(value)
-            repeats = n_heads // values.shape[1] if n_heads % max(1, values.shape[1]) == 0 else 0
-            if repeats and len(values) == n_batch:
-                projection = weight.reshape(len(weight), n_heads, d_value)
-                self._keep([value_norms(of_text.repeat_interleave(repeats, dim=0), projection) for of_text in values])
-            self._open = []
-            return

@@ -18,10 +18,10 @@ from torch.nn import functional
 from torch.nn.modules.module import register_module_forward_hook, register_module_forward_pre_hook
 
 from attnviz.models.attribution.inputs import WordInputs
-from attnviz.models.attribution.multihead import module_attention
 from attnviz.models.capture.by_hand import SOFTMAXES
 from attnviz.models.capture.captured import Kernel
 from attnviz.models.capture.flow import ADDING
+from attnviz.models.capture.module_attention import module_attention
 
 ACTIVATIONS = ("torch.nn.modules.activation", "transformers.activations")  # where modules of them are
 NO_GATE = (nn.Softmax, nn.LogSoftmax, nn.MultiheadAttention)

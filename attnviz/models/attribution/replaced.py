@@ -16,10 +16,10 @@ from torch import Tensor
 from torch.nn import functional
 from torch.overrides import TorchFunctionMode
 
-from attnviz.models.attribution.multihead import module_attention
 from attnviz.models.capture.by_hand import SOFTMAXES
 from attnviz.models.capture.captured import Kernel, allowed, to_batch_heads
 from attnviz.models.capture.kernels import dot_product
+from attnviz.models.capture.module_attention import module_attention
 
 Replacement = Literal["permuted", "uniform", "random"]
 Weights = Float[Tensor, "batch head query key"]

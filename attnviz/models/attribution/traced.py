@@ -16,10 +16,10 @@ from torch import Tensor
 from torch.nn import functional
 
 from attnviz.models.attribution.inputs import Change, WordInputs
-from attnviz.models.attribution.multihead import module_attention
 from attnviz.models.capture.by_hand import WATCHED, SoftmaxTracker, factors
 from attnviz.models.capture.captured import Kernel, to_batch_heads
 from attnviz.models.capture.kernels import dot_product
+from attnviz.models.capture.module_attention import module_attention
 
 
 @dataclass(eq=False)

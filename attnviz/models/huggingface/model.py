@@ -13,6 +13,7 @@ import torch
 
 from attnviz.errors import InvalidModel, InvalidOption, TooLarge
 from attnviz.models.capture.calls import Call, capture
+from attnviz.models.capture.norms import NormsOfCalls
 from attnviz.models.choice import EVERY, LayersAndHeads
 from attnviz.models.device import enough_memory
 from attnviz.models.huggingface.tokens import HuggingFaceEncoding
@@ -29,7 +30,6 @@ from attnviz.models.recording.groups import Group, crossing, grouped, of_layers
 from attnviz.models.recording.plan import AxisLabels
 from attnviz.models.seeds import seeded
 from attnviz.models.sizes import BASE_PRETRAINED, FLOAT32, Work, check_memory, check_room
-from attnviz.models.value_norms import NormsOfCalls
 from attnviz.models.versions import versions
 from attnviz.records import AttentionMaps, Facts, Provenance, Setting
 from attnviz.records.factored import FactoredMaps

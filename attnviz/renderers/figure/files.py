@@ -13,12 +13,11 @@ import io
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from string import ascii_letters, digits, punctuation
-from typing import Literal, assert_never
+from typing import TYPE_CHECKING, Literal, TypeAlias, assert_never
 
 from matplotlib.figure import Figure
 
 from attnviz.errors import InvalidOption
-from attnviz.renderers.figure.charts import ChartsPlan, draw_charts, plan_charts
 from attnviz.renderers.figure.draw import draw
 from attnviz.renderers.figure.layout import FigurePlan, Room, fits_digits, labelled_maps
 from attnviz.renderers.figure.paint import paint
@@ -29,13 +28,16 @@ from attnviz.renderers.figure.text import BOX, LEFT_TO_RIGHT, missing
 from attnviz.renderers.figure.words import plan_text
 from attnviz.report import Curves, Distributions, FigureStyle, Heatmap, HeatmapGrid, Picture, Report
 
+if TYPE_CHECKING:
+    from attnviz.renderers.figure.charts import ChartsPlan
+
 MAX_FONT_SIZE = 48
 MIN_DPI, MAX_DPI = 30, 2400
 VECTOR_DPI = 300  # at least, for the cells of an SVG or PDF
 
 OURS = f"{digits}{ascii_letters}{punctuation} ·×≤≥…“”{MINUS}{BOX}{LEFT_TO_RIGHT}"  # in what is written around pictures
 Kind = Literal["png", "svg", "pdf"]
-Planned = FigurePlan | ChartsPlan
+Planned: TypeAlias = "FigurePlan | ChartsPlan"
 
 
 def png(report: Report, look: FigureStyle) -> Iterator[tuple[str, bytes]]:
@@ -114,6 +116,8 @@ def plan_picture(picture: Picture, report: Report, look: FigureStyle) -> Planned
         case Heatmap() | HeatmapGrid():
             return (plan_text if look.kind == "text" else plan)(picture, report, look)
         case Curves() | Distributions():
+            from attnviz.renderers.figure.charts import plan_charts
+
             return plan_charts(picture, report, look)
         case _:
             assert_never(picture)
@@ -144,13 +148,11 @@ def draw_plan(layout: Planned, look: FigureStyle, kind: type[Figure] = Figure, v
 
     To be called within `style.drawing`.
     """
-    match layout:
-        case FigurePlan():
-            return draw(layout, look.cmap, kind, vectors)
-        case ChartsPlan():
-            return draw_charts(layout)
-        case _:
-            assert_never(layout)
+    if isinstance(layout, FigurePlan):
+        return draw(layout, look.cmap, kind, vectors)
+    from attnviz.renderers.figure.charts import draw_charts
+
+    return draw_charts(layout)
 
 
 def _content(layout: Planned, report: Report, look: FigureStyle, kind: Kind, families: Sequence[str] = ()) -> bytes:
@@ -192,6 +194,8 @@ def _metadata(title: str, report: Report, kind: Kind) -> Mapping[str, str | list
 
 def chart_svg(picture: Curves | Distributions, of: Curves | Distributions) -> bytes:
     """One chart, or several, of a picture as vectors for a page: without title and ground, names as in all of it."""
+    from attnviz.renderers.figure.charts import draw_charts, plan_charts
+
     content = io.BytesIO()
     with drawing():
         figure = draw_charts(plan_charts(replace(picture, title=""), Report("", "", ()), FigureStyle(), of))
