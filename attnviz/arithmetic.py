@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 KEYS_AT_ONCE = 2**9  # to sum more in float32 loses digits
 PAYS = 2**28  # numbers: to load torch takes a second or two, and saves half of numpy's 1.4 to 2.7 ns of each
-BITS = np.float32(np.log2(np.e))  # in a nat
+BITS = float(np.log2(np.e))  # in a nat
 
 
 class Logarithm(NamedTuple):
@@ -39,12 +39,12 @@ def quick_logarithm() -> Logarithm:
     return Logarithm(log10, float(np.log(10)))
 
 
-def exponential(n_numbers: int) -> tuple[Callable[[NDArray[np.float32], NDArray[np.float32]], object], np.float32]:
+def exponential(n_numbers: int) -> tuple[Callable[[NDArray[np.float32], NDArray[np.float32]], object], float]:
     """A function that writes exponentials of its first argument to its second, and what it wants logarithms in: units
     of them in a nat. Which it is depends on nothing but how many there will be, so that equal records have equal bits.
     """
     if n_numbers < PAYS:
-        return np.exp, np.float32(1)
+        return np.exp, 1.0
     import torch
 
     def exp2(of: Float32[np.ndarray, "*cell"], out: Float32[np.ndarray, "*cell"]) -> None:

@@ -47,7 +47,7 @@ class RowStatistics:
     """
 
     sums: Float64[np.ndarray, "head query"]  # nearly 1
-    entropies: Float64[np.ndarray, "head query"]  # nats, within 1e-6
+    entropies: Float64[np.ndarray, "head query"]  # nats, within 4e-6
     peaks: Float64[np.ndarray, "head query"]
     peak_keys: Int[np.ndarray, "head query"]  # of equal ones the first
     distances: Float64[np.ndarray, "head query"]  # tokens; of two texts they say nothing

@@ -17,7 +17,7 @@ from attnviz.arithmetic import exponential, total
 from attnviz.errors import InvalidRecord, TooLarge
 from attnviz.records import AttentionMaps
 from attnviz.records.by_distance import ByDistance
-from attnviz.records.walk import NONE, Head, Queries, Walk, WalkedRows, to_sum_1
+from attnviz.records.walk import NONE, Head, Queries, Walk, WalkedRows, multiply, to_sum_1
 from attnviz.shapes import Attendable, RealQueries, Weights
 
 KEYS_AT_ONCE = 2**12  # of some queries
@@ -149,12 +149,13 @@ class Factors:
 
     def _of_head(
         self, head: int, queries: Int[np.ndarray, " query"]
-    ) -> tuple[Float32[np.ndarray, "query one_more"], Float32[np.ndarray, "one_more key"]]:
-        """What the logarithms of the weights of some queries are the product of, but for the bias."""
-        of = self.sides(head)
-        query = of.in_units(queries, np.float32(1))
-        query[:, -1] = -self.log_sum_exp[head, queries]
-        return query, of.key
+    ) -> tuple[Float64[np.ndarray, "query one_more"], Float32[np.ndarray, "one_more key"]]:
+        """What the logarithms of the weights of some queries are the product of, but for the bias. Of single weights
+        that is worked out in float64, and rounded once: in the end it is small, on the way it is not.
+        """
+        query = self.query[head, queries].astype(np.float64) * self.scale
+        less = -self.log_sum_exp[head, queries].astype(np.float64)
+        return np.concatenate([query, less[:, None]], axis=1), self.sides(head).key
 
     @property
     def summed(self) -> bool:
@@ -171,43 +172,55 @@ class Factors:
 
     def rows(self, head: int, queries: Queries) -> Float32[np.ndarray, "query key"]:
         """The weights of some queries. Raises InvalidRecord where they are no distribution."""
-        rows, sums = self._exponentials(head, queries)
-        if (factors := to_sum_1(sums)) is not None:
-            rows *= factors.astype(np.float32)[:, None]
+        rows, lacking, sums = self._exponentials(head, queries)
+        to_1 = to_sum_1(sums)
+        for start, factors in zip(range(0, rows.shape[1], KEYS_AT_ONCE), lacking, strict=True):
+            multiply(rows[:, start : start + KEYS_AT_ONCE], factors if to_1 is None else factors * to_1)
         return rows
 
     def _exponentials(
         self, head: int, queries: Queries
-    ) -> tuple[Float32[np.ndarray, "query key"], Float64[np.ndarray, " query"]]:
-        """Weights as they come, and the sums of their rows; a stretch of keys at a time: the cache holds it."""
+    ) -> tuple[Float32[np.ndarray, "query key"], list[Float64[np.ndarray, " query"]], Float64[np.ndarray, " query"]]:
+        """Weights a stretch of keys at a time, which the cache holds, what those of each stretch are to be multiplied
+        by, and the sums of their rows then.
+        """
         of = self.sides(head)
         n_keys, places = of.key.shape[1], np.arange(len(of.query))[queries]
         exp, unit = exponential(of.n_numbers)
-        query, less = of.in_units(places, unit), -unit * self.log_sum_exp[head, places]
+        query, less = of.in_units(places, unit), -unit * self.log_sum_exp[head, places].astype(np.float64)
         weights = np.empty((len(query), n_keys), dtype=np.float32)
         logs = np.empty((len(query), min(n_keys, KEYS_AT_ONCE)), dtype=np.float32)
-        sums = np.zeros(len(query))
+        sums, lacking = np.zeros(len(query)), []
         for start in range(0, n_keys, KEYS_AT_ONCE):
             keys = slice(start, min(start + KEYS_AT_ONCE, n_keys))
             part, of_keys = logs[:, : keys.stop - start], weights[:, keys]
-            if of.logarithms(query, less, unit, queries, keys, part):
-                exp(part, of_keys)
-                sums += total(of_keys)
-            else:
+            factors = of.logarithms(query, less, unit, queries, keys, part)
+            if factors is None:
                 of_keys[:] = 0
-        return weights, sums
+                factors = np.ones(len(query))
+            else:
+                exp(part, of_keys)
+                sums += total(of_keys) * factors
+            lacking.append(factors)
+        return weights, lacking, sums
 
     def tile(
         self, head: int, queries: Int[np.ndarray, " query"], keys: Int[np.ndarray, " key"]
     ) -> Float32[np.ndarray, "query key"]:
         """The weights of some queries on some keys."""
         query, key = self._of_head(head, queries)
-        logs: Float32[np.ndarray, "query key"] = query @ key[:, keys]
-        if (added := self._added_of(head)) is not None:
-            logs += added.of(queries[:, None], keys)
-        if self.attendable_keys is not None:
-            logs[:, ~self.attendable_keys[keys]] = NONE
-        return np.asarray(np.exp(logs, out=logs))
+        of_keys, added = key[:, keys].astype(np.float64), self._added_of(head)
+        found = np.empty((len(queries), len(keys)), dtype=np.float32)
+        step = max(1, CELLS_AT_ONCE // max(1, len(keys)))
+        for start in range(0, len(queries), step):
+            several = slice(start, start + step)
+            logs = query[several] @ of_keys
+            if added is not None:
+                logs += added.of(queries[several, None], keys)
+            if self.attendable_keys is not None:
+                logs[:, ~self.attendable_keys[keys]] = NONE
+            found[several] = logs
+        return np.exp(found, out=found)
 
     def rounded(self) -> Factors:
         """With q and k as float16 holds them, and the log-sum-exp of those. Raises InvalidRecord where it cannot."""
@@ -223,7 +236,7 @@ class Factors:
         step = max(1, CELLS_AT_ONCE // key.shape[1])
         for head, start in product(range(n_heads), range(0, n_queries, step)):
             queries = slice(start, start + step)
-            sums[head, queries] = found._exponentials(head, queries)[1]
+            sums[head, queries] = found._exponentials(head, queries)[2]
         return replace(found, log_sum_exp=(self.log_sum_exp + np.log(sums)).astype(np.float32))
 
     def cells(
@@ -231,12 +244,12 @@ class Factors:
     ) -> Float32[np.ndarray, " cell"]:
         """The weights of single pairs of a query and a key."""
         query, key = self._of_head(head, queries)
-        logarithms: Float32[np.ndarray, " cell"] = np.einsum("cd,dc->c", query, key[:, keys])
+        logarithms: Float64[np.ndarray, " cell"] = np.einsum("cd,dc->c", query, key[:, keys].astype(np.float64))
         if (added := self._added_of(head)) is not None:
             logarithms += added.of(queries, keys)
         if self.attendable_keys is not None:
             logarithms[~self.attendable_keys[keys]] = NONE
-        return np.asarray(np.exp(logarithms))
+        return np.asarray(np.exp(logarithms.astype(np.float32)))
 
 
 @dataclass(frozen=True, eq=False, repr=False)

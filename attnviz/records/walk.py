@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -20,10 +21,11 @@ MIN_ROWS = 64  # of a stretch of queries, however long: to work out fewer takes 
 KEYS_AT_ONCE = 2**12  # of a tile, a multiple of STRETCH: fewer are more steps, more do not stay in the cache
 STRETCH = 2**9  # keys that are summed in float32: the sum of more loses digits
 N_SAMPLED = 2**8  # keys whose scores say about where those of all lie
-EXACT = 3e-6  # how far from 1 a row may sum as it is: of log-sum-exp near 100 the kernel's float32 misses 2e-5
+EXACT = 3e-7  # how far from 1 a row may sum as it is: float32 rounds a log-sum-exp of 40 by 2e-6, of 100 by 4e-6
 NONE = np.float32(-1e30)  # the logarithm of 0, and finite: 0 ln 0 is 0
 MAX_THREADS = 4
 CELLS_PER_THREAD = 2**26  # fewer are walked over as soon by one
+HIGHEST = 40  # the largest logarithm of an exponential, in units: a sum of them still has room
 FEW, MANY = 1e-30, 1e30  # between them float32 holds the sum of a row, and all that counts in it
 
 
@@ -56,7 +58,8 @@ class WalkedRows(NamedTuple):
     tiles: Iterable[Tile]  # all weights but those of keys that none of these queries may attend to; to be read once
 
     def times(self, factors: Float64[np.ndarray, " query"]) -> WalkedRows:
-        """The same of weights that are so many times as large."""
+        """The same of weights that are so many times as large; of a walk over factors."""
+        assert isinstance(self.tiles, Tiles)
         sums = self.sums * factors
         return WalkedRows(
             sums=sums,
@@ -64,14 +67,29 @@ class WalkedRows(NamedTuple):
             peaks=self.peaks * factors,
             peak_keys=self.peak_keys,
             distances=self.distances * factors,
-            tiles=_times(self.tiles, factors.astype(np.float32)[:, None]),
+            tiles=Tiles(self.tiles.tiles, [each * factors for each in self.tiles.factors]),
         )
 
 
-def _times(tiles: Iterable[Tile], factors: Float32[np.ndarray, "query 1"]) -> Iterator[Tile]:
-    for tile in tiles:
-        np.multiply(tile.weights, factors, out=tile.weights)
-        yield tile
+@dataclass(frozen=True, eq=False)
+class Tiles:
+    """Tiles whose rows are multiplied as they are read, once."""
+
+    tiles: Sequence[Tile]
+    factors: Sequence[Float64[np.ndarray, " query"]]  # of each tile
+
+    def __iter__(self) -> Iterator[Tile]:
+        """Tile after tile."""
+        for tile, factors in zip(self.tiles, self.factors, strict=True):
+            multiply(tile.weights, factors)
+            yield tile
+
+
+def multiply(weights: Float32[np.ndarray, "query key"], factors: Float64[np.ndarray, " query"]) -> None:
+    """Each row, in place."""
+    of_rows = factors.astype(np.float32)
+    if (of_rows != 1).any():
+        np.multiply(weights, of_rows[:, None], out=weights)
 
 
 class Head(NamedTuple):
@@ -83,35 +101,38 @@ class Head(NamedTuple):
     attendable_keys: Bool[np.ndarray, " key"] | None
     n_numbers: int  # weights of all heads: they decide how exponentials are worked out, see `exponential`
 
-    def in_units(self, places: Int[np.ndarray, " query"], unit: np.float32) -> Float32[np.ndarray, "query one_more"]:
+    def in_units(self, places: Int[np.ndarray, " query"], unit: float) -> Float32[np.ndarray, "query one_more"]:
         """Some queries as `logarithms` wants them, with room for what is added to each row."""
         query = np.empty((len(places), len(self.key)), dtype=np.float32)
-        np.multiply(self.query[places], unit, out=query[:, :-1])
+        np.multiply(self.query[places], np.float64(unit), out=query[:, :-1])
         return query
 
     def logarithms(
         self,
         query: Float32[np.ndarray, "query one_more"],
-        less: Float32[np.ndarray, " query"],
-        unit: np.float32,
+        less: Float64[np.ndarray, " query"],
+        unit: float,
         queries: Queries,
         keys: slice,
         out: Float32[np.ndarray, "query key"],
-    ) -> bool:
-        """Scores on some keys, and `less` of each row, in units. False, and nothing, where all of them are forbidden.
+    ) -> Float64[np.ndarray, " query"] | None:
+        """Scores on some keys, and `less` of each row, in units. None, and nothing, where all of them are forbidden.
 
-        Where all that is added is one number, as it is far from the diagonal, it joins what the row has.
+        Where all that is added is one number, as it is far from the diagonal, it joins what the row has. To add that to
+        each score would round all of them: returned is what exponentials of the row are to be multiplied by instead,
+        and added no more than keeps them within float32.
         """
         alike = None if self.added is None else self.added.alike(queries, keys)
         if alike == NONE:
-            return False
-        query[:, -1] = less + unit * (alike or 0)
+            return None
+        exact = less + unit * (alike or 0)
+        query[:, -1] = np.where(exact > 0, exact, np.minimum(exact + HIGHEST, 0))
         np.matmul(query, self.key[:, keys], out=out)
         if self.added is not None and alike is None:
             out += unit * self.added.matrix[queries, keys]
         if self.attendable_keys is not None:
             out[:, ~self.attendable_keys[keys]] = NONE
-        return True
+        return np.asarray(np.exp((exact - query[:, -1]) / unit))
 
 
 class Walk:
@@ -139,7 +160,7 @@ class Walk:
         places = np.arange(len(self._head.query))[queries]
         self._take_memory(len(places))
         if self._known:
-            found = self._found(places, queries, -self._log_sum_exp[places])
+            found = self._found(places, queries, -self._log_sum_exp[places].astype(np.float64))
         else:
             found = self._sum_up(places, queries)
         factors = to_sum_1(found.sums)
@@ -155,16 +176,28 @@ class Walk:
         """With the log-sum-exp of these rows, which is written down."""
         step = max(1, len(self._head.key[0]) // N_SAMPLED)
         for every in dict.fromkeys((step, 1)):
-            less = -self._largest(places, every)
+            less = -self._largest(places, every).astype(np.float64)
             with np.errstate(over="ignore", invalid="ignore"):  # then the largest of all has to be known
                 found = self._found(places, queries, less)
             if (np.abs(less) < -NONE / 2).all() and ((found.sums > FEW) & (found.sums < MANY)).all():
                 break
         else:
             raise InvalidRecord("a query that attends to nothing", hint="Each row is a distribution.")
-        exact = np.log(found.sums) - (less * self._unit).astype(np.float64) / self._unit
+        sums = found.sums + self._lost_of_peaks(places, found, less)
+        exact = np.log(sums) - less
         self._log_sum_exp[places] = exact
-        return found.times(np.exp(exact - self._log_sum_exp[places]) / found.sums)
+        return found.times(np.exp(exact - self._log_sum_exp[places]) / sums)
+
+    def _lost_of_peaks(
+        self, places: Int[np.ndarray, " query"], found: WalkedRows, less: Float64[np.ndarray, " query"]
+    ) -> Float64[np.ndarray, " query"]:
+        """What float32 takes from the largest exponential of each row. What it takes from others evens out."""
+        query, key, added, _, _ = self._head
+        keys = found.peak_keys
+        scores = np.vecdot(query[places].astype(np.float64), key[:-1, keys].T.astype(np.float64))
+        if added is not None:
+            scores += added.of(places, keys)
+        return np.asarray(np.exp(scores + less) - found.peaks)
 
     def _largest(self, places: Int[np.ndarray, " query"], step: int) -> Float32[np.ndarray, " query"]:
         """The largest score of each query on every `step`-th key and on its own."""
@@ -181,40 +214,49 @@ class Walk:
         return np.asarray(scores.max(axis=1))
 
     def _found(
-        self, places: Int[np.ndarray, " query"], queries: Queries, less: Float32[np.ndarray, " query"]
+        self, places: Int[np.ndarray, " query"], queries: Queries, less: Float64[np.ndarray, " query"]
     ) -> WalkedRows:
         """Of exponentials of the scores, `less` added to each row."""
         query, n_rows = self._head.in_units(places, self._unit), len(places)
         less = less * self._unit
         ones, ramp = np.ones(STRETCH, dtype=np.float32), np.arange(STRETCH, dtype=np.float32)
         sums, ramps = (np.zeros((n_rows, sum(self._widths) // STRETCH), dtype=np.float32) for _ in range(2))
-        entropies, peaks = np.zeros(n_rows), np.full(n_rows, -1, dtype=np.float32)
-        peak_keys, each, walked = np.zeros(n_rows, dtype=np.int64), np.arange(n_rows), []
+        entropies, highest = np.zeros(n_rows), np.full((n_rows, len(self._keys)), -1.0)
+        walked: dict[int, Float64[np.ndarray, " query"]] = {}
         for place, keys in enumerate(self._keys):
             logs, weights = self._logs[: n_rows * self._widths[place]].reshape(n_rows, -1), self._tiles[place][:n_rows]
             n_keys = keys.stop - keys.start
-            if not self._head.logarithms(query, less, self._unit, queries, keys, logs[:, :n_keys]):
+            factors = self._head.logarithms(query, less, self._unit, queries, keys, logs[:, :n_keys])
+            if factors is None:
                 continue
             logs[:, n_keys:] = NONE
             self._exp(logs, weights)
-            walked.append(place)
+            walked[place] = factors
             stretches = slice(keys.start // STRETCH, keys.start // STRETCH + self._widths[place] // STRETCH)
             in_stretches = weights.reshape(-1, STRETCH)
-            sums[:, stretches] = (in_stretches @ ones).reshape(n_rows, -1)
-            ramps[:, stretches] = (in_stretches @ ramp).reshape(n_rows, -1)
-            entropies -= np.vecdot(logs.reshape(-1, STRETCH), in_stretches).reshape(n_rows, -1).sum(axis=1, dtype=float)
-            best = weights.argmax(axis=1)
-            highest = weights[each, best]
-            better = highest > peaks
-            peaks[better], peak_keys[better] = highest[better], best[better] + keys.start
+            of_tile = (in_stretches @ ones).reshape(n_rows, -1)
+            sums[:, stretches] = of_tile * factors[:, None]
+            ramps[:, stretches] = (in_stretches @ ramp).reshape(n_rows, -1) * factors[:, None]
+            informed = np.vecdot(logs.reshape(-1, STRETCH), in_stretches).reshape(n_rows, -1).sum(axis=1, dtype=float)
+            entropies -= factors * (informed / self._unit + np.log(factors) * of_tile.sum(axis=1))
+            highest[:, place] = weights.max(axis=1) * factors
+        best = highest.argmax(axis=1)
         return WalkedRows(
             sums=sums.sum(axis=1, dtype=np.float64),
-            entropies=entropies / self._unit,
-            peaks=peaks.astype(np.float64),
-            peak_keys=peak_keys,
+            entropies=entropies,
+            peaks=highest.max(axis=1),
+            peak_keys=self._peak_keys(best),
             distances=self._distances(places, sums, ramps, walked),
-            tiles=[self._tile(place, n_rows) for place in walked],
+            tiles=Tiles([self._tile(place, n_rows) for place in walked], list(walked.values())),
         )
+
+    def _peak_keys(self, best: Int[np.ndarray, " query"]) -> Int[np.ndarray, " query"]:
+        """The key with the largest weight, where it is known in which tile that is."""
+        found = np.empty(len(best), dtype=np.int64)
+        for place in np.unique(best):
+            rows = np.flatnonzero(best == place)
+            found[rows] = self._tiles[place][rows].argmax(axis=1) + self._keys[place].start
+        return found
 
     def _tile(self, place: int, n_rows: int) -> Tile:
         keys = self._keys[place]
@@ -225,7 +267,7 @@ class Walk:
         places: Int[np.ndarray, " query"],
         sums: Float32[np.ndarray, "query stretch"],
         ramps: Float32[np.ndarray, "query stretch"],
-        walked: list[int],
+        walked: Mapping[int, Float64[np.ndarray, " query"]],
     ) -> Float64[np.ndarray, " query"]:
         """Σ w |j - i|: on stretches of keys to one side of all queries, of their sums and of Σ w (j - first) alone."""
         starts = np.arange(sums.shape[1]) * STRETCH
@@ -237,7 +279,7 @@ class Walk:
                 keys = np.arange(starts[stretch], starts[stretch] + STRETCH, dtype=np.float32)
                 apart = np.subtract(keys, places[:, None].astype(np.float32))
                 weights = self._tiles[tile][: len(places), first : first + STRETCH]
-                found += np.vecdot(weights, np.abs(apart, out=apart))
+                found += np.vecdot(weights, np.abs(apart, out=apart)) * walked[tile]
         return found
 
 

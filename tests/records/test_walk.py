@@ -8,9 +8,10 @@ from typing import Any, NamedTuple
 import numpy as np
 import pytest
 
+from attnviz import arithmetic
 from attnviz.errors import InvalidRecord
 from attnviz.measures.rows import statistics
-from attnviz.records import Tokens, walk
+from attnviz.records import Tokens, factored, walk
 from attnviz.records.even import evenly
 from attnviz.records.factored import FactoredMaps, Factors, Window
 from attnviz.records.unsummed import UnsummedFactors
@@ -75,6 +76,29 @@ def test_numbers_and_tiles_are_those_of_the_weights(window: Window, padded: bool
             np.testing.assert_allclose(joined, rows, rtol=3e-6, atol=1e-9)
             if not known:
                 np.testing.assert_allclose(unsummed._found[head, queries], log_sum_exp[head, queries], atol=1e-6)
+
+
+def test_small_weights_of_large_scores_keep_their_digits(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Scores reach 37, and so does log-sum-exp, which float32 rounds by 2e-6; a bias far from the diagonal is added."""
+    for name, size in {"CELLS_AT_ONCE": 2**15, "MIN_ROWS": 32, "KEYS_AT_ONCE": 512, "STRETCH": 512}.items():
+        monkeypatch.setattr(walk, name, size)
+    monkeypatch.setattr(factored, "KEYS_AT_ONCE", 512)
+    monkeypatch.setattr(arithmetic, "PAYS", 0)  # as in texts whose weights are very many
+    generator, n_tokens = np.random.default_rng(0), 3000
+    query, key = (generator.normal(size=(2, 1, n_tokens, 16)) * 1.2).astype(np.float32)
+    bias = generator.normal(size=(1, 9)).astype(np.float32)
+    distances = np.arange(n_tokens) - np.arange(n_tokens)[:, None]
+    scores = query[0].astype(float) @ key[0].astype(float).T + bias[0].astype(float)[distances.clip(-4, 4) + 4]
+    log_sum_exp = np.logaddexp.reduce(scores, axis=1)
+    weights = np.exp(scores - log_sum_exp[:, None])
+    layer = UnsummedFactors(query, key, 1.0, bias)
+    np.testing.assert_allclose(layer.log_sum_exp[0], log_sum_exp, rtol=0, atol=4e-6)
+    rows = layer.known().rows(0, slice(0, n_tokens)) / weights - 1
+    assert np.abs(rows).max() < 1.1e-5  # of nine million, some as small as 1e-32
+    assert np.sqrt((rows**2).mean()) < 1.3e-6
+    some = np.arange(0, n_tokens, 7)
+    np.testing.assert_allclose(layer.tile(0, some, some), weights[np.ix_(some, some)], rtol=6e-6)
+    np.testing.assert_allclose(layer.cells(0, some, some[::-1]), weights[some, some[::-1]], rtol=5e-6)
 
 
 def maps_of(factors: Factors) -> FactoredMaps:
