@@ -27,9 +27,11 @@ class Columns:
     """
 
     def __init__(self, size: int, n_queries: int, n_keys: int) -> None:
+        self._size, self._ones = size, np.ones(size, dtype=np.float32)
         self._rows_of_queries = np.arange(n_queries) // size
         self._n_keys = n_keys
         self._parts: list[slice] = []  # of the stretch, one for each row of the map
+        self._whole = slice(0)  # those of as many queries as a row has; others are the first and the last at most
         self._next_key = 0
         self.rows: Int[np.ndarray, " row"] = np.zeros(0, dtype=np.int64)  # of the map
         self.maximum, self.total = (np.zeros((0, n_keys), dtype=np.float32) for _ in range(2))
@@ -40,6 +42,7 @@ class Columns:
         starts = np.flatnonzero(np.diff(of_queries, prepend=-1))
         self.rows, self._next_key = of_queries[starts], 0
         self._parts = [slice(*ends) for ends in zip(starts, [*starts[1:], len(of_queries)], strict=True)]
+        self._whole = self._of_whole_size()
         if len(self.maximum) != len(starts):
             self.maximum, self.total = (np.empty((len(starts), self._n_keys), dtype=np.float32) for _ in range(2))
 
@@ -47,10 +50,21 @@ class Columns:
         """All weights of the stretch on some keys, from the first to the last; those between have none."""
         self._skip_to(keys.start)
         self._next_key = keys.stop
-        ones = np.ones(len(weights), dtype=np.float32)
         for row, part in enumerate(self._parts):  # a reduction of each part takes a tenth of `reduceat`
-            weights[part].max(axis=0, out=self.maximum[row, keys])
-            np.matmul(ones[part], weights[part], out=self.total[row, keys])
+            if not self._whole.start <= row < self._whole.stop:
+                weights[part].max(axis=0, out=self.maximum[row, keys])
+                np.matmul(self._ones[: part.stop - part.start], weights[part], out=self.total[row, keys])
+        if self._parts[self._whole]:
+            several = slice(self._parts[self._whole][0].start, self._parts[self._whole][-1].stop)
+            parts = weights[several].reshape(-1, self._size, weights.shape[1])
+            parts.max(axis=1, out=self.maximum[self._whole, keys])
+            np.matmul(self._ones, parts, out=self.total[self._whole, keys])
+
+    def _of_whole_size(self) -> slice:
+        """The parts from the first to the last of which each has as many queries as a row of the map."""
+        sizes = np.array([part.stop - part.start for part in self._parts])
+        inner = slice(int(sizes[0] < self._size), len(sizes) - int(len(sizes) > 1 and sizes[-1] < self._size))
+        return inner if (sizes[inner] == self._size).all() else slice(0, 0)
 
     def end(self) -> None:
         """No more weights of the stretch."""
@@ -69,7 +83,12 @@ class Pools:
         shape = -(-len(maps.queries) // size), len(self._starts)
         self._maximum, self._total = (np.zeros((maps.n_heads, *shape), dtype=np.float32) for _ in range(2))
         self._n_allowed = np.zeros(shape, dtype=np.int64)
+        everywhere = maps.allows_all(layer)
         for start in range(0, len(maps.queries), size):
+            if everywhere:
+                n_queries = min(size, len(maps.queries) - start)
+                self._n_allowed[start // size] = n_queries * np.diff(self._starts, append=len(maps.keys))
+                continue
             allowed = maps.allowed(layer, slice(start, start + size))
             of_key = len(allowed) if allowed.all() else allowed.sum(axis=0)  # to look takes a tenth of the sum
             self._n_allowed[start // size] = np.add.reduceat(np.broadcast_to(of_key, len(maps.keys)), self._starts)

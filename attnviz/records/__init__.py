@@ -271,6 +271,10 @@ class AttentionMaps(Tabular):
         """Which keys some queries may attend to in a layer."""
         return np.asarray(self.attendable[layer, queries])
 
+    def allows_all(self, layer: int) -> bool:
+        """Whether each query may attend to each key in a layer."""
+        return bool(self.attendable[layer].all())
+
     @property
     def unseen_layers(self) -> tuple[int, ...]:
         """The model's layers, as far as known, in which no attention of this kind was seen."""

@@ -339,6 +339,10 @@ class FactoredMaps(AttentionMaps):
         """Which keys some queries may attend to in a layer."""
         return self.factors[layer].allowed(queries)
 
+    def allows_all(self, layer: int) -> bool:
+        """Whether each query may attend to each key in a layer."""
+        return self.factors[layer].window == EVERYWHERE and bool(self.factors[layer].keys_mask.all())
+
     @property
     def n_bytes(self) -> int:
         """What the record holds for its weights."""

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Bool, Float32, Float64, Int
 
-from attnviz.arithmetic import exponential
+from attnviz.arithmetic import cores, exponential
 from attnviz.errors import InvalidRecord
 from attnviz.records.by_distance import ByDistance
 
@@ -221,7 +221,7 @@ class Walk:
         less = less * self._unit
         ones, ramp = np.ones(STRETCH, dtype=np.float32), np.arange(STRETCH, dtype=np.float32)
         sums, ramps = (np.zeros((n_rows, sum(self._widths) // STRETCH), dtype=np.float32) for _ in range(2))
-        entropies, highest = np.zeros(n_rows), np.full((n_rows, len(self._keys)), -1.0)
+        entropies, highest = np.zeros(n_rows), np.full(sums.shape, -1.0)
         walked: dict[int, Float64[np.ndarray, " query"]] = {}
         for place, keys in enumerate(self._keys):
             logs, weights = self._logs[: n_rows * self._widths[place]].reshape(n_rows, -1), self._tiles[place][:n_rows]
@@ -239,7 +239,7 @@ class Walk:
             ramps[:, stretches] = (in_stretches @ ramp).reshape(n_rows, -1) * factors[:, None]
             informed = np.vecdot(logs.reshape(-1, STRETCH), in_stretches).reshape(n_rows, -1).sum(axis=1, dtype=float)
             entropies -= factors * (informed / self._unit + np.log(factors) * of_tile.sum(axis=1))
-            highest[:, place] = weights.max(axis=1) * factors
+            highest[:, stretches] = in_stretches.max(axis=1).reshape(n_rows, -1) * factors[:, None]
         best = highest.argmax(axis=1)
         return WalkedRows(
             sums=sums.sum(axis=1, dtype=np.float64),
@@ -251,11 +251,13 @@ class Walk:
         )
 
     def _peak_keys(self, best: Int[np.ndarray, " query"]) -> Int[np.ndarray, " query"]:
-        """The key with the largest weight, where it is known in which tile that is."""
-        found = np.empty(len(best), dtype=np.int64)
-        for place in np.unique(best):
-            rows = np.flatnonzero(best == place)
-            found[rows] = self._tiles[place][rows].argmax(axis=1) + self._keys[place].start
+        """The key with the largest weight, where it is known in which stretch that is."""
+        place, stretch = np.divmod(best, KEYS_AT_ONCE // STRETCH)
+        found = best * STRETCH
+        for tile in np.unique(place):
+            rows = np.flatnonzero(place == tile)
+            in_stretches = self._tiles[tile].reshape(len(self._tiles[tile]), -1, STRETCH)
+            found[rows] += in_stretches[rows, stretch[rows]].argmax(axis=1)
         return found
 
     def _tile(self, place: int, n_rows: int) -> Tile:
@@ -309,8 +311,11 @@ def stretches(queries: Int[np.ndarray, " query"], n_cells: int, *, walked: bool 
 
 
 def for_each(walk: Callable[[int], object], n_heads: int, n_cells: int) -> None:
-    """A walk over so many weights of each head; of a long text a few side by side, as numpy lets threads run."""
-    n_threads = min(MAX_THREADS, n_heads * n_cells // CELLS_PER_THREAD)
+    """A walk over so many weights of each head; of a long text a few side by side, as numpy lets threads run.
+
+    Not more than there are cores: they would only take the caches from each other.
+    """
+    n_threads = min(MAX_THREADS, cores(), n_heads * n_cells // CELLS_PER_THREAD)
     if n_threads > 1:
         with ThreadPoolExecutor(n_threads) as threads:
             list(threads.map(walk, range(n_heads)))

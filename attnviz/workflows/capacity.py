@@ -7,12 +7,13 @@ from dataclasses import replace
 from pathlib import Path
 
 from attnviz import store
+from attnviz.arithmetic import cores
 from attnviz.capacity import Outcome, Plan, Trial
 from attnviz.errors import InvalidOption
 from attnviz.result import Events, Progress
 from attnviz.specs.capacity import CapacitySpec
 from attnviz.workflows.capacity_trials import TRIALS, outcomes_bytes, plan, shipped, trained
-from attnviz.workflows.executors import check_cluster, cores
+from attnviz.workflows.executors import check_cluster
 
 RECORD = "capacity.json"
 PICTURES = ("accuracy", "heads-by-items", "resolution", "controls", "distance", "maps-*-items", "attention")

@@ -5,7 +5,6 @@ All are a `concurrent.futures.Executor`, which is all that commands know of them
 
 from __future__ import annotations
 
-import os
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator
 from concurrent.futures import CancelledError, Executor, Future
@@ -73,14 +72,6 @@ def results_in_order(
         if not pending:
             return
         yield result_of(pending.popleft())
-
-
-def cores() -> int:
-    """What this process may use, which may be less than what the machine has."""
-    try:
-        return len(os.sched_getaffinity(0))
-    except AttributeError:  # not on every system
-        return os.cpu_count() or 1
 
 
 def check_cluster(cluster: ClusterOptions, n_workers: int | None) -> None:

@@ -6,6 +6,7 @@ import tempfile
 from dataclasses import replace
 from pathlib import Path
 
+from attnviz.arithmetic import cores
 from attnviz.configs.job_from_manifest import job_from_manifest
 from attnviz.differences import EXACT, Tolerances
 from attnviz.errors import DifferencesFound, InvalidSource
@@ -18,7 +19,7 @@ from attnviz.views.plurals import pluralize
 from attnviz.views.verify import first_differences
 from attnviz.workflows.batch_diff.batches import LoadedBatch, differences, load_batch
 from attnviz.workflows.check import content_tolerances
-from attnviz.workflows.executors import cores, open_executor
+from attnviz.workflows.executors import open_executor
 from attnviz.workflows.run_job import versions
 from attnviz.workflows.workers import run_jobs
 

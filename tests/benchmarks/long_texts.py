@@ -21,6 +21,7 @@ import numpy as np
 import torch
 
 from attnviz.measures import rows
+from attnviz.records import walk as walks
 from attnviz.records.factored import FactoredMaps, Factors
 from tests.made import provenance, tokens
 
@@ -51,6 +52,7 @@ def main() -> None:
     parser.add_argument("--repeats", type=int, default=5)
     given = parser.parse_args()
     torch.set_num_threads(1)
+    walks.MAX_THREADS = 1  # as the kernel has
     for d_head, bar in BARS.items():
         ratio(1024, d_head)
         taken = [ratio(given.tokens, d_head) for _ in range(given.repeats)]

@@ -82,6 +82,7 @@ def test_heads_that_are_walked_over_side_by_side_have_the_same_bits(
 ) -> None:
     alone, several = statistics(replace(maps), 0), replace(maps)
     monkeypatch.setattr(walk, "CELLS_PER_THREAD", 1)
+    monkeypatch.setattr(walk, "cores", lambda: walk.MAX_THREADS)
     met, rows_of = Barrier(maps.n_heads, timeout=30), AttentionMaps.rows
 
     def meeting(*asked: Any) -> np.ndarray:
