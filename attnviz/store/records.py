@@ -23,6 +23,7 @@ from attnviz.grid import Grid
 from attnviz.inputs import header_of, read_bytes, read_header, strict_json
 from attnviz.records import AttentionMaps, Facts, Provenance, Setting, Tokens
 from attnviz.records.factored import CAUSAL, EVERYWHERE, FactoredMaps, Factors, Window
+from attnviz.store.compact import gathered, n_tokens, spread, tokens_read, tokens_told
 from attnviz.store.files import make, shorten_path, write
 
 __all__ = [
@@ -39,15 +40,19 @@ __all__ = [
 
 SCHEMA = 2
 FACTORED = 4  # of records that hold factors
+COMPACT = 5  # of those of many tokens, see `compact`
 FACTORED_CAUSAL = 3  # those before: all layers causal, or none
 PARTS = ("query", "key", "log_sum_exp", "bias", "attendable_keys")  # their tensors; not every model has the last two
 NEEDED = PARTS[:3]
 HALVED = PARTS[:2]
 NORMS = "value_norms"  # [layer, head, key], of any record; versions before do not read it
 ALL_HEADS = ("n_heads_in_model", None)  # a fact that is left out: a record of all heads is what it has always been
-READABLE = (1, SCHEMA, FACTORED_CAUSAL, FACTORED)  # 1 had no facts and no layer numbers: both stood among the settings
+READABLE = (1, SCHEMA, FACTORED_CAUSAL, FACTORED, COMPACT)  # 1 had facts and layer numbers among the settings
 RECORD = "attention.safetensors"
+KINDS = {"F32": "<f4", "F16": "<f2", "BOOL": "?", "U8": "u1", "U16": "<u2", "U32": "<u4"}
+KINDS |= {"I8": "i1", "I16": "<i2", "I32": "<i4"}
 OURS = f"attnviz heatmap writes {RECORD}."
+MANY_TOKENS = 2**12  # shorter records are as any program reads them
 MAX_RECORD = 2**32  # bytes, unless the caller allows more
 
 
@@ -56,7 +61,8 @@ def record_bytes(maps: AttentionMaps, *, half: bool = False) -> bytes:
 
     The tensors are `weights` [layer, head, query, key], `attendable` [query, key] ([layer, query, key] where layers
     differ) and, where the model has one, `sink` [layer, head, query]; of a factored record those of `Factors`, each
-    with an axis of layers in front, and its other fields in the JSON. `half`: with `query` and `key` as float16.
+    with an axis of layers in front, and its other fields in the JSON. `half`: with `query` and `key` as float16. A
+    factored record of many tokens holds what comes again once, see `compact`.
 
     Raises InvalidOption for half of a record with weights.
     """
@@ -80,10 +86,12 @@ def write_record(maps: AttentionMaps, path: Path, *, half: bool = False) -> None
 def _parts(maps: AttentionMaps, *, half: bool = False) -> tuple[dict[str, np.ndarray], dict[str, str]]:
     """Tensors and metadata of a record's file."""
     maps = _rounded(maps) if half else maps
+    compact = isinstance(maps, FactoredMaps) and max(len(maps.queries), len(maps.keys)) >= MANY_TOKENS
+    sides = {"queries": maps.queries, "keys": None if maps.self_attention else maps.keys}  # None: the same tokens
+    told = {name: (None, {}) if side is None else _told(name, side, compact=compact) for name, side in sides.items()}
     meta: dict[str, Any] = {
-        "schema": FACTORED if isinstance(maps, FactoredMaps) else SCHEMA,
-        "queries": _told(maps.queries),
-        "keys": None if maps.self_attention else _told(maps.keys),  # None: the same tokens
+        "schema": (COMPACT if compact else FACTORED) if isinstance(maps, FactoredMaps) else SCHEMA,
+        **{name: of_json for name, (of_json, _) in told.items()},
         "provenance": {
             **asdict(maps.provenance),
             "settings": dict(maps.provenance.settings),
@@ -103,6 +111,8 @@ def _parts(maps: AttentionMaps, *, half: bool = False) -> tuple[dict[str, np.nda
         tensors = {"weights": maps.weights, "attendable": attendable}
         tensors |= {} if maps.sink is None else {"sink": maps.sink}
     tensors |= {} if maps.value_norms is None else {NORMS: maps.value_norms}
+    if compact:
+        tensors = gathered(tensors) | told["queries"][1] | told["keys"][1]
     tensors = {name: np.ascontiguousarray(tensor) for name, tensor in tensors.items()}
     # ensure_ascii: a piece may hold half of a surrogate pair, which UTF-8 cannot
     return tensors, {"attnviz": json.dumps(meta, allow_nan=False)}
@@ -160,7 +170,8 @@ def record_shape(path: str | Path) -> tuple[int, int, int, int]:
         if "weights" in tensors:
             n_layers, n_heads, n_queries, n_keys = tensors["weights"]["shape"]
         else:
-            (n_layers, n_heads, n_queries, _), (*_, n_keys, _) = (tensors[name]["shape"] for name in NEEDED[:2])
+            n_layers, n_heads, _, _ = tensors[PARTS[0]]["shape"]
+            n_queries, n_keys = (n_tokens(side, tensors) for side in HALVED)
     except (KeyError, TypeError, ValueError) as error:
         raise InvalidRecord(f"{shorten_path(Path(path))} is not a record of attnviz", hint=OURS) from error
     return n_layers, n_heads, n_queries, n_keys
@@ -177,11 +188,16 @@ def read_record(data: bytes, name: str) -> AttentionMaps:
         header = header_of(BytesIO(data), len(data))
         meta = _metadata(header.metadata)
         tensors = {name: _tensor(data, header.start, of) for name, of in header.tensors.items()}
-        queries = _tokens(meta["queries"])
-        keys = queries if meta["keys"] is None else _tokens(meta["keys"])
+        if meta["schema"] == COMPACT:
+            queries = tokens_read("queries", meta["queries"], tensors)
+            keys = queries if meta["keys"] is None else tokens_read("keys", meta["keys"], tensors)
+            tensors = spread(tensors)
+        else:
+            queries = _tokens(meta["queries"])
+            keys = queries if meta["keys"] is None else _tokens(meta["keys"])
         provenance = _provenance(meta["provenance"])
         layers, heads = (_numbers(meta, what, provenance) for what in ("layer", "head"))
-        if meta["schema"] in (FACTORED, FACTORED_CAUSAL):
+        if meta["schema"] in (FACTORED, FACTORED_CAUSAL, COMPACT):
             factors = _factors(meta, tensors)
             return FactoredMaps(
                 *(queries, keys, provenance, None, layers),
@@ -211,12 +227,11 @@ def read_record(data: bytes, name: str) -> AttentionMaps:
 
 def _tensor(data: bytes, start: int, of: Mapping[str, Any]) -> np.ndarray:
     """A tensor of a header that was checked; of another type than records have, nothing."""
-    kinds: dict[str, np.dtype[Any]] = {"F32": np.dtype("<f4"), "F16": np.dtype("<f2"), "BOOL": np.dtype(bool)}
-    kind = kinds.get(of["dtype"])
+    kind = KINDS.get(of["dtype"])
     if kind is None:
         return np.empty(0, dtype=object)
     count = math.prod(of["shape"])
-    return np.frombuffer(data, kind, count, start + of["data_offsets"][0]).reshape(of["shape"])
+    return np.frombuffer(data, np.dtype(kind), count, start + of["data_offsets"][0]).reshape(of["shape"])
 
 
 def _norms(tensors: Mapping[str, np.ndarray]) -> np.ndarray | None:
@@ -255,9 +270,11 @@ def _windows(meta: Mapping[str, Any]) -> list[Window]:
     return [(back, forward) for back, forward in meta["windows"]]
 
 
-def _told(tokens: Tokens) -> dict[str, Any]:
-    """What a file holds of tokens: no copies, and nothing that was worked out of them."""
-    return {each.name: getattr(tokens, each.name) for each in fields(tokens)}
+def _told(name: str, tokens: Tokens, *, compact: bool) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+    """What a file holds of tokens, in JSON and in tensors: no copies, and nothing that was worked out of them."""
+    if compact:
+        return tokens_told(name, tokens)
+    return {each.name: getattr(tokens, each.name) for each in fields(tokens)}, {}
 
 
 def _metadata(found: Mapping[str, Any]) -> dict[str, Any]:

@@ -16,6 +16,7 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Float32, Int, Shaped
 
+from attnviz.alike import unlike
 from attnviz.renderers.page.captions import exactness_of_factors
 from attnviz.renderers.page.cells import EXACT, EXACT_BITS, packed
 from attnviz.renderers.page.maps import Shared
@@ -23,7 +24,6 @@ from attnviz.report import Heatmap, WeightFactors
 
 ROOM = 10_000_000  # bytes of base64: with maps and labels, a page of 65,536 tokens and 8 heads stays below 12 MB
 ROUNDED_BITS = 16
-WORTH_AN_INDEX = 0.9  # of the rows are unlike, or fewer
 STEPS = 32_767  # to either side of 0, of numbers that are rounded
 
 
@@ -123,15 +123,8 @@ def _that_fit(heads: Mapping[int, Head], bits: int) -> Iterator[tuple[int, Head]
 
 
 def _side(numbers: Float32[np.ndarray, "token d_head"]) -> Side:
-    whole = np.ascontiguousarray(numbers)
-    as_bytes = whole.view(np.dtype((np.void, whole.itemsize * whole.shape[1]))).ravel()
-    _, first, places = np.unique(as_bytes, return_index=True, return_inverse=True)
-    if len(first) > WORTH_AN_INDEX * len(whole):
-        return Side(whole, None)
-    order = np.argsort(first)
-    rank = np.empty_like(order)
-    rank[order] = np.arange(len(order))  # so that heads, and both sides, that repeat alike have one index
-    return Side(whole[first[order]], rank[places])
+    found = unlike(numbers)
+    return Side(np.ascontiguousarray(numbers), None) if found is None else Side(numbers[found.first], found.places)
 
 
 def _described(head: Head, tokens: Shared, arrays: Shared, *, rounded: bool) -> Mapping[str, object]:

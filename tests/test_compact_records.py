@@ -1,0 +1,145 @@
+"""Factored records of many tokens hold what comes again once, and are the same when they are read."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from safetensors.numpy import load, save
+
+import attnviz
+from attnviz import store
+from attnviz.errors import InvalidRecord
+from attnviz.records import Tokens
+from attnviz.records.factored import FactoredMaps
+from attnviz.store import compact, records
+
+TEXT = "the acting saved the film , and the film was not good but the acting was . " * 4
+
+
+@pytest.fixture(autouse=True)
+def _few_are_many(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(records, "MANY_TOKENS", 2)
+
+
+def recorded(model: str, **settings: object) -> FactoredMaps:
+    found = attnviz.attention(TEXT, model=model, factored=True, **settings)  # type: ignore[arg-type]
+    assert isinstance(found, FactoredMaps)
+    return found
+
+
+def parts(data: bytes) -> tuple[dict[str, np.ndarray], dict[str, object]]:
+    """Tensors and JSON of a record's file."""
+    header = json.loads(data[8 : 8 + int.from_bytes(data[:8], "little")])
+    return dict(load(data)), json.loads(header["__metadata__"]["attnviz"])
+
+
+@pytest.mark.parametrize("half", [False, True])
+@pytest.mark.parametrize(
+    ("model", "settings", "shared"),
+    [("multi", {}, True), ("single", {"causal": True}, True), ("random:4", {"layers": 2}, False)],
+)
+def test_read_back_it_is_the_same(
+    model: str, settings: dict[str, object], shared: bool, half: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    maps, path = recorded(model, **settings), tmp_path / "a.safetensors"
+    attnviz.save(maps, path, half=half)
+    data = path.read_bytes()
+    tensors, _ = parts(data)
+    assert ("key_rows" in tensors) == ("query_rows" in tensors) == shared
+    found = attnviz.load(path)
+    monkeypatch.setattr(records, "MANY_TOKENS", 10**6)
+    plain = store.record_bytes(maps, half=half)
+    assert len(data) < len(plain)
+    assert store.record_bytes(found, half=half) == plain == store.record_bytes(store.read_record(plain, "a"), half=half)
+    assert found.queries == maps.queries
+    assert found.self_attention
+    assert store.record_shape(path) == maps.weights.shape
+    assert store.is_factored(path)
+
+
+def test_two_texts_and_tokens_that_overlap_or_stand_nowhere(tmp_path: Path) -> None:
+    maps = recorded("multi")
+    n_tokens = len(maps.keys)
+    offsets = [(0, 0), (0, 9), (3, 7), *((300_000 + 2 * at, 300_001 + 2 * at) for at in range(n_tokens - 4)), (0, 0)]
+    pieces = "[CLS]", "\ud83d", "a\n", *(f"p{at % 5}" for at in range(n_tokens - 4)), "[SEP]"
+    ends = (True, *(False,) * (n_tokens - 2), True)
+    queries = Tokens(pieces, tuple(offsets), ends, tuple(at % 3 == 0 for at in range(n_tokens)))
+    attnviz.save(replace(maps, queries=queries), tmp_path / "a.safetensors")
+    found = attnviz.load(tmp_path / "a.safetensors")
+    assert (found.queries, found.keys) == (queries, maps.keys)
+    assert not found.self_attention
+
+
+def test_of_value_norms_that_differ_where_keys_do_not_none_is_lost(tmp_path: Path) -> None:
+    maps = recorded("multi")
+    norms = np.random.default_rng(0).random((1, maps.n_heads, len(maps.keys)), dtype=np.float32)
+    attnviz.save(replace(maps, value_norms=norms), tmp_path / "a.safetensors")
+    found = attnviz.load(tmp_path / "a.safetensors")
+    assert found.value_norms is not None
+    assert np.array_equal(found.value_norms, norms)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        "an index beyond the rows",
+        "an index of other tokens",
+        "an index with signs",
+        "a matrix for an index",
+        "a piece beyond the pieces",
+        "no pieces",
+        "pieces that are numbers",
+        "marks of other tokens",
+        "no marks",
+        "offsets of one kind",
+        "rows without tokens",
+        "norms of other rows",
+    ],
+)
+def test_what_no_record_has_is_refused(change: str) -> None:
+    tensors, meta = parts(store.record_bytes(recorded("multi")))
+    match change:
+        case "an index beyond the rows":
+            tensors["key_rows"][3] = tensors["key"].shape[2]
+        case "an index of other tokens":
+            tensors["key_rows"] = tensors["key_rows"][:-1]
+        case "an index with signs":
+            tensors["key_rows"] = tensors["key_rows"].astype(np.int8)
+        case "a matrix for an index":
+            tensors["key_rows"] = tensors["key_rows"][None]
+        case "a piece beyond the pieces":
+            tensors["queries_pieces"][0] = 200
+        case "no pieces":
+            meta["queries"] = {}
+        case "pieces that are numbers":
+            meta["queries"] = {"pieces": list(range(100))}
+        case "marks of other tokens":
+            tensors["queries_marks"] = tensors["queries_marks"][:, 1:]
+        case "no marks":
+            del tensors["queries_marks"]
+        case "offsets of one kind":
+            tensors["queries_offsets"] = tensors["queries_offsets"][:1]
+        case "rows without tokens":
+            tensors["query"] = tensors["query"][0, 0]
+        case "norms of other rows":
+            tensors["value_norms"] = tensors["value_norms"][:, :, :3]
+    with pytest.raises(InvalidRecord, match=r"^a\.safetensors"):
+        store.read_record(save(tensors, metadata={"attnviz": json.dumps(meta)}), "a.safetensors")
+
+
+def test_a_small_file_does_not_become_large(monkeypatch: pytest.MonkeyPatch) -> None:
+    data = store.record_bytes(recorded("multi"))
+    monkeypatch.setattr(compact, "MAX_SPREAD", 10_000)
+    with pytest.raises(InvalidRecord, match="tokens is more than"):
+        store.read_record(data, "a.safetensors")
+
+
+def test_short_records_are_as_any_program_reads_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.undo()
+    tensors, meta = parts(store.record_bytes(recorded("multi")))
+    assert meta["schema"] == 4
+    assert tensors["query"].shape[2] == tensors["key"].shape[2] == len(recorded("multi").keys)
