@@ -243,8 +243,9 @@ class Factors:
         self, head: int, queries: Int[np.ndarray, " cell"], keys: Int[np.ndarray, " cell"]
     ) -> Float32[np.ndarray, " cell"]:
         """The weights of single pairs of a query and a key."""
-        query, key = self._of_head(head, queries)
-        logarithms: Float64[np.ndarray, " cell"] = np.einsum("cd,dc->c", query, key[:, keys].astype(np.float64))
+        sides = self.query[head, queries], self.keys_of(head)[keys]
+        products: Float64[np.ndarray, " cell"] = np.einsum("cd,cd->c", *sides, dtype=np.float64)
+        logarithms = products * self.scale - self.log_sum_exp[head, queries]
         if (added := self._added_of(head)) is not None:
             logarithms += added.of(queries, keys)
         if self.attendable_keys is not None:

@@ -80,10 +80,16 @@ def _pooled(maps: AttentionMaps, layers: Sequence[int], heads: Sequence[int]) ->
     return {
         "pooled": {
             "size": every[0].size,
-            "maximum": np.stack([pooled.maximum[list(heads)] for pooled in every]),
-            "mean": np.stack([pooled.mean[list(heads)] for pooled in every]),
+            "maximum": _of_layers([pooled.maximum for pooled in every], heads),
+            "mean": _of_layers([pooled.mean for pooled in every], heads),
         }
     }
+
+
+def _of_layers(maps: Sequence[np.ndarray], heads: Sequence[int]) -> np.ndarray:
+    """[layer, head, row, column]; of one layer as it lies in memory."""
+    whole = maps[0][None] if len(maps) == 1 else np.stack(maps)
+    return chosen_heads(whole, range(len(maps)), heads)
 
 
 def data_of_hidden(

@@ -118,7 +118,10 @@ def cells_of(place: PlacedMap, plan: FigurePlan) -> np.ma.MaskedArray:
     heatmap, signed = place.heatmap, is_signed(plan.scale)
     cells = pooled(heatmap.shading(plan.scale), heatmap.allowed, plan.cells.pools, place.statistic, signed)
     if plan.scale.kind in ("log", "lift"):  # 0 has no logarithm; what is below the range is drawn as its lower end
-        cells = np.ma.maximum(cells, plan.limits[0])
+        lowest = np.float64(plan.limits[0])
+        if not np.ma.is_masked(cells):  # a third of the time
+            return np.ma.masked_array(np.fmax(cells.data, lowest))
+        return np.ma.maximum(cells, lowest)
     return cells
 
 

