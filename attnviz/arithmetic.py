@@ -63,19 +63,19 @@ def exponential(n_numbers: int) -> tuple[Callable[[NDArray[np.float32], NDArray[
 
 
 def dot(
-    rows: Float32[np.ndarray, "query key"], others: Float32[np.ndarray, "query key"]
-) -> Float64[np.ndarray, " query"]:
+    rows: Float32[np.ndarray, "*heads query key"], others: Float32[np.ndarray, "*#heads query key"]
+) -> Float64[np.ndarray, "*heads query"]:
     """Σ over keys of each row times another, in float32 a stretch at a time: the sum of very many loses digits."""
-    if rows.shape[1] < KEYS_AT_ONCE:
+    if rows.shape[-1] < KEYS_AT_ONCE:
         return np.asarray(np.vecdot(rows, others), dtype=np.float64)
     (whole, rest), (of_whole, of_rest) = _stretches(rows), _stretches(others)
     found = np.vecdot(whole, of_whole).sum(axis=-1, dtype=np.float64)
     return np.asarray(found + np.vecdot(rest, of_rest))
 
 
-def total(rows: Float32[np.ndarray, "query key"]) -> Float64[np.ndarray, " query"]:
+def total(rows: Float32[np.ndarray, "*heads query key"]) -> Float64[np.ndarray, "*heads query"]:
     """Σ over keys, in the same way: exact enough that a share is never above 1."""
-    if rows.shape[1] < KEYS_AT_ONCE:
+    if rows.shape[-1] < KEYS_AT_ONCE:
         return np.asarray(rows.sum(axis=-1, dtype=np.float64))
     whole, rest = _stretches(rows)
     ones = np.ones(KEYS_AT_ONCE, dtype=np.float32)
@@ -83,18 +83,18 @@ def total(rows: Float32[np.ndarray, "query key"]) -> Float64[np.ndarray, " query
     return np.asarray(found + rest.sum(axis=-1))
 
 
-def quick_total(rows: Float32[np.ndarray, "row key"]) -> Float64[np.ndarray, " row"]:
+def quick_total(rows: Float32[np.ndarray, "*heads query key"]) -> Float64[np.ndarray, "*heads query"]:
     """The same as products with 1, in a third of the time; in float32, also where there are few keys."""
-    if rows.shape[1] < KEYS_AT_ONCE:
-        return np.asarray(np.vecdot(rows, np.ones(rows.shape[1], dtype=np.float32)), dtype=np.float64)
+    if rows.shape[-1] < KEYS_AT_ONCE:
+        return np.asarray(np.vecdot(rows, np.ones(rows.shape[-1], dtype=np.float32)), dtype=np.float64)
     return total(rows)
 
 
 def _stretches(
-    rows: Float32[np.ndarray, "query key"],
-) -> tuple[Float32[np.ndarray, "query stretch keys"], Float32[np.ndarray, "query rest"]]:
+    rows: Float32[np.ndarray, "*heads query key"],
+) -> tuple[Float32[np.ndarray, "*heads query stretch keys"], Float32[np.ndarray, "*heads query rest"]]:
     """The keys in stretches of KEYS_AT_ONCE, and those that are left, without a copy."""
-    (n_rows, n_keys), (down, across) = rows.shape, rows.strides
+    (*outer, n_keys), (*steps, across) = rows.shape, rows.strides
     n_whole = n_keys // KEYS_AT_ONCE
-    shape, strides = (n_rows, n_whole, KEYS_AT_ONCE), (down, KEYS_AT_ONCE * across, across)
-    return np.lib.stride_tricks.as_strided(rows, shape, strides, writeable=False), rows[:, n_whole * KEYS_AT_ONCE :]
+    shape, strides = (*outer, n_whole, KEYS_AT_ONCE), (*steps, KEYS_AT_ONCE * across, across)
+    return np.lib.stride_tricks.as_strided(rows, shape, strides, writeable=False), rows[..., n_whole * KEYS_AT_ONCE :]

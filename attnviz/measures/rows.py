@@ -94,8 +94,9 @@ def blocks(maps: AttentionMaps, n_heads: int = 1, *, walked: bool = False) -> It
 
 @remembered
 def statistics(maps: AttentionMaps, layer: int) -> RowStatistics:
-    """One walk over a layer's weights, for the measures that have these in common; of a long text, a few heads at a
-    time: numpy lets threads run side by side, and each head's numbers are its own.
+    """One walk over a layer's weights, for the measures that have these in common: of several heads in one step where
+    the record says so, else head by head. Of a long text a few are walked over at a time, as numpy lets threads run
+    side by side, and each head's numbers are its own.
     """
     n_queries, n_keys = int(real_queries(maps).sum()), len(maps.keys)
     sums, entropies, peaks, distances = (np.empty((maps.n_heads, n_queries)) for _ in range(4))
@@ -104,25 +105,26 @@ def statistics(maps: AttentionMaps, layer: int) -> RowStatistics:
     several = list(blocks(maps, walked=True))
     pools = Pools(maps, layer, size) if (size := pool_size(maps)) > 1 else None
 
-    def walk(head: int) -> None:
+    def walk(heads: int | slice) -> None:
         columns = None if pools is None else pools.columns()
-        walked = maps.walk(layer, head, [queries for _, queries in several])
+        walked = maps.walk(layer, heads, [queries for _, queries in several])
         for (places, queries), found in zip(several, walked, strict=True):
-            of_rows = head, places
+            of_rows = heads, places
             sums[of_rows], entropies[of_rows] = found.sums, found.entropies
             peaks[of_rows], peak_keys[of_rows] = found.peaks, found.peak_keys
             distances[of_rows] = found.distances
-            shares = (1 / found.sums).astype(np.float32)
+            shares = (1 / found.sums).astype(np.float32)[..., None, :]
             if columns is not None:
                 columns.begin(queries)
             for keys, weights in found.tiles:
-                received[head, keys] += shares @ weights
+                received[heads, keys] += (shares @ weights)[..., 0, :]
                 if columns is not None:
                     columns.add(keys, weights)
             if pools is not None and columns is not None:
-                pools.add(head, columns)
+                assert isinstance(heads, int)
+                pools.add(heads, columns)
 
-    for_each(walk, maps.n_heads, n_queries * n_keys)
+    for_each(walk, maps.heads_at_once if pools is None else range(maps.n_heads), n_queries * n_keys)
     return RowStatistics(
         sums=sums,
         entropies=np.maximum(entropies / sums + np.log(sums), 0.0),  # of rows divided by their sums
@@ -166,9 +168,9 @@ def halves(maps: AttentionMaps, layer: int, block: Block) -> Float32[np.ndarray,
     """Half of each row of a layer's heads, for means of two, in float32 and without zeros."""
     scales = (0.5 / row_sums(maps, layer)[:, block.places, None]).astype(np.float32)
     found = np.empty((*scales.shape[:2], len(maps.keys)), dtype=np.float32)
-    for head, scale in enumerate(scales):
-        np.multiply(maps.rows(layer, head, block.queries), scale, out=found[head])
-    found += TINY
+    for heads in maps.heads_at_once:
+        np.multiply(maps.rows(layer, heads, block.queries), scales[heads], out=found[heads])
+        found[heads] += TINY
     return found
 
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-import numpy as np
-from jaxtyping import Float64, Int
+from itertools import product
 
-from attnviz.measures.rows import GivenRows, blocks, most_keys, real_queries, statistics
+import numpy as np
+from jaxtyping import Float32, Float64, Int
+
+from attnviz.measures.rows import blocks, most_keys, real_queries, statistics
 from attnviz.records import AttentionMaps, Measurement
 
 K = 3
@@ -18,21 +20,23 @@ def top_3_mass(maps: AttentionMaps) -> Measurement:
     It says nothing of how the three share it: `peak` does.
     """
     values = np.zeros((maps.n_layers, maps.n_heads))
-    for block in blocks(maps):
-        for layer, head in np.ndindex(values.shape):
-            of_layer, rows = statistics(maps, layer), maps.rows(layer, head, block.queries)
-            largest = _top(rows, of_layer.peak_keys[head, block.places])
-            values[layer, head] += (largest / of_layer.sums[head, block.places]).sum()
+    for layer, heads, block in product(range(maps.n_layers), maps.heads_at_once, blocks(maps)):
+        of_layer, rows = statistics(maps, layer), maps.rows(layer, heads, block.queries)
+        largest = _top(rows, of_layer.peak_keys[heads, block.places])
+        values[layer, heads] += (largest / of_layer.sums[heads, block.places]).sum(axis=-1)
     values /= int(real_queries(maps).sum())
     return Measurement("top_3_mass", "share", values, (min(1.0, K / most_keys(maps)), 1.0))
 
 
-def _top(rows: GivenRows, best: Int[np.ndarray, " query"]) -> Float64[np.ndarray, " query"]:
+def _top(
+    rows: Float32[np.ndarray, "*heads query key"], best: Int[np.ndarray, "*heads query"]
+) -> Float64[np.ndarray, "*heads query"]:
     """The largest weight, whose key is known, and the next two: a third of the time of `partition`."""
-    left, every = rows.copy(), np.arange(len(rows))
-    found = left[every, best].astype(np.float64)
-    for _ in range(min(K, rows.shape[1]) - 1):
-        left[every, best] = -1
-        best = left.argmax(axis=-1)
-        found += left[every, best]
-    return np.asarray(found)
+    left, keys = rows.reshape(-1, rows.shape[-1]).copy(), best.ravel()
+    every = np.arange(len(left))
+    found = left[every, keys].astype(np.float64)
+    for _ in range(min(K, rows.shape[-1]) - 1):
+        left[every, keys] = -1
+        keys = left.argmax(axis=-1)
+        found += left[every, keys]
+    return np.asarray(found.reshape(best.shape))

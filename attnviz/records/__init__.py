@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal
@@ -15,7 +15,7 @@ from attnviz.errors import InvalidRecord
 from attnviz.grid import Grid
 from attnviz.notebook import Tabular
 from attnviz.records.by_distance import ByDistance
-from attnviz.records.walk import ROW_SUM_TOLERANCE, Queries, SummedRows, Tile, WalkedRows
+from attnviz.records.walk import ROW_SUM_TOLERANCE, Heads, Queries, SummedRows, Tile, WalkedRows
 from attnviz.shapes import Attendable, PerHead, PerLayer, PerQuery, RealQueries, ValueNorms, Weights
 
 KEYS_AT_ONCE = 2**10  # of some queries
@@ -214,30 +214,36 @@ class AttentionMaps(Tabular):
         """What the record holds for its weights."""
         return int(self.weights.nbytes)
 
-    def rows(self, layer: int, head: int, queries: Queries) -> Float32[np.ndarray, "query key"]:
-        """The weights of some queries; `layer` is a place in the record."""
-        return np.asarray(self.weights[layer, head, queries])
+    @property
+    def heads_at_once(self) -> Sequence[Heads]:
+        """Which heads `walk` is best given together: each by itself, as steps are long."""
+        return range(self.n_heads)
 
-    def summed(self, layer: int, head: int, queries: Queries) -> SummedRows:
+    def rows(self, layer: int, heads: Heads, queries: Queries) -> Float32[np.ndarray, "*heads query key"]:
+        """The weights of some queries; `layer` is a place in the record."""
+        return np.asarray(self.weights[layer][heads, queries])
+
+    def summed(self, layer: int, heads: Heads, queries: Queries) -> SummedRows:
         """`rows` with their sums and entropies; a stretch of keys at a time: the cache holds it."""
-        rows = self.rows(layer, head, queries)
-        logs = np.empty((len(rows), min(rows.shape[1], KEYS_AT_ONCE)), dtype=np.float32)
-        sums, entropies = np.zeros(len(rows)), np.zeros(len(rows))
-        for start in range(0, rows.shape[1], KEYS_AT_ONCE):
-            of_keys = rows[:, start : start + KEYS_AT_ONCE]
-            part = np.add(of_keys, TINY, out=logs[:, : of_keys.shape[1]])  # changes nothing but what is next to zero
+        rows = self.rows(layer, heads, queries)
+        *shape, n_keys = rows.shape
+        logs = np.empty((*shape, min(n_keys, KEYS_AT_ONCE)), dtype=np.float32)
+        sums, entropies = np.zeros(shape), np.zeros(shape)
+        for start in range(0, n_keys, KEYS_AT_ONCE):
+            of_keys = rows[..., start : start + KEYS_AT_ONCE]
+            part = np.add(of_keys, TINY, out=logs[..., : of_keys.shape[-1]])  # changes nothing but next to zero
             sums += total(of_keys)
             entropies -= dot(np.log(part, out=part), of_keys)
         return SummedRows(rows, sums, entropies)
 
-    def walk(self, layer: int, head: int, several: Iterable[Queries]) -> Iterator[WalkedRows]:
+    def walk(self, layer: int, heads: Heads, several: Iterable[Queries]) -> Iterator[WalkedRows]:
         """What there is to know of each of several stretches of queries; tiles are good until the next is asked for."""
         n_queries, n_keys = len(self.queries), len(self.keys)
         apart = ByDistance(np.abs(np.arange(1 - n_queries, n_keys, dtype=np.float32)), n_queries).matrix
         for queries in several:
-            rows, sums, entropies = self.summed(layer, head, queries)
+            rows, sums, entropies = self.summed(layer, heads, queries)
             best = rows.argmax(axis=-1)
-            peaks = rows[np.arange(len(rows)), best].astype(np.float64)
+            peaks = np.take_along_axis(rows, best[..., None], axis=-1)[..., 0].astype(np.float64)
             yield WalkedRows(sums, entropies, peaks, best, dot(rows, apart[queries]), [Tile(slice(0, n_keys), rows)])
 
     def tile(

@@ -17,7 +17,7 @@ from attnviz.arithmetic import exponential, total
 from attnviz.errors import InvalidRecord, TooLarge
 from attnviz.records import AttentionMaps
 from attnviz.records.by_distance import ByDistance
-from attnviz.records.walk import NONE, Head, Queries, Walk, WalkedRows, multiply, to_sum_1
+from attnviz.records.walk import NONE, Head, Heads, Queries, Walk, WalkedRows, multiply, to_sum_1
 from attnviz.shapes import Attendable, RealQueries, Weights
 
 KEYS_AT_ONCE = 2**12  # of some queries
@@ -299,15 +299,17 @@ class FactoredMaps(AttentionMaps):
         object.__setattr__(self, name, whole)
         return whole
 
-    def rows(self, layer: int, head: int, queries: Queries) -> Float32[np.ndarray, "query key"]:
-        """The weights of some queries; `layer` is a place in the record."""
-        with self._told_where(layer, head):
-            return self.factors[layer].rows(head, queries)
+    def rows(self, layer: int, heads: Heads, queries: Queries) -> Float32[np.ndarray, "query key"]:
+        """The weights of some queries of one head; `layer` is a place in the record."""
+        assert not isinstance(heads, slice)
+        with self._told_where(layer, heads):
+            return self.factors[layer].rows(heads, queries)
 
-    def walk(self, layer: int, head: int, several: Iterable[Queries]) -> Iterator[WalkedRows]:
-        """See `AttentionMaps.walk`."""
-        with self._told_where(layer, head):
-            yield from self.factors[layer].walk(head, several)
+    def walk(self, layer: int, heads: Heads, several: Iterable[Queries]) -> Iterator[WalkedRows]:
+        """See `AttentionMaps.walk`; of one head."""
+        assert not isinstance(heads, slice)
+        with self._told_where(layer, heads):
+            yield from self.factors[layer].walk(heads, several)
 
     @contextmanager
     def _told_where(self, layer: int, head: int) -> Iterator[None]:

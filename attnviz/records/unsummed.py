@@ -35,7 +35,7 @@ class UnsummedFactors(Factors):
         n_heads, n_queries, _ = self.query.shape
         n_keys = self.key.shape[1]
         several = list(stretches(np.arange(n_queries), n_keys))
-        for_each(lambda head: self._walk_all(head, several), n_heads, n_queries * n_keys)
+        for_each(lambda head: self._walk_all(head, several), range(n_heads), n_queries * n_keys)
         object.__setattr__(self, name, self._found)
         return self._found
 

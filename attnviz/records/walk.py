@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 from jaxtyping import Bool, Float32, Float64, Int
@@ -30,31 +30,33 @@ FEW, MANY = 1e-30, 1e30  # between them float32 holds the sum of a row, and all 
 
 
 Queries = slice | Int[np.ndarray, " query"]  # a slice copies nothing
+Heads = int | slice  # several together, where steps are short
+OneOrMore = TypeVar("OneOrMore", int, Heads)
 
 
 class SummedRows(NamedTuple):
-    """Some queries of one head, and what one walk over their weights gives beside them."""
+    """Some queries of one head or several, and what one walk over their weights gives beside them."""
 
-    rows: Float32[np.ndarray, "query key"]
-    sums: Float64[np.ndarray, " query"]  # nearly 1
-    entropies: Float64[np.ndarray, " query"]  # -Σ w ln w of the weights as they are, in nats
+    rows: Float32[np.ndarray, "*heads query key"]
+    sums: Float64[np.ndarray, "*heads query"]  # nearly 1
+    entropies: Float64[np.ndarray, "*heads query"]  # -Σ w ln w of the weights as they are, in nats
 
 
 class Tile(NamedTuple):
     """The weights of some queries on a stretch of keys."""
 
     keys: slice
-    weights: Float32[np.ndarray, "query key"]
+    weights: Float32[np.ndarray, "*heads query key"]
 
 
 class WalkedRows(NamedTuple):
-    """What one walk over the weights of some queries of one head gives, of the weights as they are."""
+    """What one walk over the weights of some queries of one head or several gives, of the weights as they are."""
 
-    sums: Float64[np.ndarray, " query"]  # nearly 1
-    entropies: Float64[np.ndarray, " query"]  # -Σ w ln w, in nats
-    peaks: Float64[np.ndarray, " query"]
-    peak_keys: Int[np.ndarray, " query"]  # of equal ones the first
-    distances: Float64[np.ndarray, " query"]  # Σ w |j - i|
+    sums: Float64[np.ndarray, "*heads query"]  # nearly 1
+    entropies: Float64[np.ndarray, "*heads query"]  # -Σ w ln w, in nats
+    peaks: Float64[np.ndarray, "*heads query"]
+    peak_keys: Int[np.ndarray, "*heads query"]  # of equal ones the first
+    distances: Float64[np.ndarray, "*heads query"]  # Σ w |j - i|
     tiles: Iterable[Tile]  # all weights but those of keys that none of these queries may attend to; to be read once
 
     def times(self, factors: Float64[np.ndarray, " query"]) -> WalkedRows:
@@ -310,15 +312,15 @@ def stretches(queries: Int[np.ndarray, " query"], n_cells: int, *, walked: bool 
         yield slice(first, last + 1) if last - first + 1 == len(several) else several
 
 
-def for_each(walk: Callable[[int], object], n_heads: int, n_cells: int) -> None:
+def for_each(walk: Callable[[OneOrMore], object], several: Sequence[OneOrMore], n_cells: int) -> None:
     """A walk over so many weights of each head; of a long text a few side by side, as numpy lets threads run.
 
     Not more than there are cores: they would only take the caches from each other.
     """
-    n_threads = min(MAX_THREADS, cores(), n_heads * n_cells // CELLS_PER_THREAD)
+    n_threads = min(MAX_THREADS, cores(), len(several) * n_cells // CELLS_PER_THREAD)
     if n_threads > 1:
         with ThreadPoolExecutor(n_threads) as threads:
-            list(threads.map(walk, range(n_heads)))
+            list(threads.map(walk, several))
     else:
-        for head in range(n_heads):
-            walk(head)
+        for heads in several:
+            walk(heads)

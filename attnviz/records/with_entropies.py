@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
-from jaxtyping import Float64, Int
+from jaxtyping import Float64
 
 from attnviz.arithmetic import Logarithm, quick_logarithm, quick_total
 from attnviz.errors import InvalidRecord
 from attnviz.records import AttentionMaps
-from attnviz.records.walk import SummedRows
+from attnviz.records.walk import Heads, Queries, SummedRows
 from attnviz.shapes import PerQuery
 
+CELLS_AT_ONCE = 2**20  # 4 MiB
 SLACK = 1e-3  # nats beyond those of attention that is spread evenly
 
 
@@ -35,10 +37,16 @@ class MapsWithEntropies(AttentionMaps):
         if not ((found >= 0) & (found <= np.log(len(self.keys)) + SLACK)).all():  # so that NaN is wrong, too
             raise InvalidRecord(f"entropies lie outside 0 to ln {len(self.keys)}")
 
-    def summed(self, layer: int, head: int, queries: slice | Int[np.ndarray, " query"]) -> SummedRows:
+    @property
+    def heads_at_once(self) -> Sequence[Heads]:
+        """Several of a short text: each step takes as long to begin as to go over ten thousand weights."""
+        step = max(1, CELLS_AT_ONCE // (len(self.queries) * len(self.keys)))
+        return [slice(start, min(start + step, self.n_heads)) for start in range(0, self.n_heads, step)]
+
+    def summed(self, layer: int, heads: Heads, queries: Queries) -> SummedRows:
         """`rows` with their sums and entropies."""
-        rows, sums = self.rows(layer, head, queries), self._sums[layer][head, queries]
-        return SummedRows(rows, sums, self.entropies[layer, head, queries].astype(np.float64))
+        rows, sums = self.rows(layer, heads, queries), self._sums[layer][heads, queries]
+        return SummedRows(rows, sums, self.entropies[layer][heads, queries].astype(np.float64))
 
     def _row_sums(self, layer: int) -> Float64[np.ndarray, "head query"]:
         if layer not in self._sums:  # products in float32, which take a third of the time

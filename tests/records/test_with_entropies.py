@@ -10,8 +10,9 @@ import pytest
 from attnviz.errors import InvalidRecord
 from attnviz.measures.divergence import of_layer
 from attnviz.measures.measured import measured
+from attnviz.measures.rows import statistics
 from attnviz.measures.weighing import weighed
-from attnviz.records import AttentionMaps
+from attnviz.records import AttentionMaps, with_entropies
 from attnviz.records.with_entropies import MapsWithEntropies
 from tests.made import record
 
@@ -65,3 +66,16 @@ def test_entropies_that_no_rows_have_are_refused(entropies: np.ndarray) -> None:
     _, found = live(rows(1, 2, 5, 5))
     with pytest.raises(InvalidRecord, match="entropies"):
         replace(found, entropies=entropies.astype(np.float32))
+
+
+@pytest.mark.parametrize("at_once", [1, 2 * 9 * 9, 2**20])
+def test_heads_that_are_walked_over_together_have_the_numbers_of_single_ones(
+    at_once: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plain, found = live(rows(2, 3, 9, 9))
+    monkeypatch.setattr(with_entropies, "CELLS_AT_ONCE", at_once)
+    assert len(found.heads_at_once) == {1: 3, 162: 2, 2**20: 1}[at_once]
+    ours, theirs = statistics(found, 1), statistics(plain, 1)
+    for name in ("sums", "entropies", "peaks", "distances", "received"):
+        np.testing.assert_allclose(getattr(ours, name), getattr(theirs, name), rtol=1e-6, atol=1e-6, err_msg=name)
+    assert (ours.peak_keys == theirs.peak_keys).all()
