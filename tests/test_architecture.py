@@ -15,6 +15,7 @@ import pytest
 
 import attnviz
 from attnviz.registry import Plugin, load
+from attnviz.workflows.child import MEASURING
 from tests import architecture
 from tests.architecture import breaches
 from tests.process import ROOT, bare_environment
@@ -129,6 +130,12 @@ def test_listing_names_imports_nothing_heavy(module: str, tmp_path: Path) -> Non
 
 def test_heavy_imports_are_noticed(tmp_path: Path) -> None:
     assert heavy_imports("attnviz.shapes", tmp_path) == {"jaxtyping", "numpy"}
+
+
+def test_what_processes_of_a_survey_are_forked_from_draws_nothing(tmp_path: Path) -> None:
+    found = heavy_imports(", ".join(MEASURING), tmp_path)
+    assert "torch" in found
+    assert "matplotlib" not in found
 
 
 def heavy_imports(module: str, home: Path) -> set[str]:

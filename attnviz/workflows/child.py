@@ -7,6 +7,7 @@ import os
 import signal
 import sys
 import threading
+from collections.abc import Sequence
 from multiprocessing import forkserver, resource_tracker
 from multiprocessing.connection import wait
 from multiprocessing.context import ForkServerContext, SpawnContext
@@ -15,6 +16,7 @@ PRELOADED = [
     *("attnviz.workflows.drawing", "attnviz.models.encoder_model", "attnviz.workflows.run_job"),
     "attnviz.workflows.survey_texts",
 ]
+MEASURING = ["attnviz.models.classifier_model", "attnviz.workflows.survey_run"]  # nothing that draws
 
 
 def end_with_parent() -> None:
@@ -32,16 +34,17 @@ def _end_with_parent() -> None:
     os._exit(1)
 
 
-def process_context() -> ForkServerContext | SpawnContext:
+def process_context(preloaded: Sequence[str] = PRELOADED) -> ForkServerContext | SpawnContext:
     """Processes that are forked from one without threads, which has imported once what all of them need.
 
     A fork of this process, with threads of torch or a progress bar, may hang; and each fresh interpreter imports torch
-    and matplotlib anew: two seconds. Elsewhere they are fresh: libraries of macOS do not live through forks.
+    and matplotlib anew: two seconds. What is `preloaded` counts when the first process is asked for. Elsewhere they are
+    fresh: libraries of macOS do not live through forks.
     """
     if sys.platform != "linux":
         return multiprocessing.get_context("spawn")
     context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(PRELOADED)
+    context.set_forkserver_preload([*preloaded])
     resource_tracker.ensure_running()  # which the next starts too, and which unblocks what is blocked here
     before = os.environ.get("OMP_NUM_THREADS")
     # Torch reads it once: several processes are quicker with a thread each, and no bit depends on how many there are.

@@ -18,7 +18,7 @@ from attnviz.specs.figure import FigureOptions
 from attnviz.specs.output import parse_shard
 from attnviz.specs.survey import MergeSpec, SurveySpec
 from attnviz.text.stream import TextStream, stream_corpus
-from attnviz.workflows.child import process_context
+from attnviz.workflows.child import MEASURING, process_context
 
 if TYPE_CHECKING:  # numpy comes with them
     from attnviz.survey import Survey
@@ -78,7 +78,7 @@ def _alone(
 ) -> Events:
     """Survey while no other run writes to the folder."""
     if (spec.workers or 1) > 1:
-        process_context()  # what the others are forked from imports while this one does
+        process_context(MEASURING)  # what the others are forked from imports while this one does
     from attnviz.workflows.drawing import Pictures
     from attnviz.workflows.executors import open_executor
     from attnviz.workflows.survey_plan import plan_survey
