@@ -134,8 +134,31 @@ def test_what_no_record_has_is_refused(change: str) -> None:
 def test_a_small_file_does_not_become_large(monkeypatch: pytest.MonkeyPatch) -> None:
     data = store.record_bytes(recorded("multi"))
     monkeypatch.setattr(compact, "MAX_SPREAD", 10_000)
-    with pytest.raises(InvalidRecord, match="tokens is more than"):
+    with pytest.raises(InvalidRecord, match=r"a record of [\d,]+ bytes is more than 10,000"):
         store.read_record(data, "a.safetensors")
+
+
+def test_short_pieces_do_not_become_long_texts() -> None:
+    """One piece of a megabyte that comes 68 times."""
+    tensors, meta = parts(store.record_bytes(recorded("multi")))
+    meta["queries"] = {"pieces": ["x" * 2**20]}
+    tensors["queries_pieces"][:] = 0
+    data = save(tensors, metadata={"attnviz": json.dumps(meta)})
+    with pytest.raises(InvalidRecord, match="tokens of 71,303,168 characters are more than 67,108,864"):
+        store.read_record(data, "a.safetensors")
+
+
+def test_what_a_record_takes_is_known_before_it_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As much as where nothing is gathered, and what says which rows and pieces there are."""
+    maps, path = recorded("multi"), tmp_path / "a.safetensors"
+    attnviz.save(maps, path)
+    tensors, _ = parts(path.read_bytes())
+    added = [name for name in tensors if name.startswith("queries_") or name.endswith("_rows")]
+    monkeypatch.setattr(records, "MANY_TOKENS", 10**6)
+    plain, _ = parts(store.record_bytes(maps))
+    assert added
+    assert store.held_bytes(path) == sum(plain[name].nbytes for name in plain) + sum(tensors[n].nbytes for n in added)
+    assert store.held_bytes(path) > sum(tensor.nbytes for tensor in tensors.values())
 
 
 def test_short_records_are_as_any_program_reads_them(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from attnviz.store.arrays import read_arrays as read_arrays
     from attnviz.store.records import RECORD as RECORD
     from attnviz.store.records import SCHEMA as SCHEMA
+    from attnviz.store.records import held_bytes as held_bytes
     from attnviz.store.records import is_factored as is_factored
     from attnviz.store.records import load as load
     from attnviz.store.records import read_record as read_record

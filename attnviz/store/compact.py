@@ -6,6 +6,7 @@ positions. All is exact.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -14,11 +15,13 @@ from jaxtyping import Int
 
 from attnviz.alike import Unlike, unlike
 from attnviz.errors import InvalidRecord
+from attnviz.inputs import MAX_HEADER
 from attnviz.records import Tokens
 
 SIDES = {"query": ("query",), "key": ("key", "value_norms")}  # tensors [layer, head, token, ...] that share an index
+TOKEN_AXIS = 2
 UNSIGNED, SIGNED = ("u1", "<u2", "<u4"), ("i1", "<i2", "<i4")
-MAX_SPREAD = 2**32  # bytes that rows may take when they are written out: as much as a file may have
+MAX_SPREAD = 2**32  # bytes that all tensors may take when their rows are written out: as much as a file may have
 
 Arrays = dict[str, np.ndarray]
 
@@ -44,6 +47,9 @@ def tokens_read(name: str, found: Mapping[str, Any], tensors: Mapping[str, np.nd
     if not all(isinstance(piece, str) for piece in pieces):
         raise TypeError("pieces that are no texts")
     _check_index(numbers, len(pieces), "pieces of tokens")
+    n_characters = int(np.array([len(piece) for piece in pieces], dtype=np.int64)[numbers].sum())
+    if n_characters > MAX_HEADER:  # of which words are made, one for each token
+        raise InvalidRecord(f"tokens of {n_characters:,} characters are more than {MAX_HEADER:,}")
     ends = np.cumsum(gaps + lengths)
     special, unknown = marks.tolist()
     return Tokens(
@@ -68,20 +74,33 @@ def gathered(tensors: Arrays) -> Arrays:
 
 def spread(tensors: Mapping[str, np.ndarray]) -> Arrays:
     """What `gathered` was given. Raises InvalidRecord for an index that does not fit, or fits too much."""
+    held = bytes_held({name: (tensor.shape, tensor.nbytes) for name, tensor in tensors.items()})
+    if held > MAX_SPREAD:
+        raise InvalidRecord(f"a record of {held:,} bytes is more than {MAX_SPREAD:,}")
     found = dict(tensors)
     for side, names in SIDES.items():
         if f"{side}_rows" not in tensors:
             continue
         rows = found.pop(f"{side}_rows")
         for name in (name for name in names if name in tensors):
-            tensor = tensors[name]
-            if tensor.ndim < 3:
-                raise InvalidRecord(f"{name} of {tensor.ndim} axes has no tokens")
-            _check_index(rows, tensor.shape[2], f"rows of {side}")
-            if len(rows) * tensor[:, :, :1].nbytes > MAX_SPREAD:
-                raise InvalidRecord(f"{name} of {len(rows):,} tokens is more than {MAX_SPREAD:,} bytes")
-            found[name] = tensor[:, :, rows]
+            _check_index(rows, tensors[name].shape[2], f"rows of {side}")
+            found[name] = tensors[name][:, :, rows]
     return found
+
+
+def bytes_held(tensors: Mapping[str, tuple[Sequence[int], int]]) -> int:
+    """What tensors take when they are spread, by the shape and the bytes of each. Raises InvalidRecord."""
+    held = {name: n_bytes for name, (_, n_bytes) in tensors.items()}
+    for side, names in SIDES.items():
+        if f"{side}_rows" not in tensors:
+            continue
+        shape_of_index, _ = tensors[f"{side}_rows"]
+        for name in (name for name in names if name in tensors):
+            shape, n_bytes = tensors[name]
+            if len(shape) < TOKEN_AXIS + 1:
+                raise InvalidRecord(f"{name} of {len(shape)} axes has no tokens")
+            held[name] = n_bytes // max(1, shape[TOKEN_AXIS]) * math.prod(shape_of_index)
+    return sum(held.values())
 
 
 def n_tokens(side: str, shapes: Mapping[str, Any]) -> int:

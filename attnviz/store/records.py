@@ -23,12 +23,13 @@ from attnviz.grid import Grid
 from attnviz.inputs import header_of, read_bytes, read_header, strict_json
 from attnviz.records import AttentionMaps, Facts, Provenance, Setting, Tokens
 from attnviz.records.factored import CAUSAL, EVERYWHERE, FactoredMaps, Factors, Window
-from attnviz.store.compact import gathered, n_tokens, spread, tokens_read, tokens_told
+from attnviz.store.compact import bytes_held, gathered, n_tokens, spread, tokens_read, tokens_told
 from attnviz.store.files import make, shorten_path, write
 
 __all__ = [
     "RECORD",
     "SCHEMA",
+    "held_bytes",
     "is_factored",
     "load",
     "read_record",
@@ -180,6 +181,16 @@ def record_shape(path: str | Path) -> tuple[int, int, int, int]:
 def is_factored(path: str | Path) -> bool:
     """Whether a record holds what its weights are worked out from, by its header alone. Raises InvalidRecord."""
     return PARTS[0] in read_header(Path(path), InvalidRecord, OURS).tensors
+
+
+def held_bytes(path: str | Path) -> int:
+    """How much a record's tensors take when it is read, by its header alone: of a compact one more than its file has.
+
+    Raises InvalidRecord.
+    """
+    tensors = read_header(Path(path), InvalidRecord, OURS).tensors
+    sizes = ((name, each["shape"], each["data_offsets"]) for name, each in tensors.items())
+    return bytes_held({name: (shape, end - start) for name, shape, (start, end) in sizes})
 
 
 def read_record(data: bytes, name: str) -> AttentionMaps:

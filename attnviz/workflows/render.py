@@ -25,8 +25,8 @@ def render(spec: RenderSpec) -> Events:
     n_layers, n_heads, n_queries, n_keys = store.record_shape(spec.record)
     drawing.check_number(n_layers, n_heads)
     if store.is_factored(spec.record):
-        n_bytes = Path(spec.record).stat().st_size
-        check_factored_room((n_layers * n_heads, n_queries, n_keys), n_bytes, spec.max_memory)
+        held = store.held_bytes(spec.record)
+        check_factored_room((n_layers * n_heads, n_queries, n_keys), held, spec.max_memory)
     else:
         check_memory(Work(n_queries, n_keys, n_heads, n_layers), spec.max_memory)
     folder = store.output_folder(spec.figure.out)
