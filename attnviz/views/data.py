@@ -61,8 +61,10 @@ def data(
 
 
 def _cells(maps: AttentionMaps, layers: Sequence[int], heads: Sequence[int]) -> Mapping[str, object]:
+    every = slice(0, len(maps.queries))  # layer by layer, as other heads may be too many to be worked out at once
+    alike = maps.layers_alike
     return {
-        "attendable": maps.attendable[0] if maps.layers_alike else maps.attendable[list(layers)],
+        "attendable": maps.allowed(0, every) if alike else np.stack([maps.allowed(layer, every) for layer in layers]),
         **({} if maps.sink is None else {"sink": chosen_heads(maps.sink, layers, heads)}),
         "weights": _weights(maps, layers, heads),
     }

@@ -13,7 +13,7 @@ from attnviz.errors import InvalidOption, TooLarge
 from attnviz.measures import rows
 from attnviz.models.sizes import GIB, Work
 from attnviz.options import build
-from attnviz.records import AttentionMaps, walk
+from attnviz.records import AttentionMaps, factored, walk
 from attnviz.records.factored import FactoredMaps
 from attnviz.report import Heatmap, Table
 from attnviz.result import Progress, Result
@@ -145,6 +145,21 @@ def test_an_exact_tile_is_cut_out_of_a_record_of_q_and_k(long: None, tmp_path: P
         assert (head.row_positions, head.column_positions) == (tuple(range(30, 40)), tuple(range(2, 12)))
         assert head.equal_share == pytest.approx(1 / len(maps.keys))
     assert "41 queries, 41 keys hidden" in report(tile).subtitle
+
+
+def test_one_head_is_drawn_where_all_together_are_too_many(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Weight for weight, and a tile of it: the other's are not worked out."""
+    drawn(spec(tmp_path, factored=True))
+    maps = store.load(tmp_path / store.RECORD)
+    expected = maps.rows(0, 1, slice(None)).copy()
+    monkeypatch.setattr(factored, "MAX_CELLS", 2 * len(maps.queries) * len(maps.keys) - 1)
+    for more in ({}, {"query": "10:20", "key": "5:30"}):
+        asked = build(RenderSpec, record=str(tmp_path / store.RECORD), out=str(tmp_path / "one"), head=("1",), **more)
+        told = report(drawn(asked)).data
+        assert np.array_equal(np.asarray(told["weights"])[0, 0], expected)
+        assert np.asarray(told["attendable"]).all()
+    with pytest.raises(TooLarge, match="weights are more than"):
+        _ = store.load(tmp_path / store.RECORD).weights
 
 
 def test_what_would_be_too_much_is_refused_with_what_works(long: None, tmp_path: Path) -> None:
