@@ -324,10 +324,10 @@ class AttentionMaps(Tabular):
         """Those that lie in memory: one, where it was given for all layers."""
         return self.attendable[:1] if self.attendable.strides[0] == 0 else self.attendable
 
-    @property
-    def attendable_anywhere(self) -> Bool[np.ndarray, "query key"]:
-        """Which key a query may attend to in any layer."""
-        return np.asarray(self._masks.any(axis=0))
+    def allowed_anywhere(self, queries: Queries) -> Bool[np.ndarray, "query key"]:
+        """Which keys some queries may attend to in any layer."""
+        layers = range(1 if self.layers_alike else self.n_layers)
+        return np.asarray(np.any([self.allowed(layer, queries) for layer in layers], axis=0))
 
     @property
     def real_queries(self) -> RealQueries:

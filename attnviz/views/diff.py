@@ -9,7 +9,7 @@ import numpy as np
 from attnviz.differences import JSD, BatchDiff, Difference, HeadChange, Thresholds, head_beyond, is_beyond
 from attnviz.display import escape_for_display
 from attnviz.measures import MEASURES
-from attnviz.measures.changes import per_query
+from attnviz.measures.changes import every_query, per_query
 from attnviz.records import AttentionMaps
 from attnviz.report import Block, Column, Note, Report, Table
 from attnviz.specs.batch import DiffSpec
@@ -122,8 +122,9 @@ def _queries(before: AttentionMaps, after: AttentionMaps, change: HeadChange, to
 
 def _keys(maps: AttentionMaps, change: HeadChange, query: int, top_k: int) -> str:
     layer, head = maps.place(change.layer, change.head)
-    weights = maps.weights[layer, head, query]
-    found = largest(weights, np.flatnonzero(maps.attendable[layer, query]), top_k)
+    alone = slice(query, query + 1)
+    weights, allowed = maps.rows(layer, head, alone)[0], maps.allowed(layer, alone)[0]
+    found = largest(weights, np.flatnonzero(allowed), top_k)
     return ", ".join(f"{token(maps.keys, key)} {weights[key]:.2f}" for key in found)
 
 
@@ -144,7 +145,8 @@ def _extent(before: AttentionMaps, after: AttentionMaps, changes: Sequence[HeadC
 
 
 def _conditions(before: AttentionMaps, after: AttentionMaps) -> Iterator[str]:
-    if not np.array_equal(before.attendable_anywhere, after.attendable_anywhere):
+    masks = ((before.allowed_anywhere(several), after.allowed_anywhere(several)) for several in every_query(before))
+    if not all(np.array_equal(one, other) for one, other in masks):
         yield "A and B do not allow the same attention: one of them is causal, or hides other keys."
     if before.queries.unknown != after.queries.unknown:
         yield "The vocabularies of A and B do not know the same tokens."

@@ -9,18 +9,21 @@ from typing import Any
 import numpy as np
 import pytest
 
+import attnviz
 from attnviz import store
 from attnviz.errors import InvalidConfig, InvalidOption, InvalidRecord, InvalidSource
 from attnviz.manifest import Entry, Manifest
-from attnviz.measures import MEASURES
+from attnviz.measures import MEASURES, changes
 from attnviz.measures.entropy import entropy
-from attnviz.records import AttentionMaps
+from attnviz.records import AttentionMaps, factored
 from attnviz.specs.batch import DiffSpec
+from attnviz.workflows.batch_diff.records import compare_records
 from attnviz.workflows.diff import diff
 from tests import batches, events
 from tests.events import report, result
 from tests.made import cross_maps, random_maps
 
+LONG = "the film was not good , but the acting saved it and the cast was fine . " * 2
 SPEC = DiffSpec(before="a.safetensors", after="b.safetensors")
 
 
@@ -47,6 +50,32 @@ def manifests(one: tuple[Entry, ...], other: tuple[Entry, ...]) -> DiffSpec:
     batches.write(Path("a"), Manifest({}, {}, one))
     batches.write(Path("b"), Manifest({}, {}, other))
     return DiffSpec(before="a", after="b")
+
+
+def test_records_of_too_many_weights_are_compared_in_stretches(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As those that hold their weights, head by head, by `diff` and by what `check` asks."""
+
+    def both(model: str, seed: int, causal: bool) -> tuple[AttentionMaps, AttentionMaps]:
+        return (
+            attnviz.attention(LONG, model=model, seed=seed, causal=causal),
+            attnviz.attention(LONG, model=model, seed=seed, causal=causal, factored=True),
+        )
+
+    monkeypatch.setattr(changes, "CELLS_AT_ONCE", 200)
+    (one, one_long), (other, other_long), (masked, masked_long) = (
+        both(*of) for of in (("random:4", 0, False), ("random:4", 1, False), ("random:4", 1, True))
+    )
+    monkeypatch.setattr(factored, "MAX_CELLS", 10)
+    records(one_long, masked_long)
+    assert "A and B do not allow the same attention" in str(report(result(diff(SPEC))).blocks)
+    found = {head["head"]: head["jsd"] for head in data()["heads"]}
+    assert found == pytest.approx(dict(enumerate(changes.changes(one, masked).jsd[0])), abs=1e-5)
+    assert [each.said for each in compare_records(one_long, masked_long, 0.0)] == ["other keys may be attended to"]
+    assert compare_records(one_long, replace(one_long), 0.0) == []
+    moved, expected = compare_records(one_long, other_long, 1e-3), compare_records(one, other, 1e-3)
+    assert [(each.where, each.said) for each in moved] == [(each.where, each.said) for each in expected]
+    assert [each.change for each in moved] == pytest.approx([each.change for each in expected], abs=1e-5)
+    assert len(moved) == one.n_heads
 
 
 def test_heads_come_the_most_different_first() -> None:

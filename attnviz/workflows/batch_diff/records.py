@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from itertools import product
+
 import numpy as np
 
 from attnviz.differences import Difference
 from attnviz.errors import InvalidRecord
-from attnviz.measures.changes import check_tokens
+from attnviz.measures.changes import check_tokens, every_query
 from attnviz.records import AttentionMaps
 from attnviz.views.tokens import token
 from attnviz.workflows.batch_diff.numbers import heads_in_words
@@ -21,15 +23,26 @@ def compare_records(before: AttentionMaps, after: AttentionMaps, tolerance: floa
     if unlike is not None:
         return [unlike]
     found: list[Difference] = []
-    for layer, number in enumerate(before.layer_numbers):  # layer by layer, so that it costs one layer's memory
-        apart = np.abs(after.weights[layer] - before.weights[layer])
-        for head in np.flatnonzero(apart.max(axis=(1, 2)) > tolerance):
-            query, key = (int(n) for n in np.unravel_index(int(apart[head].argmax()), apart.shape[1:]))
-            expected, actual = (float(maps.weights[layer, head, query, key]) for maps in (before, after))
+    for layer, head in np.ndindex(before.n_layers, before.n_heads):
+        apart, query, key = _most_moved(before, after, layer, head)
+        if apart > tolerance:
+            row = slice(query, query + 1)
+            expected, actual = (float(maps.rows(layer, head, row)[0, key]) for maps in (before, after))
             said = f"query {token(after.queries, query)}, key {token(after.keys, key)}"
-            place = number, after.head_numbers[head]
+            place = before.layer_numbers[layer], after.head_numbers[head]
             found.append(Difference("record", "", "", "", "weight", *place, expected, actual, said))
     return sorted(found, key=lambda each: -abs(each.change))
+
+
+def _most_moved(before: AttentionMaps, after: AttentionMaps, layer: int, head: int) -> tuple[float, int, int]:
+    """The largest change of a weight, of which query and to which key."""
+    most, query, key = -1.0, 0, 0
+    for queries in every_query(before):
+        apart = np.abs(after.rows(layer, head, queries) - before.rows(layer, head, queries))
+        row, column = np.unravel_index(int(apart.argmax()), apart.shape)
+        if apart[row, column] > most:
+            most, query, key = float(apart[row, column]), queries.start + int(row), int(column)
+    return most, query, key
 
 
 def _unlike(before: AttentionMaps, after: AttentionMaps) -> Difference | None:
@@ -37,14 +50,15 @@ def _unlike(before: AttentionMaps, after: AttentionMaps) -> Difference | None:
         check_tokens(before, after)
     except InvalidRecord as error:
         return Difference("record", "", said=error.problem)
-    if before.weights.shape != after.weights.shape:
-        heads = (heads_in_words(maps.weights[:, :, 0, 0].tolist()) for maps in (before, after))
+    if (before.n_layers, before.n_heads) != (after.n_layers, after.n_heads):
+        heads = (heads_in_words(np.zeros((maps.n_layers, maps.n_heads)).tolist()) for maps in (before, after))
         return Difference("record", "", "", "", "", None, None, *heads)
     for what in ("layer", "head"):
         one, other = (getattr(maps, f"{what}_numbers") for maps in (before, after))
         if one != other:
             numbers = (f"{what}s {', '.join(map(str, each))}" for each in (one, other))
             return Difference("record", "", "", "", "", None, None, *numbers)
-    if not np.array_equal(before.attendable, after.attendable):
+    places = product(range(before.n_layers), every_query(before))
+    if not all(np.array_equal(before.allowed(*place), after.allowed(*place)) for place in places):
         return Difference("record", "", said="other keys may be attended to")
     return None
