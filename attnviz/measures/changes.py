@@ -14,7 +14,6 @@ from attnviz.measures.rows import Rows, blocks, head_rows
 from attnviz.records import AttentionMaps, Tokens
 
 TIED = 1e-6  # weights as near as this to the largest are favourites too: rounding may turn them round
-CELLS_AT_ONCE = 2**22
 MAX_TOKEN_LENGTH = 40  # characters of a token in an error
 
 
@@ -70,12 +69,6 @@ def _shared(one: Sequence[int], other: Sequence[int], what: str) -> tuple[int, .
     if not found:
         raise InvalidRecord(f"the records have no {what} of one number", hint=f"Compare records of the same {what}s.")
     return found
-
-
-def every_query(maps: AttentionMaps) -> Iterator[slice]:
-    """All queries, so many at a time: of a long record neither all weights nor all of its mask are held at once."""
-    step = max(1, CELLS_AT_ONCE // len(maps.keys))
-    return (slice(start, min(start + step, len(maps.queries))) for start in range(0, len(maps.queries), step))
 
 
 def check_tokens(before: AttentionMaps, after: AttentionMaps) -> None:

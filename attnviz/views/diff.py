@@ -9,8 +9,9 @@ import numpy as np
 from attnviz.differences import JSD, BatchDiff, Difference, HeadChange, Thresholds, head_beyond, is_beyond
 from attnviz.display import escape_for_display
 from attnviz.measures import MEASURES
-from attnviz.measures.changes import every_query, per_query
+from attnviz.measures.changes import per_query
 from attnviz.records import AttentionMaps
+from attnviz.records.walk import stretches
 from attnviz.report import Block, Column, Note, Report, Table
 from attnviz.specs.batch import DiffSpec
 from attnviz.views.captions import status
@@ -145,7 +146,8 @@ def _extent(before: AttentionMaps, after: AttentionMaps, changes: Sequence[HeadC
 
 
 def _conditions(before: AttentionMaps, after: AttentionMaps) -> Iterator[str]:
-    masks = ((before.allowed_anywhere(several), after.allowed_anywhere(several)) for several in every_query(before))
+    several = stretches(np.arange(len(before.queries)), len(before.keys))
+    masks = ((before.allowed_anywhere(queries), after.allowed_anywhere(queries)) for queries in several)
     if not all(np.array_equal(one, other) for one, other in masks):
         yield "A and B do not allow the same attention: one of them is causal, or hides other keys."
     if before.queries.unknown != after.queries.unknown:

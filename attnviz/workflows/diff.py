@@ -21,13 +21,14 @@ from attnviz.differences import (
     is_beyond,
 )
 from attnviz.errors import DifferencesFound, InvalidOption, InvalidRecord, InvalidSource
-from attnviz.inputs import file_size, is_file, is_folder
+from attnviz.inputs import is_file, is_folder
 from attnviz.manifest import NAME
 from attnviz.measures import ALL, FORMER_NAMES, HEADLINE, MEASURES
 from attnviz.measures.changes import changes
 from attnviz.measures.measured import chosen, measured
 from attnviz.models.sizes import BASE, ONE_HEAD, ONE_TOKEN, check_room
 from attnviz.records import AttentionMaps
+from attnviz.records.walk import MIN_ROWS
 from attnviz.registry import suggestion
 from attnviz.result import Events, Result
 from attnviz.specs.batch import DiffSpec
@@ -60,11 +61,13 @@ def diff(spec: DiffSpec) -> Events:
 
 def _check_room(before: Path, after: Path, max_memory: float) -> None:
     """Raises TooLarge before two records are read that would take more."""
-    shapes = [store.record_shape(path) for path in (before, after)]
-    n_bytes = sum(file_size(path, inf, InvalidRecord) for path in (before, after))
-    n_tokens = sum(n_queries + n_keys for *_, n_queries, n_keys in shapes)
-    n_cells = max(n_queries * n_keys for *_, n_queries, n_keys in shapes)
-    check_room("the two records", BASE + n_bytes + ONE_TOKEN * n_tokens + ONE_HEAD * n_cells, max_memory)
+    needed = BASE
+    for path in (before, after):
+        *_, n_queries, n_keys = store.record_shape(path)
+        # of factors no more rows of a head than are walked over at once are ever there
+        several = min(n_queries, 2 * MIN_ROWS) if store.is_factored(path) else n_queries
+        needed += store.held_bytes(path) + ONE_TOKEN * (n_queries + n_keys) + ONE_HEAD // 2 * several * n_keys
+    check_room("the two records", needed, max_memory)
 
 
 def _file(path: Path) -> Path:

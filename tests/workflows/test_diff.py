@@ -11,11 +11,13 @@ import pytest
 
 import attnviz
 from attnviz import store
-from attnviz.errors import InvalidConfig, InvalidOption, InvalidRecord, InvalidSource
+from attnviz.errors import InvalidConfig, InvalidOption, InvalidRecord, InvalidSource, TooLarge
 from attnviz.manifest import Entry, Manifest
 from attnviz.measures import MEASURES, changes
 from attnviz.measures.entropy import entropy
-from attnviz.records import AttentionMaps, factored
+from attnviz.models.sizes import BASE
+from attnviz.records import AttentionMaps, factored, walk
+from attnviz.result import Result
 from attnviz.specs.batch import DiffSpec
 from attnviz.workflows.batch_diff.records import compare_records
 from attnviz.workflows.diff import diff
@@ -61,7 +63,8 @@ def test_records_of_too_many_weights_are_compared_in_stretches(monkeypatch: pyte
             attnviz.attention(LONG, model=model, seed=seed, causal=causal, factored=True),
         )
 
-    monkeypatch.setattr(changes, "CELLS_AT_ONCE", 200)
+    for name, few in (("CELLS_AT_ONCE", 200), ("MIN_ROWS", 2)):
+        monkeypatch.setattr(walk, name, few)
     (one, one_long), (other, other_long), (masked, masked_long) = (
         both(*of) for of in (("random:4", 0, False), ("random:4", 1, False), ("random:4", 1, True))
     )
@@ -76,6 +79,19 @@ def test_records_of_too_many_weights_are_compared_in_stretches(monkeypatch: pyte
     assert [(each.where, each.said) for each in moved] == [(each.where, each.said) for each in expected]
     assert [each.change for each in moved] == pytest.approx([each.change for each in expected], abs=1e-5)
     assert len(moved) == one.n_heads
+
+
+def test_what_long_records_take_is_not_what_their_weights_would(monkeypatch: pytest.MonkeyPatch) -> None:
+    """20,000 tokens, of whose weights a dense record would have 12 GiB of copies; what is gathered counts as held."""
+    maps = attnviz.attention("a " * 20_000, factored=True, model="multi", heads=2)
+    records(maps, maps)
+    compared = Result()
+    monkeypatch.setattr("attnviz.workflows.diff._records", lambda *_: compared)
+    assert list(diff(SPEC)) == [compared]
+    held = 2 * store.held_bytes("a.safetensors")
+    assert held > 10 * Path("a.safetensors").stat().st_size
+    with pytest.raises(TooLarge, match="the two records need"):
+        diff(replace(SPEC, max_memory=(BASE + held) / 2**30))
 
 
 def test_heads_come_the_most_different_first() -> None:

@@ -8,8 +8,9 @@ import numpy as np
 
 from attnviz.differences import Difference
 from attnviz.errors import InvalidRecord
-from attnviz.measures.changes import check_tokens, every_query
+from attnviz.measures.changes import check_tokens
 from attnviz.records import AttentionMaps
+from attnviz.records.walk import stretches
 from attnviz.views.tokens import token
 from attnviz.workflows.batch_diff.numbers import heads_in_words
 
@@ -37,11 +38,12 @@ def compare_records(before: AttentionMaps, after: AttentionMaps, tolerance: floa
 def _most_moved(before: AttentionMaps, after: AttentionMaps, layer: int, head: int) -> tuple[float, int, int]:
     """The largest change of a weight, of which query and to which key."""
     most, query, key = -1.0, 0, 0
-    for queries in every_query(before):
+    places = np.arange(len(before.queries))
+    for queries in stretches(places, len(before.keys)):
         apart = np.abs(after.rows(layer, head, queries) - before.rows(layer, head, queries))
         row, column = np.unravel_index(int(apart.argmax()), apart.shape)
         if apart[row, column] > most:
-            most, query, key = float(apart[row, column]), queries.start + int(row), int(column)
+            most, query, key = float(apart[row, column]), int(places[queries][row]), int(column)
     return most, query, key
 
 
@@ -58,7 +60,8 @@ def _unlike(before: AttentionMaps, after: AttentionMaps) -> Difference | None:
         if one != other:
             numbers = (f"{what}s {', '.join(map(str, each))}" for each in (one, other))
             return Difference("record", "", "", "", "", None, None, *numbers)
-    places = product(range(before.n_layers), every_query(before))
+    several = stretches(np.arange(len(before.queries)), len(before.keys))
+    places = product(range(before.n_layers), several)
     if not all(np.array_equal(before.allowed(*place), after.allowed(*place)) for place in places):
         return Difference("record", "", said="other keys may be attended to")
     return None
