@@ -94,7 +94,6 @@ def _stretches(
     rows: Float32[np.ndarray, "*heads query key"],
 ) -> tuple[Float32[np.ndarray, "*heads query stretch keys"], Float32[np.ndarray, "*heads query rest"]]:
     """The keys in stretches of KEYS_AT_ONCE, and those that are left, without a copy."""
-    (*outer, n_keys), (*steps, across) = rows.shape, rows.strides
-    n_whole = n_keys // KEYS_AT_ONCE
-    shape, strides = (*outer, n_whole, KEYS_AT_ONCE), (*steps, KEYS_AT_ONCE * across, across)
-    return np.lib.stride_tricks.as_strided(rows, shape, strides, writeable=False), rows[..., n_whole * KEYS_AT_ONCE :]
+    n_whole = rows.shape[-1] // KEYS_AT_ONCE
+    whole, rest = rows[..., : n_whole * KEYS_AT_ONCE], rows[..., n_whole * KEYS_AT_ONCE :]
+    return whole.reshape(*rows.shape[:-1], n_whole, KEYS_AT_ONCE), rest

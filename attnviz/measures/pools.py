@@ -83,12 +83,10 @@ class Pools:
         shape = -(-len(maps.queries) // size), len(self._starts)
         self._maximum, self._total = (np.zeros((maps.n_heads, *shape), dtype=np.float32) for _ in range(2))
         self._n_allowed = np.zeros(shape, dtype=np.int64)
-        everywhere = maps.allows_all(layer)
+        if maps.allows_all(layer):
+            self._n_allowed[:] = np.outer(*(_sizes(side, size) for side in self._sides))
+            return
         for start in range(0, len(maps.queries), size):
-            if everywhere:
-                n_queries = min(size, len(maps.queries) - start)
-                self._n_allowed[start // size] = n_queries * np.diff(self._starts, append=len(maps.keys))
-                continue
             allowed = maps.allowed(layer, slice(start, start + size))
             of_key = len(allowed) if allowed.all() else allowed.sum(axis=0)  # to look takes a tenth of the sum
             self._n_allowed[start // size] = np.add.reduceat(np.broadcast_to(of_key, len(maps.keys)), self._starts)
@@ -113,5 +111,10 @@ class Pools:
 
     def pooled(self) -> Pooled:
         """What was found."""
-        mean = self._total / np.maximum(self._n_allowed, 1).astype(np.float32)
-        return Pooled(self._size, self._maximum, mean, self._n_allowed > 0)
+        self._total /= np.maximum(self._n_allowed, 1).astype(np.float32)  # in place: to take memory takes as long
+        return Pooled(self._size, self._maximum, self._total, self._n_allowed > 0)
+
+
+def _sizes(n_all: int, size: int) -> Int[np.ndarray, " block"]:
+    """Of blocks of so many, the last one smaller."""
+    return np.diff([*range(0, n_all, size), n_all])

@@ -52,7 +52,11 @@ class RowStatistics:
     peak_keys: Int[np.ndarray, "head query"]  # of equal ones the first
     distances: Float64[np.ndarray, "head query"]  # tokens; of two texts they say nothing
     received: Float64[np.ndarray, "head key"]  # mean over queries of the weight on each key
-    pooled: Pooled | None  # where there are more weights than `pool_size` has drawn one by one
+    pooled: Pooled | None  # where they were asked for, see `pool_size`
+
+
+# Of records as long as they live, by layer.
+_STATISTICS: WeakKeyDictionary[AttentionMaps, dict[int, RowStatistics]] = WeakKeyDictionary()
 
 
 def remembered(
@@ -92,18 +96,25 @@ def blocks(maps: AttentionMaps, n_heads: int = 1, *, walked: bool = False) -> It
         start += n_queries
 
 
-@remembered
-def statistics(maps: AttentionMaps, layer: int) -> RowStatistics:
-    """One walk over a layer's weights, for the measures that have these in common: of several heads in one step where
-    the record says so, else head by head. Of a long text a few are walked over at a time, as numpy lets threads run
-    side by side, and each head's numbers are its own.
+def statistics(maps: AttentionMaps, layer: int, *, with_pools: bool = False) -> RowStatistics:
+    """One walk over a layer's weights, for the measures that have these in common, worked out once for as long as the
+    record lives. Of what is drawn pooled, what a picture shows is found on the same walk: ask for that first.
+    """
+    known = _STATISTICS.setdefault(maps, {})
+    if layer not in known or (with_pools and known[layer].pooled is None):
+        known[layer] = _walked(maps, layer, Pools(maps, layer, pool_size(maps)) if with_pools else None)
+    return known[layer]
+
+
+def _walked(maps: AttentionMaps, layer: int, pools: Pools | None) -> RowStatistics:
+    """Of several heads in one step where the record says so, else head by head. Of a long text a few are walked over at
+    a time, as numpy lets threads run side by side, and each head's numbers are its own.
     """
     n_queries, n_keys = int(real_queries(maps).sum()), len(maps.keys)
     sums, entropies, peaks, distances = (np.empty((maps.n_heads, n_queries)) for _ in range(4))
     peak_keys = np.empty((maps.n_heads, n_queries), dtype=np.int64)
     received = np.zeros((maps.n_heads, n_keys))
     several = list(blocks(maps, walked=True))
-    pools = Pools(maps, layer, size) if (size := pool_size(maps)) > 1 else None
 
     def walk(heads: int | slice) -> None:
         columns = None if pools is None else pools.columns()

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal
 
 import numpy as np
-from jaxtyping import Bool, Float, Float32, Int
+from jaxtyping import Bool, Float, Float32, Float64, Int
 
 from attnviz.arithmetic import Logarithm, dot, total
 from attnviz.errors import InvalidRecord
@@ -19,7 +20,7 @@ from attnviz.records.walk import ROW_SUM_TOLERANCE, Heads, Queries, SummedRows, 
 from attnviz.shapes import Attendable, PerHead, PerLayer, PerQuery, RealQueries, ValueNorms, Weights
 
 KEYS_AT_ONCE = 2**10  # of some queries
-TINY = np.finfo(np.float32).tiny  # ln of it is finite, so that 0 ln 0 comes out as 0
+TINY = float(np.finfo(np.float32).tiny)  # ln of it is finite, so that 0 ln 0 comes out as 0
 MAX_NUMBERS = {"layer": 100_000, "head": 2**15 - 1}
 
 Setting = str | int | float | bool | None
@@ -223,25 +224,26 @@ class AttentionMaps(Tabular):
         """The weights of some queries; `layer` is a place in the record."""
         return np.asarray(self.weights[layer][heads, queries])
 
-    def summed(self, layer: int, heads: Heads, queries: Queries) -> SummedRows:
-        """`rows` with their sums and entropies; a stretch of keys at a time: the cache holds it."""
-        rows = self.rows(layer, heads, queries)
-        *shape, n_keys = rows.shape
-        logs = np.empty((*shape, min(n_keys, KEYS_AT_ONCE)), dtype=np.float32)
-        sums, entropies = np.zeros(shape), np.zeros(shape)
-        for start in range(0, n_keys, KEYS_AT_ONCE):
-            of_keys = rows[..., start : start + KEYS_AT_ONCE]
-            part = np.add(of_keys, TINY, out=logs[..., : of_keys.shape[-1]])  # changes nothing but next to zero
-            sums += total(of_keys)
-            entropies -= dot(np.log(part, out=part), of_keys)
-        return SummedRows(rows, sums, entropies)
+    def summed(self, layer: int, heads: Heads, several: Iterable[Queries]) -> Iterator[SummedRows]:
+        """`rows` of several stretches of queries with their sums and entropies."""
+        logs, with_zeros = np.empty(0, dtype=np.float32), False  # memory that is taken once
+        for queries in several:
+            rows = self.rows(layer, heads, queries)
+            *shape, n_keys = rows.shape
+            if logs.size < (n_logs := math.prod(shape) * min(n_keys, KEYS_AT_ONCE)):
+                logs = np.empty(n_logs, dtype=np.float32)
+            informed = _informed(rows, logs, TINY if with_zeros else 0.0)
+            if not np.isfinite(informed).all():
+                with_zeros = True  # so have others of this head, most likely
+                informed = _informed(rows, logs, TINY)
+            yield SummedRows(rows, total(rows), -informed)
 
     def walk(self, layer: int, heads: Heads, several: Iterable[Queries]) -> Iterator[WalkedRows]:
         """What there is to know of each of several stretches of queries; tiles are good until the next is asked for."""
         n_queries, n_keys = len(self.queries), len(self.keys)
         apart = ByDistance(np.abs(np.arange(1 - n_queries, n_keys, dtype=np.float32)), n_queries).matrix
-        for queries in several:
-            rows, sums, entropies = self.summed(layer, heads, queries)
+        several = list(several)
+        for queries, (rows, sums, entropies) in zip(several, self.summed(layer, heads, several), strict=True):
             best = rows.argmax(axis=-1)
             peaks = np.take_along_axis(rows, best[..., None], axis=-1)[..., 0].astype(np.float64)
             yield WalkedRows(sums, entropies, peaks, best, dot(rows, apart[queries]), [Tile(slice(0, n_keys), rows)])
@@ -335,6 +337,22 @@ class AttentionMaps(Tabular):
         if self.self_attention:
             return np.asarray(self._masks.any(axis=(0, 1)))
         return np.ones(len(self.queries), dtype=bool)
+
+
+def _informed(
+    rows: Float32[np.ndarray, "*heads query key"], logs: Float32[np.ndarray, " room"], added: float
+) -> Float64[np.ndarray, "*heads query"]:
+    """Σ w ln (w + `added`) of each row, a stretch of keys at a time: the cache holds it. Not finite where a logarithm
+    is that of 0; what is tiny changes nothing else.
+    """
+    found = np.zeros(rows.shape[:-1])
+    with np.errstate(divide="ignore", invalid="ignore"):
+        for start in range(0, rows.shape[-1], KEYS_AT_ONCE):
+            of_keys = rows[..., start : start + KEYS_AT_ONCE]
+            part = logs[: of_keys.size].reshape(of_keys.shape)
+            np.log(np.add(of_keys, added, out=part) if added else of_keys, out=part)
+            found += dot(part, of_keys)
+    return found
 
 
 @dataclass(frozen=True, eq=False)

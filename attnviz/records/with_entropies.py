@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -43,10 +43,11 @@ class MapsWithEntropies(AttentionMaps):
         step = max(1, CELLS_AT_ONCE // (len(self.queries) * len(self.keys)))
         return [slice(start, min(start + step, self.n_heads)) for start in range(0, self.n_heads, step)]
 
-    def summed(self, layer: int, heads: Heads, queries: Queries) -> SummedRows:
-        """`rows` with their sums and entropies."""
-        rows, sums = self.rows(layer, heads, queries), self._sums[layer][heads, queries]
-        return SummedRows(rows, sums, self.entropies[layer][heads, queries].astype(np.float64))
+    def summed(self, layer: int, heads: Heads, several: Iterable[Queries]) -> Iterator[SummedRows]:
+        """`rows` of several stretches of queries with their sums and entropies."""
+        for queries in several:
+            rows, sums = self.rows(layer, heads, queries), self._sums[layer][heads, queries]
+            yield SummedRows(rows, sums, self.entropies[layer][heads, queries].astype(np.float64))
 
     def _row_sums(self, layer: int) -> Float64[np.ndarray, "head query"]:
         if layer not in self._sums:  # products in float32, which take a third of the time

@@ -22,12 +22,13 @@ class HeatmapSpec:
     model: ModelOptions = ModelOptions()
     pretrained: PretrainedOptions = PretrainedOptions()
     factored: Annotated[
-        bool,
+        bool | None,
         Option(
-            "Keep q and k instead of the weights, of no more than the layers and heads drawn; done by itself where the "
-            "weights of all exceed --max-memory.",
+            "Keep q and k instead of the weights, of no more than the layers and heads drawn; done by itself where all "
+            "weights exceed --max-memory, or are more than a picture shows one by one: 2^26, 8 heads of 2,896 tokens.",
             MODEL,
+            flags="--factored/--no-factored",
         ),
-    ] = False
+    ] = None
     figure: FigureOptions = FigureOptions()
     printing: PrintOptions = PrintOptions()

@@ -41,9 +41,16 @@ def too_many(maps: AttentionMaps, n_heads: int, part: TokenSelection | None = No
     return n_heads * n_queries * n_keys > MAX_DRAWN and pool_size(maps) > 1
 
 
+def walk_for_pictures(maps: AttentionMaps, layers: Sequence[int], heads: Sequence[int]) -> None:
+    """Find the pooled maps of these heads, if any, and statistics on the same walk: after measures it is a second."""
+    if too_many(maps, len(layers) * len(heads)):
+        for layer in layers:
+            pooled_of(maps, layer)
+
+
 def pooled_of(maps: AttentionMaps, layer: int) -> Pooled:
     """The pooled maps of a layer that `pools`."""
-    found = statistics(maps, layer).pooled
+    found = statistics(maps, layer, with_pools=True).pooled
     assert found is not None
     return found
 

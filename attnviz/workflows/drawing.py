@@ -25,6 +25,7 @@ from attnviz.specs.figure import FigureOptions
 from attnviz.text.given import typed
 from attnviz.views.data import chosen_heads
 from attnviz.views.heatmap import heatmap_report
+from attnviz.views.pooled_maps import walk_for_pictures
 from attnviz.views.tables import measures_rows, ordering
 
 MAX_PICTURES = 500  # heads that nobody chose; 24 layers of 16 are 384
@@ -153,6 +154,7 @@ class Drawing:
             from attnviz.measures.words import by_words
 
             maps = by_words(maps)
+        walk_for_pictures(maps, layers, heads)
         found = self._measured(maps)
         drawn = yield from self.pictures.write(heatmap_report(maps, found, self.spec, layers, heads), folder, records)
         rows = LazyRows(lambda: measures_rows(maps, found, layers, heads))

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from attnviz import store
-from attnviz.errors import InvalidOption, InvalidSelection, TooLarge
+from attnviz.errors import InvalidOption, InvalidRecord, InvalidSelection, TooLarge
 from attnviz.manifest import PAGE, Entry, File
 from attnviz.models.choice import EVERY, LayersAndHeads
 from attnviz.models.loading import ModelReference, find_model, with_example
@@ -28,6 +28,7 @@ if TYPE_CHECKING:  # numpy comes with them
     from attnviz.workflows.drawing import Drawing
 
 INSTEAD = "the weights have no room in --max-memory: q, k and log-sum-exp are kept, and weights worked out from them"
+MANY = "more weights than a picture shows one by one: q, k and log-sum-exp are kept; --no-factored keeps all weights"
 CHOSEN = "the weights of all heads have no room in --max-memory: only those of the chosen layers and heads are kept"
 
 
@@ -37,7 +38,14 @@ class Way:
 
     attend: Callable[[str, str, LayersAndHeads], AttentionMaps]
     choice: LayersAndHeads = EVERY
-    notices: tuple[str, ...] = ()
+    notice: str = ""
+
+    def notices(self, maps: AttentionMaps) -> tuple[str, ...]:
+        """What is said of the record. A model that gives no q and k has kept all weights, which needs no word."""
+        from attnviz.records.factored import FactoredMaps
+
+        kept_all = self.notice == MANY and not isinstance(maps, FactoredMaps)
+        return () if kept_all or not self.notice else (self.notice,)
 
     def record(self, text: str, name: str) -> AttentionMaps:
         """Where not all of the chosen layers attend, of every layer: the record says which do."""
@@ -92,7 +100,7 @@ def _drawn(
             folder = out if len(chosen) == 1 else out / document.slug
             drawn = yield from _counted_by(model, drawing, maps).draw(maps, folder)
             first = _first_notices(spec, reference, corpus, model.trained) if count == 0 else ()
-            notices = (*first, *ways[index].notices, *drawn.notices)
+            notices = (*first, *ways[index].notices(maps), *drawn.notices)
             entries.append(_entry(spec, document.slug, maps, drawn, out))
             yield replace(drawn, notices=notices)
         if len(chosen) > 1 and any(file.path.endswith(".html") for entry in entries for file in entry.files):
@@ -128,12 +136,14 @@ def _from_zero(written: tuple[str, ...], n_there: int, here: tuple[int, ...], wh
 
 
 def _way(model: AttentionModel, text: str, spec: HeatmapSpec) -> Way:
-    """All weights where there is room for them, else those of the chosen heads, else what these are worked out from,
-    where the model gives that.
+    """All weights where there is room for them and they are few enough to be drawn one by one, else what they are
+    worked out from, where the model gives that; where there is no room, rather those of the chosen heads.
 
     Raises InvalidText without tokens, TooLarge without room, InvalidOption for a model without q and k and for what
     needs all weights.
     """
+    from attnviz.measures.rows import MAX_DRAWN
+
     asked = {
         "--rollout": spec.figure.rollout,
         "--merge": spec.figure.merge,
@@ -148,15 +158,18 @@ def _way(model: AttentionModel, text: str, spec: HeatmapSpec) -> Way:
             raise InvalidOption(f"{whole} needs all weights, which --factored does not keep", hint="Leave out one.")
         return Way(partial(_factored, model, spec.model.max_memory, None), _choice(spec.figure, model))
     try:
-        model.encode(text)
-        return Way(model.attention)
+        n_queries, n_keys = model.map_size(text)
     except TooLarge as error:
         choice = _choice(spec.figure, model)
         if choice != EVERY and _fits(model, text, choice):
-            return Way(model.attention, choice, (CHOSEN,))
-        if not isinstance(model, Factorable) or whole is not None:
+            return Way(model.attention, choice, CHOSEN)
+        if not isinstance(model, Factorable) or whole is not None or spec.factored is False:
             raise
-        return Way(partial(_factored, model, spec.model.max_memory, error), choice, (INSTEAD,))
+        return Way(partial(_factored, model, spec.model.max_memory, error), choice, INSTEAD)
+    are_many = model.n_layers * model.n_heads * n_queries * n_keys > MAX_DRAWN
+    if are_many and whole is None and spec.factored is None and isinstance(model, Factorable):
+        return Way(partial(_factored_or_not, model, spec.model.max_memory), _choice(spec.figure, model), MANY)
+    return Way(model.attention)
 
 
 def _fits(model: AttentionModel, text: str, choice: LayersAndHeads) -> bool:
@@ -181,6 +194,16 @@ def _factored(
             raise
         raise TooLarge(f"{too_large.problem}; {error.problem}", hint=too_large.hint) from error
     return maps
+
+
+def _factored_or_not(
+    model: Factorable, max_memory: float, text: str, name: str, choice: LayersAndHeads
+) -> AttentionMaps:
+    """All weights where the model cannot give what they are worked out from."""
+    try:
+        return _factored(model, max_memory, None, text, name, choice)
+    except (InvalidOption, InvalidRecord, TooLarge):
+        return model.attention(text, name)
 
 
 def _entry(spec: HeatmapSpec, name: str, maps: AttentionMaps, drawn: Result, out: Path) -> Entry:

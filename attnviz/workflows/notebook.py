@@ -18,6 +18,7 @@ from attnviz.report import FigureStyle, Report
 from attnviz.selection import numbers
 from attnviz.specs.figure import FigureOptions
 from attnviz.views.heatmap import heatmap_report
+from attnviz.views.pooled_maps import walk_for_pictures
 
 MAX_BYTES = 2_000_000  # of all that a notebook keeps of one cell: the page, and the picture in base64
 HEIGHT = 640  # pixels; the reader can drag the frame's corner
@@ -111,6 +112,7 @@ def maps_report(maps: AttentionMaps, spec: FigureOptions) -> Report:
     layers = numbers(spec.layer, maps.layer_numbers, "layer")
     heads = numbers(spec.head, maps.head_numbers, "head")
     maps = by_words(maps) if spec.merge == "words" else maps
+    walk_for_pictures(maps, layers, heads)
     return heatmap_report(maps, measured(maps), spec, layers, heads)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 
 import numpy as np
@@ -11,6 +12,7 @@ from safetensors import safe_open
 from attnviz import store
 from attnviz.errors import InvalidOption, TooLarge
 from attnviz.measures import rows
+from attnviz.measures.measured import measured
 from attnviz.models.sizes import GIB, Work
 from attnviz.options import build
 from attnviz.records import AttentionMaps, factored, walk
@@ -110,6 +112,48 @@ def test_where_weights_have_no_room_q_and_k_are_kept_and_the_numbers_stay(tmp_pa
         assert [each for each in other if isinstance(each, float)] == pytest.approx(
             [each for each in one if isinstance(each, float)], abs=1e-5
         )
+
+
+def test_where_weights_are_too_many_to_be_drawn_q_and_k_are_kept(long: None, tmp_path: Path) -> None:
+    """Whoever wants all weights says so, or asks for what needs them."""
+    by_itself, dense = drawn(spec(tmp_path / "by-itself")), drawn(spec(tmp_path / "dense", factored=False))
+    told = [
+        sum("--no-factored keeps all weights" in notice for notice in found.notices) for found in (by_itself, dense)
+    ]
+    assert told == [1, 0]
+    kept = [store.load(tmp_path / name / store.RECORD) for name in ("by-itself", "dense")]
+    assert [type(maps) for maps in kept] == [FactoredMaps, AttentionMaps]
+    assert kept[0].weights == pytest.approx(kept[1].weights, rel=1e-5)
+    (numbers,), (exactly,) = (found.numbers.values() for found in (by_itself, dense))
+    assert np.array(numbers["entropy"]) == pytest.approx(np.array(exactly["entropy"]), abs=1e-5)
+    drawn(spec(tmp_path / "one", head=("1",)))
+    assert store.load(tmp_path / "one" / store.RECORD).head_numbers == (1,)
+    for more in ({"rollout": True}, {"merge": "words"}, {"model": "dot", "heads": None}):
+        found = drawn(spec(tmp_path / "whole", **more))
+        assert not any("--no-factored" in notice for notice in found.notices)
+        assert not isinstance(store.load(tmp_path / "whole" / store.RECORD), FactoredMaps)
+
+
+@pytest.mark.parametrize("factored", [True, False])
+def test_measures_and_pooled_maps_are_of_one_walk(
+    long: None, factored: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And without pictures no maps are pooled."""
+    drawn(spec(tmp_path, factored=factored))
+    maps = store.load(tmp_path / store.RECORD)
+    measured(maps, ["entropy", "distance"])
+    assert rows.statistics(maps, 0).pooled is None
+    walked: list[object] = []
+    walk_of = type(maps).walk
+
+    def noting(self: AttentionMaps, layer: int, head: int, several: Iterable[walk.Queries]) -> object:
+        if self.n_heads == len(maps.head_numbers):  # even attention beside them has one
+            walked.append(head)
+        return walk_of(self, layer, head, several)
+
+    monkeypatch.setattr(type(maps), "walk", noting)
+    drawn(build(RenderSpec, record=str(tmp_path / store.RECORD), out=str(tmp_path / "again"), dpi=50))
+    assert walked == [0, 1]
 
 
 def test_a_model_without_q_and_k_says_so(tmp_path: Path) -> None:
