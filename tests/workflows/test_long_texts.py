@@ -128,8 +128,9 @@ def test_where_weights_are_too_many_to_be_drawn_q_and_k_are_kept(long: None, tmp
     assert np.array(numbers["entropy"]) == pytest.approx(np.array(exactly["entropy"]), abs=1e-5)
     drawn(spec(tmp_path / "one", head=("1",)))
     assert store.load(tmp_path / "one" / store.RECORD).head_numbers == (1,)
-    for more in ({"rollout": True}, {"merge": "words"}, {"model": "dot", "heads": None}):
-        found = drawn(spec(tmp_path / "whole", **more))
+    whole, dot = tmp_path / "whole", build(HeatmapSpec, text=(TEXT,), model="dot", out=str(tmp_path / "whole"), dpi=50)
+    for asked in (spec(whole, rollout=True), spec(whole, merge="words"), dot):
+        found = drawn(asked)
         assert not any("--no-factored" in notice for notice in found.notices)
         assert not isinstance(store.load(tmp_path / "whole" / store.RECORD), FactoredMaps)
 
