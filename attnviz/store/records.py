@@ -183,12 +183,17 @@ def is_factored(path: str | Path) -> bool:
     return PARTS[0] in read_header(Path(path), InvalidRecord, OURS).tensors
 
 
-def held_bytes(path: str | Path) -> int:
-    """How much a record's tensors take when it is read, by its header alone: of a compact one more than its file has.
-
-    Raises InvalidRecord.
+def held_bytes(record: str | Path | bytes) -> int:
+    """How much a record's tensors take when its file, or what that holds, is read, by the header alone: of a compact
+    one more than its file has. Raises InvalidRecord.
     """
-    tensors = read_header(Path(path), InvalidRecord, OURS).tensors
+    if isinstance(record, bytes):
+        try:
+            tensors = header_of(BytesIO(record), len(record)).tensors
+        except ValueError as error:
+            raise InvalidRecord(f"it is not a whole safetensors file: {error}", hint=OURS) from error
+    else:
+        tensors = read_header(Path(record), InvalidRecord, OURS).tensors
     sizes = ((name, each["shape"], each["data_offsets"]) for name, each in tensors.items())
     return bytes_held({name: (shape, end - start) for name, shape, (start, end) in sizes})
 

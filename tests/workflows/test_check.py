@@ -15,10 +15,12 @@ import numpy as np
 import pytest
 from PIL import Image
 
+import attnviz
 from attnviz import store
 from attnviz.differences import EXACT, BatchDiff, Difference, Tolerances
-from attnviz.errors import InputError, InvalidOption, InvalidSource
+from attnviz.errors import InputError, InvalidOption, InvalidSource, TooLarge
 from attnviz.manifest import Entry, File, Manifest
+from attnviz.models.sizes import BASE
 from attnviz.options import build, with_values
 from attnviz.specs.batch import CheckSpec
 from attnviz.views.verify import first_differences
@@ -227,6 +229,20 @@ def test_a_record_is_compared_by_its_weights(pair: Path) -> None:
     assert "token 0 is 'not' in A and 'the' in B" in only().said
     batches.put(pair / "figures", path, b"no record")
     assert only().kind == "file"
+
+
+def test_what_a_gathered_record_becomes_is_counted(pair: Path) -> None:
+    """Its file is a tenth of that."""
+    maps = attnviz.attention("a " * 20_000, factored=True, model="multi", heads=2)
+    later = replace(maps, provenance=replace(maps.provenance, versions=(("torch", "9"),)))
+    for folder, each in (("baseline", maps), ("figures", later)):
+        batches.put(pair / folder, "first/attention.safetensors", store.record_bytes(each))
+    files = [pair / folder / "first/attention.safetensors" for folder in ("baseline", "figures")]
+    held, sizes = sum(map(store.held_bytes, files)), sum(path.stat().st_size for path in files)
+    assert held > 10 * sizes
+    with pytest.raises(TooLarge, match=r"first/attention\.safetensors and its baseline need"):
+        found(replace(SPEC, max_memory=(BASE + held) / 2**30))
+    assert found(replace(SPEC, max_memory=(BASE + held + sizes + 1) / 2**30)) == ()
 
 
 def test_a_record_of_other_heads_differs(pair: Path) -> None:

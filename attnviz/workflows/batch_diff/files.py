@@ -88,10 +88,9 @@ def _compare(
         return replace(other, expected=before, actual=after)
     if ending == ".png":
         return _compare_pictures(other, expected, actual, tolerances, show)
-    most = tolerances.numbers or 0.0
     if ending == ".safetensors":
-        return _compare_records(other, expected, actual, most)
-    return "same content" if ending in TEXTS and is_same_text(expected, actual, most) else other
+        return _compare_records(other, expected, actual, tolerances)
+    return "same content" if ending in TEXTS and is_same_text(expected, actual, tolerances.numbers or 0.0) else other
 
 
 def _compare_pictures(
@@ -113,13 +112,15 @@ def _compare_pictures(
     return replace(other, kind="picture", expected=before, actual=after, said="another size")
 
 
-def _compare_records(other: Difference, expected: bytes, actual: bytes, tolerance: float) -> Compared:
-    """By tokens, heads and weights, whatever else a record says of how it was made."""
+def _compare_records(other: Difference, expected: bytes, actual: bytes, tolerances: Tolerances) -> Compared:
+    """By tokens, heads and weights, whatever else a record says of how it was made. Raises TooLarge."""
     try:
+        held = sum(len(data) + store.held_bytes(data) for data in (expected, actual))
+        check_room(f"{other.file} and its baseline", BASE + held, tolerances.max_memory)
         one, two = (store.read_record(data, other.file) for data in (expected, actual))
     except InvalidRecord:
         return other
-    found = compare_records(one, two, tolerance)
+    found = compare_records(one, two, tolerances.numbers or 0.0)
     return replace(found[0], job=other.job, file=other.file) if found else "same content"
 
 
