@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from attnviz.cli import show
 from attnviz.inputs import is_file
-from attnviz.specs.server import CIReportOptions
+from attnviz.specs.batch import CIReportOptions
 
 if TYPE_CHECKING:
     from attnviz.report import CaseResult, Report

@@ -10,13 +10,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 from attnviz.cli import show
-from attnviz.cli.ci_report import write_ci_report
 from attnviz.cli.process import collected_interrupts, resume_gc
 from attnviz.cli.progress import ProgressBar, ProgressLog, progress_view
 from attnviz.registry import load
 from attnviz.specs.figure import FigureOptions
 from attnviz.specs.output import PrintOptions
-from attnviz.specs.server import CIReportOptions
 
 if TYPE_CHECKING:
     from attnviz.result import Events, Progress, Result
@@ -29,12 +27,15 @@ Group = TypeVar("Group")
 def run_command(command: Command, spec: Any) -> None:
     """Run the command's workflow. Raises what it raises, and the failure of its result when all is shown."""
     kind = _group(spec, PrintOptions()).kind
-    figure, server = _group(spec, FigureOptions()), _group(spec, CIReportOptions())
+    figure = _group(spec, FigureOptions())
     results = []
     for result in _followed(load(command)(spec)):
         _show(result, figure.table if kind == "table" else "none")
         if report := result.ci_report or (result.report if result.cases else None):
-            write_ci_report(report, result.cases, f"attnviz {command.name}", server)
+            from attnviz.cli.ci_report import write_ci_report  # most commands have no cases
+            from attnviz.specs.batch import CIReportOptions
+
+            write_ci_report(report, result.cases, f"attnviz {command.name}", _group(spec, CIReportOptions()))
         # A report may hold large maps: where it is not needed any more it goes.
         results.append(replace(result, report=None, rows=()) if kind in ("table", "none") else result)
     if kind not in ("table", "none"):

@@ -1,12 +1,11 @@
 """What the commands about batches are asked: `batch`, `verify`, `check` and `diff`; and `measures`."""
 
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, Literal
 
-from attnviz.options import ARGUMENT, CHECK, OUTPUT, TEXT, Option
+from attnviz.options import ARGUMENT, CHECK, OUTPUT, SERVER, TEXT, Option
 from attnviz.specs.cluster import ClusterOptions
 from attnviz.specs.output import Measure, Out, PrintOptions, Shard, TopK
-from attnviz.specs.server import CIReportOptions
 
 MaxMemory = Annotated[float, Option("GiB that the process may take for two files.", CHECK)]
 Workers = Annotated[int | None, Option("Processes; default: one for each core.", OUTPUT, "N")]
@@ -14,6 +13,18 @@ Folder = Annotated[str, Option("What attnviz batch made.", ARGUMENT, "DIR")]
 TOLERANCE = Option("By how much a number may differ.", CHECK)  # absolute; weights, too
 PIXELS = Option("By how much a picture may differ, of 255.", CHECK, "RMS")  # root mean square, 0 to 255
 MAX_DIFFERENCE = 1e-4
+AnnotationKind = Literal["github"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class CIReportOptions:
+    """What a run on a server leaves for who reads it later."""
+
+    summary: Annotated[str | None, Option("Add the report as Markdown to this file.", SERVER, "FILE")] = None
+    annotations: Annotated[
+        AnnotationKind | None, Option("Say what was found as this server's annotations, on stderr.", SERVER)
+    ] = None
+    junit: Annotated[str | None, Option("Write each job as a test in JUnit XML.", SERVER, "FILE")] = None
 
 
 @dataclass(frozen=True, kw_only=True)

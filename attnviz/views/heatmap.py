@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import product
 from math import floor, log10
@@ -11,17 +11,13 @@ import numpy as np
 
 from attnviz.errors import InvalidSelection
 from attnviz.measures.effective_keys import effective_keys
-from attnviz.measures.rollout import reachable, rollout
 from attnviz.records import AttentionMaps, Measurement
-from attnviz.report import Heatmap, HeatmapGrid, Report, Scale
+from attnviz.report import Curves, Heatmap, HeatmapGrid, Note, Report, Scale
 from attnviz.selection import is_stretch, pairs, position
-from attnviz.shapes import Cells
 from attnviz.specs.figure import FigureOptions, ScaleKind
 from attnviz.views import captions
 from attnviz.views.data import data, data_of_hidden
-from attnviz.views.distance import distance_curves, distance_data
 from attnviz.views.head_pictures import MapFrame, Place, heatmaps, overview, strip
-from attnviz.views.patches import patch_maps
 from attnviz.views.pooled_maps import pooled_maps, pools, with_factors
 from attnviz.views.tables import heads_table, layers_table, top_table
 from attnviz.views.token_selection import TokenSelection, hidden, part_of
@@ -55,9 +51,9 @@ def heatmap_report(
     pictures = pooled_maps(maps, places) if pooled else heatmaps(maps, places, part)
     pictures = with_factors(maps, places, part, pictures)
     drawn = _drawn(maps, pictures, places, part, spec)
-    patches = patch_maps(maps, places, spec)
-    rolled = rollout(maps).astype(np.float32) if spec.rollout else None
-    others = () if rolled is None else (_rollout_map(maps, rolled, part, spec.scale),)
+    patches = () if maps.grid is None else _patches(maps, places, spec)
+    rolled, others = _rollout(maps, part, spec.scale) if spec.rollout else ({}, ())
+    curves, distances = _distance(maps, places, layers, heads) if spec.distance else ((), {})
     numbers = heads_table(maps, [*measurements, *([share] if share else [])], places, part, spec)
     of_layers = layers_table(maps, measurements, layers)
     listed = pictures if _are_listed(pictures, spec) and not pooled else ()
@@ -76,7 +72,7 @@ def heatmap_report(
             *patches,
             *drawn,
             *others,
-            *(distance_curves(maps, places) if spec.distance else ()),
+            *curves,
             numbers,
             *of_layers,
             *tops,
@@ -89,8 +85,8 @@ def heatmap_report(
         data={
             **data(title if spec.title is None else spec.title, maps, measurements, layers, heads),
             **(data_of_hidden(maps, part, share, layers, heads) if share else {}),
-            **({} if rolled is None else {"rollout": rolled}),
-            **({"distance": distance_data(maps, layers, heads)} if spec.distance else {}),
+            **rolled,
+            **distances,
         },
         focus=(drawn[0] if isinstance(drawn[0], Heatmap) else _sharpest(maps, measurements, places, pictures), *others),
     )
@@ -147,9 +143,34 @@ def _drawn(
     return together if spec.pick else [*together, *pictures]
 
 
-def _rollout_map(maps: AttentionMaps, rolled: Cells, part: TokenSelection, kind: ScaleKind) -> Heatmap:
+# What few ask for is imported when they do.
+
+
+def _patches(maps: AttentionMaps, places: Sequence[Place], spec: FigureOptions) -> tuple[()] | tuple[HeatmapGrid, Note]:
+    from attnviz.views.patches import patch_maps
+
+    return patch_maps(maps, places, spec)
+
+
+def _rollout(
+    maps: AttentionMaps, part: TokenSelection, kind: ScaleKind
+) -> tuple[Mapping[str, object], tuple[Heatmap, ...]]:
+    """Its numbers and its picture."""
+    from attnviz.measures.rollout import reachable, rollout
+
+    rolled = rollout(maps).astype(np.float32)
     scale = rollout_scale(kind, float(part.of(rolled).max()), [maps], part.renormalizes(maps))
-    return MapFrame.of(maps, part).map("rollout", rollout_title([maps]), rolled, reachable(maps), scale)
+    picture = MapFrame.of(maps, part).map("rollout", rollout_title([maps]), rolled, reachable(maps), scale)
+    return {"rollout": rolled}, (picture,)
+
+
+def _distance(
+    maps: AttentionMaps, places: Sequence[Place], layers: Sequence[int], heads: Sequence[int]
+) -> tuple[tuple[Curves, ...], Mapping[str, object]]:
+    """Its charts and its numbers."""
+    from attnviz.views.distance import distance_curves, distance_data
+
+    return tuple(distance_curves(maps, places)), {"distance": distance_data(maps, layers, heads)}
 
 
 def rollout_title(several: Sequence[AttentionMaps]) -> str:

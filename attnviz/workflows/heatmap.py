@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 
 from attnviz import store
 from attnviz.errors import InvalidOption, InvalidRecord, InvalidSelection, TooLarge
-from attnviz.manifest import PAGE, Entry, File
 from attnviz.models.choice import EVERY, LayersAndHeads
 from attnviz.models.loading import ModelReference, find_model, with_example
 from attnviz.models.protocols import AttentionModel, Factorable, Generates
@@ -23,6 +22,7 @@ from attnviz.text import load_corpus
 from attnviz.text.document import Corpus
 
 if TYPE_CHECKING:  # numpy comes with them
+    from attnviz.manifest import Entry
     from attnviz.records import AttentionMaps, Provenance
     from attnviz.specs.figure import FigureOptions
     from attnviz.workflows.drawing import Drawing
@@ -101,9 +101,10 @@ def _drawn(
             drawn = yield from _counted_by(model, drawing, maps).draw(maps, folder)
             first = _first_notices(spec, reference, corpus, model.trained) if count == 0 else ()
             notices = (*first, *ways[index].notices(maps), *drawn.notices)
-            entries.append(_entry(spec, document.slug, maps, drawn, out))
+            if len(chosen) > 1:
+                entries.append(_entry(spec, document.slug, maps, drawn, out))
             yield replace(drawn, notices=notices)
-        if len(chosen) > 1 and any(file.path.endswith(".html") for entry in entries for file in entry.files):
+        if any(file.path.endswith(".html") for entry in entries for file in entry.files):
             yield Result(files=(_index(spec, entries, maps.provenance, out),))
 
 
@@ -207,7 +208,9 @@ def _factored_or_not(
 
 
 def _entry(spec: HeatmapSpec, name: str, maps: AttentionMaps, drawn: Result, out: Path) -> Entry:
-    """What a manifest would say of one text."""
+    """What a manifest would say of one of several texts."""
+    from attnviz.manifest import Entry, File  # one text has no page that leads to it
+
     files = tuple(File(path.relative_to(out).as_posix(), "", 0) for path in drawn.files)
     settings: dict[str, object] = {name: each for name in ("layer", "head") if (each := getattr(spec.figure, name))}
     settings["model"] = maps.provenance.model
@@ -216,6 +219,7 @@ def _entry(spec: HeatmapSpec, name: str, maps: AttentionMaps, drawn: Result, out
 
 def _index(spec: HeatmapSpec, entries: Sequence[Entry], provenance: Provenance, out: Path) -> Path:
     """Write the page that leads to those of the texts."""
+    from attnviz.manifest import PAGE
     from attnviz.renderers.page.html import html
     from attnviz.report import FigureStyle
     from attnviz.views.batch_page import texts_page

@@ -25,7 +25,6 @@ from attnviz.renderers.figure.plan import plan
 from attnviz.renderers.figure.png import png_of
 from attnviz.renderers.figure.scale import MINUS
 from attnviz.renderers.figure.text import BOX, LEFT_TO_RIGHT, missing
-from attnviz.renderers.figure.words import plan_text
 from attnviz.report import Curves, Distributions, FigureStyle, Heatmap, HeatmapGrid, Picture, Report
 
 if TYPE_CHECKING:
@@ -114,7 +113,11 @@ def plan_picture(picture: Picture, report: Report, look: FigureStyle) -> Planned
     """How large all of one picture is, and where it lies. Raises TooLarge."""
     match picture:
         case Heatmap() | HeatmapGrid():
-            return (plan_text if look.kind == "text" else plan)(picture, report, look)
+            if look.kind != "text":
+                return plan(picture, report, look)
+            from attnviz.renderers.figure.words import plan_text  # only --kind text wants it
+
+            return plan_text(picture, report, look)
         case Curves() | Distributions():
             from attnviz.renderers.figure.charts import plan_charts
 

@@ -20,7 +20,6 @@ from attnviz.renderers.figure.draw import (
     middles,
     numbers_in,
 )
-from attnviz.renderers.figure.image import resized
 from attnviz.renderers.figure.layout import POINT, TICK, FigurePlan, Labels, PlacedMap
 from attnviz.renderers.figure.page import (
     BEFORE,
@@ -83,7 +82,9 @@ def _fill(pixels: Pixels, colours: np.ndarray, backdrop: Grey | None) -> None:
     rows, columns = (np.arange(n) * number // n for n, number in zip(pixels.shape, colours.shape[:2], strict=False))
     packed = np.ascontiguousarray(colours).view(np.uint32)[..., 0]  # a third of the time that four bytes take
     full = packed.take(columns, axis=1).take(rows, axis=0)[..., None].view(np.uint8)[..., :3]
-    if backdrop is not None:
+    if backdrop is not None:  # only patches lie over an image
+        from attnviz.renderers.figure.image import resized
+
         full = mix(resized(backdrop, *pixels.shape[:2])[..., None], full, OVER_IMAGE)
     opaque = colours[..., 3:] > 0
     np.copyto(pixels, full, where=opaque.all() or opaque.take(columns, axis=1).take(rows, axis=0))
