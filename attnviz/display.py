@@ -102,3 +102,10 @@ def _unit_pattern() -> Any:
 def _escape(character: str) -> str:
     code = ord(character)
     return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
+
+
+def pluralize(number: int, many: str) -> str:
+    """`many` as it is for so many: "keys", of one "key"; "queries", of one "query"."""
+    if number != 1:
+        return many
+    return many.removesuffix("ies") + "y" if many.endswith("ies") else many.removesuffix("s")

@@ -11,8 +11,8 @@ from attnviz.measures.measured import measured
 from attnviz.models.loading import find_model
 from attnviz.records import AttentionMaps, Facts, Provenance, Setting, Tokens
 from attnviz.report import Report
-from attnviz.specs.figure import FigureOptions
 from attnviz.specs.model import ModelOptions
+from attnviz.specs.output import FigureOptions
 from attnviz.views.heatmap import heatmap_report
 
 if TYPE_CHECKING:

@@ -21,12 +21,12 @@ import numpy as np
 import pytest
 from PIL import Image, ImageChops
 
+from attnviz.display import pluralize
 from attnviz.measures.intervals import seeds_interval
 from attnviz.models.built_in import SHIPPED
 from attnviz.registry import Plugin
 from attnviz.specs.capacity import CapacitySpec
 from attnviz.store import load
-from attnviz.views.plurals import pluralize
 from attnviz.workflows import capacity_trials
 from attnviz.workflows.metrics import load_metrics
 from tests import pretrained

@@ -16,6 +16,6 @@ MODELS = (
 # Likewise, of names that are none of these, in this order.
 FORMATS = (
     Plugin("huggingface", "attnviz.models.huggingface.reference:find_folder", "a folder of a third-party model"),
-    Plugin("checkpoint", "attnviz.models.trained:find_folder", "a folder that `attnviz train` wrote"),
+    Plugin("checkpoint", "attnviz.models.built_in:find_folder", "a folder that `attnviz train` wrote"),
     Plugin("hub", "attnviz.models.huggingface.reference:find_on_hub", "a name on the hub"),
 )

@@ -1,4 +1,6 @@
-"""The models that have names: trained ones that come with attnviz, and random ones of any size. Knows no torch."""
+"""Models of ours, found without torch: folders that `attnviz train` wrote, the shipped ones among them, and random
+models of any size.
+"""
 
 from __future__ import annotations
 
@@ -12,10 +14,9 @@ from typing import TYPE_CHECKING
 from attnviz.cache import cached
 from attnviz.errors import InvalidModel, InvalidOption
 from attnviz.inputs import MAX_VOCABULARY, is_folder, read_bytes, user_path
-from attnviz.models.loading import ModelReference
+from attnviz.models.loading import ModelReference, digest, folder_name, refuse_sizes
 from attnviz.models.protocols import AttentionModel, Attributable, Classifies
 from attnviz.models.sizes import FLOAT32, check_room, head_size
-from attnviz.models.trained import TRAINED, TrainedReference
 from attnviz.specs.model import ModelOptions, PretrainedOptions
 
 if TYPE_CHECKING:
@@ -26,6 +27,37 @@ DEFAULT_D_MODEL = 64
 SHIPPED = Path(__file__).parents[1] / "data" / "models"  # one folder per trained model: single, multi-2 …
 SIZE = re.compile("[0-9]{1,18}")  # no number that int() refuses
 RELATIVES = "Trained are single, multi:2, multi:4 and multi:8, without --d-model, --layers, --vocab or --tokenizer"
+FILES = ("config.json", "model.safetensors", "tokenizer.json")
+TRAINED = "Choose single, multi, multi:2, multi:4 or a checkpoint folder."
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrainedReference(ModelReference):
+    """A checkpoint folder. Of one that did not come with attnviz, only its files know the sizes."""
+
+    folder: Path
+
+    def open(self, texts: Iterable[str], name: str = "") -> EncoderModel:
+        """The folder is read once."""
+        from attnviz.models.checkpoint import load_checkpoint
+        from attnviz.models.classifier_model import checkpoint_model
+        from attnviz.models.device import pick
+
+        saved = cached(("checkpoint", self.folder), lambda: load_checkpoint(self.folder, self.spec.max_memory))
+        return checkpoint_model(saved, self.folder, name or self.name, self.spec, pick(self.spec.device))
+
+    def inputs(self) -> Mapping[str, str]:
+        """The sha256 of the weights."""
+        return {f"weights of {self.spec.model}": digest(self.folder, FILES)}
+
+
+def find_folder(spec: ModelOptions, extras: PretrainedOptions) -> TrainedReference | None:
+    """Any folder; opening it says what it lacks. It is called by its own name, wherever it lies."""
+    folder = user_path(spec.model, InvalidModel)
+    if not spec.model or not is_folder(folder):
+        return None
+    refuse_sizes("a checkpoint", spec)
+    return TrainedReference(spec, extras, folder_name(folder), folder=folder)
 
 
 @dataclass(frozen=True, kw_only=True)

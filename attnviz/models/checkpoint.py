@@ -1,9 +1,13 @@
-"""A classifier as a folder: model.safetensors, tokenizer.json, config.json. Never pickle."""
+"""A classifier as a folder: model.safetensors, tokenizer.json, config.json. Never pickle.
+
+Embeddings lie there in fewer bits, all else in float32.
+"""
 
 from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
 from math import inf
 from pathlib import Path
@@ -12,7 +16,7 @@ from typing import Any, get_args
 import safetensors.torch
 import torch
 from safetensors import SafetensorError
-from torch import nn
+from torch import Tensor, nn
 
 from attnviz import store
 from attnviz.errors import InvalidModel
@@ -21,10 +25,8 @@ from attnviz.models import tokenizer
 from attnviz.models.classifier import Classifier, ClassifierConfig
 from attnviz.models.encoder import EncoderConfig
 from attnviz.models.sizes import MAX_D_MODEL, check_room, head_size
-from attnviz.models.storage import packed, unpacked
 from attnviz.models.tokenizer import TextTokenizer
-from attnviz.specs.model import KeepKind
-from attnviz.specs.train import NormKind, PoolKind, StorageKind
+from attnviz.specs.model import KeepKind, NormKind, PoolKind, StorageKind
 
 SCHEMA = 3
 EARLIER = 2  # without weights of n-grams, with sinusoids and perhaps vectors of pairs
@@ -34,6 +36,8 @@ MAY_BE_ZERO = {"n_bigrams", "max_distance"}
 MAX_LAYERS = 1_000  # a damaged number must not build layers until the memory is full
 WEIGHTS, VOCABULARY, CONFIG = "model.safetensors", "tokenizer.json", "config.json"
 HOLDS = f"A checkpoint holds {WEIGHTS}, {VOCABULARY}, {CONFIG}."
+MAX_INT8 = 127  # of int8, symmetric around 0
+SCALE = ".scale"  # beside a matrix of int8: what a one stands for in each of its rows
 
 
 @dataclass(frozen=True, eq=False)
@@ -157,3 +161,39 @@ def _one_of(found: dict[str, Any], name: str, kind: Any) -> Any:
     if found[name] not in get_args(kind):
         raise ValueError(f"{name} is {' or '.join(get_args(kind))}")
     return found[name]
+
+
+def packed(weights: Mapping[str, Tensor], embeddings: frozenset[str], storage: StorageKind) -> dict[str, Tensor]:
+    """The weights named in `embeddings` in `storage`; int8 is rounded to 127 steps either side of 0, a scale per row.
+
+    Whole numbers take four bytes where they fit.
+    """
+    found: dict[str, Tensor] = {}
+    for name, tensor in weights.items():
+        tensor = tensor.detach().cpu().contiguous()
+        if tensor.dtype == torch.int64:
+            fits = bool((tensor.abs() <= torch.iinfo(torch.int32).max).all())
+            found[name] = tensor.int() if fits else tensor
+        elif name not in embeddings or storage == "float32":
+            found[name] = tensor
+        elif storage == "float16":
+            found[name] = tensor.half()
+        else:
+            largest = tensor.abs().amax(dim=1, keepdim=True).clamp(min=torch.finfo(torch.float32).tiny)
+            scale = (largest / MAX_INT8).bfloat16()  # of float32's range, in half the bytes
+            found[name] = (tensor / scale.float()).round().clamp(-MAX_INT8, MAX_INT8).to(torch.int8)
+            found[name + SCALE] = scale
+    return found
+
+
+def unpacked(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """What `packed` took, but for rounding. Raises KeyError for int8 without a scale."""
+    found = {name: tensor for name, tensor in tensors.items() if not name.endswith(SCALE)}
+    for name, tensor in found.items():
+        if tensor.dtype == torch.int8:
+            found[name] = tensor.float() * tensors[name + SCALE].float()
+        elif tensor.dtype == torch.int32:
+            found[name] = tensor.long()
+        elif tensor.is_floating_point():
+            found[name] = tensor.float()
+    return found

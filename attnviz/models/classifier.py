@@ -12,7 +12,7 @@ from torch.nn import functional
 from attnviz.models.attention import not_padding
 from attnviz.models.encoder import Encoder, EncoderConfig
 from attnviz.models.ngrams import NgramClassifier
-from attnviz.specs.train import PoolKind
+from attnviz.specs.model import PoolKind
 
 STEPS = 100  # of the search for a temperature, which ends far earlier
 

@@ -1,10 +1,12 @@
-"""Where a model runs."""
+"""Where a model runs, from which random numbers on, and with which versions. Knows no model."""
 
 from __future__ import annotations
 
 import ctypes
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
+from functools import cache
+from importlib.metadata import version
 
 import torch
 
@@ -86,3 +88,17 @@ def _mallopt(values: Mapping[int, int]) -> None:
         mallopt = ctypes.CDLL(None).mallopt
         for parameter, value in values.items():
             mallopt(parameter, value)
+
+
+@contextmanager
+def seeded(seed: int) -> Iterator[None]:
+    """Torch's random numbers from `seed` on, and the caller's own untouched afterwards."""
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        yield
+
+
+@cache
+def versions(*packages: str) -> tuple[tuple[str, str], ...]:
+    """Of attnviz, numpy, torch and `packages`, by name. To find them takes longer than to attend over a short text."""
+    return tuple((package, version(package)) for package in sorted({"attnviz", "numpy", "torch", *packages}))

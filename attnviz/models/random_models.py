@@ -13,13 +13,11 @@ from attnviz.errors import InvalidModel
 from attnviz.inputs import user_path
 from attnviz.models import tokenizer
 from attnviz.models.attention import DotAttention
-from attnviz.models.device import enough_memory, pick
+from attnviz.models.device import enough_memory, pick, seeded
 from attnviz.models.encoder import Encoder, EncoderConfig
 from attnviz.models.encoder_model import EncoderModel, encoder_parts, size_of
-from attnviz.models.seeds import seeded
 from attnviz.models.tokenizer import TextTokenizer
-from attnviz.specs.model import ModelOptions
-from attnviz.specs.train import VocabularyOptions
+from attnviz.specs.model import ModelOptions, VocabularyOptions
 
 if TYPE_CHECKING:
     from attnviz.models.built_in import RandomReference

@@ -18,8 +18,8 @@ from torch.nn import functional
 
 from attnviz.capacity import N_VALUES, Trial
 from attnviz.models.attention import AttentionOutput, MultiHeadAttention, SingleHeadAttention
+from attnviz.models.device import seeded
 from attnviz.models.optimizer import Optimizer
-from attnviz.models.seeds import seeded
 from attnviz.models.sequences import Convolution, DilatedConvolutions, Recurrence
 
 BATCH_SIZE = 64

@@ -15,13 +15,12 @@ from safetensors import SafetensorError
 from attnviz.capacity import Trial, role_name
 from attnviz.errors import InvalidModel, InvalidText
 from attnviz.inputs import read_bytes
-from attnviz.models.choice import EVERY, LayersAndHeads
-from attnviz.models.device import enough_memory, pick
+from attnviz.models.device import enough_memory, pick, versions
 from attnviz.models.encoder_model import size_of
+from attnviz.models.protocols import EVERY, LayersAndHeads
 from attnviz.models.recall import RecallNetwork
 from attnviz.models.recall_text import RecallText, read_recall
 from attnviz.models.sizes import Work, check_memory
-from attnviz.models.versions import versions
 from attnviz.records import AttentionMaps, Facts, Provenance, Tokens
 from attnviz.specs.model import ModelOptions
 

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 
 from attnviz.capacity import Trial
 from attnviz.errors import InvalidModel, InvalidOption
+from attnviz.models.built_in import TRAINED
 from attnviz.models.loading import ModelReference, digest, refuse_sizes
 from attnviz.models.protocols import AttentionModel, Classifies, Generates
 from attnviz.models.recall_text import EXAMPLE
-from attnviz.models.trained import TRAINED
 from attnviz.specs.model import ModelOptions, PretrainedOptions
 
 if TYPE_CHECKING:

@@ -12,14 +12,12 @@ from attnviz.models import tokenizer
 from attnviz.models.batches import cut
 from attnviz.models.checkpoint import Checkpoint
 from attnviz.models.classifier import Classifier, ClassifierConfig
-from attnviz.models.device import enough_memory, pick
+from attnviz.models.device import enough_memory, pick, seeded
 from attnviz.models.encoder import EncoderConfig
-from attnviz.models.examples import Examples, held_out
+from attnviz.models.examples import Examples, fit_ngrams, held_out
 from attnviz.models.head_scores import head_targets
 from attnviz.models.masking import Windows
-from attnviz.models.ngrams import fit
 from attnviz.models.pretraining import Pretraining
-from attnviz.models.seeds import seeded
 from attnviz.models.tokenizer import TextTokenizer
 from attnviz.models.training import Training
 from attnviz.specs.train import TrainSpec
@@ -69,7 +67,7 @@ def begin(texts: Sequence[str], labels: Sequence[int], spec: TrainSpec, names: S
     targets = head_targets(held_texts, training_texts, kinds, vocabulary, N_DESCRIBED) if len(held) else None
     device = pick(spec.device)
     with enough_memory(), seeded(spec.seed):
-        ngrams = fit(_as_read(training_texts, spec), len(vocabulary), spec.bigrams) if spec.bigrams else None
+        ngrams = fit_ngrams(_as_read(training_texts, spec), len(vocabulary), spec.bigrams) if spec.bigrams else None
         config = _config(spec, len(vocabulary), 0 if ngrams is None else len(ngrams.pairs), kinds)
         classifier = Classifier(config, spec.dropout, reach=spec.max_tokens or 0)
         classifier.ngrams = ngrams

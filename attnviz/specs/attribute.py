@@ -4,9 +4,8 @@ from dataclasses import dataclass
 from typing import Annotated
 
 from attnviz.options import ARGUMENT, FIGURE, MODEL, OUTPUT, Only, Option
-from attnviz.specs.figure import FigureOptions
 from attnviz.specs.model import KEEP, KeepKind, MaxTokens, ModelOptions
-from attnviz.specs.output import PrintOptions
+from attnviz.specs.output import FigureOptions, PrintOptions
 from attnviz.specs.text import TextOptions
 
 Method = Annotated[

@@ -7,8 +7,7 @@ from attnviz.options import MODEL, TRAINING, Only, Option
 from attnviz.specs.batch import Workers
 from attnviz.specs.cluster import ClusterOptions
 from attnviz.specs.compare import Theory
-from attnviz.specs.figure import FigureOptions
-from attnviz.specs.output import PrintOptions
+from attnviz.specs.output import FigureOptions, PrintOptions
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -4,9 +4,8 @@ from dataclasses import dataclass
 from typing import Annotated
 
 from attnviz.options import ARGUMENT, OUTPUT, Only, Option
-from attnviz.specs.figure import STYLE, FigureOptions, LayerSelection
 from attnviz.specs.model import MODELS, ModelOptions
-from attnviz.specs.output import Measure, PrintOptions
+from attnviz.specs.output import STYLE, FigureOptions, LayerSelection, Measure, PrintOptions
 from attnviz.specs.text import Query, TextOptions
 
 SHARED_BY_ALL = (

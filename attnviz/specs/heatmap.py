@@ -4,9 +4,8 @@ from dataclasses import dataclass
 from typing import Annotated
 
 from attnviz.options import ARGUMENT, MODEL, Option
-from attnviz.specs.figure import FigureOptions
 from attnviz.specs.model import ModelOptions, PretrainedOptions
-from attnviz.specs.output import PrintOptions
+from attnviz.specs.output import FigureOptions, PrintOptions
 from attnviz.specs.text import TextOptions
 
 

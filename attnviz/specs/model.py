@@ -1,4 +1,4 @@
-"""Which model: options of every command that has one."""
+"""Which model, and what a vocabulary of one holds: options of every command that has one."""
 
 from dataclasses import dataclass
 from typing import Annotated, Literal
@@ -7,6 +7,9 @@ from attnviz.options import MODEL, TEXT, Option
 
 TokenizerKind = Literal["word", "bpe"]
 KeepKind = Literal["head", "head-tail"]
+NormKind = Literal["pre", "post"]
+PoolKind = Literal["mean", "cls", "attention"]
+StorageKind = Literal["float32", "float16", "int8"]
 AttentionKind = Literal["self", "encoder", "decoder", "cross"]
 
 MODELS = "attnviz.models:MODELS"
@@ -54,6 +57,15 @@ class ModelOptions:
     keep: Keep = "head"
     max_memory: Annotated[float, MAX_MEMORY] = 4.0
     show_padding: Annotated[bool, Option("Pad shorter texts to --max-tokens and show the padding.", MODEL)] = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class VocabularyOptions:
+    """What a vocabulary holds."""
+
+    tokenizer: Tokenizer = "word"
+    size: Annotated[int, Option("Entries of the vocabulary, special tokens included.", MODEL)] = 20_000
+    min_frequency: Annotated[int, Option("Rarer words do not enter the vocabulary.", MODEL)] = 2
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,12 +1,26 @@
-"""What comes out: options that several specs have, with defaults of their own."""
+"""What comes out: which figures, what is left out of them, how they look, and what is printed."""
 
 import re
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
 from attnviz.errors import InvalidOption
-from attnviz.options import OUTPUT, Option
+from attnviz.options import FIGURE, OUTPUT, Option
 
+TableKind = Literal["heads", "heatmap", "top", "full", "none"]
+ScaleKind = Literal["lift", "fixed", "shared", "log", "auto"]
+MergeKind = Literal["words"]
+FigureKind = Literal["map", "lines", "text"]
+ThemeName = Literal["paper", "slide", "dark"]
+WeighKind = Literal["attention", "values"]
+WEIGH = Option(
+    "values: shares of what each weight moves, weight × ‖value × output projection‖, in numbers, too.", FIGURE
+)
+LayerSelection = Annotated[tuple[str, ...], Option("Which layers: 0, 0-3,7{; repeat}. Default: all.", FIGURE, "N")]
+STYLE = (  # options of every command that draws
+    *("format", "kind", "cmap", "scale", "annotate", "theme", "width", "columns", "font_size", "dpi"),
+    *("title", "no_title", "transparent", "svg_text", "out"),
+)
 Out = Annotated[str, Option("Folder to write to.", OUTPUT, "DIR", short="-o")]
 Measure = Annotated[
     tuple[str, ...],
@@ -70,3 +84,89 @@ def parse_shard(written: str | None) -> tuple[int, int]:
     if not 1 <= number <= of:
         raise InvalidOption(f"--shard {written!r:.40} is no part", hint="Write 3/16 for the third of sixteen.")
     return number - 1, of
+
+
+@dataclass(frozen=True, kw_only=True)
+class FigureOptions:
+    """What is drawn and what is printed."""
+
+    layer: LayerSelection = ()  # "0", "0-3,7"; empty: all
+    head: Annotated[tuple[str, ...], Option("Which heads: 0, 0-3,7{; repeat}. Default: all.", FIGURE, "N")] = ()
+    pick: Annotated[
+        tuple[str, ...], Option("Just these heads as one figure, in this order: 0.2,1.8,2.11.", FIGURE, "LAYER.HEAD")
+    ] = ()
+    query: Annotated[
+        str | None,
+        Option("Just what this token attends to, a row per head; of several, 3:9, their rows.", FIGURE, "WORD|N|N:M"),
+    ] = None
+    key: Annotated[
+        str | None, Option("Just what these tokens get: 5:20, 'not good', 'not good … saved'.", FIGURE, "PART")
+    ] = None
+    tokens: Annotated[
+        str | None, Option("Draw this part only: 5:20, 'not good', 'not good … saved'.", FIGURE, "PART")
+    ] = None
+    # None: by their number and, where a width is asked for, by what leaves tokens their labels
+    columns: Annotated[int | None, Option("How many heads side by side.", FIGURE)] = None
+    format: Annotated[
+        tuple[str, ...], Option("{names}; several with commas.", FIGURE, "NAME", table="attnviz.renderers:RENDERERS")
+    ] = ("png",)
+    cmap: Annotated[
+        str, Option("A colour map of matplotlib or seaborn; auto: white to dark for lift, else viridis.", FIGURE)
+    ] = "auto"
+    dpi: Annotated[int, Option("Pixels per inch.", FIGURE)] = 150
+    scale: Annotated[
+        ScaleKind,
+        Option(
+            "lift: multiples of an equal share, 1/n; fixed: 0 to 1; shared: 0 to the largest; log: for small weights; "
+            "auto: shared or log.",
+            FIGURE,
+        ),
+    ] = "lift"
+    annotate: Annotated[bool, Option("Write the weights into the cells.", FIGURE)] = False
+    title: Annotated[str | None, Option("Title of the figures.", FIGURE)] = None
+    no_title: Annotated[bool, Option("Neither title nor subtitle, as --title ''.", FIGURE)] = False
+    kind: Annotated[
+        FigureKind, Option("map; lines from queries to keys; text, each token shaded by what it gets.", FIGURE)
+    ] = "map"
+    width: Annotated[
+        str | None,
+        Option("Lay figures out for this width, with text of at least 6 points: 3.3in, 84mm.", FIGURE, "LENGTH"),
+    ] = None
+    font_size: Annotated[
+        float | None, Option("Points, of the names of axes; all text follows. Default: 8, on slides 14.", FIGURE)
+    ] = None
+    theme: Annotated[ThemeName, Option("paper; slide: larger text; dark: light on dark, for slides.", FIGURE)] = "paper"
+    transparent: Annotated[bool, Option("No ground behind the figure.", FIGURE)] = False
+    svg_text: Annotated[bool, Option("Text stays text in SVG: editable, drawn in the reader's fonts.", FIGURE)] = False
+    out: Out = "attention"
+    # also in the numbers
+    merge: Annotated[
+        MergeKind | None,
+        Option("words: the pieces of a word become one token (sum over keys, mean over queries).", FIGURE),
+    ] = None
+    # numbers still count what is not drawn
+    hide_special: Annotated[bool, Option("Leave out markers such as [CLS]; says what share that was.", FIGURE)] = False
+    drop_first: Annotated[bool, Option("Leave out the first token; says what share that was.", FIGURE)] = False
+    # also in the numbers
+    weigh: Annotated[WeighKind, WEIGH] = "attention"
+    rollout: Annotated[bool, Option("Also draw attention through all layers (attention rollout).", FIGURE)] = False
+    distance: Annotated[
+        bool, Option("Also draw how much attention goes how far: median and quartiles over queries.", FIGURE)
+    ] = False
+    # None: by layer and head
+    sort: Annotated[
+        str | None,
+        Option(
+            "List heads by this measure, the largest first; -MEASURE: the smallest.",
+            OUTPUT,
+            "MEASURE",
+            table="attnviz.measures:MEASURES",
+        ),
+    ] = None
+    measure: Measure = ()  # names; empty: the headline
+    table: Annotated[
+        TableKind,
+        Option("In the terminal: heads and the sharpest map, shaded maps, top keys, all weights, or nothing.", OUTPUT),
+    ] = "heads"
+    top_k: TopK = 3
+    open: Annotated[bool, Option("Also write the page to explore (--format html), and open it.", OUTPUT)] = False

@@ -5,9 +5,8 @@ from typing import Annotated
 
 from attnviz.options import FIGURE, Only, Option
 from attnviz.specs.cluster import ClusterOptions, Processes
-from attnviz.specs.figure import STYLE, FigureOptions
 from attnviz.specs.model import BUILT_IN, KEEP, KeepKind, MaxTokens, ModelOptions
-from attnviz.specs.output import PrintOptions
+from attnviz.specs.output import STYLE, FigureOptions, PrintOptions
 from attnviz.specs.text import TextOptions
 
 

@@ -4,9 +4,8 @@ from dataclasses import dataclass
 from typing import Annotated
 
 from attnviz.options import ARGUMENT, Option
-from attnviz.specs.figure import FigureOptions
 from attnviz.specs.model import MAX_MEMORY
-from attnviz.specs.output import PrintOptions
+from attnviz.specs.output import FigureOptions, PrintOptions
 
 
 @dataclass(frozen=True, kw_only=True)

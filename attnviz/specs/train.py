@@ -1,25 +1,24 @@
 """What `attnviz train` and `attnviz vocab` are asked."""
 
 from dataclasses import dataclass
-from typing import Annotated, Literal
+from typing import Annotated
 
 from attnviz.options import MODEL, OUTPUT, TEXT, TRAINING, Only, Option
-from attnviz.specs.model import Device, Heads, Keep, Layers, MaxTokens, Seed, Tokenizer, Width
+from attnviz.specs.model import (
+    Device,
+    Heads,
+    Keep,
+    Layers,
+    MaxTokens,
+    NormKind,
+    PoolKind,
+    Seed,
+    StorageKind,
+    VocabularyOptions,
+    Width,
+)
 from attnviz.specs.output import Out, PrintOptions
 from attnviz.specs.text import TextOptions
-
-NormKind = Literal["pre", "post"]
-PoolKind = Literal["mean", "cls", "attention"]
-StorageKind = Literal["float32", "float16", "int8"]
-
-
-@dataclass(frozen=True, kw_only=True)
-class VocabularyOptions:
-    """What a vocabulary holds."""
-
-    tokenizer: Tokenizer = "word"
-    size: Annotated[int, Option("Entries of the vocabulary, special tokens included.", MODEL)] = 20_000
-    min_frequency: Annotated[int, Option("Rarer words do not enter the vocabulary.", MODEL)] = 2
 
 
 @dataclass(frozen=True, kw_only=True)

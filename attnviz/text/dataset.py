@@ -10,10 +10,9 @@ from attnviz.errors import InvalidSource
 from attnviz.registry import suggestion
 from attnviz.specs.text import TextOptions
 from attnviz.text import splits
-from attnviz.text.document import Corpus, Document
+from attnviz.text.document import Corpus, Document, mended
 from attnviz.text.local import open_source
 from attnviz.text.source import Rows, Source, within_bounds
-from attnviz.text.unicode import mended
 
 DEFAULT = "sample"
 

@@ -1,10 +1,15 @@
-"""A text with its name and place; a corpus is what one split of one source holds."""
+"""A text with its name and place, in characters that a file can hold; a corpus is what a split of a source holds."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
+
+REPLACEMENT = "\ufffd"
+_LONE_SURROGATE = re.compile("[\ud800-\udfff]")  # in a Python string a surrogate is always a lone one
+_NAMED = 3  # in a notice; the rest is counted
 
 
 @dataclass(frozen=True)
@@ -32,3 +37,31 @@ class Corpus:
     def texts(self) -> tuple[str, ...]:
         """One object for each corpus, so that a model that is made of them can be known by it."""
         return tuple(document.text for document in self.documents)
+
+
+def without_surrogates(text: str) -> str:
+    """The text with U+FFFD for each lone surrogate, which no encoding has."""
+    return _LONE_SURROGATE.sub(REPLACEMENT, text)
+
+
+def mended(documents: Iterable[Document], already: Sequence[str] = ()) -> tuple[tuple[Document, ...], tuple[str, ...]]:
+    """The documents without lone surrogates (an argument's stray bytes, JSON's "\\ud800") and one notice about all.
+
+    `already` names texts whose bytes were replaced when they were read.
+    """
+    clean: list[Document] = []
+    names = list(already)
+    for document in documents:
+        text = without_surrogates(document.text)
+        if text != document.text:
+            names.append(document.name)
+            document = replace(document, text=text)
+        clean.append(document)
+    return tuple(clean), _notice(list(dict.fromkeys(names)))
+
+
+def _notice(names: Sequence[str]) -> tuple[str, ...]:
+    if not names:
+        return ()
+    listed = ", ".join(names[:_NAMED]) + (f" and {len(names) - _NAMED} more" if len(names) > _NAMED else "")
+    return (f"{listed}: what is not valid Unicode was replaced by {REPLACEMENT} (U+FFFD)",)

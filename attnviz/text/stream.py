@@ -10,10 +10,9 @@ from attnviz.specs.text import TextOptions
 from attnviz.text import splits
 from attnviz.text.corpus import load_corpus
 from attnviz.text.dataset import DEFAULT, parts_of
-from attnviz.text.document import Document
+from attnviz.text.document import Document, without_surrogates
 from attnviz.text.local import open_source
 from attnviz.text.source import Source
-from attnviz.text.unicode import without_surrogates
 
 
 @dataclass(frozen=True, eq=False)

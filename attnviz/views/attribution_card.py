@@ -9,12 +9,11 @@ from typing import NamedTuple
 import numpy as np
 
 from attnviz.attribution import MethodTest, PerText, ReplacedTest
-from attnviz.display import escape_for_display, escape_for_spreadsheet
+from attnviz.display import escape_for_display, escape_for_spreadsheet, pluralize
 from attnviz.measures.intervals import MIN_TEXTS, intervals
 from attnviz.records import Provenance
 from attnviz.report import Block, Column, Note, Report, Row, Table
 from attnviz.views import captions
-from attnviz.views.plurals import pluralize
 
 JAIN_WALLACE = (0.437, 0.341)  # τ of attention with the gradient and with leave-one-out: table 2, IMDb (both classes)
 MAX_NAME = 80

@@ -10,14 +10,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
-from attnviz.display import escape_for_display
+from attnviz.display import escape_for_display, pluralize
 from attnviz.manifest import Entry, File, Manifest
 from attnviz.measures import MEASURES, OF_LAYERS
 from attnviz.records import Provenance
 from attnviz.report import Column, Distribution, Distributions, Report, Sample, Table
 from attnviz.views import captions
 from attnviz.views.compare_spread import MAX_CHARTS, MAX_SAMPLES, PREFERRED
-from attnviz.views.plurals import pluralize
 
 MAX_TEXT_LENGTH = 300
 OF_THE_MODEL = ("model", "heads", "layers", "d_model", "seed", "causal", "vocab", "tokenizer", "attention", "merge")

@@ -6,12 +6,10 @@ import re
 from collections.abc import Iterator, Sequence
 from itertools import product
 
-from attnviz.display import escape_for_display
+from attnviz.display import escape_for_display, pluralize
 from attnviz.records import AttentionMaps, Provenance, Tokens
 from attnviz.report import Note
-from attnviz.views.plurals import pluralize
-from attnviz.views.token_selection import TokenSelection, left_out_of
-from attnviz.views.tokens import WRITTEN, token
+from attnviz.views.tokens import WRITTEN, TokenSelection, left_out_of, token
 
 MAX_NAME_LENGTH = 80
 MAX_TITLE_LENGTH = 200

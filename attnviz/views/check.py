@@ -6,10 +6,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 
 from attnviz.differences import BatchDiff, Difference, Kind, Value
-from attnviz.display import escape_for_display
+from attnviz.display import escape_for_display, pluralize
 from attnviz.report import Block, CaseResult, Column, Diagnostic, Note, Report, Table
 from attnviz.specs.batch import CheckSpec
-from attnviz.views.plurals import pluralize
 from attnviz.views.tables import Cell
 
 MAX_JOBS = 20  # in the table

@@ -6,10 +6,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
 
 from attnviz.comparison import Comparison, MeanDifference, MeasureInfo, ModelComparison
-from attnviz.display import escape_for_display, escape_for_spreadsheet
+from attnviz.display import escape_for_display, escape_for_spreadsheet, pluralize
 from attnviz.report import Block, Column, Note, Picture, Report, Scale, Table
 from attnviz.views.costs import costs_table
-from attnviz.views.plurals import pluralize
 from attnviz.views.tables import Cell
 from attnviz.views.verdict import verdict
 

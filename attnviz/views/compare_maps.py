@@ -12,7 +12,7 @@ from attnviz.measures.rollout import reachable, rollout
 from attnviz.records import AttentionMaps
 from attnviz.report import Heatmap, HeatmapGrid, Picture, Scale
 from attnviz.shapes import Cells, Shown
-from attnviz.specs.figure import ScaleKind
+from attnviz.specs.output import ScaleKind
 from attnviz.views.heatmap import lift_scale, rollout_scale, rollout_title
 from attnviz.views.tokens import labels, token
 

@@ -25,7 +25,7 @@ import numpy as np
 from attnviz.records import AttentionMaps, Measurement, Tokens
 from attnviz.views.captions import status
 from attnviz.views.pooled_maps import pooled_of, too_many
-from attnviz.views.token_selection import TokenSelection, left_out_of
+from attnviz.views.tokens import TokenSelection, left_out_of
 
 
 def data(

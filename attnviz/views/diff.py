@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 import numpy as np
 
 from attnviz.differences import JSD, BatchDiff, Difference, HeadChange, Thresholds, head_beyond, is_beyond
-from attnviz.display import escape_for_display
+from attnviz.display import escape_for_display, pluralize
 from attnviz.measures import MEASURES
 from attnviz.measures.changes import per_query
 from attnviz.records import AttentionMaps
@@ -15,7 +15,6 @@ from attnviz.records.walk import stretches
 from attnviz.report import Block, Column, Note, Report, Table
 from attnviz.specs.batch import DiffSpec
 from attnviz.views.captions import status
-from attnviz.views.plurals import pluralize
 from attnviz.views.tables import Cell, largest
 from attnviz.views.tokens import token
 

@@ -7,11 +7,11 @@ from collections.abc import Iterator, Mapping, Sequence
 import numpy as np
 from jaxtyping import Float64
 
+from attnviz.display import pluralize
 from attnviz.measures.distance_bands import DistanceBands, distance_bands
 from attnviz.records import AttentionMaps
 from attnviz.report import Curve, Curves, Line
 from attnviz.views.head_pictures import Place
-from attnviz.views.plurals import pluralize
 
 IN_A_ROW = 4
 

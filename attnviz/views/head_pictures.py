@@ -11,9 +11,8 @@ import numpy as np
 from attnviz.records import AttentionMaps
 from attnviz.report import Heatmap, HeatmapGrid, Scale
 from attnviz.shapes import Cells, Shown
-from attnviz.specs.figure import FigureOptions
-from attnviz.views.token_selection import TokenSelection
-from attnviz.views.tokens import WRITTEN, key_labels, query_labels, token
+from attnviz.specs.output import FigureOptions
+from attnviz.views.tokens import WRITTEN, TokenSelection, key_labels, query_labels, token
 
 MAX_NAMED = 8  # heads in a row over which there is room for "layer 3, head 5"
 Place: TypeAlias = tuple[int, int]  # of a layer and a head in the record

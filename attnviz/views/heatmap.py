@@ -14,13 +14,13 @@ from attnviz.measures.effective_keys import effective_keys
 from attnviz.records import AttentionMaps, Measurement
 from attnviz.report import Curves, Heatmap, HeatmapGrid, Note, Report, Scale
 from attnviz.selection import is_stretch, pairs, position
-from attnviz.specs.figure import FigureOptions, ScaleKind
+from attnviz.specs.output import FigureOptions, ScaleKind
 from attnviz.views import captions
 from attnviz.views.data import data, data_of_hidden
 from attnviz.views.head_pictures import MapFrame, Place, heatmaps, overview, strip
 from attnviz.views.pooled_maps import pooled_maps, pools, with_factors
 from attnviz.views.tables import heads_table, layers_table, top_table
-from attnviz.views.token_selection import TokenSelection, hidden, part_of
+from attnviz.views.tokens import TokenSelection, hidden, part_of
 
 MAX_LIFT = 16.0  # equal shares: cells that hold more are drawn alike
 MAX_KEYS = 64  # keys: with more of them most weights are below 0.016

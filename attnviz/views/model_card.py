@@ -5,14 +5,13 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterator
 
-from attnviz.display import escape_for_display
+from attnviz.display import escape_for_display, pluralize
 from attnviz.options import flat_options
 from attnviz.report import Column, Note, Report, Table
 from attnviz.specs.train import TrainSpec
 from attnviz.training_metrics import HeadMetrics, Metrics, TestMetrics, ValidationMetrics
 from attnviz.views.learning_curve import learning_report
 from attnviz.views.patterns import LARGE_SHARE, MANY_TIMES, NO_PATTERN, head_names
-from attnviz.views.plurals import pluralize
 from attnviz.views.tables import Cell
 
 MAX_VALUE_LENGTH = 200

@@ -15,8 +15,7 @@ from attnviz.records.factored import FactoredMaps
 from attnviz.report import Heatmap, WeightFactors
 from attnviz.shapes import PerRow
 from attnviz.views.head_pictures import Place
-from attnviz.views.token_selection import TokenSelection
-from attnviz.views.tokens import key_labels, label, query_labels
+from attnviz.views.tokens import TokenSelection, key_labels, label, query_labels
 
 
 def pools(maps: AttentionMaps, places: Sequence[Place], part: TokenSelection) -> bool:

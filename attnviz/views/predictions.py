@@ -13,12 +13,11 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Int
 
-from attnviz.display import CUT, escape_for_display, escape_for_spreadsheet
+from attnviz.display import CUT, escape_for_display, escape_for_spreadsheet, pluralize
 from attnviz.measures import classification
 from attnviz.measures.classification import N_BINS
 from attnviz.report import Block, Column, Note, Report, Table
 from attnviz.training_metrics import Interval, Prediction
-from attnviz.views.plurals import pluralize
 from attnviz.views.tables import Cell
 
 MAX_TITLE_LENGTH = 200

@@ -7,7 +7,7 @@ from math import nan, sqrt
 
 import numpy as np
 
-from attnviz.display import escape_for_display, escape_for_spreadsheet
+from attnviz.display import escape_for_display, escape_for_spreadsheet, pluralize
 from attnviz.exact import N_SAMPLED
 from attnviz.measures import HEADLINE, OF_SOME_TEXTS
 from attnviz.measures.intervals import MIN_TEXTS, t_quantile
@@ -15,7 +15,6 @@ from attnviz.report import Block, Column, Note, Report, Row, Table
 from attnviz.survey import ABLATION, TOKENS, Survey, SurveyMeasure
 from attnviz.views.captions import MAX_TITLE_LENGTH
 from attnviz.views.patterns import FOR_LABELS, NO_PATTERN
-from attnviz.views.plurals import pluralize
 from attnviz.views.survey_labels import head_labels, label_notes, patterns_table
 from attnviz.views.survey_pictures import survey_pictures
 from attnviz.views.survey_probes import ablations_blocks, probes_tables

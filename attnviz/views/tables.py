@@ -15,10 +15,9 @@ from attnviz.records import AttentionMaps, Measurement
 from attnviz.registry import find
 from attnviz.report import Column, Heatmap, LazyRows, Row, Table
 from attnviz.shapes import RealQueries
-from attnviz.specs.figure import FigureOptions
+from attnviz.specs.output import FigureOptions
 from attnviz.views.patterns import patterns
-from attnviz.views.token_selection import TokenSelection
-from attnviz.views.tokens import token
+from attnviz.views.tokens import TokenSelection, token
 
 Cell = str | int | float
 MINOR = frozenset(HEADLINE) - {"effective_keys"}  # columns that give way unless somebody asked for them

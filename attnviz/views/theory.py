@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from math import ceil
 
+from attnviz.display import pluralize
 from attnviz.report import Block, Column, Note, Table
 from attnviz.views.costs import scaled
-from attnviz.views.plurals import pluralize
 from attnviz.views.tables import Cell
 
 

@@ -1,10 +1,25 @@
-"""Tokens as labels. Knows records."""
+"""Which tokens are drawn and listed, and how much attention goes to the others. Knows records and specs.
+
+Hiding is of the picture only: positions and weights stay what they are, and every measure counts every token. Colours
+that say multiples of an equal share are of all keys, or of those that --hide-special and --drop-first leave (see
+`Heatmap.equal_share`); --tokens cuts a part out of the picture and leaves its colours as they are.
+"""
 
 from __future__ import annotations
 
-from attnviz.display import escape_for_display
-from attnviz.records import AttentionMaps, Tokens
+from collections.abc import Sequence
+from dataclasses import dataclass
 
+import numpy as np
+from jaxtyping import Int
+
+from attnviz.display import escape_for_display, pluralize
+from attnviz.errors import InvalidOption, InvalidSelection
+from attnviz.records import AttentionMaps, Measurement, Tokens
+from attnviz.selection import is_stretch, stretch
+from attnviz.specs.output import FigureOptions
+
+LESS = "Draw it without, or give a longer text."
 WRITTEN = "▸ "  # before the name of a token that the model wrote
 
 
@@ -65,3 +80,112 @@ def _overlap(tokens: Tokens, position: int) -> bool:
     """Whether a token and the next one cover a character in common."""
     (start, end), (next_start, next_end) = tokens.offsets[position : position + 2]
     return max(start, next_start) < min(end, next_end)
+
+
+@dataclass(frozen=True)
+class TokenSelection:
+    """The queries and the keys that are drawn, by position and in order; `counted` are the keys that share colours."""
+
+    queries: tuple[int, ...]
+    keys: tuple[int, ...]
+    counted: tuple[int, ...] = ()  # those that are drawn, unless given
+
+    def of(self, cells: np.ndarray) -> np.ndarray:
+        """What is drawn of cells [query, key]: without a copy where it lies in one piece, since maps may be large."""
+        return self.columns_of(cells[self.rows])
+
+    def columns_of(self, cells: np.ndarray) -> np.ndarray:
+        """What is drawn of cells [query drawn, key]."""
+        return cells[:, _index(self.keys)]
+
+    @property
+    def rows(self) -> slice | Int[np.ndarray, " query"]:
+        """The queries that are drawn, as an index that copies nothing where they lie in one piece."""
+        return _index(self.queries)
+
+    def renormalizes(self, maps: AttentionMaps) -> bool:
+        """Whether an equal share is not one of all keys of these maps."""
+        return len(self.counted or self.keys) < len(maps.keys)
+
+    def equal_share(self, values: np.ndarray, allowed: np.ndarray) -> np.ndarray | None:
+        """See `Heatmap.equal_share`, from cells [query drawn, key]; None where all keys are drawn."""
+        counted = TokenSelection(self.queries, self.counted or self.keys)
+        n_keys = values.shape[1]
+        if len(self.keys) == n_keys:
+            return None
+        n_allowed = np.maximum(counted.columns_of(allowed).sum(axis=1), 1)
+        share = np.ones(1, np.float32) if len(counted.keys) == n_keys else counted.columns_of(values).sum(axis=1)
+        return np.asarray(np.where(share > 0, share, 1) / n_allowed, dtype=np.float32)
+
+
+def part_of(maps: AttentionMaps, spec: FigureOptions) -> TokenSelection:
+    """All tokens but those that `spec` hides. Raises InvalidSelection where no query or no key would be left, and
+    InvalidOption for a stretch of two texts.
+    """
+    queries = _kept(maps.queries, spec)
+    keys = counted = queries if maps.self_attention else _kept(maps.keys, spec)
+    if spec.tokens is not None:
+        if not maps.self_attention:
+            raise InvalidOption("--tokens is for one text, and these queries and keys are two", hint=LESS)
+        chosen = stretch(spec.tokens, maps.queries.pieces)
+        queries = keys = tuple(position for position in queries if position in chosen)
+    if spec.query is not None and is_stretch(spec.query):
+        chosen = stretch(spec.query, maps.queries.pieces)
+        queries = tuple(position for position in queries if position in chosen)
+    if spec.key is not None:
+        chosen = stretch(spec.key, maps.keys.pieces)
+        keys = tuple(position for position in keys if position in chosen)
+    for tokens, kept, many in ((maps.queries, queries, "queries"), (maps.keys, keys, "keys")):
+        if not kept:
+            what = pluralize(len(tokens), "tokens" if maps.self_attention else many)
+            raise InvalidSelection(f"{_options(spec)} leaves none of {len(tokens)} {what}", hint=LESS)
+    if not maps.real_queries[list(queries)].any():
+        raise InvalidSelection(f"{_options(spec)} leaves nothing but padding", hint=LESS)
+    return TokenSelection(queries, keys, () if counted == keys else counted)
+
+
+def hidden(maps: AttentionMaps, part: TokenSelection) -> Measurement | None:
+    """The share of what goes to tokens that goes to the hidden keys: a mean over the queries drawn, padding aside.
+
+    Nothing where all tokens are drawn.
+    """
+    left_out = left_out_of(maps.keys, part.keys)
+    if not left_out and not left_out_of(maps.queries, part.queries):
+        return None
+    queries = np.array([query for query in part.queries if maps.real_queries[query]])
+    values = np.empty((maps.n_layers, maps.n_heads))
+    for layer, head in np.ndindex(values.shape):
+        rows = maps.rows(layer, head, queries)
+        shares = rows[:, left_out].sum(axis=-1, dtype=np.float64) / rows.sum(axis=-1, dtype=np.float64)
+        values[layer, head] = shares.mean()
+    return Measurement("hidden", "share", values, (0.0, 1.0))
+
+
+def left_out_of(tokens: Tokens, kept: Sequence[int]) -> list[int]:
+    """The positions that are not kept, in order."""
+    return sorted(set(range(len(tokens))) - set(kept))
+
+
+def _kept(tokens: Tokens, spec: FigureOptions) -> tuple[int, ...]:
+    return tuple(
+        position
+        for position, special in enumerate(tokens.special)
+        if not (spec.hide_special and special) and not (spec.drop_first and position == 0)
+    )
+
+
+def _options(spec: FigureOptions) -> str:
+    options = {
+        "--hide-special": spec.hide_special,
+        "--drop-first": spec.drop_first,
+        "--tokens": spec.tokens is not None,
+        "--query": spec.query is not None,
+        "--key": spec.key is not None,
+    }
+    return " with ".join(name for name, given in options.items() if given)
+
+
+def _index(positions: Sequence[int]) -> slice | Int[np.ndarray, " position"]:
+    """Of positions in order without a gap, where they begin and end."""
+    first, last = positions[0], positions[-1]
+    return slice(first, last + 1) if last - first + 1 == len(positions) else np.array(positions)

@@ -8,9 +8,8 @@ from math import log
 import numpy as np
 
 from attnviz.comparison import Comparison, MeanDifference, ModelComparison
-from attnviz.display import escape_for_display
+from attnviz.display import escape_for_display, pluralize
 from attnviz.measures.divergence_from_mean import max_divergence_from_mean
-from attnviz.views.plurals import pluralize
 
 COPY = 0.05  # of the largest divergence there is: heads nearer than this are nearly copies of each other
 NO_EVIDENCE = "no evidence that more heads help this task"

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from attnviz.differences import IN_BASELINE, IS_GONE, IS_LINK, BatchDiff, Difference
-from attnviz.display import escape_for_display
+from attnviz.display import escape_for_display, pluralize
 from attnviz.views import check
-from attnviz.views.plurals import pluralize
 
 MAX_LINE_LENGTH = 500
 

@@ -11,16 +11,16 @@ from attnviz import store
 from attnviz.attribution import Attribution, Question
 from attnviz.errors import InvalidModel, InvalidOption
 from attnviz.models.attribution import METHODS
+from attnviz.models.built_in import TRAINED
 from attnviz.models.loading import ModelReference, find_model
 from attnviz.models.protocols import Attributable, Classifies
-from attnviz.models.trained import TRAINED
 from attnviz.options import with_values
 from attnviz.registry import find
 from attnviz.report import LazyRows
 from attnviz.result import Events, Progress, Result
 from attnviz.selection import numbers
 from attnviz.specs.attribute import AttributeSpec
-from attnviz.specs.figure import FigureOptions
+from attnviz.specs.output import FigureOptions
 from attnviz.text import load_corpus
 from attnviz.text.document import Corpus, Document
 from attnviz.views.attribution import attribution_report, attribution_rows

@@ -11,7 +11,7 @@ from attnviz import store
 from attnviz.arithmetic import cores
 from attnviz.configs.jobs import load_all
 from attnviz.configs.manifests import entry_bytes, entry_from_file, from_file, to_bytes
-from attnviz.display import escape_for_display
+from attnviz.display import escape_for_display, pluralize
 from attnviz.errors import ExecutionError, InputError, InvalidOption, OutputError
 from attnviz.jobs import BatchPlan
 from attnviz.manifest import NAME, PAGE, Entry, Manifest, Shard
@@ -21,7 +21,6 @@ from attnviz.specs.batch import BatchSpec
 from attnviz.specs.output import parse_shard
 from attnviz.views.batch import batch_cases, batch_report, command_line, how_ended
 from attnviz.views.batch_page import batch_page
-from attnviz.views.plurals import pluralize
 from attnviz.workflows.executors import check_cluster, open_executor
 from attnviz.workflows.run_job import versions
 from attnviz.workflows.workers import Done, run_jobs

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from attnviz import store
 from attnviz.configs.manifests import check_names, from_file, to_bytes
+from attnviz.display import pluralize
 from attnviz.errors import ExecutionError, InvalidOption, InvalidSource
 from attnviz.inputs import read_bytes
 from attnviz.manifest import NAME, File, Manifest, Shard
@@ -18,7 +19,6 @@ from attnviz.options import changed_values
 from attnviz.result import Events, Progress, Result
 from attnviz.specs.survey import LOOK, MergeSpec
 from attnviz.views.batch import batch_report
-from attnviz.views.plurals import pluralize
 from attnviz.workflows.batch import write_page
 
 MAX_LISTED = 5  # parts that are missing

@@ -21,8 +21,8 @@ from attnviz.renderers.figure.files import annotated, check_look, undrawable
 from attnviz.report import FigureStyle, LazyRows, Report
 from attnviz.result import Progress, Result
 from attnviz.selection import numbers
-from attnviz.specs.figure import FigureOptions
-from attnviz.text.given import typed
+from attnviz.specs.output import FigureOptions
+from attnviz.text.corpus import typed
 from attnviz.views.data import chosen_heads
 from attnviz.views.heatmap import heatmap_report
 from attnviz.views.pooled_maps import walk_for_pictures

@@ -15,8 +15,8 @@ from attnviz.specs.explain import ExplainSpec
 from attnviz.specs.output import PrintOptions
 from attnviz.specs.text import TextOptions
 from attnviz.text import load_corpus
+from attnviz.text.corpus import typed
 from attnviz.text.document import Corpus, Document
-from attnviz.text.given import typed
 
 OF_EXAMPLE = {"example", "lang", "top_k", *(field.name for field in fields(PrintOptions))}
 

@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING
 
 from attnviz import store
 from attnviz.errors import InvalidOption, InvalidRecord, InvalidSelection, TooLarge
-from attnviz.models.choice import EVERY, LayersAndHeads
 from attnviz.models.loading import ModelReference, find_model, with_example
-from attnviz.models.protocols import AttentionModel, Factorable, Generates
+from attnviz.models.protocols import EVERY, AttentionModel, Factorable, Generates, LayersAndHeads
 from attnviz.options import with_values
 from attnviz.result import Events, Result
 from attnviz.selection import numbers, pairs
@@ -24,7 +23,7 @@ from attnviz.text.document import Corpus
 if TYPE_CHECKING:  # numpy comes with them
     from attnviz.manifest import Entry
     from attnviz.records import AttentionMaps, Provenance
-    from attnviz.specs.figure import FigureOptions
+    from attnviz.specs.output import FigureOptions
     from attnviz.workflows.drawing import Drawing
 
 INSTEAD = "the weights have no room in --max-memory: q, k and log-sum-exp are kept, and weights worked out from them"

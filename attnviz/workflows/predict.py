@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING
 from attnviz import store
 from attnviz.attribution import Question
 from attnviz.errors import InvalidModel, InvalidOption
+from attnviz.models.built_in import TRAINED
 from attnviz.models.loading import ModelReference, find_model
 from attnviz.models.protocols import Attributable, Classifies
-from attnviz.models.trained import TRAINED
 from attnviz.report import LazyRows
 from attnviz.result import Events, Progress, Result
 from attnviz.selection import numbers
-from attnviz.specs.figure import FigureOptions
 from attnviz.specs.model import KeepKind
+from attnviz.specs.output import FigureOptions
 from attnviz.specs.predict import PredictSpec
 from attnviz.text import load_corpus
 from attnviz.text.document import Corpus, Document

@@ -12,17 +12,16 @@ from attnviz.display import escape_for_display
 from attnviz.errors import InvalidOption, InvalidRecord
 from attnviz.grid import Grid
 from attnviz.measures.measured import measured
-from attnviz.models.choice import LayersAndHeads
 from attnviz.models.loading import find_model
-from attnviz.models.protocols import Factorable
+from attnviz.models.protocols import Factorable, LayersAndHeads
 from attnviz.models.recording.attentions import from_attentions
 from attnviz.records import AttentionMaps, Measurement
 from attnviz.registry import suggestion
 from attnviz.report import Column, Report, Row, Table
 from attnviz.selection import numbers
 from attnviz.specs.compare import CompareSpec
-from attnviz.specs.figure import FigureKind, FigureOptions, MergeKind, ScaleKind, ThemeName
 from attnviz.specs.model import KeepKind, ModelOptions
+from attnviz.specs.output import FigureKind, FigureOptions, MergeKind, ScaleKind, ThemeName
 from attnviz.specs.text import TextOptions
 from attnviz.text import load_corpus
 from attnviz.views.compare_maps import highest, map_pictures

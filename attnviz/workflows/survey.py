@@ -14,8 +14,7 @@ from attnviz.measures.measured import chosen
 from attnviz.models.loading import ModelReference, find_model
 from attnviz.models.protocols import AttentionModel, Classifies
 from attnviz.result import Events, Progress, Result
-from attnviz.specs.figure import FigureOptions
-from attnviz.specs.output import parse_shard
+from attnviz.specs.output import FigureOptions, parse_shard
 from attnviz.specs.survey import MergeSpec, SurveySpec
 from attnviz.text.stream import TextStream, stream_corpus
 from attnviz.workflows.child import MEASURING, process_context

@@ -16,9 +16,9 @@ from attnviz.measures import MEASURES, Measure
 from attnviz.measures.measured import chosen
 from attnviz.measures.rows import REACH
 from attnviz.measures.to_partner import has_pair
+from attnviz.models.built_in import TRAINED
 from attnviz.models.loading import ModelReference
 from attnviz.models.protocols import Ablatable, AttentionModel
-from attnviz.models.trained import TRAINED
 from attnviz.records import AttentionMaps, Setting
 from attnviz.specs.survey import SurveySpec
 from attnviz.survey import ABLATION, TOKENS, SurveyInfo, SurveyMeasure

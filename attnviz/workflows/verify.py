@@ -9,13 +9,13 @@ from pathlib import Path
 from attnviz.arithmetic import cores
 from attnviz.configs.job_from_manifest import job_from_manifest
 from attnviz.differences import EXACT, Tolerances
+from attnviz.display import pluralize
 from attnviz.errors import DifferencesFound, InvalidSource
 from attnviz.jobs import Job
 from attnviz.manifest import NAME, Entry, Manifest
 from attnviz.result import Events, Progress, Result
 from attnviz.specs.batch import MAX_DIFFERENCE, VerifySpec
 from attnviz.specs.cluster import ClusterOptions
-from attnviz.views.plurals import pluralize
 from attnviz.views.verify import first_differences
 from attnviz.workflows.batch_diff.batches import LoadedBatch, differences, load_batch
 from attnviz.workflows.check import content_tolerances

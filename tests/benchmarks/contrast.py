@@ -27,13 +27,13 @@ from attnviz.renderers.figure.draw import colours_of
 from attnviz.renderers.figure.scale import plan_limits
 from attnviz.renderers.figure.style import DARK, PAPER, Theme
 from attnviz.report import Heatmap
-from attnviz.specs.figure import FigureOptions, ScaleKind
 from attnviz.specs.model import ModelOptions
+from attnviz.specs.output import FigureOptions, ScaleKind
 from attnviz.specs.text import TextOptions
 from attnviz.text import load_corpus
 from attnviz.views.head_pictures import heatmaps
 from attnviz.views.heatmap import scale_over
-from attnviz.views.token_selection import part_of
+from attnviz.views.tokens import part_of
 
 Colours = Float[np.ndarray, "*cells part"]
 SEEN, NOTABLE = 10.0, 2.0  # ΔE; times an equal share

@@ -29,8 +29,8 @@ from attnviz.records import AttentionMaps
 from attnviz.renderers.figure import files as figure
 from attnviz.renderers.figure.plan import plan
 from attnviz.report import FigureStyle, Heatmap, HeatmapGrid, Report
-from attnviz.specs.figure import FigureOptions
 from attnviz.specs.model import ModelOptions
+from attnviz.specs.output import FigureOptions
 from attnviz.specs.text import TextOptions
 from attnviz.text import load_corpus
 from attnviz.views.heatmap import heatmap_report

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from typer.main import get_command
 
-from attnviz.cli.quick import UNPARSED, parse_simple, patch_params
+from attnviz.cli.parser import UNPARSED, parse_simple, patch_params
 from tests.process import ROOT
 
 NUMBERS = (

@@ -14,7 +14,7 @@ from attnviz.measures import distance_bands as bands
 from attnviz.measures.distance_bands import distance_bands
 from attnviz.options import build
 from attnviz.report import Curves
-from attnviz.specs.figure import FigureOptions
+from attnviz.specs.output import FigureOptions
 from attnviz.views.heatmap import heatmap_report
 from tests.made import cross_maps
 

@@ -19,8 +19,8 @@ from attnviz.models.loading import find_model
 from attnviz.models.protocols import Factorable
 from attnviz.options import build
 from attnviz.records import AttentionMaps
-from attnviz.specs.figure import FigureOptions
 from attnviz.specs.model import ModelOptions
+from attnviz.specs.output import FigureOptions
 from attnviz.specs.text import TextOptions
 from attnviz.text import load_corpus
 from attnviz.views.heatmap import heatmap_report

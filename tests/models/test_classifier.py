@@ -24,7 +24,7 @@ from attnviz.models.classifier import (
 )
 from attnviz.models.encoder import EncoderConfig
 from attnviz.models.predicting import probabilities
-from attnviz.specs.train import PoolKind
+from attnviz.specs.model import PoolKind
 
 N_WORDS = 10
 SIZES = EncoderConfig(N_WORDS, d_model=8, n_heads=2, n_layers=2, d_feed_forward=16)

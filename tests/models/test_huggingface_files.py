@@ -12,11 +12,11 @@ from typing import Any
 import pytest
 
 from attnviz.errors import InvalidModel, InvalidOption
+from attnviz.models.built_in import TrainedReference
 from attnviz.models.huggingface import files
 from attnviz.models.huggingface.files import check_installed
 from attnviz.models.huggingface.reference import HuggingFaceReference
 from attnviz.models.loading import find_model
-from attnviz.models.trained import TrainedReference
 from attnviz.specs.model import ModelOptions
 from tests import pretrained as made
 from tests.models.model_hub import EXTRA, GATED, REPOSITORY, REVISION, Hub, hub

@@ -10,10 +10,9 @@ import pytest
 
 from attnviz.errors import InvalidModel, InvalidOption
 from attnviz.models import FORMATS, MODELS
-from attnviz.models.built_in import SHIPPED
+from attnviz.models.built_in import SHIPPED, TrainedReference
 from attnviz.models.loading import find_model, folder_name
 from attnviz.models.protocols import AttentionModel, Classifies, Traceable
-from attnviz.models.trained import TrainedReference
 from attnviz.specs.model import ModelOptions, PretrainedOptions
 from tests import pretrained
 

@@ -11,8 +11,8 @@ from torch import Tensor
 
 from attnviz.models.batches import padded
 from attnviz.models.embedding import pair_keys
-from attnviz.models.examples import Examples
-from attnviz.models.ngrams import NgramClassifier, fit, informative_bigrams
+from attnviz.models.examples import Examples, fit_ngrams, informative_bigrams
+from attnviz.models.ngrams import NgramClassifier
 
 N_WORDS = 10
 texts = st.lists(st.lists(st.integers(1, N_WORDS - 1), min_size=1, max_size=9), min_size=1, max_size=4)
@@ -61,7 +61,7 @@ def examples() -> Examples:
 
 
 def test_fitted_weights_tell_what_the_pairs_tell() -> None:
-    found = fit(examples(), N_WORDS, 99)
+    found = fit_ngrams(examples(), N_WORDS, 99)
     assert found is not None
     assert found.pairs.tolist() == [75, 78, 85, 87]
     assert read(found, [7, 8]).argmax().item() == 1
@@ -71,14 +71,14 @@ def test_fitted_weights_tell_what_the_pairs_tell() -> None:
 
 
 def test_the_fit_is_the_same_each_time() -> None:
-    one, again = fit(examples(), N_WORDS, 99), fit(examples(), N_WORDS, 99)
+    one, again = fit_ngrams(examples(), N_WORDS, 99), fit_ngrams(examples(), N_WORDS, 99)
     assert one is not None
     assert again is not None
     assert one.weights.weight.equal(again.weights.weight)
 
 
 def test_without_pairs_there_is_nothing_to_weigh() -> None:
-    assert fit(Examples([np.array([3])] * 9, np.array([0] * 4 + [1] * 5)), N_WORDS, 99) is None
+    assert fit_ngrams(Examples([np.array([3])] * 9, np.array([0] * 4 + [1] * 5)), N_WORDS, 99) is None
 
 
 def test_telling_pairs_tell() -> None:

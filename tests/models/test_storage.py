@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor
 
-from attnviz.models.storage import MAX_INT8, SCALE, packed, unpacked
-from attnviz.specs.train import StorageKind
+from attnviz.models.checkpoint import MAX_INT8, SCALE, packed, unpacked
+from attnviz.specs.model import StorageKind
 
 STORAGES: tuple[StorageKind, ...] = ("float32", "float16", "int8")
 EMBEDDINGS = frozenset({"words"})

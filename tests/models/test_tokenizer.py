@@ -18,8 +18,7 @@ from tokenizers import Tokenizer
 from attnviz.errors import InvalidModel, InvalidOption, InvalidText
 from attnviz.models.batches import cut
 from attnviz.models.tokenizer import CLASSIFY, MAX_COUNT, MAX_ENTRIES, PADDING, UNKNOWN, TextTokenizer, load, train
-from attnviz.specs.model import KeepKind, TokenizerKind
-from attnviz.specs.train import VocabularyOptions
+from attnviz.specs.model import KeepKind, TokenizerKind, VocabularyOptions
 
 EVERY = VocabularyOptions(min_frequency=1)
 

@@ -19,7 +19,8 @@ from attnviz.models.predicting import parts
 from attnviz.models.recipe import begin
 from attnviz.models.training import Training, TrainingStep
 from attnviz.options import build
-from attnviz.specs.train import PoolKind, TrainSpec
+from attnviz.specs.model import PoolKind
+from attnviz.specs.train import TrainSpec
 
 GOOD, BAD = ("a good film", "good acting , good plot", "so good"), ("a bad film", "bad acting , bad plot", "so bad")
 TEXTS = [f"{text} number {n}" for text in (*BAD, *GOOD) for n in range(8)]

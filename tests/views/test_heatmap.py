@@ -16,7 +16,7 @@ from attnviz.measures.vendi_score import vendi_score
 from attnviz.measures.words import by_words
 from attnviz.records import AttentionMaps, Facts, Tokens
 from attnviz.report import Heatmap, HeatmapGrid, Note, Report, Scale, Table
-from attnviz.specs.figure import FigureOptions, ScaleKind
+from attnviz.specs.output import FigureOptions, ScaleKind
 from attnviz.views.heatmap import heatmap_report
 from tests.made import (
     FILM,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from attnviz.views.plurals import pluralize
+from attnviz.display import pluralize
 
 
 @pytest.mark.parametrize(("many", "one"), [("tokens", "token"), ("queries", "query"), ("entries", "entry")])

@@ -14,11 +14,11 @@ from attnviz.errors import InvalidOption
 from attnviz.measures.measured import measured
 from attnviz.records import AttentionMaps, Measurement
 from attnviz.report import Table
-from attnviz.specs.figure import FigureOptions
+from attnviz.specs.output import FigureOptions
 from attnviz.views import tables
 from attnviz.views.head_pictures import heatmaps
 from attnviz.views.tables import ordering
-from attnviz.views.token_selection import part_of
+from attnviz.views.tokens import part_of
 from tests.made import cross_maps, random_maps, record, sink_maps, tokens, uniform_maps, windowed_maps
 
 BY_HAND = record(np.array([[[[0.2, 0.5, 0.3], [0.1, 0.1, 0.8], [0.4, 0.2, 0.4]]]]), tokens("a", "b", "c"))

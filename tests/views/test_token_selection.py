@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from attnviz.errors import InvalidOption, InvalidSelection
 from attnviz.measures.to_first import to_first
 from attnviz.records import AttentionMaps
-from attnviz.specs.figure import FigureOptions
-from attnviz.views.token_selection import TokenSelection, hidden, part_of
+from attnviz.specs.output import FigureOptions
+from attnviz.views.tokens import TokenSelection, hidden, part_of
 from tests.made import cross_maps, random_maps, record, sink_maps, tokens
 
 MARKERS = ("[CLS]", "[SEP]")

@@ -15,9 +15,8 @@ from attnviz.errors import InvalidOption, InvalidSelection, TooLarge
 from attnviz.measures.changes import changes
 from attnviz.measures.measured import measured
 from attnviz.measures.rollout import rollout
-from attnviz.models.choice import LayersAndHeads
 from attnviz.models.loading import find_model
-from attnviz.models.protocols import Factorable
+from attnviz.models.protocols import Factorable, LayersAndHeads
 from attnviz.models.sizes import GIB, Work
 from attnviz.options import build
 from attnviz.records import AttentionMaps

@@ -22,7 +22,7 @@ from attnviz.options import build
 from attnviz.report import Heatmap, Report
 from attnviz.result import Progress, Result
 from attnviz.specs.compare import CompareSpec
-from attnviz.specs.train import VocabularyOptions
+from attnviz.specs.model import VocabularyOptions
 from attnviz.workflows.compare import compare
 from tests.events import data, report, result
 

@@ -14,13 +14,13 @@ import safetensors.torch
 import torch
 from PIL import Image
 
-from attnviz.models import storage
+from attnviz.models import checkpoint
 from attnviz.models.checkpoint import load_checkpoint
 from attnviz.models.predicting import logits, probabilities
 from attnviz.models.training import TrainingStep
 from attnviz.options import flat_values, with_values
+from attnviz.specs.model import StorageKind
 from attnviz.specs.text import TextOptions
-from attnviz.specs.train import StorageKind
 from attnviz.text import load_corpus
 from attnviz.workflows.metrics import load_metrics
 from attnviz.workflows.train import PRINTED, STATE, Event, Started, Trained, train
@@ -202,7 +202,7 @@ def test_held_out_numbers_are_those_of_the_files(run: Path) -> None:
 
 def test_labels_that_rounding_changed_are_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Against what was in memory, and so coarsely that there are some."""
-    monkeypatch.setattr(storage, "MAX_INT8", 1)
+    monkeypatch.setattr(checkpoint, "MAX_INT8", 1)
     last = finished(replace(SPEC, validation=0.49), tmp_path)
     assert last.run is not None
     texts = last.run.training.held_out.texts

@@ -31,7 +31,7 @@ from attnviz.models.capture.kernels import dot_product
 from attnviz.models.capture.multihead import multi_head
 from attnviz.models.capture.paths import NUMBER, Paths
 from attnviz.models.capture.room import LayersRoom
-from attnviz.models.choice import EVERY, LayersAndHeads
+from attnviz.models.protocols import EVERY, LayersAndHeads
 
 SIDES = ("query", "key", "value")
 KERNELS: dict[Kernel, Callable[..., tuple[Any, CapturedAttention]]] = {

@@ -21,7 +21,7 @@ from attnviz.errors import InvalidRecord
 from attnviz.models.capture.captured import Kernel, checked_error, refuse_dropout, to_batch_heads
 from attnviz.models.capture.kernels import Asked
 from attnviz.models.capture.masks import MATRIX, SymbolicMask, symbolic
-from attnviz.models.choice import LayersAndHeads
+from attnviz.models.protocols import LayersAndHeads
 from attnviz.records.factored import CAUSAL, EVERYWHERE, N_PROBES, Factors
 
 FLASH = SDPBackend.FLASH_ATTENTION.value

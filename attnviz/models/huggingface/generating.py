@@ -13,11 +13,11 @@ from typing import Any
 import torch
 
 from attnviz.errors import TooLarge
-from attnviz.models.choice import EVERY, LayersAndHeads
 from attnviz.models.device import enough_memory
 from attnviz.models.huggingface.model import Answer, HuggingFaceModel, Read
 from attnviz.models.huggingface.tokens import HuggingFaceEncoding
 from attnviz.models.huggingface.weights import others_failure
+from attnviz.models.protocols import EVERY, LayersAndHeads
 from attnviz.records import AttentionMaps, Setting
 
 KEPT = ("bos_token_id", "eos_token_id", "pad_token_id", "decoder_start_token_id", "forced_bos_token_id")

@@ -14,10 +14,10 @@ import torch
 from attnviz.errors import InvalidModel, InvalidOption, TooLarge
 from attnviz.models.capture.calls import Call, capture
 from attnviz.models.capture.norms import NormsOfCalls
-from attnviz.models.choice import EVERY, LayersAndHeads
-from attnviz.models.device import enough_memory
+from attnviz.models.device import enough_memory, seeded, versions
 from attnviz.models.huggingface.tokens import HuggingFaceEncoding
 from attnviz.models.huggingface.weights import LoadedWeights, others_failure
+from attnviz.models.protocols import EVERY, LayersAndHeads
 from attnviz.models.recording.assembly import (
     assembled,
     attendable_of,
@@ -28,9 +28,7 @@ from attnviz.models.recording.assembly import (
 )
 from attnviz.models.recording.groups import Group, crossing, grouped, of_layers
 from attnviz.models.recording.plan import AxisLabels
-from attnviz.models.seeds import seeded
 from attnviz.models.sizes import BASE_PRETRAINED, FLOAT32, Work, check_memory, check_room
-from attnviz.models.versions import versions
 from attnviz.records import AttentionMaps, Facts, Provenance, Setting
 from attnviz.records.factored import FactoredMaps
 from attnviz.specs.model import AttentionKind, ModelOptions, PretrainedOptions

@@ -11,10 +11,10 @@ from jaxtyping import Bool
 
 from attnviz.errors import InvalidRecord
 from attnviz.models.capture.room import side_by_side
+from attnviz.models.device import versions
 from attnviz.models.recording.groups import Group
 from attnviz.models.recording.names import PADDING, Names, Pieces
 from attnviz.models.recording.plan import AxisLabels, plan_axes
-from attnviz.models.versions import versions
 from attnviz.records import AttentionMaps, Facts, Provenance, Setting, Tokens
 from attnviz.records.factored import CAUSAL, EVERYWHERE, FactoredMaps, Factors
 

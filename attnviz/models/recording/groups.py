@@ -12,7 +12,7 @@ import numpy as np
 from attnviz.errors import InvalidRecord, InvalidSelection
 from attnviz.models.capture.calls import Call
 from attnviz.models.capture.paths import NUMBER
-from attnviz.models.choice import LayersAndHeads
+from attnviz.models.protocols import LayersAndHeads
 from attnviz.models.recording.joining import joined
 
 GUESS = "That these are weights of attention over tokens is a guess: {}."

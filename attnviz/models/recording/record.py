@@ -10,7 +10,7 @@ from typing import Any, overload
 from attnviz.errors import InvalidRecord, InvalidSelection
 from attnviz.grid import Grid
 from attnviz.models.capture.calls import Call, capture
-from attnviz.models.choice import LayersAndHeads
+from attnviz.models.protocols import LayersAndHeads
 from attnviz.models.recording.assembly import About, records
 from attnviz.models.recording.groups import grouped, of_layers
 from attnviz.models.recording.names import Names, check_no_mask, named, of_patches, real_tokens

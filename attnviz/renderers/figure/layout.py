@@ -18,7 +18,7 @@ from attnviz.renderers.figure.style import INK, MIN_FONT_SIZE, PAPER, SIZES, Siz
 from attnviz.renderers.figure.text import extent, line_height
 from attnviz.report import FigureStyle, Heatmap, HeatmapGrid, Scale
 from attnviz.shapes import Cells as Values
-from attnviz.specs.figure import FigureKind
+from attnviz.specs.output import FigureKind
 
 POINT = 1 / 72
 GAP, PAD = 0.12, 0.05  # inches between things, and between a text and its thing

@@ -28,6 +28,7 @@ from attnviz.renderers.figure.page import (
     OVER,
     START,
     UNDER,
+    WHITE,
     Canvas,
     Edges,
     Pixels,
@@ -37,7 +38,6 @@ from attnviz.renderers.figure.page import (
     rgb,
     to_bytes,
 )
-from attnviz.renderers.figure.stamp import WHITE
 from attnviz.renderers.figure.style import INK
 from attnviz.report import Scale
 from attnviz.shapes import Grey

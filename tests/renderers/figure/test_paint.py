@@ -12,12 +12,11 @@ from hypothesis import strategies as st
 from matplotlib.colors import LogNorm, Normalize
 
 from attnviz.renderers.figure import files as figure
-from attnviz.renderers.figure import stamp as stamps
+from attnviz.renderers.figure import page
 from attnviz.renderers.figure.layout import Box
-from attnviz.renderers.figure.page import Canvas, in_bytes, to_bytes
+from attnviz.renderers.figure.page import MAX_SIZE, Canvas, in_bytes, stamp, to_bytes
 from attnviz.renderers.figure.paint import shares_of
 from attnviz.renderers.figure.plan import plan
-from attnviz.renderers.figure.stamp import MAX_SIZE, stamp
 from attnviz.report import FigureStyle, Heatmap, HeatmapGrid, Report, Scale
 from attnviz.report import Picture as Shape
 from tests.renderers.figure.reports import (
@@ -171,10 +170,10 @@ def test_any_text_can_be_drawn(labels: list[str], title: str, dpi: int) -> None:
 
 
 def test_a_text_is_drawn_once_and_none_that_is_kept_is_large(monkeypatch: pytest.MonkeyPatch) -> None:
-    stamps._cached_stamp.cache_clear()
+    page._cached_stamp.cache_clear()
     for _ in range(3):
         files(report(heatmap(20), *panels(20).maps), FigureStyle(dpi=72))
-    kept = stamps._cached_stamp.cache_info()
+    kept = page._cached_stamp.cache_info()
     assert kept.misses < 80 < 9 * 27 * 2 < kept.hits
     assert stamp("word", 8.0, 150, "red", False) is stamp("word", 8.0, 150, "red", False)
     large = stamp("W" * 50, 8.0, 1200, "red", True)
