@@ -204,7 +204,8 @@ class Column:
     minor: bool = False  # the first to be left out where there is no room
 
 
-Row = tuple[str | int | float, ...]
+Cell = str | int | float
+Row = tuple[Cell, ...]
 
 
 class LazyRows(Sequence[Row]):

@@ -7,9 +7,8 @@ from dataclasses import asdict
 
 from attnviz.differences import BatchDiff, Difference, Kind, Value
 from attnviz.display import escape_for_display, pluralize
-from attnviz.report import Block, CaseResult, Column, Diagnostic, Note, Report, Table
+from attnviz.report import Block, CaseResult, Column, Diagnostic, Note, Report, Row, Table
 from attnviz.specs.batch import CheckSpec
-from attnviz.views.tables import Cell
 
 MAX_JOBS = 20  # in the table
 MAX_NAME_LENGTH, MAX_TEXT_LENGTH = 64, 200
@@ -104,7 +103,7 @@ def _jobs(diff: BatchDiff) -> Table:
     return Table("jobs", "Jobs that differ", "compared", tuple(Column(h, digits=6) for h in headers), rows)
 
 
-def _row(job: str, differences: Sequence[Difference]) -> tuple[Cell, ...]:
+def _row(job: str, differences: Sequence[Difference]) -> Row:
     states = [STATES[each.kind] for each in differences if each.kind in STATES] or ["differs"]
     numbers, *files = (sum(each.kind in kinds for each in differences) for _, kinds in COUNTED)
     largest = max((abs(each.change) for each in differences if each.kind == "number"), default="")

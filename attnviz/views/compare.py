@@ -7,9 +7,8 @@ from dataclasses import asdict, replace
 
 from attnviz.comparison import Comparison, MeanDifference, MeasureInfo, ModelComparison
 from attnviz.display import escape_for_display, escape_for_spreadsheet, pluralize
-from attnviz.report import Block, Column, Note, Picture, Report, Scale, Table
+from attnviz.report import Block, Cell, Column, Note, Picture, Report, Scale, Table
 from attnviz.views.costs import costs_table
-from attnviz.views.tables import Cell
 from attnviz.views.verdict import verdict
 
 MAX_NAME_LENGTH, MAX_TITLE_LENGTH = 40, 200

@@ -8,12 +8,11 @@ import numpy as np
 
 from attnviz.display import escape_for_display
 from attnviz.errors import InvalidSelection
-from attnviz.measures.rollout import reachable, rollout
 from attnviz.records import AttentionMaps
 from attnviz.report import Heatmap, HeatmapGrid, Picture, Scale
 from attnviz.shapes import Cells, Shown
 from attnviz.specs.output import ScaleKind
-from attnviz.views.heatmap import lift_scale, rollout_scale, rollout_title
+from attnviz.views.scales import lift_scale, rollout_scale, rollout_title
 from attnviz.views.tokens import labels, token
 
 MAX_NAME_LENGTH = 24
@@ -167,6 +166,8 @@ def _query_rows(
 
 def _rollout(several: Sequence[AttentionMaps], names: Sequence[str], scale: ScaleKind) -> HeatmapGrid:
     """What is left of each token after all layers, on a scale of its own: these are no weights of attention."""
+    from attnviz.measures.rollout import reachable, rollout  # models of one layer have none
+
     rolled = [rollout(maps).astype(np.float32) for maps in several]
     high = max(float(each.max()) for each in rolled)
     panels = [

@@ -7,8 +7,7 @@ from typing import Literal, TypeVar
 
 from attnviz.comparison import Comparison, ModelComparison
 from attnviz.display import escape_for_display
-from attnviz.report import Column, Table
-from attnviz.views.tables import Cell
+from attnviz.report import Cell, Column, Table
 
 THOUSANDS = ("", " k", " M", " G", " T", " P")
 BYTES = ("B", "KiB", "MiB", "GiB", "TiB")

@@ -12,10 +12,10 @@ from attnviz.measures import MEASURES
 from attnviz.measures.changes import per_query
 from attnviz.records import AttentionMaps
 from attnviz.records.walk import stretches
-from attnviz.report import Block, Column, Note, Report, Table
+from attnviz.report import Block, Column, Note, Report, Row, Table
 from attnviz.specs.batch import DiffSpec
 from attnviz.views.captions import status
-from attnviz.views.tables import Cell, largest
+from attnviz.views.tables import largest
 from attnviz.views.tokens import token
 
 MAX_HEADS, MAX_QUERIES, MAX_ROWS, MAX_NAMED = 64, 10, 20, 5
@@ -95,7 +95,7 @@ def _heads(changes: Sequence[HeadChange], thresholds: Thresholds) -> Table:
     for each in changes[0].measures:
         name, unit = each.measure.replace("_", " "), UNITS[each.measure]
         columns += [Column(f"{name} {what}", unit, DIGITS) for what in ("A", "B", "change")]
-    rows: list[tuple[Cell, ...]] = []
+    rows: list[Row] = []
     for change in changes[:MAX_HEADS]:
         numbers = [number for one in change.measures for number in (*one.numbers, one.change)]
         turned = f"{change.top_changed} of {change.n_queries} ({change.top_share:.0%})"
@@ -109,7 +109,7 @@ def _queries(before: AttentionMaps, after: AttentionMaps, change: HeadChange, to
     """The queries of one head that changed most, and the keys that each attends to most."""
     apart = per_query(before, after, change.layer, change.head)
     real = np.flatnonzero(before.real_queries)
-    rows: list[tuple[Cell, ...]] = []
+    rows: list[Row] = []
     for place in np.argsort(-apart, kind="stable")[:MAX_QUERIES]:
         query = int(real[place])
         keys = (_keys(maps, change, query, top_k) for maps in (before, after))
@@ -164,7 +164,7 @@ def _measure(name: str, alike: Sequence[Difference], thresholds: Thresholds) -> 
     columns += [Column(header, digits=DIGITS) for header in ("A", "B", "change")]
     flagged = name in thresholds
     columns += [Column("beyond")] if flagged else []
-    rows: list[tuple[Cell, ...]] = []
+    rows: list[Row] = []
     for each in alike[:MAX_ROWS]:
         over = (("yes" if is_beyond(each, thresholds) else ""),) if flagged else ()
         places = (

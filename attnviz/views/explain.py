@@ -10,12 +10,11 @@ import numpy as np
 from attnviz.attention_trace import AttentionTrace, Head, VerifiedTrace
 from attnviz.display import escape_for_display
 from attnviz.errors import InvalidSelection
-from attnviz.report import Block, Column, Note, Report, Section, Table
+from attnviz.report import Block, Column, Note, Report, Row, Section, Table
 from attnviz.views import captions, formulas
 from attnviz.views.data import of_tokens
 from attnviz.views.formulas import DIGITS, component_rows, formula, signs, vector
 from attnviz.views.steps import Steps
-from attnviz.views.tables import Cell
 from attnviz.views.tokens import token
 
 
@@ -163,7 +162,7 @@ def _projection(worked: AttentionTrace) -> Iterator[Block]:
         ),
     )
     shown = formulas.n_shown(n_outputs)
-    rows: list[tuple[Cell, ...]] = [
+    rows: list[Row] = [
         (f"y[{i}]", float(worked.projected[i]), float(worked.projection.bias[i]), float(worked.output[i]))
         for i in range(shown)
     ]
@@ -192,7 +191,7 @@ def _check(found: VerifiedTrace) -> Iterator[Block]:
     )
 
 
-def _more(is_more: bool, n_columns: int) -> Iterator[tuple[Cell, ...]]:
+def _more(is_more: bool, n_columns: int) -> Iterator[Row]:
     """A row for the components that are not shown."""
     if is_more:
         yield ("…",) * n_columns

@@ -11,8 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Float64
 
-from attnviz.report import Column, Formula
-from attnviz.views.tables import Cell
+from attnviz.report import Cell, Column, Formula, Row
 
 DIGITS = 4  # after the point
 MAX_COMPONENTS = 5  # of a vector are shown whole; of a longer one the first four and an ellipsis
@@ -104,14 +103,14 @@ def component_columns(name: str, n_components: int) -> Iterator[Column]:
         yield Column("…")
 
 
-def component_rows(vectors: Float64[np.ndarray, "key component"]) -> list[tuple[Cell, ...]]:
+def component_rows(vectors: Float64[np.ndarray, "key component"]) -> list[Row]:
     """A row of cells for each vector: whole numbers where all of them are, so that they look alike."""
     shown = n_shown(vectors.shape[1])
     rows = np.array([column(vectors[:, :shown].ravel())], dtype=object).reshape(len(vectors), shown).tolist()
     return [(*row, *(("…",) if shown < vectors.shape[1] else ())) for row in rows]
 
 
-def component_gaps(n_components: int) -> tuple[Cell, ...]:
+def component_gaps(n_components: int) -> Row:
     """As many cells without a number."""
     return tuple("…" for _ in component_columns("", n_components))
 

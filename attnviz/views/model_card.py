@@ -7,12 +7,11 @@ from collections.abc import Iterator
 
 from attnviz.display import escape_for_display, pluralize
 from attnviz.options import flat_options
-from attnviz.report import Column, Note, Report, Table
+from attnviz.report import Column, Note, Report, Row, Table
 from attnviz.specs.train import TrainSpec
 from attnviz.training_metrics import HeadMetrics, Metrics, TestMetrics, ValidationMetrics
 from attnviz.views.learning_curve import learning_report
 from attnviz.views.patterns import LARGE_SHARE, MANY_TIMES, NO_PATTERN, head_names
-from attnviz.views.tables import Cell
 
 MAX_VALUE_LENGTH = 200
 NORMS = {"pre": "before each sublayer", "post": "after each sublayer"}
@@ -66,11 +65,11 @@ def command(metrics: Metrics) -> str:
     return shlex.join(words)
 
 
-def _facts(name: str, title: str, rows: list[tuple[Cell, ...]]) -> Table:
+def _facts(name: str, title: str, rows: list[Row]) -> Table:
     return Table(name, title, "facts", (Column("what"), Column("value", digits=4)), tuple(rows))
 
 
-def _model(metrics: Metrics) -> list[tuple[Cell, ...]]:
+def _model(metrics: Metrics) -> list[Row]:
     sizes, settings = metrics.sizes, metrics.settings
     d_model, n_heads = int(sizes["d_model"] or 0), int(sizes["n_heads"] or 1)
     layers, n_words, n_pairs = sizes["n_layers"], int(sizes["n_words"] or 0), int(sizes["n_bigrams"] or 0)
@@ -91,12 +90,12 @@ def _model(metrics: Metrics) -> list[tuple[Cell, ...]]:
     ]
 
 
-def _positions(max_distance: int) -> Iterator[tuple[Cell, ...]]:
+def _positions(max_distance: int) -> Iterator[Row]:
     if max_distance:
         yield "positions", f"a bias per head on each score, by the distance of a key up to {max_distance} either way"
 
 
-def _recipe(metrics: Metrics) -> list[tuple[Cell, ...]]:
+def _recipe(metrics: Metrics) -> list[Row]:
     versions = ", ".join(f"{name} {version}" for name, version in metrics.versions.items())
     held = metrics.held_out.n_texts if metrics.held_out else 0
     return [
@@ -112,7 +111,7 @@ def _recipe(metrics: Metrics) -> list[tuple[Cell, ...]]:
     ]
 
 
-def _held_out(held: ValidationMetrics) -> list[tuple[Cell, ...]]:
+def _held_out(held: ValidationMetrics) -> list[Row]:
     return [
         ("texts", f"{held.n_texts:,}"),
         (f"accuracy (95 % interval {held.accuracy.low:.4f} to {held.accuracy.high:.4f})", held.accuracy.value),
@@ -123,7 +122,7 @@ def _held_out(held: ValidationMetrics) -> list[tuple[Cell, ...]]:
     ]
 
 
-def _tested(tested: TestMetrics) -> list[tuple[Cell, ...]]:
+def _tested(tested: TestMetrics) -> list[Row]:
     runs = zip(tested.seeds, tested.accuracies, strict=True)
     mean, several = tested.mean, len(tested.seeds) > 1
     interval = f"95 % interval {mean.low:.4f} to {mean.high:.4f}"
@@ -137,7 +136,7 @@ def _tested(tested: TestMetrics) -> list[tuple[Cell, ...]]:
 def _heads(measured: HeadMetrics | None) -> Iterator[Table | Note]:
     if measured is None:
         return
-    rows: list[tuple[Cell, ...]] = []
+    rows: list[Row] = []
     for layer, of_layer in enumerate(head_names(measured)):
         for head, name in enumerate(of_layer):
             rows.append((layer, head, *(name or (NO_PATTERN, "-", "-"))))

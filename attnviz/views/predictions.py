@@ -16,9 +16,8 @@ from jaxtyping import Int
 from attnviz.display import CUT, escape_for_display, escape_for_spreadsheet, pluralize
 from attnviz.measures import classification
 from attnviz.measures.classification import N_BINS
-from attnviz.report import Block, Column, Note, Report, Table
+from attnviz.report import Block, Column, Note, Report, Row, Table
 from attnviz.training_metrics import Interval, Prediction
-from attnviz.views.tables import Cell
 
 MAX_TITLE_LENGTH = 200
 MAX_NAMES_LENGTH = (43, 32)  # of a text, without and with a column of given labels: a row then fits 80 columns
@@ -148,7 +147,7 @@ def _listing(predictions: Sequence[Prediction], labels: tuple[str, ...]) -> Tabl
     columns = [Column("text"), Column("predicted"), Column("probability")]
     columns += [Column("given")] if labelled else []
     columns.append(Column("tokens read"))
-    rows: list[tuple[Cell, ...]] = []
+    rows: list[Row] = []
     for p in predictions:
         given = _given(p.gold, names)
         cells = ["-" if given is None else escape_for_display(str(given))] if labelled else []

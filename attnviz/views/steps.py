@@ -10,10 +10,10 @@ from functools import cached_property
 import numpy as np
 
 from attnviz.attention_trace import AttentionTrace, Head
-from attnviz.report import Block, Column, Formula, Note, Section, Table
+from attnviz.report import Block, Cell, Column, Formula, Note, Row, Section, Table
 from attnviz.views import formulas
 from attnviz.views.formulas import DIGITS, Written, column, component_rows, factor, fraction, number, signs, vector
-from attnviz.views.tables import Cell, largest
+from attnviz.views.tables import largest
 from attnviz.views.tokens import token
 
 ALL_WRITTEN_OUT = 3  # keys: with more, only that of the largest weight is
@@ -251,13 +251,13 @@ class Steps:
         self,
         name: str,
         columns: Sequence[Column],
-        rows: Sequence[tuple[Cell, ...]],
-        others: tuple[Cell, ...],
-        total: tuple[Cell, ...] | None = None,
+        rows: Sequence[Row],
+        others: Row,
+        total: Row | None = None,
     ) -> Table:
         """A row for each key that is listed, one for the rest together, and the sum over all."""
         n_keys = len(self.worked.tokens)
-        shown: list[tuple[Cell, ...]] = [(token(self.worked.tokens, key), *rows[key]) for key in self.listed]
+        shown: list[Row] = [(token(self.worked.tokens, key), *rows[key]) for key in self.listed]
         if self.others:
             shown.append(
                 (f"… {len(self.others)} other keys, sum" if total else f"… {len(self.others)} other keys", *others)

@@ -13,13 +13,12 @@ from attnviz.measures import HEADLINE, MEASURES, Measure
 from attnviz.measures.rows import blocks, n_attendable, real_queries, statistics
 from attnviz.records import AttentionMaps, Measurement
 from attnviz.registry import find
-from attnviz.report import Column, Heatmap, LazyRows, Row, Table
+from attnviz.report import Cell, Column, Heatmap, LazyRows, Row, Table
 from attnviz.shapes import RealQueries
 from attnviz.specs.output import FigureOptions
 from attnviz.views.patterns import patterns
 from attnviz.views.tokens import TokenSelection, token
 
-Cell = str | int | float
 MINOR = frozenset(HEADLINE) - {"effective_keys"}  # columns that give way unless somebody asked for them
 MAX_PAIR_LABEL = 12  # graphemes of each token of a pair: a row per head has to fit a line
 

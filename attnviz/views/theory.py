@@ -10,9 +10,8 @@ from collections.abc import Iterator
 from math import ceil
 
 from attnviz.display import pluralize
-from attnviz.report import Block, Column, Note, Table
+from attnviz.report import Block, Column, Note, Row, Table
 from attnviz.views.costs import scaled
-from attnviz.views.tables import Cell
 
 
 def theory_blocks(n: int, d: int, k: int) -> tuple[Block, ...]:
@@ -35,7 +34,7 @@ def dilated_height(n: int, k: int) -> int:
     return height
 
 
-def _rows(n: int, d: int, k: int) -> Iterator[tuple[Cell, ...]]:
+def _rows(n: int, d: int, k: int) -> Iterator[Row]:
     yield ("self-attention", "O(n² · d)", scaled(float(n * n * d)), "O(1)", "1", "O(1)", "1")
     yield ("recurrent", "O(n · d²)", scaled(float(n * d * d)), "O(n)", str(n), "O(n)", str(n))
     one = scaled(float(k * n * d * d))

@@ -6,12 +6,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from attnviz.attention_trace import Example, Head, Matches, PublishedValues, agrees, matches, unscaled_weights
 from attnviz.display import escape_for_display
-from attnviz.report import Block, Column, Note, Report, Section, Table
+from attnviz.report import Block, Column, Note, Report, Row, Section, Table
 from attnviz.views import formulas
 from attnviz.views.explain import concatenation, head_numbers
 from attnviz.views.formulas import DIGITS, component_rows, formula, signs, vector
 from attnviz.views.steps import Steps
-from attnviz.views.tables import Cell
 from attnviz.views.tokens import token
 
 VERDICTS: Mapping[Matches, str] = {"yes": "yes", "without scaling": "only unscaled", "no": "neither way"}
@@ -137,8 +136,8 @@ def _circulating(parts: Sequence[Example]) -> Iterator[Block]:
     yield Section("Which numbers in circulation follow")
     columns = ("head", "in circulation", "from the formula", "without / √d_head", "follows?")
     of_outputs = ("head", "output", "of those weights", "from the formula", "follows?")
-    rows: list[tuple[Cell, ...]] = []
-    outputs: list[tuple[Cell, ...]] = []
+    rows: list[Row] = []
+    outputs: list[Row] = []
     for part in parts:
         for number, (head, claim) in enumerate(zip(part.worked.heads, part.claims, strict=True)):
             name = f"{number} of {len(part.worked.heads)}"

@@ -12,9 +12,7 @@ from attnviz.comparison import MeasureInfo
 from attnviz.errors import InvalidOption
 from attnviz.measures import Measure
 from attnviz.measures.divergence import across
-from attnviz.measures.markers import without_markers
 from attnviz.measures.measured import chosen, measured
-from attnviz.measures.merging import common_units, merged
 from attnviz.measures.uniform import uniform
 from attnviz.records import AttentionMaps
 from attnviz.views.captions import status
@@ -96,6 +94,8 @@ class ComparisonAccumulator:
         """Where models add different markers, these are left out first."""
         if len({_cuts(maps) for maps in several}) == 1:
             return tuple(several)
+        from attnviz.measures.markers import without_markers  # most models that are compared cut alike
+
         try:
             return self._joined(several)
         except InvalidOption as error:
@@ -114,6 +114,8 @@ class ComparisonAccumulator:
     def _joined(self, several: Sequence[AttentionMaps]) -> tuple[AttentionMaps, ...]:
         if len({_cuts(maps) for maps in several}) == 1:
             return tuple(several)
+        from attnviz.measures.merging import common_units, merged
+
         units = common_units([maps.queries for maps in several])
         self.merged = True
         return tuple(merged(maps, of_maps) for maps, of_maps in zip(several, units, strict=True))

@@ -26,7 +26,7 @@ from attnviz.text.document import Corpus, Document
 from attnviz.views.attribution import attribution_report, attribution_rows
 
 if TYPE_CHECKING:
-    from attnviz.workflows.drawing import Pictures
+    from attnviz.workflows.pictures import Pictures
 
 PICTURES = ("attribution",)
 MAX_DRAWN = 100  # texts
@@ -106,7 +106,7 @@ class Explaining:
     @classmethod
     def of(cls, methods: Sequence[str], question: Question, figure: FigureOptions, top_k: int) -> Explaining:
         """Raises InvalidOption for what cannot be drawn."""
-        from attnviz.workflows.drawing import Pictures  # matplotlib comes with it
+        from attnviz.workflows.pictures import Pictures  # matplotlib comes with it
 
         return cls(methods, question, Pictures.of(figure, PICTURES, store.RECORD), figure.title, top_k)
 

@@ -44,7 +44,7 @@ def _alone(spec: CapacitySpec, folder: Path, planned: Plan, before: Mapping[Tria
 
 def _shown(spec: CapacitySpec, folder: Path, planned: Plan, before: Mapping[Trial, Outcome]) -> Events:
     from attnviz.views.capacity import capacity_report, capacity_rows
-    from attnviz.workflows.drawing import Pictures
+    from attnviz.workflows.pictures import Pictures
 
     drawing = Pictures.of(spec.figure, PICTURES, RECORD)
     outcomes = yield from _outcomes(spec, folder, planned.trials, before)

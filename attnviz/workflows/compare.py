@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from attnviz import store
 from attnviz.errors import InvalidOption
@@ -19,6 +20,9 @@ from attnviz.specs.compare import CompareSpec
 from attnviz.specs.text import TextOptions
 from attnviz.text import load_corpus
 from attnviz.text.document import Corpus, Document
+
+if TYPE_CHECKING:
+    from attnviz.records import AttentionMaps
 
 MAX_MODELS = 8
 COPIES = 5  # of all records together, measured: 23.5 bytes for each cell of each head
@@ -72,12 +76,11 @@ def _alone(
 def _compared(
     spec: CompareSpec, folder: Path, references: Sequence[ModelReference], corpus: Corpus, documents: Sequence[Document]
 ) -> Events:
-    from attnviz.measures.weighing import weighed
     from attnviz.views.captions import BY_MOVED
     from attnviz.workflows.accumulator import ComparisonAccumulator
     from attnviz.workflows.compare_models import open_models, predictions, seconds
     from attnviz.workflows.compare_outcome import compared, comparison, pictures_of, report_of
-    from attnviz.workflows.drawing import Pictures
+    from attnviz.workflows.pictures import Pictures
 
     drawing = Pictures.of(spec.figure, PICTURES, "*.safetensors")
     models = open_models(references, corpus.texts)
@@ -93,7 +96,7 @@ def _compared(
     attentions = [model.attention if kept_or_drawn else quickest_attention(model) for model in models]
     for count, document in enumerate(documents, 1):
         attended = [attention(document.text, document.name) for attention in attentions]
-        tally.add(attended if spec.figure.weigh == "attention" else [weighed(maps) for maps in attended])
+        tally.add(attended if spec.figure.weigh == "attention" else _weighed(attended))
         yield Progress(count, len(documents), "texts", document.name)
     took = seconds(models, documents) if spec.time else [None] * len(models)
     found = [compared(*of_model) for of_model in zip(models, tally.numbers, answered, took, strict=True)]
@@ -108,6 +111,12 @@ def _compared(
     drawn = yield from drawing.write(report, folder, records)
     means = {m.name: [[float(model.per_text(m.name).mean()) for model in whole.models]] for m in whole.measures}
     yield replace(drawn, rows=rows, numbers={whole.texts: means})
+
+
+def _weighed(several: Sequence[AttentionMaps]) -> list[AttentionMaps]:
+    from attnviz.measures.weighing import weighed
+
+    return [weighed(maps) for maps in several]
 
 
 def _check_room(models: Sequence[AttentionModel], text: str, max_memory: float) -> None:

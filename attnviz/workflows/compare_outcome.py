@@ -19,16 +19,14 @@ from attnviz.measures.intervals import MIN_TEXTS, intervals
 from attnviz.measures.rows import layer_rows
 from attnviz.models.protocols import AttentionModel
 from attnviz.records import AttentionMaps
-from attnviz.report import HeatmapGrid, Picture, Report
+from attnviz.report import Block, HeatmapGrid, Picture, Report
 from attnviz.selection import numbers, position
 from attnviz.specs.compare import CompareSpec
 from attnviz.text.corpus import typed
 from attnviz.training_metrics import Prediction
 from attnviz.views.compare import compare_report, compare_rows
 from attnviz.views.compare_maps import highest, map_pictures, similarity_picture
-from attnviz.views.compare_spread import distributions_picture
-from attnviz.views.heatmap import scale_over, scales_over
-from attnviz.views.theory import theory_blocks
+from attnviz.views.scales import scale_over, scales_over
 from attnviz.workflows.accumulator import ComparisonAccumulator, Numbers
 from attnviz.workflows.compare_models import labels_of, tested
 
@@ -108,14 +106,31 @@ def pictures_of(spec: CompareSpec, whole: Comparison, last: Sequence[AttentionMa
         layers = shared_layers(spec, last)
         names = [model.name for model in whole.models]
         drawn += map_pictures(last, names, whole.slugs, layers, chosen_query(spec, last, layers[-1]), spec.figure.scale)
-    elif (spread := distributions_picture(whole)) is not None:
-        drawn.append(spread)
+    else:
+        drawn += _spread(whole)
     if whole.divergences is not None:
         heads = [
             (model.name, model.layer_numbers[layer], head) for model in whole.models for layer, head in model.heads
         ]
         drawn.append(similarity_picture(whole.divergences, heads, clustered(whole.divergences)))
     return tuple(_in_columns(each, spec.figure.columns) for each in drawn)
+
+
+# What only some comparisons show is imported when they do.
+
+
+def _spread(whole: Comparison) -> list[Picture]:
+    from attnviz.views.compare_spread import distributions_picture
+
+    spread = distributions_picture(whole)
+    return [] if spread is None else [spread]
+
+
+def _theory(whole: Comparison, kernel: int) -> tuple[Block, ...]:
+    from attnviz.views.theory import theory_blocks
+
+    first = whole.models[0]
+    return theory_blocks(round(first.n_tokens), first.d_model, kernel)
 
 
 def _in_columns(picture: Picture, n_columns: int | None) -> Picture:
@@ -130,9 +145,7 @@ def report_of(
     """The report, and its numbers as rows."""
     extent = highest(drawn), len(last[0].keys)
     scales = scale_over(spec.figure.scale, *extent), *scales_over(*extent)
-    first = whole.models[0]
-    n, d = round(first.n_tokens), first.d_model
-    theory = theory_blocks(n, d, spec.kernel) if spec.theory else ()
+    theory = _theory(whole, spec.kernel) if spec.theory else ()
     return compare_report(whole, drawn, scales, theory, spec.figure.title), tuple(compare_rows(whole))
 
 

@@ -27,7 +27,8 @@ from attnviz.workflows.executors import check_cluster, open_executor
 
 if TYPE_CHECKING:
     from attnviz.workflows.attribute import Explaining
-    from attnviz.workflows.drawing import Drawing, Pictures
+    from attnviz.workflows.drawing import Drawing
+    from attnviz.workflows.pictures import Pictures
 
 MAX_LISTED = 10  # tokens of an answer that is explained
 MAX_DRAWN = 100  # texts with --heatmap: eight pictures each
@@ -120,7 +121,7 @@ def _page(spec: PredictSpec) -> Pictures | None:
     formats = [name.strip().lower() for item in spec.figure.format for name in item.split(",")]
     if spec.heatmap or spec.attribute or "html" not in formats:
         return None
-    from attnviz.workflows.drawing import PAGE, Pictures  # matplotlib comes with it
+    from attnviz.workflows.pictures import PAGE, Pictures  # matplotlib comes with it
 
     return Pictures.of(replace(spec.figure, format=(PAGE,)), (), store.RECORD)
 

@@ -25,12 +25,12 @@ from attnviz.specs.output import FigureKind, FigureOptions, MergeKind, ScaleKind
 from attnviz.specs.text import TextOptions
 from attnviz.text import load_corpus
 from attnviz.views.compare_maps import highest, map_pictures
-from attnviz.views.heatmap import scale_over, scales_over
+from attnviz.views.scales import scale_over, scales_over
 from attnviz.workflows.accumulator import ComparisonAccumulator
 from attnviz.workflows.compare_outcome import chosen_query, shared_layers
-from attnviz.workflows.drawing import Pictures
 from attnviz.workflows.metrics import known_heads, with_known_heads
 from attnviz.workflows.notebook import Display, maps_report
+from attnviz.workflows.pictures import Pictures
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

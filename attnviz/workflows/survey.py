@@ -78,8 +78,8 @@ def _alone(
     """Survey while no other run writes to the folder."""
     if (spec.workers or 1) > 1:
         process_context(MEASURING)  # what the others are forked from imports while this one does
-    from attnviz.workflows.drawing import Pictures
     from attnviz.workflows.executors import open_executor
+    from attnviz.workflows.pictures import Pictures
     from attnviz.workflows.survey_plan import plan_survey
     from attnviz.workflows.survey_run import SurveyRun
 
@@ -125,7 +125,7 @@ def _merged(spec: MergeSpec, whole: Survey, folder: Path) -> Events:
 def _reported(whole: Survey, figure: FigureOptions, top: int, folder: Path) -> Events:
     """Draw, and write the survey beside its pictures."""
     from attnviz.views.survey import survey_report, survey_rows
-    from attnviz.workflows.drawing import Pictures
+    from attnviz.workflows.pictures import Pictures
     from attnviz.workflows.survey_file import NAME, survey_bytes
 
     if not whole.summary.n_texts:

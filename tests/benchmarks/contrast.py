@@ -32,7 +32,7 @@ from attnviz.specs.output import FigureOptions, ScaleKind
 from attnviz.specs.text import TextOptions
 from attnviz.text import load_corpus
 from attnviz.views.head_pictures import heatmaps
-from attnviz.views.heatmap import scale_over
+from attnviz.views.scales import scale_over
 from attnviz.views.tokens import part_of
 
 Colours = Float[np.ndarray, "*cells part"]

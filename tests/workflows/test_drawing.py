@@ -18,7 +18,8 @@ from attnviz.renderers import json as as_json
 from attnviz.report import Table
 from attnviz.result import Events, Progress, Result
 from attnviz.specs.output import FigureOptions
-from attnviz.workflows.drawing import Drawing, inches
+from attnviz.workflows.drawing import Drawing
+from attnviz.workflows.pictures import inches
 from tests.events import data, report, result
 from tests.made import cross_maps, random_maps, record, sink_maps, windowed_maps
 

@@ -115,7 +115,7 @@ class Anchor(NamedTuple):
     descent: float = 0.0
 
 
-START, MIDDLE, END = (Anchor(along) for along in (0.0, 0.5, 1.0))
+START, MIDDLE = Anchor(0.0), Anchor(0.5)
 BEFORE, BEHIND = Anchor(1.0, 0.5), Anchor(0.0, 0.5)  # a point, half as high as a capital
 UNDER, OVER = Anchor(0.5, 1.0), Anchor(0.5, 0.5, -0.5)
 
