@@ -16,7 +16,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from attnviz.models.attribution.inputs import Change, WordInputs
-from attnviz.models.capture.by_hand import WATCHED, SoftmaxTracker, factors
+from attnviz.models.capture.by_hand import WATCHED, SoftmaxTracker, TorchCall, factors
 from attnviz.models.capture.captured import Kernel, to_batch_heads
 from attnviz.models.capture.kernels import dot_product
 from attnviz.models.capture.module_attention import module_attention
@@ -70,7 +70,7 @@ class TracedPass(WordInputs):
             self.attentions.append(TracedAttention(found.weights, found.value, mixed, heads))
             return found.project(mixed), found.answered
         if function in WATCHED:
-            result, multiplied = self._softmaxes.look(function, args, kwargs, (), lambda: "an attention")
+            result, multiplied = self._softmaxes.look(TorchCall(function, args, kwargs), (), lambda: "an attention")
             if multiplied is not None:
                 _, value = factors(function, args, kwargs)
                 self.attentions.append(TracedAttention(multiplied.weights, value, result))

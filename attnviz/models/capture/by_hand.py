@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -34,6 +34,18 @@ COPIES: set[Kernel] = {  # of them the first argument is followed
 WATCHED = SOFTMAXES | COPIES | PRODUCTS
 
 
+class TorchCall(NamedTuple):
+    """A function of torch that is called, and with what."""
+
+    function: Kernel
+    args: Sequence[Any]
+    kwargs: Mapping[str, Any]
+
+    def result(self) -> Any:
+        """Let torch do it."""
+        return self.function(*self.args, **self.kwargs)
+
+
 class SoftmaxTracker:
     """The softmaxes of one capture that are alive and not multiplied yet."""
 
@@ -43,62 +55,52 @@ class SoftmaxTracker:
         self.unclear = 0  # products whose heads could not be told from their batch
 
     def look(
-        self,
-        function: Kernel,
-        args: Sequence[Any],
-        kwargs: Mapping[str, Any],
-        n_positions: Sequence[int],
-        what: Callable[[], str],
+        self, call: TorchCall, n_positions: Sequence[int], what: Callable[[], str]
     ) -> tuple[Any, CapturedAttention | None]:
-        """The function's own result, and the weights where it multiplies some.
+        """The call's own result, and the weights where it multiplies some.
 
         `n_positions`: how many positions, of all rows of a batch, each input of the module has; `what` names the
         attention in an error. Raises InvalidRecord where dropout is at work.
         """
-        if function in SOFTMAXES:
-            return self._softmax(function, args, kwargs), None
+        if call.function in SOFTMAXES:
+            return self._softmax(call), None
         if not self._known:
-            return function(*args, **kwargs), None
-        if function in COPIES:
-            return self._copy(function, args, kwargs), None
-        seen = self._multiplied(function, args, kwargs, n_positions, what)
-        return function(*args, **kwargs), seen
+            return call.result(), None
+        if call.function in COPIES:
+            return self._copy(call), None
+        seen = self._multiplied(call, n_positions, what)
+        return call.result(), seen
 
-    def _softmax(self, function: Kernel, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
-        scores, dim = _named(args, kwargs, "input", "dim")
+    def _softmax(self, call: TorchCall) -> Any:
+        scores, dim = _named(call.args, call.kwargs, "input", "dim")
         if not (isinstance(scores, Tensor) and scores.ndim >= 3 and scores.numel() and dim in (-1, scores.ndim - 1)):
-            return function(*args, **kwargs)
+            return call.result()
         with torch.no_grad(), torch._C.DisableTorchFunction():  # before the softmax, which may overwrite its scores
             passing = allowed(scores)
             attendable = None if bool(passing.all()) else passing
-        result = function(*args, **kwargs)
+        result = call.result()
         self._families += 1
         self._known[result] = Softmax(self._families, tuple(result.shape), attendable)
         return result
 
-    def _copy(self, function: Kernel, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
-        (source,) = _named(args, kwargs, "input")
+    def _copy(self, call: TorchCall) -> Any:
+        (source,) = _named(call.args, call.kwargs, "input")
         softmax = self._known.get(source)
-        result = function(*args, **kwargs)
+        result = call.result()
         if softmax is None or not isinstance(result, Tensor):
             return result
-        if function in DROPOUTS:
-            softmax = replace(softmax, dropped=max(softmax.dropped, _dropped(*args, **kwargs)))
+        if call.function in DROPOUTS:
+            softmax = replace(softmax, dropped=max(softmax.dropped, _dropped(*call.args, **call.kwargs)))
         with torch.no_grad(), torch._C.DisableTorchFunction():
-            copied = sliced(softmax, source, result) if function in SLICES else shaped(softmax, result)
+            copied = sliced(softmax, source, result) if call.function in SLICES else shaped(softmax, result)
         if copied is not None:
             self._known[result] = copied
         return result
 
     def _multiplied(
-        self,
-        function: Kernel,
-        args: Sequence[Any],
-        kwargs: Mapping[str, Any],
-        n_positions: Sequence[int],
-        what: Callable[[], str],
+        self, call: TorchCall, n_positions: Sequence[int], what: Callable[[], str]
     ) -> CapturedAttention | None:
-        weights, value = factors(function, args, kwargs)
+        weights, value = factors(*call)
         softmax = self._known.get(weights)
         if softmax is None or not isinstance(value, Tensor) or value.ndim < 3:
             return None

@@ -23,7 +23,7 @@ from torch.nn.modules.module import register_module_forward_hook, register_modul
 from torch.overrides import TorchFunctionMode
 
 from attnviz.errors import InvalidRecord
-from attnviz.models.capture.by_hand import WATCHED, SoftmaxTracker, factors
+from attnviz.models.capture.by_hand import WATCHED, SoftmaxTracker, TorchCall, factors
 from attnviz.models.capture.captured import CapturedAttention, How, Kernel, to_batch_heads
 from attnviz.models.capture.factored import FactoredRows, FactoringKernel
 from attnviz.models.capture.flow import Flow, Origin
@@ -233,7 +233,7 @@ class Capture(TorchFunctionMode):
             self._flow.follow(function, args, kwargs, result)
             return result
         n_positions = tuple(self._frames[-1].n_positions) if self._frames else ()
-        result, found = self._following.look(function, args, kwargs, n_positions, self._what)
+        result, found = self._following.look(TorchCall(function, args, kwargs), n_positions, self._what)
         if found is None:
             self._flow.follow(function, args, kwargs, result)
         else:

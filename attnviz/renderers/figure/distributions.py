@@ -18,7 +18,7 @@ from matplotlib.patches import Patch
 
 from attnviz.renderers.figure.draw import label_at
 from attnviz.renderers.figure.header import ordinal
-from attnviz.renderers.figure.layout import POINT, Labels, labels_below
+from attnviz.renderers.figure.layout import POINT, Labels, fit_labels
 from attnviz.renderers.figure.style import COLOURS, MAX_NUMBER, PAPER, Theme
 from attnviz.report import Distribution, Distributions, Sample
 
@@ -88,7 +88,9 @@ def width_of(picture: Distributions) -> float:
 
 def labels_of(chart: Distribution, width: float, size: float) -> Labels:
     """How the samples of a chart are labelled."""
-    return labels_below([tuple(each.sample.label for each in place(chart))], _slot(chart, width) / POINT, size)
+    return fit_labels(
+        [tuple(each.sample.label for each in place(chart))], _slot(chart, width) / POINT, size, below=True
+    )
 
 
 def _units(chart: Distribution) -> float:

@@ -266,8 +266,8 @@ def plan_labels(block: Heatmap | HeatmapGrid, cells: Cells, room: Room) -> tuple
         return Labels(0, 0.0, PAD), Labels(0, 0.0, PAD)
     largest = room.sizes.label if isinstance(block, Heatmap) else room.sizes.panel
     rows, columns = ([getattr(each, side) for each in labelled_maps(block)] for side in ("rows", "columns"))
-    beside = labels_beside(rows, cells.rows.pitch, largest, smallest)
-    of_columns = partial(labels_beside if lines else labels_below, columns, cells.columns.pitch, largest, smallest)
+    beside = fit_labels(rows, cells.rows.pitch, largest, smallest)
+    of_columns = partial(fit_labels, columns, cells.columns.pitch, largest, smallest, below=not lines)
     below = of_columns()
     if below.step > 1 and maps_of(block)[0].column_axis == Heatmap.column_axis and not is_difference(block):
         below = of_columns(strongest(block, below.step))
@@ -293,41 +293,26 @@ def _column_means(heatmap: Heatmap) -> Values:
     return np.asarray((heatmap.values / heatmap.equal_share[:, None]).mean(axis=0))
 
 
-def labels_beside(
-    rows: Collection[tuple[str, ...]],
+def fit_labels(
+    several: Collection[tuple[str, ...]],
     pitch: float,
     largest: float,
     smallest: float = MIN_FONT_SIZE,
     places: tuple[int, ...] | None = None,
+    *,
+    below: bool = False,
 ) -> Labels:
-    """Of the rows of several maps. Every one is labelled while its label has room, else every second …"""
-    step, size = _step_and_size(pitch, largest, smallest)
-    widest = max((extent(label, size).width for label in _shown(rows, step, places)), default=0.0)
-    return Labels(step, size, widest * POINT + TICK + 2 * PAD, places=places)
+    """Of the rows of several maps, beside them, or of their columns `below`: these are upright where they all fit.
 
-
-def labels_below(
-    columns: Collection[tuple[str, ...]],
-    pitch: float,
-    largest: float,
-    smallest: float = MIN_FONT_SIZE,
-    places: tuple[int, ...] | None = None,
-) -> Labels:
-    """Of the columns of several maps: upright where they all fit."""
-    step, size = _step_and_size(pitch, largest, smallest)
-    labels = _shown(columns, step, places)
+    Every one is labelled while its label has room, else every second …
+    """
+    step = next(step for step in STEPS if step * pitch >= CLOSE * smallest)
+    size = min(largest, max(smallest, step * pitch / 1.25))
+    labels = {label for names in several for label in Labels(step, 0.0, 0.0, places=places).of(names)}
     widest = max((extent(label, size).width for label in labels), default=0.0)
+    if not below:
+        return Labels(step, size, widest * POINT + TICK + 2 * PAD, places=places)
     between = 0.5 if widest <= 1.05 * size else 4.0  # points: characters as wide as high are set close and stay upright
     rotated = widest > step * pitch - between
-    below = widest if rotated else max((line_height(label, size) for label in labels), default=0.0)
-    return Labels(step, size, below * POINT + TICK + PAD, rotated, places)
-
-
-def _shown(several: Collection[tuple[str, ...]], step: int, places: tuple[int, ...] | None) -> set[str]:
-    """The labels that are written, of all maps."""
-    return {label for names in several for label in Labels(step, 0.0, 0.0, places=places).of(names)}
-
-
-def _step_and_size(pitch: float, largest: float, smallest: float) -> tuple[int, float]:
-    step = next(step for step in STEPS if step * pitch >= CLOSE * smallest)
-    return step, min(largest, max(smallest, step * pitch / 1.25))
+    height = widest if rotated else max((line_height(label, size) for label in labels), default=0.0)
+    return Labels(step, size, height * POINT + TICK + PAD, rotated, places)
