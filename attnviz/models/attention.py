@@ -256,58 +256,11 @@ class DotAttention(nn.Module):
         return AttentionOutput(attend(weights, memory), weights.unsqueeze(-3))
 
 
-class SingleHeadAttention(nn.Module):
-    """One head over the whole width: one distribution per query, so one average of all it attends to.
-
-    `queries` attend to `memory`; for self-attention both are the same.
-    """
-
-    def __init__(self, d_model: int, max_distance: int = 0) -> None:
-        super().__init__()
-        self.query = nn.Linear(d_model, d_model)
-        self.key = nn.Linear(d_model, d_model)
-        self.value = nn.Linear(d_model, d_model)
-        self.output = nn.Linear(d_model, d_model)
-        self.position = PositionBias(1, max_distance) if max_distance else None
-
-    def forward(
-        self,
-        queries: Float[Tensor, "*batch query d_model"],
-        memory: Float[Tensor, "*batch key d_model"],
-        attendable: Bool[Tensor, "*#batch #query key"] | None = None,
-        *,
-        need_weights: bool = True,
-    ) -> AttentionOutput:
-        """Attend from queries to memory with one head. `attendable` is True where attention is allowed."""
-        query, key, value = self.query(queries), self.key(memory), self.value(memory)
-        bias = None if self.position is None else self.position(query.shape[-2], key.shape[-2])
-        if not need_weights:
-            # The quick kernel wants an axis of heads.
-            one_head = None if attendable is None else attendable.unsqueeze(-3)
-            heads = fused(query.unsqueeze(-3), key.unsqueeze(-3), value.unsqueeze(-3), one_head, bias)
-            return AttentionOutput(self.output(heads.squeeze(-3)), None)
-        weights = attention_weights(query, key, attendable, None if bias is None else bias.squeeze(0))
-        return AttentionOutput(self.output(attend(weights, value)), weights.unsqueeze(-3))
-
-    def weigh(
-        self, states: Float[Tensor, "*batch token d_model"], attendable: Bool[Tensor, "*#batch #token token"]
-    ) -> WeightsAndEntropies:
-        """The weights of self-attention with an axis of heads, and nothing of what comes of them."""
-        query, key = self.query(states).unsqueeze(-3), self.key(states).unsqueeze(-3)
-        bias = None if self.position is None else self.position(query.shape[-2], key.shape[-2])
-        return weights_and_entropies(query, key, attendable.unsqueeze(-3), bias)
-
-    def mix(
-        self, weights: Float[Tensor, "*batch 1 query key"], states: Float[Tensor, "*batch key d_model"]
-    ) -> Float[Tensor, "*batch query d_model"]:
-        """The output under weights that are known."""
-        return torch.as_tensor(self.output(attend(weights.squeeze(-3), self.value(states))))
-
-
 class MultiHeadAttention(nn.Module):
     """Attention in `n_heads` subspaces of d_model / n_heads each, concatenated and projected, section 3.2.2.
 
-    As many parameters as one head of full width has. Raises InvalidOption when d_model is not divisible by n_heads.
+    `queries` attend to `memory`; for self-attention both are the same. As many parameters as one head of full width
+    has. Raises InvalidOption when d_model is not divisible by n_heads.
     """
 
     def __init__(self, d_model: int, n_heads: int, max_distance: int = 0) -> None:
@@ -356,3 +309,10 @@ class MultiHeadAttention(nn.Module):
 
     def _concatenate(self, heads: Float[Tensor, "*batch head token d_head"]) -> Float[Tensor, "*batch token d_model"]:
         return heads.transpose(-3, -2).flatten(-2)
+
+
+class SingleHeadAttention(MultiHeadAttention):
+    """One head over the whole width: one distribution per query, so one average of all it attends to."""
+
+    def __init__(self, d_model: int, max_distance: int = 0) -> None:
+        super().__init__(d_model, 1, max_distance)

@@ -91,7 +91,7 @@ class Encoder(nn.Module):
             assert isinstance(block, EncoderBlock)
             source = block.attention_residual.before(states)
             attention = block.attention
-            assert isinstance(attention, MultiHeadAttention | SingleHeadAttention)
+            assert isinstance(attention, MultiHeadAttention)
             found = attention.weigh(source, attendable)
             yield found
             if layer < last:

@@ -11,12 +11,10 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from attnviz.models.attention import MultiHeadAttention, SingleHeadAttention
+from attnviz.models.attention import MultiHeadAttention
 from attnviz.models.encoder import Encoder, EncoderBlock
 from attnviz.records.factored import CAUSAL, EVERYWHERE, Factors
 from attnviz.records.unsummed import UnsummedFactors
-
-Attention = MultiHeadAttention | SingleHeadAttention
 
 
 def encoder_factors(encoder: Encoder, ids: Int[Tensor, " token"], last: int, *, causal: bool) -> Iterator[Factors]:
@@ -28,7 +26,7 @@ def encoder_factors(encoder: Encoder, ids: Int[Tensor, " token"], last: int, *, 
     for layer, block in enumerate(encoder.blocks[: last + 1]):
         assert isinstance(block, EncoderBlock)
         attention, before = block.attention, block.attention_residual.before(states)
-        assert isinstance(attention, Attention)
+        assert isinstance(attention, MultiHeadAttention)
         if layer == last:
             yield unsummed(attention, before, causal=causal)
             return
@@ -50,7 +48,7 @@ def of_heads(factors: Factors, heads: Sequence[int]) -> Factors:
 
 
 def factored(
-    attention: Attention, states: Float[Tensor, "token d_model"], *, causal: bool
+    attention: MultiHeadAttention, states: Float[Tensor, "token d_model"], *, causal: bool
 ) -> tuple[Float[Tensor, "token d_model"], Factors]:
     """What a module of attention gives, and the factors of its weights: one call of the kernel gives both."""
     query, key, value = _projected(attention, states)
@@ -70,23 +68,22 @@ def factored(
     )
 
 
-def unsummed(attention: Attention, states: Float[Tensor, "token d_model"], *, causal: bool) -> UnsummedFactors:
+def unsummed(attention: MultiHeadAttention, states: Float[Tensor, "token d_model"], *, causal: bool) -> UnsummedFactors:
     """The factors of a module whose output nobody wants: no kernel is called."""
     query, key, _ = _projected(attention, states)
     return UnsummedFactors(**_parts(attention, query, key, causal=causal))
 
 
-def _projected(attention: Attention, states: Float[Tensor, "token d_model"]) -> Iterator[Tensor]:
+def _projected(attention: MultiHeadAttention, states: Float[Tensor, "token d_model"]) -> Iterator[Tensor]:
     """q, k and v [head, token, d_head]; v also where it is not wanted, as `own_norms` looks at it."""
-    n_heads = attention.n_heads if isinstance(attention, MultiHeadAttention) else 1
     return (
-        projected(states).unflatten(-1, (n_heads, -1)).transpose(0, 1)
+        projected(states).unflatten(-1, (attention.n_heads, -1)).transpose(0, 1)
         for projected in (attention.query, attention.key, attention.value)
     )
 
 
 def _parts(
-    attention: Attention,
+    attention: MultiHeadAttention,
     query: Float[Tensor, "head token d_head"],
     key: Float[Tensor, "head token d_head"],
     *,

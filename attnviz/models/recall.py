@@ -17,7 +17,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from attnviz.capacity import N_VALUES, Trial
-from attnviz.models.attention import AttentionOutput, MultiHeadAttention, SingleHeadAttention
+from attnviz.models.attention import AttentionOutput, MultiHeadAttention
 from attnviz.models.device import seeded
 from attnviz.models.optimizer import Optimizer
 from attnviz.models.sequences import Convolution, DilatedConvolutions, Recurrence
@@ -85,10 +85,8 @@ class RecallNetwork(nn.Module):
 
 def _mixer(trial: Trial) -> nn.Module:
     match trial.layer:
-        case "attention" if trial.heads > 1:
-            return MultiHeadAttention(trial.d_model, trial.heads)
         case "attention":
-            return SingleHeadAttention(trial.d_model)
+            return MultiHeadAttention(trial.d_model, trial.heads)
         case "recurrent" | "gated recurrent":
             return Recurrence(trial.d_model, gated=trial.layer == "gated recurrent")
         case "convolution":

@@ -145,12 +145,17 @@ def test_modules_are_torchs_multihead_attention_per_head(n_heads: int, shape: st
     torch.testing.assert_close(output, expected, atol=1e-6, rtol=1e-5)
 
 
-def test_single_head_is_multi_head_with_one_head() -> None:
-    single, multi = SingleHeadAttention(12), MultiHeadAttention(12, 1)
-    multi.load_state_dict(single.state_dict())
-    states = drawn(7, 5, 12)
+def test_a_single_head_is_the_formula_over_the_whole_width() -> None:
+    single, states = SingleHeadAttention(12, max_distance=3), drawn(7, 5, 12)
+    assert single.position is not None
+    nn.init.normal_(single.position.bias)
     with torch.no_grad():
-        torch.testing.assert_close(single(states, states), multi(states, states))
+        query, key, value = single.query(states), single.key(states), single.value(states)
+        (bias,) = single.position(5, 5)
+        weights = attention_weights(query, key, causal(5), bias)
+        found = single(states, states, causal(5))
+    torch.testing.assert_close(found.weights, weights.unsqueeze(0))
+    torch.testing.assert_close(found.output, single.output(attend(weights, value)))
 
 
 @pytest.mark.parametrize("n_heads", [2, 4, 8])
