@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -10,7 +11,7 @@ import numpy as np
 from attnviz.measures.measured import measured
 from attnviz.models.loading import find_model
 from attnviz.records import AttentionMaps, Facts, Provenance, Setting, Tokens
-from attnviz.report import Report
+from attnviz.report import Report, Table
 from attnviz.specs.model import ModelOptions
 from attnviz.specs.output import FigureOptions
 from attnviz.views.heatmap import heatmap_report
@@ -180,3 +181,19 @@ def load_encoder(spec: ModelOptions, texts: Iterable[str] = ()) -> EncoderModel:
     model = reference.open(texts)
     assert isinstance(model, EncoderModel)
     return model
+
+
+def content(folder: Path) -> dict[str, bytes]:
+    """Its files, by path."""
+    return {path.relative_to(folder).as_posix(): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+def table(report: Report, name: str) -> Table:
+    """The one of that name."""
+    (found,) = (table for table in report.tables if table.name == name)
+    return found
+
+
+def notes(report: Report) -> str:
+    """What a report notes, line by line."""
+    return "\n".join(note.text for note in report.notes)

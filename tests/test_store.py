@@ -26,7 +26,7 @@ from attnviz.errors import InvalidOption, InvalidRecord, OutputError
 from attnviz.inputs import header_of
 from attnviz.records import AttentionMaps, Facts, Provenance, Tokens
 from attnviz.store import records
-from tests.made import random_maps, sink_maps, windowed_maps
+from tests.made import content, random_maps, sink_maps, windowed_maps
 
 
 def record(pieces: tuple[str, ...] = ("the", "\ud800", "[/]", "猫"), n_keys: int | None = None) -> AttentionMaps:
@@ -313,10 +313,6 @@ def put(folder: Path, files: dict[str, bytes], old: tuple[str, ...]) -> None:
             (new.path / name).parent.mkdir(exist_ok=True)
             new.write(name, data)
         new.discard(old)
-
-
-def content(folder: Path) -> dict[str, bytes]:
-    return {path.relative_to(folder).as_posix(): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
 def test_a_set_is_replaced_as_a_set(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

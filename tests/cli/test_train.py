@@ -25,16 +25,13 @@ from attnviz.specs.train import TrainSpec
 from attnviz.workflows import COMMANDS as ALL_COMMANDS
 from tests.attacks.endings import RAW, RunHere, check_streams, document, worked
 from tests.attacks.trainings import FILES, TINY
+from tests.made import content
 from tests.process import Run, RunCli, bare_environment
 
 EPOCH = re.compile(
     r"epoch (\d+)/2  loss \d\.\d{3}  accuracy \d\.\d{3}  [\d,]+ texts/s; held out: loss \d\.\d{4}, accuracy \d\.\d{4}"
     r"( \(best so far\))?"
 )
-
-
-def contents(folder: Path) -> dict[str, bytes]:
-    return {path.relative_to(folder).as_posix(): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
 def noted(run: Run) -> list[str]:
@@ -52,7 +49,7 @@ def test_results_go_to_stdout_and_progress_to_stderr(run_cli: RunCli, tmp_path: 
     found = [EPOCH.fullmatch(line) for line in epochs]
     assert [match and match[1] for match in found] == ["1", "2"]
     assert last == "wrote 7 files to model/ (model.safetensors … learning-curve.png)"
-    assert set(contents(tmp_path)) == {f"model/{name}" for name in FILES}
+    assert set(content(tmp_path)) == {f"model/{name}" for name in FILES}
 
     told = json.loads((tmp_path / "model/metrics.json").read_bytes())
     assert run.stdout.startswith("Transformer encoder with 2 heads, trained on sample train\n")
@@ -88,13 +85,13 @@ def test_nothing_held_out_is_said(attnviz: RunHere) -> None:
 def test_what_is_gone_on_with_is_said(attnviz: RunHere, tmp_path: Path) -> None:
     begun = noted(worked(attnviz(*TINY, "--resume")))
     assert begun[0] == "model holds no training run to go on with: starting from the beginning"
-    before = contents(tmp_path)
+    before = content(tmp_path)
     ended = noted(worked(attnviz(*TINY, "--resume")))
     assert ended == [
         "model holds the end of this run already; nothing was trained",
         "wrote 7 files to model/ (model.safetensors … learning-curve.png)",
     ]
-    assert contents(tmp_path) == before
+    assert content(tmp_path) == before
 
 
 # Ctrl-C, where it can be sent at one exact step
@@ -147,7 +144,7 @@ def test_ctrl_c_ends_the_step_and_says_what_was_kept(
     ]
     run = worked(attnviz(*TINY, "--resume"))
     assert noted(run)[1] == "going on after step 8 of 10"
-    assert contents(tmp_path / "model") == contents(tmp_path / "whole")
+    assert content(tmp_path / "model") == content(tmp_path / "whole")
 
 
 @pytest.mark.usefixtures("with_ctrl_c", "few_probes", "drawn_once")
@@ -162,7 +159,7 @@ def test_ctrl_c_twice_breaks_the_step_off(attnviz: RunHere, tmp_path: Path, monk
     check_streams(run)
     run = worked(attnviz(*TINY, "--resume"))
     assert "going on after step 5 of 10" in noted(run)
-    assert contents(tmp_path / "model") == contents(tmp_path / "whole")
+    assert content(tmp_path / "model") == content(tmp_path / "whole")
 
 
 @pytest.mark.usefixtures("with_ctrl_c")
@@ -184,8 +181,8 @@ def test_same_command_same_bytes_in_two_processes(attnviz: RunHere, run_cli: Run
     (tmp_path / "two").mkdir()
     there = worked(run_cli(*TINY, "--json", cwd=tmp_path / "two", env={"PYTHONHASHSEED": "2", "TZ": "UTC+2"}))
     assert here.out == there.out
-    assert set(contents(tmp_path / "model")) == FILES
-    assert contents(tmp_path / "two/model") == contents(tmp_path / "model")
+    assert set(content(tmp_path / "model")) == FILES
+    assert content(tmp_path / "two/model") == content(tmp_path / "model")
 
 
 def from_card(folder: Path) -> list[str]:
@@ -220,7 +217,7 @@ def test_the_command_on_the_card_makes_the_model_again(
     words = from_card(tmp_path / "model")
     assert words[0] == "train"
     worked(attnviz(*words, "--out", "again"))
-    assert contents(tmp_path / "again") == contents(tmp_path / "model")
+    assert content(tmp_path / "again") == content(tmp_path / "model")
     assert {path.name for path in tmp_path.iterdir()} == {"model", "again", "a $(touch b) [c] | *d* `e`.csv"}
 
 

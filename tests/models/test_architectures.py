@@ -11,8 +11,6 @@ answer is no attention: squeezebert gives scores before softmax, wavlm's are tur
 from __future__ import annotations
 
 import inspect
-import warnings
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -20,6 +18,8 @@ import pytest
 import torch
 
 from attnviz.models.recording.record import record
+
+pytestmark = pytest.mark.filterwarnings("ignore")  # the library warns of its own future
 
 transformers = pytest.importorskip("transformers", reason="needs transformers: pip install 'attnviz[hf]'")
 
@@ -70,14 +70,6 @@ TINY: dict[str, Any] = {
     "layer_norm_eps": 1e-5,
 }
 OWN = ("encoder_attentions", "decoder_attentions", "cross_attentions", "attentions")
-
-
-@pytest.fixture(autouse=True)
-def quiet() -> Iterator[None]:
-    """The library warns of its own future."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        yield
 
 
 def built(kind: str, kernel: str, **settings: Any) -> Any:

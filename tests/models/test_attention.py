@@ -23,10 +23,7 @@ from attnviz.models.attention import (
     not_padding,
     weights_and_entropies,
 )
-
-
-def drawn(seed: int, *shape: int) -> Tensor:
-    return torch.randn(*shape, generator=torch.Generator().manual_seed(seed))
+from tests.models.captures import drawn
 
 
 def written_out(query: np.ndarray, key: np.ndarray, attendable: np.ndarray) -> np.ndarray:

@@ -25,15 +25,12 @@ from attnviz.models.classifier import (
 from attnviz.models.encoder import EncoderConfig
 from attnviz.models.predicting import probabilities
 from attnviz.specs.model import PoolKind
+from tests.models.captures import drawn
 
 N_WORDS = 10
 SIZES = EncoderConfig(N_WORDS, d_model=8, n_heads=2, n_layers=2, d_feed_forward=16)
 real_tokens = st.lists(st.booleans(), min_size=1, max_size=8).filter(any).map(lambda real: torch.tensor([real]))
 seeds = st.integers(0, 2**16)
-
-
-def drawn(seed: int, *shape: int) -> Tensor:
-    return torch.randn(*shape, generator=torch.Generator().manual_seed(seed))
 
 
 @cache

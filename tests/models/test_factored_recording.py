@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -23,17 +21,11 @@ from attnviz.records import AttentionMaps
 from attnviz.records.factored import FactoredMaps
 from tests import pretrained
 
+pytestmark = pytest.mark.filterwarnings("ignore")  # the library warns of its own future
+
 pytest.importorskip("transformers", reason=pretrained.NEEDS)
 TEXT = "the cat sat on the mat and it was good but the film was not"
 FUSED = ("bert", "roberta", "distilbert", "gpt2", "mistral", "mixtral", "modernbert")
-
-
-@pytest.fixture(autouse=True)
-def quiet() -> Iterator[None]:
-    """The library warns of its own future."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        yield
 
 
 def same(found: AttentionMaps, dense: AttentionMaps, atol: float = 5e-6) -> FactoredMaps:

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import warnings
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -20,19 +18,13 @@ from attnviz.records import AttentionMaps
 from attnviz.specs.model import ModelOptions, PretrainedOptions
 from tests import pretrained as made
 
+pytestmark = pytest.mark.filterwarnings("ignore")  # the library warns of its own future
+
 transformers = pytest.importorskip("transformers", reason=made.NEEDS)
 
 TEXT = "the acting saved the film"
 SEQ2SEQ = ("bart", "t5")
 ENDLESS: dict[str, Any] = {"eos_token_id": None, "forced_eos_token_id": None}
-
-
-@pytest.fixture(autouse=True)
-def quiet() -> Iterator[None]:
-    """The library warns of its own future."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        yield
 
 
 def saved(folder: Path, kind: str, **settings: Any) -> Path:

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import warnings
-from collections.abc import Iterator
 from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
@@ -24,15 +22,9 @@ pytest.importorskip("transformers", reason=made.NEEDS)
 
 from attnviz.models.huggingface.model import HuggingFaceModel
 
+pytestmark = pytest.mark.filterwarnings("ignore")  # the library warns of its own future
+
 TEXT = "The acting saved the film, but not the cat"
-
-
-@pytest.fixture(autouse=True)
-def quiet() -> Iterator[None]:
-    """The library warns of its own future."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        yield
 
 
 def opened(folder: Path, spec: ModelOptions | None = None, **asked: Any) -> HuggingFaceModel:

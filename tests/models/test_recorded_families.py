@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +12,8 @@ from torch import Tensor
 
 from attnviz.models.recording.attentions import from_attentions
 from attnviz.models.recording.record import Recording, record
+
+pytestmark = pytest.mark.filterwarnings("ignore")  # the library warns of its own future
 
 transformers = pytest.importorskip("transformers", reason="needs transformers: pip install 'attnviz[hf]'")
 
@@ -92,14 +92,6 @@ TEXT_FAMILIES = [
     for kernel in kernels
     for sides in all_sides
 ]
-
-
-@pytest.fixture(autouse=True)
-def quiet() -> Iterator[None]:
-    """The library warns of its own future."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        yield
 
 
 def built(kind: str, settings: dict[str, Any], kernel: str, auto: str = "AutoModel") -> Any:

@@ -20,11 +20,7 @@ from attnviz.models.capture import room
 from attnviz.models.recording import record as module_under_test
 from attnviz.models.recording.record import record
 from attnviz.store import load, save
-
-
-def drawn(seed: int, *shape: int) -> Tensor:
-    return torch.randn(*shape, generator=torch.Generator().manual_seed(seed))
-
+from tests.models.captures import drawn
 
 # --- models -------------------------------------------------------------------------------------------------------
 

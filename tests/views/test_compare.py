@@ -9,11 +9,12 @@ import numpy as np
 import pytest
 
 from attnviz.comparison import Comparison, MeanDifference, ModelComparison
-from attnviz.report import Note, Report, Scale, Table
+from attnviz.report import Note, Report, Scale
 from attnviz.views.compare import compare_report, compare_rows
 from attnviz.views.costs import scaled, sized
 from attnviz.views.theory import theory_blocks
 from tests.comparisons import card, comparison, model
+from tests.made import table
 
 SCALE = Scale("fixed", 0.0, 1.0, "attention weight")
 SHORTER = MeanDifference(-8.1, -8.4, -7.8)
@@ -21,11 +22,6 @@ SHORTER = MeanDifference(-8.1, -8.4, -7.8)
 
 def report(of: Comparison, title: str | None = None) -> Report:
     return compare_report(of, (), (SCALE,), (), title)
-
-
-def table(of: Report, name: str) -> Table:
-    (found,) = (each for each in of.tables if each.name == name)
-    return found
 
 
 def rows(of: Report, name: str) -> dict[str, tuple[Any, ...]]:

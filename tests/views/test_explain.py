@@ -16,10 +16,10 @@ from attnviz.attention_trace import AttentionTrace, Projection, VerifiedTrace, t
 from attnviz.errors import InvalidSelection
 from attnviz.records import Facts
 from attnviz.renderers.json import alone
-from attnviz.report import Formula, Note, Report, Section, Table
+from attnviz.report import Formula, Report, Section, Table
 from attnviz.views.explain import explain_report
 from attnviz.views.formulas import DIGITS, factor, number, vector
-from tests.made import FILM, HOSTILE, provenance, tokens
+from tests.made import FILM, HOSTILE, notes, provenance, table, tokens
 
 
 def found(
@@ -50,18 +50,9 @@ def shown(of: VerifiedTrace, heads: tuple[int, ...] = (0,), top_k: int = 5) -> R
     return explain_report(of, heads, top_k)
 
 
-def table(report: Report, name: str) -> Table:
-    (one,) = (table for table in report.tables if table.name == name)
-    return one
-
-
 def column(of: Table, header: str) -> list[Any]:
     place = [each.header for each in of.columns].index(header)
     return [row[place] for row in of.rows]
-
-
-def text(report: Report) -> str:
-    return "\n".join(block.text for block in report.blocks if isinstance(block, Note))
 
 
 def formulas(report: Report) -> list[Formula]:
@@ -84,9 +75,9 @@ def test_title_and_subtitle_say_what_is_explained() -> None:
     assert report.title == "Attention from token 3 thin in multi:2, step by step"
     assert report.subtitle == ("untrained (random weights, seed 0) · sample train[0] · 14 tokens · layer 0 of 1")
     assert shown(found(causal=True)).subtitle.endswith("layer 0 of 1 · causal")
-    assert "after a layer norm" in text(report)
-    assert "after a layer norm" not in text(shown(replace(found(), normed=False)))
-    assert "drawn at random" in text(report)
+    assert "after a layer norm" in notes(report)
+    assert "after a layer norm" not in notes(shown(replace(found(), normed=False)))
+    assert "drawn at random" in notes(report)
 
 
 def test_of_several_heads_each_has_its_steps_and_all_are_concatenated() -> None:
@@ -96,10 +87,10 @@ def test_of_several_heads_each_has_its_steps_and_all_are_concatenated() -> None:
         "head-2-softmax",
         "head-0-softmax",
     ]
-    assert "The other head does the same" in text(report)
+    assert "The other head does the same" in notes(report)
     assert len(table(report, "concatenation").rows) == 3
-    assert "--head" not in text(shown(of, (0, 1, 2)))
-    assert text(report).count("says how well the query fits each key") == 1
+    assert "--head" not in notes(shown(of, (0, 1, 2)))
+    assert notes(report).count("says how well the query fits each key") == 1
     with pytest.raises(InvalidSelection, match="no head 3"):
         shown(of, (3,))
 
@@ -107,9 +98,9 @@ def test_of_several_heads_each_has_its_steps_and_all_are_concatenated() -> None:
 def test_one_head_without_projections() -> None:
     of = found(n_heads=1, projects=False)
     report = shown(of)
-    assert "queries, keys and values are the embeddings themselves" in text(report)
-    assert "With one head there is nothing to put side by side: c = o." in text(report)
-    assert "This model has none: c is the output." in text(report)
+    assert "queries, keys and values are the embeddings themselves" in notes(report)
+    assert "With one head there is nothing to put side by side: c = o." in notes(report)
+    assert "This model has none: c is the output." in notes(report)
     assert not [table for table in report.tables if table.name in ("concatenation", "projection")]
 
 
@@ -150,21 +141,21 @@ def test_keys_of_the_largest_weight_have_rows_and_the_others_one() -> None:
 def test_one_token_is_not_said_to_be_several() -> None:
     alone = shown(found(FILM[:1], query=0))
     assert column(table(alone, "head-0-softmax"), "key") == [f"0 {FILM[0]}", "sum over 1 key"]
-    assert "One vector of d_model = 8 numbers for the one token: " in text(alone)
+    assert "One vector of d_model = 8 numbers for the one token: " in notes(alone)
     assert any("for the one token j" in formula.plain for formula in formulas(alone))
     assert all("for the one token" in formula.latex for formula in formulas(alone) if "one token" in formula.plain)
 
 
 def test_a_mask_is_shown_where_there_is_one() -> None:
-    assert "This query may attend to every key, so nothing is masked." in text(shown(found()))
+    assert "This query may attend to every key, so nothing is masked." in notes(shown(found()))
     report = shown(found(FILM[:6], causal=True), top_k=10)
-    assert "This query may not attend to keys 4, 5: s becomes -∞ there" in text(report)
+    assert "This query may not attend to keys 4, 5: s becomes -∞ there" in notes(report)
     masked = table(report, "head-0-masked")
     assert column(masked, "may attend") == ["yes"] * 4 + ["no"] * 2
     assert column(masked, "s after the mask")[4:] == [-np.inf] * 2
     assert np.isfinite(column(masked, "s")).all()
     assert column(table(report, "head-0-softmax"), "weight")[4:6] == [0, 0]
-    many = text(shown(found(causal=True, query=1)))
+    many = notes(shown(found(causal=True, query=1)))
     assert "keys 2, 3, 4, 5, 6, 7, 8, 9, …: s becomes" in many
 
 
@@ -183,7 +174,7 @@ def test_what_is_subtracted_is_said() -> None:
     of = found(FILM[:3], query=0)
     head = trace_head(np.full(4, -9.0), np.full((3, 4), 9.0), np.eye(3, 4), np.ones(3, dtype=bool))
     report = shown(replace(of, worked=replace(of.worked, heads=(head, head))))
-    assert "The largest s, -162, is subtracted first." in text(report)
+    assert "The largest s, -162, is subtracted first." in notes(report)
     assert "exp(s - (-162))" in [each.header for each in table(report, "head-0-softmax").columns]
     assert any("a_0 = exp(-162 - (-162)) / 3 = 1 / 3 = 0.3333" in each.plain for each in formulas(report))
 
@@ -229,7 +220,7 @@ def test_tokens_are_safe_to_show_and_whole_in_the_data() -> None:
     report = shown(found(HOSTILE), top_k=100)
     cells = "".join(str(cell) for each in report.tables for row in each.rows for cell in row)
     assert not re.search(
-        "[\x00-\x1f\x7f-\x9f\u202e\u200b\ud800]", cells + report.title + text(report).replace("\n", " ")
+        "[\x00-\x1f\x7f-\x9f\u202e\u200b\ud800]", cells + report.title + notes(report).replace("\n", " ")
     )
     document = json.loads(b"".join(alone(report)))
     assert document["tokens"]["pieces"] == [piece.replace("\ud800", "\ufffd") for piece in HOSTILE]

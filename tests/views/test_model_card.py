@@ -16,10 +16,11 @@ from attnviz import training_metrics
 from attnviz.options import flat_values
 from attnviz.renderers import markdown, terminal
 from attnviz.renderers.json import alone
-from attnviz.report import Curves, Note, Report, Table
+from attnviz.report import Curves, Report, Table
 from attnviz.specs.train import TrainSpec
 from attnviz.training_metrics import Epoch, HeadMetrics, HeadScore, History, Interval, Metrics, Point, ValidationMetrics
 from attnviz.views.model_card import card_report, command
+from tests.made import notes
 
 HISTORY = History((Point(0.5, 0.7, 0.5), Point(1.0, 0.6, 0.625)), (Epoch(1, 0.6, 0.75), Epoch(2, 0.5, 0.75)))
 METRICS = Metrics(
@@ -68,10 +69,6 @@ def rows(report: Report, name: str) -> dict[str, Any]:
 def names(report: Report) -> list[str]:
     """The blocks in their order, notes left out."""
     return [block.name for block in report.blocks if isinstance(block, Table | Curves)]
-
-
-def notes(report: Report) -> str:
-    return "\n".join(block.text for block in report.blocks if isinstance(block, Note))
 
 
 def asked(words: list[str]) -> dict[str, str]:

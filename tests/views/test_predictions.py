@@ -18,7 +18,7 @@ from attnviz.renderers.terminal import Screen, render
 from attnviz.report import Report, Table
 from attnviz.training_metrics import Prediction
 from attnviz.views.predictions import prediction_rows, predictions_report
-from tests.made import HOSTILE
+from tests.made import HOSTILE, table
 
 LABELS = ("negative", "positive")
 MODEL_S_CONFIDENCE = "A probability is the model's confidence in its answer, not the truth of it."
@@ -41,11 +41,6 @@ def report(predictions: Sequence[Prediction], labels: tuple[str, ...] = LABELS, 
     return predictions_report(
         predictions, labels=labels, model="multi:8", status="trained", corpus="sample test", listed=listed
     )
-
-
-def table(of: Report, name: str) -> Table:
-    (found,) = (table for table in of.tables if table.name == name)
-    return found
 
 
 def headers(of: Table) -> list[str]:

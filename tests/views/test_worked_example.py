@@ -12,20 +12,12 @@ import pytest
 
 from attnviz.attention_trace import Example
 from attnviz.renderers.json import alone
-from attnviz.report import Formula, Report, Section, Table
+from attnviz.report import Formula, Section
 from attnviz.views.worked_example import example_report
 from attnviz.workflows.worked_example import FILE, examples
+from tests.made import notes, table
 
 SINGLE, MULTI = examples("en")
-
-
-def table(report: Report, name: str) -> Table:
-    (found,) = (table for table in report.tables if table.name == name)
-    return found
-
-
-def notes(report: Report) -> str:
-    return "\n".join(note.text for note in report.notes)
 
 
 def rounded(values: np.ndarray) -> list[str]:

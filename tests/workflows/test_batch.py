@@ -20,6 +20,7 @@ from attnviz.specs.batch import BatchSpec, VerifySpec
 from attnviz.workflows.batch import PROGRESS, batch
 from attnviz.workflows.verify import verify
 from tests.events import result
+from tests.made import content
 
 CONFIG = """\
 defaults: {model: dot, d_model: 8, dpi: 40}
@@ -49,10 +50,6 @@ def run(config: Path, **more: object) -> tuple[dict[str, str], Result]:
 
 def manifest_of(config: Path) -> Manifest:
     return from_file(config.parent / "out" / NAME)
-
-
-def content(folder: Path) -> dict[str, bytes]:
-    return {path.relative_to(folder).as_posix(): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
 @pytest.mark.slow

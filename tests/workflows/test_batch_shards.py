@@ -22,6 +22,7 @@ from attnviz.workflows.check import check
 from attnviz.workflows.merge import merge
 from attnviz.workflows.verify import verify
 from tests.events import data, result
+from tests.made import content
 
 CONFIG = """\
 jobs:
@@ -39,10 +40,6 @@ def made(folder: Path, out: str, **options: Any) -> Result:
 
 def merged(folder: Path, *parts: str, out: str = "whole", **options: Any) -> Result:
     return result(merge(build(MergeSpec, parts=tuple(map(str, parts)), out=str(folder / out), **options)))
-
-
-def content(folder: Path) -> dict[str, bytes]:
-    return {path.relative_to(folder).as_posix(): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
 @pytest.fixture(scope="module")
