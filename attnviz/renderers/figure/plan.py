@@ -10,19 +10,22 @@ from dataclasses import replace
 from math import ceil, floor
 from typing import Literal, NamedTuple
 
-import numpy as np
-
 from attnviz.errors import TooLarge
 from attnviz.renderers.figure.header import (
     MARGIN,
     MIN_WIDTH,
+    Across,
+    BarPlan,
     below,
     ceil_to_pixel,
     check_size,
+    footer_of,
     header_of,
     height_of,
     ordinal,
     paragraph,
+    place_bar,
+    plan_bar,
     title_of,
 )
 from attnviz.renderers.figure.layout import (
@@ -47,14 +50,11 @@ from attnviz.renderers.figure.layout import (
     plan_labels,
     shape_of,
 )
-from attnviz.renderers.figure.scale import norm_of, plan_limits, plan_ticks, scale_of
-from attnviz.renderers.figure.style import GREY, INK, MIN_FONT_SIZE
-from attnviz.renderers.figure.text import LINE_HEIGHT, extent, wrap, wrap_evenly
+from attnviz.renderers.figure.scale import plan_limits, plan_ticks, scale_of
+from attnviz.renderers.figure.style import INK, MIN_FONT_SIZE
+from attnviz.renderers.figure.text import extent, wrap, wrap_evenly
 from attnviz.report import FigureStyle, Heatmap, HeatmapGrid, Report, Scale
 
-BAR_WIDTH, BAR_SHORTEST = 0.13, 1.2
-MAX_BAR = 3.0  # below maps, unless its numbers need more
-SWATCH_WIDTH, SWATCH_HEIGHT = 0.18, 0.09
 BOTH: tuple[Statistic, Statistic] = ("largest", "mean")
 MAX_HEIGHT = 9.0  # inches of a page's text
 MIN_SIDE = 0.4  # inches of a map: in less, nothing is to be seen
@@ -100,24 +100,6 @@ class Grid(NamedTuple):
             self.map_width,
             self.map_height,
         )
-
-
-class Across(NamedTuple):
-    """What stands beside what: inches from the left."""
-
-    row_axis: float  # base line of the name of the rows
-    maps: float
-    end: float  # of what stands beside each other
-    width: float  # of the whole figure
-
-
-class BarPlan(NamedTuple):
-    """The colour bar: how long, and what is written along it. Below maps where a width is asked for, else beside."""
-
-    below: bool
-    length: float
-    beside: float  # inches that numbers and label take beside it, or that the first and the last number stick out
-    label: tuple[str, ...]
 
 
 def plan(picture: Heatmap | HeatmapGrid, report: Report, look: FigureStyle) -> FigurePlan:
@@ -272,28 +254,6 @@ def _of_cells(statistic: Statistic, heatmap: Heatmap, cells: Cells, kind: str) -
     )
 
 
-def plan_bar(
-    scale: Scale, ticks: Sequence[tuple[float, str]], maps: tuple[float, float], width: float | None, room: Room
-) -> BarPlan:
-    """Beside maps as high as they are, or below where the figure's width is given: there no number may touch the next.
-
-    `maps` is how wide and high they are.
-    """
-    size = room.sizes.axis
-    widths = [extent(text, size).width * POINT for _, text in ticks]
-    if width is None:
-        length = max(BAR_SHORTEST, maps[1])
-        label = wrap_evenly(scale.label, size, length / POINT)
-        return BarPlan(False, length, BAR_WIDTH + TICK + 2 * PAD + max(widths) + height_of(label, size), label)
-    at = np.asarray(norm_of(scale, plan_limits(scale))([value for value, _ in ticks])).tolist()
-    apart = [
-        ((one + other) / 2 + 0.5 * size * POINT) / max(1e-6, to - of)
-        for one, other, of, to in zip(widths, widths[1:], at, at[1:], strict=False)
-    ]
-    label = wrap_evenly(scale.label, size, (width - 2 * MARGIN) / POINT)
-    return BarPlan(True, max(BAR_SHORTEST, min(maps[0], MAX_BAR), *apart), max(widths[0], widths[-1]) / 2, label)
-
-
 def _across(grid: Grid, row_room: float, bar: BarPlan, room: Room) -> Across:
     """From the left: name of the rows, their labels, maps; then the colour bar, its numbers, its label, or below."""
     size, dpi = room.sizes.axis, room.look.dpi
@@ -306,27 +266,6 @@ def _across(grid: Grid, row_room: float, bar: BarPlan, room: Room) -> Across:
         width = ceil_to_pixel(max(MIN_WIDTH, content), dpi)
         shift = ceil_to_pixel((width - content) / 2, dpi)
     return Across(MARGIN + shift + size * POINT, ceil_to_pixel(maps, dpi) + shift, content - MARGIN + shift, width)
-
-
-def place_bar(
-    bar: BarPlan, maps: float, across: Across, ends: tuple[float, float], room: Room
-) -> tuple[Box, list[TextLine], float]:
-    """The bar, its label, and where all ends. `maps` is their width, `ends` their top and their lowest text."""
-    (top, lowest), size = ends, room.sizes.axis
-    if not bar.below:
-        box = Box(across.maps + maps + GAP, top, BAR_WIDTH, bar.length)
-        flat = paragraph(bar.label, size, INK, 0.0, across.end - height_of(bar.label, size))
-        middle = top + bar.length / 2
-        upright = [TextLine(line.text, line.y, middle, size, INK, "center", 90) for line in flat]
-        return box, upright, max(lowest, top + bar.length)
-    centred = across.maps + (maps - bar.length) / 2
-    left = max(MARGIN + bar.beside, min(centred, across.width - MARGIN - bar.beside - bar.length))
-    box = Box(left, ceil_to_pixel(lowest + GAP, room.look.dpi), bar.length, BAR_WIDTH)
-    under = box.top + BAR_WIDTH + TICK + LINE_HEIGHT * size * POINT
-    half = max(extent(line, size).width for line in bar.label) * POINT / 2
-    middle = min(max(left + bar.length / 2, MARGIN + half), across.width - MARGIN - half)
-    label = [line._replace(align="center") for line in paragraph(bar.label, size, INK, middle, under)]
-    return box, label, below(label, under)
 
 
 def _places(grid: Grid, left: float, top: float) -> tuple[PlacedMap, ...]:
@@ -412,16 +351,3 @@ def _small_print(grid: Grid, cells: Cells, labels: tuple[Labels, Labels], scale:
 def _thing(axis: str) -> str:
     """What an axis names."""
     return axis if axis not in (Heatmap.row_axis, Heatmap.column_axis) else "token"
-
-
-def footer_of(
-    texts: Sequence[str], hatched: bool, top: float, width: float, size: float
-) -> tuple[Box | None, list[TextLine], float]:
-    """Small print under everything, with a key to forbidden cells where there are any; and where it ends."""
-    texts = ["hatched: not attendable"] * hatched + [*texts]
-    left = MARGIN + (SWATCH_WIDTH + PAD) * hatched
-    lines = paragraph(wrap(" · ".join(texts), size, (width - left - MARGIN) / POINT), size, GREY, left, top)
-    if not lines:
-        return None, [], top - GAP
-    swatch = Box(MARGIN, lines[0].y - SWATCH_HEIGHT + 0.01, SWATCH_WIDTH, SWATCH_HEIGHT) if hatched else None
-    return swatch, lines, below(lines, top)

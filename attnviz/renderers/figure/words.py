@@ -13,7 +13,19 @@ from typing import NamedTuple
 import numpy as np
 
 from attnviz.errors import TooLarge
-from attnviz.renderers.figure.header import MARGIN, MIN_WIDTH, below, ceil_to_pixel, check_size, header_of, title_of
+from attnviz.renderers.figure.header import (
+    MARGIN,
+    MIN_WIDTH,
+    Across,
+    below,
+    ceil_to_pixel,
+    check_size,
+    footer_of,
+    header_of,
+    place_bar,
+    plan_bar,
+    title_of,
+)
 from attnviz.renderers.figure.layout import (
     GAP,
     POINT,
@@ -28,7 +40,6 @@ from attnviz.renderers.figure.layout import (
     labelled_maps,
     maps_of,
 )
-from attnviz.renderers.figure.plan import Across, footer_of, place_bar, plan_bar
 from attnviz.renderers.figure.scale import plan_limits, plan_ticks, scale_of
 from attnviz.renderers.figure.style import GREY, SIZES
 from attnviz.renderers.figure.text import extent
