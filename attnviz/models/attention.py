@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from functools import partial
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
 import torch
-from jaxtyping import Bool, Float
+from jaxtyping import Bool, Float, Float32
 from torch import Tensor, nn
 from torch.nn import functional
 
@@ -19,9 +21,11 @@ SCORES_AT_ONCE = 2**17  # that the processor's cache holds
 POWERS_AT_ONCE = 2**18  # of which more steps are taken, each short
 BIASES_AT_ONCE = 2**21  # of all heads and texts of a batch: 8 MiB
 BITS = math.log2(math.e)  # in a nat
+KEYS_AT_ONCE = 512  # whose lengths are worked out
 HIDDEN_SCORE = -1e9  # a score whose weight is 0, and 0 times it, too
 
 Places: TypeAlias = tuple[slice, slice]  # maps, and rows of each
+Norms = Float32[np.ndarray, "head key"]
 
 
 class WeightsAndEntropies(NamedTuple):
@@ -316,3 +320,38 @@ class SingleHeadAttention(MultiHeadAttention):
 
     def __init__(self, d_model: int, max_distance: int = 0) -> None:
         super().__init__(d_model, 1, max_distance)
+
+
+def value_norms(value: Float[Tensor, "head key d_value"], projection: Float[Tensor, "d_model head d_value"]) -> Norms:
+    """‖v_j W_O‖ of each head and key: times a weight, how much of the output it moves.
+
+    Kobayashi et al. 2020 (arXiv:2004.10102, equation 5). It is separable: one number for each key, not for each pair.
+    """
+    with torch.no_grad():
+        by_head = projection.permute(1, 2, 0)  # [head, d_value, d_model]
+        found = [torch.linalg.vector_norm(keys @ by_head, dim=-1) for keys in torch.split(value, KEYS_AT_ONCE, dim=1)]
+        return np.asarray(torch.cat(found, dim=1).float().cpu().numpy())
+
+
+@contextmanager
+def own_norms(attentions: Sequence[nn.Module], n_heads: int) -> Iterator[list[Norms]]:
+    """Of modules of ours, filled in while they work; () for such as have no values of their own."""
+    found: list[Norms] = []
+    with ExitStack() as stack:
+        for attention in attentions:
+            value, output = (getattr(attention, name, None) for name in ("value", "output"))
+            if isinstance(value, nn.Linear) and isinstance(output, nn.Linear):
+                projection = output.weight.reshape(len(output.weight), n_heads, -1)
+                stack.callback(value.register_forward_hook(partial(_note_norms, found, projection)).remove)
+        yield found
+
+
+def _note_norms(
+    found: list[Norms],
+    projection: Float[Tensor, "d_model head d_head"],
+    _: nn.Module,
+    __: object,
+    states: Float[Tensor, "*batch token d_model"],
+) -> None:
+    heads = states.reshape(-1, *projection.shape[1:]).transpose(0, 1)
+    found.append(value_norms(heads, projection))

@@ -14,13 +14,12 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
 from attnviz.errors import InvalidOption
-from attnviz.models.attention import causal, not_padding
+from attnviz.models.attention import Norms, causal, not_padding, own_norms
 from attnviz.models.device import enough_memory, seeded, versions
 from attnviz.models.encoder import Encoder, EncoderBlock
 from attnviz.models.protocols import EVERY, LayersAndHeads
 from attnviz.models.sizes import Work, check_memory, check_room
 from attnviz.models.tokenizer import Encoding, TextTokenizer
-from attnviz.models.value_norms import Norms, own_norms
 from attnviz.records import AttentionMaps, Facts, Provenance, Setting
 from attnviz.records.factored import FactoredMaps
 from attnviz.records.with_entropies import MapsWithEntropies

@@ -15,8 +15,8 @@ from torch import Tensor
 from torch.nn import functional
 
 from attnviz.models.batches import Ids, by_length, padded
+from attnviz.models.classifier import NgramClassifier
 from attnviz.models.embedding import pair_keys
-from attnviz.models.ngrams import NgramClassifier
 from attnviz.models.tokenizer import SPECIAL
 
 MIN_TEXTS = 5  # that hold a pair of words, for it to be counted

@@ -23,13 +23,13 @@ from attnviz.models.embedding import PAD_ID
 from attnviz.models.examples import Examples
 from attnviz.models.head_scores import HeadTargets, head_scores
 from attnviz.models.masking import Windows
-from attnviz.models.ngrams import COMPARED
 from attnviz.models.optimizer import Optimizer
 from attnviz.models.predicting import parts
 from attnviz.models.pretraining import Pretraining
 from attnviz.specs.train import TrainSpec
 from attnviz.training_metrics import Epoch, HeadPoint, History, Point, WordPoint
 
+COMPARED = 0.5  # of their logits counts where epochs are compared, so that the better encoder is kept
 WORD_WEIGHT = 0.2  # of the masked-word loss beside that of the label, after pretraining
 MAX_HIDDEN = 300  # words to be found in a step: the logits of more would take half of its time
 AVERAGED = 0.3  # share of the steps, the last ones, whose weights are averaged (Izmailov et al. 2018, arXiv:1803.05407)

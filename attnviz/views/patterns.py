@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 
 from attnviz.measures import MEASURES
-from attnviz.measures.uniform import uniform
 from attnviz.records import AttentionMaps
 from attnviz.registry import load
 from attnviz.training_metrics import HeadMetrics, HeadScore
@@ -31,6 +30,8 @@ MIN_SHARE, MANY_TIMES = 0.1, 5.0
 
 def patterns(maps: AttentionMaps) -> list[list[str]]:
     """Of each layer's heads the pattern with the largest share of attention, such as "previous token 0.92"."""
+    from attnviz.measures.uniform import uniform  # not where only names of heads are wanted, that are known already
+
     uniform_maps = uniform(maps)
     names, shares, equals = [], [], []
     for measure in MEASURES:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+import statistics
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -12,19 +13,22 @@ from attnviz import store
 from attnviz.errors import InvalidOption
 from attnviz.measures.measured import chosen
 from attnviz.models.loading import ModelReference, find_model, with_example
-from attnviz.models.protocols import AttentionModel, quickest_attention
+from attnviz.models.protocols import AttentionModel, Classifies, quickest_attention
 from attnviz.models.sizes import Work, check_memory
 from attnviz.result import Events, Progress
 from attnviz.selection import numbers
 from attnviz.specs.compare import CompareSpec
+from attnviz.specs.model import ModelOptions
 from attnviz.specs.text import TextOptions
 from attnviz.text import load_corpus
 from attnviz.text.document import Corpus, Document
 
 if TYPE_CHECKING:
     from attnviz.records import AttentionMaps
+    from attnviz.training_metrics import Prediction
 
 MAX_MODELS = 8
+ROUNDS = 15  # of timing, the models in turn
 COPIES = 5  # of all records together, measured: 23.5 bytes for each cell of each head
 PICTURES = (
     "maps*",
@@ -78,19 +82,18 @@ def _compared(
 ) -> Events:
     from attnviz.views.captions import BY_MOVED
     from attnviz.workflows.accumulator import ComparisonAccumulator
-    from attnviz.workflows.compare_models import open_models, predictions, seconds
     from attnviz.workflows.compare_outcome import compared, comparison, pictures_of, report_of
     from attnviz.workflows.pictures import Pictures
 
     drawing = Pictures.of(spec.figure, PICTURES, "*.safetensors")
-    models = open_models(references, corpus.texts)
+    models = _open_models(references, corpus.texts)
     for document in documents:  # a text that cannot be read is refused before the first is measured
         _check_room(models, document.text, spec.model.max_memory)
     trained = [model.trained for model in models]
     told = [model.name for model in models]
     notices = tuple(_notices(spec, corpus, documents, told, trained))
     yield Progress(0, len(documents), "texts", notices=notices)
-    answered = [predictions(model, documents, spec.model) for model in models]
+    answered = [_predictions(model, documents, spec.model) for model in models]
     tally = ComparisonAccumulator.of(len(models), spec.measure)
     kept_or_drawn = len(documents) == 1 or spec.figure.weigh == "values"
     attentions = [model.attention if kept_or_drawn else quickest_attention(model) for model in models]
@@ -98,7 +101,7 @@ def _compared(
         attended = [attention(document.text, document.name) for attention in attentions]
         tally.add(attended if spec.figure.weigh == "attention" else _weighed(attended))
         yield Progress(count, len(documents), "texts", document.name)
-    took = seconds(models, documents) if spec.time else [None] * len(models)
+    took = _seconds(models, documents) if spec.time else [None] * len(models)
     found = [compared(*of_model) for of_model in zip(models, tally.numbers, answered, took, strict=True)]
     whole = comparison(documents[0].name if len(documents) == 1 else corpus.name, tally, models, found)
     pictures = pictures_of(spec, whole, tally.last)
@@ -144,3 +147,31 @@ def _notices(
         yield f"{', '.join(untrained)} {verb} untrained: random weights (seed {seed}) show no learned attention"
     if not spec.text.chosen:
         yield f"comparing on {documents[0].name}; --text, --dataset and --index choose others"
+
+
+def _open_models(references: Sequence[ModelReference], texts: Iterable[str]) -> list[AttentionModel]:
+    """In their order, each under a name of its own: two checkpoint folders may be called alike."""
+    names = [reference.name for reference in references]
+    models = []
+    for place, (reference, name) in enumerate(zip(references, names, strict=True)):
+        same = names[: place + 1].count(name) if names.count(name) > 1 else 0
+        models.append(reference.open(texts, f"{name} ({same})" if same else name))
+    return models
+
+
+def _predictions(model: AttentionModel, documents: Sequence[Document], spec: ModelOptions) -> tuple[Prediction, ...]:
+    """None where the model does not classify."""
+    if not isinstance(model, Classifies):
+        return ()
+    limit = min(spec.max_tokens or model.max_tokens, model.max_tokens)
+    return tuple(model.limit_tokens(limit, spec.keep).classify(documents))
+
+
+def _seconds(models: Sequence[AttentionModel], documents: Sequence[Document]) -> list[float]:
+    """The median of several passes over the text of middle length, the models in turn; the first round is to warm up.
+
+    Of all numbers of a comparison only these are not the same each time.
+    """
+    text = sorted((document.text for document in documents), key=len)[len(documents) // 2]
+    rounds = [[model.seconds(text) for model in models] for _ in range(ROUNDS + 1)][1:]
+    return [statistics.median(of_model) for of_model in zip(*rounds, strict=True)]

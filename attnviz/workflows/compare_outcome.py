@@ -17,18 +17,18 @@ from attnviz.measures.cost import projection_operations, weight_memory, weight_o
 from attnviz.measures.divergence import jsd
 from attnviz.measures.intervals import MIN_TEXTS, intervals
 from attnviz.measures.rows import layer_rows
-from attnviz.models.protocols import AttentionModel
+from attnviz.models.protocols import AttentionModel, Classifies
 from attnviz.records import AttentionMaps
 from attnviz.report import Block, HeatmapGrid, Picture, Report
 from attnviz.selection import numbers, position
 from attnviz.specs.compare import CompareSpec
 from attnviz.text.corpus import typed
-from attnviz.training_metrics import Prediction
+from attnviz.training_metrics import Prediction, TestMetrics
 from attnviz.views.compare import compare_report, compare_rows
 from attnviz.views.compare_maps import highest, map_pictures, similarity_picture
 from attnviz.views.scales import scale_over, scales_over
 from attnviz.workflows.accumulator import ComparisonAccumulator, Numbers
-from attnviz.workflows.compare_models import labels_of, tested
+from attnviz.workflows.metrics import metrics_of
 
 FEW, ALIKE = f"fewer than {MIN_TEXTS} texts", "all texts differ alike"
 
@@ -52,9 +52,20 @@ def compared(
         layer_numbers=found.layer_numbers,
         per_layer={name: np.stack(values) for name, values in found.per_layer.items()},
         predictions=predictions,
-        tested=tested(model),
+        tested=_tested(model),
         seconds=seconds,
     )
+
+
+def _labels_of(model: AttentionModel) -> tuple[str, ...]:
+    """None where the model does not classify."""
+    return model.labels if isinstance(model, Classifies) else ()
+
+
+def _tested(model: AttentionModel) -> TestMetrics | None:
+    """What its card says of it."""
+    metrics = metrics_of(model)
+    return None if metrics is None else metrics.tested
 
 
 def _cost(model: AttentionModel, found: Numbers) -> Cost:
@@ -91,7 +102,7 @@ def comparison(
         uniform={name: np.array(by_text) for name, by_text in tally.uniform.items()},
         differences={name: tuple(of_model[i] for of_model in differences) for i, name in enumerate(names)},
         right=right,
-        labels=next(filter(None, map(labels_of, models)), ()),
+        labels=next(filter(None, map(_labels_of, models)), ()),
         divergences=tally.mean_divergences,
     )
 

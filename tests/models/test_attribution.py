@@ -25,10 +25,9 @@ from attnviz.models.attribution.scores import attribute
 from attnviz.models.attribution.subject import Answering, Subject, frozen
 from attnviz.models.attribution.traced import TracedPass
 from attnviz.models.capture.by_hand import SOFTMAXES
-from attnviz.models.classifier import Classifier, ClassifierConfig
+from attnviz.models.classifier import Classifier, ClassifierConfig, NgramClassifier
 from attnviz.models.encoder import EncoderConfig
 from attnviz.models.loading import find_model
-from attnviz.models.ngrams import NgramClassifier
 from attnviz.models.protocols import Attributable
 from attnviz.records import Provenance, Tokens
 from attnviz.specs.model import ModelOptions

@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from attnviz.models.batches import padded
+from attnviz.models.classifier import NgramClassifier
 from attnviz.models.embedding import pair_keys
 from attnviz.models.examples import Examples, fit_ngrams, informative_bigrams
-from attnviz.models.ngrams import NgramClassifier
 
 N_WORDS = 10
 texts = st.lists(st.lists(st.integers(1, N_WORDS - 1), min_size=1, max_size=9), min_size=1, max_size=4)

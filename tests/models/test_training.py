@@ -13,11 +13,10 @@ from torch.nn import functional
 from attnviz.errors import ExecutionError, InvalidSource, InvalidText
 from attnviz.models.classifier import fitted_temperature
 from attnviz.models.examples import Examples, g_squared, held_out, telling_words
-from attnviz.models.ngrams import COMPARED
 from attnviz.models.optimizer import rate
 from attnviz.models.predicting import parts
 from attnviz.models.recipe import begin
-from attnviz.models.training import Training, TrainingStep
+from attnviz.models.training import COMPARED, Training, TrainingStep
 from attnviz.options import build
 from attnviz.specs.model import PoolKind
 from attnviz.specs.train import TrainSpec

@@ -10,11 +10,11 @@ from torch import Tensor
 from torch.nn import functional
 from torch.overrides import TorchFunctionMode
 
+from attnviz.models.attention import Norms, value_norms
 from attnviz.models.capture.by_hand import factors
 from attnviz.models.capture.captured import Kernel, to_batch_heads
 from attnviz.models.capture.flow import PRODUCTS
 from attnviz.models.capture.module_attention import module_attention
-from attnviz.models.value_norms import Norms, value_norms
 
 
 class NormsOfCalls(TorchFunctionMode):
