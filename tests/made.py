@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -197,3 +197,13 @@ def table(report: Report, name: str) -> Table:
 def notes(report: Report) -> str:
     """What a report notes, line by line."""
     return "\n".join(note.text for note in report.notes)
+
+
+class Bomb:
+    """Unpickling this would create a file."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def __reduce__(self) -> tuple[Callable[..., None], tuple[Path]]:
+        return Path.touch, (self.path,)

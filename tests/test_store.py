@@ -215,12 +215,12 @@ def test_a_full_disk_is_one_line_and_leaves_nothing(tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.iterdir()] == ["full"]
 
 
+def full(_: int) -> None:
+    raise OSError(28, "No space left on device")
+
+
 def test_a_failed_write_keeps_what_was_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     store.write(tmp_path / "a", b"old")
-
-    def full(_: int) -> None:
-        raise OSError(28, "No space left on device")
-
     monkeypatch.setattr(os, "fsync", full)
     with pytest.raises(OutputError, match="No space left on device"):
         store.write(tmp_path / "a", b"new")
@@ -245,10 +245,6 @@ def test_what_is_added_stands_at_the_end(tmp_path: Path) -> None:
 
 def test_a_failed_addition_leaves_the_file_as_it_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     store.write(tmp_path / "a", b"old")
-
-    def full(_: int) -> None:
-        raise OSError(28, "No space left on device")
-
     monkeypatch.setattr(os, "fsync", full)
     for name in ("a", "new"):
         with pytest.raises(OutputError, match="No space left on device"):

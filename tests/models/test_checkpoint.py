@@ -20,7 +20,7 @@ from attnviz.models.classifier import Classifier, ClassifierConfig
 from attnviz.models.encoder import EncoderConfig
 from attnviz.models.tokenizer import train
 from attnviz.specs.model import ModelOptions, VocabularyOptions
-from tests.made import load_encoder
+from tests.made import Bomb, load_encoder
 from tests.process import bare_environment
 
 TEXT = "the film was not good"
@@ -70,16 +70,6 @@ def test_a_checkpoint_is_loaded_without_the_compiler_of_torch(folder: Path) -> N
         [sys.executable, "-c", script], env=bare_environment(folder), capture_output=True, check=True, text=True
     )
     assert done.stdout == "{'torch'}\n"
-
-
-class Bomb:
-    """Unpickling this would create a file."""
-
-    def __init__(self, path: Path) -> None:
-        self.path = path
-
-    def __reduce__(self) -> tuple[Callable[..., None], tuple[Path]]:
-        return Path.touch, (self.path,)
 
 
 def shrink(file: Path) -> None:

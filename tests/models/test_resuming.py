@@ -21,6 +21,7 @@ from attnviz.models.resuming import KEY, MAX_REASON_LENGTH, resume, state_bytes,
 from attnviz.models.training import Training
 from attnviz.options import build, with_values
 from attnviz.specs.train import TrainSpec
+from tests.made import Bomb
 
 TEXTS = [f"{text} number {n}" for text in ("a bad film", "so bad", "a good film", "so good") for n in range(6)]
 SPEC = build(
@@ -112,16 +113,6 @@ def test_writing_a_state_changes_no_run() -> None:
     before = contents(training)
     state_bytes(training, IDENTITY)
     assert contents(training) == before
-
-
-class Bomb:
-    """Unpickling this would create a file."""
-
-    def __init__(self, path: Path) -> None:
-        self.path = path
-
-    def __reduce__(self) -> tuple[Callable[..., None], tuple[Path]]:
-        return Path.touch, (self.path,)
 
 
 def folder(file: Path) -> None:
