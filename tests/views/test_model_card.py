@@ -18,40 +18,10 @@ from attnviz.renderers import markdown, terminal
 from attnviz.renderers.json import alone
 from attnviz.report import Curves, Report, Table
 from attnviz.specs.train import TrainSpec
-from attnviz.training_metrics import Epoch, HeadMetrics, HeadScore, History, Interval, Metrics, Point, ValidationMetrics
+from attnviz.training_metrics import HeadMetrics, HeadScore, History, Interval
 from attnviz.views.model_card import card_report, command
-from tests.made import notes
+from tests.made import HISTORY, METRICS, notes
 
-HISTORY = History((Point(0.5, 0.7, 0.5), Point(1.0, 0.6, 0.625)), (Epoch(1, 0.6, 0.75), Epoch(2, 0.5, 0.75)))
-METRICS = Metrics(
-    settings={
-        **{name: value for name, value in flat_values(TrainSpec()).items() if value is not None},
-        "seed": 7,
-        "heads": 2,
-        "d_model": 16,
-        "learning_rate": 0.005,
-    },
-    data="sample train[:20]",
-    data_sha256="da" * 32,
-    n_texts=1800,
-    labels=("negative", "positive"),
-    sizes={
-        "n_words": 12_345,
-        "d_model": 16,
-        "n_heads": 2,
-        "n_layers": 3,
-        "d_feed_forward": 64,
-        "n_bigrams": 2900,
-        "norm": "pre",
-        "max_distance": 48,
-    },
-    n_parameters=208_258,
-    weights_sha256="feed" * 16,
-    versions={"attnviz": "0.1.0", "torch": "2.13.0"},
-    computed_on="cpu, 1 thread",
-    history=HISTORY,
-    held_out=ValidationMetrics(200, Interval(0.75, 0.6858, 0.8049), 0.5643, 0.0254, 0.4125, labels_changed=3),
-)
 TESTED = training_metrics.TestMetrics(
     "imdb test", 25_000, (0, 1, 2), (0.875, 0.876, 0.877), Interval(0.876, 0.8735, 0.8785)
 )

@@ -21,34 +21,18 @@ from attnviz.training_metrics import (
     HeadScore,
     History,
     Interval,
-    Metrics,
     Point,
     ValidationMetrics,
     WordPoint,
 )
 from attnviz.workflows.metrics import NAME, load_metrics, metrics_bytes
+from tests import made
 
 HELD_OUT = ValidationMetrics(4, Interval(0.75, 0.3, 0.95), 0.56, 0.25, 0.41, labels_changed=1)
 TESTED = training_metrics.TestMetrics("imdb test", 25_000, (0, 1), (0.875, 0.8765), Interval(0.8757, 0.86, 0.89))
-METRICS = Metrics(
+METRICS = replace(
+    made.METRICS,
     settings={"tokenizer": "word", "seed": 0, "dropout": 0.5, "causal": False, "text_column": None},
-    data="sample train",
-    data_sha256="d" * 64,
-    n_texts=36,
-    labels=("negative", "positive"),
-    sizes={
-        "n_words": 277,
-        "d_model": 16,
-        "n_heads": 2,
-        "n_layers": 1,
-        "d_feed_forward": 64,
-        "n_bigrams": 29,
-        "norm": "pre",
-    },
-    n_parameters=8258,
-    weights_sha256="e" * 64,
-    versions={"attnviz": "0.1.0"},
-    computed_on="cpu, 2 threads",
     history=History((Point(0.5, 0.69, 0.5), Point(1.0, 0.6, 0.75)), (Epoch(1, 0.6, 0.75), Epoch(2, 0.7, 0.5))),
     held_out=HELD_OUT,
     heads=HeadMetrics(4, 128, (HeadScore("itself", ((0.5, 0.25),), 0.1),), 20, {"itself": 0.2}),
@@ -101,7 +85,7 @@ def test_metrics_of_schema_1_are_read(tmp_path: Path) -> None:
     (tmp_path / NAME).write_text(json.dumps({**found, "schema": 1}), encoding="utf-8")
     read = load_metrics(tmp_path)
     assert (read.tested, read.heads, read.history) == (TESTED, None, METRICS.history)
-    assert (read.sizes["n_bigrams"], read.sizes["n_pair_vectors"]) == (0, 29)
+    assert (read.sizes["n_bigrams"], read.sizes["n_pair_vectors"]) == (0, METRICS.sizes["n_bigrams"])
     assert (read.settings["pretrain"], read.settings["max_distance"]) == (0, 0)
 
 
