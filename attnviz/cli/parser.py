@@ -179,7 +179,7 @@ def _quick(param: Any) -> Any:
 
 
 def parse_simple(value: Any, annotation: Any, several: bool = False) -> Any:
-    """The value as `annotation`, or UNREAD. Of several, all; None where nothing was given, and of several nothing."""
+    """The value as `annotation`, or UNPARSED. Of several, all; None where nothing was given, and of several nothing."""
     if several:
         if value is None:
             return ()

@@ -1,4 +1,4 @@
-"""Which tokens are drawn and listed, and how much attention goes to the others. Knows records and specs.
+"""What tokens are called, which are drawn and listed, and how much attention goes to the others. Knows records, specs.
 
 Hiding is of the picture only: positions and weights stay what they are, and every measure counts every token. Colours
 that say multiples of an equal share are of all keys, or of those that --hide-special and --drop-first leave (see
