@@ -29,6 +29,8 @@ def received_by_key(maps: AttentionMaps) -> Float64[np.ndarray, "layer head key"
 
 def receiving(maps: AttentionMaps) -> np.ndarray:
     """Which keys any real query may attend to."""
+    if any(maps.allows_all(layer) for layer in unlike_layers(maps)):
+        return np.ones(len(maps.keys), dtype=bool)
     received = np.zeros(len(maps.keys), dtype=bool)
     for block, layer in product(blocks(maps), unlike_layers(maps)):
         received |= maps.allowed(layer, block.queries).any(axis=0)

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import wraps
-from itertools import product
 from typing import Concatenate, NamedTuple, ParamSpec, TypeVar
 from weakref import WeakKeyDictionary
 
@@ -239,23 +238,25 @@ def per_head(maps: AttentionMaps, number: Callable[[GivenRows], Num[np.ndarray, 
 
 def share_on(maps: AttentionMaps, keys: Bool[np.ndarray, " key"]) -> PerHead:
     """The share of attention that goes to some keys: mean over queries of each row's sum there."""
-    return np.stack([layer_received(maps, layer)[:, keys].sum(axis=-1) for layer in range(maps.n_layers)])
+    return np.stack([layer_received(maps, layer) @ keys.astype(np.float64) for layer in range(maps.n_layers)])
 
 
-def share_among(maps: AttentionMaps, groups: Iterable[Int[np.ndarray, " _token"]]) -> PerHead:
-    """The share that goes to the other tokens of a query's group, of self-attention; each token is in one at most."""
+def share_among(maps: AttentionMaps, groups: Int[np.ndarray, " token"]) -> PerHead:
+    """The share that goes to the other tokens of a query's group, of self-attention; -1 for a token that is in none."""
     real = real_queries(maps)
     place = np.cumsum(real) - 1  # among the real queries
     totals = np.zeros((maps.n_layers, maps.n_heads))
-    several = list(groups)
-    for group in (group for group in several if len(group) > MAX_PAIRED):
+    sizes = np.bincount(groups + 1)[1:]
+    for number in np.flatnonzero(sizes > MAX_PAIRED):
+        group = np.flatnonzero(groups == number)
         queries = group[real[group]]
         for layer, head in np.ndindex(totals.shape):
             sums = row_sums(maps, layer)[head, place[queries]]
             shares = total(maps.tile(layer, head, queries, group)) - maps.cells(layer, head, queries, queries)
             totals[layer, head] += (shares / sums).sum()
-    pairs = _pairs([group for group in several if len(group) <= MAX_PAIRED])
-    queries, keys = pairs[:, real[pairs[0]]]
+    queries, keys = _pairs(groups, (sizes > 1) & (sizes <= MAX_PAIRED))
+    if not real.all():
+        queries, keys = queries[real[queries]], keys[real[queries]]
     totals += summed_cells(maps, queries, keys)
     return np.maximum(totals, 0) / int(real.sum())
 
@@ -270,15 +271,17 @@ def summed_cells(maps: AttentionMaps, queries: Int[np.ndarray, " cell"], keys: I
     return totals
 
 
-def _pairs(groups: Sequence[Int[np.ndarray, " _token"]]) -> Int[np.ndarray, "2 pair"]:
-    """Each two tokens of a group, in either order."""
-    tokens = np.concatenate([np.zeros(0, dtype=np.int64), *groups])
-    sizes = np.array([len(group) for group in groups], dtype=np.int64)
-    n_partners = np.repeat(sizes, sizes)
+def _pairs(groups: Int[np.ndarray, " token"], chosen: Bool[np.ndarray, " group"]) -> Int[np.ndarray, "2 pair"]:
+    """Each two tokens of a group that is chosen, in either order."""
+    tokens = np.flatnonzero(np.append(chosen, False)[groups])  # that are in no group come last
+    tokens = tokens[np.argsort(groups[tokens], kind="stable")]
+    sizes = np.bincount(groups[tokens], minlength=len(chosen))
+    n_partners = np.repeat(sizes, sizes) - 1
     starts = np.repeat(np.cumsum(sizes) - sizes, sizes)
-    within = np.arange(n_partners.sum()) - np.repeat(np.cumsum(n_partners) - n_partners, n_partners)
-    pairs = np.stack([np.repeat(tokens, n_partners), tokens[np.repeat(starts, n_partners) + within]])
-    return np.asarray(pairs[:, pairs[0] != pairs[1]])
+    ends = np.cumsum(n_partners)
+    within = np.arange(n_partners.sum()) - np.repeat(ends - n_partners - starts, n_partners)
+    within += within >= np.repeat(np.arange(len(tokens)), n_partners)  # not itself
+    return np.stack([np.repeat(tokens, n_partners), tokens[within]])
 
 
 def share_at(maps: AttentionMaps, offset: int) -> PerHead:
@@ -293,16 +296,12 @@ def by_distance(maps: AttentionMaps) -> Float64[np.ndarray, "layer head offset"]
     Divided by the number of queries these are shares: at 0 that of attention to oneself, at -1 to the token before.
     """
     found = np.zeros((maps.n_layers, maps.n_heads, 2 * REACH + 1))
-    real, n_keys = np.flatnonzero(real_queries(maps)), len(maps.keys)
+    real = np.flatnonzero(real_queries(maps))
     for start in range(0, len(real), QUERIES_AT_ONCE):
         places = slice(start, start + QUERIES_AT_ONCE)
-        keys = real[places, None] + np.arange(-REACH, REACH + 1)
-        there = ((keys >= 0) & (keys < n_keys)).astype(np.float32)
-        cells = np.repeat(real[places], keys.shape[1]), keys.clip(0, n_keys - 1).ravel()
         for layer in range(maps.n_layers):
             shares = 1 / row_sums(maps, layer)[:, None, places]
-            weights = maps.cells_of_heads(layer, *cells).reshape(maps.n_heads, *keys.shape) * there
-            found[layer] += (shares @ weights)[:, 0]
+            found[layer] += (shares @ maps.around(layer, real[places], REACH))[:, 0]
     return found
 
 
@@ -326,12 +325,9 @@ def layer_entropies(maps: AttentionMaps, layer: int) -> Float64[np.ndarray, "hea
 @remembered
 def n_attendable(maps: AttentionMaps, layer: int) -> Int[np.ndarray, " query"]:
     """How many keys each real query may attend to in this layer."""
-    found = []
-    for block in blocks(maps):
-        allowed = maps.allowed(layer, block.queries)
-        n_keys = allowed.shape[1]
-        found.append(np.full(len(allowed), n_keys) if allowed.all() else allowed.sum(axis=-1))  # a sixth of the time
-    return np.concatenate(found)
+    if maps.allows_all(layer):
+        return np.full(int(real_queries(maps).sum()), len(maps.keys))
+    return np.concatenate([maps.allowed(layer, block.queries).sum(axis=-1) for block in blocks(maps)])
 
 
 def most_keys(maps: AttentionMaps) -> int:
@@ -342,15 +338,16 @@ def most_keys(maps: AttentionMaps) -> int:
 @remembered
 def farthest_attendable(maps: AttentionMaps) -> int:
     """The largest distance from a real query to a key that it may attend to in any layer."""
-    farthest = 0
-    for block, layer in product(blocks(maps), unlike_layers(maps)):
-        allowed = maps.allowed(layer, block.queries)
-        queries, end = np.arange(len(maps.queries))[block.queries], allowed.shape[-1] - 1
-        if allowed.all():
-            first, last = 0, end
-        else:
+    farthest, end = 0, len(maps.keys) - 1
+    for layer in unlike_layers(maps):
+        if maps.allows_all(layer):
+            real = np.flatnonzero(real_queries(maps))
+            return max(int(real[-1]), end - int(real[0]))
+        for block in blocks(maps):
+            allowed = maps.allowed(layer, block.queries)
+            queries = np.arange(len(maps.queries))[block.queries]
             first, last = allowed.argmax(axis=-1), end - allowed[:, ::-1].argmax(axis=-1)
-        farthest = max(farthest, int(np.maximum(queries - first, last - queries).max()))
+            farthest = max(farthest, int(np.maximum(queries - first, last - queries).max()))
     return farthest
 
 

@@ -47,7 +47,7 @@ def to_partner(maps: AttentionMaps) -> Measurement:
         raise NotMeasurable(
             "to_partner: no bracket or quotation mark of this text has a partner", hint="Choose other measures."
         )
-    shares = summed_cells(maps, queries, keys) / len(np.unique(queries))
+    shares = summed_cells(maps, queries, keys) / len(set(queries.tolist()))
     return Measurement("to_partner", "share", shares, (0.0, 1.0))
 
 
@@ -60,7 +60,8 @@ def has_pair(text: str) -> bool:
 def partner_pairs(maps: AttentionMaps) -> Pairs:
     """Each real query that has a partner which it may attend to in any layer, and that partner."""
     tokens = maps.queries
-    places = [place for place, piece in enumerate(tokens.pieces) if _has_sign(piece)]
+    signs = np.array([_has_sign(piece) for piece in tokens.unlike])
+    places = np.flatnonzero(signs[tokens.places]).tolist()
     places = [place for place in places if not (tokens.special[place] or tokens.unknown[place])]  # as the model reads
     pieces = {place: PREFIXES.sub("", tokens.pieces[place]) for place in places}
     found = {(one, other) for one, other in _pairs(tokens.pieces, places, tokens.offsets) if one != other}

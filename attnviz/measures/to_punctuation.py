@@ -18,8 +18,8 @@ def to_punctuation(maps: AttentionMaps) -> Measurement:
     aside, are of the Unicode categories P or S, so `…`, `$` and `。` do, `don't` and markers do not.
     """
     keys = maps.keys
-    there = [not special and is_punctuation(piece) for piece, special in zip(keys.pieces, keys.special, strict=True)]
-    return Measurement("to_punctuation", "share", share_on(maps, np.array(there)), (0.0, 1.0))
+    there = np.array([is_punctuation(piece) for piece in keys.unlike])[keys.places] & ~keys.markers
+    return Measurement("to_punctuation", "share", share_on(maps, there), (0.0, 1.0))
 
 
 @lru_cache(maxsize=2**16)  # words come again and again

@@ -16,9 +16,7 @@ def to_same_word(maps: AttentionMaps) -> Measurement:
     otherwise.
     """
     check_self_attention(maps, "to_same_word")
-    places: dict[str, list[int]] = {}
-    for place, (word, special) in enumerate(zip(maps.queries.words, maps.queries.special, strict=True)):
-        if not special:
-            places.setdefault(word, []).append(place)
-    repeated = (np.array(of_word) for of_word in places.values() if len(of_word) > 1)
-    return Measurement("to_same_word", "share", share_among(maps, repeated), (0.0, 1.0))
+    tokens, numbers = maps.queries, dict[str, int]()
+    of_pieces = [numbers.setdefault(word, len(numbers)) for word in tokens.words]
+    of_tokens = np.where(tokens.markers, -1, np.array(of_pieces)[tokens.places])
+    return Measurement("to_same_word", "share", share_among(maps, of_tokens), (0.0, 1.0))

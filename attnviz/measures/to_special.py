@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from attnviz.measures.rows import share_on
 from attnviz.records import AttentionMaps, Measurement
 
@@ -14,4 +12,4 @@ def to_special(maps: AttentionMaps) -> Measurement:
     A share, from 0 to 1; 0 where the model adds none (arXiv:1906.04341, who read much of it as attending to nothing).
     A marker that somebody wrote into the text does not count.
     """
-    return Measurement("to_special", "share", share_on(maps, np.array(maps.keys.special)), (0.0, 1.0))
+    return Measurement("to_special", "share", share_on(maps, maps.keys.markers), (0.0, 1.0))

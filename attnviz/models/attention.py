@@ -243,7 +243,7 @@ class PositionBias(nn.Module):
     def forward(self, n_queries: int, n_keys: int) -> Float[Tensor, "head distance"]:
         """The number that each head adds to a score, from a key n_queries - 1 before its query to n_keys - 1 behind."""
         distances = torch.arange(1 - n_queries, n_keys, device=self.bias.device)
-        return self.bias[:, distances.clamp(-self.max_distance, self.max_distance) + self.max_distance]
+        return self.bias.index_select(1, distances.clamp_(-self.max_distance, self.max_distance) + self.max_distance)
 
 
 class DotAttention(nn.Module):

@@ -134,7 +134,7 @@ class EncoderModel:
         attendable = self.attendable(encoding)
         of_rows = attendable if self.spec.causal else attendable[:1]  # that are alike
         with enough_memory(), torch.inference_mode():
-            found = list(self.encoder.weights_and_entropies(torch.tensor(encoding.ids), of_rows))
+            found = list(self.encoder.weights_and_entropies(torch.from_numpy(np.array(encoding.ids)), of_rows))
         weights, entropies = (
             np.stack([of.numpy() for of in each]) if len(each) > 1 else each[0].numpy()[None]  # not copied
             for each in zip(*found, strict=True)

@@ -54,9 +54,25 @@ class Tokens:
         return len(self.pieces)
 
     @cached_property
+    def unlike(self) -> tuple[str, ...]:
+        """Each piece once, in the order in which they first stand in the text."""
+        return tuple(dict.fromkeys(self.pieces))
+
+    @cached_property
+    def places(self) -> Int[np.ndarray, " token"]:
+        """Where in `unlike` the piece of each token stands."""
+        places = {piece: place for place, piece in enumerate(self.unlike)}
+        return np.fromiter(map(places.__getitem__, self.pieces), np.int64, len(self))
+
+    @cached_property
+    def markers(self) -> Bool[np.ndarray, " token"]:
+        """`special` as an array."""
+        return np.array(self.special, dtype=bool)
+
+    @cached_property
     def words(self) -> tuple[str, ...]:
-        """The pieces as they are told apart: whatever their case and the white space around them."""
-        return tuple(piece.strip().casefold() for piece in self.pieces)
+        """`unlike` as words are told apart: whatever their case and the white space around them."""
+        return tuple([piece.strip().casefold() for piece in self.unlike])
 
 
 @dataclass(frozen=True)
@@ -187,8 +203,7 @@ class AttentionMaps(Tabular):
             )
         if weights.min() < 0:  # rows that sum to 1 hold no NaN
             raise InvalidRecord(f"layer {number} holds negative weights")
-        allowed = self.attendable[layer]
-        if not allowed.all() and (weights.max(axis=0)[~allowed] > 0).any():
+        if not self.allows_all(layer) and (weights.max(axis=0)[~self.attendable[layer]] > 0).any():
             raise InvalidRecord(f"layer {number} holds weight where attention is not allowed")
 
     def _row_sums(self, layer: int) -> Float[np.ndarray, "head query"]:
@@ -270,6 +285,17 @@ class AttentionMaps(Tabular):
         places = queries * of_layer.shape[2] + keys  # looked up in a line: a third of the time
         return np.asarray(of_layer.reshape(len(of_layer), -1).take(places, axis=1))
 
+    def around(
+        self, layer: int, queries: Int[np.ndarray, " query"], reach: int
+    ) -> Float32[np.ndarray, "head query offset"]:
+        """The weights of each head of a layer on the key `reach` before each of some queries, and so on to `reach`
+        behind it; 0 where no key is.
+        """
+        keys = queries[:, None] + np.arange(-reach, reach + 1)
+        there = ((keys >= 0) & (keys < len(self.keys))).astype(np.float32)
+        cells = np.repeat(queries, keys.shape[1]), keys.clip(0, len(self.keys) - 1).ravel()
+        return np.asarray(self.cells_of_heads(layer, *cells).reshape(self.n_heads, *keys.shape) * there)
+
     @property
     def logarithm(self) -> Logarithm:
         """What measures take logarithms of very many weights with."""
@@ -281,7 +307,7 @@ class AttentionMaps(Tabular):
 
     def allows_all(self, layer: int) -> bool:
         """Whether each query may attend to each key in a layer."""
-        return bool(self.attendable[layer].all())
+        return bool(self._masks[layer if len(self._masks) > 1 else 0].all())
 
     @property
     def unseen_layers(self) -> tuple[int, ...]:
@@ -323,8 +349,9 @@ class AttentionMaps(Tabular):
 
     @property
     def _masks(self) -> Attendable:
-        """Those that lie in memory: one, where it was given for all layers."""
-        return self.attendable[:1] if self.attendable.strides[0] == 0 else self.attendable
+        """Those that lie in memory: one, where it was given for all layers; one row, where it was for all queries."""
+        layers, queries = (slice(1) if step == 0 else slice(None) for step in self.attendable.strides[:2])
+        return self.attendable[layers, queries]
 
     def allowed_anywhere(self, queries: Queries) -> Bool[np.ndarray, "query key"]:
         """Which keys some queries may attend to in any layer."""

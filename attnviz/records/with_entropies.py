@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
-from jaxtyping import Float64
+from jaxtyping import Float32, Float64, Int
 
 from attnviz.arithmetic import Logarithm, quick_logarithm, quick_total
 from attnviz.errors import InvalidRecord
@@ -27,9 +27,11 @@ class MapsWithEntropies(AttentionMaps):
     """
 
     entropies: PerQuery = field(kw_only=True)  # nats
+    _given: np.ndarray = field(init=False)  # the weights, writeable: numpy's argmax copies what is not
     _sums: dict[int, Float64[np.ndarray, "head query"]] = field(init=False, default_factory=dict)  # of layers' rows
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "_given", self.weights)
         super().__post_init__()
         found = self.entropies
         if found.shape != self.weights.shape[:3]:
@@ -46,7 +48,7 @@ class MapsWithEntropies(AttentionMaps):
     def summed(self, layer: int, heads: Heads, several: Iterable[Queries]) -> Iterator[SummedRows]:
         """`rows` of several stretches of queries with their sums and entropies."""
         for queries in several:
-            rows, sums = self.rows(layer, heads, queries), self._sums[layer][heads, queries]
+            rows, sums = self._given[layer][heads, queries], self._sums[layer][heads, queries]
             yield SummedRows(rows, sums, self.entropies[layer][heads, queries].astype(np.float64))
 
     def _row_sums(self, layer: int) -> Float64[np.ndarray, "head query"]:
@@ -54,6 +56,26 @@ class MapsWithEntropies(AttentionMaps):
             rows = self.weights[layer].reshape(-1, len(self.keys))
             self._sums[layer] = quick_total(rows).reshape(self.n_heads, -1)
         return self._sums[layer]
+
+    def around(
+        self, layer: int, queries: Int[np.ndarray, " query"], reach: int
+    ) -> Float32[np.ndarray, "head query offset"]:
+        """As `AttentionMaps.around`; of queries that stand together a stretch of each row is copied, which takes a
+        tenth of the time of looking up each weight.
+        """
+        first, stop, n_keys = int(queries[0]), int(queries[-1]) + 1, len(self.keys)
+        begin, end = max(first, reach), min(stop, n_keys - reach)  # whose keys are all there
+        of_layer = self._given[layer]
+        if stop - first != len(queries) or begin >= end or not of_layer.flags.c_contiguous:
+            return super().around(layer, queries, reach)
+        found = np.empty((self.n_heads, len(queries), 2 * reach + 1), dtype=np.float32)
+        of_head, of_query, of_key = of_layer.strides
+        shape, strides = (self.n_heads, end - begin, 2 * reach + 1), (of_head, of_query + of_key, of_key)
+        from_first = of_layer[:, begin:, begin - reach :]
+        found[:, begin - first : end - first] = np.lib.stride_tricks.as_strided(from_first, shape, strides)
+        for few in (slice(first, begin), slice(end, stop)):
+            found[:, few.start - first : few.stop - first] = super().around(layer, np.arange(n_keys)[few], reach)
+        return found
 
     @property
     def logarithm(self) -> Logarithm:

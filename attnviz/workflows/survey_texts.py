@@ -26,14 +26,24 @@ class _Words:
     """Tokens of several texts: which word each is, and what it receives of each head."""
 
     numbers: dict[str, int] = field(default_factory=dict)
-    tokens: list[int] = field(default_factory=list)
+    tokens: list[np.ndarray] = field(default_factory=list)  # of each text
     mass: list[np.ndarray] = field(default_factory=list)
 
     def add(self, maps: AttentionMaps, n_queries: int) -> None:
-        keys = maps.keys
-        for piece, word, special, unknown in zip(keys.pieces, keys.words, keys.special, keys.unknown, strict=True):
-            known = UNKNOWN if unknown else piece if special else word
-            self.tokens.append(self.numbers.setdefault(known, len(self.numbers)))
+        keys, numbers = maps.keys, self.numbers
+        others = np.flatnonzero(keys.markers | np.array(keys.unknown))
+        there = np.ones(len(keys.unlike), dtype=bool)  # pieces that are words
+        if len(others):
+            there = np.bincount(np.delete(keys.places, others), minlength=len(there)) > 0
+        of_pieces = [
+            numbers.setdefault(word, len(numbers)) if is_word else -1
+            for word, is_word in zip(keys.words, there.tolist(), strict=True)
+        ]
+        of_tokens = np.array(of_pieces)[keys.places]
+        for token in others.tolist():
+            known = UNKNOWN if keys.unknown[token] else keys.pieces[token]
+            of_tokens[token] = numbers.setdefault(known, len(numbers))
+        self.tokens.append(of_tokens)
         received = received_by_key(maps).reshape(-1, len(maps.keys))
         self.mass.append(to_mass(received.T * n_queries))
 
@@ -43,7 +53,7 @@ class _Words:
         words = sorted(self.numbers)
         rank = np.empty(len(words), np.int64)
         rank[[self.numbers[word] for word in words]] = np.arange(len(words))
-        of_tokens = rank[self.tokens]
+        of_tokens = rank[np.concatenate(self.tokens)]
         order = np.argsort(of_tokens, kind="stable")
         starts = np.searchsorted(of_tokens[order], np.arange(len(words)))
         mass = np.add.reduceat(np.concatenate(self.mass)[order], starts, axis=0)

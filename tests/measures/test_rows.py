@@ -102,16 +102,18 @@ def test_a_number_per_head_is_as_if_its_rows_had_been_divided(maps: AttentionMap
         assert values[layer, head] == pytest.approx((head_rows(maps, layer, head) @ factors).mean(), rel=1e-12)
 
 
-def test_what_goes_to_the_others_of_a_group(maps: AttentionMaps) -> None:
+def test_what_goes_to_the_others_of_a_group(maps: AttentionMaps, monkeypatch: pytest.MonkeyPatch) -> None:
     if not maps.self_attention:
         return
-    groups = [np.arange(len(maps.keys))[start::3] for start in (0, 1)]
-    there = np.zeros((len(maps.queries), len(maps.keys)))
-    for group in groups:
-        there[np.ix_(group, group)] = 1
+    groups = np.arange(len(maps.keys)) % 3 - 1  # 0, 1, and those in none
+    there = ((groups[:, None] == groups) & (groups >= 0)).astype(np.float64)
     np.fill_diagonal(there, 0)
     expected = per_head_of_rows(maps, there)
     assert share_among(maps, groups) == pytest.approx(expected, rel=1e-5, abs=1e-7)
+    monkeypatch.setattr(rows, "MAX_PAIRED", 1)  # as of groups that are too large for pairs
+    assert share_among(maps, groups) == pytest.approx(expected, rel=1e-5, abs=1e-7)
+    assert not share_among(maps, np.full(len(maps.keys), -1)).any()
+    assert not share_among(maps, np.arange(len(maps.keys))).any()
 
 
 def per_head_of_rows(maps: AttentionMaps, there: np.ndarray) -> np.ndarray:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import fields, replace
 
 import numpy as np
@@ -66,6 +67,19 @@ def test_entropies_that_no_rows_have_are_refused(entropies: np.ndarray) -> None:
     _, found = live(rows(1, 2, 5, 5))
     with pytest.raises(InvalidRecord, match="entropies"):
         replace(found, entropies=entropies.astype(np.float32))
+
+
+@pytest.mark.parametrize("queries", [range(12), range(2, 12), range(3), range(9, 12), range(5, 6), [0, 4, 5, 11]])
+@pytest.mark.parametrize("reach", [0, 1, 3, 5, 6, 20])
+def test_weights_around_queries_are_looked_up_by_distance(queries: Sequence[int], reach: int) -> None:
+    plain, found = live(rows(2, 3, 12, 12))
+    expected = np.zeros((3, len(queries), 2 * reach + 1), dtype=np.float32)
+    for place, query in enumerate(queries):
+        for offset in range(-reach, reach + 1):
+            if 0 <= query + offset < 12:
+                expected[:, place, reach + offset] = plain.weights[1, :, query, query + offset]
+    assert plain.around(1, np.array(queries), reach).tolist() == expected.tolist()
+    assert found.around(1, np.array(queries), reach).tolist() == expected.tolist()
 
 
 @pytest.mark.parametrize("at_once", [1, 2 * 9 * 9, 2**20])
