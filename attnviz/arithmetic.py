@@ -66,7 +66,7 @@ def dot(
     rows: Float32[np.ndarray, "*heads query key"], others: Float32[np.ndarray, "*#heads query key"]
 ) -> Float64[np.ndarray, "*heads query"]:
     """Σ over keys of each row times another, in float32 a stretch at a time: the sum of very many loses digits."""
-    if rows.shape[-1] < KEYS_AT_ONCE:
+    if rows.shape[-1] <= KEYS_AT_ONCE:
         return np.asarray(np.vecdot(rows, others), dtype=np.float64)
     (whole, rest), (of_whole, of_rest) = _stretches(rows), _stretches(others)
     found = np.vecdot(whole, of_whole).sum(axis=-1, dtype=np.float64)
@@ -85,7 +85,7 @@ def total(rows: Float32[np.ndarray, "*heads query key"]) -> Float64[np.ndarray, 
 
 def quick_total(rows: Float32[np.ndarray, "*heads query key"]) -> Float64[np.ndarray, "*heads query"]:
     """The same as products with 1, in a third of the time; in float32, also where there are few keys."""
-    if rows.shape[-1] < KEYS_AT_ONCE:
+    if rows.shape[-1] <= KEYS_AT_ONCE:
         return np.asarray(np.vecdot(rows, np.ones(rows.shape[-1], dtype=np.float32)), dtype=np.float64)
     return total(rows)
 

@@ -66,7 +66,9 @@ def _over_blocks(layers: Sequence[tuple[AttentionMaps, int]], owners: Int[np.nda
     total = np.zeros((len(owners), len(owners)))
     for block in blocks(maps, 2):
         own = np.concatenate([own_entropies(*layer)[:, block.places] for layer in layers])
-        total += _pairs(np.concatenate([halves(*layer, block) for layer in layers]), own, owners, maps.logarithm)
+        rows = halves(*layers[0], block)  # of one layer not copied
+        rows = rows if len(layers) == 1 else np.concatenate([rows, *(halves(*layer, block) for layer in layers[1:])])
+        total += _pairs(rows, own, owners, maps.logarithm)
     return total / int(real_queries(maps).sum())
 
 
@@ -81,8 +83,10 @@ def _pairs(
     Owners rise from head to head. Copies of one head have exactly 0: each of the three entropies is the same number.
     """
     mixer = Mixer(logarithm, *rows.shape[1:])
-    apart = np.zeros((len(rows), len(rows)))
+    apart, half = np.zeros((len(rows), len(rows))), own / 2
     for one, first in enumerate(np.searchsorted(owners, owners, side="right")):
         mixed = mixer.entropies(rows[one], rows[first:])
-        apart[one, first:] = np.maximum(mixed - (own[one] + own[first:]) / 2, 0.0).sum(axis=-1)
+        mixed -= half[one]
+        mixed -= half[first:]
+        apart[one, first:] = np.maximum(mixed, 0.0, out=mixed).sum(axis=-1)
     return apart + apart.T

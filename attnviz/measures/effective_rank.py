@@ -25,10 +25,12 @@ def _mean_rank(maps: AttentionMaps, layer: int) -> float:
     found, n_keys = 0.0, len(maps.keys)
     for block in blocks(maps, 2):
         sums = row_sums(maps, layer)[:, block.places].T  # a product is divided by two of them, rather than all rows
-        by_query = np.empty((*sums.shape, n_keys))
-        for head in range(maps.n_heads):
-            by_query[:, head] = maps.rows(layer, head, block.queries)
-        products = by_query @ by_query.transpose(0, 2, 1) / (sums[:, :, None] * sums[:, None])
+        rows = np.empty((maps.n_heads, len(sums), n_keys))
+        for heads in maps.heads_at_once:
+            rows[heads] = maps.rows(layer, heads, block.queries)
+        by_query = rows.transpose(1, 0, 2)
+        products = by_query @ by_query.transpose(0, 2, 1)
+        products /= sums[:, :, None] * sums[:, None]
         eigenvalues = np.linalg.eigvalsh(products)
         noise = eigenvalues[:, -1:] * max(maps.n_heads, n_keys) * np.finfo(np.float64).eps
         singular = np.sqrt(np.where(eigenvalues > noise, eigenvalues, 0.0))  # below is rounding, some of it negative

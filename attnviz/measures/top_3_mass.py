@@ -11,6 +11,7 @@ from attnviz.measures.rows import blocks, most_keys, real_queries, statistics
 from attnviz.records import AttentionMaps, Measurement
 
 K = 3
+CELLS_AT_ONCE = 2**17
 
 
 def top_3_mass(maps: AttentionMaps) -> Measurement:
@@ -31,12 +32,24 @@ def top_3_mass(maps: AttentionMaps) -> Measurement:
 def _top(
     rows: Float32[np.ndarray, "*heads query key"], best: Int[np.ndarray, "*heads query"]
 ) -> Float64[np.ndarray, "*heads query"]:
-    """The largest weight, whose key is known, and the next two: a third of the time of `partition`."""
-    left, keys = rows.reshape(-1, rows.shape[-1]).copy(), best.ravel()
-    every = np.arange(len(left))
-    found = left[every, keys].astype(np.float64)
-    for _ in range(min(K, rows.shape[-1]) - 1):
-        left[every, keys] = -1
-        keys = left.argmax(axis=-1)
-        found += left[every, keys]
+    """The largest weight, whose key is known, and the next two: a third of the time of `partition`.
+
+    Of as many rows at a time as the processor's cache holds. Their negatives are looked through, as these are taken
+    several times as fast as a copy is made.
+    """
+    n_keys = rows.shape[-1]
+    flat, largest = rows.reshape(-1, n_keys), best.ravel()
+    found, step = np.empty(len(flat)), max(1, CELLS_AT_ONCE // n_keys)
+    negatives = np.empty((min(step, len(flat)), n_keys), dtype=np.float32)
+    for start in range(0, len(flat), step):
+        several = slice(start, start + step)
+        keys, left = largest[several], negatives[: len(flat[several])]
+        np.negative(flat[several], out=left)
+        every = np.arange(len(left))
+        sums = left[every, keys].astype(np.float64)
+        for _ in range(min(K, n_keys) - 1):
+            left[every, keys] = 1
+            keys = left.argmin(axis=-1)
+            sums += left[every, keys]
+        found[several] = -sums
     return np.asarray(found.reshape(best.shape))

@@ -90,6 +90,7 @@ def survey_block(
         distances += to_mass(by_distance(maps).reshape(info.n_places, -1))
         words.add(maps, n_tokens)
         n_queries += n_tokens
+        del maps  # so that the next ones lie in its memory, which the processor's cache holds
     values = np.array(rows, dtype=np.float64).reshape(len(rows), info.bounds.shape[1])
     summary = Summary.of(values, info.bounds, np.array(texts, np.int64), np.array(hashes, np.uint64))
     names = {text: document.name for text, document in enumerate(documents, first) if text in summary.texts}
