@@ -8,12 +8,12 @@ from itertools import combinations_with_replacement
 import numpy as np
 from jaxtyping import Float32, Float64, Int
 
-from attnviz.arithmetic import Logarithm
 from attnviz.measures.rows import (
     Mixer,
     blocks,
     entropies,
     halves,
+    mixable,
     own_entropies,
     real_queries,
     remembered,
@@ -66,9 +66,12 @@ def _over_blocks(layers: Sequence[tuple[AttentionMaps, int]], owners: Int[np.nda
     total = np.zeros((len(owners), len(owners)))
     for block in blocks(maps, 2):
         own = np.concatenate([own_entropies(*layer)[:, block.places] for layer in layers])
-        rows = halves(*layers[0], block)  # of one layer not copied
-        rows = rows if len(layers) == 1 else np.concatenate([rows, *(halves(*layer, block) for layer in layers[1:])])
-        total += _pairs(rows, own, owners, maps.logarithm)
+        if len(layers) == 1:
+            rows, mixer = mixable(*layers[0], block)
+        else:
+            rows = np.concatenate([halves(*layer, block) for layer in layers])
+            mixer = Mixer(maps.logarithm, *rows.shape[1:])
+        total += _pairs(rows, own, owners, mixer)
     return total / int(real_queries(maps).sum())
 
 
@@ -76,13 +79,12 @@ def _pairs(
     rows: Float32[np.ndarray, "head query key"],
     own: Float64[np.ndarray, "head query"],
     owners: Int[np.ndarray, " head"],
-    logarithm: Logarithm,
+    mixer: Mixer,
 ) -> Divergences:
-    """The sum over queries of the divergence of each two heads, given by `halves`, that have different owners.
+    """The sum over queries of the divergence of each two heads that have different owners.
 
     Owners rise from head to head. Copies of one head have exactly 0: each of the three entropies is the same number.
     """
-    mixer = Mixer(logarithm, *rows.shape[1:])
     apart, half = np.zeros((len(rows), len(rows))), own / 2
     for one, first in enumerate(np.searchsorted(owners, owners, side="right")):
         mixed = mixer.entropies(rows[one], rows[first:])

@@ -6,7 +6,7 @@ from math import log
 
 import numpy as np
 
-from attnviz.measures.rows import Mixer, blocks, halves, own_entropies, real_queries
+from attnviz.measures.rows import blocks, mixable, own_entropies, real_queries
 from attnviz.records import AttentionMaps, Measurement
 
 
@@ -40,9 +40,8 @@ def _lost(maps: AttentionMaps, layer: int) -> float:
         return 0.0
     lost = 0.0
     for block in blocks(maps, 2):
-        rows = halves(maps, layer, block)
+        rows, mixer = mixable(maps, layer, block)
         mean = rows.mean(axis=0)
-        mixer = Mixer(maps.logarithm, *mean.shape)
         own = own_entropies(maps, layer)[:, block.places]
         apart = mixer.entropies(mean, rows) - (own + mixer.entropies(mean, mean[None])) / 2
         lost += float(np.maximum(apart, 0.0).sum())

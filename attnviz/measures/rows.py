@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import wraps
@@ -185,16 +186,20 @@ def halves(maps: AttentionMaps, layer: int, block: Block) -> Float32[np.ndarray,
 
 
 class Mixer:
-    """Entropies of means of two rows, in float32, in memory that is taken once: to take it anew costs as much."""
+    """Entropies of means of two rows, in float32, in memory that is taken once: to take it anew costs as much.
 
-    def __init__(self, logarithm: Logarithm, n_queries: int, n_keys: int) -> None:
+    Rows are `halves`, or `whole`: of these s, the sum of two, is twice the mean, whose entropy is ln 2 - Σ s ln s / 2.
+    """
+
+    def __init__(self, logarithm: Logarithm, n_queries: int, n_keys: int, *, whole: bool = False) -> None:
         self._sums, self._terms = (np.empty((MIXED_AT_ONCE, n_queries, n_keys), np.float32) for _ in range(2))
         self._logarithm = logarithm
+        self._nats, self._of_twice = (logarithm.nats / 2, math.log(2)) if whole else (logarithm.nats, 0.0)
 
     def entropies(
         self, one: GivenRows, others: Float32[np.ndarray, "head query key"]
     ) -> Float64[np.ndarray, "head query"]:
-        """Of the sums of one head's `halves` and those of each of the others, in nats."""
+        """Of the means of one head's rows and those of each of the others, in nats."""
         found = np.empty(others.shape[:2])
         for start in range(0, len(others), MIXED_AT_ONCE):
             several = others[start : start + MIXED_AT_ONCE]
@@ -203,8 +208,18 @@ class Mixer:
             self._logarithm.write(sums, terms)
             rows = dot(terms.reshape(-1, one.shape[1]), sums.reshape(-1, one.shape[1]))
             found[start : start + MIXED_AT_ONCE] = rows.reshape(several.shape[:2])
-        found *= -self._logarithm.nats
+        found *= -self._nats
+        found += self._of_twice
         return found
+
+
+def mixable(maps: AttentionMaps, layer: int, block: Block) -> tuple[Float32[np.ndarray, "head query key"], Mixer]:
+    """Rows of a layer's heads, and what gives entropies of their means: as they stand where none has to be divided by
+    its sum and none holds a 0, else `halves`.
+    """
+    whole = isinstance(maps, MapsWithEntropies) and maps.is_dense(layer)
+    rows = maps.rows(layer, slice(None), block.queries) if whole else halves(maps, layer, block)
+    return rows, Mixer(maps.logarithm, *rows.shape[1:], whole=whole)
 
 
 @remembered

@@ -187,7 +187,7 @@ class AttentionMaps(Tabular):
             raise InvalidRecord(f"value norms of shape {norms.shape} are not {expected} lengths")
 
     def _check_layer(self, layer: int, number: int) -> None:
-        weights, row_sums = self.weights[layer], self._row_sums(layer)
+        row_sums = self._row_sums(layer)
         if self.sink is not None:
             if not (self.sink[layer] >= 0).all():
                 raise InvalidRecord(f"layer {number} holds a negative share of a sink")
@@ -201,13 +201,16 @@ class AttentionMaps(Tabular):
                 f"layer {number}, head {self.head_numbers[head]}: the weights of query {query} sum to "
                 f"{row_sums[head, query]:.4g}, not 1"
             )
-        if weights.min() < 0:  # rows that sum to 1 hold no NaN
+        if self._least(layer) < 0:  # rows that sum to 1 hold no NaN
             raise InvalidRecord(f"layer {number} holds negative weights")
-        if not self.allows_all(layer) and (weights.max(axis=0)[~self.attendable[layer]] > 0).any():
+        if not self.allows_all(layer) and (self.weights[layer].max(axis=0)[~self.attendable[layer]] > 0).any():
             raise InvalidRecord(f"layer {number} holds weight where attention is not allowed")
 
     def _row_sums(self, layer: int) -> Float[np.ndarray, "head query"]:
         return np.asarray(self.weights[layer].sum(axis=-1))
+
+    def _least(self, layer: int) -> float:
+        return float(self.weights[layer].min())
 
     def __repr__(self) -> str:
         """One line, whatever the size."""

@@ -16,6 +16,7 @@ from attnviz.shapes import PerQuery
 
 CELLS_AT_ONCE = 2**20  # 4 MiB
 SLACK = 1e-3  # nats beyond those of attention that is spread evenly
+NEARLY = 1e-6  # how far from 1 a row sums that float32 has rounded
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -29,6 +30,7 @@ class MapsWithEntropies(AttentionMaps):
     entropies: PerQuery = field(kw_only=True)  # nats
     _given: np.ndarray = field(init=False)  # the weights, writeable: numpy's argmax copies what is not
     _sums: dict[int, Float64[np.ndarray, "head query"]] = field(init=False, default_factory=dict)  # of layers' rows
+    _leasts: dict[int, float] = field(init=False, default_factory=dict)  # weights of layers
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "_given", self.weights)
@@ -56,6 +58,14 @@ class MapsWithEntropies(AttentionMaps):
             rows = self.weights[layer].reshape(-1, len(self.keys))
             self._sums[layer] = quick_total(rows).reshape(self.n_heads, -1)
         return self._sums[layer]
+
+    def _least(self, layer: int) -> float:
+        self._leasts[layer] = super()._least(layer)
+        return self._leasts[layer]
+
+    def is_dense(self, layer: int) -> bool:
+        """Whether no weight of a layer is 0 and each row sums to 1 but for rounding."""
+        return self._leasts[layer] > 0 and bool(np.abs(self._sums[layer] - 1).max() <= NEARLY)
 
     def around(
         self, layer: int, queries: Int[np.ndarray, " query"], reach: int

@@ -36,6 +36,20 @@ def test_measures_are_those_of_a_plain_record() -> None:
         np.testing.assert_allclose(ours.values, theirs.values, rtol=1e-6, atol=1e-6, err_msg=ours.name)
 
 
+@pytest.mark.parametrize(("change", "dense"), [("none", True), ("a zero", False), ("sums", False)])
+def test_heads_are_compared_as_those_of_a_plain_record(change: str, dense: bool) -> None:
+    """Rows that hold a 0, or do not sum to 1, are not mixed as they stand."""
+    weights = np.maximum(rows(1, 3, 9, 9), 1e-6)
+    if change == "a zero":
+        weights[0, :, 4, 2] = 0  # of all heads: its logarithm is none
+    weights /= weights.sum(axis=-1, keepdims=True) * (1.0005 if change == "sums" else 1)
+    plain, found = live(weights)
+    assert found.is_dense(0) is dense
+    names = ["head_divergence", "vendi_score", "divergence_from_mean"]
+    for ours, theirs in zip(measured(found, names), measured(plain, names), strict=True):
+        assert ours.values == pytest.approx(theirs.values, rel=1e-6), ours.name
+
+
 def test_entropies_are_taken_as_they_were_told() -> None:
     _, found = live(rows(1, 2, 5, 5))
     other = replace(found, entropies=np.full_like(found.entropies, 0.5))
