@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from io import BytesIO
 from pathlib import Path
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import numpy as np
 import pytest
@@ -40,29 +41,50 @@ def browser() -> Iterator[Any]:
         started.close()
 
 
+# Tabs that nobody looks at any more, by browser and settings: to open one takes longer than most tests do in it.
+FREE: WeakKeyDictionary[Any, dict[str, list[Any]]] = WeakKeyDictionary()
+
+# What playwright has of its own for this brings a large script into every page.
+READY = """async () => {
+  for (const start = Date.now(); !document.querySelector("#view[data-ready]"); ) {
+    if (Date.now() - start > 30_000) throw new Error("the page is not ready");
+    await new Promise((done) => setTimeout(done, 10));
+  }
+}"""
+
+
 class Opened:
-    """One page, and everything that it did besides being shown."""
+    """One page, and everything that it did besides being shown.
+
+    It stands in a tab that others with the same settings had before: of those nothing is left in it but the address.
+    """
 
     def __init__(self, browser: Any, file: Path, state: str = "", **settings: Any) -> None:
         self.file = file
         self.errors: list[str] = []
         self.requests: list[str] = []
-        self.context = browser.new_context(**{"offline": True, "viewport": {"width": 1200, "height": 1100}, **settings})
-        self.page = self.context.new_page()
-        self.page.on("console", lambda message: self.errors.append(message.text))
-        self.page.on("pageerror", lambda error: self.errors.append(str(error)))
-        self.page.on("dialog", lambda dialog: self.errors.append(f"dialog {dialog.message}"))
-        self.page.on("request", lambda request: self.requests.append(request.url))
+        self.heard = {
+            "console": lambda message: self.errors.append(message.text),
+            "pageerror": lambda error: self.errors.append(str(error)),
+            "dialog": lambda dialog: self.errors.append(f"dialog {dialog.message}"),
+            "request": lambda request: self.requests.append(request.url),
+        }
+        wanted = {"offline": True, "viewport": {"width": 1200, "height": 1100}, **settings}
+        self.free = FREE.setdefault(browser, {}).setdefault(repr(wanted), [])
+        self.page = self.free.pop() if self.free else browser.new_context(**wanted).new_page()
+        for event, listener in self.heard.items():
+            self.page.on(event, listener)
         self.go(state)
 
     def go(self, state: str) -> None:
         """Opens a link to a state, as somebody who was sent it does."""
-        self.page.goto("about:blank")
+        if self.page.url.partition("#")[0] == self.file.as_uri():  # else the page that is there would go to the state
+            self.page.goto("about:blank")
         self.page.goto(f"{self.file.as_uri()}#{state}")
         self.ready()
 
     def ready(self) -> None:
-        self.page.wait_for_selector("#view[data-ready]")
+        self.page.evaluate(READY)
 
     @property
     def readout(self) -> str:
@@ -100,7 +122,11 @@ class Opened:
 
     def close(self) -> None:
         """Raises AssertionError if the page asked for anything but itself, or said anything on the console."""
-        self.context.close()
+        if self.heard:  # not a second time
+            self.page.mouse.move(0, 0)
+            self.free.append(self.page)
+        while self.heard:
+            self.page.remove_listener(*self.heard.popitem())
         assert self.errors == []
         assert {request.partition("#")[0] for request in self.requests} == {self.file.as_uri()}
 

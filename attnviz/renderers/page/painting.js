@@ -211,8 +211,14 @@ function eachLabel({ pen, side }, { labels, from, length, current, room }, first
 function shortened(pen, text, room) {
   if (pen.measureText(text).width <= room) return text;
   const signs = [...text];
-  while (signs.length > 1 && pen.measureText(`${signs.join("")}…`).width > room) signs.pop();
-  return `${signs.join("")}…`;
+  const cut = (n) => `${signs.slice(0, n).join("")}…`;
+  let [fits, tooMany] = [1, signs.length];
+  while (tooMany - fits > 1) {
+    const middle = Math.floor((fits + tooMany) / 2);
+    if (pen.measureText(cut(middle)).width <= room) fits = middle;
+    else tooMany = middle;
+  }
+  return cut(fits);
 }
 
 function paintTitles({ pen, map, gutter, head, height }) {

@@ -476,12 +476,13 @@ def test_dark_and_light(shown: Open) -> None:
 
 def test_print_is_on_paper_and_without_controls(shown: Open) -> None:
     page = shown(report(), "view=matrix&query=3&key=3", color_scheme="dark")
-    page.page.emulate_media(media="print", color_scheme="dark")
+    page.page.emulate_media(media="print")
     assert page.page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(253, 253, 251)"
     assert not page.page.is_visible("#views")
     assert page.page.is_visible("canvas.matrix")
     assert page.page.is_visible("#about dl")
     assert len(page.page.pdf()) > 10_000
+    page.page.emulate_media(media="null")
 
 
 def test_each_picture_has_words(shown: Open) -> None:
@@ -637,3 +638,16 @@ def test_doublings_are_said_as_times(shown: Open) -> None:
     page.ready()
     page.hover(0, 1, 2, 2)
     assert page.readout.endswith("÷ 4 (log₂: -2)")
+
+
+def test_a_page_finds_nothing_of_the_one_before_it(shown: Open) -> None:
+    before = shown(report(), "view=matrix&query=3&key=3")
+    before.page.evaluate("window.left = 'behind'")
+    before.close()
+    page = shown(report())
+    assert page.page is before.page  # the tab
+    assert page.page.evaluate("window.left") is None
+    assert page.page.get_attribute("#view", "data-ready") == "overview"
+    page.page.evaluate("console.log('said')")
+    assert (before.errors, page.errors) == ([], ["said"])
+    page.errors.clear()

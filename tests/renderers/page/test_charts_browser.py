@@ -40,7 +40,10 @@ def shown(shown: Open) -> Open:
 
 def test_the_tabs_are_those_that_have_something_to_show(shown: Open) -> None:
     def tabs(*blocks: Block | Report) -> list[str]:
-        return list(shown(*blocks).page.locator("[role=tab]").all_inner_texts())
+        page = shown(*blocks)
+        found = page.page.locator("[role=tab]").all_inner_texts()
+        page.close()  # its tab is for the next one
+        return list(found)
 
     maps = ["Overview", "Map and text", "Lines"]
     assert tabs(report()) == [*maps, "Table"]
@@ -52,7 +55,10 @@ def test_the_tabs_are_those_that_have_something_to_show(shown: Open) -> None:
 
 def test_a_page_opens_at_its_maps_else_at_its_charts_else_at_its_tables(shown: Open) -> None:
     def first(*blocks: Block | Report) -> str | None:
-        return str(shown(*blocks).page.get_attribute("#view", "data-ready"))
+        page = shown(*blocks)
+        found = page.page.get_attribute("#view", "data-ready")
+        page.close()
+        return str(found)
 
     assert first(replace(report(), blocks=(curves(LOSS), *report().blocks))) == "overview"
     assert first(FACTS, curves(LOSS)) == "charts"

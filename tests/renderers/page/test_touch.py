@@ -64,7 +64,7 @@ class Phone(Opened):
     def __init__(self, browser: Any, file: Path, state: str = "") -> None:
         super().__init__(browser, file, state, **PHONE)
         self.fingers: dict[int, Point] = {}
-        self.protocol = self.context.new_cdp_session(self.page)
+        self.protocol = self.page.context.new_cdp_session(self.page)
 
     def down(self, **fingers: Point) -> None:
         """A finger each: a=(x, y)."""
