@@ -14,7 +14,7 @@ import pytest
 from hypothesis import settings
 
 from tests.browser import browser
-from tests.process import ROOT, Run, RunCli, bare_environment, run
+from tests.process import PROGRAM, ROOT, Run, RunCli, bare_environment, run, serving_forks
 from tests.shapes import check_arrays_only
 
 if TYPE_CHECKING:
@@ -70,7 +70,32 @@ def run_cli(tmp_path: Path, pytestconfig: pytest.Config) -> RunCli:
     ) -> Run:
         wanted = bare_environment(pytestconfig.stash[HOME]) | dict(env or {})
         given = {name: value for name, value in wanted.items() if value is not None}
-        return run(args, stdin=stdin, env=given, cwd=cwd or tmp_path, timeout=timeout)
+        return run(PROGRAM, args, stdin=stdin, env=given, cwd=cwd or tmp_path, timeout=timeout)
+
+    return start
+
+
+@pytest.fixture(scope="session")
+def forked(pytestconfig: pytest.Config) -> Iterator[tuple[str, ...]]:
+    """`attnviz` for runs of which it does not matter how they start: `tests.forked` says what they do not prove."""
+    with serving_forks(pytestconfig.stash[HOME]) as program:
+        yield program
+
+
+@pytest.fixture
+def run_forked(forked: tuple[str, ...], tmp_path: Path, pytestconfig: pytest.Config) -> RunCli:
+    """As `run_cli`, without the two seconds in which torch is imported, and in no environment but the bare one."""
+
+    def start(
+        *args: str | bytes | Path,
+        stdin: bytes = b"",
+        env: Mapping[str, str | None] | None = None,
+        cwd: Path | None = None,
+        timeout: float = 120,
+    ) -> Run:
+        assert env is None, "libraries have read it"
+        bare = bare_environment(pytestconfig.stash[HOME])
+        return run(forked, args, stdin=stdin, env=bare, cwd=cwd or tmp_path, timeout=timeout)
 
     return start
 

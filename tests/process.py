@@ -5,12 +5,15 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from collections.abc import Mapping
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
 ROOT = Path(__file__).parents[1]
+PROGRAM = (sys.executable, "-m", "attnviz")
 # The threads too: torch adds in another order where they are more or fewer, and other bytes are the result.
 KEPT = ("PATH", "SYSTEMROOT", "TMPDIR", "LD_LIBRARY_PATH", "OMP_NUM_THREADS")
 
@@ -57,9 +60,15 @@ def bare_environment(home: Path) -> dict[str, str]:
 
 
 def run(
-    args: tuple[str | bytes | Path, ...], *, stdin: bytes, env: Mapping[str, str], cwd: Path, timeout: float
+    program: tuple[str, ...],
+    args: tuple[str | bytes | Path, ...],
+    *,
+    stdin: bytes,
+    env: Mapping[str, str],
+    cwd: Path,
+    timeout: float,
 ) -> Run:
-    command = [sys.executable, "-m", "attnviz", *args]
+    command = [*program, *args]
     done = subprocess.run(command, input=stdin, env=env, cwd=cwd, timeout=timeout, capture_output=True, check=False)
     return Run(done.returncode, done.stdout, done.stderr)
 
@@ -69,6 +78,27 @@ def said_by(command: list[str], *, cwd: Path, env: Mapping[str, str] | None = No
     return subprocess.run(
         command, cwd=cwd, env=env, capture_output=True, text=True, encoding="utf-8", timeout=120, check=False
     )
+
+
+@contextmanager
+def serving_forks(home: Path) -> Iterator[tuple[str, ...]]:
+    """Gives the program that hands its runs to `tests.forked`; where that cannot be, the real one."""
+    if not sys.platform.startswith("linux"):
+        yield PROGRAM
+        return
+    address = str(home / "forks")
+    command = [sys.executable, "-m", "tests.forked", address]
+    server = subprocess.Popen(
+        command, stdin=subprocess.PIPE, env=bare_environment(home), cwd=ROOT, start_new_session=True
+    )
+    try:
+        while not Path(address).exists():
+            if server.poll() is not None:
+                raise RuntimeError("what runs are forked from did not start")
+            time.sleep(0.02)
+        yield sys.executable, "-I", "-S", str(ROOT / "tests/forked.py"), address
+    finally:
+        server.communicate()  # it ends with its standard input
 
 
 def imported_by(command: str, home: Path) -> set[str]:

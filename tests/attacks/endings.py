@@ -22,7 +22,7 @@ from PIL import Image
 
 import attnviz
 from attnviz.cli import app
-from tests.process import Run, bare_environment
+from tests.process import PROGRAM, Run, bare_environment
 
 # What a terminal would obey, hide or turn around. Only the newline is ours.
 RAW = re.compile("[\x00-\x09\x0b-\x1f\x7f-\x9f\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u2069\ufeff\ufffe\uffff]")
@@ -47,10 +47,10 @@ def environment() -> dict[str, str]:
     return bare_environment(Path(os.environ["HF_HOME"]).parent)
 
 
-def started(folder: Path, *args: str, **more: int) -> subprocess.Popen[bytes]:
+def started(folder: Path, *args: str, program: tuple[str, ...] = PROGRAM, **more: int) -> subprocess.Popen[bytes]:
     """A run that can be stopped as from a terminal, also where the tests themselves ignore Ctrl-C."""
     return subprocess.Popen(
-        [sys.executable, "-m", "attnviz", *args],
+        [*program, *args],
         cwd=folder,
         env=environment(),
         stdin=subprocess.DEVNULL,

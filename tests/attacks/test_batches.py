@@ -112,13 +112,13 @@ def test_interrupted_it_says_so_by_its_code_and_leaves_no_process(tmp_path: Path
     check_whole(folder / "figures")
 
 
-def test_two_batches_into_one_folder(run_cli: RunCli, tmp_path: Path) -> None:
+def test_two_batches_into_one_folder(run_forked: RunCli, tmp_path: Path) -> None:
     """The second is refused while the first waits for a text, and the first is made as if alone."""
     os.mkfifo(tmp_path / "pipe")
     (tmp_path / "figures.yaml").write_text("jobs: [heatmap: {text_file: pipe, model: dot}]\n", encoding="utf-8")
     first = start(tmp_path)
     with (tmp_path / "pipe").open("wb") as text:  # opens when a worker of the first has opened it
-        refused(run_cli("batch", "figures.yaml"), "another run of attnviz is writing to figures")
+        refused(run_forked("batch", "figures.yaml"), "another run of attnviz is writing to figures")
         text.write(b"the cat sat")
     assert ended(first) == 0
     assert {file.name for file in (tmp_path / "figures").iterdir()} == {"manifest.json", "heatmap-1"}

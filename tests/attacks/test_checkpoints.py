@@ -201,9 +201,9 @@ def test_files_that_do_not_belong_together(
     [(WEIGHTS, pickled), (CONFIG, config(n_layers=2))],
     ids=["pickled", "mismatched"],
 )
-def test_in_a_process(file: str, damage: Damage, checkpoint: Path, run_cli: RunCli, tmp_path: Path) -> None:
+def test_in_a_process(file: str, damage: Damage, checkpoint: Path, run_forked: RunCli, tmp_path: Path) -> None:
     damage(checkpoint / file)
-    refused(run_cli("heatmap", "--text", "the cat", "--model", "checkpoint"), f"checkpoint/{WEIGHTS}")
+    refused(run_forked("heatmap", "--text", "the cat", "--model", "checkpoint"), f"checkpoint/{WEIGHTS}")
     assert [path.name for path in tmp_path.iterdir()] == ["checkpoint"]
 
 
@@ -248,7 +248,7 @@ def test_a_damaged_record(damage: Damage, saved: Path, run_here: RunHere, tmp_pa
     assert not (tmp_path / TRACE).exists()
 
 
-def test_records_in_a_process(saved: Path, run_cli: RunCli) -> None:
-    refused(run_cli("render", "/dev/null"), "cannot read /dev/null: it is no regular file")
+def test_records_in_a_process(saved: Path, run_forked: RunCli) -> None:
+    refused(run_forked("render", "/dev/null"), "cannot read /dev/null: it is no regular file")
     pickled(saved)
-    refused(run_cli("render", saved), "a.safetensors is not a whole safetensors file")
+    refused(run_forked("render", saved), "a.safetensors is not a whole safetensors file")

@@ -114,8 +114,8 @@ def test_ctrl_c_while_waiting_for_a_text(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("n_pictures", [1, 4])
-def test_ctrl_c_while_drawing(n_pictures: int, tmp_path: Path) -> None:
-    process = started(tmp_path, *MANY)
+def test_ctrl_c_while_drawing(n_pictures: int, forked: tuple[str, ...], tmp_path: Path) -> None:
+    process = started(tmp_path, *MANY, program=forked)
     wait_for(tmp_path, n_pictures)
     process.send_signal(signal.SIGINT)
     run = ended(process)
@@ -147,10 +147,10 @@ def test_ctrl_c_at_any_moment(seconds: float, tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_killed_and_run_again(run_here: RunHere, tmp_path: Path) -> None:
+def test_killed_and_run_again(run_here: RunHere, forked: tuple[str, ...], tmp_path: Path) -> None:
     """Whatever is there is whole; the second run completes, and clears away what the first left half-written."""
     for n_pictures in (1, 4):
-        process = started(tmp_path, *MANY)
+        process = started(tmp_path, *MANY, program=forked)
         wait_for(tmp_path, n_pictures)
         process.kill()
         assert ended(process).exit_code == -signal.SIGKILL

@@ -62,12 +62,12 @@ def test_no_folder(out: str, said: str, code: int, run_cli: RunCli, run_here: Ru
     assert stat.S_ISCHR(Path("/dev/null").stat().st_mode)
 
 
-def test_no_folder_to_draw_into(run_cli: RunCli, tmp_path: Path) -> None:
+def test_no_folder_to_draw_into(run_forked: RunCli, tmp_path: Path) -> None:
     (tmp_path / "file").write_bytes(b"mine")
-    refused(run_cli(*DRAW, "--out", "file"), "file is not a folder. Choose another --out.")
+    refused(run_forked(*DRAW, "--out", "file"), "file is not a folder. Choose another --out.")
 
 
-def test_devices_stay_devices(run_cli: RunCli, run_here: RunHere, tmp_path: Path) -> None:
+def test_devices_stay_devices(run_forked: RunCli, run_here: RunHere, tmp_path: Path) -> None:
     """A picture may go to /dev/null; one that /dev/full refuses is an error, and neither is replaced."""
     picture = tmp_path / "out/layer-0-head-0.png"
     picture.parent.mkdir()
@@ -78,7 +78,7 @@ def test_devices_stay_devices(run_cli: RunCli, run_here: RunHere, tmp_path: Path
 
     picture.unlink()
     picture.symlink_to("/dev/full")
-    run = run_cli(*DRAW, "--out", "out")
+    run = run_forked(*DRAW, "--out", "out")
     refused(run, "cannot write out/layer-0-head-0.png: No space left on device", code=74)
     for device in ("/dev/null", "/dev/full"):
         assert stat.S_ISCHR(Path(device).stat().st_mode)

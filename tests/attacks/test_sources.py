@@ -44,10 +44,10 @@ def test_what_looks_like_a_number_or_like_nothing_stays_text(run_here: RunHere, 
     assert [text["queries"]["pieces"] for text in document(run)["texts"]] == [["NA"], ["5"], ["null"], ["1e5"]]
 
 
-def test_arguments_files_and_standard_input_that_are_not_utf8(run_cli: RunCli, tmp_path: Path) -> None:
+def test_arguments_files_and_standard_input_that_are_not_utf8(run_forked: RunCli, tmp_path: Path) -> None:
     (tmp_path / "latin1.txt").write_bytes("Größe café".encode("latin-1"))
     given = ("--text", b"caf\xe9 \xff", "--text", b"good", "--text-file", "latin1.txt", "--text-file", "-")
-    run = worked(run_cli("heatmap", *given, *DOT, stdin=b"\x80 b"))
+    run = worked(run_forked("heatmap", *given, *DOT, stdin=b"\x80 b"))
     assert [text["queries"]["pieces"] for text in document(run)["texts"]] == [
         ["caf", "\ufffd", "\ufffd"],
         ["good"],

@@ -112,7 +112,7 @@ def test_markup_changes_no_weight(run_here: RunHere) -> None:
 
 
 @pytest.mark.slow
-def test_all_of_them_at_once(run_here: RunHere, run_cli: RunCli, tmp_path: Path) -> None:
+def test_all_of_them_at_once(run_here: RunHere, run_forked: RunCli, tmp_path: Path) -> None:
     """From files, also with a NUL, which no argument can hold; then as the arguments of a process."""
     cases = [*TEXTS.values(), Text("a \x00 b", ["a", "\x00", "b"], ["a", r"\x00", "b"])]
     names = [f"{number}.txt" for number in range(len(cases))]
@@ -124,7 +124,9 @@ def test_all_of_them_at_once(run_here: RunHere, run_cli: RunCli, tmp_path: Path)
     assert len(check_whole(tmp_path / "attention")) == len(cases)
 
     arguments = [option for case in TEXTS.values() for option in ("--text", case.text)]
-    shown = worked(run_cli("heatmap", *arguments, "--model", "dot", "--dpi", "40", "--table", "full", "--out", "again"))
+    shown = worked(
+        run_forked("heatmap", *arguments, "--model", "dot", "--dpi", "40", "--table", "full", "--out", "again")
+    )
     for case in TEXTS.values():
         for label in case.shown or case.pieces:
             assert "□" in label or label in shown.stdout

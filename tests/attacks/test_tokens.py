@@ -107,8 +107,8 @@ def test_weights_know_nothing_of_how_tokens_are_written(
     assert harmless["weights"] == hostile["weights"]
 
 
-def test_in_a_process(asked: tuple[str, ...], run_cli: RunCli, tmp_path: Path) -> None:
-    shown = worked(run_cli("heatmap", *asked, "--dpi", "40", "--table", "full", "--format", "png,svg,pdf")).stdout
+def test_in_a_process(asked: tuple[str, ...], run_forked: RunCli, tmp_path: Path) -> None:
+    shown = worked(run_forked("heatmap", *asked, "--dpi", "40", "--table", "full", "--format", "png,svg,pdf")).stdout
     for label in LABELS:
         assert label in shown
     assert len(check_whole(tmp_path / "attention")) == 3

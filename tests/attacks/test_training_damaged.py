@@ -123,10 +123,10 @@ def test_a_model_of_somebody(more: tuple[str, ...], run_here: RunHere, tmp_path:
 
 
 @pytest.mark.slow
-def test_a_pickle_in_a_process(unfinished: Path, run_cli: RunCli, tmp_path: Path) -> None:
+def test_a_pickle_in_a_process(unfinished: Path, run_forked: RunCli, tmp_path: Path) -> None:
     (damage,) = (damage for damage in DAMAGES if damage.__name__ == "pickled")
     damage(unfinished / STATE)
-    refused(run_cli(*TINY, "--resume"), f"model/{STATE}")
+    refused(run_forked(*TINY, "--resume"), f"model/{STATE}")
     assert not (tmp_path / TRACE).exists()
 
 

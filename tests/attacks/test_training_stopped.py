@@ -57,8 +57,10 @@ def ended(process: subprocess.Popen[bytes], lines: list[str]) -> Run:
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("without_shape_checks")
-def test_ctrl_c_keeps_the_best_epoch_and_the_state(whole_of_long: Path, run_here: RunHere, tmp_path: Path) -> None:
-    process = started(tmp_path, *LONG)
+def test_ctrl_c_keeps_the_best_epoch_and_the_state(
+    whole_of_long: Path, run_here: RunHere, forked: tuple[str, ...], tmp_path: Path
+) -> None:
+    process = started(tmp_path, *LONG, program=forked)
     lines = told_until(process, "epoch 3/20 ")
     process.send_signal(signal.SIGINT)
     run = ended(process, lines)
@@ -93,9 +95,9 @@ def test_ctrl_c_twice(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_two_runs_into_one_folder(tmp_path: Path) -> None:
+def test_two_runs_into_one_folder(forked: tuple[str, ...], tmp_path: Path) -> None:
     """Begun together, one is refused and the other goes on, alone."""
-    runs = [started(tmp_path, *ENDLESS, "--seed", seed) for seed in "12"]
+    runs = [started(tmp_path, *ENDLESS, "--seed", seed, program=forked) for seed in "12"]
     deadline = time.monotonic() + PATIENCE
     while all(run.poll() is None for run in runs) and time.monotonic() < deadline:
         time.sleep(0.05)
@@ -124,12 +126,14 @@ def test_ctrl_c_before_the_first_step(seconds: float, tmp_path: Path) -> None:
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("without_shape_checks")
-def test_killed_again_and_again_and_gone_on_with(whole_of_long: Path, run_here: RunHere, tmp_path: Path) -> None:
+def test_killed_again_and_again_and_gone_on_with(
+    whole_of_long: Path, run_here: RunHere, forked: tuple[str, ...], tmp_path: Path
+) -> None:
     """`kill -9` at random moments: what is there is whole each time, and at last every byte is that of a whole run."""
     moments = random.Random(0)
     epoch = 0
     for _ in range(3):
-        process = started(tmp_path, *LONG, "--resume")
+        process = started(tmp_path, *LONG, "--resume", program=forked)
         lines = told_until(process, f"epoch {epoch + moments.randint(1, 4)}/" if epoch else "training on")
         time.sleep(moments.uniform(0, 0.05))
         process.kill()
@@ -151,11 +155,11 @@ def test_killed_again_and_again_and_gone_on_with(whole_of_long: Path, run_here: 
 
 
 @pytest.mark.slow
-def test_standard_error_that_nobody_reads(tmp_path: Path) -> None:
+def test_standard_error_that_nobody_reads(forked: tuple[str, ...], tmp_path: Path) -> None:
     """A model is worth more than what is said about it."""
     reading, writing = os.pipe()
     os.close(reading)
-    process = started(tmp_path, *TINY, "--json", stderr=writing)
+    process = started(tmp_path, *TINY, "--json", program=forked, stderr=writing)
     os.close(writing)
     out, _ = process.communicate(timeout=PATIENCE)
     printed, kept = json.loads(out), json.loads((tmp_path / "model" / METRICS).read_bytes())
@@ -165,13 +169,18 @@ def test_standard_error_that_nobody_reads(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_a_reader_that_leaves(tmp_path: Path) -> None:
+def test_a_reader_that_leaves(forked: tuple[str, ...], tmp_path: Path) -> None:
     """All is written before it is shown."""
     reading, writing = os.pipe()
     os.close(reading)
-    program = [sys.executable, "-m", "attnviz", *TINY]
     done = subprocess.run(
-        program, cwd=tmp_path, env=environment(), stdout=writing, stderr=subprocess.PIPE, check=False, timeout=PATIENCE
+        [*forked, *TINY],
+        cwd=tmp_path,
+        env=environment(),
+        stdout=writing,
+        stderr=subprocess.PIPE,
+        check=False,
+        timeout=PATIENCE,
     )
     os.close(writing)
     run = Run(done.returncode, b"", done.stderr)

@@ -18,8 +18,8 @@ TEXT = "the film was not good but the acting saved it"
 UNTRAINED = ("--model", "random:4", "--d-model", "16")
 
 
-def test_a_walk_through_on_stdout_and_no_files(run_cli: RunCli, tmp_path: Path) -> None:
-    run = worked(run_cli("explain", "--text", TEXT, "--query", "good", "--head", "1"))
+def test_a_walk_through_on_stdout_and_no_files(run_forked: RunCli, tmp_path: Path) -> None:
+    run = worked(run_forked("explain", "--text", TEXT, "--query", "good", "--head", "1"))
     assert run.stderr == ""
     assert run.stdout.startswith("Attention from token 4 good in multi:8, step by step\ntrained, weights sha256 ")
     headings = [line for line in run.stdout.splitlines() if line.startswith(("Step", "Head", "Check"))]

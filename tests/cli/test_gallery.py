@@ -40,12 +40,12 @@ def test_each_command_is_one_of_the_config_and_each_picture_of_the_manifest() ->
 
 
 @pytest.mark.slow
-def test_the_pictures_are_what_the_config_makes(run_cli: RunCli) -> None:
+def test_the_pictures_are_what_the_config_makes(run_forked: RunCli) -> None:
     """Within what another processor may round or pack otherwise, by the command that the page names."""
     manifest = MADE / "manifest.json"
     made = [job_from_manifest(entry, ROOT, str(manifest)) for entry in manifests.from_file(manifest).jobs]
     assert [(job.name, job.spec) for job in made] == [(job.name, job.spec) for job in jobs.load(CONFIG).jobs]
     command = re.search(r"attnviz (verify docs/gallery .*?) +#", PAGE.read_text(encoding="utf-8"))
     assert command is not None
-    run = worked(run_cli(*command[1].replace("docs/gallery", str(MADE)).split(), timeout=300))
+    run = worked(run_forked(*command[1].replace("docs/gallery", str(MADE)).split(), timeout=300))
     assert run.stdout.startswith("18 jobs, 60 files: made again, ")

@@ -53,9 +53,10 @@ def running(home: Path, n_workers: int, *security: str) -> Iterator[Cluster]:
         yield Cluster(file, workers)
 
 
-@pytest.fixture
-def cluster(tmp_path: Path) -> Iterator[Cluster]:
-    with running(tmp_path, 2) as found:
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    """For those that leave it as it is."""
+    with running(tmp_path_factory.mktemp("cluster"), 2) as found:
         yield found
 
 
@@ -72,39 +73,42 @@ def kill_at_work(worker: subprocess.Popen[bytes]) -> None:
     worker.wait(20)
 
 
-def test_a_cluster_gives_the_bytes_of_one_process_though_a_worker_dies(
-    cluster: Cluster, run_cli: RunCli, tmp_path: Path
-) -> None:
-    serial = run_cli(*arguments(tmp_path / "serial"))
+def test_a_cluster_gives_the_bytes_of_one_process_though_a_worker_dies(run_forked: RunCli, tmp_path: Path) -> None:
+    serial = run_forked(*arguments(tmp_path / "serial"))
     assert serial.exit_code == 0, serial.stderr
-    killing = Thread(target=kill_at_work, args=(cluster.workers[0],))
-    killing.start()
-    found = run_cli(*arguments(tmp_path / "dask"), "--scheduler-file", cluster.file)
-    killing.join()
-    assert found.exit_code == 0, found.stderr
-    assert cluster.workers[0].returncode == -signal.SIGKILL
-    assert cluster.workers[1].poll() is None
+    with running(tmp_path, 2) as cluster:
+        killing = Thread(target=kill_at_work, args=(cluster.workers[0],))
+        killing.start()
+        found = run_forked(*arguments(tmp_path / "dask"), "--scheduler-file", cluster.file)
+        killing.join()
+        assert found.exit_code == 0, found.stderr
+        assert cluster.workers[0].returncode == -signal.SIGKILL
+        assert cluster.workers[1].poll() is None
     for file in (tmp_path / "serial").iterdir():
         assert file.read_bytes() == (tmp_path / "dask" / file.name).read_bytes(), file.name
 
 
-def test_what_a_cluster_makes_of_a_batch_comes_back_as_bytes(cluster: Cluster, run_cli: RunCli, tmp_path: Path) -> None:
+def test_what_a_cluster_makes_of_a_batch_comes_back_as_bytes(
+    cluster: Cluster, run_forked: RunCli, tmp_path: Path
+) -> None:
     """The same manifest and files as processes of this machine make, and a second time nothing is made."""
     jobs = "".join(
         f"  - {{name: {n}, heatmap: {{text: {text}, model: dot, dpi: 40}}}}\n"
         for n, text in zip("abc", TEXTS, strict=True)
     )
     (tmp_path / "three.yaml").write_text(f"jobs:\n{jobs}", encoding="utf-8")
-    local = run_cli("batch", tmp_path / "three.yaml", "--out", tmp_path / "local", "--workers", "1")
+    local = run_forked("batch", tmp_path / "three.yaml", "--out", tmp_path / "local", "--workers", "1")
     assert local.exit_code == 0, local.stderr
     for said in ("made a", "unchanged a"):
-        away = run_cli("batch", tmp_path / "three.yaml", "--out", tmp_path / "away", "--scheduler-file", cluster.file)
+        away = run_forked(
+            "batch", tmp_path / "three.yaml", "--out", tmp_path / "away", "--scheduler-file", cluster.file
+        )
         assert away.exit_code == 0, away.stderr
         assert said in away.stdout
     for part in ("1", "2"):
         shard = ("--shard", f"{part}/2", "--out", tmp_path / part, "--scheduler-file", cluster.file)
-        assert run_cli("batch", tmp_path / "three.yaml", *shard).exit_code == 0
-    assert run_cli("merge", tmp_path / "2", tmp_path / "1", "--out", tmp_path / "merged").exit_code == 0
+        assert run_forked("batch", tmp_path / "three.yaml", *shard).exit_code == 0
+    assert run_forked("merge", tmp_path / "2", tmp_path / "1", "--out", tmp_path / "merged").exit_code == 0
     made = {path.relative_to(tmp_path / "local"): path for path in (tmp_path / "local").rglob("*.*")}
     assert len(made) > 6
     for name, path in made.items():
@@ -121,10 +125,10 @@ def test_what_a_cluster_makes_of_a_batch_comes_back_as_bytes(cluster: Cluster, r
     ids=lambda asked: asked[0],
 )
 def test_answers_and_networks_are_those_of_one_process(
-    asked: tuple[str, ...], cluster: Cluster, run_cli: RunCli, tmp_path: Path
+    asked: tuple[str, ...], cluster: Cluster, run_forked: RunCli, tmp_path: Path
 ) -> None:
-    alone = run_cli(*asked, "--json", "--workers", "1", "--out", tmp_path / "alone")
-    away = run_cli(*asked, "--json", "--scheduler-file", cluster.file, "--out", tmp_path / "away")
+    alone = run_forked(*asked, "--json", "--workers", "1", "--out", tmp_path / "alone")
+    away = run_forked(*asked, "--json", "--scheduler-file", cluster.file, "--out", tmp_path / "away")
     assert (alone.exit_code, away.exit_code) == (0, 0), away.stderr
     assert len(alone.out) > 1000
     assert alone.out == away.out
@@ -138,7 +142,7 @@ def certify(folder: Path, name: str, *signed: str) -> None:
 
 
 @pytest.mark.skipif(which("openssl") is None, reason="needs openssl, which makes certificates")
-def test_a_scheduler_with_tls_answers_those_whom_it_knows(run_cli: RunCli, tmp_path: Path) -> None:
+def test_a_scheduler_with_tls_answers_those_whom_it_knows(run_forked: RunCli, tmp_path: Path) -> None:
     certify(tmp_path, "authority")
     certify(tmp_path, "stranger")
     certify(tmp_path, "me", "-CA", "authority.pem", "-CAkey", "authority.key")
@@ -149,10 +153,10 @@ def test_a_scheduler_with_tls_answers_those_whom_it_knows(run_cli: RunCli, tmp_p
 
     asked = ("predict", "--text", "good", "--csv")
     with running(tmp_path, 1, *files("me", "--tls-ca-file")) as cluster:
-        answered = run_cli(*asked, "--scheduler-file", cluster.file, *files("me"))
-        refused = [run_cli(*asked, "--scheduler-file", cluster.file, *others) for others in ((), files("stranger"))]
+        answered = run_forked(*asked, "--scheduler-file", cluster.file, *files("me"))
+        refused = [run_forked(*asked, "--scheduler-file", cluster.file, *others) for others in ((), files("stranger"))]
     assert answered.exit_code == 0, answered.stderr
-    assert answered.out == run_cli(*asked).out
+    assert answered.out == run_forked(*asked).out
     for run in refused:
         assert (run.exit_code, run.out) == (1, b"")
         assert run.stderr.startswith("error: no dask scheduler answers at ")
@@ -160,8 +164,8 @@ def test_a_scheduler_with_tls_answers_those_whom_it_knows(run_cli: RunCli, tmp_p
         assert len(run.stderr.splitlines()) == 1
 
 
-def test_a_scheduler_that_is_not_there_is_one_line(run_cli: RunCli, tmp_path: Path) -> None:
-    run = run_cli(*arguments(tmp_path / "out"), "--scheduler", "tcp://127.0.0.1:9")
+def test_a_scheduler_that_is_not_there_is_one_line(run_forked: RunCli, tmp_path: Path) -> None:
+    run = run_forked(*arguments(tmp_path / "out"), "--scheduler", "tcp://127.0.0.1:9")
     assert run.exit_code == 1
     assert run.stderr.startswith("error: no dask scheduler answers at tcp://127.0.0.1:9")
     assert len(run.stderr.splitlines()) == 1
