@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -120,8 +121,18 @@ def test_what_cannot_be(settings: dict[str, Any], problem: str, tmp_path: Path) 
     assert not (tmp_path / "out").exists()
 
 
-def test_training_goes_on_where_it_was_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    first = outcome(tmp_path, **SMALL)
+@pytest.fixture(scope="module")
+def small(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Result]:
+    """What `SMALL` comes to, by one process, and the folder with what it left. Not to be changed."""
+    folder = tmp_path_factory.mktemp("small")
+    return folder, outcome(folder, **SMALL)
+
+
+def test_training_goes_on_where_it_was_left(
+    small: tuple[Path, Result], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder, first = small
+    shutil.copytree(folder / "out", tmp_path / "out")
     assert first.closing == ("none of these networks ships measured, so there is nothing to agree with",)
     done = sorted((tmp_path / "out" / "trials").glob("*.json"))
     trials = plan(build(CapacitySpec, **SMALL)).trials
@@ -143,10 +154,8 @@ def test_training_goes_on_where_it_was_left(tmp_path: Path, monkeypatch: pytest.
 
 
 @pytest.mark.slow
-def test_several_processes_come_to_the_same(tmp_path: Path) -> None:
-    alone = outcome(tmp_path / "alone", **SMALL)
-    together = outcome(tmp_path / "together", **SMALL | {"workers": 2})
-    assert data(together) == data(alone)
+def test_several_processes_come_to_the_same(small: tuple[Path, Result], tmp_path: Path) -> None:
+    assert data(outcome(tmp_path, **SMALL | {"workers": 2})) == data(small[1])
 
 
 def test_whether_it_agrees_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -162,13 +171,11 @@ def test_whether_it_agrees_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     assert closing.endswith(f"{other.slug}: 0.0000 here, {before[other].all_right:.4f} there")
 
 
-def test_what_is_not_borne_out_is_not_said(tmp_path: Path) -> None:
+def test_what_is_not_borne_out_is_not_said(small: tuple[Path, Result], tmp_path: Path) -> None:
     """Networks that learned nothing are not said to learn with more steps, nor to be halved by any noise."""
-
-    def said(**settings: Any) -> str:
-        return " ".join(note.text for note in report(outcome(tmp_path, **settings)).notes)
-
-    shown, nothing_learned = said(), said(**SMALL)
+    shown, nothing_learned = (
+        " ".join(note.text for note in report(found).notes) for found in (outcome(tmp_path), small[1])
+    )
     assert "That is no bound: trained for 4 times" in shown
     assert "times the values' size halves" in shown
     assert "no bound" not in nothing_learned
@@ -214,10 +221,9 @@ def test_asked_to_end_nobody_waits_for_what_is_being_trained(
             start_new_session=True,
         )
         deadline = time.monotonic() + 60
-        while len(workers := workers_of(process.pid)) < 2:
+        while len(workers := workers_of(process.pid)) < 2 or min(map(seconds_at_work, workers)) < 1:
             assert time.monotonic() < deadline
             time.sleep(0.1)
-        time.sleep(3)  # they are training
         (os.killpg if of_the_group else os.kill)(process.pid, number)
         try:
             assert process.wait(20) == 130
@@ -227,6 +233,12 @@ def test_asked_to_end_nobody_waits_for_what_is_being_trained(
     assert "error" not in (tmp_path / "log").read_text()
     assert "Traceback" not in (tmp_path / "log").read_text()
     assert not any(map(runs, workers))
+
+
+def seconds_at_work(process: int) -> float:
+    """Of its processor; it was forked from one that had imported all, and trains."""
+    fields = Path(f"/proc/{process}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()
+    return int(fields[11]) / os.sysconf("SC_CLK_TCK")
 
 
 def runs(process: int) -> bool:
