@@ -19,21 +19,22 @@ import signal
 import socket
 import sys
 from contextlib import suppress
+from importlib import import_module
 from pathlib import Path
+from runpy import run_module
 from typing import NoReturn, TextIO, cast
 
 N_STREAMS = 3
-# Runs import more of ours by themselves, which takes milliseconds; what computes has to wait for them.
+# What most runs import. The compiler comes with an optimizer, and takes as long again as torch.
 IMPORTED = (
-    *("torch", "safetensors.torch", "tokenizers", "pydantic", "typer", "yaml", "PIL.Image"),
-    *("attnviz.cli.app", "attnviz.cli.parser", "attnviz.renderers.figure.files", "attnviz.models.encoder_model"),
+    *("torch", "torch._dynamo", "safetensors.torch", "tokenizers", "regex", "yaml", "PIL.Image", "rich.live"),
+    *("attnviz.cli.parser", "attnviz.cli.progress", "attnviz.renderers.figure.files", "attnviz.models.encoder_model"),
+    *(f"attnviz.workflows.{name}" for name in ("batch", "compare", "heatmap", "predict", "survey", "train")),
 )
 
 
 def serve(address: str) -> list[str]:
     """Forks whenever somebody asks; it returns only in what was forked, and gives the arguments of the run."""
-    from importlib import import_module
-
     for name in IMPORTED:
         import_module(name)
     if (threads := len([*Path("/proc/self/task").iterdir()])) > 1:
@@ -108,20 +109,12 @@ def ask(address: str, args: list[str]) -> int:
             return int(told.read())
 
 
-def main() -> None:
-    _, address, *args = sys.argv
-    if not __package__:  # as a script, which imports nothing of ours
-        code = ask(address, args)
-        if code < 0:
-            signal.signal(-code, signal.SIG_DFL)
-            os.kill(os.getpid(), -code)
-        sys.exit(code)
-    args = serve(address)
-    import runpy
-
-    sys.argv[1:] = args
-    runpy.run_module("attnviz", run_name="__main__", alter_sys=True)
-
-
 if __name__ == "__main__":
-    main()
+    if __package__:
+        sys.argv[1:] = serve(sys.argv[1])
+        run_module("attnviz", run_name="__main__", alter_sys=True)
+    code = ask(sys.argv[1], sys.argv[2:])
+    if code < 0:
+        signal.signal(-code, signal.SIG_DFL)
+        os.kill(os.getpid(), -code)
+    sys.exit(code)

@@ -83,7 +83,7 @@ def said_by(command: list[str], *, cwd: Path, env: Mapping[str, str] | None = No
 @contextmanager
 def serving_forks(home: Path) -> Iterator[tuple[str, ...]]:
     """Gives the program that hands its runs to `tests.forked`; where that cannot be, the real one."""
-    if not sys.platform.startswith("linux"):
+    if not sys.platform.startswith("linux") or os.environ["OMP_NUM_THREADS"] != "1":  # a fork has no other threads
         yield PROGRAM
         return
     address = str(home / "forks")
