@@ -111,11 +111,19 @@ def imported_by(command: str, home: Path) -> set[str]:
 
 def workers_of(parent: int) -> list[int]:
     """Those that make jobs: forked from the one child that has imported what they need, or each begun anew."""
-    fresh = [child for child in _children(parent) if b"spawn_main" in Path(f"/proc/{child}/cmdline").read_bytes()]
+    fresh = [child for child in _children(parent) if b"spawn_main" in _read(Path(f"/proc/{child}/cmdline"))]
     return fresh + [worker for child in _children(parent) for worker in _children(child)]
 
 
 def _children(parent: int) -> list[int]:
     """Of whichever of its threads."""
     lists = Path(f"/proc/{parent}/task").glob("*/children")
-    return [int(child) for threads in lists for child in threads.read_text(encoding="ascii").split()]
+    return [int(child) for threads in lists for child in _read(threads).split()]
+
+
+def _read(told: Path) -> bytes:
+    """Nothing where the process has ended meanwhile."""
+    try:
+        return told.read_bytes()
+    except (FileNotFoundError, ProcessLookupError):
+        return b""
