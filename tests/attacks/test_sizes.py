@@ -95,17 +95,11 @@ def peak(folder: Path, *args: str) -> int:
 
 @pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="this system does not say what a process took")
-def test_what_answers_take_grows_with_the_texts_by_little(tmp_path: Path) -> None:
-    """By the text, as long as reviews are, and its numbers, which are printed: about 2 kB. What a process takes strays
-    by 10 MB, so many.
-    """
-    with (tmp_path / "reviews.jsonl").open("w", encoding="utf-8") as reviews:
-        for number in range(10_000):
-            text = f"review {number} : " + "not a good film , " * 3 + f"{number:04}" * 300
-            reviews.write(json.dumps({"text": text}) + "\n")
-    asked = ("predict", "--dataset", "reviews.jsonl", "--max-tokens", "16", "--csv", "--split")
-    few, many = (peak(tmp_path, *asked, f"train[:{n_texts}]") for n_texts in (2_000, 10_000))
-    assert (many - few) / 8_000 < 4_000
+def test_what_answers_take_grows_with_the_texts_by_little(shared: Path, tmp_path: Path) -> None:
+    """By the text and its numbers, which are printed: 1.4 to 2.5 kB. What a process takes strays by 10 MB, so many."""
+    asked = ("predict", "--dataset", str(shared / "data/imdb"), "--max-tokens", "16", "--csv", "--split")
+    few, many = (peak(tmp_path, *asked, f"test[:{n_texts}]") for n_texts in (3_000, 12_500))
+    assert (many - few) / 9_500 < 4_000
     assert many < 500e6
 
 
