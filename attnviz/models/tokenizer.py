@@ -120,10 +120,10 @@ class TextTokenizer:
         head, tail = kept(len(all_ids), room, keep)
         ids, offsets, special = ((*of[:head], *of[len(of) - tail :]) for of in (all_ids, all_offsets, all_special))
         tokens = Tokens(
-            pieces=(*(CLASSIFY for _ in markers), *(text[start:end] for start, end in offsets)),
+            pieces=(*(CLASSIFY for _ in markers), *[text[start:end] for start, end in offsets]),
             offsets=(*((0, 0) for _ in markers), *offsets),
             special=(*(True for _ in markers), *map(bool, special)),
-            unknown=(*(False for _ in markers), *(number == unknown_id for number in ids)),
+            unknown=(*(False for _ in markers), *[number == unknown_id for number in ids]),
         )
         return Encoding((*markers, *ids), tokens, n_tokens=len(all_ids))
 
