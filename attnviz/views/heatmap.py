@@ -56,9 +56,7 @@ def heatmap_report(
     of_layers = layers_table(maps, measurements, layers)
     listed = pictures if _are_listed(pictures, spec) and not pooled else ()
     tops = [top_table(each, maps.real_queries, spec.top_k) for each in (*listed, *others)]
-    notes = [*captions.notes(maps), *captions.known(maps)]
-    if share_hidden is not None:
-        notes.append(captions.left_out(maps, part, share_hidden, spec.scale == "lift" and part.renormalizes(maps)))
+    notes = _notes(maps, part, share_hidden, spec)
     if not listed:
         notes.append(captions.not_listed(len(pictures), *numbers.rows[0][:2]))
     title = captions.title(maps.provenance, spec.title)
@@ -66,16 +64,7 @@ def heatmap_report(
     return Report(
         title=title,
         subtitle=captions.subtitle(maps, part, share_hidden, own_title=spec.title is not None),
-        blocks=(
-            *patches,
-            *drawn,
-            *others,
-            *curves,
-            numbers,
-            *of_layers,
-            *tops,
-            *notes,
-        ),
+        blocks=(*patches, *drawn, *others, *curves, numbers, *of_layers, *tops, *notes),
         scale=_said_of(maps, scale_over(spec.scale, *extent)),
         scales=tuple(_said_of(maps, each) for each in scales_over(*extent)),
         facts=captions.facts(maps.provenance),
@@ -88,6 +77,14 @@ def heatmap_report(
         },
         focus=(drawn[0] if isinstance(drawn[0], Heatmap) else _sharpest(maps, measurements, places, pictures), *others),
     )
+
+
+def _notes(maps: AttentionMaps, part: TokenSelection, share_hidden: float | None, spec: FigureOptions) -> list[Note]:
+    """What is known of the text and the heads, and what is left out."""
+    notes = [*captions.notes(maps), *captions.known(maps)]
+    if share_hidden is not None:
+        notes.append(captions.left_out(maps, part, share_hidden, spec.scale == "lift" and part.renormalizes(maps)))
+    return notes
 
 
 def _sharpest(
