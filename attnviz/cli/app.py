@@ -58,6 +58,8 @@ def run(arguments: Sequence[str]) -> int:
     except OSError as error:
         return _output_failed(error)
     except Exception as error:
+        if isinstance(error.__cause__, KeyboardInterrupt):  # while a class was made, which Python 3.11 calls an error
+            return INTERRUPTED
         return _failed(TOO_MANY, ExecutionError.exit_code) if os.strerror(errno.EMFILE) in str(error) else _bug(error)
     return code if arguments else NOTHING_ASKED
 

@@ -164,6 +164,22 @@ def test_a_bug_of_ours_is_called_one(monkeypatch: pytest.MonkeyPatch, capsys: py
     assert capsys.readouterr().err.startswith("error: this is a bug of attnviz (RuntimeError: off by one).")
 
 
+def test_ctrl_c_while_a_class_is_made_is_no_bug(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Modules are imported when they are needed, and until Python 3.12 a RuntimeError comes of it."""
+    from attnviz.cli import app
+    from attnviz.workflows import heatmap
+
+    class Interrupting:
+        def __set_name__(self, owner: type, name: str) -> None:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(heatmap, "find_model", lambda *_: type("Made", (), {"made": Interrupting()}))
+    assert app.run(["heatmap", "--text", TEXT]) == 130
+    assert capsys.readouterr().err == ""
+
+
 # Real reviews: unprojected attention over the first 1,000, 20 tokens, viridis
 
 
