@@ -57,9 +57,8 @@ def shared() -> Path:
     return folder
 
 
-@pytest.fixture
-def run_cli(tmp_path: Path, pytestconfig: pytest.Config) -> RunCli:
-    """Runs `attnviz …` as a process in `tmp_path`. The home is shared, so that the list of fonts is made only once."""
+def runs(program: tuple[str, ...], folder: Path, home: Path) -> RunCli:
+    """Runs of a program, of which only the real one is given an environment: libraries of a forked one have read it."""
 
     def start(
         *args: str | bytes | Path,
@@ -68,11 +67,18 @@ def run_cli(tmp_path: Path, pytestconfig: pytest.Config) -> RunCli:
         cwd: Path | None = None,
         timeout: float = 120,
     ) -> Run:
-        wanted = bare_environment(pytestconfig.stash[HOME]) | dict(env or {})
+        assert env is None or program == PROGRAM
+        wanted = bare_environment(home) | dict(env or {})
         given = {name: value for name, value in wanted.items() if value is not None}
-        return run(PROGRAM, args, stdin=stdin, env=given, cwd=cwd or tmp_path, timeout=timeout)
+        return run(program, args, stdin=stdin, env=given, cwd=cwd or folder, timeout=timeout)
 
     return start
+
+
+@pytest.fixture
+def run_cli(tmp_path: Path, pytestconfig: pytest.Config) -> RunCli:
+    """Runs `attnviz …` as a process in `tmp_path`. The home is shared, so that the list of fonts is made only once."""
+    return runs(PROGRAM, tmp_path, pytestconfig.stash[HOME])
 
 
 @pytest.fixture(scope="session")
@@ -84,20 +90,8 @@ def forked(pytestconfig: pytest.Config) -> Iterator[tuple[str, ...]]:
 
 @pytest.fixture
 def run_forked(forked: tuple[str, ...], tmp_path: Path, pytestconfig: pytest.Config) -> RunCli:
-    """As `run_cli`, without the two seconds in which torch is imported, and in no environment but the bare one."""
-
-    def start(
-        *args: str | bytes | Path,
-        stdin: bytes = b"",
-        env: Mapping[str, str | None] | None = None,
-        cwd: Path | None = None,
-        timeout: float = 120,
-    ) -> Run:
-        assert env is None, "libraries have read it"
-        bare = bare_environment(pytestconfig.stash[HOME])
-        return run(forked, args, stdin=stdin, env=bare, cwd=cwd or tmp_path, timeout=timeout)
-
-    return start
+    """As `run_cli`, without the two seconds in which torch is imported."""
+    return runs(forked, tmp_path, pytestconfig.stash[HOME])
 
 
 @pytest.fixture
