@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 import attnviz
-from tests.attacks.endings import started
-from tests.process import RunCli
+from tests.attacks.endings import started, stopped
+from tests.process import Run, RunCli
 
 
 def test_results_and_complaints_come_apart(run_cli: RunCli) -> None:
@@ -58,8 +58,6 @@ def test_a_forked_run_is_stopped_with_what_was_started(
     os.mkfifo(tmp_path / "pipe")
     process = started(tmp_path, "heatmap", "--text-file", "pipe", program=forked)
     with (tmp_path / "pipe").open("wb", buffering=0) as pipe:  # opens when the run has opened it
-        process.send_signal(number)
-        out, err = process.communicate(timeout=60)  # both end with the run
-        assert (process.returncode, out, err) == (code, b"", b"")
+        assert stopped(process, number) == Run(code, b"", b"")  # its streams end with the run
         with pytest.raises(BrokenPipeError):
             pipe.write(b"a text")

@@ -11,6 +11,7 @@ import subprocess
 import sys
 import unicodedata
 from collections.abc import Iterator
+from contextlib import suppress
 from html import unescape
 from pathlib import Path
 from typing import Any, NoReturn, Protocol
@@ -58,6 +59,22 @@ def started(folder: Path, *args: str, program: tuple[str, ...] = PROGRAM, **more
         stderr=more.get("stderr", subprocess.PIPE),
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     )
+
+
+def stopped(process: subprocess.Popen[bytes], number: int) -> Run:
+    """Sends a signal to a run that waits for a pipe, until it has ended.
+
+    Python looks for signals before it waits, and not again until it has read: one that comes in between is heeded with
+    the next. People press Ctrl-C again.
+    """
+    for _ in range(10):
+        process.send_signal(number)
+        with suppress(subprocess.TimeoutExpired):
+            out, err = process.communicate(timeout=6)
+            return Run(process.returncode, out, err)
+    process.kill()
+    process.communicate()
+    raise AssertionError(f"{signal.Signals(number).name} was not heeded ten times")
 
 
 def with_disks(mount: str, after: str, folder: Path, *python: str) -> subprocess.CompletedProcess[bytes]:

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.attacks.endings import RunHere, check_streams, check_whole, environment, refused, started, worked
+from tests.attacks.endings import RunHere, check_streams, check_whole, environment, refused, started, stopped, worked
 from tests.process import Run
 
 MANY = ("heatmap", "--dataset", "sample", "--index", "0-7", "--max-tokens", "12", "--model", "dot", "--dpi", "40")
@@ -106,9 +106,7 @@ def test_ctrl_c_while_waiting_for_a_text(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
     process = started(tmp_path, "heatmap", "--text-file", "pipe")
     with (tmp_path / "pipe").open("wb"):  # opens when the program has opened it
-        process.send_signal(signal.SIGINT)
-        run = ended(process)
-    assert (run.exit_code, run.out, run.err) == (130, b"", b"")
+        assert stopped(process, signal.SIGINT) == Run(130, b"", b"")
     assert [path.name for path in tmp_path.iterdir()] == ["pipe"]
 
 
