@@ -38,11 +38,12 @@ SPECIAL = [PADDING, UNKNOWN, CLASSIFY]
 MAX_ENTRIES = 10_000_000  # BPE makes room for as many before it begins
 MAX_COUNT = 10**12  # far more than any corpus holds of a word, and a number that the library can count to
 
-# A Han or kana character is a word of its own; else words with their inner apostrophes; else any one grapheme.
-_PIECE = (
-    r"[\p{Han}\p{Hiragana}\p{Katakana}]|[[\p{L}\p{N}\p{M}_]&&[^\p{Han}\p{Hiragana}\p{Katakana}]]+"
-    r"(?:['’][[\p{L}\p{N}\p{M}]&&[^\p{Han}\p{Hiragana}\p{Katakana}]]+)*|\X"
-)
+# Words with their inner apostrophes; a Han or kana character is a word of its own; else any one grapheme, of which a
+# space is no part. What combines with a space stands by itself, also where letters follow.
+_HAN_OR_KANA = r"[\p{Han}\p{Hiragana}\p{Katakana}]"
+_IN_WORDS = rf"[[\p{{L}}\p{{N}}\p{{M}}]&&[^{_HAN_OR_KANA}]]"
+_GRAPHEME = r"\S(?:\Y\S)*"  # on to where one ends
+_PIECE = rf"(?<=\p{{Zs}})\Y{_GRAPHEME}|[{_IN_WORDS}_]+(?:['’]{_IN_WORDS}+)*|{_HAN_OR_KANA}|{_GRAPHEME}"
 
 
 @dataclass(frozen=True)
@@ -207,8 +208,7 @@ def train(texts: Iterable[str], spec: VocabularyOptions, classify: bool = False)
     tokenizer.pre_tokenizer = pre_tokenizers.Sequence(
         [
             pre_tokenizers.Split(Regex(r"<br\s*/?>"), behavior="removed"),  # line breaks of web pages, as IMDb has
-            pre_tokenizers.Split(Regex(_PIECE), behavior="isolated"),
-            pre_tokenizers.Split(Regex(r"\s+"), behavior="removed"),
+            pre_tokenizers.Split(Regex(_PIECE), behavior="removed", invert=True),  # white space in between is
         ]
     )
     try:

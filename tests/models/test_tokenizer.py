@@ -11,10 +11,11 @@ from pathlib import Path
 from weakref import ref
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
-from tokenizers import Tokenizer
+from tokenizers import Regex, Tokenizer, pre_tokenizers
 
+import attnviz
 from attnviz.errors import InvalidModel, InvalidOption, InvalidText
 from attnviz.models.batches import cut
 from attnviz.models.tokenizer import CLASSIFY, MAX_COUNT, MAX_ENTRIES, PADDING, UNKNOWN, TextTokenizer, load, train
@@ -46,6 +47,39 @@ def pieces(text: str, spec: VocabularyOptions = EVERY) -> list[str]:
 )
 def test_pieces(text: str, expected: list[str]) -> None:
     assert pieces(text) == expected
+
+
+# Kinds of space, and what may or may not be one grapheme with it: where that ends decides where a piece does.
+COMBINING = (
+    *" \t\n\r\xa0\u3000\u2028\x85\u200b\u200c\u200d\u0301\u0903\u0e33\u093f\u094d\u0915\u0600\u06dd\u200f\ufeff",
+    *"\u1100\u1161\u11a8\uac00\U0001f1e6\U0001f1e7\U0001f468\U0001f3fb\ufe0f\uff9e\U000e0061\x00漢ひー",
+    *("a", "b", "1", "_", "'", "’", ".", "<br />", "<br>", "<br/", ">"),
+)
+
+
+def in_three_steps(text: str) -> list[str]:
+    """The pieces of a text by simpler expressions that take twice as long."""
+    han = r"\p{Han}\p{Hiragana}\p{Katakana}"
+    piece = rf"[{han}]|[[\p{{L}}\p{{N}}\p{{M}}_]&&[^{han}]]+(?:['’][[\p{{L}}\p{{N}}\p{{M}}]&&[^{han}]]+)*|\X"
+    steps = [
+        pre_tokenizers.Split(Regex(r"<br\s*/?>"), "removed"),
+        pre_tokenizers.Split(Regex(piece), "isolated"),
+        pre_tokenizers.Split(Regex(r"\s+"), "removed"),
+    ]
+    return [found for found, _ in pre_tokenizers.Sequence(steps).pre_tokenize_str(text)]
+
+
+@given(st.lists(st.sampled_from(COMBINING) | st.characters(exclude_categories=["Cs"])).map("".join))
+@example(" \u0301a")
+@example("\u0600 \u0301a")
+def test_pieces_are_those_of_three_simpler_steps(text: str) -> None:
+    shipped = load(Path(attnviz.__file__).parent / "data/models/multi-8")
+    for vocabulary in (train(["a word"], EVERY), shipped):
+        try:
+            found = vocabulary.encode(text).tokens.pieces
+        except InvalidText:
+            found = ()
+        assert list(found) == in_three_steps(text)
 
 
 texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=40)
