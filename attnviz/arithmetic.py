@@ -36,16 +36,16 @@ class Logarithm(NamedTuple):
 
 
 def quick_logarithm() -> Logarithm:
-    """Torch's to the base of 10: 1.4 ns of each where numpy's natural ones take 2.3 and torch's own 1.7.
+    """Torch's to the base of 2: 1.6 ns of each where its natural ones take 1.8 and numpy's 2.5.
 
     It is for whoever has loaded torch already.
     """
     import torch
 
-    def log10(of: Float32[np.ndarray, "*cell"], out: Float32[np.ndarray, "*cell"]) -> None:
-        torch.log10(torch.from_numpy(of), out=torch.from_numpy(out))
+    def log2(of: Float32[np.ndarray, "*cell"], out: Float32[np.ndarray, "*cell"]) -> None:
+        torch.log2(torch.from_numpy(of), out=torch.from_numpy(out))
 
-    return Logarithm(log10, float(np.log(10)))
+    return Logarithm(log2, float(np.log(2)))
 
 
 def exponential(n_numbers: int) -> tuple[Callable[[NDArray[np.float32], NDArray[np.float32]], object], float]:
