@@ -19,6 +19,6 @@ def distance(maps: AttentionMaps) -> Measurement:
         raise InvalidOption(
             "distance needs self-attention", hint="Queries and keys of this record are different texts."
         )
-    values = np.stack([statistics(maps, layer).distances.mean(axis=-1) for layer in range(maps.n_layers)])
+    values = np.array([statistics(maps, layer).distances.mean(axis=-1) for layer in range(maps.n_layers)])
     farthest = float(farthest_attendable(maps))
     return Measurement("distance", "tokens", values, (0.0, farthest))

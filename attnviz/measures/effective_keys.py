@@ -14,5 +14,5 @@ def effective_keys(maps: AttentionMaps) -> Measurement:
     Keys, from 1 (all weight on one key) to n (n keys alike). The mean is taken of exp H, not of H: two queries, one
     on 1 key and one on 9 keys alike, have 5 effective keys.
     """
-    values = np.stack([np.exp(layer_entropies(maps, layer)).mean(axis=-1) for layer in range(maps.n_layers)])
+    values = np.array([np.exp(layer_entropies(maps, layer)).mean(axis=-1) for layer in range(maps.n_layers)])
     return Measurement("effective_keys", "keys", values, (1.0, float(most_keys(maps))))

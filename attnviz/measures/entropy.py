@@ -16,5 +16,5 @@ def entropy(maps: AttentionMaps) -> Measurement:
     Nats, from 0 (all weight on one key) to ln n (n keys alike). It says how widely a head looks, not how much the
     tokens matter to the output (Jain and Wallace 2019, arXiv:1902.10186).
     """
-    values = np.stack([layer_entropies(maps, layer).mean(axis=-1) for layer in range(maps.n_layers)])
+    values = np.array([layer_entropies(maps, layer).mean(axis=-1) for layer in range(maps.n_layers)])
     return Measurement("entropy", "nats", values, (0.0, log(most_keys(maps))))

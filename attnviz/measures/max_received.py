@@ -24,7 +24,7 @@ def max_received(maps: AttentionMaps) -> Measurement:
 
 def received_by_key(maps: AttentionMaps) -> Float64[np.ndarray, "layer head key"]:
     """Mean over real queries of the weight on each key; over the keys it sums to 1. Padding receives 0."""
-    return np.stack([layer_received(maps, layer) for layer in range(maps.n_layers)])
+    return np.array([layer_received(maps, layer) for layer in range(maps.n_layers)])
 
 
 def receiving(maps: AttentionMaps) -> np.ndarray:

@@ -13,5 +13,5 @@ def peak(maps: AttentionMaps) -> Measurement:
 
     A share, from 1/n (n keys alike) to 1 (all weight on one key). Unlike in the paper no token is left out.
     """
-    values = np.stack([statistics(maps, layer).peaks.mean(axis=-1) for layer in range(maps.n_layers)])
+    values = np.array([statistics(maps, layer).peaks.mean(axis=-1) for layer in range(maps.n_layers)])
     return Measurement("peak", "share", values, (1.0 / most_keys(maps), 1.0))

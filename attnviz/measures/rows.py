@@ -253,7 +253,7 @@ def per_head(maps: AttentionMaps, number: Callable[[GivenRows], Num[np.ndarray, 
 
 def share_on(maps: AttentionMaps, keys: Bool[np.ndarray, " key"]) -> PerHead:
     """The share of attention that goes to some keys: mean over queries of each row's sum there."""
-    return np.stack([layer_received(maps, layer) @ keys.astype(np.float64) for layer in range(maps.n_layers)])
+    return np.array([layer_received(maps, layer) @ keys.astype(np.float64) for layer in range(maps.n_layers)])
 
 
 def share_among(maps: AttentionMaps, groups: Int[np.ndarray, " token"]) -> PerHead:
