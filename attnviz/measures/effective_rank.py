@@ -22,6 +22,8 @@ def effective_rank(maps: AttentionMaps) -> Measurement:
 
 def _mean_rank(maps: AttentionMaps, layer: int) -> float:
     """Singular values are the roots of the eigenvalues of heads × heads products: quick where keys are many."""
+    if maps.n_heads == 1:
+        return 1.0
     found, n_keys = 0.0, len(maps.keys)
     for block in blocks(maps, 2):
         sums = row_sums(maps, layer)[:, block.places].T  # a product is divided by two of them, rather than all rows

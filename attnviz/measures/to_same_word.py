@@ -16,7 +16,8 @@ def to_same_word(maps: AttentionMaps) -> Measurement:
     otherwise.
     """
     check_self_attention(maps, "to_same_word")
-    tokens, numbers = maps.queries, dict[str, int]()
-    of_pieces = [numbers.setdefault(word, len(numbers)) for word in tokens.words]
+    tokens = maps.queries
+    numbers = {word: number for number, word in enumerate(dict.fromkeys(tokens.words))}
+    of_pieces = [numbers[word] for word in tokens.words]
     of_tokens = np.where(tokens.markers, -1, np.array(of_pieces)[tokens.places])
     return Measurement("to_same_word", "share", share_among(maps, of_tokens), (0.0, 1.0))

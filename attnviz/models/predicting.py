@@ -23,7 +23,7 @@ from attnviz.specs.model import KeepKind
 
 BATCH = 64  # texts
 BATCH_TOKENS = 2**12  # of all of them
-WIDTH = 64  # tokens that widths of batches are multiples of, so that memory that was freed fits again
+WIDTH = 16  # tokens that widths of batches are multiples of, so that memory that was freed fits again
 STATES = 16  # numbers of d_model for each token, measured: states, projections, feed-forward
 WINDOW = 5 * BATCH  # texts in memory at a time, of which batches are made: few enough to share them out evenly
 
