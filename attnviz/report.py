@@ -7,9 +7,9 @@ Every string in a report is already safe to show (control characters written out
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Literal, overload
+from typing import Generic, Literal, Self, TypeVar, overload
 
 import numpy as np
 from jaxtyping import Bool, Float32
@@ -139,16 +139,6 @@ class Curve:
     doubling: bool = False  # each step along the x axis, from 0 and 1 on, is twice the one before
 
 
-@dataclass(frozen=True, eq=False)
-class Curves:
-    """Charts side by side as one picture. Lines of one name are the same thing, and look the same, in all of them."""
-
-    name: str
-    title: str
-    curves: tuple[Curve, ...]
-    n_columns: int | None = None  # in rows of so many; None: one row
-
-
 @dataclass(frozen=True)
 class Sample:
     """Numbers of one thing, such as one measure of one head over many texts."""
@@ -168,14 +158,29 @@ class Distribution:
     samples: tuple[Sample, ...]
 
 
+Chart = TypeVar("Chart", Curve, Distribution)
+
+
 @dataclass(frozen=True, eq=False)
-class Distributions:
-    """Charts in rows of `n_columns` as one picture. Groups of one name look the same in all of them."""
+class Charts(Generic[Chart]):
+    """Charts of one kind side by side as one picture."""
 
     name: str
     title: str
-    charts: tuple[Distribution, ...]
-    n_columns: int
+    charts: tuple[Chart, ...]
+    n_columns: int | None = None  # in rows of so many; None: one row
+
+    def only(self, number: int) -> Self:
+        """One of the charts as a picture of its own."""
+        return replace(self, charts=self.charts[number : number + 1])
+
+
+class Curves(Charts[Curve]):
+    """Lines of one name are the same thing, and look the same, in all charts."""
+
+
+class Distributions(Charts[Distribution]):
+    """Groups of one name look the same in all charts."""
 
 
 @dataclass(frozen=True)

@@ -12,9 +12,8 @@ from typing import assert_never
 
 from attnviz.renderers import numbers
 from attnviz.report import (
+    Charts,
     Column,
-    Curves,
-    Distributions,
     Formula,
     Heatmap,
     HeatmapGrid,
@@ -113,7 +112,7 @@ def _parts(report: Report) -> Iterator[str]:
                 yield "\n".join(_table(block))
             case Note():
                 yield escaped(block.text)
-            case Heatmap() | HeatmapGrid() | Curves() | Distributions():
+            case Heatmap() | HeatmapGrid() | Charts():
                 pass
             case _:
                 assert_never(block)

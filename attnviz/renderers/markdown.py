@@ -13,7 +13,7 @@ from urllib.parse import quote
 
 from attnviz.renderers import numbers
 from attnviz.renderers.links import addresses
-from attnviz.report import Column, Curves, Distributions, Formula, Heatmap, HeatmapGrid, Note, Report, Section, Table
+from attnviz.report import Charts, Column, Formula, Heatmap, HeatmapGrid, Note, Report, Section, Table
 
 # The last door: a view has written these out already, another report may not have.
 HIDDEN = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u2069\ud800-\udfff\ufeff]")
@@ -62,7 +62,7 @@ def _parts(report: Report, pictures: Mapping[str, str]) -> Iterator[str]:
                 yield _display(block.latex)
             case Section():
                 yield _heading("##" if block.level == 1 else "###", block.title)
-            case Heatmap() | HeatmapGrid() | Curves() | Distributions():
+            case Heatmap() | HeatmapGrid() | Charts():
                 if block.name in pictures:
                     # In an attribute a tag would be shown, and nobody looks for mentions.
                     yield f"![{_escaped(block.title, ENTITY)}]({quote(pictures[block.name])})"

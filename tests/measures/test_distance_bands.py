@@ -50,10 +50,10 @@ def test_of_very_many_queries_some_are_read(monkeypatch: pytest.MonkeyPatch) -> 
     (picture,) = (each for each in report.pictures if isinstance(each, Curves))
     assert picture.name == "distance"
     assert f"over 5 of {whole.n_real} queries" in picture.title
-    drawn = [value for curve in picture.curves for line in curve.lines for value in (*line.y, *sum(line.bounds, ()))]
-    assert [curve.y_range for curve in picture.curves] == [(0, max(drawn))] * 2
-    assert [curve.title for curve in picture.curves] == ["head 0", "head 3"]
-    attention, _ = picture.curves[1].lines
+    drawn = [value for curve in picture.charts for line in curve.lines for value in (*line.y, *sum(line.bounds, ()))]
+    assert [curve.y_range for curve in picture.charts] == [(0, max(drawn))] * 2
+    assert [curve.title for curve in picture.charts] == ["head 0", "head 3"]
+    attention, _ = picture.charts[1].lines
     low, middle, high = np.quantile(found.shares[3], (0.25, 0.5, 0.75), axis=0)
     assert attention.y == pytest.approx(middle)
     assert np.array(attention.bounds) == pytest.approx(np.stack([low, high], axis=1))
@@ -68,7 +68,7 @@ def test_one_token_is_at_no_distance() -> None:
     )
     (picture,) = (each for each in report.pictures if isinstance(each, Curves))
     assert picture.title.endswith("over 1 query")
-    assert [(line.x, line.y) for line in picture.curves[0].lines] == [((0,), (1,))] * 2
+    assert [(line.x, line.y) for line in picture.charts[0].lines] == [((0,), (1,))] * 2
 
 
 def test_two_texts_have_no_distance() -> None:

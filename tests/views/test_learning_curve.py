@@ -42,14 +42,14 @@ def test_what_is_in_it_in_which_order() -> None:
 def test_two_charts_of_loss_and_accuracy() -> None:
     picture = curves(RUN)
     assert picture.name == "learning-curve"
-    assert [(chart.title, chart.x_axis, chart.y_axis) for chart in picture.curves] == [
+    assert [(chart.title, chart.x_axis, chart.y_axis) for chart in picture.charts] == [
         ("loss", "epoch", "cross-entropy (nats)"),
         ("accuracy", "epoch", "share of texts labelled correctly"),
     ]
 
 
 def test_training_by_points_and_held_out_by_marked_epochs() -> None:
-    loss, accuracy = curves(RUN).curves
+    loss, accuracy = curves(RUN).charts
     for chart in (loss, accuracy):
         assert [(line.name, line.marked) for line in chart.lines] == [
             ("training (with dropout)", False),
@@ -61,9 +61,9 @@ def test_training_by_points_and_held_out_by_marked_epochs() -> None:
 
 
 def test_the_epoch_of_the_highest_accuracy_is_marked_as_kept() -> None:
-    assert [(chart.at, chart.at_label) for chart in curves(RUN).curves] == [(2.0, "kept")] * 2
+    assert [(chart.at, chart.at_label) for chart in curves(RUN).charts] == [(2.0, "kept")] * 2
     tie = History((), (Epoch(1, 0.4, 0.8), Epoch(2, 0.3, 0.8), Epoch(3, 0.2, 0.7)))
-    assert [chart.at for chart in curves(tie).curves] == [2.0, 2.0]
+    assert [chart.at for chart in curves(tie).charts] == [2.0, 2.0]
 
 
 def test_table_of_epochs() -> None:
@@ -108,7 +108,7 @@ def test_data_are_the_same_numbers() -> None:
 
 def test_nothing_held_out() -> None:
     history = History(POINTS)
-    for chart in curves(history).curves:
+    for chart in curves(history).charts:
         assert [line.name for line in chart.lines] == ["training (with dropout)"]
         assert chart.at is None
     assert [*shown(history).tables] == []
@@ -121,7 +121,7 @@ def test_nothing_held_out() -> None:
 
 def test_no_points() -> None:
     history = History((), EPOCHS[:1])
-    assert [[line.name for line in chart.lines] for chart in curves(history).curves] == [["held out"]] * 2
+    assert [[line.name for line in chart.lines] for chart in curves(history).charts] == [["held out"]] * 2
     assert shown(history).data == {
         "points": [],
         "epochs": [{"epoch": 1, "loss": 0.45, "accuracy": 0.78}],
@@ -139,7 +139,7 @@ def test_nothing_at_all() -> None:
 @pytest.mark.parametrize("astray", [float("nan"), float("inf"), float("-inf")])
 def test_a_training_that_went_astray_is_drawn_as_it_is_and_is_null_in_data(astray: float) -> None:
     history = History((Point(0.5, astray, 0.5),), (Epoch(1, astray, 0.5),))
-    loss, _ = curves(history).curves
+    loss, _ = curves(history).charts
     assert [str(line.y[0]) for line in loss.lines] == [str(astray)] * 2
     assert json.loads(json.dumps(shown(history).data, allow_nan=False)) == {
         "points": [{"epoch": 0.5, "loss": None, "accuracy": 0.5}],

@@ -167,7 +167,7 @@ def test_the_kept_epoch_is_marked() -> None:
     assert [row[-1] for row in epochs.rows] == ["-", "kept"]
     (picture,) = report.pictures
     assert isinstance(picture, Curves)
-    assert [chart.at for chart in picture.curves] == [2.0, 2.0]
+    assert [chart.at for chart in picture.charts] == [2.0, 2.0]
 
 
 def test_the_data_are_the_metrics() -> None:

@@ -143,7 +143,7 @@ def _across(picture: Curves | Distributions, look: FigureStyle, sizes: Sizes, sm
 
     Raises TooLarge where it has none for one.
     """
-    charts: Sequence[Curve | Distribution] = picture.curves if isinstance(picture, Curves) else picture.charts
+    charts = picture.charts
     n_columns = max(1, min(len(charts), picture.n_columns or len(charts)))
     factor = sizes.axis / AXIS
     if look.width is None:

@@ -25,7 +25,7 @@ MAX_WHOLE = 1e6  # a range beyond is no longer one of things that are counted
 
 def looks_of(picture: Curves, theme: Theme = PAPER) -> tuple[Mapping[str, dict[str, Any]], list[tuple[str, Line2D]]]:
     """How the lines of each name look, colours first and then dashes; and the names with a sample of each."""
-    lines = [line for curve in picture.curves for line in curve.lines]
+    lines = [line for curve in picture.charts for line in curve.lines]
     looks: dict[str, dict[str, Any]] = {}
     for number, name in enumerate(dict.fromkeys(line.name for line in lines)):
         round_, colour = divmod(number, len(COLOURS))
@@ -33,7 +33,7 @@ def looks_of(picture: Curves, theme: Theme = PAPER) -> tuple[Mapping[str, dict[s
     marked = {line.name for line in lines if line.marked}
     on_top = {**MARKED, "markeredgecolor": theme.ground}
     legend = [(name, Line2D([], [], **look, **(on_top if name in marked else {}))) for name, look in looks.items()]
-    marks = dict.fromkeys(curve.at_label for curve in picture.curves if _has_mark(curve) and curve.at_label)
+    marks = dict.fromkeys(curve.at_label for curve in picture.charts if _has_mark(curve) and curve.at_label)
     return looks, [*legend, *((label, Line2D([], [], color=theme.grey, **AT)) for label in marks)]
 
 
@@ -46,7 +46,7 @@ def points_of(line: Line) -> np.ndarray:
 
 def caveats(picture: Curves) -> list[str]:
     """What the charts cannot show."""
-    number = sum(int(np.isnan(points_of(line)[0]).sum()) for curve in picture.curves for line in curve.lines)
+    number = sum(int(np.isnan(points_of(line)[0]).sum()) for curve in picture.charts for line in curve.lines)
     points = f"{number} point{'' if number == 1 else 's'}"
     return [f"{points} cannot be drawn: not a number, or too large"] if number else []
 

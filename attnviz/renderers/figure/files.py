@@ -25,7 +25,7 @@ from attnviz.renderers.figure.plan import plan
 from attnviz.renderers.figure.png import png_of
 from attnviz.renderers.figure.scale import MINUS
 from attnviz.renderers.figure.text import BOX, LEFT_TO_RIGHT, missing
-from attnviz.report import Curves, Distributions, FigureStyle, Heatmap, HeatmapGrid, Picture, Report
+from attnviz.report import Charts, Curves, Distributions, FigureStyle, Heatmap, HeatmapGrid, Picture, Report
 
 if TYPE_CHECKING:
     from attnviz.renderers.figure.charts import ChartsPlan
@@ -96,7 +96,7 @@ def annotated(picture: Picture, look: FigureStyle = FigureStyle()) -> bool:  # n
     match picture:
         case Heatmap() | HeatmapGrid():
             return fits_digits(picture, Room.of(picture, look))
-        case Curves() | Distributions():
+        case Charts():
             return True  # there are no cells
         case _:
             assert_never(picture)
@@ -118,7 +118,7 @@ def plan_picture(picture: Picture, report: Report, look: FigureStyle) -> Planned
             from attnviz.renderers.figure.words import plan_text  # only --kind text wants it
 
             return plan_text(picture, report, look)
-        case Curves() | Distributions():
+        case Charts():
             from attnviz.renderers.figure.charts import plan_charts
 
             return plan_charts(picture, report, look)
@@ -135,7 +135,7 @@ def _texts(picture: Picture) -> Iterator[str]:
             for heatmap in labelled_maps(picture):
                 yield from (heatmap.title, heatmap.row_axis, heatmap.column_axis, *heatmap.rows, *heatmap.columns)
         case Curves():
-            for curve in picture.curves:
+            for curve in picture.charts:
                 yield from (curve.title, curve.x_axis, curve.y_axis, curve.at_label)
                 yield from (line.name for line in curve.lines)
         case Distributions():

@@ -8,14 +8,13 @@ from __future__ import annotations
 
 import re
 import xml.etree.ElementTree as ET
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
 from itertools import count
 from math import isfinite, isnan
 
 import numpy as np
 
-from attnviz.report import Curve, Curves, Distribution, Distributions, Report
+from attnviz.report import Charts, Curve, Curves, Distribution, Distributions, Report
 
 LINK = "{http://www.w3.org/1999/xlink}href"
 REFERENCE = re.compile(r"#([\w.-]+)")
@@ -49,31 +48,26 @@ def charts_of(report: Report) -> tuple[list[Mapping[str, object]], list[str]]:
     drawn: list[str] = []
     numbers = count()
     for picture in report.pictures:
-        if not isinstance(picture, Curves | Distributions):
+        if not isinstance(picture, Charts):
             continue
         charts = []
-        for part, chart in _parts(picture):
-            number = next(numbers)
+        in_order: Sequence[Curve | Distribution] = picture.charts
+        for place, chart in enumerate(in_order):
+            name = f"chart-{next(numbers)}"
             table = _of_curve(chart) if isinstance(chart, Curve) else _of_distribution(chart)
-            charts.append({"id": f"chart-{number}", "title": chart.title, **table})
-            drawn.append(_drawn(part, picture, chart, f"chart-{number}"))
+            charts.append({"id": name, "title": chart.title, **table})
+            drawn.append(_drawn(picture, place, name))
         if charts:
             pictures.append({"title": picture.title, "columns": picture.n_columns or len(charts), "charts": charts})
     return pictures, drawn
 
 
-def _parts(picture: Curves | Distributions) -> Iterator[tuple[Curves | Distributions, Curve | Distribution]]:
+def _drawn(picture: Curves | Distributions, place: int, name: str) -> str:
     """Each chart as a picture of its own: a phone shows one under the other."""
-    if isinstance(picture, Curves):
-        yield from ((replace(picture, curves=(chart,)), chart) for chart in picture.curves)
-    else:
-        yield from ((replace(picture, charts=(chart,)), chart) for chart in picture.charts)
-
-
-def _drawn(part: Curves | Distributions, of: Curves | Distributions, chart: Curve | Distribution, name: str) -> str:
     from attnviz.renderers.figure.files import chart_svg  # matplotlib comes with it
 
-    return as_html(chart_svg(part, of), name, chart.title, _words(chart))
+    chart = picture.charts[place]
+    return as_html(chart_svg(picture.only(place), picture), name, chart.title, _words(chart))
 
 
 def as_html(svg: bytes, name: str, title: str, description: str) -> str:
