@@ -26,21 +26,16 @@ def pooled(heatmap: Heatmap, block: int) -> Heatmap:
     if block == 1:
         return heatmap
     lowest, highest = (_reduced(reduce, heatmap.values, block) for reduce in (np.minimum, np.maximum))
-    values = np.where(-lowest > highest, lowest, highest)
-    allowed = _reduced(np.logical_or, heatmap.allowed, block)
-    rows, columns = (joined(labels, block, " … ") for labels in (heatmap.rows, heatmap.columns))
-    # the largest of a block's equal shares, so that no shade is stronger than that of its cells
-    equal = np.maximum.reduceat(heatmap.equal_share, np.arange(0, len(heatmap.equal_share), block))
-    first_rows, first_columns = heatmap.row_positions[::block], heatmap.column_positions[::block]
     return replace(
         heatmap,
-        values=values,
-        allowed=allowed,
-        rows=rows,
-        columns=columns,
-        row_positions=first_rows,
-        column_positions=first_columns,
-        equal=equal,
+        values=np.where(-lowest > highest, lowest, highest),
+        allowed=_reduced(np.logical_or, heatmap.allowed, block),
+        rows=joined(heatmap.rows, block, " … "),
+        columns=joined(heatmap.columns, block, " … "),
+        row_positions=heatmap.row_positions[::block],
+        column_positions=heatmap.column_positions[::block],
+        # the largest of a block's equal shares, so that no shade is stronger than that of its cells
+        equal=np.maximum.reduceat(heatmap.equal_share, np.arange(0, len(heatmap.equal_share), block)),
     )
 
 
