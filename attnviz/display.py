@@ -8,10 +8,11 @@ a string holds more than printable ASCII.
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import cache
-from typing import Any
+from typing import Any, TypeVar
 
+Item = TypeVar("Item")
 EMPTY, CUT = "∅", "…"
 SIGNS = {"\n": "⏎", "\t": "⇥", " ": "␣"}  # a space only at the ends: within a label it can be seen
 SPACES = " \xa0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a\u202f\u205f\u3000"  # Zs
@@ -109,3 +110,14 @@ def pluralize(number: int, many: str) -> str:
     if number != 1:
         return many
     return many.removesuffix("ies") + "y" if many.endswith("ies") else many.removesuffix("s")
+
+
+def quantity(number: int, many: str) -> str:
+    """ "1,024 keys", "1 key"."""
+    return f"{number:,} {pluralize(number, many)}"
+
+
+def first_of(items: Sequence[Item], limit: int, write: Callable[[Item], str] = str, between: str = ", ") -> str:
+    """ "a, b and 3 more" of a list that may be long."""
+    more = f" and {len(items) - limit} more" if len(items) > limit else ""
+    return between.join(map(write, items[:limit])) + more

@@ -7,6 +7,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
+from attnviz.display import first_of
+
 REPLACEMENT = "\ufffd"
 _LONE_SURROGATE = re.compile("[\ud800-\udfff]")  # in a Python string a surrogate is always a lone one
 _NAMED = 3  # in a notice; the rest is counted
@@ -63,5 +65,4 @@ def mended(documents: Iterable[Document], already: Sequence[str] = ()) -> tuple[
 def _notice(names: Sequence[str]) -> tuple[str, ...]:
     if not names:
         return ()
-    listed = ", ".join(names[:_NAMED]) + (f" and {len(names) - _NAMED} more" if len(names) > _NAMED else "")
-    return (f"{listed}: what is not valid Unicode was replaced by {REPLACEMENT} (U+FFFD)",)
+    return (f"{first_of(names, _NAMED)}: what is not valid Unicode was replaced by {REPLACEMENT} (U+FFFD)",)

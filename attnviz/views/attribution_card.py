@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from attnviz.attribution import MethodTest, PerText, ReplacedTest
-from attnviz.display import escape_for_display, escape_for_spreadsheet, pluralize
+from attnviz.display import escape_for_display, escape_for_spreadsheet, pluralize, quantity
 from attnviz.measures.intervals import MIN_TEXTS, intervals
 from attnviz.records import Provenance
 from attnviz.report import Block, Column, Note, Report, Row, Table
@@ -69,7 +69,7 @@ def card_report(
     blocks += map(Note, (*_verdicts(found, n_texts), *_of_attention(instead), *_reading(found)))
     return Report(
         title=f"what explains the answers of {model}, tested on {of}",
-        subtitle=f"{captions.status(provenance)} · {n_texts:,} {pluralize(n_texts, 'texts')}",
+        subtitle=f"{captions.status(provenance)} · {quantity(n_texts, 'texts')}",
         blocks=tuple(blocks),
         facts=captions.facts(provenance),
         data={

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Sequence
 from itertools import product
 
-from attnviz.display import escape_for_display, pluralize
+from attnviz.display import escape_for_display, first_of, pluralize
 from attnviz.records import AttentionMaps, Provenance, Tokens
 from attnviz.report import Note
 from attnviz.views.tokens import WRITTEN, TokenSelection, left_out_of, token
@@ -232,9 +232,7 @@ def unknown(tokens: Tokens, many: str) -> Iterator[Note]:
 
 
 def _listed(tokens: Tokens, places: Sequence[int]) -> str:
-    more = len(places) - MAX_NAMED
-    named = ", ".join(token(tokens, place) for place in places[:MAX_NAMED])
-    return named + (f" and {more} more" if more > 0 else "")
+    return first_of(places, MAX_NAMED, lambda place: token(tokens, place))
 
 
 def _extent(maps: AttentionMaps) -> str:

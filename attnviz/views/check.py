@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 
 from attnviz.differences import BatchDiff, Difference, Kind, Value
-from attnviz.display import escape_for_display, pluralize
+from attnviz.display import escape_for_display, first_of, quantity
 from attnviz.report import Block, CaseResult, Column, Diagnostic, Note, Report, Row, Table
 from attnviz.specs.batch import CheckSpec
 
@@ -52,7 +52,7 @@ def check_report(diff: BatchDiff, spec: CheckSpec) -> Report:
 
 def _title(diff: BatchDiff) -> str:
     """ "2 of 12 jobs differ from the baseline"."""
-    jobs, n_unlike = _count(len(diff.jobs), "jobs"), len(diff.unlike_jobs)
+    jobs, n_unlike = quantity(len(diff.jobs), "jobs"), len(diff.unlike_jobs)
     if not n_unlike:
         return f"{jobs}, none differs from the baseline"
     return f"{n_unlike} of {jobs} {'differs' if n_unlike == 1 else 'differ'} from the baseline"
@@ -121,7 +121,7 @@ def _kinds(diff: BatchDiff) -> Iterator[str]:
     """A sentence for each kind, with the largest of its differences."""
     for kind, alike in _by_kind(diff.differences):
         if kind in ("missing job", "new job"):
-            yield f"{_headline(kind, alike)}: {_listed([each.job for each in alike])}."
+            yield f"{_headline(kind, alike)}: {first_of([each.job for each in alike], MAX_JOBS, _name)}."
         else:
             example = f"in {_name(alike[0].job)}, {describe(alike[0])}"
             yield f"{_headline(kind, alike)}{':' if len(alike) == 1 else ', such as'} {example}."
@@ -131,25 +131,25 @@ def _remarks(diff: BatchDiff) -> Iterator[str]:
     hidden = len(diff.unlike_jobs) - MAX_JOBS
     if hidden > 0:
         verbs = "differs and is" if hidden == 1 else "differ and are"
-        yield f"{_count(hidden, 'more jobs')} {verbs} not listed."
+        yield f"{quantity(hidden, 'more jobs')} {verbs} not listed."
     why = [(job, diff.causes[job]) for job in diff.unlike_jobs if job in diff.causes]
     for job, causes in why[:MAX_JOBS]:
         yield f"{_name(job)} was made otherwise: {_text(', '.join(causes))}."
     if diff.versions:
         yield f"Made by other versions: {_text(', '.join(_versions(diff)))}."
     if failed := diff.failed_alike:
-        jobs = f"{_count(len(failed), 'jobs')} failed as in the baseline"
-        yield f"{jobs}, and {'is' if len(failed) == 1 else 'are'} not compared: {_listed(failed)}."
+        jobs = f"{quantity(len(failed), 'jobs')} failed as in the baseline"
+        yield f"{jobs}, and {'is' if len(failed) == 1 else 'are'} not compared: {first_of(failed, MAX_JOBS, _name)}."
 
 
 def _extent(diff: BatchDiff, spec: CheckSpec) -> Iterator[str]:
     yield (
-        f"Compared: {_count(diff.n_numbers, 'numbers')} (may differ by {spec.tolerance:g}) and "
-        f"{_count(diff.n_files, 'files')} (pictures by {spec.pixels:g} of 255)."
+        f"Compared: {quantity(diff.n_numbers, 'numbers')} (may differ by {spec.tolerance:g}) and "
+        f"{quantity(diff.n_files, 'files')} (pictures by {spec.pixels:g} of 255)."
     )
     if diff.n_other_bytes:
         verb = "has" if diff.n_other_bytes == 1 else "have"
-        yield f"{_count(diff.n_other_bytes, 'files')} of them {verb} other bytes and the same content."
+        yield f"{quantity(diff.n_other_bytes, 'files')} of them {verb} other bytes and the same content."
 
 
 def _headline(kind: Kind, alike: Sequence[Difference]) -> str:
@@ -173,15 +173,6 @@ def _name(name: str) -> str:
 
 def _text(text: str) -> str:
     return escape_for_display(text, MAX_TEXT_LENGTH)
-
-
-def _listed(names: Sequence[str]) -> str:
-    more = f" and {len(names) - MAX_JOBS} more" if len(names) > MAX_JOBS else ""
-    return ", ".join(map(_name, names[:MAX_JOBS])) + more
-
-
-def _count(number: int, things: str) -> str:
-    return f"{number:,} {pluralize(number, things)}"
 
 
 def _versions(diff: BatchDiff) -> list[str]:

@@ -7,7 +7,7 @@ from math import nan, sqrt
 
 import numpy as np
 
-from attnviz.display import escape_for_display, escape_for_spreadsheet, pluralize
+from attnviz.display import escape_for_display, escape_for_spreadsheet, quantity
 from attnviz.exact import N_SAMPLED
 from attnviz.measures import HEADLINE, OF_SOME_TEXTS
 from attnviz.measures.intervals import MIN_TEXTS, t_quantile
@@ -31,7 +31,7 @@ def survey_report(survey: Survey, top: int, title: str | None = None) -> Report:
     blocks: list[Block] = [*survey_pictures(survey), heads_table(survey), patterns_table(survey)]
     blocks += [*_layers_tables(survey), *probes_tables(survey), *ablations_blocks(survey)]
     blocks += [*_extremes(survey, top), words_table(survey)]
-    texts = f"{n:,} {pluralize(n, 'texts')}, {survey.n_queries:,} tokens"
+    texts = f"{quantity(n, 'texts')}, {survey.n_queries:,} tokens"
     parts = [info.status, texts] if title is None else [info.model, info.status, info.corpus, texts]
     return Report(
         title=escape_for_display(named if title is None else title, MAX_TITLE_LENGTH),
@@ -186,7 +186,7 @@ def _notes(survey: Survey) -> Iterator[str]:
         n_skipped = len(survey.skipped)
         verb = "is" if n_skipped == 1 else "are"
         named = escape_for_display(next(iter(survey.skipped.values())), 80)
-        yield f"{n_skipped:,} {pluralize(n_skipped, 'texts')} without tokens {verb} left out, such as {named}."
+        yield f"{quantity(n_skipped, 'texts')} without tokens {verb} left out, such as {named}."
 
 
 def _facts(survey: Survey) -> Iterator[tuple[str, str]]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from attnviz.differences import IN_BASELINE, IS_GONE, IS_LINK, BatchDiff, Difference
-from attnviz.display import escape_for_display, pluralize
+from attnviz.display import escape_for_display, quantity
 from attnviz.views import check
 
 MAX_LINE_LENGTH = 500
@@ -18,7 +18,7 @@ def first_differences(diff: BatchDiff, folder: str, what: str, exact: bool = Tru
     files = next((describe(each, folder) for each in diff.differences if each.file), "")
     if not (numbers or files):
         n_other = diff.n_other_bytes
-        within = f"within the tolerances ({n_other:,} {pluralize(n_other, 'files')} of other bytes)"
+        within = f"within the tolerances ({quantity(n_other, 'files')} of other bytes)"
         return (f"{what}: made again, {within if n_other else 'the same byte for byte'}",), True
     found = (("numbers", numbers), ("bytes" if exact else "files", files))
     lines = (f"first difference in {kind}: {said}" if said else f"{kind}: the same" for kind, said in found)

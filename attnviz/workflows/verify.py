@@ -9,7 +9,7 @@ from pathlib import Path
 from attnviz.arithmetic import cores
 from attnviz.configs.job_from_manifest import job_from_manifest
 from attnviz.differences import EXACT, Tolerances
-from attnviz.display import pluralize
+from attnviz.display import pluralize, quantity
 from attnviz.errors import DifferencesFound, InvalidSource
 from attnviz.jobs import Job
 from attnviz.manifest import NAME, Entry, Manifest
@@ -59,7 +59,7 @@ def _verified(batch: LoadedBatch, jobs: list[Job], tolerances: Tolerances) -> Ev
         remade = Manifest(batch.manifest.configs, versions(), tuple(made[entry.name] for entry in batch.manifest.jobs))
         diff = differences(batch, LoadedBatch(Path(place), remade), tolerances)
     n_files = sum(len(entry.files) for entry in batch.manifest.jobs)
-    what = f"{len(jobs)} {pluralize(len(jobs), 'jobs')}, {n_files:,} {pluralize(n_files, 'files')}"
+    what = f"{len(jobs)} {pluralize(len(jobs), 'jobs')}, {quantity(n_files, 'files')}"
     lines, same = first_differences(diff, str(batch.folder), what, exact=tolerances.files == "bytes")
     # Other versions are the usual reason for other bytes. Of a package that had no part then nothing is said.
     versions_then = (f"made with {name} {old}, and here is {new}" for name, old, new in diff.versions if old != "none")
