@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 import numpy as np
 
 from attnviz.differences import JSD, BatchDiff, Difference, HeadChange, Thresholds, head_beyond, is_beyond
-from attnviz.display import escape_for_display, pluralize
+from attnviz.display import escape_for_display, first_of, pluralize, quantity
 from attnviz.measures import MEASURES
 from attnviz.measures.changes import per_query
 from attnviz.records import AttentionMaps
@@ -31,21 +31,14 @@ def records_report(
     blocks: list[Block] = [_heads(changes, thresholds)]
     if changes[0].jsd > 0:
         blocks.append(_queries(before, after, changes[0], spec.top_k))
-    blocks += [Note(sentence) for sentence in (*_extent(before, after, changes), *_conditions(before, after))]
-    blocks += [Note(sentence) for sentence in _limits(thresholds)]
+    blocks += map(Note, (*_extent(before, after, changes), *_conditions(before, after)))
     names = [f"{name}: {_made(maps)}" for name, maps in (("A", before), ("B", after))]
-    return Report(
-        title=_title(spec),
-        subtitle=" · ".join((*names, f"{len(before.queries)} {pluralize(len(before.queries), 'tokens')}")),
-        blocks=tuple(blocks),
-        data={
-            "a": spec.before,
-            "b": spec.after,
-            "thresholds": thresholds,
-            "heads": [_head_data(change, thresholds) for change in changes],
-            "compared": {"heads": len(changes), "of_a": _n_heads(before), "of_b": _n_heads(after)},
-        },
-    )
+    subtitle = " · ".join((*names, f"{len(before.queries)} {pluralize(len(before.queries), 'tokens')}"))
+    data = {
+        "heads": [_head_data(change, thresholds) for change in changes],
+        "compared": {"heads": len(changes), "of_a": _n_heads(before), "of_b": _n_heads(after)},
+    }
+    return _report(spec, thresholds, subtitle, blocks, data)
 
 
 def batches_report(diff: BatchDiff, thresholds: Thresholds, spec: DiffSpec) -> Report:
@@ -54,21 +47,22 @@ def batches_report(diff: BatchDiff, thresholds: Thresholds, spec: DiffSpec) -> R
     changed = {name: _changed(diff.numbers, name) for name in measures}
     only = [list(dict.fromkeys(_only(diff, side))) for side in ("A", "B")]
     blocks: list[Block] = [_measure(name, alike, thresholds) for name, alike in changed.items() if alike]
-    blocks += [Note(sentence) for sentence in (*_batch_notes(changed, only), *_limits(thresholds))]
-    n_changed = sum(map(len, changed.values()))
-    return Report(
-        title=_title(spec),
-        subtitle=f"{n_changed:,} of {len(diff.numbers):,} {pluralize(len(diff.numbers), 'numbers')} changed",
-        blocks=tuple(blocks),
-        data={
-            "a": spec.before,
-            "b": spec.after,
-            "thresholds": thresholds,
-            "changes": [_number_data(each, thresholds) for each in diff.numbers],
-            "only_in_a": only[0],
-            "only_in_b": only[1],
-        },
-    )
+    blocks += map(Note, _batch_notes(changed, only))
+    subtitle = f"{sum(map(len, changed.values())):,} of {quantity(len(diff.numbers), 'numbers')} changed"
+    listed = [_number_data(each, thresholds) for each in diff.numbers]
+    data = {"changes": listed, "only_in_a": only[0], "only_in_b": only[1]}
+    return _report(spec, thresholds, subtitle, blocks, data)
+
+
+def _report(
+    spec: DiffSpec, thresholds: Thresholds, subtitle: str, blocks: Sequence[Block], data: Mapping[str, object]
+) -> Report:
+    """With what every report of a diff says: what was compared, and what is beyond."""
+    limits = ", ".join(f"{name} {limit:g}" for name, limit in thresholds.items())
+    beyond = (Note(f"Beyond: changed by more than {limits}, up or down."),) if limits else ()
+    title = f"{_path(spec.before)} (A) to {_path(spec.after)} (B)"
+    compared = {"a": spec.before, "b": spec.after, "thresholds": thresholds}
+    return Report(title, subtitle, (*blocks, *beyond), data={**compared, **data})
 
 
 def _number_data(number: Difference, thresholds: Thresholds) -> Mapping[str, object]:
@@ -137,7 +131,7 @@ def _extent(before: AttentionMaps, after: AttentionMaps, changes: Sequence[HeadC
         )
     if len(changes) > MAX_HEADS:
         more = len(changes) - MAX_HEADS
-        yield f"{more} more {pluralize(more, 'heads')} changed less; --json lists {_them(more)}."
+        yield f"{more} more {pluralize(more, 'heads')} changed less; --json lists {'it' if more == 1 else 'them'}."
     if all(change.jsd == 0 for change in changes):
         yield "Nothing changed: every head attends to the same keys."
     else:
@@ -153,12 +147,6 @@ def _conditions(before: AttentionMaps, after: AttentionMaps) -> Iterator[str]:
         yield "The vocabularies of A and B do not know the same tokens."
 
 
-def _limits(thresholds: Thresholds) -> Iterator[str]:
-    if thresholds:
-        limits = ", ".join(f"{name} {limit:g}" for name, limit in thresholds.items())
-        yield f"Beyond: changed by more than {limits}, up or down."
-
-
 def _measure(name: str, alike: Sequence[Difference], thresholds: Thresholds) -> Table:
     columns = [Column(header) for header in ("job", "text", "of")]
     columns += [Column(header, digits=DIGITS) for header in ("A", "B", "change")]
@@ -167,11 +155,7 @@ def _measure(name: str, alike: Sequence[Difference], thresholds: Thresholds) -> 
     rows: list[Row] = []
     for each in alike[:MAX_ROWS]:
         over = (("yes" if is_beyond(each, thresholds) else ""),) if flagged else ()
-        places = (
-            escape_for_display(each.job, MAX_NAME_LENGTH),
-            escape_for_display(each.text, MAX_NAME_LENGTH),
-            escape_for_display(each.where, MAX_NAME_LENGTH),
-        )
+        places = (escape_for_display(place, MAX_NAME_LENGTH) for place in (each.job, each.text, each.where))
         rows.append((*places, *each.numbers, each.change, *over))
     unit = f" ({UNITS[name]})" if name in UNITS else ""
     return Table(f"changes-{name}", f"{escape_for_display(name)}{unit}", "compared", tuple(columns), tuple(rows))
@@ -188,12 +172,10 @@ def _batch_notes(changed: Mapping[str, Sequence[Difference]], only: Sequence[Seq
         if len(alike) > MAX_ROWS:
             rest = len(alike) - MAX_ROWS
             numbers = f"{rest:,} more {pluralize(rest, 'numbers')} of {escape_for_display(name)}"
-            yield f"{numbers} changed less; --json lists {_them(rest)}."
+            yield f"{numbers} changed less; --json lists {'it' if rest == 1 else 'them'}."
     for side, names in zip("AB", only, strict=True):
         if names:
-            named = "; ".join(escape_for_display(each, MAX_PATH_LENGTH) for each in names[:MAX_NAMED])
-            more = f" and {len(names) - MAX_NAMED} more" if len(names) > MAX_NAMED else ""
-            yield f"Only in {side}: {named}{more}."
+            yield f"Only in {side}: {first_of(names, MAX_NAMED, _path, '; ')}."
     if not any(changed.values()):
         yield "No number changed."
 
@@ -212,18 +194,13 @@ def _head_data(change: HeadChange, thresholds: Thresholds) -> Mapping[str, objec
     }
 
 
-def _title(spec: DiffSpec) -> str:
-    before, after = (escape_for_display(path, MAX_PATH_LENGTH) for path in (spec.before, spec.after))
-    return f"{before} (A) to {after} (B)"
-
-
 def _made(maps: AttentionMaps) -> str:
-    return escape_for_display(f"{maps.provenance.model}, {status(maps.provenance)}", MAX_PATH_LENGTH)
+    return _path(f"{maps.provenance.model}, {status(maps.provenance)}")
 
 
 def _n_heads(maps: AttentionMaps) -> str:
     return f"{maps.n_layers} × {maps.n_heads}"
 
 
-def _them(number: int) -> str:
-    return "it" if number == 1 else "them"
+def _path(text: str) -> str:
+    return escape_for_display(text, MAX_PATH_LENGTH)

@@ -49,7 +49,15 @@ def check(spec: CheckSpec) -> Events:
 
 def content_tolerances(tolerance: float, pixels: float, max_memory: float = 4.0) -> Tolerances:
     """By how much numbers and pictures may differ, whatever their bytes. Raises InvalidOption below 0 and for NaN."""
-    return Tolerances(_allowed(tolerance, "--tolerance"), _allowed(pixels, "--pixels"), max_memory=max_memory)
+    check_tolerance(tolerance, "--tolerance ")
+    check_tolerance(pixels, "--pixels ")
+    return Tolerances(tolerance, pixels, max_memory=max_memory)
+
+
+def check_tolerance(value: float, name: str) -> None:
+    """Raises InvalidOption below 0 and for NaN."""
+    if not (isfinite(value) and value >= 0):
+        raise InvalidOption(f"{name}{value} is no tolerance", hint="It is 0 or more.")
 
 
 class DifferencePictures:
@@ -59,15 +67,13 @@ class DifferencePictures:
         self.out = out
         self.files: list[Path] = []
         self._stack = stack  # what is to be undone at the end of the check
-        self._locked = False
         self._used = {DIFFERENCES}
         self._folders: dict[str, Path] = {}
 
     def lock(self) -> None:
         """Keep the folder from other runs. Not before there is something to write: else it may be anything."""
-        if not self._locked:
+        if not self.files:
             self._stack.enter_context(store.locked(self.out))
-            self._locked = True
 
     def write(self, job: str, path: str, pictures: Mapping[str, bytes]) -> None:
         """`JOB/NAME-expected.png` and so on. Raises OutputError when the disk refuses."""
@@ -92,12 +98,6 @@ class DifferencePictures:
 
 def _slug(name: str) -> str:
     return re.sub("[^A-Za-z0-9._-]+", "-", name).strip("-.")[:MAX_NAME_LENGTH] or "unnamed"
-
-
-def _allowed(value: float, option: str) -> float:
-    if not (isfinite(value) and value >= 0):
-        raise InvalidOption(f"{option} {value} is no tolerance", hint="It is 0 or more.")
-    return value
 
 
 def _stale(out: Path, files: tuple[Path, ...]) -> Iterator[str]:

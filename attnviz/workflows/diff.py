@@ -30,10 +30,11 @@ from attnviz.models.sizes import BASE, ONE_HEAD, ONE_TOKEN, check_room
 from attnviz.records import AttentionMaps
 from attnviz.records.walk import MIN_ROWS
 from attnviz.registry import suggestion
+from attnviz.report import Report
 from attnviz.result import Events, Result
 from attnviz.specs.batch import DiffSpec
 from attnviz.views.diff import batches_report, records_report
-from attnviz.workflows.batch_diff.batches import LoadedBatch, differences
+from attnviz.workflows.batch_diff.batches import LoadedBatch, differences, read_batch
 
 DEFAULT = "entropy"
 SURVEY = "survey.safetensors"  # as `survey_file` calls it, which brings numpy
@@ -52,9 +53,7 @@ def diff(spec: DiffSpec) -> Events:
         hint = "Give two records, two manifests or two surveys."
         raise InvalidOption(f"{before} and {after} are not of one kind", hint=hint)
     if all(are_manifests):
-        from attnviz.configs.manifests import from_file
-
-        return iter((_batches(spec, *(LoadedBatch(path.parent, from_file(path)) for path in (before, after))),))
+        return iter((_batches(spec, read_batch(before), read_batch(after)),))
     _check_room(before, after, spec.max_memory)
     return iter((_records(spec, store.load(before, inf), store.load(after, inf)),))
 
@@ -90,8 +89,8 @@ def _records(spec: DiffSpec, before: AttentionMaps, after: AttentionMaps) -> Res
             raise InvalidOption(f"{measure.name} is of all heads together", hint="This compares head by head.")
     names = (*(spec.measure or (DEFAULT,)), *(name for name in thresholds if name in known))
     found = tuple(_heads(before, after, names))
-    over = sum(bool(head_beyond(change, thresholds)) for change in found)
-    return Result(records_report(before, after, found, thresholds, spec), failure=_failure(over, len(found), "head"))
+    report = records_report(before, after, found, thresholds, spec)
+    return _result(report, [head_beyond(change, thresholds) for change in found], "head")
 
 
 def _heads(before: AttentionMaps, after: AttentionMaps, names: Sequence[str]) -> Iterator[HeadChange]:
@@ -113,16 +112,11 @@ def _batches(spec: DiffSpec, before: LoadedBatch, after: LoadedBatch) -> Result:
     found = differences(before, after, EVERY_NUMBER)
     known = list(dict.fromkeys(number.measure for number in found.numbers))
     thresholds = _thresholds(spec.threshold, known)
-    wanted = _split(spec.measure) or [ALL]
-    for name in wanted:
-        if name not in known and name != ALL:
-            raise InvalidOption(f"no measure {name!r} in both batches", hint=suggestion(name, [*known, ALL]))
-    if ALL not in wanted:
-        shown = {*wanted, *thresholds}
-        kept = tuple(each for each in found.differences if each.kind != "number" or each.measure in shown)
-        found = replace(found, differences=kept)
-    over = sum(is_beyond(number, thresholds) for number in found.numbers)
-    return Result(batches_report(found, thresholds, spec), failure=_failure(over, len(found.numbers), "number"))
+    shown = {*_shown(spec.measure, known, known, "batches"), *thresholds}
+    kept = tuple(each for each in found.differences if each.kind != "number" or each.measure in shown)
+    found = replace(found, differences=kept)
+    beyond = [is_beyond(number, thresholds) for number in found.numbers]
+    return _result(batches_report(found, thresholds, spec), beyond, "number")
 
 
 def _surveys(spec: DiffSpec, before: Path, after: Path) -> Result:
@@ -135,13 +129,19 @@ def _surveys(spec: DiffSpec, before: Path, after: Path) -> Result:
             raise InvalidRecord(f"{path} is a part of a survey", hint="attnviz merge puts parts together.")
     known = shared_measures(a, b)
     thresholds = _thresholds(spec.threshold, known)
-    wanted = _split(spec.measure) or [*HEADLINE, *thresholds]
-    for name in wanted:
-        if name not in (*known, ALL) and spec.measure:
-            raise InvalidOption(f"no measure {name!r} in both surveys", hint=suggestion(name, [*known, ALL]))
-    found = survey_differences(a, b, tuple(name for name in known if name in wanted or ALL in wanted))
-    over = sum(is_beyond(number, thresholds) for number, _ in found)
-    return Result(surveys_report(a, b, found, thresholds), failure=_failure(over, len(found), "number"))
+    shown = _shown(spec.measure, known, (*HEADLINE, *thresholds), "surveys")
+    found = survey_differences(a, b, tuple(name for name in known if name in shown))
+    beyond = [is_beyond(number, thresholds) for number, _ in found]
+    return _result(surveys_report(a, b, found, thresholds), beyond, "number")
+
+
+def _shown(wanted: Sequence[str], known: Sequence[str], default: Sequence[str], where: str) -> Sequence[str]:
+    """The measures of a report. Raises InvalidOption for one that not both have."""
+    names = _split(wanted)
+    for name in names:
+        if name not in (*known, ALL):
+            raise InvalidOption(f"no measure {name!r} in both {where}", hint=suggestion(name, [*known, ALL]))
+    return known if ALL in names else names or default
 
 
 def _thresholds(written: Sequence[str], known: Sequence[str]) -> Thresholds:
@@ -169,6 +169,8 @@ def _split(items: Sequence[str]) -> list[str]:
     return [FORMER_NAMES.get(name, name) for name in asked]
 
 
-def _failure(over: int, of: int, noun: str) -> DifferencesFound | None:
-    """None where nothing is beyond a threshold."""
-    return DifferencesFound(f"{over:,} of {of:,} {noun}s changed more than --threshold allows") if over else None
+def _result(report: Report, beyond: Sequence[object], noun: str) -> Result:
+    """It fails where something is beyond a threshold."""
+    over = sum(map(bool, beyond))
+    said = f"{over:,} of {len(beyond):,} {noun}s changed more than --threshold allows"
+    return Result(report, failure=DifferencesFound(said) if over else None)

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import isfinite
 from pathlib import Path
 
 from attnviz import store
 from attnviz.differences import Difference
-from attnviz.errors import InvalidOption
 from attnviz.records import AttentionMaps
 from attnviz.views.check import describe
 from attnviz.workflows.batch_diff.records import compare_records
+from attnviz.workflows.check import check_tolerance
 from attnviz.workflows.python import one_record
 
 MAX_HEADS = 10  # that are named
@@ -22,8 +21,7 @@ def moved_heads(path: Path, maps: AttentionMaps | Sequence[AttentionMaps], toler
 
     Raises InvalidRecord where one of them is no record, InvalidOption for a tolerance that is none.
     """
-    if not (isfinite(tolerance) and tolerance >= 0):
-        raise InvalidOption(f"tolerance={tolerance} is no tolerance", hint="It is 0 or more.")
+    check_tolerance(tolerance, "tolerance=")
     expected, actual = store.load(path), one_record(maps)
     found = compare_records(expected, actual, tolerance)
     if not found:

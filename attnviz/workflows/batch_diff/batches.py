@@ -9,7 +9,7 @@ from pathlib import Path
 from attnviz.differences import BatchDiff, Difference, Tolerances
 from attnviz.errors import InvalidSource
 from attnviz.inputs import is_file
-from attnviz.manifest import NAME, Entry, Manifest
+from attnviz.manifest import NAME, Entry, Manifest, Numbers
 from attnviz.measures import FORMER_NAMES
 from attnviz.workflows.batch_diff.files import ShowPictures, compare_files
 from attnviz.workflows.batch_diff.numbers import compare_numbers, count_numbers, other_places, placed
@@ -34,21 +34,23 @@ def load_batch(folder: Path) -> LoadedBatch:
     """Raises InvalidSource where there is no manifest, InvalidConfig for one that this version does not write."""
     if not is_file(folder / NAME):
         raise InvalidSource(f"{folder} holds no {NAME}", hint="attnviz batch writes it.")
+    return read_batch(folder / NAME)
+
+
+def read_batch(file: Path) -> LoadedBatch:
+    """Numbers are under what their measures are called now, so that an older baseline still compares."""
     from attnviz.configs.manifests import from_file
 
-    manifest = from_file(folder / NAME)
-    return LoadedBatch(folder, replace(manifest, jobs=tuple(map(_with_present_names, manifest.jobs))))
+    manifest = from_file(file)
+    jobs = (replace(entry, numbers=_with_present_names(entry.numbers)) for entry in manifest.jobs)
+    return LoadedBatch(file.parent, replace(manifest, jobs=tuple(jobs)))
 
 
-def _with_present_names(entry: Entry) -> Entry:
-    """Numbers under what their measures are called now, so that an older baseline still compares."""
-    return replace(
-        entry,
-        numbers={
-            text: {FORMER_NAMES.get(name, name): values for name, values in of_text.items()}
-            for text, of_text in entry.numbers.items()
-        },
-    )
+def _with_present_names(numbers: Numbers) -> Numbers:
+    return {
+        text: {FORMER_NAMES.get(name, name): values for name, values in of_text.items()}
+        for text, of_text in numbers.items()
+    }
 
 
 def differences(

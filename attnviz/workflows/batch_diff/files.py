@@ -57,7 +57,8 @@ def compare_files(
             elif path not in expected:
                 yield Difference("new file", job, path)
             else:
-                yield _compare(job, path, found[0], found[1], tolerances, show)
+                other = Difference("file", job, path, expected=expected[path].sha256, actual=actual[path].sha256)
+                yield _compare(other, found[0], found[1], tolerances, show)
 
 
 def _read(folder: Path, file: File) -> bytes | str:
@@ -76,15 +77,14 @@ def _read(folder: Path, file: File) -> bytes | str:
     return data if hashlib.sha256(data).hexdigest() == file.sha256 else "has other bytes than when it was made"
 
 
-def _compare(
-    job: str, path: str, expected: bytes, actual: bytes, tolerances: Tolerances, show: ShowPictures
-) -> Compared:
+def _compare(other: Difference, expected: bytes, actual: bytes, tolerances: Tolerances, show: ShowPictures) -> Compared:
+    """`other` is the difference where nothing is known but that the bytes are others."""
     if expected == actual:
         return "same bytes"
-    ending = PurePosixPath(path).suffix.lower()
-    other = Difference("file", job, path, expected=_sha256(expected), actual=_sha256(actual))
+    ending = PurePosixPath(other.file).suffix.lower()
     if tolerances.files == "bytes":
-        before, after = (f"{len(data):,} bytes with sha256 {_sha256(data)[:8]}…" for data in (expected, actual))
+        sides = ((expected, other.expected), (actual, other.actual))
+        before, after = (f"{len(data):,} bytes with sha256 {str(sha256)[:8]}…" for data, sha256 in sides)
         return replace(other, expected=before, actual=after)
     if ending == ".png":
         return _compare_pictures(other, expected, actual, tolerances, show)
@@ -122,7 +122,3 @@ def _compare_records(other: Difference, expected: bytes, actual: bytes, toleranc
         return other
     found = compare_records(one, two, tolerances.numbers or 0.0)
     return replace(found[0], job=other.job, file=other.file) if found else "same content"
-
-
-def _sha256(data: bytes) -> str:
-    return hashlib.sha256(data).hexdigest()

@@ -52,16 +52,18 @@ def _unlike(before: AttentionMaps, after: AttentionMaps) -> Difference | None:
         check_tokens(before, after)
     except InvalidRecord as error:
         return Difference("record", "", said=error.problem)
-    if (before.n_layers, before.n_heads) != (after.n_layers, after.n_heads):
-        heads = (heads_in_words(np.zeros((maps.n_layers, maps.n_heads)).tolist()) for maps in (before, after))
-        return Difference("record", "", "", "", "", None, None, *heads)
-    for what in ("layer", "head"):
-        one, other = (getattr(maps, f"{what}_numbers") for maps in (before, after))
+    for one, other in zip(_heads_of(before), _heads_of(after), strict=True):
         if one != other:
-            numbers = (f"{what}s {', '.join(map(str, each))}" for each in (one, other))
-            return Difference("record", "", "", "", "", None, None, *numbers)
+            return Difference("record", "", expected=one, actual=other)
     several = stretches(np.arange(len(before.queries)), len(before.keys))
     places = product(range(before.n_layers), several)
     if not all(np.array_equal(before.allowed(*place), after.allowed(*place)) for place in places):
         return Difference("record", "", said="other keys may be attended to")
     return None
+
+
+def _heads_of(maps: AttentionMaps) -> tuple[str, ...]:
+    """How many layers and heads there are, and which."""
+    names = (("layers", maps.layer_numbers), ("heads", maps.head_numbers))
+    listed = (f"{name} {', '.join(map(str, numbers))}" for name, numbers in names)
+    return heads_in_words([[0.0] * maps.n_heads] * maps.n_layers), *listed
