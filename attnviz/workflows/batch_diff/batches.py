@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -12,7 +12,7 @@ from attnviz.inputs import is_file
 from attnviz.manifest import NAME, Entry, Manifest, Numbers
 from attnviz.measures import FORMER_NAMES
 from attnviz.workflows.batch_diff.files import ShowPictures, compare_files
-from attnviz.workflows.batch_diff.numbers import compare_numbers, count_numbers, other_places, placed
+from attnviz.workflows.batch_diff.numbers import compare_numbers, count_numbers, other_places, paired, placed
 
 COMPARED = ("picture", "record", "file")  # differences of files that both have
 
@@ -87,7 +87,11 @@ def differences(
         n_other_bytes=n_other_bytes,
         failed_alike=tuple(job for job in common if actual[job].error and actual[job].error == expected[job].error),
         causes={job: why for job, why in causes.items() if why},
-        versions=tuple(_changed(before.manifest.versions, after.manifest.versions)),
+        versions=tuple(
+            (name, old or "none", new or "none")
+            for name, old, new in paired(before.manifest.versions, after.manifest.versions)
+            if old != new
+        ),
         config=next(iter(configs)) if len(configs) == 1 else "",
     )
 
@@ -105,15 +109,9 @@ def _causes(expected: Entry, actual: Entry) -> Iterator[str]:
     """What a job was made from that is another: its command, settings by name, texts and weights."""
     if expected.command != actual.command:
         yield f"the command is {actual.command}, not {expected.command}"
-    names = dict.fromkeys([*expected.settings, *actual.settings])
-    if others := [name for name in names if expected.settings.get(name) != actual.settings.get(name)]:
+    settings = paired(expected.settings, actual.settings)
+    if others := [name for name, one, other in settings if one != other]:
         yield f"other settings ({', '.join(others)})"
     for name, digest in expected.inputs.items():  # what only one of them reads follows from the settings
         if actual.inputs.get(name, digest) != digest:
             yield f"other {name}"
-
-
-def _changed(before: Mapping[str, str], after: Mapping[str, str]) -> Iterator[tuple[str, str, str]]:
-    for name in dict.fromkeys([*before, *after]):
-        if before.get(name) != after.get(name):
-            yield name, before.get(name, "none"), after.get(name, "none")

@@ -14,7 +14,7 @@ from attnviz.errors import InputError, InvalidRecord, InvalidSource
 from attnviz.inputs import resolved
 from attnviz.manifest import Entry, File
 from attnviz.models.sizes import BASE, GIB, check_room
-from attnviz.workflows.batch_diff.numbers import is_same_text
+from attnviz.workflows.batch_diff.numbers import is_same_text, paired
 from attnviz.workflows.batch_diff.records import compare_records
 
 TEXTS = frozenset({".csv", ".json", ".md", ".tex"})  # in which numbers are written out
@@ -37,28 +37,25 @@ def compare_files(
         return
     job = after[1].name
     expected, actual = ({file.path: file for file in entry.files} for _, entry in (before, after))
-    for path in dict.fromkeys([*expected, *actual]):
-        sizes = [files[path].size for files in (expected, actual) if path in files]
-        needed = BASE + PER_BYTE.get(PurePosixPath(path).suffix.lower(), 1) * sum(sizes)
+    for path, one, other in paired(expected, actual):
+        sides = [(*side, file) for side, file in (((before[0], IN_BASELINE), one), ((after[0], ""), other)) if file]
+        needed = BASE + PER_BYTE.get(PurePosixPath(path).suffix.lower(), 1) * sum(file.size for *_, file in sides)
         check_room(f"{path} and its baseline", needed, tolerances.max_memory)
         found: list[bytes] = []
-        for (folder, _), files, where in ((before, expected, IN_BASELINE), (after, actual, "")):
-            if path in files:
-                data = _read(folder, files[path])
-                if data == IS_LINK and tolerances.files == "content":
-                    raise InvalidSource(f"{folder / path} {IS_LINK}")
-                if isinstance(data, str):
-                    yield Difference("changed file", job, path, said=f"{where}{data}")
-                    break
-                found.append(data)
+        for folder, where, file in sides:
+            data = _read(folder, file)
+            if data == IS_LINK and tolerances.files == "content":
+                raise InvalidSource(f"{folder / path} {IS_LINK}")
+            if isinstance(data, str):
+                yield Difference("changed file", job, path, said=f"{where}{data}")
+                break
+            found.append(data)
         else:
-            if path not in actual:
-                yield Difference("missing file", job, path)
-            elif path not in expected:
-                yield Difference("new file", job, path)
+            if one is None or other is None:
+                yield Difference("new file" if one is None else "missing file", job, path)
             else:
-                other = Difference("file", job, path, expected=expected[path].sha256, actual=actual[path].sha256)
-                yield _compare(other, found[0], found[1], tolerances, show)
+                unlike = Difference("file", job, path, expected=one.sha256, actual=other.sha256)
+                yield _compare(unlike, found[0], found[1], tolerances, show)
 
 
 def _read(folder: Path, file: File) -> bytes | str:

@@ -3,17 +3,26 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from decimal import Decimal
+from typing import TypeVar
 
 from attnviz.differences import Difference
 from attnviz.manifest import Entry, Numbers
 from attnviz.measures import OF_LAYERS
 
 PerHead = list[list[float]]
+Value = TypeVar("Value")
 # A number with a fraction or an exponent, but no part of a word, an address or a version such as 2.13.0.
 WRITTEN = re.compile(r"((?<![\w.])-?\d+(?:\.\d+(?:[eE][-+]?\d+)?|[eE][-+]?\d+)(?!\w|\.\d))", re.ASCII)
+
+
+def paired(
+    expected: Mapping[str, Value], actual: Mapping[str, Value]
+) -> Iterator[tuple[str, Value | None, Value | None]]:
+    """What both have under each name, in order; None where one has nothing."""
+    return ((name, expected.get(name), actual.get(name)) for name in dict.fromkeys([*expected, *actual]))
 
 
 def compare_numbers(job: str, expected: Numbers, actual: Numbers, tolerance: float | None) -> Iterator[Difference]:
@@ -21,14 +30,11 @@ def compare_numbers(job: str, expected: Numbers, actual: Numbers, tolerance: flo
 
     Without a tolerance every number that both have, whether it differs or not.
     """
-    for text in dict.fromkeys([*expected, *actual]):
-        if text not in actual:
-            yield Difference("missing numbers", job, text=text)
-        elif text not in expected:
-            yield Difference("new numbers", job, text=text)
+    for text, one, other in paired(expected, actual):
+        if one is None or other is None:
+            yield Difference("new numbers" if one is None else "missing numbers", job, text=text)
         else:
-            for measure in dict.fromkeys([*expected[text], *actual[text]]):
-                before, after = expected[text].get(measure), actual[text].get(measure)
+            for measure, before, after in paired(one, other):
                 yield from _compare_measure((job, "", text, measure), before, after, tolerance)
 
 
@@ -78,8 +84,8 @@ def other_places(expected: Entry, actual: Entry) -> Iterator[Difference]:
 
 def count_numbers(expected: Numbers, actual: Numbers) -> int:
     """How many numbers both have in the same place, so that they can be compared."""
-    common = [(expected[text], actual[text]) for text in expected if text in actual]
-    values = ((one[name], other[name]) for one, other in common for name in one if name in other)
+    common = ((one, other) for _, one, other in paired(expected, actual) if one and other)
+    values = ((one, other) for texts in common for _, one, other in paired(*texts) if one and other)
     return sum(sum(map(len, one)) for one, other in values if heads_in_words(one) == heads_in_words(other))
 
 
