@@ -2,25 +2,23 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal
 
 import numpy as np
-from jaxtyping import Bool, Float, Float32, Float64, Int
+from jaxtyping import Bool, Float, Float32, Int
 
-from attnviz.arithmetic import Logarithm, dot, total
+from attnviz.arithmetic import Logarithm, dot
 from attnviz.errors import InvalidRecord
 from attnviz.grid import Grid
 from attnviz.notebook import Tabular
 from attnviz.records.by_distance import ByDistance
-from attnviz.records.walk import ROW_SUM_TOLERANCE, Heads, Queries, SummedRows, Tile, WalkedRows
+from attnviz.records.walk import ROW_SUM_TOLERANCE, Heads, Queries, SummedRows, Tile, WalkedRows, summed
+from attnviz.records.walk import TINY as TINY
 from attnviz.shapes import Attendable, PerHead, PerLayer, PerQuery, RealQueries, ValueNorms, Weights
 
-KEYS_AT_ONCE = 2**10  # of some queries
-TINY = float(np.finfo(np.float32).tiny)  # ln of it is finite, so that 0 ln 0 comes out as 0
 MAX_NUMBERS = {"layer": 100_000, "head": 2**15 - 1}
 
 Setting = str | int | float | bool | None
@@ -161,12 +159,8 @@ class AttentionMaps(Tabular):
         object.__setattr__(self, "attendable", np.broadcast_to(self.attendable, (self.n_layers, *expected)))
         for layer, number in enumerate(self.layer_numbers):  # layer by layer, so that checking costs one layer's memory
             self._check_layer(layer, number)
-        for name in (
-            "weights",
-            "attendable",
-            "sink",
-            "value_norms",
-        ):  # a view, so that the caller's own array stays writeable
+        # a view, so that the caller's own array stays writeable
+        for name in ("weights", "attendable", "sink", "value_norms"):
             if getattr(self, name) is not None:
                 view = getattr(self, name).view()
                 view.flags.writeable = False
@@ -244,17 +238,7 @@ class AttentionMaps(Tabular):
 
     def summed(self, layer: int, heads: Heads, several: Iterable[Queries]) -> Iterator[SummedRows]:
         """`rows` of several stretches of queries with their sums and entropies."""
-        logs, with_zeros = np.empty(0, dtype=np.float32), False  # memory that is taken once
-        for queries in several:
-            rows = self.rows(layer, heads, queries)
-            *shape, n_keys = rows.shape
-            if logs.size < (n_logs := math.prod(shape) * min(n_keys, KEYS_AT_ONCE)):
-                logs = np.empty(n_logs, dtype=np.float32)
-            informed = _informed(rows, logs, TINY if with_zeros else 0.0)
-            if not np.isfinite(informed).all():
-                with_zeros = True  # so have others of this head, most likely
-                informed = _informed(rows, logs, TINY)
-            yield SummedRows(rows, total(rows), -informed)
+        return summed(self.rows(layer, heads, queries) for queries in several)
 
     def walk(self, layer: int, heads: Heads, several: Iterable[Queries]) -> Iterator[WalkedRows]:
         """What there is to know of each of several stretches of queries; tiles are good until the next is asked for."""
@@ -367,22 +351,6 @@ class AttentionMaps(Tabular):
         if self.self_attention:
             return np.asarray(self._masks.any(axis=(0, 1)))
         return np.ones(len(self.queries), dtype=bool)
-
-
-def _informed(
-    rows: Float32[np.ndarray, "*heads query key"], logs: Float32[np.ndarray, " room"], added: float
-) -> Float64[np.ndarray, "*heads query"]:
-    """Σ w ln (w + `added`) of each row, a stretch of keys at a time: the cache holds it. Not finite where a logarithm
-    is that of 0; what is tiny changes nothing else.
-    """
-    found = np.zeros(rows.shape[:-1])
-    with np.errstate(divide="ignore", invalid="ignore"):
-        for start in range(0, rows.shape[-1], KEYS_AT_ONCE):
-            of_keys = rows[..., start : start + KEYS_AT_ONCE]
-            part = logs[: of_keys.size].reshape(of_keys.shape)
-            np.log(np.add(of_keys, added, out=part) if added else of_keys, out=part)
-            found += dot(part, of_keys)
-    return found
 
 
 @dataclass(frozen=True, eq=False)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -10,7 +11,7 @@ from typing import NamedTuple, TypeVar
 import numpy as np
 from jaxtyping import Bool, Float32, Float64, Int
 
-from attnviz.arithmetic import cores, exponential
+from attnviz.arithmetic import cores, dot, exponential, total
 from attnviz.errors import InvalidRecord
 from attnviz.records.by_distance import ByDistance
 
@@ -19,12 +20,14 @@ CELLS_AT_ONCE = 2**17  # in float32, and as many beside them: a cache holds both
 MAX_CELLS = 2**22  # of twice as many rows: 16 MiB in each thread
 MIN_ROWS = 64  # of a stretch of queries, however long: to work out fewer takes longer
 KEYS_AT_ONCE = 2**12  # of a tile, a multiple of STRETCH: fewer are more steps, more do not stay in the cache
+LOGARITHMS_AT_ONCE = 2**10  # of a row
 STRETCH = 2**9  # keys that are summed in float32: the sum of more loses digits
 N_SAMPLED = 2**8  # keys whose scores say about where those of all lie
 EXACT = 3e-7  # how far from 1 a row may sum as it is: float32 rounds a log-sum-exp of 40 by 2e-6, of 100 by 4e-6
 NONE = np.float32(-1e30)  # the logarithm of 0, and finite: 0 ln 0 is 0
 MAX_THREADS = 4
 CELLS_PER_THREAD = 2**26  # fewer are walked over as soon by one
+TINY = float(np.finfo(np.float32).tiny)  # ln of it is finite, so that 0 ln 0 comes out as 0
 HIGHEST = 40  # the largest logarithm of an exponential, in units: a sum of them still has room
 FEW, MANY = 1e-30, 1e30  # between them float32 holds the sum of a row, and all that counts in it
 
@@ -40,6 +43,36 @@ class SummedRows(NamedTuple):
     rows: Float32[np.ndarray, "*heads query key"]
     sums: Float64[np.ndarray, "*heads query"]  # nearly 1
     entropies: Float64[np.ndarray, "*heads query"]  # -Σ w ln w of the weights as they are, in nats
+
+
+def summed(several: Iterable[Float32[np.ndarray, "*heads query key"]]) -> Iterator[SummedRows]:
+    """Rows of several stretches of queries with their sums and entropies."""
+    logs, with_zeros = np.empty(0, dtype=np.float32), False  # memory that is taken once
+    for rows in several:
+        *shape, n_keys = rows.shape
+        if logs.size < (n_logs := math.prod(shape) * min(n_keys, LOGARITHMS_AT_ONCE)):
+            logs = np.empty(n_logs, dtype=np.float32)
+        informed = _informed(rows, logs, TINY if with_zeros else 0.0)
+        if not np.isfinite(informed).all():
+            with_zeros = True  # so have others of this head, most likely
+            informed = _informed(rows, logs, TINY)
+        yield SummedRows(rows, total(rows), -informed)
+
+
+def _informed(
+    rows: Float32[np.ndarray, "*heads query key"], logs: Float32[np.ndarray, " room"], added: float
+) -> Float64[np.ndarray, "*heads query"]:
+    """Σ w ln (w + `added`) of each row, a stretch of keys at a time: the cache holds it. Not finite where a logarithm
+    is that of 0; what is tiny changes nothing else.
+    """
+    found = np.zeros(rows.shape[:-1])
+    with np.errstate(divide="ignore", invalid="ignore"):
+        for start in range(0, rows.shape[-1], LOGARITHMS_AT_ONCE):
+            of_keys = rows[..., start : start + LOGARITHMS_AT_ONCE]
+            part = logs[: of_keys.size].reshape(of_keys.shape)
+            np.log(np.add(of_keys, added, out=part) if added else of_keys, out=part)
+            found += dot(part, of_keys)
+    return found
 
 
 class Tile(NamedTuple):
