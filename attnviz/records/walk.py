@@ -20,7 +20,6 @@ CELLS_AT_ONCE = 2**17  # in float32, and as many beside them: a cache holds both
 MAX_CELLS = 2**22  # of twice as many rows: 16 MiB in each thread
 MIN_ROWS = 64  # of a stretch of queries, however long: to work out fewer takes longer
 KEYS_AT_ONCE = 2**12  # of a tile, a multiple of STRETCH: fewer are more steps, more do not stay in the cache
-LOGARITHMS_AT_ONCE = 2**10  # of a row
 STRETCH = 2**9  # keys that are summed in float32: the sum of more loses digits
 N_SAMPLED = 2**8  # keys whose scores say about where those of all lie
 EXACT = 3e-7  # how far from 1 a row may sum as it is: float32 rounds a log-sum-exp of 40 by 2e-6, of 100 by 4e-6
@@ -50,7 +49,7 @@ def summed(several: Iterable[Float32[np.ndarray, "*heads query key"]]) -> Iterat
     logs, with_zeros = np.empty(0, dtype=np.float32), False  # memory that is taken once
     for rows in several:
         *shape, n_keys = rows.shape
-        if logs.size < (n_logs := math.prod(shape) * min(n_keys, LOGARITHMS_AT_ONCE)):
+        if logs.size < (n_logs := math.prod(shape) * min(n_keys, KEYS_AT_ONCE)):
             logs = np.empty(n_logs, dtype=np.float32)
         informed = _informed(rows, logs, TINY if with_zeros else 0.0)
         if not np.isfinite(informed).all():
@@ -67,8 +66,8 @@ def _informed(
     """
     found = np.zeros(rows.shape[:-1])
     with np.errstate(divide="ignore", invalid="ignore"):
-        for start in range(0, rows.shape[-1], LOGARITHMS_AT_ONCE):
-            of_keys = rows[..., start : start + LOGARITHMS_AT_ONCE]
+        for start in range(0, rows.shape[-1], KEYS_AT_ONCE):
+            of_keys = rows[..., start : start + KEYS_AT_ONCE]
             part = logs[: of_keys.size].reshape(of_keys.shape)
             np.log(np.add(of_keys, added, out=part) if added else of_keys, out=part)
             found += dot(part, of_keys)
