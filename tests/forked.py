@@ -6,7 +6,8 @@ ADDRESS …` is `attnviz …`: it hands its arguments, its folder and its three 
 Such a run is a process of its own: its exit code, its streams, its files, its folder and its memory are its own. It
 proves nothing of starting: what is imported and when, what Ctrl-C then does, what the environment says to libraries
 that read it once, how long it takes; nor that bytes are the same under another hash seed. A signal to what the test has
-started is handed on to it, and a kill kills it.
+started is handed on to it, and a kill kills it. Its workers are forked from one process, the same for all runs, whose
+streams are not its own.
 """
 
 from __future__ import annotations
@@ -20,9 +21,10 @@ import socket
 import sys
 from contextlib import suppress
 from importlib import import_module
+from multiprocessing import forkserver, resource_tracker
 from pathlib import Path
 from runpy import run_module
-from typing import NoReturn, TextIO, cast
+from typing import Any, NoReturn, TextIO, cast
 
 N_STREAMS = 3
 # What most runs import. The compiler comes with an optimizer, and takes as long again as torch.
@@ -35,6 +37,7 @@ IMPORTED = (
 
 def serve(address: str) -> list[str]:
     """Forks whenever somebody asks; it returns only in what was forked, and gives the arguments of the run."""
+    serve_workers()
     for name in IMPORTED:
         import_module(name)
     if (threads := len([*Path("/proc/self/task").iterdir()])) > 1:
@@ -55,6 +58,19 @@ def serve(address: str) -> list[str]:
             return asked_of(asking)
     os.killpg(0, signal.SIGKILL)  # with the runs that nobody waits for any more
     return []
+
+
+def serve_workers() -> None:
+    """Start what workers of all runs are forked from, and have it taken for running: only who started it may ask.
+
+    Else each run that shares out its work starts one, which imports torch and matplotlib.
+    """
+    if import_module("attnviz.workflows.child").process_context().get_start_method() != "forkserver":
+        return
+    servers: tuple[Any, ...] = (forkserver, vars(forkserver)["_forkserver"])
+    for server in servers:
+        server.ensure_running = resource_tracker.ensure_running
+    vars(resource_tracker)["_resource_tracker"]._pid = None  # as in every process that has not started it
 
 
 def asked_of(asking: socket.socket) -> list[str]:
