@@ -233,7 +233,7 @@ def test_a_record_is_compared_by_its_weights(pair: Path) -> None:
 
 def test_what_a_gathered_record_becomes_is_counted(pair: Path) -> None:
     """Its file is a tenth of that."""
-    maps = attnviz.attention("a " * 20_000, factored=True, model="multi", heads=2)
+    maps = attnviz.attention("a " * 4_200, factored=True, model="single")
     later = replace(maps, provenance=replace(maps.provenance, versions=(("torch", "9"),)))
     for folder, each in (("baseline", maps), ("figures", later)):
         batches.put(pair / folder, "first/attention.safetensors", store.record_bytes(each))
