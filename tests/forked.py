@@ -1,7 +1,8 @@
 """Runs of `attnviz` that are forked from a process which has imported what most of them need: torch takes two seconds.
 
 `python -m tests.forked ADDRESS` serves them, a Unix socket, until its standard input ends. `python tests/forked.py
-ADDRESS …` is `attnviz …`: it hands its arguments, its folder and its three streams over, and ends as the run did.
+ADDRESS attnviz …` is `attnviz …`: it hands its arguments, its folder and its three streams over, and ends as the run
+did. Another module instead of `attnviz` is run as `python -m` does.
 
 Such a run is a process of its own: its exit code, its streams, its files, its folder and its memory are its own. It
 proves nothing of starting: what is imported and when, what Ctrl-C then does, what the environment says to libraries
@@ -29,7 +30,17 @@ from typing import Any, NoReturn, TextIO, cast
 N_STREAMS = 3
 # What most runs import. The compiler comes with an optimizer, and takes as long again as torch.
 IMPORTED = (
-    *("torch", "torch._dynamo", "safetensors.torch", "tokenizers", "regex", "yaml", "PIL.Image", "rich.live"),
+    *(
+        "torch",
+        "torch._dynamo",
+        "distributed",
+        "safetensors.torch",
+        "tokenizers",
+        "regex",
+        "yaml",
+        "PIL.Image",
+        "rich.live",
+    ),
     *("attnviz.cli.parser", "attnviz.cli.progress", "attnviz.renderers.figure.files", "attnviz.models.encoder_model"),
     *(f"attnviz.workflows.{name}" for name in ("batch", "compare", "heatmap", "predict", "survey", "train")),
 )
@@ -128,7 +139,7 @@ def ask(address: str, args: list[str]) -> int:
 if __name__ == "__main__":
     if __package__:
         sys.argv[1:] = serve(sys.argv[1])
-        run_module("attnviz", run_name="__main__", alter_sys=True)
+        run_module(sys.argv.pop(1), run_name="__main__", alter_sys=True)
     code = ask(sys.argv[1], sys.argv[2:])
     if code < 0:
         signal.signal(-code, signal.SIG_DFL)

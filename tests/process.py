@@ -82,7 +82,9 @@ def said_by(command: list[str], *, cwd: Path, env: Mapping[str, str] | None = No
 
 @contextmanager
 def serving_forks(home: Path) -> Iterator[tuple[str, ...]]:
-    """Gives the program that hands its runs to `tests.forked`; where that cannot be, the real one."""
+    """Gives the program that hands its runs to `tests.forked`; where that cannot be, the real one. Its last word is the
+    module that is run.
+    """
     if not sys.platform.startswith("linux") or os.environ["OMP_NUM_THREADS"] != "1":  # a fork has no other threads
         yield PROGRAM
         return
@@ -96,7 +98,7 @@ def serving_forks(home: Path) -> Iterator[tuple[str, ...]]:
             if server.poll() is not None:
                 raise RuntimeError("what runs are forked from did not start")
             time.sleep(0.02)
-        yield sys.executable, "-I", "-S", str(ROOT / "tests/forked.py"), address
+        yield sys.executable, "-I", "-S", str(ROOT / "tests/forked.py"), address, "attnviz"
     finally:
         server.communicate()  # it ends with its standard input
 

@@ -19,6 +19,7 @@ from tests.process import RunCli, bare_environment
 
 pytest.importorskip("distributed")
 pytestmark = pytest.mark.slow
+DASK = (sys.executable, "-m", "dask")
 TEXTS = ("one", "two words", "three more words")
 
 
@@ -30,8 +31,8 @@ class Cluster:
     workers: tuple[subprocess.Popen[bytes], ...]
 
 
-def start(stack: ExitStack, home: Path, *args: str) -> subprocess.Popen[bytes]:
-    command = [sys.executable, "-m", "dask", *args]
+def start(stack: ExitStack, dask: tuple[str, ...], home: Path, *args: str) -> subprocess.Popen[bytes]:
+    command = [*dask, *args]
     log = stack.enter_context((home / f"{args[0]}.log").open("ab"))
     process = subprocess.Popen(command, env=bare_environment(home), cwd=home, stdout=log, stderr=log)
     stack.callback(process.wait, 20)
@@ -40,23 +41,30 @@ def start(stack: ExitStack, home: Path, *args: str) -> subprocess.Popen[bytes]:
 
 
 @contextmanager
-def running(home: Path, n_workers: int, *security: str) -> Iterator[Cluster]:
+def running(dask: tuple[str, ...], home: Path, n_workers: int, *security: str) -> Iterator[Cluster]:
     file = home / "scheduler.json"
     both = ("--scheduler-file", str(file), "--no-dashboard", *security)
     protocol = ("--protocol", "tls") if security else ()
     with ExitStack() as stack:
-        scheduler = start(stack, home, "scheduler", "--host", "127.0.0.1", "--port", "0", *both, *protocol)
+        scheduler = start(stack, dask, home, "scheduler", "--host", "127.0.0.1", "--port", "0", *both, *protocol)
         while not file.exists():
             assert scheduler.poll() is None, (home / "scheduler.log").read_text(encoding="utf-8")
             time.sleep(0.1)
-        workers = tuple(start(stack, home, "worker", *both, "--nthreads", "1", "--no-nanny") for _ in range(n_workers))
-        yield Cluster(file, workers)
+        worker = ("worker", *both, "--nthreads", "1", "--no-nanny")
+        yield Cluster(file, tuple(start(stack, dask, home, *worker) for _ in range(n_workers)))
+
+
+@pytest.fixture(scope="session")
+def forked_dask(forked: tuple[str, ...]) -> tuple[str, ...]:
+    """`dask` in processes that have imported torch: of its workers, each takes six seconds for it and what is drawn."""
+    *python, _ = forked
+    return *python, "dask"
 
 
 @pytest.fixture(scope="module")
-def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+def cluster(tmp_path_factory: pytest.TempPathFactory, forked_dask: tuple[str, ...]) -> Iterator[Cluster]:
     """For those that leave it as it is."""
-    with running(tmp_path_factory.mktemp("cluster"), 2) as found:
+    with running(forked_dask, tmp_path_factory.mktemp("cluster"), 2) as found:
         yield found
 
 
@@ -76,7 +84,7 @@ def kill_at_work(worker: subprocess.Popen[bytes]) -> None:
 def test_a_cluster_gives_the_bytes_of_one_process_though_a_worker_dies(run_forked: RunCli, tmp_path: Path) -> None:
     serial = run_forked(*arguments(tmp_path / "serial"))
     assert serial.exit_code == 0, serial.stderr
-    with running(tmp_path, 2) as cluster:
+    with running(DASK, tmp_path, 2) as cluster:
         killing = Thread(target=kill_at_work, args=(cluster.workers[0],))
         killing.start()
         found = run_forked(*arguments(tmp_path / "dask"), "--scheduler-file", cluster.file)
@@ -142,7 +150,9 @@ def certify(folder: Path, name: str, *signed: str) -> None:
 
 
 @pytest.mark.skipif(which("openssl") is None, reason="needs openssl, which makes certificates")
-def test_a_scheduler_with_tls_answers_those_whom_it_knows(run_forked: RunCli, tmp_path: Path) -> None:
+def test_a_scheduler_with_tls_answers_those_whom_it_knows(
+    forked_dask: tuple[str, ...], run_forked: RunCli, tmp_path: Path
+) -> None:
     certify(tmp_path, "authority")
     certify(tmp_path, "stranger")
     certify(tmp_path, "me", "-CA", "authority.pem", "-CAkey", "authority.key")
@@ -152,7 +162,7 @@ def test_a_scheduler_with_tls_answers_those_whom_it_knows(run_forked: RunCli, tm
         return ca, f"{tmp_path}/authority.pem", "--tls-cert", f"{own}.pem", "--tls-key", f"{own}.key"
 
     asked = ("predict", "--text", "good", "--csv")
-    with running(tmp_path, 1, *files("me", "--tls-ca-file")) as cluster:
+    with running(forked_dask, tmp_path, 1, *files("me", "--tls-ca-file")) as cluster:
         answered = run_forked(*asked, "--scheduler-file", cluster.file, *files("me"))
         refused = [run_forked(*asked, "--scheduler-file", cluster.file, *others) for others in ((), files("stranger"))]
     assert answered.exit_code == 0, answered.stderr
