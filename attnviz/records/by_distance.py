@@ -35,6 +35,16 @@ class ByDistance:
             return float(self.line[0])
         return float(self.line[-1]) if first >= end else None
 
+    def around(self, queries: slice | Int[np.ndarray, " query"], keys: slice) -> slice:
+        """Of these keys, counted from the first of them, those that may be at distances whose numbers differ: before
+        them all pairs have the first number of the line, behind them the last.
+        """
+        low, high = self._extent(queries)
+        begin, end = self._ends
+        first, stop = begin + low - self.n_queries + 1 - keys.start, end + high - self.n_queries + 1 - keys.start
+        n_keys = keys.stop - keys.start
+        return slice(min(max(first, 0), n_keys), min(max(stop, 0), n_keys))
+
     def _extent(self, queries: slice | Int[np.ndarray, " query"]) -> tuple[int, int]:
         """The first and the last of them."""
         if isinstance(queries, slice):

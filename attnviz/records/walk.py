@@ -163,10 +163,18 @@ class Head(NamedTuple):
         query[:, -1] = np.where(exact > 0, exact, np.minimum(exact + HIGHEST, 0))
         np.matmul(query, self.key[:, keys], out=out)
         if self.added is not None and alike is None:
-            out += unit * self.added.matrix[queries, keys]
+            _add(self.added, unit, queries, keys, out)
         if self.attendable_keys is not None:
             out[:, ~self.attendable_keys[keys]] = NONE
         return np.asarray(np.exp((exact - query[:, -1]) / unit))
+
+
+def _add(added: ByDistance, unit: float, queries: Queries, keys: slice, to: Float32[np.ndarray, "query key"]) -> None:
+    """What is added to each score, in units. Far from the diagonal it is one number on either side."""
+    unlike = added.around(queries, keys)
+    for places, number in ((slice(unlike.start), added.line[0]), (slice(unlike.stop, None), added.line[-1])):
+        to[:, places] += unit * number
+    to[:, unlike] += unit * added.matrix[queries, keys.start + unlike.start : keys.start + unlike.stop]
 
 
 class Walk:

@@ -36,3 +36,10 @@ def test_stretches_that_are_alike_are_found_and_no_others(line: tuple[int, ...],
             assert alike == (there.flat[0] if apart else None)
             assert alike is None or (there == alike).all()
             assert found.of(queries[:, None], np.arange(start, stop)).tolist() == there.tolist()
+            unlike = found.around(queries, slice(start, stop))
+            assert (there[:, : unlike.start] == line[0]).all()
+            assert (there[:, unlike.stop :] == line[-1]).all()
+            if not apart:  # and no more than one key on either side for each query beyond the first
+                wide = farthest - nearest + int(queries[-1] - queries[0])
+                assert 0 <= unlike.start <= unlike.stop <= stop - start
+                assert unlike.stop - unlike.start <= max(wide, 0)
