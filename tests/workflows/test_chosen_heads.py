@@ -101,7 +101,7 @@ def test_a_number_stands_under_its_right_name(more: dict[str, int] | None, form:
     assert np.array(values["weights"])[0, 0] == pytest.approx(whole.weights[1, 5], rel=2e-5)
     assert (found.layers, found.heads) == ({maps.provenance.text_name: [1]}, {maps.provenance.text_name: [5]})
     assert [row[:2] for row in table(found, "heads").rows] == [(1, 5)]
-    assert [chart.title for block in report(found).blocks for chart in getattr(block, "curves", ())] == ["head 5"]
+    assert [chart.title for block in report(found).blocks for chart in getattr(block, "charts", ())] == ["head 5"]
     assert {tuple(row[2:4]) for row in list(found.rows or ())[1:]} == {(1, 5)}
     said = " ".join(block.text for block in report(found).blocks if isinstance(block, Note))
     assert "holds only layer 1 of 3 and head 5 of 8" in said
