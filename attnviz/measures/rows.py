@@ -124,13 +124,12 @@ def _walked(maps: AttentionMaps, layer: int, pools: Pools | None) -> RowStatisti
             sums[of_rows], entropies[of_rows] = found.sums, found.entropies
             peaks[of_rows], peak_keys[of_rows] = found.peaks, found.peak_keys
             distances[of_rows] = found.distances
-            shares = (1 / found.sums).astype(np.float32)[..., None, :]
             if columns is not None:
                 columns.begin(queries)
-            for keys, weights in found.tiles:
-                received[heads, keys] += (shares @ weights)[..., 0, :]
+            for tile in found.tiles:
+                received[heads, tile.keys] += tile.received(1 / found.sums)
                 if columns is not None:
-                    columns.add(keys, weights)
+                    columns.add(tile.keys, tile.rows())
             if pools is not None and columns is not None:
                 assert isinstance(heads, int)
                 pools.add(heads, columns)

@@ -15,7 +15,7 @@ from attnviz.errors import InvalidRecord
 from attnviz.grid import Grid
 from attnviz.notebook import Tabular
 from attnviz.records.by_distance import ByDistance
-from attnviz.records.walk import ROW_SUM_TOLERANCE, Heads, Queries, SummedRows, Tile, WalkedRows, summed
+from attnviz.records.walk import ROW_SUM_TOLERANCE, Heads, Queries, SummedRows, WalkedRows, WeightTile, summed
 from attnviz.records.walk import TINY as TINY
 from attnviz.shapes import Attendable, PerHead, PerLayer, PerQuery, RealQueries, ValueNorms, Weights
 
@@ -248,7 +248,9 @@ class AttentionMaps(Tabular):
         for queries, (rows, sums, entropies) in zip(several, self.summed(layer, heads, several), strict=True):
             best = rows.argmax(axis=-1)
             peaks = np.take_along_axis(rows, best[..., None], axis=-1)[..., 0].astype(np.float64)
-            yield WalkedRows(sums, entropies, peaks, best, dot(rows, apart[queries]), [Tile(slice(0, n_keys), rows)])
+            yield WalkedRows(
+                sums, entropies, peaks, best, dot(rows, apart[queries]), [WeightTile(slice(0, n_keys), rows)]
+            )
 
     def tile(
         self, layer: int, head: int, queries: Int[np.ndarray, " query"], keys: Int[np.ndarray, " key"]

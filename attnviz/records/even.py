@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from jaxtyping import Float32, Int
+from jaxtyping import Float32, Float64, Int
 
 from attnviz.records.factored import Factors
-from attnviz.records.walk import KEYS_AT_ONCE, Queries, Tile, WalkedRows
+from attnviz.records.walk import Queries, WalkedRows
 
 
 def evenly(factors: Factors, n_allowed: Int[np.ndarray, " query"]) -> EvenFactors:
@@ -52,15 +52,31 @@ class EvenFactors(Factors):
             peaks=weights.astype(np.float64),
             peak_keys=np.searchsorted(counts, counts[first], side="right") - 1,
             distances=apart * weights.astype(np.float64),
-            tiles=self._tiles(queries, weights[:, None]),
+            tiles=[EvenTile(self, queries, first, end, weights)],
         )
 
-    def _tiles(self, queries: Queries, weights: Float32[np.ndarray, "query 1"]) -> Iterator[Tile]:
-        n_keys = self.key.shape[1]
-        memory = np.empty((len(weights), min(n_keys, KEYS_AT_ONCE)), dtype=np.float32)
-        allowed = self.allowed(queries)
-        for start in range(0, n_keys, KEYS_AT_ONCE):
-            keys = slice(start, min(start + KEYS_AT_ONCE, n_keys))
-            tile = memory[:, : keys.stop - start]
-            np.multiply(allowed[:, keys], weights, out=tile)
-            yield Tile(keys, tile)
+
+@dataclass(frozen=True, eq=False)
+class EvenTile:
+    """Rows that are alike but for which keys they reach."""
+
+    factors: EvenFactors
+    queries: Queries
+    first: Int[np.ndarray, " query"]  # key that each attends to
+    end: Int[np.ndarray, " query"]  # of its keys
+    weights: Float32[np.ndarray, " query"]
+
+    @property
+    def keys(self) -> slice:
+        """All of them."""
+        return slice(0, self.factors.key.shape[1])
+
+    def received(self, shares: Float64[np.ndarray, " query"]) -> Float64[np.ndarray, " key"]:
+        """See `Tile`."""
+        each, n_edges = shares * self.weights, self.keys.stop + 1
+        begins, ends = (np.bincount(edge, each, n_edges) for edge in (self.first, self.end))
+        return np.asarray(np.cumsum(begins - ends)[:-1] * self.factors.keys_mask)
+
+    def rows(self) -> Float32[np.ndarray, "query key"]:
+        """See `Tile`."""
+        return np.asarray(self.factors.allowed(self.queries) * self.weights[:, None])

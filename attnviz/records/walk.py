@@ -5,11 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple, Protocol, TypeVar
 
 import numpy as np
-from jaxtyping import Bool, Float32, Float64, Int
+from jaxtyping import Bool, Float, Float32, Float64, Int
 
 from attnviz.arithmetic import cores, dot, exponential, total
 from attnviz.errors import InvalidRecord
@@ -17,7 +16,7 @@ from attnviz.records.by_distance import ByDistance
 
 ROW_SUM_TOLERANCE = 1e-3
 CELLS_AT_ONCE = 2**17  # in float32, and as many beside them: a cache holds both, and steps are few
-MAX_CELLS = 2**22  # of twice as many rows: 16 MiB in each thread
+MAX_CELLS = 2**23  # of twice as many rows: 32 MiB in each thread
 MIN_ROWS = 64  # of a stretch of queries, however long: to work out fewer takes longer
 KEYS_AT_ONCE = 2**12  # of a tile, a multiple of STRETCH: fewer are more steps, more do not stay in the cache
 STRETCH = 2**9  # keys that are summed in float32: the sum of more loses digits
@@ -74,11 +73,41 @@ def _informed(
     return found
 
 
-class Tile(NamedTuple):
-    """The weights of some queries on a stretch of keys."""
+class Tile(Protocol):
+    """The weights of some queries on a stretch of keys, to be read before the next rows are walked over."""
+
+    @property
+    def keys(self) -> slice:
+        """Which they are."""
+
+    def received(self, shares: Float64[np.ndarray, "*heads query"]) -> Float[np.ndarray, "*heads key"]:
+        """The sum over queries of what each key gets, each row times its share."""
+
+    def rows(self) -> Float32[np.ndarray, "*heads query key"]:
+        """The weights themselves; to be asked once, and last."""
+
+
+class WeightTile(NamedTuple):
+    """Weights that lie there, each row still to be multiplied where there are factors."""
 
     keys: slice
     weights: Float32[np.ndarray, "*heads query key"]
+    factors: Float64[np.ndarray, " query"] | None = None
+
+    def received(self, shares: Float64[np.ndarray, "*heads query"]) -> Float32[np.ndarray, "*heads key"]:
+        """See `Tile`."""
+        times = (shares if self.factors is None else shares * self.factors).astype(np.float32)
+        return np.asarray((times[..., None, :] @ self.weights)[..., 0, :])
+
+    def rows(self) -> Float32[np.ndarray, "*heads query key"]:
+        """See `Tile`; in place."""
+        if self.factors is not None:
+            multiply(self.weights, self.factors)
+        return self.weights
+
+    def times(self, factors: Float64[np.ndarray, " query"]) -> WeightTile:
+        """The same of weights that are so many times as large."""
+        return self._replace(factors=factors if self.factors is None else self.factors * factors)
 
 
 class WalkedRows(NamedTuple):
@@ -89,11 +118,10 @@ class WalkedRows(NamedTuple):
     peaks: Float64[np.ndarray, "*heads query"]
     peak_keys: Int[np.ndarray, "*heads query"]  # of equal ones the first
     distances: Float64[np.ndarray, "*heads query"]  # Σ w |j - i|
-    tiles: Iterable[Tile]  # all weights but those of keys that none of these queries may attend to; to be read once
+    tiles: Sequence[Tile]  # all weights but those of keys that none of these queries may attend to
 
     def times(self, factors: Float64[np.ndarray, " query"]) -> WalkedRows:
         """The same of weights that are so many times as large; of a walk over factors."""
-        assert isinstance(self.tiles, Tiles)
         sums = self.sums * factors
         return WalkedRows(
             sums=sums,
@@ -101,22 +129,8 @@ class WalkedRows(NamedTuple):
             peaks=self.peaks * factors,
             peak_keys=self.peak_keys,
             distances=self.distances * factors,
-            tiles=Tiles(self.tiles.tiles, [each * factors for each in self.tiles.factors]),
+            tiles=[tile.times(factors) for tile in self.tiles if isinstance(tile, WeightTile)],
         )
-
-
-@dataclass(frozen=True, eq=False)
-class Tiles:
-    """Tiles whose rows are multiplied as they are read, once."""
-
-    tiles: Sequence[Tile]
-    factors: Sequence[Float64[np.ndarray, " query"]]  # of each tile
-
-    def __iter__(self) -> Iterator[Tile]:
-        """Tile after tile."""
-        for tile, factors in zip(self.tiles, self.factors, strict=True):
-            multiply(tile.weights, factors)
-            yield tile
 
 
 def multiply(weights: Float32[np.ndarray, "query key"], factors: Float64[np.ndarray, " query"]) -> None:
@@ -289,7 +303,7 @@ class Walk:
             peaks=highest.max(axis=1),
             peak_keys=self._peak_keys(best),
             distances=self._distances(places, sums, ramps, walked),
-            tiles=Tiles([self._tile(place, n_rows) for place in walked], list(walked.values())),
+            tiles=[self._tile(place, factors) for place, factors in walked.items()],
         )
 
     def _peak_keys(self, best: Int[np.ndarray, " query"]) -> Int[np.ndarray, " query"]:
@@ -302,9 +316,9 @@ class Walk:
             found[rows] += in_stretches[rows, stretch[rows]].argmax(axis=1)
         return found
 
-    def _tile(self, place: int, n_rows: int) -> Tile:
+    def _tile(self, place: int, factors: Float64[np.ndarray, " query"]) -> WeightTile:
         keys = self._keys[place]
-        return Tile(keys, self._tiles[place][:n_rows, : keys.stop - keys.start])
+        return WeightTile(keys, self._tiles[place][: len(factors), : keys.stop - keys.start], factors)
 
     def _distances(
         self,

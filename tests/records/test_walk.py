@@ -70,10 +70,12 @@ def test_numbers_and_tiles_are_those_of_the_weights(window: Window, padded: bool
             np.testing.assert_allclose(found.peaks, rows.max(axis=1), rtol=2e-6)
             assert found.peak_keys.tolist() == rows.argmax(axis=1).tolist()
             np.testing.assert_allclose(found.distances, (rows * distances[queries]).sum(axis=1), rtol=2e-6, atol=1e-6)
-            joined = np.zeros_like(rows)
-            for keys, tile in found.tiles:
-                joined[:, keys] = tile
+            joined, received, shares = np.zeros_like(rows), np.zeros(N_TOKENS), np.arange(1.0, 1 + len(rows))
+            for tile in found.tiles:
+                received[tile.keys] = tile.received(shares)
+                joined[:, tile.keys] = tile.rows()
             np.testing.assert_allclose(joined, rows, rtol=3e-6, atol=1e-9)
+            np.testing.assert_allclose(received, shares @ rows, rtol=3e-6, atol=1e-9)
             if not known:
                 np.testing.assert_allclose(unsummed._found[head, queries], log_sum_exp[head, queries], atol=1e-6)
 
@@ -144,6 +146,10 @@ def test_attention_without_a_choice_is_known_without_a_walk(window: Window, padd
     found, walked = (statistics(maps_of(of), 0) for of in (even, Factors(**_parts(even))))
     for name in ("sums", "entropies", "peaks", "peak_keys", "distances", "received"):
         np.testing.assert_allclose(getattr(found, name), getattr(walked, name), rtol=2e-6, atol=1e-9, err_msg=name)
+    for queries in (slice(3, 9), np.array([9, 30, 44])):
+        (rows,) = even.walk(0, [queries])
+        (tile,) = rows.tiles
+        np.testing.assert_allclose(tile.rows(), even.rows(0, queries), rtol=2e-6, atol=1e-9)
 
 
 def _parts(factors: Factors) -> dict[str, Any]:
