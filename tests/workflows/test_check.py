@@ -231,9 +231,10 @@ def test_a_record_is_compared_by_its_weights(pair: Path) -> None:
     assert only().kind == "file"
 
 
-def test_what_a_gathered_record_becomes_is_counted(pair: Path) -> None:
+def test_what_a_gathered_record_becomes_is_counted(pair: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Its file is a tenth of that."""
-    maps = attnviz.attention("a " * 4_200, factored=True, model="single")
+    monkeypatch.setattr(store.records, "MANY_TOKENS", 1_000)  # a long text takes as long as it is
+    maps = attnviz.attention("a " * 1_000, factored=True, model="single")
     later = replace(maps, provenance=replace(maps.provenance, versions=(("torch", "9"),)))
     for folder, each in (("baseline", maps), ("figures", later)):
         batches.put(pair / folder, "first/attention.safetensors", store.record_bytes(each))
