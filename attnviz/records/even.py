@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -80,3 +80,7 @@ class EvenTile:
     def rows(self) -> Float32[np.ndarray, "query key"]:
         """See `Tile`."""
         return np.asarray(self.factors.allowed(self.queries) * self.weights[:, None])
+
+    def times(self, factors: Float64[np.ndarray, " query"]) -> EvenTile:
+        """See `Tile`."""
+        return replace(self, weights=(self.weights * factors).astype(np.float32))

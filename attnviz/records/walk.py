@@ -86,6 +86,9 @@ class Tile(Protocol):
     def rows(self) -> Float32[np.ndarray, "*heads query key"]:
         """The weights themselves; to be asked once, and last."""
 
+    def times(self, factors: Float64[np.ndarray, "*heads query"]) -> Tile:
+        """The same of rows that are so many times as large."""
+
 
 class WeightTile(NamedTuple):
     """Weights that lie there, each row still to be multiplied where there are factors."""
@@ -106,7 +109,7 @@ class WeightTile(NamedTuple):
         return self.weights
 
     def times(self, factors: Float64[np.ndarray, " query"]) -> WeightTile:
-        """The same of weights that are so many times as large."""
+        """See `Tile`."""
         return self._replace(factors=factors if self.factors is None else self.factors * factors)
 
 
@@ -121,7 +124,7 @@ class WalkedRows(NamedTuple):
     tiles: Sequence[Tile]  # all weights but those of keys that none of these queries may attend to
 
     def times(self, factors: Float64[np.ndarray, " query"]) -> WalkedRows:
-        """The same of weights that are so many times as large; of a walk over factors."""
+        """The same of weights that are so many times as large."""
         sums = self.sums * factors
         return WalkedRows(
             sums=sums,
@@ -129,7 +132,7 @@ class WalkedRows(NamedTuple):
             peaks=self.peaks * factors,
             peak_keys=self.peak_keys,
             distances=self.distances * factors,
-            tiles=[tile.times(factors) for tile in self.tiles if isinstance(tile, WeightTile)],
+            tiles=[tile.times(factors) for tile in self.tiles],
         )
 
 

@@ -148,8 +148,9 @@ def test_attention_without_a_choice_is_known_without_a_walk(window: Window, padd
         np.testing.assert_allclose(getattr(found, name), getattr(walked, name), rtol=2e-6, atol=1e-9, err_msg=name)
     for queries in (slice(3, 9), np.array([9, 30, 44])):
         (rows,) = even.walk(0, [queries])
-        (tile,) = rows.tiles
-        np.testing.assert_allclose(tile.rows(), even.rows(0, queries), rtol=2e-6, atol=1e-9)
+        twice = np.full(len(rows.sums), 2.0)
+        for times, (tile,) in ((1, rows.tiles), (2, rows.times(twice).tiles)):
+            np.testing.assert_allclose(tile.rows(), times * even.rows(0, queries), rtol=2e-6, atol=1e-9)
 
 
 def _parts(factors: Factors) -> dict[str, Any]:
