@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from difflib import get_close_matches
+from functools import cache
 from importlib import import_module
 from typing import Any
 
@@ -21,6 +22,7 @@ class Plugin:
     formerly: str | None = field(default=None, kw_only=True)  # what earlier versions called it: still understood
 
 
+@cache
 def load(plugin: Plugin | str) -> Any:
     """The object that a plugin names, or its address "package.module:name", imported now."""
     module, _, attribute = (plugin if isinstance(plugin, str) else plugin.where).partition(":")

@@ -86,7 +86,7 @@ def _pairs(
     Owners rise from head to head. Copies of one head have exactly 0: each of the three entropies is the same number.
     """
     apart, half = np.zeros((len(rows), len(rows))), own / 2
-    for one, first in enumerate(np.searchsorted(owners, owners, side="right")):
+    for one, first in enumerate(np.searchsorted(owners, owners[owners < owners[-1]], side="right")):
         mixed = mixer.entropies(rows[one], rows[first:])
         mixed -= half[one]
         mixed -= half[first:]

@@ -16,6 +16,6 @@ def head_divergence(maps: AttentionMaps) -> Measurement:
     Nats, from 0 (copies, or one head alone) to ln 2 (no two heads attend to a common key); arXiv:1906.04341. It says
     that heads attend differently, not that the difference is of use.
     """
-    pairs = np.triu_indices(maps.n_heads, k=1)
-    means = [float(of_layer(maps, layer)[pairs].mean()) if maps.n_heads > 1 else 0.0 for layer in range(maps.n_layers)]
+    n_pairs = max(1, maps.n_heads * (maps.n_heads - 1))  # each two heads twice, and no head with itself
+    means = [of_layer(maps, layer).sum() / n_pairs for layer in range(maps.n_layers)]
     return Measurement("head_divergence", "nats", np.array(means), (0.0, log(2)))

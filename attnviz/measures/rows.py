@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import wraps
 from typing import Concatenate, NamedTuple, ParamSpec, TypeVar
@@ -84,16 +84,17 @@ def real_queries(maps: AttentionMaps) -> RealQueries:
     return maps.real_queries
 
 
-def blocks(maps: AttentionMaps, n_heads: int = 1, *, walked: bool = False) -> Iterator[Block]:
+@remembered
+def blocks(maps: AttentionMaps, n_heads: int = 1, *, walked: bool = False) -> tuple[Block, ...]:
     """The real queries in stretches whose rows the processor's cache holds, of several heads at a time; see
     `stretches`.
     """
-    real = np.flatnonzero(real_queries(maps))
-    start = 0
-    for queries in stretches(real, n_heads * len(maps.keys), walked=walked):
+    found, start = [], 0
+    for queries in stretches(np.flatnonzero(real_queries(maps)), n_heads * len(maps.keys), walked=walked):
         n_queries = queries.stop - queries.start if isinstance(queries, slice) else len(queries)
-        yield Block(slice(start, start + n_queries), queries)
+        found.append(Block(slice(start, start + n_queries), queries))
         start += n_queries
+    return tuple(found)
 
 
 def statistics(maps: AttentionMaps, layer: int, *, with_pools: bool = False) -> RowStatistics:
@@ -114,7 +115,7 @@ def _walked(maps: AttentionMaps, layer: int, pools: Pools | None) -> RowStatisti
     sums, entropies, peaks, distances = (np.empty((maps.n_heads, n_queries)) for _ in range(4))
     peak_keys = np.empty((maps.n_heads, n_queries), dtype=np.int64)
     received = np.zeros((maps.n_heads, n_keys))
-    several = list(blocks(maps, walked=True))
+    several = blocks(maps, walked=True)
 
     def walk(heads: int | slice) -> None:
         columns = None if pools is None else pools.columns()
@@ -205,8 +206,7 @@ class Mixer:
             sums = np.add(several, one, out=self._sums[: len(several)])
             terms = self._terms[: len(several)]
             self._logarithm.write(sums, terms)
-            rows = dot(terms.reshape(-1, one.shape[1]), sums.reshape(-1, one.shape[1]))
-            found[start : start + MIXED_AT_ONCE] = rows.reshape(several.shape[:2])
+            found[start : start + MIXED_AT_ONCE] = dot(terms, sums)
         found *= -self._nats
         found += self._of_twice
         return found
@@ -344,6 +344,7 @@ def n_attendable(maps: AttentionMaps, layer: int) -> Int[np.ndarray, " query"]:
     return np.concatenate([maps.allowed(layer, block.queries).sum(axis=-1) for block in blocks(maps)])
 
 
+@remembered
 def most_keys(maps: AttentionMaps) -> int:
     """The largest number of keys that any real query may attend to in any layer."""
     return max(int(n_attendable(maps, layer).max()) for layer in unlike_layers(maps))

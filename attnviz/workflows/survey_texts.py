@@ -93,7 +93,8 @@ def survey_block(
         del maps  # so that the next ones lie in its memory, which the processor's cache holds
     values = np.array(rows, dtype=np.float64).reshape(len(rows), info.bounds.shape[1])
     summary = Summary.of(values, info.bounds, np.array(texts, np.int64), np.array(hashes, np.uint64))
-    names = {text: document.name for text, document in enumerate(documents, first) if text in summary.texts}
+    named = summary.texts
+    names = {text: document.name for text, document in enumerate(documents, first) if text in named}
     return Survey(info, ((block, block + 1),), summary, names, distances, n_queries, words.table(), skipped)
 
 
