@@ -18,13 +18,19 @@ def chosen(names: Sequence[str], otherwise: Sequence[str] = HEADLINE) -> tuple[M
     not in the table.
     """
     known = {measure.name: measure for measure in MEASURES}
-    asked = _split(names) or list(otherwise)
+    asked = split_names(names) or list(otherwise)
     for name in asked:
         if name not in known and name != ALL:
             raise InvalidOption(f"no measure {name!r}", hint=suggestion(name, [*known, ALL]))
     if ALL in asked:
         return tuple(measure for measure in MEASURES if measure.name in asked or not measure.of_some_texts)
     return tuple(known[name] for name in dict.fromkeys(asked))
+
+
+def split_names(names: Sequence[str]) -> list[str]:
+    """Names of measures as they are called today, of items that may hold several with commas."""
+    asked = [name.strip().lower() for item in names for name in item.split(",")]
+    return [FORMER_NAMES.get(name, name) for name in asked]
 
 
 def measured(maps: AttentionMaps, names: Sequence[str] = (), level: Level | None = None) -> tuple[Measurement, ...]:
@@ -47,7 +53,7 @@ def measurable(maps: AttentionMaps, names: Sequence[str]) -> dict[str, Measureme
 def _of(maps: AttentionMaps, names: Sequence[str]) -> Iterator[Measure]:
     """A measure that is asked for by its name is tried, and says why it cannot be had."""
     some = f"the record has {maps.n_heads} of {maps.n_heads + len(maps.unseen_heads)}" if maps.unseen_heads else ""
-    named = set(_split(names)) - {ALL}
+    named = set(split_names(names)) - {ALL}
     for measure in chosen(names, HEADLINE if maps.sink is None else (*HEADLINE, "to_sink")):
         if some and measure.level == "layer":
             if measure.name in named:
@@ -55,8 +61,3 @@ def _of(maps: AttentionMaps, names: Sequence[str]) -> Iterator[Measure]:
                 raise InvalidOption(problem, hint="Record all heads.")
         elif maps.self_attention or not measure.self_attention_only or measure.name in named:
             yield measure
-
-
-def _split(names: Sequence[str]) -> list[str]:
-    asked = [name.strip().lower() for item in names for name in item.split(",")]
-    return [FORMER_NAMES.get(name, name) for name in asked]

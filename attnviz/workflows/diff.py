@@ -25,7 +25,7 @@ from attnviz.inputs import is_file, is_folder
 from attnviz.manifest import NAME
 from attnviz.measures import ALL, FORMER_NAMES, HEADLINE, MEASURES
 from attnviz.measures.changes import changes
-from attnviz.measures.measured import chosen, measured
+from attnviz.measures.measured import chosen, measured, split_names
 from attnviz.models.sizes import BASE, ONE_HEAD, ONE_TOKEN, check_room
 from attnviz.records import AttentionMaps
 from attnviz.records.walk import MIN_ROWS
@@ -85,7 +85,7 @@ def _records(spec: DiffSpec, before: AttentionMaps, after: AttentionMaps) -> Res
     known = [measure.name for measure in MEASURES if measure.level == "head"]
     thresholds = _thresholds(spec.threshold, [JSD, TOP_KEY, *known])
     for measure in chosen(spec.measure):
-        if measure.level == "layer" and ALL not in _split(spec.measure):
+        if measure.level == "layer" and ALL not in split_names(spec.measure):
             raise InvalidOption(f"{measure.name} is of all heads together", hint="This compares head by head.")
     names = (*(spec.measure or (DEFAULT,)), *(name for name in thresholds if name in known))
     found = tuple(_heads(before, after, names))
@@ -137,7 +137,7 @@ def _surveys(spec: DiffSpec, before: Path, after: Path) -> Result:
 
 def _shown(wanted: Sequence[str], known: Sequence[str], default: Sequence[str], where: str) -> Sequence[str]:
     """The measures of a report. Raises InvalidOption for one that not both have."""
-    names = _split(wanted)
+    names = split_names(wanted)
     for name in names:
         if name not in (*known, ALL):
             raise InvalidOption(f"no measure {name!r} in both {where}", hint=suggestion(name, [*known, ALL]))
@@ -147,7 +147,7 @@ def _shown(wanted: Sequence[str], known: Sequence[str], default: Sequence[str], 
 def _thresholds(written: Sequence[str], known: Sequence[str]) -> Thresholds:
     """ "jsd=0.01". Raises InvalidOption for what is not a name of `known` and a number from 0 up."""
     found: Thresholds = {}
-    for each in _split(written):
+    for each in split_names(written):
         name, _, value = (part.strip() for part in each.partition("="))
         name = FORMER_NAMES.get(name, name)
         try:
@@ -162,11 +162,6 @@ def _thresholds(written: Sequence[str], known: Sequence[str]) -> Thresholds:
             raise InvalidOption(f"two thresholds of {name!r}", hint="Give one of each.")
         found[name] = limit
     return found
-
-
-def _split(items: Sequence[str]) -> list[str]:
-    asked = [part.strip().lower() for item in items for part in item.split(",")]
-    return [FORMER_NAMES.get(name, name) for name in asked]
 
 
 def _result(report: Report, beyond: Sequence[object], noun: str) -> Result:
