@@ -39,5 +39,7 @@ def find(table: Sequence[Plugin], name: str, kind: str) -> Plugin:
 
 def suggestion(name: str, names: Sequence[str]) -> str:
     """The next move after a name that does not exist."""
+    if not names:
+        return "There is none."
     near = get_close_matches(name, names, n=1)
     return f"Did you mean {near[0]!r}?" if near else f"There are {', '.join(names)}."

@@ -19,6 +19,7 @@ from attnviz.records import Setting
 MASS_BITS = 30  # shares of attention are summed in multiples of 2⁻³⁰: nine digits, and 8 · 10⁹ of them fit
 TOKENS = "n_tokens"  # a column that is no measure; nor are those whose names begin as follows
 ABLATION = "without_head_"
+QUERIES = f"{ABLATION}queries"  # a number that a text without another beside it does not have
 
 
 @dataclass(frozen=True)
@@ -191,4 +192,7 @@ def _joined(blocks: Sequence[tuple[int, int]]) -> tuple[tuple[int, int], ...]:
 
 def _difference(one: SurveyInfo, other: SurveyInfo) -> str:
     name = next(name for name, value in vars(one).items() if name in vars(other) and vars(other)[name] != value)
-    return f"their {name.replace('_', ' ')} differ" if name != "model" else f"of {one.model} and of {other.model}"
+    if name == "settings":
+        changed = {key for key, _ in one.settings.items() ^ other.settings.items()}
+        return "of other texts" if changed == {"texts_sha256"} else f"not alike in {', '.join(sorted(changed))}"
+    return f"not alike in {name.replace('_', ' ')}" if name != "model" else f"of {one.model} and of {other.model}"

@@ -12,6 +12,7 @@ from attnviz.report import Column, Note, Row, Table
 from attnviz.survey import ABLATION, Survey
 
 ALPHA = 0.05
+TOO_FEW = f"Tests of heads need {MIN_TEXTS} texts."
 MAX_DEGREES = 10_000  # of Student's t: with more of them it is the normal distribution to four digits
 
 
@@ -28,16 +29,20 @@ def probes_tables(survey: Survey) -> Iterator[Table]:
 
 
 def ablations_blocks(survey: Survey) -> Iterator[Table | Note]:
-    """A row per head: what the right answer's probability loses without it, and whether that is more than chance."""
+    """A row per head: what the right answer's probability loses without it, and whether that is more than chance.
+
+    Of each column over the texts that have a number there: queries of another text need one beside it.
+    """
     info, summary = survey.info, survey.summary
     kinds = [name for name in info.columns if name.startswith(ABLATION)]
     if not kinds:
         return
     means, deviations, n = summary.means(info.bounds), summary.deviations(info.bounds), summary.n_texts
+    counts = summary.counts
     numbers = [number for kind in kinds for number in range(info.columns[kind].start, info.columns[kind].stop)]
-    tested = n >= MIN_TEXTS
-    corrected = (
-        dict(zip(numbers, holm([_p(means[k], deviations[k], n) for k in numbers]), strict=True)) if tested else {}
+    tested = [number for number in numbers if counts[number] >= MIN_TEXTS]
+    corrected = dict(
+        zip(tested, holm([_p(means[k], deviations[k], int(counts[k])) for k in tested]), strict=True) if tested else ()
     )
     columns = [Column("layer"), Column("head")]
     for kind in kinds:
@@ -47,16 +52,22 @@ def ablations_blocks(survey: Survey) -> Iterator[Table | Note]:
         cells: list[str | float] = []
         for kind in kinds:
             number = info.columns[kind].start + place
-            cells += [f"{means[number]:+.4f}", corrected.get(number, "-")]
+            cells += [f"{means[number]:+.4f}" if counts[number] else "-", corrected.get(number, "-")]
         rows.append((layer, head, *cells))
     yield Table(
         "ablations", "Probability that the right answer loses without a head", "facts", tuple(columns), tuple(rows)
     )
+    yield Note("Of a text whose label is missing, or none that the model knows, it is the model's own answer.")
+    for kind in kinds:
+        n_having = int(counts[info.columns[kind]].max())
+        if n_having < n:
+            what = kind.removeprefix(ABLATION)
+            yield Note(f"{what}: over the texts that have another beside them, {n_having:,} of {n:,}.")
     if f"{ABLATION}mean" in kinds:
         n_sampled = len(summary.hashes)
         drawn = "" if n == n_sampled else ", drawn at random by a hash of each text"
         yield Note(f"mean: what a head gives on average over the tokens of {n_sampled:,} texts{drawn}.")
-    yield Note(_verdict(means, corrected, kinds, survey) if tested else f"{n} texts are too few for tests of heads.")
+    yield Note(_verdict(means, corrected, kinds, survey) if tested else TOO_FEW)
 
 
 def _verdict(means: np.ndarray, corrected: dict[int, float], kinds: list[str], survey: Survey) -> str:
@@ -72,7 +83,7 @@ def _verdict(means: np.ndarray, corrected: dict[int, float], kinds: list[str], s
     of = f"Of {len(corrected)} paired differences, corrected for their number (Holm 1979),"
     texts = f"over {survey.summary.n_texts:,} texts"
     if not found:
-        return f"{of} none differs from 0 {texts}: no single head matters here."
+        return f"{of} none is shown to differ from 0 {texts}: no single head is seen to matter here."
     return f"{of} {len(found)} differ from 0 {texts}; the largest: {', '.join(said for _, said in sorted(found)[:5])}."
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 import math
+import shlex
 from collections.abc import Iterator
 from dataclasses import dataclass
 from heapq import nsmallest
@@ -81,7 +83,7 @@ def plan_survey(
     Raises InvalidSource where there is none, InvalidText where none of the first has tokens, InvalidModel where the
     model does not attend to what it reads, InvalidOption where it cannot be held against what is asked for.
     """
-    n_texts = sum(1 for _ in stream.documents())
+    n_texts, sha256 = _counted(stream)
     if not n_texts:
         raise InvalidSource(f"{stream.name} selects no texts", hint="--split says which.")
     learns = reference.learns_from_texts and spec.model.vocab is None
@@ -94,11 +96,20 @@ def plan_survey(
     if not maps.self_attention:
         raise InvalidModel(f"{reference} attends from one text to another", hint="A survey needs self-attention.")
     check_facts(model, on_few_texts)
-    info, means = _info(spec, stream, maps), None
+    info, means = _info(spec, stream, sha256, maps), None
     if "mean" in spec.ablations:
         assert isinstance(model, Ablatable)
         means = model.mean_outputs(_sample(stream.documents()))
     return SurveyPlan(reference, stream, vocabulary, info, n_texts, shard, on_few_texts, means)
+
+
+def _counted(stream: TextStream) -> tuple[int, str]:
+    """How many texts there are, and the sha256 of them all with their labels."""
+    n_texts, digest = 0, hashlib.sha256()
+    for document in stream.documents():
+        n_texts += 1
+        digest.update(f"{len(document.text)} {document.label} {document.text}".encode("utf-8", "replace"))
+    return n_texts, digest.hexdigest()
 
 
 def _sample(documents: Iterator[Document]) -> list[str]:
@@ -116,12 +127,12 @@ def _first_maps(model: AttentionModel, stream: TextStream) -> AttentionMaps:
     raise InvalidText(f"no tokens in the first {BLOCK} texts of {stream.name}", hint="Choose others with --split.")
 
 
-def _info(spec: SurveySpec, stream: TextStream, maps: AttentionMaps) -> SurveyInfo:
+def _info(spec: SurveySpec, stream: TextStream, sha256: str, maps: AttentionMaps) -> SurveyInfo:
     provenance, text = maps.provenance, spec.text
     options = {"dataset": text.dataset or "sample", "split": text.split, "text-column": text.text_column}
-    written = " ".join(f"--{name} {value}" for name, value in options.items() if value and not text.inline)
+    written = " ".join(f"--{name} {_quoted(value)}" for name, value in options.items() if value and not text.inline)
     settings: dict[str, Setting] = {**dict(provenance.settings), "on_few_texts": ",".join(spec.on_few_texts)}
-    settings["seed"] = spec.model.seed
+    settings |= {"seed": spec.model.seed, "texts_sha256": sha256}
     settings.pop("tokens_in_text", None)  # of this text alone
     assert spec.model.max_tokens is not None
     return SurveyInfo(
@@ -141,6 +152,11 @@ def _info(spec: SurveySpec, stream: TextStream, maps: AttentionMaps) -> SurveyIn
         settings=dict(sorted(settings.items())),  # as a file has them
         versions=dict(sorted(versions().items())),
     )
+
+
+def _quoted(value: str) -> str:
+    """For a shell, where it would be several words; `train[:100]` is one."""
+    return value if value.split() == [value] else shlex.quote(value)
 
 
 def _measures(spec: SurveySpec, maps: AttentionMaps) -> Iterator[SurveyMeasure]:

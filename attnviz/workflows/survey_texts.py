@@ -15,7 +15,7 @@ from attnviz.measures.measured import measurable
 from attnviz.measures.rows import by_distance
 from attnviz.models.protocols import Ablatable, AttentionModel, quickest_attention
 from attnviz.records import AttentionMaps
-from attnviz.survey import ABLATION, MASS_BITS, TOKENS, Survey, SurveyInfo, WordTable
+from attnviz.survey import ABLATION, MASS_BITS, QUERIES, TOKENS, Survey, SurveyInfo, WordTable
 from attnviz.text.document import Document
 
 UNKNOWN = "[UNK]"  # all words that the vocabulary does not hold together: there is no end of them
@@ -83,7 +83,8 @@ def survey_block(
             skipped[text] = document.name
             continue
         n_tokens = int(maps.real_queries.sum())
-        others = ablation_numbers(model, info, document, documents[(text - first + 1) % len(documents)], means)
+        following = (*documents[text - first + 1 :], *documents[: text - first])
+        others = ablation_numbers(model, info, document, following, means)
         rows.append(text_numbers(maps, info, {TOKENS: np.array([float(n_tokens)]), **others}))
         texts.append(text)
         hashes.append(text_hash(text, document.text))
@@ -109,19 +110,30 @@ def text_numbers(maps: AttentionMaps, info: SurveyInfo, others: Mapping[str, np.
 
 
 def ablation_numbers(
-    model: AttentionModel, info: SurveyInfo, document: Document, other: Document, means: np.ndarray | None
+    model: AttentionModel,
+    info: SurveyInfo,
+    document: Document,
+    others: Sequence[Document],
+    means: np.ndarray | None,
 ) -> dict[str, np.ndarray]:
-    """What the right answer's probability loses without each head; without a label, that of the model's own answer."""
+    """What the right answer's probability loses without each head; without a label that the model knows, that of the
+    model's own answer. Queries are of the first of the others that has tokens, and NaN where none has.
+    """
     kinds = [name.removeprefix(ABLATION) for name in info.columns if name.startswith(ABLATION)]
     if not kinds:
         return {}
     assert isinstance(model, Ablatable)
-    try:
-        whole, without = model.ablate(document.text, other.text, kinds, means)
-    except InvalidText:  # the other has no tokens
-        whole, without = model.ablate(document.text, document.text, kinds, means)
+    for other in (*others, document):
+        try:
+            whole, without = model.ablate(document.text, other.text, kinds, means)
+        except InvalidText:  # it has no tokens
+            continue
+        break
     label = document.label if document.label in range(len(whole)) else int(whole.argmax())
-    return {ABLATION + kind: whole[label] - answers[:, label] for kind, answers in without.items()}
+    lost = {ABLATION + kind: whole[label] - answers[:, label] for kind, answers in without.items()}
+    if other is document and QUERIES in lost:
+        lost[QUERIES] = np.full_like(lost[QUERIES], np.nan)
+    return lost
 
 
 def text_hash(number: int, text: str) -> int:

@@ -129,5 +129,6 @@ def _unchanged(entry: Entry, job: Job, folder: Path) -> bool:
 
 
 def _failed(job: Job, error: str, disk_failed: bool = False) -> Done:
-    entry = Entry(job.name, job.command, {}, "", {}, {}, (), (), error=error)
+    """With its settings: `verify` tries the same again."""
+    entry = Entry(job.name, job.command, job.settings, "", {}, {}, (), (), error=error)
     return Done(entry, "failed", disk_failed)

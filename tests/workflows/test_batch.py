@@ -229,6 +229,13 @@ def test_what_was_made_can_be_made_again(config: Path) -> None:
 
 
 @pytest.mark.slow
+def test_a_job_that_failed_is_tried_with_its_settings_again(config: Path) -> None:
+    config.write_text("jobs: [{name: a, heatmap: {text: a b, head: 9, model: dot}}]", encoding="utf-8")
+    run(config)
+    assert verified(config).lines == ("1 job, 0 files: made again, the same byte for byte",)
+
+
+@pytest.mark.slow
 def test_the_first_difference_of_either_kind_is_told(config: Path) -> None:
     run(config)
     manifest, out = manifest_of(config), config.parent / "out"

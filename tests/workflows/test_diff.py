@@ -209,6 +209,12 @@ def test_a_threshold_that_is_none_is_refused(threshold: str, said: str) -> None:
         diff(replace(SPEC, threshold=(threshold,)))
 
 
+def test_batches_without_numbers_have_no_threshold() -> None:
+    with pytest.raises(InvalidOption, match="no threshold of 'entropy' here") as refused:
+        diff(replace(manifests((entry(),), (entry(),)), threshold=("entropy=0",)))
+    assert refused.value.hint == "There is none."
+
+
 def test_batches_are_compared_number_by_number() -> None:
     spec = manifests(
         (entry(entropy=[[1.0, 2.0]], peak=[[0.5, 0.5]]),), (entry(entropy=[[1.0, 2.5]], peak=[[0.4, 0.5]]),)

@@ -251,7 +251,7 @@ def test_what_was_not_asked_for_is_refused(tmp_path: Path) -> None:
         "6 of 12 texts are missing": [tmp_path / "1"],
         "part 1, which knows what chance gives, is missing": [],
         "two parts hold the same texts": [tmp_path / "1", tmp_path / "1"],
-        "parts of different surveys: their corpus differ": [tmp_path / "1", tmp_path / "other"],
+        "parts of different surveys: not alike in corpus": [tmp_path / "1", tmp_path / "other"],
     }
     for problem, parts in cases.items():
         if parts:
@@ -323,6 +323,38 @@ def test_what_is_lost_without_a_head_is_tested_and_merges_too(tmp_path: Path) ->
         run(tmp_path / "x", model="random:2", ablate=("zero",))
     with pytest.raises(InvalidOption, match=r"--ablate .all. is not known"):
         run(tmp_path / "x", ablate=("all",))
+
+
+def test_queries_of_another_text_need_one_with_tokens(tmp_path: Path) -> None:
+    """In the same block, of two texts here: the first stands alone, two and two others stand beside each other."""
+    texts = ["a good film", " ", "a bad one", "not bad at all", "the worst film", "the best"]
+    file = tmp_path / "six texts.jsonl"
+    file.write_text("".join(f'{{"text": "{text}"}}\n' for text in texts), encoding="utf-8")
+    found = run(tmp_path / "out", dataset=str(file), split=None, ablate=("zero,queries",))
+    assert load_survey(tmp_path / "out" / NAME).info.dataset == f"--dataset '{file}'"
+    measures = data(found)["measures"]
+    assert [measures[f"without_head_{kind}"]["n_texts"] for kind in ("zero", "queries")] == [5, 4]
+    said = {note.text for note in report(found).notes}
+    assert "queries: over the texts that have another beside them, 4 of 5." in said
+    assert any("own answer" in note for note in said)
+    both = build(DiffSpec, before=str(tmp_path / "out"), after=str(tmp_path / "out"), measure=("all",))
+    assert result(diff(both)).failure is None
+    alone = run(tmp_path / "alone", dataset=str(file), split="train[:2]", ablate=("queries",))
+    (table,) = (table for table in report(alone).tables if table.name == "ablations")
+    assert [row[2:] for row in table.rows] == [("-", "-"), ("-", "-")]
+
+
+def test_other_texts_of_the_same_file_are_another_survey(tmp_path: Path) -> None:
+    def of_texts(word: str, **options: Any) -> None:
+        (tmp_path / "texts.jsonl").write_text(f'{{"text": "a {word} film"}}\n' * 4, encoding="utf-8")
+        run(**{"dataset": str(tmp_path / "texts.jsonl"), "split": None, **options})
+
+    of_texts("good", out=tmp_path / "1", shard="1/2")
+    of_texts("bad", out=tmp_path / "2", shard="2/2")
+    with pytest.raises(InvalidOption, match="parts of different surveys: of other texts"):
+        merged(tmp_path / "whole", [tmp_path / "1", tmp_path / "2"])
+    with pytest.raises(InvalidOption, match="is of another survey"):
+        of_texts("bad", out=tmp_path / "1", shard="1/2", resume=True)
 
 
 def test_the_probe_reads_random_tokens_twice_and_scores_as_transformerlens_does(tmp_path: Path) -> None:
