@@ -118,7 +118,8 @@ class _Worker:
         context = process_context()
         self.connection, theirs = context.Pipe()
         self.process = context.Process(target=work, args=(theirs, dict(os.environ)), daemon=True)
-        self.process.start()
+        with suppress(EOFError, ConnectionError):  # what it is forked from was ended: it is as one that died at once
+            self.process.start()
         theirs.close()  # so that its end is the only one, and its death is seen
 
     def give(self, task: _Task) -> None:
@@ -139,7 +140,7 @@ class _Worker:
         try:
             result, error = self.connection.recv()
         except (EOFError, ConnectionResetError):
-            self.process.join(PATIENCE)
+            self._join()
             code = self.process.exitcode or 0
             self.connection.close()
             self._start()
@@ -164,9 +165,13 @@ class _Worker:
 
     def end(self) -> None:
         """Wait for the process to end, but not for ever."""
-        self.process.join(PATIENCE)
+        self._join()
         if self.process.is_alive():
             self.process.kill()
+            self._join()
+
+    def _join(self) -> None:
+        if self.process.pid is not None:  # it was begun
             self.process.join(PATIENCE)
 
 

@@ -6,6 +6,7 @@ import os
 import signal
 from collections.abc import Iterator
 from multiprocessing import active_children, forkserver
+from multiprocessing.process import BaseProcess
 from pathlib import Path
 
 import pytest
@@ -18,6 +19,7 @@ from attnviz.specs.cluster import ClusterOptions
 from attnviz.specs.explain import ExplainSpec
 from attnviz.specs.heatmap import HeatmapSpec
 from attnviz.workflows.executors import open_executor
+from attnviz.workflows.local_executor import WorkerDied
 from attnviz.workflows.workers import Done, run_jobs
 
 SMALL = {"model": "dot", "d_model": 8, "dpi": 40}
@@ -152,6 +154,29 @@ def test_a_process_that_dies_costs_one_task_which_is_run_again(tmp_path: Path) -
         futures = [executor.submit(die_once, tmp_path / "died", number) for number in range(12)]
         assert [future.result() for future in futures] == list(range(12))
     assert (tmp_path / "died").is_file()
+
+
+@pytest.mark.parametrize(("n_failures", "is_done"), [(1, True), (3, False)])
+def test_a_process_that_cannot_be_begun_is_as_one_that_died(
+    n_failures: int, is_done: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A signal to all of a group ends what processes are forked from, too."""
+    failures, start = [EOFError("unexpected EOF")] * n_failures, BaseProcess.start
+
+    def begin(process: BaseProcess) -> None:
+        if failures:
+            raise failures.pop()
+        start(process)
+
+    monkeypatch.setattr(BaseProcess, "start", begin)
+    with open_executor(ClusterOptions(), 1) as (executor, _):
+        first = executor.submit(abs, -1)
+        if is_done:
+            assert first.result(30) == 1
+        else:
+            with pytest.raises(WorkerDied):
+                first.result(30)
+        assert executor.submit(abs, -2).result(30) == 2
 
 
 def test_what_a_task_raises_comes_back_and_what_cannot_be_sent_is_told() -> None:
