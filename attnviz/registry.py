@@ -24,7 +24,7 @@ class Plugin:
 
 @cache
 def load(plugin: Plugin | str) -> Any:
-    """The object that a plugin names, or its address "package.module:name", imported now."""
+    """The object that a plugin names, or its address "package.module:name", imported when it is first asked for."""
     module, _, attribute = (plugin if isinstance(plugin, str) else plugin.where).partition(":")
     return getattr(import_module(module), attribute)
 

@@ -76,12 +76,14 @@ def _verdict(means: np.ndarray, corrected: dict[int, float], kinds: list[str], s
     for place, layer, head in _places(survey):
         for kind in kinds:
             number = info.columns[kind].start + place
-            if corrected[number] < ALPHA:
+            if corrected.get(number, 1.0) < ALPHA:
                 found.append(
                     (-abs(float(means[number])), f"{layer}.{head} {kind.removeprefix(ABLATION)} {means[number]:+.4f}")
                 )
     of = f"Of {len(corrected)} paired differences, corrected for their number (Holm 1979),"
-    texts = f"over {survey.summary.n_texts:,} texts"
+    counts = survey.summary.counts[list(corrected)]
+    least = "" if counts.min() == counts.max() else f"{counts.min():,} to "
+    texts = f"over {least}{counts.max():,} texts"
     if not found:
         return f"{of} none is shown to differ from 0 {texts}: no single head is seen to matter here."
     return f"{of} {len(found)} differ from 0 {texts}; the largest: {', '.join(said for _, said in sorted(found)[:5])}."

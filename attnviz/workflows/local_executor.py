@@ -141,19 +141,25 @@ class _Worker:
             result, error = self.connection.recv()
         except (EOFError, ConnectionResetError):
             self._join()
-            code = self.process.exitcode or 0
+            how = self._end_of_process()
             self.connection.close()
             self._start()
             task.n_deaths += 1
             if task.n_deaths < ATTEMPTS:
                 return task
-            task.future.set_exception(WorkerDied(f"by signal {-code}" if code < 0 else f"with exit code {code}"))
+            task.future.set_exception(WorkerDied(how))
             return None
         if error is None:
             task.future.set_result(result)
         else:
             task.future.set_exception(error)
         return None
+
+    def _end_of_process(self) -> str:
+        if self.process.pid is None:
+            return "before it began"
+        code = self.process.exitcode or 0
+        return f"by signal {-code}" if code < 0 else f"with exit code {code}"
 
     def leave(self) -> None:
         """Tell the process that there is nothing more to do."""

@@ -13,7 +13,8 @@ from attnviz.inputs import is_file
 from attnviz.measures.measured import chosen
 from attnviz.models.loading import ModelReference, find_model
 from attnviz.models.protocols import AttentionModel, Classifies
-from attnviz.result import Events, Progress, Result
+from attnviz.report import Report
+from attnviz.result import Events, Progress
 from attnviz.specs.output import FigureOptions, parse_shard
 from attnviz.specs.survey import MergeSpec, SurveySpec
 from attnviz.text.stream import TextStream, stream_corpus
@@ -93,7 +94,7 @@ def _alone(
         if spec.shard is None:
             yield from _reported(whole, spec.figure, spec.top, folder)
         else:
-            yield _part(spec.shard, whole, folder)
+            yield from _part(spec, whole, folder)
 
 
 def _before(spec: SurveySpec, plan: SurveyPlan, folder: Path) -> Survey:
@@ -109,12 +110,16 @@ def _before(spec: SurveySpec, plan: SurveyPlan, folder: Path) -> Survey:
     return found
 
 
-def _part(shard: str, found: Survey, folder: Path) -> Result:
-    from attnviz.workflows.survey_file import NAME
+def _part(spec: SurveySpec, found: Survey, folder: Path) -> Events:
+    """Only the file: nothing is drawn of a part, and pictures of an earlier survey are told of."""
+    from attnviz.workflows.pictures import Pictures
+    from attnviz.workflows.survey_file import NAME, survey_bytes
 
     n = found.summary.n_texts
-    said = f"part {shard}: {n:,} of {found.n_texts or 0:,} texts; attnviz merge puts the parts together"
-    return Result(files=(folder / NAME,), closing=(said,))
+    said = f"part {spec.shard}: {n:,} of {found.n_texts or 0:,} texts; attnviz merge puts the parts together"
+    undrawn = replace(Pictures.of(spec.figure, PICTURES, NAME), renderers=())
+    written = yield from undrawn.write(Report(said, "", ()), folder, {NAME: survey_bytes(found)})
+    yield replace(written, report=None, closing=(said,))
 
 
 def _merged(spec: MergeSpec, whole: Survey, folder: Path) -> Events:

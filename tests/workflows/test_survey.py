@@ -344,6 +344,25 @@ def test_queries_of_another_text_need_one_with_tokens(tmp_path: Path) -> None:
     assert [row[2:] for row in table.rows] == [("-", "-"), ("-", "-")]
 
 
+def test_of_ten_texts_nine_have_queries_of_another_too_few_to_be_tested(tmp_path: Path) -> None:
+    file = tmp_path / "texts.jsonl"
+    texts = ["a good film", " ", *(f"{n} bad films" for n in range(9))]  # blocks are of two texts here
+    file.write_text("".join(f'{{"text": "{text}"}}\n' for text in [*texts[:10], " ", texts[10]]), encoding="utf-8")
+    found = run(tmp_path / "out", dataset=str(file), split=None, ablate=("zero,queries",))
+    (table,) = (table for table in report(found).tables if table.name == "ablations")
+    assert [(row[3] == "-", row[5]) for row in table.rows] == [(False, "-"), (False, "-")]
+    assert any(note.text.startswith("Of 2 paired differences") for note in report(found).notes)
+    assert any("over 10 texts" in note.text for note in report(found).notes)
+
+
+def test_a_part_written_over_a_survey_tells_of_the_pictures_that_are_left(tmp_path: Path) -> None:
+    run(tmp_path / "out")
+    part = run(tmp_path / "out", shard="1/2")
+    assert any("also holds" in notice and "of an earlier run" in notice for notice in part.notices)
+    assert part.report is None
+    assert not load_survey(tmp_path / "out" / NAME).is_whole
+
+
 def test_other_texts_of_the_same_file_are_another_survey(tmp_path: Path) -> None:
     def of_texts(word: str, **options: Any) -> None:
         (tmp_path / "texts.jsonl").write_text(f'{{"text": "a {word} film"}}\n' * 4, encoding="utf-8")

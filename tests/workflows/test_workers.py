@@ -174,7 +174,7 @@ def test_a_process_that_cannot_be_begun_is_as_one_that_died(
         if is_done:
             assert first.result(30) == 1
         else:
-            with pytest.raises(WorkerDied):
+            with pytest.raises(WorkerDied, match="before it began"):
                 first.result(30)
         assert executor.submit(abs, -2).result(30) == 2
 
