@@ -130,7 +130,7 @@ def _first_maps(model: AttentionModel, stream: TextStream) -> AttentionMaps:
 def _info(spec: SurveySpec, stream: TextStream, sha256: str, maps: AttentionMaps) -> SurveyInfo:
     provenance, text = maps.provenance, spec.text
     options = {"dataset": text.dataset or "sample", "split": text.split, "text-column": text.text_column}
-    written = " ".join(f"--{name} {_quoted(value)}" for name, value in options.items() if value and not text.inline)
+    written = " ".join(f"--{name} {shlex.quote(value)}" for name, value in options.items() if value and not text.inline)
     settings: dict[str, Setting] = {**dict(provenance.settings), "on_few_texts": ",".join(spec.on_few_texts)}
     settings |= {"seed": spec.model.seed, "texts_sha256": sha256}
     settings.pop("tokens_in_text", None)  # of this text alone
@@ -152,11 +152,6 @@ def _info(spec: SurveySpec, stream: TextStream, sha256: str, maps: AttentionMaps
         settings=dict(sorted(settings.items())),  # as a file has them
         versions=dict(sorted(versions().items())),
     )
-
-
-def _quoted(value: str) -> str:
-    """For a shell, where it would be several words; `train[:100]` is one."""
-    return value if value.split() == [value] else shlex.quote(value)
 
 
 def _measures(spec: SurveySpec, maps: AttentionMaps) -> Iterator[SurveyMeasure]:
