@@ -60,17 +60,17 @@ def test_a_vision_transformer_is_drawn_over_its_image(picture: Path, tmp_path: P
     assert maps.keys.pieces[:3] == ("[CLS]", "0,0", "0,1")
     assert maps.keys.pieces[-1] == "5,5"
     shown = patches(maps, query="2,3")
-    assert shown.title == "what 16 2,3 attends to, over the image"
+    assert shown.title == "what 16 “2,3” attends to, over the image"
     assert len(shown.maps) == 8
     np.testing.assert_array_equal(shown.maps[5].values.ravel(), maps.weights[1, 1, 16, 1:])
-    assert patches(maps).title.startswith("what 0 [CLS] attends to")
+    assert patches(maps).title.startswith("what 0 “[CLS]” attends to")
     notes = " ".join(note.text for note in attnviz.show(maps).report.notes)
-    assert "of what 0 [CLS] attends to goes to the token before them" in notes
+    assert "of what 0 “[CLS]” attends to goes to the token before them" in notes
     attnviz.save(maps, tmp_path / "kept.safetensors")
     kept = attnviz.load(tmp_path / "kept.safetensors")
     assert kept.grid is not None
     assert (kept.grid.n_rows, kept.grid.n_columns, kept.grid.pixels) == (6, 6, None)
-    assert patches(kept).title == "what 0 [CLS] attends to, over the patches of the image"
+    assert patches(kept).title == "what 0 “[CLS]” attends to, over the patches of the image"
     again = attnviz.show(kept, keys=attnviz.Grid(6, 6, image=Image.open(picture), leading=["[CLS]"]))
     assert again._repr_mimebundle_() == attnviz.show(maps)._repr_mimebundle_()
 
@@ -122,9 +122,9 @@ def test_names_of_keys() -> None:
     assert maps.keys.pieces == maps.queries.pieces == ("token 0", "token 1", "0,0", "0,1", "1,0", "1,1")
     across = attnviz.from_attentions(np.full((1, 1, 2, 4), 0.25), ["cat", "dog"], keys=attnviz.Grid(2, 2))
     assert (across.queries.pieces, across.keys.pieces[-1]) == (("cat", "dog"), "1,1")
-    assert patches(across).title == "what 0 cat attends to, over the patches of the image"
+    assert patches(across).title == "what 0 “cat” attends to, over the patches of the image"
     whole = attnviz.from_attentions(uniform(9), keys=attnviz.Grid(3, 3))
-    assert patches(whole).title.startswith("what 4 1,1 attends to")
+    assert patches(whole).title.startswith("what 4 “1,1” attends to")
     assert all(each.backdrop is None for each in patches(whole).maps)
 
 

@@ -14,6 +14,7 @@ from attnviz.views.data import of_tokens
 from attnviz.views.tokens import labels
 
 MAX_NAME = 80
+BY_METHOD = "each token by the score that each method gives it"
 
 
 def attribution_report(found: Sequence[Attribution], title: str | None, top_k: int) -> Report:
@@ -25,9 +26,10 @@ def attribution_report(found: Sequence[Attribution], title: str | None, top_k: i
     tokens, provenance = labels(first.tokens), first.provenance
     scale, values = _scale(found)
     rows = tuple(each.method for each in found)
+    extent = captions.extent(provenance, int(first.removable.sum()))
     picture = Heatmap(
         name="attribution",
-        title="each token by what it did for the answer",
+        title="each token by what it did for the answer" if all(each.signed for each in found) else BY_METHOD,
         values=values,
         allowed=np.ones(values.shape, dtype=bool),
         rows=rows,
@@ -46,12 +48,12 @@ def attribution_report(found: Sequence[Attribution], title: str | None, top_k: i
     model = escape_for_display(provenance.model, MAX_NAME)
     return Report(
         title=f"{model} reads {name} as {answer}" if title is None else captions.title(provenance, title),
-        subtitle=f"{captions.status(provenance)} · by {', '.join(rows)}",
+        subtitle=f"{captions.status(provenance)} · {extent} · by {', '.join(rows)}",
         blocks=tuple(blocks),
         scale=scale,
         facts=captions.facts(provenance),
         data=_data(found),
-        caveat=f"{model}: {answer}, by {', '.join(rows)}",
+        caveat=f"{model}: {answer}, {extent}, by {', '.join(rows)}",
         focus=(picture,),
     )
 
@@ -73,7 +75,9 @@ def _scale(found: Sequence[Attribution]) -> tuple[Scale, np.ndarray]:
         return Scale("diverging", -most, most, f"{found[0].method}: against ← 0 → for"), values.astype(np.float32)
     largest = np.abs(values).max(axis=1, keepdims=True)
     shares = values / np.where(largest > 0, largest, 1.0)
-    return Scale("diverging", -1.0, 1.0, "share of the method's largest score"), shares.astype(np.float32)
+    unsigned = [each.method for each in found if not each.signed]
+    sizes = f"; {', '.join(unsigned)}: sizes, for neither side" if unsigned else ""
+    return Scale("diverging", -1.0, 1.0, f"share of the method's largest score{sizes}"), shares.astype(np.float32)
 
 
 def _table(found: Sequence[Attribution], tokens: Sequence[str], top_k: int) -> Table:
@@ -133,6 +137,7 @@ def _data(found: Sequence[Attribution]) -> Mapping[str, object]:
         "revision": first.provenance.revision,
         "text": first.provenance.text_name,
         "text_sha256": first.provenance.text_sha256,
+        "tokens_in_text": first.provenance.facts.tokens_in_text,
         "target": first.target.name,
         "against": first.target.against or None,
         "probability": first.target.probability,

@@ -57,6 +57,7 @@ class Findings:
         for outcome in outcomes:
             by_trial.setdefault(replace(outcome.trial, seed=0), []).append(outcome)
         groups = {trial: Group(trial, tuple(same)) for trial, same in by_trial.items()}
+        self.n_seeds = plan.seeds
         self.grid = {(trial.heads, trial.items): groups[trial] for trial in plan.grid}
         self.heads = sorted({heads for heads, _ in self.grid})
         self.items = sorted({items for _, items in self.grid})
@@ -73,13 +74,12 @@ class Findings:
 def capacity_report(plan: Plan, outcomes: Sequence[Outcome], *, theory: bool) -> Report:
     """Charts, maps, tables and notes of the outcomes of all of the plan."""
     found = Findings(plan, outcomes)
-    trial, n_seeds = plan.grid[0], plan.seeds
+    trial = plan.grid[0]
     of_theory = theory_blocks(LENGTHS[-1], trial.d_model, KERNEL) if theory else ()
     revision = hashlib.sha256(repr(tuple(outcomes)).encode()).hexdigest()
     return Report(
         title="recall: what one layer keeps apart",
-        subtitle=f"width {trial.d_model}, equal parameters for every number of heads · mean of {n_seeds} "
-        f"{pluralize(n_seeds, 'seeds')}{', bars: 95 % intervals' if n_seeds > 1 else ''}",
+        subtitle=f"width {trial.d_model}, equal parameters for every number of heads where nothing else is said",
         blocks=(
             *(charts(found) for charts in (_accuracy, _controls, _distance)),
             _heat(found),
@@ -116,7 +116,7 @@ def _accuracy(found: Findings) -> Curves:
     noisy.append(_line(f"{longest.heads}, {_times(found)} × the training", NOISES, longest.by("by_noise")))
     return Curves(
         "accuracy",
-        f"{found.wider[0].trial.length} tokens",
+        f"{found.wider[0].trial.length} tokens, {_over_seeds(found)}",
         (
             Curve("without noise", "items to recall", RIGHT, tuple(accuracy)),
             Curve(f"{most} items, noise on the values", "noise, × the values' own size", RIGHT, tuple(noisy)),
@@ -134,7 +134,7 @@ def _controls(found: Findings) -> Curves:
     margins = [line for group in dict.fromkeys((one, several)) for line in _margins(group)]
     return Curves(
         "controls",
-        f"{one.heads} given more, {found.items[-1]} items",
+        f"{one.heads} given more, {found.items[-1]} items, {_over_seeds(found)}; each item: of seed 0",
         (
             Curve("more parameters", "thousands of parameters", RIGHT, (wider, level[0])),
             Curve("more training", "times the steps", RIGHT, (longer, level[1])),
@@ -149,7 +149,13 @@ def _distance(found: Findings) -> Curves:
         for name, groups in _by_layer(found).items()
     )
     chart = Curve("one item to recall", "tokens that it may be away from the query", "share of items right", lines)
-    return Curves("distance", "attention beside other layers of its size", (chart,))
+    return Curves("distance", f"attention beside other layers of its size, {_over_seeds(found)}", (chart,))
+
+
+def _over_seeds(found: Findings) -> str:
+    """What the points of curves are."""
+    n_seeds = found.n_seeds
+    return f"mean of {n_seeds} {pluralize(n_seeds, 'seeds')}{', bars: 95 % intervals' if n_seeds > 1 else ''}"
 
 
 def _by_layer(found: Findings) -> dict[str, list[Group]]:
@@ -181,7 +187,7 @@ def _heat(found: Findings) -> Heatmap:
     values = np.array([[found.at(heads, items).all_right[0] for items in found.items] for heads in found.heads])
     return Heatmap(
         "heads-by-items",
-        "heads × items",
+        f"heads × items, mean of {found.n_seeds} {pluralize(found.n_seeds, 'seeds')}",
         values.astype(np.float32),
         np.ones(values.shape, dtype=bool),
         tuple(map(str, found.heads)),

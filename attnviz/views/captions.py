@@ -51,18 +51,30 @@ def subtitle(maps: AttentionMaps, part: TokenSelection, hidden: float | None, ow
         parts.append("causal")
     if maps.chosen:
         parts.append(f"{WRITTEN}written by the model")
-    return " · ".join(filter(None, (*parts, _share_hidden(maps, part, hidden))))
+    return " · ".join(filter(None, (*parts, _mostly_unknown(maps), _share_hidden(maps, part, hidden))))
 
 
 def caveat(maps: AttentionMaps, part: TokenSelection, hidden: float | None) -> str:
     """What a picture has to say even without its title: that nothing was trained, and what is hidden."""
     untrained = status(maps.provenance) if maps.provenance.trained is False else ""
-    return " · ".join(filter(None, (untrained, _share_hidden(maps, part, hidden))))
+    return " · ".join(filter(None, (untrained, _mostly_unknown(maps), _share_hidden(maps, part, hidden))))
+
+
+def _mostly_unknown(maps: AttentionMaps) -> str:
+    """Where the model reads half of the text or more as one and the same token, maps show little but positions."""
+    n_unknown, n_in_text = sum(maps.queries.unknown), len(maps.queries) - sum(maps.queries.special)
+    if not n_unknown or 2 * n_unknown < n_in_text:
+        return ""
+    return f"{n_unknown} of {n_in_text} {pluralize(n_in_text, 'tokens')} read as [UNK]"
 
 
 def _share_hidden(maps: AttentionMaps, part: TokenSelection, hidden: float | None) -> str:
+    """How much is hidden, and with it how much of what the queries that are drawn attend to."""
     said = _hidden(maps, part)
-    return f"{said} hidden" + ("" if hidden is None else f", {hidden:.1%} of the attention") if said else ""
+    if not said or hidden is None or not left_out_of(maps.keys, part.keys):
+        return f"{said} hidden" if said else ""
+    of_drawn = " of the queries drawn" if len(part.queries) < len(maps.queries) and part.queries != part.keys else ""
+    return f"{said} hidden, {hidden:.1%} of the attention{of_drawn}"
 
 
 def facts(provenance: Provenance) -> tuple[tuple[str, str], ...]:

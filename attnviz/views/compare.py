@@ -131,8 +131,8 @@ def _remarks(comparison: Comparison) -> Iterator[str]:
     if len(widths) > 1:
         found = ", ".join(f"{model.name} {model.d_model}" for model in _safe(comparison))
         yield f"The models differ in d_model too ({found}), so that not every difference is one of heads."
-    read, whole = int(comparison.n_tokens.sum()), int(comparison.n_in_text.sum())
-    if not comparison.merged and read < whole:
+    if _are_cut(comparison):
+        read, whole = int(comparison.n_tokens.sum()), int(comparison.n_in_text.sum())
         verb = "is" if read == 1 else "are"
         yield f"Of the texts' {whole:,} tokens {read:,} {verb} compared; --max-tokens and --keep say which."
 
@@ -142,11 +142,19 @@ def _have_intervals(comparison: Comparison) -> bool:
     return any(difference.low is not None for difference in every)
 
 
+def _are_cut(comparison: Comparison) -> bool:
+    """Whether less than the whole texts is compared."""
+    return not comparison.merged and int(comparison.n_tokens.sum()) < int(comparison.n_in_text.sum())
+
+
 def _subtitle(comparison: Comparison, texts: str) -> str:
-    mean = round(float(comparison.n_tokens.mean()))
-    size = f"{mean} {pluralize(mean, 'units' if comparison.merged else 'tokens')}"
+    read, whole = (round(float(counts.mean())) for counts in (comparison.n_tokens, comparison.n_in_text))
+    size = f"{read} {pluralize(read, 'units' if comparison.merged else 'tokens')}"
+    cut = _are_cut(comparison)
+    if cut:
+        size = f"{read} of {whole} tokens"
     if comparison.n_texts > 1:
-        size = f"{comparison.n_texts:,} texts of {size} on average"
+        size = f"{comparison.n_texts:,} texts{', on average' if cut else ' of'} {size}{'' if cut else ' on average'}"
     status = (f"{model.name}: {model.status}" for model in _safe(comparison))
     return " · ".join(part for part in (texts, size, *status) if part)
 

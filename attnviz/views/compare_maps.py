@@ -13,7 +13,7 @@ from attnviz.report import Heatmap, HeatmapGrid, Picture, Scale
 from attnviz.shapes import Cells, Shown
 from attnviz.specs.output import ScaleKind
 from attnviz.views.scales import lift_scale, rollout_scale, rollout_title
-from attnviz.views.tokens import labels, token
+from attnviz.views.tokens import labels, quoted
 
 MAX_NAME_LENGTH = 24
 HEAD_AXIS = "head"
@@ -147,7 +147,7 @@ def _query(
         raise InvalidSelection(f"no query {query}", hint=f"This text has queries 0 to {len(tokens) - 1}.")
     rows = list(_query_rows(several, names, layer, query))
     values = np.stack([weights for _, weights in rows])
-    what = " · ".join(filter(None, [f"what query {token(tokens, query)} attends to, head by head", said]))
+    what = " · ".join(filter(None, [f"what query {quoted(tokens, query)} attends to, head by head", said]))
     columns = labels(several[0].keys)
     allowed = np.tile(several[0].attendable[_at(several[0], layer), query], (len(rows), 1))
     return Heatmap(name, what, values, allowed, tuple(label for label, _ in rows), columns, row_axis=HEAD_AXIS)

@@ -16,9 +16,10 @@ from attnviz.views.head_pictures import Place
 IN_A_ROW = 4
 
 
-def distance_curves(maps: AttentionMaps, places: Sequence[Place]) -> Iterator[Curves]:
+def distance_curves(maps: AttentionMaps, places: Sequence[Place], *, whole: bool = True) -> Iterator[Curves]:
     """A picture of each layer with a chart of each head: the median over queries, and between which half of them are.
 
+    They count every token; where others of the record's pictures do not show all, which are not `whole`, that is said.
     Raises InvalidOption for attention from one text to another.
     """
     layers = dict.fromkeys(layer for layer, _ in places)
@@ -27,6 +28,7 @@ def distance_curves(maps: AttentionMaps, places: Sequence[Place]) -> Iterator[Cu
         n_queries = found.shares.shape[1]
         of = f"{n_queries:,}" if n_queries == found.n_real else f"{n_queries:,} of {found.n_real:,}"
         over = f"median and quartiles over {of} {pluralize(found.n_real, 'queries')}"
+        over += "" if whole else ", hidden tokens included"
         heads = [head for of_layer, head in places if of_layer == layer]
         highest = float(max(_quartiles(found)[-1, heads].max(), _alike(found).max()))
         yield Curves(

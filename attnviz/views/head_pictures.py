@@ -12,7 +12,7 @@ from attnviz.records import AttentionMaps
 from attnviz.report import Heatmap, HeatmapGrid, Scale
 from attnviz.shapes import Cells, Shown
 from attnviz.specs.output import FigureOptions
-from attnviz.views.tokens import WRITTEN, TokenSelection, key_labels, query_labels, token
+from attnviz.views.tokens import WRITTEN, TokenSelection, key_labels, query_labels, quoted
 
 MAX_NAMED = 8  # heads in a row over which there is room for "layer 3, head 5"
 Place: TypeAlias = tuple[int, int]  # of a layer and a head in the record
@@ -79,10 +79,10 @@ def strip(maps: AttentionMaps, places: Sequence[Place], part: TokenSelection, qu
     names = [str(maps.head_numbers[place[1]]) if one_layer else layer_and_head(maps, place) for place in places]
     said = f", heads of layer {maps.layer_numbers[places[0][0]]}" if one_layer else ""
     chose = query_labels(maps)[query].removeprefix(WRITTEN) if query >= len(maps.queries) - len(maps.chosen) else ""
-    said = f" as it chooses {chose}{said}" if chose else said
+    said = f" as it chooses “{chose}”{said}" if chose else said
     return Heatmap(
         name=f"query-{query}",
-        title=f"what {token(maps.queries, query)} attends to{said}",
+        title=f"what {quoted(maps.queries, query)} attends to{said}",
         values=np.concatenate([row.values for row in rows]),
         allowed=np.concatenate([row.allowed for row in rows]),
         rows=tuple(names),

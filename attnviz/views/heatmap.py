@@ -51,7 +51,7 @@ def heatmap_report(
     drawn = _drawn(maps, pictures, places, part, spec)
     patches = () if maps.grid is None else _patches(maps, places, spec)
     rolled, others = _rollout(maps, part, spec.scale) if spec.rollout else ({}, ())
-    curves, distances = _distance(maps, places, layers, heads) if spec.distance else ((), {})
+    curves, distances = _distance(maps, places, whole=share is None) if spec.distance else ((), {})
     numbers = heads_table(maps, [*measurements, *([share] if share else [])], places, part, spec)
     of_layers = layers_table(maps, measurements, layers)
     listed = pictures if _are_listed(pictures, spec) and not pooled else ()
@@ -160,12 +160,13 @@ def _rollout(
 
 
 def _distance(
-    maps: AttentionMaps, places: Sequence[Place], layers: Sequence[int], heads: Sequence[int]
+    maps: AttentionMaps, places: Sequence[Place], *, whole: bool
 ) -> tuple[tuple[Curves, ...], Mapping[str, object]]:
     """Its charts and its numbers."""
     from attnviz.views.distance import distance_curves, distance_data
 
-    return tuple(distance_curves(maps, places)), {"distance": distance_data(maps, layers, heads)}
+    layers, heads = (tuple(dict.fromkeys(side)) for side in zip(*places, strict=True))
+    return tuple(distance_curves(maps, places, whole=whole)), {"distance": distance_data(maps, layers, heads)}
 
 
 def _highest(pictures: Sequence[Heatmap]) -> float:

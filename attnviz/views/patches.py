@@ -11,7 +11,7 @@ from attnviz.report import Heatmap, HeatmapGrid, Note
 from attnviz.selection import position
 from attnviz.specs.output import FigureOptions
 from attnviz.views.head_pictures import MAX_NAMED, Place, overview
-from attnviz.views.tokens import token
+from attnviz.views.tokens import quoted
 
 
 def patch_maps(
@@ -28,7 +28,7 @@ def patch_maps(
     pictures = tuple(_patches(maps, place, query) for place in places)
     grids = overview(maps, pictures, places, spec)
     shown, n_columns = (grids[0].maps, grids[0].n_columns) if grids else (pictures, 1)
-    name = token(maps.queries, query)
+    name = quoted(maps.queries, query)
     over = "over the image" if maps.grid.pixels is not None else "over the patches of the image"
     title = f"what {name} attends to, {over}{' (layer.head)' if n_columns > MAX_NAMED else ''}"
     picture = HeatmapGrid("patches", title, shown, n_columns, reflows=bool(grids) and grids[0].reflows)
@@ -44,7 +44,7 @@ def _said(maps: AttentionMaps, places: Sequence[Place], query: int) -> Iterator[
         shares = [float(maps.weights[layer, head, query, :n_leading].sum()) for layer, head in places]
         before = "the token" if n_leading == 1 else f"the {n_leading} tokens"
         share = f"{min(shares):.0%} to {max(shares):.0%}"
-        yield f"{share} of what {token(maps.queries, query)} attends to goes to {before} before them."
+        yield f"{share} of what {quoted(maps.queries, query)} attends to goes to {before} before them."
 
 
 def _query(maps: AttentionMaps) -> int:

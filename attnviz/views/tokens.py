@@ -23,6 +23,11 @@ LESS = "Draw it without, or give a longer text."
 WRITTEN = "▸ "  # before the name of a token that the model wrote
 
 
+def quoted(tokens: Tokens, position: int) -> str:
+    """A token within a sentence: "5 “and”"."""
+    return f"{position} “{label(tokens, position)}”"
+
+
 def label(tokens: Tokens, position: int, max_width: int = 24) -> str:
     """What a token is called beside a map: the characters of the text that it covers, whatever the vocabulary says.
 

@@ -136,10 +136,10 @@ def test_the_subtitle_says_of_each_whether_it_was_trained() -> None:
 def test_one_token_is_not_said_to_be_several() -> None:
     short = replace(comparison(model(), model("multi:2", 2)), n_tokens=np.array([1]), n_in_text=np.array([3]))
     shown = report(short)
-    assert shown.subtitle.startswith("1 token · ")
+    assert shown.subtitle.startswith("1 of 3 tokens · ")
     assert "Of the texts' 3 tokens 1 is compared; --max-tokens and --keep say which." in notes(shown)
     several = replace(two(), n_tokens=np.array([1, 1]))
-    assert report(several).subtitle.startswith("2 texts of 1 token on average · ")
+    assert report(several).subtitle.startswith("2 texts, on average 1 of 200 tokens · ")
     assert report(replace(short, merged=True)).subtitle.startswith("1 unit · ")
 
 

@@ -89,7 +89,7 @@ def test_one_query_in_every_head() -> None:
     assert np.array_equal(shown.values[0], ONE.weights[0, 0, 3])
     assert np.allclose(shown.values[1], TWO.weights[0, :, 3].mean(axis=0))
     assert np.array_equal(shown.values[3], TWO.weights[0, 1, 3])
-    assert "query 3 thin" in shown.title
+    assert "query 3 “thin”" in shown.title
     assert shown.row_axis == "head"
 
 

@@ -15,7 +15,7 @@ from attnviz.measures.rollout import rollout
 from attnviz.measures.vendi_score import vendi_score
 from attnviz.measures.words import by_words
 from attnviz.records import AttentionMaps, Facts, Tokens
-from attnviz.report import Heatmap, HeatmapGrid, Note, Report, Scale, Table
+from attnviz.report import Curves, Heatmap, HeatmapGrid, Note, Report, Scale, Table
 from attnviz.specs.output import FigureOptions, ScaleKind
 from attnviz.views.heatmap import heatmap_report
 from tests.made import (
@@ -321,6 +321,35 @@ def test_what_was_hidden_is_said_everywhere() -> None:
     assert "hidden" not in report(maps).data
 
 
+def test_of_hidden_rows_no_share_is_said_and_of_hidden_keys_whose_share_it_is() -> None:
+    maps = random_maps()
+    n_tokens = len(maps.queries)
+    rows = report(maps, FigureOptions(query="1:3"))
+    assert rows.subtitle.endswith(f" · {n_tokens - 2} queries hidden")
+    both = report(maps, FigureOptions(query="1:3", key="0:2"))
+    assert both.subtitle.endswith("% of the attention of the queries drawn")
+
+
+def test_charts_of_distance_count_tokens_that_maps_hide_and_say_so() -> None:
+    whole, part = (
+        next(block for block in report(marked(), options).blocks if isinstance(block, Curves)).title
+        for options in (FigureOptions(distance=True), replace(HIDING, distance=True))
+    )
+    assert part == f"{whole}, hidden tokens included"
+
+
+def test_a_text_of_which_half_is_unknown_says_so_on_its_pictures() -> None:
+    known = random_maps(n_heads=2)
+    n_tokens = len(known.queries)
+    for n_unknown, said in ((n_tokens // 2 - 1, ""), (n_tokens, f"{n_tokens} of {n_tokens} tokens read as [UNK]")):
+        unknown = tuple(place < n_unknown for place in range(n_tokens))
+        tokens = replace(known.queries, unknown=unknown)
+        shown = report(replace(known, queries=tokens, keys=tokens))
+        assert said in shown.subtitle
+        assert said in shown.caveat
+        assert ("[UNK]" in shown.subtitle + shown.caveat) == bool(said)
+
+
 def test_the_share_in_data_is_that_of_the_chosen_heads() -> None:
     maps = random_maps(n_layers=2, n_heads=3)
     shown = only(maps, [1], [2, 0], FigureOptions(drop_first=True))
@@ -370,14 +399,14 @@ def test_one_query_is_a_row_of_each_head() -> None:
     scale = report(maps).scale
     (strip,) = report(maps, FigureOptions(query="plot", tokens="0:5")).pictures
     assert isinstance(strip, Heatmap)
-    assert (strip.name, strip.title, strip.row_axis) == ("query-1", "what 1 plot attends to", "layer.head")
+    assert (strip.name, strip.title, strip.row_axis) == ("query-1", "what 1 “plot” attends to", "layer.head")
     assert (strip.rows, strip.columns) == (("0.0", "0.1", "1.0", "1.1"), FILM[:5])
     assert np.array_equal(strip.values, maps.weights[:, :, 1, :5].reshape(4, 5))
     assert np.array_equal(strip.allowed, np.tile([True, True, False, False, False], (4, 1)))
     assert strip.shading(scale) == pytest.approx(strip.values * 2)  # it may attend to two keys
     (one_layer,) = only(maps, [1], [0, 1], FigureOptions(query="-1")).pictures
     assert isinstance(one_layer, Heatmap)
-    assert (one_layer.title, one_layer.rows) == ("what 13 . attends to, heads of layer 1", ("0", "1"))
+    assert (one_layer.title, one_layer.rows) == ("what 13 “.” attends to, heads of layer 1", ("0", "1"))
     with pytest.raises(InvalidSelection, match="no token 'plt' in the text"):
         report(maps, FigureOptions(query="plt"))
 

@@ -77,6 +77,8 @@ def test_it_is_shown_at_once_and_whole(tmp_path: Path) -> None:
     assert list(pictures) == ["accuracy", "controls", "distance", "heads-by-items", "maps-4-items", "maps-8-items"]
     accuracy = pictures["accuracy"]
     assert isinstance(accuracy, Curves)
+    assert accuracy.title.endswith("mean of 3 seeds, bars: 95 % intervals")
+    assert "seeds" not in report(found).subtitle  # maps are of one
     lines = {line.name: line for line in accuracy.charts[0].lines}
     assert lines["1 head"].y[-1] == pytest.approx(all_right(1, 8)[0])
     assert lines["1 head"].bounds[-1] == pytest.approx(all_right(1, 8)[1:])

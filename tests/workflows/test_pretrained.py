@@ -148,7 +148,7 @@ def test_what_a_model_wrote_is_drawn_and_named(tmp_path: Path) -> None:
     shown = heatmap_report(maps, (), FigureOptions(query="4"), [0], [0])
     picture = next(shown.pictures)
     assert isinstance(picture, Heatmap)
-    assert picture.title.startswith(f"what 4 [SEP] attends to as it chooses {maps.chosen[0].strip()}, heads")
+    assert picture.title.startswith(f"what 4 “[SEP]” attends to as it chooses “{maps.chosen[0].strip()}”, heads")
     picture = next(heatmap_report(maps, (), FigureOptions(), [0], [0]).pictures)
     assert isinstance(picture, Heatmap)
     assert picture.rows == ("[CLS]", "the", "cat", "sat", *(f"▸ {piece.strip()}" for piece in maps.chosen))

@@ -17,6 +17,8 @@ DASHES = ((0, ()), (0, (4, 2)), (0, (1, 1.5)))  # the next once all colours are 
 MARKED: dict[str, Any] = {"linewidth": 1.4, "zorder": 3, "marker": "o", "markersize": 4.5}
 BOUNDS: dict[str, Any] = {"linewidth": 1.0, "alpha": 0.6, "zorder": 2.5}
 AT: dict[str, Any] = {"linewidth": 0.8, "dashes": (3, 2), "zorder": 1.5}
+WIDER = 3.0  # points that a marked line is wider for each that lies over it: else it could not be seen
+HIDES = 0.01  # of the other's height: nearer, a line lies over another
 MARGIN = 0.06  # of a range of y, above and below
 MAX_POWERS = 7  # of two, that are numbered
 THOUSANDS = 1024
@@ -56,10 +58,17 @@ def draw_curve(axes: Axes, curve: Curve, looks: Mapping[str, dict[str, Any]], th
     if not _has_points(curve):
         axes.set(xticks=[])
         return "no points"
-    for line in sorted(curve.lines, key=lambda line: line.marked):  # few points lie over many
+    lines = sorted(curve.lines, key=lambda line: line.marked)  # few points lie over many
+    for place, line in enumerate(lines):
         points = points_of(line)
         many = {"linewidth": 1.0, "marker": "o", "markersize": 2.5, "markevery": _alone(points), "zorder": 2}
-        on_top = {**MARKED, "markeredgecolor": theme.ground}
+        wider = WIDER * sum(_lies_over(other, line) for other in lines[place + 1 :])
+        on_top = {
+            **MARKED,
+            "linewidth": MARKED["linewidth"] + wider,
+            "markersize": MARKED["markersize"] + wider,
+            "markeredgecolor": theme.ground,
+        }
         axes.plot(*points, **looks[line.name], **(on_top if line.marked else many))
         if line.bounds:
             bounds = np.array(line.bounds, dtype=float).T
@@ -84,6 +93,13 @@ def draw_curve(axes: Axes, curve: Curve, looks: Mapping[str, dict[str, Any]], th
         axes.xaxis.set_major_locator(MaxNLocator("auto", integer=True, steps=[1, 2, 5, 10]))
     axes.ticklabel_format(axis="x", useOffset=False)
     return ""
+
+
+def _lies_over(line: Line, other: Line) -> bool:
+    """Whether a line of a chart hides another that is as wide."""
+    if line.x != other.x or not line.marked:
+        return False
+    return bool(np.allclose(line.y, other.y, rtol=HIDES, atol=0.0))
 
 
 def _double(axes: Axes) -> None:

@@ -246,7 +246,7 @@ def plan_cells(block: Heatmap | HeatmapGrid, room: Room) -> Cells:
         pixels = min(pixels, floor(limit * look.dpi / n_cells))
     side = Side(pool, max(1, pixels) / look.dpi)
     n_rows, n_columns = shape_of(block)
-    shorter = _shorter(side, n_cells, min(n_rows, n_columns), look.dpi) if isinstance(block, Heatmap) else side
+    shorter = _shorter(side, n_cells, min(n_rows, n_columns), look.dpi)
     rows, columns = (shorter if number * OBLONG <= n_tokens else side for number in (n_rows, n_columns))
     return Cells(rows, columns, annotated)
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from math import ceil, floor
+from math import ceil, floor, inf
 from typing import Literal, NamedTuple
 
 from attnviz.errors import TooLarge
@@ -51,7 +51,7 @@ from attnviz.renderers.figure.layout import (
     shape_of,
 )
 from attnviz.renderers.figure.scale import plan_limits, plan_ticks, scale_of
-from attnviz.renderers.figure.style import INK, MIN_FONT_SIZE
+from attnviz.renderers.figure.style import INK, MIN_FONT_SIZE, SIZES
 from attnviz.renderers.figure.text import extent, wrap, wrap_evenly
 from attnviz.report import FigureStyle, Heatmap, HeatmapGrid, Report, Scale
 
@@ -116,15 +116,16 @@ def plan(picture: Heatmap | HeatmapGrid, report: Report, look: FigureStyle) -> F
 
 
 def _fit_columns(picture: Heatmap | HeatmapGrid, report: Report, room: Room) -> FigurePlan | None:
-    """As `fit`, in as many columns as leave each token its label, else every second, on one page; else in all."""
+    """As `fit`, in as many columns as leave each token its label, else every second, else some, on one page; else
+    in all."""
     if not isinstance(picture, HeatmapGrid) or not picture.reflows:
         return fit(picture, report, room)
     grids = (replace(picture, n_columns=number) for number in range(columns_of(picture), 0, -1))
     plans = [fitted for grid in grids if (fitted := fit(grid, report, room))]
     steps = [{each.row_labels.step, each.column_labels.step} for each in plans]
-    for wanted in ({1}, {1, 2}):
+    for most in (1, 2, inf):
         for each, found in zip(plans, steps, strict=True):
-            if found <= wanted and each.height <= MAX_HEIGHT:
+            if 0 < min(found) <= max(found) <= most and each.height <= MAX_HEIGHT:
                 return each
     return next(iter(plans), None)
 
@@ -154,9 +155,12 @@ def too_narrow(picture: Heatmap | HeatmapGrid, report: Report, room: Room) -> To
     if isinstance(picture, HeatmapGrid):
         fewer = (replace(picture, n_columns=number) for number in range(n_columns - 1, 0, -1))
         ways += [f"--columns {each.n_columns}" for each in fewer if fit(each, report, room)][:1]
-    smaller = room.sizes.axis > MIN_FONT_SIZE and "a smaller --font-size"
+    own_size = room.look.font_size is None and room.sizes.axis > SIZES.axis  # that nobody asked for
+    if room.sizes.axis > MIN_FONT_SIZE and (own_size or not ways):
+        ways.append("a smaller --font-size")
     what = f"{room.look.width:.3g} in are too few for {picture.name!r} with text of {room.sizes.smallest:.3g} points"
-    return TooLarge(what, hint=f"Try {' or '.join([*ways, *([smaller] if smaller and not ways else [])])}.")
+    of_theme = f", which --theme {room.look.theme} has" if own_size else ""
+    return TooLarge(what + of_theme, hint=f"Try {' or '.join(ways)}.")
 
 
 def plan_in(picture: Heatmap | HeatmapGrid, report: Report, room: Room) -> FigurePlan:
@@ -331,9 +335,11 @@ def _small_print(grid: Grid, cells: Cells, labels: tuple[Labels, Labels], scale:
     texts = []
     if labels[0].step == 0:
         texts.append("tokens are not labelled, for want of room")
+    shape = [max(sizes) for sizes in zip(*(heatmap.values.shape for heatmap in grid.maps), strict=True)]
     thinned = {
-        (side.step * (side.step > 1) * grid.maps[0].block, _thing(axis))
-        for side, axis in zip(labels, (grid.maps[0].row_axis, grid.maps[0].column_axis), strict=True)
+        (side.step * (side.step > 1) * grid.maps[0].block, thing)
+        for side, thing, number in zip(labels, _things(grid.maps[0], labels), shape, strict=True)
+        if number > 1
     }
     texts += [f"every {ordinal(step)} {thing} is labelled" for step, thing in sorted(thinned) if step > 1]
     if labels[1].places is not None:
@@ -348,6 +354,10 @@ def _small_print(grid: Grid, cells: Cells, labels: tuple[Labels, Labels], scale:
     return texts
 
 
-def _thing(axis: str) -> str:
-    """What an axis names."""
-    return axis if axis not in (Heatmap.row_axis, Heatmap.column_axis) else "token"
+def _things(heatmap: Heatmap, labels: tuple[Labels, Labels]) -> tuple[str, str]:
+    """What the axes name; of tokens which side is meant, where the sides are not labelled alike."""
+    rows, columns = ("query", "key") if labels[0].step != labels[1].step else ("token", "token")
+    return (
+        rows if heatmap.row_axis == Heatmap.row_axis else heatmap.row_axis,
+        columns if heatmap.column_axis == Heatmap.column_axis else heatmap.column_axis,
+    )

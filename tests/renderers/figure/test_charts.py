@@ -93,6 +93,15 @@ def test_bounds_are_bars_in_the_colour_of_their_line() -> None:
         assert first.get_ylim()[0] > 0.3  # what cannot be drawn stretches no axis
 
 
+def test_a_line_under_another_is_wider_so_that_it_is_seen() -> None:
+    ys = (1.0, 0.5), (1.0, 0.5), (1.0, 0.6)
+    several = [Line(name, (0.0, 1.0), y, marked=True) for name, y in zip("abc", ys, strict=True)]
+    with drawn_charts(report(curves(curve(*several)))) as made:
+        (axes,) = made.figure.axes
+        first, *others = (each.get_linewidth() for each in axes.lines)
+        assert first > others[0] == others[1]
+
+
 def test_lines_are_the_points_under_their_names() -> None:
     with drawn_charts(report(curves(LOSS, ACCURACY), title="learning curve of multi:8")) as made:
         assert sorted(made.texts) == sorted(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
 import matplotlib as mpl
@@ -167,13 +168,27 @@ def test_a_few_heads_over_many_keys_are_no_thin_band(shape: tuple[int, int], dpi
         check_texts(made)
 
 
+@pytest.mark.parametrize("width", [None, 6.5])
+def test_a_few_rows_in_several_heads_have_their_names(width: float | None) -> None:
+    several = HeatmapGrid("overview", "8 heads", tuple(heatmap(6, 256) for _ in range(8)), 4)
+    with drawn(report(several), FigureStyle(width=width)) as made:
+        assert len(tick_texts(made.maps[0])[0]) == 6
+        assert any(re.fullmatch(r"every \d+th key is labelled.*", text) for text in made.texts)
+
+
+def test_of_one_row_it_is_not_said_which_are_labelled() -> None:
+    one = Heatmap("a", "", *one_query(1, 256), ("5",), words(256), "head")
+    with drawn(report(one), FigureStyle(kind="lines")) as made:
+        assert not any("head is labelled" in text for text in made.texts)
+
+
 def test_a_query_head_by_head_says_what_is_thinned_and_pooled() -> None:
     rows = Heatmap("a", "", *one_query(9, 1500), tuple(f"multi:8 · {head}" for head in range(9)), words(1500), "head")
     with drawn(report(rows)) as made:
         labelled_rows, labelled_columns = tick_texts(made.maps[0])
         assert labelled_rows == [*rows.rows]
         assert 19 <= len(labelled_columns) <= 38
-        assert made.texts[-1] == "every 40th token is labelled · of the columns, those that get most are named first"
+        assert made.texts[-1] == "every 40th key is labelled · of the columns, those that get most are named first"
         assert {f"each cell is the {what} of 1 × 2 weights" for what in ("maximum", "mean")} < set(made.texts)
         assert "head" in made.texts
 

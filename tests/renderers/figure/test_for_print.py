@@ -50,7 +50,7 @@ def test_no_text_of_eight_heads_in_a_column_of_a_paper_is_under_six_points(
 
 @pytest.mark.parametrize(
     ("n_tokens", "width", "in_a_row", "step"),
-    [(11, 3.3, 2, 1), (11, 6.5, 4, 1), (24, 3.3, 2, 2), (24, 6.5, 4, 2), (200, 3.3, 4, 0)],
+    [(11, 3.3, 2, 1), (11, 6.5, 4, 1), (24, 3.3, 2, 2), (24, 6.5, 4, 2), (64, 3.3, 4, 0), (200, 3.3, 2, 40)],
 )
 def test_in_a_narrow_figure_as_many_stand_side_by_side_as_leave_tokens_their_labels(
     n_tokens: int, width: float, in_a_row: int, step: int
@@ -88,6 +88,8 @@ def test_a_width_that_is_too_small_is_refused_with_what_would_work() -> None:
     wider, fewer = re.findall(r"--width ([\d.]+)in or --columns (\d+)", str(caught.value))[0]
     assert plan(panels(11, 12, 12), shown, replace(PAPER, width=float(wider))).width == float(wider)
     assert plan(panels(11, 12, int(fewer)), shown, PAPER).width == 3.3
+    with pytest.raises(TooLarge, match=r"points, which --theme dark has\. Try .* or a smaller --font-size\.$"):
+        plan(panels(11, 12, 12), shown, replace(PAPER, theme="dark"))
     with pytest.raises(TooLarge, match=r"2 in are too few for the colour bar. Try --width 2.\din"):
         plan_text(panels(11), shown, replace(PAPER, width=2.0, kind="text"))
 
