@@ -58,7 +58,7 @@ def _objects(path: Path) -> Generator[tuple[str, dict[str, Any]], None, None]:
 
 def _object(line: str, where: str) -> dict[str, Any]:
     try:
-        record = json.loads(line)
+        record = json.loads(line.rstrip("\r\n"))  # columns are counted from the last line break
     except json.JSONDecodeError as error:
         raise InvalidSource(f"{where}: not JSON: {error.msg} at column {error.colno}") from error
     except (RecursionError, ValueError) as error:  # nested too deeply, or a number of thousands of digits
