@@ -66,7 +66,7 @@ class AttentionRegression:
         """
         __tracebackhide__ = True
         from attnviz import store
-        from attnviz.workflows.python import one_record
+        from attnviz.records.single import one_record
         from attnviz.workflows.regression import moved_heads
 
         given, file = one_record(maps), self._file(name)

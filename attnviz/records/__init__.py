@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from jaxtyping import Bool, Float, Float32, Int
@@ -20,6 +20,9 @@ from attnviz.records.walk import TINY as TINY
 from attnviz.shapes import Attendable, PerHead, PerLayer, PerQuery, RealQueries, ValueNorms, Weights
 
 MAX_NUMBERS = {"layer": 100_000, "head": 2**15 - 1}
+TEXTS = ("model", "revision", "text_sha256", "text_name")  # of a record's provenance
+KINDS: dict[str, tuple[Any, str]] = {name: (str, f'It is text, as in {name}="mine".') for name in TEXTS}
+KINDS["trained"] = (bool | None, "It is True, False or None.")
 
 Setting = str | int | float | bool | None
 Level = Literal["head", "layer"]
@@ -100,7 +103,7 @@ class Facts:
 
 @dataclass(frozen=True)
 class Provenance:
-    """Enough to make the record again; no clock, no host name."""
+    """Enough to make the record again; no clock, no host name. Raises InvalidRecord for what is no text."""
 
     model: str  # "multi:8", a path, a hub id
     revision: str  # sha256 of the weights, or "random, seed 0"
@@ -110,6 +113,11 @@ class Provenance:
     settings: tuple[tuple[str, Setting], ...] = ()  # for people
     versions: tuple[tuple[str, str], ...] = ()
     facts: Facts = Facts()  # for code
+
+    def __post_init__(self) -> None:
+        for name, (kind, hint) in KINDS.items():  # else a file is written that cannot be read
+            if not isinstance(found := getattr(self, name), kind):
+                raise InvalidRecord(f"the {name} of a record is of type {type(found).__name__}", hint=hint)
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -6,7 +6,7 @@ import json
 import math
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, fields, replace
 from functools import partial
 from io import BytesIO
@@ -23,6 +23,7 @@ from attnviz.grid import Grid
 from attnviz.inputs import header_of, read_bytes, read_header, strict_json
 from attnviz.records import AttentionMaps, Facts, Provenance, Setting, Tokens
 from attnviz.records.factored import CAUSAL, EVERYWHERE, FactoredMaps, Factors, Window
+from attnviz.records.single import one_record
 from attnviz.store.compact import bytes_held, gathered, n_tokens, spread, tokens_read, tokens_told
 from attnviz.store.files import make, shorten_path, write
 
@@ -139,20 +140,21 @@ def _rounded(maps: AttentionMaps) -> FactoredMaps:
     return replace(maps, factors=tuple(of.rounded() for of in maps.factors))
 
 
-def save(maps: AttentionMaps, path: str | Path, *, half: bool = False) -> None:
+def save(maps: AttentionMaps | Sequence[AttentionMaps], path: str | Path, *, half: bool = False) -> None:
     """Write a record.
 
     Args:
-        maps: the record.
+        maps: a record, or a sequence of one.
         path: a file; what was there is replaced.
         half: of a factored record, write q and k as float16: half the bytes. Rows still sum to 1. Of 100 weights 99 are
             off by less than 3e-3 of themselves (multi:8, MiniLM; 2e-2 where scores reach 300), each by less than 4e-3.
 
     Raises:
+        InvalidRecord: for what is no record, and for several.
         InvalidOption: for half of a record with weights.
         OutputError: where it cannot be written.
     """
-    path = Path(path)
+    maps, path = one_record(maps), Path(path)
     if path.exists() and not path.is_file():  # a device or a pipe, which cannot be replaced
         write(path, record_bytes(maps, half=half))
     else:

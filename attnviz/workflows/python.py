@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING, Any, Literal, TypedDict, Unpack, get_args, get
 import numpy as np
 
 from attnviz.display import escape_for_display
-from attnviz.errors import InvalidOption, InvalidRecord
+from attnviz.errors import InvalidOption
 from attnviz.grid import Grid
 from attnviz.measures.measured import measured
 from attnviz.models.loading import find_model
 from attnviz.models.protocols import Factorable, LayersAndHeads
 from attnviz.models.recording.attentions import from_attentions
 from attnviz.records import AttentionMaps, Measurement
+from attnviz.records.single import is_record, one_record
 from attnviz.registry import suggestion
 from attnviz.report import Column, Report, Row, Table
 from attnviz.selection import numbers
@@ -220,7 +221,7 @@ def show(
         >>> attnviz.show(np.array([[0.9, 0.1], [0.4, 0.6]]), ["the", "cat"], title="by hand")
         Display('by hand')
     """
-    if not _is_record(maps):
+    if not is_record(maps):
         maps = from_attentions(maps, tokens, keys=keys, row=row, attention_mask=attention_mask)
     elif any(each is not None for each in (tokens, row, attention_mask)) or not isinstance(keys, Grid | None):
         raise InvalidOption("a record has its tokens", hint="Leave out tokens, keys, row and attention_mask.")
@@ -292,22 +293,6 @@ def _measures_table(tally: ComparisonAccumulator, names: Sequence[str]) -> Table
         rows.append((info.name, info.unit, *means, means[1] - means[0]))
     columns = (Column("measure"), Column("unit"), *map(Column, names), Column("difference"))
     return Table("measures", "means over heads", "compared", columns, rows)
-
-
-def _is_record(maps: object) -> bool:
-    several = isinstance(maps, Sequence) and bool(maps) and all(isinstance(each, AttentionMaps) for each in maps)
-    return isinstance(maps, AttentionMaps) or several
-
-
-def one_record(maps: AttentionMaps | Sequence[AttentionMaps]) -> AttentionMaps:
-    """The record itself, also of a sequence of one."""
-    if isinstance(maps, AttentionMaps):
-        return maps
-    if not _is_record(maps):
-        raise InvalidRecord(f"a {type(maps).__name__} is no record", hint="attnviz.from_attentions makes one.")
-    if len(maps) > 1:
-        raise InvalidRecord(f"these are {len(maps)} records", hint="Choose one, such as maps[0].")
-    return maps[0]
 
 
 def _texts(chosen: str | int | None) -> tuple[str, ...]:

@@ -8,10 +8,10 @@ from pathlib import Path
 from attnviz import store
 from attnviz.differences import Difference
 from attnviz.records import AttentionMaps
+from attnviz.records.single import one_record
 from attnviz.views.check import describe
 from attnviz.workflows.batch_diff.records import compare_records
 from attnviz.workflows.check import check_tolerance
-from attnviz.workflows.python import one_record
 
 MAX_HEADS = 10  # that are named
 

@@ -15,7 +15,7 @@ from attnviz.models.recording.assembly import About, records
 from attnviz.models.recording.groups import grouped, of_layers
 from attnviz.models.recording.names import Names, check_no_mask, named, of_patches, real_tokens
 from attnviz.notebook import Displayable
-from attnviz.records import AttentionMaps
+from attnviz.records import AttentionMaps, Provenance
 
 NOTHING = (
     "scaled_dot_product_attention, nn.MultiheadAttention and softmax(…) @ value can be recorded; state-space models "
@@ -123,11 +123,13 @@ def record(  # noqa: PLR0913 - each is an option of its own
     Attention written out by hand with heads and batch on one axis cannot be told apart, unless there is one text or one
     head: it is left out, and the setting `attentions_left_out` of the records says how often.
 
-    Raises InvalidRecord where nothing attended, where names or mask do not fit, where the model is in training mode and
-    drops weights, where a kernel computes something else than attention, and where factors are asked for of attention
-    that is not made of them; InvalidSelection for a layer or head that there is not.
+    Raises InvalidRecord where nothing attended, where names or mask do not fit, for a `model`, `revision` or
+    `text_name` that is no text, where the model is in training mode and drops weights, where a kernel computes
+    something else than attention, and where factors are asked for of attention that is not made of them;
+    InvalidSelection for a layer or head that there is not.
     """
-    _names(tokens, keys, attention_mask)  # refused before any work
+    _names(tokens, keys, attention_mask)  # refused before any work, as is what cannot stand in a record
+    Provenance(model, revision, trained, "", text_name)
     choice = LayersAndHeads(layers, heads)
     calls: list[Call] = []
     recording = Recording()

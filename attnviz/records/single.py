@@ -1,0 +1,25 @@
+"""One record where a sequence of one may be given, such as what `attnviz.record` gives."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from attnviz.errors import InvalidRecord
+from attnviz.records import AttentionMaps
+
+
+def is_record(maps: object) -> bool:
+    """Whether this is a record, or a sequence of some."""
+    several = isinstance(maps, Sequence) and bool(maps) and all(isinstance(each, AttentionMaps) for each in maps)
+    return isinstance(maps, AttentionMaps) or several
+
+
+def one_record(maps: AttentionMaps | Sequence[AttentionMaps]) -> AttentionMaps:
+    """The record itself, also of a sequence of one. Raises InvalidRecord for anything else."""
+    if isinstance(maps, AttentionMaps):
+        return maps
+    if not is_record(maps):
+        raise InvalidRecord(f"a {type(maps).__name__} is no record", hint="attnviz.from_attentions makes one.")
+    if len(maps) > 1:
+        raise InvalidRecord(f"these are {len(maps)} records", hint="Choose one, such as maps[0].")
+    return maps[0]
