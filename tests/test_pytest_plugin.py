@@ -99,6 +99,7 @@ def test_another_text_is_said(pytester: pytest.Pytester) -> None:
     [
         ("check('maps')", "*InvalidRecord: a str is no record*"),
         ("check(MAPS, tolerance=float('nan'))", "*InvalidOption: tolerance=nan is no tolerance. It is 0 or more."),
+        ("check(MAPS, name=5)", "*InvalidOption: name=5 is no name. A-Z*"),
         ("check(MAPS, name='../x')", "*InvalidOption: name='../x' is no name. A-Z*"),
         ("check(MAPS); attention_regression.check(MAPS)", "*InvalidOption: two checks of one test would keep one*"),
     ],

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Literal, TypedDict, Unpack, get_args, get_origin, get_type_hints
+from typing import TYPE_CHECKING, Any, Literal, TypedDict, TypeVar, Unpack, get_args, get_origin, get_type_hints
 
 import numpy as np
 
@@ -15,6 +15,7 @@ from attnviz.measures.measured import measured
 from attnviz.models.loading import find_model
 from attnviz.models.protocols import Factorable, LayersAndHeads
 from attnviz.models.recording.attentions import from_attentions
+from attnviz.options import flat_options
 from attnviz.records import AttentionMaps, Measurement
 from attnviz.records.single import is_record, one_record
 from attnviz.registry import suggestion
@@ -37,6 +38,8 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
+Options = TypeVar("Options", FigureOptions, ModelOptions, TextOptions)
+ALSO: dict[type, Any] = {int: int | np.integer, float: float | int | np.floating | np.integer, bool: bool | np.bool_}
 LISTS = ("pick", "layer", "head")  # options that the command line takes several times
 
 
@@ -102,7 +105,7 @@ def attention(
     Raises:
         InvalidModel: for a model that there is not, or whose files cannot be read.
         InvalidText: for a text without tokens.
-        InvalidOption: for a setting that the model does not have.
+        InvalidOption: for a setting that the model does not have, and for a value of another type.
         InvalidSelection: for a layer or head that the model does not have.
 
     Examples:
@@ -111,9 +114,9 @@ def attention(
         >>> maps.weights.shape  # layer, head, query, key
         (1, 2, 5, 5)
     """
-    reference = find_model(ModelOptions(model=model, **_checked(settings, ModelSettings)))
+    reference = find_model(_typed(ModelOptions(model=model, **_checked(settings, ModelSettings))))
     reference.check()
-    corpus = load_corpus(TextOptions(text=(text,)))
+    corpus = load_corpus(_typed(TextOptions(text=(text,))))
     opened = reference.open(corpus.texts)
     (document,) = corpus.documents
     if factored and not isinstance(opened, Factorable):
@@ -145,6 +148,8 @@ def measure(maps: AttentionMaps | Sequence[AttentionMaps], name: str) -> Measure
         >>> attnviz.measure(uniform, "effective_keys").values.round(3).tolist()
         [[2.0]]
     """
+    if not _fits(name, str):
+        raise _of_other_type("name", name, str, "`attnviz measures` lists them.")
     found = measured(one_record(maps), [name])
     if len(found) != 1:
         raise InvalidOption(f"{name!r} names {len(found)} measures", hint="Ask for one at a time.")
@@ -167,7 +172,7 @@ def heatmap(
 
     Raises:
         InvalidSelection: for a layer, head or token that the record does not have.
-        InvalidOption: for a setting that there is not, and for several heads on `ax`.
+        InvalidOption: for a setting that there is not, a value of another type, and for several heads on `ax`.
         TooLarge: for more heads than a figure holds.
 
     Examples:
@@ -214,7 +219,7 @@ def show(
     Raises:
         InvalidRecord: for weights that are not attention, and names that do not fit.
         InvalidSelection: for a layer, head or token that the record does not have.
-        InvalidOption: for a setting that there is not.
+        InvalidOption: for a setting that there is not, and for a value of another type.
 
     Examples:
         >>> import attnviz, numpy as np
@@ -253,7 +258,7 @@ def compare(
         What a notebook shows as a page, and where it shows no HTML as a PNG.
 
     Raises:
-        InvalidOption: for records of different texts.
+        InvalidOption: for records of different texts, and for a scale that there is not.
         InvalidSelection: for a layer or query that is not there.
 
     Examples:
@@ -262,6 +267,7 @@ def compare(
         >>> attnviz.compare(attnviz.attention(text, model="single"), attnviz.attention(text, model="multi:2"))
         Display('single and multi:2 on “the acting saved the film”')
     """
+    scale = _figure_options({"scale": scale}).scale
     records = [one_record(first), one_record(second)]
     if len({each.provenance.text_sha256 for each in records}) > 1:
         raise InvalidOption("these are records of different texts", hint="Compare two models on one text.")
@@ -301,16 +307,46 @@ def _texts(chosen: str | int | None) -> tuple[str, ...]:
 
 def _figure_options(settings: FigureSettings) -> FigureOptions:
     checked = _checked(settings, FigureSettings)
-    query = {"query": str(checked["query"])} if "query" in checked else {}
-    return FigureOptions(**{**checked, **{name: _texts(checked.get(name)) for name in LISTS}, **query})
+    query = {"query": str(checked["query"])} if checked.get("query") is not None else {}
+    return _typed(FigureOptions(**{**checked, **{name: _texts(checked.get(name)) for name in LISTS}, **query}))
 
 
 def _checked(settings: Mapping[str, Any], kind: type) -> dict[str, Any]:
-    """Settings by name. Raises InvalidOption for one that there is not, or a value that is no choice of it."""
+    """Settings by name. Raises InvalidOption for one that there is not, or a text that is no choice of it."""
     hints = get_type_hints(kind)
     for name, value in settings.items():
         if name not in hints:
             raise InvalidOption(f"no setting {name!r}", hint=suggestion(name, list(hints)))
-        if get_origin(hints[name]) is Literal and value not in get_args(hints[name]):
-            raise InvalidOption(f"{name}={value!r} is no choice", hint=suggestion(str(value), get_args(hints[name])))
+        choices = get_args(hints[name]) if get_origin(hints[name]) is Literal else ()
+        if choices and isinstance(value, str) and value not in choices:
+            raise InvalidOption(f"{name}={value!r} is no choice", hint=suggestion(value, choices))
     return dict(settings)
+
+
+def _typed(options: Options) -> Options:
+    """The same options. Raises InvalidOption for a value of another type, which Python alone can hand over."""
+    for option in flat_options(type(options)):
+        value = getattr(options, option.name)
+        if not _fits(value, option.type):
+            raise _of_other_type(option.name, value, option.type, option.option.config_help())
+    return options
+
+
+def _fits(value: object, kind: Any) -> bool:
+    """Whether an option of this type takes the value; numbers may be numpy's."""
+    parts = get_args(kind)
+    if get_origin(kind) is Literal:
+        return isinstance(value, str) and value in parts
+    if get_origin(kind) is tuple:
+        return isinstance(value, tuple) and all(_fits(each, parts[0]) for each in value)
+    if parts:  # one of several
+        return any(_fits(value, each) for each in parts)
+    return isinstance(value, ALSO.get(kind, kind)) and (kind is bool or not isinstance(value, bool))
+
+
+def _of_other_type(name: str, value: object, kind: Any, hint: str) -> InvalidOption:
+    if get_origin(kind) is tuple and isinstance(value, tuple):  # of one, as Python hands it over by itself
+        value, kind = value[0], get_args(kind)[0]
+    wanted = kind.__name__ if isinstance(kind, type) else str(kind).replace("typing.", "")
+    shown = escape_for_display(repr(value), 40)
+    return InvalidOption(f"{name}={shown} is of type {type(value).__name__}, not {wanted}", hint=hint)

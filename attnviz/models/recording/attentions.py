@@ -107,11 +107,14 @@ def _layers(attentions: Any) -> list[Float[np.ndarray, "batch head query key"]]:
 
 def _array(layer: Any) -> np.ndarray:
     """Float32 of a tensor on any device, an array or lists. Raises InvalidRecord."""
-    rounded = getattr(getattr(layer, "dtype", None), "itemsize", 4) == 2
-    on_host = layer.detach().float().cpu() if hasattr(layer, "detach") else layer
+    dtype = getattr(layer, "dtype", None)
+    rounded = getattr(dtype, "itemsize", 4) == 2
+    if "complex" in str(dtype):  # torch and numpy would drop what is imaginary
+        raise InvalidRecord("complex numbers are no attentions", hint=f"Expected {AXES}.")
     try:
+        on_host = layer.detach().float().cpu() if hasattr(layer, "detach") else layer
         weights = np.asarray(on_host, dtype=np.float32)
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, NotImplementedError) as error:  # the last: a tensor on the device "meta"
         raise InvalidRecord(
             "these attentions are no arrays of one shape of numbers", hint=f"Expected {AXES}."
         ) from error
@@ -125,8 +128,8 @@ def _array(layer: Any) -> np.ndarray:
 def _row(row: int | None, n_rows: int) -> int:
     if row is None and n_rows > 1:
         raise InvalidSelection(f"a batch of {n_rows} texts", hint=f"Choose one with row=0 to row={n_rows - 1}.")
-    if not 0 <= (row or 0) < n_rows:
-        raise InvalidSelection(f"no row {row} in a batch of {n_rows}", hint=f"There are rows 0 to {n_rows - 1}.")
+    if not isinstance(row, int | np.integer | None) or not 0 <= (row or 0) < n_rows:
+        raise InvalidSelection(f"no row {row!r:.40} in a batch of {n_rows}", hint=f"There are rows 0 to {n_rows - 1}.")
     return row or 0
 
 

@@ -50,8 +50,11 @@ def figure(report: Report, look: FigureStyle) -> Figure:
 def draw_on(axes: Axes, report: Report, cmap: str) -> None:
     """The report's one map on somebody's axes, in their fonts and sizes, with a colour bar beside it.
 
-    Raises InvalidOption where there are several maps.
+    Raises InvalidOption where there are several maps, and for what is no axes.
     """
+    found: object = axes  # nobody has checked what Python hands over
+    if not isinstance(found, Axes):
+        raise InvalidOption(f"a {type(found).__name__} is no axes of matplotlib", hint="Of several, as in ax=axes[0].")
     picture = next(report.pictures)
     if isinstance(picture, HeatmapGrid) and len(picture.maps) == 1:
         (picture,) = picture.maps
