@@ -30,6 +30,7 @@ from attnviz.renderers.figure.layout import (
     PlacedMap,
     Statistic,
     TextLine,
+    line_room,
 )
 from attnviz.renderers.figure.scale import digits_of, norm_of
 from attnviz.renderers.figure.style import (
@@ -55,7 +56,6 @@ BESIDE: dict[str, Any] = {"ha": "right", "va": "center_baseline"}
 UNDER: dict[str, Any] = {"ha": "center", "va": "top"}
 ROTATED: dict[str, Any] = {"rotation": 90, "rotation_mode": "anchor", "ha": "right", "va": "center_baseline"}
 THIN, THICK = 0.3, 1.8  # points, of lines of weight 0 and 1
-WIDE = 9.0  # points from token to token: where they stand closer, lines are thinner
 MIN_CELL, MIN_IMAGE = 3, 600  # pixels of a cell and of a map in files of vectors
 OVER_IMAGE = 0.6  # opacity of cells, so that the image is seen through them
 PALE = 0.2  # relative luminance on which our ink and white stand out equally (WCAG 2 contrast)
@@ -257,9 +257,12 @@ def _draw_lines(axes: Axes, place: PlacedMap, plan: FigurePlan, colours: Colours
     ends = np.stack(
         [np.stack([np.zeros(len(rows)), rows + 0.5], -1), np.stack([np.ones(len(rows)), columns + 0.5], -1)], 1
     )
-    thick = min(THICK, max(2 * THIN, THICK * pitch / POINT / WIDE))
-    widths = THIN + (thick - THIN) * np.minimum(np.ma.filled(weights, 0.0)[rows, columns], 1.0)
-    lines = LineCollection(list(ends), colors=colours.cmap(shares[rows, columns]), linewidths=widths)
+    room = line_room(plan.cells)
+    weights = np.minimum(np.ma.filled(weights, 0.0)[rows, columns], 1.0)
+    widths = THIN + (max(2 * THIN, THICK * room) - THIN) * weights
+    inks = colours.cmap(shares[rows, columns])
+    inks[:, 3] = room + (1 - room) * weights  # where lines lie close, small weights let large ones be seen
+    lines = LineCollection(list(ends), colors=inks, linewidths=widths)
     axes.add_collection(lines, autolim=False)
 
 

@@ -38,6 +38,7 @@ MIN_SHORT_SIDE, MAX_SHORT_SHARE = (
     2.0,
     0.75,
 )  # what that side may take up: inches that suffice, and share of the longer side
+WIDE = 9.0  # points from token to token: where they stand closer, lines are thinner, and faint where weights are small
 CLOSE = 1.1  # of the text's size: from one label to the next
 NOTABLE = 2.0  # times an equal share, as a mean of its rows: a column that the eye goes to
 STEPS = tuple(step * 10**power for power in range(7) for step in (1, 2, 4, 5))
@@ -168,6 +169,11 @@ class FigurePlan:
     kind: FigureKind = "map"
     sizes: Sizes = SIZES
     theme: Theme = PAPER
+
+
+def line_room(cells: Cells) -> float:
+    """How much of the room that lines from token to token want there is, at most 1."""
+    return min(1.0, cells.rows.length / POINT / WIDE)
 
 
 def maps_of(block: Heatmap | HeatmapGrid) -> tuple[Heatmap, ...]:

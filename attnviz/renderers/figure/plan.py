@@ -45,6 +45,7 @@ from attnviz.renderers.figure.layout import (
     TextLine,
     columns_of,
     labelled_maps,
+    line_room,
     maps_of,
     plan_cells,
     plan_labels,
@@ -348,7 +349,8 @@ def _small_print(grid: Grid, cells: Cells, labels: tuple[Labels, Labels], scale:
     if grid.lines and any((heatmap.shading(scale)[heatmap.allowed] > low).sum() > MAX_LINES for heatmap in grid.maps):
         texts.append(f"of each head, the {MAX_LINES} strongest lines are drawn")
     if grid.lines:
-        texts.append("the thicker a line, the larger its weight")
+        thicker = "thicker" if line_room(cells) == 1 else "thicker and less faint"
+        texts.append(f"the {thicker} a line, the larger its weight")
     if (cells.pools != (1, 1) or grid.maps[0].block > 1) and grid.statistics != BOTH:  # else it stands over the maps
         texts.append(_of_cells(grid.statistics[0], grid.maps[0], cells, scale.kind))
     return texts

@@ -176,6 +176,17 @@ def test_a_few_rows_in_several_heads_have_their_names(width: float | None) -> No
         assert any(re.fullmatch(r"every \d+th key is labelled.*", text) for text in made.texts)
 
 
+@pytest.mark.parametrize(("n_tokens", "is_close"), [(11, False), (200, True)])
+def test_where_lines_lie_close_small_weights_are_faint_and_that_is_said(n_tokens: int, is_close: bool) -> None:
+    with drawn(report(heatmap(n_tokens)), FigureStyle(kind="lines")) as made:
+        (lines,) = made.figure.axes[0].collections
+        alphas = np.asarray(lines.get_edgecolor())[:, 3]
+        assert alphas.max() <= 1
+        assert (alphas.min() < 0.5) == is_close
+        assert (alphas == 1).all() == (not is_close)
+        assert any("less faint" in text for text in made.texts) == is_close
+
+
 def test_of_one_row_it_is_not_said_which_are_labelled() -> None:
     one = Heatmap("a", "", *one_query(1, 256), ("5",), words(256), "head")
     with drawn(report(one), FigureStyle(kind="lines")) as made:
