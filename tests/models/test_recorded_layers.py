@@ -278,6 +278,26 @@ def test_torchs_own_encoder_gives_what_it_gives_unseen(padded: bool, part: str) 
     assert maps[0].weights.shape[0] == (1 if part == "layer" else 2)
 
 
+@pytest.mark.parametrize("part", ["layers.0", "layers.0.linear1", "layers.1.self_attn"])
+@pytest.mark.parametrize("before", [False, True])
+def test_hooks_of_others_run_once_in_torchs_own_encoder(part: str, before: bool) -> None:
+    """Torch fuses no layer whose parts have hooks, but the other one still."""
+    model, ran = encoder(), []
+    module = model.get_submodule(part)
+    if before:
+        module.register_forward_pre_hook(lambda *given: ran.append("before"))
+    else:
+        module.register_forward_hook(lambda *given: ran.append("behind"))
+    with torch.no_grad():
+        expected = model(X)
+        assert len(ran) == 1
+        with record() as maps:
+            found = model(X)
+    assert len(ran) == 2
+    torch.testing.assert_close(found, expected, atol=1e-6, rtol=1e-6)
+    assert maps[0].weights.shape == (2, 4, 6, 6)
+
+
 @pytest.mark.parametrize("kernel", [True, False])
 def test_under_autocast(kernel: bool) -> None:
     states = drawn(65, 1, 2, 6, 8)

@@ -26,6 +26,7 @@ from attnviz.errors import InvalidRecord
 from attnviz.models.capture.by_hand import WATCHED, SoftmaxTracker, TorchCall, factors
 from attnviz.models.capture.captured import CapturedAttention, How, Kernel, to_batch_heads
 from attnviz.models.capture.factored import FactoredRows, FactoringKernel
+from attnviz.models.capture.fast_path import has_fast_path
 from attnviz.models.capture.flow import Flow, Origin
 from attnviz.models.capture.kernels import dot_product
 from attnviz.models.capture.multihead import multi_head
@@ -41,7 +42,6 @@ KERNELS: dict[Kernel, Callable[..., tuple[Any, CapturedAttention]]] = {
 Values: TypeAlias = Float[np.ndarray, "batch key few"]
 N_VALUES = 4  # of the first head, that tell one key of a cache from another
 DENSE = "Leave out factored."
-FAST = (nn.TransformerEncoder, nn.TransformerEncoderLayer)  # they compute in another way where nobody looks
 
 
 @dataclass(frozen=True, eq=False)
@@ -202,9 +202,9 @@ class Capture(TorchFunctionMode):
 
     def repeat(self, module: nn.Module, given: tuple[Any, ...], named: dict[str, Any], output: Any) -> Any:
         """What a module would have given if nobody had looked, of those of torch that then take a faster way."""
-        if threading.get_ident() != self._thread or self._repeating or not _has_fast_path(module):
+        if threading.get_ident() != self._thread or self._repeating or not has_fast_path(module):
             return None
-        if any(_has_fast_path(frame.module) for frame in self._frames if frame.module is not module):
+        if any(has_fast_path(frame.module) for frame in self._frames if frame.module is not module):
             return None
         self._repeating = True
         try:
@@ -367,15 +367,6 @@ def _own_keys(origin: Origin) -> bool | None:
     if query == key == 0:
         return None
     return query != 0 and query & ~key == 0
-
-
-def _has_fast_path(module: nn.Module) -> bool:
-    """Whether torch would fuse its layers, which it does not where functions are watched."""
-    if type(module) not in FAST or module.training:
-        return False
-    if torch.is_grad_enabled() and any(parameter.requires_grad for parameter in module.parameters()):
-        return False
-    return type(module) is FAST[1] or all(type(layer) is FAST[1] for layer in module.get_submodule("layers").children())
 
 
 def _unpacked(seen: CapturedAttention, frame: ModuleCall) -> CapturedAttention:
