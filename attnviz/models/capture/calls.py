@@ -11,12 +11,12 @@ import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple, TypeAlias
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
-from jaxtyping import Bool, Float, Float32
+from jaxtyping import Bool, Float32
 from torch import Tensor, nn
 from torch.nn import functional
 from torch.nn.modules.module import register_module_forward_hook, register_module_forward_pre_hook
@@ -24,14 +24,16 @@ from torch.overrides import TorchFunctionMode
 
 from attnviz.errors import InvalidRecord
 from attnviz.models.capture.by_hand import WATCHED, SoftmaxTracker, TorchCall, factors
-from attnviz.models.capture.captured import CapturedAttention, How, Kernel, to_batch_heads
+from attnviz.models.capture.captured import CapturedAttention, How, Kernel
 from attnviz.models.capture.factored import FactoredRows, FactoringKernel
 from attnviz.models.capture.fast_path import has_fast_path
 from attnviz.models.capture.flow import Flow, Origin
-from attnviz.models.capture.kernels import dot_product
+from attnviz.models.capture.kernels import dot_product, n_heads_of
+from attnviz.models.capture.module_calls import ModuleCall, StateNumbers
 from attnviz.models.capture.multihead import multi_head
 from attnviz.models.capture.paths import NUMBER, Paths
 from attnviz.models.capture.room import LayersRoom
+from attnviz.models.capture.values import Values, some_values
 from attnviz.models.protocols import EVERY, LayersAndHeads
 
 SIDES = ("query", "key", "value")
@@ -39,8 +41,6 @@ KERNELS: dict[Kernel, Callable[..., tuple[Any, CapturedAttention]]] = {
     functional.scaled_dot_product_attention: dot_product,
     functional.multi_head_attention_forward: multi_head,
 }
-Values: TypeAlias = Float[np.ndarray, "batch key few"]
-N_VALUES = 4  # of the first head, that tell one key of a cache from another
 DENSE = "Leave out factored."
 
 
@@ -63,6 +63,7 @@ class Call:
     place: int = 0  # among the calls of the capture
     after: int = 0  # bit n: it reads what call n gave
     run: int = 0  # which run of its module it is in
+    reads: tuple[int, ...] = ()  # the states, by number, that the module of the path's last number read; (): not known
     own_keys: bool | None = None  # whether queries and keys come from the same states; None where that is not known
     n_alike: tuple[int, ...] = ()  # for each number in the path, how many modules are numbered so; 0: not known
     guess: str = ""  # why it may be no attention over tokens
@@ -109,16 +110,21 @@ class Kept(NamedTuple):
 
 @contextmanager
 def capture(
-    take: Callable[[Call], None], choice: LayersAndHeads = EVERY, *, factored: bool = False
+    take: Callable[[Call], None],
+    choice: LayersAndHeads = EVERY,
+    *,
+    factored: bool = False,
+    modules_as_heads: bool = False,
 ) -> Iterator[Capture]:
     """Hand every attention that this thread computes to `take`, right when it is made. Nothing is kept here.
 
-    `factored`: with q, k and log-sum-exp in the place of the weights.
+    `factored`: with q, k and log-sum-exp in the place of the weights. `modules_as_heads`: calls of one head in numbered
+    modules are all handed over, whatever the choice, since these numbers may be those of heads.
 
     Raises InvalidRecord, out of the model's forward pass, where the weights do not give the output of the call, where
     the model is in training mode and drops some, or where its factors are asked for and it is not made of them.
     """
-    watching = Capture(take, choice, factored=factored)
+    watching = Capture(take, choice, factored=factored, modules_as_heads=modules_as_heads)
     with ExitStack() as stack:
         if "torch._dynamo" in sys.modules:  # else nothing is compiled, and importing it takes seconds
             stack.enter_context(torch.compiler.set_stance("force_eager"))
@@ -131,27 +137,23 @@ def capture(
         yield stack.enter_context(watching)
 
 
-@dataclass(eq=False)
-class ModuleCall:
-    """A module at work."""
-
-    module: nn.Module
-    number: int  # of all that were at work
-    n_positions: set[int] = field(
-        default_factory=set
-    )  # of the states given to it, else to its parts, all rows together
-    knows: bool = False  # whether those were given to itself
-
-
 class Capture(TorchFunctionMode):
     """The modules at work, and what is done with tensors in them."""
 
-    def __init__(self, take: Callable[[Call], None], choice: LayersAndHeads = EVERY, *, factored: bool = False) -> None:
+    def __init__(
+        self,
+        take: Callable[[Call], None],
+        choice: LayersAndHeads = EVERY,
+        *,
+        factored: bool = False,
+        modules_as_heads: bool = False,
+    ) -> None:
         super().__init__()
-        self._take, self._choice = take, choice
+        self._take, self._choice, self._modules_as_heads = take, choice, modules_as_heads
         self._factoring = FactoringKernel(choice) if factored else None
         self._thread = threading.get_ident()
         self._frames: list[ModuleCall] = []
+        self._states = StateNumbers()
         self._room = LayersRoom()
         self._n_passes = self._n_runs = self._n_calls = 0
         self._following, self._flow = SoftmaxTracker(), Flow()
@@ -175,7 +177,7 @@ class Capture(TorchFunctionMode):
         if not self._frames:
             self._n_passes += 1
         self._n_runs += 1
-        self._frames.append(ModuleCall(module, self._n_runs))
+        self._frames.append(ModuleCall(module, self._n_runs, self._states.of(given)))
         states = next((one for one in given if isinstance(one, Tensor)), None)
         if states is None:
             return
@@ -252,7 +254,8 @@ class Capture(TorchFunctionMode):
         same: bool,
     ) -> tuple[Any, Origin]:
         """What a kernel gives, and where that comes from. `same`: queries and keys are one tensor."""
-        if not self._may_be_chosen():
+        may_be_head = self._may_be_head(n_heads_of(function, args, kwargs))
+        if not (may_be_head or self._may_be_chosen()):
             return function(*args, **kwargs), self._passed_by(origin)
         if self._factoring is None:
             in_room = function is functional.scaled_dot_product_attention and self._choice.heads is None
@@ -269,7 +272,8 @@ class Capture(TorchFunctionMode):
 
     def _multiplied(self, seen: CapturedAttention, origin: Origin, value: Any) -> Origin:
         """Of attention written by hand. Raises InvalidRecord where its factors are asked for."""
-        if not self._may_be_chosen() or (self._factoring is not None and origin.product is None):
+        chosen = self._may_be_chosen() or self._may_be_head(seen.weights.shape[1])
+        if not chosen or (self._factoring is not None and origin.product is None):
             return self._passed_by(origin)
         if self._factoring is not None:
             raise InvalidRecord(
@@ -293,11 +297,19 @@ class Capture(TorchFunctionMode):
         layers, numbers = self._choice.layers, NUMBER.findall(self._path()[0])
         return layers is None or not numbers or any(int(number) in layers for number in numbers)
 
+    def _may_be_head(self, n_heads: int) -> bool:
+        """Whether a call may be one head of a layer whose heads are modules: it is chosen later, among the others."""
+        return self._modules_as_heads and n_heads == 1 and bool(self._path()[1])
+
+    def _heads(self, n_heads: int) -> tuple[int, ...]:
+        """The chosen ones of a call."""
+        return (0,) if self._may_be_head(n_heads) else self._choice.heads_of(n_heads, self._what())
+
     def _of_heads(self, seen: CapturedAttention) -> CapturedAttention:
         """The chosen ones."""
         if self._choice.heads is None:
             return seen
-        heads = list(self._choice.heads_of(seen.weights.shape[1], self._what()))
+        heads = list(self._heads(seen.weights.shape[1]))
         return replace(seen, weights=seen.weights[:, heads], sink=None if seen.sink is None else seen.sink[:, heads])
 
     def _passed_by(self, origin: Origin) -> Origin:
@@ -318,15 +330,25 @@ class Capture(TorchFunctionMode):
                 place=self._n_calls,
                 after=origin.after,
                 run=self._frames[-1].number if self._frames else 0,
-                own_keys=same or _own_keys(origin),
+                reads=self._reads(path),
+                own_keys=same or origin.own_keys,
                 n_alike=n_alike,
                 guess=self._guess(seen, origin),
-                values=_some_of(value, seen.kept.shape),
-                heads=self._choice.heads_of(n_heads, self._what()),
+                values=some_values(value, seen.kept.shape),
+                heads=self._heads(n_heads),
                 n_heads_in_model=None if self._choice == EVERY else n_heads,
             )
         )
         return self._passed_by(origin)
+
+    def _reads(self, path: str) -> tuple[int, ...]:
+        """What was given to the module at work whose name ends with the last number of a path."""
+        numbers = list(NUMBER.finditer(path))
+        if not numbers or self._paths is None:
+            return ()
+        at_work, numbered = [frame.module for frame in self._frames], path[: numbers[-1].end()]
+        places = (n for n in range(len(at_work)) if self._paths.of(at_work[: n + 1])[0] == numbered)
+        return next((self._frames[n].reads for n in places), ())
 
     def _guess(self, seen: Kept, origin: Origin) -> str:
         """Why these weights may be of something else than tokens."""
@@ -349,24 +371,6 @@ class Capture(TorchFunctionMode):
         if self._paths is None or self._paths.root() is not root:
             self._paths = Paths(root)
         return self._paths.of([frame.module for frame in self._frames])
-
-
-def _some_of(value: Any, shape: Sequence[int]) -> Values | None:
-    """Some numbers of each key, where the axes of values are those that a kernel has."""
-    if not isinstance(value, Tensor) or value.is_nested or value.ndim < 3:
-        return None
-    with torch.no_grad(), torch._C.DisableTorchFunction():
-        some = to_batch_heads(value)[:, 0, :, :N_VALUES]
-        fits = some.shape[:2] == (shape[0], shape[3])
-        return np.asarray(some.detach().float().clone().cpu().numpy()) if fits else None
-
-
-def _own_keys(origin: Origin) -> bool | None:
-    """Keys of the same states come after all that their queries come after, and keys of a cache after more."""
-    query, key = origin.product or (0, 0)
-    if query == key == 0:
-        return None
-    return query != 0 and query & ~key == 0
 
 
 def _unpacked(seen: CapturedAttention, frame: ModuleCall) -> CapturedAttention:

@@ -62,6 +62,14 @@ class Origin(NamedTuple):
     after: int = 0  # the attentions whose output went into the tensor
     product: tuple[int, int] | None = None  # what both sides of a product come after; forgotten in a projection
 
+    @property
+    def own_keys(self) -> bool | None:
+        """Keys of the same states come after all that their queries come after, and keys of a cache after more."""
+        query, key = self.product or (0, 0)
+        if query == key == 0:
+            return None
+        return query != 0 and query & ~key == 0
+
 
 NOWHERE = Origin()
 

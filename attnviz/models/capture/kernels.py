@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import torch
 from jaxtyping import Bool, Float, Float32
 from torch import Tensor
+from torch.nn import functional
 
 from attnviz.models.capture.captured import (
     CapturedAttention,
@@ -20,6 +21,7 @@ from attnviz.models.capture.captured import (
     to_batch_heads,
 )
 
+N_HEADS = 4  # the place of the argument of F.multi_head_attention_forward
 N_MIXED = 4  # random mixtures of components that are held against each other in the place of all
 AT_ONCE = 2**18  # scores that are held at a time, besides the weights: the processor's cache holds them
 
@@ -46,6 +48,14 @@ class Operands(NamedTuple):
     value: Float[Tensor, "head key d_value"]
     output: Float[Tensor, "head query d_value"]
     mask: Bool[Tensor, "head query key"] | Float[Tensor, "head query key"] | None
+
+
+def n_heads_of(function: Kernel, args: Sequence[Any], kwargs: Mapping[str, Any]) -> int:
+    """How many heads a call of a kernel has. Of F.scaled_dot_product_attention it is the third axis from behind."""
+    if function is functional.multi_head_attention_forward:
+        return int(args[N_HEADS] if len(args) > N_HEADS else kwargs["num_heads"])
+    query = args[0] if args else kwargs["query"]
+    return 1 if query.ndim < 3 else int(query.shape[-3])
 
 
 def dot_product(

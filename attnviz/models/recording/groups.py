@@ -16,6 +16,10 @@ from attnviz.models.protocols import LayersAndHeads
 from attnviz.models.recording.joining import joined
 
 GUESS = "That these are weights of attention over tokens is a guess: {}."
+BESIDE = (
+    "That these calls are layers is a guess: the one in {} reads nothing that those before it gave, so it may run "
+    "beside them."
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,20 +68,40 @@ class Group:
 
     @property
     def guess(self) -> str:
-        """Why its weights may be of something else than tokens, as a sentence."""
+        """Why its weights may be of something else than tokens, or its calls no layers, in sentences."""
         why = next((call.guess for call in self.calls if call.guess), "")
-        return GUESS.format(why) if why else ""
+        beside = self._beside()
+        sentences = GUESS.format(why) if why else "", BESIDE.format(beside.path) if beside else ""
+        return " ".join(filter(None, sentences))
+
+    def _beside(self) -> Call | None:
+        """The first call that comes after none of those before it."""
+        before = 0
+        for call in self.calls:
+            if before and not call.after & before:
+                return call
+            before |= 1 << call.place
+        return None
 
     @cached_property  # calls are let go one by one
     def layers(self) -> tuple[tuple[int, ...], int | None]:
         """The model's own numbers of the layers, and how many it has. Calls of one shared layer count from 0."""
+        return self._rising() or (tuple(range(len(self.calls))), None)
+
+    @property
+    def unnumbered(self) -> bool:
+        """Whether the calls have several numbers of which none rises from layer to layer."""
+        return self._rising() is None and len({call.path for call in self.calls}) > 1
+
+    def _rising(self) -> tuple[tuple[int, ...], int | None] | None:
+        """The numbers in the first place where they rise, and how many modules are numbered so."""
         found = [[int(number) for number in NUMBER.findall(call.path)] for call in self.calls]
         n_numbers = min(map(len, found))
         for place in range(n_numbers - self.name.count("*"), n_numbers):
             numbers = tuple(each[place] for each in found)
             if list(numbers) == sorted(set(numbers)):
                 return numbers, max(call.n_alike[place] for call in self.calls) or None
-        return tuple(range(len(self.calls))), None
+        return None
 
 
 def grouped(calls: Iterable[Call]) -> list[Group]:
@@ -96,11 +120,19 @@ def grouped(calls: Iterable[Call]) -> list[Group]:
 
 
 def of_layers(groups: Sequence[Group], choice: LayersAndHeads) -> list[Group]:
-    """The groups that have chosen layers, without their others. Raises InvalidSelection where none has."""
+    """The groups that have chosen layers, without their others.
+
+    Raises InvalidSelection where none has, and where the numbers of layers are not known.
+    """
     if choice.layers is None:
         return list(groups)
     found = []
     for group in groups:
+        if group.unnumbered:
+            raise InvalidSelection(
+                f"the layers of {group.place} cannot be chosen: no number in their paths rises from each to the next",
+                hint="Leave out layers.",
+            )
         calls = [call for call, number in zip(group.calls, group.layers[0], strict=True) if number in choice.layers]
         if calls:
             found.append(replace(group, calls=calls))

@@ -15,7 +15,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from attnviz.errors import InvalidRecord
-from attnviz.models.capture.calls import Call, Values
+from attnviz.models.capture.calls import Call
+from attnviz.models.capture.values import Values
 
 APART = (
     "the cache of a step holds other keys than the steps before left there, as after beam search or assisted decoding"

@@ -13,6 +13,7 @@ from attnviz.models.capture.calls import Call, capture
 from attnviz.models.protocols import LayersAndHeads
 from attnviz.models.recording.assembly import About, records
 from attnviz.models.recording.groups import grouped, of_layers
+from attnviz.models.recording.heads import heads_joined
 from attnviz.models.recording.names import Names, check_no_mask, named, of_patches, real_tokens
 from attnviz.notebook import Displayable
 from attnviz.records import AttentionMaps, Provenance
@@ -112,6 +113,9 @@ def record(  # noqa: PLR0913 - each is an option of its own
     caches that drop keys from the middle) stay records of their own, and `Recording.not_joined` says why. There the
     queries are the last of the keys, and measures that compare their positions do not apply.
 
+    Modules of one head each that are numbered from 0 and read the same states are the heads of one layer. Of calls that
+    are taken for layers, though one reads nothing that those before it gave, the record's facts say that it is a guess.
+
     `layers` and `heads` choose some, by the model's own numbers from 0; of others nothing is kept. The record's
     `layer_numbers` and `head_numbers` say which they are, and pictures and tables call them by these.
 
@@ -133,8 +137,9 @@ def record(  # noqa: PLR0913 - each is an option of its own
     choice = LayersAndHeads(layers, heads)
     calls: list[Call] = []
     recording = Recording()
-    with capture(calls.append, choice, factored=factored) as watching:
+    with capture(calls.append, choice, factored=factored, modules_as_heads=True) as watching:
         yield recording
+    calls[:] = heads_joined(calls, choice)
     if not calls and watching.n_seen:
         raise InvalidSelection(f"no attention was seen in layers {choice.layers}", hint="Layers count from 0.")
     if not calls:

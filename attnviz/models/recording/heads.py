@@ -1,0 +1,117 @@
+"""Layers whose heads are modules of their own, as in code that writes one head first and puts several in a list.
+
+Knows paths and what follows what; no tokens, no records.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from attnviz.errors import InvalidRecord
+from attnviz.models.capture.calls import Call
+from attnviz.models.capture.paths import NUMBER
+from attnviz.models.protocols import EVERY, LayersAndHeads
+
+
+def heads_joined(calls: Sequence[Call], choice: LayersAndHeads) -> list[Call]:
+    """Calls in their order, those that are the heads of one layer as one call; only the chosen layers and heads.
+
+    Calls are heads of one layer where each has one head, their paths differ in nothing but the last number, which
+    counts from 0 without a gap, their modules read the same states, and none reads what another gave.
+
+    Raises InvalidSelection for a head that there is not, and InvalidRecord where such calls are factored.
+    """
+    beside: dict[tuple[object, ...], list[Call]] = defaultdict(list)
+    for call in calls:
+        beside[_place(call)].append(call)
+    found = [one for each in beside.values() for one in ([_joined(each, choice)] if _are_heads(each) else each)]
+    return sorted((_chosen(call, choice) for call in found if _in_layers(call, choice)), key=lambda call: call.place)
+
+
+def _place(call: Call) -> tuple[object, ...]:
+    """What heads of one layer share; the call's own number where it is none of them."""
+    numbers = list(NUMBER.finditer(call.path))
+    if not (numbers and call.reads and call.shape[1] == 1):
+        return (call.place,)
+    return call.number, _without_last_number(call.path), call.reads, call.shape, call.how
+
+
+def _without_last_number(path: str) -> str:
+    """Such as "blocks.0.heads" of "blocks.0.heads.3"."""
+    last = list(NUMBER.finditer(path))[-1]
+    return path[: last.start()].rstrip("._") + path[last.end() :]
+
+
+def _are_heads(calls: Sequence[Call]) -> bool:
+    numbers = sorted(_last_number(call) for call in calls) if len(calls) > 1 else []
+    if not numbers or numbers != list(range(len(calls))):
+        return False
+    places = sum(1 << call.place for call in calls)
+    empty = [~call.attendable.any(axis=-1) for call in calls]
+    return not any(call.after & places for call in calls) and all(np.array_equal(empty[0], other) for other in empty)
+
+
+def _last_number(call: Call) -> int:
+    return int(NUMBER.findall(call.path)[-1])
+
+
+def _joined(calls: Sequence[Call], choice: LayersAndHeads) -> Call:
+    ordered = sorted(calls, key=_last_number)
+    if ordered[0].factors is not None:
+        raise InvalidRecord(
+            f"the heads of {_without_last_number(ordered[0].path)} are modules of their own, which are not recorded by "
+            "their factors",
+            hint="Leave out factored.",
+        )
+    first, last = ordered[0], max(calls, key=lambda call: call.place)
+    after, sinks = 0, [call.sink for call in ordered]
+    for call in calls:
+        after |= call.after
+    known = {call.own_keys for call in calls}
+    return replace(
+        first,
+        path=_without_last_number(first.path),
+        kept=np.concatenate([call.weights for call in ordered], axis=1),
+        attendable=np.any([call.attendable for call in ordered], axis=0),
+        sink=_side_by_side(sinks, first.shape),
+        error=max(call.error for call in calls),
+        place=last.place,
+        after=after,
+        own_keys=known.pop() if len(known) == 1 else None,
+        n_alike=first.n_alike[:-1],
+        guess=next((call.guess for call in ordered if call.guess), ""),
+        heads=tuple(range(len(ordered))),
+        n_heads_in_model=None if choice == EVERY else len(ordered),
+    )
+
+
+def _side_by_side(sinks: Sequence[np.ndarray | None], shape: Sequence[int]) -> np.ndarray | None:
+    if all(sink is None for sink in sinks):
+        return None
+    nothing = np.zeros(shape[:3], dtype=np.float32)
+    return np.concatenate([nothing if sink is None else sink for sink in sinks], axis=1)
+
+
+def _in_layers(call: Call, choice: LayersAndHeads) -> bool:
+    """Whether a call may be of a chosen layer, by the numbers in its path that are left."""
+    numbers = NUMBER.findall(call.path)
+    return choice.layers is None or not numbers or any(int(number) in choice.layers for number in numbers)
+
+
+def _chosen(call: Call, choice: LayersAndHeads) -> Call:
+    """Of all heads of a call that had none chosen yet, the chosen ones. Raises InvalidSelection."""
+    if choice.heads is None or call.factors is not None or call.shape[1] != len(call.heads) or not _whole(call):
+        return call
+    heads = choice.heads_of(len(call.heads), f"the attention in {call.path or 'this block'}")
+    places = list(heads)
+    sink = None if call.sink is None else call.sink[:, places]
+    return replace(call, kept=call.weights[:, places], sink=sink, heads=heads)
+
+
+def _whole(call: Call) -> bool:
+    """Whether all heads are there."""
+    return call.heads == tuple(range(call.n_heads_in_model or len(call.heads)))

@@ -1,0 +1,136 @@
+"""Heads that are modules of their own, and other calls that run beside one another."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from attnviz.errors import InvalidRecord, InvalidSelection
+from attnviz.models.recording.record import record
+from tests.models.captures import drawn
+
+X = drawn(70, 2, 5, 16)
+
+
+class Head(nn.Module):
+    """One head, as lectures write it before they write several."""
+
+    def __init__(self, fused: bool) -> None:
+        super().__init__()
+        self.fused, self.weights = fused, torch.empty(0)
+        self.query, self.key, self.value = (nn.Linear(16, 4, bias=False) for _ in range(3))
+
+    def forward(self, states: Tensor) -> Tensor:
+        query, key, value = self.query(states), self.key(states), self.value(states)
+        scores = query @ key.mT / 2
+        scores = scores.masked_fill(torch.ones(5, 5).triu(1) > 0, -torch.inf)
+        self.weights = scores.softmax(dim=-1)
+        if not self.fused:
+            mixed: Tensor = self.weights @ value
+            return mixed
+        query, key, value = (one.unsqueeze(1) for one in (query, key, value))
+        return functional.scaled_dot_product_attention(query, key, value, is_causal=True).squeeze(1)
+
+
+class MultiHead(nn.Module):
+    """Several heads in a list."""
+
+    def __init__(self, fused: bool) -> None:
+        super().__init__()
+        self.heads = nn.ModuleList([Head(fused) for _ in range(4)])
+
+    def forward(self, states: Tensor) -> Tensor:
+        return states + torch.cat([head(states) for head in self.heads], dim=-1)
+
+
+class Branches(nn.Module):
+    """Attentions of several heads each, side by side."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.branches = nn.ModuleList([nn.MultiheadAttention(16, 4, batch_first=True) for _ in range(2)])
+
+    def forward(self, states: Tensor) -> Tensor:
+        return states + torch.stack([branch(states, states, states)[0] for branch in self.branches]).sum(dim=0)
+
+
+def blocks(n_layers: int, fused: bool) -> nn.Module:
+    torch.manual_seed(0)
+    return nn.Sequential(*(MultiHead(fused) for _ in range(n_layers))) if n_layers > 1 else MultiHead(fused)
+
+
+def weights_of(model: nn.Module) -> np.ndarray:
+    """[batch, layer, head, query, key] that the heads multiplied."""
+    found = torch.stack([part.weights for part in model.modules() if isinstance(part, Head)], dim=1)
+    return np.asarray(found.view(len(found), -1, 4, *found.shape[2:]).detach().numpy())
+
+
+@pytest.mark.parametrize("fused", [False, True])
+@pytest.mark.parametrize("n_layers", [1, 3])
+@pytest.mark.parametrize(
+    ("layers", "heads"), [(None, None), ([0], None), ([-1], None), (None, [2]), ([-1], [1, 3]), ([0], [0])]
+)
+def test_modules_of_one_head_on_the_same_states_are_heads_of_one_layer(
+    fused: bool, n_layers: int, layers: list[int] | None, heads: list[int] | None
+) -> None:
+    model = blocks(n_layers, fused)
+    chosen: dict[str, Any] = {
+        "layers": layers and [n_layers - 1 if each < 0 else each for each in layers],
+        "heads": heads,
+    }
+    with record(**chosen) as maps:
+        model(X)
+    rows, numbers, of_heads = weights_of(model), chosen["layers"] or range(n_layers), heads or range(4)
+    assert maps.groups == ("*.heads" if n_layers > 1 else "heads",)
+    for row, one in zip(rows, maps, strict=True):
+        np.testing.assert_allclose(one.weights, row[list(numbers)][:, list(of_heads)], atol=1e-6)
+        assert one.layer_numbers == tuple(numbers)
+        assert one.head_numbers == tuple(of_heads)
+        np.testing.assert_array_equal(one.attendable[0], np.tri(5, dtype=bool))
+        assert not one.provenance.facts.guess
+
+
+@pytest.mark.parametrize(("asked", "said"), [({"heads": [4]}, "no head 4 .* heads 0 to 3"), ({"layers": [3]}, "layer")])
+def test_heads_and_layers_that_there_are_not(asked: dict[str, Any], said: str) -> None:
+    with pytest.raises(InvalidSelection, match=said), record(**asked):
+        blocks(3, False)(X)
+
+
+@pytest.mark.parametrize("layers", [None, [2]])
+def test_heads_that_are_modules_have_no_factors(layers: list[int] | None) -> None:
+    with pytest.raises(InvalidRecord, match=r"the heads of .*heads are modules"), record(factored=True, layers=layers):
+        blocks(3, True)(X)
+
+
+def test_one_head_in_each_layer_is_no_head_of_one() -> None:
+    torch.manual_seed(0)
+    model = nn.Sequential(*(nn.Sequential(Head(False), nn.Linear(4, 16)) for _ in range(3)))
+    choices: list[dict[str, Any]] = [{}, {"layers": [1, 2]}, {"heads": [0]}]
+    for chosen in choices:
+        with record(**chosen) as maps:
+            model(X)
+        assert maps[0].layer_numbers == tuple(chosen.get("layers", range(3)))
+        assert maps[0].weights.shape[1] == 1
+        assert not maps[0].provenance.facts.guess
+    with pytest.raises(InvalidSelection, match="no head 1"), record(heads=[1]):
+        model(X)
+
+
+@pytest.mark.parametrize("n_layers", [1, 2])
+def test_that_calls_beside_one_another_are_layers_is_a_guess(n_layers: int) -> None:
+    model = nn.Sequential(*(Branches() for _ in range(n_layers))).eval()
+    with torch.no_grad(), record() as maps:
+        model(X)
+    guess = maps[0].provenance.facts.guess
+    assert guess.startswith("That these calls are layers is a guess: the one in 0.branches.1 reads nothing")
+
+
+def test_layers_without_numbers_of_their_own_cannot_be_chosen() -> None:
+    model = nn.Sequential(*(Branches() for _ in range(2))).eval()
+    with pytest.raises(InvalidSelection, match="no number in their paths rises"), record(layers=[1]):
+        model(X)
