@@ -15,9 +15,10 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
+from attnviz.models.capture.axes import batch_and_heads, split_heads
 from attnviz.models.capture.captured import CapturedAttention, Kernel, allowed, refuse_dropout
 from attnviz.models.capture.flow import ADDING, MATMULS, PRODUCTS, ByIdentity
-from attnviz.models.capture.softmax import Softmax, reshaped, seen_in, shaped, sliced, split_heads
+from attnviz.models.capture.softmax import Softmax, head_first, query_first, reshaped, seen_in, shaped, sliced
 
 SOFTMAXES: set[Kernel] = {functional.softmax, torch.softmax, Tensor.softmax, torch.special.softmax}
 DROPOUTS: set[Kernel] = {functional.dropout, torch.dropout}
@@ -31,6 +32,7 @@ COPIES: set[Kernel] = {  # of them the first argument is followed
     *(Tensor.masked_fill, torch.masked_fill, Tensor.nan_to_num, torch.nan_to_num),
     *SLICES,
 }
+UNCLEAR_AXES = "its heads share their values, and which axis is theirs and which that of the queries cannot be told"
 WATCHED = SOFTMAXES | COPIES | PRODUCTS
 
 
@@ -117,7 +119,35 @@ class SoftmaxTracker:
                 return None
             softmax = reshaped(softmax, shape)
         with torch.no_grad(), torch._C.DisableTorchFunction():
+            if len(softmax.shape) > 4 and (axes := batch_and_heads(softmax.shape, n_positions)) is not None:
+                softmax = reshaped(softmax, (*axes, *softmax.shape[-2:]))
+            if weights.ndim == 4 and softmax.shape[1] > 1 and _share_values(call, weights, value):
+                return _of_shared_values(softmax, weights.detach(), n_positions)
             return seen_in(softmax, weights.detach())
+
+
+def _of_shared_values(softmax: Softmax, weights: Tensor, n_positions: Sequence[int]) -> CapturedAttention:
+    """Of heads that share their values: the product does not tell which axis is theirs and which that of queries."""
+    first = query_first(softmax, n_positions)
+    if first:
+        return seen_in(head_first(softmax), weights.reshape(softmax.shape).transpose(1, 2))
+    seen = seen_in(softmax, weights)
+    return replace(seen, guess=UNCLEAR_AXES) if first is None else seen
+
+
+def _share_values(call: TorchCall, weights: Tensor, value: Tensor) -> bool:
+    """Whether a product has the same values along the axis before the last two of its weights."""
+    if call.function is not torch.einsum:
+        return bool(value.shape[-3] == 1)
+    first, second = str(call.args[0]).replace(" ", "").partition("->")[0].split(",")
+    term, other = (first, second) if _operands(call.args)[0] is weights else (second, first)
+    return "." not in term and term[-3] not in other
+
+
+def _operands(args: Sequence[Any]) -> list[Any]:
+    """Of torch.einsum, in either form."""
+    operands = list(args[1:])
+    return list(operands[0]) if len(operands) == 1 and isinstance(operands[0], list | tuple) else operands
 
 
 def factors(function: Kernel, args: Sequence[Any], kwargs: Mapping[str, Any]) -> tuple[Any, Any]:
@@ -129,9 +159,7 @@ def factors(function: Kernel, args: Sequence[Any], kwargs: Mapping[str, Any]) ->
         names = [name for name in ("input", "other", "mat2", "tensor2") if name in kwargs]
         left, right = [*args, *(kwargs[name] for name in names)][:2]
         return left, right
-    equation, *operands = args
-    if len(operands) == 1 and isinstance(operands[0], list | tuple):
-        operands = list(operands[0])
+    equation, operands = args[0], _operands(args)
     if not isinstance(equation, str) or len(operands) != 2:
         return None, None
     terms, _, output = equation.replace(" ", "").partition("->")

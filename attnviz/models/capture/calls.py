@@ -23,15 +23,16 @@ from torch.nn.modules.module import register_module_forward_hook, register_modul
 from torch.overrides import TorchFunctionMode
 
 from attnviz.errors import InvalidRecord
-from attnviz.models.capture.by_hand import WATCHED, SoftmaxTracker, TorchCall, factors
-from attnviz.models.capture.captured import CapturedAttention, How, Kernel
+from attnviz.models.capture.by_hand import SOFTMAXES, WATCHED, SoftmaxTracker, TorchCall, factors
+from attnviz.models.capture.captured import CapturedAttention, How, Kernel, unpacked
 from attnviz.models.capture.factored import FactoredRows, FactoringKernel
 from attnviz.models.capture.fast_path import has_fast_path
 from attnviz.models.capture.flow import Flow, Origin
-from attnviz.models.capture.kernels import dot_product, n_heads_of
+from attnviz.models.capture.kernels import axes_of, dot_product
 from attnviz.models.capture.module_calls import ModuleCall, StateNumbers
 from attnviz.models.capture.multihead import multi_head
 from attnviz.models.capture.paths import NUMBER, Paths
+from attnviz.models.capture.readable import why_unreadable
 from attnviz.models.capture.room import LayersRoom
 from attnviz.models.capture.values import Values, some_values
 from attnviz.models.protocols import EVERY, LayersAndHeads
@@ -106,6 +107,7 @@ class Kept(NamedTuple):
     how: How
     error: float
     n_heads: int  # of the call, also those that are not kept
+    guess: str = ""
 
 
 @contextmanager
@@ -159,6 +161,7 @@ class Capture(TorchFunctionMode):
         self._following, self._flow = SoftmaxTracker(), Flow()
         self._paths: Paths | None = None
         self._repeating = False
+        self.unreadable: list[str] = []  # where attentions, or softmaxes, ran of which nothing could be read
 
     @property
     def unclear(self) -> int:
@@ -208,6 +211,8 @@ class Capture(TorchFunctionMode):
             return None
         if any(has_fast_path(frame.module) for frame in self._frames if frame.module is not module):
             return None
+        if why_unreadable(given):
+            return None
         self._repeating = True
         try:
             with torch._C.DisableTorchFunction():
@@ -223,6 +228,9 @@ class Capture(TorchFunctionMode):
         """What torch calls instead of each of its functions."""
         kwargs = kwargs or {}
         kernel = KERNELS.get(function)
+        if (kernel is not None or function in SOFTMAXES) and (why := why_unreadable((*args, *kwargs.values()))):
+            self.unreadable.append(why)
+            return function(*args, **kwargs)
         if kernel is not None:
             query, key, value = (args[i] if i < len(args) else kwargs[name] for i, name in enumerate(SIDES))
             sides = self._flow.after(query), self._flow.after(key)
@@ -254,18 +262,27 @@ class Capture(TorchFunctionMode):
         same: bool,
     ) -> tuple[Any, Origin]:
         """What a kernel gives, and where that comes from. `same`: queries and keys are one tensor."""
-        may_be_head = self._may_be_head(n_heads_of(function, args, kwargs))
-        if not (may_be_head or self._may_be_chosen()):
+        axes = axes_of(function, args, kwargs, self._n_positions_besides(args[0] if args else kwargs["query"]))
+        if axes is None:
+            self._following.unclear += 1
+            return function(*args, **kwargs), Origin(origin.after)
+        if not (self._may_be_head(axes[1]) or self._may_be_chosen()):
             return function(*args, **kwargs), self._passed_by(origin)
         if self._factoring is None:
             in_room = function is functional.scaled_dot_product_attention and self._choice.heads is None
-            room = {"room": self._take_room} if in_room else {}  # which holds all heads until the end
-            result, seen = KERNELS[function](function, args, kwargs, self._what(), **room)
-            seen = _unpacked(seen, self._frames[-1]) if self._frames else seen
+            more: dict[str, Any] = {"room": self._take_room} if in_room else {}  # which holds all heads until the end
+            if function is functional.scaled_dot_product_attention:
+                more["axes"] = axes
+            result, seen = KERNELS[function](function, args, kwargs, self._what(), **more)
+            if self._frames:
+                n_groups = getattr(self._frames[-1].module, "num_key_value_groups", 1)
+                seen = unpacked(seen, n_groups, self._frames[-1].n_positions)
             return result, self._hand_over(self._on_host(seen), origin, value, same)
         if function is functional.multi_head_attention_forward:
             raise InvalidRecord(f"{self._what()} is of nn.MultiheadAttention, which keeps its q and k", hint=DENSE)
         result, rows, error = self._factoring(function, args, kwargs, self._what())
+        if (len(rows), rows.n_heads) != axes:
+            raise InvalidRecord(f"{self._what()} has no axis each for texts and heads", hint=DENSE)
         attendable = np.broadcast_to(rows.attended[:, None], (len(rows), *rows.shape[2:]))
         kept = Kept(rows, attendable, None, "factored", error, rows.n_heads)
         return result, self._hand_over(kept, origin, value, same)
@@ -290,7 +307,7 @@ class Capture(TorchFunctionMode):
         n_heads, seen = seen.weights.shape[1], self._of_heads(seen)
         attendable = seen.attendable.detach().cpu().numpy()
         sink = None if seen.sink is None else seen.sink.detach().cpu().numpy()
-        return Kept(self._room.as_array(seen.weights), attendable, sink, seen.how, seen.error, n_heads)
+        return Kept(self._room.as_array(seen.weights), attendable, sink, seen.how, seen.error, n_heads, seen.guess)
 
     def _may_be_chosen(self) -> bool:
         """Whether a chosen layer may be at work: a path without a number may be any, as layers may share a module."""
@@ -322,6 +339,7 @@ class Capture(TorchFunctionMode):
         path, n_alike = self._path()
         kept = seen._asdict()
         n_heads = kept.pop("n_heads")
+        kept["guess"] = seen.guess or self._guess(seen, origin)
         self._take(
             Call(
                 path=path,
@@ -333,7 +351,6 @@ class Capture(TorchFunctionMode):
                 reads=self._reads(path),
                 own_keys=same or origin.own_keys,
                 n_alike=n_alike,
-                guess=self._guess(seen, origin),
                 values=some_values(value, seen.kept.shape),
                 heads=self._heads(n_heads),
                 n_heads_in_model=None if self._choice == EVERY else n_heads,
@@ -350,6 +367,13 @@ class Capture(TorchFunctionMode):
         places = (n for n in range(len(at_work)) if self._paths.of(at_work[: n + 1])[0] == numbered)
         return next((self._frames[n].reads for n in places), ())
 
+    def _n_positions_besides(self, query: object) -> set[int]:
+        """Of the innermost module that reads anything but the queries themselves, which may have axes for heads."""
+        number = self._states.known(query)
+        apart = (frame.n_positions for frame in reversed(self._frames) if number is None or number not in frame.reads)
+        found = next(filter(None, apart), None)
+        return found or (self._frames[-1].n_positions if self._frames else set())
+
     def _guess(self, seen: Kept, origin: Origin) -> str:
         """Why these weights may be of something else than tokens."""
         if origin.product is None:
@@ -357,7 +381,8 @@ class Capture(TorchFunctionMode):
         n_positions = self._frames[-1].n_positions if self._frames else set()
         n_batch, _, n_queries, _ = seen.kept.shape
         if n_positions and n_batch * n_queries not in n_positions:
-            return f"{n_queries} queries are not the number of tokens that the module read"
+            queries = f"{n_queries} queries" if n_batch == 1 else f"{n_queries} queries in each of {n_batch} texts"
+            return f"{queries} are not the number of tokens that the module read"
         return ""
 
     def _what(self) -> str:
@@ -371,16 +396,3 @@ class Capture(TorchFunctionMode):
         if self._paths is None or self._paths.root() is not root:
             self._paths = Paths(root)
         return self._paths.of([frame.module for frame in self._frames])
-
-
-def _unpacked(seen: CapturedAttention, frame: ModuleCall) -> CapturedAttention:
-    """One query of each head, where Hugging Face handed the heads that share a key over as if they were queries.
-
-    It does so in grouped-query attention of a single token. There are then more queries than positions in the module.
-    """
-    n_batch, n_shared, n_queries, n_keys = seen.weights.shape
-    n_groups = getattr(frame.module, "num_key_value_groups", 1)
-    if n_queries == 1 or n_groups != n_queries or n_batch not in frame.n_positions:
-        return seen
-    weights = seen.weights.reshape(n_batch, n_shared * n_queries, 1, n_keys)
-    return replace(seen, weights=weights, attendable=seen.attendable.any(dim=1, keepdim=True))

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Collection
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import torch
@@ -34,6 +34,7 @@ class CapturedAttention:
     sink: Float32[Tensor, "batch head query"] | None
     how: How
     error: float  # of the output, relative to the largest value
+    guess: str = ""  # what of the axes is not certain
 
 
 def allowed(scores: Float[Tensor, "*axes"]) -> Bool[Tensor, "*axes"]:
@@ -52,6 +53,18 @@ def to_batch_heads(tensor: Tensor) -> Tensor:
     while tensor.ndim < 4:
         tensor = tensor.unsqueeze(0)
     return tensor.flatten(0, -4)
+
+
+def unpacked(seen: CapturedAttention, n_groups: int, n_positions: Collection[int]) -> CapturedAttention:
+    """One query of each head, where Hugging Face handed the heads that share a key over as if they were queries.
+
+    It does so in grouped-query attention of a single token. There are then more queries than positions in the module.
+    """
+    n_batch, n_shared, n_queries, n_keys = seen.weights.shape
+    if n_queries == 1 or n_groups != n_queries or n_batch not in n_positions:
+        return seen
+    weights = seen.weights.reshape(n_batch, n_shared * n_queries, 1, n_keys)
+    return replace(seen, weights=weights, attendable=seen.attendable.any(dim=1, keepdim=True))
 
 
 def renormalised(

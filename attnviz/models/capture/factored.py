@@ -19,7 +19,7 @@ from torch.nn.attention import SDPBackend
 
 from attnviz.errors import InvalidRecord
 from attnviz.models.capture.captured import Kernel, checked_error, refuse_dropout, to_batch_heads
-from attnviz.models.capture.kernels import Asked
+from attnviz.models.capture.kernels import Asked, asked_of
 from attnviz.models.capture.masks import MATRIX, SymbolicMask, symbolic
 from attnviz.models.protocols import LayersAndHeads
 from attnviz.records.factored import CAUSAL, EVERYWHERE, N_PROBES, Factors
@@ -69,7 +69,7 @@ class FactoringKernel:
         self, kernel: Kernel, args: Sequence[Any], kwargs: Mapping[str, Any], what: str
     ) -> tuple[Tensor, FactoredRows, float]:
         """Output, factors, and by how much some rows that are worked out from them miss it. Raises InvalidRecord."""
-        asked = Asked(*args, **kwargs)
+        asked = asked_of(args, kwargs)
         refuse_dropout(asked.dropout_p, what)
         if asked.query.is_nested:
             raise InvalidRecord(f"{what} takes nested tensors", hint=MATRIX)

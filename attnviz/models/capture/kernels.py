@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import torch
 from jaxtyping import Bool, Float, Float32
 from torch import Tensor
 from torch.nn import functional
+from torch.nn.attention.bias import CausalBias
 
+from attnviz.models.capture.axes import batch_and_heads
 from attnviz.models.capture.captured import (
     CapturedAttention,
     Kernel,
@@ -40,6 +42,14 @@ class Asked:
     enable_gqa: bool = False
 
 
+def asked_of(args: Sequence[Any], kwargs: Mapping[str, Any]) -> Asked:
+    """The arguments, with a mask in the place of torch's tensors that stand for one and do not hold it."""
+    asked = Asked(*args, **kwargs)
+    if not isinstance(asked.attn_mask, CausalBias):
+        return asked
+    return replace(asked, attn_mask=asked.attn_mask._materialize(asked.query.device))
+
+
 class Operands(NamedTuple):
     """Several heads of one call, each with the keys and values that it looks at."""
 
@@ -50,12 +60,18 @@ class Operands(NamedTuple):
     mask: Bool[Tensor, "head query key"] | Float[Tensor, "head query key"] | None
 
 
-def n_heads_of(function: Kernel, args: Sequence[Any], kwargs: Mapping[str, Any]) -> int:
-    """How many heads a call of a kernel has. Of F.scaled_dot_product_attention it is the third axis from behind."""
-    if function is functional.multi_head_attention_forward:
-        return int(args[N_HEADS] if len(args) > N_HEADS else kwargs["num_heads"])
+def axes_of(
+    function: Kernel, args: Sequence[Any], kwargs: Mapping[str, Any], n_positions: Collection[int]
+) -> tuple[int, int] | None:
+    """How many texts and heads a call of a kernel has; None where one axis may hold some of both."""
     query = args[0] if args else kwargs["query"]
-    return 1 if query.ndim < 3 else int(query.shape[-3])
+    if function is functional.multi_head_attention_forward:
+        n_heads = args[N_HEADS] if len(args) > N_HEADS else kwargs["num_heads"]
+        return query.shape[1] if query.ndim == 3 else 1, int(n_heads)
+    if query.is_nested:
+        return query.size(0), query.size(1)
+    key = args[1] if len(args) > 1 else kwargs["key"]
+    return batch_and_heads((*query.shape[:-1], key.shape[-2]), n_positions)
 
 
 def dot_product(
@@ -64,18 +80,21 @@ def dot_product(
     kwargs: Mapping[str, Any],
     what: str,
     room: Callable[[Sequence[int]], Float32[Tensor, "batch head query key"]] = torch.empty,
+    axes: tuple[int, int] | None = None,
 ) -> tuple[Tensor, CapturedAttention]:
     """The kernel's own output, and its weights, in `room` where they are worked out on the CPU.
 
+    `axes`: how many texts and heads they have; None: the last axis before queries is that of the heads.
+
     Raises InvalidRecord where they do not give that output.
     """
-    asked = Asked(*args, **kwargs)
+    asked = asked_of(args, kwargs)
     refuse_dropout(asked.dropout_p, what)
     output = kernel(*args, **kwargs)
     with torch.no_grad(), torch._C.DisableTorchFunction(), torch.autocast(output.device.type, enabled=False):
         if asked.query.is_nested:
             return output, _of_sequences(asked, output, what)
-        return output, _recomputed(asked, output, what, room)
+        return output, _recomputed(asked, output, what, room, axes)
 
 
 def _recomputed(
@@ -83,6 +102,7 @@ def _recomputed(
     output: Tensor,
     what: str,
     room: Callable[[Sequence[int]], Float32[Tensor, "batch head query key"]] = torch.empty,
+    axes: tuple[int, int] | None = None,
 ) -> CapturedAttention:
     """In float32 at least, of what the kernel read: under autocast that was rounded to the dtype of its output."""
     read = (tensor.to(output.dtype) for tensor in (asked.query, asked.key, asked.value))
@@ -107,6 +127,9 @@ def _recomputed(
             part = Operands(query[of], key[of], value[of], of_kernel[of], None if mask is None else mask[of])
             worst = torch.maximum(worst, _work_out(part, weights[of]))
     error = float(worst) / max(largest, torch.finfo(exact).tiny)
+    if axes not in (None, (n_batch, n_heads)):
+        weights = weights.view(*axes, n_queries, n_keys)
+        mask = None if mask is None else mask.reshape(weights.shape)
     return CapturedAttention(
         weights, _attendable(mask, weights.shape), None, "recomputed", checked_error(error, output.dtype, what)
     )

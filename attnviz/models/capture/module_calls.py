@@ -35,6 +35,10 @@ class StateNumbers:
         """Of the tensors among the arguments by position."""
         return tuple(self._number(one) for one in given if isinstance(one, Tensor))
 
+    def known(self, tensor: object) -> int | None:
+        """The number of a tensor that some module read."""
+        return self._known.get(tensor)
+
     def _number(self, tensor: Tensor) -> int:
         number = self._known.get(tensor)
         if number is None:

@@ -24,8 +24,36 @@ class Softmax:
     dropped: float = 0.0  # the share of the weights that dropout took
 
 
+def query_first(softmax: Softmax, n_positions: Sequence[int]) -> bool | None:
+    """Whether weights of 4 axes are [batch query head key], where all heads share their values; None: not known.
+
+    By the positions that the module read, else by what its mask differs along, else by the number of keys.
+    """
+    n_batch, second, third, n_keys = softmax.shape
+    for evidence in (
+        (n_batch * second in n_positions, n_batch * third in n_positions),
+        (_differs_along(softmax.attendable, 1), _differs_along(softmax.attendable, 2)),
+        (second == n_keys, third == n_keys),
+    ):
+        if evidence[0] != evidence[1]:
+            return evidence[0]
+    return None
+
+
+def _differs_along(attendable: Bool[Tensor, "*axes query key"] | None, axis: int) -> bool:
+    return attendable is not None and bool((attendable != attendable.narrow(axis, 0, 1)).any())
+
+
+def head_first(softmax: Softmax) -> Softmax:
+    """[batch head query key] of [batch query head key]."""
+    n_batch, n_queries, n_heads, n_keys = softmax.shape
+    attendable = None if softmax.attendable is None else softmax.attendable.transpose(1, 2)
+    sink = None if softmax.sink is None else softmax.sink.transpose(1, 2)
+    return replace(softmax, shape=(n_batch, n_heads, n_queries, n_keys), attendable=attendable, sink=sink)
+
+
 def seen_in(softmax: Softmax, multiplied: Tensor) -> CapturedAttention:
-    """The weights as they were multiplied, but for `renormalised`."""
+    """The weights as they were multiplied, but for `renormalised`. Both have the axes of the softmax, or fewer."""
     weights = to_batch_heads(multiplied.reshape(softmax.shape)).to(torch.float32, copy=True)
     n_batch, _, n_queries, n_keys = weights.shape
     sink = None if softmax.sink is None else to_batch_heads(softmax.sink.unsqueeze(-1)).squeeze(-1)
@@ -37,25 +65,6 @@ def seen_in(softmax: Softmax, multiplied: Tensor) -> CapturedAttention:
         attendable = by_any.any(dim=1)
     weights, sink, error = renormalised(weights, sink, multiplied.dtype)
     return CapturedAttention(weights, attendable, sink, "multiplied", error)
-
-
-def split_heads(shape: Sequence[int], n_positions: Sequence[int]) -> tuple[int, ...] | None:
-    """[batch head query key] of [batch·head query key]; None where it could be either.
-
-    `n_positions` are those of each input, such as of what attends and of what is attended to: where there are several,
-    both have to be of one batch.
-    """
-    merged, n_queries, n_keys = shape
-    batches = {
-        n // n_queries
-        for n in n_positions
-        if n % n_queries == 0
-        and merged % (n // n_queries) == 0
-        and (len(n_positions) == 1 or n // n_queries * n_keys in n_positions)
-    }
-    if len(batches) == 1 and (n_batch := batches.pop()) in (1, merged):
-        return n_batch, merged // n_batch, n_queries, n_keys
-    return None  # heads of one text may stand together, or one head of all texts
 
 
 def reshaped(softmax: Softmax, shape: tuple[int, ...]) -> Softmax:

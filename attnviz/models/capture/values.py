@@ -21,6 +21,9 @@ def some_values(value: Any, shape: Sequence[int]) -> Values | None:
     if not isinstance(value, Tensor) or value.is_nested or value.ndim < 3:
         return None
     with torch.no_grad(), torch._C.DisableTorchFunction():
-        some = to_batch_heads(value)[:, 0, :, :N_VALUES]
+        by_row = (
+            value.reshape(len(value), -1, *value.shape[-2:]) if len(value) == shape[0] > 0 else to_batch_heads(value)
+        )
+        some = by_row[:, 0, :, :N_VALUES]
         fits = some.shape[:2] == (shape[0], shape[3])
         return np.asarray(some.detach().float().clone().cpu().numpy()) if fits else None

@@ -125,7 +125,8 @@ def record(  # noqa: PLR0913 - each is an option of its own
     by distance, in one pass over the text.
 
     Attention written out by hand with heads and batch on one axis cannot be told apart, unless there is one text or one
-    head: it is left out, and the setting `attentions_left_out` of the records says how often.
+    head: it is left out, and the setting `attentions_left_out` of the records says how often. So is attention under
+    torch.vmap, torch.func, torch.jit.trace and torch.export and on the meta device, where there is nothing to read.
 
     Raises InvalidRecord where nothing attended, where names or mask do not fit, for a `model`, `revision` or
     `text_name` that is no text, where the model is in training mode and drops weights, where a kernel computes
@@ -143,13 +144,13 @@ def record(  # noqa: PLR0913 - each is an option of its own
     if not calls and watching.n_seen:
         raise InvalidSelection(f"no attention was seen in layers {choice.layers}", hint="Layers count from 0.")
     if not calls:
-        raise _nothing(watching.unclear)
+        raise _nothing(watching.unclear, watching.unreadable)
     names = _names(tokens, keys, attention_mask)
     groups = of_layers(grouped(calls), choice)
     if names.grid is not None:
         names = replace(names, keys=of_patches(names.grid, groups))
     calls.clear()  # so that each layer is let go when its numbers are in the record
-    about = About(model, revision, trained, text_name, watching.unclear)
+    about = About(model, revision, trained, text_name, watching.unclear + len(watching.unreadable))
     recording._records = list(records(groups, names, about))
 
 
@@ -161,7 +162,12 @@ def _names(tokens: Any, keys: Any, attention_mask: Any) -> Names:
     return Names(named("tokens", tokens), named("keys", keys), real_tokens(attention_mask))
 
 
-def _nothing(n_unclear: int) -> InvalidRecord:
+def _nothing(n_unclear: int, unreadable: Sequence[str]) -> InvalidRecord:
+    if unreadable:
+        return InvalidRecord(
+            f"attention {unreadable[0]} cannot be recorded: its tensors stand for numbers and hold none",
+            hint="Call the model in this block without it, on the CPU or a GPU.",
+        )
     if n_unclear:
         found = "1 attention has" if n_unclear == 1 else f"{n_unclear} attentions have"
         return InvalidRecord(

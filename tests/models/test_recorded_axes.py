@@ -1,0 +1,204 @@
+"""Weights whose axes are not [batch head query key], and tensors of which nothing can be read."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+from torch.nn.attention.bias import causal_lower_right, causal_upper_left
+
+from attnviz.errors import InvalidRecord
+from attnviz.models.recording.record import record
+from tests.models.captures import drawn
+
+SDPA = functional.scaled_dot_product_attention
+SHARED = "its heads share their values"
+
+
+class Attention(nn.Module):
+    """4 heads of one text each, in whatever way; keeps [batch head query key]."""
+
+    def __init__(self, attend: Callable[..., tuple[Tensor, Tensor]]) -> None:
+        super().__init__()
+        torch.manual_seed(0)
+        self.attend, self.weights = attend, torch.empty(0)
+        self.query, self.key, self.value = nn.Linear(16, 16), nn.Linear(16, 16), nn.Linear(16, 16)
+
+    def forward(self, states: Tensor) -> Tensor:
+        self.weights, output = self.attend(self.query(states), self.key(states), self.value(states))
+        return output
+
+
+def shared(query: Tensor, key: Tensor, value: Tensor, causal: bool = False, named: bool = False) -> Any:
+    """Queries before heads, and one key and value for all heads."""
+    query, key, value = query.view(*query.shape[:2], 4, 4), key[..., :4], value[..., :4]
+    scores = query @ key.mT.unsqueeze(1)
+    if causal:
+        scores = scores.masked_fill(torch.ones(scores.shape[1], scores.shape[3]).triu(1)[:, None] > 0, -torch.inf)
+    weights = scores.softmax(dim=-1)
+    output = torch.einsum("bqhk,bkd->bqhd", weights, value) if named else weights @ value.unsqueeze(1)
+    return weights.transpose(1, 2), output
+
+
+def grouped(query: Tensor, key: Tensor, value: Tensor, fused: bool = False) -> Any:
+    """2 keys and values for 2 heads each, on an axis of their own."""
+    query = query.view(*query.shape[:2], 2, 2, 4).permute(0, 2, 3, 1, 4)
+    key, value = (one[..., :8].view(*one.shape[:2], 2, 1, 4).permute(0, 2, 3, 1, 4) for one in (key, value))
+    weights = (query @ key.mT / 2).softmax(dim=-1)
+    wide = [one.expand(-1, -1, 2, -1, -1) for one in (key, value)]
+    output = SDPA(query, wide[0], wide[1]) if fused else weights @ value
+    return weights.flatten(1, 2), output
+
+
+def single(query: Tensor, key: Tensor, value: Tensor, causal: bool = False) -> Any:
+    scores = query @ key.mT / 4
+    if causal:
+        scores = scores.masked_fill(torch.ones(scores.shape[1:]).triu(1) > 0, -torch.inf)
+    return scores.softmax(dim=-1).unsqueeze(1), SDPA(query, key, value, is_causal=causal)
+
+
+@pytest.mark.parametrize("n_tokens", [3, 4, 5])
+@pytest.mark.parametrize("causal", [False, True])
+@pytest.mark.parametrize("named", [False, True])
+def test_queries_before_heads_that_share_their_values(n_tokens: int, causal: bool, named: bool) -> None:
+    """With as many heads as tokens nothing but a mask tells."""
+    module = Attention(partial(shared, causal=causal, named=named))
+    with record() as maps:
+        module(drawn(80, 2, n_tokens, 16))
+    unclear = n_tokens == 4 and not causal
+    for row, one in enumerate(maps):
+        assert (SHARED in one.provenance.facts.guess) == unclear
+        assert bool(one.provenance.facts.guess) == unclear
+        if not unclear:
+            np.testing.assert_allclose(one.weights[0], module.weights[row].detach().numpy(), atol=1e-6)
+        if causal:
+            np.testing.assert_array_equal(one.attendable[0], np.tri(n_tokens, dtype=bool))
+
+
+def test_heads_that_share_their_values_in_torchs_order() -> None:
+    states = drawn(81, 2, 4, 5, 8)
+
+    class Shared(nn.Module):
+        def forward(self, given: Tensor) -> Tensor:
+            return torch.matmul((given @ given.mT).softmax(dim=-1), given[:, :1])
+
+    with record() as maps:
+        Shared()(states)
+    np.testing.assert_allclose(maps[1].weights[0], (states @ states.mT).softmax(dim=-1)[1].numpy(), atol=1e-6)
+    assert SHARED not in maps[0].provenance.facts.guess
+
+
+@pytest.mark.parametrize(
+    "attend",
+    [grouped, partial(grouped, fused=True), single, partial(single, causal=True)],
+    ids=["by hand, 5 axes", "5 axes", "3 axes", "3 axes, causal"],
+)
+@pytest.mark.parametrize("n_texts", [1, 2, 3])
+def test_what_the_module_reads_tells_texts_from_heads(attend: Callable[..., Any], n_texts: int) -> None:
+    module = Attention(attend)
+    with record() as maps:
+        module(drawn(82, n_texts, 5, 16))
+    assert len(maps) == n_texts
+    for one, expected in zip(maps, module.weights.detach().numpy(), strict=True):
+        np.testing.assert_allclose(one.weights[0], expected, atol=1e-6)
+        np.testing.assert_array_equal(one.attendable[0], (expected > 0).any(axis=0))
+        assert not one.provenance.facts.guess
+
+
+def test_a_kernel_with_heads_and_texts_on_one_axis() -> None:
+    def merged(*given: Tensor) -> Any:
+        query, key, value = (one.view(-1, 5, 4, 4).transpose(1, 2).reshape(-1, 5, 4) for one in given)
+        return given[0], SDPA(query, key, value)
+
+    with record() as maps:
+        Attention(merged)(drawn(83, 1, 5, 16))
+    assert maps[0].weights.shape == (1, 4, 5, 5)
+    with pytest.raises(InvalidRecord, match="1 attention has heads and batch on one axis"), record():
+        Attention(merged)(drawn(83, 2, 5, 16))
+
+
+def test_a_module_that_reads_queries_says_nothing_of_texts() -> None:
+    """Its input has the heads already."""
+
+    class Kernel(nn.Module):
+        def forward(self, query: Tensor, key: Tensor, value: Tensor) -> Tensor:
+            return SDPA(query, key, value)
+
+    class Around(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.kernel = Kernel()
+
+        def forward(self, states: Tensor) -> Tensor:
+            heads = states.view(5, 4, 4).transpose(0, 1) * 2
+            output: Tensor = self.kernel(heads, heads, heads)
+            return output
+
+    with record() as maps:
+        Around()(drawn(84, 1, 5, 16))
+    assert maps[0].weights.shape == (1, 4, 5, 5)
+
+
+@pytest.mark.parametrize("factored", [False, True])
+@pytest.mark.parametrize("bias", [causal_lower_right, causal_upper_left])
+def test_masks_that_do_not_hold_their_numbers(bias: Callable[..., Tensor], factored: bool) -> None:
+    query, keys = drawn(85, 1, 2, 3, 8), drawn(86, 1, 2, 5, 8)
+    allowed = np.tri(3, 5, 2 if bias is causal_lower_right else 0, dtype=bool)
+    with record(factored=factored) as maps:
+        SDPA(query, keys, keys, attn_mask=bias(3, 5))
+    scores = (query @ keys.mT / 8**0.5).masked_fill(~torch.from_numpy(allowed), -torch.inf)
+    expected = scores.softmax(dim=-1)[0].numpy()[..., : maps[0].weights.shape[-1]]
+    np.testing.assert_allclose(maps[0].weights[0], expected, atol=1e-6)
+
+
+def by_hand(states: Tensor) -> Tensor:
+    return (states @ states.mT).softmax(dim=-1) @ states
+
+
+def fused(states: Tensor) -> Tensor:
+    return SDPA(states, states, states)
+
+
+def traced(states: Tensor) -> Any:
+    trace: Callable[..., Any] = torch.jit.trace
+    return trace(fused, states, check_trace=False)
+
+
+def exported(states: Tensor) -> Any:
+    layer = nn.TransformerEncoderLayer(4, 2, batch_first=True).eval()
+    return torch.export.export(layer, (states[0],)).module()(states[0])
+
+
+def on_meta(states: Tensor) -> Any:
+    return nn.TransformerEncoderLayer(4, 2, device="meta", batch_first=True).eval()(states[0].to("meta"))
+
+
+@pytest.mark.filterwarnings("ignore:`torch.jit")
+@pytest.mark.parametrize(
+    ("run", "where"),
+    [
+        (torch.vmap(fused), "under torch.vmap"),
+        (torch.vmap(by_hand), "under torch.vmap"),
+        (torch.func.grad(lambda states: fused(states).sum()), "under torch.vmap or another transform of torch.func"),
+        (lambda states: torch.func.jvp(by_hand, (states,), (states,)), "under torch.vmap or another transform"),
+        (traced, "under torch.jit.trace"),
+        (exported, "under torch.export"),
+        (on_meta, "on the meta device"),
+    ],
+    ids=["vmap", "vmap by hand", "grad", "jvp", "trace", "export", "meta"],
+)
+def test_where_nothing_can_be_read_the_model_goes_on(run: Callable[[Tensor], Any], where: str) -> None:
+    states = drawn(87, 2, 2, 3, 4)
+    with pytest.raises(InvalidRecord, match=f"attention {where}.* cannot be recorded"), record():
+        run(states)
+    with record() as maps:
+        run(states)
+        fused(states)
+    assert len(maps) == 2
+    assert "attentions_left_out" in dict(maps[0].provenance.settings)
