@@ -102,11 +102,15 @@ class Summary:
         return np.asarray((bounds[1] - bounds[0]) * np.sqrt(variances))
 
     def quantiles(self, shares: Sequence[float], bounds: Bounds) -> Float64[np.ndarray, "share column"]:
-        """Of each column, within 1/128 of its bounds: the middle of the bin that the quantile lies in, within the
-        smallest and largest number.
+        """Of each column. Where all texts are in the sample exactly: the smallest number that at least such a share of
+        them does not exceed; else within 1/128 of its bounds: the middle of the bin that this lies in, within the
+        smallest and largest number. NaN where no text has a number.
         """
-        below, counts = self.bins.cumsum(axis=1), self.counts
+        counts = self.counts
         ranks = np.ceil(np.asarray(shares)[:, None] * counts).clip(1, np.maximum(counts, 1))
+        if 0 < self.n_texts == len(self.sample):
+            return np.asarray(np.take_along_axis(np.sort(self.sample, axis=0), ranks.astype(np.int64) - 1, axis=0))
+        below = self.bins.cumsum(axis=1)
         places = np.stack([(below < rank[:, None]).sum(axis=1) for rank in ranks])
         middles = bounds[0] + (bounds[1] - bounds[0]) * (places + 0.5) / N_BINS
         return np.asarray(np.clip(middles, self.ranges[0], self.ranges[1]))

@@ -37,6 +37,17 @@ def test_parts_merge_in_any_order_and_grouping_to_the_same_bits(shares: np.ndarr
     assert content(reduce(lambda one, other: merge_summaries([one, other]), shuffled)) == whole
 
 
+@pytest.mark.parametrize("n_texts", [1, 5, N_SAMPLED])
+def test_quantiles_of_texts_that_are_all_in_the_sample_are_exact(n_texts: int) -> None:
+    shares = np.random.default_rng(0).random((n_texts, 3)) ** 9  # most in one bin
+    shares[n_texts // 2 + 1 :, 2] = 0.75
+    values = np.where(shares == 0.75, np.nan, BOUNDS[0] + shares * (BOUNDS[1] - BOUNDS[0]))
+    found = merge_summaries([summary(shares[1::2], 500), summary(shares[::2])]).quantiles((0.05, 0.5, 0.95), BOUNDS)
+    expected = np.nanquantile(values, (0.05, 0.5, 0.95), axis=0, method="inverted_cdf")
+    np.testing.assert_array_equal(found, expected)
+    assert np.isnan(summary(np.full((2, 3), 0.75)).quantiles([0.5], BOUNDS)).all()
+
+
 def test_many_texts_keep_the_extremes_and_the_smallest_hashes() -> None:
     shares = np.random.default_rng(1).random((1_000, 3))
     halves = merge_summaries([summary(shares[500:], 500), summary(shares[:500])])

@@ -11,7 +11,7 @@ def shown(cell: str | int | float, column: Column) -> str:
     """A float with the column's digits after the point; anything else as it is."""
     if isinstance(cell, float) and isinf(cell):
         return "∞" if cell > 0 else "-∞"
-    return f"{cell:.{column.digits}f}" if isinstance(cell, float) else str(cell)
+    return f"{cell:z.{column.digits}f}" if isinstance(cell, float) else str(cell)
 
 
 def numeric(table: Table) -> list[bool]:

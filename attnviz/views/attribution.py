@@ -14,7 +14,7 @@ from attnviz.views.data import of_tokens
 from attnviz.views.tokens import labels
 
 MAX_NAME = 80
-BY_METHOD = "each token by the score that each method gives it"
+SHARES = "each token by its share of each method's largest score"
 
 
 def attribution_report(found: Sequence[Attribution], title: str | None, top_k: int) -> Report:
@@ -29,7 +29,7 @@ def attribution_report(found: Sequence[Attribution], title: str | None, top_k: i
     extent = captions.extent(provenance, int(first.removable.sum()))
     picture = Heatmap(
         name="attribution",
-        title="each token by what it did for the answer" if all(each.signed for each in found) else BY_METHOD,
+        title=_title(found),
         values=values,
         allowed=np.ones(values.shape, dtype=bool),
         rows=rows,
@@ -56,6 +56,12 @@ def attribution_report(found: Sequence[Attribution], title: str | None, top_k: i
         caveat=f"{model}: {answer}, {extent}, by {', '.join(rows)}",
         focus=(picture,),
     )
+
+
+def _title(found: Sequence[Attribution]) -> str:
+    if len(found) > 1:
+        return SHARES
+    return "each token by what it did for the answer" if found[0].signed else "each token by the size of its score"
 
 
 def attribution_rows(found: Sequence[Attribution]) -> Iterator[tuple[str, ...]]:

@@ -14,8 +14,8 @@ from attnviz.measures.intervals import MIN_TEXTS, t_quantile
 from attnviz.report import Block, Column, Note, Report, Row, Table
 from attnviz.survey import ABLATION, TOKENS, Survey, SurveyMeasure
 from attnviz.views.captions import MAX_TITLE_LENGTH
-from attnviz.views.patterns import FOR_LABELS, NO_PATTERN
-from attnviz.views.survey_labels import head_labels, label_notes, patterns_table
+from attnviz.views.patterns import FOR_LABELS
+from attnviz.views.survey_labels import head_labels, label_notes, patterns_table, shown_labels
 from attnviz.views.survey_pictures import survey_pictures
 from attnviz.views.survey_probes import ablations_blocks, probes_tables
 from attnviz.views.survey_words import words_table
@@ -31,7 +31,7 @@ def survey_report(survey: Survey, top: int, title: str | None = None) -> Report:
     blocks: list[Block] = [*survey_pictures(survey), heads_table(survey), patterns_table(survey)]
     blocks += [*_layers_tables(survey), *probes_tables(survey), *ablations_blocks(survey)]
     blocks += [*_extremes(survey, top), words_table(survey)]
-    texts = f"{quantity(n, 'texts')}, {survey.n_queries:,} tokens"
+    texts = f"{quantity(n, 'texts')}, {quantity(survey.n_queries, 'tokens')}"
     parts = [info.status, texts] if title is None else [info.model, info.status, info.corpus, texts]
     return Report(
         title=escape_for_display(named if title is None else title, MAX_TITLE_LENGTH),
@@ -56,11 +56,11 @@ def heads_table(survey: Survey) -> Table:
     columns = [Column("layer"), Column("head"), Column("what it attends to")]
     columns += [Column(f"{measure.title} ({measure.unit})", minor=measure.name not in HEADLINE) for measure in measures]
     means, halves = mean_intervals(survey)
-    labels = head_labels(survey)
+    labels = shown_labels(survey)
     rows: list[Row] = []
     for place, (layer, head) in enumerate(head_places(survey)):
         numbers = [survey.info.columns[measure.name].start + place for measure in measures]
-        rows.append((layer, head, labels[place] or NO_PATTERN, *(_interval(means[n], halves[n]) for n in numbers)))
+        rows.append((layer, head, labels[place], *(_interval(means[n], halves[n]) for n in numbers)))
     return Table("heads", _title(survey, "Each head, mean over texts"), "heads", tuple(columns), tuple(rows))
 
 
@@ -175,13 +175,18 @@ def _notes(survey: Survey) -> Iterator[str]:
     for measure in info.measures:
         if measure.name in OF_SOME_TEXTS:
             n_having = int(survey.summary.counts[info.columns[measure.name].start])
-            yield f"{measure.title}: means over the {n_having:,} of {n:,} texts that have such tokens."
+            over = f"means over the {n_having:,} of {quantity(n, 'texts')} that have such tokens"
+            yield f"{measure.title}: {over if n_having else 'no text has such tokens'}."
     if n >= MIN_TEXTS:
         yield "Intervals are of texts (Student's t): they say what other texts of this kind would give."
     if n > N_SAMPLED:
-        yield f"Pictures of how numbers are spread show {N_SAMPLED} texts, drawn at random by a hash of each text."
+        yield (
+            f"Pictures of how numbers are spread show {N_SAMPLED} texts, drawn at random by a hash of each text. "
+            "Quantiles of so many texts are within 1/128 of what a measure can be."
+        )
     if info.dataset:
-        yield f"A text by its number: attnviz heatmap {info.dataset} --index N, with the same --model and --max-tokens."
+        read = f"--max-tokens {info.max_tokens} --keep {info.keep}"
+        yield f"A text by its number: attnviz heatmap {info.dataset} --index N {read}, with the same --model."
     if survey.skipped:
         n_skipped = len(survey.skipped)
         verb = "is" if n_skipped == 1 else "are"

@@ -7,13 +7,12 @@ from collections.abc import Iterator
 import numpy as np
 
 from attnviz.differences import Difference, Thresholds, is_beyond
-from attnviz.display import escape_for_display
+from attnviz.display import escape_for_display, quantity
 from attnviz.measures.intervals import MIN_TEXTS, t_quantile
 from attnviz.report import Column, Note, Report, Row, Table
 from attnviz.survey import ABLATION, TOKENS, Survey, SurveyInfo
 from attnviz.views.captions import MAX_TITLE_LENGTH
-from attnviz.views.patterns import NO_PATTERN
-from attnviz.views.survey_labels import head_labels
+from attnviz.views.survey_labels import shown_labels
 
 MAX_DEGREES = 10_000
 
@@ -78,15 +77,17 @@ def surveys_report(
         rows.append(
             (number.measure, number.layer or 0, number.head or 0, *number.numbers, number.change, interval, *beyond)
         )
+    are_tested = any(np.isfinite(half) for _, half in found)
+    first = "surest" if are_tested else "largest"
     names = [f"{of.info.model} over {of.info.corpus}" for of in (before, after)]
     a, b = (escape_for_display(name, MAX_TITLE_LENGTH // 2) for name in names)
     return Report(
         title=f"A {a}, B {b}",
-        subtitle=f"A {before.summary.n_texts:,} texts, B {after.summary.n_texts:,}",
+        subtitle=f"A {quantity(before.summary.n_texts, 'texts')}, B {quantity(after.summary.n_texts, 'texts')}",
         blocks=(
-            Table("changes", "Means over texts, the surest change first", "facts", tuple(columns), tuple(rows)),
+            Table("changes", f"Means over texts, the {first} change first", "facts", tuple(columns), tuple(rows)),
             *_labels(before, after),
-            *map(Note, _notes(before, after)),
+            *map(Note, _notes(before, after, are_tested=are_tested)),
         ),
         data={
             "a": {"model": before.info.model, "texts": before.info.corpus, "number": before.summary.n_texts},
@@ -101,20 +102,23 @@ def surveys_report(
 
 
 def _labels(before: Survey, after: Survey) -> Iterator[Table]:
-    labels = head_labels(before), head_labels(after)
+    labels = shown_labels(before), shown_labels(after)
     rows: list[Row] = []
     for layer, head, (a, b) in _columns(before.info, after.info, before.info.measures[0].name):
         starts = (of.info.columns[before.info.measures[0].name].start for of in (before, after))
         of_a, of_b = (of[at - start] for of, at, start in zip(labels, (a, b), starts, strict=True))
         if of_a.split(" ")[0] != of_b.split(" ")[0]:
-            rows.append((layer, head, of_a or NO_PATTERN, of_b or NO_PATTERN))
+            rows.append((layer, head, of_a, of_b))
     if rows:
         columns = (Column("layer"), Column("head"), Column("A"), Column("B"))
         yield Table("labels", "Heads that are called otherwise", "facts", columns, tuple(rows))
 
 
-def _notes(before: Survey, after: Survey) -> Iterator[str]:
-    yield "Intervals take the texts of A and B as drawn apart: of the same texts, which they may be, they are too wide."
+def _notes(before: Survey, after: Survey, *, are_tested: bool) -> Iterator[str]:
+    if are_tested:
+        yield "Intervals take the texts of A and B as drawn apart: of the same texts they are too wide."
+    else:
+        yield f"Of fewer than {MIN_TEXTS} texts there is no interval: changes are of these texts."
     if before.info.corpus != after.info.corpus:
         yield "A and B are of different texts: what differs may be theirs."
     for name in ("max_tokens", "keep"):

@@ -9,7 +9,7 @@ import numpy as np
 from attnviz.report import Column, Row, Table
 from attnviz.survey import Survey
 from attnviz.training_metrics import HeadMetrics, HeadScore
-from attnviz.views.patterns import LABELS, MANY_TIMES, head_names
+from attnviz.views.patterns import LABELS, MANY_TIMES, NO_PATTERN, head_names
 
 LARGE = 0.5  # of attention: a share that names a head by itself
 
@@ -32,6 +32,12 @@ def head_labels(survey: Survey) -> list[str]:
         "" if name is None else f"{name[0]} {name[1]:.2f}" if name[1] >= LARGE else f"{name[0]} {name[2]:.1f} ×"
         for name in named
     ]
+
+
+def shown_labels(survey: Survey) -> list[str]:
+    """The same for people, who are to tell a head without a single pattern from one that was held against nothing."""
+    without = NO_PATTERN if survey.facts is not None and survey.facts.chance else "-"
+    return [label or without for label in head_labels(survey)]
 
 
 def by_layer(values: np.ndarray, n_heads: int) -> tuple[tuple[float, ...], ...]:

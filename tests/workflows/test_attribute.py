@@ -65,7 +65,7 @@ def test_it_is_said_how_much_of_a_text_was_read_and_which_scores_take_no_side(tm
     assert ", first 3 and last 3 of 10 tokens, " in found.caveat
     assert found.data["tokens_in_text"] == 10
     (picture,) = (block for block in found.pictures if isinstance(block, Heatmap))
-    assert picture.title == "each token by the score that each method gives it"
+    assert picture.title == "each token by its share of each method's largest score"
     assert picture.scale is not None
     assert picture.scale.label.endswith("; attention: sizes, for neither side")
     whole = report(inline_text=TEXT, out=str(tmp_path))

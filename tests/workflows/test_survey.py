@@ -355,6 +355,17 @@ def test_of_ten_texts_nine_have_queries_of_another_too_few_to_be_tested(tmp_path
     assert any("over 10 texts" in note.text for note in report(found).notes)
 
 
+def test_heads_that_were_held_against_nothing_are_not_said_to_have_no_pattern(tmp_path: Path) -> None:
+    found = report(run(tmp_path / "out", split="train[:2]", max_tokens=20))
+    (heads,) = (table for table in found.tables if table.name == "heads")
+    assert {row[2] for row in heads.rows} == {"-"}
+    assert any("--index N --max-tokens 20 --keep head-tail," in note.text for note in found.notes)
+    twice = build(DiffSpec, before=str(tmp_path / "out"), after=str(tmp_path / "out"))
+    compared = report(result(diff(twice)))
+    assert next(compared.tables).title == "Means over texts, the largest change first"
+    assert any("Of fewer than 10 texts there is no interval" in note.text for note in compared.notes)
+
+
 def test_a_part_written_over_a_survey_tells_of_the_pictures_that_are_left(tmp_path: Path) -> None:
     run(tmp_path / "out")
     part = run(tmp_path / "out", shard="1/2")

@@ -15,7 +15,7 @@ OF_MAPS = (
 OF_CHARTS = ("What has one name looks the same in all charts beside each other. Below each chart stand its numbers.",)
 DRAWN = "Colours are drawn in 256 steps, and where a cell is smaller than a pixel, the strongest one there is drawn."
 CHARTS = "Numbers of charts are shown with up to 6 digits; a copy as CSV has each one exactly, as a double."
-TABLES = "Numbers of tables are rounded as shown; a copy as CSV has every digit."
+TABLES = "Numbers of tables are rounded as shown; a copy as CSV has every digit that the page holds, --json has all."
 
 
 def exactness_of_maps(precision: Precision | None, *, some_exact: bool, block: int) -> Iterator[str]:

@@ -1,9 +1,11 @@
 // Tables to be copied as CSV, with every digit.
 import { byId, element } from "./dom.js";
 
+const NUMBER = /^[+-]?\d[\d,]*(\.\d+)?$/;
+
 // RFC 4180, every digit. A spreadsheet takes what begins with one of these signs for a formula.
 export function csv({ columns, rows }, order) {
-  const text = (cell) => (/^[=+\-@\t\r]/.test(cell) ? `'${cell}` : cell);
+  const text = (cell) => (/^[=+\-@\t\r]/.test(cell) && !NUMBER.test(cell) ? `'${cell}` : cell);
   const quoted = (cell) => (/[",\r\n]/.test(cell) ? `"${cell.replaceAll('"', '""')}"` : cell);
   const written = (cell) => (typeof cell === "string" ? text(cell) : String(cell ?? ""));
   const lines = [

@@ -23,7 +23,7 @@ const PITCH = 22; // pixels from token to token
 export async function lines(panel) {
   const map = mapOf();
   if (!hasQueries(map) || isDifference(scaleOf())) {
-    return notDrawn(panel, "Lines are drawn of weights from queries to keys; see this map as a matrix.");
+    return notDrawn(panel, "Lines are drawn of weights from queries to keys; see “Map and text”.");
   }
   const alike = (number) => maps[number].rows === map.rows && maps[number].columns === map.columns;
   const heads = state.heads.filter((number) => pictureOf().maps.includes(number) && alike(number)).slice(0, MOST_HEADS);

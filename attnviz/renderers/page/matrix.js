@@ -83,6 +83,7 @@ function inWords(cells, map, signed) {
     ];
     return element("li", {}, element("button", { type: "button", class: "plain", dir: "ltr", onclick: go }, ...words));
   });
-  const title = `In words: the ${pairs.length} ${signed ? "largest, up or down" : "strongest cells"}`;
+  const several = pairs.length === 1 ? "strongest cell" : `${pairs.length} strongest cells`;
+  const title = `In words: the ${signed ? `${pairs.length} largest, up or down` : several}`;
   return element("details", {}, element("summary", {}, title), element("ol", {}, ...pairs));
 }

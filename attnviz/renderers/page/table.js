@@ -13,7 +13,7 @@ makers.table = async (panel) => {
   for (const each of content.tables) panel.append(shownTable(each));
   return {
     legend: () => "",
-    mark: () => tell("Numbers are rounded as shown; a copy as CSV has every digit that the report has."),
+    mark: () => tell("Numbers are rounded as shown; a copy as CSV has every digit that the page holds, --json has all."),
     draw: () => {},
   };
 };
