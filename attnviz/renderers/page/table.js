@@ -13,7 +13,8 @@ makers.table = async (panel) => {
   for (const each of content.tables) panel.append(shownTable(each));
   return {
     legend: () => "",
-    mark: () => tell("Numbers are rounded as shown; a copy as CSV has every digit that the page holds, --json has all."),
+    mark: () =>
+      tell("Numbers are rounded as shown; a copy as CSV has every digit that the page holds, --json has all."),
     draw: () => {},
   };
 };
