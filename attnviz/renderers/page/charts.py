@@ -35,6 +35,7 @@ COLOURS = {
     "#56b4e9": "var(--head-5)",
 }
 UNWRITABLE = re.compile("[\ud800-\udfff\0]")
+LARGEST = 2  # pixels of a page for a point of the picture: letters like those of the page, and no larger if it is alone
 MAX_NAMED = 40  # samples in the words of a chart
 SUMMARY = ("numbers", "smallest", "lower quartile", "median", "upper quartile", "largest")
 
@@ -108,6 +109,7 @@ def as_html(svg: bytes, name: str, title: str, description: str) -> str:
         "class": "chart",
         "role": "img",
         "viewBox": root.attrib["viewBox"],
+        "width": str(round(float(root.attrib["viewBox"].split()[2]) * LARGEST)),
         **labels,
         **look,
     }

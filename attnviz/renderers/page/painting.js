@@ -28,14 +28,22 @@ export function layOut(plot, width, tallest, smallest, largest = Number.POSITIVE
   const whole = () =>
     Math.min((width - plot.gutter - 2) / cells.nColumns, (tallest - plot.head - FONT_SIZE) / cells.nRows, largest);
   Object.assign(plot, { gutter: room(plot.rows, width), head: room(plot.columns, Math.min(width, tallest)) });
-  if (whole() < smallest) Object.assign(plot, { gutter: 1, head: 1 });
+  const isCut = (labels, most) => median(some(labels).map((label) => pen.measureText(label).width)) > most - 5;
+  const unreadable = !plot.titled && (isCut(plot.rows, plot.gutter) || isCut(plot.columns, plot.head));
+  if (whole() < smallest || unreadable) Object.assign(plot, { gutter: 1, head: 1 });
   plot.whole = whole();
   Object.assign(plot, { side: plot.whole, left: 0, top: 0 });
   Object.assign(plot, { width: cells.nColumns * plot.whole, height: cells.nRows * plot.whole });
-  const size = [plot.gutter + plot.width + 2, plot.head + plot.height + (plot.gutter > 1 ? FONT_SIZE / 2 : 1)];
+  const [across, down] = plot.titled ? [plot.map.column_axis, plot.map.row_axis] : ["", ""];
+  const size = [
+    plot.gutter + Math.max(plot.width, Math.min(pen.measureText(across).width, width - plot.gutter - 2)) + 2,
+    Math.max(plot.head + plot.height + (plot.gutter > 1 ? FONT_SIZE / 2 : 1), pen.measureText(down).width + 2),
+  ];
   [canvas.width, canvas.height] = size.map((length) => Math.round(length * devicePixelRatio));
   [canvas.style.width, canvas.style.height] = size.map((length) => `${length}px`);
 }
+
+const median = (numbers) => numbers.sort((a, b) => a - b)[numbers.length >> 1];
 
 // The cell at a place of the canvas, or null beside the map.
 export function cellAt(plot, { offsetX, offsetY }) {
@@ -224,7 +232,8 @@ function shortened(pen, text, room) {
 function paintTitles({ pen, map, gutter, head, height }) {
   pen.fillStyle = colourOf("--quiet");
   pen.fillText(map.column_axis, gutter, TITLE / 2);
-  pen.translate(TITLE / 2, head + Math.min(height, pen.measureText(map.row_axis).width));
+  const { width } = pen.measureText(map.row_axis);
+  pen.translate(TITLE / 2, Math.max(head + Math.min(height, width), width + 1)); // a map of one token is smaller
   pen.rotate(-Math.PI / 2);
   pen.fillText(map.row_axis, 0, 0);
 }

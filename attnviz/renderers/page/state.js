@@ -1,9 +1,15 @@
 // Which view of which map is shown, and which query is chosen: as one object, and as a link.
-import { columnsOf, content, isLift, maps, pictures, rowsOf, wholeMaps } from "./content.js";
+import { columnsOf, content, hasQueries, isDifference, isLift, maps, pictures, rowsOf, wholeMaps } from "./content.js";
+
+// What lines can be drawn of: weights from queries to keys, not differences of them nor numbers of tokens alone.
+const hasLines = ({ scale, maps: numbers }) =>
+  !isDifference(scale ?? content.scales[0]) && numbers.some((number) => hasQueries(maps[number]));
 
 // Those that the page has something to show in.
 export const VIEWS = [
-  ...(maps.length ? ["overview", "matrix", "lines"] : []),
+  ...(pictures.some((picture) => picture.maps.length > 1) ? ["overview"] : []),
+  ...(maps.length ? ["matrix"] : []),
+  ...(pictures.some(hasLines) ? ["lines"] : []),
   ...(content.charts.length ? ["charts"] : []),
   ...(content.tables.length ? ["table"] : []),
 ];

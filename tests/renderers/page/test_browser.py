@@ -486,7 +486,7 @@ def test_print_is_on_paper_and_without_controls(shown: Open) -> None:
 
 
 def test_each_picture_has_words(shown: Open) -> None:
-    maps = random_maps(n_heads=1)
+    maps = random_maps(n_heads=2)
     page = shown(report(maps), "view=matrix")
     page.page.locator("summary").click()
     first = page.page.locator("details li").first.inner_text()
@@ -606,6 +606,31 @@ def test_the_overview_names_tokens_and_cells(shown: Open) -> None:
     assert re.match(r"layer 0, head 1: query \d+ \S+ attends to key \d+ \S+: 0\.\d+", page.readout)
     page.page.mouse.move(0, 0)
     assert "Choose a map" in page.readout
+
+
+def test_the_overview_has_no_labels_where_they_would_be_cut(shown: Open) -> None:
+    """On a phone a map would have two letters of each token: it has none, and is larger."""
+    of = record(np.full((1, 2, 6, 6), 1 / 6), tokens(*("overwhelming",) * 6))
+    widths = []
+    for width in (360, 1200):
+        page = shown(report(of), viewport={"width": width, "height": 800})
+        image = ElementTree.fromstring(_saved(page, "SVG"))
+        texts = ["".join(text.itertext()) for text in image.iter(f"{SVG}text")]
+        widths.append(sum("overwhelming" in text for text in texts))
+        assert not any("…" in text for text in texts)
+    assert widths == [0, 2 * (6 + 6)]
+
+
+def test_the_titles_of_a_map_of_one_token_are_whole(shown: Open) -> None:
+    page = shown(report(record(np.ones((1, 2, 1, 1)), tokens("film"))), "view=matrix")
+    needed = page.page.evaluate("""() => {
+      const canvas = document.querySelector("canvas.matrix");
+      const pen = canvas.getContext("2d");
+      const longest = ["query (attends)", "key (is attended to)"].map((title) => pen.measureText(title).width);
+      const beside = pen.measureText("0 film").width; // the label, which stands before the title
+      return [beside + longest[1] - canvas.clientWidth, longest[0] - canvas.clientHeight];
+    }""")
+    assert max(needed) < 0
 
 
 def test_the_overview_draws_all_heads_as_lines(shown: Open) -> None:

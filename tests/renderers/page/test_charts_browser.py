@@ -14,9 +14,9 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from attnviz.report import Block, Distribution, Report
+from attnviz.report import Block, Distribution, Heatmap, Report, Scale
 from tests.browser import Open, Opened
-from tests.made import report
+from tests.made import random_maps, report
 from tests.renderers.figure.reports import ACCURACY, HELD_OUT, LOSS, TRAINING, curves, distributions, heads, sample
 from tests.renderers.page.test_charts import FACTS, attacked_page, of
 
@@ -47,6 +47,9 @@ def test_the_tabs_are_those_that_have_something_to_show(shown: Open) -> None:
 
     maps = ["Overview", "Map and text", "Lines"]
     assert tabs(report()) == [*maps, "Table"]
+    assert tabs(report(random_maps(n_heads=1))) == [*maps[1:], "Table"]  # one map is its own overview
+    numbers = Heatmap("q", "by token", np.ones((2, 3)), np.ones((2, 3), bool), ("a", "b"), ("x", "y", "z"), "head")
+    assert tabs(Report("t", "", (numbers,), Scale("fixed", 0.0, 1.0, "number"))) == ["Map and text"]
     assert tabs(replace(report(), blocks=(*report().blocks, curves(LOSS)))) == [*maps, "Charts", "Table"]
     assert tabs(curves(LOSS), FACTS) == ["Charts", "Table"]
     assert tabs(curves(LOSS)) == ["Charts"]
@@ -85,6 +88,17 @@ def test_a_link_opens_the_charts_and_the_address_is_one(shown: Open) -> None:
 
 
 # Charts
+
+
+def test_letters_of_a_lone_chart_are_no_larger_than_those_of_the_page(shown: Open) -> None:
+    for blocks in ((curves(LOSS),), (curves(LOSS, ACCURACY),)):
+        page = shown(*blocks)
+        body = page.page.evaluate("parseFloat(getComputedStyle(document.body).fontSize)")
+        heights = page.page.locator("#view svg.chart text, #view svg.chart use").evaluate_all(
+            "all => all.map(each => each.getBoundingClientRect().height)"
+        )
+        assert 0 < max(heights) <= body
+        page.close()
 
 
 def test_charts_stay_when_another_view_is_looked_at(shown: Open) -> None:
