@@ -57,6 +57,13 @@ def test_what_is_not_one_record_replaces_no_file(several: int, said: str, tmp_pa
     assert path.read_bytes() == b"mine"
 
 
+@pytest.mark.parametrize("path", [5, None, b"a.safetensors"])
+def test_what_is_no_path_is_refused(path: Any) -> None:
+    for use in (lambda: attnviz.load(path), lambda: attnviz.save(random_maps(), path)):
+        with pytest.raises(InvalidOption, match=rf"path is of type {type(path).__name__}\. It is a text"):
+            use()
+
+
 FIGURE: list[tuple[dict[str, Any], str]] = [
     ({"width": 3}, r"width=3 is of type int, not str \| None\. Lay figures out for this width"),
     ({"columns": "2"}, r"columns='2' is of type str, not int \| None\. How many heads side by side"),

@@ -151,10 +151,10 @@ def save(maps: AttentionMaps | Sequence[AttentionMaps], path: str | Path, *, hal
 
     Raises:
         InvalidRecord: for what is no record, and for several.
-        InvalidOption: for half of a record with weights.
+        InvalidOption: for half of a record with weights, and for a path that is none.
         OutputError: where it cannot be written.
     """
-    maps, path = one_record(maps), Path(path)
+    maps, path = one_record(maps), _path(path)
     if path.exists() and not path.is_file():  # a device or a pipe, which cannot be replaced
         write(path, record_bytes(maps, half=half))
     else:
@@ -162,8 +162,19 @@ def save(maps: AttentionMaps | Sequence[AttentionMaps], path: str | Path, *, hal
 
 
 def load(path: str | Path, max_bytes: float = MAX_RECORD) -> AttentionMaps:
-    """Read a record that `save` or `attnviz heatmap` wrote. Raises InvalidRecord for anything else, or larger."""
-    return read_record(read_bytes(Path(path), max_bytes, InvalidRecord), shorten_path(Path(path)))
+    """Read a record that `save` or `attnviz heatmap` wrote.
+
+    Raises InvalidRecord for anything else, or larger; InvalidOption for a path that is none.
+    """
+    path = _path(path)
+    return read_record(read_bytes(path, max_bytes, InvalidRecord), shorten_path(path))
+
+
+def _path(path: str | Path) -> Path:
+    """Raises InvalidOption for what is neither a text nor a path."""
+    if not isinstance(path, str | os.PathLike):
+        raise InvalidOption(f"path is of type {type(path).__name__}", hint="It is a text, or a pathlib.Path.")
+    return Path(path)
 
 
 def record_shape(path: str | Path) -> tuple[int, int, int, int]:

@@ -323,9 +323,14 @@ def test_a_mask_that_does_not_fit(mask: list[list[int]]) -> None:
         GPT()(IDS)
 
 
-def test_a_mask_of_other_axes() -> None:
-    with pytest.raises(InvalidRecord, match="attention_mask has 3 axes"), record(attention_mask=[[[1]]]):
-        pass
+@pytest.mark.parametrize(
+    ("mask", "said"),
+    [([[[1]]], "has 3 axes"), ([1, 0.5], "holds 0.5"), ([[0.0, -np.inf]], "holds -inf"), ([[1], [1, 0]], "has rows")],
+)
+def test_what_is_no_mask(mask: Any, said: str) -> None:
+    """One that is added to scores has 0 for tokens: taken for one of ours it would leave out the text."""
+    with pytest.raises(InvalidRecord, match=f"attention_mask {said}"), record(attention_mask=mask):
+        pytest.fail("the block ran")
 
 
 def test_what_is_not_a_number() -> None:

@@ -9,6 +9,7 @@ from typing import Any, Literal, TypeVar, cast
 import numpy as np
 from jaxtyping import Bool
 
+from attnviz.display import escape_for_display
 from attnviz.errors import InvalidRecord
 from attnviz.grid import Grid
 from attnviz.models.recording.groups import Group
@@ -17,6 +18,7 @@ Pieces = tuple[str, ...]
 Role = Literal["self", "source", "cross", "cached"]  # among tokens; among keys; tokens to keys; last tokens to all
 T = TypeVar("T")
 Text = Literal["tokens", "keys"]
+MASK = "It is [batch, token], 1 for a token, 0 for padding."
 PADDING = "If some of them are padding, give attention_mask."
 
 
@@ -78,13 +80,17 @@ def real_tokens(attention_mask: Any) -> Bool[np.ndarray, "row token"] | None:
     if attention_mask is None:
         return None
     on_host = attention_mask.detach().cpu() if hasattr(attention_mask, "detach") else attention_mask
-    real = np.asarray(np.asarray(on_host) != 0)
-    real = real[None] if real.ndim == 1 else real
-    if real.ndim != 2:
-        raise InvalidRecord(
-            f"attention_mask has {real.ndim} axes", hint="It is [batch, token], 1 for a token, 0 for padding."
-        )
-    return real
+    try:
+        mask = np.atleast_1d(np.asarray(on_host))
+    except ValueError as error:  # rows of several lengths
+        raise InvalidRecord("attention_mask has rows of several lengths", hint=MASK) from error
+    mask = mask[None] if mask.ndim == 1 else mask
+    if mask.ndim != 2:
+        raise InvalidRecord(f"attention_mask has {mask.ndim} axes", hint=MASK)
+    if not np.isin(mask, (0, 1)).all():  # such as one that is added to scores, where 0 is a token
+        other = mask[~np.isin(mask, (0, 1))][0]
+        raise InvalidRecord(f"attention_mask holds {escape_for_display(str(other), 20)}", hint=MASK)
+    return np.asarray(mask == 1)
 
 
 def attention_role(group: Group, names: Names, later: bool | None, pairs: bool, known: bool) -> Role:
