@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Int
 
-from attnviz.display import CUT, escape_for_display, escape_for_spreadsheet, pluralize
+from attnviz.display import CUT, escape_for_display, escape_for_spreadsheet, first_of, pluralize
 from attnviz.measures import classification
 from attnviz.measures.classification import N_BINS
 from attnviz.report import Block, Column, Note, Report, Row, Table
@@ -21,6 +21,7 @@ from attnviz.training_metrics import Interval, Prediction
 
 MAX_TITLE_LENGTH = 200
 MAX_NAMES_LENGTH = (43, 32)  # of a text, without and with a column of given labels: a row then fits 80 columns
+MAX_NAMED = 5  # labels in a sentence
 MAX_LABELS = 10  # whose confusion is a table that can be read
 
 
@@ -206,11 +207,14 @@ def _notes(
         texts = pluralize(n, "texts")
         yield f"Cut to what the model reads: {len(cut)} of {n} {texts} (tokens left out in all: {left_out})."
     given = [_given(p.gold, labels) for p in predictions]
-    without, unknown = given.count(None), sum(isinstance(label, int) for label in given)
+    without, unknown = given.count(None), [label for label in given if isinstance(label, int)]
     if 0 < without < n:
         yield f"Not scored: {without} of {n} texts, without a label."
     if unknown:
-        yield f"Not scored: {unknown} of {n} {pluralize(n, 'texts')}, with a label that the model does not have."
+        texts = f"{len(unknown)} of {n} {pluralize(n, 'texts')}"
+        known = first_of(list(enumerate(labels)), MAX_NAMED, lambda each: f"{each[0]} ({_short(each[1])})")
+        found = first_of(sorted(set(unknown)), MAX_NAMED)
+        yield f"Not scored: {texts}, with a label that the model does not have ({found}): it has {known}."
     if scores and scores.n_absent:
         absent = f"{scores.n_absent} of {len(labels)} labels"
         yield f"Neither given nor predicted: {absent}; F1 stands at 0 there, and macro F1 leaves that out."

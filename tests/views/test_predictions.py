@@ -20,6 +20,7 @@ from attnviz.training_metrics import Prediction
 from attnviz.views.predictions import prediction_rows, predictions_report
 from tests.made import HOSTILE, table
 
+LACKED, HAS = "with a label that the model does not have", "it has 0 (negative), 1 (positive)."
 LABELS = ("negative", "positive")
 MODEL_S_CONFIDENCE = "A probability is the model's confidence in its answer, not the truth of it."
 
@@ -172,7 +173,7 @@ def test_texts_that_are_not_scored_are_counted_and_change_no_score() -> None:
     assert table(of, "confusion") == table(report(SCORED), "confusion")
     assert notes(of) == [
         "Not scored: 2 of 9 texts, without a label.",
-        "Not scored: 3 of 9 texts, with a label that the model does not have.",
+        f"Not scored: 3 of 9 texts, {LACKED} (-1, 2, 5): {HAS}",
     ]
     assert notes(report(SCORED)) == []
 
@@ -181,10 +182,10 @@ def test_labels_that_the_model_lacks_make_no_score() -> None:
     of = report([said(0.1, 2), said(0.1, 10**30)])
     assert names(of) == ["predictions"]
     assert "accuracy" not in of.data
-    assert notes(of) == ["Not scored: 2 of 2 texts, with a label that the model does not have."]
+    assert notes(of) == [f"Not scored: 2 of 2 texts, {LACKED} (2, {10**30}): {HAS}"]
     assert notes(report([said(0.1, 2, n_tokens=513)])) == [
         "Cut to what the model reads: 1 of 1 text (tokens left out in all: 1).",
-        "Not scored: 1 of 1 text, with a label that the model does not have.",
+        f"Not scored: 1 of 1 text, {LACKED} (2): {HAS}",
     ]
 
 
