@@ -254,8 +254,13 @@ def _draw_lines(axes: Axes, place: PlacedMap, plan: FigurePlan, colours: Colours
     rows, columns = np.nonzero(shares > 0)
     order = np.argsort(shares[rows, columns], kind="stable")[-MAX_LINES:]
     rows, columns = rows[order], columns[order]
+    queries, keys = (max(cells.shape) / number for number in cells.shape)  # a few are spread over the height of many
     ends = np.stack(
-        [np.stack([np.zeros(len(rows)), rows + 0.5], -1), np.stack([np.ones(len(rows)), columns + 0.5], -1)], 1
+        [
+            np.stack([np.zeros(len(rows)), (rows + 0.5) * queries], -1),
+            np.stack([np.ones(len(rows)), (columns + 0.5) * keys], -1),
+        ],
+        1,
     )
     room = line_room(plan.cells)
     weights = np.minimum(np.ma.filled(weights, 0.0)[rows, columns], 1.0)

@@ -317,16 +317,18 @@ def _axis_names(grid: Grid, column_room: float, across: Across, top: float, room
 
 
 def _beside_lines(places: Sequence[PlacedMap], labels: tuple[Labels, Labels], cells: Cells) -> list[TextLine]:
-    """Tokens to the left of where lines begin and to the right of where they end."""
+    """Tokens to the left of where lines begin and to the right of where they end; a few as high as many."""
     found = []
     for heatmap, box, *_ in places:
         sides: tuple[tuple[Sequence[str], float, Literal["left", "right"]], ...] = (
             (heatmap.rows, box.left - TICK - PAD, "right"),
             (heatmap.columns, box.left + box.width + TICK + PAD, "left"),
         )
+        most = max(len(heatmap.rows), len(heatmap.columns))
         for (names, x, align), label, side in zip(sides, labels, cells[:2], strict=True):
             for place, name in label.of(list(enumerate(names))) if label.step else ():
-                y = box.top + (place + 0.5) * side.length + 0.36 * label.size * POINT
+                middle = (place + 0.5) * (most / len(names)) * side.length
+                y = box.top + middle + 0.36 * label.size * POINT
                 found.append(TextLine(name, x, y, label.size, INK, align))
     return found
 

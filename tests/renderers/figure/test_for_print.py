@@ -150,6 +150,17 @@ def test_lines_run_from_queries_to_the_keys_that_get_more_than_an_equal_share() 
         assert tokens == ["a", "b", "c"] * 2
 
 
+def test_a_few_heads_are_spread_over_the_height_of_many_keys() -> None:
+    """Else all lines of one query would leave from a corner, one above the other."""
+    of_heads = replace(one_hot(), values=one_hot().values[:2], allowed=np.ones((2, 3), bool), rows=("0", "1"))
+    with drawn(report(of_heads, scale=LIFT), FigureStyle(kind="lines")) as made:
+        (lines,) = made.figure.axes[0].collections
+        assert [np.asarray(path.vertices).tolist() for path in lines.get_paths()] == [[[0, 2.25], [1, 0.5]]]
+        heights = {line.text: line.y for line in made.plan.lines if len(line.text) == 1}
+        pitch = heights["b"] - heights["a"]
+        assert [heights["0"] - heights["a"], heights["1"] - heights["a"]] == pytest.approx([0.25 * pitch, 1.75 * pitch])
+
+
 def test_the_strongest_line_lies_on_top_and_each_is_as_thick_as_its_weight() -> None:
     picture = heatmap(9)
     with drawn(report(picture, scale=LIFT), FigureStyle(kind="lines")) as made:
