@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Generator, Iterator, Mapping
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -46,6 +47,20 @@ def pytest_configure(config: pytest.Config) -> None:
     os.environ |= {"HF_HUB_OFFLINE": "1", "HF_HOME": f"{home.name}/huggingface", "TOKENIZERS_PARALLELISM": "false"}
     # Models here are tiny: with more threads than free cores, torch spends fifty times as long on waiting for them.
     os.environ.setdefault("OMP_NUM_THREADS", "1")
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, Any, Any]:
+    """What is imported and collected stays until the end: without this, Python looks through it for garbage every few
+    seconds, half a second each time. Pictures leave much that is looked through in vain, hence more of it at once.
+    """
+    gc.set_threshold(10_000, 10, 10)  # before `attnviz.cli.process` is imported, which takes it for the usual
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.enable()
 
 
 @pytest.fixture(scope="session")
