@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from importlib import import_module
+from importlib.util import find_spec
 from pkgutil import walk_packages
 
 
@@ -18,3 +19,6 @@ def prepare() -> None:
             import_module(module.name)
     for name in ("datasets", "pyarrow.parquet", "seaborn", "matplotlib.backends.backend_agg", "torch._dynamo"):
         import_module(name)
+    if find_spec("transformers"):  # what a folder of BERT is opened with, and what hands that its weights
+        for name in ("auto.tokenization_auto", "auto.modeling_auto", "bert.modeling_bert", "bert.tokenization_bert"):
+            import_module(f"transformers.models.{name}")
