@@ -21,6 +21,7 @@ from attnviz.options import build
 from attnviz.specs.model import PoolKind
 from attnviz.specs.train import TrainSpec
 
+pytestmark = pytest.mark.usefixtures("few_probes")
 GOOD, BAD = ("a good film", "good acting , good plot", "so good"), ("a bad film", "bad acting , bad plot", "so bad")
 TEXTS = [f"{text} number {n}" for text in (*BAD, *GOOD) for n in range(8)]
 LABELS = [0] * 24 + [1] * 24
