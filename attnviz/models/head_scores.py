@@ -56,9 +56,10 @@ class HeadTargets:
 def head_targets(
     held_out: Examples, training: Examples, labels: Sequence[str], tokenizer: TextTokenizer, n_texts: int
 ) -> HeadTargets:
-    """`n_texts` of the texts held out, from each end as many (the labels come one after the other)."""
-    half = n_texts // 2
-    texts = [text[:N_TOKENS] for text in (*held_out.texts[:half], *held_out.texts[-half:])]
+    """`n_texts` of the texts held out, from each end as many (the labels come one after the other); or all of fewer."""
+    half, there = n_texts // 2, held_out.texts
+    several = there if len(there) <= n_texts else (*there[:half], *there[-half:])
+    texts = [text[:N_TOKENS] for text in several]
     entries = tokenizer.entries
     words = telling_words(training, len(tokenizer), N_TELLING)
     return HeadTargets(texts, sorted(entries, key=entries.__getitem__), dict(zip(labels, words, strict=True)))

@@ -143,9 +143,10 @@ def _heads(measured: HeadMetrics | None) -> Iterator[Table | Note]:
     yield Table("heads", "What the heads look at", "facts", HEADS, tuple(rows))
     chance = ", ".join(f"{name} {share:.3f}" for name, share in measured.chance.items())
     yield Note(
-        f"Means over the queries of {measured.n_texts:,} texts held out, {measured.n_tokens} tokens of each. A head is "
-        f"named where the share is above the largest of any head of {measured.n_random} encoders with random weights, "
-        f"and at least {LARGE_SHARE:g} or {MANY_TIMES:g} times an equal share (of brackets, only the former). "
+        f"Means over the queries of {measured.n_texts:,} texts held out, up to {measured.n_tokens} tokens of each. "
+        f"A head is named where the share is above the largest of any head of {measured.n_random} encoders with "
+        f"random weights, and at least {LARGE_SHARE:g} or {MANY_TIMES:g} times an equal share (of brackets, only the "
+        "former). "
         f"Random weights reach: {chance}. A name says what a head looks at, not what that is good for."
     )
 

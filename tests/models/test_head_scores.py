@@ -7,7 +7,10 @@ import pytest
 import torch
 
 from attnviz.models.encoder import Encoder, EncoderConfig
-from attnviz.models.head_scores import HeadTargets, chance, head_scores
+from attnviz.models.examples import Examples
+from attnviz.models.head_scores import HeadTargets, chance, head_scores, head_targets
+from attnviz.models.tokenizer import train
+from attnviz.specs.model import VocabularyOptions
 
 PIECES = ("[PAD]", "[UNK]", "[CLS]", "a", "(", "b", ")", ".")
 TEXT = np.array([3, 4, 5, 6, 7, 3])
@@ -30,6 +33,16 @@ def test_which_keys_count_for_which_queries() -> None:
     assert found["punctuation"][0] == [1, 3, 4] * 6
     assert found["sentence start"] == ([0, 0, 0, 0], [1, 2, 3, 4])
     assert found["words for positive"][0] == [2] * 6
+
+
+def test_each_text_held_out_is_looked_at_once() -> None:
+    """Of three texts no five are made: what heads look at would be said to be of more than there are."""
+    vocabulary = train(["a b c"], VocabularyOptions(min_frequency=1))
+    texts = [np.array([first, 4]) for first in range(3, 6)]
+    held = Examples(texts, np.array([0, 0, 1]))
+    for wanted, expected in ((2, [3, 5]), (3, [3, 4, 5]), (4, [3, 4, 5]), (200, [3, 4, 5])):
+        found = head_targets(held, held, ("negative", "positive"), vocabulary, wanted).texts
+        assert [int(ids[0]) for ids in found] == expected
 
 
 def test_nested_brackets_have_each_their_own() -> None:

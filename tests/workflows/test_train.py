@@ -194,6 +194,9 @@ def test_held_out_numbers_are_those_of_the_files(run: Path) -> None:
     held = np.concatenate([np.flatnonzero(gold == label)[-2:] for label in (0, 1)])
     said = answered(run, "train")[held]
     assert told.n_texts == len(held) == 4
+    heads = load_metrics(run).heads
+    assert heads is not None
+    assert heads.n_texts == 4, "each text once"
     assert told.accuracy.value == pytest.approx((said.argmax(axis=1) == gold[held]).mean())
     assert told.accuracy.low < told.accuracy.value < told.accuracy.high
     assert told.loss == pytest.approx(-np.log(said[range(4), gold[held]]).mean(), rel=1e-6)
