@@ -43,7 +43,7 @@ class Point:
     """Training at one moment: means since the last one, with dropout as it is in training."""
 
     epoch: float  # passes over the texts so far, such as 1.25
-    loss: float  # cross-entropy in nats, label smoothing included
+    loss: float | None  # cross-entropy of labels in nats, smoothing included; None where it was noted with other losses
     accuracy: float
 
 

@@ -44,7 +44,8 @@ DIVERGED = "A smaller --learning-rate may help."
 class TrainingStep:
     """One step: means over its batch, and at the end of an epoch how the model does on the texts held out.
 
-    In pretraining the loss is that of masked words, and the accuracy is the share of them that is found.
+    The loss is that of labels, whatever else is learned beside them; in pretraining it is that of masked words, and the
+    accuracy is the share of them that is found.
     """
 
     number: int  # from 1, pretraining counted in
@@ -158,7 +159,7 @@ class Training:
             torch.manual_seed(int(generator.integers(2**63)))  # dropout draws from the one generator of the device
             states = self.classifier.states(ids.masked_fill(hidden, PAD_ID), real)
             answers = self.classifier.classify(states, real)
-        loss = functional.cross_entropy(answers, labels, label_smoothing=spec.label_smoothing)
+        loss = of_labels = functional.cross_entropy(answers, labels, label_smoothing=spec.label_smoothing)
         if self.pretraining is not None and hidden.any():  # else heads forget what they looked for
             places = hidden.nonzero().cpu().numpy()
             text, token = generator.permutation(places)[:MAX_HIDDEN].T
@@ -171,7 +172,7 @@ class Training:
                 f"training went astray: the loss of step {self.done + 1} is {loss.item()}", hint=DIVERGED
             )
         self.optimizer.step(loss, self.done)
-        return loss.item(), (answers.argmax(dim=-1) == labels).float().mean().item()
+        return of_labels.item(), (answers.argmax(dim=-1) == labels).float().mean().item()
 
     def _average(self) -> None:
         """The running mean of all weights that learn, over the last steps of the run: it does better than the last."""

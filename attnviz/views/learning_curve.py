@@ -42,11 +42,18 @@ def _blocks(history: History) -> Iterator[Block]:
             "Training is measured with dropout and label smoothing, and without the n-grams that a model may have "
             "beside its encoder, so that it may look worse than the held-out texts: a higher loss, a lower accuracy."
         )
+    if _noted_together(history):
+        yield Note("Of training no loss is drawn: it was noted with that of masked words, learned meanwhile.")
+
+
+def _noted_together(history: History) -> bool:
+    return bool(history.points) and all(point.loss is None for point in history.points)
 
 
 def _curves(history: History) -> tuple[Curve, Curve]:
     kept = None if history.best is None else float(history.best.number)
-    losses = _lines(history, [point.loss for point in history.points], [epoch.loss for epoch in history.epochs])
+    known = [nan if point.loss is None else point.loss for point in history.points]
+    losses = _lines(history, [] if _noted_together(history) else known, [epoch.loss for epoch in history.epochs])
     shares = _lines(history, [point.accuracy for point in history.points], [epoch.accuracy for epoch in history.epochs])
     return (
         Curve("loss", "epoch", "cross-entropy (nats)", losses, kept, "kept"),
@@ -80,7 +87,7 @@ def _head_curves(history: History) -> Iterator[Curve]:
 
 def _lines(history: History, training: list[float], held_out: list[float]) -> tuple[Line, ...]:
     lines = (
-        Line(TRAINING, tuple(point.epoch for point in history.points), tuple(training)),
+        Line(TRAINING, tuple(point.epoch for point in history.points)[: len(training)], tuple(training)),
         Line(HELD_OUT, tuple(float(epoch.number) for epoch in history.epochs), tuple(held_out), marked=True),
     )
     return tuple(line for line in lines if line.x)
@@ -105,6 +112,6 @@ def _measured(at: Point | Epoch) -> Mapping[str, float | None]:
     return {"loss": _number(at.loss), "accuracy": _number(at.accuracy)}
 
 
-def _number(value: float) -> float | None:
+def _number(value: float | None) -> float | None:
     """JSON has no NaN and no infinity; a training that went astray has."""
-    return value if isfinite(value) else None
+    return value if value is not None and isfinite(value) else None

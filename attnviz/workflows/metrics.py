@@ -16,7 +16,7 @@ from attnviz.records import AttentionMaps
 from attnviz.training_metrics import Metrics
 from attnviz.views.patterns import LARGE_SHARE, head_names
 
-SCHEMA, EARLIER = 2, 1
+SCHEMA, EARLIER = 3, (1, 2)
 NAME = "metrics.json"
 SIZES = {"n_words", "d_model", "n_heads", "n_layers", "d_feed_forward", "n_bigrams"}
 
@@ -32,10 +32,12 @@ def load_metrics(folder: Path) -> Metrics:
     try:
         found = strict_json(read_bytes(file, MAX_JSON, InvalidModel, "Copy the folder again."))
         schema = found.pop("schema", None) if isinstance(found, dict) else None
-        if schema not in (EARLIER, SCHEMA):
+        if schema not in (*EARLIER, SCHEMA):
             raise ValueError(f"schema {SCHEMA} expected")
-        if schema == EARLIER:
+        if schema == 1:
             _complete(found)
+        if schema in EARLIER:
+            _leave_out_losses(found)
         metrics: Metrics = from_json(Metrics, found, NAME)
         if missing := [name for name in SIZES if type(metrics.sizes.get(name)) is not int]:
             raise ValueError(f"sizes lack {', '.join(sorted(missing))}")
@@ -85,6 +87,13 @@ def _complete(found: dict[str, Any]) -> None:
         found["history"] = {"words": [], "heads": [], **found["history"]}
     if isinstance(found.get("tested"), dict):
         found["tested"].pop("labels_changed", None)
+
+
+def _leave_out_losses(found: dict[str, Any]) -> None:
+    """Of labels after pretraining: they were noted with those of masked words."""
+    history = found.get("history")
+    if isinstance(history, dict) and history.get("words") and isinstance(history.get("points"), list):
+        history["points"] = [{**each, "loss": None} if isinstance(each, dict) else each for each in history["points"]]
 
 
 def from_json(kind: Any, found: Any, name: str) -> Any:

@@ -138,6 +138,16 @@ def test_pretraining_finds_masked_and_replaced_words_by_their_neighbours() -> No
     assert heads[0].masked_word_loss > np.log(2) > 0.3 > heads[79].masked_word_loss  # type: ignore[operator]
 
 
+def test_the_loss_of_a_step_is_that_of_its_labels(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever is learned of masked words meanwhile: beside what texts held out lose it would be another number."""
+    losses = []
+    for weight in (0.2, 1000.0):
+        monkeypatch.setattr("attnviz.models.training.WORD_WEIGHT", weight)
+        step = next(step for step in run(replace(PRETRAINED, word_dropout=0.5)).steps() if not step.pretraining)
+        losses.append(step.loss)
+    assert losses[0] == losses[1] < 2 * np.log(2)
+
+
 def test_training_leaves_the_callers_random_numbers_alone() -> None:
     torch.manual_seed(5)
     expected = torch.rand(1)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -104,6 +106,16 @@ def test_data_are_the_same_numbers() -> None:
         "best": 2,
     }
     assert json.loads(json.dumps(shown(RUN).data, allow_nan=False)) == data
+
+
+def test_a_loss_that_was_noted_with_another_is_not_drawn() -> None:
+    history = replace(RUN, points=tuple(replace(point, loss=None) for point in POINTS))
+    loss, accuracy = curves(history).charts
+    assert [line.name for line in loss.lines] == ["held out"]
+    assert [line.name for line in accuracy.lines] == ["training (with dropout)", "held out"]
+    assert notes(history)[-1].startswith("Of training no loss is drawn")
+    points: Any = shown(history).data["points"]
+    assert [point["loss"] for point in points] == [None] * 3
 
 
 def test_nothing_held_out() -> None:

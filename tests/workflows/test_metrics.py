@@ -89,6 +89,18 @@ def test_metrics_of_schema_1_are_read(tmp_path: Path) -> None:
     assert (read.settings["pretrain"], read.settings["max_distance"]) == (0, 0)
 
 
+@pytest.mark.parametrize("words", [(), (WordPoint(1.0, 6.5, 0.4),)], ids=["labels alone", "after pretraining"])
+def test_of_schema_2_losses_that_were_noted_together_are_left_out(words: tuple[WordPoint, ...], tmp_path: Path) -> None:
+    """After pretraining, the loss of a step had a share of that of masked words, under the name of the labels'."""
+    history = replace(METRICS.history, words=words)
+    metrics = replace(METRICS, history=history)
+    found = json.loads(metrics_bytes(metrics))
+    (tmp_path / NAME).write_text(json.dumps({**found, "schema": 2}), encoding="utf-8")
+    read = load_metrics(tmp_path)
+    assert [point.loss for point in read.history.points] == [None if words else point.loss for point in history.points]
+    assert replace(read, history=history) == metrics
+
+
 def test_the_form_is_fixed() -> None:
     """Whoever changes it changes `SCHEMA` and reads the earlier one too: models that are out there have it."""
     written = metrics_bytes(METRICS)
@@ -96,7 +108,7 @@ def test_the_form_is_fixed() -> None:
     assert written.endswith(b"\n}\n")
     found = json.loads(written)
     expected = json.loads(json.dumps(asdict(METRICS)))
-    assert found == {"schema": 2, **expected}
+    assert found == {"schema": 3, **expected}
     assert list(found) == [
         *("schema", "settings", "data", "data_sha256", "n_texts", "labels", "sizes", "n_parameters"),
         *("weights_sha256", "versions", "computed_on", "history", "held_out", "heads", "tested"),
@@ -128,8 +140,8 @@ SCORE = {"name": "itself", "shares": [[0.5, 0.25]], "equal": 0.1}
 HEADS = {"n_texts": 4, "n_tokens": 128, "scores": [SCORE], "n_random": 20, "chance": {"itself": 0.2}}
 NOT_TOGETHER = "scores of heads that do not belong together"
 OTHERS: dict[str, tuple[dict[str, Any], str]] = {
-    "another schema": ({"schema": 3}, "schema 2 expected"),
-    "no schema": ({"schema": None}, "schema 2 expected"),
+    "another schema": ({"schema": 4}, "schema 3 expected"),
+    "no schema": ({"schema": None}, "schema 3 expected"),
     "settings as a list": ({"settings": []}, "settings is no dict"),
     "a setting that is a list": ({"settings": {"seed": [0]}}, "seed is no"),
     "a number in words": ({"n_texts": "many"}, "n_texts is no int"),

@@ -66,7 +66,7 @@ def test_no_more_layers_are_trained_than_can_be_loaded() -> None:
 
 def test_at_the_limits_it_trains(tmp_path: Path) -> None:
     spec = replace(SPEC, dropout=0.999, word_dropout=0.999, label_smoothing=0.999, seed=2**63 - 1, learning_rate=1.0)
-    assert np.isfinite([point.loss for point in finished(spec, tmp_path).metrics.history.points]).all()
+    assert np.isfinite([point.loss or np.nan for point in finished(spec, tmp_path).metrics.history.points]).all()
 
 
 def test_numbers_are_refused_before_anything_is_opened(tmp_path: Path) -> None:
