@@ -7,6 +7,8 @@ from typing import Any
 
 from attnviz.records import Setting
 
+N_RANDOM_TEXTS = 8  # that random encoders read: means over few texts stray further, which makes chance reach higher
+
 
 @dataclass(frozen=True)
 class Prediction:

@@ -17,12 +17,11 @@ from attnviz.models.batches import Ids
 from attnviz.models.encoder import Encoder, EncoderConfig
 from attnviz.models.examples import Examples, telling_words
 from attnviz.models.tokenizer import SPECIAL, TextTokenizer
-from attnviz.training_metrics import HeadScore
+from attnviz.training_metrics import N_RANDOM_TEXTS, HeadScore
 
 N_TOKENS = 128  # read of each text
 N_TELLING = 60  # words of each label
 N_RANDOM = 20  # encoders with first weights, for what chance gives
-N_RANDOM_TEXTS = 8  # that these read: means over few texts stray further, which makes chance reach higher
 OPENING, CLOSING, STOPS = "([{", ")]}", ".?!"
 
 Target = tuple[Bool[np.ndarray, "query key"], Bool[np.ndarray, " query"]]  # which keys count, and for which queries
@@ -66,7 +65,10 @@ def head_targets(
 
 
 def head_scores(encoder: Encoder, targets: HeadTargets, n_texts: int | None = None) -> tuple[HeadScore, ...]:
-    """Of each score the share that each head gives, and what an equal share is. What no text has is left out."""
+    """Of each score the share that each head gives, and what an equal share is. What no text has is left out.
+
+    `n_texts` reads as many, spread evenly, since the labels come one after the other; all are read without it.
+    """
     shares: dict[str, np.ndarray] = {}
     equal: dict[str, float] = {}
     n_queries: dict[str, int] = {}
@@ -74,7 +76,7 @@ def head_scores(encoder: Encoder, targets: HeadTargets, n_texts: int | None = No
     encoder.eval()
     device = encoder.embedding.words.weight.device
     with torch.inference_mode():
-        for ids in targets.texts[:n_texts]:
+        for ids in _spread(targets.texts, n_texts):
             given = torch.from_numpy(ids.astype(np.int64)).to(device)
             weights = np.stack([layer.cpu().numpy() for layer in encoder.attention(given)])
             for name, (keys, queries) in targets.of(ids):
@@ -103,6 +105,12 @@ def chance(config: EncoderConfig, targets: HeadTargets) -> dict[str, float]:
         for score in head_scores(encoder, targets, N_RANDOM_TEXTS):
             found[score.name] = max(found.get(score.name, 0.0), score.best)
     return found
+
+
+def _spread(texts: Sequence[Ids], n_texts: int | None) -> Sequence[Ids]:
+    if n_texts is None or n_texts >= len(texts):
+        return texts
+    return [texts[place] for place in np.linspace(0, len(texts) - 1, n_texts).round().astype(int)]
 
 
 def _brackets(pieces: Sequence[str]) -> Target:

@@ -9,7 +9,7 @@ from attnviz.display import escape_for_display, pluralize
 from attnviz.options import flat_options
 from attnviz.report import Column, Note, Report, Row, Table
 from attnviz.specs.train import TrainSpec
-from attnviz.training_metrics import HeadMetrics, Metrics, TestMetrics, ValidationMetrics
+from attnviz.training_metrics import N_RANDOM_TEXTS, HeadMetrics, Metrics, TestMetrics, ValidationMetrics
 from attnviz.views.learning_curve import learning_report
 from attnviz.views.patterns import LARGE_SHARE, MANY_TIMES, NO_PATTERN, head_names
 
@@ -147,7 +147,8 @@ def _heads(measured: HeadMetrics | None) -> Iterator[Table | Note]:
         f"A head is named where the share is above the largest of any head of {measured.n_random} encoders with "
         f"random weights, and at least {LARGE_SHARE:g} or {MANY_TIMES:g} times an equal share (of brackets, only the "
         "former). "
-        f"Random weights reach: {chance}. A name says what a head looks at, not what that is good for."
+        f"Random weights, on {min(N_RANDOM_TEXTS, measured.n_texts)} of these texts, reach: {chance}. A name says what "
+        "a head looks at, not what that is good for."
     )
 
 
