@@ -58,12 +58,15 @@ def test_a_checkpoint_attends(folder: Path) -> None:
 
 
 @pytest.mark.parametrize("folder", ["int8"], indirect=True)
-def test_a_checkpoint_is_loaded_without_the_compiler_of_torch(folder: Path) -> None:
+def test_a_checkpoint_is_loaded_and_a_module_recorded_without_the_compiler_of_torch(folder: Path) -> None:
     """Which would more than double the time that a command takes."""
     script = (
-        "import sys, pathlib\n"
+        "import sys, pathlib, torch, attnviz\n"
         "from attnviz.models.checkpoint import load_checkpoint\n"
         f"load_checkpoint(pathlib.Path({str(folder)!r}))\n"
+        "with attnviz.record() as records:\n"
+        "    torch.nn.MultiheadAttention(2, 1)(*[torch.ones(3, 2)] * 3)\n"
+        "assert len(records) == 1\n"
         "print({'torch', 'torch._dynamo', 'sympy'} & set(sys.modules))\n"
     )
     done = subprocess.run(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
@@ -11,7 +12,6 @@ import torch
 from jaxtyping import Bool, Float, Float32
 from torch import Tensor
 from torch.nn import functional
-from torch.nn.attention.bias import CausalBias
 
 from attnviz.models.capture.axes import batch_and_heads
 from attnviz.models.capture.captured import (
@@ -45,7 +45,8 @@ class Asked:
 def asked_of(args: Sequence[Any], kwargs: Mapping[str, Any]) -> Asked:
     """The arguments, with a mask in the place of torch's tensors that stand for one and do not hold it."""
     asked = Asked(*args, **kwargs)
-    if not isinstance(asked.attn_mask, CausalBias):
+    biases = sys.modules.get("torch.nn.attention.bias")  # imported by who has one; it brings torch's compiler: seconds
+    if biases is None or not isinstance(asked.attn_mask, biases.CausalBias):
         return asked
     return replace(asked, attn_mask=asked.attn_mask._materialize(asked.query.device))
 
