@@ -9,6 +9,9 @@ INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c c
 # which share what is made once, and takes over some of another when it is done.
 SIDE_BY_SIDE := -n auto --maxprocesses 4 --dist worksteal
 
+# The tests start many processes of the same code: each would compile it again.
+unexport PYTHONDONTWRITEBYTECODE
+
 BIOME := npx --yes @biomejs/biome@2.6.8
 
 .DEFAULT_GOAL := help

@@ -24,7 +24,7 @@ pytestmark = pytest.mark.slow
 TEXT = "the plot is thin , yet I loved every minute of this film"
 SCHEMES = ("light", "dark")
 WIDTHS = (360, 1200)
-OTHERS = 3.0  # the contrast that what is no text needs
+AXE = {("light", 360), ("dark", 1200)}  # it looks at both widths and both schemes; a page takes it a second
 N = 11  # words of the text that is shaded
 GROUNDS = "words => words.map((word) => getComputedStyle(word).backgroundColor)"
 
@@ -191,9 +191,13 @@ def shown(shown: Open, pages: dict[str, Path]) -> Open:
 @pytest.mark.parametrize("width", WIDTHS)
 @pytest.mark.parametrize("scheme", SCHEMES)
 @pytest.mark.parametrize("name", ["heatmap", "compare", "spread"])
-def test_every_text_and_every_edge_is_seen(shown: Open, name: str, scheme: str, width: int) -> None:
+def test_everything_is_seen(shown: Open, axe: str, name: str, scheme: str, width: int) -> None:
+    """Every text and edge, also where one points, and the focus wherever it is; and axe-core finds nothing."""
     page = shown(name, width=width, color_scheme=scheme)
+    page.page.evaluate(axe)
     for tab in tabs(page):
+        if (scheme, width) in AXE:
+            check_axe(page, tab)
         texts = measure(page, TEXTS, "body")
         assert len(texts) > 20
         assert faint(texts) == set(), tab
@@ -202,6 +206,16 @@ def test_every_text_and_every_edge_is_seen(shown: Open, name: str, scheme: str, 
         if pointed.count():
             pointed.first.hover()
             assert faint(measure(page, TEXTS, "body")) == set(), tab
+        page.press("Tab")
+        rings = measure(page, RINGS)
+        assert len(rings) > 5
+        assert faint(rings) == set(), tab
+
+
+def check_axe(page: Opened, tab: str) -> None:
+    found = page.page.evaluate("axe.run({ resultTypes: ['violations'], preload: false })")
+    assert len(found["passes"]) > 15
+    assert [(each["id"], [node["html"] for node in each["nodes"]]) for each in found["violations"]] == [], tab
 
 
 def test_the_ruler_is_right(shown: Open) -> None:
@@ -267,25 +281,3 @@ def test_what_is_drawn_is_seen(shown: Open, scheme: str) -> None:
     for colour, ground in pairs:
         on = measure(page, "(a, b) => [[ratio([named(a), 1], [[named(b), 1]]), 3, a]]", colour, ground)
         assert faint(on) == set()
-
-
-@pytest.mark.parametrize("scheme", SCHEMES)
-@pytest.mark.parametrize("name", ["heatmap", "compare", "spread"])
-def test_the_focus_is_seen_wherever_it_is(shown: Open, name: str, scheme: str) -> None:
-    page = shown(name, color_scheme=scheme)
-    for tab in tabs(page):
-        page.press("Tab")
-        rings = measure(page, RINGS)
-        assert len(rings) > 5
-        assert faint(rings) == set(), tab
-
-
-@pytest.mark.parametrize(("scheme", "width"), [("light", 360), ("dark", 1200)])
-@pytest.mark.parametrize("name", ["heatmap", "compare", "spread"])
-def test_axe_finds_nothing(shown: Open, axe: str, name: str, scheme: str, width: int) -> None:
-    page = shown(name, width=width, color_scheme=scheme)
-    page.page.evaluate(axe)
-    for tab in tabs(page):
-        found = page.page.evaluate("axe.run({ resultTypes: ['violations'], preload: false })")
-        assert len(found["passes"]) > 15
-        assert [(each["id"], [node["html"] for node in each["nodes"]]) for each in found["violations"]] == [], tab
