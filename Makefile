@@ -26,8 +26,11 @@ demo: .venv/.installed ## the eight attention heads over the first packaged revi
 	$(BIN)/attnviz heatmap --dataset sample --index 0 --heads 8 --out attention
 	@echo "The pictures are in $(CURDIR)/attention"
 
-test: lint ## style, types and every test, the slow ones too
-	$(BIN)/python -m pytest $(SIDE_BY_SIDE)
+test: .venv/.test-installed ## style, types and every test, the slow ones too
+	@$(MAKE) lint >.venv/lint.log 2>&1 & lint=$$!; \
+	$(BIN)/python -m pytest $(SIDE_BY_SIDE); tested=$$?; \
+	wait $$lint && echo "lint: nothing found" || { cat .venv/lint.log; exit 1; }; \
+	exit $$tested
 
 lint: .venv/.test-installed ## style, spelling, layers and types only; of JavaScript where there is npx
 	$(BIN)/ruff check
