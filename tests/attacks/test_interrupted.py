@@ -50,10 +50,12 @@ def wait_for(folder: Path, n_pictures: int) -> None:
     ],
     ids=["while a table is written", "while a document is written", "before anything is written"],
 )
-def test_a_reader_that_leaves(args: tuple[str, ...], reader: str, n_lines: int, tmp_path: Path) -> None:
+def test_a_reader_that_leaves(
+    args: tuple[str, ...], reader: str, n_lines: int, forked: tuple[str, ...], tmp_path: Path
+) -> None:
     """Silent, and the files are there. The first two write more than a pipe holds, so that they have to notice."""
     script = f'"$@" | {reader}; exit ${{PIPESTATUS[0]}}'
-    command = ["bash", "-c", script, "bash", sys.executable, "-m", "attnviz", *args]
+    command = ["bash", "-c", script, "bash", *forked, *args]
     done = subprocess.run(command, cwd=tmp_path, env=environment(), capture_output=True, timeout=PATIENCE, check=False)
     run = Run(done.returncode, done.stdout, done.stderr)
     assert run.exit_code == 1
@@ -68,9 +70,9 @@ def test_a_reader_that_leaves(args: tuple[str, ...], reader: str, n_lines: int, 
     [("--help",), ("--version",), ("heatmap", "--text", "a", "--model", "dot"), ("vocab", "--json")],
     ids=lambda args: args[0],
 )
-def test_a_full_disk_behind_standard_output(args: tuple[str, ...], tmp_path: Path) -> None:
+def test_a_full_disk_behind_standard_output(args: tuple[str, ...], forked: tuple[str, ...], tmp_path: Path) -> None:
     with Path("/dev/full").open("wb") as full:
-        program = [sys.executable, "-m", "attnviz", *args]
+        program = [*forked, *args]
         done = subprocess.run(
             program, cwd=tmp_path, env=environment(), stdout=full, stderr=subprocess.PIPE, check=False
         )
