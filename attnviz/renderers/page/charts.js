@@ -1,7 +1,7 @@
 // The report's charts, which stand in the page as pictures, and below each its numbers.
 import { content } from "./content.js";
 import { byId, element, isolated } from "./dom.js";
-import { tell } from "./readout.js";
+import { still } from "./readout.js";
 import { shownTable } from "./table.js";
 import { makers } from "./views.js";
 
@@ -15,7 +15,7 @@ const sections = content.charts.map(({ title, columns, charts }) => {
 
 makers.charts = async (panel) => {
   panel.append(...sections);
-  return { legend: () => "", mark: () => tell("Below each chart stand its numbers."), draw: () => {} };
+  return still("Below each chart stand its numbers.");
 };
 
 const sixDigits = (cell) => String(typeof cell === "number" ? Number(cell.toPrecision(6)) : cell);

@@ -32,12 +32,9 @@ const tables = new Map();
 // Heights of every code of a map that is stored in ranges: a logarithm per code and not per cell.
 function tableOf(cells, scale) {
   const key = JSON.stringify([isLogarithmic(scale), cells.precision]);
-  if (!tables.has(key))
-    tables.set(
-      key,
-      cells.middles.map((value) => heightOf(value, scale)),
-    );
-  return tables.get(key);
+  const made = tables.get(key) ?? cells.middles.map((value) => heightOf(value, scale));
+  tables.set(key, made);
+  return made;
 }
 
 // The map as an image of one pixel per block of `pool` × `pool` cells; of each the value farthest from 0 is drawn.

@@ -13,7 +13,7 @@ import {
   tokenOf,
 } from "./content.js";
 import { colourOf, drawing, element, isolated, named, roving, watch } from "./dom.js";
-import { nameOfColumn, nameOfRow, notDrawn, said, tell } from "./readout.js";
+import { nameOfColumn, nameOfRow, said, still, tell } from "./readout.js";
 import { change, mapOf, pictureOf, scaleOf, state } from "./state.js";
 
 const MOST_HEADS = 6; // colours that can be told apart
@@ -23,7 +23,8 @@ const PITCH = 22; // pixels from token to token
 export async function lines(panel) {
   const map = mapOf();
   if (!hasQueries(map) || isDifference(scaleOf())) {
-    return notDrawn(panel, "Lines are drawn of weights from queries to keys; see “Map and text”.");
+    panel.append("Lines are drawn of weights from queries to keys; see “Map and text”.");
+    return still("");
   }
   const alike = (number) => maps[number].rows === map.rows && maps[number].columns === map.columns;
   const heads = state.heads.filter((number) => pictureOf().maps.includes(number) && alike(number)).slice(0, MOST_HEADS);
@@ -188,22 +189,16 @@ class Chart {
 
   tell(current) {
     if (!current) return tell("Point at a query or a key to see its lines alone and to read their numbers.");
-    const [own, others] = current.kind === "query" ? [rowsOf, columnsOf] : [columnsOf, rowsOf];
-    const parts = [current.kind, " ", named(tokenOf(current.place, own(this.map)))];
-    parts.push(current.kind === "query" ? " attends to" : " is attended to by");
+    const { kind, place } = current;
+    const isQuery = kind === "query";
+    const [own, others] = isQuery ? [rowsOf, columnsOf] : [columnsOf, rowsOf];
+    const parts = [kind, " ", named(tokenOf(place, own(this.map))), isQuery ? " attends to" : " is attended to by"];
     for (const number of state.heads) {
       const cells = readyCells(number);
-      const [best] = cells.strongest(
-        current.kind === "query" ? cells.row(current.place) : cells.column(current.place),
-        1,
-      );
+      const [best] = cells.strongestOf(isQuery ? place : null, place, 1);
       if (!best) continue;
-      const there = best[current.kind === "query" ? 1 : 0];
-      parts.push(
-        ` · ${maps[number].title}: most `,
-        named(tokenOf(there, others(this.map))),
-        ` ${said(cells, ...best)}`,
-      );
+      const there = named(tokenOf(best[isQuery ? 1 : 0], others(this.map)));
+      parts.push(` · ${maps[number].title}: most `, there, ` ${said(cells, ...best)}`);
     }
     return tell(...parts);
   }

@@ -38,14 +38,11 @@ export async function matrix(panel) {
     else tell((plot.hints ?? HINTS)[matchMedia("(pointer: coarse)").matches ? 1 : 0]);
   }
   const button = (text, label, onclick) => element("button", { type: "button", "aria-label": label, onclick }, text);
-  const tools = element(
-    "div",
-    { class: "tools" },
-    button("+", "zoom in", () => plot.zoom(plot.faster)),
-    button("−", "zoom out", () => plot.zoom(1 / plot.faster)),
-    button("Fit", "show the whole map", () => plot.fit()),
-    ...(context ? [button("Single weights", "zoom in to single weights", () => plot.approach())] : []),
-  );
+  const tools = element("div", { class: "tools" });
+  tools.append(button("+", "zoom in", () => plot.zoom(plot.faster)));
+  tools.append(button("−", "zoom out", () => plot.zoom(1 / plot.faster)));
+  tools.append(button("Fit", "show the whole map", () => plot.fit()));
+  if (context) tools.append(button("Single weights", "zoom in to single weights", () => plot.approach()));
   byId("choosers").append(tools);
   panel.append(plot.canvas, plot.caption ?? "", inWords(cells, map, isDifference(scale)));
   byId("beside").append(...(passage?.parts ?? []), ...(context ? [context.part] : []));
@@ -75,13 +72,10 @@ export async function matrix(panel) {
 function inWords(cells, map, signed) {
   const pairs = cells.best(N_PAIRS).map(([row, column]) => {
     const go = () => change({ query: row, key: column });
-    const words = [
-      named(nameOfRow(map, row)),
-      " → ",
-      named(nameOfColumn(map, column)),
-      `: ${said(cells, row, column)}`,
-    ];
-    return element("li", {}, element("button", { type: "button", class: "plain", dir: "ltr", onclick: go }, ...words));
+    const [from, to] = [named(nameOfRow(map, row)), named(nameOfColumn(map, column))];
+    const attributes = { type: "button", class: "plain", dir: "ltr", onclick: go };
+    const button = element("button", attributes, from, " → ", to, `: ${said(cells, row, column)}`);
+    return element("li", {}, button);
   });
   const several = pairs.length === 1 ? "strongest cell" : `${pairs.length} strongest cells`;
   const title = `In words: the ${signed ? `${pairs.length} largest, up or down` : several}`;

@@ -1,6 +1,6 @@
 // The line that says in words what is pointed at, with its number in three digits, or as it is stored.
 import { columnsOf, hasQueries, rowsOf, tokenOf } from "./content.js";
-import { byId, named } from "./dom.js";
+import { byId, element, named } from "./dom.js";
 import { scaleOf, state } from "./state.js";
 
 const DIGITS = 3;
@@ -30,29 +30,18 @@ export function tell(...parts) {
   byId("readout").replaceChildren(...parts);
 }
 
-// A view that has nothing to draw of this map.
-export function notDrawn(panel, why) {
-  panel.append(why);
-  return { legend: () => "", mark: () => tell(""), draw: () => {} };
-}
-
-export const strong = (text) => Object.assign(document.createElement("strong"), { textContent: text });
-
-function emphasised(text) {
-  const made = strong("");
-  made.append(named(text));
-  return made;
-}
+// A view without a legend, that is drawn once.
+export const still = (hint) => ({ legend: () => "", mark: () => tell(hint), draw: () => {} });
 
 // `where`: of which weights it is the largest, if of several.
 export function tellCell(map, cells, row, column, where = "") {
   const verb = hasQueries(map) ? ` attends to ${axis(map.column_axis)} ` : `, ${axis(map.column_axis)} `;
   tell(
     `${map.title}${where}: ${axis(map.row_axis)} `,
-    emphasised(nameOfRow(map, row)),
+    element("strong", {}, named(nameOfRow(map, row))),
     verb,
-    emphasised(nameOfColumn(map, column)),
+    element("strong", {}, named(nameOfColumn(map, column))),
     ": ",
-    strong(said(cells, row, column)),
+    element("strong", {}, said(cells, row, column)),
   );
 }

@@ -2,7 +2,7 @@
 import { content, maps, pictures } from "./content.js";
 import { copyButton, csv } from "./csv.js";
 import { element, isolated, named } from "./dom.js";
-import { tell } from "./readout.js";
+import { still } from "./readout.js";
 import { change } from "./state.js";
 import { makers } from "./views.js";
 
@@ -11,12 +11,7 @@ const SORTED = ["heads", "facts"]; // rows of these roles are alike, and so have
 
 makers.table = async (panel) => {
   for (const each of content.tables) panel.append(shownTable(each));
-  return {
-    legend: () => "",
-    mark: () =>
-      tell("Numbers are rounded as shown; a copy as CSV has every digit that the page holds, --json has all."),
-    draw: () => {},
-  };
+  return still("Numbers are rounded as shown; a copy as CSV has every digit that the page holds, --json has all.");
 };
 
 // `all` is what a copy has; the rows shown, in their order, unless something else is said.
@@ -25,20 +20,12 @@ export function shownTable(data, all = null) {
   const body = element("tbody");
   const kinds = data.columns.map((_, place) => kindOf(data, place));
   const fill = () => body.replaceChildren(...order.map((place) => lineOf(data, place, kinds)));
+  const ordered = () => order.map((place) => data.rows[place]);
   const heads = data.columns.map((column, place) => heading(data, column, place, order, fill));
   fill();
   const whole = element("table", { class: "data" }, element("thead", {}, element("tr", {}, ...heads)), body);
   const bar = element("div", { class: "tools" }, element("h2", {}, data.title));
-  bar.append(
-    copyButton(data.title, () =>
-      all
-        ? csv(
-            all,
-            all.rows.map((_, place) => place),
-          )
-        : csv(data, order),
-    ),
-  );
+  bar.append(copyButton(data.title, () => (all ? csv(all.columns, all.rows) : csv(data.columns, ordered()))));
   const around = { class: "wide", tabindex: 0, role: "region", "aria-label": data.title };
   return element("section", {}, bar, element("div", around, whole));
 }
@@ -102,9 +89,6 @@ function opening(number, shown) {
   const picture = pictures.findIndex((each) => each.maps.includes(number));
   const open = () =>
     change({ view: "matrix", picture, map: number, heads: [number], query: null, key: null, window: null }, true);
-  return element(
-    "button",
-    { type: "button", class: "plain", onclick: open, "aria-label": `open ${maps[number].title}` },
-    shown,
-  );
+  const attributes = { type: "button", class: "plain", onclick: open, "aria-label": `open ${maps[number].title}` };
+  return element("button", attributes, shown);
 }
