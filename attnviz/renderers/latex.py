@@ -124,7 +124,7 @@ def _table(table: Table) -> Iterator[str]:
         return
     yield f"\\begin{{longtable}}{{{''.join('r' if numeric else 'l' for numeric in numbers.numeric(table))}}}"
     yield "\\toprule"
-    yield _row([escaped(_header(column)) for column in table.columns])
+    yield _row([escaped(numbers.heading(column)) for column in table.columns])
     yield "\\midrule\n\\endhead"
     for row in table.rows:
         yield _row([_cell(cell, column) for cell, column in zip(row, table.columns, strict=True)])
@@ -140,7 +140,3 @@ def _cell(cell: str | int | float, column: Column) -> str:
     """Numbers stand in mathematics, where a minus is no hyphen."""
     shown = numbers.shown(cell, column)
     return escaped(shown) if isinstance(cell, str) else f"${shown.replace('∞', chr(92) + 'infty')}$"
-
-
-def _header(column: Column) -> str:
-    return f"{column.header} ({column.unit})" if column.unit and column.unit not in column.header else column.header

@@ -83,7 +83,7 @@ def _display(latex: str) -> str:
 def _table(table: Table) -> Iterator[str]:
     if not table.columns:
         return
-    yield _row([inline(_header(column)) for column in table.columns])
+    yield _row([inline(numbers.heading(column)) for column in table.columns])
     yield _row(["---:" if is_numeric else "---" for is_numeric in numbers.numeric(table)])
     for row, address in zip(table.rows, addresses(table), strict=True):
         first, *others = (_cell(cell, column) for cell, column in zip(row, table.columns, strict=True))
@@ -96,11 +96,6 @@ def _row(cells: Sequence[str]) -> str:
 
 def _cell(cell: str | int | float, column: Column) -> str:
     return inline(cell) if isinstance(cell, str) else numbers.shown(cell, column)
-
-
-def _header(column: Column) -> str:
-    """ "entropy (nats)"; the unit is left out where the header says it, as in "effective keys"."""
-    return f"{column.header} ({column.unit})" if column.unit and column.unit not in column.header else column.header
 
 
 def _escaped(text: str, late: str) -> str:

@@ -14,6 +14,11 @@ def shown(cell: str | int | float, column: Column) -> str:
     return f"{cell:z.{column.digits}f}" if isinstance(cell, float) else str(cell)
 
 
+def heading(column: Column) -> str:
+    """ "entropy (nats)"; the unit is left out where the header says it, as in "effective keys"."""
+    return f"{column.header} ({column.unit})" if column.unit and column.unit not in column.header else column.header
+
+
 def numeric(table: Table) -> list[bool]:
     """For each column, whether it holds numbers only, so that it is aligned on the right.
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 from jaxtyping import Float
 
@@ -83,8 +85,8 @@ def character(place: float, ramp: str) -> str:
     return ramp[round(place * (len(ramp) - 1))]
 
 
-def luminance(colour: RGB) -> float:
-    """Relative luminance, 0 black to 1 white (WCAG 2.2)."""
+def luminance(colour: Sequence[float]) -> float:
+    """Relative luminance, 0 black to 1 white (WCAG 2.2), of a colour in parts of 0 to 255."""
     linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in (part / 255 for part in colour)]
     return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
 

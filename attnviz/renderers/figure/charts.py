@@ -128,20 +128,13 @@ def plan_charts(
     )
 
 
-class _Across(NamedTuple):
-    """How charts share the width of a figure."""
+def _across(
+    picture: Curves | Distributions, look: FigureStyle, sizes: Sizes, small: bool
+) -> tuple[float, int, tuple[Panel, ...], float, float]:
+    """The figure's width, charts in a row, panels, and width and height of their axes.
 
-    width: float
-    n_columns: int
-    panels: tuple[Panel, ...]
-    axes_width: float
-    axes_height: float
-
-
-def _across(picture: Curves | Distributions, look: FigureStyle, sizes: Sizes, small: bool) -> _Across:
-    """As wide as the charts want; else as many of them in a row as the width asked for has room for.
-
-    Raises TooLarge where it has none for one.
+    As wide as the charts want; else as many of them in a row as the width asked for has room for. Raises TooLarge where
+    it has none for one.
     """
     charts = picture.charts
     n_columns = max(1, min(len(charts), picture.n_columns or len(charts)))
@@ -153,7 +146,7 @@ def _across(picture: Curves | Distributions, look: FigureStyle, sizes: Sizes, sm
             axes_width = min(max(axes_width, distributions.width_of(picture)), widest)
         panels = tuple(_panel(chart, axes_width, axes_height, sizes.axis) for chart in charts)
         width = max(MIN_WIDTH, n_columns * (axes_width + _beside(panels, factor)) + 2 * MARGIN)
-        return _Across(ceil_to_pixel(width, look.dpi), n_columns, panels, axes_width, axes_height)
+        return ceil_to_pixel(width, look.dpi), n_columns, panels, axes_width, axes_height
     least = MIN_ACROSS * factor
     for number in range(n_columns, 0, -1):
         share = (look.width - 2 * MARGIN) / number
@@ -163,7 +156,7 @@ def _across(picture: Curves | Distributions, look: FigureStyle, sizes: Sizes, sm
         axes_width = share - _beside(panels, factor)
         if axes_width >= least:
             panels = tuple(_panel(chart, axes_width, axes_height, sizes.axis) for chart in charts)
-            return _Across(ceil_to_pixel(look.width, look.dpi), number, panels, axes_width, axes_height)
+            return ceil_to_pixel(look.width, look.dpi), number, panels, axes_width, axes_height
     needed = least + _beside(panels, factor) + 2 * MARGIN
     ways = f"--width {ceil(10 * needed) / 10:.1f}in" + " or a smaller --font-size" * (sizes.axis > MIN_FONT_SIZE)
     what = f"{look.width:.3g} in are too few for {picture.name!r} with text of {sizes.axis:.3g} points"

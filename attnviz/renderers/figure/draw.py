@@ -47,6 +47,7 @@ from attnviz.renderers.figure.style import (
     colour_map,
 )
 from attnviz.renderers.figure.text import drawable, is_plain
+from attnviz.renderers.shades import luminance
 from attnviz.report import Heatmap, Scale
 from attnviz.shapes import Cells, Grey, Shown
 
@@ -196,16 +197,12 @@ def opacity_over(axes: Axes, backdrop: Grey | None, cells: np.ma.MaskedArray) ->
 
 def axes_at(figure: Figure, box: Box) -> Axes:
     """Axes at `box`, empty; without ticks, which cost more than all that is drawn here."""
-    axes = figure.add_axes(_bounds(figure, box))
+    width, height = figure.get_size_inches()
+    bounds = box.left / width, 1 - (box.top + box.height) / height, box.width / width, box.height / height
+    axes = figure.add_axes(bounds)
     axes.xaxis.set_visible(False)
     axes.yaxis.set_visible(False)
     return axes
-
-
-def _bounds(figure: Figure, box: Box) -> tuple[float, float, float, float]:
-    """Left, bottom, width and height as shares of the figure."""
-    width, height = figure.get_size_inches()
-    return box.left / width, 1 - (box.top + box.height) / height, box.width / width, box.height / height
 
 
 def ground(scale: Scale, theme: Theme = PAPER) -> dict[str, Any]:
@@ -345,13 +342,7 @@ def numbers_in(heatmap: Heatmap, scale: Scale, colours: Colours) -> Iterator[tup
 
 def ink_on(colour: Sequence[float]) -> str:
     """Dark on pale and pale on dark."""
-    red, green, blue = map(_linear, colour[:3])
-    return INK if 0.2126 * red + 0.7152 * green + 0.0722 * blue > PALE else "white"
-
-
-def _linear(part: float) -> float:
-    """A colour component as light."""
-    return part / 12.92 if part <= 0.03928 else ((part + 0.055) / 1.055) ** 2.4
+    return INK if luminance([255 * part for part in colour[:3]]) > PALE else "white"
 
 
 def draw_bar(axes: Axes, plan: FigurePlan, colours: Colours) -> None:

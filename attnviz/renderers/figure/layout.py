@@ -17,7 +17,6 @@ from attnviz.renderers.figure.scale import digits_of
 from attnviz.renderers.figure.style import INK, MIN_FONT_SIZE, PAPER, SIZES, Sizes, Theme, look_of
 from attnviz.renderers.figure.text import extent, line_height
 from attnviz.report import FigureStyle, Heatmap, HeatmapGrid, Scale
-from attnviz.shapes import Cells as Values
 from attnviz.specs.output import FigureKind
 
 POINT = 1 / 72
@@ -29,15 +28,9 @@ MAX_CELLS = 1024  # along one side; more are pooled
 MIN_LABELLED = 1.2  # inches; a smaller panel shows no tokens
 OBLONG = 3  # times as long as wide: no longer a square of tokens, but a few heads, or queries, over many keys
 THICK, THIN = 0.2, 0.13  # inches that the cells of an oblong map's shorter side take: wished, and least
-PITCH, LINES_ACROSS, LINES_DOWN = (
-    1.3,
-    (1.7, 1.1),
-    (7.2, 4.4),
-)  # from line to line, of the text's size; inches, of one and of several
-MIN_SHORT_SIDE, MAX_SHORT_SHARE = (
-    2.0,
-    0.75,
-)  # what that side may take up: inches that suffice, and share of the longer side
+PITCH = 1.3  # from line to line, of the text's size
+LINES_ACROSS, LINES_DOWN = (1.7, 1.1), (7.2, 4.4)  # inches, of one and of several
+MIN_SHORT_SIDE, MAX_SHORT_SHARE = 2.0, 0.75  # what the shorter side may take: inches that suffice, share of the longer
 WIDE = 9.0  # points from token to token: where they stand closer, lines are thinner, and faint where weights are small
 CLOSE = 1.1  # of the text's size: from one label to the next
 NOTABLE = 2.0  # times an equal share, as a mean of its rows: a column that the eye goes to
@@ -284,7 +277,7 @@ def strongest(block: Heatmap | HeatmapGrid, step: int) -> tuple[int, ...]:
     """Columns that get at least `NOTABLE`, most first, `step` apart or more; then every `step`-th if there is room."""
     maps = maps_of(block)
     number = min(heatmap.values.shape[1] for heatmap in maps)
-    lifts = np.max([_column_means(heatmap)[:number] for heatmap in maps], axis=0)
+    lifts = np.max([(heatmap.values / heatmap.equal_share[:, None]).mean(axis=0)[:number] for heatmap in maps], axis=0)
     wanted = [int(place) for place in np.argsort(-lifts, kind="stable") if lifts[place] >= NOTABLE]
     free, places = np.ones(number, dtype=bool), []
     for place in (*wanted, *range(0, number, step)):
@@ -292,11 +285,6 @@ def strongest(block: Heatmap | HeatmapGrid, step: int) -> tuple[int, ...]:
             places.append(place)
             free[max(0, place - step + 1) : place + step] = False
     return tuple(sorted(places))
-
-
-def _column_means(heatmap: Heatmap) -> Values:
-    """How many times an equal share each column gets, as a mean of all rows."""
-    return np.asarray((heatmap.values / heatmap.equal_share[:, None]).mean(axis=0))
 
 
 def fit_labels(

@@ -15,21 +15,13 @@ from matplotlib.ft2font import LoadFlags
 
 from attnviz.renderers.figure.layout import TICK, Box
 from attnviz.renderers.figure.style import FAMILIES, HAIRLINE, INK, STYLE, load_fonts
-from attnviz.renderers.figure.text import drawable
+from attnviz.renderers.figure.text import Extent, drawable
 
 Pixels = UInt8[np.ndarray, "row column 3"]
 
 HATCH_LINES = 18  # per inch across, as matplotlib has with six strokes
 MAX_CACHED, MAX_SIZE = 1 << 10, 1 << 15  # texts, and pixels that each may take up: together about 70 MB at most
 WHITE = 255
-
-
-class StampSize(NamedTuple):
-    """How much room a text takes, in pixels; above and below its base line at least as much as the font says."""
-
-    width: float
-    ascent: float
-    descent: float
 
 
 class Stamp(NamedTuple):
@@ -39,7 +31,7 @@ class Stamp(NamedTuple):
     on_white: UInt8[np.ndarray, "row column 3"]
     left: int
     top: int
-    extent: StampSize
+    extent: Extent  # in pixels; above and below the base line at least as much as the font says
 
 
 def stamp(text: str, size: float, dpi: int, colour: str, up: bool) -> Stamp:
@@ -60,7 +52,7 @@ _cached_stamp = lru_cache(maxsize=MAX_CACHED)(_stamp)
 
 
 @lru_cache(maxsize=MAX_CACHED // 8)  # the same words stand beside rows and, upwards, below columns
-def _draw(text: str, size: float, dpi: int) -> tuple[np.ndarray, int, int, StampSize]:
+def _draw(text: str, size: float, dpi: int) -> tuple[np.ndarray, int, int, Extent]:
     """Shares of ink, 0 to 255, where they begin, and the extent."""
     files, ascent, descent = _fonts()
     font = get_font(files)
@@ -78,7 +70,7 @@ def _draw(text: str, size: float, dpi: int) -> tuple[np.ndarray, int, int, Stamp
     alpha = font.get_image()
     rows, columns = np.flatnonzero(alpha.any(axis=1)), np.flatnonzero(alpha.any(axis=0))
     top, bottom, left, right = (rows[0], rows[-1] + 1, columns[0], columns[-1] + 1) if len(rows) else (0, 0, 0, 0)
-    extent = StampSize(
+    extent = Extent(
         width=width - 2 * space,
         ascent=max(height - below, ascent * size * dpi / 72),
         descent=max(below, descent * size * dpi / 72),

@@ -214,7 +214,9 @@ def _grid(picture: Heatmap | HeatmapGrid, cells: Cells, labels: tuple[Labels, La
     maps = labelled_maps(picture)
     twice = isinstance(picture, Heatmap) and (cells.pools != (1, 1) or picture.block > 1)
     statistics = BOTH if twice else (BOTH[maps[0].block > 1],) * len(maps)  # of large blocks all maxima are large
-    titles = [_of_cells(each, maps[0], cells, kind) for each in statistics] if twice else _titles(picture)
+    titles = [_of_cells(each, maps[0], cells, kind) for each in statistics if twice]
+    if isinstance(picture, HeatmapGrid):  # one map alone has the picture's title over it
+        titles = [heatmap.title for heatmap in picture.maps]
     height, width = (
         side.count(number) * side.length for side, number in zip(cells[:2], shape_of(picture), strict=True)
     )
@@ -241,11 +243,6 @@ def _grid(picture: Heatmap | HeatmapGrid, cells: Cells, labels: tuple[Labels, La
         lines=lines,
         beyond=labels[1].room if lines else 0.0,
     )
-
-
-def _titles(picture: Heatmap | HeatmapGrid) -> list[str]:
-    """Of panels. One map alone has the picture's title over it."""
-    return [heatmap.title for heatmap in picture.maps] if isinstance(picture, HeatmapGrid) else []
 
 
 def _of_cells(statistic: Statistic, heatmap: Heatmap, cells: Cells, kind: str) -> str:

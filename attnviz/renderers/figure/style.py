@@ -173,15 +173,6 @@ def _changes() -> dict[Any, Any]:
 
 
 @cache
-def import_seaborn() -> Any:
-    """seaborn, which brings pandas and takes a second: only for what is drawn with it."""
-    with warnings.catch_warnings(), mpl.rc_context():
-        warnings.simplefilter("ignore")
-        import seaborn
-    return seaborn
-
-
-@cache
 def _lift_map() -> Colormap:
     from matplotlib.colors import LinearSegmentedColormap
 
@@ -193,7 +184,11 @@ def colour_map(name: str) -> Colormap:
     if name.removesuffix("_r") == LIFT:
         return _lift_map() if name == LIFT else _lift_map().reversed()
     if name.removesuffix("_r") in SEABORN_MAPS and name not in mpl.colormaps:
-        import_seaborn()  # registers them
+        with warnings.catch_warnings(), mpl.rc_context():
+            warnings.simplefilter("ignore")
+            from seaborn import cm  # which brings pandas and takes a second
+        seaborn_map: Colormap = getattr(cm, name)
+        return seaborn_map
     if name in mpl.colormaps:
         return mpl.colormaps[name]
     known = [LIFT, f"{LIFT}_r", *mpl.colormaps, *SEABORN_MAPS, *(f"{each}_r" for each in SEABORN_MAPS)]

@@ -8,9 +8,8 @@ from __future__ import annotations
 from base64 import b64encode
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from math import isfinite
-from typing import NamedTuple
 
 import numpy as np
 
@@ -42,18 +41,9 @@ class Content:
     factors: tuple[bytes, ...] = ()  # of each map the same of what its weights are worked out from, or nothing
 
 
-class Maps(NamedTuple):
-    """What a page holds of maps: next to nothing where the report has none."""
-
-    document: Mapping[str, object]
-    exactness: tuple[str, ...]
-    cells: tuple[bytes, ...]
-    factors: tuple[bytes, ...] = ()
-
-
 def content(report: Report, look: FigureStyle) -> Content:
     """Raises InvalidOption for a report with nothing to show, or a colour map that there is not."""
-    maps = _maps(report, look)
+    maps, exactness = _maps(report, look)
     charts, drawn = charts_of(report)
     tables = [_table(table) for table in report.tables if table.role != "top"]
     if not (maps.cells or charts or tables):
@@ -71,12 +61,12 @@ def content(report: Report, look: FigureStyle) -> Content:
         "tables": tables,
         "reading": [*(OF_MAPS if maps.cells and _has_weights(report) else ()), *(OF_CHARTS if charts else ())],
         "exactness": [
-            *maps.exactness,
+            *exactness,
             *([CHARTS] if charts else ()),
             *([TABLES] if tables and not maps.cells else ()),
         ],
     }
-    return Content(document, maps.cells, tuple(drawn), maps.factors)
+    return replace(maps, document=document, charts=tuple(drawn))
 
 
 def _has_weights(report: Report) -> bool:
@@ -84,26 +74,27 @@ def _has_weights(report: Report) -> bool:
     return any((each.scale or report.scale).kind != "diverging" for each in distinct(report).values())
 
 
-def _maps(report: Report, look: FigureStyle) -> Maps:
+def _maps(report: Report, look: FigureStyle) -> tuple[Content, tuple[str, ...]]:
+    """What a page holds of maps, next to nothing where the report has none, and how exact it says they are."""
     originals = list(distinct(report).values())
     if not originals:
-        return Maps({"maps": [], "pictures": []}, (), ())
+        return Content({"maps": [], "pictures": []}, ()), ()
     block = block_for(originals)
     maps = [pooled(each, block) for each in originals]
     ranged = [cells.fits_ranges(each.values) for each in maps]
     precision = cells.precision_for([each.values for each, fits in zip(maps, ranged, strict=True) if fits])
     chosen = [precision if fits else cells.EXACT for fits in ranged]
-    closer = factored(originals, block)
+    closer, blocks, exactness = factored(originals, block)
     document = {
         "precision": None if precision is None else asdict(precision),
         **of_maps(report, originals, maps, block),
         "exact": [kept is cells.EXACT for kept in chosen],
         "colours": _colours(look),
-        "factored": closer.document,
+        "factored": closer,
     }
     block *= originals[0].block
-    said = (*exactness_of_maps(precision, some_exact=not all(ranged), block=block), *closer.exactness)
-    return Maps(document, said, tuple(_packed([each.values for each in maps], chosen)), closer.blocks)
+    said = (*exactness_of_maps(precision, some_exact=not all(ranged), block=block), *exactness)
+    return Content(document, tuple(_packed([each.values for each in maps], chosen)), factors=blocks), said
 
 
 def _packed(maps: Sequence[Cells], precisions: Sequence[Precision | None]) -> Iterator[bytes]:
@@ -122,17 +113,14 @@ def _table(table: Table) -> Mapping[str, object]:
         "role": table.role,
         "columns": [asdict(column) for column in table.columns],
         "numeric": numbers.numeric(table),
-        "rows": [[_cell(cell) for cell in row] for row in table.rows],
+        "rows": [
+            [None if isinstance(cell, float) and not isfinite(cell) else cell for cell in row] for row in table.rows
+        ],
         "shown": [
             [numbers.shown(cell, column) for cell, column in zip(row, table.columns, strict=True)] for row in table.rows
         ],
         **({"links": links} if any(links) else {}),
     }
-
-
-def _cell(cell: str | int | float) -> str | int | float | None:
-    """None for a number that JSON does not have."""
-    return None if isinstance(cell, float) and not isfinite(cell) else cell
 
 
 def _colours(look: FigureStyle) -> Mapping[str, str]:

@@ -78,16 +78,13 @@ class Head:
         return b" ".join(map(b64encode, parts))
 
 
-class Factored(NamedTuple):
-    """What a page holds of these: a part of its document, a block for each map, and how exact it says they are."""
+def factored(
+    maps: Sequence[Heatmap], block: int
+) -> tuple[Mapping[str, object] | None, tuple[bytes, ...], tuple[str, ...]]:
+    """A part of the page's document, a block for each map, and how exact the page says they are.
 
-    document: Mapping[str, object] | None
-    blocks: tuple[bytes, ...]
-    exactness: tuple[str, ...]
-
-
-def factored(maps: Sequence[Heatmap], block: int) -> Factored:
-    """Of the maps that are drawn pooled, as many as find room; `block` of their cells become one on the page."""
+    Of the maps that are drawn pooled, as many as find room; `block` of their cells become one on the page.
+    """
     heads = {
         place: Head.of_factors(each.factors)
         for place, each in enumerate(maps)
@@ -96,7 +93,7 @@ def factored(maps: Sequence[Heatmap], block: int) -> Factored:
     rounded = sum(head.n_bytes(EXACT_BITS) for head in heads.values()) > ROOM
     kept = dict(_that_fit(heads, ROUNDED_BITS)) if rounded else heads
     if not kept:
-        return Factored(None, (b"",) * len(maps), ())
+        return None, (b"",) * len(maps), ()
     tokens, arrays = Shared(), Shared()
     described = [
         {"size": each.block * block, **_described(kept[place], tokens, arrays, rounded=rounded)}
@@ -105,7 +102,7 @@ def factored(maps: Sequence[Heatmap], block: int) -> Factored:
         for place, each in enumerate(maps)
     ]
     error = max(head.error for head in kept.values()) if rounded else 0.0
-    return Factored(
+    return (
         {"maps": described, "tokens": tokens.found, "arrays": arrays.found, "error": error},
         tuple(kept[place].block(rounded=rounded) if place in kept else b"" for place in range(len(maps))),
         tuple(exactness_of_factors(error, [maps[place].title for place in heads if place not in kept])),
