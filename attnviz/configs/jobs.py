@@ -31,7 +31,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from pydantic import BaseModel, ValidationError
 
 from attnviz.configs import naming, reading, schema
-from attnviz.configs.source_file import START, Position, Problem, SourceFile, Steps, shorten
+from attnviz.configs.source_file import START, SourceFile, Steps, shorten
 from attnviz.configs.wording import error_message, instead, unknown
 from attnviz.errors import InvalidConfig
 from attnviz.inputs import exists
@@ -67,7 +67,9 @@ def load_all(paths: Sequence[str | Path], out: str | None = None) -> BatchPlan:
         if document.complete:
             _Config(document, jobs).read()
     out = _out(documents) if out is None else out
-    problems = [each for document in documents for each in sorted(document.problems, key=_order)]
+    problems = [
+        each for document in documents for each in sorted(document.problems, key=lambda problem: problem.place or START)
+    ]
     if problems:
         raise InvalidConfig(problems)
     return BatchPlan(tuple(jobs.made), out, {Path(document.file).name: document.sha256 for document in documents})
@@ -290,7 +292,3 @@ def _check_files(documents: Sequence[SourceFile]) -> None:
             same = Path(other.file).absolute() == Path(document.file).absolute()
             document.tell_of_file("is given twice" if same else f"is called as {other.file} is; rename one of them")
             document.complete = False  # else all of its names would be there twice, too
-
-
-def _order(problem: Problem) -> Position:
-    return problem.place or START

@@ -19,18 +19,21 @@ DEFAULT = "sample"
 
 def read_dataset(spec: TextOptions) -> Corpus:
     """The texts of the chosen part of a data set, in order. Raises InvalidOption, InvalidSource."""
-    parts = None if spec.split is None else splits.parse(spec.split)  # before anything is opened: it may be slow
+    return _select(*open_parts(spec))
+
+
+def open_parts(spec: TextOptions) -> tuple[Source, tuple[splits.Part, ...], str]:
+    """A source, what is asked for of it, else its usual split, and what both are called.
+
+    Raises InvalidOption, InvalidSource, also for a split that is not there.
+    """
+    written = None if spec.split is None else splits.parse(spec.split)  # before anything is opened: it may be slow
     source = open_source(DEFAULT if spec.dataset is None else spec.dataset, spec.text_column)
-    return _select(source, parts_of(source, parts))
-
-
-def parts_of(source: Source, written: tuple[splits.Part, ...] | None) -> tuple[splits.Part, ...]:
-    """What is asked for of a source, or its usual split. Raises InvalidSource for a split that is not there."""
     parts = written or (splits.Part(_usual_split(source)),)
     for part in parts:
         if part.name not in source.splits:
             raise InvalidSource(f"{source.name} has no split {part.name!r}", hint=suggestion(part.name, source.splits))
-    return parts
+    return source, parts, f"{source.name} {'+'.join(map(str, parts))}"
 
 
 def _usual_split(source: Source) -> str:
@@ -41,8 +44,7 @@ def _usual_split(source: Source) -> str:
     raise InvalidSource(f"{source.name} has no split train", hint=f"Choose with --split: {', '.join(source.splits)}.")
 
 
-def _select(source: Source, parts: tuple[splits.Part, ...]) -> Corpus:
-    name = f"{source.name} {'+'.join(map(str, parts))}"
+def _select(source: Source, parts: tuple[splits.Part, ...], name: str) -> Corpus:
     rows = {split: source.read(split, needed) for split, needed in _needed(parts).items()}
     selected = list(_documents(source.name, parts, rows))
     if not selected:

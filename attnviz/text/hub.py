@@ -18,16 +18,15 @@ from attnviz.text.source import Source
 
 def open_imdb(wanted: str | None) -> Source:
     """Open IMDb from the hub or its cache. Raises InvalidSource."""
-    return _open("imdb", "stanfordnlp/imdb", wanted)
+    return open_hub("stanfordnlp/imdb", wanted, "imdb")
 
 
-def open_hub(repository: str, wanted: str | None) -> Source:
-    """Open a data set from the hub or its cache. Raises InvalidSource."""
-    return _open(repository, repository, wanted)
+def open_hub(repository: str, wanted: str | None, name: str = "") -> Source:
+    """Open a data set from the hub or its cache.
 
-
-def _open(name: str, repository: str, wanted: str | None) -> Source:
-    """Raises InvalidSource where the hub and the cache have nothing under this name, or nothing that can be read."""
+    Raises InvalidSource where they have nothing under this name, or nothing that can be read.
+    """
+    name = name or repository
     offline = why_offline("HF_DATASETS_OFFLINE")
     if not offline:
         return as_source(_loaded(name, repository), wanted, name)

@@ -56,11 +56,7 @@ class Source:
 
     def rows(self, split: str) -> Iterator[Row]:
         """The rows of a split, in memory that does not grow with their number where that can be."""
-        return iter(self.stream(split) if self.stream else _in_order(self.read(split, None)))
-
-
-def _in_order(rows: Rows) -> Iterator[Row]:
-    return (rows[place] for place in range(len(rows)))
+        return iter(self.stream(split)) if self.stream else iter(self.read(split, None))
 
 
 def text_column(columns: Sequence[str], wanted: str | None, where: str) -> str:

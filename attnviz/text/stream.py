@@ -9,9 +9,8 @@ from itertools import count, islice
 from attnviz.specs.text import TextOptions
 from attnviz.text import splits
 from attnviz.text.corpus import load_corpus
-from attnviz.text.dataset import DEFAULT, parts_of
+from attnviz.text.dataset import open_parts
 from attnviz.text.document import Document, without_surrogates
-from attnviz.text.local import open_source
 from attnviz.text.source import Source
 
 
@@ -32,10 +31,7 @@ def stream_corpus(spec: TextOptions) -> TextStream:
     if spec.inline:
         corpus = load_corpus(spec)
         return TextStream(corpus.name, lambda: iter(corpus.documents), corpus.notices)
-    written = None if spec.split is None else splits.parse(spec.split)
-    source = open_source(DEFAULT if spec.dataset is None else spec.dataset, spec.text_column)
-    parts = parts_of(source, written)
-    name = f"{source.name} {'+'.join(map(str, parts))}"
+    source, parts, name = open_parts(spec)
     return TextStream(name, lambda: _documents(source, parts), source.notices)
 
 

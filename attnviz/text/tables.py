@@ -14,6 +14,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
+from attnviz.display import pluralize
 from attnviz.errors import InvalidSource
 from attnviz.text.files import MAX_TEXT, lines
 from attnviz.text.source import Row, as_label, as_text, label_column, no_columns, text_column
@@ -79,14 +80,10 @@ def _read_separated(path: Path, wanted: str | None, needed: int | None, delimite
         for where, fields in islice(records, needed):
             if len(fields) != len(header):
                 raise InvalidSource(
-                    f"{where}: {_counted(fields)} where the header has {len(header)}",
+                    f"{where}: {len(fields)} {pluralize(len(fields), 'fields')} where the header has {len(header)}",
                     hint=f"A text with {'a comma' if delimiter == ',' else 'a tab'} or a quote in it stands in quotes.",
                 )
             yield fields[text], as_label(fields[label]) if label is not None else None
-
-
-def _counted(fields: list[str]) -> str:
-    return "1 field" if len(fields) == 1 else f"{len(fields)} fields"
 
 
 def _records(path: Path, delimiter: str) -> Generator[tuple[str, list[str]], None, None]:
