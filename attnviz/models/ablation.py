@@ -5,7 +5,7 @@ All heads of a layer are tried side by side: as many copies of a text, and in ea
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from typing import Any
 
@@ -45,10 +45,10 @@ def answers_without_heads(
             for layer, attention in enumerate(attentions):
                 n_heads = getattr(attention, "n_heads", 1)
                 mean = None if means is None else torch.from_numpy(means[layer].astype(np.float32))
+                theirs = _queries_of(classifier, attention, other) if kind == "queries" else None
                 with ExitStack() as stack:
-                    theirs = _states_at(classifier, attention, other)
                     for handle in _hooks(kind, attention, n_heads, len(ids), theirs, mean):
-                        stack.callback(handle.remove)
+                        stack.enter_context(handle)
                     rows.append(_answers(classifier, ids, n_heads))
             found[kind] = np.concatenate(rows)
     return whole, found
@@ -65,8 +65,7 @@ def mean_outputs(classifier: Classifier, attentions: Sequence[nn.Module], texts:
     with torch.inference_mode(), ExitStack() as stack:
         for attention in attentions:
             watch = attention.get_submodule("output")
-            handle = watch.register_forward_pre_hook(lambda _, given: outputs.append(given[0]))
-            stack.callback(handle.remove)
+            stack.enter_context(watch.register_forward_pre_hook(lambda _, given: outputs.append(given[0])))
         for ids in texts:
             _answers(classifier, ids, 1)
             totals += np.stack(
@@ -83,27 +82,19 @@ def _answers(classifier: Classifier, ids: Ids, n_copies: int) -> Answers:
     return probabilities(classifier, classifier(batch.ids.to(device), batch.real.to(device)).cpu())
 
 
-def _states_at(classifier: Classifier, attention: nn.Module, other: Ids) -> Callable[[], Tensor]:
-    """The queries of another text in this layer, worked out when they are asked for."""
-
-    def queries() -> Tensor:
-        seen: list[Tensor] = []
-        handle = attention.get_submodule("query").register_forward_hook(lambda _, __, output: seen.append(output))
-        try:
-            _answers(classifier, other, 1)
-        finally:
-            handle.remove()
-        return seen[0][0, : len(other)]
-
-    return queries
+def _queries_of(classifier: Classifier, attention: nn.Module, ids: Ids) -> Tensor:
+    """The queries of a text in this layer."""
+    seen: list[Tensor] = []
+    with attention.get_submodule("query").register_forward_hook(lambda _, __, output: seen.append(output)):
+        _answers(classifier, ids, 1)
+    return seen[0][0, : len(ids)]
 
 
 def _hooks(
-    kind: str, attention: nn.Module, n_heads: int, n_tokens: int, other: Callable[[], Tensor], mean: Tensor | None
+    kind: str, attention: nn.Module, n_heads: int, n_tokens: int, theirs: Tensor | None, mean: Tensor | None
 ) -> Iterator[Any]:
     """What watches and changes the layer, so that in copy h head h is replaced."""
-    if kind == "queries":
-        theirs = other()
+    if theirs is not None:
 
         def ask(_: nn.Module, __: Any, queries: Tensor) -> Tensor:
             places = torch.arange(queries.shape[1], device=queries.device) % len(theirs)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import islice
 from typing import TYPE_CHECKING, cast
 
 import numpy as np
@@ -67,15 +68,10 @@ def forward_pass(
     def look(_: nn.Module, given: tuple[Tensor, ...], attended: AttentionOutput) -> None:
         seen.append((given[0], attended))
 
-    handle = model.attentions[layer].register_forward_hook(look)
-    try:
-        with enough_memory(), torch.inference_mode():
-            layers = model.forward(torch.tensor(encoding.ids, device=model.device), attendable.to(model.device))
-            for number, _ in enumerate(layers):
-                if number == layer:
-                    break
-    finally:
-        handle.remove()
+    with model.attentions[layer].register_forward_hook(look), enough_memory(), torch.inference_mode():
+        layers = model.forward(torch.tensor(encoding.ids, device=model.device), attendable.to(model.device))
+        for _ in islice(layers, layer + 1):
+            pass
     (found,) = seen
     return found
 

@@ -342,7 +342,7 @@ def own_norms(attentions: Sequence[nn.Module], n_heads: int) -> Iterator[list[No
             value, output = (getattr(attention, name, None) for name in ("value", "output"))
             if isinstance(value, nn.Linear) and isinstance(output, nn.Linear):
                 projection = output.weight.reshape(len(output.weight), n_heads, -1)
-                stack.callback(value.register_forward_hook(partial(_note_norms, found, projection)).remove)
+                stack.enter_context(value.register_forward_hook(partial(_note_norms, found, projection)))
         yield found
 
 

@@ -91,9 +91,9 @@ def _mallopt(values: Mapping[int, int]) -> None:
 
 
 @contextmanager
-def seeded(seed: int) -> Iterator[None]:
-    """Torch's random numbers from `seed` on, and the caller's own untouched afterwards."""
-    with torch.random.fork_rng(devices=[]):
+def seeded(seed: int, device: torch.device | None = None) -> Iterator[None]:
+    """Torch's random numbers from `seed` on, and the caller's own untouched afterwards, on a GPU if one is given."""
+    with torch.random.fork_rng(devices=[device] if device is not None and device.type == "cuda" else []):
         torch.manual_seed(seed)
         yield
 

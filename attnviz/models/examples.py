@@ -14,10 +14,11 @@ from jaxtyping import Float, Int
 from torch import Tensor
 from torch.nn import functional
 
-from attnviz.models.batches import Ids, by_length, padded
+from attnviz.models.batches import Ids, by_length, cut, padded
 from attnviz.models.classifier import NgramClassifier
 from attnviz.models.embedding import pair_keys
 from attnviz.models.tokenizer import SPECIAL
+from attnviz.specs.train import TrainSpec
 
 MIN_TEXTS = 5  # that hold a pair of words, for it to be counted
 PENALTY = 1e-6  # × (weight - 1/2)² of every n-gram: the ratios of naive Bayes are a good guess already
@@ -38,6 +39,11 @@ class Examples:
     def some(self, chosen: Int[np.ndarray, " chosen"]) -> Examples:
         """Some of the examples, by number."""
         return Examples([self.texts[text] for text in chosen], self.labels[chosen])
+
+    def cut(self, spec: TrainSpec) -> Examples:
+        """The texts cut as the model will read them."""
+        n_markers = int(spec.pool == "cls")
+        return Examples([cut(text, spec.max_tokens, spec.keep, n_markers) for text in self.texts], self.labels)
 
 
 def held_out(labels: Int[np.ndarray, " text"], share: float) -> Int[np.ndarray, " held"]:

@@ -14,6 +14,7 @@ import torch
 from jaxtyping import Bool, Int
 
 from attnviz.models.batches import Ids
+from attnviz.models.device import seeded
 from attnviz.models.encoder import Encoder, EncoderConfig
 from attnviz.models.examples import Examples, telling_words
 from attnviz.models.tokenizer import SPECIAL, TextTokenizer
@@ -99,8 +100,7 @@ def chance(config: EncoderConfig, targets: HeadTargets) -> dict[str, float]:
     """The largest share that any head of `N_RANDOM` encoders with first weights gives, by score."""
     found: dict[str, float] = {}
     for seed in range(N_RANDOM):
-        with torch.random.fork_rng(devices=[]):
-            torch.manual_seed(seed)
+        with seeded(seed):
             encoder = Encoder(config)
         for score in head_scores(encoder, targets, N_RANDOM_TEXTS):
             found[score.name] = max(found.get(score.name, 0.0), score.best)

@@ -128,8 +128,5 @@ def noise(attention: nn.Module, sigma: float) -> Iterator[None]:
         size = values.square().mean().sqrt()
         return values + sigma * size * torch.randn(values.shape, generator=generator)
 
-    handle = attention.get_submodule("value").register_forward_hook(add)
-    try:
+    with attention.get_submodule("value").register_forward_hook(add):
         yield
-    finally:
-        handle.remove()

@@ -9,7 +9,6 @@ import numpy as np
 
 from attnviz.errors import InvalidSource, InvalidText
 from attnviz.models import tokenizer
-from attnviz.models.batches import cut
 from attnviz.models.checkpoint import Checkpoint
 from attnviz.models.classifier import Classifier, ClassifierConfig
 from attnviz.models.device import enough_memory, pick, seeded
@@ -67,7 +66,7 @@ def begin(texts: Sequence[str], labels: Sequence[int], spec: TrainSpec, names: S
     targets = head_targets(held_texts, training_texts, kinds, vocabulary, N_DESCRIBED) if len(held) else None
     device = pick(spec.device)
     with enough_memory(), seeded(spec.seed):
-        ngrams = fit_ngrams(_as_read(training_texts, spec), len(vocabulary), spec.bigrams) if spec.bigrams else None
+        ngrams = fit_ngrams(training_texts.cut(spec), len(vocabulary), spec.bigrams) if spec.bigrams else None
         config = _config(spec, len(vocabulary), 0 if ngrams is None else len(ngrams.pairs), kinds)
         classifier = Classifier(config, spec.dropout, reach=spec.max_tokens or 0)
         classifier.ngrams = ngrams
@@ -77,12 +76,6 @@ def begin(texts: Sequence[str], labels: Sequence[int], spec: TrainSpec, names: S
             pretraining = Pretraining(classifier.encoder, Windows(training_texts.texts), spec.pretrain, spec.seed)
         training = Training(classifier, training_texts, held_texts, spec, pretraining, targets)
     return Run(vocabulary, training)
-
-
-def _as_read(examples: Examples, spec: TrainSpec) -> Examples:
-    """The texts cut as the model will read them."""
-    n_markers = int(spec.pool == "cls")
-    return Examples([cut(text, spec.max_tokens, spec.keep, n_markers) for text in examples.texts], examples.labels)
 
 
 def _config(spec: TrainSpec, n_words: int, n_bigrams: int, labels: tuple[str, ...]) -> ClassifierConfig:

@@ -17,8 +17,9 @@ from torch import Tensor
 from torch.nn import functional
 
 from attnviz.errors import ExecutionError
-from attnviz.models.batches import cut, padded, shuffled, stretch
+from attnviz.models.batches import padded, shuffled, stretch
 from attnviz.models.classifier import Classifier, fitted_temperature
+from attnviz.models.device import seeded
 from attnviz.models.embedding import PAD_ID
 from attnviz.models.examples import Examples
 from attnviz.models.head_scores import HeadTargets, head_scores
@@ -76,8 +77,7 @@ class Training:
         self.pretraining = pretraining
         self.examples = examples
         self.n_markers = 1 if spec.pool == "cls" else 0
-        cuts = [cut(text, spec.max_tokens, spec.keep, self.n_markers) for text in held_out.texts]
-        self.held_out = Examples(cuts, held_out.labels)
+        self.held_out = held_out.cut(spec)
         left_out = [len(whole) - len(kept) for whole, kept in zip(held_out.texts, self.held_out.texts, strict=True)]
         self.n_cut, self.n_left_out = sum(map(bool, left_out)), sum(left_out)  # texts held out, and their tokens
         self.spec = spec
@@ -87,9 +87,8 @@ class Training:
         self.done = 0  # steps, those of pretraining left out
         self.history = History()
         self.best_weights: dict[str, Tensor] = {}  # of the best epoch
-        self._since_point: list[
-            tuple[float, ...]
-        ] = []  # loss, accuracy (and the second loss of pretraining) of each step since the last point
+        # Of each step since the last point: loss and accuracy, and in pretraining the second loss.
+        self._since_point: list[tuple[float, ...]] = []
         self.average: dict[str, Tensor] = {}  # of the weights of the last steps
         self.n_averaged = 0
         self.targets = targets
@@ -117,15 +116,8 @@ class Training:
 
     def _pretrain(self, pretraining: Pretraining) -> Iterator[TrainingStep]:
         for loss, replaced_loss, found in pretraining.steps():
+            self._note((loss, found, replaced_loss), pretraining)
             epoch, into_epoch = divmod(pretraining.done, pretraining.steps_per_epoch)
-            self._since_point.append((loss, found, replaced_loss))
-            if _ends_part(into_epoch, pretraining.steps_per_epoch, POINTS):
-                means = np.mean(self._since_point, axis=0)
-                point = WordPoint(pretraining.done / pretraining.steps_per_epoch, float(means[0]), float(means[2]))
-                self.history = replace(self.history, words=(*self.history.words, point))
-                self._since_point = []
-            if _ends_part(into_epoch, pretraining.steps_per_epoch, HEAD_POINTS):
-                self._note_heads(pretraining.done / pretraining.steps_per_epoch, pretraining=True)
             number = epoch + bool(into_epoch)
             yield TrainingStep(
                 self.n_done, self.n_all, 0, loss, found, number, ends_epoch=not into_epoch, pretraining=True
@@ -135,7 +127,7 @@ class Training:
         loss, accuracy = self._learn(batch)
         self.done += 1
         self._average()
-        self._note(loss, accuracy)
+        self._note((loss, accuracy), self)
         step = TrainingStep(self.n_done, self.n_all, len(batch), loss, accuracy, epoch + 1)
         if self.done % self.steps_per_epoch:
             return step
@@ -155,8 +147,7 @@ class Training:
         labels = torch.from_numpy(self.examples.labels[batch]).to(self.device)
         hidden = torch.from_numpy(generator.random(tuple(real.shape)) < spec.word_dropout).to(self.device) & real
         self.classifier.train()
-        with torch.random.fork_rng(devices=[self.device] if self.device.type == "cuda" else []):
-            torch.manual_seed(int(generator.integers(2**63)))  # dropout draws from the one generator of the device
+        with seeded(int(generator.integers(2**63)), self.device):  # dropout draws from the one generator of the device
             states = self.classifier.states(ids.masked_fill(hidden, PAD_ID), real)
             answers = self.classifier.classify(states, real)
         loss = of_labels = functional.cross_entropy(answers, labels, label_smoothing=spec.label_smoothing)
@@ -207,16 +198,18 @@ class Training:
         best = {score.name: score.best for score in head_scores(self.classifier.encoder, self.targets, N_PROBED)}
         self.history = replace(self.history, heads=(*self.history.heads, HeadPoint(epoch, pretraining, loss, best)))
 
-    def _note(self, loss: float, accuracy: float) -> None:
-        """Add a point to the learning curve every so often, and at the end of each epoch."""
-        self._since_point.append((loss, accuracy))
-        into_epoch = self.done % self.steps_per_epoch
-        if _ends_part(into_epoch, self.steps_per_epoch, HEAD_POINTS):
-            self._note_heads(self.done / self.steps_per_epoch, pretraining=False)
-        if _ends_part(into_epoch, self.steps_per_epoch, POINTS):
-            means = np.mean(self._since_point, axis=0)
-            point = Point(self.done / self.steps_per_epoch, float(means[0]), float(means[1]))
-            self.history = replace(self.history, points=(*self.history.points, point))
+    def _note(self, of_step: tuple[float, ...], stage: Training | Pretraining) -> None:
+        """Add a point to a stage's learning curve every so often, and at the end of each epoch."""
+        self._since_point.append(of_step)
+        epoch, into_epoch = stage.done / stage.steps_per_epoch, stage.done % stage.steps_per_epoch
+        if _ends_part(into_epoch, stage.steps_per_epoch, HEAD_POINTS):
+            self._note_heads(epoch, pretraining=stage is not self)
+        if _ends_part(into_epoch, stage.steps_per_epoch, POINTS):
+            loss, found, *replaced = np.mean(self._since_point, axis=0).tolist()
+            if stage is self:
+                self.history = replace(self.history, points=(*self.history.points, Point(epoch, loss, found)))
+            else:
+                self.history = replace(self.history, words=(*self.history.words, WordPoint(epoch, loss, *replaced)))
             self._since_point = []
 
     def _out_of_patience(self) -> bool:

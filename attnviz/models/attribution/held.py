@@ -8,7 +8,7 @@ gradient × input, and what constants such as biases give, add up to the output.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
@@ -55,9 +55,10 @@ class HeldPass(WordInputs):
     @contextmanager
     def hooks(self) -> Iterator[None]:
         """While they are there, activations that are modules of their own are gated as a whole."""
-        with ExitStack() as stack:
-            for handle in (register_module_forward_pre_hook(self._enter), register_module_forward_hook(self._leave)):
-                stack.callback(handle.remove)
+        with (
+            register_module_forward_pre_hook(lambda module, _: self._at_work.append(module)),
+            register_module_forward_hook(self._leave),
+        ):
             yield
 
     def compute(self, function: Kernel, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
@@ -78,7 +79,7 @@ class HeldPass(WordInputs):
         if name in QUOTIENTS:
             return function(*(args[0], *(each.detach() if _varies(each) else each for each in args[1:])), **kwargs)
         result = function(*args, **kwargs)
-        if name not in LINEAR and any(map(_varies, _flat((result,)))) and not self._in_activation():
+        if name not in LINEAR and any(map(_varies, _flat((result,)))) and not any(map(_is_activation, self._at_work)):
             self._note(name)
         return result
 
@@ -111,18 +112,12 @@ class HeldPass(WordInputs):
         constant = second if _varies(first) else first
         return self.constant(result, torch.as_tensor(constant) * sign * kwargs.get("alpha", 1))
 
-    def _enter(self, module: nn.Module, given: tuple[Any, ...]) -> None:
-        self._at_work.append(module)
-
     def _leave(self, module: nn.Module, given: tuple[Any, ...], output: Any) -> Any:
         while self._at_work and self._at_work.pop() is not module:
             pass
         if not _is_activation(module) or len(given) != 1 or not isinstance(output, Tensor) or not _varies(given[0]):
             return None
         return self.gate(given[0], output.detach()) if output.shape == given[0].shape else None
-
-    def _in_activation(self) -> bool:
-        return any(map(_is_activation, self._at_work))
 
     def _note(self, name: str) -> None:
         where = next((self._names[id(each)] for each in reversed(self._at_work) if self._names.get(id(each))), "")
@@ -185,10 +180,6 @@ def _affine(held: HeldPass, state: Tensor, weight: Tensor | None, bias: Tensor |
     return state if bias is None else held.constant(state + bias, bias)
 
 
-def _softmax(held: HeldPass, function: Kernel, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
-    return function(*args, **kwargs).detach()
-
-
 def _linear(held: HeldPass, function: Kernel, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Tensor:
     bias = args[2] if len(args) > 2 else kwargs.get("bias")
     return held.constant(function(*args, **kwargs), bias)
@@ -224,7 +215,7 @@ RULES: dict[Kernel, Rule] = {
     functional.multi_head_attention_forward: _multi_head,
     torch.addmm: _adding_product,
     **dict.fromkeys(ADDING, _adding_product),
-    **dict.fromkeys(SOFTMAXES, _softmax),
+    **dict.fromkeys(SOFTMAXES, lambda held, function, args, kwargs: function(*args, **kwargs).detach()),
 }
 if hasattr(functional, "rms_norm"):
     RULES[functional.rms_norm] = _rms_norm

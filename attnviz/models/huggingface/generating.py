@@ -6,14 +6,12 @@ takes to watch every step.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any
 
 import torch
 
 from attnviz.errors import TooLarge
-from attnviz.models.device import enough_memory
+from attnviz.models.device import enough_memory, seeded
 from attnviz.models.huggingface.model import Answer, HuggingFaceModel, Read
 from attnviz.models.huggingface.tokens import HuggingFaceEncoding
 from attnviz.models.huggingface.weights import others_failure
@@ -89,15 +87,7 @@ class HuggingFaceWriter(HuggingFaceModel):
         writer.generation_config = GenerationConfig(
             max_new_tokens=self._n_tokens, do_sample=temperature is not None, num_beams=1, **kept, **chosen
         )
-        with seeded(self.spec.seed), enough_memory(), torch.inference_mode(), others_failure(self.name):
+        with seeded(self.spec.seed, self.device), enough_memory(), torch.inference_mode(), others_failure(self.name):
             found: Any = writer.generate(**self._inputs(read))
         n_before = len((read.target or read.source).ids)
         return tuple(map(int, found[0, n_before:].tolist()))
-
-
-@contextmanager
-def seeded(seed: int) -> Iterator[None]:
-    """What is random in torch begins at a seed, and goes on afterwards as if nothing had been."""
-    with torch.random.fork_rng():
-        torch.manual_seed(seed)
-        yield
