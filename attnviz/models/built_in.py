@@ -67,6 +67,7 @@ class RandomReference(ModelReference):
     n_layers: int
     n_heads: int
     d_model: int
+    projected: bool = True  # False: q, k and v are the embeddings themselves
 
     learns_from_texts = True
 
@@ -78,8 +79,10 @@ class RandomReference(ModelReference):
 
     def open(self, texts: Iterable[str], name: str = "") -> EncoderModel:
         """Made once for each source of texts."""
+        from attnviz.models.random_models import random_model
+
         # The texts are kept beside the model, so that no others can get this number.
-        _, model = cached((self.spec, id(texts)), lambda: (texts, self._make(texts)))
+        _, model = cached((self.spec, id(texts)), lambda: (texts, random_model(self, texts)))
         return replace(model, name=name) if name else model
 
     def inputs(self) -> Mapping[str, str]:
@@ -89,20 +92,6 @@ class RandomReference(ModelReference):
         vocabulary = user_path(self.spec.vocab, InvalidModel)
         file = vocabulary / "tokenizer.json" if is_folder(vocabulary) else vocabulary
         return {"vocabulary": hashlib.sha256(read_bytes(file, MAX_VOCABULARY, InvalidModel)).hexdigest()}
-
-    def _make(self, texts: Iterable[str]) -> EncoderModel:
-        from attnviz.models.random_models import random_model
-
-        return random_model(self, texts)
-
-
-class DotReference(RandomReference):
-    """Attention without projections, over random embeddings."""
-
-    def _make(self, texts: Iterable[str]) -> EncoderModel:
-        from attnviz.models.random_models import dot_parts, random_model
-
-        return random_model(self, texts, dot_parts)
 
 
 def single(spec: ModelOptions, extras: PretrainedOptions) -> ModelReference | None:
@@ -119,14 +108,14 @@ def multi(spec: ModelOptions, extras: PretrainedOptions) -> ModelReference:
 def random(spec: ModelOptions, extras: PretrainedOptions) -> ModelReference:
     """Never trained, whatever is asked of it."""
     n_heads = _heads(spec)
-    return _random(RandomReference, spec, extras, f"random:{n_heads}", n_heads)
+    return _random(spec, extras, f"random:{n_heads}", n_heads)
 
 
 def dot(spec: ModelOptions, extras: PretrainedOptions) -> ModelReference | None:
     """One head and one layer."""
     if ":" in spec.model:
         return None
-    reference = _random(DotReference, spec, extras, "dot", _one_head(spec))
+    reference = replace(_random(spec, extras, "dot", _one_head(spec)), projected=False)
     if reference.n_layers != 1:
         raise InvalidOption(f"--layers {spec.layers} with --model dot", hint="Unprojected attention has one layer.")
     return reference
@@ -137,7 +126,7 @@ def _trained_or_random(spec: ModelOptions, extras: PretrainedOptions, name: str,
     folder = SHIPPED / name.replace(":", "-")
     if (spec.d_model, spec.layers, spec.vocab, spec.tokenizer) == (None,) * 4 and folder.is_dir():
         return TrainedReference(spec, extras, name, n_layers=1, n_heads=n_heads, folder=folder)
-    return replace(_random(RandomReference, spec, extras, name, n_heads), trained_relatives=RELATIVES)
+    return replace(_random(spec, extras, name, n_heads), trained_relatives=RELATIVES)
 
 
 def _one_head(spec: ModelOptions) -> int:
@@ -161,9 +150,7 @@ def _heads(spec: ModelOptions) -> int:
     return int(written)
 
 
-def _random(
-    kind: type[RandomReference], spec: ModelOptions, extras: PretrainedOptions, name: str, n_heads: int
-) -> RandomReference:
+def _random(spec: ModelOptions, extras: PretrainedOptions, name: str, n_heads: int) -> RandomReference:
     """Raises InvalidOption where its sizes do not fit."""
     d_model = DEFAULT_D_MODEL if spec.d_model is None else spec.d_model
     n_layers = 1 if spec.layers is None else spec.layers
@@ -172,4 +159,4 @@ def _random(
         raise InvalidOption(f"--layers {n_layers} is too small", hint="A model has at least 1 layer.")
     needed = 12 * n_layers * d_model**2 * FLOAT32
     check_room(f"the weights of {n_layers} layers of {d_model}", needed, spec.max_memory)
-    return kind(spec, extras, name, n_layers=n_layers, n_heads=n_heads, d_model=d_model)
+    return RandomReference(spec, extras, name, n_layers=n_layers, n_heads=n_heads, d_model=d_model)

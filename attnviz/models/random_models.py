@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -32,7 +32,7 @@ def _encoder_parts(reference: RandomReference, n_words: int, device: torch.devic
     return encoder, {**encoder_parts(encoder, device), "settings": tuple(asdict(encoder.config).items())}
 
 
-def dot_parts(reference: RandomReference, n_words: int, device: torch.device) -> tuple[nn.Module, Parts]:
+def _dot_parts(reference: RandomReference, n_words: int, device: torch.device) -> tuple[nn.Module, Parts]:
     """Attention without projections over random word embeddings (standard normal, as torch makes them)."""
     words, attention = nn.Embedding(n_words, reference.d_model).to(device), DotAttention()
 
@@ -52,16 +52,13 @@ def dot_parts(reference: RandomReference, n_words: int, device: torch.device) ->
     }
 
 
-def random_model(
-    reference: RandomReference,
-    texts: Iterable[str],
-    make: Callable[[RandomReference, int, torch.device], tuple[nn.Module, Parts]] = _encoder_parts,
-) -> EncoderModel:
+def random_model(reference: RandomReference, texts: Iterable[str]) -> EncoderModel:
     """What a reference names, with a vocabulary of `texts`, or of a file if there is one."""
     spec, device = reference.spec, pick(reference.spec.device)
     with enough_memory():
         vocabulary = _vocabulary(spec, texts)
         with seeded(spec.seed):
+            make = _encoder_parts if reference.projected else _dot_parts
             module, parts = make(reference, len(vocabulary), device)
     return EncoderModel(
         name=reference.name,

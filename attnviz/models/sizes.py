@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import ceil, isqrt
 
+from attnviz.display import quantity
 from attnviz.errors import InvalidOption, TooLarge
 from attnviz.specs.model import KeepKind
 
@@ -93,7 +94,7 @@ def check_memory(work: Work, max_gib: float) -> None:
         n_tokens, fitting = isqrt(work.n_queries * work.n_keys), work.fitting(max_gib * GIB)
         least = f"--max-memory {ceil(100 * work.needed / GIB) / 100:.6g} allows it."
         raise TooLarge(
-            f"{_counted(n_tokens, 'token')} × {_counted(work.n_heads, 'head')} × {_counted(work.n_layers, 'layer')} "
+            f"{quantity(n_tokens, 'tokens')} × {quantity(work.n_heads, 'heads')} × {quantity(work.n_layers, 'layers')} "
             f"need {work.needed / GIB:,.2f} GiB, allowed are {max_gib:g}",
             hint=f"--max-tokens {fitting} fits; {least}" if fitting and work.d_model else least,
         )
@@ -112,7 +113,3 @@ def check_room(what: str, needed: int, max_gib: float) -> None:
 def _check_max_memory(max_gib: float) -> None:
     if not max_gib > 0:  # NaN is not either
         raise InvalidOption(f"--max-memory {max_gib:g} is no room at all", hint="Give GiB, such as 4 or 0.5.")
-
-
-def _counted(number: int, noun: str) -> str:
-    return f"{number:,} {noun}{'' if number == 1 else 's'}"

@@ -40,7 +40,6 @@ class WordInputs(TorchFunctionMode):
     def __torch_function__(
         self, function: Kernel, types: Sequence[type], args: Sequence[Any] = (), kwargs: Mapping[str, Any] | None = None
     ) -> Any:
-        """What torch calls instead of each of its functions."""
         kwargs = kwargs or {}
         if function is functional.embedding and (args[1] if len(args) > 1 else kwargs["weight"]) is self._words:
             vectors = function(*args, **kwargs).detach()

@@ -37,7 +37,6 @@ class ReplacedAttention(TorchFunctionMode):
     def __torch_function__(
         self, function: Kernel, types: Sequence[type], args: Sequence[Any] = (), kwargs: Mapping[str, Any] | None = None
     ) -> Any:
-        """What torch calls instead of each of its functions."""
         kwargs = kwargs or {}
         if function is functional.scaled_dot_product_attention:
             output, seen = dot_product(function, args, kwargs, "an attention")

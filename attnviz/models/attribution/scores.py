@@ -33,18 +33,8 @@ def attribute(subject: Subject, method: str) -> Attribution:
     """
     found: MethodScores = load(find(METHODS, method, "method"))(subject)
     try:
-        return Attribution(
-            method=method,
-            tokens=subject.tokens,
-            scores=found.scores,
-            target=subject.target,
-            provenance=subject.provenance,
-            n_passes=found.n_passes,
-            total=found.total,
-            others=found.others,
-            parts=found.parts,
-            signed=found.signed,
-        )
+        said = {name: value for name, value in vars(found).items() if name != "not_held"}
+        return Attribution(method, subject.tokens, target=subject.target, provenance=subject.provenance, **said)
     except AttnvizError as error:
         blamed = f"; not linear even when held: {', '.join(found.not_held[:4])}" if found.not_held else ""
         raise InvalidModel(f"{error}{blamed}", hint=ANY_MODEL) from error

@@ -81,17 +81,17 @@ class HuggingFaceModel:
     @property
     def n_layers(self) -> int:
         """How many layers the model has, with attention or without."""
-        return self.loaded.n_layers
+        return int(getattr(self.loaded.config, "num_hidden_layers", 0) or 1)
 
     @property
     def n_heads(self) -> int:
-        """How many heads a layer has."""
-        return self.loaded.n_heads
+        """How many heads of queries a layer has; keys may be fewer and shared."""
+        return int(getattr(self.loaded.config, "num_attention_heads", 0) or 1)
 
     @property
     def d_model(self) -> int:
-        """Width of the states."""
-        return self.loaded.d_model
+        """Width of the states, 0 where the configuration does not say."""
+        return int(getattr(self.loaded.config, "hidden_size", 0) or 0)
 
     @property
     def n_parameters(self) -> int:
@@ -273,17 +273,15 @@ class HuggingFaceModel:
 
     def _run(self, read: Read) -> None:
         model, inputs = self.loaded.model, self._inputs(read)
-        if self.loaded.tells_texts_apart:
-            inputs["token_type_ids"] = self._tensor(read.source.types)
         if read.kind == "encoder":
             model = model.get_encoder()
-            inputs.pop("token_type_ids", None)
-        elif read.target is not None:
-            inputs["decoder_input_ids"] = self._tensor(read.target.ids)
-        if hasattr(model.config, "use_cache"):
-            inputs["use_cache"] = False  # nothing follows
-        if read.kind == "encoder":
-            inputs.pop("use_cache", None)
+        else:
+            if self.loaded.tells_texts_apart:
+                inputs["token_type_ids"] = self._tensor(read.source.types)
+            if read.target is not None:
+                inputs["decoder_input_ids"] = self._tensor(read.target.ids)
+            if hasattr(model.config, "use_cache"):
+                inputs["use_cache"] = False  # nothing follows
         with enough_memory(), torch.inference_mode(), others_failure(self.name):
             model(**inputs)
 

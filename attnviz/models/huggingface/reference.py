@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
@@ -13,10 +12,10 @@ from typing import TYPE_CHECKING
 
 from attnviz.cache import cached
 from attnviz.errors import InvalidModel, InvalidOption
-from attnviz.inputs import MAX_JSON, read_bytes, user_path
+from attnviz.inputs import user_path
 from attnviz.models import MODELS
 from attnviz.models.built_in import TRAINED
-from attnviz.models.huggingface.files import CONFIG, FETCHED, ModelFiles, configuration, find_files
+from attnviz.models.huggingface.files import FETCHED, ModelFiles, configuration, find_files
 from attnviz.models.loading import WRITERS, ModelReference, digest, folder_name, refuse_sizes
 from attnviz.models.protocols import AttentionModel, Attributable, Classifies, Generates, Traceable
 from attnviz.specs.model import ModelOptions, PretrainedOptions
@@ -92,10 +91,10 @@ def find_folder(spec: ModelOptions, extras: PretrainedOptions) -> HuggingFaceRef
     """A folder whose config.json is of Hugging Face's form, which names the type of the model."""
     folder = user_path(spec.model, InvalidModel)
     try:
-        found = json.loads(read_bytes(folder / CONFIG, MAX_JSON, InvalidModel))
-    except (InvalidModel, ValueError, RecursionError):
+        found = configuration(folder)
+    except InvalidModel:
         return None
-    if not spec.model or not isinstance(found, dict) or not ("model_type" in found or "architectures" in found):
+    if not spec.model or not {"model_type", "architectures"} & found.keys():
         return None
     _refuse_options(spec)
     return HuggingFaceReference(spec, extras, folder_name(folder), folder=folder)

@@ -77,21 +77,6 @@ class LoadedWeights:
         return kinds > 1 and "token_type_ids" in signature(self.model.forward).parameters
 
     @property
-    def n_layers(self) -> int:
-        """How many layers the configuration names."""
-        return int(getattr(self.config, "num_hidden_layers", 0) or 1)
-
-    @property
-    def n_heads(self) -> int:
-        """Of queries; keys may be fewer and shared."""
-        return int(getattr(self.config, "num_attention_heads", 0) or 1)
-
-    @property
-    def d_model(self) -> int:
-        """Width of the states, 0 where the configuration does not say."""
-        return int(getattr(self.config, "hidden_size", 0) or 0)
-
-    @property
     def most_tokens(self) -> int | None:
         """How many positions it knows; None where it says nothing or counts distances only."""
         most = getattr(self.config, "max_position_embeddings", None)
