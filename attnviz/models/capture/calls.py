@@ -52,9 +52,7 @@ class Call:
     In a row that may attend to nothing all weights are 0; every other row and its sink together sum to 1.
     """
 
-    path: (
-        str  # of the module within the outermost one, such as "encoder.layer.3.attention.self"; "" where there is none
-    )
+    path: str  # of the module in the outermost one, such as "encoder.layer.3.attention.self"; "" where there is none
     number: int  # of the outermost forward pass since the capture began: a step of a generation is a pass
     kept: Float32[np.ndarray, "batch head query key"] | FactoredRows  # weights after softmax, or what they come of
     attendable: Bool[np.ndarray, "batch query key"]  # by any head; of factors by any query
@@ -157,7 +155,8 @@ class Capture(TorchFunctionMode):
         self._frames: list[ModuleCall] = []
         self._states = StateNumbers()
         self._room = LayersRoom()
-        self._n_passes = self._n_runs = self._n_calls = 0
+        self._n_passes = self._n_runs = 0
+        self.n_seen = 0  # attentions, also of layers that nobody asked for
         self._following, self._flow = SoftmaxTracker(), Flow()
         self._paths: Paths | None = None
         self._repeating = False
@@ -167,11 +166,6 @@ class Capture(TorchFunctionMode):
     def unclear(self) -> int:
         """How many products of weights were left out, because their heads could not be told from their batch."""
         return self._following.unclear
-
-    @property
-    def n_seen(self) -> int:
-        """How many attentions there were, also of layers that nobody asked for."""
-        return self._n_calls
 
     def enter(self, module: nn.Module, given: tuple[Any, ...]) -> None:
         """A module begins."""
@@ -225,7 +219,6 @@ class Capture(TorchFunctionMode):
     def __torch_function__(
         self, function: Kernel, types: Sequence[type], args: Sequence[Any] = (), kwargs: Mapping[str, Any] | None = None
     ) -> Any:
-        """What torch calls instead of each of its functions."""
         kwargs = kwargs or {}
         kernel = KERNELS.get(function)
         if (kernel is not None or function in SOFTMAXES) and (why := why_unreadable((*args, *kwargs.values()))):
@@ -331,8 +324,8 @@ class Capture(TorchFunctionMode):
 
     def _passed_by(self, origin: Origin) -> Origin:
         """Where the output of a call comes from of which nothing is kept."""
-        self._n_calls += 1
-        return Origin(origin.after | 1 << self._n_calls - 1)
+        self.n_seen += 1
+        return Origin(origin.after | 1 << self.n_seen - 1)
 
     def _hand_over(self, seen: Kept, origin: Origin, value: Any, same: bool = False) -> Origin:
         """Returns where the output comes from. `same`: queries and keys are one tensor."""
@@ -345,7 +338,7 @@ class Capture(TorchFunctionMode):
                 path=path,
                 number=max(0, self._n_passes - 1),
                 **kept,
-                place=self._n_calls,
+                place=self.n_seen,
                 after=origin.after,
                 run=self._frames[-1].number if self._frames else 0,
                 reads=self._reads(path),

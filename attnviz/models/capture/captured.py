@@ -43,9 +43,8 @@ def allowed(scores: Float[Tensor, "*axes"]) -> Bool[Tensor, "*axes"]:
     if not bool(low.any()):
         return ~low
     apart = low & (scores < scores.amax(dim=-1, keepdim=True) - APART)
-    return ~(
-        apart | (scores <= max(torch.finfo(scores.dtype).min / 2, NO_SCORE))
-    )  # NaN is not forbidden but wrong, and shows
+    # NaN is not forbidden but wrong, and shows
+    return ~(apart | (scores <= max(torch.finfo(scores.dtype).min / 2, NO_SCORE)))
 
 
 def to_batch_heads(tensor: Tensor) -> Tensor:

@@ -18,9 +18,8 @@ class ModuleCall:
     module: nn.Module
     number: int  # of all that were at work
     reads: tuple[int, ...] = ()  # the tensors given to it, by number
-    n_positions: set[int] = field(
-        default_factory=set
-    )  # of the states given to it, else to its parts, all rows together
+    # Of the states given to it, else to its parts, all rows together.
+    n_positions: set[int] = field(default_factory=set)
     knows: bool = False  # whether those were given to itself
 
 

@@ -37,7 +37,6 @@ class NormsOfCalls(TorchFunctionMode):
     def __torch_function__(
         self, function: Kernel, types: Sequence[type], args: Sequence[Any] = (), kwargs: Mapping[str, Any] | None = None
     ) -> Any:
-        """What torch calls instead of each of its functions."""
         kwargs = kwargs or {}
         result = function(*args, **kwargs)
         with torch.no_grad(), torch._C.DisableTorchFunction():

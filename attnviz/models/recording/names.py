@@ -123,11 +123,6 @@ def _has_room(group: Group) -> bool:
     return not np.triu(anybody, 1).any()
 
 
-def last_attended(group: Group) -> int:
-    """How many keys there are up to the last one that any query attends to: a cache may have room for more."""
-    return int(np.flatnonzero(attended(group).any(axis=0)).max(initial=-1)) + 1
-
-
 def attended(group: Group) -> Bool[np.ndarray, "row key"]:
     """Which keys any query attends to, in any layer."""
     return np.asarray(np.any([call.attended for call in group.calls], axis=0))

@@ -19,7 +19,6 @@ from attnviz.models.recording.names import (
     attended,
     attention_role,
     labels_for,
-    last_attended,
     masked,
     row_of,
 )
@@ -111,7 +110,7 @@ def _end(group: Group, before: int) -> int:
 
 def _n_keys(group: Group) -> int:
     """Without the room that a cache has left."""
-    return max(group.n_queries, last_attended(group))
+    return max(group.n_queries, int(np.flatnonzero(attended(group).any(axis=0)).max(initial=-1)) + 1)
 
 
 def plan_cached_step(names: Names, group: Group, row: int, end: int, masks: Real | None) -> AxisLabels:

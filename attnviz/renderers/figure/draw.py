@@ -99,14 +99,9 @@ class Colours(NamedTuple):
 
 def colours_of(scale: Scale, limits: tuple[float, float], cmap: str, theme: Theme = PAPER) -> Colours:
     """A difference has colours of its own, whatever `cmap` is: others would make 0 look like something."""
-    return Colours(map_for(scale, cmap, theme), norm_of(scale, limits))
-
-
-def map_for(scale: Scale, cmap: str, theme: Theme) -> Colormap:
-    """The colour map of a scale: that of differences, the one asked for, or that of the kind of scale."""
-    if is_signed(scale):
-        return colour_map(theme.diverging)
-    return colour_map(cmap if cmap != AUTO else theme.lift if scale.kind == "lift" else SEQUENTIAL)
+    of_scale = theme.lift if scale.kind == "lift" else SEQUENTIAL
+    name = theme.diverging if is_signed(scale) else of_scale if cmap == AUTO else cmap
+    return Colours(colour_map(name), norm_of(scale, limits))
 
 
 def is_signed(scale: Scale) -> bool:
