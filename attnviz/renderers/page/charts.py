@@ -14,7 +14,7 @@ from math import isfinite, isnan
 
 import numpy as np
 
-from attnviz.report import Charts, Curve, Curves, Distribution, Distributions, Report
+from attnviz.report import Charts, Curve, Distribution, Report
 
 LINK = "{http://www.w3.org/1999/xlink}href"
 REFERENCE = re.compile(r"#([\w.-]+)")
@@ -57,18 +57,13 @@ def charts_of(report: Report) -> tuple[list[Mapping[str, object]], list[str]]:
             name = f"chart-{next(numbers)}"
             table = _of_curve(chart) if isinstance(chart, Curve) else _of_distribution(chart)
             charts.append({"id": name, "title": chart.title, **table})
-            drawn.append(_drawn(picture, place, name))
+            from attnviz.renderers.figure.files import chart_svg  # matplotlib comes with it
+
+            # Each chart is a picture of its own: a phone shows one under the other.
+            drawn.append(as_html(chart_svg(picture.only(place), picture), name, chart.title, _words(chart)))
         if charts:
             pictures.append({"title": picture.title, "columns": picture.n_columns or len(charts), "charts": charts})
     return pictures, drawn
-
-
-def _drawn(picture: Curves | Distributions, place: int, name: str) -> str:
-    """Each chart as a picture of its own: a phone shows one under the other."""
-    from attnviz.renderers.figure.files import chart_svg  # matplotlib comes with it
-
-    chart = picture.charts[place]
-    return as_html(chart_svg(picture.only(place), picture), name, chart.title, _words(chart))
 
 
 def as_html(svg: bytes, name: str, title: str, description: str) -> str:

@@ -1,6 +1,6 @@
 // What stands around a pair of tokens of a very long text, and what its query attends to most.
 import { columnsOf, rowsOf } from "./content.js";
-import { element, isolated } from "./dom.js";
+import { element, isolated, nextFrame } from "./dom.js";
 import { strongestOf } from "./text.js";
 
 const N_AROUND = 12; // tokens on either side
@@ -10,13 +10,9 @@ export class Context {
     Object.assign(this, { cells, map, part: element("div", { class: "listed" }) });
   }
 
-  // Once for each frame, however often the pointer moves in it.
   mark(cell) {
     this.cell = cell;
-    this.planned ??= requestAnimationFrame(() => {
-      this.planned = undefined;
-      this.show(this.cell);
-    });
+    nextFrame(this, () => this.show(this.cell));
   }
 
   show(cell) {

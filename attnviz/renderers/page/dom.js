@@ -46,6 +46,14 @@ export function chooser(label, options, chosen, onchange) {
 
 export const colourOf = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 
+// Once for each frame, however often it is planned in it.
+export function nextFrame(planner, act) {
+  planner.planned ??= requestAnimationFrame(() => {
+    planner.planned = undefined;
+    act();
+  });
+}
+
 // One stop for Tab in a group of many: arrows move within it.
 export function roving(group, selector, columns = () => 1) {
   const all = () => [...group.querySelectorAll(selector)];

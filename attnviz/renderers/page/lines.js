@@ -67,7 +67,7 @@ function headsChooser(alike) {
     if (full) attributes["aria-disabled"] = "true";
     else attributes.onclick = toggle;
     const chip = element("button", attributes, isLayered(pictureOf()) ? headOf(number) : maps[number].title);
-    if (place >= 0) chip.classList.add(`head-${place}`);
+    chip.style.setProperty("--line", `var(--head-${place})`);
     group.append(chip);
   }
   if (state.heads.length >= MOST_HEADS) group.append(element("span", { class: "hint" }, `${MOST_HEADS} at a time`));
@@ -170,7 +170,7 @@ class Chart {
     const shift = (place - (state.heads.length - 1) / 2) * 2; // so that lines of several heads lie beside each other
     const [from, to] = [row, column].map((at) => (at + 0.5) * PITCH + shift);
     const ends = { x1: 0, y1: from, x2: 100, y2: to };
-    return drawing("line", { ...ends, class: `head-${place}`, "stroke-opacity": opacity.toFixed(4) });
+    return drawing("line", { ...ends, stroke: `var(--head-${place})`, "stroke-opacity": opacity.toFixed(4) });
   }
 
   mark() {

@@ -141,15 +141,10 @@ def _words(report: Report) -> Iterator[tuple[str, str]]:
 
 def _axes(report: Report, heatmap: Heatmap, block: int, axes: Shared) -> Mapping[str, object]:
     """Labels, positions and writing of rows and columns, by number."""
+    is_text = heatmap.block == 1
     sides = (
-        (
-            "rows",
-            "queries",
-            heatmap.rows,
-            heatmap.row_positions,
-            heatmap.row_axis == Heatmap.row_axis and heatmap.block == 1,
-        ),
-        ("columns", "keys", heatmap.columns, heatmap.column_positions, heatmap.block == 1),
+        ("rows", "queries", heatmap.rows, heatmap.row_positions, is_text and heatmap.row_axis == Heatmap.row_axis),
+        ("columns", "keys", heatmap.columns, heatmap.column_positions, is_text),
     )
     alike = report.data.get("self_attention") is not False
     return {

@@ -1,5 +1,5 @@
 // One map on a canvas: pointed at, zoomed, moved, by mouse and by finger; the same with the keyboard.
-import { element } from "./dom.js";
+import { element, nextFrame } from "./dom.js";
 import { cellAt, layOut, paint, paintWith } from "./painting.js";
 import { namesOf } from "./readout.js";
 import { change, state } from "./state.js";
@@ -94,10 +94,7 @@ export class Plot {
   }
 
   plan() {
-    this.planned ??= requestAnimationFrame(() => {
-      this.planned = undefined;
-      paint(this);
-    });
+    nextFrame(this, () => paint(this));
   }
 
   // A query alone, as a link may name it, stands for the cell that it gives most to; a key for what gives it most.

@@ -270,7 +270,7 @@ def test_what_is_drawn_is_seen(shown: Open, scheme: str) -> None:
     page = shown("heatmap", "view=lines&layer=0&head=0", color_scheme=scheme)
     for place in range(1, 6):
         page.page.locator(".chip").nth(place).click()
-        page.page.wait_for_selector(f".chip.head-{place}")
+        page.page.wait_for_selector(f".chip:nth-child({place + 1})[aria-pressed=true]")
     assert page.page.locator(".chip[aria-disabled]").count() == 2
     assert faint(measure(page, TEXTS, "#view") + measure(page, EDGES)) == set()
     pairs = [
