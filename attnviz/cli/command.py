@@ -7,7 +7,7 @@ from collections.abc import Generator, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import fields, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from attnviz.cli import show
 from attnviz.cli.process import collected_interrupts, resume_gc
@@ -68,7 +68,9 @@ def _followed(events: Events) -> Iterator[Result]:
                     assert isinstance(events, Generator)
                     events.close()
                     view.close()
-                    _leave(event)
+                    for line in event.if_left:
+                        show.note(line)
+                    raise KeyboardInterrupt
             else:
                 view.close()
                 yield event
@@ -80,12 +82,6 @@ def _show_progress(progress: Progress, view: ProgressBar | ProgressLog) -> None:
         view.note(f"note: {notice}")
     if progress.error:
         view.note(f"error: {progress.error}")
-
-
-def _leave(progress: Progress) -> NoReturn:
-    for line in progress.if_left:
-        show.note(line)
-    raise KeyboardInterrupt
 
 
 def _show(result: Result, table: TableKind) -> None:

@@ -45,7 +45,10 @@ def error_message(error: ErrorDetails, names: Sequence[str] = ()) -> str:
     if kind == "too_short":
         return "the list is empty"
     if kind == "literal_error":
-        return _choice(given, CHOICE.findall(error["ctx"]["expected"]))
+        choices = CHOICE.findall(error["ctx"]["expected"])
+        near = nearest(given, choices) if isinstance(given, str) else ""
+        said = f"write one of {', '.join(choices)}, not {shorten(given)}"
+        return f"{said}. Did you mean {near!r}?" if near else said
     if kind in WANTED:
         return instead(WANTED[kind], given)
     return error["msg"]
@@ -73,8 +76,3 @@ def instead(wanted: str, given: object) -> str:
     if wanted == "a whole number" and isinstance(given, str) and DIGITS.fullmatch(given):
         return f"{said}; no number here has more than 18 digits"
     return said
-
-
-def _choice(given: object, choices: Sequence[str]) -> str:
-    near = nearest(given, choices) if isinstance(given, str) else ""
-    return f"write one of {', '.join(choices)}, not {shorten(given)}" + (f". Did you mean {near!r}?" if near else "")

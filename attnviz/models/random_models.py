@@ -16,8 +16,7 @@ from attnviz.models.attention import DotAttention
 from attnviz.models.device import enough_memory, pick, seeded
 from attnviz.models.encoder import Encoder, EncoderConfig
 from attnviz.models.encoder_model import EncoderModel, encoder_parts, size_of
-from attnviz.models.tokenizer import TextTokenizer
-from attnviz.specs.model import ModelOptions, VocabularyOptions
+from attnviz.specs.model import VocabularyOptions
 
 if TYPE_CHECKING:
     from attnviz.models.built_in import RandomReference
@@ -56,7 +55,10 @@ def random_model(reference: RandomReference, texts: Iterable[str]) -> EncoderMod
     """What a reference names, with a vocabulary of `texts`, or of a file if there is one."""
     spec, device = reference.spec, pick(reference.spec.device)
     with enough_memory():
-        vocabulary = _vocabulary(spec, texts)
+        if spec.vocab is None:
+            vocabulary = tokenizer.train(texts, VocabularyOptions(tokenizer=spec.tokenizer, min_frequency=1))
+        else:
+            vocabulary = tokenizer.load(user_path(spec.vocab, InvalidModel))
         with seeded(spec.seed):
             make = _encoder_parts if reference.projected else _dot_parts
             module, parts = make(reference, len(vocabulary), device)
@@ -69,9 +71,3 @@ def random_model(reference: RandomReference, texts: Iterable[str]) -> EncoderMod
         spec=spec,
         **parts | {"settings": (*parts["settings"], ("seed", spec.seed))},
     )
-
-
-def _vocabulary(spec: ModelOptions, texts: Iterable[str]) -> TextTokenizer:
-    if spec.vocab is not None:
-        return tokenizer.load(user_path(spec.vocab, InvalidModel))
-    return tokenizer.train(texts, VocabularyOptions(tokenizer=spec.tokenizer, min_frequency=1))

@@ -6,7 +6,6 @@ Knows a table and the page that it is on, and nothing of maps or of what stands 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from functools import partial
 
 from rich.cells import cell_len
 from rich.style import Style
@@ -33,7 +32,12 @@ def listing(page: ScreenLayout, table: Table, headed: bool = False, compact: boo
     headers = [(page.safe(column.header), page.safe(column.unit)) for column in table.columns]
     widths = [max((cell_len(row[n]) for row in cells), default=0) for n in range(len(headers))]
     headings = [_heading(*header, width) for header, width in zip(headers, widths, strict=True)]
-    grid_of = partial(_grid_of, page, headings, numbers.numeric(table), cells)
+    numeric = numbers.numeric(table)
+
+    def grid_of(places: Sequence[int]) -> list[Text]:
+        rows = [[row[n] for n in places] for row in cells]
+        return _grid(page, [headings[n] for n in places], [numeric[n] for n in places], rows)
+
     places = list(range(len(headers)))
     minor = [n for n in places if compact and table.columns[n].minor]
     left_out: list[int] = []
@@ -93,18 +97,6 @@ def _grid(
     upper, lower = ([heading[n] for heading in headings] for n in (0, 1))
     rule = line([page.dash * width for width in widths], DIM)
     return [*([line(upper, BOLD)] if any(upper) else []), line(lower, BOLD), rule, *map(line, cells)]
-
-
-def _grid_of(
-    page: ScreenLayout,
-    headings: Sequence[tuple[str, str]],
-    numeric: Sequence[bool],
-    cells: list[list[str]],
-    places: Sequence[int],
-) -> list[Text]:
-    """`_grid` of some of the columns."""
-    rows = [[row[n] for n in places] for row in cells]
-    return _grid(page, [headings[n] for n in places], [numeric[n] for n in places], rows)
 
 
 def _folded(grid_of: Callable[[Sequence[int]], list[Text]], places: Sequence[int]) -> list[Text]:

@@ -59,10 +59,6 @@ def mended(documents: Iterable[Document], already: Sequence[str] = ()) -> tuple[
             names.append(document.name)
             document = replace(document, text=text)
         clean.append(document)
-    return tuple(clean), _notice(list(dict.fromkeys(names)))
-
-
-def _notice(names: Sequence[str]) -> tuple[str, ...]:
-    if not names:
-        return ()
-    return (f"{first_of(names, _NAMED)}: what is not valid Unicode was replaced by {REPLACEMENT} (U+FFFD)",)
+    told = first_of(list(dict.fromkeys(names)), _NAMED)
+    notice = f"{told}: what is not valid Unicode was replaced by {REPLACEMENT} (U+FFFD)"
+    return tuple(clean), (notice,) if names else ()

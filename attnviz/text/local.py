@@ -30,7 +30,10 @@ def open_source(name: str, wanted: str | None) -> Source:
             return source
     path = user_path(name, InvalidSource)
     if name and exists(path):
-        return _open_folder(path, wanted) if path.is_dir() else _open_file(path, wanted)
+        if path.is_dir():
+            return _open_folder(path, wanted)
+        _reader_of(path)  # an ending that nobody reads is answered before anything is opened
+        return _source_of({_split_name(path) or "train": [path]}, wanted, _title(path))
     if name.startswith((".", "/", "~")) or name.endswith(("/", "\\")) or _ENDING.fullmatch(path.suffix):
         raise InvalidSource(f"no file or folder {name}")
     if _HUB_NAME.fullmatch(name):
@@ -41,13 +44,6 @@ def open_source(name: str, wanted: str | None) -> Source:
         f"no data set {name!r}",
         hint=f"{suggestion(name, [p.name for p in NAMES])} A file, a folder or org/name on the hub will also do.",
     )
-
-
-def _open_file(path: Path, wanted: str | None) -> Source:
-    """One file is one split, called after the file where that is a split's name."""
-    split = _split_name(path) or "train"
-    _reader_of(path)  # an ending that nobody reads is answered before anything is opened
-    return _source_of({split: [path]}, wanted, _title(path))
 
 
 def _open_folder(path: Path, wanted: str | None) -> Source:

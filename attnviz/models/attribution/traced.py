@@ -15,7 +15,7 @@ from jaxtyping import Float
 from torch import Tensor
 from torch.nn import functional
 
-from attnviz.models.attribution.inputs import Change, WordInputs
+from attnviz.models.attribution.inputs import WordInputs
 from attnviz.models.capture.by_hand import WATCHED, SoftmaxTracker, TorchCall, factors
 from attnviz.models.capture.captured import Kernel, to_batch_heads
 from attnviz.models.capture.kernels import dot_product
@@ -51,8 +51,8 @@ class TracedAttention:
 class TracedPass(WordInputs):
     """One pass of a model, whose attentions are kept in their order."""
 
-    def __init__(self, words: Tensor, change: Change | None = None) -> None:
-        super().__init__(words, change)
+    def __init__(self, words: Tensor) -> None:
+        super().__init__(words)
         self.attentions: list[TracedAttention] = []
         self._softmaxes = SoftmaxTracker()
 

@@ -31,7 +31,7 @@ from attnviz.models.capture.flow import Flow, Origin
 from attnviz.models.capture.kernels import axes_of, dot_product
 from attnviz.models.capture.module_calls import ModuleCall, StateNumbers
 from attnviz.models.capture.multihead import multi_head
-from attnviz.models.capture.paths import NUMBER, Paths
+from attnviz.models.capture.paths import NUMBER, Paths, may_be_in
 from attnviz.models.capture.readable import why_unreadable
 from attnviz.models.capture.room import LayersRoom
 from attnviz.models.capture.values import Values, some_values
@@ -259,7 +259,7 @@ class Capture(TorchFunctionMode):
         if axes is None:
             self._following.unclear += 1
             return function(*args, **kwargs), Origin(origin.after)
-        if not (self._may_be_head(axes[1]) or self._may_be_chosen()):
+        if not (self._may_be_head(axes[1]) or may_be_in(self._path()[0], self._choice.layers)):
             return function(*args, **kwargs), self._passed_by(origin)
         if self._factoring is None:
             in_room = function is functional.scaled_dot_product_attention and self._choice.heads is None
@@ -282,7 +282,7 @@ class Capture(TorchFunctionMode):
 
     def _multiplied(self, seen: CapturedAttention, origin: Origin, value: Any) -> Origin:
         """Of attention written by hand. Raises InvalidRecord where its factors are asked for."""
-        chosen = self._may_be_chosen() or self._may_be_head(seen.weights.shape[1])
+        chosen = may_be_in(self._path()[0], self._choice.layers) or self._may_be_head(seen.weights.shape[1])
         if not chosen or (self._factoring is not None and origin.product is None):
             return self._passed_by(origin)
         if self._factoring is not None:
@@ -301,11 +301,6 @@ class Capture(TorchFunctionMode):
         attendable = seen.attendable.detach().cpu().numpy()
         sink = None if seen.sink is None else seen.sink.detach().cpu().numpy()
         return Kept(self._room.as_array(seen.weights), attendable, sink, seen.how, seen.error, n_heads, seen.guess)
-
-    def _may_be_chosen(self) -> bool:
-        """Whether a chosen layer may be at work: a path without a number may be any, as layers may share a module."""
-        layers, numbers = self._choice.layers, NUMBER.findall(self._path()[0])
-        return layers is None or not numbers or any(int(number) in layers for number in numbers)
 
     def _may_be_head(self, n_heads: int) -> bool:
         """Whether a call may be one head of a layer whose heads are modules: it is chosen later, among the others."""

@@ -13,6 +13,12 @@ COMPILED = "_orig_mod"  # the name of a module within what torch.compile makes o
 NUMBER = re.compile(r"(?<![^._])\d+(?![^.])")  # "3" in "layers.3.attn" and in "layer_3", not in "attn1"
 
 
+def may_be_in(path: str, layers: Sequence[int] | None) -> bool:
+    """Whether a path may be of one of these layers: without a number it may be any, as layers may share a module."""
+    numbers = NUMBER.findall(path)
+    return layers is None or not numbers or any(int(number) in layers for number in numbers)
+
+
 class Paths:
     """The names of all modules in one. A module that stands in several places has a name for each."""
 

@@ -13,7 +13,7 @@ from attnviz.models.attribution.answers import classified, whole_logits
 from attnviz.models.attribution.subject import Answering, Subject
 from attnviz.models.huggingface.model import HuggingFaceModel
 from attnviz.models.huggingface.weights import others_failure
-from attnviz.records import Facts, Provenance
+from attnviz.records import Facts
 
 
 class HuggingFaceAnswering(HuggingFaceModel):
@@ -26,7 +26,10 @@ class HuggingFaceAnswering(HuggingFaceModel):
         assert headed is not None
         words = headed.get_input_embeddings().weight
         answering = Answering(headed, words, self._logits, self.device)
-        provenance = self._text_provenance(text, text_name, read.source.n_tokens)
+        n_tokens = read.source.n_tokens
+        settings = (("model_type", str(self.loaded.model.config.model_type)), ("tokens_in_text", n_tokens))
+        facts = Facts(tokens_in_text=n_tokens, keep=self.spec.keep)
+        provenance = self._provenance(text, text_name, settings, facts)
         if "ForSequenceClassification" in type(headed).__name__:
             names = headed.config.id2label
             labels = [str(names[number]) for number in sorted(names)]
@@ -63,8 +66,3 @@ class HuggingFaceAnswering(HuggingFaceModel):
                 hint="Give its first piece, with its space.",
             )
         return found
-
-    def _text_provenance(self, text: str, text_name: str, n_tokens: int) -> Provenance:
-        settings = (("model_type", str(self.loaded.model.config.model_type)), ("tokens_in_text", n_tokens))
-        facts = Facts(tokens_in_text=n_tokens, keep=self.spec.keep)
-        return self._provenance(text, text_name, settings, facts)

@@ -88,11 +88,6 @@ class Group:
         """The model's own numbers of the layers, and how many it has. Calls of one shared layer count from 0."""
         return self._rising() or (tuple(range(len(self.calls))), None)
 
-    @property
-    def unnumbered(self) -> bool:
-        """Whether the calls have several numbers of which none rises from layer to layer."""
-        return self._rising() is None and len({call.path for call in self.calls}) > 1
-
     def _rising(self) -> tuple[tuple[int, ...], int | None] | None:
         """The numbers in the first place where they rise, and how many modules are numbered so."""
         found = [[int(number) for number in NUMBER.findall(call.path)] for call in self.calls]
@@ -128,7 +123,7 @@ def of_layers(groups: Sequence[Group], choice: LayersAndHeads) -> list[Group]:
         return list(groups)
     found = []
     for group in groups:
-        if group.unnumbered:
+        if group._rising() is None and len({call.path for call in group.calls}) > 1:
             raise InvalidSelection(
                 f"the layers of {group.place} cannot be chosen: no number in their paths rises from each to the next",
                 hint="Leave out layers.",

@@ -13,7 +13,7 @@ import numpy as np
 
 from attnviz.errors import InvalidRecord
 from attnviz.models.capture.calls import Call
-from attnviz.models.capture.paths import NUMBER
+from attnviz.models.capture.paths import NUMBER, may_be_in
 from attnviz.models.protocols import EVERY, LayersAndHeads
 
 
@@ -29,7 +29,9 @@ def heads_joined(calls: Sequence[Call], choice: LayersAndHeads) -> list[Call]:
     for call in calls:
         beside[_place(call)].append(call)
     found = [one for each in beside.values() for one in ([_joined(each, choice)] if _are_heads(each) else each)]
-    return sorted((_chosen(call, choice) for call in found if _in_layers(call, choice)), key=lambda call: call.place)
+    return sorted(
+        (_chosen(call, choice) for call in found if may_be_in(call.path, choice.layers)), key=lambda call: call.place
+    )
 
 
 def _place(call: Call) -> tuple[object, ...]:
@@ -96,22 +98,12 @@ def _side_by_side(sinks: Sequence[np.ndarray | None], shape: Sequence[int]) -> n
     return np.concatenate([nothing if sink is None else sink for sink in sinks], axis=1)
 
 
-def _in_layers(call: Call, choice: LayersAndHeads) -> bool:
-    """Whether a call may be of a chosen layer, by the numbers in its path that are left."""
-    numbers = NUMBER.findall(call.path)
-    return choice.layers is None or not numbers or any(int(number) in choice.layers for number in numbers)
-
-
 def _chosen(call: Call, choice: LayersAndHeads) -> Call:
     """Of all heads of a call that had none chosen yet, the chosen ones. Raises InvalidSelection."""
-    if choice.heads is None or call.factors is not None or call.shape[1] != len(call.heads) or not _whole(call):
+    whole = call.heads == tuple(range(call.n_heads_in_model or len(call.heads)))
+    if choice.heads is None or call.factors is not None or call.shape[1] != len(call.heads) or not whole:
         return call
     heads = choice.heads_of(len(call.heads), f"the attention in {call.path or 'this block'}")
     places = list(heads)
     sink = None if call.sink is None else call.sink[:, places]
     return replace(call, kept=call.weights[:, places], sink=sink, heads=heads)
-
-
-def _whole(call: Call) -> bool:
-    """Whether all heads are there."""
-    return call.heads == tuple(range(call.n_heads_in_model or len(call.heads)))

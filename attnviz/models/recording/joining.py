@@ -96,7 +96,7 @@ def joined(calls: Sequence[tuple[Call, int]]) -> list[tuple[Call, int]]:
         model = frozenset(of_pass)
         if any(series.take(of_pass) for series in reversed(models[model])):
             continue
-        if models[model] and any(map(_reads_cache, of_pass.values())):
+        if models[model] and any(call.own_keys and call.shape[2] < live(call) for call in of_pass.values()):
             unfit.add(model)
         models[model].append(Series(of_pass))
     found = [
@@ -112,10 +112,6 @@ def live(call: Call) -> int:
     """How many keys there are, without the room that a cache has left."""
     attended = np.flatnonzero(call.attended.any(axis=0))
     return int(max(call.shape[2], attended.max(initial=-1) + 1))
-
-
-def _reads_cache(call: Call) -> bool:
-    return bool(call.own_keys) and call.shape[2] < live(call)
 
 
 def _as_one(calls: list[Call], memory: Memory) -> Call:

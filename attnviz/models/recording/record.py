@@ -54,7 +54,7 @@ class Recording(Displayable, Sequence[AttentionMaps]):
     @property
     def groups(self) -> tuple[str, ...]:
         """The names of the groups of layers, such as "decoder.layers.*.self_attn"."""
-        return tuple(dict.fromkeys(map(_group, self._records)))
+        return tuple(dict.fromkeys(maps.provenance.facts.group for maps in self._records))
 
     def only(self, group: str) -> Recording:
         """The records of one group. Raises InvalidSelection, with the groups there are."""
@@ -62,11 +62,7 @@ class Recording(Displayable, Sequence[AttentionMaps]):
             raise InvalidSelection(
                 f"no group {group!r}", hint=f"There is {', '.join(map(repr, self.groups)) or 'none'}."
             )
-        return Recording([maps for maps in self._records if _group(maps) == group])
-
-
-def _group(maps: AttentionMaps) -> str:
-    return maps.provenance.facts.group
+        return Recording([maps for maps in self._records if maps.provenance.facts.group == group])
 
 
 @contextmanager

@@ -136,7 +136,8 @@ class Room(NamedTuple):
         """Where no width is asked for."""
         theme, sizes = look_of(look.theme, look.font_size)
         several = isinstance(picture, HeatmapGrid)
-        side = LINES_ACROSS[several] if look.kind == "lines" else largest_side(picture)
+        of_panel = min(MAX_PANEL, max(0.6, MAX_GRID_WIDTH / columns_of(picture) - GAP))
+        side = LINES_ACROSS[several] if look.kind == "lines" else of_panel if several else MAX_MAP
         return cls(look, theme, sizes, side)
 
 
@@ -195,13 +196,6 @@ def shape_of(block: Heatmap | HeatmapGrid) -> tuple[int, int]:
 def columns_of(block: Heatmap | HeatmapGrid) -> int:
     """How many maps stand side by side."""
     return min(block.n_columns, len(block.maps)) if isinstance(block, HeatmapGrid) else 1
-
-
-def largest_side(block: Heatmap | HeatmapGrid) -> float:
-    """Inches that one map may take along its longer side."""
-    if isinstance(block, Heatmap):
-        return MAX_MAP
-    return min(MAX_PANEL, max(0.6, MAX_GRID_WIDTH / columns_of(block) - GAP))
 
 
 def is_difference(block: Heatmap | HeatmapGrid) -> bool:
