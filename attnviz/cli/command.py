@@ -109,7 +109,6 @@ def _listed(files: Sequence[Path]) -> str:
 
 
 def _open(page: Path) -> None:
-    """In the browser that this machine prefers, if it has one."""
     import webbrowser
 
     try:
@@ -121,6 +120,5 @@ def _open(page: Path) -> None:
 
 
 def _group(spec: Any, default: Group) -> Group:
-    """The spec's own group of this kind, else the default."""
     own = (getattr(spec, field.name) for field in fields(spec))
     return next((value for value in own if isinstance(value, type(default))), default)

@@ -174,7 +174,6 @@ class _Config:
         return steps
 
     def defaults_for(self, command: str) -> dict[str, Any]:
-        """The defaults that a command knows."""
         if command not in self.defaults_of:
             known = schema.types(command)
             chosen = {name: value for name, value in self.defaults.items() if name in known}
@@ -186,7 +185,6 @@ class _Config:
         return self.defaults_of[command]
 
     def check_defaults(self, commands: Set[str]) -> None:
-        """That each is a setting of some job."""
         possible = list(dict.fromkeys(setting for command in JOBS for setting in schema.types(command)))
         for setting in self.defaults:
             if setting not in possible:

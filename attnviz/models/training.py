@@ -189,7 +189,6 @@ class Training:
         return measured
 
     def _note_heads(self, epoch: float, *, pretraining: bool) -> None:
-        """Add what the heads look at now, on texts held out."""
         if self.targets is None:
             return
         loss = None

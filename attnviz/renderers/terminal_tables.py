@@ -74,7 +74,6 @@ def top(page: ScreenLayout, table: Table) -> Iterator[Text]:
 
 
 def _cells(page: ScreenLayout, table: Table, n_rows: int) -> list[list[str]]:
-    """The first rows as they are written."""
     return [
         [page.safe(numbers.shown(cell, column)) for cell, column in zip(row, table.columns, strict=True)]
         for row in table.rows[:n_rows]

@@ -36,6 +36,6 @@ if TYPE_CHECKING:
 def __getattr__(name: str) -> Any:
     """What concerns arrays is imported on first use: numpy comes with it, and a folder is refused without."""
     for room in map(import_module, ("attnviz.store.records", "attnviz.store.arrays")):  # the second where it is needed
-        if name in room.__all__:
+        if hasattr(room, name):
             return getattr(room, name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -16,8 +16,6 @@ from attnviz.errors import InvalidRecord
 from attnviz.inputs import header_of, read_bytes, strict_json
 from attnviz.store.files import shorten_path
 
-__all__ = ["arrays_bytes", "read_arrays"]
-
 KINDS = {"I64": np.dtype("<i8"), "U64": np.dtype("<u8"), "F64": np.dtype("<f8")}
 
 

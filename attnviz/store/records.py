@@ -27,19 +27,6 @@ from attnviz.records.single import one_record
 from attnviz.store.compact import bytes_held, gathered, n_tokens, spread, tokens_read, tokens_told
 from attnviz.store.files import make, shorten_path, write
 
-__all__ = [
-    "RECORD",
-    "SCHEMA",
-    "held_bytes",
-    "is_factored",
-    "load",
-    "read_record",
-    "record_bytes",
-    "record_shape",
-    "save",
-    "write_record",
-]
-
 SCHEMA = 2
 FACTORED = 4  # of records that hold factors
 COMPACT = 5  # of those of many tokens, see `compact`
@@ -86,7 +73,6 @@ def write_record(maps: AttentionMaps, path: Path, *, half: bool = False) -> None
 
 
 def _parts(maps: AttentionMaps, *, half: bool = False) -> tuple[dict[str, np.ndarray], dict[str, str]]:
-    """Tensors and metadata of a record's file."""
     maps = _rounded(maps) if half else maps
     compact = isinstance(maps, FactoredMaps) and max(len(maps.queries), len(maps.keys)) >= MANY_TOKENS
     sides = {"queries": maps.queries, "keys": None if maps.self_attention else maps.keys}  # None: the same tokens
@@ -307,7 +293,6 @@ def _told(name: str, tokens: Tokens, *, compact: bool) -> tuple[dict[str, Any], 
 
 
 def _metadata(found: Mapping[str, Any]) -> dict[str, Any]:
-    """The JSON under the key `attnviz`."""
     meta: dict[str, Any] = strict_json(found["attnviz"])
     if meta["schema"] not in READABLE:
         raise InvalidRecord(f"schema {meta['schema']!r} is not {SCHEMA}", hint="Update attnviz, or draw the text anew.")

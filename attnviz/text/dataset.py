@@ -56,7 +56,6 @@ def _select(source: Source, parts: tuple[splits.Part, ...], name: str) -> Corpus
 
 
 def _needed(parts: tuple[splits.Part, ...]) -> dict[str, int | None]:
-    """How many texts of each split have to be read."""
     needed: dict[str, int | None] = {}
     for part in parts:
         so_far = needed.get(part.name, 0)

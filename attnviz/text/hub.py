@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 from attnviz.errors import InvalidSource
 from attnviz.hub import why_offline
@@ -36,7 +35,11 @@ def open_hub(repository: str, wanted: str | None, name: str = "") -> Source:
             f"data set {name!r} is not on this machine, and {offline}",
             hint=f"Use a local copy with --dataset PATH{here}, or the packaged --dataset sample.",
         )
-    with _no_network():
+    import datasets
+    from huggingface_hub import constants
+
+    hubs = (constants, datasets.config)  # which both libraries read when they are about to ask
+    with mock.patch.object(hubs[0], "HF_HUB_OFFLINE", True), mock.patch.object(hubs[1], "HF_HUB_OFFLINE", True):
         loaded = _loaded(name, repository)
     return as_source(loaded, wanted, name, (f"{name}: {offline}, so this is the copy in the cache",))
 
@@ -73,17 +76,3 @@ def _is_cached(repository: str) -> bool:
 
 def _loosely(name: str) -> str:
     return name.replace("_", "").lower()
-
-
-@contextmanager
-def _no_network() -> Iterator[None]:
-    """Both libraries read these two when they are about to ask the hub."""
-    import datasets
-    from huggingface_hub import constants
-
-    before = constants.HF_HUB_OFFLINE, datasets.config.HF_HUB_OFFLINE
-    constants.HF_HUB_OFFLINE = datasets.config.HF_HUB_OFFLINE = True
-    try:
-        yield
-    finally:
-        constants.HF_HUB_OFFLINE, datasets.config.HF_HUB_OFFLINE = before

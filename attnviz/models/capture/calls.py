@@ -292,7 +292,6 @@ class Capture(TorchFunctionMode):
         return self._hand_over(self._on_host(seen), origin, value)
 
     def _take_room(self, shape: Sequence[int]) -> Float32[Tensor, "batch head query key"]:
-        """For the weights of a call."""
         path, n_alike = self._path()
         return self._room.take(NUMBER.sub("*", path), max(1, math.prod(n_alike)), shape)
 
@@ -307,11 +306,9 @@ class Capture(TorchFunctionMode):
         return self._modules_as_heads and n_heads == 1 and bool(self._path()[1])
 
     def _heads(self, n_heads: int) -> tuple[int, ...]:
-        """The chosen ones of a call."""
         return (0,) if self._may_be_head(n_heads) else self._choice.heads_of(n_heads, self._what())
 
     def _of_heads(self, seen: CapturedAttention) -> CapturedAttention:
-        """The chosen ones."""
         if self._choice.heads is None:
             return seen
         heads = list(self._heads(seen.weights.shape[1]))

@@ -267,7 +267,6 @@ class HuggingFaceModel:
             )
 
     def _inputs(self, read: Read) -> dict[str, Any]:
-        """What every model is given."""
         ids = self._tensor(read.source.ids)
         return {"input_ids": ids, "attention_mask": torch.ones_like(ids)}
 
@@ -289,7 +288,6 @@ class HuggingFaceModel:
         return torch.tensor([numbers], device=self.device)
 
     def _group(self, calls: Sequence[Call], kind: AttentionKind, choice: LayersAndHeads) -> Group:
-        """The layers of the attention that is asked for."""
         groups = of_layers(grouped(calls), choice)
         if kind in ("decoder", "cross"):
             model = self.loaded.model
@@ -307,7 +305,6 @@ class HuggingFaceModel:
         return groups[0]
 
     def _settings(self, read: Read, group: Group) -> tuple[tuple[str, Setting], ...]:
-        """What a record says of how it was made."""
         return (
             ("attention", read.kind),
             ("model_type", str(self.loaded.model.config.model_type)),

@@ -47,7 +47,6 @@ LIKE_ROBERTA = (
 class LoadedWeights:
     """A third-party model and its tokenizer, ready to run."""
 
-    files: ModelFiles
     model: Any  # a PreTrainedModel in evaluation mode, float32
     tokenizer: HuggingFaceTokenizer
     revision: str
@@ -113,7 +112,7 @@ def load_weights(
     _check_loaded(files, told, UNUSED if head != "labels" else ())
     model = model.eval().to(device)
     body, headed = (model, None) if head == "none" else (model.base_model, model)
-    return LoadedWeights(files, body, HuggingFaceTokenizer(tokenizer), files.revision(), headed, eager)
+    return LoadedWeights(body, HuggingFaceTokenizer(tokenizer), files.revision(), headed, eager)
 
 
 def _loaded(files: ModelFiles, auto: Any, config: Any, wanted: dict[str, Any]) -> tuple[Any, bool, dict[str, Any]]:

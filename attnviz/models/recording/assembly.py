@@ -45,7 +45,7 @@ def records(groups: Sequence[Group], names: Names, about: About) -> Iterator[Att
     for group, sides in plan_axes(groups, names):
         settings, facts = _settings(group), facts_of(group)
         numbers = group.layers[0], group.calls[0].heads
-        if is_factored(group):
+        if group.calls[0].factors is not None:
             for row, side in enumerate(sides):
                 provenance = provenance_of(about, side, (*settings, ("row", row), *left_out), facts)
                 yield factored_record(group, row, side, provenance)
@@ -63,11 +63,6 @@ def records(groups: Sequence[Group], names: Names, about: About) -> Iterator[Att
                 provenance_of(about, side, (*settings, ("row", row), *left_out), facts),
                 numbers,
             )
-
-
-def is_factored(group: Group) -> bool:
-    """Whether its calls have factors in the place of weights."""
-    return group.calls[0].factors is not None
 
 
 def factored_record(group: Group, row: int, side: AxisLabels, provenance: Provenance) -> FactoredMaps:

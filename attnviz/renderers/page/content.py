@@ -124,7 +124,6 @@ def _table(table: Table) -> Mapping[str, object]:
 
 
 def _colours(look: FigureStyle) -> Mapping[str, str]:
-    """256 colours of each map, as base64 of red, green and blue."""
     from attnviz.renderers.figure.style import AUTO, DIVERGING, LIFT, SEQUENTIAL, colour_map  # matplotlib comes with it
 
     lift, sequential = (LIFT, SEQUENTIAL) if look.cmap == AUTO else (look.cmap, look.cmap)

@@ -140,7 +140,6 @@ def _words(report: Report) -> Iterator[tuple[str, str]]:
 
 
 def _axes(report: Report, heatmap: Heatmap, block: int, axes: Shared) -> Mapping[str, object]:
-    """Labels, positions and writing of rows and columns, by number."""
     is_text = heatmap.block == 1
     sides = (
         ("rows", "queries", heatmap.rows, heatmap.row_positions, is_text and heatmap.row_axis == Heatmap.row_axis),
