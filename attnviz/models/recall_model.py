@@ -38,29 +38,13 @@ class RecallModel:
     trial: Trial
     spec: ModelOptions
     device: torch.device
+    n_heads: int
+    d_model: int
+    n_parameters: int
+    n_attention_parameters: int
 
     trained = True
     n_layers = 1
-
-    @property
-    def n_heads(self) -> int:
-        """How many heads it has."""
-        return self.trial.heads
-
-    @property
-    def d_model(self) -> int:
-        """Width of the states."""
-        return self.trial.d_model
-
-    @property
-    def n_parameters(self) -> int:
-        """How many numbers the network has learned."""
-        return size_of(self.network)
-
-    @property
-    def n_attention_parameters(self) -> int:
-        """Of them in the projections of attention."""
-        return size_of(self.network.mixer)
 
     def encode(self, text: str, choice: LayersAndHeads = EVERY) -> RecallText:
         """What the network will read. Raises InvalidText for what is no sequence of the task, TooLarge."""
@@ -138,4 +122,5 @@ def load_recall(file: Path, trial: Trial, name: str, spec: ModelOptions) -> Reca
     except (SafetensorError, RuntimeError) as error:
         raise InvalidModel(f"{file} is damaged", hint="Install attnviz again.") from error
     revision = hashlib.sha256(data).hexdigest()
-    return RecallModel(name, revision, network.eval().to(device), trial, spec, device)
+    sizes = trial.heads, trial.d_model, size_of(network), size_of(network.mixer)
+    return RecallModel(name, revision, network.eval().to(device), trial, spec, device, *sizes)

@@ -20,6 +20,7 @@ from attnviz.models.capture.by_hand import WATCHED, SoftmaxTracker, TorchCall, f
 from attnviz.models.capture.captured import Kernel, to_batch_heads
 from attnviz.models.capture.kernels import dot_product
 from attnviz.models.capture.module_attention import module_attention
+from attnviz.models.capture.norms import projection_of
 
 
 @dataclass(eq=False)
@@ -75,23 +76,7 @@ class TracedPass(WordInputs):
                 _, value = factors(function, args, kwargs)
                 self.attentions.append(TracedAttention(multiplied.weights, value, result))
             return result
-        if self.attentions and self.attentions[-1].projection is None:
-            self._find_projection(function, args, kwargs)
+        if self.attentions and (last := self.attentions[-1]).projection is None:
+            with torch.no_grad(), torch._C.DisableTorchFunction():
+                last.projection = projection_of(last.mixed, function, args, kwargs)
         return function(*args, **kwargs)
-
-    def _find_projection(self, function: Kernel, args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:
-        """The first linear layer that reads just what the last attention gave, its heads side by side."""
-        if function is functional.linear:
-            state, weight = args[0], args[1] if len(args) > 1 else kwargs["weight"]
-        elif function is torch.addmm and len(args) == 3:
-            state, weight = args[1], args[2].T
-        else:
-            return
-        last = self.attentions[-1]
-        with torch.no_grad(), torch._C.DisableTorchFunction():
-            mixed = to_batch_heads(last.mixed)
-            n_batch, n_heads, n_queries, d_value = mixed.shape
-            if state.numel() != mixed.numel() or state.shape[-1] != n_heads * d_value:
-                return
-            if torch.equal(state.reshape(n_batch, n_queries, n_heads, d_value), mixed.transpose(1, 2)):
-                last.projection = weight.detach().reshape(len(weight), n_heads, d_value)

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import torch
+from jaxtyping import Float
 from torch import Tensor
 from torch.nn import functional
 from torch.overrides import TorchFunctionMode
@@ -15,6 +16,23 @@ from attnviz.models.capture.by_hand import factors
 from attnviz.models.capture.captured import Kernel, to_batch_heads
 from attnviz.models.capture.flow import PRODUCTS
 from attnviz.models.capture.module_attention import module_attention
+
+
+def projection_of(
+    heads: Float[Tensor, "*axes head query d_value"], function: Kernel, args: Sequence[Any], kwargs: Mapping[str, Any]
+) -> Float[Tensor, "d_model head d_value"] | None:
+    """The weight of a linear layer that reads just what an attention gave, its heads side by side; None of all else."""
+    if function is functional.linear:
+        state, weight = args[0], args[1] if len(args) > 1 else kwargs["weight"]
+    elif function is torch.addmm and len(args) == 3:
+        state, weight = args[1], args[2].T
+    else:
+        return None
+    n_batch, n_heads, n_queries, d_value = (heads := to_batch_heads(heads)).shape
+    if state.numel() != heads.numel() or state.shape[-1] != n_heads * d_value:
+        return None
+    same = torch.equal(state.reshape(n_batch, n_queries, n_heads, d_value), heads.transpose(1, 2))
+    return torch.as_tensor(weight.reshape(len(weight), n_heads, d_value)) if same else None
 
 
 class NormsOfCalls(TorchFunctionMode):
@@ -48,10 +66,8 @@ class NormsOfCalls(TorchFunctionMode):
                 self._open_up(args[2] if len(args) > 2 else kwargs["value"], result)
             elif function in PRODUCTS:
                 self._open_up(factors(function, args, kwargs)[1], result)
-            elif self._open and function is functional.linear:
-                self._project(args[0], args[1] if len(args) > 1 else kwargs["weight"])
-            elif self._open and function is torch.addmm and len(args) == 3:
-                self._project(args[1], args[2].T)
+            else:
+                self._project(function, args, kwargs)
         return result
 
     def _open_up(self, value: object, result: Tensor) -> None:
@@ -63,17 +79,14 @@ class NormsOfCalls(TorchFunctionMode):
         self._found[self._n_calls] = norms
         self._n_calls += 1
 
-    def _project(self, state: Tensor, weight: Tensor) -> None:
+    def _project(self, function: Kernel, args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:
         for value, output in self._open:
-            n_batch, n_heads, n_queries, d_value = output.shape
-            if state.numel() != output.numel() or state.shape[-1] != n_heads * d_value:
+            projection = projection_of(output, function, args, kwargs)
+            if projection is None:
                 continue
-            if not torch.equal(state.reshape(n_batch, n_queries, n_heads, d_value), output.transpose(1, 2)):
-                continue
-            values = to_batch_heads(value)
+            values, n_heads = to_batch_heads(value), output.shape[1]
             repeats = n_heads // values.shape[1] if n_heads % max(1, values.shape[1]) == 0 else 0
-            if repeats and len(values) == n_batch:
-                projection = weight.reshape(len(weight), n_heads, d_value)
+            if repeats and len(values) == len(output):
                 self._keep([value_norms(of_text.repeat_interleave(repeats, dim=0), projection) for of_text in values])
             self._open = []
             return

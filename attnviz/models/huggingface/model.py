@@ -68,15 +68,13 @@ class HuggingFaceModel:
     spec: ModelOptions
     extras: PretrainedOptions
 
+    trained = None  # weights do not tell whether they were trained
+    n_attention_parameters = None  # which parameters serve attention is not known of somebody else's model
+
     @property
     def revision(self) -> str:
         """The sha256 of the weights."""
         return f"sha256:{self.loaded.revision}"
-
-    @property
-    def trained(self) -> None:
-        """Weights do not tell whether they were trained."""
-        return
 
     @property
     def n_layers(self) -> int:
@@ -97,11 +95,6 @@ class HuggingFaceModel:
     def n_parameters(self) -> int:
         """How many numbers the model has learned."""
         return int(self.loaded.model.num_parameters())
-
-    @property
-    def n_attention_parameters(self) -> None:
-        """Which of its parameters serve attention is not known of somebody else's model."""
-        return
 
     def encode(self, text: str, choice: LayersAndHeads = EVERY) -> Read:
         """What the model will read.
