@@ -109,7 +109,8 @@ class SoftmaxTracker:
         assert isinstance(weights, Tensor)
         if weights.shape[-2:] != softmax.shape[-2:] or weights.numel() != math.prod(softmax.shape):
             return None
-        self._known.drop(other for other in self._known.values() if other.family == softmax.family)
+        family = softmax.family
+        self._known.drop(lambda other: other.family == family)
         if softmax.dropped:
             refuse_dropout(softmax.dropped, what())
         if len(softmax.shape) == 3:

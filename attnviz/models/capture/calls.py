@@ -11,7 +11,8 @@ import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from itertools import count
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -27,9 +28,8 @@ from attnviz.models.capture.by_hand import SOFTMAXES, WATCHED, SoftmaxTracker, T
 from attnviz.models.capture.captured import CapturedAttention, How, Kernel, unpacked
 from attnviz.models.capture.factored import FactoredRows, FactoringKernel
 from attnviz.models.capture.fast_path import has_fast_path
-from attnviz.models.capture.flow import Flow, Origin
+from attnviz.models.capture.flow import ByIdentity, Flow, Origin
 from attnviz.models.capture.kernels import axes_of, dot_product
-from attnviz.models.capture.module_calls import ModuleCall, StateNumbers
 from attnviz.models.capture.multihead import multi_head
 from attnviz.models.capture.paths import NUMBER, Paths, may_be_in
 from attnviz.models.capture.readable import why_unreadable
@@ -96,6 +96,18 @@ class Call:
         return np.asarray(self.attendable.any(axis=1))
 
 
+@dataclass(eq=False)
+class ModuleCall:
+    """A module at work."""
+
+    module: nn.Module
+    number: int  # of all that were at work
+    reads: tuple[int, ...] = ()  # the tensors given to it, by number
+    # Of the states given to it, else to its parts, all rows together.
+    n_positions: set[int] = field(default_factory=set)
+    knows: bool = False  # whether those were given to itself
+
+
 class Kept(NamedTuple):
     """What is kept of one attention: fields of `Call`."""
 
@@ -124,7 +136,7 @@ def capture(
     Raises InvalidRecord, out of the model's forward pass, where the weights do not give the output of the call, where
     the model is in training mode and drops some, or where its factors are asked for and it is not made of them.
     """
-    watching = Capture(take, choice, factored=factored, modules_as_heads=modules_as_heads)
+    watching = Capture(take, choice, factored, modules_as_heads)
     with ExitStack() as stack:
         if "torch._dynamo" in sys.modules:  # else nothing is compiled, and importing it takes seconds
             stack.enter_context(torch.compiler.set_stance("force_eager"))
@@ -141,19 +153,15 @@ class Capture(TorchFunctionMode):
     """The modules at work, and what is done with tensors in them."""
 
     def __init__(
-        self,
-        take: Callable[[Call], None],
-        choice: LayersAndHeads = EVERY,
-        *,
-        factored: bool = False,
-        modules_as_heads: bool = False,
+        self, take: Callable[[Call], None], choice: LayersAndHeads, factored: bool, modules_as_heads: bool
     ) -> None:
         super().__init__()
         self._take, self._choice, self._modules_as_heads = take, choice, modules_as_heads
         self._factoring = FactoringKernel(choice) if factored else None
         self._thread = threading.get_ident()
         self._frames: list[ModuleCall] = []
-        self._states = StateNumbers()
+        self._states: ByIdentity[int] = ByIdentity()  # the numbers of tensors that modules read
+        self._state_numbers = count(1)
         self._room = LayersRoom()
         self._n_passes = self._n_runs = 0
         self.n_seen = 0  # attentions, also of layers that nobody asked for
@@ -174,7 +182,8 @@ class Capture(TorchFunctionMode):
         if not self._frames:
             self._n_passes += 1
         self._n_runs += 1
-        self._frames.append(ModuleCall(module, self._n_runs, self._states.of(given)))
+        reads = tuple(self._number_of(one) for one in given if isinstance(one, Tensor))
+        self._frames.append(ModuleCall(module, self._n_runs, reads))
         states = next((one for one in given if isinstance(one, Tensor)), None)
         if states is None:
             return
@@ -352,9 +361,15 @@ class Capture(TorchFunctionMode):
         places = (n for n in range(len(at_work)) if self._paths.of(at_work[: n + 1])[0] == numbered)
         return next((self._frames[n].reads for n in places), ())
 
+    def _number_of(self, states: Tensor) -> int:
+        """The same as long as it is the same tensor."""
+        if (number := self._states.get(states)) is None:
+            self._states[states] = number = next(self._state_numbers)
+        return number
+
     def _n_positions_besides(self, query: object) -> set[int]:
         """Of the innermost module that reads anything but the queries themselves, which may have axes for heads."""
-        number = self._states.known(query)
+        number = self._states.get(query)
         apart = (frame.n_positions for frame in reversed(self._frames) if number is None or number not in frame.reads)
         found = next(filter(None, apart), None)
         return found or (self._frames[-1].n_positions if self._frames else set())

@@ -6,7 +6,7 @@ Nothing here keeps a tensor alive, and nothing is known of modules.
 from __future__ import annotations
 
 import weakref
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any, Generic, NamedTuple, TypeVar
 
@@ -45,15 +45,10 @@ class ByIdentity(Generic[T]):
         found, value = self._known.get(id(tensor), (None, None))
         return value if found is not None and found() is tensor else None
 
-    def drop(self, values: Iterable[T]) -> None:
+    def drop(self, unwanted: Callable[[T], bool]) -> None:
         """Forget some values."""
-        dropped = set(map(id, values))
-        for place in [place for place, (_, value) in self._known.items() if id(value) in dropped]:
+        for place in [place for place, (_, value) in self._known.items() if unwanted(value)]:
             del self._known[place]
-
-    def values(self) -> list[T]:
-        """Every value that is kept."""
-        return [value for _, value in self._known.values()]
 
 
 class Origin(NamedTuple):

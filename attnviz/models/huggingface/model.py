@@ -235,7 +235,7 @@ class HuggingFaceModel:
         Raises InvalidOption for one there is not.
         """
         asked, has_target = self.extras.attention, (self.extras.target_text or self.extras.generate) is not None
-        if not self.loaded.has_decoder:
+        if not self.loaded.model.config.is_encoder_decoder:
             if asked not in (None, "self") or self.extras.target_text is not None:
                 option = f"--attention {asked}" if self.extras.target_text is None else "--target-text"
                 raise InvalidOption(f"{option} is for encoder-decoders, and {self.name} is none", hint="Leave it out.")

@@ -59,11 +59,6 @@ class LoadedWeights:
         return self.model.config.get_text_config()
 
     @property
-    def has_decoder(self) -> bool:
-        """Whether it is an encoder-decoder."""
-        return bool(self.model.config.is_encoder_decoder)
-
-    @property
     def start_id(self) -> int:
         """What a decoder reads before it has written anything."""
         found = self.model.config.decoder_start_token_id

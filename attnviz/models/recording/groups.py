@@ -56,11 +56,6 @@ class Group:
         return self.name or "this block"
 
     @property
-    def prefix(self) -> str:
-        """What groups of the same layers share."""
-        return self.name[: self.name.rfind("*") + 1] or self.name.rpartition(".")[0]
-
-    @property
     def own_keys(self) -> bool | None:
         """Whether tokens attend to each other, as far as known. Some layers may read the keys of an earlier one."""
         known = {call.own_keys for call in self.calls} - {None}
@@ -224,5 +219,5 @@ def guessed(groups: Sequence[Group]) -> set[str]:
 def _of_same_layers(groups: Sequence[Group]) -> list[list[Group]]:
     pairs: dict[str, list[Group]] = defaultdict(list)
     for group in groups:
-        pairs[group.prefix].append(group)
+        pairs[group.name[: group.name.rfind("*") + 1] or group.name.rpartition(".")[0]].append(group)
     return [alike for alike in pairs.values() if len(alike) > 1]
