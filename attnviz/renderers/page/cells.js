@@ -102,7 +102,9 @@ export class Cells {
 
   // Of a query's row, or of a key's column where the query is null.
   strongestOf(query, key, number) {
-    return this.strongest(query === null ? this.column(key) : this.row(query), number);
+    const length = query === null ? this.nRows : this.nColumns;
+    const places = Array.from({ length }, (_, at) => (query === null ? [at, key] : [query, at]));
+    return this.strongest(places, number);
   }
 
   // The strongest of all: kept in order while looking once at each, since there may be very many.
@@ -133,14 +135,6 @@ export class Cells {
     }
     const wanted = [...this.means.keys()].filter((column) => this.means[column] >= times);
     return wanted.sort((a, b) => this.means[b] - this.means[a]);
-  }
-
-  row(row) {
-    return Array.from({ length: this.nColumns }, (_, column) => [row, column]);
-  }
-
-  column(column) {
-    return Array.from({ length: this.nRows }, (_, row) => [row, column]);
   }
 
   // Every cell above a threshold, a number of times the unit of its row, strongest first.

@@ -31,7 +31,7 @@ console.log(JSON.stringify({
   known: given.precision && [...stored].map((code) => intervalOf(code, given.precision)),
   best: cells.best(4),
   above: cells.above(0.1),
-  strongest: cells.strongest(cells.row(1), 2),
+  strongest: cells.strongestOf(1, null, 2),
 }));
 """
 
