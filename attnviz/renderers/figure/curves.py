@@ -63,12 +63,8 @@ def draw_curve(axes: Axes, curve: Curve, looks: Mapping[str, dict[str, Any]], th
         points = points_of(line)
         many = {"linewidth": 1.0, "marker": "o", "markersize": 2.5, "markevery": _alone(points), "zorder": 2}
         wider = WIDER * sum(_lies_over(other, line) for other in lines[place + 1 :])
-        on_top = {
-            **MARKED,
-            "linewidth": MARKED["linewidth"] + wider,
-            "markersize": MARKED["markersize"] + wider,
-            "markeredgecolor": theme.ground,
-        }
+        sizes = {name: MARKED[name] + wider for name in ("linewidth", "markersize")}
+        on_top = {**MARKED, **sizes, "markeredgecolor": theme.ground}
         axes.plot(*points, **looks[line.name], **(on_top if line.marked else many))
         if line.bounds:
             bounds = np.array(line.bounds, dtype=float).T
