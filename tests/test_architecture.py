@@ -185,7 +185,7 @@ def build(folder: Path, files: dict[str, str]) -> Path:
 @pytest.mark.parametrize(
     ("place", "line", "contract"),
     [
-        ("measures/gini.py", "import attnviz.models", "One way through: a room imports earlier ones and itself"),
+        ("measures/shares.py", "import attnviz.models", "One way through: a room imports earlier ones and itself"),
         ("views/nouns.py", "import attnviz.renderers", "Views say what to show, not how"),
         ("renderers/csv.py", "import attnviz.records", "Renderers know reports and nothing of where they come from"),
         ("views/nouns.py", "def f():\n    import torch", "torch and what reads models, only in models"),

@@ -1,4 +1,4 @@
-"""Numbers from records. One small file per measure; adding one is that file and one line here.
+"""Numbers from records. Measures of one thing share a file; adding one is a function there and one line here.
 
 A measure knows records and nothing of models, views or files. Only real queries count (see `AttentionMaps`), rows count
 as if they summed to exactly 1, and a record is walked over in blocks of rows that the processor's cache holds (see
@@ -33,35 +33,35 @@ class Measure(Plugin):
 MEASURES = (
     Measure(
         "entropy",
-        "attnviz.measures.entropy:entropy",
+        "attnviz.measures.concentration:entropy",
         "how widely a query spreads its attention",
         "nats",
         "Clark et al. 2019",
     ),
     Measure(
         "effective_keys",
-        "attnviz.measures.effective_keys:effective_keys",
+        "attnviz.measures.concentration:effective_keys",
         "how many keys a query attends to, exp of the entropy",
         "keys",
         "Hill 1973",
     ),
     Measure(
         "normalised_entropy",
-        "attnviz.measures.normalised_entropy:normalised_entropy",
+        "attnviz.measures.concentration:normalised_entropy",
         "the entropy as a share of the largest possible",
         "share",
         "Pielou 1966",
     ),
     Measure(
         "peak",
-        "attnviz.measures.peak:peak",
+        "attnviz.measures.concentration:peak",
         "the share that goes to a query's favourite key",
         "share",
         "Voita et al. 2019",
     ),
     Measure(
         "top_3_mass",
-        "attnviz.measures.top_3_mass:top_3_mass",
+        "attnviz.measures.concentration:top_3_mass",
         "the share that goes to a query's three favourite keys",
         "share",
         "Gupta et al. 2021",
@@ -76,7 +76,7 @@ MEASURES = (
     ),
     Measure(
         "to_self",
-        "attnviz.measures.to_self:to_self",
+        "attnviz.measures.shares:to_self",
         "the share that goes to the query's own position",
         "share",
         "Kovaleva et al. 2019",
@@ -84,7 +84,7 @@ MEASURES = (
     ),
     Measure(
         "to_previous",
-        "attnviz.measures.to_previous:to_previous",
+        "attnviz.measures.shares:to_previous",
         "the share that goes to the position before",
         "share",
         "Clark et al. 2019",
@@ -92,7 +92,7 @@ MEASURES = (
     ),
     Measure(
         "to_next",
-        "attnviz.measures.to_next:to_next",
+        "attnviz.measures.shares:to_next",
         "the share that goes to the position after",
         "share",
         "Clark et al. 2019",
@@ -100,7 +100,7 @@ MEASURES = (
     ),
     Measure(
         "to_first",
-        "attnviz.measures.to_first:to_first",
+        "attnviz.measures.shares:to_first",
         "the share that goes to the first token, often a sink",
         "share",
         "Xiao et al. 2023",
@@ -108,28 +108,28 @@ MEASURES = (
     ),
     Measure(
         "to_sink",
-        "attnviz.measures.to_sink:to_sink",
+        "attnviz.measures.shares:to_sink",
         "the share that goes to a learned sink, which is no token",
         "share",
         "Agarwal et al. 2025",
     ),
     Measure(
         "to_special",
-        "attnviz.measures.to_special:to_special",
+        "attnviz.measures.shares:to_special",
         "the share that goes to markers such as [CLS]",
         "share",
         "Clark et al. 2019",
     ),
     Measure(
         "to_punctuation",
-        "attnviz.measures.to_punctuation:to_punctuation",
+        "attnviz.measures.shares:to_punctuation",
         "the share that goes to punctuation and symbols",
         "share",
         "Clark et al. 2019",
     ),
     Measure(
         "to_same_word",
-        "attnviz.measures.to_same_word:to_same_word",
+        "attnviz.measures.shares:to_same_word",
         "the share that goes to the same word elsewhere",
         "share",
         "Wang et al. 2022",
@@ -146,7 +146,7 @@ MEASURES = (
     ),
     Measure(
         "max_received",
-        "attnviz.measures.max_received:max_received",
+        "attnviz.measures.concentration:max_received",
         "the largest share of all attention on one key",
         "share",
         "Goyal et al. 2020",
@@ -154,14 +154,14 @@ MEASURES = (
     ),
     Measure(
         "gini",
-        "attnviz.measures.gini:gini",
+        "attnviz.measures.concentration:gini",
         "how unequally the keys receive attention",
         "share",
         "Gini 1912",
     ),
     Measure(
         "head_divergence",
-        "attnviz.measures.head_divergence:head_divergence",
+        "attnviz.measures.divergence:head_divergence",
         "how unlike two heads are on average",
         "nats",
         "Clark et al. 2019",
@@ -169,7 +169,7 @@ MEASURES = (
     ),
     Measure(
         "vendi_score",
-        "attnviz.measures.vendi_score:vendi_score",
+        "attnviz.measures.divergence:vendi_score",
         "how many distinct heads there are in effect",
         "heads",
         "Friedman & Dieng 2022",
@@ -178,7 +178,7 @@ MEASURES = (
     ),
     Measure(
         "divergence_from_mean",
-        "attnviz.measures.divergence_from_mean:divergence_from_mean",
+        "attnviz.measures.divergence:divergence_from_mean",
         "how far the mean of the heads is from each of them",
         "nats",
         "Lin 1991",
@@ -187,7 +187,7 @@ MEASURES = (
     ),
     Measure(
         "effective_rank",
-        "attnviz.measures.effective_rank:effective_rank",
+        "attnviz.measures.divergence:effective_rank",
         "how many independent mixtures of keys a query gets",
         "mixes",
         "Roy & Vetterli 2007",

@@ -1,12 +1,13 @@
-"""How far apart distributions of attention are. Knows records and arrays."""
+"""How unlike heads are: two of them, all of a layer together, and which belong side by side. Knows records only."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import combinations_with_replacement
+from math import log
 
 import numpy as np
-from jaxtyping import Float32, Float64, Int
+from jaxtyping import Float, Float32, Float64, Int
 
 from attnviz.measures.rows import (
     Mixer,
@@ -14,11 +15,13 @@ from attnviz.measures.rows import (
     entropies,
     halves,
     mixable,
+    most_keys,
     own_entropies,
     real_queries,
     remembered,
+    row_sums,
 )
-from attnviz.records import AttentionMaps
+from attnviz.records import AttentionMaps, Measurement
 from attnviz.records.with_entropies import MapsWithEntropies
 
 Divergences = Float64[np.ndarray, "head head"]
@@ -92,3 +95,124 @@ def _pairs(
         mixed -= half[first:]
         apart[one, first:] = np.maximum(mixed, 0.0, out=mixed).sum(axis=-1)
     return apart + apart.T
+
+
+def head_divergence(maps: AttentionMaps) -> Measurement:
+    """Mean over pairs of heads and over queries of their Jensen-Shannon divergence (Clark et al. 2019, section 6).
+
+    Nats, from 0 (copies, or one head alone) to ln 2 (no two heads attend to a common key); arXiv:1906.04341. It says
+    that heads attend differently, not that the difference is of use.
+    """
+    n_pairs = max(1, maps.n_heads * (maps.n_heads - 1))  # each two heads twice, and no head with itself
+    means = [of_layer(maps, layer).sum() / n_pairs for layer in range(maps.n_layers)]
+    return Measurement("head_divergence", "nats", np.array(means), (0.0, log(2)))
+
+
+def vendi_score(maps: AttentionMaps) -> Measurement:
+    """The Vendi score of a layer's heads (Friedman and Dieng 2022, arXiv:2210.02410).
+
+    Heads, from 1 (copies) to the number of heads (no two attend to a common key). Two copies and one head with keys
+    of its own count as 3/2^(2/3) = 1.89. It says how differently heads attend, not how many the model needs.
+    """
+    values = np.array([distinct(of_layer(maps, layer)) for layer in range(maps.n_layers)])
+    return Measurement("vendi_score", "heads", values, (1.0, float(maps.n_heads)))
+
+
+def distinct(divergences: Divergences) -> float:
+    """exp of the entropy of the eigenvalues of K/h, K = 1 - JSD in bits the similarity of each two of h heads.
+
+    `divergences` are in nats. K is positive definite (Hein and Bousquet 2005, AISTATS), also as a mean over queries.
+    """
+    similar = 1 - divergences / log(2)
+    shares = np.maximum(np.linalg.eigvalsh(similar / len(similar)), 0.0)  # rounding may leave -1e-17
+    return float(np.exp(entropies(shares / shares.sum())))
+
+
+def divergence_from_mean(maps: AttentionMaps) -> Measurement:
+    """Mean over heads and queries of the Jensen-Shannon divergence of a head from the mean of the layer's heads.
+
+    Nats, from 0 (copies, or one head alone) to `max_divergence_from_mean` (Lin 1991, doi:10.1109/18.61115). Vaswani et
+    al. 2017, arXiv:1706.03762, have several heads because averaging reduces the effective resolution: this is how far
+    the average is from what it averages. It compares the heads with their own average, not with what a model trained
+    with a single head attends to.
+    """
+    values = np.array([_lost(maps, layer) for layer in range(maps.n_layers)])
+    return Measurement("divergence_from_mean", "nats", values, (0.0, max_divergence_from_mean(maps.n_heads)))
+
+
+def max_divergence_from_mean(n_heads: int) -> float:
+    """The largest mean of JSD(p_i, m) over h heads p_i, m their mean: f(1/h), f(s) = ln 2 + (s ln s - (1+s) ln(1+s))/2.
+
+    Nats: 0, 0.216, 0.380, 0.497, 0.546 for h = 1, 2, 4, 8, 12, rising to ln 2. JSD is convex in both arguments at once
+    and m is linear in the heads, so the mean over heads is largest where each head attends to one key only. Where m
+    puts a share s on that key, the head is ½ ln(2/(1+s)) + ½ (s ln(2s/(1+s)) + (1-s) ln 2) = f(s) away from m. f falls
+    as s grows (its derivative is ½ ln(s/(1+s))), and s is at least 1/h, the head's own part. So the mean is at most
+    f(1/h), reached where no two heads have a key in common; a query with fewer keys than heads stays below.
+    """
+    share = 1 / n_heads
+    return log(2) - ((1 + share) * log(1 + share) - share * log(share)) / 2
+
+
+def _lost(maps: AttentionMaps, layer: int) -> float:
+    if maps.n_heads == 1:  # nothing, and not what rounding makes of it: texts would be put in order by that
+        return 0.0
+    lost = 0.0
+    for block in blocks(maps, 2):
+        rows, mixer = mixable(maps, layer, block)
+        mean = rows.mean(axis=0)
+        own = own_entropies(maps, layer)[:, block.places]
+        apart = mixer.entropies(mean, rows) - (own + mixer.entropies(mean, mean[None])) / 2
+        lost += float(np.maximum(apart, 0.0).sum())
+    return lost / (maps.n_heads * int(real_queries(maps).sum()))
+
+
+def effective_rank(maps: AttentionMaps) -> Measurement:
+    """Mean over queries of the effective rank of the query's weights, a row for each head (Roy and Vetterli 2007).
+
+    Mixes, from 1 (one head, or copies) to the smaller of the numbers of heads and of keys (heads with no common key
+    and equally sharp). The effective rank is exp of the entropy of the normalised singular values (EUSIPCO 2007). It
+    says how many independent mixtures of the keys the weights allow; heads also read values of their own.
+    """
+    most = float(min(maps.n_heads, most_keys(maps)))
+    values = np.array([_mean_rank(maps, layer) for layer in range(maps.n_layers)])
+    return Measurement("effective_rank", "mixes", values, (1.0, most))
+
+
+def _mean_rank(maps: AttentionMaps, layer: int) -> float:
+    """Singular values are the roots of the eigenvalues of heads × heads products: quick where keys are many."""
+    if maps.n_heads == 1:
+        return 1.0
+    found, n_keys = 0.0, len(maps.keys)
+    for block in blocks(maps, 2):
+        sums = row_sums(maps, layer)[:, block.places].T  # a product is divided by two of them, rather than all rows
+        rows = np.empty((maps.n_heads, len(sums), n_keys))
+        for heads in maps.heads_at_once:
+            rows[heads] = maps.rows(layer, heads, block.queries)
+        by_query = rows.transpose(1, 0, 2)
+        products = by_query @ by_query.transpose(0, 2, 1)
+        products /= sums[:, :, None] * sums[:, None]
+        eigenvalues = np.linalg.eigvalsh(products)
+        noise = eigenvalues[:, -1:] * max(maps.n_heads, n_keys) * np.finfo(np.float64).eps
+        singular = np.sqrt(np.where(eigenvalues > noise, eigenvalues, 0.0))  # below is rounding, some of it negative
+        found += float(np.exp(entropies(singular / singular.sum(axis=-1, keepdims=True))).sum())
+    return found / int(real_queries(maps).sum())
+
+
+def clustered(distances: Float[np.ndarray, "head head"]) -> tuple[int, ...]:
+    """An order in which like heads are neighbours: average linkage (Sokal & Michener 1958, UPGMA), its leaves in order.
+
+    The two clusters that are nearest on average are joined again and again, of equals the earliest; the one with the
+    earlier head comes first.
+    """
+    clusters: list[tuple[int, ...]] = [(head,) for head in range(len(distances))]
+    between = distances.astype(np.float64).copy()
+    np.fill_diagonal(between, np.inf)
+    while len(clusters) > 1:
+        one, other = sorted(int(i) for i in np.unravel_index(between.argmin(), between.shape))
+        sizes = len(clusters[one]), len(clusters[other])
+        joined = (sizes[0] * between[one] + sizes[1] * between[other]) / sum(sizes)
+        between[one], between[:, one] = joined, joined
+        between[one, one] = np.inf
+        between = np.delete(np.delete(between, other, axis=0), other, axis=1)
+        clusters[one] += clusters.pop(other)
+    return clusters[0] if clusters else ()

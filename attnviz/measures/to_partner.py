@@ -17,7 +17,7 @@ from attnviz.measures.rows import (
     summed_cells,
     unlike_layers,
 )
-from attnviz.measures.to_punctuation import is_punctuation
+from attnviz.measures.shares import is_punctuation
 from attnviz.records import AttentionMaps, Measurement
 from attnviz.records.walk import MIN_ROWS
 

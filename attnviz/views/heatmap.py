@@ -9,7 +9,7 @@ from itertools import product
 import numpy as np
 
 from attnviz.errors import InvalidSelection
-from attnviz.measures.effective_keys import effective_keys
+from attnviz.measures.concentration import effective_keys
 from attnviz.records import AttentionMaps, Measurement
 from attnviz.report import Curves, Heatmap, HeatmapGrid, Note, Report, Scale
 from attnviz.selection import is_stretch, pairs, position

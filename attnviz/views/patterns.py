@@ -30,7 +30,9 @@ MIN_SHARE, MANY_TIMES = 0.1, 5.0
 
 def patterns(maps: AttentionMaps) -> list[list[str]]:
     """Of each layer's heads the pattern with the largest share of attention, such as "previous token 0.92"."""
-    from attnviz.measures.uniform import uniform  # not where only names of heads are wanted, that are known already
+    from attnviz.measures.concentration import (
+        uniform,  # not where only names of heads are wanted, that are known already
+    )
 
     uniform_maps = uniform(maps)
     names, shares, equals = [], [], []

@@ -9,7 +9,7 @@ import numpy as np
 
 from attnviz.comparison import Comparison, MeanDifference, ModelComparison
 from attnviz.display import escape_for_display, pluralize
-from attnviz.measures.divergence_from_mean import max_divergence_from_mean
+from attnviz.measures.divergence import max_divergence_from_mean
 
 COPY = 0.05  # of the largest divergence there is: heads nearer than this are nearly copies of each other
 NO_EVIDENCE = "no evidence that more heads help this task"

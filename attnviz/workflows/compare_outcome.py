@@ -12,9 +12,8 @@ from jaxtyping import Float
 
 from attnviz.comparison import Comparison, Cost, MeanDifference, ModelComparison
 from attnviz.errors import InvalidSelection
-from attnviz.measures.clustering import clustered
 from attnviz.measures.cost import projection_operations, weight_memory, weight_operations
-from attnviz.measures.divergence import jsd
+from attnviz.measures.divergence import clustered, jsd
 from attnviz.measures.intervals import MIN_TEXTS, intervals
 from attnviz.measures.rows import layer_rows
 from attnviz.models.protocols import AttentionModel, Classifies

@@ -11,10 +11,10 @@ import numpy as np
 
 from attnviz.errors import InvalidOption, InvalidText
 from attnviz.measures import OF_SOME_TEXTS
+from attnviz.measures.concentration import uniform
 from attnviz.measures.measured import measurable
 from attnviz.measures.repeat import SCORES, repeat_scores
 from attnviz.measures.rows import n_attendable
-from attnviz.measures.uniform import uniform
 from attnviz.models.protocols import AttentionModel, ReadsIds, Reinitialisable, quickest_attention
 from attnviz.records import AttentionMaps
 from attnviz.survey import ModelFacts, SurveyInfo

@@ -10,7 +10,7 @@ import numpy as np
 
 from attnviz.errors import InvalidText
 from attnviz.exact import Summary
-from attnviz.measures.max_received import received_by_key
+from attnviz.measures.concentration import received_by_key
 from attnviz.measures.measured import measurable
 from attnviz.measures.rows import by_distance
 from attnviz.models.protocols import Ablatable, AttentionModel, quickest_attention

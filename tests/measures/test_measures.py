@@ -11,11 +11,9 @@ from hypothesis import strategies as st
 
 from attnviz.errors import InvalidOption
 from attnviz.measures import FORMER_NAMES, HEADLINE, MEASURES, OF_SOME_TEXTS, Measure
+from attnviz.measures.concentration import effective_keys, entropy, peak
 from attnviz.measures.distance import distance
-from attnviz.measures.effective_keys import effective_keys
-from attnviz.measures.entropy import entropy
 from attnviz.measures.measured import chosen, measured
-from attnviz.measures.peak import peak
 from attnviz.records import AttentionMaps
 from attnviz.registry import find, load
 from tests.made import cross_maps, random_maps, record, tokens, uniform_maps

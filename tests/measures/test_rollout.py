@@ -6,9 +6,8 @@ import numpy as np
 import pytest
 
 from attnviz.errors import InvalidOption
-from attnviz.measures.entropy import entropy
+from attnviz.measures.concentration import entropy, uniform
 from attnviz.measures.rollout import rollout
-from attnviz.measures.uniform import uniform
 from tests.made import cross_maps, random_maps, record
 
 

@@ -7,15 +7,17 @@ from math import log
 import numpy as np
 import pytest
 
-from attnviz.measures.normalised_entropy import normalised_entropy
-from attnviz.measures.to_first import to_first
-from attnviz.measures.to_next import to_next
-from attnviz.measures.to_previous import to_previous
-from attnviz.measures.to_punctuation import is_punctuation, to_punctuation
-from attnviz.measures.to_same_word import to_same_word
-from attnviz.measures.to_self import to_self
-from attnviz.measures.to_special import to_special
-from attnviz.measures.top_3_mass import top_3_mass
+from attnviz.measures.concentration import normalised_entropy, top_3_mass
+from attnviz.measures.shares import (
+    is_punctuation,
+    to_first,
+    to_next,
+    to_previous,
+    to_punctuation,
+    to_same_word,
+    to_self,
+    to_special,
+)
 from attnviz.records import AttentionMaps, Tokens
 from tests.made import HOSTILE, random_maps, record, tokens, uniform_maps
 

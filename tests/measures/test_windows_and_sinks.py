@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from attnviz.measures import ALL
+from attnviz.measures.concentration import uniform
 from attnviz.measures.measured import measured
 from attnviz.measures.merging import merged
 from attnviz.measures.rollout import reachable, rollout
-from attnviz.measures.uniform import uniform
 from attnviz.records import AttentionMaps
 from tests.made import random_maps, record, sink_maps, windowed_maps
 

@@ -10,9 +10,9 @@ import pytest
 
 from attnviz.errors import InvalidOption, InvalidSelection
 from attnviz.measures import MEASURES
+from attnviz.measures.divergence import vendi_score
 from attnviz.measures.measured import measured
 from attnviz.measures.rollout import rollout
-from attnviz.measures.vendi_score import vendi_score
 from attnviz.measures.words import by_words
 from attnviz.records import AttentionMaps, Facts, Tokens
 from attnviz.report import Curves, Heatmap, HeatmapGrid, Note, Report, Scale, Table

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from attnviz.errors import InvalidOption, InvalidSelection
-from attnviz.measures.to_first import to_first
+from attnviz.measures.shares import to_first
 from attnviz.records import AttentionMaps
 from attnviz.specs.output import FigureOptions
 from attnviz.views.tokens import TokenSelection, hidden, part_of

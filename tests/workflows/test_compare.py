@@ -11,7 +11,7 @@ import pytest
 from attnviz import store
 from attnviz.errors import InvalidModel, InvalidOption, InvalidSelection, InvalidText
 from attnviz.measures import MEASURES
-from attnviz.measures.entropy import entropy
+from attnviz.measures.concentration import entropy
 from attnviz.models import tokenizer
 from attnviz.models.built_in import SHIPPED
 from attnviz.models.checkpoint import Checkpoint, save_checkpoint

@@ -14,7 +14,7 @@ from attnviz import store
 from attnviz.errors import InvalidConfig, InvalidOption, InvalidRecord, InvalidSource, TooLarge
 from attnviz.manifest import Entry, Manifest
 from attnviz.measures import MEASURES, changes
-from attnviz.measures.entropy import entropy
+from attnviz.measures.concentration import entropy
 from attnviz.models.sizes import BASE
 from attnviz.records import AttentionMaps, factored, walk
 from attnviz.result import Result

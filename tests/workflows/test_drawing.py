@@ -11,7 +11,7 @@ import pytest
 
 from attnviz import store
 from attnviz.errors import InputError, InvalidOption, InvalidSelection
-from attnviz.measures.entropy import entropy
+from attnviz.measures.concentration import entropy
 from attnviz.measures.words import by_words
 from attnviz.records import AttentionMaps, Tokens
 from attnviz.renderers import json as as_json

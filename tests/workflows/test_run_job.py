@@ -10,7 +10,7 @@ import pytest
 
 from attnviz import store
 from attnviz.jobs import AnySpec, Job
-from attnviz.measures.entropy import entropy
+from attnviz.measures.concentration import entropy
 from attnviz.options import build, with_values
 from attnviz.specs.compare import CompareSpec
 from attnviz.specs.explain import ExplainSpec

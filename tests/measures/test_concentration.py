@@ -5,9 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from attnviz.measures.gini import gini
-from attnviz.measures.max_received import max_received, received_by_key
-from attnviz.measures.uniform import uniform
+from attnviz.measures.concentration import gini, max_received, received_by_key, uniform
 from tests.made import cross_maps, random_maps, record, tokens, uniform_maps
 
 ROWS = np.array([[0.5, 0.2, 0.3], [0.1, 0.6, 0.3], [0.0, 0.1, 0.9]])

@@ -1,4 +1,4 @@
-"""Measures of all heads of a layer together, by laws and by hand."""
+"""How unlike heads are, by laws and by hand: two of them, all of a layer, and which become neighbours."""
 
 from __future__ import annotations
 
@@ -11,12 +11,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from attnviz.measures.divergence import across, jsd, of_layer
-from attnviz.measures.divergence_from_mean import divergence_from_mean, max_divergence_from_mean
-from attnviz.measures.effective_rank import effective_rank
-from attnviz.measures.head_divergence import head_divergence
+from attnviz.measures.divergence import (
+    across,
+    clustered,
+    distinct,
+    divergence_from_mean,
+    effective_rank,
+    head_divergence,
+    jsd,
+    max_divergence_from_mean,
+    of_layer,
+    vendi_score,
+)
 from attnviz.measures.rows import layer_rows, remembered
-from attnviz.measures.vendi_score import distinct, vendi_score
 from attnviz.records import AttentionMaps
 from tests.made import random_maps, record
 
@@ -176,3 +183,41 @@ def test_a_mean_over_queries() -> None:
     assert head_divergence(maps).values == pytest.approx(LN2 / 2)
     assert effective_rank(maps).values == pytest.approx(1.5)
     assert divergence_from_mean(maps).values == pytest.approx(0.2158 / 2, abs=5e-5)
+
+
+def distances(*places: float) -> np.ndarray:
+    """Between points on a line."""
+    return np.abs(np.subtract.outer(places, places)).astype(float)
+
+
+def test_like_heads_become_neighbours() -> None:
+    assert clustered(distances(0, 10, 1, 11)) == (0, 2, 1, 3)
+
+
+def test_the_nearest_on_average_join_next() -> None:
+    """2 is nearer to 1 (2) than to 0 and 1 together (2.5), and 3 is 2.2 from 2: so 2 joins 3, not the pair."""
+    assert clustered(distances(0, 1, 3, 5.2)) == (0, 1, 2, 3)
+    assert clustered(distances(5.2, 0, 3, 1)) == (0, 2, 1, 3)
+
+
+def test_average_and_not_single_linkage() -> None:
+    """From (0, 1, 2) on average 2.5 to 3.5; between 3.5 and 5.4 it is 1.9. Single linkage would add 3.5 first (1.5)."""
+    order = clustered(distances(0, 3.5, 1, 5.4, 2))
+    assert order == (0, 2, 4, 1, 3)
+
+
+def test_equal_distances_keep_the_order_and_every_head_is_there_once() -> None:
+    assert clustered(1 - np.eye(5)) == (0, 1, 2, 3, 4)
+    assert sorted(clustered(distances(*np.random.default_rng(0).normal(size=20)))) == list(range(20))
+
+
+def test_one_head_and_none() -> None:
+    assert clustered(np.zeros((1, 1))) == (0,)
+    assert clustered(np.zeros((0, 0))) == ()
+
+
+def test_what_is_given_stays_as_it_was() -> None:
+    given = distances(0, 10, 1)
+    before = given.copy()
+    clustered(given)
+    assert np.array_equal(given, before)

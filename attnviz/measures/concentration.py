@@ -1,0 +1,182 @@
+"""How concentrated attention is: over the keys of a query, and over what keys receive from all queries. Beside it the
+uniform attention that measures are compared with. Knows records only.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import product
+from math import log
+
+import numpy as np
+from jaxtyping import Float32, Float64, Int
+
+from attnviz.measures.rows import (
+    blocks,
+    layer_entropies,
+    layer_received,
+    most_keys,
+    n_attendable,
+    real_queries,
+    statistics,
+    unlike_layers,
+)
+from attnviz.records import AttentionMaps, Facts, Measurement
+from attnviz.records.even import evenly
+from attnviz.records.factored import FactoredMaps
+
+K = 3
+CELLS_AT_ONCE = 2**17
+
+
+def entropy(maps: AttentionMaps) -> Measurement:
+    """Mean over queries of -Σ w ln w over the keys (Clark et al. 2019, arXiv:1906.04341).
+
+    Nats, from 0 (all weight on one key) to ln n (n keys alike). It says how widely a head looks, not how much the
+    tokens matter to the output (Jain and Wallace 2019, arXiv:1902.10186).
+    """
+    values = np.array([layer_entropies(maps, layer).mean(axis=-1) for layer in range(maps.n_layers)])
+    return Measurement("entropy", "nats", values, (0.0, log(most_keys(maps))))
+
+
+def effective_keys(maps: AttentionMaps) -> Measurement:
+    """Mean over queries of exp H, H the entropy of the query's weights (Hill 1973, doi:10.2307/1934352, order 1).
+
+    Keys, from 1 (all weight on one key) to n (n keys alike). The mean is taken of exp H, not of H: two queries, one
+    on 1 key and one on 9 keys alike, have 5 effective keys.
+    """
+    values = np.array([np.exp(layer_entropies(maps, layer)).mean(axis=-1) for layer in range(maps.n_layers)])
+    return Measurement("effective_keys", "keys", values, (1.0, float(most_keys(maps))))
+
+
+def normalised_entropy(maps: AttentionMaps) -> Measurement:
+    """Mean over queries of H / ln n, n the keys that this query may attend to (Pielou's evenness, 1966).
+
+    A share, from 0 (all weight on one key) to 1 (all keys alike), so that short and long texts, and early and late
+    queries of a causal map, can be compared (doi:10.1016/0022-5193(66)90013-0). A query that may attend to one key
+    has no choice and is left out; where no query has one the value is 0. It does not say how many keys are attended
+    to: half of 10 keys and of 1,000 alike give different shares.
+    """
+    values = np.zeros((maps.n_layers, maps.n_heads))
+    for layer in range(maps.n_layers):
+        n_keys = n_attendable(maps, layer)
+        choice = n_keys > 1
+        if choice.any():
+            values[layer] = (layer_entropies(maps, layer)[:, choice] / np.log(n_keys[choice])).mean(axis=-1)
+    return Measurement("normalised_entropy", "share", values, (0.0, 1.0))
+
+
+def peak(maps: AttentionMaps) -> Measurement:
+    """Mean over queries of the largest weight: the head's confidence (Voita et al. 2019, arXiv:1905.09418).
+
+    A share, from 1/n (n keys alike) to 1 (all weight on one key). Unlike in the paper no token is left out.
+    """
+    values = np.array([statistics(maps, layer).peaks.mean(axis=-1) for layer in range(maps.n_layers)])
+    return Measurement("peak", "share", values, (1.0 / most_keys(maps), 1.0))
+
+
+def top_3_mass(maps: AttentionMaps) -> Measurement:
+    """Mean over queries of the sum of the three largest weights: what top-k attention with k = 3 would keep.
+
+    A share, from 3/n (n keys alike; 1 where there are no more than three) to 1 (Gupta et al. 2021, arXiv:2106.06899).
+    It says nothing of how the three share it: `peak` does.
+    """
+    values = np.zeros((maps.n_layers, maps.n_heads))
+    for layer, heads, block in product(range(maps.n_layers), maps.heads_at_once, blocks(maps)):
+        of_layer, rows = statistics(maps, layer), maps.rows(layer, heads, block.queries)
+        largest = _top(rows, of_layer.peak_keys[heads, block.places])
+        values[layer, heads] += (largest / of_layer.sums[heads, block.places]).sum(axis=-1)
+    values /= int(real_queries(maps).sum())
+    return Measurement("top_3_mass", "share", values, (min(1.0, K / most_keys(maps)), 1.0))
+
+
+def _top(
+    rows: Float32[np.ndarray, "*heads query key"], best: Int[np.ndarray, "*heads query"]
+) -> Float64[np.ndarray, "*heads query"]:
+    """The largest weight, whose key is known, and the next two: a third of the time of `partition`.
+
+    Of as many rows at a time as the processor's cache holds, in a copy from which each is taken when it is found.
+    """
+    n_keys = rows.shape[-1]
+    flat, largest = rows.reshape(-1, n_keys), best.ravel()
+    found, step = np.empty(len(flat)), max(1, CELLS_AT_ONCE // n_keys)
+    left = np.empty((min(step, len(flat)), n_keys), dtype=np.float32)
+    line, starts = left.reshape(-1), np.arange(len(left)) * n_keys
+    for start in range(0, len(flat), step):
+        of_rows = flat[start : start + step]
+        some, firsts = left[: len(of_rows)], starts[: len(of_rows)]
+        some[:] = of_rows
+        cells = firsts + largest[start : start + step]
+        sums = line[cells].astype(np.float64)
+        for _ in range(min(K, n_keys) - 1):
+            line[cells] = -1
+            cells = firsts + some.argmax(axis=-1)
+            sums += line[cells]
+        found[start : start + step] = sums
+    return np.asarray(found.reshape(best.shape))
+
+
+def max_received(maps: AttentionMaps) -> Measurement:
+    """The largest share of all attention that one key receives: max over keys of the mean over queries.
+
+    From 1/n (all n keys receive alike) to 1 (all attention goes to one key), as in Goyal et al. 2020,
+    arXiv:2001.08950, who keep the tokens that receive much. In a causal map early keys receive more even from uniform
+    attention. It does not say which key it is: `received_by_key` does.
+    """
+    n_keys = int(receiving(maps).sum())
+    return Measurement("max_received", "share", received_by_key(maps).max(axis=-1), (1 / n_keys, 1.0))
+
+
+def received_by_key(maps: AttentionMaps) -> Float64[np.ndarray, "layer head key"]:
+    """Mean over real queries of the weight on each key; over the keys it sums to 1. Padding receives 0."""
+    return np.array([layer_received(maps, layer) for layer in range(maps.n_layers)])
+
+
+def receiving(maps: AttentionMaps) -> np.ndarray:
+    """Which keys any real query may attend to."""
+    if any(maps.allows_all(layer) for layer in unlike_layers(maps)):
+        return np.ones(len(maps.keys), dtype=bool)
+    received = np.zeros(len(maps.keys), dtype=bool)
+    for block, layer in product(blocks(maps), unlike_layers(maps)):
+        received |= maps.allowed(layer, block.queries).any(axis=0)
+    return received
+
+
+def gini(maps: AttentionMaps) -> Measurement:
+    """Gini coefficient of what the keys receive from all queries (Gini 1912; Hurley and Rickard 2009).
+
+    A share, from 0 (all keys receive alike) to (n - 1)/n (one of n keys receives all); arXiv:0811.4706. In a causal
+    map early keys receive more even from uniform attention, so it is not 0 there: compare with the uniform map. It
+    says nothing of single queries: each attending to itself only gives 0.
+    """
+    ordered = np.sort(received_by_key(maps)[..., receiving(maps)], axis=-1)
+    n_keys = ordered.shape[-1]
+    ranks = 2 * np.arange(1, n_keys + 1) - n_keys - 1
+    values = np.maximum((ordered * ranks).sum(axis=-1) / (n_keys * ordered.sum(axis=-1)), 0.0)  # not -1e-17
+    return Measurement("gini", "share", values, (0.0, (n_keys - 1) / n_keys))
+
+
+def uniform(maps: AttentionMaps) -> AttentionMaps:
+    """One head, one layer, or as many as allow different attention: every query attends alike to all keys that it may
+    attend to. The same tokens.
+    """
+    provenance = replace(
+        maps.provenance, model="uniform", revision="no weights", trained=False, settings=(), facts=Facts()
+    )
+    if isinstance(maps, FactoredMaps):  # of which there may be too many weights to hold
+        n_allowed = np.empty(len(maps.queries), dtype=np.int64)
+        n_allowed[maps.real_queries] = n_attendable(maps, 0)
+        padding = np.flatnonzero(~maps.real_queries)
+        n_allowed[padding] = maps.allowed(0, padding).sum(axis=-1)
+        alike = evenly(maps.factors[0], n_allowed)
+        maps = replace(maps, factors=(alike,), layer_numbers=(), head_numbers=(), value_norms=None)
+        return replace(maps, provenance=provenance)
+    attendable = maps.attendable[:1] if maps.layers_alike else maps.attendable
+    shares = (1 / attendable.sum(axis=-1, keepdims=True)).astype(np.float32)
+    return AttentionMaps(
+        weights=(attendable * shares)[:, None],
+        queries=maps.queries,
+        keys=maps.keys,
+        attendable=attendable,
+        provenance=provenance,
+    )
