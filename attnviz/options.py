@@ -21,6 +21,7 @@ Spec = TypeVar("Spec")
 ARGUMENT, TEXT, MODEL, TRAINING = "Arguments", "Which text", "Which model", "How to train"
 FIGURE, OUTPUT, CHECK, SERVER = "Which figures", "What comes out", "What may differ", "On a server"
 CLUSTER = "On a cluster"
+HELP_OPTIONS = ("-h", "--help")  # of every command
 FLAG = re.compile(r"--([a-z-]+)")
 COMMAND_LINE_ONLY = re.compile(r"\{(.*?)\}")
 

@@ -15,14 +15,14 @@ from attnviz import store
 from attnviz.errors import InvalidRecord
 from attnviz.records import Tokens
 from attnviz.records.factored import FactoredMaps
-from attnviz.store import compact, records
+from attnviz.store import factored
 
 TEXT = "the acting saved the film , and the film was not good but the acting was . " * 4
 
 
 @pytest.fixture(autouse=True)
 def _few_are_many(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(records, "MANY_TOKENS", 2)
+    monkeypatch.setattr(factored, "MANY_TOKENS", 2)
 
 
 def recorded(model: str, **settings: object) -> FactoredMaps:
@@ -51,7 +51,7 @@ def test_read_back_it_is_the_same(
     tensors, _ = parts(data)
     assert ("key_rows" in tensors) == ("query_rows" in tensors) == shared
     found = attnviz.load(path)
-    monkeypatch.setattr(records, "MANY_TOKENS", 10**6)
+    monkeypatch.setattr(factored, "MANY_TOKENS", 10**6)
     plain = store.record_bytes(maps, half=half)
     assert len(data) < len(plain)
     assert store.record_bytes(found, half=half) == plain == store.record_bytes(store.read_record(plain, "a"), half=half)
@@ -133,7 +133,7 @@ def test_what_no_record_has_is_refused(change: str) -> None:
 
 def test_a_small_file_does_not_become_large(monkeypatch: pytest.MonkeyPatch) -> None:
     data = store.record_bytes(recorded("multi"))
-    monkeypatch.setattr(compact, "MAX_SPREAD", 10_000)
+    monkeypatch.setattr(factored, "MAX_SPREAD", 10_000)
     with pytest.raises(InvalidRecord, match=r"a record of [\d,]+ bytes is more than 10,000"):
         store.read_record(data, "a.safetensors")
 
@@ -154,7 +154,7 @@ def test_what_a_record_takes_is_known_before_it_is_read(tmp_path: Path, monkeypa
     attnviz.save(maps, path)
     tensors, _ = parts(path.read_bytes())
     added = [name for name in tensors if name.startswith("queries_") or name.endswith("_rows")]
-    monkeypatch.setattr(records, "MANY_TOKENS", 10**6)
+    monkeypatch.setattr(factored, "MANY_TOKENS", 10**6)
     plain, _ = parts(store.record_bytes(maps))
     assert added
     assert store.held_bytes(path) == sum(plain[name].nbytes for name in plain) + sum(tensors[n].nbytes for n in added)

@@ -12,9 +12,9 @@ from collections.abc import Sequence
 from typing import NoReturn
 
 from attnviz.cli import show
-from attnviz.cli.help import HELP_OPTIONS, command_help
 from attnviz.cli.process import abandon_stdout, end_as_ctrl_c, flush_stderr, pause_gc, prepare_streams
 from attnviz.errors import AttnvizError, ExecutionError, InvalidConfig, OutputError
+from attnviz.options import HELP_OPTIONS
 from attnviz.registry import load
 from attnviz.workflows import COMMANDS
 
@@ -67,6 +67,8 @@ def run(arguments: Sequence[str]) -> int:
 def _run(arguments: Sequence[str]) -> int:
     for command in COMMANDS if len(arguments) == 2 and arguments[1] in HELP_OPTIONS else ():
         if command.name == arguments[0]:  # before typer comes, which takes most of the time of a help
+            from attnviz.cli.help import command_help
+
             show.line(command_help(command.name, load(command.spec)))
             return DONE
     from attnviz.cli.parser import UsageError, parse_and_run

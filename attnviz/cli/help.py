@@ -8,10 +8,9 @@ from dataclasses import MISSING
 from textwrap import wrap
 from typing import Any, Literal, get_args, get_origin
 
-from attnviz.options import ARGUMENT, FlatOption, flat_options
+from attnviz.options import ARGUMENT, HELP_OPTIONS, FlatOption, flat_options
 
 MAX_WIDTH, MAX_LEFT_WIDTH, MIN_RIGHT_WIDTH = 80, 30, 20  # columns: of the page, of what one writes, of what it does
-HELP_OPTIONS = ("-h", "--help")
 
 
 def command_help(name: str, spec: type[Any]) -> str:

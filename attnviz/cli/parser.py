@@ -20,8 +20,7 @@ from typer.main import get_command
 from attnviz import __version__
 from attnviz.cli import show
 from attnviz.cli.command import run_command
-from attnviz.cli.help import HELP_OPTIONS, command_help
-from attnviz.options import ARGUMENT, FlatOption, Option, build, flat_options
+from attnviz.options import ARGUMENT, HELP_OPTIONS, FlatOption, Option, build, flat_options
 from attnviz.registry import load
 from attnviz.workflows import Command
 
@@ -125,6 +124,8 @@ def _with_help(command: Command) -> type[TyperCommand]:
 
     class Helped(TyperCommand):
         def get_help(self, ctx: Any) -> str:
+            from attnviz.cli.help import command_help
+
             return command_help(command.name, load(command.spec))
 
     return Helped

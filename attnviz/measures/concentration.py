@@ -21,9 +21,7 @@ from attnviz.measures.rows import (
     statistics,
     unlike_layers,
 )
-from attnviz.records import AttentionMaps, Facts, Measurement
-from attnviz.records.even import evenly
-from attnviz.records.factored import FactoredMaps
+from attnviz.records import AttentionMaps, Facts, Measurement, holds_factors
 
 K = 3
 CELLS_AT_ONCE = 2**17
@@ -163,7 +161,9 @@ def uniform(maps: AttentionMaps) -> AttentionMaps:
     provenance = replace(
         maps.provenance, model="uniform", revision="no weights", trained=False, settings=(), facts=Facts()
     )
-    if isinstance(maps, FactoredMaps):  # of which there may be too many weights to hold
+    if holds_factors(maps):  # of which there may be too many weights to hold
+        from attnviz.records.even import evenly
+
         n_allowed = np.empty(len(maps.queries), dtype=np.int64)
         n_allowed[maps.real_queries] = n_attendable(maps, 0)
         padding = np.flatnonzero(~maps.real_queries)

@@ -22,7 +22,6 @@ from attnviz.measures.rows import (
     row_sums,
 )
 from attnviz.records import AttentionMaps, Measurement
-from attnviz.records.with_entropies import MapsWithEntropies
 
 Divergences = Float64[np.ndarray, "head head"]
 
@@ -59,7 +58,7 @@ def across(several: Sequence[AttentionMaps]) -> Divergences:
 
 def _are_copies(one: tuple[AttentionMaps, int], other: tuple[AttentionMaps, int]) -> bool:
     """Whether entropies that their model told, and that rounding leaves apart from those of means, are of one layer."""
-    told = [maps.weights[layer] for maps, layer in (one, other) if isinstance(maps, MapsWithEntropies)]
+    told = [maps.weights[layer] for maps, layer in (one, other) if maps.has_entropies]
     return len(told) == 2 and np.array_equal(*told)
 
 

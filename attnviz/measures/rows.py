@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import wraps
-from typing import Concatenate, NamedTuple, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Concatenate, NamedTuple, ParamSpec, TypeVar
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -14,11 +14,12 @@ from jaxtyping import Bool, Float32, Float64, Int, Num
 
 from attnviz.arithmetic import Logarithm, dot, total
 from attnviz.errors import InvalidOption
-from attnviz.measures.pools import Pooled, Pools
 from attnviz.records import TINY, AttentionMaps
 from attnviz.records.walk import for_each, stretches
-from attnviz.records.with_entropies import MapsWithEntropies
 from attnviz.shapes import PerHead, RealQueries
+
+if TYPE_CHECKING:
+    from attnviz.measures.pools import Pooled, Pools
 
 Asked = ParamSpec("Asked")
 Known = TypeVar("Known")
@@ -103,8 +104,14 @@ def statistics(maps: AttentionMaps, layer: int, *, with_pools: bool = False) -> 
     """
     known = _STATISTICS.setdefault(maps, {})
     if layer not in known or (with_pools and known[layer].pooled is None):
-        known[layer] = _walked(maps, layer, Pools(maps, layer, pool_size(maps)) if with_pools else None)
+        known[layer] = _walked(maps, layer, _pools(maps, layer) if with_pools else None)
     return known[layer]
+
+
+def _pools(maps: AttentionMaps, layer: int) -> Pools:
+    from attnviz.measures.pools import Pools  # short texts have none
+
+    return Pools(maps, layer, pool_size(maps))
 
 
 def _walked(maps: AttentionMaps, layer: int, pools: Pools | None) -> RowStatistics:
@@ -216,7 +223,7 @@ def mixable(maps: AttentionMaps, layer: int, block: Block) -> tuple[Float32[np.n
     """Rows of a layer's heads, and what gives entropies of their means: as they stand where none has to be divided by
     its sum and none holds a 0, else `halves`.
     """
-    whole = isinstance(maps, MapsWithEntropies) and maps.is_dense(layer)
+    whole = maps.is_dense(layer)
     rows = maps.rows(layer, slice(None), block.queries) if whole else halves(maps, layer, block)
     return rows, Mixer(maps.logarithm, *rows.shape[1:], whole=whole)
 
@@ -226,7 +233,7 @@ def own_entropies(maps: AttentionMaps, layer: int) -> Float64[np.ndarray, "head 
     """Of each head's rows, as `Mixer` works them out: for two copies of a head, their mean has the very same. Where the
     model has told them, those are taken, and copies are apart by what rounding leaves.
     """
-    if isinstance(maps, MapsWithEntropies):
+    if maps.has_entropies:
         return layer_entropies(maps, layer)
     found = np.empty((maps.n_heads, int(real_queries(maps).sum())))
     for block in blocks(maps, 2):

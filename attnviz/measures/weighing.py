@@ -11,8 +11,8 @@ import numpy as np
 from jaxtyping import Float32
 
 from attnviz.errors import InvalidOption
-from attnviz.records import AttentionMaps
-from attnviz.records.factored import FactoredMaps, Factors
+from attnviz.records import AttentionMaps, holds_factors
+from attnviz.records.factored import Factors
 
 AT_ONCE = 1024  # queries
 TINY = np.float32(1e-30)  # in the place of a value of length 0, whose logarithm is none
@@ -30,7 +30,7 @@ def weighed(maps: AttentionMaps) -> AttentionMaps:
         )
     settings = (*maps.provenance.settings, ("weighed_by", "value norms"))
     provenance = replace(maps.provenance, settings=settings)
-    if isinstance(maps, FactoredMaps):
+    if holds_factors(maps):
         pairs = zip(maps.factors, maps.value_norms, strict=True)
         factors = tuple(_factors(of, norms) for of, norms in pairs)
         return replace(maps, provenance=provenance, factors=factors, value_norms=None, weighed=True)

@@ -21,12 +21,11 @@ from attnviz.models.protocols import EVERY, LayersAndHeads
 from attnviz.models.sizes import Work, check_memory, check_room
 from attnviz.models.tokenizer import Encoding, TextTokenizer
 from attnviz.records import AttentionMaps, Facts, Provenance, Setting
-from attnviz.records.factored import FactoredMaps
-from attnviz.records.with_entropies import MapsWithEntropies
 from attnviz.specs.model import ModelOptions
 
 if TYPE_CHECKING:
     from attnviz.attention_trace import VerifiedTrace
+    from attnviz.records.factored import FactoredMaps
 
 # From ids and what may be attended to, the weights of each layer in turn.
 Forward = Callable[[Int[Tensor, " token"], Bool[Tensor, "#token token"]], Iterable[Float[Tensor, "head token token"]]]
@@ -130,6 +129,8 @@ class EncoderModel:
         """`attention` to within 1e-6, in half the time, without value norms and with entropies. Raises as it does."""
         if self.encoder is None or self.device.type != "cpu":
             return self.attention(text, text_name)
+        from attnviz.records.with_entropies import MapsWithEntropies
+
         encoding = self.encode(text)
         attendable = self.attendable(encoding)
         of_rows = attendable if self.spec.causal else attendable[:1]  # that are alike
@@ -159,6 +160,7 @@ class EncoderModel:
         InvalidSelection for a layer or head that there is not.
         """
         from attnviz.models.factoring import encoder_factors, of_heads
+        from attnviz.records.factored import FactoredMaps
 
         if self.encoder is None:
             raise InvalidOption(f"{self.name} has no q and k to record", hint="Leave out factored.")

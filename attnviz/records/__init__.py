@@ -5,19 +5,30 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeGuard
 
 import numpy as np
 from jaxtyping import Bool, Float, Float32, Int
 
 from attnviz.arithmetic import Logarithm, dot
 from attnviz.errors import InvalidRecord
-from attnviz.grid import Grid
 from attnviz.notebook import Tabular
-from attnviz.records.by_distance import ByDistance
-from attnviz.records.walk import ROW_SUM_TOLERANCE, Heads, Queries, SummedRows, WalkedRows, WeightTile, summed
+from attnviz.records.walk import (
+    ROW_SUM_TOLERANCE,
+    ByDistance,
+    Heads,
+    Queries,
+    SummedRows,
+    WalkedRows,
+    WeightTile,
+    summed,
+)
 from attnviz.records.walk import TINY as TINY
 from attnviz.shapes import Attendable, PerHead, PerLayer, PerQuery, RealQueries, ValueNorms, Weights
+
+if TYPE_CHECKING:
+    from attnviz.grid import Grid
+    from attnviz.records.factored import FactoredMaps
 
 MAX_NUMBERS = {"layer": 100_000, "head": 2**15 - 1}
 TEXTS = ("model", "revision", "text_sha256", "text_name")  # of a record's provenance
@@ -146,6 +157,9 @@ class AttentionMaps(Tabular):
     value_norms: ValueNorms | None = None  # ‖v_j W_O‖: times a weight, how much of the output it moves
     weighed: bool = False  # whether the weights are shares of that, see `measures.weighing`
     head_numbers: tuple[int, ...] = ()
+
+    is_factored: ClassVar[bool] = False  # whether it holds what its weights are worked out from, see `holds_factors`
+    has_entropies: ClassVar[bool] = False  # whether its model told the entropies of its rows
 
     def __post_init__(self) -> None:
         expected = (len(self.queries), len(self.keys))
@@ -293,6 +307,10 @@ class AttentionMaps(Tabular):
         cells = np.repeat(queries, keys.shape[1]), keys.clip(0, len(self.keys) - 1).ravel()
         return np.asarray(self.cells_of_heads(layer, *cells).reshape(self.n_heads, *keys.shape) * there)
 
+    def is_dense(self, layer: int) -> bool:
+        """Whether no weight of a layer is 0 and each row sums to 1 but for rounding, as far as anybody has looked."""
+        return False
+
     @property
     def logarithm(self) -> Logarithm:
         """What measures take logarithms of very many weights with."""
@@ -361,6 +379,11 @@ class AttentionMaps(Tabular):
         if self.self_attention:
             return np.asarray(self._masks.any(axis=(0, 1)))
         return np.ones(len(self.queries), dtype=bool)
+
+
+def holds_factors(maps: AttentionMaps) -> TypeGuard[FactoredMaps]:
+    """Whether a record holds what its weights are worked out from, in the place of weights."""
+    return maps.is_factored
 
 
 @dataclass(frozen=True, eq=False)

@@ -16,8 +16,8 @@ from jaxtyping import Bool, Float32, Float64, Int, Shaped
 from attnviz.arithmetic import exponential, total
 from attnviz.errors import InvalidRecord, TooLarge
 from attnviz.records import AttentionMaps
-from attnviz.records.by_distance import ByDistance
-from attnviz.records.walk import NONE, Head, Heads, Queries, Walk, WalkedRows, multiply, to_sum_1
+from attnviz.records.head_walk import NONE, Head, Walk, to_sum_1
+from attnviz.records.walk import ByDistance, Heads, Queries, WalkedRows, multiply
 from attnviz.shapes import Attendable, RealQueries, Weights
 
 KEYS_AT_ONCE = 2**12  # of some queries
@@ -263,6 +263,8 @@ class FactoredMaps(AttentionMaps):
     weights: Weights = field(init=False)
     attendable: Attendable = field(init=False)
     factors: tuple[Factors, ...] = field(kw_only=True)
+
+    is_factored = True
 
     def __post_init__(self) -> None:
         expected = (self.n_heads, len(self.queries)), len(self.keys)

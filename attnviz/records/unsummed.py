@@ -11,7 +11,8 @@ import numpy as np
 from jaxtyping import Float32
 
 from attnviz.records.factored import Factors
-from attnviz.records.walk import Queries, Walk, WalkedRows, for_each, stretches
+from attnviz.records.head_walk import Walk
+from attnviz.records.walk import Queries, WalkedRows, for_each, stretches
 
 
 @dataclass(frozen=True, eq=False)

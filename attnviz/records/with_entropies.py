@@ -32,6 +32,8 @@ class MapsWithEntropies(AttentionMaps):
     _sums: dict[int, Float64[np.ndarray, "head query"]] = field(init=False, default_factory=dict)  # of layers' rows
     _leasts: dict[int, float] = field(init=False, default_factory=dict)  # weights of layers
 
+    has_entropies = True
+
     def __post_init__(self) -> None:
         object.__setattr__(self, "_given", self.weights)
         super().__post_init__()
@@ -64,7 +66,7 @@ class MapsWithEntropies(AttentionMaps):
         return self._leasts[layer]
 
     def is_dense(self, layer: int) -> bool:
-        """Whether no weight of a layer is 0 and each row sums to 1 but for rounding."""
+        """See `AttentionMaps.is_dense`."""
         return self._leasts[layer] > 0 and bool(np.abs(self._sums[layer] - 1).max() <= NEARLY)
 
     def around(

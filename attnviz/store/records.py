@@ -7,11 +7,11 @@ import math
 import os
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, fields, replace
+from dataclasses import asdict, fields
 from functools import partial
 from io import BytesIO
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from safetensors import SafetensorError
@@ -19,29 +19,24 @@ from safetensors.numpy import save as save_tensors
 from safetensors.numpy import save_file
 
 from attnviz.errors import InvalidOption, InvalidRecord
-from attnviz.grid import Grid
 from attnviz.inputs import header_of, read_bytes, read_header, strict_json
-from attnviz.records import AttentionMaps, Facts, Provenance, Setting, Tokens
-from attnviz.records.factored import CAUSAL, EVERYWHERE, FactoredMaps, Factors, Window
-from attnviz.records.single import one_record
-from attnviz.store.compact import bytes_held, gathered, n_tokens, spread, tokens_read, tokens_told
+from attnviz.records import AttentionMaps, Facts, Provenance, Setting, Tokens, holds_factors
 from attnviz.store.files import make, shorten_path, write
 
+if TYPE_CHECKING:
+    from attnviz.grid import Grid
+    from attnviz.records.factored import FactoredMaps
+
 SCHEMA = 2
-FACTORED = 4  # of records that hold factors
-COMPACT = 5  # of those of many tokens, see `compact`
-FACTORED_CAUSAL = 3  # those before: all layers causal, or none
-PARTS = ("query", "key", "log_sum_exp", "bias", "attendable_keys")  # their tensors; not every model has the last two
-NEEDED = PARTS[:3]
-HALVED = PARTS[:2]
+BY_FACTORS = (3, 4, 5)  # of records that hold factors, see `factored`
+SIDES = ("query", "key")  # tensors that no others have
 NORMS = "value_norms"  # [layer, head, key], of any record; versions before do not read it
 ALL_HEADS = ("n_heads_in_model", None)  # a fact that is left out: a record of all heads is what it has always been
-READABLE = (1, SCHEMA, FACTORED_CAUSAL, FACTORED, COMPACT)  # 1 had facts and layer numbers among the settings
+READABLE = (1, SCHEMA, *BY_FACTORS)  # 1 had facts and layer numbers among the settings
 RECORD = "attention.safetensors"
 KINDS = {"F32": "<f4", "F16": "<f2", "BOOL": "?", "U8": "u1", "U16": "<u2", "U32": "<u4"}
 KINDS |= {"I8": "i1", "I16": "<i2", "I32": "<i4"}
 OURS = f"attnviz heatmap writes {RECORD}."
-MANY_TOKENS = 2**12  # shorter records are as any program reads them
 MAX_RECORD = 2**32  # bytes, unless the caller allows more
 
 
@@ -51,7 +46,7 @@ def record_bytes(maps: AttentionMaps, *, half: bool = False) -> bytes:
     The tensors are `weights` [layer, head, query, key], `attendable` [query, key] ([layer, query, key] where layers
     differ) and, where the model has one, `sink` [layer, head, query]; of a factored record those of `Factors`, each
     with an axis of layers in front, and its other fields in the JSON. `half`: with `query` and `key` as float16. A
-    factored record of many tokens holds what comes again once, see `compact`.
+    factored record of many tokens holds what comes again once, see `factored`.
 
     Raises InvalidOption for half of a record with weights.
     """
@@ -73,13 +68,31 @@ def write_record(maps: AttentionMaps, path: Path, *, half: bool = False) -> None
 
 
 def _parts(maps: AttentionMaps, *, half: bool = False) -> tuple[dict[str, np.ndarray], dict[str, str]]:
-    maps = _rounded(maps) if half else maps
-    compact = isinstance(maps, FactoredMaps) and max(len(maps.queries), len(maps.keys)) >= MANY_TOKENS
+    """Tensors and metadata of a record's file."""
+    meta = _meta(maps)
+    if holds_factors(maps):
+        from attnviz.store.factored import factored_parts  # most texts are too short for factors
+
+        tensors, meta = factored_parts(maps, meta, half=half)
+    elif half:
+        raise InvalidOption("half is of records by their factors, and this one has weights", hint="Leave out half.")
+    else:
+        tensors = {"weights": maps.weights, "attendable": maps.attendable[0] if maps.layers_alike else maps.attendable}
+        tensors |= {name: each for name, each in (("sink", maps.sink), (NORMS, maps.value_norms)) if each is not None}
+    tensors = {name: np.ascontiguousarray(tensor) for name, tensor in tensors.items()}
+    # ensure_ascii: a piece may hold half of a surrogate pair, which UTF-8 cannot
+    return tensors, {"attnviz": json.dumps(meta, allow_nan=False)}
+
+
+def _meta(maps: AttentionMaps) -> dict[str, Any]:
+    """What JSON has of any record: no copies, and nothing that was worked out of tokens."""
     sides = {"queries": maps.queries, "keys": None if maps.self_attention else maps.keys}  # None: the same tokens
-    told = {name: (None, {}) if side is None else _told(name, side, compact=compact) for name, side in sides.items()}
-    meta: dict[str, Any] = {
-        "schema": (COMPACT if compact else FACTORED) if isinstance(maps, FactoredMaps) else SCHEMA,
-        **{name: of_json for name, (of_json, _) in told.items()},
+    return {
+        "schema": SCHEMA,
+        **{
+            name: None if side is None else {each.name: getattr(side, each.name) for each in fields(side)}
+            for name, side in sides.items()
+        },
         "provenance": {
             **asdict(maps.provenance),
             "settings": dict(maps.provenance.settings),
@@ -90,40 +103,6 @@ def _parts(maps: AttentionMaps, *, half: bool = False) -> tuple[dict[str, np.nda
         **({} if maps.head_numbers == tuple(range(maps.n_heads)) else {"head_numbers": maps.head_numbers}),
         **({} if maps.grid is None else {"grid": [maps.grid.n_rows, maps.grid.n_columns]}),
     }
-    if isinstance(maps, FactoredMaps):
-        meta |= {"scales": [of.scale for of in maps.factors], "windows": [of.window for of in maps.factors]}
-        tensors = {name: np.stack([getattr(of, name) for of in maps.factors]) for name in NEEDED}
-        tensors |= {name: tensors[name].astype(np.float16) for name in HALVED if half} | _optional(maps)
-    else:
-        attendable = maps.attendable[0] if maps.layers_alike else maps.attendable
-        tensors = {"weights": maps.weights, "attendable": attendable}
-        tensors |= {} if maps.sink is None else {"sink": maps.sink}
-    tensors |= {} if maps.value_norms is None else {NORMS: maps.value_norms}
-    if compact:
-        tensors = gathered(tensors) | told["queries"][1] | told["keys"][1]
-    tensors = {name: np.ascontiguousarray(tensor) for name, tensor in tensors.items()}
-    # ensure_ascii: a piece may hold half of a surrogate pair, which UTF-8 cannot
-    return tensors, {"attnviz": json.dumps(meta, allow_nan=False)}
-
-
-def _optional(maps: FactoredMaps) -> dict[str, np.ndarray]:
-    """The tensors that not every model has. Where a layer has a bias of fewer distances, its farthest numbers go on."""
-    found = {}
-    if any(of.bias is not None for of in maps.factors):
-        biases = [np.zeros((1, 1), dtype=np.float32) if of.bias is None else of.bias for of in maps.factors]
-        n_biased, n_distances = (max(sizes) for sizes in zip(*(bias.shape for bias in biases), strict=True))
-        missing = [(n_distances - bias.shape[1]) // 2 for bias in biases]
-        longer = [np.pad(bias, ((0, 0), (n, n)), mode="edge") for bias, n in zip(biases, missing, strict=True)]
-        found["bias"] = np.stack([np.broadcast_to(bias, (n_biased, n_distances)) for bias in longer])
-    if any(of.attendable_keys is not None for of in maps.factors):
-        found["attendable_keys"] = np.stack([of.keys_mask for of in maps.factors])
-    return found
-
-
-def _rounded(maps: AttentionMaps) -> FactoredMaps:
-    if not isinstance(maps, FactoredMaps):
-        raise InvalidOption("half is of records by their factors, and this one has weights", hint="Leave out half.")
-    return replace(maps, factors=tuple(of.rounded() for of in maps.factors))
 
 
 def save(maps: AttentionMaps | Sequence[AttentionMaps], path: str | Path, *, half: bool = False) -> None:
@@ -140,6 +119,8 @@ def save(maps: AttentionMaps | Sequence[AttentionMaps], path: str | Path, *, hal
         InvalidOption: for half of a record with weights, and for a path that is none.
         OutputError: where it cannot be written.
     """
+    from attnviz.records.single import one_record
+
     maps, path = one_record(maps), _path(path)
     if path.exists() and not path.is_file():  # a device or a pipe, which cannot be replaced
         write(path, record_bytes(maps, half=half))
@@ -170,8 +151,10 @@ def record_shape(path: str | Path) -> tuple[int, int, int, int]:
         if "weights" in tensors:
             n_layers, n_heads, n_queries, n_keys = tensors["weights"]["shape"]
         else:
-            n_layers, n_heads, _, _ = tensors[PARTS[0]]["shape"]
-            n_queries, n_keys = (n_tokens(side, tensors) for side in HALVED)
+            from attnviz.store.factored import n_tokens
+
+            n_layers, n_heads, _, _ = tensors[SIDES[0]]["shape"]
+            n_queries, n_keys = (n_tokens(side, tensors) for side in SIDES)
     except (KeyError, TypeError, ValueError) as error:
         raise InvalidRecord(f"{shorten_path(Path(path))} is not a record of attnviz", hint=OURS) from error
     return n_layers, n_heads, n_queries, n_keys
@@ -179,13 +162,15 @@ def record_shape(path: str | Path) -> tuple[int, int, int, int]:
 
 def is_factored(path: str | Path) -> bool:
     """Whether a record holds what its weights are worked out from, by its header alone. Raises InvalidRecord."""
-    return PARTS[0] in read_header(Path(path), InvalidRecord, OURS).tensors
+    return SIDES[0] in read_header(Path(path), InvalidRecord, OURS).tensors
 
 
 def held_bytes(record: str | Path | bytes) -> int:
     """How much a record's tensors take when its file, or what that holds, is read, by the header alone: of a compact
     one more than its file has. Raises InvalidRecord.
     """
+    from attnviz.store.factored import bytes_held
+
     if isinstance(record, bytes):
         try:
             tensors = header_of(BytesIO(record), len(record)).tensors
@@ -203,23 +188,12 @@ def read_record(data: bytes, name: str) -> AttentionMaps:
         header = header_of(BytesIO(data), len(data))
         meta = _metadata(header.metadata)
         tensors = {name: _tensor(data, header.start, of) for name, of in header.tensors.items()}
-        if meta["schema"] == COMPACT:
-            queries = tokens_read("queries", meta["queries"], tensors)
-            keys = queries if meta["keys"] is None else tokens_read("keys", meta["keys"], tensors)
-            tensors = spread(tensors)
-        else:
-            queries = _tokens(meta["queries"])
-            keys = queries if meta["keys"] is None else _tokens(meta["keys"])
+        if meta["schema"] in BY_FACTORS:
+            return _factored(meta, tensors)
+        queries = _tokens(meta["queries"])
+        keys = queries if meta["keys"] is None else _tokens(meta["keys"])
         provenance = _provenance(meta["provenance"])
         layers, heads = (_numbers(meta, what, provenance) for what in ("layer", "head"))
-        if meta["schema"] in (FACTORED, FACTORED_CAUSAL, COMPACT):
-            factors = _factors(meta, tensors)
-            return FactoredMaps(
-                *(queries, keys, provenance, None, layers),
-                value_norms=_norms(tensors),
-                head_numbers=heads,
-                factors=factors,
-            )
         weights, attendable, sink = tensors["weights"], tensors["attendable"], tensors.get("sink")
         if (
             weights.dtype != np.float32
@@ -240,6 +214,26 @@ def read_record(data: bytes, name: str) -> AttentionMaps:
         raise InvalidRecord(f"{name} is not a record of attnviz ({reason})", hint=OURS) from error
 
 
+def _factored(meta: Mapping[str, Any], tensors: dict[str, np.ndarray]) -> FactoredMaps:
+    from attnviz.records.factored import FactoredMaps
+    from attnviz.store.factored import COMPACT, read_factors, spread, tokens_read
+
+    if meta["schema"] == COMPACT:
+        queries = tokens_read("queries", meta["queries"], tensors)
+        keys = queries if meta["keys"] is None else tokens_read("keys", meta["keys"], tensors)
+        tensors = spread(tensors)
+    else:
+        queries = _tokens(meta["queries"])
+        keys = queries if meta["keys"] is None else _tokens(meta["keys"])
+    provenance = _provenance(meta["provenance"])
+    layers, heads = (_numbers(meta, what, provenance) for what in ("layer", "head"))
+    factors = read_factors(meta, tensors)
+    norms = _norms(tensors)
+    return FactoredMaps(
+        *(queries, keys, provenance, None, layers), value_norms=norms, head_numbers=heads, factors=factors
+    )
+
+
 def _tensor(data: bytes, start: int, of: Mapping[str, Any]) -> np.ndarray:
     """A tensor of a header that was checked; of another type than records have, nothing."""
     kind = KINDS.get(of["dtype"])
@@ -257,42 +251,8 @@ def _norms(tensors: Mapping[str, np.ndarray]) -> np.ndarray | None:
     return found
 
 
-def _factors(meta: Mapping[str, Any], tensors: Mapping[str, np.ndarray]) -> tuple[Factors, ...]:
-    """Of each layer. Raises InvalidRecord where a part is missing or of another type."""
-    found = {name: tensors[name] for name in PARTS if name in NEEDED or name in tensors}
-    scales, windows = meta["scales"], _windows(meta)
-    found |= {name: found[name].astype(np.float32) for name in HALVED if found[name].dtype == np.float16}
-    if any(part.dtype != (np.bool_ if name == PARTS[-1] else np.float32) for name, part in found.items()):
-        raise InvalidRecord("factors are not float32, or attendable_keys are not bool")
-    if {*map(len, found.values()), len(windows)} != {len(scales)}:
-        raise InvalidRecord("factors are of different numbers of layers")
-    if not all(type(scale) is float for scale in scales):
-        raise InvalidRecord("the scales of q and k are no numbers")
-    return tuple(
-        Factors(**{name: part[layer] for name, part in found.items()}, scale=scales[layer], window=windows[layer])
-        for layer in range(len(scales))
-    )
-
-
-def _windows(meta: Mapping[str, Any]) -> list[Window]:
-    """Of each layer. Raises InvalidRecord for what is no pair; what its numbers are, `Factors` checks."""
-    if meta["schema"] == FACTORED_CAUSAL:
-        if type(meta["causal"]) is not bool:
-            raise InvalidRecord("causal is not true or false")
-        return [CAUSAL if meta["causal"] else EVERYWHERE] * len(meta["scales"])
-    if not all(isinstance(window, list) and len(window) == 2 for window in meta["windows"]):
-        raise InvalidRecord("a window is not how far back and how far forward a query sees")
-    return [(back, forward) for back, forward in meta["windows"]]
-
-
-def _told(name: str, tokens: Tokens, *, compact: bool) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-    """What a file holds of tokens, in JSON and in tensors: no copies, and nothing that was worked out of them."""
-    if compact:
-        return tokens_told(name, tokens)
-    return {each.name: getattr(tokens, each.name) for each in fields(tokens)}, {}
-
-
 def _metadata(found: Mapping[str, Any]) -> dict[str, Any]:
+    """The JSON under the key `attnviz`."""
     meta: dict[str, Any] = strict_json(found["attnviz"])
     if meta["schema"] not in READABLE:
         raise InvalidRecord(f"schema {meta['schema']!r} is not {SCHEMA}", hint="Update attnviz, or draw the text anew.")
@@ -322,6 +282,8 @@ def _numbers(meta: Mapping[str, Any], what: str, provenance: Provenance) -> tupl
 def _grid(meta: Mapping[str, Any]) -> Grid | None:
     if meta.get("grid") is None:
         return None
+    from attnviz.grid import Grid
+
     n_rows, n_columns = map(_number, meta["grid"])
     try:
         return Grid(n_rows, n_columns)

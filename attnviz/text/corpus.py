@@ -5,6 +5,7 @@ Knows no file format and no library.
 
 from __future__ import annotations
 
+import codecs
 import sys
 from collections.abc import Sequence
 from dataclasses import replace
@@ -15,7 +16,6 @@ from attnviz.errors import InvalidOption, InvalidSource
 from attnviz.inputs import is_folder, user_path
 from attnviz.specs.text import TextOptions
 from attnviz.text.document import Corpus, Document, mended, without_surrogates
-from attnviz.text.files import BOM, MAX_TEXT, bounded, content
 
 STANDARD_INPUT = "-"
 MAX_EXCERPT_LENGTH = 40
@@ -87,12 +87,16 @@ def _file(name: str) -> tuple[str, bytes]:
     path = user_path(name, InvalidSource)
     if is_folder(path):
         raise InvalidSource(f"{name} is a folder, not a text file", hint=f"For the texts in it use --dataset {name}.")
+    from attnviz.text.files import content
+
     return without_surrogates(Path(name).name), content(path)
 
 
 def _standard_input() -> bytes:
     if sys.stdin is None:  # closed by the caller, as in `attnviz … <&-`
         raise InvalidSource("standard input is closed", hint="Pipe a text into it, or name a file.")
+    from attnviz.text.files import MAX_TEXT, bounded
+
     try:
         return bounded(sys.stdin.buffer.read(MAX_TEXT + 1), "standard input")
     except OSError as error:  # a folder, as in `attnviz … < .`
@@ -101,7 +105,7 @@ def _standard_input() -> bytes:
 
 def _decoded(raw: bytes) -> tuple[str, bool]:
     """The text, and whether every byte of it was UTF-8."""
-    raw = raw.removeprefix(BOM)
+    raw = raw.removeprefix(codecs.BOM_UTF8)
     try:
         return raw.decode("utf-8"), True
     except UnicodeDecodeError:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -11,7 +12,6 @@ from attnviz.errors import InvalidSource
 from attnviz.inputs import exists, in_bytes, open_input
 
 MAX_TEXT = 2**24  # bytes of one text or line: three times the Bible
-BOM = b"\xef\xbb\xbf"
 
 
 @contextmanager
@@ -54,7 +54,7 @@ def lines(path: Path) -> Generator[str, None, None]:
         number = 0
         for number, line in enumerate(iter(lambda: file.readline(MAX_TEXT + 1), b""), 1):
             bounded(line, f"{path}:{number}")
-            yield decoded(line.removeprefix(BOM) if number == 1 else line, f"{path}:{number}")
+            yield decoded(line.removeprefix(codecs.BOM_UTF8) if number == 1 else line, f"{path}:{number}")
         if number == 0:
             raise InvalidSource(f"{path}:1: the file is empty")
 

@@ -24,7 +24,7 @@ import numpy as np
 
 from attnviz.records import AttentionMaps, Measurement, Tokens
 from attnviz.views.captions import status
-from attnviz.views.pooled_maps import pooled_of, too_many
+from attnviz.views.head_pictures import too_many
 from attnviz.views.tokens import TokenSelection, left_out_of
 
 
@@ -78,6 +78,8 @@ def _weights(maps: AttentionMaps, layers: Sequence[int], heads: Sequence[int]) -
 
 
 def _pooled(maps: AttentionMaps, layers: Sequence[int], heads: Sequence[int]) -> Mapping[str, object]:
+    from attnviz.views.pooled_maps import pooled_of
+
     every = [pooled_of(maps, layer) for layer in layers]
     return {
         "pooled": {

@@ -8,6 +8,8 @@ from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
+from attnviz.errors import InvalidOption
+from attnviz.measures.rows import MAX_DRAWN, pool_size, statistics
 from attnviz.records import AttentionMaps
 from attnviz.report import Heatmap, HeatmapGrid, Scale
 from attnviz.shapes import Cells, Shown
@@ -68,6 +70,35 @@ def heatmaps(maps: AttentionMaps, places: Iterable[Place], part: TokenSelection)
         )
         for layer, head in places
     )
+
+
+def pools(maps: AttentionMaps, places: Sequence[Place], part: TokenSelection) -> bool:
+    """Whether maps of these heads hold more cells than are drawn one by one.
+
+    Raises InvalidOption where tokens are left out of such maps.
+    """
+    if not too_many(maps, len(places), part):
+        return False
+    if len(part.queries) < len(maps.queries) or len(part.keys) < len(maps.keys):
+        raise InvalidOption(
+            f"{len(part.queries):,} queries and {len(part.keys):,} keys of {len(places)} heads are too many to be "
+            "drawn without the others",
+            hint="Draw all of them, fewer heads, or a part with --tokens, --query 0:500 or --key.",
+        )
+    return True
+
+
+def too_many(maps: AttentionMaps, n_heads: int, part: TokenSelection | None = None) -> bool:
+    """Whether so many heads have more weights than are drawn one by one, of all tokens or a part of them."""
+    n_queries, n_keys = (len(maps.queries), len(maps.keys)) if part is None else (len(part.queries), len(part.keys))
+    return n_heads * n_queries * n_keys > MAX_DRAWN and pool_size(maps) > 1
+
+
+def walk_for_pictures(maps: AttentionMaps, layers: Sequence[int], heads: Sequence[int]) -> None:
+    """Find the pooled maps of these heads, if any, and statistics on the same walk: after measures it is a second."""
+    if too_many(maps, len(layers) * len(heads)):
+        for layer in layers:
+            statistics(maps, layer, with_pools=True)
 
 
 def strip(maps: AttentionMaps, places: Sequence[Place], part: TokenSelection, query: int) -> Heatmap:

@@ -16,8 +16,7 @@ from attnviz.selection import is_stretch, pairs, position
 from attnviz.specs.output import FigureOptions, ScaleKind
 from attnviz.views import captions
 from attnviz.views.data import data, data_of_hidden
-from attnviz.views.head_pictures import MapFrame, Place, heatmaps, overview, strip
-from attnviz.views.pooled_maps import pooled_maps, pools, with_factors
+from attnviz.views.head_pictures import MapFrame, Place, heatmaps, overview, pools, strip
 from attnviz.views.scales import rollout_scale, rollout_title, scale_over, scales_over
 from attnviz.views.tables import heads_table, layers_table, top_table
 from attnviz.views.tokens import TokenSelection, hidden, part_of
@@ -46,8 +45,7 @@ def heatmap_report(
     share = hidden(maps, part)
     share_hidden = float(np.mean([share.values[place] for place in places])) if share else None
     pooled = pools(maps, places, part)
-    pictures = pooled_maps(maps, places) if pooled else heatmaps(maps, places, part)
-    pictures = with_factors(maps, places, part, pictures)
+    pictures = _of_heads(maps, places, part, pooled=pooled)
     drawn = _drawn(maps, pictures, places, part, spec)
     patches = () if maps.grid is None else _patches(maps, places, spec)
     rolled, others = _rollout(maps, part, spec.scale) if spec.rollout else ({}, ())
@@ -138,7 +136,18 @@ def _drawn(
     return together if spec.pick else [*together, *pictures]
 
 
-# What few ask for is imported when they do.
+# What few ask for is imported when they do, and what only long texts need.
+
+
+def _of_heads(
+    maps: AttentionMaps, places: Sequence[Place], part: TokenSelection, *, pooled: bool
+) -> tuple[Heatmap, ...]:
+    """A picture for each head."""
+    if not (pooled or maps.is_factored):
+        return heatmaps(maps, places, part)
+    from attnviz.views.pooled_maps import pooled_maps, with_factors
+
+    return with_factors(maps, places, part, pooled_maps(maps, places) if pooled else heatmaps(maps, places, part))
 
 
 def _patches(maps: AttentionMaps, places: Sequence[Place], spec: FigureOptions) -> tuple[()] | tuple[HeatmapGrid, Note]:

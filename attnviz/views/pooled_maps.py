@@ -7,44 +7,14 @@ from dataclasses import replace
 
 import numpy as np
 
-from attnviz.errors import InvalidOption
 from attnviz.measures.pools import Pooled
-from attnviz.measures.rows import MAX_DRAWN, layer_received, n_attendable, pool_size, real_queries, statistics
-from attnviz.records import AttentionMaps
+from attnviz.measures.rows import layer_received, n_attendable, pool_size, real_queries, statistics
+from attnviz.records import AttentionMaps, holds_factors
 from attnviz.records.factored import FactoredMaps
 from attnviz.report import Heatmap, WeightFactors
 from attnviz.shapes import PerRow
 from attnviz.views.head_pictures import Place
 from attnviz.views.tokens import TokenSelection, key_labels, label, query_labels
-
-
-def pools(maps: AttentionMaps, places: Sequence[Place], part: TokenSelection) -> bool:
-    """Whether maps of these heads hold more cells than are drawn one by one.
-
-    Raises InvalidOption where tokens are left out of such maps.
-    """
-    if not too_many(maps, len(places), part):
-        return False
-    if len(part.queries) < len(maps.queries) or len(part.keys) < len(maps.keys):
-        raise InvalidOption(
-            f"{len(part.queries):,} queries and {len(part.keys):,} keys of {len(places)} heads are too many to be "
-            "drawn without the others",
-            hint="Draw all of them, fewer heads, or a part with --tokens, --query 0:500 or --key.",
-        )
-    return True
-
-
-def too_many(maps: AttentionMaps, n_heads: int, part: TokenSelection | None = None) -> bool:
-    """Whether so many heads have more weights than are drawn one by one, of all tokens or a part of them."""
-    n_queries, n_keys = (len(maps.queries), len(maps.keys)) if part is None else (len(part.queries), len(part.keys))
-    return n_heads * n_queries * n_keys > MAX_DRAWN and pool_size(maps) > 1
-
-
-def walk_for_pictures(maps: AttentionMaps, layers: Sequence[int], heads: Sequence[int]) -> None:
-    """Find the pooled maps of these heads, if any, and statistics on the same walk: after measures it is a second."""
-    if too_many(maps, len(layers) * len(heads)):
-        for layer in layers:
-            pooled_of(maps, layer)
 
 
 def pooled_of(maps: AttentionMaps, layer: int) -> Pooled:
@@ -95,7 +65,7 @@ def with_factors(
     maps: AttentionMaps, places: Sequence[Place], part: TokenSelection, pictures: tuple[Heatmap, ...]
 ) -> tuple[Heatmap, ...]:
     """The pictures with what their weights are worked out from, where a record holds that and all tokens are drawn."""
-    if not isinstance(maps, FactoredMaps) or (len(part.queries), len(part.keys)) != (len(maps.queries), len(maps.keys)):
+    if not holds_factors(maps) or (len(part.queries), len(part.keys)) != (len(maps.queries), len(maps.keys)):
         return pictures
     labels = query_labels(maps), key_labels(maps)
     pairs = zip(pictures, places, strict=True)

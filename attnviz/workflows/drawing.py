@@ -18,8 +18,8 @@ from attnviz.selection import numbers
 from attnviz.specs.output import FigureOptions
 from attnviz.text.corpus import typed
 from attnviz.views.data import chosen_heads
+from attnviz.views.head_pictures import walk_for_pictures
 from attnviz.views.heatmap import heatmap_report
-from attnviz.views.pooled_maps import walk_for_pictures
 from attnviz.views.tables import measures_rows, ordering
 from attnviz.workflows.pictures import Pictures
 

@@ -41,9 +41,7 @@ class Way:
 
     def notices(self, maps: AttentionMaps) -> tuple[str, ...]:
         """What is said of the record. A model that gives no q and k has kept all weights, which needs no word."""
-        from attnviz.records.factored import FactoredMaps
-
-        kept_all = self.notice == MANY and not isinstance(maps, FactoredMaps)
+        kept_all = self.notice == MANY and not maps.is_factored
         return () if kept_all or not self.notice else (self.notice,)
 
     def record(self, text: str, name: str) -> AttentionMaps:

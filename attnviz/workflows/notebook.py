@@ -17,8 +17,8 @@ from attnviz.renderers.page.html import html
 from attnviz.report import FigureStyle, Report
 from attnviz.selection import numbers
 from attnviz.specs.output import FigureOptions
+from attnviz.views.head_pictures import walk_for_pictures
 from attnviz.views.heatmap import heatmap_report
-from attnviz.views.pooled_maps import walk_for_pictures
 
 MAX_BYTES = 2_000_000  # of all that a notebook keeps of one cell: the page, and the picture in base64
 HEIGHT = 640  # pixels; the reader can drag the frame's corner

@@ -7,7 +7,7 @@ from itertools import combinations
 import numpy as np
 import pytest
 
-from attnviz.records.by_distance import ByDistance
+from attnviz.records.walk import ByDistance
 
 ENDS: dict[
     tuple[int, ...], tuple[int, int]

@@ -15,7 +15,7 @@ import attnviz
 from attnviz import arithmetic, store
 from attnviz.errors import InvalidOption, InvalidRecord, TooLarge
 from attnviz.measures.measured import measured
-from attnviz.records import AttentionMaps, Tokens, factored, walk
+from attnviz.records import AttentionMaps, Tokens, factored, head_walk, walk
 from attnviz.records.factored import FactoredMaps, Factors, Window
 
 TEXT = "the acting saved the film , and the film was not good but the acting was . " * 4
@@ -41,7 +41,8 @@ def test_every_number_is_that_of_the_weights(name: str, pays: int, monkeypatch: 
     monkeypatch.setattr(walk, "MIN_ROWS", 5)
     monkeypatch.setattr(factored, "KEYS_AT_ONCE", 7)  # far from the diagonal one number stands for the bias
     monkeypatch.setattr(walk, "KEYS_AT_ONCE", 14)
-    monkeypatch.setattr(walk, "STRETCH", 7)
+    monkeypatch.setattr(head_walk, "KEYS_AT_ONCE", 14)
+    monkeypatch.setattr(head_walk, "STRETCH", 7)
     monkeypatch.setattr(arithmetic, "PAYS", pays)
     found, dense = both(name)
     np.testing.assert_allclose(found.weights, dense.weights, rtol=1e-5, atol=1e-7)

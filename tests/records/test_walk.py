@@ -11,7 +11,7 @@ import pytest
 from attnviz import arithmetic
 from attnviz.errors import InvalidRecord
 from attnviz.measures.rows import statistics
-from attnviz.records import Tokens, factored, walk
+from attnviz.records import Tokens, factored, head_walk, walk
 from attnviz.records.even import evenly
 from attnviz.records.factored import FactoredMaps, Factors, Window
 from attnviz.records.unsummed import UnsummedFactors
@@ -24,8 +24,12 @@ WINDOWS: list[Window] = [(None, None), (None, 0), (6, 0), (2, 9)]
 
 @pytest.fixture(autouse=True)
 def _small_steps(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name, size in {"CELLS_AT_ONCE": 60, "MIN_ROWS": 5, "KEYS_AT_ONCE": 14, "STRETCH": 7, "N_SAMPLED": 4}.items():
-        monkeypatch.setattr(walk, name, size)
+    for module, sizes in (
+        (walk, {"CELLS_AT_ONCE": 60, "MIN_ROWS": 5, "KEYS_AT_ONCE": 14}),
+        (head_walk, {"KEYS_AT_ONCE": 14, "STRETCH": 7, "N_SAMPLED": 4}),
+    ):
+        for name, size in sizes.items():
+            monkeypatch.setattr(module, name, size)
 
 
 class Case(NamedTuple):
@@ -82,8 +86,10 @@ def test_numbers_and_tiles_are_those_of_the_weights(window: Window, padded: bool
 
 def test_small_weights_of_large_scores_keep_their_digits(monkeypatch: pytest.MonkeyPatch) -> None:
     """Scores reach 37, and so does log-sum-exp, which float32 rounds by 2e-6; a bias far from the diagonal is added."""
-    for name, size in {"CELLS_AT_ONCE": 2**15, "MIN_ROWS": 32, "KEYS_AT_ONCE": 512, "STRETCH": 512}.items():
+    for name, size in {"CELLS_AT_ONCE": 2**15, "MIN_ROWS": 32, "KEYS_AT_ONCE": 512}.items():
         monkeypatch.setattr(walk, name, size)
+    for name in ("KEYS_AT_ONCE", "STRETCH"):
+        monkeypatch.setattr(head_walk, name, 512)
     monkeypatch.setattr(factored, "KEYS_AT_ONCE", 512)
     monkeypatch.setattr(arithmetic, "PAYS", 0)  # as in texts whose weights are very many
     generator, n_tokens = np.random.default_rng(0), 3000

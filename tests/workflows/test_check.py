@@ -233,7 +233,7 @@ def test_a_record_is_compared_by_its_weights(pair: Path) -> None:
 
 def test_what_a_gathered_record_becomes_is_counted(pair: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Its file is a tenth of that."""
-    monkeypatch.setattr(store.records, "MANY_TOKENS", 1_000)  # to make and compare 4,096 tokens takes 20 s
+    monkeypatch.setattr("attnviz.store.factored.MANY_TOKENS", 1_000)  # to make and compare 4,096 tokens takes 20 s
     maps = attnviz.attention("a " * 1_000, factored=True, model="single")
     later = replace(maps, provenance=replace(maps.provenance, versions=(("torch", "9"),)))
     for folder, each in (("baseline", maps), ("figures", later)):

@@ -23,7 +23,7 @@ from attnviz.specs.heatmap import HeatmapSpec
 from attnviz.specs.model import ModelOptions
 from attnviz.specs.output import FigureOptions
 from attnviz.specs.render import RenderSpec
-from attnviz.views import pooled_maps
+from attnviz.views import head_pictures
 from attnviz.views.heatmap import heatmap_report
 from attnviz.workflows.heatmap import heatmap
 from attnviz.workflows.render import render
@@ -49,7 +49,7 @@ def pictures(folder: Path) -> dict[str, bytes]:
 @pytest.fixture
 def long(monkeypatch: pytest.MonkeyPatch) -> None:
     """51 tokens are too many: blocks of 7."""
-    for module in (rows, pooled_maps):
+    for module in (rows, head_pictures):
         monkeypatch.setattr(module, "MAX_DRAWN", 1_000)
     monkeypatch.setattr(rows, "MAX_SIDE", 8)
 

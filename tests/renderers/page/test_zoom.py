@@ -19,7 +19,7 @@ from attnviz.renderers.page.content import content
 from attnviz.renderers.page.html import IMPORT
 from attnviz.report import FigureStyle, Heatmap, Report
 from attnviz.specs.output import FigureOptions
-from attnviz.views import pooled_maps
+from attnviz.views import head_pictures
 from attnviz.views.heatmap import heatmap_report
 from tests.browser import Open, Opened, number_in
 from tests.made import HOSTILE, provenance, tokens
@@ -87,7 +87,7 @@ def report(maps: FactoredMaps, scale: Any = "lift") -> Report:
 @pytest.fixture
 def pooled(monkeypatch: pytest.MonkeyPatch) -> None:
     """Reports whose maps have no more than ten rows."""
-    for module in (rows, pooled_maps):
+    for module in (rows, head_pictures):
         monkeypatch.setattr(module, "MAX_DRAWN", 1_000)
     monkeypatch.setattr(rows, "MAX_SIDE", 10)
 

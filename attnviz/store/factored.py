@@ -1,13 +1,14 @@
-"""Long records in few bytes: pieces, and rows of q and k, that come again are held once. Knows numpy and tokens.
+"""Records by factors in files, those of many tokens in few bytes. Knows numpy and tokens.
 
-A token that comes again has the q and k of before where nothing but the token decides them, as in a first layer without
-positions. All is exact.
+Pieces, and rows of q and k, that come again are then held once: a token that comes again has the q and k of before
+where nothing but the token decides them, as in a first layer without positions. All is exact.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -17,13 +18,80 @@ from attnviz.alike import Unlike, unlike
 from attnviz.errors import InvalidRecord
 from attnviz.inputs import MAX_HEADER
 from attnviz.records import Tokens
+from attnviz.records.factored import CAUSAL, EVERYWHERE, FactoredMaps, Factors, Window
 
+FACTORED_CAUSAL, FACTORED, COMPACT = 3, 4, 5  # schemas: all layers causal, or none; any window; in few bytes
+PARTS = ("query", "key", "log_sum_exp", "bias", "attendable_keys")  # tensors; not every model has the last two
+NEEDED, HALVED = PARTS[:3], PARTS[:2]
+MANY_TOKENS = 2**12  # shorter records are as any program reads them
 SIDES = {"query": ("query",), "key": ("key", "value_norms")}  # tensors [layer, head, token, ...] that share an index
 TOKEN_AXIS = 2
 UNSIGNED, SIGNED = ("u1", "<u2", "<u4"), ("i1", "<i2", "<i4")
 MAX_SPREAD = 2**32  # bytes that all tensors may take when their rows are written out: as much as a file may have
 
 Arrays = dict[str, np.ndarray]
+
+
+def factored_parts(maps: FactoredMaps, meta: Mapping[str, Any], *, half: bool) -> tuple[Arrays, dict[str, Any]]:
+    """The tensors of a record's file, and its JSON: `meta` and what else there is. `half`: q and k as float16."""
+    if half:
+        maps = replace(maps, factors=tuple(of.rounded() for of in maps.factors))
+    tensors = {name: np.stack([getattr(of, name) for of in maps.factors]) for name in NEEDED}
+    tensors |= {name: tensors[name].astype(np.float16) for name in HALVED if half} | _optional(maps)
+    tensors |= {} if maps.value_norms is None else {"value_norms": maps.value_norms}
+    found = {**meta, "schema": FACTORED}
+    found |= {"scales": [of.scale for of in maps.factors], "windows": [of.window for of in maps.factors]}
+    if max(len(maps.queries), len(maps.keys)) < MANY_TOKENS:
+        return tensors, found
+    told = {"queries": tokens_told("queries", maps.queries)}
+    if not maps.self_attention:
+        told["keys"] = tokens_told("keys", maps.keys)
+    tensors = gathered(tensors)
+    for name, (of_json, arrays) in told.items():
+        found[name], tensors = of_json, tensors | arrays
+    return tensors, {**found, "schema": COMPACT}
+
+
+def _optional(maps: FactoredMaps) -> dict[str, np.ndarray]:
+    """The tensors that not every model has. Where a layer has a bias of fewer distances, its farthest numbers go on."""
+    found = {}
+    if any(of.bias is not None for of in maps.factors):
+        biases = [np.zeros((1, 1), dtype=np.float32) if of.bias is None else of.bias for of in maps.factors]
+        n_biased, n_distances = (max(sizes) for sizes in zip(*(bias.shape for bias in biases), strict=True))
+        missing = [(n_distances - bias.shape[1]) // 2 for bias in biases]
+        longer = [np.pad(bias, ((0, 0), (n, n)), mode="edge") for bias, n in zip(biases, missing, strict=True)]
+        found["bias"] = np.stack([np.broadcast_to(bias, (n_biased, n_distances)) for bias in longer])
+    if any(of.attendable_keys is not None for of in maps.factors):
+        found["attendable_keys"] = np.stack([of.keys_mask for of in maps.factors])
+    return found
+
+
+def read_factors(meta: Mapping[str, Any], tensors: Mapping[str, np.ndarray]) -> tuple[Factors, ...]:
+    """Of each layer. Raises InvalidRecord where a part is missing or of another type."""
+    found = {name: tensors[name] for name in PARTS if name in NEEDED or name in tensors}
+    scales, windows = meta["scales"], _windows(meta)
+    found |= {name: found[name].astype(np.float32) for name in HALVED if found[name].dtype == np.float16}
+    if any(part.dtype != (np.bool_ if name == PARTS[-1] else np.float32) for name, part in found.items()):
+        raise InvalidRecord("factors are not float32, or attendable_keys are not bool")
+    if {*map(len, found.values()), len(windows)} != {len(scales)}:
+        raise InvalidRecord("factors are of different numbers of layers")
+    if not all(type(scale) is float for scale in scales):
+        raise InvalidRecord("the scales of q and k are no numbers")
+    return tuple(
+        Factors(**{name: part[layer] for name, part in found.items()}, scale=scales[layer], window=windows[layer])
+        for layer in range(len(scales))
+    )
+
+
+def _windows(meta: Mapping[str, Any]) -> list[Window]:
+    """Of each layer. Raises InvalidRecord for what is no pair; what its numbers are, `Factors` checks."""
+    if meta["schema"] == FACTORED_CAUSAL:
+        if type(meta["causal"]) is not bool:
+            raise InvalidRecord("causal is not true or false")
+        return [CAUSAL if meta["causal"] else EVERYWHERE] * len(meta["scales"])
+    if not all(isinstance(window, list) and len(window) == 2 for window in meta["windows"]):
+        raise InvalidRecord("a window is not how far back and how far forward a query sees")
+    return [(back, forward) for back, forward in meta["windows"]]
 
 
 def tokens_told(name: str, tokens: Tokens) -> tuple[dict[str, Any], Arrays]:
