@@ -15,7 +15,7 @@ import numpy as np
 from jaxtyping import Bool, Float32
 
 from attnviz.shapes import Cells, Grey, PerRow, Shown
-from attnviz.specs.output import FigureKind, ThemeName
+from attnviz.specs import FigureKind, ThemeName
 
 
 @dataclass(frozen=True)

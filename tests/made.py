@@ -13,8 +13,7 @@ from attnviz.models.loading import find_model
 from attnviz.options import flat_values
 from attnviz.records import AttentionMaps, Facts, Provenance, Setting, Tokens
 from attnviz.report import Report, Table
-from attnviz.specs.model import ModelOptions
-from attnviz.specs.output import FigureOptions
+from attnviz.specs import FigureOptions, ModelOptions
 from attnviz.specs.train import TrainSpec
 from attnviz.training_metrics import Epoch, History, Interval, Metrics, Point, ValidationMetrics
 from attnviz.views.heatmap import heatmap_report

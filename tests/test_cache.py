@@ -5,8 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from attnviz.cache import MAX_CACHED, caching
-from attnviz.specs.model import ModelOptions
-from attnviz.specs.text import TextOptions
+from attnviz.specs import ModelOptions, TextOptions
 from attnviz.text import load_corpus
 from tests.made import load_encoder
 

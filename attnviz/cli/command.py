@@ -13,11 +13,11 @@ from attnviz.cli import show
 from attnviz.cli.process import collected_interrupts, resume_gc
 from attnviz.cli.progress import ProgressBar, ProgressLog, progress_view
 from attnviz.registry import load
-from attnviz.specs.output import FigureOptions, PrintOptions
+from attnviz.specs import FigureOptions, PrintOptions
 
 if TYPE_CHECKING:
     from attnviz.result import Events, Progress, Result
-    from attnviz.specs.output import TableKind
+    from attnviz.specs import TableKind
     from attnviz.workflows import Command
 
 Group = TypeVar("Group")

@@ -9,7 +9,7 @@ from typing import assert_never
 
 from attnviz.renderers import json
 from attnviz.result import Result
-from attnviz.specs.output import PrintKind
+from attnviz.specs import PrintKind
 
 
 def print_documents(results: Sequence[Result], kind: PrintKind) -> None:

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from attnviz.models.embedding import PAD_ID
 from attnviz.models.sizes import kept
-from attnviz.specs.model import KeepKind
+from attnviz.specs import KeepKind
 
 Ids = Int[np.ndarray, "_"]  # each text has a length of its own
 SHORT = 0.3  # share of the texts of which a short stretch is taken

@@ -17,7 +17,7 @@ from attnviz.inputs import MAX_VOCABULARY, is_folder, read_bytes, user_path
 from attnviz.models.loading import ModelReference, digest, folder_name, refuse_sizes
 from attnviz.models.protocols import AttentionModel, Attributable, Classifies
 from attnviz.models.sizes import FLOAT32, check_room, head_size
-from attnviz.specs.model import ModelOptions, PretrainedOptions
+from attnviz.specs import ModelOptions, PretrainedOptions
 
 if TYPE_CHECKING:
     from attnviz.models.encoder_model import EncoderModel

@@ -26,7 +26,7 @@ from attnviz.models.classifier import Classifier, ClassifierConfig
 from attnviz.models.encoder import EncoderConfig
 from attnviz.models.sizes import MAX_D_MODEL, check_room, head_size
 from attnviz.models.tokenizer import TextTokenizer
-from attnviz.specs.model import KeepKind, NormKind, PoolKind, StorageKind
+from attnviz.specs import KeepKind, NormKind, PoolKind, StorageKind
 
 SCHEMA = 3
 EARLIER = 2  # without weights of n-grams, with sinusoids and perhaps vectors of pairs

@@ -17,7 +17,7 @@ from attnviz.models.attention import not_padding
 from attnviz.models.embedding import PAD_ID, find_pairs, first_pairs
 from attnviz.models.encoder import Encoder, EncoderConfig
 from attnviz.models.tokenizer import SPECIAL
-from attnviz.specs.model import PoolKind
+from attnviz.specs import PoolKind
 
 STEPS = 100  # of the search for a temperature, which ends far earlier
 

@@ -16,7 +16,7 @@ from attnviz.errors import InvalidText
 from attnviz.models.checkpoint import Checkpoint
 from attnviz.models.encoder_model import EncoderModel, encoder_parts, size_of
 from attnviz.models.protocols import LabelledText
-from attnviz.specs.model import KeepKind, ModelOptions
+from attnviz.specs import KeepKind, ModelOptions
 
 if TYPE_CHECKING:
     from attnviz.attribution import Question

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from attnviz.models.attention import MultiHeadAttention, SingleHeadAttention, WeightsAndEntropies
 from attnviz.models.embedding import TextEmbedding
-from attnviz.specs.model import NormKind
+from attnviz.specs import NormKind
 
 DROPOUT = 0.1  # of the embeddings and of what each sublayer adds, as in section 5.4
 

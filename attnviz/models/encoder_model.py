@@ -21,7 +21,7 @@ from attnviz.models.protocols import EVERY, LayersAndHeads
 from attnviz.models.sizes import Work, check_memory, check_room
 from attnviz.models.tokenizer import Encoding, TextTokenizer
 from attnviz.records import AttentionMaps, Facts, Provenance, Setting
-from attnviz.specs.model import ModelOptions
+from attnviz.specs import ModelOptions
 
 if TYPE_CHECKING:
     from attnviz.attention_trace import VerifiedTrace

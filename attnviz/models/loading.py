@@ -15,8 +15,7 @@ from attnviz.inputs import MAX_JSON, read_bytes
 from attnviz.models import FORMATS, MODELS
 from attnviz.models.protocols import AttentionModel, Generates
 from attnviz.registry import load, suggestion
-from attnviz.specs.model import ModelOptions, PretrainedOptions
-from attnviz.specs.text import TextOptions
+from attnviz.specs import ModelOptions, PretrainedOptions, TextOptions
 
 NO_EXTRAS = PretrainedOptions()
 MAX_SEED = 2**63 - 1  # that torch takes

@@ -19,7 +19,7 @@ from attnviz.models.classifier import Classifier
 from attnviz.models.device import enough_memory
 from attnviz.models.sizes import BASE, FLOAT32, check_room
 from attnviz.models.tokenizer import EMPTY, TextTokenizer
-from attnviz.specs.model import KeepKind
+from attnviz.specs import KeepKind
 
 BATCH = 64  # texts
 BATCH_TOKENS = 2**12  # of all of them

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from attnviz.errors import InvalidSelection
-from attnviz.specs.model import KeepKind
+from attnviz.specs import KeepKind
 
 if TYPE_CHECKING:
     import numpy as np

@@ -16,7 +16,7 @@ from attnviz.models.attention import DotAttention
 from attnviz.models.device import enough_memory, pick, seeded
 from attnviz.models.encoder import Encoder, EncoderConfig
 from attnviz.models.encoder_model import EncoderModel, encoder_parts, size_of
-from attnviz.specs.model import VocabularyOptions
+from attnviz.specs import VocabularyOptions
 
 if TYPE_CHECKING:
     from attnviz.models.built_in import RandomReference

@@ -22,7 +22,7 @@ from attnviz.models.recall import RecallNetwork
 from attnviz.models.recall_text import RecallText, read_recall
 from attnviz.models.sizes import Work, check_memory
 from attnviz.records import AttentionMaps, Facts, Provenance, Tokens
-from attnviz.specs.model import ModelOptions
+from attnviz.specs import ModelOptions
 
 MAX_BYTES = 2**20
 QUERY = "?"

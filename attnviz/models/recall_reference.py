@@ -13,7 +13,7 @@ from attnviz.models.built_in import TRAINED
 from attnviz.models.loading import ModelReference, digest, refuse_sizes
 from attnviz.models.protocols import AttentionModel, Classifies, Generates
 from attnviz.models.recall_text import EXAMPLE
-from attnviz.specs.model import ModelOptions, PretrainedOptions
+from attnviz.specs import ModelOptions, PretrainedOptions
 
 if TYPE_CHECKING:
     from attnviz.models.recall_model import RecallModel

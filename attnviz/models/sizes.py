@@ -7,7 +7,7 @@ from math import ceil, isqrt
 
 from attnviz.display import quantity
 from attnviz.errors import InvalidOption, TooLarge
-from attnviz.specs.model import KeepKind
+from attnviz.specs import KeepKind
 
 FLOAT32 = 4  # bytes
 GIB = 2**30

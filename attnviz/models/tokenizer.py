@@ -25,7 +25,7 @@ from attnviz.errors import InvalidModel, InvalidOption, InvalidText
 from attnviz.inputs import MAX_VOCABULARY, is_folder, read_bytes
 from attnviz.models.sizes import kept
 from attnviz.records import Tokens
-from attnviz.specs.model import KeepKind, VocabularyOptions
+from attnviz.specs import KeepKind, VocabularyOptions
 
 os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")  # faster on few cores, and no warning after a fork
 

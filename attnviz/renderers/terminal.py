@@ -15,7 +15,7 @@ from attnviz.renderers.terminal_maps import cell_width, excerpt, is_text, legend
 from attnviz.renderers.terminal_screen import BOLD, DIM, HIDDEN, Screen, ScreenLayout
 from attnviz.renderers.terminal_tables import listing, top
 from attnviz.report import Block, Formula, Heatmap, Note, Report, Section, Table
-from attnviz.specs.output import TableKind
+from attnviz.specs import TableKind
 
 __all__ = ["HIDDEN", "Screen", "lines", "render"]
 

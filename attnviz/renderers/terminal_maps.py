@@ -18,7 +18,7 @@ from rich.text import Text
 from attnviz.renderers import shades
 from attnviz.renderers.terminal_screen import BOLD, DIM, ScreenLayout, filled, left
 from attnviz.report import Column, Heatmap, Scale
-from attnviz.specs.output import TableKind
+from attnviz.specs import TableKind
 
 LEVELS = 64  # of colour: more cannot be told apart
 WEIGHT = Column("weight")

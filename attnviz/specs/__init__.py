@@ -1,1 +1,288 @@
-"""What each command is asked: its options with their types, defaults and help, in groups that commands share."""
+"""What each command is asked: a class per command, in groups of options that commands share.
+
+Here are those groups: which texts, which model, what comes out.
+"""
+
+import re
+from dataclasses import dataclass
+from typing import Annotated, Literal
+
+from attnviz.errors import InvalidOption
+from attnviz.options import FIGURE, MODEL, OUTPUT, TEXT, Option
+
+TokenizerKind = Literal["word", "bpe"]
+KeepKind = Literal["head", "head-tail"]
+NormKind = Literal["pre", "post"]
+PoolKind = Literal["mean", "cls", "attention"]
+StorageKind = Literal["float32", "float16", "int8"]
+AttentionKind = Literal["self", "encoder", "decoder", "cross"]
+TableKind = Literal["heads", "heatmap", "top", "full", "none"]
+PrintKind = Literal["table", "json", "csv", "markdown", "latex", "none"]
+ScaleKind = Literal["lift", "fixed", "shared", "log", "auto"]
+MergeKind = Literal["words"]
+FigureKind = Literal["map", "lines", "text"]
+ThemeName = Literal["paper", "slide", "dark"]
+WeighKind = Literal["attention", "values"]
+
+MODELS = "attnviz.models:MODELS"
+STYLE = (  # options of every command that draws
+    *("format", "kind", "cmap", "scale", "annotate", "theme", "width", "columns", "font_size", "dpi"),
+    *("title", "no_title", "transparent", "svg_text", "out"),
+)
+SHORT: dict[str, PrintKind] = {
+    "json": "json",
+    "csv": "csv",
+    "markdown": "markdown",
+    "latex": "latex",
+    "quiet": "none",
+}
+SHARD = re.compile(r"([0-9]{1,6})/([0-9]{1,6})")
+
+# Options that several specs have, with defaults or types of their own.
+MAX_MEMORY = Option("GiB that the process may take for one text.", MODEL)
+BUILT_IN = Option(
+    "{names}, multi:N, random:N, or a checkpoint folder.", MODEL, table=MODELS, short="-m"
+)  # none from the hub
+KEEP = Option("The first N tokens, or N/2 of the beginning and of the end.", MODEL)
+WEIGH = Option(
+    "values: shares of what each weight moves, weight × ‖value × output projection‖, in numbers, too.", FIGURE
+)
+Query = Annotated[str | None, Option("A word of the text or its position.", TEXT, "WORD|N")]
+Heads = Annotated[int | None, Option("Heads: N for multi:N, 1 for single.", MODEL)]
+Width = Annotated[int | None, Option("Width of the model, shared by its heads.", MODEL)]
+Layers = Annotated[int | None, Option("Layers of the model.", MODEL)]
+Seed = Annotated[int, Option("Seed of what is random.", MODEL)]
+Device = Annotated[str, Option("auto, cpu, cuda, cuda:N or mps.", MODEL)]
+Tokenizer = Annotated[TokenizerKind | None, Option("Kind of vocabulary to make.", MODEL)]
+MaxTokens = Annotated[int | None, Option("At most N tokens of a text; --keep says which.", MODEL)]
+Keep = Annotated[KeepKind, KEEP]
+LayerSelection = Annotated[tuple[str, ...], Option("Which layers: 0, 0-3,7{; repeat}. Default: all.", FIGURE, "N")]
+Out = Annotated[str, Option("Folder to write to.", OUTPUT, "DIR", short="-o")]
+Measure = Annotated[
+    tuple[str, ...],
+    Option(
+        "Which measures, or all, several with commas; `attnviz measures` lists them.",
+        OUTPUT,
+        "NAME",
+        table="attnviz.measures:MEASURES",
+    ),
+]
+TopK = Annotated[int, Option("Keys listed for each query.", OUTPUT)]
+Shard = Annotated[
+    str | None, Option("Only the I-th of N parts, from 1; attnviz merge puts them together.", OUTPUT, "I/N")
+]
+
+
+@dataclass(frozen=True, kw_only=True)
+class TextOptions:
+    """Which texts. Without a text, a file or a data set it is the packaged sample."""
+
+    text: Annotated[tuple[str, ...], Option("A text{; repeat for several}.", TEXT, short="-t")] = ()
+    text_file: Annotated[tuple[str, ...], Option("A file that is one text{; - is stdin}.", TEXT, "FILE")] = ()
+    dataset: Annotated[
+        str | None,
+        Option("{names}, a name on the hub, or a local file or folder.", TEXT, "NAME|PATH", table="attnviz.text:NAMES"),
+    ] = None
+    # None: `train` where there is one, else the only split
+    split: Annotated[str | None, Option("train, test, train[:1000], train[-5:], train[:10%], train+test.", TEXT)] = None
+    text_column: Annotated[str | None, Option("The column that holds the text, if not found by name.", TEXT)] = None
+    # empty: every text given as such, the first of a data set
+    index: Annotated[tuple[str, ...], Option("Which texts of the split: 3, -1, 0-4,7{; repeat}.", TEXT, "N")] = ()
+
+    @property
+    def inline(self) -> bool:
+        """Whether texts are given one by one."""
+        return bool(self.text or self.text_file)
+
+    @property
+    def chosen(self) -> bool:
+        """Whether anything says which texts."""
+        return bool(self.index or self.inline or self.dataset or self.split)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ModelOptions:
+    """Which model, how it is made and what it reads."""
+
+    model: Annotated[
+        str, Option("{names}, multi:N, random:N, a folder, or a name on the hub.", MODEL, table=MODELS, short="-m")
+    ] = "multi"
+    heads: Heads = None  # short for multi:N
+    d_model: Width = None  # None: the shipped model's, or 64 where none is shipped
+    layers: Layers = None  # likewise, or 1
+    causal: Annotated[bool, Option("Attend only to earlier tokens and to itself.", MODEL)] = False
+    seed: Seed = 0
+    device: Device = "auto"
+    # None: the model's own, or made from the texts at hand
+    vocab: Annotated[
+        str | None,
+        Option(
+            "A tokenizer.json or its folder. Without it, the vocabulary is made from the texts of the split.",
+            MODEL,
+            "PATH",
+        ),
+    ] = None
+    tokenizer: Tokenizer = None  # likewise, or word
+    max_tokens: MaxTokens = None
+    keep: Keep = "head"
+    max_memory: Annotated[float, MAX_MEMORY] = 4.0
+    show_padding: Annotated[bool, Option("Pad shorter texts to --max-tokens and show the padding.", MODEL)] = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class VocabularyOptions:
+    """What a vocabulary holds."""
+
+    tokenizer: Tokenizer = "word"
+    size: Annotated[int, Option("Entries of the vocabulary, special tokens included.", MODEL)] = 20_000
+    min_frequency: Annotated[int, Option("Rarer words do not enter the vocabulary.", MODEL)] = 2
+
+
+@dataclass(frozen=True, kw_only=True)
+class PretrainedOptions:
+    """What only some third-party models have."""
+
+    # None: self; of an encoder-decoder cross with a target text, else encoder
+    attention: Annotated[
+        AttentionKind | None, Option("Of an encoder-decoder: encoder, decoder or cross.", MODEL, "KIND")
+    ] = None
+    pair: Annotated[str | None, Option("A second text, for models that read two.", TEXT, "TEXT")] = None
+    target_text: Annotated[str | None, Option("What the decoder of an encoder-decoder has written.", TEXT, "TEXT")] = (
+        None
+    )
+    generate: Annotated[
+        int | None,
+        Option(
+            "Let the model write at most N tokens and draw them, too; rows are named by what they chose.", TEXT, "N"
+        ),
+    ] = None
+    # None: always the most probable token
+    temperature: Annotated[
+        float | None, Option("Of --generate: draw tokens at random, by --seed; 1 as the model has them.", TEXT, "T")
+    ] = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class PrintOptions:
+    """What is printed on standard output."""
+
+    print: Annotated[
+        PrintKind | None,
+        Option(
+            "On stdout: table (the default), json, csv, markdown, latex or none; then nothing else is there.",
+            OUTPUT,
+            "WHAT",
+        ),
+    ] = None
+    json: Annotated[bool, Option("Short for --print json: all numbers.", OUTPUT)] = False
+    csv: Annotated[bool, Option("Short for --print csv: the rows for a spreadsheet.", OUTPUT)] = False
+    markdown: Annotated[bool, Option("Short for --print markdown.", OUTPUT)] = False
+    latex: Annotated[bool, Option("Short for --print latex.", OUTPUT)] = False
+    quiet: Annotated[bool, Option("Short for --print none.", OUTPUT, short="-q")] = False
+
+    @property
+    def kind(self) -> PrintKind:
+        """What is asked for. Raises InvalidOption for two things at once."""
+        asked: dict[str, PrintKind] = {} if self.print is None else {f"--print {self.print}": self.print}
+        for name, kind in SHORT.items():
+            if getattr(self, name):
+                asked[f"--{name}"] = kind
+        if len(asked) > 1:
+            one, other, *_ = asked
+            raise InvalidOption(f"{one} and {other} exclude each other", hint="Leave one of them out.")
+        return next(iter(asked.values()), "table")
+
+
+def parse_shard(written: str | None) -> tuple[int, int]:
+    """Which part of how many, counted from 0. Raises InvalidOption for what is no part."""
+    match = SHARD.fullmatch("1/1" if written is None else written.strip())
+    number, of = map(int, match.groups()) if match else (0, 0)
+    if not 1 <= number <= of:
+        raise InvalidOption(f"--shard {written!r:.40} is no part", hint="Write 3/16 for the third of sixteen.")
+    return number - 1, of
+
+
+@dataclass(frozen=True, kw_only=True)
+class FigureOptions:
+    """What is drawn and what is printed."""
+
+    layer: LayerSelection = ()  # "0", "0-3,7"; empty: all
+    head: Annotated[tuple[str, ...], Option("Which heads: 0, 0-3,7{; repeat}. Default: all.", FIGURE, "N")] = ()
+    pick: Annotated[
+        tuple[str, ...], Option("Just these heads as one figure, in this order: 0.2,1.8,2.11.", FIGURE, "LAYER.HEAD")
+    ] = ()
+    query: Annotated[
+        str | None,
+        Option("Just what this token attends to, a row per head; of several, 3:9, their rows.", FIGURE, "WORD|N|N:M"),
+    ] = None
+    key: Annotated[
+        str | None, Option("Just what these tokens get: 5:20, 'not good', 'not good … saved'.", FIGURE, "PART")
+    ] = None
+    tokens: Annotated[
+        str | None, Option("Draw this part only: 5:20, 'not good', 'not good … saved'.", FIGURE, "PART")
+    ] = None
+    # None: by their number and, where a width is asked for, by what leaves tokens their labels
+    columns: Annotated[int | None, Option("How many heads side by side.", FIGURE)] = None
+    format: Annotated[
+        tuple[str, ...], Option("{names}; several with commas.", FIGURE, "NAME", table="attnviz.renderers:RENDERERS")
+    ] = ("png",)
+    cmap: Annotated[
+        str, Option("A colour map of matplotlib or seaborn; auto: white to dark for lift, else viridis.", FIGURE)
+    ] = "auto"
+    dpi: Annotated[int, Option("Pixels per inch.", FIGURE)] = 150
+    scale: Annotated[
+        ScaleKind,
+        Option(
+            "lift: multiples of an equal share, 1/n; fixed: 0 to 1; shared: 0 to the largest; log: for small weights; "
+            "auto: shared or log.",
+            FIGURE,
+        ),
+    ] = "lift"
+    annotate: Annotated[bool, Option("Write the weights into the cells.", FIGURE)] = False
+    title: Annotated[str | None, Option("Title of the figures.", FIGURE)] = None
+    no_title: Annotated[bool, Option("Neither title nor subtitle, as --title ''.", FIGURE)] = False
+    kind: Annotated[
+        FigureKind, Option("map; lines from queries to keys; text, each token shaded by what it gets.", FIGURE)
+    ] = "map"
+    width: Annotated[
+        str | None,
+        Option("Lay figures out for this width, with text of at least 6 points: 3.3in, 84mm.", FIGURE, "LENGTH"),
+    ] = None
+    font_size: Annotated[
+        float | None, Option("Points, of the names of axes; all text follows. Default: 8, on slides 14.", FIGURE)
+    ] = None
+    theme: Annotated[ThemeName, Option("paper; slide: larger text; dark: light on dark, for slides.", FIGURE)] = "paper"
+    transparent: Annotated[bool, Option("No ground behind the figure.", FIGURE)] = False
+    svg_text: Annotated[bool, Option("Text stays text in SVG: editable, drawn in the reader's fonts.", FIGURE)] = False
+    out: Out = "attention"
+    # also in the numbers
+    merge: Annotated[
+        MergeKind | None,
+        Option("words: the pieces of a word become one token (sum over keys, mean over queries).", FIGURE),
+    ] = None
+    # numbers still count what is not drawn
+    hide_special: Annotated[bool, Option("Leave out markers such as [CLS]; says what share that was.", FIGURE)] = False
+    drop_first: Annotated[bool, Option("Leave out the first token; says what share that was.", FIGURE)] = False
+    # also in the numbers
+    weigh: Annotated[WeighKind, WEIGH] = "attention"
+    rollout: Annotated[bool, Option("Also draw attention through all layers (attention rollout).", FIGURE)] = False
+    distance: Annotated[
+        bool, Option("Also draw how much attention goes how far: median and quartiles over queries.", FIGURE)
+    ] = False
+    # None: by layer and head
+    sort: Annotated[
+        str | None,
+        Option(
+            "List heads by this measure, the largest first; -MEASURE: the smallest.",
+            OUTPUT,
+            "MEASURE",
+            table="attnviz.measures:MEASURES",
+        ),
+    ] = None
+    measure: Measure = ()  # names; empty: the headline
+    table: Annotated[
+        TableKind,
+        Option("In the terminal: heads and the sharpest map, shaded maps, top keys, all weights, or nothing.", OUTPUT),
+    ] = "heads"
+    top_k: TopK = 3
+    open: Annotated[bool, Option("Also write the page to explore (--format html), and open it.", OUTPUT)] = False

@@ -4,9 +4,7 @@ from dataclasses import dataclass
 from typing import Annotated
 
 from attnviz.options import ARGUMENT, FIGURE, MODEL, OUTPUT, Only, Option
-from attnviz.specs.model import KEEP, KeepKind, MaxTokens, ModelOptions
-from attnviz.specs.output import FigureOptions, PrintOptions
-from attnviz.specs.text import TextOptions
+from attnviz.specs import KEEP, FigureOptions, KeepKind, MaxTokens, ModelOptions, PrintOptions, TextOptions
 
 Method = Annotated[
     str,

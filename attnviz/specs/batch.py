@@ -4,8 +4,8 @@ from dataclasses import dataclass
 from typing import Annotated, Literal
 
 from attnviz.options import ARGUMENT, CHECK, OUTPUT, SERVER, TEXT, Option
+from attnviz.specs import Measure, Out, PrintOptions, Shard, TopK
 from attnviz.specs.cluster import ClusterOptions
-from attnviz.specs.output import Measure, Out, PrintOptions, Shard, TopK
 
 MaxMemory = Annotated[float, Option("GiB that the process may take for two files.", CHECK)]
 Workers = Annotated[int | None, Option("Processes; default: one for each core.", OUTPUT, "N")]

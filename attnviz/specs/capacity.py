@@ -4,10 +4,10 @@ from dataclasses import dataclass
 from typing import Annotated
 
 from attnviz.options import MODEL, TRAINING, Only, Option
+from attnviz.specs import FigureOptions, PrintOptions
 from attnviz.specs.batch import Workers
 from attnviz.specs.cluster import ClusterOptions
 from attnviz.specs.compare import Theory
-from attnviz.specs.output import FigureOptions, PrintOptions
 
 
 @dataclass(frozen=True, kw_only=True)

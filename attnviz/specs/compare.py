@@ -4,9 +4,17 @@ from dataclasses import dataclass
 from typing import Annotated
 
 from attnviz.options import ARGUMENT, OUTPUT, Only, Option
-from attnviz.specs.model import MODELS, ModelOptions
-from attnviz.specs.output import STYLE, FigureOptions, LayerSelection, Measure, PrintOptions
-from attnviz.specs.text import Query, TextOptions
+from attnviz.specs import (
+    MODELS,
+    STYLE,
+    FigureOptions,
+    LayerSelection,
+    Measure,
+    ModelOptions,
+    PrintOptions,
+    Query,
+    TextOptions,
+)
 
 SHARED_BY_ALL = (
     *("d_model", "layers", "causal", "seed", "device", "vocab", "tokenizer", "max_tokens", "keep", "max_memory"),

@@ -4,9 +4,7 @@ from dataclasses import dataclass
 from typing import Annotated, Literal
 
 from attnviz.options import MODEL, TEXT, Only, Option
-from attnviz.specs.model import BUILT_IN, ModelOptions
-from attnviz.specs.output import PrintOptions, TopK
-from attnviz.specs.text import Query, TextOptions
+from attnviz.specs import BUILT_IN, ModelOptions, PrintOptions, Query, TextOptions, TopK
 
 LabelKind = Literal["en", "zh"]
 

@@ -4,9 +4,7 @@ from dataclasses import dataclass
 from typing import Annotated
 
 from attnviz.options import ARGUMENT, MODEL, Option
-from attnviz.specs.model import ModelOptions, PretrainedOptions
-from attnviz.specs.output import FigureOptions, PrintOptions
-from attnviz.specs.text import TextOptions
+from attnviz.specs import FigureOptions, ModelOptions, PretrainedOptions, PrintOptions, TextOptions
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -4,10 +4,18 @@ from dataclasses import dataclass
 from typing import Annotated
 
 from attnviz.options import FIGURE, Only, Option
+from attnviz.specs import (
+    BUILT_IN,
+    KEEP,
+    STYLE,
+    FigureOptions,
+    KeepKind,
+    MaxTokens,
+    ModelOptions,
+    PrintOptions,
+    TextOptions,
+)
 from attnviz.specs.cluster import ClusterOptions, Processes
-from attnviz.specs.model import BUILT_IN, KEEP, KeepKind, MaxTokens, ModelOptions
-from attnviz.specs.output import STYLE, FigureOptions, PrintOptions
-from attnviz.specs.text import TextOptions
 
 
 @dataclass(frozen=True, kw_only=True)

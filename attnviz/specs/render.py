@@ -4,8 +4,7 @@ from dataclasses import dataclass
 from typing import Annotated
 
 from attnviz.options import ARGUMENT, Option
-from attnviz.specs.model import MAX_MEMORY
-from attnviz.specs.output import FigureOptions, PrintOptions
+from attnviz.specs import MAX_MEMORY, FigureOptions, PrintOptions
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -5,11 +5,9 @@ from typing import Annotated
 
 from attnviz.errors import InvalidOption
 from attnviz.options import ARGUMENT, OUTPUT, Only, Option
+from attnviz.specs import FigureOptions, Measure, ModelOptions, PrintOptions, Shard, TextOptions
 from attnviz.specs.cluster import ClusterOptions, Processes
 from attnviz.specs.compare import SHARED_BY_ALL
-from attnviz.specs.model import ModelOptions
-from attnviz.specs.output import FigureOptions, Measure, PrintOptions, Shard
-from attnviz.specs.text import TextOptions
 
 NULLS, PROBES, ABLATIONS = ("random", "shuffled"), ("repeat",), ("zero", "mean", "uniform", "queries")
 NONE = "none"

@@ -4,21 +4,22 @@ from dataclasses import dataclass
 from typing import Annotated
 
 from attnviz.options import MODEL, OUTPUT, TEXT, TRAINING, Only, Option
-from attnviz.specs.model import (
+from attnviz.specs import (
     Device,
     Heads,
     Keep,
     Layers,
     MaxTokens,
     NormKind,
+    Out,
     PoolKind,
+    PrintOptions,
     Seed,
     StorageKind,
+    TextOptions,
     VocabularyOptions,
     Width,
 )
-from attnviz.specs.output import Out, PrintOptions
-from attnviz.specs.text import TextOptions
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -14,7 +14,7 @@ from pathlib import Path
 from attnviz.cache import cached
 from attnviz.errors import InvalidOption, InvalidSource
 from attnviz.inputs import is_folder, user_path
-from attnviz.specs.text import TextOptions
+from attnviz.specs import TextOptions
 from attnviz.text.document import Corpus, Document, mended, without_surrogates
 
 STANDARD_INPUT = "-"

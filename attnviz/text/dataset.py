@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from attnviz.errors import InvalidSource
 from attnviz.registry import suggestion
-from attnviz.specs.text import TextOptions
+from attnviz.specs import TextOptions
 from attnviz.text import splits
 from attnviz.text.document import Corpus, Document, mended
 from attnviz.text.local import open_source

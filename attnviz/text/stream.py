@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import count, islice
 
-from attnviz.specs.text import TextOptions
+from attnviz.specs import TextOptions
 from attnviz.text import splits
 from attnviz.text.corpus import load_corpus
 from attnviz.text.dataset import open_parts

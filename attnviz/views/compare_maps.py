@@ -11,7 +11,7 @@ from attnviz.errors import InvalidSelection
 from attnviz.records import AttentionMaps
 from attnviz.report import Heatmap, HeatmapGrid, Picture, Scale
 from attnviz.shapes import Cells, Shown
-from attnviz.specs.output import ScaleKind
+from attnviz.specs import ScaleKind
 from attnviz.views.scales import lift_scale, rollout_scale, rollout_title
 from attnviz.views.tokens import labels, quoted
 

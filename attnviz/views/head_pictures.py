@@ -13,7 +13,7 @@ from attnviz.measures.rows import MAX_DRAWN, pool_size, statistics
 from attnviz.records import AttentionMaps
 from attnviz.report import Heatmap, HeatmapGrid, Scale
 from attnviz.shapes import Cells, Shown
-from attnviz.specs.output import FigureOptions
+from attnviz.specs import FigureOptions
 from attnviz.views.tokens import WRITTEN, TokenSelection, key_labels, query_labels, quoted
 
 MAX_NAMED = 8  # heads in a row over which there is room for "layer 3, head 5"

@@ -13,7 +13,7 @@ from attnviz.measures.concentration import effective_keys
 from attnviz.records import AttentionMaps, Measurement
 from attnviz.report import Curves, Heatmap, HeatmapGrid, Note, Report, Scale
 from attnviz.selection import is_stretch, pairs, position
-from attnviz.specs.output import FigureOptions, ScaleKind
+from attnviz.specs import FigureOptions, ScaleKind
 from attnviz.views import captions
 from attnviz.views.data import data, data_of_hidden
 from attnviz.views.head_pictures import MapFrame, Place, heatmaps, overview, pools, strip

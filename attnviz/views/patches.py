@@ -9,7 +9,7 @@ import numpy as np
 from attnviz.records import AttentionMaps
 from attnviz.report import Heatmap, HeatmapGrid, Note
 from attnviz.selection import position
-from attnviz.specs.output import FigureOptions
+from attnviz.specs import FigureOptions
 from attnviz.views.head_pictures import MAX_NAMED, Place, overview
 from attnviz.views.tokens import quoted
 

@@ -7,7 +7,7 @@ from math import floor, log10
 
 from attnviz.records import AttentionMaps
 from attnviz.report import Scale
-from attnviz.specs.output import ScaleKind
+from attnviz.specs import ScaleKind
 from attnviz.views import captions
 
 MAX_LIFT = 16.0  # equal shares: cells that hold more are drawn alike

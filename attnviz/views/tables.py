@@ -15,7 +15,7 @@ from attnviz.records import AttentionMaps, Measurement
 from attnviz.registry import find
 from attnviz.report import Cell, Column, Heatmap, LazyRows, Row, Table
 from attnviz.shapes import RealQueries
-from attnviz.specs.output import FigureOptions
+from attnviz.specs import FigureOptions
 from attnviz.views.patterns import patterns
 from attnviz.views.tokens import TokenSelection, token
 

@@ -17,7 +17,7 @@ from attnviz.display import escape_for_display, pluralize
 from attnviz.errors import InvalidOption, InvalidSelection
 from attnviz.records import AttentionMaps, Measurement, Tokens
 from attnviz.selection import is_stretch, stretch
-from attnviz.specs.output import FigureOptions
+from attnviz.specs import FigureOptions
 
 LESS = "Draw it without, or give a longer text."
 WRITTEN = "▸ "  # before the name of a token that the model wrote

@@ -19,8 +19,8 @@ from attnviz.registry import find
 from attnviz.report import LazyRows
 from attnviz.result import Events, Progress, Result
 from attnviz.selection import numbers
+from attnviz.specs import FigureOptions
 from attnviz.specs.attribute import AttributeSpec
-from attnviz.specs.output import FigureOptions
 from attnviz.text import load_corpus
 from attnviz.text.document import Corpus, Document
 from attnviz.views.attribution import attribution_report, attribution_rows

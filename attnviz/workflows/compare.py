@@ -17,9 +17,8 @@ from attnviz.models.protocols import AttentionModel, Classifies, quickest_attent
 from attnviz.models.sizes import Work, check_memory
 from attnviz.result import Events, Progress
 from attnviz.selection import numbers
+from attnviz.specs import ModelOptions, TextOptions
 from attnviz.specs.compare import CompareSpec
-from attnviz.specs.model import ModelOptions
-from attnviz.specs.text import TextOptions
 from attnviz.text import load_corpus
 from attnviz.text.document import Corpus, Document
 

@@ -11,9 +11,8 @@ from attnviz.models.protocols import Traceable
 from attnviz.options import changed_values
 from attnviz.result import Events, Result
 from attnviz.selection import numbers, position
+from attnviz.specs import PrintOptions, TextOptions
 from attnviz.specs.explain import ExplainSpec
-from attnviz.specs.output import PrintOptions
-from attnviz.specs.text import TextOptions
 from attnviz.text import load_corpus
 from attnviz.text.corpus import typed
 from attnviz.text.document import Corpus, Document

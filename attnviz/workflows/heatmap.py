@@ -15,15 +15,15 @@ from attnviz.models.protocols import EVERY, AttentionModel, Factorable, Generate
 from attnviz.options import with_values
 from attnviz.result import Events, Result
 from attnviz.selection import numbers, pairs
+from attnviz.specs import TextOptions
 from attnviz.specs.heatmap import HeatmapSpec
-from attnviz.specs.text import TextOptions
 from attnviz.text import load_corpus
 from attnviz.text.document import Corpus
 
 if TYPE_CHECKING:  # numpy comes with them
     from attnviz.manifest import Entry
     from attnviz.records import AttentionMaps, Provenance
-    from attnviz.specs.output import FigureOptions
+    from attnviz.specs import FigureOptions
     from attnviz.workflows.drawing import Drawing
 
 INSTEAD = "the weights have no room in --max-memory: q, k and log-sum-exp are kept, and weights worked out from them"

@@ -16,7 +16,7 @@ from attnviz.renderers.figure.files import png
 from attnviz.renderers.page.html import html
 from attnviz.report import FigureStyle, Report
 from attnviz.selection import numbers
-from attnviz.specs.output import FigureOptions
+from attnviz.specs import FigureOptions
 from attnviz.views.head_pictures import walk_for_pictures
 from attnviz.views.heatmap import heatmap_report
 

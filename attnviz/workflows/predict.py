@@ -15,8 +15,7 @@ from attnviz.models.protocols import Attributable, Classifies
 from attnviz.report import LazyRows
 from attnviz.result import Events, Progress, Result
 from attnviz.selection import numbers
-from attnviz.specs.model import KeepKind
-from attnviz.specs.output import FigureOptions
+from attnviz.specs import FigureOptions, KeepKind
 from attnviz.specs.predict import PredictSpec
 from attnviz.text import load_corpus
 from attnviz.text.document import Corpus, Document

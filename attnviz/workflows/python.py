@@ -21,10 +21,17 @@ from attnviz.records.single import is_record, one_record
 from attnviz.registry import suggestion
 from attnviz.report import Column, Report, Row, Table
 from attnviz.selection import numbers
+from attnviz.specs import (
+    FigureKind,
+    FigureOptions,
+    KeepKind,
+    MergeKind,
+    ModelOptions,
+    ScaleKind,
+    TextOptions,
+    ThemeName,
+)
 from attnviz.specs.compare import CompareSpec
-from attnviz.specs.model import KeepKind, ModelOptions
-from attnviz.specs.output import FigureKind, FigureOptions, MergeKind, ScaleKind, ThemeName
-from attnviz.specs.text import TextOptions
 from attnviz.text import load_corpus
 from attnviz.views.compare_maps import highest, map_pictures
 from attnviz.views.scales import scale_over, scales_over

@@ -19,7 +19,7 @@ from attnviz.models.sizes import head_size
 from attnviz.options import flat_values
 from attnviz.records import Setting
 from attnviz.report import FigureStyle, Report
-from attnviz.specs.output import PrintOptions
+from attnviz.specs import PrintOptions
 from attnviz.specs.train import TrainSpec
 from attnviz.text import load_corpus
 from attnviz.text.document import Corpus

@@ -10,7 +10,7 @@ from attnviz import store
 from attnviz.errors import InvalidSource
 from attnviz.models.tokenizer import UNKNOWN, TextTokenizer, train
 from attnviz.result import Events, Result
-from attnviz.specs.model import VocabularyOptions
+from attnviz.specs import VocabularyOptions
 from attnviz.specs.train import VocabSpec
 from attnviz.text import load_corpus
 from attnviz.text.document import Corpus

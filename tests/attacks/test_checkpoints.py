@@ -18,7 +18,7 @@ from attnviz.models.checkpoint import Checkpoint, save_checkpoint
 from attnviz.models.classifier import Classifier, ClassifierConfig
 from attnviz.models.encoder import EncoderConfig
 from attnviz.models.tokenizer import train
-from attnviz.specs.model import VocabularyOptions
+from attnviz.specs import VocabularyOptions
 from tests.attacks.endings import RunHere, document, refused, worked
 from tests.process import RunCli
 

@@ -20,9 +20,8 @@ from attnviz.models.attribution import METHODS
 from attnviz.models.loading import find_model
 from attnviz.models.protocols import Attributable
 from attnviz.options import build
+from attnviz.specs import ModelOptions, TextOptions
 from attnviz.specs.attribute import AttributeSpec
-from attnviz.specs.model import ModelOptions
-from attnviz.specs.text import TextOptions
 from attnviz.text import load_corpus
 from attnviz.text.document import Document
 from attnviz.views.attribution_card import Mean

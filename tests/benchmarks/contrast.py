@@ -27,9 +27,7 @@ from attnviz.renderers.figure.draw import colours_of
 from attnviz.renderers.figure.scale import plan_limits
 from attnviz.renderers.figure.style import DARK, PAPER, Theme
 from attnviz.report import Heatmap
-from attnviz.specs.model import ModelOptions
-from attnviz.specs.output import FigureOptions, ScaleKind
-from attnviz.specs.text import TextOptions
+from attnviz.specs import FigureOptions, ModelOptions, ScaleKind, TextOptions
 from attnviz.text import load_corpus
 from attnviz.views.head_pictures import heatmaps
 from attnviz.views.scales import scale_over

@@ -29,9 +29,7 @@ from attnviz.records import AttentionMaps
 from attnviz.renderers.figure import files as figure
 from attnviz.renderers.figure.plan import plan
 from attnviz.report import FigureStyle, Heatmap, HeatmapGrid, Report
-from attnviz.specs.model import ModelOptions
-from attnviz.specs.output import FigureOptions
-from attnviz.specs.text import TextOptions
+from attnviz.specs import FigureOptions, ModelOptions, TextOptions
 from attnviz.text import load_corpus
 from attnviz.views.heatmap import heatmap_report
 from tests.benchmarks import naive

@@ -23,7 +23,7 @@ import torch
 from attnviz.models.huggingface.generating import HuggingFaceWriter
 from attnviz.models.loading import find_model
 from attnviz.models.recording.record import record
-from attnviz.specs.model import ModelOptions, PretrainedOptions
+from attnviz.specs import ModelOptions, PretrainedOptions
 from tests.pretrained import STORIES
 
 BAR = 2.0

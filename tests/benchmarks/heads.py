@@ -21,7 +21,7 @@ from attnviz.models.built_in import SHIPPED
 from attnviz.models.checkpoint import load_checkpoint
 from attnviz.models.classifier import Classifier
 from attnviz.models.predicting import parts
-from attnviz.specs.text import TextOptions
+from attnviz.specs import TextOptions
 from attnviz.text import load_corpus
 from attnviz.views.patterns import NO_PATTERN, head_names
 from attnviz.workflows.metrics import load_metrics

@@ -36,8 +36,7 @@ from attnviz.models.built_in import SHIPPED
 from attnviz.models.checkpoint import load_checkpoint
 from attnviz.models.encoder import Encoder
 from attnviz.models.encoder_model import EncoderModel
-from attnviz.specs.model import ModelOptions
-from attnviz.specs.text import TextOptions
+from attnviz.specs import ModelOptions, TextOptions
 from attnviz.text import load_corpus
 from tests.benchmarks.throughput import in_textbook_attention
 from tests.made import load_encoder

@@ -24,9 +24,7 @@ from attnviz.measures.measured import measured
 from attnviz.models.loading import find_model
 from attnviz.renderers.page.html import html
 from attnviz.report import FigureStyle
-from attnviz.specs.model import ModelOptions
-from attnviz.specs.output import FigureOptions
-from attnviz.specs.text import TextOptions
+from attnviz.specs import FigureOptions, ModelOptions, TextOptions
 from attnviz.text import load_corpus
 from attnviz.views.heatmap import heatmap_report
 

@@ -12,7 +12,7 @@ import sys
 from pathlib import Path
 
 from attnviz.models.classifier_model import ClassifierModel
-from attnviz.specs.model import ModelOptions
+from attnviz.specs import ModelOptions
 from attnviz.text.document import Document
 from tests.made import load_encoder
 

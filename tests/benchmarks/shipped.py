@@ -30,7 +30,7 @@ from attnviz.models.built_in import SHIPPED
 from attnviz.models.checkpoint import load_checkpoint
 from attnviz.models.predicting import logits
 from attnviz.options import build
-from attnviz.specs.text import TextOptions
+from attnviz.specs import TextOptions
 from attnviz.specs.train import TrainSpec
 from attnviz.text import load_corpus
 from attnviz.training_metrics import Interval, TestMetrics

@@ -21,8 +21,8 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")  # as the command does
 
 from attnviz.options import build
 from attnviz.result import Progress
+from attnviz.specs import TextOptions
 from attnviz.specs.survey import SurveySpec
-from attnviz.specs.text import TextOptions
 from attnviz.text.stream import stream_corpus
 from attnviz.workflows.survey import survey
 from attnviz.workflows.survey_plan import BLOCK

@@ -34,7 +34,7 @@ from attnviz.models.encoder import EncoderBlock
 from attnviz.models.recipe import begin
 from attnviz.models.training import Training, TrainingStep
 from attnviz.options import build
-from attnviz.specs.text import TextOptions
+from attnviz.specs import TextOptions
 from attnviz.specs.train import TrainSpec
 from attnviz.text import load_corpus
 

@@ -180,7 +180,7 @@ def imdb(attnviz: RunHere, shared: Path, *options: str) -> dict[str, object]:
 def test_unprojected_attention_over_imdb(attnviz: RunHere, shared: Path, tmp_path: Path) -> None:
     """Against the formula in numpy over torch's own embeddings of a vocabulary built here from the same reviews."""
     from attnviz.models.tokenizer import train
-    from attnviz.specs.model import VocabularyOptions
+    from attnviz.specs import VocabularyOptions
 
     text = imdb(attnviz, shared, "--model", "dot")
     import pyarrow.parquet

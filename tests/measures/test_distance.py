@@ -14,7 +14,7 @@ from attnviz.measures import distance as bands
 from attnviz.measures.distance import distance_bands
 from attnviz.options import build
 from attnviz.report import Curves
-from attnviz.specs.output import FigureOptions
+from attnviz.specs import FigureOptions
 from attnviz.views.heatmap import heatmap_report
 from tests.made import cross_maps
 

@@ -19,9 +19,7 @@ from attnviz.models.loading import find_model
 from attnviz.models.protocols import Factorable
 from attnviz.options import build
 from attnviz.records import AttentionMaps
-from attnviz.specs.model import ModelOptions
-from attnviz.specs.output import FigureOptions
-from attnviz.specs.text import TextOptions
+from attnviz.specs import FigureOptions, ModelOptions, TextOptions
 from attnviz.text import load_corpus
 from attnviz.views.heatmap import heatmap_report
 from tests.made import random_maps

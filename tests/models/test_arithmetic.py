@@ -18,7 +18,7 @@ from attnviz.models.classifier import Classifier, ClassifierConfig
 from attnviz.models.encoder import EncoderConfig
 from attnviz.models.encoder_model import EncoderModel
 from attnviz.models.tokenizer import train
-from attnviz.specs.model import ModelOptions, NormKind, PoolKind, VocabularyOptions
+from attnviz.specs import ModelOptions, NormKind, PoolKind, VocabularyOptions
 from tests.made import load_encoder
 
 TEXT = "the film was not good but the acting saved it"

@@ -30,7 +30,7 @@ from attnviz.models.encoder import EncoderConfig
 from attnviz.models.loading import find_model
 from attnviz.models.protocols import Attributable
 from attnviz.records import Provenance, Tokens
-from attnviz.specs.model import ModelOptions
+from attnviz.specs import ModelOptions
 from attnviz.workflows import attribution_card
 from tests.pretrained import NEEDS, built, saved, stories
 

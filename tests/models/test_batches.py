@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from attnviz.models.batches import BUCKET, by_length, crop, cut, padded, shuffled
 from attnviz.models.embedding import PAD_ID
 from attnviz.models.sizes import kept
-from attnviz.specs.model import KeepKind
+from attnviz.specs import KeepKind
 
 lengths = st.lists(st.integers(1, 30), min_size=1, max_size=200)
 batch_sizes = st.integers(1, 9)

@@ -19,7 +19,7 @@ from attnviz.models.checkpoint import Checkpoint, load_checkpoint, save_checkpoi
 from attnviz.models.classifier import Classifier, ClassifierConfig
 from attnviz.models.encoder import EncoderConfig
 from attnviz.models.tokenizer import train
-from attnviz.specs.model import ModelOptions, VocabularyOptions
+from attnviz.specs import ModelOptions, VocabularyOptions
 from tests.made import Bomb, load_encoder
 from tests.process import bare_environment
 

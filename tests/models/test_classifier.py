@@ -24,7 +24,7 @@ from attnviz.models.classifier import (
 )
 from attnviz.models.encoder import EncoderConfig
 from attnviz.models.predicting import probabilities
-from attnviz.specs.model import PoolKind
+from attnviz.specs import PoolKind
 from tests.models.captures import drawn
 
 N_WORDS = 10

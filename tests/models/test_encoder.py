@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from attnviz.models.attention import causal
 from attnviz.models.encoder import Encoder, EncoderConfig
-from attnviz.specs.model import NormKind
+from attnviz.specs import NormKind
 
 
 def torchs_own(ours: Any, n_heads: int, pre: bool) -> nn.TransformerEncoderLayer:

@@ -16,8 +16,7 @@ from attnviz.models.built_in import SHIPPED
 from attnviz.models.device import available
 from attnviz.models.embedding import positions
 from attnviz.records import AttentionMaps
-from attnviz.specs.model import ModelOptions
-from attnviz.specs.text import TextOptions
+from attnviz.specs import ModelOptions, TextOptions
 from attnviz.text import load_corpus
 from tests.made import load_encoder
 

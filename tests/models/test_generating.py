@@ -15,7 +15,7 @@ from attnviz.models.loading import find_model
 from attnviz.models.protocols import AttentionModel, Generates
 from attnviz.models.recording.record import record
 from attnviz.records import AttentionMaps
-from attnviz.specs.model import ModelOptions, PretrainedOptions
+from attnviz.specs import ModelOptions, PretrainedOptions
 from tests import pretrained as made
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # the library warns of its own future

@@ -10,7 +10,7 @@ from attnviz.models.encoder import Encoder, EncoderConfig
 from attnviz.models.examples import Examples
 from attnviz.models.head_scores import HeadTargets, chance, head_scores, head_targets
 from attnviz.models.tokenizer import train
-from attnviz.specs.model import VocabularyOptions
+from attnviz.specs import VocabularyOptions
 
 PIECES = ("[PAD]", "[UNK]", "[CLS]", "a", "(", "b", ")", ".")
 TEXT = np.array([3, 4, 5, 6, 7, 3])

@@ -15,7 +15,7 @@ import torch
 from attnviz.errors import ExecutionError, InvalidModel, InvalidOption, InvalidText, TooLarge
 from attnviz.models.loading import find_model
 from attnviz.records import AttentionMaps
-from attnviz.specs.model import ModelOptions, PretrainedOptions
+from attnviz.specs import ModelOptions, PretrainedOptions
 from tests import pretrained as made
 
 pytest.importorskip("transformers", reason=made.NEEDS)

@@ -17,7 +17,7 @@ from attnviz.models.huggingface import files
 from attnviz.models.huggingface.files import check_installed
 from attnviz.models.huggingface.reference import HuggingFaceReference
 from attnviz.models.loading import find_model
-from attnviz.specs.model import ModelOptions
+from attnviz.specs import ModelOptions
 from tests import pretrained as made
 from tests.models.model_hub import EXTRA, GATED, REPOSITORY, REVISION, Hub, hub
 
@@ -27,7 +27,7 @@ import json, sys, time
 from attnviz.errors import AttnvizError
 from attnviz.models.loading import find_model
 from attnviz.models.huggingface.files import find_files
-from attnviz.specs.model import ModelOptions
+from attnviz.specs import ModelOptions
 for name, room in json.loads(sys.argv[1]):
     begun = time.monotonic()
     try:

@@ -13,7 +13,7 @@ from attnviz.models import FORMATS, MODELS
 from attnviz.models.built_in import SHIPPED, TrainedReference
 from attnviz.models.loading import find_model, folder_name
 from attnviz.models.protocols import AttentionModel, Classifies, Traceable
-from attnviz.specs.model import ModelOptions, PretrainedOptions
+from attnviz.specs import ModelOptions, PretrainedOptions
 from tests import pretrained
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from attnviz.specs.text import TextOptions
+from attnviz.specs import TextOptions
 from attnviz.text import load_corpus
 from tests.benchmarks.pairs import load_pairs
 

@@ -18,7 +18,7 @@ from attnviz.models.classifier import Classifier, ClassifierConfig
 from attnviz.models.encoder import EncoderConfig
 from attnviz.models.predicting import Answer, Predictor, logits, probabilities
 from attnviz.models.tokenizer import train
-from attnviz.specs.model import KeepKind, PoolKind, VocabularyOptions
+from attnviz.specs import KeepKind, PoolKind, VocabularyOptions
 
 WORDS = ["zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine"]
 

@@ -12,8 +12,7 @@ from attnviz.models.loading import find_model, with_example
 from attnviz.models.protocols import AttentionModel, Classifies, Traceable
 from attnviz.models.recall_reference import TRIALS, RecallReference
 from attnviz.models.recall_text import EXAMPLE, read_recall
-from attnviz.specs.model import ModelOptions
-from attnviz.specs.text import TextOptions
+from attnviz.specs import ModelOptions, TextOptions
 
 TEXT = "a1 b2 c3 d4 e5 f6 g7 h8"
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from attnviz.models.checkpoint import MAX_INT8, SCALE, packed, unpacked
-from attnviz.specs.model import StorageKind
+from attnviz.specs import StorageKind
 
 STORAGES: tuple[StorageKind, ...] = ("float32", "float16", "int8")
 EMBEDDINGS = frozenset({"words"})

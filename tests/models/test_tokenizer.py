@@ -19,7 +19,7 @@ import attnviz
 from attnviz.errors import InvalidModel, InvalidOption, InvalidText
 from attnviz.models.batches import cut
 from attnviz.models.tokenizer import CLASSIFY, MAX_COUNT, MAX_ENTRIES, PADDING, UNKNOWN, TextTokenizer, load, train
-from attnviz.specs.model import KeepKind, TokenizerKind, VocabularyOptions
+from attnviz.specs import KeepKind, TokenizerKind, VocabularyOptions
 
 EVERY = VocabularyOptions(min_frequency=1)
 

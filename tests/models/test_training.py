@@ -18,7 +18,7 @@ from attnviz.models.predicting import parts
 from attnviz.models.recipe import begin
 from attnviz.models.training import COMPARED, Training, TrainingStep
 from attnviz.options import build
-from attnviz.specs.model import PoolKind
+from attnviz.specs import PoolKind
 from attnviz.specs.train import TrainSpec
 
 pytestmark = pytest.mark.usefixtures("few_probes")

@@ -8,7 +8,7 @@ import numpy as np
 
 from attnviz.renderers.terminal import Screen, render
 from attnviz.report import Report
-from attnviz.specs.output import TableKind
+from attnviz.specs import TableKind
 from tests.made import record, report
 
 SHOWN: tuple[TableKind, ...] = ("heads", "heatmap", "top", "full")

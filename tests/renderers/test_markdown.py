@@ -17,7 +17,7 @@ from markdown_it.token import Token
 from attnviz.renderers import markdown, terminal
 from attnviz.renderers.markdown import document, inline
 from attnviz.report import Column, Curve, Curves, Heatmap, HeatmapGrid, Line, Note, Report, Table
-from attnviz.specs.output import FigureOptions
+from attnviz.specs import FigureOptions
 from tests.made import FILM, HOSTILE, random_maps, record, report, tokens
 
 PARSER = MarkdownIt("commonmark").enable(["table", "strikethrough"])

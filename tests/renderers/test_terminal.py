@@ -15,7 +15,7 @@ from rich.cells import cell_len
 
 from attnviz.renderers.terminal import Screen, lines, render
 from attnviz.report import Column, Curve, Curves, Line, Report, Table
-from attnviz.specs.output import FigureOptions, TableKind
+from attnviz.specs import FigureOptions, TableKind
 from tests.made import FILM, HOSTILE, cross_maps, provenance, random_maps, report
 from tests.renderers.terminal_reports import SGR, SHOWN, shown, words
 

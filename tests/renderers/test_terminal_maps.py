@@ -12,7 +12,7 @@ from rich.cells import cell_len
 
 from attnviz.renderers.terminal import Screen, render
 from attnviz.report import Heatmap, Report, Scale
-from attnviz.specs.output import FigureOptions
+from attnviz.specs import FigureOptions
 from tests.made import FILM, random_maps, record, report, tokens
 from tests.renderers.terminal_reports import SGR, last, shown, uneven, words
 

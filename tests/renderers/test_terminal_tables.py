@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from attnviz.measures.measured import measured
 from attnviz.renderers.terminal import Screen, render
 from attnviz.report import Column, Report, Table
-from attnviz.specs.output import FigureOptions, TableKind
+from attnviz.specs import FigureOptions, TableKind
 from attnviz.views.heatmap import heatmap_report
 from tests.made import FILM, random_maps, record, report, tokens
 from tests.renderers.terminal_reports import SGR, SHOWN, last, shown, words

@@ -7,7 +7,7 @@ import json
 from collections.abc import Callable
 from pathlib import Path
 
-from attnviz.specs.text import TextOptions
+from attnviz.specs import TextOptions
 from attnviz.text import Corpus, load_corpus
 
 Reviews = list[tuple[str, int]]

@@ -14,7 +14,7 @@ import pytest
 from attnviz import inputs
 from attnviz.configs.jobs import load_all
 from attnviz.errors import InvalidConfig, InvalidOption, InvalidSource
-from attnviz.specs.text import TextOptions
+from attnviz.specs import TextOptions
 from attnviz.text import Corpus, load_corpus
 from tests.text.corpora import texts_of
 

@@ -27,7 +27,7 @@ from tests.text.hub_server import REPOSITORY, hub
 ASK = """
 import json, sys, time
 from attnviz.errors import InvalidSource
-from attnviz.specs.text import TextOptions
+from attnviz.specs import TextOptions
 from attnviz.text import load_corpus
 for dataset, split in json.loads(sys.argv[1]):
     start = time.monotonic()

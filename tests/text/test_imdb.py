@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from attnviz.specs.text import TextOptions
+from attnviz.specs import TextOptions
 from attnviz.text import load_corpus
 
 IMDB = Path(__file__).parents[2].parent / "shared/data/imdb"

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from attnviz.errors import InvalidSource
-from attnviz.specs.text import TextOptions
+from attnviz.specs import TextOptions
 from attnviz.text import load_corpus
 from attnviz.text.stream import stream_corpus
 

@@ -8,7 +8,7 @@ import pytest
 from attnviz.errors import InvalidSelection
 from attnviz.records import AttentionMaps
 from attnviz.report import Distributions, Heatmap, HeatmapGrid, Picture
-from attnviz.specs.output import ScaleKind
+from attnviz.specs import ScaleKind
 from attnviz.views.compare_maps import highest, map_pictures, similarity_picture
 from attnviz.views.compare_spread import distributions_picture
 from tests.comparisons import comparison, model

@@ -16,7 +16,7 @@ from attnviz.measures.rollout import rollout
 from attnviz.measures.words import by_words
 from attnviz.records import AttentionMaps, Facts, Tokens
 from attnviz.report import Curves, Heatmap, HeatmapGrid, Note, Report, Scale, Table
-from attnviz.specs.output import FigureOptions, ScaleKind
+from attnviz.specs import FigureOptions, ScaleKind
 from attnviz.views.heatmap import heatmap_report
 from tests.made import (
     FILM,

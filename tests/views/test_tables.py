@@ -14,7 +14,7 @@ from attnviz.errors import InvalidOption
 from attnviz.measures.measured import measured
 from attnviz.records import AttentionMaps, Measurement
 from attnviz.report import Table
-from attnviz.specs.output import FigureOptions
+from attnviz.specs import FigureOptions
 from attnviz.views import tables
 from attnviz.views.head_pictures import heatmaps
 from attnviz.views.tables import ordering

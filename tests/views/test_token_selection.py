@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from attnviz.errors import InvalidOption, InvalidSelection
 from attnviz.measures.shares import to_first
 from attnviz.records import AttentionMaps
-from attnviz.specs.output import FigureOptions
+from attnviz.specs import FigureOptions
 from attnviz.views.tokens import TokenSelection, hidden, part_of
 from tests.made import cross_maps, random_maps, record, sink_maps, tokens
 

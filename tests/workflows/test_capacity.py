@@ -28,8 +28,8 @@ from attnviz.models.recall_trial import measure_recall
 from attnviz.options import build
 from attnviz.report import Curves, Heatmap
 from attnviz.result import Result
+from attnviz.specs import ModelOptions
 from attnviz.specs.capacity import CapacitySpec
-from attnviz.specs.model import ModelOptions
 from attnviz.views.capacity import half_at
 from attnviz.workflows import capacity_trials
 from attnviz.workflows.capacity import capacity

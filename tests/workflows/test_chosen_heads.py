@@ -23,8 +23,8 @@ from attnviz.records import AttentionMaps
 from attnviz.records.factored import FactoredMaps
 from attnviz.report import HeatmapGrid, Note, Table
 from attnviz.result import Result
+from attnviz.specs import ModelOptions
 from attnviz.specs.heatmap import HeatmapSpec
-from attnviz.specs.model import ModelOptions
 from attnviz.specs.render import RenderSpec
 from attnviz.workflows.heatmap import heatmap
 from attnviz.workflows.render import render

@@ -21,8 +21,8 @@ from attnviz.models.recall_text import EXAMPLE
 from attnviz.options import build
 from attnviz.report import Heatmap, Report
 from attnviz.result import Progress, Result
+from attnviz.specs import VocabularyOptions
 from attnviz.specs.compare import CompareSpec
-from attnviz.specs.model import VocabularyOptions
 from attnviz.workflows.compare import compare
 from tests.events import data, report, result
 

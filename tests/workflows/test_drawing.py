@@ -17,7 +17,7 @@ from attnviz.records import AttentionMaps, Tokens
 from attnviz.renderers import json as as_json
 from attnviz.report import Table
 from attnviz.result import Events, Progress, Result
-from attnviz.specs.output import FigureOptions
+from attnviz.specs import FigureOptions
 from attnviz.workflows.drawing import Drawing
 from attnviz.workflows.pictures import inches
 from tests.events import data, report, result

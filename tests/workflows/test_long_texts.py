@@ -19,9 +19,8 @@ from attnviz.records import AttentionMaps, factored, walk
 from attnviz.records.factored import FactoredMaps
 from attnviz.report import Heatmap, Table
 from attnviz.result import Progress, Result
+from attnviz.specs import FigureOptions, ModelOptions
 from attnviz.specs.heatmap import HeatmapSpec
-from attnviz.specs.model import ModelOptions
-from attnviz.specs.output import FigureOptions
 from attnviz.specs.render import RenderSpec
 from attnviz.views import head_pictures
 from attnviz.views.heatmap import heatmap_report

@@ -15,9 +15,9 @@ from attnviz.measures.words import by_words
 from attnviz.options import build
 from attnviz.report import Heatmap
 from attnviz.result import Result
+from attnviz.specs import FigureOptions
 from attnviz.specs.compare import CompareSpec
 from attnviz.specs.heatmap import HeatmapSpec
-from attnviz.specs.output import FigureOptions
 from attnviz.views.heatmap import heatmap_report
 from attnviz.workflows.compare import compare
 from attnviz.workflows.heatmap import heatmap

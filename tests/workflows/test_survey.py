@@ -21,11 +21,9 @@ from attnviz.options import build
 from attnviz.records import AttentionMaps
 from attnviz.report import Table
 from attnviz.result import Progress, Result
+from attnviz.specs import ModelOptions, TextOptions, parse_shard
 from attnviz.specs.batch import DiffSpec
-from attnviz.specs.model import ModelOptions
-from attnviz.specs.output import parse_shard
 from attnviz.specs.survey import MergeSpec, SurveySpec
-from attnviz.specs.text import TextOptions
 from attnviz.survey import SurveyMeasure, merge_surveys
 from attnviz.text.document import Document
 from attnviz.text.stream import stream_corpus
@@ -65,7 +63,7 @@ def files(folder: Path) -> dict[str, bytes]:
 
 @pytest.fixture(scope="module")
 def reviews() -> tuple[str, ...]:
-    from attnviz.specs.text import TextOptions
+    from attnviz.specs import TextOptions
     from attnviz.text import load_corpus
 
     return load_corpus(TextOptions(dataset="sample", split="train[:12]")).texts

@@ -19,8 +19,7 @@ from attnviz.models.checkpoint import load_checkpoint
 from attnviz.models.predicting import logits, probabilities
 from attnviz.models.training import TrainingStep
 from attnviz.options import flat_values, with_values
-from attnviz.specs.model import StorageKind
-from attnviz.specs.text import TextOptions
+from attnviz.specs import StorageKind, TextOptions
 from attnviz.text import load_corpus
 from attnviz.workflows.metrics import load_metrics
 from attnviz.workflows.train import PRINTED, STATE, Event, Started, Trained, train

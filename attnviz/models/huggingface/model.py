@@ -31,7 +31,7 @@ from attnviz.models.recording.plan import AxisLabels
 from attnviz.models.sizes import BASE_PRETRAINED, FLOAT32, Work, check_memory, check_room
 from attnviz.records import AttentionMaps, Facts, Provenance, Setting
 from attnviz.records.factored import FactoredMaps
-from attnviz.specs.model import AttentionKind, ModelOptions, PretrainedOptions
+from attnviz.specs import AttentionKind, ModelOptions, PretrainedOptions
 
 NONE = "State-space models such as Mamba have no attention, and some kernels cannot be seen."
 

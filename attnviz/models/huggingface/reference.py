@@ -18,7 +18,7 @@ from attnviz.models.built_in import TRAINED
 from attnviz.models.huggingface.files import FETCHED, ModelFiles, configuration, find_files
 from attnviz.models.loading import WRITERS, ModelReference, digest, folder_name, refuse_sizes
 from attnviz.models.protocols import AttentionModel, Attributable, Classifies, Generates, Traceable
-from attnviz.specs.model import ModelOptions, PretrainedOptions
+from attnviz.specs import ModelOptions, PretrainedOptions
 
 if TYPE_CHECKING:
     from attnviz.models.huggingface.model import HuggingFaceModel

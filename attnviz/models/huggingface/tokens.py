@@ -19,7 +19,7 @@ from attnviz.errors import InvalidModel, InvalidOption, InvalidText
 from attnviz.models.sizes import kept
 from attnviz.models.tokenizer import DECODE, EMPTY, named_tokens
 from attnviz.records import Tokens
-from attnviz.specs.model import KeepKind
+from attnviz.specs import KeepKind
 
 MAX_BYTES = 4  # of one character in UTF-8
 LONE_SPACE = "▁Ġ "  # what vocabularies call the space that they put before a text's first word

@@ -17,7 +17,7 @@ from attnviz.renderers.figure.scale import digits_of
 from attnviz.renderers.figure.style import INK, MIN_FONT_SIZE, PAPER, SIZES, Sizes, Theme, look_of
 from attnviz.renderers.figure.text import extent, line_height
 from attnviz.report import FigureStyle, Heatmap, HeatmapGrid, Scale
-from attnviz.specs.output import FigureKind
+from attnviz.specs import FigureKind
 
 POINT = 1 / 72
 GAP, PAD = 0.12, 0.05  # inches between things, and between a text and its thing

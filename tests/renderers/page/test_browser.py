@@ -16,7 +16,7 @@ from PIL import Image
 
 from attnviz.renderers.page import cells as page_cells
 from attnviz.report import Heatmap, HeatmapGrid, Report, Scale
-from attnviz.specs.output import FigureOptions
+from attnviz.specs import FigureOptions
 from tests.browser import Open, Opened, number_in
 from tests.made import HOSTILE, cross_maps, random_maps, record, report, tokens
 from tests.renderers.page.test_html import LOG, attacked

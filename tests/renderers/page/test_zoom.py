@@ -18,7 +18,7 @@ from attnviz.renderers.page import factors
 from attnviz.renderers.page.content import content
 from attnviz.renderers.page.html import IMPORT
 from attnviz.report import FigureStyle, Heatmap, Report
-from attnviz.specs.output import FigureOptions
+from attnviz.specs import FigureOptions
 from attnviz.views import head_pictures
 from attnviz.views.heatmap import heatmap_report
 from tests.browser import Open, Opened, number_in
