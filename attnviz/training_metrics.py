@@ -1,4 +1,4 @@
-"""What a classifier says, and how its training went. Knows no torch, no texts and no files."""
+"""What a classifier says, how its training went, and what its heads look at. Knows no torch, no texts and no files."""
 
 from __future__ import annotations
 
@@ -8,6 +8,11 @@ from typing import Any
 from attnviz.records import Setting
 
 N_RANDOM_TEXTS = 8  # that random encoders read: means over few texts stray further, which makes chance reach higher
+# A share counts as a pattern where it is large and more than uniform attention gives (most of a text of three tokens
+# is "large"), or many times what uniform attention gives, and not next to nothing (5 of 500 keys get 0.01).
+LARGE_SHARE, MORE = 0.25, 2.0
+MIN_SHARE, MANY_TIMES = 0.1, 5.0
+RARE = "own bracket"  # few queries have one, so that chance comes to many times an equal share
 
 
 @dataclass(frozen=True)
@@ -167,3 +172,31 @@ class Metrics:
     def to_dict(self) -> dict[str, Any]:
         """What a file holds of it."""
         return asdict(self)
+
+
+def head_names(measured: HeadMetrics, large: float = LARGE_SHARE) -> list[list[tuple[str, float, float] | None]]:
+    """What each layer's heads look at over many texts: the pattern, its share, and that as a multiple of an equal one.
+
+    None where no share is both beyond chance and `large`, or many times an equal one; of several patterns the one that
+    goes furthest beyond `large`, of those that do not the largest share.
+    """
+    found = []
+    for layer, shares in enumerate(measured.scores[0].shares):
+        found.append([_head_name(measured, layer, head, large) for head in range(len(shares))])
+    return found
+
+
+def _head_name(measured: HeadMetrics, layer: int, head: int, large: float) -> tuple[str, float, float] | None:
+    seen = []
+    for score in measured.scores:
+        share = score.shares[layer][head]
+        if share > measured.chance.get(score.name, 1.0) and _strength(score, share, large) >= 1:
+            seen.append((_strength(score, share, large), share, score.name, share / score.equal))
+    _, share, name, multiple = max(seen, default=(0.0, 0.0, "", 0.0))
+    return (name, share, multiple) if name else None
+
+
+def _strength(score: HeadScore, share: float, large: float) -> float:
+    """1 where a share is just large enough to name a head."""
+    multiple = 0.0 if score.name == RARE else share / score.equal / MANY_TIMES
+    return max(share / large, min(multiple, 1.0))

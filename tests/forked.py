@@ -41,7 +41,7 @@ IMPORTED = (
         "PIL.Image",
         "rich.live",
     ),
-    *("attnviz.cli.parser", "attnviz.cli.progress", "attnviz.renderers.figure.files", "attnviz.models.encoder_model"),
+    *("attnviz.cli.parser", "attnviz.cli.show", "attnviz.renderers.figure.files", "attnviz.models.encoder_model"),
     *(f"attnviz.workflows.{name}" for name in ("batch", "compare", "heatmap", "predict", "survey", "train")),
 )
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from attnviz.measures.measured import measured
+from attnviz.measures import measured
 from attnviz.models.loading import find_model
 from attnviz.options import flat_values
 from attnviz.records import AttentionMaps, Facts, Provenance, Setting, Tokens

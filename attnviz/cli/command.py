@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from attnviz.cli import show
 from attnviz.cli.process import collected_interrupts, resume_gc
-from attnviz.cli.progress import ProgressBar, ProgressLog, progress_view
+from attnviz.cli.show import ProgressBar, ProgressLog, progress_view
 from attnviz.registry import load
 from attnviz.specs import FigureOptions, PrintOptions
 

@@ -1,20 +1,26 @@
-"""What the terminal sees: results on standard output, everything else on standard error."""
+"""What the terminal sees: results on standard output, everything else on standard error, such as how far work is."""
 
 from __future__ import annotations
 
 import os
 import shutil
 import sys
+import time
 from contextlib import suppress
-from typing import TYPE_CHECKING
+from threading import Lock, Timer
+from typing import TYPE_CHECKING, Any
 
 from attnviz.display import escape_for_display
 
 if TYPE_CHECKING:
     from attnviz.renderers.terminal import Screen
+    from attnviz.result import Progress
 
 WIDTH_OFF_TERMINAL = 80
 MAX_LINE_LENGTH = 500  # of an error or a note: a path or a token in it may be of any length
+PATIENCE = 1.0  # seconds without a bar
+MANY = 50  # of whatever is counted, which take seconds
+NOTE_EVERY = 10.0  # seconds between two lines about long work
 
 
 def line(text: str) -> None:
@@ -54,3 +60,88 @@ def screen() -> Screen:
 def _columns() -> int:
     written = os.environ.get("COLUMNS", "")
     return int(written) if written.isdecimal() and int(written) > 0 else WIDTH_OFF_TERMINAL
+
+
+class ProgressLog:
+    """For a log, where no bar can be: a line now and then."""
+
+    def __init__(self) -> None:
+        self._told = time.monotonic()
+
+    def show(self, progress: Progress) -> None:
+        """Say what is new."""
+        if progress.line:
+            line(progress.line)
+            sys.stdout.flush()
+        elif progress.latest and progress.total > MANY and time.monotonic() - self._told > NOTE_EVERY:
+            note(f"{progress.done:,} of {progress.total:,} {progress.what}: {progress.latest}")
+            self._told = time.monotonic()
+
+    def note(self, text: str) -> None:
+        """A line that stays."""
+        tell(text)
+
+    def close(self) -> None:
+        """Nothing is to be taken away."""
+
+
+class ProgressBar:
+    """A bar that appears where work takes longer than a second, also before the first of it: by an own thread."""
+
+    def __init__(self) -> None:
+        self._completed: dict[str, Any] = {"total": None, "description": "working"}
+        self._shown: Any = None
+        self._closed = True
+        self._lock = Lock()
+        self._wait()
+
+    def _wait(self) -> None:
+        self._closed = False
+        self._timer = Timer(PATIENCE, self._appear)
+        self._timer.daemon = True
+        self._timer.start()
+
+    def show(self, progress: Progress) -> None:
+        """Say how much of the work is done."""
+        with self._lock:
+            label = progress.label or progress.what
+            self._completed = {"completed": progress.done, "total": progress.total, "description": label}
+            if self._shown is not None:
+                self._shown.update(self._shown.task_ids[0], **self._completed)
+        if self._closed:  # of the text before
+            self._wait()
+
+    def note(self, text: str) -> None:
+        """A line that stays, above the bar."""
+        with self._lock:
+            if self._shown is None:
+                tell(text)
+            else:  # else a narrow terminal gets digits on several lines
+                self._shown.print(escape_for_display(text, MAX_LINE_LENGTH), soft_wrap=True)
+
+    def close(self) -> None:
+        """Take it away, or see to it that it never appears."""
+        self._timer.cancel()
+        with self._lock:
+            self._closed = True
+            if self._shown is not None:
+                self._shown.stop()
+                self._shown = None
+
+    def _appear(self) -> None:
+        from rich.console import Console
+        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+        console = Console(stderr=True, markup=False, emoji=False, highlight=False)
+        columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
+        shown = Progress(*columns, TimeRemainingColumn(), console=console, transient=True)
+        with self._lock:
+            if not self._closed:
+                shown.add_task(**self._completed)
+                shown.start()
+                self._shown = shown
+
+
+def progress_view() -> ProgressBar | ProgressLog:
+    """What fits standard error."""
+    return ProgressBar() if sys.stderr.isatty() and os.environ.get("TERM") != "dumb" else ProgressLog()

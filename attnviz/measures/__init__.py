@@ -7,13 +7,16 @@ as if they summed to exactly 1, and a record is walked over in blocks of rows th
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from attnviz.registry import Plugin
+from attnviz.errors import InvalidOption, NotMeasurable
+from attnviz.registry import Plugin, load, suggestion
 
 if TYPE_CHECKING:  # records bring numpy, which help and completion do without
-    from attnviz.records import Level
+    from attnviz.records import AttentionMaps, Level, Measurement
 
 
 @dataclass(frozen=True)
@@ -200,3 +203,55 @@ OF_LAYERS = frozenset(measure.name for measure in MEASURES if measure.level == "
 OF_SOME_TEXTS = frozenset(measure.name for measure in MEASURES if measure.of_some_texts)
 HEADLINE = ("entropy", "effective_keys", "distance", "peak")  # what is shown where nothing is chosen
 ALL = "all"
+
+
+def chosen(names: Sequence[str], otherwise: Sequence[str] = HEADLINE) -> tuple[Measure, ...]:
+    """The measures called `names`, each once and in that order; without names those called `otherwise`.
+
+    An item may hold several names with commas; `all` is every measure that each text has. Raises InvalidOption for one
+    not in the table.
+    """
+    known = {measure.name: measure for measure in MEASURES}
+    asked = split_names(names) or list(otherwise)
+    for name in asked:
+        if name not in known and name != ALL:
+            raise InvalidOption(f"no measure {name!r}", hint=suggestion(name, [*known, ALL]))
+    if ALL in asked:
+        return tuple(measure for measure in MEASURES if measure.name in asked or not measure.of_some_texts)
+    return tuple(known[name] for name in dict.fromkeys(asked))
+
+
+def split_names(names: Sequence[str]) -> list[str]:
+    """Names of measures as they are called today, of items that may hold several with commas."""
+    asked = [name.strip().lower() for item in names for name in item.split(",")]
+    return [FORMER_NAMES.get(name, name) for name in asked]
+
+
+def measured(maps: AttentionMaps, names: Sequence[str] = (), level: Level | None = None) -> tuple[Measurement, ...]:
+    """The chosen measures, without names those of the headline that these maps have; of one level where it is given.
+
+    Raises InvalidOption as `chosen` does, and for a measure that was named and that these maps do not have.
+    """
+    return tuple(load(measure)(maps) for measure in _of(maps, names) if level in (None, measure.level))
+
+
+def measurable(maps: AttentionMaps, names: Sequence[str]) -> dict[str, Measurement]:
+    """The chosen measures by name, without those of what this text does not have. Raises InvalidOption otherwise."""
+    found = {}
+    for measure in _of(maps, names):
+        with suppress(NotMeasurable):
+            found[measure.name] = load(measure)(maps)
+    return found
+
+
+def _of(maps: AttentionMaps, names: Sequence[str]) -> Iterator[Measure]:
+    """A measure that is asked for by its name is tried, and says why it cannot be had."""
+    some = f"the record has {maps.n_heads} of {maps.n_heads + len(maps.unseen_heads)}" if maps.unseen_heads else ""
+    named = set(split_names(names)) - {ALL}
+    for measure in chosen(names, HEADLINE if maps.sink is None else (*HEADLINE, "to_sink")):
+        if some and measure.level == "layer":
+            if measure.name in named:
+                problem = f"{measure.name} is of all heads of a layer together, and {some}"
+                raise InvalidOption(problem, hint="Record all heads.")
+        elif maps.self_attention or not measure.self_attention_only or measure.name in named:
+            yield measure

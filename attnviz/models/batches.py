@@ -10,7 +10,7 @@ import torch
 from jaxtyping import Bool, Int
 from torch import Tensor
 
-from attnviz.models.embedding import PAD_ID
+from attnviz.models.encoder import PAD_ID
 from attnviz.models.sizes import kept
 from attnviz.specs import KeepKind
 

@@ -14,8 +14,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from attnviz.models.attention import not_padding
-from attnviz.models.embedding import PAD_ID, find_pairs, first_pairs
-from attnviz.models.encoder import Encoder, EncoderConfig
+from attnviz.models.encoder import PAD_ID, Encoder, EncoderConfig, find_pairs, first_pairs
 from attnviz.models.tokenizer import SPECIAL
 from attnviz.specs import PoolKind
 

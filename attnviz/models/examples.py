@@ -16,7 +16,7 @@ from torch.nn import functional
 
 from attnviz.models.batches import Ids, by_length, cut, padded
 from attnviz.models.classifier import NgramClassifier
-from attnviz.models.embedding import pair_keys
+from attnviz.models.encoder import pair_keys
 from attnviz.models.tokenizer import SPECIAL
 from attnviz.specs.train import TrainSpec
 

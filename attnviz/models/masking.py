@@ -11,7 +11,7 @@ from jaxtyping import Bool, Int
 from torch import Tensor
 
 from attnviz.models.batches import Ids
-from attnviz.models.embedding import PAD_ID
+from attnviz.models.encoder import PAD_ID
 
 MASKED = 0.15  # share of the words that is hidden (Devlin et al. 2019, arXiv:1810.04805)
 REPLACED = 0.12  # share that another word stands in for (Clark et al. 2020, arXiv:2003.10555, with a second model)

@@ -20,7 +20,7 @@ from attnviz.errors import ExecutionError
 from attnviz.models.batches import padded, shuffled, stretch
 from attnviz.models.classifier import Classifier, fitted_temperature
 from attnviz.models.device import seeded
-from attnviz.models.embedding import PAD_ID
+from attnviz.models.encoder import PAD_ID
 from attnviz.models.examples import Examples
 from attnviz.models.head_scores import HeadTargets, head_scores
 from attnviz.models.masking import Windows

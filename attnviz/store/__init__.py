@@ -1,26 +1,32 @@
-"""The only room that writes files, each one whole or not at all; records and other arrays in and out."""
+"""The only room that writes files, each one whole or not at all; records and other arrays in and out.
+
+Single files are here: written, added to, taken away.
+"""
 
 from __future__ import annotations
 
+import errno
+import os
+from collections.abc import Callable
+from contextlib import suppress
 from importlib import import_module
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from attnviz.store.files import append as append
-from attnviz.store.files import remove as remove
-from attnviz.store.files import write as write
-from attnviz.store.folders import OutputFolder as OutputFolder
-from attnviz.store.folders import locked as locked
-from attnviz.store.folders import make_folder as make_folder
-from attnviz.store.folders import new_folder as new_folder
-from attnviz.store.folders import output_folder as output_folder
-from attnviz.store.folders import refuse_existing as refuse_existing
-from attnviz.store.folders import refuse_links as refuse_links
-from attnviz.store.folders import remove_folder as remove_folder
-from attnviz.store.folders import replacing as replacing
+from attnviz.errors import OutputError
 
 if TYPE_CHECKING:
     from attnviz.store.arrays import arrays_bytes as arrays_bytes
     from attnviz.store.arrays import read_arrays as read_arrays
+    from attnviz.store.folders import OutputFolder as OutputFolder
+    from attnviz.store.folders import locked as locked
+    from attnviz.store.folders import make_folder as make_folder
+    from attnviz.store.folders import new_folder as new_folder
+    from attnviz.store.folders import output_folder as output_folder
+    from attnviz.store.folders import refuse_existing as refuse_existing
+    from attnviz.store.folders import refuse_links as refuse_links
+    from attnviz.store.folders import remove_folder as remove_folder
+    from attnviz.store.folders import replacing as replacing
     from attnviz.store.records import RECORD as RECORD
     from attnviz.store.records import SCHEMA as SCHEMA
     from attnviz.store.records import held_bytes as held_bytes
@@ -32,10 +38,102 @@ if TYPE_CHECKING:
     from attnviz.store.records import save as save
     from attnviz.store.records import write_record as write_record
 
+PART = ".attnviz.part"  # how what is half-written ends, after a dot and the number of the process that writes it
+
+
+def write(path: Path, data: bytes) -> None:
+    """Write a file whole or not at all. What stands there is replaced only if it is a regular file.
+
+    Raises OutputError when the disk refuses, or where a pipe stands that nobody reads; nothing half-written stays.
+    """
+    try:
+        if path.exists() and not path.is_file():  # a device or a pipe: replacing it would destroy it
+            with open(path, "wb", opener=_at_once) as device:  # Path.open takes no opener
+                device.write(data)
+            return
+        make(path, lambda part: part.write_bytes(data))
+    except OSError as error:
+        raise failed(path, error) from error
+
+
+def make(path: Path, fill: Callable[[Path], object]) -> None:
+    """The same of a regular file that `fill` writes, to the path that it is given: one of another name.
+
+    Raises OutputError when the disk refuses.
+    """
+    part = path.with_name(f".{path.name}.{os.getpid()}{PART}")  # "." and "/", which exist, have no name
+    try:
+        try:
+            fill(part)
+            sync(part)
+            part.replace(path)
+        finally:
+            part.unlink(missing_ok=True)
+    except OSError as error:
+        raise failed(path, error) from error
+
+
+def sync(path: Path) -> None:
+    """Wait until what was written is on the disk. Raises OSError."""
+    with path.open("rb") as file:
+        os.fsync(file.fileno())
+
+
+def _at_once(path: str, flags: int) -> int:
+    """Open a device or a pipe; a pipe that nobody reads is an error instead of a wait without end."""
+    descriptor = os.open(path, flags | getattr(os, "O_NONBLOCK", 0))
+    os.set_blocking(descriptor, True)
+    return descriptor
+
+
+def append(path: Path, data: bytes) -> None:
+    """Write at the end of a file, a new one if there is none; a device or a pipe is written to.
+
+    Raises OutputError when the disk refuses; a regular file is then as it was.
+    """
+    try:
+        existed = path.exists()
+        size = path.stat().st_size if path.is_file() else None
+        try:
+            with open(path, "ab", opener=_at_once) as file:  # Path.open takes no opener
+                file.write(data)
+                file.flush()
+                if size is not None or not existed:
+                    os.fsync(file.fileno())
+        except OSError:
+            with suppress(OSError):  # only now: what was not written yet is written when the file is closed
+                if size is not None:
+                    os.truncate(path, size)
+                elif not existed:
+                    path.unlink()
+            raise
+    except OSError as error:
+        raise failed(path, error) from error
+
+
+def remove(path: Path) -> None:
+    """Take away a file of ours that is done with, if it is there. Raises OutputError when the disk refuses."""
+    try:
+        path.unlink(missing_ok=True)
+    except OSError as error:
+        raise OutputError(f"cannot remove {shorten_path(path)}: {error.strerror}") from error
+
+
+def failed(path: Path, error: OSError) -> OutputError:
+    """What the operating system said, as an error of ours."""
+    reason = "nobody reads this pipe" if error.errno == errno.ENXIO else error.strerror
+    return OutputError(f"cannot write {shorten_path(path)}: {reason}")
+
+
+def shorten_path(path: Path) -> str:
+    """A path that leaves an error one line long."""
+    text = str(path)
+    return text if len(text) <= 120 else f"{text[:60]}…{text[-40:]}"
+
 
 def __getattr__(name: str) -> Any:
-    """What concerns arrays is imported on first use: numpy comes with it, and a folder is refused without."""
-    for room in map(import_module, ("attnviz.store.records", "attnviz.store.arrays")):  # the second where it is needed
-        if hasattr(room, name):
+    """Folders, and what concerns arrays, on first use: numpy comes with these, and a folder is refused without."""
+    for room in map(import_module, ("attnviz.store.folders", "attnviz.store.records", "attnviz.store.arrays")):
+        if hasattr(room, name):  # the next is imported where it is needed
             return getattr(room, name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -14,7 +14,7 @@ from safetensors.numpy import save as save_tensors
 
 from attnviz.errors import InvalidRecord
 from attnviz.inputs import header_of, read_bytes, strict_json
-from attnviz.store.files import shorten_path
+from attnviz.store import shorten_path
 
 KINDS = {"I64": np.dtype("<i8"), "U64": np.dtype("<u8"), "F64": np.dtype("<f8")}
 

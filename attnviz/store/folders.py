@@ -10,7 +10,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from attnviz.errors import InvalidOption, OutputError
-from attnviz.store.files import PART, failed, remove, shorten_path, sync, write
+from attnviz.store import PART, failed, remove, shorten_path, sync, write
 
 if sys.platform == "win32":
     import msvcrt

@@ -21,7 +21,7 @@ from safetensors.numpy import save_file
 from attnviz.errors import InvalidOption, InvalidRecord
 from attnviz.inputs import header_of, read_bytes, read_header, strict_json
 from attnviz.records import AttentionMaps, Facts, Provenance, Setting, Tokens, holds_factors
-from attnviz.store.files import make, shorten_path, write
+from attnviz.store import make, shorten_path, write
 
 if TYPE_CHECKING:
     from attnviz.grid import Grid

@@ -15,7 +15,7 @@ from attnviz.cache import cached
 from attnviz.errors import InvalidOption, InvalidSource
 from attnviz.inputs import is_folder, user_path
 from attnviz.specs import TextOptions
-from attnviz.text.document import Corpus, Document, mended, without_surrogates
+from attnviz.text import Corpus, Document, mended, without_surrogates
 
 STANDARD_INPUT = "-"
 MAX_EXCERPT_LENGTH = 40

@@ -9,8 +9,7 @@ from dataclasses import replace
 from attnviz.errors import InvalidSource
 from attnviz.registry import suggestion
 from attnviz.specs import TextOptions
-from attnviz.text import splits
-from attnviz.text.document import Corpus, Document, mended
+from attnviz.text import Corpus, Document, mended, splits
 from attnviz.text.local import open_source
 from attnviz.text.source import Rows, Source, within_bounds
 

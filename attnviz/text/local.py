@@ -10,9 +10,8 @@ from pathlib import Path
 from attnviz.errors import InvalidSource
 from attnviz.inputs import exists, user_path
 from attnviz.registry import load, suggestion
-from attnviz.text import ENDINGS, NAMES
+from attnviz.text import ENDINGS, NAMES, without_surrogates
 from attnviz.text.acl_imdb import is_acl_imdb, open_acl_imdb
-from attnviz.text.document import without_surrogates
 from attnviz.text.source import SPLIT_NAMES, Row, Rows, Source, within_bounds
 
 KINDS = ", ".join(plugin.name for plugin in ENDINGS)

@@ -13,7 +13,7 @@ from attnviz.capacity import LAYERS, LENGTHS, NOISES, Outcome, Plan, Trial
 from attnviz.display import pluralize
 from attnviz.measures.intervals import seeds_interval
 from attnviz.report import Column, Curve, Curves, Heatmap, Line, Note, Report, Row, Scale, Table
-from attnviz.views.scales import lift_scale
+from attnviz.views.head_pictures import lift_scale
 from attnviz.views.theory import theory_blocks
 
 RIGHT = "share of sequences, all items right"

@@ -12,7 +12,7 @@ from attnviz.records import AttentionMaps
 from attnviz.report import Heatmap, HeatmapGrid, Picture, Scale
 from attnviz.shapes import Cells, Shown
 from attnviz.specs import ScaleKind
-from attnviz.views.scales import lift_scale, rollout_scale, rollout_title
+from attnviz.views.head_pictures import lift_scale, rollout_scale, rollout_title
 from attnviz.views.tokens import labels, quoted
 
 MAX_NAME_LENGTH = 24

@@ -16,8 +16,18 @@ from attnviz.selection import is_stretch, pairs, position
 from attnviz.specs import FigureOptions, ScaleKind
 from attnviz.views import captions
 from attnviz.views.data import data, data_of_hidden
-from attnviz.views.head_pictures import MapFrame, Place, heatmaps, overview, pools, strip
-from attnviz.views.scales import rollout_scale, rollout_title, scale_over, scales_over
+from attnviz.views.head_pictures import (
+    MapFrame,
+    Place,
+    heatmaps,
+    overview,
+    pools,
+    rollout_scale,
+    rollout_title,
+    scale_over,
+    scales_over,
+    strip,
+)
 from attnviz.views.tables import heads_table, layers_table, top_table
 from attnviz.views.tokens import TokenSelection, hidden, part_of
 

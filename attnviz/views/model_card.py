@@ -9,9 +9,18 @@ from attnviz.display import escape_for_display, pluralize
 from attnviz.options import flat_options
 from attnviz.report import Column, Note, Report, Row, Table
 from attnviz.specs.train import TrainSpec
-from attnviz.training_metrics import N_RANDOM_TEXTS, HeadMetrics, Metrics, TestMetrics, ValidationMetrics
+from attnviz.training_metrics import (
+    LARGE_SHARE,
+    MANY_TIMES,
+    N_RANDOM_TEXTS,
+    HeadMetrics,
+    Metrics,
+    TestMetrics,
+    ValidationMetrics,
+    head_names,
+)
 from attnviz.views.learning_curve import learning_report
-from attnviz.views.patterns import LARGE_SHARE, MANY_TIMES, NO_PATTERN, head_names
+from attnviz.views.patterns import NO_PATTERN
 
 MAX_VALUE_LENGTH = 200
 NORMS = {"pre": "before each sublayer", "post": "after each sublayer"}

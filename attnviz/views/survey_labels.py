@@ -8,8 +8,8 @@ import numpy as np
 
 from attnviz.report import Column, Row, Table
 from attnviz.survey import Survey
-from attnviz.training_metrics import HeadMetrics, HeadScore
-from attnviz.views.patterns import LABELS, MANY_TIMES, NO_PATTERN, head_names
+from attnviz.training_metrics import MANY_TIMES, HeadMetrics, HeadScore, head_names
+from attnviz.views.patterns import LABELS, NO_PATTERN
 
 LARGE = 0.5  # of attention: a share that names a head by itself
 

@@ -16,7 +16,6 @@ from attnviz.registry import find
 from attnviz.report import Cell, Column, Heatmap, LazyRows, Row, Table
 from attnviz.shapes import RealQueries
 from attnviz.specs import FigureOptions
-from attnviz.views.patterns import patterns
 from attnviz.views.tokens import TokenSelection, token
 
 MINOR = frozenset(HEADLINE) - {"effective_keys"}  # columns that give way unless somebody asked for them
@@ -69,6 +68,8 @@ def heads_table(
         title = f"heads by {sorted_by.replace('_', ' ')}, the {'smallest' if ascending else 'largest'} first"
 
     def rows() -> Iterator[Row]:
+        from attnviz.views.patterns import patterns  # often nobody reads the rows
+
         looks_at = patterns(maps)
         for layer, head in order:
             numbers = (float(m.values[layer, head]) for m in measurements)

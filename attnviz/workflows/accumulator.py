@@ -10,10 +10,9 @@ from jaxtyping import Float
 
 from attnviz.comparison import MeasureInfo
 from attnviz.errors import InvalidOption
-from attnviz.measures import Measure
+from attnviz.measures import Measure, chosen, measured
 from attnviz.measures.concentration import uniform
 from attnviz.measures.divergence import across
-from attnviz.measures.measured import chosen, measured
 from attnviz.records import AttentionMaps
 from attnviz.views.captions import status
 

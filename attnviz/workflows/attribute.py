@@ -21,8 +21,7 @@ from attnviz.result import Events, Progress, Result
 from attnviz.selection import numbers
 from attnviz.specs import FigureOptions
 from attnviz.specs.attribute import AttributeSpec
-from attnviz.text import load_corpus
-from attnviz.text.document import Corpus, Document
+from attnviz.text import Corpus, Document, load_corpus
 from attnviz.views.attribution import attribution_report, attribution_rows
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ from attnviz.models.attribution.subject import Subject
 from attnviz.models.protocols import Attributable
 from attnviz.report import LazyRows
 from attnviz.result import Events, Progress, Result
-from attnviz.text.document import Corpus, Document
+from attnviz.text import Corpus, Document
 from attnviz.views.attribution_card import card_report, card_rows
 
 CHANCE, LEAVE_ONE_OUT, GRADIENT = "random", "leave-one-out", "gradient"

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from attnviz.models.loading import ModelReference
 from attnviz.models.protocols import Classifies
 from attnviz.specs import KeepKind
-from attnviz.text.document import Document
+from attnviz.text import Document
 from attnviz.workflows.executors import results_in_order, telling_deaths
 from attnviz.workflows.open_model import open_model
 

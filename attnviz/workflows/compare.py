@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from attnviz import store
 from attnviz.errors import InvalidOption
-from attnviz.measures.measured import chosen
+from attnviz.measures import chosen
 from attnviz.models.loading import ModelReference, find_model, with_example
 from attnviz.models.protocols import AttentionModel, Classifies, quickest_attention
 from attnviz.models.sizes import Work, check_memory
@@ -19,8 +19,7 @@ from attnviz.result import Events, Progress
 from attnviz.selection import numbers
 from attnviz.specs import ModelOptions, TextOptions
 from attnviz.specs.compare import CompareSpec
-from attnviz.text import load_corpus
-from attnviz.text.document import Corpus, Document
+from attnviz.text import Corpus, Document, load_corpus
 
 if TYPE_CHECKING:
     from attnviz.records import AttentionMaps

@@ -25,7 +25,7 @@ from attnviz.text.corpus import typed
 from attnviz.training_metrics import Prediction, TestMetrics
 from attnviz.views.compare import compare_report, compare_rows
 from attnviz.views.compare_maps import highest, map_pictures, similarity_picture
-from attnviz.views.scales import scale_over, scales_over
+from attnviz.views.head_pictures import scale_over, scales_over
 from attnviz.workflows.accumulator import ComparisonAccumulator, Numbers
 from attnviz.workflows.metrics import metrics_of
 

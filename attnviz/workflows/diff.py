@@ -23,9 +23,8 @@ from attnviz.differences import (
 from attnviz.errors import DifferencesFound, InvalidOption, InvalidRecord, InvalidSource
 from attnviz.inputs import is_file, is_folder
 from attnviz.manifest import NAME
-from attnviz.measures import ALL, FORMER_NAMES, HEADLINE, MEASURES
+from attnviz.measures import ALL, FORMER_NAMES, HEADLINE, MEASURES, chosen, measured, split_names
 from attnviz.measures.changes import changes
-from attnviz.measures.measured import chosen, measured, split_names
 from attnviz.models.sizes import BASE, ONE_HEAD, ONE_TOKEN, check_room
 from attnviz.records import AttentionMaps
 from attnviz.records.walk import MIN_ROWS

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from attnviz import store
 from attnviz.errors import InvalidOption, InvalidSelection
-from attnviz.measures.measured import chosen, measured
+from attnviz.measures import chosen, measured
 from attnviz.measures.rows import MAX_DRAWN, MAX_SIDE
 from attnviz.models.sizes import BASE, ONE_TOKEN, check_room
 from attnviz.records import AttentionMaps, Measurement

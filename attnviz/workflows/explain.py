@@ -13,9 +13,8 @@ from attnviz.result import Events, Result
 from attnviz.selection import numbers, position
 from attnviz.specs import PrintOptions, TextOptions
 from attnviz.specs.explain import ExplainSpec
-from attnviz.text import load_corpus
+from attnviz.text import Corpus, Document, load_corpus
 from attnviz.text.corpus import typed
-from attnviz.text.document import Corpus, Document
 
 OF_EXAMPLE = {"example", "lang", "top_k", *(field.name for field in fields(PrintOptions))}
 

@@ -17,8 +17,7 @@ from attnviz.result import Events, Result
 from attnviz.selection import numbers, pairs
 from attnviz.specs import TextOptions
 from attnviz.specs.heatmap import HeatmapSpec
-from attnviz.text import load_corpus
-from attnviz.text.document import Corpus
+from attnviz.text import Corpus, load_corpus
 
 if TYPE_CHECKING:  # numpy comes with them
     from attnviz.manifest import Entry
@@ -107,7 +106,7 @@ def _drawn(
 
 def _choice(figure: FigureOptions, model: AttentionModel) -> LayersAndHeads:
     """Of what to record no more, where not all is kept: what is drawn, and what its numbers are of."""
-    from attnviz.measures.measured import chosen
+    from attnviz.measures import chosen
 
     if figure.rollout:
         return EVERY

@@ -13,8 +13,7 @@ from attnviz.errors import InvalidModel
 from attnviz.inputs import MAX_JSON, read_bytes, strict_json
 from attnviz.models.protocols import AttentionModel, Classifies
 from attnviz.records import AttentionMaps
-from attnviz.training_metrics import Metrics
-from attnviz.views.patterns import LARGE_SHARE, head_names
+from attnviz.training_metrics import LARGE_SHARE, Metrics, head_names
 
 SCHEMA, EARLIER = 3, (1, 2)
 NAME = "metrics.json"

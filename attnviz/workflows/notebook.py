@@ -9,7 +9,7 @@ from functools import cached_property
 from html import escape
 
 from attnviz.errors import AttnvizError
-from attnviz.measures.measured import measured
+from attnviz.measures import measured
 from attnviz.measures.words import by_words
 from attnviz.records import AttentionMaps
 from attnviz.renderers.figure.files import png

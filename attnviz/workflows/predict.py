@@ -17,8 +17,7 @@ from attnviz.result import Events, Progress, Result
 from attnviz.selection import numbers
 from attnviz.specs import FigureOptions, KeepKind
 from attnviz.specs.predict import PredictSpec
-from attnviz.text import load_corpus
-from attnviz.text.document import Corpus, Document
+from attnviz.text import Corpus, Document, load_corpus
 from attnviz.training_metrics import Prediction
 from attnviz.views.predictions import prediction_rows, predictions_report
 from attnviz.workflows.child import process_context

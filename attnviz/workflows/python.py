@@ -11,7 +11,7 @@ import numpy as np
 from attnviz.display import escape_for_display
 from attnviz.errors import InvalidOption
 from attnviz.grid import Grid
-from attnviz.measures.measured import measured
+from attnviz.measures import measured
 from attnviz.models.loading import find_model
 from attnviz.models.protocols import Factorable, LayersAndHeads
 from attnviz.models.recording.attentions import from_attentions
@@ -34,7 +34,7 @@ from attnviz.specs import (
 from attnviz.specs.compare import CompareSpec
 from attnviz.text import load_corpus
 from attnviz.views.compare_maps import highest, map_pictures
-from attnviz.views.scales import scale_over, scales_over
+from attnviz.views.head_pictures import scale_over, scales_over
 from attnviz.workflows.accumulator import ComparisonAccumulator
 from attnviz.workflows.compare_outcome import chosen_query, shared_layers
 from attnviz.workflows.metrics import known_heads, with_known_heads

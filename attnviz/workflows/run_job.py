@@ -22,8 +22,7 @@ from attnviz.selection import numbers
 from attnviz.specs.compare import CompareSpec
 from attnviz.specs.explain import ExplainSpec
 from attnviz.specs.heatmap import HeatmapSpec
-from attnviz.text import load_corpus
-from attnviz.text.document import Corpus, Document
+from attnviz.text import Corpus, Document, load_corpus
 from attnviz.workflows import COMMANDS
 
 PACKAGES = ("attnviz", "matplotlib", "numpy", "seaborn", "tokenizers", "torch")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from attnviz import store
 from attnviz.errors import InvalidOption
 from attnviz.inputs import is_file
-from attnviz.measures.measured import chosen
+from attnviz.measures import chosen
 from attnviz.models.loading import ModelReference, find_model
 from attnviz.models.protocols import AttentionModel, Classifies
 from attnviz.report import Report

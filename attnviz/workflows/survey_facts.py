@@ -10,15 +10,14 @@ from dataclasses import replace
 import numpy as np
 
 from attnviz.errors import InvalidOption, InvalidText
-from attnviz.measures import OF_SOME_TEXTS
+from attnviz.measures import OF_SOME_TEXTS, measurable
 from attnviz.measures.concentration import uniform
-from attnviz.measures.measured import measurable
 from attnviz.measures.repeat import SCORES, repeat_scores
 from attnviz.measures.rows import n_attendable
 from attnviz.models.protocols import AttentionModel, ReadsIds, Reinitialisable, quickest_attention
 from attnviz.records import AttentionMaps
 from attnviz.survey import ModelFacts, SurveyInfo
-from attnviz.text.document import Document
+from attnviz.text import Document
 from attnviz.views.patterns import LABELS
 
 N_TEXTS = 8  # that random models read: means over few texts stray further, which makes chance reach higher

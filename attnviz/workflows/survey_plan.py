@@ -14,8 +14,7 @@ import numpy as np
 
 from attnviz.errors import InvalidModel, InvalidSource, InvalidText
 from attnviz.exact import N_SAMPLED
-from attnviz.measures import MEASURES, Measure
-from attnviz.measures.measured import chosen
+from attnviz.measures import MEASURES, Measure, chosen
 from attnviz.measures.rows import REACH
 from attnviz.measures.to_partner import has_pair
 from attnviz.models.built_in import TRAINED
@@ -24,7 +23,7 @@ from attnviz.models.protocols import Ablatable, AttentionModel
 from attnviz.records import AttentionMaps, Setting
 from attnviz.specs.survey import SurveySpec
 from attnviz.survey import ABLATION, TOKENS, SurveyInfo, SurveyMeasure
-from attnviz.text.document import Document
+from attnviz.text import Document
 from attnviz.text.stream import TextStream
 from attnviz.views.captions import status
 from attnviz.views.patterns import LABELS

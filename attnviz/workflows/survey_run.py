@@ -16,7 +16,7 @@ from attnviz import store
 from attnviz.models.loading import ModelReference
 from attnviz.result import Progress
 from attnviz.survey import ModelFacts, Survey, SurveyInfo, merge_surveys
-from attnviz.text.document import Document
+from attnviz.text import Document
 from attnviz.workflows.executors import result_of, telling_deaths
 from attnviz.workflows.open_model import open_model
 from attnviz.workflows.survey_facts import model_facts

@@ -10,13 +10,13 @@ import numpy as np
 
 from attnviz.errors import InvalidText
 from attnviz.exact import Summary
+from attnviz.measures import measurable
 from attnviz.measures.concentration import received_by_key
-from attnviz.measures.measured import measurable
 from attnviz.measures.rows import by_distance
 from attnviz.models.protocols import Ablatable, AttentionModel, quickest_attention
 from attnviz.records import AttentionMaps
 from attnviz.survey import ABLATION, MASS_BITS, QUERIES, TOKENS, Survey, SurveyInfo, WordTable
-from attnviz.text.document import Document
+from attnviz.text import Document
 
 UNKNOWN = "[UNK]"  # all words that the vocabulary does not hold together: there is no end of them
 

@@ -21,8 +21,7 @@ from attnviz.records import Setting
 from attnviz.report import FigureStyle, Report
 from attnviz.specs import PrintOptions
 from attnviz.specs.train import TrainSpec
-from attnviz.text import load_corpus
-from attnviz.text.document import Corpus
+from attnviz.text import Corpus, load_corpus
 from attnviz.training_metrics import HeadMetrics, Metrics, ValidationMetrics
 from attnviz.views.model_card import card_report
 from attnviz.workflows.metrics import NAME as METRICS

@@ -12,8 +12,7 @@ from attnviz.models.tokenizer import UNKNOWN, TextTokenizer, train
 from attnviz.result import Events, Result
 from attnviz.specs import VocabularyOptions
 from attnviz.specs.train import VocabSpec
-from attnviz.text import load_corpus
-from attnviz.text.document import Corpus
+from attnviz.text import Corpus, load_corpus
 from attnviz.views.vocabulary import Coverage, vocabulary_report
 
 EVERY = 10  # without a held-out split, one text in ten is held out

@@ -256,10 +256,10 @@ TERMINALS: dict[str, dict[str, str]] = {
 # One process for all of them, since most of its time goes into importing torch.
 ON_EACH_TERMINAL = f"""
 import json, os, sys
-from attnviz.cli import progress
+from attnviz.cli import show
 from attnviz.cli.app import run
 from attnviz.cli.process import prepare_streams
-progress.PATIENCE = 0.1  # from the second on, a training may take less than a second
+show.PATIENCE = 0.1  # from the second on, a training may take less than a second
 bare = dict(os.environ)
 for number, env in enumerate(json.loads(sys.argv[1])):
     os.environ.clear()

@@ -22,8 +22,7 @@ from attnviz.models.protocols import Attributable
 from attnviz.options import build
 from attnviz.specs import ModelOptions, TextOptions
 from attnviz.specs.attribute import AttributeSpec
-from attnviz.text import load_corpus
-from attnviz.text.document import Document
+from attnviz.text import Document, load_corpus
 from attnviz.views.attribution_card import Mean
 from attnviz.workflows.attribute import question_of
 from attnviz.workflows.attribution_card import tested

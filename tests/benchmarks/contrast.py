@@ -29,8 +29,7 @@ from attnviz.renderers.figure.style import DARK, PAPER, Theme
 from attnviz.report import Heatmap
 from attnviz.specs import FigureOptions, ModelOptions, ScaleKind, TextOptions
 from attnviz.text import load_corpus
-from attnviz.views.head_pictures import heatmaps
-from attnviz.views.scales import scale_over
+from attnviz.views.head_pictures import heatmaps, scale_over
 from attnviz.views.tokens import part_of
 
 Colours = Float[np.ndarray, "*cells part"]

@@ -23,7 +23,8 @@ from attnviz.models.classifier import Classifier
 from attnviz.models.predicting import parts
 from attnviz.specs import TextOptions
 from attnviz.text import load_corpus
-from attnviz.views.patterns import NO_PATTERN, head_names
+from attnviz.training_metrics import head_names
+from attnviz.views.patterns import NO_PATTERN
 from attnviz.workflows.metrics import load_metrics
 
 HELD_OUT = "train[11250:12500]+train[23750:25000]"

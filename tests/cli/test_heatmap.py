@@ -17,7 +17,7 @@ import torch
 from PIL import Image
 
 from attnviz import __version__, load
-from attnviz.cli import progress, show
+from attnviz.cli import show
 from attnviz.result import Progress
 from tests.attacks.endings import RunHere, document, worked
 from tests.process import RunCli, bare_environment
@@ -243,12 +243,12 @@ def test_colour_off_a_terminal(environment: dict[str, str], coloured: bool, monk
 
 
 def test_a_bar_appears_only_where_work_takes_long(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(progress, "PATIENCE", 0.2)
+    monkeypatch.setattr(show, "PATIENCE", 0.2)
     for work, expected in ((0.0, False), (1.0, True)):
         stderr = io.StringIO()
         monkeypatch.setattr(stderr, "isatty", lambda: True)
         monkeypatch.setattr(sys, "stderr", stderr)
-        bar = progress.progress_view()
+        bar = show.progress_view()
         time.sleep(work)
         bar.show(Progress(1, 2, "pictures", "a.png"))
         bar.close()

@@ -10,10 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from attnviz.errors import InvalidOption
-from attnviz.measures import FORMER_NAMES, HEADLINE, MEASURES, OF_SOME_TEXTS, Measure
+from attnviz.measures import FORMER_NAMES, HEADLINE, MEASURES, OF_SOME_TEXTS, Measure, chosen, measured
 from attnviz.measures.concentration import effective_keys, entropy, peak
 from attnviz.measures.distance import distance
-from attnviz.measures.measured import chosen, measured
 from attnviz.records import AttentionMaps
 from attnviz.registry import find, load
 from tests.made import cross_maps, random_maps, record, tokens, uniform_maps

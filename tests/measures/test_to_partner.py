@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from attnviz.errors import InvalidOption, NotMeasurable
+from attnviz.measures import measurable, measured
 from attnviz.measures.concentration import uniform
-from attnviz.measures.measured import measurable, measured
 from attnviz.measures.to_partner import has_pair, partner_pairs, to_partner
 from attnviz.records import Tokens
 from tests.made import cross_maps, random_maps, record, tokens

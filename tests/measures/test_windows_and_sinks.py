@@ -7,9 +7,8 @@ from math import log
 import numpy as np
 import pytest
 
-from attnviz.measures import ALL
+from attnviz.measures import ALL, measured
 from attnviz.measures.concentration import uniform
-from attnviz.measures.measured import measured
 from attnviz.measures.merging import merged
 from attnviz.measures.rollout import reachable, rollout
 from attnviz.records import AttentionMaps

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from attnviz.models.batches import BUCKET, by_length, crop, cut, padded, shuffled
-from attnviz.models.embedding import PAD_ID
+from attnviz.models.encoder import PAD_ID
 from attnviz.models.sizes import kept
 from attnviz.specs import KeepKind
 

@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+import math
 from itertools import product
 from typing import Any
+from unittest import mock
 
+import numpy as np
 import pytest
 import torch
+from hypothesis import given
+from hypothesis import strategies as st
 from torch import Tensor, nn
 
 from attnviz.models.attention import causal
-from attnviz.models.encoder import Encoder, EncoderConfig
+from attnviz.models.encoder import PAD_ID, SCALE, Encoder, EncoderConfig, TextEmbedding, positions
 from attnviz.specs import NormKind
+
+N_WORDS = 10
 
 
 def torchs_own(ours: Any, n_heads: int, pre: bool) -> nn.TransformerEncoderLayer:
@@ -91,3 +98,96 @@ def test_recording_leaves_out_what_comes_after_the_last_weights() -> None:
         assert thought == [first]
         encoder(ids)
     assert thought == [first, first, last]
+
+
+def embedding(d_model: int = 6) -> TextEmbedding:
+    """Not in training."""
+    torch.manual_seed(0)
+    return TextEmbedding(N_WORDS, d_model).eval()
+
+
+def embedded(of: TextEmbedding, *ids: int) -> Tensor:
+    with torch.no_grad():
+        return torch.as_tensor(of(torch.tensor(ids)))
+
+
+def test_padding_is_nothing() -> None:
+    fresh = embedding()
+    assert not fresh.words.weight[PAD_ID].any()
+    assert embedded(fresh, PAD_ID, PAD_ID).equal(SCALE * positions(2, 6))
+
+
+def test_training_changes_only_the_words_that_it_read_and_never_padding() -> None:
+    made = embedding()
+    made(torch.tensor([[3, 5, PAD_ID], [PAD_ID, PAD_ID, 1]])).square().sum().backward()
+    assert made.words.weight.grad is not None
+    assert made.words.weight.grad.any(dim=-1).nonzero().flatten().tolist() == [1, 3, 5]
+
+
+def test_word_and_position_are_added() -> None:
+    made = embedding(d_model=7)
+    torch.testing.assert_close(embedded(made, 4, 4), made.words.weight.detach()[4] + SCALE * positions(2, 7))
+
+
+@pytest.mark.parametrize("d_model", [1, 6, 7])
+def test_positions_are_those_of_the_paper(d_model: int) -> None:
+    expected = [
+        [(math.cos if i % 2 else math.sin)(token / 10_000 ** ((i - i % 2) / d_model)) for i in range(d_model)]
+        for token in range(50)
+    ]
+    np.testing.assert_allclose(positions(50, d_model).numpy(), np.array(expected), atol=1e-5)
+
+
+@given(st.integers(1, 40), st.integers(0, 40))
+def test_a_longer_text_begins_with_the_same_positions(n_tokens: int, n_more: int) -> None:
+    assert positions(n_tokens + n_more, 6)[:n_tokens].equal(positions(n_tokens, 6))
+
+
+@given(st.integers(0, 10_000), st.integers(1, 40), st.sampled_from([1, 6, 7, 32]))
+def test_positions_from_anywhere_on_are_a_piece_of_the_long_table(start: int, n_tokens: int, d_model: int) -> None:
+    """Bit for bit, and made without what is before them."""
+    assert positions(n_tokens, d_model, start).equal(positions(start + n_tokens, d_model)[start:])
+    made = TextEmbedding(N_WORDS, d_model, reach=start + n_tokens).train()
+    with mock.patch.object(TextEmbedding, "_start", return_value=start):
+        assert embedded(made, *[PAD_ID] * n_tokens).equal(SCALE * positions(start + n_tokens, d_model)[start:])
+
+
+def test_a_far_place_takes_no_longer_than_a_near_one() -> None:
+    """A table of all positions before it would not fit into any memory."""
+    made = TextEmbedding(N_WORDS, 6, reach=10**15).train()
+    assert embedded(made, PAD_ID).shape == (1, 6)
+
+
+def test_dropout_of_the_embedding_zeroes_its_share_and_makes_up_for_it() -> None:
+    """An encoder without blocks gives its embedding."""
+    torch.manual_seed(2)
+    encoder = Encoder(EncoderConfig(N_WORDS, d_model=64, n_layers=0, norm="post"))
+    ids = torch.randint(1, N_WORDS, (100,))
+    with torch.no_grad():
+        dropped, whole = encoder(ids), encoder.eval()(ids)
+        assert whole.equal(encoder.embedding(ids))
+    torch.testing.assert_close(dropped, torch.where(dropped == 0, 0, whole / 0.9))
+    assert (dropped == 0).float().mean().item() == pytest.approx(0.1, abs=0.02)
+
+
+def starts(n_tokens: int, reach: int, *, training: bool = True) -> set[int]:
+    """Where texts of padding begin, read from the positions that are all there is to them."""
+    torch.manual_seed(3)
+    made = TextEmbedding(N_WORDS, 6, reach=reach).train(training)
+    first, found = SCALE * positions(20, 6), set()
+    for _ in range(40):
+        read = embedded(made, *[PAD_ID] * n_tokens)
+        start = int((first - read[0]).abs().sum(dim=-1).argmin())
+        torch.testing.assert_close(read, first[start : start + n_tokens])
+        found.add(start)
+    return found
+
+
+def test_texts_begin_anywhere_within_reach_in_training() -> None:
+    assert starts(4, reach=7) == {0, 1, 2, 3}
+    assert starts(1, reach=2) == {0, 1}
+
+
+@pytest.mark.parametrize(("reach", "training"), [(0, True), (3, True), (4, True), (7, False)])
+def test_texts_begin_at_the_first_position_else(reach: int, training: bool) -> None:
+    assert starts(4, reach, training=training) == {0}

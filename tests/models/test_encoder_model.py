@@ -11,10 +11,10 @@ import pytest
 import torch
 
 from attnviz.errors import InvalidDevice, InvalidOption, InvalidText, TooLarge
-from attnviz.measures.measured import measured
+from attnviz.measures import measured
 from attnviz.models.built_in import SHIPPED
 from attnviz.models.device import available
-from attnviz.models.embedding import positions
+from attnviz.models.encoder import positions
 from attnviz.records import AttentionMaps
 from attnviz.specs import ModelOptions, TextOptions
 from attnviz.text import load_corpus

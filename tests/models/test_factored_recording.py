@@ -14,7 +14,7 @@ from torch.nn import functional
 
 import attnviz
 from attnviz.errors import InvalidOption, InvalidRecord, InvalidSelection
-from attnviz.measures.measured import measured
+from attnviz.measures import measured
 from attnviz.models.capture import masks
 from attnviz.models.recording.record import Recording, record
 from attnviz.records import AttentionMaps

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from attnviz.models.batches import padded
 from attnviz.models.classifier import NgramClassifier
-from attnviz.models.embedding import pair_keys
+from attnviz.models.encoder import pair_keys
 from attnviz.models.examples import Examples, fit_ngrams, informative_bigrams
 
 N_WORDS = 10

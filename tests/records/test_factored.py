@@ -14,7 +14,7 @@ from safetensors.numpy import load, save
 import attnviz
 from attnviz import arithmetic, store
 from attnviz.errors import InvalidOption, InvalidRecord, TooLarge
-from attnviz.measures.measured import measured
+from attnviz.measures import measured
 from attnviz.records import AttentionMaps, Tokens, factored, head_walk, walk
 from attnviz.records.factored import FactoredMaps, Factors, Window
 

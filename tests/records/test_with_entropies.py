@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from attnviz.errors import InvalidRecord
+from attnviz.measures import measured
 from attnviz.measures.divergence import of_layer
-from attnviz.measures.measured import measured
 from attnviz.measures.rows import statistics
 from attnviz.measures.weighing import weighed
 from attnviz.records import AttentionMaps, with_entropies

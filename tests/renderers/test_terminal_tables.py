@@ -8,7 +8,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from attnviz.measures.measured import measured
+from attnviz.measures import measured
 from attnviz.renderers.terminal import Screen, render
 from attnviz.report import Column, Report, Table
 from attnviz.specs import FigureOptions, TableKind

@@ -9,9 +9,8 @@ import numpy as np
 import pytest
 
 from attnviz.errors import InvalidOption, InvalidSelection
-from attnviz.measures import MEASURES
+from attnviz.measures import MEASURES, measured
 from attnviz.measures.divergence import vendi_score
-from attnviz.measures.measured import measured
 from attnviz.measures.rollout import rollout
 from attnviz.measures.words import by_words
 from attnviz.records import AttentionMaps, Facts, Tokens

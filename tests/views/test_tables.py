@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from attnviz.errors import InvalidOption
-from attnviz.measures.measured import measured
+from attnviz.measures import measured
 from attnviz.records import AttentionMaps, Measurement
 from attnviz.report import Table
 from attnviz.specs import FigureOptions

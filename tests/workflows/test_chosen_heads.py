@@ -12,8 +12,8 @@ import pytest
 import attnviz
 from attnviz import store
 from attnviz.errors import InvalidOption, InvalidSelection, TooLarge
+from attnviz.measures import measured
 from attnviz.measures.changes import changes
-from attnviz.measures.measured import measured
 from attnviz.measures.rollout import rollout
 from attnviz.models.loading import find_model
 from attnviz.models.protocols import Factorable, LayersAndHeads

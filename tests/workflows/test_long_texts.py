@@ -11,8 +11,7 @@ from safetensors import safe_open
 
 from attnviz import store
 from attnviz.errors import InvalidOption, TooLarge
-from attnviz.measures import rows
-from attnviz.measures.measured import measured
+from attnviz.measures import measured, rows
 from attnviz.models.sizes import GIB, Work
 from attnviz.options import build
 from attnviz.records import AttentionMaps, factored, walk

@@ -11,8 +11,8 @@ from attnviz.options import build
 from attnviz.renderers.markdown import document
 from attnviz.specs.heatmap import HeatmapSpec
 from attnviz.store import load
+from attnviz.training_metrics import head_names
 from attnviz.views.model_card import card_report
-from attnviz.views.patterns import head_names
 from attnviz.workflows.heatmap import heatmap
 from attnviz.workflows.metrics import load_metrics
 from attnviz.workflows.train import CARD

@@ -13,7 +13,7 @@ import pytest
 import torch
 
 from attnviz.errors import InvalidModel, InvalidOption, InvalidRecord
-from attnviz.measures.measured import measured
+from attnviz.measures import measured
 from attnviz.measures.to_partner import partner_pairs
 from attnviz.models.loading import find_model
 from attnviz.models.protocols import QuickAttention
@@ -25,7 +25,7 @@ from attnviz.specs import ModelOptions, TextOptions, parse_shard
 from attnviz.specs.batch import DiffSpec
 from attnviz.specs.survey import MergeSpec, SurveySpec
 from attnviz.survey import SurveyMeasure, merge_surveys
-from attnviz.text.document import Document
+from attnviz.text import Document
 from attnviz.text.stream import stream_corpus
 from attnviz.views.survey import survey_report
 from attnviz.views.survey_labels import head_labels

@@ -20,9 +20,9 @@ from matplotlib.figure import Figure
 from attnviz.errors import InvalidOption
 from attnviz.renderers.figure.draw import draw
 from attnviz.renderers.figure.layout import FigurePlan, Room, fits_digits, labelled_maps
+from attnviz.renderers.figure.page import png_of
 from attnviz.renderers.figure.paint import paint
 from attnviz.renderers.figure.plan import plan
-from attnviz.renderers.figure.png import png_of
 from attnviz.renderers.figure.scale import MINUS
 from attnviz.renderers.figure.text import BOX, LEFT_TO_RIGHT, missing
 from attnviz.report import Charts, Curves, Distributions, FigureStyle, Heatmap, HeatmapGrid, Picture, Report

@@ -15,8 +15,7 @@ from hypothesis.extra.numpy import arrays
 from PIL import Image
 from PIL.PngImagePlugin import PngImageFile, PngInfo
 
-from attnviz.renderers.figure.page import Pixels
-from attnviz.renderers.figure.png import UP, png_of
+from attnviz.renderers.figure.page import UP, Pixels, png_of
 
 SIDES = st.integers(1, 50)
 COLOURS = arrays(np.uint8, st.tuples(SIDES, SIDES, st.just(3)))
