@@ -16,8 +16,8 @@ from PIL import Image
 
 import attnviz
 from attnviz.errors import AttnvizError, InvalidOption, InvalidRecord, InvalidSource, TooLarge
-from attnviz.renderers.figure.draw import OVER_IMAGE
 from attnviz.renderers.figure.files import draw_plan, plan_picture, png
+from attnviz.renderers.figure.scale import OVER_IMAGE
 from attnviz.renderers.figure.style import drawing
 from attnviz.renderers.page.html import html
 from attnviz.report import FigureStyle, HeatmapGrid

@@ -23,8 +23,7 @@ from jaxtyping import Float
 
 from attnviz.models.loading import find_model
 from attnviz.records import AttentionMaps
-from attnviz.renderers.figure.draw import colours_of
-from attnviz.renderers.figure.scale import plan_limits
+from attnviz.renderers.figure.scale import colours_of, plan_limits
 from attnviz.renderers.figure.style import DARK, PAPER, Theme
 from attnviz.report import Heatmap
 from attnviz.specs import FigureOptions, ModelOptions, ScaleKind, TextOptions

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from math import ceil
-from typing import Any, NamedTuple
+from typing import Any
 
 import matplotlib as mpl
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.axis import Axis
-from matplotlib.cm import ScalarMappable
 from matplotlib.collections import LineCollection
 from matplotlib.colors import Colormap, Normalize
 from matplotlib.figure import Figure
@@ -21,45 +20,40 @@ from matplotlib.text import Text
 from matplotlib.transforms import ScaledTranslation
 
 from attnviz.renderers.figure.layout import (
+    LABEL_PAD,
     MAX_LINES,
+    NUMBER_PAD,
     POINT,
     TICK,
     Box,
     FigurePlan,
     Labels,
     PlacedMap,
-    Statistic,
     TextLine,
     line_room,
+    middles,
 )
-from attnviz.renderers.figure.scale import digits_of, norm_of
-from attnviz.renderers.figure.style import (
-    AUTO,
-    FORBIDDEN,
-    FORBIDDEN_AMONG_BLACK,
-    FORBIDDEN_AMONG_PALE,
-    FORBIDDEN_AMONG_WHITE,
-    HAIRLINE,
-    INK,
-    PAPER,
-    SEQUENTIAL,
-    Theme,
-    colour_map,
+from attnviz.renderers.figure.scale import (
+    EXTENSION,
+    OVER_IMAGE,
+    Colours,
+    cells_of,
+    colours_of,
+    ground,
+    ink_on,
+    is_signed,
+    numbers_in,
+    pooled,
 )
+from attnviz.renderers.figure.style import HAIRLINE
 from attnviz.renderers.figure.text import drawable, is_plain
-from attnviz.renderers.shades import luminance
-from attnviz.report import Heatmap, Scale
-from attnviz.shapes import Cells, Grey, Shown
+from attnviz.shapes import Grey
 
-LABEL_PAD, NUMBER_PAD = 1.5, 2.0  # points between tick and label, on maps and on the colour bar
-EXTENSION = 0.04  # of the colour bar: of the arrow that stands for smaller values, as a share of the bar
 BESIDE: dict[str, Any] = {"ha": "right", "va": "center_baseline"}
 UNDER: dict[str, Any] = {"ha": "center", "va": "top"}
 ROTATED: dict[str, Any] = {"rotation": 90, "rotation_mode": "anchor", "ha": "right", "va": "center_baseline"}
 THIN, THICK = 0.3, 1.8  # points, of lines of weight 0 and 1
 MIN_CELL, MIN_IMAGE = 3, 600  # pixels of a cell and of a map in files of vectors
-OVER_IMAGE = 0.6  # opacity of cells, so that the image is seen through them
-PALE = 0.2  # relative luminance on which our ink and white stand out equally (WCAG 2 contrast)
 
 
 def draw(plan: FigurePlan, cmap: str, kind: type[Figure] = Figure, vectors: bool = False) -> Figure:
@@ -83,79 +77,6 @@ def draw(plan: FigurePlan, cmap: str, kind: type[Figure] = Figure, vectors: bool
     for line in plan.lines:
         write(figure, line)
     return figure
-
-
-class Colours(NamedTuple):
-    """From values to 0..1 and on to colours."""
-
-    cmap: Colormap
-    norm: Normalize
-
-    @property
-    def mappable(self) -> ScalarMappable:
-        """Both as matplotlib takes them together."""
-        return ScalarMappable(self.norm, self.cmap)
-
-
-def colours_of(scale: Scale, limits: tuple[float, float], cmap: str, theme: Theme = PAPER) -> Colours:
-    """A difference has colours of its own, whatever `cmap` is: others would make 0 look like something."""
-    of_scale = theme.lift if scale.kind == "lift" else SEQUENTIAL
-    name = theme.diverging if is_signed(scale) else of_scale if cmap == AUTO else cmap
-    return Colours(colour_map(name), norm_of(scale, limits))
-
-
-def is_signed(scale: Scale) -> bool:
-    """Whether the numbers are differences."""
-    return scale.kind == "diverging"
-
-
-def cells_of(place: PlacedMap, plan: FigurePlan) -> np.ma.MaskedArray:
-    """What a map's cells show: pooled where there are too many tokens, masked where attention is not allowed."""
-    heatmap, signed = place.heatmap, is_signed(plan.scale)
-    cells = pooled(heatmap.shading(plan.scale), heatmap.allowed, plan.cells.pools, place.statistic, signed)
-    if plan.scale.kind in ("log", "lift"):  # 0 has no logarithm; what is below the range is drawn as its lower end
-        lowest = np.float64(plan.limits[0])
-        if not np.ma.is_masked(cells):  # a third of the time
-            return np.ma.masked_array(np.fmax(cells.data, lowest))
-        return np.ma.maximum(cells, lowest)
-    return cells
-
-
-def pooled(
-    values: Cells, allowed: Shown, pools: tuple[int, int], statistic: Statistic = "largest", signed: bool = False
-) -> np.ma.MaskedArray:
-    """One number for each block of cells, from those that are allowed; masked where none is.
-
-    Of `signed` numbers, which are differences, the largest is the one that is farthest from 0.
-    """
-    if pools == (1, 1):
-        return np.ma.masked_array(values, ~allowed)
-    everywhere = bool(allowed.all())
-    n_allowed = blocks_of(np.add, allowed.astype(np.int32), pools)
-    if statistic == "mean":
-        totals = blocks_of(np.add, values if everywhere else np.where(allowed, values, 0.0), pools)
-        return np.ma.masked_array(totals / np.maximum(n_allowed, 1), n_allowed == 0)
-    highest = blocks_of(np.maximum, values if everywhere else np.where(allowed, values, -np.inf), pools)
-    if signed:
-        lowest = blocks_of(np.minimum, values if everywhere else np.where(allowed, values, np.inf), pools)
-        highest = np.where(-lowest > highest, lowest, highest)
-    return np.ma.masked_array(highest, n_allowed == 0)
-
-
-def blocks_of(reduce: np.ufunc, values: np.ndarray, pools: tuple[int, int]) -> np.ndarray:
-    """One of each block of cells, the last of which may be smaller: what `reduceat` gives, bit by bit, sooner."""
-    for axis, pool in enumerate(pools):
-        if pool == 1:
-            continue
-        n_whole = values.shape[axis] // pool
-        whole, rest = np.split(values, [n_whole * pool], axis=axis)
-        shape = (*values.shape[:axis], n_whole, pool, *values.shape[axis + 1 :])
-        first, others = np.split(whole.reshape(shape), [1], axis=axis + 1)
-        found = [reduce(first.squeeze(axis + 1), reduce.reduce(others, axis=axis + 1))]
-        if rest.shape[axis]:
-            found.append(reduce.reduce(rest, axis=axis, keepdims=True))
-        values = np.concatenate(found, axis=axis)
-    return values
 
 
 def draw_mesh(
@@ -198,13 +119,6 @@ def axes_at(figure: Figure, box: Box) -> Axes:
     axes.xaxis.set_visible(False)
     axes.yaxis.set_visible(False)
     return axes
-
-
-def ground(scale: Scale, theme: Theme = PAPER) -> dict[str, Any]:
-    """How the ground looks on which forbidden cells lie open."""
-    if theme != PAPER:
-        return FORBIDDEN_AMONG_BLACK
-    return {"diverging": FORBIDDEN_AMONG_PALE, "lift": FORBIDDEN_AMONG_WHITE}.get(scale.kind, FORBIDDEN)
 
 
 def _hatch(axes: Axes, plan: FigurePlan) -> Rectangle:
@@ -308,11 +222,6 @@ def _label(axes: Axes, names: Sequence[str], labels: Labels, pool: int, down: bo
     )
 
 
-def middles(names: Sequence[str], pool: int) -> list[float]:
-    """Where along an axis of cells the middle of each token is."""
-    return [(position + 0.5) / pool for position in range(len(names))]
-
-
 def label_at(axis: Axis, at: Sequence[float], names: Sequence[str], labels: Labels) -> None:
     """Every name that `labels` leaves, at its place along an axis."""
     if labels.step == 0:
@@ -323,21 +232,6 @@ def label_at(axis: Axis, at: Sequence[float], names: Sequence[str], labels: Labe
         if labels.rotated:
             text.set(**ROTATED)
         literal(text)
-
-
-def numbers_in(heatmap: Heatmap, scale: Scale, colours: Colours) -> Iterator[tuple[float, float, str, str]]:
-    """For each allowed cell its middle, its value as text, and the ink: dark on pale and pale on dark."""
-    cmap, norm = colours
-    shading = heatmap.shading(scale)
-    for row, column in np.argwhere(heatmap.allowed):
-        value, shade = float(heatmap.values[row, column]), float(shading[row, column])
-        ink = ink_on(cmap(float(norm(max(shade, norm.vmin or 0.0)))))
-        yield column + 0.5, row + 0.5, digits_of(value, is_signed(scale)), ink
-
-
-def ink_on(colour: Sequence[float]) -> str:
-    """Dark on pale and pale on dark."""
-    return INK if luminance([255 * part for part in colour[:3]]) > PALE else "white"
 
 
 def draw_bar(axes: Axes, plan: FigurePlan, colours: Colours) -> None:

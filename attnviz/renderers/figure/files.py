@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING, Literal, TypeAlias, assert_never
 from matplotlib.figure import Figure
 
 from attnviz.errors import InvalidOption
-from attnviz.renderers.figure.draw import draw
 from attnviz.renderers.figure.layout import FigurePlan, Room, fits_digits, labelled_maps
 from attnviz.renderers.figure.page import png_of
 from attnviz.renderers.figure.paint import paint
@@ -152,6 +151,8 @@ def draw_plan(layout: Planned, look: FigureStyle, kind: type[Figure] = Figure, v
     To be called within `style.drawing`.
     """
     if isinstance(layout, FigurePlan):
+        from attnviz.renderers.figure.draw import draw  # what is painted needs nothing of it
+
         return draw(layout, look.cmap, kind, vectors)
     from attnviz.renderers.figure.charts import draw_charts
 

@@ -22,6 +22,7 @@ from attnviz.specs import FigureKind
 POINT = 1 / 72
 GAP, PAD = 0.12, 0.05  # inches between things, and between a text and its thing
 TICK = 2 * POINT
+LABEL_PAD, NUMBER_PAD = 1.5, 2.0  # points between tick and label, on maps and on the colour bar
 MAX_MAP, MAX_PANEL, MAX_GRID_WIDTH = 7.2, 2.8, 12.0
 MAX_LINES = 400  # of one head: more hide each other
 MAX_CELLS = 1024  # along one side; more are pooled
@@ -168,6 +169,11 @@ class FigurePlan:
 def line_room(cells: Cells) -> float:
     """How much of the room that lines from token to token want there is, at most 1."""
     return min(1.0, cells.rows.length / POINT / WIDE)
+
+
+def middles(names: Sequence[str], pool: int) -> list[float]:
+    """Where along an axis of cells the middle of each token is."""
+    return [(position + 0.5) / pool for position in range(len(names))]
 
 
 def maps_of(block: Heatmap | HeatmapGrid) -> tuple[Heatmap, ...]:

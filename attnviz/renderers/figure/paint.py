@@ -8,19 +8,7 @@ from math import hypot
 import numpy as np
 from matplotlib.colors import LogNorm, Normalize
 
-from attnviz.renderers.figure.draw import (
-    EXTENSION,
-    LABEL_PAD,
-    NUMBER_PAD,
-    OVER_IMAGE,
-    Colours,
-    cells_of,
-    colours_of,
-    ground,
-    middles,
-    numbers_in,
-)
-from attnviz.renderers.figure.layout import POINT, TICK, FigurePlan, Labels, PlacedMap
+from attnviz.renderers.figure.layout import LABEL_PAD, NUMBER_PAD, POINT, TICK, FigurePlan, Labels, PlacedMap, middles
 from attnviz.renderers.figure.page import (
     BEFORE,
     BEHIND,
@@ -38,6 +26,7 @@ from attnviz.renderers.figure.page import (
     rgb,
     to_bytes,
 )
+from attnviz.renderers.figure.scale import EXTENSION, OVER_IMAGE, Colours, cells_of, colours_of, ground, numbers_in
 from attnviz.renderers.figure.style import INK
 from attnviz.report import Scale
 from attnviz.shapes import Grey

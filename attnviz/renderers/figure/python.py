@@ -20,9 +20,9 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
 from attnviz.errors import InvalidOption
-from attnviz.renderers.figure.draw import colours_of, draw_mesh, ground, literal, opacity_over
+from attnviz.renderers.figure.draw import draw_mesh, literal, opacity_over
 from attnviz.renderers.figure.layout import CLOSE
-from attnviz.renderers.figure.scale import plan_limits, plan_ticks, scale_of
+from attnviz.renderers.figure.scale import colours_of, ground, plan_limits, plan_ticks, scale_of
 from attnviz.renderers.figure.style import drawing, look_of
 from attnviz.renderers.figure.text import drawable
 from attnviz.report import FigureStyle, Heatmap, HeatmapGrid, Report

@@ -12,8 +12,8 @@ from matplotlib.axes import Axes
 from matplotlib.colors import LogNorm
 from matplotlib.text import Text
 
-from attnviz.renderers.figure.draw import colours_of, pooled
 from attnviz.renderers.figure.files import annotated, undrawable
+from attnviz.renderers.figure.scale import colours_of, pooled
 from attnviz.report import FigureStyle, Heatmap, HeatmapGrid, Scale
 from attnviz.shapes import Cells, Shown
 from tests.benchmarks.contrast import SEEN, visions
