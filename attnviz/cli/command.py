@@ -14,11 +14,11 @@ from attnviz.cli.process import collected_interrupts, resume_gc
 from attnviz.cli.show import ProgressBar, ProgressLog, progress_view
 from attnviz.registry import load
 from attnviz.specs import FigureOptions, PrintOptions
+from attnviz.workflows import Progress
 
 if TYPE_CHECKING:
-    from attnviz.result import Events, Progress, Result
     from attnviz.specs import TableKind
-    from attnviz.workflows import Command
+    from attnviz.workflows import Command, Events, Result
 
 Group = TypeVar("Group")
 
@@ -53,8 +53,6 @@ def _followed(events: Events) -> Iterator[Result]:
 
     Where leaving between two steps keeps what was done, the first Ctrl-C waits for the end of the step at work.
     """
-    from attnviz.result import Progress
-
     view, asked = progress_view(), None
     with ExitStack() as stack:
         stack.callback(view.close)

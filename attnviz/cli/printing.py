@@ -8,8 +8,8 @@ from itertools import chain
 from typing import assert_never
 
 from attnviz.renderers import json
-from attnviz.result import Result
 from attnviz.specs import PrintKind
+from attnviz.workflows import Result
 
 
 def print_documents(results: Sequence[Result], kind: PrintKind) -> None:

@@ -14,7 +14,7 @@ from attnviz.display import escape_for_display
 
 if TYPE_CHECKING:
     from attnviz.renderers.terminal import Screen
-    from attnviz.result import Progress
+    from attnviz.workflows import Progress
 
 WIDTH_OFF_TERMINAL = 80
 MAX_LINE_LENGTH = 500  # of an error or a note: a path or a token in it may be of any length

@@ -17,12 +17,12 @@ from attnviz.models.protocols import Attributable, Classifies
 from attnviz.options import with_values
 from attnviz.registry import find
 from attnviz.report import LazyRows
-from attnviz.result import Events, Progress, Result
 from attnviz.selection import numbers
 from attnviz.specs import FigureOptions
 from attnviz.specs.attribute import AttributeSpec
 from attnviz.text import Corpus, Document, load_corpus
 from attnviz.views.attribution import attribution_report, attribution_rows
+from attnviz.workflows import Events, Progress, Result
 
 if TYPE_CHECKING:
     from attnviz.workflows.pictures import Pictures

@@ -15,9 +15,9 @@ from attnviz.models.attribution.scores import attribute
 from attnviz.models.attribution.subject import Subject
 from attnviz.models.protocols import Attributable
 from attnviz.report import LazyRows
-from attnviz.result import Events, Progress, Result
 from attnviz.text import Corpus, Document
 from attnviz.views.attribution_card import card_report, card_rows
+from attnviz.workflows import Events, Progress, Result
 
 CHANCE, LEAVE_ONE_OUT, GRADIENT = "random", "leave-one-out", "gradient"
 REPLACED: tuple[Replacement, ...] = ("permuted", "uniform", "random")

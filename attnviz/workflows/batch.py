@@ -16,11 +16,11 @@ from attnviz.errors import ExecutionError, InputError, InvalidOption, OutputErro
 from attnviz.jobs import BatchPlan
 from attnviz.manifest import NAME, PAGE, Entry, Manifest, Shard
 from attnviz.report import FigureStyle
-from attnviz.result import Events, Progress, Result
 from attnviz.specs import parse_shard
 from attnviz.specs.batch import BatchSpec
 from attnviz.views.batch import batch_cases, batch_report, command_line, how_ended
 from attnviz.views.batch_page import batch_page
+from attnviz.workflows import Events, Progress, Result
 from attnviz.workflows.executors import check_cluster, open_executor
 from attnviz.workflows.run_job import versions
 from attnviz.workflows.workers import Done, run_jobs

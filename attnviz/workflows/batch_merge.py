@@ -16,9 +16,9 @@ from attnviz.errors import ExecutionError, InvalidOption, InvalidSource
 from attnviz.inputs import read_bytes
 from attnviz.manifest import NAME, File, Manifest, Shard
 from attnviz.options import changed_values
-from attnviz.result import Events, Progress, Result
 from attnviz.specs.survey import LOOK, MergeSpec
 from attnviz.views.batch import batch_report
+from attnviz.workflows import Events, Progress, Result
 from attnviz.workflows.batch import write_page
 
 MAX_LISTED = 5  # parts that are missing

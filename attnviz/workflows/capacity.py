@@ -10,8 +10,8 @@ from attnviz import store
 from attnviz.arithmetic import cores
 from attnviz.capacity import Outcome, Plan, Trial
 from attnviz.errors import InvalidOption
-from attnviz.result import Events, Progress
 from attnviz.specs.capacity import CapacitySpec
+from attnviz.workflows import Events, Progress
 from attnviz.workflows.capacity_trials import TRIALS, outcomes_bytes, plan, shipped, trained
 from attnviz.workflows.executors import check_cluster
 

@@ -15,9 +15,9 @@ from attnviz.capacity import LAYERS, LENGTHS, MAX_ITEMS, Outcome, Plan, Trial
 from attnviz.errors import InvalidOption, InvalidRecord
 from attnviz.inputs import MAX_JSON, is_file, read_bytes, strict_json
 from attnviz.models.sizes import head_size
-from attnviz.result import Progress
 from attnviz.specs.capacity import CapacitySpec
 from attnviz.specs.cluster import ClusterOptions
+from attnviz.workflows import Progress
 from attnviz.workflows.executors import open_executor, result_of, telling_deaths
 from attnviz.workflows.metrics import from_json
 

@@ -14,9 +14,9 @@ from attnviz.differences import Tolerances
 from attnviz.errors import DifferencesFound, InvalidOption
 from attnviz.inputs import is_folder, resolved
 from attnviz.renderers.json import alone
-from attnviz.result import Events, Result
 from attnviz.specs.batch import CheckSpec
 from attnviz.views.check import check_cases, check_report
+from attnviz.workflows import Events, Result
 from attnviz.workflows.batch_diff.batches import differences, load_batch
 
 DIFFERENCES = "differences.json"

@@ -15,11 +15,11 @@ from attnviz.measures import chosen
 from attnviz.models.loading import ModelReference, find_model, with_example
 from attnviz.models.protocols import AttentionModel, Classifies, quickest_attention
 from attnviz.models.sizes import Work, check_memory
-from attnviz.result import Events, Progress
 from attnviz.selection import numbers
 from attnviz.specs import ModelOptions, TextOptions
 from attnviz.specs.compare import CompareSpec
 from attnviz.text import Corpus, Document, load_corpus
+from attnviz.workflows import Events, Progress
 
 if TYPE_CHECKING:
     from attnviz.records import AttentionMaps

@@ -30,9 +30,9 @@ from attnviz.records import AttentionMaps
 from attnviz.records.walk import MIN_ROWS
 from attnviz.registry import suggestion
 from attnviz.report import Report
-from attnviz.result import Events, Result
 from attnviz.specs.batch import DiffSpec
 from attnviz.views.diff import batches_report, records_report
+from attnviz.workflows import Events, Result
 from attnviz.workflows.batch_diff.batches import LoadedBatch, differences, read_batch
 
 DEFAULT = "entropy"

@@ -13,7 +13,6 @@ from attnviz.measures.rows import MAX_DRAWN, MAX_SIDE
 from attnviz.models.sizes import BASE, ONE_TOKEN, check_room
 from attnviz.records import AttentionMaps, Measurement
 from attnviz.report import LazyRows
-from attnviz.result import Progress, Result
 from attnviz.selection import numbers
 from attnviz.specs import FigureOptions
 from attnviz.text.corpus import typed
@@ -21,6 +20,7 @@ from attnviz.views.data import chosen_heads
 from attnviz.views.head_pictures import walk_for_pictures
 from attnviz.views.heatmap import heatmap_report
 from attnviz.views.tables import measures_rows, ordering
+from attnviz.workflows import Progress, Result
 from attnviz.workflows.pictures import Pictures
 
 MAX_PICTURES = 500  # heads that nobody chose; 24 layers of 16 are 384

@@ -9,12 +9,12 @@ from attnviz.errors import InvalidOption
 from attnviz.models.loading import ModelReference, find_model
 from attnviz.models.protocols import Traceable
 from attnviz.options import changed_values
-from attnviz.result import Events, Result
 from attnviz.selection import numbers, position
 from attnviz.specs import PrintOptions, TextOptions
 from attnviz.specs.explain import ExplainSpec
 from attnviz.text import Corpus, Document, load_corpus
 from attnviz.text.corpus import typed
+from attnviz.workflows import Events, Result
 
 OF_EXAMPLE = {"example", "lang", "top_k", *(field.name for field in fields(PrintOptions))}
 

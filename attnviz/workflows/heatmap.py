@@ -13,11 +13,11 @@ from attnviz.errors import InvalidOption, InvalidRecord, InvalidSelection, TooLa
 from attnviz.models.loading import ModelReference, find_model, with_example
 from attnviz.models.protocols import EVERY, AttentionModel, Factorable, Generates, LayersAndHeads
 from attnviz.options import with_values
-from attnviz.result import Events, Result
 from attnviz.selection import numbers, pairs
 from attnviz.specs import TextOptions
 from attnviz.specs.heatmap import HeatmapSpec
 from attnviz.text import Corpus, load_corpus
+from attnviz.workflows import Events, Result
 
 if TYPE_CHECKING:  # numpy comes with them
     from attnviz.manifest import Entry

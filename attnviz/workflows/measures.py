@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from attnviz.result import Events, Result
 from attnviz.specs.batch import MeasuresSpec
 from attnviz.views.measures import measures_report
+from attnviz.workflows import Events, Result
 
 
 def measures(spec: MeasuresSpec) -> Events:

@@ -7,8 +7,8 @@ from pathlib import Path
 from attnviz.errors import InvalidOption, InvalidSource
 from attnviz.inputs import is_file, is_folder
 from attnviz.manifest import NAME
-from attnviz.result import Events
 from attnviz.specs.survey import MergeSpec
+from attnviz.workflows import Events
 from attnviz.workflows.diff import SURVEY
 
 

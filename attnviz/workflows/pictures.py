@@ -16,8 +16,8 @@ from attnviz.registry import find, load
 from attnviz.renderers import RENDERERS, Renderer
 from attnviz.renderers.figure.files import annotated, check_look, undrawable
 from attnviz.report import FigureStyle, Report
-from attnviz.result import Progress, Result
 from attnviz.specs import FigureOptions
+from attnviz.workflows import Progress, Result
 
 UNITS = {"in": 1.0, "mm": 25.4, "cm": 2.54, "pt": 72.0}  # to an inch
 LENGTH = re.compile(rf"([0-9]{{1,4}}(?:\.[0-9]{{1,6}})?)\s*({'|'.join(UNITS)})")

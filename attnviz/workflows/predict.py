@@ -13,13 +13,13 @@ from attnviz.models.built_in import TRAINED
 from attnviz.models.loading import ModelReference, find_model
 from attnviz.models.protocols import Attributable, Classifies
 from attnviz.report import LazyRows
-from attnviz.result import Events, Progress, Result
 from attnviz.selection import numbers
 from attnviz.specs import FigureOptions, KeepKind
 from attnviz.specs.predict import PredictSpec
 from attnviz.text import Corpus, Document, load_corpus
 from attnviz.training_metrics import Prediction
 from attnviz.views.predictions import prediction_rows, predictions_report
+from attnviz.workflows import Events, Progress, Result
 from attnviz.workflows.child import process_context
 from attnviz.workflows.executors import check_cluster, open_executor
 

@@ -10,8 +10,8 @@ from attnviz import store
 from attnviz.errors import InvalidOption
 from attnviz.inputs import is_file
 from attnviz.models.sizes import Work, check_memory
-from attnviz.result import Events
 from attnviz.specs.render import RenderSpec
+from attnviz.workflows import Events
 from attnviz.workflows.drawing import Drawing, check_factored_room
 
 

@@ -17,13 +17,12 @@ from attnviz.models.loading import ModelReference, find_model
 from attnviz.options import flat_values, with_values
 from attnviz.registry import find, load
 from attnviz.report import Report
-from attnviz.result import Result
 from attnviz.selection import numbers
 from attnviz.specs.compare import CompareSpec
 from attnviz.specs.explain import ExplainSpec
 from attnviz.specs.heatmap import HeatmapSpec
 from attnviz.text import Corpus, Document, load_corpus
-from attnviz.workflows import COMMANDS
+from attnviz.workflows import COMMANDS, Result
 
 PACKAGES = ("attnviz", "matplotlib", "numpy", "seaborn", "tokenizers", "torch")
 REPORT = "report.md"

@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 
 from attnviz.configs.schema import json_schema
-from attnviz.result import Events, Result
 from attnviz.specs.batch import SchemaSpec
+from attnviz.workflows import Events, Result
 
 
 def schema(spec: SchemaSpec) -> Events:

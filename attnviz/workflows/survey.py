@@ -14,10 +14,10 @@ from attnviz.measures import chosen
 from attnviz.models.loading import ModelReference, find_model
 from attnviz.models.protocols import AttentionModel, Classifies
 from attnviz.report import Report
-from attnviz.result import Events, Progress
 from attnviz.specs import FigureOptions, parse_shard
 from attnviz.specs.survey import MergeSpec, SurveySpec
 from attnviz.text.stream import TextStream, stream_corpus
+from attnviz.workflows import Events, Progress
 from attnviz.workflows.child import MEASURING, process_context
 
 if TYPE_CHECKING:  # numpy comes with them

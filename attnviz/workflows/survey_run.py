@@ -14,9 +14,9 @@ import numpy as np
 
 from attnviz import store
 from attnviz.models.loading import ModelReference
-from attnviz.result import Progress
 from attnviz.survey import ModelFacts, Survey, SurveyInfo, merge_surveys
 from attnviz.text import Document
+from attnviz.workflows import Progress
 from attnviz.workflows.executors import result_of, telling_deaths
 from attnviz.workflows.open_model import open_model
 from attnviz.workflows.survey_facts import model_facts

@@ -7,8 +7,8 @@ from collections.abc import Generator
 from contextlib import closing
 from typing import TYPE_CHECKING
 
-from attnviz.result import Events, Progress, Result
 from attnviz.specs.train import TrainSpec
+from attnviz.workflows import Events, Progress, Result
 from attnviz.workflows import train as training
 from attnviz.workflows.train import Event, Started, Trained
 

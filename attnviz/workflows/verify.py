@@ -13,10 +13,10 @@ from attnviz.display import pluralize, quantity
 from attnviz.errors import DifferencesFound, InvalidSource
 from attnviz.jobs import Job
 from attnviz.manifest import NAME, Entry, Manifest
-from attnviz.result import Events, Progress, Result
 from attnviz.specs.batch import MAX_DIFFERENCE, VerifySpec
 from attnviz.specs.cluster import ClusterOptions
 from attnviz.views.verify import first_differences
+from attnviz.workflows import Events, Progress, Result
 from attnviz.workflows.batch_diff.batches import LoadedBatch, differences, load_batch
 from attnviz.workflows.check import content_tolerances
 from attnviz.workflows.executors import open_executor

@@ -9,11 +9,11 @@ from dataclasses import replace
 from attnviz import store
 from attnviz.errors import InvalidSource
 from attnviz.models.tokenizer import UNKNOWN, TextTokenizer, train
-from attnviz.result import Events, Result
 from attnviz.specs import VocabularyOptions
 from attnviz.specs.train import VocabSpec
 from attnviz.text import Corpus, load_corpus
 from attnviz.views.vocabulary import Coverage, vocabulary_report
+from attnviz.workflows import Events, Result
 
 EVERY = 10  # without a held-out split, one text in ten is held out
 

@@ -18,7 +18,7 @@ from attnviz.cli import show
 from attnviz.configs.manifests import to_bytes
 from attnviz.manifest import Entry, Manifest
 from attnviz.models.encoder_model import EncoderModel
-from attnviz.result import Progress
+from attnviz.workflows import Progress
 from attnviz.workflows.run_job import written
 from attnviz.workflows.survey_plan import BLOCK
 from tests.attacks.endings import RunHere, environment, refused, worked

@@ -20,10 +20,10 @@ from pathlib import Path
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # as the command does
 
 from attnviz.options import build
-from attnviz.result import Progress
 from attnviz.specs import TextOptions
 from attnviz.specs.survey import SurveySpec
 from attnviz.text.stream import stream_corpus
+from attnviz.workflows import Progress
 from attnviz.workflows.survey import survey
 from attnviz.workflows.survey_plan import BLOCK
 

@@ -18,7 +18,7 @@ from PIL import Image
 
 from attnviz import __version__, load
 from attnviz.cli import show
-from attnviz.result import Progress
+from attnviz.workflows import Progress
 from tests.attacks.endings import RunHere, document, worked
 from tests.process import RunCli, bare_environment
 

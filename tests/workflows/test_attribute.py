@@ -15,10 +15,10 @@ from attnviz.options import build
 from attnviz.records import Provenance
 from attnviz.renderers.terminal import Screen, render
 from attnviz.report import Heatmap, Note, Report
-from attnviz.result import Progress, Result
 from attnviz.specs.attribute import AttributeSpec
 from attnviz.specs.predict import PredictSpec
 from attnviz.views.attribution_card import card_report
+from attnviz.workflows import Progress, Result
 from attnviz.workflows.attribute import attribute
 from attnviz.workflows.predict import predict
 from tests import events as of

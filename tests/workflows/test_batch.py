@@ -15,8 +15,8 @@ from attnviz.configs.manifests import from_file, to_bytes
 from attnviz.errors import DifferencesFound, ExecutionError, InvalidConfig, InvalidOption, InvalidSource
 from attnviz.manifest import NAME, PAGE, File, Manifest
 from attnviz.options import build
-from attnviz.result import Progress, Result
 from attnviz.specs.batch import BatchSpec, VerifySpec
+from attnviz.workflows import Progress, Result
 from attnviz.workflows.batch import PROGRESS, batch
 from attnviz.workflows.verify import verify
 from tests.events import result

@@ -14,9 +14,9 @@ from attnviz.configs.manifests import from_file
 from attnviz.errors import ExecutionError, InputError
 from attnviz.manifest import NAME, Shard
 from attnviz.options import build
-from attnviz.result import Result
 from attnviz.specs.batch import BatchSpec, CheckSpec, VerifySpec
 from attnviz.specs.survey import MergeSpec
+from attnviz.workflows import Result
 from attnviz.workflows.batch import batch
 from attnviz.workflows.check import check
 from attnviz.workflows.merge import merge

@@ -27,11 +27,10 @@ from attnviz.models.recall_reference import TRIALS, RecallReference
 from attnviz.models.recall_trial import measure_recall
 from attnviz.options import build
 from attnviz.report import Curves, Heatmap
-from attnviz.result import Result
 from attnviz.specs import ModelOptions
 from attnviz.specs.capacity import CapacitySpec
 from attnviz.views.capacity import half_at
-from attnviz.workflows import capacity_trials
+from attnviz.workflows import Result, capacity_trials
 from attnviz.workflows.capacity import capacity
 from attnviz.workflows.capacity_trials import plan, shipped
 from attnviz.workflows.local_executor import WorkerDied

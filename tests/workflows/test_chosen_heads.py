@@ -22,10 +22,10 @@ from attnviz.options import build
 from attnviz.records import AttentionMaps
 from attnviz.records.factored import FactoredMaps
 from attnviz.report import HeatmapGrid, Note, Table
-from attnviz.result import Result
 from attnviz.specs import ModelOptions
 from attnviz.specs.heatmap import HeatmapSpec
 from attnviz.specs.render import RenderSpec
+from attnviz.workflows import Result
 from attnviz.workflows.heatmap import heatmap
 from attnviz.workflows.render import render
 from tests import pretrained

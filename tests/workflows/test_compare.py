@@ -20,9 +20,9 @@ from attnviz.models.encoder import EncoderConfig
 from attnviz.models.recall_text import EXAMPLE
 from attnviz.options import build
 from attnviz.report import Heatmap, Report
-from attnviz.result import Progress, Result
 from attnviz.specs import VocabularyOptions
 from attnviz.specs.compare import CompareSpec
+from attnviz.workflows import Progress, Result
 from attnviz.workflows.compare import compare
 from tests.events import data, report, result
 

@@ -17,8 +17,8 @@ from attnviz.measures import MEASURES, changes
 from attnviz.measures.concentration import entropy
 from attnviz.models.sizes import BASE
 from attnviz.records import AttentionMaps, factored, walk
-from attnviz.result import Result
 from attnviz.specs.batch import DiffSpec
+from attnviz.workflows import Result
 from attnviz.workflows.batch_diff.records import compare_records
 from attnviz.workflows.diff import diff
 from tests import batches, events

@@ -16,8 +16,8 @@ from attnviz.measures.words import by_words
 from attnviz.records import AttentionMaps, Tokens
 from attnviz.renderers import json as as_json
 from attnviz.report import Table
-from attnviz.result import Events, Progress, Result
 from attnviz.specs import FigureOptions
+from attnviz.workflows import Events, Progress, Result
 from attnviz.workflows.drawing import Drawing
 from attnviz.workflows.pictures import inches
 from tests.events import data, report, result

@@ -14,9 +14,9 @@ import pytest
 from attnviz import store
 from attnviz.errors import InvalidOption, InvalidSelection, InvalidText
 from attnviz.options import build, with_values
-from attnviz.result import Result
 from attnviz.specs.heatmap import HeatmapSpec
 from attnviz.specs.render import RenderSpec
+from attnviz.workflows import Result
 from attnviz.workflows.heatmap import heatmap
 from attnviz.workflows.render import render
 from tests.attacks.endings import environment

@@ -17,12 +17,12 @@ from attnviz.options import build
 from attnviz.records import AttentionMaps, factored, walk
 from attnviz.records.factored import FactoredMaps
 from attnviz.report import Heatmap, Table
-from attnviz.result import Progress, Result
 from attnviz.specs import FigureOptions, ModelOptions
 from attnviz.specs.heatmap import HeatmapSpec
 from attnviz.specs.render import RenderSpec
 from attnviz.views import head_pictures
 from attnviz.views.heatmap import heatmap_report
+from attnviz.workflows import Progress, Result
 from attnviz.workflows.heatmap import heatmap
 from attnviz.workflows.render import render
 from tests.events import report, results

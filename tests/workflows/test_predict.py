@@ -17,9 +17,9 @@ from attnviz.models import predicting
 from attnviz.models.built_in import SHIPPED
 from attnviz.options import build, with_values
 from attnviz.report import Report
-from attnviz.result import Progress, Result
 from attnviz.specs.predict import PredictSpec
 from attnviz.training_metrics import Prediction
+from attnviz.workflows import Progress, Result
 from attnviz.workflows.metrics import load_metrics
 from attnviz.workflows.predict import predict
 from tests import events as of

@@ -14,11 +14,11 @@ from attnviz.jobs import Job
 from attnviz.measures.words import by_words
 from attnviz.options import build
 from attnviz.report import Heatmap
-from attnviz.result import Result
 from attnviz.specs import FigureOptions
 from attnviz.specs.compare import CompareSpec
 from attnviz.specs.heatmap import HeatmapSpec
 from attnviz.views.heatmap import heatmap_report
+from attnviz.workflows import Result
 from attnviz.workflows.compare import compare
 from attnviz.workflows.heatmap import heatmap
 from attnviz.workflows.run_job import run_job

@@ -20,7 +20,6 @@ from attnviz.models.protocols import QuickAttention
 from attnviz.options import build
 from attnviz.records import AttentionMaps
 from attnviz.report import Table
-from attnviz.result import Progress, Result
 from attnviz.specs import ModelOptions, TextOptions, parse_shard
 from attnviz.specs.batch import DiffSpec
 from attnviz.specs.survey import MergeSpec, SurveySpec
@@ -29,7 +28,7 @@ from attnviz.text import Document
 from attnviz.text.stream import stream_corpus
 from attnviz.views.survey import survey_report
 from attnviz.views.survey_labels import head_labels
-from attnviz.workflows import survey_facts, survey_plan, survey_run
+from attnviz.workflows import Progress, Result, survey_facts, survey_plan, survey_run
 from attnviz.workflows.diff import diff
 from attnviz.workflows.merge import merge
 from attnviz.workflows.survey import survey
