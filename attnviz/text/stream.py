@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from itertools import count, islice
 
 from attnviz.specs import TextOptions
-from attnviz.text import Document, splits, without_surrogates
-from attnviz.text.corpus import load_corpus
+from attnviz.text import Document, load_corpus, splits, without_surrogates
 from attnviz.text.dataset import open_parts
 from attnviz.text.source import Source
 

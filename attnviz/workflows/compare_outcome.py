@@ -21,7 +21,7 @@ from attnviz.records import AttentionMaps
 from attnviz.report import Block, HeatmapGrid, Picture, Report
 from attnviz.selection import numbers, position
 from attnviz.specs.compare import CompareSpec
-from attnviz.text.corpus import typed
+from attnviz.text import typed
 from attnviz.training_metrics import Prediction, TestMetrics
 from attnviz.views.compare import compare_report, compare_rows
 from attnviz.views.compare_maps import highest, map_pictures, similarity_picture

@@ -15,7 +15,7 @@ from attnviz.records import AttentionMaps, Measurement
 from attnviz.report import LazyRows
 from attnviz.selection import numbers
 from attnviz.specs import FigureOptions
-from attnviz.text.corpus import typed
+from attnviz.text import typed
 from attnviz.views.data import chosen_heads
 from attnviz.views.head_pictures import walk_for_pictures
 from attnviz.views.heatmap import heatmap_report

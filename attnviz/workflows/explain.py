@@ -12,8 +12,7 @@ from attnviz.options import changed_values
 from attnviz.selection import numbers, position
 from attnviz.specs import PrintOptions, TextOptions
 from attnviz.specs.explain import ExplainSpec
-from attnviz.text import Corpus, Document, load_corpus
-from attnviz.text.corpus import typed
+from attnviz.text import Corpus, Document, load_corpus, typed
 from attnviz.workflows import Events, Result
 
 OF_EXAMPLE = {"example", "lang", "top_k", *(field.name for field in fields(PrintOptions))}
