@@ -4,7 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import groupby
+from math import isfinite
+from operator import attrgetter
 from typing import Literal
+
+from attnviz.errors import InvalidOption
 
 Kind = Literal[
     "missing job",  # the baseline has it
@@ -22,18 +27,29 @@ Kind = Literal[
     "changed file",  # not what its own manifest says, so that it is compared with nothing
 ]
 Value = str | int | float | None
-IN_BASELINE, IS_GONE, IS_LINK = "in the baseline ", "is gone", "is a link out of its folder"  # of a changed file
+BASELINE = "the baseline"
+IN_BASELINE = f"in {BASELINE} "  # how `Difference.said` of a changed file begins where it is one of the baseline's
 
 
 @dataclass(frozen=True)
 class Tolerances:
-    """By how much two batches may differ, and what of them is compared."""
+    """By how much two batches may differ, and what of them is compared. Raises InvalidOption below 0 and for NaN."""
 
     numbers: float | None = 0.0  # and weights, absolute; None: numbers are listed whether they differ or not
     pixels: float = 0.0  # of pictures, root mean square over channels of 0 to 255
     files: Literal["content", "bytes", "none"] = "content"
     skip_failed: bool = True  # compare nothing else of a job that failed in either batch
     max_memory: float = 4.0  # GiB that the process may take for two files
+
+    def __post_init__(self) -> None:
+        check_tolerance(self.numbers or 0.0, "--tolerance ")
+        check_tolerance(self.pixels, "--pixels ")
+
+
+def check_tolerance(value: float, name: str) -> None:
+    """Raises InvalidOption below 0 and for NaN."""
+    if not (isfinite(value) and value >= 0):
+        raise InvalidOption(f"{name}{value} is no tolerance", hint="It is 0 or more.")
 
 
 EXACT = Tolerances(files="bytes", skip_failed=False)
@@ -63,17 +79,16 @@ class Difference:
         return self.of or ", ".join(f"{name} {number}" for name, number in places if number is not None)
 
     @property
-    def numbers(self) -> tuple[float, float]:
-        """Expected and actual; 0 and 0 of what is not a number."""
+    def numbers(self) -> tuple[float, float, float]:
+        """Expected, actual, and how much more that is; 0 of what is not a number."""
         if isinstance(self.expected, float) and isinstance(self.actual, float):
-            return self.expected, self.actual
-        return 0.0, 0.0
+            return self.expected, self.actual, self.actual - self.expected
+        return 0.0, 0.0, 0.0
 
     @property
     def change(self) -> float:
         """After minus before, of a number."""
-        expected, actual = self.numbers
-        return actual - expected
+        return self.numbers[2]
 
 
 @dataclass(frozen=True)
@@ -81,7 +96,7 @@ class BatchDiff:
     """All that a comparison of one batch with another found."""
 
     jobs: tuple[str, ...]  # of either batch, in order
-    differences: tuple[Difference, ...]
+    differences: tuple[Difference, ...]  # one job after the other, in this order
     n_numbers: int = 0  # that were compared
     n_files: int = 0  # likewise
     n_other_bytes: int = 0  # of them the same within the tolerances, with other bytes
@@ -91,25 +106,18 @@ class BatchDiff:
     config: str = ""  # the one that the batch was made from, if it was one
 
     @cached_property
-    def _by_job(self) -> dict[str, list[Difference]]:
-        found: dict[str, list[Difference]] = {}
-        for each in self.differences:
-            found.setdefault(each.job, []).append(each)
-        return found
-
-    def of(self, job: str) -> tuple[Difference, ...]:
-        """The differences of one job."""
-        return tuple(self._by_job.get(job, ()))
-
-    @property
-    def unlike_jobs(self) -> tuple[str, ...]:
-        """The jobs with a difference, in their order."""
-        return tuple(job for job in self.jobs if job in self._by_job)
+    def by_job(self) -> dict[str, tuple[Difference, ...]]:
+        """The differences of each job that has any, in order."""
+        return {job: tuple(alike) for job, alike in groupby(self.differences, attrgetter("job"))}
 
     @cached_property
     def numbers(self) -> tuple[Difference, ...]:
         """The differences that are of numbers."""
         return tuple(each for each in self.differences if each.kind == "number")
+
+
+JSD, TOP_KEY = "jsd", "top_key"  # beside the measures, what a threshold may be of: nats, and a share of the queries
+Thresholds = dict[str, float]
 
 
 @dataclass(frozen=True)
@@ -127,10 +135,6 @@ class HeadChange:
     def top_share(self) -> float:
         """The share of the queries whose strongest key is another."""
         return self.top_changed / self.n_queries
-
-
-JSD, TOP_KEY = "jsd", "top_key"  # beside the measures, what a threshold may be of: nats, and a share of the queries
-Thresholds = dict[str, float]
 
 
 def is_beyond(number: Difference, thresholds: Thresholds) -> bool:

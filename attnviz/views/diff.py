@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
-from attnviz.differences import JSD, BatchDiff, Difference, HeadChange, Thresholds, head_beyond, is_beyond
+from attnviz.differences import JSD, TOP_KEY, BatchDiff, Difference, HeadChange, Thresholds, head_beyond, is_beyond
 from attnviz.display import escape_for_display, first_of, pluralize, quantity
 from attnviz.measures import MEASURES
 from attnviz.measures.changes import per_query
@@ -32,8 +32,12 @@ def records_report(
     if changes[0].jsd > 0:
         blocks.append(_queries(before, after, changes[0], spec.top_k))
     blocks += map(Note, (*_extent(before, after, changes), *_conditions(before, after)))
-    names = [f"{name}: {_made(maps)}" for name, maps in (("A", before), ("B", after))]
-    subtitle = " · ".join((*names, f"{len(before.queries)} {pluralize(len(before.queries), 'tokens')}"))
+    n_tokens = len(before.queries)
+    sides = [
+        f"{name}: {_path(f'{maps.provenance.model}, {status(maps.provenance)}')}"
+        for name, maps in (("A", before), ("B", after))
+    ]
+    subtitle = " · ".join((*sides, f"{n_tokens} {pluralize(n_tokens, 'tokens')}"))
     data = {
         "heads": [_head_data(change, thresholds) for change in changes],
         "compared": {"heads": len(changes), "of_a": _n_heads(before), "of_b": _n_heads(after)},
@@ -43,9 +47,10 @@ def records_report(
 
 def batches_report(diff: BatchDiff, thresholds: Thresholds, spec: DiffSpec) -> Report:
     """For each measure, the numbers that changed most; and what only one batch has."""
-    measures = dict.fromkeys(number.measure for number in diff.numbers)
-    changed = {name: _changed(diff.numbers, name) for name in measures}
-    only = [list(dict.fromkeys(_only(diff, side))) for side in ("A", "B")]
+    changed: dict[str, list[Difference]] = {number.measure: [] for number in diff.numbers}
+    for number in sorted(diff.numbers, key=lambda number: -abs(number.change)):
+        changed[number.measure] += [number] if number.expected != number.actual else []
+    only = [list(dict.fromkeys(_only(diff, side))) for side in "AB"]
     blocks: list[Block] = [_measure(name, alike, thresholds) for name, alike in changed.items() if alike]
     blocks += map(Note, _batch_notes(changed, only))
     subtitle = f"{sum(map(len, changed.values())):,} of {quantity(len(diff.numbers), 'numbers')} changed"
@@ -65,6 +70,18 @@ def _report(
     return Report(title, subtitle, (*blocks, *beyond), data={**compared, **data})
 
 
+def _head_data(change: HeadChange, thresholds: Thresholds) -> Mapping[str, object]:
+    measures = {each.measure: dict(zip(("a", "b", "change"), each.numbers, strict=True)) for each in change.measures}
+    values = {
+        JSD: change.jsd,
+        "top_changed": change.top_changed,
+        "queries": change.n_queries,
+        TOP_KEY: change.top_share,
+    }
+    beyond = list(head_beyond(change, thresholds))
+    return {"layer": change.layer, "head": change.head, **values, "measures": measures, "beyond": beyond}
+
+
 def _number_data(number: Difference, thresholds: Thresholds) -> Mapping[str, object]:
     where = {name: getattr(number, name) for name in ("measure", "layer", "head", "of")}
     values = {"before": number.expected, "after": number.actual}
@@ -73,12 +90,12 @@ def _number_data(number: Difference, thresholds: Thresholds) -> Mapping[str, obj
 
 def _only(diff: BatchDiff, side: str) -> Iterator[str]:
     """What only A, or only B, has: jobs, texts, measures and heads."""
-    jobs, numbers = ("missing job", "missing numbers") if side == "A" else ("new job", "new numbers")
+    which = "missing" if side == "A" else "new"
     for each in diff.differences:
         text = f"{each.text} of {each.job}"
-        if each.kind == jobs:
+        if each.kind == f"{which} job":
             yield f"job {each.job}"
-        elif each.kind == numbers:
+        elif each.kind == f"{which} numbers":
             yield f"{each.measure} of {text}" if each.measure else f"text {text}"
         elif each.kind == "heads":
             yield f"{text} with {each.expected if side == 'A' else each.actual}"
@@ -91,7 +108,7 @@ def _heads(changes: Sequence[HeadChange], thresholds: Thresholds) -> Table:
         columns += [Column(f"{name} {what}", unit, DIGITS) for what in ("A", "B", "change")]
     rows: list[Row] = []
     for change in changes[:MAX_HEADS]:
-        numbers = [number for one in change.measures for number in (*one.numbers, one.change)]
+        numbers = [number for each in change.measures for number in each.numbers]
         turned = f"{change.top_changed} of {change.n_queries} ({change.top_share:.0%})"
         over = (", ".join(head_beyond(change, thresholds)) or "-",) if thresholds else ()
         rows.append((change.layer, change.head, change.jsd, turned, *numbers, *over))
@@ -129,9 +146,7 @@ def _extent(before: AttentionMaps, after: AttentionMaps, changes: Sequence[HeadC
             f"A has {_n_heads(before)} and B {_n_heads(after)} (layers × heads): only the {layers} × {heads} that both "
             "have are compared, and heads of one number need not be of one kind."
         )
-    if len(changes) > MAX_HEADS:
-        more = len(changes) - MAX_HEADS
-        yield f"{more} more {pluralize(more, 'heads')} changed less; --json lists {'it' if more == 1 else 'them'}."
+    yield from _unlisted(len(changes) - MAX_HEADS, "more heads")
     if all(change.jsd == 0 for change in changes):
         yield "Nothing changed: every head attends to the same keys."
     else:
@@ -148,31 +163,20 @@ def _conditions(before: AttentionMaps, after: AttentionMaps) -> Iterator[str]:
 
 
 def _measure(name: str, alike: Sequence[Difference], thresholds: Thresholds) -> Table:
-    columns = [Column(header) for header in ("job", "text", "of")]
-    columns += [Column(header, digits=DIGITS) for header in ("A", "B", "change")]
-    flagged = name in thresholds
-    columns += [Column("beyond")] if flagged else []
+    columns = [Column(header, digits=DIGITS) for header in ("job", "text", "of", "A", "B", "change")]
+    columns += [Column("beyond")] if name in thresholds else []
     rows: list[Row] = []
     for each in alike[:MAX_ROWS]:
-        over = (("yes" if is_beyond(each, thresholds) else ""),) if flagged else ()
+        over = ("yes" if is_beyond(each, thresholds) else "",) if name in thresholds else ()
         places = (escape_for_display(place, MAX_NAME_LENGTH) for place in (each.job, each.text, each.where))
-        rows.append((*places, *each.numbers, each.change, *over))
+        rows.append((*places, *each.numbers, *over))
     unit = f" ({UNITS[name]})" if name in UNITS else ""
     return Table(f"changes-{name}", f"{escape_for_display(name)}{unit}", "compared", tuple(columns), tuple(rows))
 
 
-def _changed(numbers: Sequence[Difference], measure: str) -> list[Difference]:
-    """The largest change first."""
-    alike = [number for number in numbers if number.measure == measure and number.expected != number.actual]
-    return sorted(alike, key=lambda number: -abs(number.change))
-
-
 def _batch_notes(changed: Mapping[str, Sequence[Difference]], only: Sequence[Sequence[str]]) -> Iterator[str]:
     for name, alike in changed.items():
-        if len(alike) > MAX_ROWS:
-            rest = len(alike) - MAX_ROWS
-            numbers = f"{rest:,} more {pluralize(rest, 'numbers')} of {escape_for_display(name)}"
-            yield f"{numbers} changed less; --json lists {'it' if rest == 1 else 'them'}."
+        yield from _unlisted(len(alike) - MAX_ROWS, "more numbers", f" of {escape_for_display(name)}")
     for side, names in zip("AB", only, strict=True):
         if names:
             yield f"Only in {side}: {first_of(names, MAX_NAMED, _path, '; ')}."
@@ -180,22 +184,10 @@ def _batch_notes(changed: Mapping[str, Sequence[Difference]], only: Sequence[Seq
         yield "No number changed."
 
 
-def _head_data(change: HeadChange, thresholds: Thresholds) -> Mapping[str, object]:
-    measures = {each.measure: {"a": each.expected, "b": each.actual, "change": each.change} for each in change.measures}
-    return {
-        "layer": change.layer,
-        "head": change.head,
-        JSD: change.jsd,
-        "top_changed": change.top_changed,
-        "queries": change.n_queries,
-        "top_key": change.top_share,
-        "measures": measures,
-        "beyond": list(head_beyond(change, thresholds)),
-    }
-
-
-def _made(maps: AttentionMaps) -> str:
-    return _path(f"{maps.provenance.model}, {status(maps.provenance)}")
+def _unlisted(number: int, many: str, of: str = "") -> Iterator[str]:
+    """How many have no row."""
+    if number > 0:
+        yield f"{quantity(number, many)}{of} changed less; --json lists {'it' if number == 1 else 'them'}."
 
 
 def _n_heads(maps: AttentionMaps) -> str:

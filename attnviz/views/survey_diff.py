@@ -74,9 +74,7 @@ def surveys_report(
     for number, half in found:
         beyond = ("yes" if is_beyond(number, thresholds) else "no",) if thresholds else ()
         interval = "-" if np.isnan(half) else half
-        rows.append(
-            (number.measure, number.layer or 0, number.head or 0, *number.numbers, number.change, interval, *beyond)
-        )
+        rows.append((number.measure, number.layer or 0, number.head or 0, *number.numbers, interval, *beyond))
     are_tested = any(np.isfinite(half) for _, half in found)
     first = "surest" if are_tested else "largest"
     names = [f"{of.info.model} over {of.info.corpus}" for of in (before, after)]

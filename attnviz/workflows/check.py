@@ -6,7 +6,6 @@ import re
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
 from itertools import chain, count
-from math import isfinite
 from pathlib import Path, PurePosixPath
 
 from attnviz import store
@@ -20,7 +19,7 @@ from attnviz.workflows import Events, Result
 from attnviz.workflows.batch_diff.batches import differences, load_batch
 
 DIFFERENCES = "differences.json"
-MAX_NAME_LENGTH = 64  # of a folder or a picture
+MAX_NAME_LENGTH = 64  # of a picture
 
 
 def check(spec: CheckSpec) -> Events:
@@ -28,76 +27,51 @@ def check(spec: CheckSpec) -> Events:
 
     Raises InvalidSource for a folder without a manifest, InvalidOption for a bad tolerance.
     """
-    tolerances = content_tolerances(spec.tolerance, spec.pixels, spec.max_memory)
+    tolerances = Tolerances(spec.tolerance, spec.pixels, max_memory=spec.max_memory)
     out = store.output_folder(spec.out)
     if resolved(out) in {resolved(Path(folder)) for folder in (spec.folder, spec.baseline)}:
         raise InvalidOption(f"--out {out} is one of the folders that are compared", hint="Choose another --out.")
     before, after = (load_batch(Path(folder)) for folder in (spec.baseline, spec.folder))
     with ExitStack() as stack:
-        pictures = DifferencePictures(out, stack)
-        diff = differences(before, after, tolerances, pictures.write)
+        written = DifferenceFiles(out, stack)
+        diff = differences(before, after, tolerances, written.write_pictures)
         report = check_report(diff, spec)
-        files = tuple(pictures.files)
         if diff.differences:
-            pictures.lock()
-            store.write(out / DIFFERENCES, b"".join(alone(report)))
-            files = (out / DIFFERENCES, *files)
+            written.write(out / DIFFERENCES, b"".join(alone(report)))
+    files = (*written.files[-1:], *written.files[:-1])  # first what tells of all
     failure = DifferencesFound(report.title, hint=f"{out} holds what differs.") if diff.differences else None
-    found = Result(report, files, tuple(_stale(out, files)), cases=check_cases(diff), failure=failure)
-    return iter((found,))
+    return iter((Result(report, files, tuple(_stale(out, files)), cases=check_cases(diff), failure=failure),))
 
 
-def content_tolerances(tolerance: float, pixels: float, max_memory: float = 4.0) -> Tolerances:
-    """By how much numbers and pictures may differ, whatever their bytes. Raises InvalidOption below 0 and for NaN."""
-    check_tolerance(tolerance, "--tolerance ")
-    check_tolerance(pixels, "--pixels ")
-    return Tolerances(tolerance, pixels, max_memory=max_memory)
-
-
-def check_tolerance(value: float, name: str) -> None:
-    """Raises InvalidOption below 0 and for NaN."""
-    if not (isfinite(value) and value >= 0):
-        raise InvalidOption(f"{name}{value} is no tolerance", hint="It is 0 or more.")
-
-
-class DifferencePictures:
+class DifferenceFiles:
     """Writes what shows a difference, below one folder; every name is safe and none is used twice."""
 
     def __init__(self, out: Path, stack: ExitStack) -> None:
-        self.out = out
         self.files: list[Path] = []
-        self._stack = stack  # what is to be undone at the end of the check
-        self._used = {DIFFERENCES}
-        self._folders: dict[str, Path] = {}
+        self._out, self._stack = out, stack  # what is to be undone at the end of the check
+        self._used: set[str] = set()
 
-    def lock(self) -> None:
-        """Keep the folder from other runs. Not before there is something to write: else it may be anything."""
+    def write(self, file: Path, data: bytes) -> None:
+        """Keeps the folder from other runs, but not before there is something to write: until then it may be anything.
+
+        Raises OutputError when the disk refuses.
+        """
         if not self.files:
-            self._stack.enter_context(store.locked(self.out))
+            self._stack.enter_context(store.locked(self._out))
+        store.make_folder(file.parent)
+        store.write(file, data)
+        self.files.append(file)
 
-    def write(self, job: str, path: str, pictures: Mapping[str, bytes]) -> None:
+    def write_pictures(self, job: str, path: str, pictures: Mapping[str, bytes]) -> None:
         """`JOB/NAME-expected.png` and so on. Raises OutputError when the disk refuses."""
-        self.lock()
-        if job not in self._folders:
-            self._folders[job] = self.out / self._unused(job, "")
-        folder = self._folders[job]
-        store.make_folder(folder)
-        within = PurePosixPath(path.removeprefix(f"{job}/")).with_suffix("")
-        name = self._unused(_slug("-".join(within.parts)), f"{folder.name}/")
+        folder = self._out / (f"{job}-2" if job.lower() == DIFFERENCES else job)
+        stem = "-".join(PurePosixPath(path.removeprefix(f"{job}/")).with_suffix("").parts)
+        stem = re.sub("[^A-Za-z0-9._-]+", "-", stem).strip("-.")[:MAX_NAME_LENGTH] or "unnamed"
+        names = (str(folder / name) for name in chain((stem,), (f"{stem}-{number}" for number in count(2))))
+        name = next(each for each in names if each.lower() not in self._used)  # upper and lower case may be one
+        self._used.add(name.lower())
         for what, data in pictures.items():
-            store.write(folder / f"{name}-{what}.png", data)
-            self.files.append(folder / f"{name}-{what}.png")
-
-    def _unused(self, name: str, within: str) -> str:
-        """Also where upper and lower case are one, as on some disks."""
-        names = chain((name,), (f"{name}-{number}" for number in count(2)))
-        found = next(each for each in names if f"{within}{each}".lower() not in self._used)
-        self._used.add(f"{within}{found}".lower())
-        return found
-
-
-def _slug(name: str) -> str:
-    return re.sub("[^A-Za-z0-9._-]+", "-", name).strip("-.")[:MAX_NAME_LENGTH] or "unnamed"
+            self.write(Path(f"{name}-{what}.png"), data)
 
 
 def _stale(out: Path, files: tuple[Path, ...]) -> Iterator[str]:

@@ -6,12 +6,11 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from attnviz import store
-from attnviz.differences import Difference
+from attnviz.differences import Difference, check_tolerance
 from attnviz.records import AttentionMaps
 from attnviz.records.single import one_record
 from attnviz.views.check import describe
 from attnviz.workflows.batch_diff.records import compare_records
-from attnviz.workflows.check import check_tolerance
 
 MAX_HEADS = 10  # that are named
 
@@ -36,5 +35,5 @@ def moved_heads(path: Path, maps: AttentionMaps | Sequence[AttentionMaps], toler
 
 
 def _line(moved: Difference) -> str:
-    before, after = moved.numbers
-    return f"  {moved.where}, {moved.said}: {before:.6g} became {after:.6g} ({moved.change:+.2g})"
+    before, after, change = moved.numbers
+    return f"  {moved.where}, {moved.said}: {before:.6g} became {after:.6g} ({change:+.2g})"

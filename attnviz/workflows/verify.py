@@ -3,22 +3,20 @@
 from __future__ import annotations
 
 import tempfile
-from dataclasses import replace
 from pathlib import Path
 
 from attnviz.arithmetic import cores
 from attnviz.configs.job_from_manifest import job_from_manifest
 from attnviz.differences import EXACT, Tolerances
-from attnviz.display import pluralize, quantity
+from attnviz.display import quantity
 from attnviz.errors import DifferencesFound, InvalidSource
 from attnviz.jobs import Job
 from attnviz.manifest import NAME, Entry, Manifest
 from attnviz.specs.batch import MAX_DIFFERENCE, VerifySpec
 from attnviz.specs.cluster import ClusterOptions
-from attnviz.views.verify import first_differences
+from attnviz.views.check import first_differences
 from attnviz.workflows import Events, Progress, Result
 from attnviz.workflows.batch_diff.batches import LoadedBatch, differences, load_batch
-from attnviz.workflows.check import content_tolerances
 from attnviz.workflows.executors import open_executor
 from attnviz.workflows.run_job import versions
 from attnviz.workflows.workers import run_jobs
@@ -30,21 +28,16 @@ def verify(spec: VerifySpec) -> Events:
     Raises InvalidSource without a manifest, InvalidConfig for one that this version cannot follow, InvalidOption for a
     bad tolerance.
     """
-    tolerances = _tolerances(spec)
+    tolerances = EXACT
+    if not (spec.tolerance is None and spec.pixels is None):  # then as `check` compares
+        numbers = MAX_DIFFERENCE if spec.tolerance is None else spec.tolerance
+        tolerances = Tolerances(numbers, spec.pixels or 0.0, skip_failed=False)
     batch = load_batch(Path(spec.folder))
     file = batch.folder / NAME
     jobs = [job_from_manifest(entry, Path(spec.root), str(file)) for entry in batch.manifest.jobs]
     if not jobs:
         raise InvalidSource(f"{file} holds no jobs", hint="attnviz batch fills it.")
     return _verified(batch, jobs, tolerances)
-
-
-def _tolerances(spec: VerifySpec) -> Tolerances:
-    """Every byte, unless a tolerance is given; then as `check` compares."""
-    if spec.tolerance is None and spec.pixels is None:
-        return EXACT
-    numbers = MAX_DIFFERENCE if spec.tolerance is None else spec.tolerance
-    return replace(content_tolerances(numbers, spec.pixels or 0.0), skip_failed=False)
 
 
 def _verified(batch: LoadedBatch, jobs: list[Job], tolerances: Tolerances) -> Events:
@@ -59,10 +52,10 @@ def _verified(batch: LoadedBatch, jobs: list[Job], tolerances: Tolerances) -> Ev
         remade = Manifest(batch.manifest.configs, versions(), tuple(made[entry.name] for entry in batch.manifest.jobs))
         diff = differences(batch, LoadedBatch(Path(place), remade), tolerances)
     n_files = sum(len(entry.files) for entry in batch.manifest.jobs)
-    what = f"{len(jobs)} {pluralize(len(jobs), 'jobs')}, {quantity(n_files, 'files')}"
-    lines, same = first_differences(diff, str(batch.folder), what, exact=tolerances.files == "bytes")
+    what = f"{quantity(len(jobs), 'jobs')}, {quantity(n_files, 'files')}"
     # Other versions are the usual reason for other bytes. Of a package that had no part then nothing is said.
-    versions_then = (f"made with {name} {old}, and here is {new}" for name, old, new in diff.versions if old != "none")
+    notices = tuple(f"made with {name} {old}, and here is {new}" for name, old, new in diff.versions if old != "none")
+    lines = first_differences(diff, what)
     differ = f"what is made again differs from {what} of the manifest"
-    failure = None if same else DifferencesFound(differ, hint="The first differences are above.")
-    yield Result(notices=tuple(versions_then), lines=lines, failure=failure)
+    failure = DifferencesFound(differ, hint="The first differences are above.") if diff.differences else None
+    yield Result(notices=notices, lines=lines, failure=failure)

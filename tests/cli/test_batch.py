@@ -29,7 +29,8 @@ def test_lines_on_stdout_and_the_rest_on_stderr(run_cli: RunCli, run_forked: Run
     (tmp_path / "figures/a/report.md").write_text("x", encoding="utf-8")
     run = run_forked("verify", "figures")
     assert run.exit_code == 3
-    assert run.stdout.splitlines()[1] == "first difference in bytes: a/report.md was changed after it was made"
+    told = "first difference in files: in a, report.md has another size than when it was made"
+    assert run.stdout.splitlines()[1] == told
 
 
 @pytest.mark.slow

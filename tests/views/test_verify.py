@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from attnviz.differences import BatchDiff, Difference
-from attnviz.views.verify import describe, first_differences
+from attnviz.views.check import first_differences
 
 NUMBER = Difference("number", "a", "", "a text", "peak", 0, 1, 0.1, 0.30000000000000004)
 FILE = Difference("changed file", "a", "a/x.png", said="in the baseline is gone")
@@ -16,30 +16,29 @@ FILE = Difference("changed file", "a", "a/x.png", said="in the baseline is gone"
 @pytest.mark.parametrize(
     ("difference", "said"),
     [
-        (NUMBER, "a, a text, peak, layer 0, head 1: 0.30000000000000004, in the manifest 0.1"),
-        (
-            Difference("heads", "a", "", "t", "peak", expected="one", actual="two"),
-            "a, t, peak: two, in the manifest one",
-        ),
-        (Difference("missing numbers", "a", "", "t"), "a, t is not made any more"),
-        (Difference("new file", "a", "a/x"), "a/x is made and is not in the manifest"),
-        (Difference("failed job", "a", expected="", actual="no text"), "a: no text, and was made before"),
-        (Difference("failed job", "a", expected="no text", actual=""), "a: is made, and failed before"),
+        (NUMBER, "peak of layer 0, head 1 in a text: 0.1 became 0.30000000000000004"),
+        (Difference("heads", "a", "", "t", "peak", expected="one", actual="two"), "peak in t: one became two"),
+        (Difference("missing numbers", "a", "", "t"), "t is in the manifest only"),
+        (Difference("new file", "a", "a/x"), "x is not in the manifest"),
+        (Difference("failed job", "a", expected="", actual="no text"), "it failed: no text"),
+        (Difference("failed job", "a", expected="no text", actual=""), "in the manifest it failed: no text"),
         (
             Difference("picture", "a", "a/x.png", expected=0.0, actual=2.5, said="7 pixels"),
-            "a/x.png: 7 pixels differ, by 2.5 of 255 (root mean square)",
+            "x.png: 7 pixels differ, by 2.5 of 255 (root mean square)",
         ),
-        (FILE, "a/x.png is gone from figures"),
-        (replace(FILE, said="in the baseline is a link out of its folder"), "a/x.png is a link out of figures"),
-        (replace(FILE, said="in the baseline cannot be read (no)"), "a/x.png cannot be read (no)"),
-        (replace(FILE, said="in the baseline has another size"), "a/x.png was changed after it was made"),
+        (FILE, "x.png is gone"),
+        (replace(FILE, kind="file", said="1 became 2"), "x.png has other bytes (1 became 2)"),
     ],
 )
-def test_each_kind_in_words(difference: Difference, said: str) -> None:
-    assert describe(difference, "figures") == said
-    lines, same = first_differences(BatchDiff(("a",), (difference,)), "figures", "1 job")
-    kind, other = ("bytes", "numbers") if difference.file else ("numbers", "bytes")
-    assert sorted(lines) == sorted([f"first difference in {kind}: {said}", f"{other}: the same"])
-    assert not same
-    lines, _ = first_differences(BatchDiff(("a",), (difference,)), "figures", "1 job", exact=False)
-    assert any(line.startswith(("first difference in files: ", "files: ")) for line in lines)
+def test_the_first_difference_in_words(difference: Difference, said: str) -> None:
+    lines = first_differences(BatchDiff(("a",), (difference, NUMBER, FILE)), "1 job")
+    place, kind = (1, "files") if difference.file else (0, "numbers")
+    assert lines[place] == f"first difference in {kind}: in a, {said}"
+    lines = first_differences(BatchDiff(("a",), (difference,)), "1 job")
+    assert lines[1 - place] == f"{'numbers' if place else 'files'}: the same"
+
+
+def test_where_nothing_differs_it_says_what_was_compared() -> None:
+    assert first_differences(BatchDiff(("a",), ()), "1 job") == ("1 job: made again, the same byte for byte",)
+    (line,) = first_differences(BatchDiff(("a",), (), n_other_bytes=2), "1 job")
+    assert line == "1 job: made again, within the tolerances (2 files of other bytes)"

@@ -241,13 +241,14 @@ def test_the_first_difference_of_either_kind_is_told(config: Path) -> None:
     manifest, out = manifest_of(config), config.parent / "out"
     (out / "two/report.md").write_text("other", encoding="utf-8")
     found = verified(config)
-    report = "two/report.md was changed after it was made"
-    assert found.lines == ("numbers: the same", f"first difference in bytes: {report}")
+    report = "report.md has another size than when it was made"
+    assert found.lines == ("numbers: the same", f"first difference in files: in two, {report}")
     assert isinstance(found.failure, DifferencesFound)
     (config.parent / "texts.csv").write_text("text\nanother one with more words\n", encoding="utf-8")
     found = verified(config)
-    assert found.lines[0].startswith("first difference in numbers: one, texts.csv train[0], entropy, layer 0, head 0: ")
-    assert found.lines[1].startswith("first difference in bytes: one/layer-0-head-0.png: ")
+    number, file = found.lines
+    assert number.startswith("first difference in numbers: in one, entropy of layer 0, head 0 in texts.csv train[0]: ")
+    assert file.startswith("first difference in files: in one, layer-0-head-0.png has other bytes (")
     older = Manifest(manifest.configs, {**manifest.versions, "torch": "1.0"}, manifest.jobs)
     (out / NAME).write_bytes(to_bytes(older))
     assert verified(config).notices[0].startswith("made with torch 1.0, and here is ")
@@ -270,9 +271,10 @@ def test_pictures_may_differ_within_tolerances(config: Path) -> None:
     (config.parent / "out" / NAME).write_bytes(
         to_bytes(replace(manifest_of(config), jobs=(replace(entry, files=files),)))
     )
-    assert verified(config).lines[1].startswith(f"first difference in bytes: {file.path}: ")
+    told = f"first difference in files: in one, {file.path.removeprefix('one/')}"
+    assert verified(config).lines[1].startswith(f"{told} has other bytes (")
     found = verified(config, tolerance=0)
-    assert found.lines[1].startswith(f"first difference in files: {file.path}: 1 pixels differ, by ")
+    assert found.lines[1].startswith(f"{told}: 1 pixels differ, by ")
     assert found.failure is not None
     found = verified(config, pixels=10)
     assert found.lines == ("1 job, 3 files: made again, within the tolerances (1 file of other bytes)",)

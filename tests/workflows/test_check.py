@@ -19,13 +19,14 @@ import attnviz
 from attnviz import store
 from attnviz.differences import EXACT, BatchDiff, Difference, Tolerances
 from attnviz.errors import InputError, InvalidOption, InvalidSource, TooLarge
-from attnviz.manifest import Entry, File, Manifest
+from attnviz.manifest import Entry, File, Manifest, Numbers
 from attnviz.models.sizes import BASE
 from attnviz.options import build, with_values
 from attnviz.specs.batch import CheckSpec
-from attnviz.views.verify import first_differences
+from attnviz.views.check import first_differences
 from attnviz.workflows.batch_diff.batches import differences, load_batch
-from attnviz.workflows.batch_diff.numbers import compare_numbers, count_numbers, heads_in_words, is_same_text
+from attnviz.workflows.batch_diff.files import is_same_text
+from attnviz.workflows.batch_diff.numbers import Compared, compare_numbers, heads_in_words
 from attnviz.workflows.check import check
 from tests import batches
 from tests.events import result
@@ -65,6 +66,11 @@ def diff(spec: CheckSpec = SPEC) -> BatchDiff:
 def only(spec: CheckSpec = SPEC) -> Difference:
     (unlike,) = found(spec)
     return unlike
+
+
+def compared(expected: Numbers, actual: Numbers, tolerance: float = 0.0) -> list[Compared]:
+    one, other = (Entry("job", "heatmap", {}, "", {}, numbers, (), ()) for numbers in (expected, actual))
+    return list(compare_numbers(one, other, tolerance))
 
 
 def written(folder: Path) -> list[str]:
@@ -116,7 +122,8 @@ def test_a_number_may_differ_by_the_tolerance(pair: Path, by: float, n_found: in
 def test_another_number_of_heads_is_a_difference() -> None:
     four = {"text": {"entropy": [[1.0, 2.0, 3.0, 4.0]]}}
     two = {"text": {"entropy": [[1.0, 2.0]]}}
-    (unlike,) = compare_numbers("job", two, four, 1.0)
+    (unlike,) = compared(two, four, 1.0)
+    assert isinstance(unlike, Difference)
     assert (unlike.kind, unlike.expected, unlike.actual) == ("heads", "1 layer of 2 heads", "1 layer of 4 heads")
     assert heads_in_words([[1.0], [1.0, 2.0]]) == "2 layers of 1 or 2 heads"
     assert heads_in_words([]) == "no layers"
@@ -125,15 +132,15 @@ def test_another_number_of_heads_is_a_difference() -> None:
 def test_only_what_is_compared_is_counted() -> None:
     one = {"a": {"entropy": [[1.0, 2.0]], "peak": [[1.0, 2.0]], "gini": [[1.0]]}, "b": {"entropy": [[1.0]]}}
     other = {"a": {"entropy": [[1.0, 2.0]], "peak": [[1.0]]}}
-    assert count_numbers(one, one) == 6
-    assert count_numbers(one, other) == count_numbers(other, one) == 2
+    assert compared(one, one) == ["same number"] * 6
+    assert compared(one, other).count("same number") == compared(other, one).count("same number") == 2
 
 
 def test_texts_and_measures_that_only_one_has() -> None:
     one = {"a": {"entropy": [[1.0]], "peak": [[1.0]]}, "b": {}}
     other = {"a": {"entropy": [[1.0]], "gini": [[1.0]]}, "c": {}}
-    kinds = [(each.kind, each.text, each.measure) for each in compare_numbers("job", one, other, 0)]
-    assert kinds == [
+    found = compared(one, other)
+    assert [(each.kind, each.text, each.measure) for each in found if isinstance(each, Difference)] == [
         ("missing numbers", "a", "peak"),
         ("new numbers", "a", "gini"),
         ("missing numbers", "b", ""),
@@ -142,9 +149,9 @@ def test_texts_and_measures_that_only_one_has() -> None:
 
 
 def test_what_is_not_a_number_is_beyond_any_tolerance() -> None:
-    assert [each.kind for each in compare_numbers("j", {"t": {"m": [[1.0]]}}, {"t": {"m": [[float("nan")]]}}, 9)] == [
-        "number"
-    ]
+    (unlike,) = compared({"t": {"m": [[1.0]]}}, {"t": {"m": [[float("nan")]]}}, 9)
+    assert isinstance(unlike, Difference)
+    assert unlike.kind == "number"
 
 
 def test_a_picture_is_compared_by_its_pixels(pair: Path) -> None:
@@ -386,15 +393,15 @@ def test_exactly_the_same_is_asked_of_bytes_and_links_are_not_followed(pair: Pat
         ("file", path),
         ("changed file", "second/overview.png"),
     ]
-    (number, file), same = first_differences(exact, "baseline", "2 jobs")
-    assert not same
+    number, file = first_differences(exact, "2 jobs")
     assert re.fullmatch(
-        f"first difference in numbers: first, “{batches.TEXT}”, entropy, layer 0, head 1: "
-        "[0-9.]+, in the manifest [0-9.]+",
+        "first difference in numbers: in first, entropy of layer 0, head 1 "
+        f"in “{batches.TEXT}”: [0-9.]+ became [0-9.]+",
         number,
     )
     assert re.fullmatch(
-        "first difference in bytes: first/overview.png: [0-9,]+ bytes with sha256 .{8}…, in the manifest [0-9,]+ .+",
+        r"first difference in files: in first, overview.png has other bytes "
+        r"\([0-9,]+ with sha256 .{8}… became [0-9,]+ with .+\)",
         file,
     )
     with pytest.raises(InvalidSource, match="is a link out of its folder"):

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 
 from attnviz.differences import BatchDiff, Difference, Tolerances
@@ -12,9 +14,7 @@ from attnviz.inputs import is_file
 from attnviz.manifest import NAME, Entry, Manifest, Numbers
 from attnviz.measures import FORMER_NAMES
 from attnviz.workflows.batch_diff.files import ShowPictures, compare_files
-from attnviz.workflows.batch_diff.numbers import compare_numbers, count_numbers, other_places, paired, placed
-
-COMPARED = ("picture", "record", "file")  # differences of files that both have
+from attnviz.workflows.batch_diff.numbers import Compared, compare_numbers, paired
 
 
 @dataclass(frozen=True)
@@ -24,7 +24,7 @@ class LoadedBatch:
     folder: Path
     manifest: Manifest
 
-    @property
+    @cached_property
     def entries(self) -> dict[str, Entry]:
         """What the manifest holds of each job, by name."""
         return {entry.name: entry for entry in self.manifest.jobs}
@@ -61,48 +61,42 @@ def differences(
     `show` is given the pictures that show a difference, as each is found. Raises InvalidSource where contents are
     compared and a link leads out of a folder.
     """
-    expected, actual = before.entries, after.entries
-    found: list[Difference] = []
-    n_numbers = n_files = n_other_bytes = 0
-    for job, entry in actual.items():
-        found += _state(expected.get(job), entry)
-        if job not in expected or (tolerances.skip_failed and (expected[job].error or entry.error)):
-            continue
-        numbers = compare_numbers(job, expected[job].numbers, entry.numbers, tolerances.numbers)
-        found += [*other_places(expected[job], entry), *(placed(each, entry) for each in numbers)]
-        n_numbers += count_numbers(expected[job].numbers, entry.numbers)
-        for file in compare_files((before.folder, expected[job]), (after.folder, entry), tolerances, show):
-            found += [file] if isinstance(file, Difference) else []
-            n_files += not isinstance(file, Difference) or file.kind in COMPARED
-            n_other_bytes += file == "same content"
-    found += [Difference("missing job", job) for job in expected if job not in actual]
-    common = [job for job in actual if job in expected]
-    causes = {job: tuple(_causes(expected[job], actual[job])) for job in common}
+    jobs = tuple(dict.fromkeys([*after.entries, *before.entries]))
+    compared = [each for job in jobs for each in _compare_job(job, before, after, tolerances, show)]
+    counts = Counter(each.kind if isinstance(each, Difference) else each for each in compared)
+    common = [(job, before.entries[job], after.entries[job]) for job in after.entries if job in before.entries]
+    causes = {job: tuple(_causes(one, other)) for job, one, other in common}
     configs = after.manifest.configs
+    versions = paired(before.manifest.versions, after.manifest.versions)
     return BatchDiff(
-        jobs=tuple(dict.fromkeys([*actual, *expected])),
-        differences=tuple(found),
-        n_numbers=n_numbers,
-        n_files=n_files,
-        n_other_bytes=n_other_bytes,
-        failed_alike=tuple(job for job in common if actual[job].error and actual[job].error == expected[job].error),
+        jobs=jobs,
+        differences=tuple(each for each in compared if isinstance(each, Difference)),
+        n_numbers=counts["number"] + counts["same number"],
+        n_files=sum(counts[kind] for kind in ("picture", "record", "file", "same bytes", "same content")),
+        n_other_bytes=counts["same content"],
+        failed_alike=tuple(job for job, one, other in common if one.error and one.error == other.error),
         causes={job: why for job, why in causes.items() if why},
-        versions=tuple(
-            (name, old or "none", new or "none")
-            for name, old, new in paired(before.manifest.versions, after.manifest.versions)
-            if old != new
-        ),
+        versions=tuple((name, old or "none", new or "none") for name, old, new in versions if old != new),
         config=next(iter(configs)) if len(configs) == 1 else "",
     )
 
 
-def _state(expected: Entry | None, actual: Entry) -> Iterator[Difference]:
-    """A job that is new, or that failed in one of the batches or in another way."""
+def _compare_job(
+    job: str, before: LoadedBatch, after: LoadedBatch, tolerances: Tolerances, show: ShowPictures
+) -> Iterator[Compared]:
+    """That only one batch has it, that it failed in one of them or in another way; its numbers, its files."""
+    expected, actual = (batch.entries.get(job) for batch in (before, after))
+    if actual is None:
+        yield Difference("missing job", job)
+        return
     if expected is None:
-        yield Difference("new job", actual.name)
+        yield Difference("new job", job)
     error = expected.error if expected else ""
     if actual.error != error:
-        yield Difference("failed job", actual.name, expected=error, actual=actual.error)
+        yield Difference("failed job", job, expected=error, actual=actual.error)
+    if expected and not (tolerances.skip_failed and (error or actual.error)):
+        yield from compare_numbers(expected, actual, tolerances.numbers)
+        yield from compare_files((before.folder, expected), (after.folder, actual), tolerances, show)
 
 
 def _causes(expected: Entry, actual: Entry) -> Iterator[str]:

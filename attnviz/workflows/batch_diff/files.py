@@ -3,26 +3,29 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
+from decimal import Decimal
 from pathlib import Path, PurePosixPath
-from typing import Literal
 
 from attnviz import store
-from attnviz.differences import IN_BASELINE, IS_GONE, IS_LINK, Difference, Tolerances
+from attnviz.differences import IN_BASELINE, Difference, Tolerances
 from attnviz.errors import InputError, InvalidRecord, InvalidSource
 from attnviz.inputs import resolved
 from attnviz.manifest import Entry, File
 from attnviz.models.sizes import BASE, GIB, check_room
-from attnviz.workflows.batch_diff.numbers import is_same_text, paired
+from attnviz.workflows.batch_diff.numbers import Compared, paired
 from attnviz.workflows.batch_diff.records import compare_records
 
 TEXTS = frozenset({".csv", ".json", ".md", ".tex"})  # in which numbers are written out
+# A number with a fraction or an exponent, but no part of a word, an address or a version such as 2.13.0.
+WRITTEN = re.compile(r"((?<![\w.])-?\d+(?:\.\d+(?:[eE][-+]?\d+)?|[eE][-+]?\d+)(?!\w|\.\d))", re.ASCII)
 # What comparing takes, measured, for each byte of both files; and for each pixel that either picture has.
 PER_BYTE = {".safetensors": 2, **dict.fromkeys(TEXTS, 16)}
 PER_PIXEL = 25
+IS_LINK = "is a link out of its folder"
 
-Compared = Difference | Literal["same bytes", "same content"]
 ShowPictures = Callable[[str, str, Mapping[str, bytes]], None]  # job, path, PNGs: "expected", "actual", "difference"
 
 
@@ -35,27 +38,27 @@ def compare_files(
     """
     if tolerances.files == "none":
         return
-    job = after[1].name
     expected, actual = ({file.path: file for file in entry.files} for _, entry in (before, after))
     for path, one, other in paired(expected, actual):
-        sides = [(*side, file) for side, file in (((before[0], IN_BASELINE), one), ((after[0], ""), other)) if file]
-        needed = BASE + PER_BYTE.get(PurePosixPath(path).suffix.lower(), 1) * sum(file.size for *_, file in sides)
+        sides = [(side[0], file) for side, file in ((before, one), (after, other)) if file]
+        needed = BASE + PER_BYTE.get(PurePosixPath(path).suffix.lower(), 1) * sum(file.size for _, file in sides)
         check_room(f"{path} and its baseline", needed, tolerances.max_memory)
-        found: list[bytes] = []
-        for folder, where, file in sides:
+        found = Difference("file", after[1].name, path)
+        contents: list[bytes] = []
+        for folder, file in sides:
             data = _read(folder, file)
             if data == IS_LINK and tolerances.files == "content":
                 raise InvalidSource(f"{folder / path} {IS_LINK}")
             if isinstance(data, str):
-                yield Difference("changed file", job, path, said=f"{where}{data}")
+                yield replace(found, kind="changed file", said=IN_BASELINE + data if file is one else data)
                 break
-            found.append(data)
+            contents.append(data)
         else:
-            if one is None or other is None:
-                yield Difference("new file" if one is None else "missing file", job, path)
+            if one and other:
+                found = replace(found, expected=one.sha256, actual=other.sha256)
+                yield _compare(found, contents[0], contents[1], tolerances, show)
             else:
-                unlike = Difference("file", job, path, expected=one.sha256, actual=other.sha256)
-                yield _compare(unlike, found[0], found[1], tolerances, show)
+                yield replace(found, kind="missing file" if one else "new file")
 
 
 def _read(folder: Path, file: File) -> bytes | str:
@@ -65,7 +68,7 @@ def _read(folder: Path, file: File) -> bytes | str:
         if not resolved(place).is_relative_to(resolved(folder)):
             return IS_LINK
         if not place.is_file():
-            return IS_GONE
+            return "is gone"
         if place.stat().st_size != file.size:
             return "has another size than when it was made"
         data = place.read_bytes()
@@ -81,8 +84,8 @@ def _compare(other: Difference, expected: bytes, actual: bytes, tolerances: Tole
     ending = PurePosixPath(other.file).suffix.lower()
     if tolerances.files == "bytes":
         sides = ((expected, other.expected), (actual, other.actual))
-        before, after = (f"{len(data):,} bytes with sha256 {str(sha256)[:8]}…" for data, sha256 in sides)
-        return replace(other, expected=before, actual=after)
+        before, after = (f"{len(data):,} with sha256 {str(sha256)[:8]}…" for data, sha256 in sides)
+        return replace(other, said=f"{before} became {after}")
     if ending == ".png":
         return _compare_pictures(other, expected, actual, tolerances, show)
     if ending == ".safetensors":
@@ -119,3 +122,26 @@ def _compare_records(other: Difference, expected: bytes, actual: bytes, toleranc
         return other
     found = compare_records(one, two, tolerances.numbers or 0.0)
     return replace(found[0], job=other.job, file=other.file) if found else "same content"
+
+
+def is_same_text(expected: bytes, actual: bytes, tolerance: float) -> bool:
+    """Whether two text files say the same: the same words and whole numbers, and every other number within `tolerance`.
+
+    One that is rounded may also differ by one in its last place, because what is nearly the same may be rounded up or
+    down.
+    """
+    try:
+        one, other = (WRITTEN.split(data.decode("utf-8")) for data in (expected, actual))
+    except UnicodeDecodeError:
+        return False
+    if len(one) != len(other) or one[::2] != other[::2]:
+        return False
+    return all(_is_near(left, right, tolerance) for left, right in zip(one[1::2], other[1::2], strict=True))
+
+
+def _is_near(left: str, right: str, tolerance: float) -> bool:
+    if left == right:
+        return True
+    one, other = Decimal(left), Decimal(right)
+    place = max(int(number.as_tuple().exponent) for number in (one, other))
+    return abs(one - other) <= Decimal(repr(tolerance)) + Decimal(1).scaleb(place)

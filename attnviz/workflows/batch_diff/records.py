@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import product
+from operator import itemgetter
 
 import numpy as np
 
@@ -36,15 +37,14 @@ def compare_records(before: AttentionMaps, after: AttentionMaps, tolerance: floa
 
 
 def _most_moved(before: AttentionMaps, after: AttentionMaps, layer: int, head: int) -> tuple[float, int, int]:
-    """The largest change of a weight, of which query and to which key."""
-    most, query, key = -1.0, 0, 0
+    """The largest change of a weight, of which query and to which key; of equal ones the first."""
     places = np.arange(len(before.queries))
+    found = []
     for queries in stretches(places, len(before.keys)):
         apart = np.abs(after.rows(layer, head, queries) - before.rows(layer, head, queries))
-        row, column = np.unravel_index(int(apart.argmax()), apart.shape)
-        if apart[row, column] > most:
-            most, query, key = float(apart[row, column]), int(places[queries][row]), int(column)
-    return most, query, key
+        row, key = np.unravel_index(int(apart.argmax()), apart.shape)
+        found.append((float(apart[row, key]), int(places[queries][row]), int(key)))
+    return max(found, key=itemgetter(0))
 
 
 def _unlike(before: AttentionMaps, after: AttentionMaps) -> Difference | None:
