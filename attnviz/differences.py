@@ -127,9 +127,9 @@ class HeadChange:
     layer: int
     head: int
     jsd: float  # mean over queries, nats
-    top_changed: int  # queries with another favourite key
+    top_changed: int  # queries without a favourite key in common
     n_queries: int
-    measures: tuple[Difference, ...]
+    measures: tuple[Difference, ...] = ()
 
     @property
     def top_share(self) -> float:

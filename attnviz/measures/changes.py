@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from itertools import product
 
 import numpy as np
-from jaxtyping import Bool, Float64, Int
+from jaxtyping import Bool, Float64
 
+from attnviz.differences import HeadChange
 from attnviz.errors import InvalidRecord
 from attnviz.measures.divergence import jsd
 from attnviz.measures.rows import Rows, blocks, head_rows
@@ -17,39 +18,24 @@ TIED = 1e-6  # weights as near as this to the largest are favourites too: roundi
 MAX_TOKEN_LENGTH = 40  # characters of a token in an error
 
 
-@dataclass(frozen=True, eq=False)
-class Changes:
-    """One number for each head that both records have."""
+def changes(before: AttentionMaps, after: AttentionMaps) -> tuple[HeadChange, ...]:
+    """Jensen-Shannon divergence of each head's rows, and how many queries have no favourite key in common.
 
-    jsd: Float64[np.ndarray, "layer head"]  # mean over queries, nats
-    top_changed: Int[np.ndarray, "layer head"]  # queries without a favourite key in common
-    n_queries: int
-    layers: tuple[int, ...]  # the numbers that both have
-    heads: tuple[int, ...]
-
-    @property
-    def top_share(self) -> Float64[np.ndarray, "layer head"]:
-        """The share of the queries whose strongest key is another."""
-        return np.asarray(self.top_changed / self.n_queries)
-
-
-def changes(before: AttentionMaps, after: AttentionMaps) -> Changes:
-    """Jensen-Shannon divergence of each head's rows, and how many queries have another favourite key.
-
-    Nats, from 0 (the same attention) to ln 2 (no key in common); of the layers and heads that both have.
+    Nats, from 0 (the same attention) to ln 2 (no key in common); of the layers and heads that both have, in order.
     Raises InvalidRecord where the records are not of the same tokens, or have no layer or head of one number.
     """
     check_tokens(before, after)
     layers = _shared(before.layer_numbers, after.layer_numbers, "layer")
     heads = _shared(before.head_numbers, after.head_numbers, "head")
-    shape = len(layers), len(heads)
-    apart, turned = np.zeros(shape), np.zeros(shape, dtype=np.int64)
-    for layer, head in np.ndindex(*shape):
-        for rows in _both(before, after, layers[layer], heads[head]):
-            apart[layer, head] += jsd(*rows).sum()
-            turned[layer, head] += int((~np.logical_and(*map(_favourites, rows)).any(axis=-1)).sum())
     n_queries = int(before.real_queries.sum())
-    return Changes(apart / n_queries, turned, n_queries, layers, heads)
+    found = []
+    for layer, head in product(layers, heads):
+        apart, turned = 0.0, 0
+        for rows in _both(before, after, layer, head):
+            apart += float(jsd(*rows).sum())
+            turned += int((~np.logical_and(*map(_favourites, rows)).any(axis=-1)).sum())
+        found.append(HeadChange(layer, head, apart / n_queries, turned, n_queries))
+    return tuple(found)
 
 
 def per_query(before: AttentionMaps, after: AttentionMaps, layer: int, head: int) -> Float64[np.ndarray, " query"]:

@@ -7,8 +7,6 @@ from dataclasses import replace
 from math import inf, isfinite
 from pathlib import Path
 
-import numpy as np
-
 from attnviz import store
 from attnviz.differences import (
     EVERY_NUMBER,
@@ -94,17 +92,15 @@ def _records(spec: DiffSpec, before: AttentionMaps, after: AttentionMaps) -> Res
 
 def _heads(before: AttentionMaps, after: AttentionMaps, names: Sequence[str]) -> Iterator[HeadChange]:
     """Of the layers and heads that both have, the most different first."""
-    found = changes(before, after)
     numbers = tuple(zip(measured(before, names, "head"), measured(after, names, "head"), strict=True))
-    for place in sorted(np.ndindex(*found.jsd.shape), key=lambda place: -found.jsd[place]):
-        layer, head = found.layers[place[0]], found.heads[place[1]]
-        of_a, of_b = (maps.place(layer, head) for maps in (before, after))
-        measures = [
-            Difference("number", "", "", "", a.name, layer, head, float(a.values[of_a]), float(b.values[of_b]))
+    for change in sorted(changes(before, after), key=lambda change: -change.jsd):
+        place = change.layer, change.head
+        of_a, of_b = (maps.place(*place) for maps in (before, after))
+        measures = (
+            Difference("number", "", "", "", a.name, *place, float(a.values[of_a]), float(b.values[of_b]))
             for a, b in numbers
-        ]
-        apart, turned = float(found.jsd[place]), int(found.top_changed[place])
-        yield HeadChange(layer, head, apart, turned, found.n_queries, tuple(measures))
+        )
+        yield replace(change, measures=tuple(measures))
 
 
 def _batches(spec: DiffSpec, before: LoadedBatch, after: LoadedBatch) -> Result:
