@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from attnviz.store.folders import refuse_links as refuse_links
     from attnviz.store.folders import remove_folder as remove_folder
     from attnviz.store.folders import replacing as replacing
+    from attnviz.store.folders import while_locked as while_locked
     from attnviz.store.records import RECORD as RECORD
     from attnviz.store.records import SCHEMA as SCHEMA
     from attnviz.store.records import held_bytes as held_bytes

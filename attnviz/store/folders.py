@@ -5,9 +5,10 @@ from __future__ import annotations
 import os
 import shutil
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import TypeVar
 
 from attnviz.errors import InvalidOption, OutputError
 from attnviz.store import PART, failed, remove, shorten_path, sync, write
@@ -18,6 +19,7 @@ else:
     import fcntl
 
 LOCK = ".attnviz.lock"
+Event = TypeVar("Event")
 
 
 def output_folder(out: str) -> Path:
@@ -83,6 +85,12 @@ def locked(folder: Path) -> Iterator[None]:
     finally:
         for place in made:
             remove_folder(place)
+
+
+def while_locked(folder: Path, events: Iterator[Event]) -> Generator[Event]:
+    """Go through events while no other run writes to the folder. Raises as `locked` does, before the first."""
+    with locked(folder):
+        yield from events
 
 
 def _missing(folder: Path) -> list[Path]:

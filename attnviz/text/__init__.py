@@ -20,6 +20,7 @@ from attnviz.display import first_of
 from attnviz.errors import InvalidOption, InvalidSource
 from attnviz.inputs import is_folder, user_path
 from attnviz.registry import Plugin
+from attnviz.selection import numbers
 from attnviz.specs import TextOptions
 
 __all__ = ["ENDINGS", "NAMES", "SOURCES", "Corpus", "Document", "load_corpus"]
@@ -73,6 +74,11 @@ class Corpus:
     def texts(self) -> tuple[str, ...]:
         """One object for each corpus, so that a model that is made of them can be known by it."""
         return tuple(document.text for document in self.documents)
+
+    def chosen(self, index: Sequence[str], *, every: bool) -> list[Document]:
+        """Those that `--index` names; without it all of them if `every`, else the first. Raises InvalidSelection."""
+        places = numbers(index, len(self.documents), "text") if index or every else (0,)
+        return [self.documents[place] for place in places]
 
 
 def without_surrogates(text: str) -> str:

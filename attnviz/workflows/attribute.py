@@ -17,7 +17,6 @@ from attnviz.models.protocols import Attributable, Classifies
 from attnviz.options import with_values
 from attnviz.registry import find
 from attnviz.report import LazyRows
-from attnviz.selection import numbers
 from attnviz.specs import FigureOptions
 from attnviz.specs.attribute import AttributeSpec
 from attnviz.text import Corpus, Document, load_corpus
@@ -44,9 +43,7 @@ def attribute(spec: AttributeSpec) -> Events:
     reference = find_model(spec.model).answering()
     reference.check(Attributable)
     corpus = load_corpus(spec.text)
-    every = spec.text.index or spec.text.inline or spec.card
-    chosen = numbers(spec.text.index, len(corpus.documents), "text") if every else (0,)
-    documents = [corpus.documents[index] for index in chosen]
+    documents = corpus.chosen(spec.text.index, every=spec.text.inline or spec.card)
     if spec.card:
         return _tested(spec, methods, reference, corpus, documents)
     if len(documents) > MAX_DRAWN:

@@ -34,12 +34,7 @@ def capacity(spec: CapacitySpec) -> Events:
             hint="--train trains and measures them.",
         )
     folder = store.output_folder(spec.figure.out)
-    return _alone(spec, folder, planned, before)
-
-
-def _alone(spec: CapacitySpec, folder: Path, planned: Plan, before: Mapping[Trial, Outcome]) -> Events:
-    with store.locked(folder):
-        yield from _shown(spec, folder, planned, before)
+    return store.while_locked(folder, _shown(spec, folder, planned, before))
 
 
 def _shown(spec: CapacitySpec, folder: Path, planned: Plan, before: Mapping[Trial, Outcome]) -> Events:

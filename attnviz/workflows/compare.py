@@ -15,8 +15,7 @@ from attnviz.measures import chosen
 from attnviz.models.loading import ModelReference, find_model, with_example
 from attnviz.models.protocols import AttentionModel, Classifies, quickest_attention
 from attnviz.models.sizes import Work, check_memory
-from attnviz.selection import numbers
-from attnviz.specs import ModelOptions, TextOptions
+from attnviz.specs import ModelOptions
 from attnviz.specs.compare import CompareSpec
 from attnviz.text import Corpus, Document, load_corpus
 from attnviz.workflows import Events, Progress
@@ -55,24 +54,9 @@ def compare(spec: CompareSpec) -> Events:
         reference.check()
     spec = replace(spec, text=with_example(spec.text, references))
     corpus = load_corpus(spec.text)
-    documents = _documents(spec.text, corpus)
+    documents = corpus.chosen(spec.text.index, every=spec.text.chosen)  # without a choice the first of the sample
     folder = store.output_folder(spec.figure.out)
-    return _alone(spec, folder, references, corpus, documents)
-
-
-def _documents(text: TextOptions, corpus: Corpus) -> list[Document]:
-    """All that was given or chosen, the whole of a data set that was named, and else the first text of the sample."""
-    if text.chosen:
-        return [corpus.documents[i] for i in numbers(text.index, len(corpus.documents), "text")]
-    return [corpus.documents[0]]
-
-
-def _alone(
-    spec: CompareSpec, folder: Path, references: Sequence[ModelReference], corpus: Corpus, documents: Sequence[Document]
-) -> Events:
-    """Compare while no other run writes to the folder."""
-    with store.locked(folder):
-        yield from _compared(spec, folder, references, corpus, documents)
+    return store.while_locked(folder, _compared(spec, folder, references, corpus, documents))
 
 
 def _compared(

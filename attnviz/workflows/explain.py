@@ -60,12 +60,10 @@ def _example(spec: ExplainSpec) -> Result:
 
 def _document(text: TextOptions, corpus: Corpus) -> Document:
     """The text that was given or chosen, and else the first of a data set. Raises InvalidOption for several."""
-    if not (text.index or text.inline):
-        return corpus.documents[0]
-    found = numbers(text.index, len(corpus.documents), "text")
+    found = corpus.chosen(text.index, every=text.inline)
     if len(found) != 1:
         raise InvalidOption(f"{len(found)} texts, where one is explained at a time", hint="--index chooses one.")
-    return corpus.documents[found[0]]
+    return found[0]
 
 
 def _explained(spec: ExplainSpec, reference: ModelReference, corpus: Corpus, document: Document) -> Result:

@@ -14,9 +14,8 @@ from attnviz.models.loading import ModelReference, find_model, with_example
 from attnviz.models.protocols import EVERY, AttentionModel, Factorable, Generates, LayersAndHeads
 from attnviz.options import with_values
 from attnviz.selection import numbers, pairs
-from attnviz.specs import TextOptions
 from attnviz.specs.heatmap import HeatmapSpec
-from attnviz.text import Corpus, load_corpus
+from attnviz.text import Corpus, Document, load_corpus
 from attnviz.workflows import Events, Result
 
 if TYPE_CHECKING:  # numpy comes with them
@@ -67,16 +66,12 @@ def heatmap(spec: HeatmapSpec) -> Events:
     folder = store.output_folder(spec.figure.out)
     spec = replace(spec, text=with_example(spec.text, [reference]))
     corpus = load_corpus(spec.text)
-    chosen = _chosen(spec.text, corpus)
-    return _drawn(spec, reference, folder, corpus, chosen)
+    documents = corpus.chosen(spec.text.index, every=spec.text.inline)
+    return _drawn(spec, reference, folder, corpus, documents)
 
 
 def _drawn(
-    spec: HeatmapSpec,
-    reference: ModelReference,
-    out: Path,
-    corpus: Corpus,
-    chosen: tuple[int, ...],
+    spec: HeatmapSpec, reference: ModelReference, out: Path, corpus: Corpus, documents: Sequence[Document]
 ) -> Events:
     # Only now, because torch and matplotlib come with them and take seconds.
     from attnviz.workflows.drawing import Drawing
@@ -86,18 +81,17 @@ def _drawn(
     model = reference.open(corpus.texts)
     drawing.check_number(model.n_layers, model.n_heads)
     # A text that cannot be drawn is refused before the first picture.
-    ways = {index: _way(model, corpus.documents[index].text, spec) for index in chosen}
+    ways = [_way(model, document.text, spec) for document in documents]
     heads = known_heads(model)
     with store.locked(out):
         entries = []
-        for count, index in enumerate(chosen):
-            document = corpus.documents[index]
-            maps = with_known_heads(ways[index].record(document.text, document.name), heads)
-            folder = out if len(chosen) == 1 else out / document.slug
+        for count, (document, way) in enumerate(zip(documents, ways, strict=True)):
+            maps = with_known_heads(way.record(document.text, document.name), heads)
+            folder = out if len(documents) == 1 else out / document.slug
             drawn = yield from _counted_by(model, drawing, maps).draw(maps, folder)
             first = _first_notices(spec, reference, corpus, model.trained) if count == 0 else ()
-            notices = (*first, *ways[index].notices(maps), *drawn.notices)
-            if len(chosen) > 1:
+            notices = (*first, *way.notices(maps), *drawn.notices)
+            if len(documents) > 1:
                 entries.append(_entry(spec, document.slug, maps, drawn, out))
             yield replace(drawn, notices=notices)
         if any(file.path.endswith(".html") for entry in entries for file in entry.files):
@@ -223,13 +217,6 @@ def _index(spec: HeatmapSpec, entries: Sequence[Entry], provenance: Provenance, 
     ((_, content),) = html(texts_page(provenance, spec.figure.title, entries), FigureStyle())
     store.write(out / PAGE, content)
     return out / PAGE
-
-
-def _chosen(text: TextOptions, corpus: Corpus) -> tuple[int, ...]:
-    """Texts that were given one by one are all drawn; of a data set the first, unless `--index` says otherwise."""
-    if text.index or text.inline:
-        return numbers(text.index, len(corpus.documents), "text")
-    return (0,)
 
 
 def _first_notices(spec: HeatmapSpec, reference: ModelReference, corpus: Corpus, trained: bool | None) -> Iterator[str]:

@@ -13,7 +13,6 @@ from attnviz.models.built_in import TRAINED
 from attnviz.models.loading import ModelReference, find_model
 from attnviz.models.protocols import Attributable, Classifies
 from attnviz.report import LazyRows
-from attnviz.selection import numbers
 from attnviz.specs import FigureOptions, KeepKind
 from attnviz.specs.predict import PredictSpec
 from attnviz.text import Corpus, Document, load_corpus
@@ -43,7 +42,7 @@ def predict(spec: PredictSpec) -> Events:
     if spec.max_tokens is not None and spec.max_tokens < 2:
         raise InvalidOption(f"--max-tokens {spec.max_tokens} is too small", hint="It is at least 2.")
     corpus = load_corpus(spec.text)
-    chosen = [corpus.documents[i] for i in numbers(spec.text.index, len(corpus.documents), "text")]
+    chosen = corpus.chosen(spec.text.index, every=True)
     page = _page(spec)
     if spec.heatmap or spec.attribute or page is not None:
         store.output_folder(spec.figure.out)

@@ -59,7 +59,7 @@ def merge_parts(spec: MergeSpec, files: Sequence[Path]) -> Events:
     if not whole.is_whole:
         raise InvalidOption(_missing(whole), hint="Survey the missing parts, and name all of them.")
     folder = store.output_folder(spec.figure.out)
-    return _merged(spec, whole, folder)
+    return store.while_locked(folder, _reported(whole, spec.figure, spec.top, folder))
 
 
 def _check_top(top: int) -> None:
@@ -120,11 +120,6 @@ def _part(spec: SurveySpec, found: Survey, folder: Path) -> Events:
     undrawn = replace(Pictures.of(spec.figure, PICTURES, NAME), renderers=())
     written = yield from undrawn.write(Report(said, "", ()), folder, {NAME: survey_bytes(found)})
     yield replace(written, report=None, closing=(said,))
-
-
-def _merged(spec: MergeSpec, whole: Survey, folder: Path) -> Events:
-    with store.locked(folder):
-        yield from _reported(whole, spec.figure, spec.top, folder)
 
 
 def _reported(whole: Survey, figure: FigureOptions, top: int, folder: Path) -> Events:

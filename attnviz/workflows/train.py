@@ -78,7 +78,7 @@ def train(spec: TrainSpec) -> Generator[Event]:
     folder = store.output_folder(spec.out)
     _refuse_to_overwrite(folder, spec)
     corpus = load_corpus(spec.text)
-    return _alone(spec, folder, corpus)
+    return store.while_locked(folder, _trained(spec, folder, corpus))
 
 
 def check(spec: TrainSpec) -> None:
@@ -124,17 +124,11 @@ def _holds(folder: Path, name: str) -> bool:
     return False
 
 
-def _alone(spec: TrainSpec, folder: Path, corpus: Corpus) -> Generator[Event]:
-    """Train while no other run writes to the folder."""
-    with store.locked(folder):
-        _refuse_to_overwrite(folder, spec)  # again: another run may have ended in between
-        yield from _trained(spec, folder, corpus)
-
-
 def _trained(spec: TrainSpec, folder: Path, corpus: Corpus) -> Generator[Event]:
     from attnviz.models.recipe import begin
     from attnviz.models.resuming import resume
 
+    _refuse_to_overwrite(folder, spec)  # again: another run may have ended in between
     texts, labels, names = _labelled(corpus)
     settings = {name: v for name, v in flat_values(spec).items() if name not in NOT_OF_THE_RUN and v is not None}
     data_sha256 = _sha256(texts, labels)
