@@ -20,6 +20,7 @@ from attnviz.specs.survey import LOOK, MergeSpec
 from attnviz.views.batch import batch_report
 from attnviz.workflows import Events, Progress, Result
 from attnviz.workflows.batch import write_page
+from attnviz.workflows.batch_diff.numbers import paired
 
 MAX_LISTED = 5  # parts that are missing
 AGAIN = "Make it again: attnviz batch … --shard {} goes on where it was."
@@ -83,14 +84,13 @@ def _check_whole(parts: Sequence[_Part]) -> None:
 def _other(first: _Part, part: _Part) -> str:
     """What shows that two parts are not of one batch."""
     mine, theirs = first.manifest, part.manifest
-    names = dict.fromkeys([*theirs.configs, *mine.configs])
-    if config := next((name for name in names if theirs.configs.get(name) != mine.configs.get(name)), None):
+    if config := next((name for name, one, other in paired(theirs.configs, mine.configs) if one != other), None):
         return f"other configs ({config!r:.80})"
     if (part.shard.of, part.shard.n_jobs) != (first.shard.of, first.shard.n_jobs):
         return f"part {part.shard} of {part.shard.n_jobs} jobs and {first.shard} of {first.shard.n_jobs}"
-    packages = dict.fromkeys([*theirs.versions, *mine.versions])
-    if package := next((name for name in packages if theirs.versions.get(name) != mine.versions.get(name)), None):
-        return f"{package} {theirs.versions.get(package, 'none')} and {mine.versions.get(package, 'none')}"[:120]
+    for package, one, other in paired(theirs.versions, mine.versions):
+        if one != other:
+            return f"{package} {one or 'none'} and {other or 'none'}"[:120]
     return ""
 
 

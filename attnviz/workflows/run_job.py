@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -17,7 +17,6 @@ from attnviz.models.loading import ModelReference, find_model
 from attnviz.options import flat_values, with_values
 from attnviz.registry import find, load
 from attnviz.report import Report
-from attnviz.selection import numbers
 from attnviz.specs.compare import CompareSpec
 from attnviz.specs.explain import ExplainSpec
 from attnviz.specs.heatmap import HeatmapSpec
@@ -27,17 +26,6 @@ from attnviz.workflows import COMMANDS, Result
 PACKAGES = ("attnviz", "matplotlib", "numpy", "seaborn", "tokenizers", "torch")
 REPORT = "report.md"
 TABLES = {"compare": "measures.csv", "predict": "predictions.csv"}  # what their rows are called
-
-
-@dataclass(frozen=True, eq=False)
-class JobResult:
-    """What came of a job, its files by their whole paths."""
-
-    files: tuple[Path, ...]
-    numbers: Numbers
-    warnings: tuple[str, ...]
-    layers: dict[str, list[int]] = field(default_factory=dict)  # as in a manifest
-    heads: dict[str, list[int]] = field(default_factory=dict)
 
 
 def versions() -> dict[str, str]:
@@ -82,7 +70,7 @@ def run_job(job: Job, folder: Path) -> Entry:
         fingerprint=fingerprint(job, inputs),
         inputs=inputs,
         numbers=made.numbers,
-        warnings=made.warnings,
+        warnings=made.notices,
         files=tuple(written(path, folder) for path in made.files),
         layers=made.layers,
         heads=made.heads,
@@ -95,7 +83,7 @@ def written(path: Path, folder: Path) -> File:
     return File(path.relative_to(folder).as_posix(), hashlib.sha256(data).hexdigest(), len(data))
 
 
-def _made(job: Job, out: Path) -> JobResult:
+def _made(job: Job, out: Path) -> Result:
     """Run the command; its rows, its report and what explains it lie as files beside those that it writes itself."""
     settings: dict[str, Any] = {} if isinstance(job.spec, ExplainSpec) else {"out": str(out)}
     if isinstance(job.spec, CompareSpec):
@@ -115,7 +103,7 @@ def _made(job: Job, out: Path) -> JobResult:
             if event.report is not None:
                 folder = event.files[0].parent if event.files else out
                 files += _documents(event.report, event, folder, job)
-    return JobResult(tuple(files), found, tuple(warnings), layers, heads)
+    return Result(None, tuple(files), tuple(warnings), numbers=found, layers=layers, heads=heads)
 
 
 def _documents(report: Report, result: Result, folder: Path, job: Job) -> Iterator[Path]:
@@ -142,10 +130,8 @@ def _read(job: Job, corpus: Corpus, whole: bool) -> Sequence[Document]:
     spec = job.spec
     if whole:
         return corpus.documents
-    if spec.text.index:
-        return [corpus.documents[place] for place in numbers(spec.text.index, len(corpus.documents), "text")]
     first = isinstance(spec, HeatmapSpec | ExplainSpec) or not (spec.text.dataset or spec.text.split)
-    return corpus.documents[:1] if first and not spec.text.inline else corpus.documents
+    return corpus.chosen(spec.text.index, every=spec.text.inline or not first)
 
 
 def _models(job: Job) -> list[ModelReference]:
