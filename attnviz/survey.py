@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import product
 
 import numpy as np
 from jaxtyping import Float64, Int64
@@ -62,6 +63,11 @@ class SurveyInfo:
     def n_places(self) -> int:
         """How many heads there are."""
         return len(self.layer_numbers) * self.n_heads
+
+    @property
+    def heads(self) -> list[tuple[int, int]]:
+        """Of each place the layer's own number and the head's."""
+        return list(product(self.layer_numbers, range(self.n_heads)))
 
     @cached_property
     def columns(self) -> dict[str, slice]:

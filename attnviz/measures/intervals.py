@@ -11,6 +11,7 @@ from jaxtyping import Float
 
 SHARE = 0.95
 MIN_TEXTS = 10  # of fewer texts there is no interval: see `intervals`
+MAX_DEGREES = 10_000  # of Student's t: with more of them it is the normal distribution to four digits
 
 
 def intervals(values: Float[np.ndarray, "text number"]) -> Float[np.ndarray, "2 number"]:

@@ -47,7 +47,7 @@ def attribution_report(found: Sequence[Attribution], title: str | None, top_k: i
     name = escape_for_display(provenance.text_name, MAX_NAME)
     model = escape_for_display(provenance.model, MAX_NAME)
     return Report(
-        title=f"{model} reads {name} as {answer}" if title is None else captions.title(provenance, title),
+        title=captions.own_title(title, f"{model} reads {name} as {answer}"),
         subtitle=f"{captions.status(provenance)} · {extent} · by {', '.join(rows)}",
         blocks=tuple(blocks),
         scale=scale,

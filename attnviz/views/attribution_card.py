@@ -66,7 +66,7 @@ def card_report(
     of = escape_for_display(corpus if n_texts != 1 else names[0], MAX_NAME)
     model = escape_for_display(provenance.model, MAX_NAME) + (", encoder alone" if alone else "")
     blocks: list[Block] = [_table(found), *([_instead(instead)] if instead else [])]
-    blocks += map(Note, (*_verdicts(found, n_texts), *_of_attention(instead), *_reading(found)))
+    blocks += map(Note, (*_verdicts(found, n_texts), *_of_attention(instead), *_reading()))
     return Report(
         title=f"what explains the answers of {model}, tested on {of}",
         subtitle=f"{captions.status(provenance)} · {quantity(n_texts, 'texts')}",
@@ -179,7 +179,7 @@ def _verdicts(found: Sequence[MethodTest], n_texts: int) -> Iterator[str]:
             yield f"Intervals overlap: these texts do not tell {better[0]} and {', '.join(equal)} apart."
 
 
-def _reading(found: Sequence[MethodTest]) -> Iterator[str]:
+def _reading() -> Iterator[str]:
     yield (
         "Comprehensiveness is the probability that the answer loses, as a mean, when the first 5, 10, 20 and 50 % of "
         "the tokens are deleted; sufficiency what it loses when only these are left, below 0 where it gains "

@@ -9,6 +9,7 @@ from attnviz.display import escape_for_display
 from attnviz.jobs import Job
 from attnviz.manifest import Entry, Manifest
 from attnviz.report import CaseResult, Column, Diagnostic, Note, Report, Table
+from attnviz.views.batch_page import batch_title, settings_in_words
 
 MAX_MESSAGE_LENGTH = 500
 
@@ -21,20 +22,17 @@ def batch_report(manifest: Manifest, ended: Mapping[str, str], folder: str) -> R
     columns = (Column("job"), Column("command"), Column("how it ended"), Column("files"), Column("why it failed"))
     warned = [(entry, warning) for entry in manifest.jobs for warning in entry.warnings]
     warnings = [Note(f"{entry.name}: {escape_for_display(warning, MAX_MESSAGE_LENGTH)}") for entry, warning in warned]
-    failed = sum(bool(entry.error) for entry in manifest.jobs)
-    n_jobs = len(manifest.jobs)
-    title = f"{n_jobs} job{'' if n_jobs == 1 else 's'}, {f'{failed} failed' if failed else 'all done'}"
     configs = ", ".join(escape_for_display(name, MAX_MESSAGE_LENGTH) for name in manifest.configs)
     table = Table("jobs", "Jobs", "facts", columns, rows)
     data = {"jobs": [dict(zip(("job", "command", "ended", "files", "error"), row, strict=True)) for row in rows]}
     subtitle = f"{configs}, made in {escape_for_display(folder, MAX_MESSAGE_LENGTH)}"
-    return Report(title, subtitle, (table, *warnings), data=data)
+    return Report(batch_title(manifest), subtitle, (table, *warnings), data=data)
 
 
 def command_line(job: Job) -> str:
     """One job, as it would be written."""
-    settings = " ".join(f"{name}={_written(value)}" for name, value in job.settings.items())
-    return escape_for_display(f"{job.name}: {job.command} {settings}".rstrip(), MAX_MESSAGE_LENGTH)
+    said = f"{job.name}: {job.command} {settings_in_words(job.settings)}"
+    return escape_for_display(said.rstrip(), MAX_MESSAGE_LENGTH)
 
 
 def how_ended(ended: Iterable[str], total: int) -> str:
@@ -43,10 +41,6 @@ def how_ended(ended: Iterable[str], total: int) -> str:
     left = total - counts.total()
     said = [f"{counts[how]} {how}" for how in ("made", "unchanged", "failed") if counts[how]]
     return ", ".join([*said, *([f"{left} not begun"] if left else [])])
-
-
-def _written(value: object) -> str:
-    return ",".join(map(str, value)) if isinstance(value, tuple) else str(value)
 
 
 def _why(entry: Entry) -> str:
@@ -61,16 +55,8 @@ def batch_cases(manifest: Manifest, jobs: Sequence[Job]) -> tuple[CaseResult, ..
 
 def _findings(entry: Entry, where: str) -> Iterator[Diagnostic]:
     file, line, column = where.rsplit(":", 2)
+    place = file, int(line), int(column)
     if entry.error:
-        yield Diagnostic(
-            f"{entry.name} failed",
-            escape_for_display(entry.error, MAX_MESSAGE_LENGTH),
-            "error",
-            file,
-            int(line),
-            int(column),
-        )
+        yield Diagnostic(f"{entry.name} failed", _why(entry), "error", *place)
     for warning in entry.warnings:
-        yield Diagnostic(
-            entry.name, escape_for_display(warning, MAX_MESSAGE_LENGTH), "warning", file, int(line), int(column)
-        )
+        yield Diagnostic(entry.name, escape_for_display(warning, MAX_MESSAGE_LENGTH), "warning", *place)

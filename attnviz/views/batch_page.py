@@ -6,7 +6,7 @@ All of it follows from the manifest: the same batch, the same page. Several text
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -16,7 +16,7 @@ from attnviz.measures import MEASURES, OF_LAYERS
 from attnviz.records import Provenance
 from attnviz.report import Column, Distribution, Distributions, Report, Sample, Table
 from attnviz.views import captions
-from attnviz.views.compare_spread import MAX_CHARTS, MAX_SAMPLES, PREFERRED
+from attnviz.views.compare_spread import MAX_CHARTS, MAX_SAMPLES, rank
 
 MAX_TEXT_LENGTH = 300
 OF_THE_MODEL = ("model", "heads", "layers", "d_model", "seed", "causal", "vocab", "tokenizer", "attention", "merge")
@@ -54,10 +54,9 @@ class Text(NamedTuple):
 
 def batch_page(manifest: Manifest) -> Report:
     """Tables of jobs and of numbers, and charts where one model saw several texts."""
-    n_jobs, failed = len(manifest.jobs), sum(bool(entry.error) for entry in manifest.jobs)
     texts = list(_texts(manifest.jobs))
     return Report(
-        title=f"{n_jobs} {pluralize(n_jobs, 'jobs')}, {f'{failed} failed' if failed else 'all done'}",
+        title=batch_title(manifest),
         subtitle=", ".join(escape_for_display(name, MAX_TEXT_LENGTH) for name in manifest.configs),
         blocks=(_jobs(manifest), *_numbers(texts), *_charts(texts)),
         facts=(
@@ -96,13 +95,24 @@ def texts_page(provenance: Provenance, title: str | None, entries: Sequence[Entr
     )
 
 
+def batch_title(manifest: Manifest) -> str:
+    """ "3 jobs, 1 failed"."""
+    n_jobs, failed = len(manifest.jobs), sum(bool(entry.error) for entry in manifest.jobs)
+    return f"{n_jobs} {pluralize(n_jobs, 'jobs')}, {f'{failed} failed' if failed else 'all done'}"
+
+
+def settings_in_words(settings: Mapping[str, object]) -> str:
+    """ "model=multi:2 format=png,svg"."""
+    return " ".join(f"{name}={_written(value)}" for name, value in settings.items())
+
+
 def _jobs(manifest: Manifest) -> Table:
     columns = (Column("job"), Column("command"), Column("settings"), Column("files"), Column("what to know"))
     rows = [
         (
             entry.name,
             entry.command,
-            _said([" ".join(f"{name}={_written(value)}" for name, value in entry.settings.items())]),
+            _said([settings_in_words(entry.settings)]),
             len(entry.files),
             _said([*([f"failed: {entry.error}"] if entry.error else []), *entry.warnings]),
         )
@@ -186,13 +196,12 @@ def _charts(texts: Sequence[Text]) -> Iterator[Distributions]:
     n_samples = sum(sum(group[0].n_heads) for group in groups)
     if not 0 < n_samples <= MAX_SAMPLES:
         return
-    rank = {name: place for place, name in enumerate(PREFERRED)}
     shared = [
         name
         for name in groups[0][0].measures
         if name not in OF_LAYERS and all(name in text.measures for group in groups for text in group)
     ]
-    measures = sorted(shared, key=lambda name: rank.get(name, len(rank)))[:MAX_CHARTS]
+    measures = sorted(shared, key=rank)[:MAX_CHARTS]
     charts = tuple(
         Distribution(
             title=name,

@@ -44,6 +44,11 @@ class Group:
         return [seeds_interval(of_seeds) for of_seeds in numbers]
 
     @property
+    def half_at(self) -> float:
+        """The noise that halves the accuracy."""
+        return half_at([mean for mean, _, _ in self.by("by_noise")])
+
+    @property
     def heads(self) -> str:
         """As a legend has it."""
         return f"{self.trial.heads} {pluralize(self.trial.heads, 'heads')}"
@@ -241,8 +246,7 @@ def _tables(found: Findings) -> Iterator[Table]:
 
 
 def _row(group: Group, more: str) -> Row:
-    noisy = [mean for mean, _, _ in group.by("by_noise")]
-    half = half_at(noisy)
+    half = group.half_at
     numbers = group.trial.items, group.outcomes[0].n_parameters, *group.all_right
     return ", ".join(filter(None, (group.heads, more))), *numbers, "-" if isnan(half) else half
 
@@ -268,11 +272,10 @@ def _notes(found: Findings) -> Iterator[Note]:
     longer = found.longer[-1]
     better = "That is no bound: trained" if longer.all_right[1] > few.all_right[2] else "Trained"
     yield Note(f"{better} for {_times(found)} times as many steps, {longer.heads} reaches {_said(longer)}.")
-    its_half, half_of_many = _half(longer), _half(many)
-    if its_half < half_of_many:  # not where either is unknown
+    if longer.half_at < many.half_at:  # not where either is unknown
         yield Note(
             f"It tells items apart by unequal weights, and what it has to tell apart lies closer together: noise of "
-            f"{its_half:.2f} times the values' size halves its accuracy, of {half_of_many:.2f} times that of "
+            f"{longer.half_at:.2f} times the values' size halves its accuracy, of {many.half_at:.2f} times that of "
             f"{many.heads}."
         )
     weights = np.array(few.outcomes[0].weights).max(axis=0)
@@ -291,7 +294,3 @@ def _notes(found: Findings) -> Iterator[Note]:
 def _said(group: Group) -> str:
     mean, low, high = group.all_right
     return f"{mean:.3f}" + (f" ({low:.3f} to {high:.3f})" if high > low else "")
-
-
-def _half(group: Group) -> float:
-    return half_at([mean for mean, _, _ in group.by("by_noise")])

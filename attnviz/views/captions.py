@@ -30,9 +30,15 @@ def status(provenance: Provenance) -> str:
 
 
 def title(provenance: Provenance, own: str | None, n_texts: int = 1) -> str:
-    """The user's own title, which may be none at all, else which model attends to which text, or to how many."""
+    """The user's own title, else which model attends to which text, or to how many."""
+    texts = _text(provenance) if n_texts == 1 else f"{n_texts} texts"
+    return own_title(own, f"{_model(provenance)} attends to {texts}")
+
+
+def own_title(own: str | None, otherwise: str) -> str:
+    """The user's own title, which may be none at all, else another."""
     if own is None:
-        return f"{_model(provenance)} attends to {_text(provenance) if n_texts == 1 else f'{n_texts} texts'}"
+        return otherwise
     return escape_for_display(own, MAX_TITLE_LENGTH) if own else ""
 
 

@@ -8,10 +8,11 @@ from dataclasses import asdict, replace
 from attnviz.comparison import Comparison, MeanDifference, MeasureInfo, ModelComparison
 from attnviz.display import escape_for_display, escape_for_spreadsheet, pluralize
 from attnviz.report import Block, Cell, Column, Note, Picture, Report, Scale, Table
+from attnviz.views.captions import own_title
 from attnviz.views.costs import costs_table
 from attnviz.views.verdict import verdict
 
-MAX_NAME_LENGTH, MAX_TITLE_LENGTH = 40, 200
+MAX_NAME_LENGTH = 40
 ROUGHLY = "~"  # before a difference whose interval includes 0
 Row = tuple[str, ...]
 
@@ -29,7 +30,7 @@ def compare_report(
     names = [escape_for_display(model.name, MAX_NAME_LENGTH) for model in comparison.models]
     texts = escape_for_display(comparison.texts, MAX_NAME_LENGTH * 2)
     return Report(
-        title=_title(title, f"{_listed(names)} on {texts}"),
+        title=own_title(title, f"{', '.join(names[:-1])} and {names[-1]} on {texts}"),
         subtitle=_subtitle(comparison, "" if title is None else texts),
         blocks=tuple(blocks),
         scale=scales[0],
@@ -169,17 +170,6 @@ def _safe(comparison: Comparison) -> Iterator[ModelComparison]:
     )
 
 
-def _title(own: str | None, otherwise: str) -> str:
-    """The user's own, which may be none at all."""
-    if own is None:
-        return otherwise
-    return escape_for_display(own, MAX_TITLE_LENGTH) if own else ""
-
-
-def _listed(names: Sequence[str]) -> str:
-    return f"{', '.join(names[:-1])} and {names[-1]}"
-
-
 def _numbers(difference: MeanDifference | None) -> Row:
     if difference is None:
         return ("", "", "", "")
@@ -198,7 +188,7 @@ def _data(comparison: Comparison) -> Mapping[str, object]:
             measure.name: {
                 "unit": measure.unit,
                 "together": measure.together,
-                "uniform": _mean(comparison.uniform.get(measure.name)),
+                "uniform": None if (of := comparison.uniform.get(measure.name)) is None else float(of.mean()),
                 "means": [float(model.per_text(measure.name).mean()) for model in comparison.models],
                 "differences": [_difference(each) for each in comparison.differences[measure.name]],
                 "per_text": [model.per_text(measure.name) for model in comparison.models],
@@ -235,10 +225,6 @@ def _model_data(model: ModelComparison) -> Mapping[str, object]:
             for each in model.predictions
         ],
     }
-
-
-def _mean(values: object) -> float | None:
-    return None if values is None else float(values.mean())  # type: ignore[attr-defined]
 
 
 def _difference(difference: MeanDifference) -> Mapping[str, object]:

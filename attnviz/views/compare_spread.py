@@ -13,8 +13,7 @@ PREFERRED = ("effective_keys", "entropy", "distance", "peak")
 def distributions_picture(comparison: Comparison) -> Distributions | None:
     """A chart for each of up to four measures, a sample for each head; none where there are too many heads to see."""
     of_heads = [measure for measure in comparison.measures if not measure.together]
-    rank = {name: place for place, name in enumerate(PREFERRED)}
-    chosen = sorted(of_heads, key=lambda measure: rank.get(measure.name, len(rank)))[:MAX_CHARTS]
+    chosen = sorted(of_heads, key=lambda measure: rank(measure.name))[:MAX_CHARTS]
     n_heads = sum(len(model.heads) for model in comparison.models)
     if not chosen or n_heads > MAX_SAMPLES:
         return None
@@ -24,6 +23,11 @@ def distributions_picture(comparison: Comparison) -> Distributions | None:
     )
     title = f"each head over {comparison.n_texts:,} texts"
     return Distributions("distributions", title, charts, 2 if len(charts) > 1 else 1)
+
+
+def rank(measure: str) -> int:
+    """Which measures are drawn first."""
+    return PREFERRED.index(measure) if measure in PREFERRED else len(PREFERRED)
 
 
 def _samples(comparison: Comparison, measure: str) -> tuple[Sample, ...]:

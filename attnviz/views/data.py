@@ -22,7 +22,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from attnviz.records import AttentionMaps, Measurement, Tokens
+from attnviz.records import AttentionMaps, Measurement, Provenance, Tokens
 from attnviz.views.captions import status
 from attnviz.views.head_pictures import too_many
 from attnviz.views.tokens import TokenSelection, left_out_of
@@ -36,16 +36,9 @@ def data(
     heads: Sequence[int],
 ) -> Mapping[str, object]:
     """The chosen heads of one record, and everything that is known about where they come from."""
-    provenance = maps.provenance
     return {
         "title": title,
-        "model": provenance.model,
-        "status": status(provenance),
-        "trained": provenance.trained,
-        "revision": provenance.revision,
-        "text": {"name": provenance.text_name, "sha256": provenance.text_sha256},
-        "settings": dict(provenance.settings),
-        "versions": dict(provenance.versions),
+        **of_provenance(maps.provenance),
         "self_attention": maps.self_attention,
         "queries": of_tokens(maps.queries),
         "keys": of_tokens(maps.keys),
@@ -116,6 +109,19 @@ def chosen_heads(array: np.ndarray, layers: Sequence[int], heads: Sequence[int])
     if list(layers) == list(range(array.shape[0])) and list(heads) == list(range(array.shape[1])):
         return array
     return array[np.ix_(layers, heads)]
+
+
+def of_provenance(provenance: Provenance) -> Mapping[str, object]:
+    """Where a record comes from, for machines."""
+    return {
+        "model": provenance.model,
+        "status": status(provenance),
+        "trained": provenance.trained,
+        "revision": provenance.revision,
+        "text": {"name": provenance.text_name, "sha256": provenance.text_sha256},
+        "settings": dict(provenance.settings),
+        "versions": dict(provenance.versions),
+    }
 
 
 def of_tokens(tokens: Tokens) -> Mapping[str, object]:

@@ -7,13 +7,13 @@ from dataclasses import asdict
 
 import numpy as np
 
-from attnviz.attention_trace import AttentionTrace, Head, VerifiedTrace
+from attnviz.attention_trace import AttentionTrace, VerifiedTrace
 from attnviz.display import escape_for_display
 from attnviz.errors import InvalidSelection
 from attnviz.report import Block, Column, Note, Report, Row, Section, Table
 from attnviz.views import captions, formulas
-from attnviz.views.data import of_tokens
-from attnviz.views.formulas import DIGITS, component_rows, formula, signs, vector
+from attnviz.views.data import of_provenance, of_tokens
+from attnviz.views.formulas import DIGITS, Written, component_rows, formula, signs, vector
 from attnviz.views.steps import Steps
 from attnviz.views.tokens import token
 
@@ -120,18 +120,21 @@ def _vectors(found: VerifiedTrace, head: int) -> Iterator[Block]:
     if len(found.worked.heads) > 1:
         columns = f" This head has columns {_span(head, of.d_head)} of the layer's matrices."
     yield Note(f"Each vector is multiplied by matrices that were {_made(found)}, and a bias is added.{columns}")
-    shapes = [formulas.shape(*sizes) for sizes in ((d_model,), (d_model, of.d_head), (of.d_head,), (of.d_head,))]
     yield formula(
         signs(f"q = x_{query} W_Q + b_Q = ", f"q = x_{{{query}}} W_Q + b_Q = ") + vector(of.query),
-        signs(
-            f"shapes: {shapes[0].plain} ⋅ {shapes[1].plain} + {shapes[2].plain} = {shapes[3].plain}",
-            rf"\text{{shapes: }} {shapes[0].latex} \cdot {shapes[1].latex} + {shapes[2].latex} = {shapes[3].latex}",
-        ),
+        _shapes(d_model, of.d_head),
         signs(
             f"k_j = x_j W_K + b_K, v_j = x_j W_V + b_V for {tokens} j",
             rf"k_j = x_j W_K + b_K, \quad v_j = x_j W_V + b_V \quad \text{{for {tokens} }} j",
         ),
     )
+
+
+def _shapes(n_inputs: int, n_outputs: int) -> Written:
+    """Of a vector times a matrix, and a bias."""
+    bias = formulas.shape(n_outputs)
+    product = formulas.shape(n_inputs) + signs(" ⋅ ", r" \cdot ") + formulas.shape(n_inputs, n_outputs)
+    return signs("shapes: ", r"\text{shapes: } ") + product + signs(" + ") + bias + signs(" = ") + bias
 
 
 def _made(found: VerifiedTrace) -> str:
@@ -152,14 +155,10 @@ def _projection(worked: AttentionTrace) -> Iterator[Block]:
         yield Note("This model has none: c is the output.")
         return
     n_inputs, n_outputs = worked.projection.matrix.shape
-    shapes = [formulas.shape(*sizes) for sizes in ((n_inputs,), (n_inputs, n_outputs), (n_outputs,), (n_outputs,))]
     yield Note("One more matrix mixes what the heads found.")
     yield formula(
         signs("y = c W_O + b_O = ") + vector(worked.output),
-        signs(
-            f"shapes: {shapes[0].plain} ⋅ {shapes[1].plain} + {shapes[2].plain} = {shapes[3].plain}",
-            rf"\text{{shapes: }} {shapes[0].latex} \cdot {shapes[1].latex} + {shapes[2].latex} = {shapes[3].latex}",
-        ),
+        _shapes(n_inputs, n_outputs),
     )
     shown = formulas.n_shown(n_outputs)
     rows: list[Row] = [
@@ -226,17 +225,15 @@ def _data(title: str, found: VerifiedTrace) -> Mapping[str, object]:
     projection = worked.projection
     return {
         "title": title,
-        "model": provenance.model,
-        "status": captions.status(provenance),
-        "trained": provenance.trained,
-        "revision": provenance.revision,
-        "text": {"name": provenance.text_name, "sha256": provenance.text_sha256},
-        "settings": dict(provenance.settings),
-        "versions": dict(provenance.versions),
+        **of_provenance(provenance),
         "layer": found.layer,
         "normed": found.normed,
         "tokens": of_tokens(worked.tokens),
-        **numbers(worked),
+        "query": worked.query,
+        "attendable": worked.attendable,
+        "states": worked.states,
+        "heads": [asdict(head) for head in worked.heads],
+        "concatenated": worked.concatenated,
         "projection": projection and {"matrix": projection.matrix, "bias": projection.bias},
         "output": worked.output,
         "model_output": found.model_output,
@@ -244,19 +241,3 @@ def _data(title: str, found: VerifiedTrace) -> Mapping[str, object]:
         "allowed_error": found.allowed,
         "largest_error_of_weights": found.weights_error,
     }
-
-
-def numbers(worked: AttentionTrace) -> Mapping[str, object]:
-    """What the steps came to, for machines."""
-    return {
-        "query": worked.query,
-        "attendable": worked.attendable,
-        "states": worked.states,
-        "heads": [head_numbers(head) for head in worked.heads],
-        "concatenated": worked.concatenated,
-    }
-
-
-def head_numbers(head: Head) -> Mapping[str, object]:
-    """Every number of a head, for machines."""
-    return {**asdict(head)}

@@ -10,7 +10,7 @@ import numpy as np
 from attnviz.display import escape_for_display, escape_for_spreadsheet, quantity
 from attnviz.exact import N_SAMPLED
 from attnviz.measures import HEADLINE, OF_SOME_TEXTS
-from attnviz.measures.intervals import MIN_TEXTS, t_quantile
+from attnviz.measures.intervals import MAX_DEGREES, MIN_TEXTS, t_quantile
 from attnviz.report import Block, Column, Note, Report, Row, Table
 from attnviz.survey import ABLATION, TOKENS, Survey, SurveyMeasure
 from attnviz.views.captions import MAX_TITLE_LENGTH
@@ -58,15 +58,10 @@ def heads_table(survey: Survey) -> Table:
     means, halves = mean_intervals(survey)
     labels = shown_labels(survey)
     rows: list[Row] = []
-    for place, (layer, head) in enumerate(head_places(survey)):
+    for place, (layer, head) in enumerate(survey.info.heads):
         numbers = [survey.info.columns[measure.name].start + place for measure in measures]
         rows.append((layer, head, labels[place], *(_interval(means[n], halves[n]) for n in numbers)))
     return Table("heads", _title(survey, "Each head, mean over texts"), "heads", tuple(columns), tuple(rows))
-
-
-def head_places(survey: Survey) -> Iterator[tuple[int, int]]:
-    """The layer's own number and the head's, of each place."""
-    return ((layer, head) for layer in survey.info.layer_numbers for head in range(survey.info.n_heads))
 
 
 def mean_intervals(survey: Survey) -> tuple[np.ndarray, np.ndarray]:
@@ -75,7 +70,7 @@ def mean_intervals(survey: Survey) -> tuple[np.ndarray, np.ndarray]:
     counts = summary.counts
     times = np.full(len(counts), nan)
     for n in np.unique(counts[counts >= MIN_TEXTS]).tolist():
-        times[counts == n] = t_quantile(min(n - 1, 10_000)) / sqrt(n)
+        times[counts == n] = t_quantile(min(n - 1, MAX_DEGREES)) / sqrt(n)
     return summary.means(bounds), times * summary.deviations(bounds)
 
 
@@ -84,7 +79,7 @@ def survey_rows(survey: Survey) -> Iterator[Row]:
     shares = [f"quantile {share:g}" for share in QUANTILES]
     header = ("layer", "head", "measure", "unit", "mean", "low", "high", "smallest", *shares, "largest", "label")
     yield header
-    labels, places = head_labels(survey), list(head_places(survey))
+    labels, places = head_labels(survey), survey.info.heads
     for measure, column, place in _numbers(survey):
         layer, head = places[place] if measure.level == "head" else ("", "")
         layer = survey.info.layer_numbers[place] if measure.level == "layer" else layer
@@ -134,7 +129,7 @@ def _extremes(survey: Survey, top: int) -> Iterator[Table]:
     columns = (Column("layer"), Column("head"), Column("largest"), Column("smallest"))
     for measure in shown_measures(survey):
         first, rows = survey.info.columns[measure.name].start, list[Row]()
-        for place, (layer, head) in enumerate(head_places(survey)):
+        for place, (layer, head) in enumerate(survey.info.heads):
             found: dict[str, list[str]] = {"largest": [], "smallest": []}
             for side, text, _, value in extreme_texts(survey, first + place, top):
                 found[side].append(f"{text} ({value:.2g})" if value < 99.5 else f"{text} ({value:,.0f})")  # no 1e+02
@@ -223,7 +218,7 @@ def survey_data(survey: Survey) -> Mapping[str, object]:
         "texts": {"name": info.corpus, "number": survey.summary.n_texts, "tokens": survey.n_queries},
         "heads": [
             {"layer": layer, "head": head, "label": labels[place] or None}
-            for place, (layer, head) in enumerate(head_places(survey))
+            for place, (layer, head) in enumerate(info.heads)
         ],
         "measures": measures,
         "by_distance": (survey.distances / 2**30 / survey.n_queries).tolist(),

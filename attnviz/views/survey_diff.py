@@ -8,13 +8,11 @@ import numpy as np
 
 from attnviz.differences import Difference, Thresholds, is_beyond
 from attnviz.display import escape_for_display, quantity
-from attnviz.measures.intervals import MIN_TEXTS, t_quantile
+from attnviz.measures.intervals import MAX_DEGREES, MIN_TEXTS, t_quantile
 from attnviz.report import Column, Note, Report, Row, Table
 from attnviz.survey import ABLATION, TOKENS, Survey, SurveyInfo
 from attnviz.views.captions import MAX_TITLE_LENGTH
 from attnviz.views.survey_labels import shown_labels
-
-MAX_DEGREES = 10_000
 
 
 def survey_differences(

@@ -59,10 +59,9 @@ def patterns_table(survey: Survey) -> Table:
         if name in info.columns and facts is not None and facts.equal.get(name, 0) > 0:
             shares = means[info.columns[name]]
             place = int(shares.argmax())
-            layer, head = divmod(place, info.n_heads)
             compared = [facts.chance.get(name, "-")] if facts.chance else []
             compared += [facts.shuffled[name][place] if name in facts.shuffled else "-"] if facts.shuffled else []
-            rows.append((pattern, info.layer_numbers[layer], head, float(shares[place]), facts.equal[name], *compared))
+            rows.append((pattern, *info.heads[place], float(shares[place]), facts.equal[name], *compared))
     return Table("patterns", "The head that follows each pattern most", "facts", tuple(columns), tuple(rows))
 
 

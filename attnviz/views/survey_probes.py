@@ -7,24 +7,21 @@ from math import sqrt
 
 import numpy as np
 
-from attnviz.measures.intervals import MIN_TEXTS, holm, p_value
+from attnviz.measures.intervals import MAX_DEGREES, MIN_TEXTS, holm, p_value
 from attnviz.report import Column, Note, Row, Table
 from attnviz.survey import ABLATION, Survey
 
 ALPHA = 0.05
 TOO_FEW = f"Tests of heads need {MIN_TEXTS} texts."
-MAX_DEGREES = 10_000  # of Student's t: with more of them it is the normal distribution to four digits
 
 
 def probes_tables(survey: Survey) -> Iterator[Table]:
     """A row per head: induction, duplicate and previous token, on random tokens that come twice."""
     if survey.facts is None or not survey.facts.probes:
         return
-    probes = survey.facts.probes
+    info, probes = survey.info, survey.facts.probes
     columns = (Column("layer"), Column("head"), *map(Column, probes))
-    rows: list[Row] = [
-        (layer, head, *(scores[place] for scores in probes.values())) for place, layer, head in _places(survey)
-    ]
+    rows: list[Row] = [(*of, *(scores[place] for scores in probes.values())) for place, of in enumerate(info.heads)]
     yield Table("probes", "Random tokens that come twice: shares of attention", "facts", columns, tuple(rows))
 
 
@@ -48,12 +45,12 @@ def ablations_blocks(survey: Survey) -> Iterator[Table | Note]:
     for kind in kinds:
         columns += [Column(kind.removeprefix(ABLATION)), Column("p (Holm)", minor=True)]
     rows: list[Row] = []
-    for place, layer, head in _places(survey):
+    for place, of in enumerate(info.heads):
         cells: list[str | float] = []
         for kind in kinds:
             number = info.columns[kind].start + place
             cells += [f"{means[number]:+.4f}" if counts[number] else "-", corrected.get(number, "-")]
-        rows.append((layer, head, *cells))
+        rows.append((*of, *cells))
     yield Table(
         "ablations", "Probability that the right answer loses without a head", "facts", tuple(columns), tuple(rows)
     )
@@ -73,7 +70,7 @@ def ablations_blocks(survey: Survey) -> Iterator[Table | Note]:
 def _verdict(means: np.ndarray, corrected: dict[int, float], kinds: list[str], survey: Survey) -> str:
     """Which heads matter, after correction."""
     info, found = survey.info, []
-    for place, layer, head in _places(survey):
+    for place, (layer, head) in enumerate(info.heads):
         for kind in kinds:
             number = info.columns[kind].start + place
             if corrected.get(number, 1.0) < ALPHA:
@@ -92,8 +89,3 @@ def _verdict(means: np.ndarray, corrected: dict[int, float], kinds: list[str], s
 def _p(mean: float, deviation: float, n: int) -> float:
     """Of a paired t-test; 1 where nothing changes at all."""
     return p_value(float(mean) / (float(deviation) / sqrt(n)), min(n - 1, MAX_DEGREES)) if deviation > 0 else 1.0
-
-
-def _places(survey: Survey) -> Iterator[tuple[int, int, int]]:
-    info = survey.info
-    return ((place, info.layer_numbers[place // info.n_heads], place % info.n_heads) for place in range(info.n_places))

@@ -30,12 +30,11 @@ def lifts(survey: Survey) -> np.ndarray:
 def _rows(survey: Survey) -> list[Row]:
     often = np.flatnonzero(survey.words.support >= MIN_SUPPORT)
     of_words, rows = lifts(survey)[often], list[Row]()
-    for place in range(survey.info.n_places):
+    for place, of in enumerate(survey.info.heads):
         best = np.argsort(-of_words[:, place], kind="stable")[:N_WORDS]
         said = ", ".join(
             f"{escape_for_display(survey.words.words[word], 16)} {lift:.1f} × ({survey.words.support[word]:,})"
             for word, lift in zip(often[best], of_words[best, place], strict=True)
         )
-        layer, head = divmod(place, survey.info.n_heads)
-        rows.append((survey.info.layer_numbers[layer], head, said or "-"))
+        rows.append((*of, said or "-"))
     return rows

@@ -48,11 +48,13 @@ def _width(comparison: Comparison, first: ModelComparison, other: ModelCompariso
     difference = comparison.differences["effective_keys"][place]
     keys = [f"{model.per_text('effective_keys').mean():.1f}" for model in (other, first)]
     uniform = f"{comparison.uniform['effective_keys'].mean():.1f}"
-    subject = f"{_heads(other)} {_verb(other, 'attend')} to {keys[0]} effective keys{' each' if _many(other) else ''}"
+    attend = "attend" if len(other.heads) > 1 else "attends"
+    subject = f"{_heads(other)} {attend} to {keys[0]} effective keys{' each' if _many(other) else ''}"
     against = f"{keys[1]} for {_heads(first)}" + (" each" if _many(first) else "")
-    finding = _finding(difference, "keys", 1)
-    yield f"{_on(comparison)} {subject} against {against} (uniform attention: {uniform}){finding}."
-    if other.n_heads > first.n_heads and not _settled(comparison, difference, below=True):
+    on = "On this text" if comparison.n_texts == 1 else f"On these {comparison.n_texts:,} texts"
+    yield f"{on} {subject} against {against} (uniform attention: {uniform}){_finding(difference)}."
+    bounds = (difference.value, difference.low, difference.high)
+    if other.n_heads > first.n_heads and not all(bound < 0 for bound in bounds if bound is not None):
         yield f"That the heads of {_name(other)} look more narrowly than those of {_name(first)} is not seen here."
 
 
@@ -115,23 +117,12 @@ def _cards(first: ModelComparison, others: list[ModelComparison]) -> Iterator[st
         )
 
 
-def _finding(difference: MeanDifference, unit: str, digits: int) -> str:
+def _finding(difference: MeanDifference) -> str:
     if difference.low is None or difference.high is None:
         return ""
-    interval = f"{difference.low:+.{digits}f} to {difference.high:+.{digits}f}"
-    if difference.includes_zero:
-        return f": a difference of {difference.value:+.{digits}f} {unit} ({interval}) that may be none"
-    return f": a difference of {difference.value:+.{digits}f} {unit} ({interval})"
-
-
-def _settled(comparison: Comparison, difference: MeanDifference, below: bool) -> bool:
-    """Whether the difference is on that side of 0, with its whole interval where it has one."""
-    bounds = (difference.value, difference.low, difference.high)
-    return all((bound < 0) == below and bound != 0 for bound in bounds if bound is not None)
-
-
-def _on(comparison: Comparison) -> str:
-    return "On this text" if comparison.n_texts == 1 else f"On these {comparison.n_texts:,} texts"
+    interval = f"({difference.low:+.1f} to {difference.high:+.1f})"
+    doubt = " that may be none" if difference.includes_zero else ""
+    return f": a difference of {difference.value:+.1f} keys {interval}{doubt}"
 
 
 def _heads(model: ModelComparison) -> str:
@@ -146,10 +137,6 @@ def _reads(model: ModelComparison, labels: tuple[str, ...]) -> str:
 
 def _many(model: ModelComparison) -> bool:
     return model.n_heads > 1
-
-
-def _verb(model: ModelComparison, verb: str) -> str:
-    return verb if len(model.heads) > 1 else f"{verb}s"
 
 
 def _name(model: ModelComparison) -> str:

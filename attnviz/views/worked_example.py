@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict
 
 from attnviz.attention_trace import Example, Head, Matches, PublishedValues, agrees, matches, unscaled_weights
 from attnviz.display import escape_for_display
 from attnviz.report import Block, Column, Note, Report, Row, Section, Table
 from attnviz.views import formulas
-from attnviz.views.explain import concatenation, head_numbers
+from attnviz.views.explain import concatenation
 from attnviz.views.formulas import DIGITS, component_rows, formula, signs, vector
 from attnviz.views.steps import Steps
 from attnviz.views.tokens import token
@@ -173,7 +174,7 @@ def _data(part: Example) -> Mapping[str, object]:
     return {
         "heads": [
             {
-                **head_numbers(head),
+                **asdict(head),
                 "given_scores": list(scores),
                 "unscaled_weights": unscaled_weights(head),
                 "circulating": {
