@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass
+from itertools import chain
 from typing import Any
 
 from attnviz.records import Setting
@@ -180,10 +182,17 @@ def head_names(measured: HeadMetrics, large: float = LARGE_SHARE) -> list[list[t
     None where no share is both beyond chance and `large`, or many times an equal one; of several patterns the one that
     goes furthest beyond `large`, of those that do not the largest share.
     """
-    found = []
-    for layer, shares in enumerate(measured.scores[0].shares):
-        found.append([_head_name(measured, layer, head, large) for head in range(len(shares))])
-    return found
+    return [
+        [_head_name(measured, layer, head, large) for head in range(len(shares))]
+        for layer, shares in enumerate(measured.scores[0].shares)
+    ]
+
+
+def head_labels(measured: HeadMetrics, large: float = LARGE_SHARE) -> Iterator[str]:
+    """The same in words, head after head: "previous token 0.93", "punctuation 5.2 ×"; "" for no single pattern."""
+    for name in chain.from_iterable(head_names(measured, large)):
+        pattern, share, multiple = name or ("", 0.0, 0.0)
+        yield f"{pattern} {share:.2f}" if share >= large else f"{pattern} {multiple:.1f} ×" if pattern else ""
 
 
 def _head_name(measured: HeadMetrics, layer: int, head: int, large: float) -> tuple[str, float, float] | None:

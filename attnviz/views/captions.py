@@ -100,7 +100,8 @@ def notes(maps: AttentionMaps) -> Iterator[Note]:
     """What a reader of the maps would otherwise get wrong."""
     n_read = maps.provenance.facts.queries_before_joining
     yield from caveats(maps.provenance, n_read or len(maps.queries))
-    yield from _uncertain(maps)
+    if maps.provenance.facts.guess:
+        yield Note(escape_for_display(maps.provenance.facts.guess, MAX_TITLE_LENGTH))
     yield from _not_here(maps)
     yield from _written(maps)
     yield from _joined(maps)
@@ -152,12 +153,6 @@ def not_listed(n_heads: int, layer: str | int | float, head: str | int | float) 
     """Where the strongest keys of so many heads would be too much to read."""
     one = f"--layer {layer} --head {head}"
     return Note(f"Of {n_heads} heads only these numbers are listed; {one} lists what each query of one attends to.")
-
-
-def _uncertain(maps: AttentionMaps) -> Iterator[Note]:
-    """What is a guess."""
-    if maps.provenance.facts.guess:
-        yield Note(escape_for_display(maps.provenance.facts.guess, MAX_TITLE_LENGTH))
 
 
 def _not_here(maps: AttentionMaps) -> Iterator[Note]:

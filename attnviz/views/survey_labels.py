@@ -6,9 +6,10 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from attnviz import training_metrics
 from attnviz.report import Column, Row, Table
 from attnviz.survey import Survey
-from attnviz.training_metrics import MANY_TIMES, HeadMetrics, HeadScore, head_names
+from attnviz.training_metrics import MANY_TIMES, HeadMetrics, HeadScore
 from attnviz.views.patterns import LABELS, NO_PATTERN
 
 LARGE = 0.5  # of attention: a share that names a head by itself
@@ -27,11 +28,7 @@ def head_labels(survey: Survey) -> list[str]:
     )
     chance = {LABELS[name]: share for name, share in facts.chance.items()}
     measured = HeadMetrics(survey.summary.n_texts, info.max_tokens, scores, facts.n_random, chance)
-    named = [name for layer in head_names(measured, LARGE) for name in layer]
-    return [
-        "" if name is None else f"{name[0]} {name[1]:.2f}" if name[1] >= LARGE else f"{name[0]} {name[2]:.1f} ×"
-        for name in named
-    ]
+    return list(training_metrics.head_labels(measured, LARGE))
 
 
 def shown_labels(survey: Survey) -> list[str]:

@@ -36,13 +36,11 @@ def _distributions(survey: Survey, measures: list[SurveyMeasure]) -> Iterator[Di
 
 
 def _samples(survey: Survey, measure: SurveyMeasure, layers: range) -> Iterator[Sample]:
-    info = survey.info
-    values = survey.summary.sample[:, info.columns[measure.name]]
-    for layer in layers:
-        for head in range(info.n_heads):
-            label = f"{info.layer_numbers[layer]}.{head}" if len(info.layer_numbers) > 1 else str(head)
-            group = f"layer {info.layer_numbers[layer]}" if len(info.layer_numbers) > 1 else ""
-            yield Sample(label, group, tuple(values[:, layer * info.n_heads + head].tolist()))
+    info, values = survey.info, survey.summary.sample[:, survey.info.columns[measure.name]]
+    for place in range(layers.start * info.n_heads, layers.stop * info.n_heads):
+        layer, head = info.heads[place]
+        label, group = (f"{layer}.{head}", f"layer {layer}") if len(info.layer_numbers) > 1 else (str(head), "")
+        yield Sample(label, group, tuple(values[:, place].tolist()))
 
 
 def _distance(survey: Survey) -> Curves:

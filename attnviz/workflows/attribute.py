@@ -45,7 +45,9 @@ def attribute(spec: AttributeSpec) -> Events:
     corpus = load_corpus(spec.text)
     documents = corpus.chosen(spec.text.index, every=spec.text.inline or spec.card)
     if spec.card:
-        return _tested(spec, methods, reference, corpus, documents)
+        from attnviz.workflows.attribution_card import card_of
+
+        return card_of(question_of(spec), methods, open_answering(spec, reference, corpus), corpus, documents)
     if len(documents) > MAX_DRAWN:
         raise InvalidOption(f"{len(documents):,} texts, at most {MAX_DRAWN} are drawn", hint="Choose with --index.")
     folder = store.output_folder(spec.figure.out)
@@ -123,16 +125,3 @@ class Explaining:
 def question_of(spec: AttributeSpec) -> Question:
     """What is asked of each text."""
     return Question(spec.target, spec.against, spec.encoder_alone, spec.model.seed)
-
-
-def _tested(
-    spec: AttributeSpec,
-    methods: Sequence[str],
-    reference: ModelReference,
-    corpus: Corpus,
-    documents: Sequence[Document],
-) -> Events:
-    from attnviz.workflows.attribution_card import card_of
-
-    model = open_answering(spec, reference, corpus)
-    return card_of(question_of(spec), methods, model, corpus, documents)

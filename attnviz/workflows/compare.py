@@ -21,7 +21,6 @@ from attnviz.text import Corpus, Document, load_corpus
 from attnviz.workflows import Events, Progress
 
 if TYPE_CHECKING:
-    from attnviz.records import AttentionMaps
     from attnviz.training_metrics import Prediction
 
 MAX_MODELS = 8
@@ -62,6 +61,7 @@ def compare(spec: CompareSpec) -> Events:
 def _compared(
     spec: CompareSpec, folder: Path, references: Sequence[ModelReference], corpus: Corpus, documents: Sequence[Document]
 ) -> Events:
+    from attnviz.measures.weighing import weighed
     from attnviz.views.captions import BY_MOVED
     from attnviz.workflows.accumulator import ComparisonAccumulator
     from attnviz.workflows.compare_outcome import compared, comparison, pictures_of, report_of
@@ -81,7 +81,7 @@ def _compared(
     attentions = [model.attention if kept_or_drawn else quickest_attention(model) for model in models]
     for count, document in enumerate(documents, 1):
         attended = [attention(document.text, document.name) for attention in attentions]
-        tally.add(attended if spec.figure.weigh == "attention" else _weighed(attended))
+        tally.add(attended if spec.figure.weigh == "attention" else [weighed(maps) for maps in attended])
         yield Progress(count, len(documents), "texts", document.name)
     took = _seconds(models, documents) if spec.time else [None] * len(models)
     found = [compared(*of_model) for of_model in zip(models, tally.numbers, answered, took, strict=True)]
@@ -96,12 +96,6 @@ def _compared(
     drawn = yield from drawing.write(report, folder, records)
     means = {m.name: [[float(model.per_text(m.name).mean()) for model in whole.models]] for m in whole.measures}
     yield replace(drawn, rows=rows, numbers={whole.texts: means})
-
-
-def _weighed(several: Sequence[AttentionMaps]) -> list[AttentionMaps]:
-    from attnviz.measures.weighing import weighed
-
-    return [weighed(maps) for maps in several]
 
 
 def _check_room(models: Sequence[AttentionModel], text: str, max_memory: float) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -164,11 +165,10 @@ def _way(model: AttentionModel, text: str, spec: HeatmapSpec) -> Way:
 
 
 def _fits(model: AttentionModel, text: str, choice: LayersAndHeads) -> bool:
-    try:
+    with suppress(TooLarge):
         model.encode(text, choice)
-    except TooLarge:
-        return False
-    return True
+        return True
+    return False
 
 
 def _factored(

@@ -13,7 +13,7 @@ from attnviz.errors import InvalidModel
 from attnviz.inputs import MAX_JSON, read_bytes, strict_json
 from attnviz.models.protocols import AttentionModel, Classifies
 from attnviz.records import AttentionMaps
-from attnviz.training_metrics import LARGE_SHARE, Metrics, head_names
+from attnviz.training_metrics import Metrics, head_labels
 
 SCHEMA, EARLIER = 3, (1, 2)
 NAME = "metrics.json"
@@ -57,8 +57,7 @@ def known_heads(model: AttentionModel) -> tuple[str, ...]:
     metrics = metrics_of(model)
     if metrics is None or metrics.heads is None:
         return ()
-    named = [name for layer in head_names(metrics.heads) for name in layer]
-    return tuple(_told(*name) if name else "" for name in named)
+    return tuple(head_labels(metrics.heads))
 
 
 def with_known_heads(maps: AttentionMaps, heads: tuple[str, ...]) -> AttentionMaps:
@@ -69,10 +68,6 @@ def with_known_heads(maps: AttentionMaps, heads: tuple[str, ...]) -> AttentionMa
     here = tuple(heads[layer * n_heads + head] for layer, head in product(maps.layer_numbers, maps.head_numbers))
     facts = replace(maps.provenance.facts, known_heads=here)
     return replace(maps, provenance=replace(maps.provenance, facts=facts))
-
-
-def _told(name: str, share: float, multiple: float) -> str:
-    return f"{name} {share:.2f}" if share >= LARGE_SHARE else f"{name} {multiple:.1f} ×"
 
 
 def _complete(found: dict[str, Any]) -> None:

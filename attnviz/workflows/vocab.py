@@ -21,10 +21,12 @@ EVERY = 10  # without a held-out split, one text in ten is held out
 def vocab(spec: VocabSpec) -> Events:
     """Build a vocabulary, measure it on texts that it was not made from, and save it."""
     corpus = load_corpus(spec.text)
-    texts = [document.text for document in corpus.documents]
+    texts = corpus.texts
     vocabulary = train(texts, spec.vocabulary)
-    held_out = _held_out(spec)
-    coverage = _split_coverage(vocabulary, held_out) if held_out else _tenth_coverage(texts, spec.vocabulary)
+    if held_out := _held_out(spec):
+        coverage: Coverage | None = _coverage(vocabulary, held_out.texts, held_out.name)
+    else:
+        coverage = _tenth_coverage(texts, spec.vocabulary)
     report = vocabulary_report(
         corpus=corpus.name,
         n_texts=len(texts),
@@ -49,10 +51,6 @@ def _held_out(spec: VocabSpec) -> Corpus | None:
         return load_corpus(replace(spec.text, split="test"))
     except InvalidSource:
         return None
-
-
-def _split_coverage(vocabulary: TextTokenizer, held_out: Corpus) -> Coverage:
-    return _coverage(vocabulary, [document.text for document in held_out.documents], held_out.name)
 
 
 def _tenth_coverage(texts: Sequence[str], spec: VocabularyOptions) -> Coverage | None:
