@@ -20,7 +20,7 @@ from attnviz.specs.survey import LOOK, MergeSpec
 from attnviz.views.batch import batch_report
 from attnviz.workflows import Events, Progress, Result
 from attnviz.workflows.batch import write_page
-from attnviz.workflows.batch_diff.numbers import paired
+from attnviz.workflows.batch_diff.files import paired
 
 MAX_LISTED = 5  # parts that are missing
 AGAIN = "Make it again: attnviz batch … --shard {} goes on where it was."

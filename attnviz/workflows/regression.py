@@ -10,7 +10,7 @@ from attnviz.differences import Difference, check_tolerance
 from attnviz.records import AttentionMaps
 from attnviz.records.single import one_record
 from attnviz.views.check import describe
-from attnviz.workflows.batch_diff.records import compare_records
+from attnviz.workflows.batch_diff.files import compare_records
 
 MAX_HEADS = 10  # that are named
 

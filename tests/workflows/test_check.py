@@ -24,9 +24,8 @@ from attnviz.models.sizes import BASE
 from attnviz.options import build, with_values
 from attnviz.specs.batch import CheckSpec
 from attnviz.views.check import first_differences
-from attnviz.workflows.batch_diff.batches import differences, load_batch
-from attnviz.workflows.batch_diff.files import is_same_text
-from attnviz.workflows.batch_diff.numbers import Compared, compare_numbers, heads_in_words
+from attnviz.workflows.batch_diff.batches import compare_numbers, differences, load_batch
+from attnviz.workflows.batch_diff.files import Compared, heads_in_words, is_same_text
 from attnviz.workflows.check import check
 from tests import batches
 from tests.events import result

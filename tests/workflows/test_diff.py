@@ -19,7 +19,7 @@ from attnviz.models.sizes import BASE
 from attnviz.records import AttentionMaps, factored, walk
 from attnviz.specs.batch import DiffSpec
 from attnviz.workflows import Result
-from attnviz.workflows.batch_diff.records import compare_records
+from attnviz.workflows.batch_diff.files import compare_records
 from attnviz.workflows.diff import diff
 from tests import batches, events
 from tests.events import report, result

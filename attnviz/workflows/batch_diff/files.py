@@ -7,16 +7,23 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from decimal import Decimal
+from itertools import product
+from operator import itemgetter
 from pathlib import Path, PurePosixPath
+from typing import Literal, TypeVar
+
+import numpy as np
 
 from attnviz import store
 from attnviz.differences import IN_BASELINE, Difference, Tolerances
 from attnviz.errors import InputError, InvalidRecord, InvalidSource
 from attnviz.inputs import resolved
 from attnviz.manifest import Entry, File
+from attnviz.measures.changes import check_tokens
 from attnviz.models.sizes import BASE, GIB, check_room
-from attnviz.workflows.batch_diff.numbers import Compared, paired
-from attnviz.workflows.batch_diff.records import compare_records
+from attnviz.records import AttentionMaps
+from attnviz.records.walk import stretches
+from attnviz.views.tokens import token
 
 TEXTS = frozenset({".csv", ".json", ".md", ".tex"})  # in which numbers are written out
 # A number with a fraction or an exponent, but no part of a word, an address or a version such as 2.13.0.
@@ -26,7 +33,17 @@ PER_BYTE = {".safetensors": 2, **dict.fromkeys(TEXTS, 16)}
 PER_PIXEL = 25
 IS_LINK = "is a link out of its folder"
 
+Value = TypeVar("Value")
+PerHead = list[list[float]]
+Compared = Difference | Literal["same number", "same bytes", "same content"]
 ShowPictures = Callable[[str, str, Mapping[str, bytes]], None]  # job, path, PNGs: "expected", "actual", "difference"
+
+
+def paired(
+    expected: Mapping[str, Value], actual: Mapping[str, Value]
+) -> Iterator[tuple[str, Value | None, Value | None]]:
+    """What both have under each name, in order; None where one has nothing."""
+    return ((name, expected.get(name), actual.get(name)) for name in dict.fromkeys([*expected, *actual]))
 
 
 def compare_files(
@@ -122,6 +139,68 @@ def _compare_records(other: Difference, expected: bytes, actual: bytes, toleranc
         return other
     found = compare_records(one, two, tolerances.numbers or 0.0)
     return replace(found[0], job=other.job, file=other.file) if found else "same content"
+
+
+def compare_records(before: AttentionMaps, after: AttentionMaps, tolerance: float) -> list[Difference]:
+    """The largest change of weight in each head where one is beyond `tolerance`, absolute; the largest of all first.
+
+    Of records that are not of the same tokens, layers, heads and attendable keys, one difference that says so.
+    """
+    unlike = _unlike(before, after)
+    if unlike is not None:
+        return [unlike]
+    found: list[Difference] = []
+    for layer, head in np.ndindex(before.n_layers, before.n_heads):
+        apart, query, key = _most_moved(before, after, layer, head)
+        if apart > tolerance:
+            row = slice(query, query + 1)
+            expected, actual = (float(maps.rows(layer, head, row)[0, key]) for maps in (before, after))
+            said = f"query {token(after.queries, query)}, key {token(after.keys, key)}"
+            place = before.layer_numbers[layer], after.head_numbers[head]
+            found.append(Difference("record", "", "", "", "weight", *place, expected, actual, said))
+    return sorted(found, key=lambda each: -abs(each.change))
+
+
+def _most_moved(before: AttentionMaps, after: AttentionMaps, layer: int, head: int) -> tuple[float, int, int]:
+    """The largest change of a weight, of which query and to which key; of equal ones the first."""
+    places = np.arange(len(before.queries))
+    found = []
+    for queries in stretches(places, len(before.keys)):
+        apart = np.abs(after.rows(layer, head, queries) - before.rows(layer, head, queries))
+        row, key = np.unravel_index(int(apart.argmax()), apart.shape)
+        found.append((float(apart[row, key]), int(places[queries][row]), int(key)))
+    return max(found, key=itemgetter(0))
+
+
+def _unlike(before: AttentionMaps, after: AttentionMaps) -> Difference | None:
+    try:
+        check_tokens(before, after)
+    except InvalidRecord as error:
+        return Difference("record", "", said=error.problem)
+    for one, other in zip(_heads_of(before), _heads_of(after), strict=True):
+        if one != other:
+            return Difference("record", "", expected=one, actual=other)
+    several = stretches(np.arange(len(before.queries)), len(before.keys))
+    places = product(range(before.n_layers), several)
+    if not all(np.array_equal(before.allowed(*place), after.allowed(*place)) for place in places):
+        return Difference("record", "", said="other keys may be attended to")
+    return None
+
+
+def _heads_of(maps: AttentionMaps) -> tuple[str, ...]:
+    """How many layers and heads there are, and which."""
+    names = (("layers", maps.layer_numbers), ("heads", maps.head_numbers))
+    listed = (f"{name} {', '.join(map(str, numbers))}" for name, numbers in names)
+    return heads_in_words([[0.0] * maps.n_heads] * maps.n_layers), *listed
+
+
+def heads_in_words(values: PerHead) -> str:
+    """ "2 layers of 8 heads"."""
+    widths = sorted({len(row) for row in values})
+    if not widths:
+        return "no layers"
+    layers = "1 layer" if len(values) == 1 else f"{len(values)} layers"
+    return f"{layers} of {' or '.join(map(str, widths))} head{'' if widths == [1] else 's'}"
 
 
 def is_same_text(expected: bytes, actual: bytes, tolerance: float) -> bool:
