@@ -19,16 +19,13 @@ def costs_table(comparison: Comparison) -> Table:
     """A row per fact, a column per model. n tokens, d = d_model, h heads, in L layers."""
     columns = (Column("what"), *(Column(escape_for_display(model.name, 40)) for model in comparison.models))
     rows = [(label, *map(value, comparison.models)) for label, value in _rows(comparison)]
-    return Table("costs", _title(comparison), "compared", columns, tuple(rows))
+    over = " (means over the texts)" if comparison.n_texts > 1 else ""
+    return Table("costs", f"What it costs and what comes of it{over}", "compared", columns, tuple(rows))
 
 
 def accuracy(model: ModelComparison) -> str:
     """Accuracy as it is written in the table."""
     return NONE if model.accuracy is None else f"{model.accuracy:.4f}"
-
-
-def _title(comparison: Comparison) -> str:
-    return f"What it costs and what comes of it{' (means over the texts)' if comparison.n_texts > 1 else ''}"
 
 
 def _rows(comparison: Comparison) -> Iterator[tuple[str, Callable[[ModelComparison], Cell]]]:

@@ -160,28 +160,17 @@ def _projection(worked: AttentionTrace) -> Iterator[Block]:
         signs("y = c W_O + b_O = ") + vector(worked.output),
         _shapes(n_inputs, n_outputs),
     )
-    shown = formulas.n_shown(n_outputs)
-    rows: list[Row] = [
-        (f"y[{i}]", float(worked.projected[i]), float(worked.projection.bias[i]), float(worked.output[i]))
-        for i in range(shown)
-    ]
-    columns = (Column("component"), *(Column(name, digits=DIGITS) for name in ("c W_O", "b_O", "their sum")))
-    yield Table("projection", "", "facts", columns, (*rows, *_more(shown < n_outputs, len(columns))))
+    summed = {"c W_O": worked.projected, "b_O": worked.projection.bias, "their sum": worked.output}
+    yield _components("projection", {name: values.tolist() for name, values in summed.items()})
 
 
 def _check(found: VerifiedTrace) -> Iterator[Block]:
     """What was worked out beside what the model gave."""
     worked = found.worked
-    shown = formulas.n_shown(len(worked.output))
     source = "x and the model's matrices" if found.projects else "x"
     yield Section("Check: does the model say the same?")
-    columns = [Column("component"), Column("worked out here", digits=DIGITS), Column("the model's", digits=DIGITS)]
-    rows = [
-        (f"y[{i}]", formulas.cell(float(worked.output[i])), formulas.cell(float(found.model_output[i])))
-        for i in range(shown)
-    ]
-    more = _more(shown < len(worked.output), len(columns))
-    yield Table("check", "", "facts", tuple(columns), (*rows, *more))
+    outputs = {"worked out here": worked.output, "the model's": found.model_output}
+    yield _components("check", {name: [*map(formulas.cell, values.tolist())] for name, values in outputs.items()})
     yield Note(
         f"Yes. All steps were computed again in 64 bits from {source}. Over all {len(worked.output)} "
         f"components of y the largest difference from the model's own output, which it computes in 32 bits, is "
@@ -190,10 +179,12 @@ def _check(found: VerifiedTrace) -> Iterator[Block]:
     )
 
 
-def _more(is_more: bool, n_columns: int) -> Iterator[Row]:
-    """A row for the components that are not shown."""
-    if is_more:
-        yield ("…",) * n_columns
+def _components(name: str, of_y: Mapping[str, Sequence[float]]) -> Table:
+    """A row for each component of y that is written out, a column for each way to it."""
+    rows: list[Row] = [(f"y[{i}]", *values) for i, values in enumerate(zip(*of_y.values(), strict=True))]
+    columns = (Column("component"), *(Column(header, digits=DIGITS) for header in of_y))
+    shown = formulas.n_shown(len(rows))
+    return Table(name, "", "facts", columns, (*rows[:shown], *([("…",) * len(columns)] if shown < len(rows) else ())))
 
 
 def _query(worked: AttentionTrace) -> str:

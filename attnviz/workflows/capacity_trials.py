@@ -100,8 +100,9 @@ def trained(
     outcomes = dict(_kept(trials, folder))
     kept = (f"{folder} keeps each network that is done: the same command goes on with the rest",)
     yield Progress(len(outcomes), len(trials), "networks", notices=kept)
-    # The longest come first, so that all processes end together.
-    waiting = sorted((trial for trial in trials if trial not in outcomes), key=_size, reverse=True)
+    # What takes longest comes first, so that all processes end together.
+    waiting = [trial for trial in trials if trial not in outcomes]
+    waiting.sort(key=lambda trial: trial.steps * trial.length * trial.d_model, reverse=True)
     n_workers = max(1, min(n_workers, len(waiting)))
     with (
         telling_deaths("network", hint="The same command goes on with the rest."),
@@ -135,11 +136,6 @@ def _kept(trials: Sequence[Trial], folder: Path) -> Iterator[tuple[Trial, Outcom
                 for outcome in _outcomes(file):
                     if outcome.trial == trial:
                         yield trial, outcome
-
-
-def _size(trial: Trial) -> int:
-    """What training takes grows with it."""
-    return trial.steps * trial.length * trial.d_model
 
 
 def _train(trial: Trial) -> tuple[Outcome, bytes]:

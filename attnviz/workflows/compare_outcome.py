@@ -22,7 +22,7 @@ from attnviz.report import Block, HeatmapGrid, Picture, Report
 from attnviz.selection import numbers, position
 from attnviz.specs.compare import CompareSpec
 from attnviz.text import typed
-from attnviz.training_metrics import Prediction, TestMetrics
+from attnviz.training_metrics import Prediction
 from attnviz.views.compare import compare_report, compare_rows
 from attnviz.views.compare_maps import highest, map_pictures, similarity_picture
 from attnviz.views.head_pictures import scale_over, scales_over
@@ -51,20 +51,9 @@ def compared(
         layer_numbers=found.layer_numbers,
         per_layer={name: np.stack(values) for name, values in found.per_layer.items()},
         predictions=predictions,
-        tested=_tested(model),
+        tested=None if (metrics := metrics_of(model)) is None else metrics.tested,
         seconds=seconds,
     )
-
-
-def _labels_of(model: AttentionModel) -> tuple[str, ...]:
-    """None where the model does not classify."""
-    return model.labels if isinstance(model, Classifies) else ()
-
-
-def _tested(model: AttentionModel) -> TestMetrics | None:
-    """What its card says of it."""
-    metrics = metrics_of(model)
-    return None if metrics is None else metrics.tested
 
 
 def _cost(model: AttentionModel, found: Numbers) -> Cost:
@@ -101,7 +90,7 @@ def comparison(
         uniform={name: np.array(by_text) for name, by_text in tally.uniform.items()},
         differences={name: tuple(of_model[i] for of_model in differences) for i, name in enumerate(names)},
         right=right,
-        labels=next(filter(None, map(_labels_of, models)), ()),
+        labels=next((model.labels for model in models if isinstance(model, Classifies) and model.labels), ()),
         divergences=tally.mean_divergences,
     )
 

@@ -92,7 +92,8 @@ class Display:
         first = replace(self.report, blocks=tuple(self.report.pictures)[:1])
         try:
             drawn = (data for dpi in RESOLUTIONS for _, data in png(first, replace(self.look, dpi=dpi)))
-            return next((text for text in map(_base64, drawn) if len(text) <= room), "")
+            written = (b64encode(data).decode("ascii") for data in drawn)
+            return next((text for text in written if len(text) <= room), "")
         except AttnvizError:
             return ""
 
@@ -114,10 +115,6 @@ def maps_report(maps: AttentionMaps, spec: FigureOptions) -> Report:
     maps = by_words(maps) if spec.merge == "words" else maps
     walk_for_pictures(maps, layers, heads)
     return heatmap_report(maps, measured(maps), spec, layers, heads)
-
-
-def _base64(data: bytes) -> str:
-    return b64encode(data).decode("ascii")
 
 
 def _paragraph(text: str) -> str:

@@ -117,12 +117,9 @@ def _other_records(new: store.OutputFolder, pattern: str) -> Iterator[str]:
     """Names of the records of an earlier run that are not the new ones."""
     for path in sorted(new.folder.glob(pattern)):
         mine = pattern == store.RECORD or path.name != store.RECORD  # a comparison's are called otherwise
-        if mine and path.is_file() and _is_ours(path) and not _same(path, new.path / path.name):
+        other = new.path / path.name
+        if mine and path.is_file() and _is_ours(path) and not (other.is_file() and cmp(path, other, shallow=False)):
             yield path.name
-
-
-def _same(one: Path, other: Path) -> bool:
-    return other.is_file() and cmp(one, other, shallow=False)
 
 
 def _is_ours(path: Path) -> bool:
