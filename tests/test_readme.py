@@ -165,6 +165,7 @@ def _run(command: str, folder: Path, home: Path) -> subprocess.CompletedProcess[
 
 @pytest.mark.slow
 @pytest.mark.skipif(shutil.which("bash") is None, reason="no bash on this machine")
+@pytest.mark.usefixtures("few_probes")
 def test_every_command_runs(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

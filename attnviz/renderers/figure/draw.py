@@ -37,7 +37,6 @@ from attnviz.renderers.figure.scale import (
     EXTENSION,
     OVER_IMAGE,
     Colours,
-    cells_of,
     colours_of,
     ground,
     ink_on,
@@ -131,7 +130,7 @@ def _draw_map(
     axes: Axes, place: PlacedMap, plan: FigurePlan, colours: Colours, draw_cells: Callable[..., None]
 ) -> None:
     heatmap = place.heatmap
-    cells = cells_of(place, plan)
+    cells = plan.shown_in(place)
     if np.ma.is_masked(cells):
         _hatch(axes, plan)
     draw_cells(axes, cells, *colours, opacity_over(axes, heatmap.backdrop, cells))
@@ -151,7 +150,7 @@ def _draw_lines(axes: Axes, place: PlacedMap, plan: FigurePlan, colours: Colours
 
     In a long text most keys that are attended to at all get many equal shares: their colours alone would be one black.
     """
-    cells, pitch = cells_of(place, plan), plan.cells.rows.length
+    cells, pitch = plan.shown_in(place), plan.cells.rows.length
     heatmap, signed = place.heatmap, is_signed(plan.scale)
     weights = np.abs(pooled(heatmap.values, heatmap.allowed, plan.cells.pools, place.statistic, signed))
     axes.set(xlim=(0, 1), ylim=(place.box.height / pitch, 0))

@@ -13,7 +13,7 @@ from typing import Literal, NamedTuple, TypeVar
 
 import numpy as np
 
-from attnviz.renderers.figure.scale import digits_of
+from attnviz.renderers.figure.scale import Statistic, cells_of, digits_of
 from attnviz.renderers.figure.style import INK, MIN_FONT_SIZE, PAPER, SIZES, Sizes, Theme, look_of
 from attnviz.renderers.figure.text import extent, line_height
 from attnviz.report import FigureStyle, Heatmap, HeatmapGrid, Scale
@@ -39,7 +39,6 @@ STEPS = tuple(step * 10**power for power in range(7) for step in (1, 2, 4, 5))
 
 
 T = TypeVar("T")
-Statistic = Literal["largest", "mean"]  # of a block of weights, or of differences: the largest up or down
 
 
 class Box(NamedTuple):
@@ -164,6 +163,10 @@ class FigurePlan:
     kind: FigureKind = "map"
     sizes: Sizes = SIZES
     theme: Theme = PAPER
+
+    def shown_in(self, place: PlacedMap) -> np.ma.MaskedArray:
+        """What the cells of one of its maps show."""
+        return cells_of(place.heatmap, self.scale, self.limits, self.cells.pools, place.statistic)
 
 
 def line_room(cells: Cells) -> float:

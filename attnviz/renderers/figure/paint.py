@@ -26,7 +26,7 @@ from attnviz.renderers.figure.page import (
     rgb,
     to_bytes,
 )
-from attnviz.renderers.figure.scale import EXTENSION, OVER_IMAGE, Colours, cells_of, colours_of, ground, numbers_in
+from attnviz.renderers.figure.scale import EXTENSION, OVER_IMAGE, Colours, colours_of, ground, numbers_in
 from attnviz.renderers.figure.style import INK
 from attnviz.report import Scale
 from attnviz.shapes import Grey
@@ -49,7 +49,7 @@ def paint(plan: FigurePlan, cmap: str, dpi: int) -> Pixels:
 
 
 def _paint_map(page: Canvas, place: PlacedMap, plan: FigurePlan, colours: Colours) -> None:
-    cells, edges = cells_of(place, plan), page.edges(place.box)
+    cells, edges = plan.shown_in(place), page.edges(place.box)
     pixels = page.within(place.box)
     if np.ma.is_masked(cells):
         _hatch(pixels, plan.scale, page.dpi)

@@ -41,7 +41,6 @@ from attnviz.renderers.figure.layout import (
     Labels,
     PlacedMap,
     Room,
-    Statistic,
     TextLine,
     columns_of,
     labelled_maps,
@@ -51,7 +50,7 @@ from attnviz.renderers.figure.layout import (
     plan_labels,
     shape_of,
 )
-from attnviz.renderers.figure.scale import plan_limits, plan_ticks, scale_of
+from attnviz.renderers.figure.scale import Statistic, plan_limits, plan_ticks, scale_of
 from attnviz.renderers.figure.style import INK, MIN_FONT_SIZE, SIZES
 from attnviz.renderers.figure.text import extent, wrap, wrap_evenly
 from attnviz.report import FigureStyle, Heatmap, HeatmapGrid, Report, Scale

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from math import ceil, floor, log2, log10
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from matplotlib.cm import ScalarMappable
@@ -30,9 +30,7 @@ from attnviz.renderers.shades import luminance
 from attnviz.report import Heatmap, HeatmapGrid, Report, Scale
 from attnviz.shapes import Cells, Shown
 
-if TYPE_CHECKING:
-    from attnviz.renderers.figure.layout import FigurePlan, PlacedMap, Statistic
-
+Statistic = Literal["largest", "mean"]  # of a block of weights, or of differences: the largest up or down
 MINUS = "\u2212"  # as wide as a plus
 EXTENSION = 0.04  # of the colour bar: of the arrow that stands for smaller values, as a share of the bar
 OVER_IMAGE = 0.6  # opacity of cells, so that the image is seen through them
@@ -125,12 +123,13 @@ def is_signed(scale: Scale) -> bool:
     return scale.kind == "diverging"
 
 
-def cells_of(place: PlacedMap, plan: FigurePlan) -> np.ma.MaskedArray:
+def cells_of(
+    heatmap: Heatmap, scale: Scale, limits: tuple[float, float], pools: tuple[int, int], statistic: Statistic
+) -> np.ma.MaskedArray:
     """What a map's cells show: pooled where there are too many tokens, masked where attention is not allowed."""
-    heatmap, signed = place.heatmap, is_signed(plan.scale)
-    cells = pooled(heatmap.shading(plan.scale), heatmap.allowed, plan.cells.pools, place.statistic, signed)
-    if plan.scale.kind in ("log", "lift"):  # 0 has no logarithm; what is below the range is drawn as its lower end
-        lowest = np.float64(plan.limits[0])
+    cells = pooled(heatmap.shading(scale), heatmap.allowed, pools, statistic, is_signed(scale))
+    if scale.kind in ("log", "lift"):  # 0 has no logarithm; what is below the range is drawn as its lower end
+        lowest = np.float64(limits[0])
         if not np.ma.is_masked(cells):  # a third of the time
             return np.ma.masked_array(np.fmax(cells.data, lowest))
         return np.ma.maximum(cells, lowest)
