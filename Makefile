@@ -49,7 +49,7 @@ fuzz: .venv/.test-installed ## many wrong command lines and damaged files, seede
 	$(BIN)/python -m tests.fuzz --examples $(or $(EXAMPLES),10000) --seed $(or $(SEED),0)
 
 mutants: .venv/.test-installed ## which small changes of the code no test notices, in measures, attention, records and cells; an hour
-	$(BIN)/python -m pip install --quiet mutmut==3.8.1
+	$(INSTALL) mutmut==3.8.1
 	$(BIN)/python -m mutmut run
 	$(BIN)/python -m mutmut results
 

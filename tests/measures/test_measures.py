@@ -35,6 +35,8 @@ def test_every_line_of_the_table_loads_and_keeps_its_word(measure: Measure) -> N
     assert found.level == measure.level
     assert found.values.shape == ((2,) if measure.level == "layer" else (2, 3))
     assert found.values.dtype == np.float64
+    if found.unit == "share":  # quantiles over texts are counted between the bounds: wider ones would be coarser
+        assert 0 <= found.bounds[0] < found.bounds[1] <= 1
 
 
 @pytest.mark.parametrize("measure", MEASURES, ids=NAMES)
