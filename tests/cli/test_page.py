@@ -83,6 +83,7 @@ def test_a_comparison_of_many_texts_has_its_charts_on_the_page(attnviz: RunHere,
     assert page == (tmp_path / "two" / "attention.html").read_bytes()
     assert b'<svg id="chart-0"' in page
     assert b"not on this page" not in page
+    assert b"a map is a query" not in page  # its only map says how alike heads are
 
 
 def test_a_comparison_without_maps_is_a_page_of_its_tables(attnviz: RunHere, tmp_path: Path) -> None:

@@ -70,8 +70,9 @@ def content(report: Report, look: FigureStyle) -> Content:
 
 
 def _has_weights(report: Report) -> bool:
-    """Whether any map is of attention, not of differences or sides."""
-    return any((each.scale or report.scale).kind != "diverging" for each in distinct(report).values())
+    """Whether any map is of attention, not of differences, sides or how alike heads are."""
+    maps = distinct(report).values()
+    return any(each.row_axis != each.column_axis and (each.scale or report.scale).kind != "diverging" for each in maps)
 
 
 def _maps(report: Report, look: FigureStyle) -> tuple[Content, tuple[str, ...]]:

@@ -208,6 +208,16 @@ def test_a_text_that_is_written_from_the_right_runs_so() -> None:
     assert made.width == pytest.approx(3.2)  # not as wide as a page
 
 
+@pytest.mark.parametrize("most", [1.0, 1.07, 1.18])
+def test_a_signed_bar_leaves_out_numbers_for_which_a_column_is_too_narrow(most: float) -> None:
+    """Such as ±1 close beside ±1.07."""
+    scale = Scale("diverging", -most, most, "share of the answer")
+    signed = Heatmap("m", "m", most * np.array([[1.0, -1.0]]), np.ones((1, 2), dtype=bool), ("by",), ("a", "b"), "by")
+    made = plan_text(signed, report(signed, scale=scale), replace(PAPER, kind="text"))
+    assert made.width == 3.3
+    assert [value for value, _ in made.ticks][:: len(made.ticks) // 2] == [-most, 0, most]
+
+
 def test_long_texts_break_into_lines_within_the_width() -> None:
     grid = HeatmapGrid("overview", "2 heads", (heatmap(64), heatmap(64)), 2)
     made = plan_text(grid, report(grid, scale=LIFT), replace(PAPER, kind="text"))
