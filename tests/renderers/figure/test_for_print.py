@@ -210,7 +210,7 @@ def test_a_text_that_is_written_from_the_right_runs_so() -> None:
 
 @pytest.mark.parametrize("most", [1.0, 1.07, 1.18])
 def test_a_signed_bar_leaves_out_numbers_for_which_a_column_is_too_narrow(most: float) -> None:
-    """Such as ±1 close beside ±1.07."""
+    """Such as ±1 close beside ±1.18."""
     scale = Scale("diverging", -most, most, "share of the answer")
     signed = Heatmap("m", "m", most * np.array([[1.0, -1.0]]), np.ones((1, 2), dtype=bool), ("by",), ("a", "b"), "by")
     made = plan_text(signed, report(signed, scale=scale), replace(PAPER, kind="text"))
