@@ -15,7 +15,7 @@ unexport PYTHONDONTWRITEBYTECODE
 BIOME := npx --yes @biomejs/biome@2.6.8
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test lint quick fuzz mutants bench site clean
+.PHONY: help install demo test attacks lint quick fuzz mutants bench site clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-8s %s\n", $$1, $$2 }' Makefile
@@ -26,11 +26,14 @@ demo: .venv/.installed ## the eight attention heads over the first packaged revi
 	$(BIN)/attnviz heatmap --dataset sample --index 0 --heads 8 --out attention
 	@echo "The pictures are in $(CURDIR)/attention"
 
-test: .venv/.test-installed ## style, types and every test, the slow ones too
+test: .venv/.test-installed ## style, types and the test suite
 	@$(MAKE) lint >.venv/lint.log 2>&1 & lint=$$!; \
 	$(BIN)/python -m pytest $(SIDE_BY_SIDE); tested=$$?; \
 	wait $$lint && echo "lint: nothing found" || { cat .venv/lint.log; exit 1; }; \
 	exit $$tested
+
+attacks: .venv/.test-installed ## hostile inputs, kills, fuzz, and every command in the documents
+	$(BIN)/python -m pytest $(SIDE_BY_SIDE) tests/attacks tests/fuzz
 
 lint: .venv/.test-installed ## style, spelling, layers and types only; of JavaScript where there is npx
 	$(BIN)/ruff check
