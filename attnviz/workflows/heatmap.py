@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
-from dataclasses import dataclass, replace
-from functools import partial
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from attnviz import store
-from attnviz.errors import InvalidOption, InvalidRecord, InvalidSelection, TooLarge
 from attnviz.models.loading import ModelReference, find_model, with_example
-from attnviz.models.protocols import EVERY, AttentionModel, Factorable, Generates, LayersAndHeads
+from attnviz.models.plan import Needs, plan_recording
+from attnviz.models.protocols import EVERY, AttentionModel, Generates, LayersAndHeads
 from attnviz.options import with_values
 from attnviz.selection import numbers, pairs
 from attnviz.specs.heatmap import HeatmapSpec
@@ -24,33 +22,6 @@ if TYPE_CHECKING:  # numpy comes with them
     from attnviz.records import AttentionMaps, Provenance
     from attnviz.specs import FigureOptions
     from attnviz.workflows.drawing import Drawing
-
-INSTEAD = "the weights have no room in --max-memory: q, k and log-sum-exp are kept, and weights worked out from them"
-MANY = "more weights than a picture shows one by one: q, k and log-sum-exp are kept; --no-factored keeps all weights"
-CHOSEN = "the weights of all heads have no room in --max-memory: only those of the chosen layers and heads are kept"
-
-
-@dataclass(frozen=True)
-class Way:
-    """How one text is recorded."""
-
-    attend: Callable[[str, str, LayersAndHeads], AttentionMaps]
-    choice: LayersAndHeads = EVERY
-    notice: str = ""
-
-    def notices(self, maps: AttentionMaps) -> tuple[str, ...]:
-        """What is said of the record. A model that gives no q and k has kept all weights, which needs no word."""
-        kept_all = self.notice == MANY and not maps.is_factored
-        return () if kept_all or not self.notice else (self.notice,)
-
-    def record(self, text: str, name: str) -> AttentionMaps:
-        """Where not all of the chosen layers attend, of every layer: the record says which do."""
-        try:
-            return self.attend(text, name, self.choice)
-        except InvalidSelection:
-            if self.choice.layers is None:
-                raise
-            return self.attend(text, name, replace(self.choice, layers=None))
 
 
 def heatmap(spec: HeatmapSpec) -> Events:
@@ -82,16 +53,16 @@ def _drawn(
     model = reference.open(corpus.texts)
     drawing.check_number(model.n_layers, model.n_heads)
     # A text that cannot be drawn is refused before the first picture.
-    ways = [_way(model, document.text, spec) for document in documents]
+    plans = [plan_recording(model, document.text, _needs(model, spec)) for document in documents]
     heads = known_heads(model)
     with store.locked(out):
         entries = []
-        for count, (document, way) in enumerate(zip(documents, ways, strict=True)):
-            maps = with_known_heads(way.record(document.text, document.name), heads)
+        for count, (document, plan) in enumerate(zip(documents, plans, strict=True)):
+            maps = with_known_heads(plan.record(document.text, document.name), heads)
             folder = out if len(documents) == 1 else out / document.slug
             drawn = yield from _counted_by(model, drawing, maps).draw(maps, folder)
             first = _first_notices(spec, reference, corpus, model.trained) if count == 0 else ()
-            notices = (*first, *way.notices(maps), *drawn.notices)
+            notices = (*first, *plan.notices(maps), *drawn.notices)
             if len(documents) > 1:
                 entries.append(_entry(spec, document.slug, maps, drawn, out))
             yield replace(drawn, notices=notices)
@@ -127,74 +98,29 @@ def _from_zero(written: tuple[str, ...], n_there: int, here: tuple[int, ...], wh
     return tuple(map(str, found)) if written and {*found} <= {*here} else written
 
 
-def _way(model: AttentionModel, text: str, spec: HeatmapSpec) -> Way:
-    """All weights where there is room for them and they are few enough to be drawn one by one, else what they are
-    worked out from, where the model gives that; where there is no room, rather those of the chosen heads.
-
-    Raises InvalidText without tokens, TooLarge without room, InvalidOption for a model without q and k and for what
-    needs all weights.
-    """
+def _needs(model: AttentionModel, spec: HeatmapSpec) -> Needs:
+    """What is drawn and measured, and which option needs all weights for it."""
     from attnviz.measures.rows import MAX_DRAWN
+    from attnviz.workflows.drawing import check_factored_room
 
-    asked = {
+    options = {
         "--rollout": spec.figure.rollout,
         "--merge": spec.figure.merge,
         "--show-padding": spec.model.show_padding,
         "--generate": spec.pretrained.generate,
     }
-    whole = next((option for option, given in asked.items() if given), None)
-    if spec.factored:
-        if not isinstance(model, Factorable):
-            raise InvalidOption(f"{model.name} gives no q and k to keep", hint="Leave out --factored.")
-        if whole is not None:
-            raise InvalidOption(f"{whole} needs all weights, which --factored does not keep", hint="Leave out one.")
-        return Way(partial(_factored, model, spec.model.max_memory, None), _choice(spec.figure, model))
-    try:
-        n_queries, n_keys = model.map_size(text)
-    except TooLarge as error:
-        choice = _choice(spec.figure, model)
-        if choice != EVERY and _fits(model, text, choice):
-            return Way(model.attention, choice, CHOSEN)
-        if not isinstance(model, Factorable) or whole is not None or spec.factored is False:
-            raise
-        return Way(partial(_factored, model, spec.model.max_memory, error), choice, INSTEAD)
-    are_many = model.n_layers * model.n_heads * n_queries * n_keys > MAX_DRAWN
-    if are_many and whole is None and spec.factored is None and isinstance(model, Factorable):
-        return Way(partial(_factored_or_not, model, spec.model.max_memory), _choice(spec.figure, model), MANY)
-    return Way(model.attention)
 
+    def check_room(maps: AttentionMaps) -> None:
+        sizes = maps.n_layers * maps.n_heads, len(maps.queries), len(maps.keys)
+        check_factored_room(sizes, maps.n_bytes, spec.model.max_memory)
 
-def _fits(model: AttentionModel, text: str, choice: LayersAndHeads) -> bool:
-    with suppress(TooLarge):
-        model.encode(text, choice)
-        return True
-    return False
-
-
-def _factored(
-    model: Factorable, max_memory: float, too_large: TooLarge | None, text: str, name: str, choice: LayersAndHeads
-) -> AttentionMaps:
-    """Also where there was no room for weights. Raises TooLarge where there is none for this, either."""
-    from attnviz.workflows.drawing import check_factored_room
-
-    try:
-        maps = model.factored(text, name, choice)
-        check_factored_room((maps.n_layers * maps.n_heads, len(maps.queries), len(maps.keys)), maps.n_bytes, max_memory)
-    except (InvalidOption, TooLarge) as error:
-        if too_large is None:
-            raise
-        raise TooLarge(f"{too_large.problem}; {error.problem}", hint=too_large.hint) from error
-    return maps
-
-
-def _factored_or_not(
-    model: Factorable, max_memory: float, text: str, name: str, choice: LayersAndHeads
-) -> AttentionMaps:
-    """All weights where the model cannot give what they are worked out from."""
-    try:
-        return _factored(model, max_memory, None, text, name, choice)
-    except (InvalidOption, InvalidRecord, TooLarge):
-        return model.attention(text, name)
+    return Needs(
+        choice=_choice(spec.figure, model),
+        needs_weights=next((option for option, given in options.items() if given), None),
+        factored=spec.factored,
+        max_shown=MAX_DRAWN,
+        check_room=check_room,
+    )
 
 
 def _entry(spec: HeatmapSpec, name: str, maps: AttentionMaps, drawn: Result, out: Path) -> Entry:

@@ -13,7 +13,8 @@ from attnviz.errors import InvalidOption
 from attnviz.grid import Grid
 from attnviz.measures import measured
 from attnviz.models.loading import find_model
-from attnviz.models.protocols import Factorable, LayersAndHeads
+from attnviz.models.plan import Needs, plan_recording
+from attnviz.models.protocols import LayersAndHeads
 from attnviz.models.recording.attentions import from_attentions
 from attnviz.options import flat_options
 from attnviz.records import AttentionMaps, Measurement
@@ -126,14 +127,13 @@ def attention(
     corpus = load_corpus(_typed(TextOptions(text=(text,))))
     opened = reference.open(corpus.texts)
     (document,) = corpus.documents
-    if factored and not isinstance(opened, Factorable):
-        raise InvalidOption(f"{model} has no q and k to record", hint="Leave out factored.")
-    attend = opened.factored if factored and isinstance(opened, Factorable) else opened.attention
     chosen = (
         None if given is None else numbers((str(given),), n_there, what)
         for given, n_there, what in ((layer, opened.n_layers, "layer"), (head, opened.n_heads, "head"))
     )
-    return with_known_heads(attend(document.text, document.name, LayersAndHeads(*chosen)), known_heads(opened))
+    needs = Needs(choice=LayersAndHeads(*chosen), only_choice=True, factored=factored)
+    plan = plan_recording(opened, document.text, needs)
+    return with_known_heads(plan.record(document.text, document.name), known_heads(opened))
 
 
 def measure(maps: AttentionMaps | Sequence[AttentionMaps], name: str) -> Measurement:
