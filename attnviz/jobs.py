@@ -22,7 +22,7 @@ JOBS: dict[str, type[AnySpec]] = {  # commands that a config may name
 }
 # What a flag can say and a config cannot: where things go, who makes them and what the terminal shows is the batch's.
 NOT_IN_CONFIGS = frozenset(
-    {"out", "json", "csv", "markdown", "latex", "open", "table", "quiet", "print", "time", "inline_text"}
+    {"out", "json", "open", "table", "quiet", "print", "time", "inline_text"}
     | {"workers", *(field.name for field in fields(ClusterOptions))}
 )
 

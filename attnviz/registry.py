@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import cache
 from importlib import import_module
@@ -19,7 +19,6 @@ class Plugin:
     name: str
     where: str
     help: str
-    formerly: str | None = field(default=None, kw_only=True)  # what earlier versions called it: still understood
 
 
 @cache
@@ -32,7 +31,7 @@ def load(plugin: Plugin | str) -> Any:
 def find(table: Sequence[Plugin], name: str, kind: str) -> Plugin:
     """The line of `table` called `name`. Raises InvalidOption with the nearest name, else with all of them."""
     for plugin in table:
-        if name in (plugin.name, plugin.formerly):
+        if name == plugin.name:
             return plugin
     raise InvalidOption(f"no {kind} {name!r}", hint=suggestion(name, [plugin.name for plugin in table]))
 

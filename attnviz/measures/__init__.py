@@ -153,7 +153,6 @@ MEASURES = (
         "the largest share of all attention on one key",
         "share",
         "Goyal et al. 2020",
-        formerly="received",
     ),
     Measure(
         "gini",
@@ -177,7 +176,6 @@ MEASURES = (
         "heads",
         "Friedman & Dieng 2022",
         level="layer",
-        formerly="distinct_heads",
     ),
     Measure(
         "divergence_from_mean",
@@ -186,7 +184,6 @@ MEASURES = (
         "nats",
         "Lin 1991",
         level="layer",
-        formerly="resolution_lost",
     ),
     Measure(
         "effective_rank",
@@ -195,10 +192,8 @@ MEASURES = (
         "mixes",
         "Roy & Vetterli 2007",
         level="layer",
-        formerly="independent_mixes",
     ),
 )
-FORMER_NAMES = {measure.formerly: measure.name for measure in MEASURES if measure.formerly}
 OF_LAYERS = frozenset(measure.name for measure in MEASURES if measure.level == "layer")  # of all heads together
 OF_SOME_TEXTS = frozenset(measure.name for measure in MEASURES if measure.of_some_texts)
 HEADLINE = ("entropy", "effective_keys", "distance", "peak")  # what is shown where nothing is chosen
@@ -222,9 +217,8 @@ def chosen(names: Sequence[str], otherwise: Sequence[str] = HEADLINE) -> tuple[M
 
 
 def split_names(names: Sequence[str]) -> list[str]:
-    """Names of measures as they are called today, of items that may hold several with commas."""
-    asked = [name.strip().lower() for item in names for name in item.split(",")]
-    return [FORMER_NAMES.get(name, name) for name in asked]
+    """Names of measures, of items that may hold several with commas."""
+    return [name.strip().lower() for item in names for name in item.split(",")]
 
 
 def measured(maps: AttentionMaps, names: Sequence[str] = (), level: Level | None = None) -> tuple[Measurement, ...]:

@@ -27,15 +27,9 @@ WeighKind = Literal["attention", "values"]
 MODELS = "attnviz.models:MODELS"
 STYLE = (  # options of every command that draws
     *("format", "kind", "cmap", "scale", "annotate", "theme", "width", "columns", "font_size", "dpi"),
-    *("title", "no_title", "transparent", "svg_text", "out"),
+    *("title", "transparent", "svg_text", "out"),
 )
-SHORT: dict[str, PrintKind] = {
-    "json": "json",
-    "csv": "csv",
-    "markdown": "markdown",
-    "latex": "latex",
-    "quiet": "none",
-}
+SHORT: dict[str, PrintKind] = {"json": "json", "quiet": "none"}
 SHARD = re.compile(r"([0-9]{1,6})/([0-9]{1,6})")
 
 # Options that several specs have, with defaults or types of their own.
@@ -175,9 +169,6 @@ class PrintOptions:
         ),
     ] = None
     json: Annotated[bool, Option("Short for --print json: all numbers.", OUTPUT)] = False
-    csv: Annotated[bool, Option("Short for --print csv: the rows for a spreadsheet.", OUTPUT)] = False
-    markdown: Annotated[bool, Option("Short for --print markdown.", OUTPUT)] = False
-    latex: Annotated[bool, Option("Short for --print latex.", OUTPUT)] = False
     quiet: Annotated[bool, Option("Short for --print none.", OUTPUT, short="-q")] = False
 
     @property
@@ -239,8 +230,7 @@ class FigureOptions:
         ),
     ] = "lift"
     annotate: Annotated[bool, Option("Write the weights into the cells.", FIGURE)] = False
-    title: Annotated[str | None, Option("Title of the figures.", FIGURE)] = None
-    no_title: Annotated[bool, Option("Neither title nor subtitle, as --title ''.", FIGURE)] = False
+    title: Annotated[str | None, Option("Title of the figures; '': neither title nor subtitle.", FIGURE)] = None
     kind: Annotated[
         FigureKind, Option("map; lines from queries to keys; text, each token shaded by what it gets.", FIGURE)
     ] = "map"

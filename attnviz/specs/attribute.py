@@ -11,7 +11,7 @@ Method = Annotated[
     Option("{names}; several with commas, or all.", FIGURE, "NAME", table="attnviz.models.attribution:METHODS"),
 ]
 
-LOOKS = ("format", "theme", "width", "font_size", "dpi", "title", "no_title", "transparent", "svg_text", "out")
+LOOKS = ("format", "theme", "width", "font_size", "dpi", "title", "transparent", "svg_text", "out")
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -11,7 +11,7 @@ from attnviz.specs.compare import SHARED_BY_ALL
 
 NULLS, PROBES, ABLATIONS = ("random", "shuffled"), ("repeat",), ("zero", "mean", "uniform", "queries")
 NONE = "none"
-LOOK = ("format", "theme", "width", "font_size", "dpi", "title", "no_title", "transparent", "svg_text", "out")
+LOOK = ("format", "theme", "width", "font_size", "dpi", "title", "transparent", "svg_text", "out")
 Top = Annotated[int, Option("Texts listed with the largest numbers of each head; at most 10.", OUTPUT)]
 
 

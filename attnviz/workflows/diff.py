@@ -21,7 +21,7 @@ from attnviz.differences import (
 from attnviz.errors import DifferencesFound, InvalidOption, InvalidRecord, InvalidSource
 from attnviz.inputs import is_file, is_folder
 from attnviz.manifest import NAME
-from attnviz.measures import ALL, FORMER_NAMES, HEADLINE, MEASURES, chosen, measured, split_names
+from attnviz.measures import ALL, HEADLINE, MEASURES, chosen, measured, split_names
 from attnviz.measures.changes import changes
 from attnviz.models.sizes import BASE, ONE_HEAD, ONE_TOKEN, check_room
 from attnviz.records import AttentionMaps
@@ -144,7 +144,6 @@ def _thresholds(written: Sequence[str], known: Sequence[str]) -> Thresholds:
     found: Thresholds = {}
     for each in split_names(written):
         name, _, value = (part.strip() for part in each.partition("="))
-        name = FORMER_NAMES.get(name, name)
         try:
             limit = float(value)
         except ValueError:

@@ -54,7 +54,7 @@ class Pictures:
             theme=spec.theme,
             font_size=spec.font_size,
             width=inches(spec.width),
-            header=not spec.no_title and spec.title != "",
+            header=spec.title != "",
             transparent=spec.transparent,
             svg_text=spec.svg_text,
         )

@@ -20,11 +20,11 @@ def test_every_hostile_token_in_every_picture_and_format(run_here: RunHere, tmp_
     assert len(check_whole(tmp_path / "comparison")) == 4 * 3  # pictures × formats
 
 
-@pytest.mark.parametrize("form", ["--json", "--csv", "--markdown"])
+@pytest.mark.parametrize("form", ["json", "csv", "markdown"])
 def test_one_token(form: str, run_here: RunHere, tmp_path: Path) -> None:
     """Nothing to choose, so nothing to differ in."""
-    run = worked(run_here(*UNTRAINED, "--text", "yes", form))
-    if form == "--json":
+    run = worked(run_here(*UNTRAINED, "--text", "yes", "--print", form))
+    if form == "json":
         found = document(run)["measures"]
         assert found["effective_keys"]["means"] == [1.0, 1.0]
         assert found["head_divergence"]["means"] == [0.0, 0.0]

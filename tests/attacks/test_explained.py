@@ -43,7 +43,7 @@ def test_in_a_terminal(query: int, asked: tuple[str, ...], run_here: RunHere) ->
 
 
 def test_as_markdown(asked: tuple[str, ...], run_here: RunHere) -> None:
-    source = worked(run_here(*asked, "--query", "0", "--markdown")).stdout
+    source = worked(run_here(*asked, "--query", "0", "--print", "markdown")).stdout
     tokens = PARSER.parse(source)
     assert sum(token.type == "heading_open" for token in tokens) == 13
     assert not [token for token in tokens if token.type in ("html_block", "code_block", "hr", "blockquote_open")]
@@ -57,7 +57,7 @@ def test_as_markdown(asked: tuple[str, ...], run_here: RunHere) -> None:
 
 def test_as_latex(asked: tuple[str, ...], run_here: RunHere) -> None:
     """Every heading, paragraph and cell is read back; a sign that TeX would obey fails there."""
-    read = parts(worked(run_here(*asked, "--query", "0", "--latex")).stdout)
+    read = parts(worked(run_here(*asked, "--query", "0", "--print", "latex")).stdout)
     for place, token in enumerate(HOSTILE):
         label = escape_for_display(token).replace("⏎", r"\n").replace("⇥", r"\t")
         assert read.count(f"{place} {label}") == 5
@@ -75,7 +75,7 @@ def test_as_json(asked: tuple[str, ...], run_here: RunHere) -> None:
 def test_a_hostile_query(token: str, asked: tuple[str, ...], run_here: RunHere) -> None:
     found = json.loads(worked(run_here(*asked, "--query", token, "--json")).out)
     assert found["query"] == HOSTILE.index(token)
-    for writing in ((), ("--markdown",), ("--latex",)):
+    for writing in ((), ("--print", "markdown"), ("--print", "latex")):
         worked(run_here(*asked, "--query", token, *writing))
 
 
@@ -92,6 +92,6 @@ def test_a_text_of_one_token(model: str, causal: tuple[str, ...], run_here: RunH
     "asked", [("--max-tokens", "5", "--show-padding"), ("--max-tokens", "1"), ("--keep", "head-tail")]
 )
 def test_nothing_is_not_a_number(asked: tuple[str, ...], run_here: RunHere) -> None:
-    for writing in ((), ("--markdown",), ("--latex",), ("--json",)):
+    for writing in ((), ("--print", "markdown"), ("--print", "latex"), ("--json",)):
         text = worked(run_here("explain", "--text", "a fine film", "--query", "-1", "--model", "dot", *asked, *writing))
         assert "nan" not in text.stdout.lower()

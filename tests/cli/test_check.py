@@ -130,7 +130,7 @@ def test_diff_of_records(pair: Path, attnviz: RunHere) -> None:
     run = attnviz("diff", "figures/first", "other/first/attention.safetensors", "--threshold", "jsd=0.01", "--json")
     assert (run.exit_code, run.stderr) == (3, "error: 2 of 2 heads changed more than --threshold allows\n")
     assert [head["beyond"] for head in json.loads(run.stdout)["heads"]] == [["jsd"], ["jsd"]]
-    run = attnviz("diff", "figures/first", "other/first", "--markdown")
+    run = attnviz("diff", "figures/first", "other/first", "--print", "markdown")
     assert run.exit_code == 0
     assert run.stdout.startswith("# figures/first (A) to other/first (B)\n")
 

@@ -41,7 +41,7 @@ def test_json_is_one_document_and_the_same_bytes(run_cli: RunCli, run_forked: Ru
 
 
 def test_csv_has_a_row_for_each_measure_and_model(attnviz: RunHere) -> None:
-    run = worked(attnviz("compare", "single", "multi:2", *QUIET, "--csv", "--measure", "entropy,vendi_score"))
+    run = worked(attnviz("compare", "single", "multi:2", *QUIET, "--print", "csv", "--measure", "entropy,vendi_score"))
     rows = list(csv.DictReader(io.StringIO(run.stdout)))
     assert [(row["measure"], row["model"]) for row in rows] == [
         ("entropy", "uniform attention"),
@@ -54,7 +54,7 @@ def test_csv_has_a_row_for_each_measure_and_model(attnviz: RunHere) -> None:
 
 
 def test_markdown_shows_the_pictures(attnviz: RunHere, tmp_path: Path) -> None:
-    run = worked(attnviz("compare", "single", "multi:2", *QUIET, "--markdown", "--out", "a b"))
+    run = worked(attnviz("compare", "single", "multi:2", *QUIET, "--print", "markdown", "--out", "a b"))
     assert run.stdout.startswith("# single and multi:2 on “not a good film , but the acting saves i…”\n")
     assert "](a%20b/maps.png)" in run.stdout
     assert "| effective\\_keys (keys) |" in run.stdout
@@ -76,7 +76,7 @@ def test_many_texts_from_a_file(attnviz: RunHere, tmp_path: Path) -> None:
         (("single", "multi", "--text", ""), "no tokens in "),
         (("single", "multi", "--text", TEXT, "--query", "film,"), "no token 'film,'"),
         (("single", "multi", "--text", TEXT, "--query", "99"), "no token 99"),
-        (("single", "multi", "--text", TEXT, "--json", "--markdown"), "exclude each other"),
+        (("single", "multi", "--text", TEXT, "--json", "--print", "markdown"), "exclude each other"),
         (("single", "multi", "--text", TEXT, "--kernel", "0"), "--kernel 0"),
         (("single", "multi", "--text", TEXT, "--measure", "all,entrpy"), "Did you mean 'entropy'"),
     ],
@@ -88,7 +88,7 @@ def test_what_is_refused_leaves_nothing(asked: tuple[str, ...], said: str, attnv
 
 def test_hostile_tokens_are_shown_and_not_obeyed(attnviz: RunHere, tmp_path: Path) -> None:
     text = "[/] [red] $$ $\\frac$ :smile: \x1b[31m \u202e 猫 | a"
-    run = worked(attnviz("compare", "random:1", "random:2", "--text", text, "--no-time", "--markdown"))
+    run = worked(attnviz("compare", "random:1", "random:2", "--text", text, "--no-time", "--print", "markdown"))
     assert "\x1b" not in run.stdout
     assert "\u202e" not in run.stdout
     check_whole(tmp_path)

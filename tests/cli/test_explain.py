@@ -55,19 +55,19 @@ def test_the_weights_are_those_of_the_record(run_here: RunHere, tmp_path: Path) 
 
 def test_markdown_and_latex_are_documents_and_nothing_else(run_here: RunHere) -> None:
     asked = ("explain", "--text", TEXT, "--query", "not", *UNTRAINED, "--causal")
-    source = worked(run_here(*asked, "--markdown")).stdout
+    source = worked(run_here(*asked, "--print", "markdown")).stdout
     tokens = MarkdownIt("commonmark").enable("table").parse(source)
     assert source.startswith("# Attention from token 3 not in random:4, step by step\n")
     assert sum(token.type == "fence" and token.info == "math" for token in tokens) == 9
     assert sum(token.type == "table_open" for token in tokens) == 9
-    source = worked(run_here(*asked, "--latex")).stdout
+    source = worked(run_here(*asked, "--print", "latex")).stdout
     assert source.startswith("\\documentclass")
     assert source.endswith("\\end{document}\n")
     assert source.count("\\begin{longtable}") == source.count("\\end{longtable}") == 9
     assert source.count("\\begin{aligned}") == source.count("\\end{aligned}")
 
 
-@pytest.mark.parametrize("writing", [(), ("--markdown",), ("--latex",), ("--json",)])
+@pytest.mark.parametrize("writing", [(), ("--print", "markdown"), ("--print", "latex"), ("--json",)])
 def test_same_input_same_bytes(writing: tuple[str, ...], run_here: RunHere) -> None:
     asked = ("explain", "--text", TEXT, "--query", "it", "--head", "0-1", *UNTRAINED, *writing)
     assert worked(run_here(*asked)).out == worked(run_here(*asked)).out
@@ -104,7 +104,7 @@ def test_the_example_in_every_writing(run_here: RunHere) -> None:
     plain = worked(run_here("explain", "--example"))
     assert plain.stderr == ""
     assert max(map(len, plain.stdout.splitlines())) <= 80
-    for writing in ((), ("--markdown",), ("--latex",)):
+    for writing in ((), ("--print", "markdown"), ("--print", "latex")):
         text = worked(run_here("explain", "--example", *writing)).stdout
         for numbers in ("0.0900", "0.2447", "0.6652", "2.0647", "0.8453", "1.5752", "0.95, 0.05, 0.00"):
             assert numbers in text
@@ -119,7 +119,7 @@ def test_the_example_in_every_writing(run_here: RunHere) -> None:
 
 
 def test_the_example_in_chinese(run_here: RunHere) -> None:
-    text = worked(run_here("explain", "--example", "--lang", "zh", "--latex")).stdout
+    text = worked(run_here("explain", "--example", "--lang", "zh", "--print", "latex")).stdout
     assert "0 猫 &" in text
     assert "2 垫子 &" in text
     assert "cat" not in text.replace("concatenat", "")
@@ -141,8 +141,8 @@ def test_the_example_in_chinese(run_here: RunHere) -> None:
         (("--head", "99"), "no head 99. There are heads 0 to 7."),
         (("--head", "x"), "'x' does not say which head"),
         (("--top-k", "0"), "--top-k 0 is too small"),
-        (("--json", "--latex"), "--json and --latex exclude each other"),
-        (("--print", "none", "--latex"), "--print none and --latex exclude each other"),
+        (("--json", "--print", "latex"), "--print latex and --json exclude each other"),
+        (("--json", "-q"), "--json and --quiet exclude each other"),
         (("--text", "another"), "2 texts, where one is explained at a time"),
         (("--index", "1"), "no text 1"),
         (("--lang", "zh"), "--lang is for the labels of --example"),

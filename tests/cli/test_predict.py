@@ -38,7 +38,7 @@ def test_json_is_one_document_with_the_accuracy(attnviz: RunHere) -> None:
 
 
 def test_csv_has_a_row_per_text(attnviz: RunHere) -> None:
-    run = worked(attnviz("predict", "--dataset", "sample", "--split", "test", "--index", "0-4", "--csv"))
+    run = worked(attnviz("predict", "--dataset", "sample", "--split", "test", "--index", "0-4", "--print", "csv"))
     rows = list(csv.DictReader(io.StringIO(run.stdout)))
     assert [row["text"] for row in rows] == [f"sample test[{n}]" for n in range(5)]
     assert all(float(row["p_negative"]) + float(row["p_positive"]) == pytest.approx(1) for row in rows)
@@ -74,7 +74,7 @@ def test_same_input_same_bytes(attnviz: RunHere, run_cli: RunCli) -> None:
         (("--text", "fine", "--model", "random"), "random:8 has random weights and cannot classify"),
         (("--text", "fine", "--heads", "3"), "divisible"),
         (("--text", "fine", "--model", "mutli"), "Did you mean 'multi'"),
-        (("--text", "fine", "--json", "--csv"), "exclude each other"),
+        (("--text", "fine", "--json", "--print", "csv"), "exclude each other"),
         (("--text", "fine", "--device", "cuda:99"), "no device 'cuda:99'"),
         (("--dataset", "sample", "--split", "tset"), "no split 'tset'"),
         (("--text", "fine", "--heatmap", "--format", "gif"), "gif"),

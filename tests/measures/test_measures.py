@@ -10,11 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from attnviz.errors import InvalidOption
-from attnviz.measures import FORMER_NAMES, HEADLINE, MEASURES, OF_SOME_TEXTS, Measure, chosen, measured
+from attnviz.measures import HEADLINE, MEASURES, OF_SOME_TEXTS, Measure, chosen, measured
 from attnviz.measures.concentration import effective_keys, entropy, peak
 from attnviz.measures.distance import distance
 from attnviz.records import AttentionMaps
-from attnviz.registry import find, load
+from attnviz.registry import load
 from tests.made import cross_maps, random_maps, record, tokens, uniform_maps
 
 NAMES = [measure.name for measure in MEASURES]
@@ -189,9 +189,3 @@ def test_one_level_leaves_the_other_out() -> None:
 def test_a_measure_that_was_named_says_why_it_cannot_be_had() -> None:
     with pytest.raises(InvalidOption, match="to_self needs self-attention"):
         measured(cross_maps(), ["all", "to_self"])
-
-
-@pytest.mark.parametrize("name", FORMER_NAMES)
-def test_former_names_are_still_understood(name: str) -> None:
-    assert [measure.name for measure in chosen([name])] == [FORMER_NAMES[name]]
-    assert find(MEASURES, name, "measure").name == FORMER_NAMES[name]

@@ -466,17 +466,3 @@ def test_cases_are_the_jobs(pair: Path) -> None:
     assert finding.file == "figures.yaml"
     assert finding.title == "second: 1 number differs"
     assert Counter(each.kind for each in diff().differences) == {"number": 1}
-
-
-def test_a_baseline_with_former_names_of_measures_compares(made: Path, tmp_path: Path) -> None:
-    folder = tmp_path / "older"
-    shutil.copytree(made, folder)
-    manifest = folder / "manifest.json"
-    now = load_batch(folder).manifest.jobs[0].numbers
-    measure = next(name for of_text in now.values() for name in of_text)
-    former = {"peak_of_old": measure}
-    manifest.write_text(manifest.read_text().replace(f'"{measure}"', '"peak_of_old"'))
-    assert load_batch(folder).manifest.jobs[0].numbers != now
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("attnviz.workflows.batch_diff.batches.FORMER_NAMES", former)
-        assert load_batch(folder).manifest.jobs[0].numbers == now

@@ -161,7 +161,7 @@ def test_a_scheduler_with_tls_answers_those_whom_it_knows(
         own = tmp_path / name
         return ca, f"{tmp_path}/authority.pem", "--tls-cert", f"{own}.pem", "--tls-key", f"{own}.key"
 
-    asked = ("predict", "--text", "good", "--csv")
+    asked = ("predict", "--text", "good", "--print", "csv")
     with running(forked_dask, tmp_path, 1, *files("me", "--tls-ca-file")) as cluster:
         answered = run_forked(*asked, "--scheduler-file", cluster.file, *files("me"))
         refused = [run_forked(*asked, "--scheduler-file", cluster.file, *others) for others in ((), files("stranger"))]

@@ -113,9 +113,9 @@ def test_widths_in_the_units_of_publishers(length: str | None, expected: float |
     assert inches(length) == expected
 
 
-def test_no_title_is_also_an_empty_one() -> None:
-    specs = (FigureOptions(), FigureOptions(title=""), FigureOptions(no_title=True))
-    assert [Drawing.of(spec).pictures.look.header for spec in specs] == [True, False, False]
+def test_no_title_is_an_empty_one() -> None:
+    specs = (FigureOptions(), FigureOptions(title=""))
+    assert [Drawing.of(spec).pictures.look.header for spec in specs] == [True, False]
 
 
 def test_a_measure_that_was_not_shown_becomes_a_column(tmp_path: Path) -> None:

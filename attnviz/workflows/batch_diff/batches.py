@@ -11,8 +11,8 @@ from pathlib import Path
 from attnviz.differences import BatchDiff, Difference, Tolerances
 from attnviz.errors import InvalidSource
 from attnviz.inputs import is_file
-from attnviz.manifest import NAME, Entry, Manifest, Numbers
-from attnviz.measures import FORMER_NAMES, OF_LAYERS
+from attnviz.manifest import NAME, Entry, Manifest
+from attnviz.measures import OF_LAYERS
 from attnviz.workflows.batch_diff.files import Compared, PerHead, ShowPictures, compare_files, heads_in_words, paired
 
 
@@ -37,19 +37,10 @@ def load_batch(folder: Path) -> LoadedBatch:
 
 
 def read_batch(file: Path) -> LoadedBatch:
-    """Numbers are under what their measures are called now, so that an older baseline still compares."""
+    """Raises InvalidConfig for what is no manifest that this version writes."""
     from attnviz.configs.manifests import from_file
 
-    manifest = from_file(file)
-    jobs = (replace(entry, numbers=_with_present_names(entry.numbers)) for entry in manifest.jobs)
-    return LoadedBatch(file.parent, replace(manifest, jobs=tuple(jobs)))
-
-
-def _with_present_names(numbers: Numbers) -> Numbers:
-    return {
-        text: {FORMER_NAMES.get(name, name): values for name, values in of_text.items()}
-        for text, of_text in numbers.items()
-    }
+    return LoadedBatch(file.parent, from_file(file))
 
 
 def differences(
