@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from itertools import islice
-from typing import TYPE_CHECKING, cast
+from typing import cast
 
 import numpy as np
 import torch
@@ -14,66 +16,78 @@ from attnviz.attention_trace import AttentionTrace, Projection, VerifiedTrace, t
 from attnviz.errors import ExecutionError
 from attnviz.models.attention import AttentionOutput, DotAttention, PositionBias
 from attnviz.models.device import enough_memory
-from attnviz.models.tokenizer import Encoding
 from attnviz.records import Provenance, Tokens
-
-if TYPE_CHECKING:
-    from attnviz.models.encoder_model import EncoderModel
 
 TOLERANCE = 1e-4  # of the largest component: float32 comes far closer, and a step done wrongly does not
 
 
-def reproduce(model: EncoderModel, encoding: Encoding, layer: int, query: int, provenance: Provenance) -> VerifiedTrace:
-    """One query's arithmetic from the states that attention got in this layer, held against what the model makes of it.
+@dataclass(frozen=True)
+class LayerPlace:
+    """Which layer of a model, counted from 0."""
+
+    layer: int
+    n_layers: int
+    normed: bool  # whether its attention gets normed states
+
+
+@dataclass(frozen=True, eq=False)
+class LayerPass:
+    """What attention got and gave in one layer of a forward pass."""
+
+    attention: nn.Module
+    states: Float[Tensor, "token d_model"]  # that it got
+    attended: AttentionOutput  # that it gave
+    attendable: Bool[Tensor, "query key"]
+
+
+def run_to_layer(
+    attention: nn.Module, run: Callable[[], Iterable[object]], layer: int, attendable: Bool[Tensor, "query key"]
+) -> LayerPass:
+    """`run` the layers, one after the other, up to this one, and keep what its `attention` got and gave."""
+    seen: list[tuple[Tensor, AttentionOutput]] = []
+
+    def look(_: nn.Module, given: tuple[Tensor, ...], attended: AttentionOutput) -> None:
+        seen.append((given[0], attended))
+
+    with attention.register_forward_hook(look), enough_memory(), torch.inference_mode():
+        for _ in islice(run(), layer + 1):
+            pass
+    ((states, attended),) = seen
+    return LayerPass(attention, states, attended, attendable)
+
+
+def check_arithmetic(
+    made: LayerPass, tokens: Tokens, query: int, provenance: Provenance, of: LayerPlace
+) -> VerifiedTrace:
+    """Work out one query from the states that attention got, and hold it against what attention gave.
 
     Raises ExecutionError where the two do not come to the same.
     """
-    attendable = model.attendable(encoding)
-    states, attended = forward_pass(model, encoding, layer, attendable)
-    weights = attended.weights
+    weights = made.attended.weights
     assert weights is not None
-    given = states.cpu().double().numpy()
-    worked = work_through(
-        model.attentions[layer], encoding.tokens, query, given, attendable[query].numpy(), len(weights)
-    )
-    model_output = attended.output[query].cpu().double().numpy()
+    states = made.states.cpu().double().numpy()
+    worked = work_through(made.attention, tokens, query, states, made.attendable[query].numpy(), len(weights))
+    model_output = made.attended.output[query].cpu().double().numpy()
     model_weights = weights[:, query].cpu().double().numpy()
     error = float(np.abs(worked.output - model_output).max())
     weights_error = float(np.abs(np.stack([head.weights for head in worked.heads]) - model_weights).max())
     allowed = TOLERANCE * float(np.abs(model_output).max())
     if not (error <= allowed and weights_error <= TOLERANCE):  # written so that NaN is wrong too
         raise ExecutionError(
-            f"the arithmetic does not give what layer {layer} of the model gives: the output is off by {error:.3g}, "
+            f"the arithmetic does not give what layer {of.layer} of the model gives: the output is off by {error:.3g}, "
             f"the weights by {weights_error:.3g}; allowed are {allowed:.3g} and {TOLERANCE:g}"
         )
     return VerifiedTrace(
         worked=worked,
         provenance=provenance,
-        layer=layer,
-        n_layers=model.n_layers,
-        normed=dict(model.settings).get("norm") == "pre",
+        layer=of.layer,
+        n_layers=of.n_layers,
+        normed=of.normed,
         model_output=model_output,
         error=error,
         weights_error=weights_error,
         allowed=allowed,
     )
-
-
-def forward_pass(
-    model: EncoderModel, encoding: Encoding, layer: int, attendable: Bool[Tensor, "query key"]
-) -> tuple[Float[Tensor, "token d_model"], AttentionOutput]:
-    """What attention got and gave in one layer of the forward pass, which ends there."""
-    seen: list[tuple[Tensor, AttentionOutput]] = []
-
-    def look(_: nn.Module, given: tuple[Tensor, ...], attended: AttentionOutput) -> None:
-        seen.append((given[0], attended))
-
-    with model.attentions[layer].register_forward_hook(look), enough_memory(), torch.inference_mode():
-        layers = model.forward(torch.tensor(encoding.ids, device=model.device), attendable.to(model.device))
-        for _ in islice(layers, layer + 1):
-            pass
-    (found,) = seen
-    return found
 
 
 def work_through(

@@ -79,10 +79,11 @@ class RandomReference(ModelReference):
 
     def open(self, texts: Iterable[str], name: str = "") -> EncoderModel:
         """Made once for each source of texts."""
-        from attnviz.models.random_models import random_model
+        from attnviz.models.random_models import Architecture, random_model
 
+        sizes = Architecture(self.n_layers, self.n_heads, self.d_model, self.projected)
         # The texts are kept beside the model, so that no others can get this number.
-        _, model = cached((self.spec, id(texts)), lambda: (texts, random_model(self, texts)))
+        _, model = cached((self.spec, id(texts)), lambda: (texts, random_model(self.name, self.spec, sizes, texts)))
         return replace(model, name=name) if name else model
 
     def inputs(self) -> Mapping[str, str]:

@@ -194,10 +194,18 @@ class EncoderModel:
 
     def trace(self, text: str, text_name: str, layer: int, query: int) -> VerifiedTrace:
         """One query's arithmetic in one layer. Raises ExecutionError where it does not give what the model gives."""
-        from attnviz.models.arithmetic import reproduce
+        from attnviz.models.arithmetic import LayerPlace, check_arithmetic, run_to_layer
 
         encoding = self.encode(text)
-        return reproduce(self, encoding, layer, query, self.provenance(text, text_name, encoding.n_tokens))
+        attendable = self.attendable(encoding)
+        given = torch.tensor(encoding.ids, device=self.device), attendable.to(self.device)
+        return check_arithmetic(
+            run_to_layer(self.attentions[layer], lambda: self.forward(*given), layer, attendable),
+            encoding.tokens,
+            query,
+            self.provenance(text, text_name, encoding.n_tokens),
+            LayerPlace(layer, self.n_layers, dict(self.settings).get("norm") == "pre"),
+        )
 
     def attendable(self, encoding: Encoding) -> Bool[Tensor, "query key"]:
         """Who may attend to whom: nobody to padding, and with `causal` nobody to what comes later."""
