@@ -236,16 +236,6 @@ def test_batches_are_compared_number_by_number() -> None:
     assert result(diff(replace(spec, measure=("peak",), threshold=("entropy=0.4",)))).failure is not None
 
 
-def test_a_batch_with_former_names_of_measures_compares() -> None:
-    spec = manifests((entry(distinct_heads=[[2.0]]),), (entry(vendi_score=[[2.5]]),))
-    for measure in ("vendi_score", "distinct_heads"):
-        found = data(replace(spec, measure=(measure,), threshold=(f"{measure}=0.4",)))
-        assert [(each["measure"], each["before"], each["beyond"]) for each in found["changes"]] == [
-            ("vendi_score", 2.0, True)
-        ]
-        assert found["only_in_a"] == found["only_in_b"] == []
-
-
 def test_what_only_one_batch_has() -> None:
     one = (entry(entropy=[[1.0]], peak=[[1.0]]), entry("gone", entropy=[[1.0]]))
     other = (entry(entropy=[[1.0, 2.0]], gini=[[1.0]]), entry("new"))
