@@ -83,7 +83,7 @@ class Attribution:
 
 @dataclass(frozen=True, eq=False)
 class ReplacedTest:
-    """What came of other attention in the place of a model's own, text by text: see `models.attribution.replaced`."""
+    """What came of other attention in the place of a model's own, text by text: see `models.attribution.passes`."""
 
     by: str  # "permuted", "uniform", "random"
     variation: PerText  # total variation of the answers' probabilities, 0 to 1

@@ -52,8 +52,7 @@ class ClassifierModel(EncoderModel):
 
     def subject(self, text: str, text_name: str, question: Question) -> Subject:
         """One answer of one text, to be explained. Raises as `encode` does, InvalidOption for an unknown label."""
-        from attnviz.models.attribution.answers import classified
-        from attnviz.models.attribution.subject import Answering
+        from attnviz.models.attribution.subject import Answering, classified
 
         encoding, classifier = self.encode(text), self.saved.classifier
         words, temperature = classifier.encoder.embedding.words.weight, float(classifier.temperature)

@@ -110,7 +110,7 @@ class Explaining:
 
     def draw(self, model: Attributable, document: Document, folder: Path) -> Generator[Progress, None, Result]:
         """One text by each method, drawn into a folder. Raises as models and methods do."""
-        from attnviz.models.attribution.scores import attribute as score
+        from attnviz.models.attribution.subject import attribute as score
 
         subject = model.subject(document.text, document.name, self.question)
         found: list[Attribution] = []

@@ -18,12 +18,9 @@ from attnviz.attribution import Attribution, Question
 from attnviz.errors import InvalidModel, InvalidOption
 from attnviz.models.attention import MultiHeadAttention
 from attnviz.models.attribution import METHODS
-from attnviz.models.attribution.answers import classified
 from attnviz.models.attribution.held import HeldPass
-from attnviz.models.attribution.replaced import REPLACEMENTS, ReplacedAttention, Replacement
-from attnviz.models.attribution.scores import attribute
-from attnviz.models.attribution.subject import Answering, Subject, frozen
-from attnviz.models.attribution.traced import TracedPass
+from attnviz.models.attribution.passes import REPLACEMENTS, ReplacedAttention, Replacement, TracedPass
+from attnviz.models.attribution.subject import Answering, Subject, attribute, classified, frozen
 from attnviz.models.capture.by_hand import SOFTMAXES
 from attnviz.models.classifier import Classifier, ClassifierConfig, NgramClassifier
 from attnviz.models.encoder import EncoderConfig

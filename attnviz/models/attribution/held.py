@@ -17,7 +17,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 from torch.nn.modules.module import register_module_forward_hook, register_module_forward_pre_hook
 
-from attnviz.models.attribution.inputs import WordInputs
+from attnviz.models.attribution.passes import WordInputs
 from attnviz.models.capture.by_hand import SOFTMAXES
 from attnviz.models.capture.captured import Kernel
 from attnviz.models.capture.flow import ADDING

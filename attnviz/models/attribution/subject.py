@@ -1,10 +1,10 @@
-"""One text, one model and one answer of it: what methods explain. Knows torch; no kind of model, no files."""
+"""One text, one model and one answer of it, and what a method says of them. Knows torch; no kind of model, no files."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeVar
 
 import numpy as np
@@ -12,13 +12,17 @@ import torch
 from jaxtyping import Bool, Float, Float64, Int
 from torch import Tensor, nn
 
-from attnviz.attribution import Scores, Target
-from attnviz.models.attribution.inputs import WordInputs
+from attnviz.attribution import Attribution, Question, Scores, Target
+from attnviz.errors import AttnvizError, InvalidModel, InvalidOption
+from attnviz.models.attribution import METHODS
+from attnviz.models.attribution.passes import WordInputs
 from attnviz.models.batches import by_length
 from attnviz.models.device import enough_memory
 from attnviz.records import Provenance, Tokens
+from attnviz.registry import find, load, suggestion
 
 AT_ONCE = 2**14  # tokens of a batch
+ANY_MODEL = "Choose --method leave-one-out, which asks nothing of a model."
 Pass = TypeVar("Pass", bound=WordInputs)
 Logits = Float[Tensor, "text answer"]
 
@@ -41,6 +45,13 @@ class Answering:
     name_beside: str = ""
     n_labels: int = 0  # of a classifier; 0: answers are tokens
     temperature: float = 1.0  # that divides logits before softmax
+
+    def whole_logits(self, batch: Int[Tensor, "text token"]) -> Logits:
+        """Logits, what is beside the model added."""
+        with torch.inference_mode():
+            batch = batch.to(self.device)
+            found = self.logits(batch)
+            return found if self.beside is None else found + self.beside(batch)
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,13 +108,62 @@ class Subject:
         return found
 
     def _distribution(self, batch: Int[Tensor, "text token"]) -> Float64[np.ndarray, "text answer"]:
-        part, batch = self.answering, batch.to(self.answering.device)
-        with enough_memory(), torch.inference_mode():
-            logits = part.logits(batch)
-            if part.beside is not None:
-                logits = logits + part.beside(batch)
-            found: np.ndarray = (logits / part.temperature).double().softmax(dim=-1).cpu().numpy()
-        return found
+        with enough_memory():
+            logits = self.answering.whole_logits(batch) / self.answering.temperature
+            return np.asarray(logits.double().softmax(dim=-1).cpu().numpy())
+
+
+@dataclass(frozen=True, eq=False)
+class MethodScores:
+    """A score per token. Where they add up, `total` is the logit and `others` are the shares of no token."""
+
+    scores: Scores
+    n_passes: int
+    total: float | None = None
+    others: tuple[tuple[str, float], ...] = ()
+    parts: tuple[tuple[str, Scores], ...] = ()
+    signed: bool = True  # whether a score below 0 speaks against the answer
+    not_held: tuple[str, ...] = ()  # why it may not add up
+
+
+def attribute(subject: Subject, method: str) -> Attribution:
+    """The scores of a method, by its name. Raises InvalidOption for an unknown name, InvalidModel where a method that
+    adds up does not, with what in the model is to blame.
+    """
+    found: MethodScores = load(find(METHODS, method, "method"))(subject)
+    try:
+        said = {name: value for name, value in vars(found).items() if name != "not_held"}
+        return Attribution(method, subject.tokens, target=subject.target, provenance=subject.provenance, **said)
+    except AttnvizError as error:
+        blamed = f"; not linear even when held: {', '.join(found.not_held[:4])}" if found.not_held else ""
+        raise InvalidModel(f"{error}{blamed}", hint=ANY_MODEL) from error
+
+
+def classified(
+    answering: Answering,
+    ids: tuple[int, ...],
+    tokens: Tokens,
+    labels: Sequence[str],
+    question: Question,
+    provenance: Provenance,
+) -> Subject:
+    """The subject of a label, by its name or number; of two labels, against the other one.
+
+    Raises InvalidOption for one that the model does not have, InvalidModel for a model with one output.
+    """
+    if len(labels) < 2:
+        raise InvalidModel(f"{provenance.model} has one output, and no labels to tell apart", hint="It has no answer.")
+    answering = replace(answering, n_labels=len(labels))
+    logits = answering.whole_logits(torch.tensor([ids]))[0].double().cpu()
+    answer = int(logits.argmax()) if question.target is None else _label(question.target, labels, "target")
+    against = 1 - answer if len(labels) == 2 else None
+    if question.against is not None:
+        against = _label(question.against, labels, "against")
+    if against == answer:
+        raise InvalidOption(f"--against {question.against} is the target itself", hint="Choose another, or none.")
+    probability = float((logits / answering.temperature).softmax(dim=-1)[answer])
+    target = Target(labels[answer], "" if against is None else labels[against], probability)
+    return Subject(answering, ids, tokens, target, answer, against, provenance, question.seed)
 
 
 @contextmanager
@@ -117,3 +177,11 @@ def frozen(module: nn.Module) -> Iterator[None]:
     finally:
         for parameter in learned:
             parameter.requires_grad_(True)
+
+
+def _label(name: str, labels: Sequence[str], option: str) -> int:
+    if name in labels:
+        return list(labels).index(name)
+    if name.isdecimal() and int(name) < len(labels):
+        return int(name)
+    raise InvalidOption(f"--{option} {name[:60]!r} is no label of this model", hint=suggestion(name, labels))

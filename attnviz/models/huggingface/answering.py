@@ -9,8 +9,7 @@ from torch import Tensor
 
 from attnviz.attribution import Question, Target
 from attnviz.errors import InvalidOption
-from attnviz.models.attribution.answers import classified, whole_logits
-from attnviz.models.attribution.subject import Answering, Subject
+from attnviz.models.attribution.subject import Answering, Subject, classified
 from attnviz.models.huggingface.model import HuggingFaceModel
 from attnviz.models.huggingface.weights import others_failure
 from attnviz.records import Facts
@@ -34,7 +33,7 @@ class HuggingFaceAnswering(HuggingFaceModel):
             names = headed.config.id2label
             labels = [str(names[number]) for number in sorted(names)]
             return classified(answering, read.source.ids, read.source.tokens, labels, question, provenance)
-        logits = whole_logits(answering, read.source.ids)
+        logits = answering.whole_logits(torch.tensor([read.source.ids]))[0].double().cpu()
         answer = int(logits.argmax()) if question.target is None else self._token(question.target, "target")
         against = None if question.against is None else self._token(question.against, "against")
         if against == answer:

@@ -1,0 +1,29 @@
+"""Methods that ask a model for its answer without a token, and the chance that every method has to beat."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from attnviz.models.attribution.subject import MethodScores, Subject
+
+
+def leave_one_out(subject: Subject) -> MethodScores:
+    """How much of the answer's probability goes with each token (Li et al. 2016, arXiv:1612.08220).
+
+    One pass for each token of the text, and one with all of them. Markers have 0.
+    """
+    n_tokens = len(subject.ids)
+    places = np.flatnonzero(~np.array(subject.tokens.special, dtype=bool))
+    scores = np.zeros(n_tokens)
+    if len(places) > 1:  # a text of no tokens has no answer
+        whole, *without = subject.probabilities(
+            [np.ones(n_tokens, dtype=bool), *(np.arange(n_tokens) != place for place in places)]
+        )
+        scores[places] = whole - np.array(without)
+    return MethodScores(scores, 1 + len(places))
+
+
+def chance(subject: Subject) -> MethodScores:
+    """Random scores from 0 to 1, evenly distributed, the same for the same text and seed."""
+    generator = np.random.default_rng([subject.seed, *subject.ids])
+    return MethodScores(generator.random(len(subject.ids)), 0, signed=False)

@@ -1,0 +1,150 @@
+"""Methods that read one pass of a model: gradients at its word vectors, and the attention that it sees on the way."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from importlib.util import find_spec
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from attnviz.errors import InvalidModel, InvalidOption
+from attnviz.models.attribution.held import HeldPass
+from attnviz.models.attribution.passes import TracedPass, WordInputs
+from attnviz.models.attribution.subject import MethodScores, Subject
+
+BACKWARD = 2  # forward passes that a backward pass takes as long as
+CONSTANTS = "biases and positions"
+N_STEPS = 32  # of integrated gradients
+NO_ATTENTION = "State-space models such as Mamba have no attention, and some kernels cannot be seen."
+
+
+def relevance(subject: Subject) -> MethodScores:
+    """Gradient × input of a pass in which norms, weights and gates are held: the share of each token in the logit.
+
+    Ali et al. 2022 (arXiv:2202.07304); AttnLRP, Achtibat et al. 2024 (arXiv:2402.05602). With what biases and positions
+    gave, the scores add up to the logit.
+    """
+    part = subject.answering
+    held = HeldPass(part.words, part.module)
+    with held.hooks():
+        logit = subject.run(held)
+        own = _gradient_times_input(logit, held)
+    beside, constant = subject.beside()
+    return MethodScores(
+        scores=own + beside,
+        n_passes=1 + BACKWARD,
+        total=float(logit.detach()[0]) + float(beside.sum()) + constant,
+        others=((CONSTANTS, held.constants + constant),),
+        parts=((part.name, own), (part.name_beside, beside)) if part.name_beside else (),
+        not_held=tuple(held.not_held),
+    )
+
+
+def gradient(subject: Subject) -> MethodScores:
+    """Gradient × input, nothing held (Simonyan et al. 2014, arXiv:1312.6034; Shrikumar et al. 2016, arXiv:1605.01713).
+
+    Its size is the gradient with respect to a token's presence that Jain & Wallace (2019, arXiv:1902.10186) hold
+    attention against. Layer norm cancels nearly all of its sum. N-grams beside the model read no word vectors.
+    """
+    watching = WordInputs(subject.answering.words)
+    return MethodScores(_gradient_times_input(subject.run(watching), watching), 1 + BACKWARD)
+
+
+def integrated_gradients(subject: Subject) -> MethodScores:
+    """Integrated gradients from words of zeros (Sundararajan et al. 2017, arXiv:1703.01365), as captum computes them.
+
+    N-grams beside the model read no word vectors. Raises InvalidOption where captum is not installed.
+    """
+    if find_spec("captum") is None:
+        raise InvalidOption(
+            "--method integrated-gradients needs captum", hint="Install it with: pip install 'attnviz[attribution]'"
+        )
+    from captum.attr import IntegratedGradients
+
+    words = subject.answering.words
+    before = WordInputs(words)
+    subject.run(before)
+
+    def logit(changed: Tensor) -> Tensor:
+        return subject.run(WordInputs(words, lambda _: changed), subject.batch.expand(len(changed), -1))
+
+    with torch.enable_grad():
+        found = IntegratedGradients(logit).attribute(
+            before.vectors.detach(), n_steps=N_STEPS, method="gausslegendre", internal_batch_size=8
+        )
+    return MethodScores(found.double().sum(dim=-1)[0].cpu().numpy(), 1 + N_STEPS * (1 + BACKWARD))
+
+
+def attention_gradient(subject: Subject) -> MethodScores:
+    """Attention × its gradient, the positive part, through all layers (Chefer et al. 2021, arXiv:2103.15679, eq. 5, 6).
+
+    R ← R + mean over heads of (A ∘ ∂L/∂A)⁺ · R, layer after layer. Read off at the tokens that the answer was taken
+    from, which are those whose last attention has a gradient: [CLS], the last token, or all where means are taken.
+    """
+    traced, logit = _traced_pass(subject)
+    mixed = [each.mixed for each in traced.attentions]
+    of_mixed: Sequence[Tensor | None] = torch.autograd.grad(logit[0], mixed, allow_unused=True)
+    identity = torch.eye(len(subject.ids), dtype=torch.float64, device=logit.device)
+    total = identity
+    for attention, of_output in zip(traced.attentions, of_mixed, strict=True):
+        if of_output is not None:
+            of_weights = attention.weights * attention.weight_gradient(of_output)
+            total = total + of_weights.clamp(min=0).mean(dim=(0, 1)).double() @ total
+    last = next(of_output for of_output in reversed(of_mixed) if of_output is not None)
+    read_off = (last.abs().amax(dim=-1) > 0).flatten(0, -2).any(dim=0)
+    if not read_off.any():  # the answer does not hang on attention at all
+        read_off = torch.ones_like(read_off)
+    scores = (total - identity)[read_off].mean(dim=0)
+    return MethodScores(np.asarray(scores.cpu().numpy()), 1 + BACKWARD, signed=False)
+
+
+def value_norm(subject: Subject) -> MethodScores:
+    """Attention × the length of what it moves, ‖A_ij v_j W_O‖ (Kobayashi et al. 2020, arXiv:2004.10102), as shares.
+
+    A token that gets much weight and has a short value, such as a sink, moves little. Summed over queries, heads and
+    layers. Raises InvalidModel where no output projection is seen.
+    """
+    traced, _ = _traced_pass(subject)
+    total = torch.zeros(len(subject.ids), dtype=torch.float64, device=subject.answering.device)
+    for attention in traced.attentions:
+        norms = attention.value_norms()
+        if norms is None:
+            raise InvalidModel(
+                f"no linear layer reads the attention of {subject.provenance.model} head by head",
+                hint="Choose --method attention.",
+            )
+        total += (attention.weights.sum(dim=2) * norms).double().sum(dim=(0, 1))
+    return MethodScores((total / total.sum().clamp(min=torch.finfo(total.dtype).tiny)).cpu().numpy(), 1, signed=False)
+
+
+def attention(subject: Subject) -> MethodScores:
+    """Attention received: the mean weight on each token over queries, heads and layers. Users take it for an answer.
+
+    Shares that sum to 1 where no layer has a sink.
+    """
+    traced, _ = _traced_pass(subject)
+    received = torch.stack([each.weights.double().mean(dim=(0, 1, 2)) for each in traced.attentions])
+    return MethodScores(received.mean(dim=0).cpu().numpy(), 1, signed=False)
+
+
+def _gradient_times_input(logit: Tensor, watched: WordInputs) -> np.ndarray:
+    (found,) = torch.autograd.grad(logit[0], watched.vectors)
+    return np.asarray((found * watched.vectors.detach()).double().sum(dim=-1)[0].cpu().numpy())
+
+
+def _traced_pass(subject: Subject) -> tuple[TracedPass, Tensor]:
+    """A pass with its attentions. Raises InvalidModel where it has none, or such as are not over the tokens."""
+    traced, n_tokens = TracedPass(subject.answering.words), len(subject.ids)
+    logit = subject.run(traced)
+    if not traced.attentions:
+        raise InvalidModel(f"no attention was seen in {subject.provenance.model}", hint=NO_ATTENTION)
+    for each in traced.attentions:
+        if tuple(each.weights.shape[2:]) != (n_tokens, n_tokens) or len(each.weights) != 1:
+            raise InvalidModel(
+                f"{subject.provenance.model} attends over {tuple(each.weights.shape[2:])} places, the text has "
+                f"{n_tokens} tokens",
+                hint="Choose --method relevance or leave-one-out.",
+            )
+    return traced, logit
