@@ -82,9 +82,9 @@ class Pretraining:
         """Both losses of each step that is left, and the share of masked words found."""
         self._choose_what_learns()
         while self.done < self.n_steps:
-            epoch, first = divmod(self.done, self.steps_per_epoch)
+            epoch = self.done // self.steps_per_epoch
             windows = self.windows.epoch(np.random.default_rng((self.seed, epoch, self.n_steps)))
-            for number in range(first, self.steps_per_epoch):
+            for number in range(self.steps_per_epoch):
                 yield self._step(windows[number * BATCH : (number + 1) * BATCH])
         self._choose_what_learns()
 

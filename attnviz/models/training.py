@@ -1,14 +1,14 @@
 """Training, one step after the other. Yields what happened and never prints; knows no texts and no files.
 
-Whatever a step draws at random follows from the seed and the step's number alone. So a run that was stopped after any
-step and taken up again from its `state` ends with the weights of a run that never stopped.
+Whatever a step draws at random follows from the seed and the step's number alone. So a run that was stopped and taken
+up again from its `state` at the end of an epoch ends with the weights of a run that never stopped.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass, replace
-from typing import Any
+from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
@@ -61,6 +61,16 @@ class TrainingStep:
     pretraining: bool = False
 
 
+@dataclass(frozen=True, eq=False)
+class TrainingState:
+    """A run at the end of an epoch: all that another process goes on from, beside the settings and the texts."""
+
+    done: int  # steps, those of pretraining left out
+    pretrained: int  # steps of pretraining
+    history: History
+    arrays: dict[str, np.ndarray]  # weights, the best ones, averages, and what the optimizers remember
+
+
 class Training:
     """A classifier, its examples and its optimizers. `steps` trains; `state` and `restore` stop and take up again."""
 
@@ -90,18 +100,20 @@ class Training:
         # Of each step since the last point: loss and accuracy, and in pretraining the second loss.
         self._since_point: list[tuple[float, ...]] = []
         self.average: dict[str, Tensor] = {}  # of the weights of the last steps
-        self.n_averaged = 0
         self.targets = targets
         self.optimizer = Optimizer((classifier,), spec.learning_rate, self.n_steps, biases=pretraining is None)
         self._held_windows = Windows(held_out.texts) if pretraining is not None and len(held_out) else None
 
     def steps(self) -> Iterator[TrainingStep]:
-        """Train to the last epoch, or until `patience` epochs brought nothing better; pretraining comes first."""
+        """Train to the last epoch, or until `patience` epochs brought nothing better; pretraining comes first.
+
+        Begins after the last whole epoch that is done.
+        """
         if self.pretraining is not None:
             yield from self._pretrain(self.pretraining)
         while self.done < self.n_steps and not self._out_of_patience():
-            epoch, first = divmod(self.done, self.steps_per_epoch)
-            for batch in self._batches(epoch)[first:]:
+            epoch = self.done // self.steps_per_epoch
+            for batch in self._batches(epoch):
                 yield self._step(batch, epoch)
 
     @property
@@ -159,21 +171,19 @@ class Training:
             )
             loss = loss + WORD_WEIGHT * found
         if not loss.isfinite():
-            raise ExecutionError(
-                f"training went astray: the loss of step {self.done + 1} is {loss.item()}", hint=DIVERGED
-            )
+            raise ExecutionError(f"training diverged: the loss of step {self.done + 1} is {loss.item()}", hint=DIVERGED)
         self.optimizer.step(loss, self.done)
         return of_labels.item(), (answers.argmax(dim=-1) == labels).float().mean().item()
 
     def _average(self) -> None:
         """The running mean of all weights that learn, over the last steps of the run: it does better than the last."""
-        if self.done <= (1 - AVERAGED) * self.n_steps:
+        n_averaged = self.done - math.floor((1 - AVERAGED) * self.n_steps)
+        if n_averaged <= 0:
             return
-        self.n_averaged += 1
         with torch.no_grad():
             for name, weight in self.classifier.named_parameters():
                 if name in self.average:
-                    self.average[name].lerp_(weight, 1 / self.n_averaged)
+                    self.average[name].lerp_(weight, 1 / n_averaged)
                 elif weight.requires_grad:
                     self.average[name] = weight.detach().clone()
 
@@ -213,10 +223,7 @@ class Training:
 
     def _out_of_patience(self) -> bool:
         best = self.history.best
-        at_the_end_of_an_epoch = self.done % self.steps_per_epoch == 0
-        return (
-            best is not None and at_the_end_of_an_epoch and len(self.history.epochs) - best.number >= self.spec.patience
-        )
+        return best is not None and len(self.history.epochs) - best.number >= self.spec.patience
 
     def _batches(self, epoch: int) -> list[Int[np.ndarray, " text"]]:
         lengths = [min(len(text), self.spec.crop) for text in self.examples.texts]
@@ -233,61 +240,39 @@ class Training:
         classifier.load_state_dict({name: tensor.detach().clone() for name, tensor in weights.items()}, assign=True)
         return classifier.eval()
 
-    def state(self) -> tuple[dict[str, Tensor], dict[str, Any]]:
-        """Tensors, and the rest as what JSON can hold: all that `restore` needs."""
-        tensors = {f"model.{name}": tensor for name, tensor in self.classifier.state_dict().items()}
-        tensors |= {f"best.{name}": tensor for name, tensor in self.best_weights.items()}
-        tensors |= {f"average.{name}": tensor for name, tensor in self.average.items()}
+    def state(self) -> TrainingState:
+        """Where the run stands at the end of an epoch."""
+        parts = {"model": self.classifier.state_dict(), "best": self.best_weights, "average": self.average}
+        if self.pretraining is not None:
+            parts["objectives"] = self.pretraining.objectives.state_dict()
         for place, optimizer in enumerate(self._optimizers):
             for parameter, values in optimizer.state_dict()["state"].items():
-                for name, value in values.items():
-                    tensors[f"optimizer.{place}.{parameter}.{name}"] = torch.as_tensor(value)
+                parts[f"optimizer.{place}.{parameter}"] = values
+        tensors = {f"{part}.{name}": value for part, of in parts.items() for name, value in of.items()}
+        arrays = {name: tensor.detach().cpu().numpy() for name, tensor in tensors.items()}
+        return TrainingState(self.done, self.n_done - self.done, self.history, arrays)
+
+    def restore(self, state: TrainingState) -> None:
+        """Go on from a `state` of the same run. Raises KeyError, RuntimeError or ValueError for another's."""
+        arrays = state.arrays
+        self.classifier.load_state_dict(_under("model.", arrays))
+        self.best_weights = _under("best.", arrays, self.device)
+        self.average = _under("average.", arrays, self.device)
         if self.pretraining is not None:
-            objectives = self.pretraining.objectives.state_dict()
-            tensors |= {f"objectives.{name}": tensor for name, tensor in objectives.items()}
-        pretrained = 0 if self.pretraining is None else self.pretraining.done
-        rest = {
-            "done": self.done,
-            "pretrained": pretrained,
-            "n_averaged": self.n_averaged,
-            "history": asdict(self.history),
-            "since_point": self._since_point,
-        }
-        return {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}, rest
+            self.pretraining.objectives.load_state_dict(_under("objectives.", arrays))
+            self.pretraining.done = state.pretrained
+        for place, optimizer in enumerate(self._optimizers):
+            found: dict[int, dict[str, Tensor]] = {}
+            for name, tensor in _under(f"optimizer.{place}.", arrays).items():
+                parameter, _, value = name.partition(".")
+                found.setdefault(int(parameter), {})[value] = tensor
+            optimizer.load_state_dict({**optimizer.state_dict(), "state": found})
+        self.done, self.history = state.done, state.history
 
     @property
     def _optimizers(self) -> tuple[torch.optim.Optimizer, ...]:
         first = () if self.pretraining is None else (self.pretraining.optimizer.adamw,)
         return (self.optimizer.adamw, *first)
-
-    def restore(self, tensors: Mapping[str, Tensor], rest: Mapping[str, Any]) -> None:
-        """Take up a run from its `state`. Raises KeyError, RuntimeError or ValueError for one of another run."""
-        self.classifier.load_state_dict(_under("model.", tensors))
-        self.best_weights = _under("best.", tensors)
-        self.average, self.n_averaged = _under("average.", tensors), rest["n_averaged"]
-        if self.pretraining is not None:
-            self.pretraining.objectives.load_state_dict(_under("objectives.", tensors))
-            self.pretraining.done = rest["pretrained"]
-        for place, optimizer in enumerate(self._optimizers):
-            found: dict[int, dict[str, Tensor]] = {}
-            for name, tensor in _under(f"optimizer.{place}.", tensors).items():
-                parameter, _, value = name.partition(".")
-                found.setdefault(int(parameter), {})[value] = tensor
-            optimizer.load_state_dict({**optimizer.state_dict(), "state": found})
-        self.done = rest["done"]
-        kinds = {"points": Point, "epochs": Epoch, "words": WordPoint, "heads": HeadPoint}
-        of_kind = {name: tuple(kind(**each) for each in rest["history"][name]) for name, kind in kinds.items()}
-        self.history = History(**of_kind)
-        self._since_point = [tuple(values) for values in rest["since_point"]]
-        if not (0 <= self.done <= self.n_steps and 0 <= self.n_done - self.done <= self.n_all - self.n_steps):
-            raise ValueError(f"{self.done} of {self.n_steps} steps are done")
-        if self.done >= self.steps_per_epoch:
-            self.best()  # raises RuntimeError where weights are missing or of another shape
-        for optimizer, begun in zip(self._optimizers, (self.done, self.n_done - self.done), strict=False):
-            for parameter in (parameter for group in optimizer.param_groups for parameter in group["params"]):
-                averages = optimizer.state.get(parameter, {})
-                if begun and averages.get("exp_avg", torch.empty(0)).shape != parameter.shape:
-                    raise ValueError("the optimizer's averages are missing or of another shape")
 
 
 def _ends_part(into_epoch: int, steps_per_epoch: int, parts: int) -> bool:
@@ -295,5 +280,6 @@ def _ends_part(into_epoch: int, steps_per_epoch: int, parts: int) -> bool:
     return not into_epoch or into_epoch * parts // steps_per_epoch != (into_epoch - 1) * parts // steps_per_epoch
 
 
-def _under(prefix: str, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    return {name.removeprefix(prefix): tensor for name, tensor in tensors.items() if name.startswith(prefix)}
+def _under(prefix: str, arrays: Mapping[str, np.ndarray], device: torch.device | None = None) -> dict[str, Tensor]:
+    found = {name.removeprefix(prefix): array for name, array in arrays.items() if name.startswith(prefix)}
+    return {name: torch.tensor(array, device=device) for name, array in found.items()}

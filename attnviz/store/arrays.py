@@ -16,12 +16,17 @@ from attnviz.errors import InvalidRecord
 from attnviz.inputs import header_of, read_bytes, strict_json
 from attnviz.store import shorten_path
 
-KINDS = {"I64": np.dtype("<i8"), "U64": np.dtype("<u8"), "F64": np.dtype("<f8")}
+KINDS: dict[str, np.dtype[Any]] = {
+    "I64": np.dtype("<i8"),
+    "U64": np.dtype("<u8"),
+    "F64": np.dtype("<f8"),
+    "F32": np.dtype("<f4"),
+}
 
 
 def arrays_bytes(arrays: Mapping[str, np.ndarray], meta: Mapping[str, Any]) -> bytes:
-    """Arrays of 64-bit numbers, and what is said of them under the metadata key `attnviz`: equal ones, equal bytes."""
-    tensors = {name: np.ascontiguousarray(arrays[name]) for name in sorted(arrays)}
+    """Arrays of `KINDS`, and what is said of them under the metadata key `attnviz`: equal ones, equal bytes."""
+    tensors = {name: np.asarray(arrays[name], order="C") for name in sorted(arrays)}
     return bytes(save_tensors(tensors, metadata={"attnviz": json.dumps(meta, allow_nan=False, sort_keys=True)}))
 
 

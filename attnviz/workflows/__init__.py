@@ -117,7 +117,7 @@ COMMANDS = (
     ),
     Command(
         "train",
-        "attnviz.workflows.train_progress:train",
+        "attnviz.workflows.train:train",
         "Train a model on labelled texts",
         spec="attnviz.specs.train:TrainSpec",
     ),

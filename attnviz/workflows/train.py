@@ -3,82 +3,49 @@
 from __future__ import annotations
 
 import hashlib
-import math
 import time
-from collections.abc import Generator, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass, fields, replace
-from importlib.metadata import version
+from dataclasses import fields
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING
 
 from attnviz import store
-from attnviz.errors import ExecutionError, InvalidModel, InvalidOption, InvalidSource
-from attnviz.measures.classification import accuracy, calibration_error, log_loss
+from attnviz.errors import InvalidModel, InvalidOption, InvalidSource
 from attnviz.models.sizes import head_size
 from attnviz.options import flat_values
 from attnviz.records import Setting
-from attnviz.report import FigureStyle, Report
 from attnviz.specs import PrintOptions
 from attnviz.specs.train import TrainSpec
 from attnviz.text import Corpus, load_corpus
-from attnviz.training_metrics import HeadMetrics, Metrics, ValidationMetrics
-from attnviz.views.model_card import card_report
+from attnviz.training_metrics import Metrics
+from attnviz.workflows import Events, Progress
 from attnviz.workflows.metrics import NAME as METRICS
 from attnviz.workflows.metrics import load_metrics, metrics_bytes
 
 if TYPE_CHECKING:
-    from attnviz.models.classifier import Classifier
     from attnviz.models.recipe import Run
     from attnviz.models.training import Training, TrainingStep
 
-WEIGHTS, VOCABULARY, CONFIG = "model.safetensors", "tokenizer.json", "config.json"
-STATE, CARD = "training.safetensors", "README.md"
-SAVED_EVERY = 15.0  # seconds between two states on disk; each epoch's end is saved too
+WEIGHTS, STATE = "model.safetensors", "training.safetensors"
+SMOOTHING = 0.98  # of what is said between epochs: about the last fifty steps
 PRINTED = tuple(field.name for field in fields(PrintOptions))
 NOT_OF_THE_RUN = ("dataset", "split", "device", "out", "resume", *PRINTED)  # what no weight follows from
 MAX_LAYERS = 1_000  # that a checkpoint may have, known here without torch
 MAX_TOKENS = 1_000_000  # far beyond any text; neighbours still have positions of their own in float32
 
 
-@dataclass(frozen=True, eq=False)
-class Started:
-    """What is about to be trained, and what the user has to know."""
-
-    data: str
-    n_texts: int
-    n_held_out: int
-    n_parameters: int
-    n_done: int  # steps, in an earlier run
-    n_kept: int  # which epoch that run kept, from 1; 0 where none had ended
-    n_steps: int
-    notices: tuple[str, ...]
-
-
-@dataclass(frozen=True, eq=False)
-class Trained:
-    """The end: the report, and the files that were written."""
-
-    report: Report
-    metrics: Metrics
-    files: tuple[Path, ...]
-    run: Run | None = None  # None where it had ended before
-
-
-Event: TypeAlias = "Started | TrainingStep | Trained"
-
-
-def train(spec: TrainSpec) -> Generator[Event]:
+def train(spec: TrainSpec) -> Events:
     """Train, keep the best epoch in `--out`, and say at each step how it goes.
 
-    Where the iteration is left between two steps, the state is saved for `--resume`. Raises InvalidOption,
+    The folder always holds where the last whole epoch ended, which `--resume` goes on from. Raises InvalidOption,
     InvalidSource or InvalidText before anything is written.
     """
     check(spec)
     folder = store.output_folder(spec.out)
     _refuse_to_overwrite(folder, spec)
     corpus = load_corpus(spec.text)
-    return store.while_locked(folder, _trained(spec, folder, corpus))
+    return store.while_locked(folder, _train(spec, folder, corpus))
 
 
 def check(spec: TrainSpec) -> None:
@@ -124,42 +91,36 @@ def _holds(folder: Path, name: str) -> bool:
     return False
 
 
-def _trained(spec: TrainSpec, folder: Path, corpus: Corpus) -> Generator[Event]:
+def _train(spec: TrainSpec, folder: Path, corpus: Corpus) -> Events:
     from attnviz.models.recipe import begin
-    from attnviz.models.resuming import resume
+    from attnviz.workflows.train_outcome import measure, write_card
+    from attnviz.workflows.train_state import go_on, load_state
 
     _refuse_to_overwrite(folder, spec)  # again: another run may have ended in between
     texts, labels, names = _labelled(corpus)
     settings = {name: v for name, v in flat_values(spec).items() if name not in NOT_OF_THE_RUN and v is not None}
-    data_sha256 = _sha256(texts, labels)
-    notices = corpus.notices
-    going_on = spec.resume and _same_run(folder, {**settings, "data_sha256": data_sha256})
-    if spec.resume and not going_on:
-        if _holds(folder, METRICS):
-            metrics = load_metrics(folder)
-            _refuse_other_weights(folder, metrics)
-            yield ended(folder, metrics)
-            return
+    identity = {**settings, "data_sha256": _sha256(texts, labels)}
+    notices, state = corpus.notices, None
+    if spec.resume and _holds(folder, STATE):
+        state, earlier = load_state(folder / STATE)
+        _refuse_another_run(folder, earlier, identity)
+    elif spec.resume and _holds(folder, METRICS):
+        metrics = load_metrics(folder)
+        _refuse_another_run(folder, {**metrics.settings, "data_sha256": metrics.data_sha256}, identity)
+        _refuse_other_weights(folder, metrics)
+        yield write_card(folder, metrics, f"{spec.out} holds the end of this run already; nothing was trained")
+        return
+    elif spec.resume:
         notices = (*notices, f"{folder} holds no training run to go on with: starting from the beginning")
     run = begin(texts, labels, spec, names)
-    if going_on:
-        resume(run.training, folder / STATE)
-    yield Started(
-        data=corpus.name,
-        n_texts=len(run.training.examples),
-        n_held_out=len(run.training.held_out),
-        n_parameters=run.n_parameters,
-        n_done=run.training.n_done,
-        n_kept=_kept(run),
-        n_steps=run.training.n_all,
-        notices=(*notices, *_cut(run.training)),
-    )
-    yield from _steps(folder, run, {**settings, "data_sha256": data_sha256})
-    metrics = _metrics(folder, run, settings, corpus.name, data_sha256)
+    if state is not None:
+        go_on(run.training, state, folder / STATE)
+    yield from _steps(folder, run, identity, _TrainingLog(run, corpus.name, (*notices, *_cut(run.training))))
+    metrics = measure(folder, run, settings, corpus.name, identity["data_sha256"])
     store.write(folder / METRICS, metrics_bytes(metrics))
-    last = replace(ended(folder, metrics), run=run)
+    result = write_card(folder, metrics)
     store.remove(folder / STATE)
-    yield last
+    yield result
 
 
 def _cut(training: Training) -> Iterator[str]:
@@ -171,38 +132,87 @@ def _cut(training: Training) -> Iterator[str]:
         yield f"{texts} than {training.spec.max_tokens} tokens: {tokens} not read"
 
 
-def _steps(folder: Path, run: Run, identity: Mapping[str, Setting]) -> Iterator[TrainingStep]:
-    """Train and keep what is best. Broken off within a step, the state that was last saved stands.
-
-    Raises ExecutionError where the loss is no number any more.
-    """
+def _steps(folder: Path, run: Run, identity: Mapping[str, Setting], log: _TrainingLog) -> Iterator[Progress]:
+    """Train and keep what is best, and where each epoch ends. Raises ExecutionError where a number is not finite."""
     from attnviz.models.checkpoint import save_checkpoint
     from attnviz.models.device import keep_freed_memory
-    from attnviz.models.resuming import state_bytes
-    from attnviz.models.training import DIVERGED
+    from attnviz.workflows.train_state import state_bytes
 
     keep_freed_memory()
-    store.write(folder / STATE, state_bytes(run.training, identity))  # a disk that refuses does so before the work
-    saved_at = time.monotonic()
-    for step in run.training.steps():
-        if step.held_out and not math.isfinite(step.held_out.loss):
-            raise ExecutionError(f"training went astray: the held-out loss is {step.held_out.loss}", hint=DIVERGED)
+    training = run.training
+    yield log.begin()
+    store.write(folder / STATE, state_bytes(training.state(), identity))  # a disk that refuses does so before the work
+    for step in training.steps():
+        if step.ends_epoch:
+            state = state_bytes(training.state(), identity)
+            if step.improved:
+                save_checkpoint(folder, run.checkpoint, training.spec.storage)
+            store.write(folder / STATE, state)
+        yield log.add(step)
+
+
+class _TrainingLog:
+    """What is said of each step: losses that are means of the last steps, and a note at the end of each epoch."""
+
+    def __init__(self, run: Run, data: str, notices: tuple[str, ...]) -> None:
+        self.run = run
+        self.training = run.training
+        self.spec = run.training.spec
+        self.data, self.notices = data, notices
+        self.saved = self.training.n_done  # steps that another run need not do again
+        best, done = self.training.history.best, self.training.done
+        # The best epoch lies in the folder, or the last where no text is held out.
+        epoch = best.number if best else done // self.training.steps_per_epoch
+        self.kept = f"{self.spec.out} holds {f'epoch {epoch}' if epoch else 'no model yet'}"
+        self.loss, self.accuracy, self.n_texts, self.n_seen = 0.0, 0.0, 0, 0
+        self.pretraining = False
+        self.since = self.latest = time.monotonic()  # seconds
+
+    def begin(self) -> Progress:
+        """Before the first step."""
+        training = self.training
+        n_texts, n_held_out = len(training.examples), len(training.held_out)
+        texts = f"{n_texts:,} texts of {self.data}, {f'{n_held_out:,}' if n_held_out else 'none'} held out"
+        what = f"training on {texts}; {self.run.n_parameters:,} parameters"
+        later = [f"going on after step {self.saved:,} of {training.n_all:,}"] if self.saved else []
+        return self._progress("training", *self.notices, what, *later)
+
+    def add(self, step: TrainingStep) -> Progress:
+        """After one step."""
+        if step.pretraining is not self.pretraining:  # another loss
+            self.pretraining, self.n_seen, self.n_texts, self.since = step.pretraining, 0, 0, self.latest
+        self.n_texts += step.n_texts
+        self.n_seen += 1
+        # A mean that forgets: at the beginning over all steps, later over the last ones.
+        share = max(1 - SMOOTHING, 1 / self.n_seen)
+        self.loss += share * (step.loss - self.loss)
+        self.accuracy += share * (step.accuracy - self.accuracy)
+        self.latest = time.monotonic()
+        line = self._line(step)
+        return self._progress(line, self._epoch(step, line)) if step.ends_epoch else self._progress(line)
+
+    def _progress(self, label: str, *notices: str) -> Progress:
+        done, n_steps = self.training.n_done, self.training.n_all
+        again = f"goes on after step {self.saved:,}" if self.saved else "starts from the beginning"
+        left = (f"stopped after step {done:,} of {n_steps:,}; {self.kept}", f"the same command with --resume {again}")
+        return Progress(done, n_steps, "steps", label=label, notices=notices, if_left=left)
+
+    def _line(self, step: TrainingStep) -> str:
+        if step.pretraining:
+            epochs = f"pretraining epoch {step.epoch}/{self.spec.pretrain}"
+            return f"{epochs}  loss of masked words {self.loss:.3f}  found {self.accuracy:.3f}"
+        speed = self.n_texts / max(1e-9, self.latest - self.since)
+        epochs = f"epoch {step.epoch}/{self.spec.epochs}"
+        return f"{epochs}  loss {self.loss:.3f}  accuracy {self.accuracy:.3f}  {speed:,.0f} texts/s"
+
+    def _epoch(self, step: TrainingStep, line: str) -> str:
+        held, self.saved = step.held_out, self.training.n_done
+        measured = f"; held out: loss {held.loss:.4f}, accuracy {held.accuracy:.4f}" if held else ""
         if step.improved:
-            save_checkpoint(folder, run.checkpoint, run.training.spec.storage)
-        if step.ends_epoch or time.monotonic() - saved_at > SAVED_EVERY:
-            store.write(folder / STATE, state_bytes(run.training, identity))
-            saved_at = time.monotonic()
-        try:
-            yield step
-        except GeneratorExit:
-            store.write(folder / STATE, state_bytes(run.training, identity))
-            raise
-
-
-def _kept(run: Run) -> int:
-    """The epoch whose weights lie in the folder: the best one, or the last where no text is held out."""
-    best = run.training.history.best
-    return best.number if best else run.training.done // run.training.steps_per_epoch
+            accuracy = f", held-out accuracy {held.accuracy:.4f}" if held else ""
+            self.kept = f"{self.spec.out} holds epoch {step.epoch}{accuracy}"
+        best = " (best so far)" if held and step.improved else ""
+        return f"{line}{measured}{best}"
 
 
 def _refuse_other_weights(folder: Path, metrics: Metrics) -> None:
@@ -231,84 +241,9 @@ def _sha256(texts: Sequence[str], labels: Sequence[int]) -> str:
     return digest.hexdigest()
 
 
-def _same_run(folder: Path, identity: Mapping[str, Setting]) -> bool:
-    """Whether a run to go on with lies in the folder. Raises InvalidOption where a run there is another."""
-    from attnviz.models.resuming import state_identity
-
-    if _holds(folder, STATE):
-        earlier: Mapping[str, Setting] = state_identity(folder / STATE)
-    elif _holds(folder, METRICS):
-        metrics = load_metrics(folder)
-        earlier = {**metrics.settings, "data_sha256": metrics.data_sha256}
-    else:
-        return False
+def _refuse_another_run(folder: Path, earlier: Mapping[str, Setting], identity: Mapping[str, Setting]) -> None:
+    """Raises InvalidOption naming the first setting in which the run in the folder is another."""
     for name, value in identity.items():
         if earlier.get(name) != value:
             what = "other texts" if name == "data_sha256" else f"{_option(name)} {earlier.get(name)}, not {value}"
             raise InvalidOption(f"the run in {folder} has {what}", hint="Resume it as it was, or choose another --out.")
-    return _holds(folder, STATE)
-
-
-def _metrics(folder: Path, run: Run, settings: Mapping[str, Setting], data: str, data_sha256: str) -> Metrics:
-    """What lies in the folder is measured, not what is in memory: the files are what others get."""
-    from attnviz.models.checkpoint import load_checkpoint
-    from attnviz.models.device import described, pick
-
-    saved = load_checkpoint(folder)
-    config = saved.classifier.config
-    return Metrics(
-        settings=dict(settings),
-        data=data,
-        data_sha256=data_sha256,
-        n_texts=len(run.training.examples),
-        labels=config.labels,
-        sizes={**asdict(config.encoder), "n_bigrams": config.n_bigrams},
-        n_parameters=run.n_parameters,
-        weights_sha256=saved.revision,
-        versions={package: version(package) for package in ("attnviz", "numpy", "tokenizers", "torch")},
-        computed_on=described(pick(str(run.training.spec.device))),
-        history=run.training.history,
-        held_out=_held_out(run, saved.classifier) if len(run.training.held_out) else None,
-        heads=_heads(run, saved.classifier),
-    )
-
-
-def _heads(run: Run, stored: Classifier) -> HeadMetrics | None:
-    from attnviz.models.head_scores import N_RANDOM, N_TOKENS, chance, head_scores
-
-    targets = run.training.targets
-    if targets is None:
-        return None
-    scores, random = head_scores(stored.encoder, targets), chance(stored.config.encoder, targets)
-    return HeadMetrics(len(targets.texts), N_TOKENS, scores, N_RANDOM, random) if scores else None
-
-
-def _held_out(run: Run, stored: Classifier) -> ValidationMetrics:
-    from attnviz.models.predicting import logits, probabilities
-
-    held_out = run.training.held_out
-    before, after = logits(run.training.best(), held_out.texts), logits(stored, held_out.texts)
-    answers = probabilities(stored, after)
-    predicted = answers.argmax(axis=1)
-    return ValidationMetrics(
-        n_texts=len(held_out),
-        accuracy=accuracy(held_out.labels, predicted),
-        loss=log_loss(answers, held_out.labels),
-        calibration_error=calibration_error(answers.max(axis=1), predicted == held_out.labels),
-        temperature=stored.temperature.item(),
-        labels_changed=int((before.argmax(dim=-1) != after.argmax(dim=-1)).sum()),
-    )
-
-
-def ended(folder: Path, metrics: Metrics) -> Trained:
-    """Draw and describe a run that ended. The same metrics give the same files."""
-    from attnviz.renderers.figure.files import png
-    from attnviz.renderers.markdown import document
-
-    report = card_report(metrics)
-    pictures = dict(png(report, FigureStyle()))
-    for name, data in pictures.items():
-        store.write(folder / name, data)
-    store.write(folder / CARD, document(report, {Path(name).stem: name for name in pictures}).encode())
-    names = (WEIGHTS, VOCABULARY, CONFIG, METRICS, CARD, *pictures)
-    return Trained(report, metrics, tuple(folder / name for name in names))

@@ -34,8 +34,10 @@ from attnviz.specs import TextOptions
 from attnviz.specs.train import TrainSpec
 from attnviz.text import load_corpus
 from attnviz.training_metrics import Interval, TestMetrics
+from attnviz.workflows import Result
 from attnviz.workflows.metrics import NAME, load_metrics, metrics_bytes
-from attnviz.workflows.train import Trained, ended, train
+from attnviz.workflows.train import train
+from attnviz.workflows.train_outcome import write_card
 
 HEADS = (1, 2, 4, 8)
 SEEDS = (0, 1, 2)  # the first is shipped; the others are measured as far as they were trained
@@ -48,7 +50,7 @@ def run_one(data: str, folder: Path, heads: int, seed: int) -> None:
     *_, last = train(
         build(TrainSpec, dataset=data, split="train", heads=heads, seed=seed, out=str(folder), resume=True)
     )
-    assert isinstance(last, Trained)
+    assert isinstance(last, Result)
     seconds = time.monotonic() - begun  # on one core, which other runs may share
     saved = load_checkpoint(folder)
     corpus = load_corpus(TextOptions(dataset=data, split="test"))
@@ -102,7 +104,7 @@ def ship(runs: Path) -> None:
         )
         metrics = replace(load_metrics(source), tested=report)
         store.write(folder / NAME, metrics_bytes(metrics))
-        ended(folder, metrics)
+        write_card(folder, metrics)
         print(folder.name, [round(a, 4) for a in accuracies], report.mean)
 
 

@@ -97,13 +97,13 @@ def test_what_is_gone_on_with_is_said(attnviz: RunHere, tmp_path: Path) -> None:
 # Ctrl-C, where it can be sent at one exact step
 
 
-def interrupted_at(monkeypatch: pytest.MonkeyPatch, *steps: int, times: int = 1) -> None:
+def interrupted_at(monkeypatch: pytest.MonkeyPatch, step: int, times: int = 1) -> None:
     """Ctrl-C while such a step is at work."""
     learn = Training._learn
 
     def learned(self: Training, batch: np.ndarray) -> tuple[float, float]:
         found = learn(self, batch)
-        if self.done + 1 in steps:
+        if self.done + 1 == step:
             for _ in range(times):
                 os.kill(os.getpid(), signal.SIGINT)
         return found
@@ -126,24 +126,26 @@ def test_ctrl_c_ends_the_step_and_says_what_was_kept(
 ) -> None:
     """Left three times and gone on with: each time the truth about the folder, and at last the same bytes."""
     worked(attnviz(*TINY, "--out", "whole"))
-    interrupted_at(monkeypatch, 3, 7, 8)
     said = []
     for n_done in (3, 7, 8):
-        run = attnviz(*TINY, "--resume")
+        with monkeypatch.context() as patch:
+            interrupted_at(patch, n_done)
+            run = attnviz(*TINY, "--resume")
         assert (run.exit_code, run.out) == (130, b"")
         *_, what, how = noted(run)
-        assert how == "the same command with --resume goes on"
+        saved = f"goes on after step {n_done // 5 * 5}" if n_done > 5 else "starts from the beginning"
+        assert how == f"the same command with --resume {saved}"
         said.append(what)
         assert (tmp_path / "model/training.safetensors").exists()
         assert (tmp_path / "model/model.safetensors").exists() == (n_done > 5)
     accuracy = json.loads((tmp_path / "whole/metrics.json").read_bytes())["history"]["epochs"][0]["accuracy"]
     assert said == [
-        "stopped after step 3 of 10; no epoch had ended, so model holds no model yet",
+        "stopped after step 3 of 10; model holds no model yet",
         f"stopped after step 7 of 10; model holds epoch 1, held-out accuracy {accuracy:.4f}",
         "stopped after step 8 of 10; model holds epoch 1",
     ]
     run = worked(attnviz(*TINY, "--resume"))
-    assert noted(run)[1] == "going on after step 8 of 10"
+    assert noted(run)[1] == "going on after step 5 of 10"
     assert content(tmp_path / "model") == content(tmp_path / "whole")
 
 

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import pickle
+from collections.abc import Generator
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from attnviz.models.training import TrainingStep
 from attnviz.options import build
 from attnviz.renderers.figure import files
 from attnviz.report import FigureStyle, Report
 from attnviz.specs.train import TrainSpec
-from attnviz.workflows.train import Trained, train
+from attnviz.workflows import Progress, Result
+from attnviz.workflows.train import train
 
 CHECKPOINT = ("model.safetensors", "tokenizer.json", "config.json")
 FILES = (*CHECKPOINT, "metrics.json", "README.md", "heads-curve.png", "learning-curve.png")
@@ -54,18 +55,26 @@ def draw_once(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(files, "png", pictures)
 
 
-def finished(spec: TrainSpec, folder: Path) -> Trained:
+def finished(spec: TrainSpec, folder: Path) -> Result:
     """A run from beginning to end."""
     *_, last = train(replace(spec, out=str(folder)))
-    assert isinstance(last, Trained)
+    assert isinstance(last, Result)
     return last
+
+
+def resumed(spec: TrainSpec, folder: Path) -> tuple[Progress, ...]:
+    """A run that goes on to its end: how far it was after each step, and first of all before the first."""
+    *steps, last = train(replace(spec, out=str(folder), resume=True))
+    assert isinstance(last, Result)
+    return tuple(step for step in steps if isinstance(step, Progress))
 
 
 def stopped(spec: TrainSpec, folder: Path, n_steps: int) -> None:
     """A run that was left after so many steps."""
     events = train(replace(spec, out=str(folder)))
+    assert isinstance(events, Generator)
     for event in events:
-        if isinstance(event, TrainingStep) and event.number == n_steps:
+        if isinstance(event, Progress) and event.done == n_steps:
             events.close()
 
 

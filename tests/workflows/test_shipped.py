@@ -15,7 +15,7 @@ from attnviz.training_metrics import head_names
 from attnviz.views.model_card import card_report
 from attnviz.workflows.heatmap import heatmap
 from attnviz.workflows.metrics import load_metrics
-from attnviz.workflows.train import CARD
+from attnviz.workflows.train_outcome import CARD
 from tests.events import report, result
 
 MODELS = sorted(folder.name for folder in SHIPPED.iterdir() if folder.is_dir())

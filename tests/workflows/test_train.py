@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Generator, Iterator
 from dataclasses import asdict, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -14,16 +15,18 @@ import safetensors.torch
 import torch
 from PIL import Image
 
-from attnviz.models import checkpoint
+from attnviz.models import checkpoint, recipe
 from attnviz.models.checkpoint import load_checkpoint
 from attnviz.models.predicting import logits, probabilities
-from attnviz.models.training import TrainingStep
+from attnviz.models.recipe import Run
+from attnviz.models.training import Training, TrainingStep
 from attnviz.options import flat_values, with_values
 from attnviz.specs import StorageKind, TextOptions
 from attnviz.text import load_corpus
+from attnviz.workflows import Progress, Result
 from attnviz.workflows.metrics import load_metrics
-from attnviz.workflows.train import PRINTED, STATE, Event, Started, Trained, train
-from tests.workflows.runs import CHECKPOINT, FILES, GOING_BACK, N_STEPS, SPEC, contents, finished
+from attnviz.workflows.train import PRINTED, STATE, train
+from tests.workflows.runs import CHECKPOINT, FILES, GOING_BACK, N_STEPS, SPEC, contents, finished, stopped
 
 pytestmark = pytest.mark.usefixtures("few_probes")
 
@@ -53,8 +56,9 @@ def test_what_is_not_read_of_texts_held_out_is_said(tmp_path: Path) -> None:
             )
         )
         started = next(events)
-        assert isinstance(started, Started)
-        told.append(started.notices[-1])
+        assert isinstance(events, Generator)
+        assert isinstance(started, Progress)
+        told.append(started.notices[0])
         events.close()
     assert told == [
         "1 of 2 texts held out is longer than 3 tokens: 1 token is not read",
@@ -107,45 +111,66 @@ def answered(folder: Path, split: str = "test") -> np.ndarray:
     return probabilities(saved.classifier, logits(saved.classifier, list(saved.tokenizer.ids(texts))))
 
 
-# Events
+# Progress
 
 
-def test_what_is_told_on_the_way(tmp_path: Path) -> None:
-    started, *steps, last = train(replace(SPEC, out=str(tmp_path / "model")))
-    assert isinstance(started, Started)
-    assert (started.data, started.n_texts, started.n_held_out) == ("sample train", 36, 4)
-    assert (started.n_done, started.n_kept, started.n_steps, started.notices) == (0, 0, N_STEPS, ())
-    assert [step.number for step in steps if isinstance(step, TrainingStep)] == list(range(1, N_STEPS + 1))
-    assert isinstance(last, Trained)
-    assert started.n_parameters == last.metrics.n_parameters
-    assert last.metrics == load_metrics(tmp_path / "model")
+def test_what_is_told_on_the_way(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    *steps, last = train(replace(SPEC, out="model"))
+    assert isinstance(last, Result)
+    told = [step for step in steps if isinstance(step, Progress)]
+    assert [(step.done, step.total, step.what) for step in told] == [(n, N_STEPS, "steps") for n in range(N_STEPS + 1)]
+    parameters = f"{load_metrics(tmp_path / 'model').n_parameters:,} parameters"
+    assert told[0].notices == (f"training on 36 texts of sample train, 4 held out; {parameters}",)
+    assert [bool(step.notices) for step in told[1:]] == [step.done in (5, 10) for step in told[1:]]
+    assert told[4].if_left == (
+        "stopped after step 4 of 10; model holds no model yet",
+        "the same command with --resume starts from the beginning",
+    )
+    assert told[7].if_left[0].startswith("stopped after step 7 of 10; model holds epoch 1, held-out accuracy ")
+    assert told[7].if_left[1] == "the same command with --resume goes on after step 5"
 
 
 def test_an_epoch_is_on_disk_when_it_is_told(tmp_path: Path) -> None:
     """Model and state: what is killed from now on has lost nothing of it."""
     for event in train(replace(SPEC, out=str(tmp_path))):
-        if isinstance(event, TrainingStep) and event.ends_epoch:
+        if isinstance(event, Progress) and event.done in (5, 10):
             assert set(contents(tmp_path)) - {".attnviz.lock"} == {*CHECKPOINT, STATE}
             load_checkpoint(tmp_path)
 
 
 def test_left_before_the_first_step_nothing_is_written(tmp_path: Path) -> None:
-    events = train(replace(SPEC, out=str(tmp_path / "model")))
-    assert isinstance(next(events), Started)
-    events.close()
+    stopped(SPEC, tmp_path / "model", 0)
     assert not (tmp_path / "model").exists()
 
 
 # Numbers
 
 
-def test_the_metrics_tell_of_this_run(tmp_path: Path) -> None:
+def runs_of(monkeypatch: pytest.MonkeyPatch) -> list[Run]:
+    """Every run that begins from now on."""
+    runs = []
+
+    def begun(*given: Any) -> Run:
+        runs.append(begin(*given))
+        return runs[-1]
+
+    begin = recipe.begin
+    monkeypatch.setattr(recipe, "begin", begun)
+    return runs
+
+
+def test_the_metrics_tell_of_this_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     steps: list[TrainingStep] = []
-    last: Event | None = None
-    for last in train(replace(GOING_BACK, out=str(tmp_path / "model"))):
-        if isinstance(last, TrainingStep):
-            steps.append(last)
-    assert isinstance(last, Trained)
+    take = Training.steps
+
+    def taken(self: Training) -> Iterator[TrainingStep]:
+        for step in take(self):
+            steps.append(step)
+            yield step
+
+    monkeypatch.setattr(Training, "steps", taken)
+    finished(GOING_BACK, tmp_path / "model")
     told = json.loads((tmp_path / "model/metrics.json").read_bytes())
 
     epochs = [asdict(step.held_out) for step in steps if step.held_out]
@@ -166,22 +191,19 @@ def test_the_metrics_tell_of_this_run(tmp_path: Path) -> None:
     assert (told["n_texts"], told["labels"], told["tested"]) == (36, ["negative", "positive"], None)
 
 
-def test_the_best_epoch_is_the_one_that_is_kept(tmp_path: Path) -> None:
+def test_the_best_epoch_is_the_one_that_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Held against a run that ends with that epoch; the rate must not fall before, as it would with fewer epochs."""
-    last = finished(GOING_BACK, tmp_path / "all")
-    best = last.metrics.history.best
+    runs = runs_of(monkeypatch)
+    finished(GOING_BACK, tmp_path / "all")
+    best = load_metrics(tmp_path / "all").history.best
     assert best is not None
-    assert last.run is not None
     weights = safetensors.torch.load_file(tmp_path / "all/model.safetensors")
-    kept = last.run.training.best_weights
+    kept = runs[0].training.best_weights
     assert set(weights) == set(kept)
     assert [name for name in kept if not torch.equal(weights[name].double(), kept[name].double())] == []
 
-    one_epoch = tmp_path / "until"
-    for event in train(replace(GOING_BACK, out=str(one_epoch))):
-        if isinstance(event, TrainingStep) and event.ends_epoch and event.epoch == best.number:
-            break
-    assert (one_epoch / "model.safetensors").read_bytes() == (tmp_path / "all/model.safetensors").read_bytes()
+    stopped(GOING_BACK, tmp_path / "until", 5 * best.number)
+    assert (tmp_path / "until/model.safetensors").read_bytes() == (tmp_path / "all/model.safetensors").read_bytes()
 
 
 def test_held_out_numbers_are_those_of_the_files(run: Path) -> None:
@@ -205,12 +227,14 @@ def test_held_out_numbers_are_those_of_the_files(run: Path) -> None:
 def test_labels_that_rounding_changed_are_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Against what was in memory, and so coarsely that there are some."""
     monkeypatch.setattr(checkpoint, "MAX_INT8", 1)
-    last = finished(replace(SPEC, validation=0.49), tmp_path)
-    assert last.run is not None
-    texts = last.run.training.held_out.texts
-    before, after = (logits(one, texts) for one in (last.run.training.best(), load_checkpoint(tmp_path).classifier))
-    assert last.metrics.held_out is not None
-    assert last.metrics.held_out.labels_changed == (before.argmax(dim=1) != after.argmax(dim=1)).sum() > 0
+    runs = runs_of(monkeypatch)
+    finished(replace(SPEC, validation=0.49), tmp_path)
+    run = runs[0]
+    texts = run.training.held_out.texts
+    before, after = (logits(one, texts) for one in (run.training.best(), load_checkpoint(tmp_path).classifier))
+    held_out = load_metrics(tmp_path).held_out
+    assert held_out is not None
+    assert held_out.labels_changed == (before.argmax(dim=1) != after.argmax(dim=1)).sum() > 0
 
 
 def test_weights_and_data_are_named_by_their_sha256(run: Path, table: Callable[..., str], tmp_path: Path) -> None:
@@ -229,10 +253,9 @@ def test_weights_and_data_are_named_by_their_sha256(run: Path, table: Callable[.
 
 @pytest.mark.parametrize("n_texts", [40, 10])
 def test_nothing_held_out(n_texts: int, tmp_path: Path) -> None:
-    last = finished(with_values(SPEC, validation=0.0, split=f"train[:{n_texts}]"), tmp_path / "model")
-    assert last.metrics.n_texts == n_texts
-    assert last.metrics.held_out is None
-    assert last.metrics.history.epochs == ()
+    finished(with_values(SPEC, validation=0.0, split=f"train[:{n_texts}]"), tmp_path / "model")
+    metrics = load_metrics(tmp_path / "model")
+    assert (metrics.n_texts, metrics.held_out, metrics.history.epochs) == (n_texts, None, ())
     card = (tmp_path / "model/README.md").read_text(encoding="utf-8")
     assert "No epoch was measured on texts held out." in card
     assert "accuracy (95" not in card
@@ -251,10 +274,11 @@ def test_nothing_held_out(n_texts: int, tmp_path: Path) -> None:
     ids=str,
 )
 def test_every_shape_trains_and_loads(change: dict[str, object], tmp_path: Path) -> None:
-    last = finished(with_values(SPEC, **change), tmp_path / "model")
-    assert load_checkpoint(tmp_path / "model").revision == last.metrics.weights_sha256
+    finished(with_values(SPEC, **change), tmp_path / "model")
+    metrics = load_metrics(tmp_path / "model")
+    assert load_checkpoint(tmp_path / "model").revision == metrics.weights_sha256
     for name, value in change.items():
-        assert last.metrics.settings[name] == value
+        assert metrics.settings[name] == value
 
 
 def test_a_column_is_named_in_the_settings(table: Callable[..., str], tmp_path: Path) -> None:
@@ -262,5 +286,6 @@ def test_a_column_is_named_in_the_settings(table: Callable[..., str], tmp_path: 
     rows = [("a good film", 1), ("a bad film", 0)] * 4
     data = table(*rows, header="my words,label")
     last = finished(with_values(SPEC, dataset=data, text_column="my words"), tmp_path / "model")
-    assert last.metrics.settings["text_column"] == "my words"
+    assert load_metrics(tmp_path / "model").settings["text_column"] == "my words"
+    assert last.report is not None
     assert "--text-column 'my words'" in dict(last.report.facts)["command"]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,11 +13,13 @@ import torch
 from attnviz import store
 from attnviz.errors import ExecutionError, InvalidOption, InvalidSource, InvalidText, OutputError
 from attnviz.models import checkpoint
-from attnviz.models.training import Training, TrainingStep
+from attnviz.models.training import Training
 from attnviz.options import with_values
 from attnviz.specs.train import TrainSpec
-from attnviz.workflows.train import MAX_LAYERS, MAX_TOKENS, STATE, Event, Started, Trained, check, train
-from tests.workflows.runs import CHECKPOINT, N_STEPS, SPEC, contents, finished
+from attnviz.workflows import Progress
+from attnviz.workflows.metrics import load_metrics
+from attnviz.workflows.train import MAX_LAYERS, MAX_TOKENS, STATE, check, train
+from tests.workflows.runs import CHECKPOINT, SPEC, contents, finished, resumed
 
 BAD: dict[str, list[object]] = {
     "epochs": [0, -1],
@@ -66,7 +68,8 @@ def test_no_more_layers_are_trained_than_can_be_loaded() -> None:
 
 def test_at_the_limits_it_trains(tmp_path: Path) -> None:
     spec = replace(SPEC, dropout=0.999, word_dropout=0.999, label_smoothing=0.999, seed=2**63 - 1, learning_rate=1.0)
-    assert np.isfinite([point.loss or np.nan for point in finished(spec, tmp_path).metrics.history.points]).all()
+    finished(spec, tmp_path)
+    assert np.isfinite([point.loss or np.nan for point in load_metrics(tmp_path).history.points]).all()
 
 
 def test_numbers_are_refused_before_anything_is_opened(tmp_path: Path) -> None:
@@ -112,7 +115,7 @@ def test_a_vocabulary_that_cannot_be(name: str, value: int, tmp_path: Path) -> N
     assert not (tmp_path / "model").exists()
 
 
-def astray(monkeypatch: pytest.MonkeyPatch, after: int) -> None:
+def diverging(monkeypatch: pytest.MonkeyPatch, after: int) -> None:
     """Weights that are no numbers once so many steps are done."""
     learn = Training._learn
 
@@ -126,26 +129,24 @@ def astray(monkeypatch: pytest.MonkeyPatch, after: int) -> None:
 
 
 @pytest.mark.parametrize(
-    ("after", "said", "left", "n_done"),
+    ("spec", "after", "said", "left", "n_done"),
     [
-        (1, "the loss of step 2 is nan", {STATE}, 0),
-        (5, "the held-out loss is nan", {STATE}, 0),
-        (7, "the loss of step 8 is nan", {STATE, *CHECKPOINT}, 5),
+        (SPEC, 1, "the loss of step 2 is nan", {STATE}, 0),
+        (SPEC, 5, "after step 5 weights or losses are not finite", {STATE}, 0),
+        (replace(SPEC, validation=0.0), 5, "after step 5 weights or losses are not finite", {STATE}, 0),
+        (SPEC, 7, "the loss of step 8 is nan", {STATE, *CHECKPOINT}, 5),
     ],
 )
-def test_training_that_goes_astray(
-    after: int, said: str, left: set[str], n_done: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_training_that_diverges(
+    spec: TrainSpec, after: int, said: str, left: set[str], n_done: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What is no number is kept neither as a model nor as a state."""
     with monkeypatch.context() as patch:
-        astray(patch, after)
-        with pytest.raises(ExecutionError, match=f"went astray: {said}.*--learning-rate"):
-            finished(SPEC, tmp_path / "model")
+        diverging(patch, after)
+        with pytest.raises(ExecutionError, match=f"diverged: {said}.*--learning-rate"):
+            finished(spec, tmp_path / "model")
     assert set(contents(tmp_path / "model")) == left
-    started, *_, last = train(replace(SPEC, out=str(tmp_path / "model"), resume=True))
-    assert isinstance(started, Started)
-    assert started.n_done == n_done
-    assert isinstance(last, Trained)
+    assert resumed(spec, tmp_path / "model")[0].done == n_done
 
 
 def test_a_disk_that_refuses_does_so_before_the_work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -153,18 +154,7 @@ def test_a_disk_that_refuses_does_so_before_the_work(tmp_path: Path, monkeypatch
         raise OutputError(f"cannot write {path}: Read-only file system")
 
     monkeypatch.setattr(store, "write", refuse)
-    events: Iterator[Event] = train(replace(SPEC, out=str(tmp_path / "model")))
-    assert isinstance(next(events), Started)
+    events = train(replace(SPEC, out=str(tmp_path / "model")))
+    assert isinstance(next(events), Progress)
     with pytest.raises(OutputError):
         next(events)
-
-
-def test_a_state_every_so_often_within_a_long_epoch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from attnviz.workflows import train as workflow
-
-    monkeypatch.setattr(workflow, "SAVED_EVERY", 0.0)
-    states = set()
-    for event in train(replace(SPEC, out=str(tmp_path))):
-        if isinstance(event, TrainingStep):
-            states.add((tmp_path / STATE).read_bytes())
-    assert len(states) == N_STEPS

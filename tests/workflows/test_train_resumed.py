@@ -2,73 +2,63 @@
 
 from __future__ import annotations
 
+import json
+import pickle
 import shutil
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
+import torch
+from safetensors.numpy import load_file, save_file
 
 from attnviz import store
 from attnviz.errors import InvalidModel, InvalidOption
 from attnviz.models.training import Training
 from attnviz.options import with_values
+from attnviz.specs.train import TrainSpec
+from attnviz.workflows import Result
 from attnviz.workflows.metrics import load_metrics
-from attnviz.workflows.train import STATE, Started, Trained, train
-from tests.workflows.runs import CHECKPOINT, GOING_BACK, N_STEPS, SPEC, contents, finished, stopped
+from attnviz.workflows.train import STATE, train
+from attnviz.workflows.train_state import load_state, state_bytes
+from tests.made import Bomb
+from tests.workflows.runs import CHECKPOINT, GOING_BACK, N_STEPS, SPEC, contents, finished, resumed, stopped
 
 pytestmark = pytest.mark.usefixtures("few_probes", "drawn_once", "without_shape_checks")
+PRETRAINED = replace(SPEC, pretrain=2, max_distance=8)  # two steps an epoch
 
 
-@pytest.mark.parametrize("n_steps", [1, 5, 6, N_STEPS])
-def test_a_run_that_was_left_goes_on_to_the_same_bytes(n_steps: int, run: Path, tmp_path: Path) -> None:
-    stopped(SPEC, tmp_path / "model", n_steps)
-    assert set(contents(tmp_path / "model")) == ({STATE, *CHECKPOINT} if n_steps >= 5 else {STATE})
-    started, *steps, last = train(replace(SPEC, out=str(tmp_path / "model"), resume=True))
-    assert isinstance(started, Started)
-    assert (started.n_done, started.n_kept) == (n_steps, n_steps // 5)
-    assert len(steps) == N_STEPS - n_steps
-    assert isinstance(last, Trained)
-    assert contents(tmp_path / "model") == contents(run)
-
-
-def test_a_run_that_is_left_again_and_again(run: Path, tmp_path: Path) -> None:
-    for n_steps in range(1, N_STEPS):
-        stopped(replace(SPEC, resume=True), tmp_path / "model", n_steps)
-    finished(replace(SPEC, resume=True), tmp_path / "model")
-    assert contents(tmp_path / "model") == contents(run)
-
-
-def test_without_texts_held_out_a_run_goes_on_as_well(tmp_path: Path) -> None:
-    spec = replace(SPEC, validation=0.0)
+@pytest.mark.parametrize(
+    ("spec", "n_steps", "saved"),
+    [
+        (SPEC, 1, 0),
+        (replace(SPEC, epochs=4, patience=4), 17, 15),  # the mean of the last six steps begins before
+        (SPEC, 7, 5),
+        (SPEC, N_STEPS, N_STEPS),
+        (replace(SPEC, validation=0.0), 7, 5),
+        (PRETRAINED, 3, 2),
+        (PRETRAINED, 10, 9),
+    ],
+)
+def test_a_run_goes_on_after_the_last_whole_epoch_to_the_same_bytes(
+    spec: TrainSpec, n_steps: int, saved: int, tmp_path: Path
+) -> None:
     finished(spec, tmp_path / "whole")
-    stopped(spec, tmp_path / "model", 7)
-    started, *_, _ = train(replace(spec, out=str(tmp_path / "model"), resume=True))
-    assert isinstance(started, Started)
-    assert started.n_kept == 1
-    assert contents(tmp_path / "model") == contents(tmp_path / "whole")
-
-
-@pytest.mark.parametrize("n_steps", [1, 9])  # within pretraining, and after it
-def test_a_run_with_pretraining_goes_on_as_well(n_steps: int, tmp_path: Path) -> None:
-    spec = replace(SPEC, pretrain=2, max_distance=8)
-    whole = finished(spec, tmp_path / "whole")
-    assert [point.epoch for point in whole.metrics.history.words][-1] == 2.0
     stopped(spec, tmp_path / "model", n_steps)
-    started, *steps, _ = train(replace(spec, out=str(tmp_path / "model"), resume=True))
-    assert isinstance(started, Started)
-    assert (started.n_done, started.n_steps) == (n_steps, n_steps + len(steps))
+    begun, *steps = resumed(spec, tmp_path / "model")
+    assert begun.done == saved
+    assert (f"going on after step {saved} of {begun.total}" in begun.notices) == (saved > 0)
+    assert [step.done for step in steps] == [saved + 1 + n for n in range(len(steps))]
     assert contents(tmp_path / "model") == contents(tmp_path / "whole")
-    assert "pretraining-curve.png" in contents(tmp_path / "model")
 
 
 def test_a_run_that_ran_out_of_patience_goes_on_to_its_end(tmp_path: Path) -> None:
     """Left after its last epoch: nothing more is trained, and the best epoch stays."""
-    whole = finished(GOING_BACK, tmp_path / "whole")
-    n_epochs = len(whole.metrics.history.epochs)
-    stopped(GOING_BACK, tmp_path / "model", 5 * n_epochs)
-    _, *steps = train(replace(GOING_BACK, out=str(tmp_path / "model"), resume=True))
-    assert [type(event) for event in steps] == [Trained]
+    finished(GOING_BACK, tmp_path / "whole")
+    stopped(GOING_BACK, tmp_path / "model", 5 * len(load_metrics(tmp_path / "whole").history.epochs))
+    assert len(resumed(GOING_BACK, tmp_path / "model")) == 1
     assert contents(tmp_path / "model") == contents(tmp_path / "whole")
 
 
@@ -119,9 +109,8 @@ def test_a_finished_run_is_not_trained_again(run: Path, tmp_path: Path, monkeypa
     (tmp_path / "model/README.md").unlink()
     monkeypatch.setattr(Training, "__init__", None)
     (only,) = train(replace(SPEC, out=str(tmp_path / "model"), resume=True))
-    assert isinstance(only, Trained)
-    assert only.run is None
-    assert only.metrics == load_metrics(run)
+    assert isinstance(only, Result)
+    assert only.notices == (f"{tmp_path / 'model'} holds the end of this run already; nothing was trained",)
     assert contents(tmp_path / "model") == contents(run)
 
 
@@ -134,6 +123,85 @@ def test_a_finished_run_without_its_weights(damage: Callable[[Path], object], ru
         InvalidModel, match=r"model.safetensors is not what metrics.json tells of. Choose another --out"
     ):
         finished(replace(SPEC, resume=True), tmp_path / "model")
+
+
+# Damage
+
+
+def changed(**arrays: np.ndarray) -> Callable[[Path], None]:
+    """A whole state with a right checksum, and other arrays, as another version of the program would write it."""
+
+    def change(file: Path) -> None:
+        state, run = load_state(file)
+        file.write_bytes(state_bytes(replace(state, arrays={**state.arrays, **arrays}), run))
+
+    return change
+
+
+def a_folder(file: Path) -> None:
+    file.unlink()
+    file.mkdir()
+
+
+def a_device(file: Path) -> None:
+    file.unlink()
+    file.symlink_to("/dev/null")
+
+
+def one_bit(file: Path) -> None:
+    content = bytearray(file.read_bytes())
+    content[-100] ^= 1
+    file.write_bytes(content)
+
+
+def about(text: str) -> Callable[[Path], None]:
+    """The same tensors beside other words."""
+    return lambda file: save_file(load_file(file), file, {"attnviz": text})
+
+
+DAMAGES: dict[str, Callable[[Path], object]] = {
+    "a folder": a_folder,
+    "empty": lambda file: file.write_bytes(b""),
+    "cut off": lambda file: file.write_bytes(file.read_bytes()[:-10]),
+    "the half": lambda file: file.write_bytes(file.read_bytes()[: file.stat().st_size // 2]),
+    "one bit": one_bit,
+    "no safetensors": lambda file: file.write_bytes(b"\xff" * 64),
+    "nested": lambda file: file.write_bytes(b"[" * 100_000),
+    "a device": a_device,
+    "a model": lambda file: shutil.copy(file.with_name("model.safetensors"), file),
+    "pickle": lambda file: file.write_bytes(pickle.dumps(Bomb(file.with_name("exploded")))),
+    "torch's pickle": lambda file: torch.save({"model.temperature": Bomb(file.with_name("exploded"))}, file),
+    "no JSON": about("{"),
+    "JSON of nothing": about("[]"),
+    "words without a checksum": about(json.dumps({"run": {}, "done": 5})),
+    "of another shape": changed(**{"model.output.weight": np.zeros((2, 3), np.float32)}),
+    "of an optimizer of more": changed(**{"optimizer.0.x.step": np.zeros((), np.float32)}),
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGES.values(), ids=DAMAGES)
+def test_a_damaged_state_is_a_damaged_file(damage: Callable[[Path], object], tmp_path: Path) -> None:
+    stopped(SPEC, tmp_path, 6)
+    damage(tmp_path / STATE)
+    names = sorted(path.name for path in tmp_path.iterdir())
+    with pytest.raises(
+        InvalidModel, match=r"training\.safetensors.*\. Choose another --out to start from the beginning"
+    ):
+        finished(replace(SPEC, resume=True), tmp_path)
+    assert sorted(path.name for path in tmp_path.iterdir()) == names, "nothing is written, and no pickle is run"
+
+
+def test_a_long_reason_is_cut_so_that_the_hint_is_seen(tmp_path: Path) -> None:
+    """torch lists every tensor that does not fit."""
+    stopped(SPEC, tmp_path, 1)
+    changed(**{f"model.{n}": np.zeros(1, np.float32) for n in range(100)})(tmp_path / STATE)
+    with pytest.raises(InvalidModel) as told:
+        finished(replace(SPEC, resume=True), tmp_path)
+    assert len(told.value.problem) < len(str(tmp_path / STATE)) + 300
+    assert "…" in told.value.problem
+
+
+# Runs and models of others
 
 
 def left_after(n_steps: int, run: Path, folder: Path) -> Path:
@@ -154,8 +222,6 @@ def test_another_run_is_not_gone_on_with(n_steps: int, run: Path, tmp_path: Path
         "--epochs 2, not 3": {"epochs": 3},
         "--learning-rate 0.005, not 0.0050000001": {"learning_rate": 0.0050000001},
         "--pool mean, not cls": {"pool": "cls"},
-        "--storage int8, not float32": {"storage": "float32"},
-        "--patience 2, not 1": {"patience": 1},
         "other texts": {"split": "train[:-1]"},
     }
     for said, change in others.items():
@@ -164,19 +230,12 @@ def test_another_run_is_not_gone_on_with(n_steps: int, run: Path, tmp_path: Path
     assert contents(folder) == before
 
 
-def test_where_nothing_is_it_starts_from_the_beginning_and_says_so(run: Path, tmp_path: Path) -> None:
-    started, *_ = train(replace(SPEC, out=str(tmp_path / "model"), resume=True))
-    assert isinstance(started, Started)
-    assert started.notices == (
-        f"{tmp_path / 'model'} holds no training run to go on with: starting from the beginning",
-    )
-    finished(replace(SPEC, resume=True), tmp_path / "model")
-    assert contents(tmp_path / "model") == contents(run)
+def test_where_nothing_is_it_starts_from_the_beginning_and_says_so(tmp_path: Path) -> None:
+    begun, *_ = resumed(SPEC, tmp_path / "model")
+    assert begun.notices[0] == f"{tmp_path / 'model'} holds no training run to go on with: starting from the beginning"
 
 
-@pytest.mark.parametrize(
-    ("n_steps", "said"), [(1, "an unfinished training run"), (7, "an unfinished training run"), (N_STEPS, "a model")]
-)
+@pytest.mark.parametrize(("n_steps", "said"), [(1, "an unfinished training run"), (N_STEPS, "a model")])
 def test_nothing_is_overwritten(n_steps: int, said: str, run: Path, tmp_path: Path) -> None:
     before = contents(folder := left_after(n_steps, run, tmp_path))
     with pytest.raises(InvalidOption, match=f"holds {said}. Go on with it by --resume"):
