@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from attnviz.options import changed_values
-from attnviz.specs.cluster import ClusterOptions
 from attnviz.specs.compare import CompareSpec
 from attnviz.specs.explain import ExplainSpec
 from attnviz.specs.heatmap import HeatmapSpec
@@ -21,10 +20,7 @@ JOBS: dict[str, type[AnySpec]] = {  # commands that a config may name
     "predict": PredictSpec,
 }
 # What a flag can say and a config cannot: where things go, who makes them and what the terminal shows is the batch's.
-NOT_IN_CONFIGS = frozenset(
-    {"out", "json", "open", "table", "quiet", "print", "time", "inline_text"}
-    | {"workers", *(field.name for field in fields(ClusterOptions))}
-)
+NOT_IN_CONFIGS = frozenset({"out", "json", "open", "table", "quiet", "print", "time", "inline_text"} | {"workers"})
 
 
 @dataclass(frozen=True)

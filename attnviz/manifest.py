@@ -39,23 +39,10 @@ class Entry:
 
 
 @dataclass(frozen=True)
-class Shard:
-    """Which part of a batch a manifest is of: every `of`-th of its `n_jobs` jobs, from the `number`-th on."""
-
-    number: int  # from 1
-    of: int
-    n_jobs: int
-
-    def __str__(self) -> str:
-        return f"{self.number}/{self.of}"
-
-
-@dataclass(frozen=True)
 class Manifest:
-    """A batch, or a shard of one. `configs` are file names with the sha256 of their bytes."""
+    """A batch. `configs` are file names with the sha256 of their bytes."""
 
     configs: dict[str, str]
     versions: dict[str, str]
     jobs: tuple[Entry, ...] = ()
     schema: int = field(default=SCHEMA)
-    shard: Shard | None = None  # None: the whole batch

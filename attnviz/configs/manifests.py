@@ -35,8 +35,7 @@ def to_bytes(manifest: Manifest) -> bytes:
 
     Raises ValueError for a number that JSON does not have.
     """
-    found = {"schema": manifest.schema, **asdict(manifest), "jobs": [*map(_of_entry, manifest.jobs)]}
-    return _written({name: value for name, value in found.items() if name != "shard" or value})
+    return _written({"schema": manifest.schema, **asdict(manifest), "jobs": [*map(_of_entry, manifest.jobs)]})
 
 
 def entry_bytes(entry: Entry) -> bytes:
@@ -52,20 +51,18 @@ def _of_entry(entry: Entry) -> dict[str, Any]:
 def from_file(path: str | Path) -> Manifest:
     """The manifest in a file. Raises InvalidConfig where it cannot be read, or is not one that this version writes."""
     manifest: Manifest = _read(Path(path), "manifest")
-    check_names(Path(path), manifest.jobs)
-    if (shard := manifest.shard) and not (1 <= shard.number <= shard.of and shard.n_jobs >= 0):
-        raise InvalidConfig([f"{path}: shard: {shorten(str(shard))} is no part"])
+    _check_names(Path(path), manifest.jobs)
     return replace(manifest, jobs=tuple(map(_as_it_was, manifest.jobs)))
 
 
 def entry_from_file(path: str | Path) -> Entry:
     """The entry in a file. Raises InvalidConfig as `from_file` does."""
     entry: Entry = _read(Path(path), "entry")
-    check_names(Path(path), (entry,))
+    _check_names(Path(path), (entry,))
     return _as_it_was(entry)
 
 
-def check_names(path: Path, entries: Sequence[Entry]) -> None:
+def _check_names(path: Path, entries: Sequence[Entry]) -> None:
     """That jobs have names of jobs, and files lie in the folders of theirs: a manifest may be anybody's.
 
     Raises InvalidConfig with every one that has not.

@@ -3,7 +3,6 @@
 Here are those groups: which texts, which model, what comes out.
 """
 
-import re
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
@@ -30,7 +29,6 @@ STYLE = (  # options of every command that draws
     *("title", "transparent", "svg_text", "out"),
 )
 SHORT: dict[str, PrintKind] = {"json": "json", "quiet": "none"}
-SHARD = re.compile(r"([0-9]{1,6})/([0-9]{1,6})")
 
 # Options that several specs have, with defaults or types of their own.
 MAX_MEMORY = Option("GiB that the process may take for one text.", MODEL)
@@ -62,9 +60,6 @@ Measure = Annotated[
     ),
 ]
 TopK = Annotated[int, Option("Keys listed for each query.", OUTPUT)]
-Shard = Annotated[
-    str | None, Option("Only the I-th of N parts, from 1; attnviz merge puts them together.", OUTPUT, "I/N")
-]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -182,15 +177,6 @@ class PrintOptions:
             one, other, *_ = asked
             raise InvalidOption(f"{one} and {other} exclude each other", hint="Leave one of them out.")
         return next(iter(asked.values()), "table")
-
-
-def parse_shard(written: str | None) -> tuple[int, int]:
-    """Which part of how many, counted from 0. Raises InvalidOption for what is no part."""
-    match = SHARD.fullmatch("1/1" if written is None else written.strip())
-    number, of = map(int, match.groups()) if match else (0, 0)
-    if not 1 <= number <= of:
-        raise InvalidOption(f"--shard {written!r:.40} is no part", hint="Write 3/16 for the third of sixteen.")
-    return number - 1, of
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -4,8 +4,7 @@ from dataclasses import dataclass
 from typing import Annotated, Literal
 
 from attnviz.options import ARGUMENT, CHECK, OUTPUT, SERVER, TEXT, Option
-from attnviz.specs import Measure, Out, PrintOptions, Shard, TopK
-from attnviz.specs.cluster import ClusterOptions
+from attnviz.specs import Measure, Out, PrintOptions, TopK
 
 MaxMemory = Annotated[float, Option("GiB that the process may take for two files.", CHECK)]
 Workers = Annotated[int | None, Option("Processes; default: one for each core.", OUTPUT, "N")]
@@ -35,13 +34,11 @@ class BatchSpec:
     """
 
     server: CIReportOptions = CIReportOptions()
-    cluster: ClusterOptions = ClusterOptions()
     configs: Annotated[tuple[str, ...], Option("YAML or JSON files; see `attnviz schema`.", ARGUMENT, "CONFIGS")]
     # None: what the configs say, or figures
     out: Annotated[str | None, Option("Folder to write to; default: what configs say, or figures.", OUTPUT, "DIR")] = (
         None
     )
-    shard: Shard = None
     workers: Workers = None
     force: Annotated[bool, Option("Make everything again, also what did not change.", OUTPUT)] = False
     fail_fast: Annotated[bool, Option("Stop at the first job that fails.", OUTPUT)] = False

@@ -1,4 +1,4 @@
-"""Which dask cluster does the work: options of every command whose work can be shared out."""
+"""Who does the work of a survey: processes of this machine or a dask cluster."""
 
 from dataclasses import dataclass
 from typing import Annotated

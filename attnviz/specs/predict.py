@@ -15,7 +15,7 @@ from attnviz.specs import (
     PrintOptions,
     TextOptions,
 )
-from attnviz.specs.cluster import ClusterOptions, Processes
+from attnviz.specs.cluster import Processes
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,5 +34,4 @@ class PredictSpec:
     heatmap: Annotated[bool, Option("Also draw what each text's tokens attended to.", FIGURE)] = False
     attribute: Annotated[bool, Option("Also shade each text by what its tokens did for the answer.", FIGURE)] = False
     workers: Processes = None
-    cluster: ClusterOptions = ClusterOptions()
     printing: PrintOptions = PrintOptions()

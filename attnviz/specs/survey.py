@@ -1,18 +1,23 @@
 """What `attnviz survey` and `attnviz merge` are asked."""
 
+import re
 from dataclasses import dataclass
 from typing import Annotated
 
 from attnviz.errors import InvalidOption
 from attnviz.options import ARGUMENT, OUTPUT, Only, Option
-from attnviz.specs import FigureOptions, Measure, ModelOptions, PrintOptions, Shard, TextOptions
+from attnviz.specs import FigureOptions, Measure, ModelOptions, PrintOptions, TextOptions
 from attnviz.specs.cluster import ClusterOptions, Processes
 from attnviz.specs.compare import SHARED_BY_ALL
 
 NULLS, PROBES, ABLATIONS = ("random", "shuffled"), ("repeat",), ("zero", "mean", "uniform", "queries")
 NONE = "none"
 LOOK = ("format", "theme", "width", "font_size", "dpi", "title", "transparent", "svg_text", "out")
+SHARD = re.compile(r"([0-9]{1,6})/([0-9]{1,6})")
 Top = Annotated[int, Option("Texts listed with the largest numbers of each head; at most 10.", OUTPUT)]
+Shard = Annotated[
+    str | None, Option("Only the I-th of N parts, from 1; attnviz merge puts them together.", OUTPUT, "I/N")
+]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -68,6 +73,15 @@ class SurveySpec:
         return _chosen("--ablate", self.ablate, ABLATIONS)
 
 
+def parse_shard(written: str | None) -> tuple[int, int]:
+    """Which part of how many, counted from 0. Raises InvalidOption for what is no part."""
+    match = SHARD.fullmatch("1/1" if written is None else written.strip())
+    number, of = map(int, match.groups()) if match else (0, 0)
+    if not 1 <= number <= of:
+        raise InvalidOption(f"--shard {written!r:.40} is no part", hint="Write 3/16 for the third of sixteen.")
+    return number - 1, of
+
+
 def _chosen(option: str, written: tuple[str, ...], known: tuple[str, ...]) -> tuple[str, ...]:
     asked = [name.strip().lower() for item in written for name in item.split(",")]
     for name in asked:
@@ -81,12 +95,12 @@ def _chosen(option: str, written: tuple[str, ...], known: tuple[str, ...]) -> tu
 
 @dataclass(frozen=True, kw_only=True)
 class MergeSpec:
-    """Put the parts of a survey, or of a batch, together: the same files, to the bit, as one run makes.
+    """Put the parts of a survey together: the same files, to the bit, as one run makes.
 
     Example: attnviz merge part-1 part-2 --out whole
     """
 
-    parts: Annotated[tuple[str, ...], Option("Folders that --shard wrote, of a survey or a batch.", ARGUMENT, "PARTS")]
+    parts: Annotated[tuple[str, ...], Option("Folders that `attnviz survey --shard` wrote.", ARGUMENT, "PARTS")]
     figure: Annotated[FigureOptions, Only(*LOOK)] = FigureOptions(out="merged")
     top: Top = 3
     printing: PrintOptions = PrintOptions()

@@ -21,9 +21,7 @@ if TYPE_CHECKING:
     from attnviz.store.folders import OutputFolder as OutputFolder
     from attnviz.store.folders import locked as locked
     from attnviz.store.folders import make_folder as make_folder
-    from attnviz.store.folders import new_folder as new_folder
     from attnviz.store.folders import output_folder as output_folder
-    from attnviz.store.folders import refuse_existing as refuse_existing
     from attnviz.store.folders import refuse_links as refuse_links
     from attnviz.store.folders import remove_folder as remove_folder
     from attnviz.store.folders import replacing as replacing

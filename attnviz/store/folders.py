@@ -195,37 +195,6 @@ def replacing(folder: Path) -> Iterator[OutputFolder]:
         shutil.rmtree(new.path, ignore_errors=True)
 
 
-@contextmanager
-def new_folder(folder: Path) -> Iterator[Path]:
-    """Where to write what will be `folder` as a whole, at the end; where anything is raised, nothing is there.
-
-    Raises InvalidOption where something stands there already, OutputError when the disk refuses.
-    """
-    made = _missing(folder.parent)
-    part = folder.with_name(f".{folder.name}.{os.getpid()}{PART}")
-    try:
-        make_folder(folder.parent)
-        make_folder(part)
-        yield part
-        refuse_existing(folder)
-        try:
-            part.rename(folder)
-        except OSError as error:
-            raise failed(folder, error) from error
-    except OutputError as error:  # told by the place that is meant
-        raise OutputError(error.problem.replace(str(part), str(folder)), hint=error.hint) from error
-    finally:
-        shutil.rmtree(part, ignore_errors=True)
-        for place in made:
-            remove_folder(place)
-
-
-def refuse_existing(folder: Path) -> None:
-    """Raises InvalidOption where anything stands there, a link that leads nowhere included."""
-    if os.path.lexists(folder):
-        raise InvalidOption(f"{shorten_path(folder)} is there already", hint="Choose another --out, or remove it.")
-
-
 def refuse_links(folder: Path, name: str) -> None:
     """Raises InvalidOption where the folder `name` within `folder`, or one on the way to it, is a symbolic link."""
     if link := _link_to(folder, name):

@@ -57,8 +57,8 @@ COMMANDS = (
     ),
     Command(
         "merge",
-        "attnviz.workflows.merge:merge",
-        "Put the parts of a survey or a batch together",
+        "attnviz.workflows.survey:merge",
+        "Put the parts of a survey together",
         spec="attnviz.specs.survey:MergeSpec",
     ),
     Command(

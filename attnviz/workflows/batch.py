@@ -14,14 +14,13 @@ from attnviz.configs.manifests import entry_bytes, entry_from_file, from_file, t
 from attnviz.display import escape_for_display, pluralize
 from attnviz.errors import ExecutionError, InputError, InvalidOption, OutputError
 from attnviz.jobs import BatchPlan
-from attnviz.manifest import NAME, PAGE, Entry, Manifest, Shard
+from attnviz.manifest import NAME, PAGE, Entry, Manifest
 from attnviz.report import FigureStyle
-from attnviz.specs import parse_shard
 from attnviz.specs.batch import BatchSpec
 from attnviz.views.batch import batch_cases, batch_report, command_line, how_ended
 from attnviz.views.batch_page import batch_page
 from attnviz.workflows import Events, Progress, Result
-from attnviz.workflows.executors import check_cluster, open_executor
+from attnviz.workflows.executors import check_workers, open_executor
 from attnviz.workflows.run_job import versions
 from attnviz.workflows.workers import Done, run_jobs
 
@@ -36,15 +35,13 @@ def batch(spec: BatchSpec) -> Events:
     """
     if not spec.configs:
         raise InvalidOption("no config", hint="Name a YAML file: attnviz batch figures.yaml.")
-    number, of = parse_shard(spec.shard)
-    check_cluster(spec.cluster, spec.workers)
+    check_workers(spec.workers)
     plan = load_all(spec.configs, spec.out)
     folder = store.output_folder(spec.out or plan.out or DEFAULT_OUT)
-    shard = None if spec.shard is None else Shard(number + 1, of, len(plan.jobs))
-    return _made(spec, replace(plan, jobs=plan.jobs[number::of]), shard, folder)
+    return _made(spec, plan, folder)
 
 
-def _made(spec: BatchSpec, plan: BatchPlan, shard: Shard | None, folder: Path) -> Events:
+def _made(spec: BatchSpec, plan: BatchPlan, folder: Path) -> Events:
     n_workers = max(1, min(spec.workers or cores(), len(plan.jobs)))
     if spec.dry_run:
         n = len(plan.jobs)
@@ -53,12 +50,12 @@ def _made(spec: BatchSpec, plan: BatchPlan, shard: Shard | None, folder: Path) -
         return
     with store.locked(folder):
         try:
-            yield from _all(spec, plan, shard, folder, n_workers)
+            yield from _all(spec, plan, folder, n_workers)
         finally:
             store.remove_folder(folder / PROGRESS)  # where there is nothing to go on from
 
 
-def _all(spec: BatchSpec, plan: BatchPlan, shard: Shard | None, folder: Path, n_workers: int) -> Events:
+def _all(spec: BatchSpec, plan: BatchPlan, folder: Path, n_workers: int) -> Events:
     """Make every job, then what tells of all of them."""
     store.refuse_links(folder, PROGRESS)
     before = _entries(folder)
@@ -66,20 +63,19 @@ def _all(spec: BatchSpec, plan: BatchPlan, shard: Shard | None, folder: Path, n_
     earlier = {name: replace(entry, fingerprint="") if spec.force else entry for name, entry in before.items()}
     store.make_folder(folder / PROGRESS)
     done: dict[str, Done] = {}
-    with open_executor(spec.cluster, n_workers) as (executor, _):
-        for each in run_jobs(plan.jobs, folder, earlier, executor, spec.fail_fast, elsewhere=spec.cluster.asked):
+    with open_executor(n_workers) as (executor, _):
+        for each in run_jobs(plan.jobs, folder, earlier, executor, spec.fail_fast):
             done[each.entry.name] = each
             if each.how != "failed":
                 store.write(folder / PROGRESS / f"{each.entry.name}.json", entry_bytes(each.entry))
             yield _progress(each, len(done), len(plan.jobs))
     entries = tuple(done[job.name].entry for job in plan.jobs if job.name in done)
-    manifest = Manifest(configs=plan.configs, versions=versions(), jobs=entries, shard=shard)
+    manifest = Manifest(configs=plan.configs, versions=versions(), jobs=entries)
     store.write(folder / NAME, to_bytes(manifest))
     _clear(folder, plan, before, done)
-    page = write_page(from_file(folder / NAME), folder)  # as it will be read another time: in this order
+    page = _write_page(from_file(folder / NAME), folder)  # as it will be read another time: in this order
     gone = sorted(set(before) - {job.name for job in plan.jobs})
     said = how_ended((each.how for each in done.values()), len(plan.jobs)) or "no jobs"
-    said = said if shard is None else f"part {shard}: {said}"
     yield Result(
         notices=(*_gone(folder, gone), *_stale(folder, page)),
         closing=(f"{said}; wrote {folder / NAME}{f' and {page}' if page else ''}",),
@@ -110,7 +106,7 @@ def _failure(done: Collection[Done], total: int) -> Exception | None:
     return kind(said, hint=f"{others} manifest says why.")
 
 
-def write_page(manifest: Manifest, folder: Path) -> Path | None:
+def _write_page(manifest: Manifest, folder: Path) -> Path | None:
     """Write the batch's own page, which leads to those of its jobs; none where they have none."""
     if not any(file.path.endswith(".html") for entry in manifest.jobs for file in entry.files):
         return None

@@ -106,7 +106,7 @@ def trained(
     n_workers = max(1, min(n_workers, len(waiting)))
     with (
         telling_deaths("network", hint="The same command goes on with the rest."),
-        open_executor(cluster, n_workers, inline=True) as (executor, n_tasks),
+        open_executor(n_workers, inline=True, cluster=cluster) as (executor, n_tasks),
     ):
         for outcome, weights in _each(executor, n_tasks, waiting):
             slug = outcome.trial.slug

@@ -1,23 +1,24 @@
-"""Texts shared out to be classified. Shards are what one process reads at a time: the same answers, to the bit."""
+"""Texts shared out to be classified. A window is what one process reads at a time: the same answers, to the bit."""
 
 from __future__ import annotations
 
 from collections.abc import Generator, Sequence
 from concurrent.futures import Executor
+from itertools import repeat
 from typing import TYPE_CHECKING
 
 from attnviz.models.loading import ModelReference
 from attnviz.models.protocols import Classifies
 from attnviz.specs import KeepKind
 from attnviz.text import Document
-from attnviz.workflows.executors import results_in_order, telling_deaths
+from attnviz.workflows.executors import telling_deaths
 from attnviz.workflows.open_model import open_model
 
 if TYPE_CHECKING:
     from attnviz.training_metrics import Prediction
 
 
-def n_shards(n_texts: int) -> int:
+def n_windows(n_texts: int) -> int:
     """How many there are of so many texts."""
     from attnviz.models.predicting import WINDOW
 
@@ -26,7 +27,6 @@ def n_shards(n_texts: int) -> int:
 
 def classify_on(
     executor: Executor,
-    n_tasks: int,
     reference: ModelReference,
     limit: tuple[int, KeepKind],
     documents: Sequence[Document],
@@ -34,17 +34,16 @@ def classify_on(
     """One prediction per text, in order. Raises as `classify` does, ExecutionError where processes die."""
     from attnviz.models.predicting import WINDOW
 
-    shards = (documents[start : start + WINDOW] for start in range(0, len(documents), WINDOW))
-    calls = ((reference, limit, shard) for shard in shards)
+    windows = (documents[start : start + WINDOW] for start in range(0, len(documents), WINDOW))
     with telling_deaths("texts", hint="Fewer --max-tokens take less memory."):
-        for predictions in results_in_order(executor, n_tasks, classify_shard, calls):
+        for predictions in executor.map(classify_window, repeat(reference), repeat(limit), windows):
             yield from predictions
 
 
-def classify_shard(
+def classify_window(
     reference: ModelReference, limit: tuple[int, KeepKind], documents: Sequence[Document]
 ) -> list[Prediction]:
-    """What a worker does: one shard. Raises what reading the model and its texts raises."""
+    """What a worker does: one window. Raises what reading the model and its texts raises."""
     model = open_model(reference, keep_memory=False)
     assert isinstance(model, Classifies)
     return list(model.limit_tokens(*limit).classify(documents))

@@ -5,11 +5,9 @@ All are a `concurrent.futures.Executor`, which is all that commands know of them
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Callable, Generator, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import CancelledError, Executor, Future
 from contextlib import contextmanager
-from itertools import islice
 from typing import Any, TypeVar
 
 from attnviz.errors import ExecutionError, InvalidOption
@@ -58,26 +56,15 @@ def telling_deaths(what: str, hint: str) -> Iterator[None]:
         raise ExecutionError(f"a process ended {error}, {ATTEMPTS} times at the same {what}", hint=hint) from error
 
 
-def results_in_order(
-    executor: Executor, n_tasks: int, fn: Callable[..., Result], calls: Iterable[tuple[Any, ...]]
-) -> Generator[Result]:
-    """What `fn` gives for the arguments of each call, in their order; no more than `n_tasks` are handed out at a time.
-
-    Raises as `result_of` does.
-    """
-    pending: deque[Future[Result]] = deque()
-    remaining = iter(calls)
-    while True:
-        pending += (executor.submit(fn, *call) for call in islice(remaining, n_tasks - len(pending)))
-        if not pending:
-            return
-        yield result_of(pending.popleft())
+def check_workers(n_workers: int | None) -> None:
+    """Raises InvalidOption for fewer processes than one, or more than a machine takes."""
+    if n_workers is not None and not 1 <= n_workers <= MAX_WORKERS:
+        raise InvalidOption(f"--workers {n_workers} is out of range", hint=f"It is 1 to {MAX_WORKERS}.")
 
 
 def check_cluster(cluster: ClusterOptions, n_workers: int | None) -> None:
     """Raises InvalidOption for options that exclude each other, files that are not there, and without dask."""
-    if n_workers is not None and not 1 <= n_workers <= MAX_WORKERS:
-        raise InvalidOption(f"--workers {n_workers} is out of range", hint=f"It is 1 to {MAX_WORKERS}.")
+    check_workers(n_workers)
     given = [name for name in ("scheduler", "scheduler_file", "workers") if getattr(cluster, name, None)]
     given += ["workers"] if n_workers is not None else []
     if len(given) > 1:
@@ -100,13 +87,15 @@ def check_cluster(cluster: ClusterOptions, n_workers: int | None) -> None:
 
 
 @contextmanager
-def open_executor(cluster: ClusterOptions, n_workers: int, inline: bool = False) -> Iterator[tuple[Executor, int]]:
+def open_executor(
+    n_workers: int, *, inline: bool = False, cluster: ClusterOptions | None = None
+) -> Iterator[tuple[Executor, int]]:
     """An executor, and how many tasks to hand it at a time, so that none of its workers waits; where it is left, what
     waits is cancelled.
 
     `inline`: a single worker is this process. Raises ExecutionError for a scheduler that does not answer.
     """
-    if cluster.asked:
+    if cluster is not None and cluster.asked:
         with _client(cluster) as client:
             executor = client.get_executor(pure=False)
             try:

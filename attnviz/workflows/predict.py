@@ -20,7 +20,7 @@ from attnviz.training_metrics import Prediction
 from attnviz.views.predictions import prediction_rows, predictions_report
 from attnviz.workflows import Events, Progress, Result
 from attnviz.workflows.child import process_context
-from attnviz.workflows.executors import check_cluster, open_executor
+from attnviz.workflows.executors import check_workers, open_executor
 
 if TYPE_CHECKING:
     from attnviz.workflows.attribute import Explaining
@@ -36,7 +36,7 @@ def predict(spec: PredictSpec) -> Events:
 
     Raises InvalidModel for a model that was not trained, InvalidText for a text without tokens.
     """
-    check_cluster(spec.cluster, spec.workers)
+    check_workers(spec.workers)
     reference = find_model(spec.model)
     reference.check(Classifies)
     if spec.max_tokens is not None and spec.max_tokens < 2:
@@ -103,14 +103,14 @@ def _answers(
     spec: PredictSpec, reference: ModelReference, model: Classifies, chosen: list[Document]
 ) -> Iterator[Prediction]:
     """Of this process, or of those that the work is shared out to."""
-    from attnviz.workflows.classify import classify_on, n_shards
+    from attnviz.workflows.classify import classify_on, n_windows
 
-    n_workers = min(spec.workers or 1, n_shards(len(chosen)))
-    if n_workers == 1 and not spec.cluster.asked:
+    n_workers = min(spec.workers or 1, n_windows(len(chosen)))
+    if n_workers == 1:
         yield from model.classify(chosen)
     else:
-        with open_executor(spec.cluster, n_workers) as (executor, n_tasks):
-            yield from classify_on(executor, n_tasks, reference, _limit(spec, model), chosen)
+        with open_executor(n_workers) as (executor, _):
+            yield from classify_on(executor, reference, _limit(spec, model), chosen)
 
 
 def _page(spec: PredictSpec) -> Pictures | None:

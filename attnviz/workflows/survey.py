@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from attnviz import store
-from attnviz.errors import InvalidOption
-from attnviz.inputs import is_file
+from attnviz.errors import InvalidOption, InvalidSource
+from attnviz.inputs import is_file, is_folder
 from attnviz.measures import chosen
 from attnviz.models.loading import ModelReference, find_model
 from attnviz.models.protocols import AttentionModel, Classifies
 from attnviz.report import Report
-from attnviz.specs import FigureOptions, parse_shard
-from attnviz.specs.survey import MergeSpec, SurveySpec
+from attnviz.specs import FigureOptions
+from attnviz.specs.survey import MergeSpec, SurveySpec, parse_shard
 from attnviz.text.stream import TextStream, stream_corpus
 from attnviz.workflows import Events, Progress
 from attnviz.workflows.child import MEASURING, process_context
@@ -49,17 +48,34 @@ def survey(spec: SurveySpec) -> Events:
     return _alone(spec, folder, reference, stream, shard, on_few_texts)
 
 
-def merge_parts(spec: MergeSpec, files: Sequence[Path]) -> Events:
-    """Merge surveys, whatever their order. Raises InvalidOption where they do not belong together or lack texts."""
+def merge(spec: MergeSpec) -> Events:
+    """Merge the parts of a survey, whatever their order: `attnviz merge`.
+
+    Raises InvalidOption for none, and where they do not belong together or lack texts, InvalidSource for a folder that
+    holds none, InvalidRecord for a file that is none.
+    """
     from attnviz.survey import merge_surveys
     from attnviz.workflows.survey_file import load_survey
 
+    if not spec.parts:
+        raise InvalidOption("no parts to merge", hint="Name the folders: attnviz merge part-1 part-2.")
     _check_top(spec.top)
-    whole = merge_surveys([load_survey(file) for file in files])
+    whole = merge_surveys([load_survey(_file(Path(part))) for part in spec.parts])
     if not whole.is_whole:
         raise InvalidOption(_missing(whole), hint="Survey the missing parts, and name all of them.")
     folder = store.output_folder(spec.figure.out)
     return store.while_locked(folder, _reported(whole, spec.figure, spec.top, folder))
+
+
+def _file(path: Path) -> Path:
+    """A file as it is; of a folder its survey."""
+    from attnviz.workflows.survey_file import NAME
+
+    if not is_folder(path):
+        return path
+    if not is_file(path / NAME):
+        raise InvalidSource(f"{path} holds no {NAME}", hint="attnviz survey --shard I/N writes one.")
+    return path / NAME
 
 
 def _check_top(top: int) -> None:
@@ -89,7 +105,7 @@ def _alone(
         plan = plan_survey(spec, reference, stream, shard, on_few_texts)
         before = _before(spec, plan, folder)
         yield Progress(0, plan.n_texts, "texts", notices=stream.notices)
-        with open_executor(spec.cluster, spec.workers or 1, inline=True) as (executor, n_tasks):
+        with open_executor(spec.workers or 1, inline=True, cluster=spec.cluster) as (executor, n_tasks):
             whole = yield from SurveyRun(plan, folder, before).run(executor, n_tasks)
         if spec.shard is None:
             yield from _reported(whole, spec.figure, spec.top, folder)

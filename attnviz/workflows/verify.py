@@ -13,7 +13,6 @@ from attnviz.errors import DifferencesFound, InvalidSource
 from attnviz.jobs import Job
 from attnviz.manifest import NAME, Entry, Manifest
 from attnviz.specs.batch import MAX_DIFFERENCE, VerifySpec
-from attnviz.specs.cluster import ClusterOptions
 from attnviz.views.check import first_differences
 from attnviz.workflows import Events, Progress, Result
 from attnviz.workflows.batch_diff.batches import LoadedBatch, differences, load_batch
@@ -44,7 +43,7 @@ def _verified(batch: LoadedBatch, jobs: list[Job], tolerances: Tolerances) -> Ev
     made: dict[str, Entry] = {}
     with (
         tempfile.TemporaryDirectory(prefix="attnviz-verify-") as place,
-        open_executor(ClusterOptions(), min(cores(), len(jobs))) as (executor, _),
+        open_executor(min(cores(), len(jobs))) as (executor, _),
     ):
         for done in run_jobs(jobs, Path(place), {}, executor, fail_fast=False):
             made[done.entry.name] = done.entry

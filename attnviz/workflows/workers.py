@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Generator, Mapping, Sequence
 from concurrent.futures import Executor, Future, as_completed
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 from attnviz import store
 from attnviz.errors import AttnvizError, OutputError
 from attnviz.inputs import is_file
 from attnviz.jobs import Job
 from attnviz.manifest import Entry
-from attnviz.workflows.executors import result_of
 from attnviz.workflows.local_executor import WorkerDied
 from attnviz.workflows.run_job import fingerprint, inputs_of, run_job, written
 
@@ -36,69 +34,21 @@ def run_jobs(
     earlier: Mapping[str, Entry],
     executor: Executor,
     fail_fast: bool,
-    *,
-    elsewhere: bool = False,
 ) -> Generator[Done]:
-    """Each job as it is done. `earlier` are entries of a run before: what did not change since is not made again.
-
-    `elsewhere`: workers do not see this folder, and what they made comes back as bytes.
-    """
-    submitted: dict[Future[Any], Job] = {}
-    for job in jobs:
-        if elsewhere:
-            if (known := _known(job, folder, earlier.get(job.name))) is not None:
-                yield known
-            else:
-                submitted[executor.submit(run_elsewhere, job)] = job
-        else:
-            submitted[executor.submit(run_one, job, folder, earlier.get(job.name))] = job
+    """Each job as it is done. `earlier` are entries of a run before: what did not change since is not made again."""
+    submitted = {executor.submit(run_one, job, folder, earlier.get(job.name)): job for job in jobs}
     for future in as_completed(submitted):
-        job = submitted.pop(future)
-        done = _outcome(job, future, folder, earlier.get(job.name))
+        done = _outcome(submitted.pop(future), future)
         yield done
         if done.how == "failed" and fail_fast:
             return
 
 
-def _outcome(job: Job, future: Future[Any], folder: Path, earlier: Entry | None) -> Done:
+def _outcome(job: Job, future: Future[Done]) -> Done:
     try:
-        found = result_of(future)
-        if isinstance(found, Done):
-            return found
-        done, files = found
-        return _written(done, files, folder, earlier)
+        return future.result()
     except WorkerDied as error:
         return _failed(job, f"the process that made it ended {error}")
-    except AttnvizError as error:
-        return _failed(job, str(error), isinstance(error, OutputError))
-
-
-def _written(done: Done, files: Mapping[str, bytes], folder: Path, earlier: Entry | None) -> Done:
-    """Write what was made elsewhere, as a whole."""
-    if done.how != "failed":
-        store.refuse_links(folder, done.entry.name)
-        with store.replacing(folder) as new:
-            for name, data in files.items():
-                store.make_folder((new.path / name).parent)
-                new.write(name, data)
-            new.discard(file.path for file in (earlier.files if earlier else ()) if file.path not in files)
-    return done
-
-
-def run_elsewhere(job: Job) -> tuple[Done, dict[str, bytes]]:
-    """Make one job where nobody else looks, and give its files by their paths within the batch."""
-    with tempfile.TemporaryDirectory(prefix="attnviz-job-") as place:
-        done = run_one(job, Path(place), None)
-        return done, {file.path: (Path(place) / file.path).read_bytes() for file in done.entry.files}
-
-
-def _known(job: Job, folder: Path, earlier: Entry | None) -> Done | None:
-    if earlier is None or earlier.error:
-        return None
-    try:
-        return Done(earlier, "unchanged") if _unchanged(earlier, job, folder) else None
-    except AttnvizError:  # whoever makes it says so
-        return None
 
 
 def run_one(job: Job, folder: Path, earlier: Entry | None) -> Done:

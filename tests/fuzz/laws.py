@@ -97,7 +97,7 @@ def _become(args: Sequence[str], folder: Path, room: Path, streams: list[Path]) 
 
 
 def run_jobs(
-    jobs: Sequence[Job], folder: Path, earlier: Mapping[str, Entry], executor: Executor, fail_fast: bool, **_: bool
+    jobs: Sequence[Job], folder: Path, earlier: Mapping[str, Entry], executor: Executor, fail_fast: bool
 ) -> Generator[workers.Done]:
     """As that of the workers, without their processes, which would import everything anew."""
     del executor

@@ -20,7 +20,6 @@ from tests.process import RunCli, bare_environment
 pytest.importorskip("distributed")
 pytestmark = pytest.mark.slow
 DASK = (sys.executable, "-m", "dask")
-TEXTS = ("one", "two words", "three more words")
 
 
 @dataclass(frozen=True)
@@ -61,13 +60,6 @@ def forked_dask(forked: tuple[str, ...]) -> tuple[str, ...]:
     return *python, "dask"
 
 
-@pytest.fixture(scope="module")
-def cluster(tmp_path_factory: pytest.TempPathFactory, forked_dask: tuple[str, ...]) -> Iterator[Cluster]:
-    """For those that leave it as it is."""
-    with running(forked_dask, tmp_path_factory.mktemp("cluster"), 2) as found:
-        yield found
-
-
 def arguments(out: Path) -> tuple[str, ...]:
     once = ("--null", "none", "--probe", "repeat", "--ablate", "mean")  # what no worker may work out by itself
     return ("survey", "--dataset", "sample", "--split", "train+test", *once, "-q", "--out", str(out))
@@ -96,52 +88,6 @@ def test_a_cluster_gives_the_bytes_of_one_process_though_a_worker_dies(run_forke
         assert file.read_bytes() == (tmp_path / "dask" / file.name).read_bytes(), file.name
 
 
-def test_what_a_cluster_makes_of_a_batch_comes_back_as_bytes(
-    cluster: Cluster, run_forked: RunCli, tmp_path: Path
-) -> None:
-    """The same manifest and files as processes of this machine make, and a second time nothing is made."""
-    jobs = "".join(
-        f"  - {{name: {n}, heatmap: {{text: {text}, model: dot, dpi: 40}}}}\n"
-        for n, text in zip("abc", TEXTS, strict=True)
-    )
-    (tmp_path / "three.yaml").write_text(f"jobs:\n{jobs}", encoding="utf-8")
-    local = run_forked("batch", tmp_path / "three.yaml", "--out", tmp_path / "local", "--workers", "1")
-    assert local.exit_code == 0, local.stderr
-    for said in ("made a", "unchanged a"):
-        away = run_forked(
-            "batch", tmp_path / "three.yaml", "--out", tmp_path / "away", "--scheduler-file", cluster.file
-        )
-        assert away.exit_code == 0, away.stderr
-        assert said in away.stdout
-    for part in ("1", "2"):
-        shard = ("--shard", f"{part}/2", "--out", tmp_path / part, "--scheduler-file", cluster.file)
-        assert run_forked("batch", tmp_path / "three.yaml", *shard).exit_code == 0
-    assert run_forked("merge", tmp_path / "2", tmp_path / "1", "--out", tmp_path / "merged").exit_code == 0
-    made = {path.relative_to(tmp_path / "local"): path for path in (tmp_path / "local").rglob("*.*")}
-    assert len(made) > 6
-    for name, path in made.items():
-        assert path.read_bytes() == (tmp_path / "away" / name).read_bytes(), name
-        assert path.read_bytes() == (tmp_path / "merged" / name).read_bytes(), name
-
-
-@pytest.mark.parametrize(
-    "asked",
-    [
-        ("predict", "--dataset", "sample", "--split", "train+test"),
-        ("capacity", "--train", "--heads=1", "--items=2", "--seeds=1", "--d-model=4", "--length=5", "--steps=1"),
-    ],
-    ids=lambda asked: asked[0],
-)
-def test_answers_and_networks_are_those_of_one_process(
-    asked: tuple[str, ...], cluster: Cluster, run_forked: RunCli, tmp_path: Path
-) -> None:
-    alone = run_forked(*asked, "--json", "--workers", "1", "--out", tmp_path / "alone")
-    away = run_forked(*asked, "--json", "--scheduler-file", cluster.file, "--out", tmp_path / "away")
-    assert (alone.exit_code, away.exit_code) == (0, 0), away.stderr
-    assert len(alone.out) > 1000
-    assert alone.out == away.out
-
-
 def certify(folder: Path, name: str, *signed: str) -> None:
     """A key and a certificate, by itself or signed by another."""
     subject = ("-subj", f"/CN={name}", "-days", "2", "-keyout", f"{name}.key", "-out", f"{name}.pem", *signed)
@@ -161,7 +107,7 @@ def test_a_scheduler_with_tls_answers_those_whom_it_knows(
         own = tmp_path / name
         return ca, f"{tmp_path}/authority.pem", "--tls-cert", f"{own}.pem", "--tls-key", f"{own}.key"
 
-    asked = ("predict", "--text", "good", "--print", "csv")
+    asked = ("survey", "--text", "good", "--null", "none", "--print", "csv")
     with running(forked_dask, tmp_path, 1, *files("me", "--tls-ca-file")) as cluster:
         answered = run_forked(*asked, "--scheduler-file", cluster.file, *files("me"))
         refused = [run_forked(*asked, "--scheduler-file", cluster.file, *others) for others in ((), files("stranger"))]

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 import torch
 
-from attnviz.errors import InvalidModel, InvalidOption, InvalidRecord
+from attnviz.errors import InputError, InvalidModel, InvalidOption, InvalidRecord
 from attnviz.measures import measured
 from attnviz.measures.to_partner import partner_pairs
 from attnviz.models.loading import find_model
@@ -20,9 +20,9 @@ from attnviz.models.protocols import QuickAttention
 from attnviz.options import build
 from attnviz.records import AttentionMaps
 from attnviz.report import Table
-from attnviz.specs import ModelOptions, TextOptions, parse_shard
+from attnviz.specs import ModelOptions, TextOptions
 from attnviz.specs.batch import DiffSpec
-from attnviz.specs.survey import MergeSpec, SurveySpec
+from attnviz.specs.survey import MergeSpec, SurveySpec, parse_shard
 from attnviz.survey import SurveyMeasure, merge_surveys
 from attnviz.text import Document
 from attnviz.text.stream import stream_corpus
@@ -30,8 +30,7 @@ from attnviz.views.survey import survey_report
 from attnviz.views.survey_labels import head_labels
 from attnviz.workflows import Progress, Result, survey_facts, survey_plan, survey_run
 from attnviz.workflows.diff import diff
-from attnviz.workflows.merge import merge
-from attnviz.workflows.survey import survey
+from attnviz.workflows.survey import merge, survey
 from attnviz.workflows.survey_file import NAME, load_survey, survey_bytes
 from attnviz.workflows.survey_plan import SurveyPlan
 from attnviz.workflows.survey_texts import survey_block
@@ -244,16 +243,19 @@ def test_what_was_not_asked_for_is_refused(tmp_path: Path) -> None:
     run(tmp_path / "1", shard="1/2")
     run(tmp_path / "2", shard="2/2")
     run(tmp_path / "other", shard="2/2", split="train[:11]")
+    (tmp_path / "batch").mkdir()
+    (tmp_path / "batch/manifest.json").write_text("{}")
     cases = {
+        "no parts to merge": [],
+        "batch holds no survey.safetensors": [tmp_path / "1", tmp_path / "batch"],
+        "manifest.json is not a survey": [tmp_path / "batch/manifest.json"],
         "6 of 12 texts are missing": [tmp_path / "1"],
-        "part 1, which knows what chance gives, is missing": [],
         "two parts hold the same texts": [tmp_path / "1", tmp_path / "1"],
         "parts of different surveys: not alike in corpus": [tmp_path / "1", tmp_path / "other"],
     }
     for problem, parts in cases.items():
-        if parts:
-            with pytest.raises(InvalidOption, match=problem):
-                merged(tmp_path / "merged", parts)
+        with pytest.raises(InputError, match=problem):
+            merged(tmp_path / "merged", parts)
     with pytest.raises(InvalidOption, match="is of another survey"):
         run(tmp_path / "1", resume=True, split="train[:11]")
     for written in ("0/3", "4/3", "3", "a/b", "1/0"):

@@ -15,7 +15,6 @@ from attnviz.errors import InvalidOption
 from attnviz.jobs import Job
 from attnviz.manifest import Entry, File
 from attnviz.options import build
-from attnviz.specs.cluster import ClusterOptions
 from attnviz.specs.explain import ExplainSpec
 from attnviz.specs.heatmap import HeatmapSpec
 from attnviz.workflows.executors import open_executor
@@ -33,7 +32,7 @@ def jobs(*texts: str, **more: object) -> list[Job]:
 def run(
     these: list[Job], folder: Path, earlier: dict[str, Entry] | None = None, n: int = 1, fail_fast: bool = False
 ) -> dict[str, Done]:
-    with open_executor(ClusterOptions(), n) as (executor, _):
+    with open_executor(n) as (executor, _):
         return {done.entry.name: done for done in run_jobs(these, folder, earlier or {}, executor, fail_fast)}
 
 
@@ -150,7 +149,7 @@ def test_a_process_that_dies_takes_its_own_job_and_is_replaced(tmp_path: Path) -
 
 def test_a_process_that_dies_costs_one_task_which_is_run_again(tmp_path: Path) -> None:
     """Of twelve tasks, one of which kills its process the first time, each is done once and none is lost."""
-    with open_executor(ClusterOptions(), 2) as (executor, _):
+    with open_executor(2) as (executor, _):
         futures = [executor.submit(die_once, tmp_path / "died", number) for number in range(12)]
         assert [future.result() for future in futures] == list(range(12))
     assert (tmp_path / "died").is_file()
@@ -169,7 +168,7 @@ def test_a_process_that_cannot_be_begun_is_as_one_that_died(
         start(process)
 
     monkeypatch.setattr(BaseProcess, "start", begin)
-    with open_executor(ClusterOptions(), 1) as (executor, _):
+    with open_executor(1) as (executor, _):
         first = executor.submit(abs, -1)
         if is_done:
             assert first.result(30) == 1
@@ -180,7 +179,7 @@ def test_a_process_that_cannot_be_begun_is_as_one_that_died(
 
 
 def test_what_a_task_raises_comes_back_and_what_cannot_be_sent_is_told() -> None:
-    with open_executor(ClusterOptions(), 1) as (executor, _):
+    with open_executor(1) as (executor, _):
         with pytest.raises(InvalidOption, match=r"no\. Yes") as raised:
             executor.submit(refuse).result()
         assert raised.value.hint == "Yes"
@@ -194,7 +193,7 @@ def test_left_in_the_middle_all_processes_end(tmp_path: Path) -> None:
 
 
 def _events(these: list[Job], folder: Path) -> Iterator[Done]:
-    with open_executor(ClusterOptions(), 2) as (executor, _):
+    with open_executor(2) as (executor, _):
         yield from run_jobs(these, folder, {}, executor, fail_fast=False)
 
 
