@@ -49,8 +49,6 @@ class TrainingStep:
     accuracy is the share of them that is found.
     """
 
-    number: int  # from 1, pretraining counted in
-    n_steps: int
     n_texts: int  # in this batch
     loss: float
     accuracy: float
@@ -118,7 +116,7 @@ class Training:
 
     @property
     def n_done(self) -> int:
-        """Steps of both stages, as `TrainingStep.number` counts them."""
+        """Steps of both stages that are done."""
         return self.done + (0 if self.pretraining is None else self.pretraining.done)
 
     @property
@@ -131,16 +129,14 @@ class Training:
             self._note((loss, found, replaced_loss), pretraining)
             epoch, into_epoch = divmod(pretraining.done, pretraining.steps_per_epoch)
             number = epoch + bool(into_epoch)
-            yield TrainingStep(
-                self.n_done, self.n_all, 0, loss, found, number, ends_epoch=not into_epoch, pretraining=True
-            )
+            yield TrainingStep(0, loss, found, number, ends_epoch=not into_epoch, pretraining=True)
 
     def _step(self, batch: Int[np.ndarray, " text"], epoch: int) -> TrainingStep:
         loss, accuracy = self._learn(batch)
         self.done += 1
         self._average()
         self._note((loss, accuracy), self)
-        step = TrainingStep(self.n_done, self.n_all, len(batch), loss, accuracy, epoch + 1)
+        step = TrainingStep(len(batch), loss, accuracy, epoch + 1)
         if self.done % self.steps_per_epoch:
             return step
         candidate = self._with({**self.classifier.state_dict(), **self.average})
