@@ -40,7 +40,7 @@ def run_command(command: Command, spec: Any) -> None:
     if kind not in ("table", "none"):
         from attnviz.cli.printing import print_documents
 
-        print_documents(results, kind)
+        print_documents(results, kind, full=figure.table == "full")
     if figure.open:
         pages = (file for result in results for file in result.files if file.suffix == ".html")
         _open(min(pages, key=lambda file: len(file.parts)))  # of several texts the index, which lies above them

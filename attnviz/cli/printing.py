@@ -12,13 +12,16 @@ from attnviz.specs import PrintKind
 from attnviz.workflows import Result
 
 
-def print_documents(results: Sequence[Result], kind: PrintKind) -> None:
-    """All results as one document. Only when all are there: a text that fails must not leave half of one behind."""
-    for chunk in _chunks([result for result in results if result.report is not None], kind):
+def print_documents(results: Sequence[Result], kind: PrintKind, *, full: bool) -> None:
+    """All results as one document, in LaTeX with the tables of queries if `full`.
+
+    Only when all results are there: a text that fails must not leave half a document behind.
+    """
+    for chunk in _chunks([result for result in results if result.report is not None], kind, full):
         sys.stdout.write(chunk)
 
 
-def _chunks(results: Sequence[Result], kind: PrintKind) -> Iterator[str]:
+def _chunks(results: Sequence[Result], kind: PrintKind, full: bool) -> Iterator[str]:
     reports = [result.report for result in results if result.report is not None]
     match kind:
         case "json":
@@ -41,7 +44,7 @@ def _chunks(results: Sequence[Result], kind: PrintKind) -> Iterator[str]:
         case "latex":
             from attnviz.renderers import latex
 
-            yield latex.document(*reports)
+            yield latex.fragment(*reports, full=full)
         case "table" | "none":
             pass
         case _:

@@ -1,4 +1,4 @@
-r"""Reports as a small LaTeX article, to be compiled or cut from. Knows `report` only.
+r"""Reports as LaTeX to take in with \input: tables, and a walk-through with its displays. Knows `report` only.
 
 Text is data: every sign that TeX would obey is written as one that it prints, and what cannot be seen, such as a bidi
 control, is written out, as in a terminal. The same report gives the same bytes. Pictures are left out.
@@ -55,6 +55,7 @@ SIGNS = {
     "’": r"\textquoteright{}",
     "⋅": r"\ensuremath{\cdot}",
     "×": r"\ensuremath{\times}",
+    "±": r"\ensuremath{\pm}",
     "→": r"\ensuremath{\to}",
     "∞": r"\ensuremath{\infty}",
     "√": r"\ensuremath{\surd}",
@@ -67,51 +68,58 @@ SIGNS = {
 # Only beside their like, or a space at an end: TeX makes a dash of -- and a quote of ,, and one space of several.
 BESIDE = {"-": "-{}", ",": ",{}", " ": r"\ {}"}
 SIGN = re.compile(rf"-(?=-)|,(?=,)|(?<!\S) | (?!\S)|[{re.escape(''.join(SIGNS))}]")
-PREAMBLE = r"""\documentclass{article}
-\usepackage[margin=2cm]{geometry}
-\usepackage{amsmath,amssymb,booktabs,longtable,textcomp,iftex}
-\ifPDFTeX
-  \usepackage[T1]{fontenc}
-  \usepackage[utf8]{inputenc}
-\else
-  \usepackage{fontspec}
-\fi
-\setlength{\parindent}{0pt}
-\setlength{\parskip}{0.6\baselineskip}
-\allowdisplaybreaks
-"""
-OTHER_SCRIPTS = r"""% Some characters are not ASCII. Where pdfLaTeX or the font lacks one, compile with XeLaTeX
-% or LuaLaTeX and name a font that has it here, for example: \setmainfont{Noto Serif CJK SC}
-"""
+INTERVAL = re.compile(r"(-?\d*\.?\d+) ±\s?(\d*\.?\d+)")  # a mean and half of its interval
+PACKAGES = {  # by what needs them
+    "\\toprule": "booktabs",
+    "\\begin{longtable}": "longtable",
+    "\\[\n": "amsmath",
+    "\\textquotedbl": "[T1]{fontenc}",
+}
+OTHER_SCRIPTS = "% Some characters are not ASCII: where pdfLaTeX or the font lacks one, try XeLaTeX or LuaLaTeX."
 
 
-def document(*reports: Report) -> str:
-    """Title, subtitle and blocks of each in their order, as one whole document that ends with one newline."""
-    body = "\n\n".join(part for report in reports for part in _parts(report) if part)
-    scripts = "" if body.isascii() else OTHER_SCRIPTS
-    return f"{PREAMBLE}{scripts}\\begin{{document}}\n\n{body}\n\n\\end{{document}}\n"
+def fragment(*reports: Report, full: bool = False) -> str:
+    """The table of the heads where there is one, else every table but those of queries; of a walk-through all of it.
+
+    `full`: all tables, those of queries as a `longtable`. What a reader has to know of the tables, and the packages
+    that they need, stand in comments.
+    """
+    lines = [line for report in reports for line in _lines(report, full)]
+    body = "\n".join(line for line in lines if not line.startswith("%"))
+    packages = ", ".join(package for sign, package in PACKAGES.items() if sign in body)
+    head = [_comment(f"Packages: {packages}")] if packages else []
+    return "\n".join([*head, *([] if body.isascii() else [OTHER_SCRIPTS]), *lines, ""])
 
 
 def escaped(text: str) -> str:
     """`text` for the middle of a line, a heading or a cell."""
-    text = HIDDEN.sub(lambda found: found[0].encode("unicode_escape").decode(), text)
-    return SIGN.sub(lambda found: SIGNS.get(found[0]) or BESIDE[found[0]], text)
+    return SIGN.sub(lambda found: SIGNS.get(found[0]) or BESIDE[found[0]], _visible(text))
 
 
-def _parts(report: Report) -> Iterator[str]:
-    yield f"{{\\LARGE {escaped(report.title)}\\par}}" if report.title else ""
-    yield escaped(report.subtitle)
+def _visible(text: str) -> str:
+    return HIDDEN.sub(lambda found: found[0].encode("unicode_escape").decode(), text)
+
+
+def _comment(text: str) -> str:
+    return f"% {_visible(text)}"
+
+
+def _lines(report: Report, full: bool) -> Iterator[str]:
+    """Only a walk-through has text, in the order of its blocks."""
+    is_walk = any(isinstance(block, Formula | Section) for block in report.blocks)
+    has_heads = any(table.role == "heads" for table in report.tables)
+    yield from (_comment(text) for text in (report.title, report.subtitle) if text)
     for block in report.blocks:
         match block:
             case Section():
-                yield f"\\{'section' if block.level == 1 else 'subsection'}*{{{escaped(block.title)}}}"
+                yield f"\n\\{'section' if block.level == 1 else 'subsection'}*{{{escaped(block.title)}}}"
             case Formula():
                 yield f"\\[\n{block.latex}\n\\]"
             case Table():
-                yield f"\\subsection*{{{escaped(block.title)}}}" if block.title else ""
-                yield "\n".join(_table(block))
+                if full or block.role == "heads" or not (has_heads or block.role == "top"):
+                    yield from _table(block)
             case Note():
-                yield escaped(block.text)
+                yield f"\n{escaped(block.text)}" if is_walk else _comment(block.text)
             case Heatmap() | HeatmapGrid() | Charts():
                 pass
             case _:
@@ -119,17 +127,23 @@ def _parts(report: Report) -> Iterator[str]:
 
 
 def _table(table: Table) -> Iterator[str]:
-    """One that goes on overleaf where a page ends."""
     if not table.columns:
         return
-    yield f"\\begin{{longtable}}{{{''.join('r' if numeric else 'l' for numeric in numbers.numeric(table))}}}"
+    kind = "longtable" if table.role == "top" else "tabular"  # there may be more queries than a page has lines
+    rows = [[_cell(cell, column) for cell, column in zip(row, table.columns, strict=True)] for row in table.rows]
+    sides = "".join(  # on the right are numbers, and means with their intervals
+        "r" if numeric or (rows and all(row[place][:1] in "$-" for row in rows)) else "l"
+        for place, numeric in enumerate(numbers.numeric(table))
+    )
+    yield ""
+    yield from [_comment(table.title)] if table.title else []
+    yield f"\\begin{{{kind}}}{{{sides}}}"
     yield "\\toprule"
     yield _row([escaped(numbers.heading(column)) for column in table.columns])
-    yield "\\midrule\n\\endhead"
-    for row in table.rows:
-        yield _row([_cell(cell, column) for cell, column in zip(row, table.columns, strict=True)])
+    yield "\\midrule\n\\endhead" if kind == "longtable" else "\\midrule"
+    yield from map(_row, rows)
     yield "\\bottomrule"
-    yield "\\end{longtable}"
+    yield f"\\end{{{kind}}}"
 
 
 def _row(cells: Sequence[str]) -> str:
@@ -139,4 +153,7 @@ def _row(cells: Sequence[str]) -> str:
 def _cell(cell: str | int | float, column: Column) -> str:
     """Numbers stand in mathematics, where a minus is no hyphen."""
     shown = numbers.shown(cell, column)
-    return escaped(shown) if isinstance(cell, str) else f"${shown.replace('∞', chr(92) + 'infty')}$"
+    if not isinstance(cell, str):
+        return f"${shown.replace('∞', chr(92) + 'infty')}$"
+    interval = INTERVAL.fullmatch(shown)
+    return f"${interval[1]} \\pm {interval[2]}$" if interval else escaped(shown)

@@ -258,7 +258,11 @@ class FigureOptions:
     measure: Measure = ()  # names; empty: the headline
     table: Annotated[
         TableKind,
-        Option("In the terminal: heads and the sharpest map, shaded maps, top keys, all weights, or nothing.", OUTPUT),
+        Option(
+            "In the terminal: heads and the sharpest map, shaded maps, top keys, all weights, or nothing; full: of "
+            "every query in LaTeX, too.",
+            OUTPUT,
+        ),
     ] = "heads"
     top_k: TopK = 3
     open: Annotated[bool, Option("Also write the page to explore (--format html), and open it.", OUTPUT)] = False

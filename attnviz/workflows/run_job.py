@@ -116,7 +116,7 @@ def _documents(report: Report, result: Result, folder: Path, job: Job) -> Iterat
     pictures = {file.stem: file.relative_to(folder).as_posix() for file in result.files if file.suffix == ".png"}
     yield _write(folder / REPORT, markdown.document(report, pictures))
     if isinstance(job.spec, ExplainSpec):
-        yield _write(folder / "report.tex", latex.document(report))
+        yield _write(folder / "report.tex", latex.fragment(report))
         yield _write(folder / "numbers.json", b"".join(json.alone(report)).decode())
 
 

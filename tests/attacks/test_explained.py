@@ -15,7 +15,7 @@ from tests.renderers.test_latex import parts
 from tests.renderers.test_markdown import PARSER
 
 HOSTILE = (
-    *("\\", "$$", "%", "_", "#", "{", "}", "^", "~", "&", "[", "*", "`", "```", "--", "\\\\", "\\end{longtable}"),
+    *("\\", "$$", "%", "_", "#", "{", "}", "^", "~", "&", "[", "*", "`", "```", "--", "\\\\", "\\end{tabular}"),
     *("[/]", "[red]x[/red]", ":smile:", "<b>", "<!--", "@x", "#1", "$x$", "\\input{x}", "^^M", "猫", "سلام", "é"),
     *("\x1b[31mred", "\x00", "\u202eevil\u2066", "a\u200bb", "\n", "\t", " ", "two\nlines", "x" * 500),
     *("👨\u200d👩\u200d👧", "e\u0301", "Z" + "\u0351" * 50, "\U0010ffff"),

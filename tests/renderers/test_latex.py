@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import re
 import string
+from dataclasses import replace
 
 import numpy as np
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from attnviz.renderers import terminal
-from attnviz.renderers.latex import OTHER_SCRIPTS, document, escaped
+from attnviz.renderers.latex import OTHER_SCRIPTS, escaped, fragment
 from attnviz.report import Column, Formula, Heatmap, Note, Report, Section, Table
 from tests.made import HOSTILE
 
@@ -36,6 +36,7 @@ PRINTS = {
     r"\textquoteright{}": "’",
     r"\textvisiblespace{}": "␣",
     r"\ensuremath{\times}": "×",
+    r"\ensuremath{\pm}": "±",
     r"\ensuremath{\cdot}": "⋅",
     r"\ensuremath{\to}": "→",
     r"\ensuremath{\infty}": "∞",
@@ -54,7 +55,7 @@ JOINED = re.compile("--|,,|  ")
 MARKUP = [
     *re.split(
         r"\s+",
-        r"""\ $$ % _ # { } ^ ~ & \\ \\[2pt] \end{longtable} \[ \] \( $x$ {x} [x] [[ * ** \\* } {{ }} ^^M ^^5c ~~ -- ---
+        r"""\ $$ % _ # { } ^ ~ & \\ \\[2pt] \end{tabular} \[ \] \( $x$ {x} [x] [[ * ** \\* } {{ }} ^^M ^^5c ~~ -- ---
         ,, `` '' !` ?` << >> \input{/etc/passwd} \write18{ls} \verb|x| \def\x{\x} \catcode`\%=12 #1 ##""",
     ),
     *("a  b", "   ", "two\nlines", "a\n\nb", "% a", "a\xa0b", "x" * 3000, "é", "猫坐", "سلام"),
@@ -84,66 +85,95 @@ def seen(text: str) -> str:
 
 
 def parts(source: str) -> list[str]:
-    """The body of a document: every heading, paragraph and cell, read; displays as they are."""
-    body = re.fullmatch(r".*?\\begin\{document\}\n\n(.*)\n\n\\end\{document\}\n", source, re.DOTALL)
-    assert body is not None
+    """A fragment in parts: every heading, paragraph and cell, read; displays as they are. Comments are passed over."""
+    assert source.endswith("\n")
+    body = re.sub("^%.*\n", "", source, flags=re.MULTILINE)
     found: list[str] = []
-    for part in body[1].split("\n\n"):
-        if part.startswith("\\["):
+    for part in re.split(r"\n{2,}|\n(?=\\\[\n)", body.strip("\n")):
+        if part.startswith("\\[\n"):
             assert part.endswith("\n\\]")
             found.append(part)
-        elif part.startswith("\\begin{longtable}"):
+        elif part.startswith(("\\begin{tabular}", "\\begin{longtable}")):
             found += cells(part)
-        elif heading := re.fullmatch(r"\\(?:sub)?section\*\{(.*)\}|\{\\LARGE (.*)\\par\}", part):
-            found.append(read(heading[1] or heading[2] or ""))
+        elif heading := re.fullmatch(r"\\(?:sub)?section\*\{(.*)\}", part):
+            found.append(read(heading[1]))
         else:
             found.append(read(part))
     return found
 
 
 def cells(part: str) -> list[str]:
-    first, top, header, rule, end_of_head, *rows, bottom, last = part.splitlines()
-    frame = ("\\toprule", "\\midrule", "\\endhead", "\\bottomrule", "\\end{longtable}")
-    assert (top, rule, end_of_head, bottom, last) == frame
-    width = re.fullmatch(r"\\begin\{longtable\}\{([lr]+)\}", first)
-    assert width is not None
+    first, top, header, rule, *rows, bottom, last = part.splitlines()
+    environment = re.fullmatch(r"\\begin\{(tabular|longtable)\}\{([lr]+)\}", first)
+    assert environment is not None
+    assert (top, rule, bottom, last) == ("\\toprule", "\\midrule", "\\bottomrule", f"\\end{{{environment[1]}}}")
+    if environment[1] == "longtable":
+        assert rows.pop(0) == "\\endhead"
     found = []
     for row in (header, *rows):
         assert row.endswith(" \\\\")
         inner = re.split(r"(?<!\\)&", row[:-3])
-        assert len(inner) == len(width[1])
+        assert len(inner) == len(environment[2])
         found += [read_cell(cell.removeprefix(" ").removesuffix(" ")) for cell in inner]
         assert not row.startswith(("[", "*"))  # which a row's end before it would take for an option
     return found
 
 
 def read_cell(cell: str) -> str:
-    number = re.fullmatch(r"\$(-?(?:[0-9.]+|nan|\\infty))\$", cell)
-    return number[1].replace(r"\infty", "∞") if number else read(cell)
+    number = re.fullmatch(r"\$(-?(?:[0-9.]+|nan|\\infty))(?: \\pm ([0-9.]+))?\$", cell)
+    if number is None:
+        return read(cell)
+    return number[1].replace(r"\infty", "∞") + (f" ± {number[2]}" if number[2] else "")
 
 
 def everywhere(text: str) -> Report:
-    """A report with the text in every place that holds one."""
+    """A walk-through with the text in every place that holds one; title and subtitle are comments."""
     table = Table("a", text, "facts", (Column(text), Column("n", digits=2), Column(text)), ((text, -1.5, text),))
     blocks = (Section(text), Section(text, 2), Note(text), table, Formula("x", r"\frac{1}{2}"))
     return Report(text, text, blocks)
 
 
+def check(text: str) -> None:
+    assert read(escaped(text)) == seen(text)
+    source = fragment(everywhere(text))
+    assert all(line.startswith("% ") for line in source.splitlines() if "%" in line.replace("\\%", ""))
+    found = parts(source)
+    assert found.count(seen(text)) == 7
+    assert "-1.50" in found
+    assert "\\[\n\\frac{1}{2}\n\\]" in found
+
+
 def test_by_eye() -> None:
-    table = Table("a", "", "facts", (Column("key"), Column("s", digits=2)), (("0 a_b", -1.0), ("1 [/]", -np.inf)))
+    columns = (Column("key"), Column("s", digits=2), Column("over texts"))
+    table = Table("a", "", "facts", columns, (("0 a_b", -1.0, "3.2 ± 0.1"), ("1 [/]", -np.inf, "-")))
     report = Report("R&D", "", (Section("Step 1"), Note("50 % of it"), Formula("x = 1", "x = 1"), table))
-    source = document(report)
-    assert source.startswith("\\documentclass{article}\n")
-    assert source[source.index("\\begin{document}") :] == (
-        "\\begin{document}\n\n{\\LARGE R\\&D\\par}\n\n\\section*{Step 1}\n\n50 \\% of it\n\n\\[\nx = 1\n\\]\n\n"
-        "\\begin{longtable}{lr}\n\\toprule\nkey & s \\\\\n\\midrule\n\\endhead\n0 a\\_b & $-1.00$ \\\\\n"
-        "1 {[}/{]} & $-\\infty$ \\\\\n\\bottomrule\n\\end{longtable}\n\n\\end{document}\n"
+    assert fragment(report) == (
+        "% Packages: booktabs, amsmath\n% R&D\n\n\\section*{Step 1}\n\n50 \\% of it\n\\[\nx = 1\n\\]\n\n"
+        "\\begin{tabular}{lrr}\n\\toprule\nkey & s & over texts \\\\\n\\midrule\n"
+        "0 a\\_b & $-1.00$ & $3.2 \\pm 0.1$ \\\\\n1 {[}/{]} & $-\\infty$ & - \\\\\n\\bottomrule\n\\end{tabular}\n"
     )
 
 
-@pytest.mark.parametrize("text", MARKUP)
-def test_a_text_is_printed_as_it_is(text: str) -> None:
-    assert read(escaped(text)) == seen(text)
+def test_the_table_of_the_heads_stands_alone_unless_all_are_asked_for() -> None:
+    heads, queries, facts = (
+        Table(role, f"of {role}", role, (Column("n"),), ((place,),))  # type: ignore[arg-type]
+        for place, role in enumerate(("heads", "top", "facts"))
+    )
+    report = Report("t", "s", (heads, queries, facts, Note("100 % seen")))
+    assert parts(fragment(report)) == ["n", "0"]
+    assert "% 100 % seen\n" in fragment(report)
+    full = fragment(report, full=True)
+    assert parts(full) == ["n", "0", "n", "1", "n", "2"]
+    assert full.count("\\begin{longtable}") == 1
+    assert "longtable" in full.splitlines()[0]
+    assert parts(fragment(replace(report, blocks=(queries, facts)))) == ["n", "2"]
+    assert parts(fragment(report, report)) == ["n", "0"] * 2
+
+
+def test_a_text_is_printed_as_it_is_wherever_it_stands() -> None:
+    for text in MARKUP:
+        if text.strip():  # a paragraph of spaces is none
+            check(text)
 
 
 @given(TEXTS)
@@ -151,28 +181,18 @@ def test_any_text_is_printed_as_it_is(text: str) -> None:
     assert read(escaped(text)) == seen(text)
 
 
-@pytest.mark.parametrize("text", [text for text in MARKUP if text.strip()])
-def test_wherever_it_stands(text: str) -> None:
-    found = parts(document(everywhere(text)))
-    assert found.count(seen(text)) == 10
-    assert "-1.50" in found
-    assert "\\[\n\\frac{1}{2}\n\\]" in found
-
-
 def test_tables_end_where_they_begin_whatever_their_cells_say() -> None:
     rows = tuple((text, 1.0) for text in MARKUP)
     table = Table("a", "", "facts", (Column("token"), Column("weight")), rows)
-    found = parts(document(Report("a", "b", (table,))))
-    assert found[4::2] == [seen(text) for text, _ in rows]
+    assert parts(fragment(Report("a", "b", (table,))))[2::2] == [seen(text) for text, _ in rows]
 
 
 def test_other_scripts_are_remarked_on_and_latin_is_not() -> None:
-    ours = Note("“a” · b → c × 2, √d, Σ, ∞, ∅ …")
-    assert OTHER_SCRIPTS not in document(Report("a", "b", (ours,)))
-    assert document(Report("a", "b", (ours,))).isascii()
-    assert OTHER_SCRIPTS in document(Report("猫", "", ()))
+    ours = Note("“a” · b → c × 2 ± 1, √d, Σ, ∞, ∅ …")
+    assert OTHER_SCRIPTS not in fragment(Report("a", "猫", (Section("x"), ours)))
+    assert OTHER_SCRIPTS in fragment(Report("a", "", (Section("猫"),)))
 
 
 def test_pictures_are_left_out_and_nothing_is_no_error() -> None:
     picture = Heatmap("m", "map", np.eye(2), np.ones((2, 2), dtype=bool), ("a", "b"), ("a", "b"))
-    assert parts(document(Report("a", "", (picture, Table("t", "", "facts", (), ()))))) == ["a"]
+    assert fragment(Report("a", "", (picture, Table("t", "", "facts", (), ())))) == "% a\n"

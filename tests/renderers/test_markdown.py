@@ -8,7 +8,6 @@ from collections.abc import Sequence
 from itertools import pairwise
 
 import numpy as np
-import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
@@ -204,8 +203,8 @@ def test_the_first_cell_of_a_row_leads_where_its_link_says() -> None:
     ]
 
 
-@pytest.mark.parametrize("text", MARKUP)
-def test_a_link_says_its_cell_and_nothing_else(text: str) -> None:
+def check_link(text: str) -> None:
+    """A link says its cell and nothing else."""
     cells = [token for token in PARSER.parse(document(linked((text, "a/b.html")))) if token.type == "inline"]
     children = cells[-2].children or []
     links = [(child.type, child.attrs.get("href")) for child in children if child.type.startswith("link")]
@@ -213,19 +212,20 @@ def test_a_link_says_its_cell_and_nothing_else(text: str) -> None:
     assert "".join(child.content for child in children if child.type == "text") == seen(text)
 
 
-@pytest.mark.parametrize(
-    "address", ["javascript:x", " javascript:x", "https://x.co", "//x.co", "\\\\x.co", "/etc", "data:,x"]
-)
-def test_what_leads_elsewhere_is_no_link(address: str) -> None:
-    assert "](" not in document(linked(("a", address)))
+def test_what_leads_elsewhere_is_no_link() -> None:
+    for address in ("javascript:x", " javascript:x", "https://x.co", "//x.co", "\\\\x.co", "/etc", "data:,x"):
+        assert "](" not in document(linked(("a", address)))
 
 
 # Text is data
 
 
-@pytest.mark.parametrize("text", MARKUP)
-def test_hostile_text_comes_back(text: str) -> None:
-    check(text)
+def test_hostile_text_comes_back_wherever_it_stands() -> None:
+    for text in MARKUP:
+        check(text)
+        check_link(text)
+        check_picture(text)
+        check_late(text)
 
 
 @example("a\\")
@@ -234,11 +234,13 @@ def test_hostile_text_comes_back(text: str) -> None:
 @given(TEXTS)
 def test_any_text_comes_back(text: str) -> None:
     check(text)
+    check_late(text)
 
 
 def check(text: str) -> None:
     """In a title, a heading, a paragraph, a header, a cell, alone or with others: always the text and only the text."""
     shown = seen(text)
+    document(everywhere(text)).encode("utf-8")  # no surrogate is left that a file could not hold
     header = f"n ({shown})" if text and text not in "n" else "n"
     prose = [("p", shown)] if text else []
     assert read(document(everywhere(text))) == [
@@ -268,17 +270,8 @@ def test_text_stays_between_its_neighbours(first: str, second: str) -> None:
     assert [child.tag for child in upper if child.type not in {"text", "html_inline"}] == ["strong", "strong", "a", "a"]
 
 
-@pytest.mark.parametrize("text", [text for text in MARKUP if LATE.search(text)])
-def test_nothing_is_left_for_who_reads_the_finished_page(text: str) -> None:
-    late_free(text)
-
-
-@given(TEXTS)
-def test_nothing_is_left_of_any_text(text: str) -> None:
-    late_free(text)
-
-
-def late_free(text: str) -> None:
+def check_late(text: str) -> None:
+    """Nothing is left for who reads the finished page."""
     for token in PARSER.parse(inline(text)):
         assert not any(LATE.search(node) for node in nodes(token))
 
@@ -291,8 +284,8 @@ def test_signs_are_kept_apart_by_hand() -> None:
     assert inline(":+1:") == "<span>&#58;</span>+1:"
 
 
-@pytest.mark.parametrize("text", MARKUP)
-def test_a_picture_says_its_title_and_nothing_else(text: str) -> None:
+def check_picture(text: str) -> None:
+    """A picture says its title and nothing else."""
     of = about(heat(title=text))
     _, _, _, _, token, _ = PARSER.parse(document(of, {"layer-0-head-0": "a_b/猫 (1).png"}))
     (image,) = token.children or []
@@ -310,12 +303,6 @@ def test_all_that_a_terminal_writes_out_is_written_out() -> None:
     for code in range(0x11000):
         if terminal.HIDDEN.match(chr(code)):
             assert markdown.HIDDEN.match(chr(code)), hex(code)
-
-
-def test_documents_are_unicode() -> None:
-    """No surrogate is left that a file could not hold."""
-    for text in MARKUP:
-        document(everywhere(text)).encode("utf-8")
 
 
 def test_a_real_report_reads_as_one() -> None:

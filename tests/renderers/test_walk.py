@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 
-import pytest
 from markdown_it import MarkdownIt
 
 from attnviz.renderers import markdown, numbers, terminal
@@ -67,31 +66,19 @@ def test_markdown_has_headings_and_fences() -> None:
     )
 
 
-@pytest.mark.parametrize("latex", ["x", "a_b * c_d", "# x", "```", "````\n~~~", "<b>", "\\\\\n\n- x", "$$"])
-def test_a_formula_is_in_its_fence_whatever_it_holds(latex: str) -> None:
-    tokens = MarkdownIt("commonmark").parse(markdown.document(Report("a", "", (Formula("", latex), Note("b")))))
-    (fence,) = (token for token in tokens if token.type == "fence")
-    assert (fence.info, fence.content) == ("math", f"{latex}\n")
-    assert [token.type for token in tokens if token.type == "paragraph_open"] == ["paragraph_open"]
+def test_a_formula_is_in_its_fence_whatever_it_holds() -> None:
+    for latex in ("x", "a_b * c_d", "# x", "```", "````\n~~~", "<b>", "\\\\\n\n- x", "$$"):
+        tokens = MarkdownIt("commonmark").parse(markdown.document(Report("a", "", (Formula("", latex), Note("b")))))
+        (fence,) = (token for token in tokens if token.type == "fence")
+        assert (fence.info, fence.content) == ("math", f"{latex}\n")
+        assert [token.type for token in tokens if token.type == "paragraph_open"] == ["paragraph_open"]
 
 
-@pytest.mark.parametrize(
-    ("cells", "numeric"),
-    [
-        ((1, 2.5), True),
-        ((1, "a"), False),
-        ((1, "…"), True),
-        (("", 2.5), True),
-        (("…", ""), False),
-        (("a", "b"), False),
-        ((), True),
-    ],
-)
-def test_numbers_that_are_left_out_leave_a_column_of_numbers(
-    cells: tuple[str | int | float, ...], numeric: bool
-) -> None:
-    table = Table("t", "", "facts", (Column("n"),), tuple((cell,) for cell in cells))
-    assert numbers.numeric(table) == [numeric]
+def test_numbers_that_are_left_out_leave_a_column_of_numbers() -> None:
+    for cells in ((1, 2.5), (1, "…"), ("", 2.5), ()):
+        assert numbers.numeric(Table("t", "", "facts", (Column("n"),), tuple((cell,) for cell in cells))) == [True]
+    for texts in ((1, "a"), ("…", ""), ("a", "b")):
+        assert numbers.numeric(Table("t", "", "facts", (Column("n"),), tuple((cell,) for cell in texts))) == [False]
 
 
 def test_infinity_is_a_sign() -> None:
