@@ -22,6 +22,7 @@ class Command(Plugin):
     """A registration line of a command: `spec` is what it is asked, whose docstring and options are its help."""
 
     spec: str = field(kw_only=True)
+    inputs: str | None = field(default=None, kw_only=True)  # the function from its spec to Inputs, where it reads some
 
 
 COMMANDS = (
@@ -30,30 +31,35 @@ COMMANDS = (
         "attnviz.workflows.heatmap:heatmap",
         "Draw who attends to what",
         spec="attnviz.specs.heatmap:HeatmapSpec",
+        inputs="attnviz.workflows.heatmap:heatmap_inputs",
     ),
     Command(
         "explain",
         "attnviz.workflows.explain:explain",
         "Work out one token's attention step by step",
         spec="attnviz.specs.explain:ExplainSpec",
+        inputs="attnviz.workflows.explain:explain_inputs",
     ),
     Command(
         "render",
         "attnviz.workflows.render:render",
         "Draw a saved record again",
         spec="attnviz.specs.render:RenderSpec",
+        inputs="attnviz.workflows.render:render_inputs",
     ),
     Command(
         "compare",
         "attnviz.workflows.compare:compare",
         "Single against multi head, in numbers and pictures",
         spec="attnviz.specs.compare:CompareSpec",
+        inputs="attnviz.workflows.compare:compare_inputs",
     ),
     Command(
         "survey",
         "attnviz.workflows.survey:survey",
         "What each head does over many texts",
         spec="attnviz.specs.survey:SurveySpec",
+        inputs="attnviz.workflows.survey:survey_inputs",
     ),
     Command(
         "merge",
@@ -84,12 +90,14 @@ COMMANDS = (
         "attnviz.workflows.predict:predict",
         "Classify texts with a trained model",
         spec="attnviz.specs.predict:PredictSpec",
+        inputs="attnviz.workflows.predict:predict_inputs",
     ),
     Command(
         "attribute",
         "attnviz.workflows.attribute:attribute",
         "Say which tokens an answer hangs on, tested",
         spec="attnviz.specs.attribute:AttributeSpec",
+        inputs="attnviz.workflows.attribute:attribute_inputs",
     ),
     Command(
         "batch",

@@ -14,14 +14,14 @@ from attnviz.models.attribution import METHODS
 from attnviz.models.built_in import TRAINED
 from attnviz.models.loading import ModelReference, find_model
 from attnviz.models.protocols import Attributable, Classifies
-from attnviz.options import with_values
 from attnviz.registry import find
 from attnviz.report import LazyRows
 from attnviz.specs import FigureOptions
 from attnviz.specs.attribute import AttributeSpec
-from attnviz.text import Corpus, Document, load_corpus
+from attnviz.text import Corpus, Document
 from attnviz.views.attribution import attribution_report, attribution_rows
 from attnviz.workflows import Events, Progress, Result
+from attnviz.workflows.inputs import Inputs, read_inputs
 
 if TYPE_CHECKING:
     from attnviz.workflows.pictures import Pictures
@@ -33,25 +33,31 @@ ALL = "all"
 
 def attribute(spec: AttributeSpec) -> Events:
     """Explain each text, or test methods over all of them. What can be refused without a model is refused first."""
-    if spec.inline_text is not None:
-        spec = with_values(spec, inline_text=None, text=(spec.inline_text, *spec.text.text))
-    methods = methods_of(spec.method)
+    methods, inputs = methods_of(spec.method), attribute_inputs(spec)
+    if spec.card:
+        from attnviz.workflows.attribution_card import card_of
+
+        model = open_answering(spec, inputs.model, inputs.corpus)
+        return card_of(question_of(spec), methods, model, inputs.corpus, inputs.documents)
+    return _draw(spec, methods, inputs)
+
+
+def attribute_inputs(spec: AttributeSpec) -> Inputs:
+    """One model with answers, and the texts. Raises InvalidOption, InvalidModel, InvalidSource or InvalidSelection."""
     if spec.top_k < 1:
         raise InvalidOption(f"--top-k {spec.top_k} is too small", hint="It is at least 1.")
     if spec.max_tokens is not None and spec.max_tokens < 2:
         raise InvalidOption(f"--max-tokens {spec.max_tokens} is too small", hint="It is at least 2.")
     reference = find_model(spec.model).answering()
     reference.check(Attributable)
-    corpus = load_corpus(spec.text)
-    documents = corpus.chosen(spec.text.index, every=spec.text.inline or spec.card)
-    if spec.card:
-        from attnviz.workflows.attribution_card import card_of
-
-        return card_of(question_of(spec), methods, open_answering(spec, reference, corpus), corpus, documents)
-    if len(documents) > MAX_DRAWN:
-        raise InvalidOption(f"{len(documents):,} texts, at most {MAX_DRAWN} are drawn", hint="Choose with --index.")
-    folder = store.output_folder(spec.figure.out)
-    return _drawn(spec, methods, reference, (corpus, documents), folder)
+    text = spec.text
+    if spec.inline_text is not None:
+        text = replace(text, text=(spec.inline_text, *text.text))
+    inputs = read_inputs([reference], text, every=text.inline or spec.card, out=None if spec.card else spec.figure.out)
+    if not spec.card and len(inputs.documents) > MAX_DRAWN:
+        found = f"{len(inputs.documents):,} texts, at most {MAX_DRAWN} are drawn"
+        raise InvalidOption(found, hint="Choose with --index.")
+    return inputs
 
 
 def methods_of(names: str) -> list[str]:
@@ -74,21 +80,15 @@ def open_answering(spec: AttributeSpec, reference: ModelReference, corpus: Corpu
     return model
 
 
-def _drawn(
-    spec: AttributeSpec,
-    methods: Sequence[str],
-    reference: ModelReference,
-    given: tuple[Corpus, Sequence[Document]],
-    out: Path,
-) -> Events:
-    corpus, documents = given
+def _draw(spec: AttributeSpec, methods: Sequence[str], inputs: Inputs) -> Events:
+    out, documents = inputs.out, inputs.documents
     explaining = Explaining.of(methods, question_of(spec), spec.figure, spec.top_k)
-    model = open_answering(spec, reference, corpus)
+    model = open_answering(spec, inputs.model, inputs.corpus)
     with store.locked(out):
         for count, document in enumerate(documents):
             folder = out if len(documents) == 1 else out / document.slug
             drawn = yield from explaining.draw(model, document, folder)
-            yield replace(drawn, notices=(*(corpus.notices if count == 0 else ()), *drawn.notices))
+            yield replace(drawn, notices=(*(inputs.corpus.notices if count == 0 else ()), *drawn.notices))
 
 
 @dataclass(frozen=True)

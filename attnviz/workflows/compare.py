@@ -6,19 +6,19 @@ import math
 import statistics
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from attnviz import store
 from attnviz.errors import InvalidOption
 from attnviz.measures import chosen
-from attnviz.models.loading import ModelReference, find_model, with_example
+from attnviz.models.loading import ModelReference, find_model
 from attnviz.models.protocols import AttentionModel, Classifies, quickest_attention
 from attnviz.models.sizes import Work, check_memory
 from attnviz.specs import ModelOptions
 from attnviz.specs.compare import CompareSpec
-from attnviz.text import Corpus, Document, load_corpus
+from attnviz.text import Document
 from attnviz.workflows import Events, Progress
+from attnviz.workflows.inputs import Inputs, read_inputs
 
 if TYPE_CHECKING:
     from attnviz.training_metrics import Prediction
@@ -42,6 +42,15 @@ def compare(spec: CompareSpec) -> Events:
 
     Raises InvalidOption, InvalidModel, InvalidSource or InvalidText.
     """
+    inputs = compare_inputs(spec)
+    return store.while_locked(inputs.out, _compare(spec, inputs))
+
+
+def compare_inputs(spec: CompareSpec) -> Inputs:
+    """Two or more models and the texts; without a choice the first of the sample.
+
+    Raises InvalidOption, InvalidModel, InvalidSource or InvalidSelection.
+    """
     if not 2 <= len(spec.models) <= MAX_MODELS:
         found = f"{len(spec.models)} model{'' if len(spec.models) == 1 else 's'} to compare"
         raise InvalidOption(found, hint=f"Name 2 to {MAX_MODELS}, such as: attnviz compare single multi.")
@@ -51,16 +60,10 @@ def compare(spec: CompareSpec) -> Events:
     chosen(spec.measure)
     for reference in references:
         reference.check()
-    spec = replace(spec, text=with_example(spec.text, references))
-    corpus = load_corpus(spec.text)
-    documents = corpus.chosen(spec.text.index, every=spec.text.chosen)  # without a choice the first of the sample
-    folder = store.output_folder(spec.figure.out)
-    return store.while_locked(folder, _compared(spec, folder, references, corpus, documents))
+    return read_inputs(references, spec.text, every=spec.text.chosen, out=spec.figure.out)
 
 
-def _compared(
-    spec: CompareSpec, folder: Path, references: Sequence[ModelReference], corpus: Corpus, documents: Sequence[Document]
-) -> Events:
+def _compare(spec: CompareSpec, inputs: Inputs) -> Events:
     from attnviz.measures.weighing import weighed
     from attnviz.views.captions import BY_MOVED
     from attnviz.workflows.accumulator import ComparisonAccumulator
@@ -68,12 +71,13 @@ def _compared(
     from attnviz.workflows.pictures import Pictures
 
     drawing = Pictures.of(spec.figure, PICTURES, "*.safetensors")
-    models = _open_models(references, corpus.texts)
+    corpus, documents = inputs.corpus, inputs.documents
+    models = _open_models(inputs.models, corpus.texts)
     for document in documents:  # a text that cannot be read is refused before the first is measured
         _check_room(models, document.text, spec.model.max_memory)
     trained = [model.trained for model in models]
     told = [model.name for model in models]
-    notices = tuple(_notices(spec, corpus, documents, told, trained))
+    notices = tuple(_notices(spec, inputs, told, trained))
     yield Progress(0, len(documents), "texts", notices=notices)
     answered = [_predictions(model, documents, spec.model) for model in models]
     tally = ComparisonAccumulator.of(len(models), spec.measure)
@@ -93,7 +97,7 @@ def _compared(
     kept = tally.last if spec.figure.weigh == "attention" else attended  # weights, whatever is shown of them
     pairs = zip(kept, whole.slugs, strict=True) if len(documents) == 1 else ()
     records = {f"{slug}.safetensors": maps for maps, slug in pairs}
-    drawn = yield from drawing.write(report, folder, records)
+    drawn = yield from drawing.write(report, inputs.out, records)
     means = {m.name: [[float(model.per_text(m.name).mean()) for model in whole.models]] for m in whole.measures}
     yield replace(drawn, rows=rows, numbers={whole.texts: means})
 
@@ -108,21 +112,15 @@ def _check_room(models: Sequence[AttentionModel], text: str, max_memory: float) 
     check_memory(Work(n_queries, n_keys, n_maps, 1, n_parameters=n_parameters, n_copies=COPIES), max_memory)
 
 
-def _notices(
-    spec: CompareSpec,
-    corpus: Corpus,
-    documents: Sequence[Document],
-    names: Sequence[str],
-    trained: Sequence[bool | None],
-) -> Iterator[str]:
-    yield from corpus.notices
+def _notices(spec: CompareSpec, inputs: Inputs, names: Sequence[str], trained: Sequence[bool | None]) -> Iterator[str]:
+    yield from inputs.corpus.notices
     untrained = [name for name, is_trained in zip(names, trained, strict=True) if is_trained is False]
     if untrained:
         verb = "is" if len(untrained) == 1 else "are"
         seed = spec.model.seed
         yield f"{', '.join(untrained)} {verb} untrained: random weights (seed {seed}) show no learned attention"
-    if not spec.text.chosen:
-        yield f"comparing on {documents[0].name}; --text, --dataset and --index choose others"
+    if len(inputs.documents) < len(inputs.corpus.documents) and not spec.text.index:
+        yield f"comparing on {inputs.documents[0].name}; --text, --dataset and --index choose others"
 
 
 def _open_models(references: Sequence[ModelReference], texts: Iterable[str]) -> list[AttentionModel]:

@@ -6,14 +6,15 @@ from collections.abc import Iterator
 from dataclasses import fields
 
 from attnviz.errors import InvalidOption
-from attnviz.models.loading import ModelReference, find_model
+from attnviz.models.loading import find_model
 from attnviz.models.protocols import Traceable
 from attnviz.options import changed_values
 from attnviz.selection import numbers, position
-from attnviz.specs import PrintOptions, TextOptions
+from attnviz.specs import PrintOptions
 from attnviz.specs.explain import ExplainSpec
-from attnviz.text import Corpus, Document, load_corpus, typed
+from attnviz.text import Document, typed
 from attnviz.workflows import Events, Result
+from attnviz.workflows.inputs import Inputs, read_inputs
 
 OF_EXAMPLE = {"example", "lang", "top_k", *(field.name for field in fields(PrintOptions))}
 
@@ -23,16 +24,25 @@ def explain(spec: ExplainSpec) -> Events:
 
     Raises ExecutionError where the arithmetic does not give what the model gives.
     """
+    inputs = explain_inputs(spec)
+    return iter((_example(spec) if spec.example else _explain(spec, inputs),))
+
+
+def explain_inputs(spec: ExplainSpec) -> Inputs:
+    """One model and one text; nothing for the example. Raises InvalidOption, InvalidModel or InvalidSource."""
     _check(spec)
     if spec.example:
-        return iter((_example(spec),))
+        return Inputs()
     reference = find_model(spec.model)
     reference.check(Traceable)
     if reference.n_layers is not None and reference.n_heads is not None:
         numbers((str(spec.layer),), reference.n_layers, "layer")
         numbers(spec.head, reference.n_heads, "head")
-    corpus = load_corpus(spec.text)
-    return iter((_explained(spec, reference, corpus, _document(spec.text, corpus)),))
+    inputs = read_inputs([reference], spec.text, every=spec.text.inline)
+    if len(inputs.documents) != 1:
+        found = f"{len(inputs.documents)} texts, where one is explained at a time"
+        raise InvalidOption(found, hint="--index chooses one.")
+    return inputs
 
 
 def _check(spec: ExplainSpec) -> None:
@@ -58,25 +68,18 @@ def _example(spec: ExplainSpec) -> Result:
     return Result(example_report(examples(spec.lang or "en"), spec.top_k))
 
 
-def _document(text: TextOptions, corpus: Corpus) -> Document:
-    """The text that was given or chosen, and else the first of a data set. Raises InvalidOption for several."""
-    found = corpus.chosen(text.index, every=text.inline)
-    if len(found) != 1:
-        raise InvalidOption(f"{len(found)} texts, where one is explained at a time", hint="--index chooses one.")
-    return found[0]
-
-
-def _explained(spec: ExplainSpec, reference: ModelReference, corpus: Corpus, document: Document) -> Result:
+def _explain(spec: ExplainSpec, inputs: Inputs) -> Result:
     from attnviz.views.explain import explain_report
 
-    model = reference.open(corpus.texts)  # and with it torch, which takes seconds
+    (document,) = inputs.documents
+    model = inputs.model.open(inputs.corpus.texts)  # and with it torch, which takes seconds
     assert isinstance(model, Traceable)
     (layer,) = numbers((str(spec.layer),), model.n_layers, "layer")
     heads = numbers(spec.head, model.n_heads, "head") if spec.head else (0,)
     encoding = model.encode(document.text)
     query = _query(spec, encoding.tokens.pieces, len(encoding.ids) - encoding.n_padding)
     found = model.trace(document.text, document.name, layer, query)
-    notices = (*corpus.notices, *_notices(spec, document, encoding.tokens.pieces[query], query))
+    notices = (*inputs.corpus.notices, *_notices(spec, document, encoding.tokens.pieces[query], query))
     return Result(explain_report(found, heads, spec.top_k), notices=notices)
 
 

@@ -8,14 +8,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from attnviz import store
-from attnviz.models.loading import ModelReference, find_model, with_example
+from attnviz.models.loading import find_model
 from attnviz.models.plan import Needs, plan_recording
 from attnviz.models.protocols import EVERY, AttentionModel, Generates, LayersAndHeads
-from attnviz.options import with_values
 from attnviz.selection import numbers, pairs
 from attnviz.specs.heatmap import HeatmapSpec
-from attnviz.text import Corpus, Document, load_corpus
 from attnviz.workflows import Events, Result
+from attnviz.workflows.inputs import Inputs, read_inputs
 
 if TYPE_CHECKING:  # numpy comes with them
     from attnviz.manifest import Entry
@@ -26,8 +25,11 @@ if TYPE_CHECKING:  # numpy comes with them
 
 def heatmap(spec: HeatmapSpec) -> Events:
     """Read, attend and draw, one text after the other. Everything that can be refused at once is refused first."""
-    if spec.inline_text is not None:
-        spec = with_values(spec, inline_text=None, text=(spec.inline_text, *spec.text.text))
+    return _draw(spec, heatmap_inputs(spec))
+
+
+def heatmap_inputs(spec: HeatmapSpec) -> Inputs:
+    """One model and the texts to draw. Raises InvalidOption, InvalidModel, InvalidSource or InvalidSelection."""
     reference = find_model(spec.model, spec.pretrained)
     reference.check(AttentionModel if spec.pretrained.generate is None else Generates)
     if reference.n_layers is not None and reference.n_heads is not None:
@@ -35,22 +37,20 @@ def heatmap(spec: HeatmapSpec) -> Events:
         numbers(spec.figure.head, reference.n_heads, "head")
         if spec.figure.pick:
             pairs(spec.figure.pick, range(reference.n_layers), range(reference.n_heads))
-    folder = store.output_folder(spec.figure.out)
-    spec = replace(spec, text=with_example(spec.text, [reference]))
-    corpus = load_corpus(spec.text)
-    documents = corpus.chosen(spec.text.index, every=spec.text.inline)
-    return _drawn(spec, reference, folder, corpus, documents)
+    text = spec.text
+    if spec.inline_text is not None:
+        text = replace(text, text=(spec.inline_text, *text.text))
+    return read_inputs([reference], text, every=text.inline, out=spec.figure.out)
 
 
-def _drawn(
-    spec: HeatmapSpec, reference: ModelReference, out: Path, corpus: Corpus, documents: Sequence[Document]
-) -> Events:
+def _draw(spec: HeatmapSpec, inputs: Inputs) -> Events:
     # Only now, because torch and matplotlib come with them and take seconds.
     from attnviz.workflows.drawing import Drawing
     from attnviz.workflows.metrics import known_heads, with_known_heads
 
     drawing = Drawing.of(spec.figure)
-    model = reference.open(corpus.texts)
+    out, documents = inputs.out, inputs.documents
+    model = inputs.model.open(inputs.corpus.texts)
     drawing.check_number(model.n_layers, model.n_heads)
     # A text that cannot be drawn is refused before the first picture.
     plans = [plan_recording(model, document.text, _needs(model, spec)) for document in documents]
@@ -61,7 +61,7 @@ def _drawn(
             maps = with_known_heads(plan.record(document.text, document.name), heads)
             folder = out if len(documents) == 1 else out / document.slug
             drawn = yield from _counted_by(model, drawing, maps).draw(maps, folder)
-            first = _first_notices(spec, reference, corpus, model.trained) if count == 0 else ()
+            first = _first_notices(spec, inputs, model.trained) if count == 0 else ()
             notices = (*first, *plan.notices(maps), *drawn.notices)
             if len(documents) > 1:
                 entries.append(_entry(spec, document.slug, maps, drawn, out))
@@ -145,11 +145,12 @@ def _index(spec: HeatmapSpec, entries: Sequence[Entry], provenance: Provenance, 
     return out / PAGE
 
 
-def _first_notices(spec: HeatmapSpec, reference: ModelReference, corpus: Corpus, trained: bool | None) -> Iterator[str]:
+def _first_notices(spec: HeatmapSpec, inputs: Inputs, trained: bool | None) -> Iterator[str]:
+    corpus, relatives = inputs.corpus, inputs.model.trained_relatives
     yield from corpus.notices
     if trained is False:
-        others = f". {reference.trained_relatives}" if reference.trained_relatives else ""
+        others = f". {relatives}" if relatives else ""
         seed = spec.model.seed
         yield f"untrained: the weights are random (seed {seed}), so the maps show no learned attention{others}"
-    if not (spec.text.index or spec.text.inline) and len(corpus.documents) > 1:
+    if len(inputs.documents) < len(corpus.documents) and not spec.text.index:
         yield f"drawing text 0 of {corpus.name} ({len(corpus.documents):,} texts); --index chooses others"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -15,12 +15,13 @@ from attnviz.models.protocols import Attributable, Classifies
 from attnviz.report import LazyRows
 from attnviz.specs import FigureOptions, KeepKind
 from attnviz.specs.predict import PredictSpec
-from attnviz.text import Corpus, Document, load_corpus
+from attnviz.text import Document
 from attnviz.training_metrics import Prediction
 from attnviz.views.predictions import prediction_rows, predictions_report
 from attnviz.workflows import Events, Progress, Result
 from attnviz.workflows.child import process_context
 from attnviz.workflows.executors import check_workers, open_executor
+from attnviz.workflows.inputs import Inputs, read_inputs
 
 if TYPE_CHECKING:
     from attnviz.workflows.attribute import Explaining
@@ -36,60 +37,60 @@ def predict(spec: PredictSpec) -> Events:
 
     Raises InvalidModel for a model that was not trained, InvalidText for a text without tokens.
     """
+    return _predict(spec, predict_inputs(spec), _page(spec))
+
+
+def predict_inputs(spec: PredictSpec) -> Inputs:
+    """One classifier and every chosen text. Raises InvalidOption, InvalidModel, InvalidSource or InvalidSelection."""
     check_workers(spec.workers)
     reference = find_model(spec.model)
     reference.check(Classifies)
     if spec.max_tokens is not None and spec.max_tokens < 2:
         raise InvalidOption(f"--max-tokens {spec.max_tokens} is too small", hint="It is at least 2.")
-    corpus = load_corpus(spec.text)
-    chosen = corpus.chosen(spec.text.index, every=True)
-    page = _page(spec)
-    if spec.heatmap or spec.attribute or page is not None:
-        store.output_folder(spec.figure.out)
-    if (spec.heatmap or spec.attribute) and len(chosen) > MAX_DRAWN:
+    draws = spec.heatmap or spec.attribute
+    inputs = read_inputs([reference], spec.text, every=True, out=spec.figure.out if draws or _page(spec) else None)
+    if draws and len(inputs.documents) > MAX_DRAWN:
         raise InvalidOption(
-            f"--{'heatmap' if spec.heatmap else 'attribute'} would draw {len(chosen):,} texts",
+            f"--{'heatmap' if spec.heatmap else 'attribute'} would draw {len(inputs.documents):,} texts",
             hint=f"At most {MAX_DRAWN}: choose them with --index.",
         )
-    return _predicted(spec, reference, corpus, chosen, page)
+    return inputs
 
 
-def _predicted(
-    spec: PredictSpec, reference: ModelReference, corpus: Corpus, chosen: list[Document], page: Pictures | None
-) -> Events:
+def _predict(spec: PredictSpec, inputs: Inputs, page: Pictures | None) -> Events:
     if (spec.workers or 1) > 1:
         process_context()  # what the others are forked from imports while this one does
     from attnviz.models.device import return_freed_memory
 
     return_freed_memory()
-    model = reference.open(corpus.texts)
+    chosen = inputs.documents
+    model = inputs.model.open(inputs.corpus.texts)
     if not isinstance(model, Classifies):
         raise InvalidModel(f"{spec.model.model} was never trained and cannot classify", hint=TRAINED)
     model = model.limit_tokens(*_limit(spec, model))
     drawing = _drawing(spec.figure) if spec.heatmap else None
     explaining = _explaining(spec.figure) if spec.attribute else None
-    yield Progress(0, len(chosen), "texts", notices=corpus.notices)
+    yield Progress(0, len(chosen), "texts", notices=inputs.corpus.notices)
     predictions = []
-    for prediction in _answers(spec, reference, model, chosen):
+    for prediction in _answers(spec, inputs.model, model, chosen):
         predictions.append(prediction)
         yield Progress(len(predictions), len(chosen), "texts", prediction.text_name)
     if drawing is not None:
-        with store.locked(store.output_folder(spec.figure.out)):
+        with store.locked(inputs.out):
             yield from _drawn(spec, drawing, model, list(zip(chosen, predictions, strict=True)))
     if explaining is not None:
-        with store.locked(store.output_folder(spec.figure.out)):
+        with store.locked(inputs.out):
             yield from _explained(spec, explaining, model, chosen)
     report = predictions_report(
         predictions,
         labels=model.labels,
         model=model.name,
         status=f"trained, weights sha256 {model.revision[:8]}…",
-        corpus=corpus.name if len(chosen) != 1 else chosen[0].name,
+        corpus=inputs.corpus.name if len(chosen) != 1 else chosen[0].name,
     )
     if page is not None:
-        out = store.output_folder(spec.figure.out)
-        with store.locked(out):
-            yield replace((yield from page.write(report, out, None)), report=None)
+        with store.locked(inputs.out):
+            yield replace((yield from page.write(report, inputs.out, None)), report=None)
     rows = LazyRows(lambda: prediction_rows(predictions, model.labels))
     found = {each.text_name: {"probabilities": [list(each.probabilities)]} for each in predictions}
     yield Result(report, rows=rows, numbers=found)
@@ -100,7 +101,7 @@ def _limit(spec: PredictSpec, model: Classifies) -> tuple[int, KeepKind]:
 
 
 def _answers(
-    spec: PredictSpec, reference: ModelReference, model: Classifies, chosen: list[Document]
+    spec: PredictSpec, reference: ModelReference, model: Classifies, chosen: Sequence[Document]
 ) -> Iterator[Prediction]:
     """Of this process, or of those that the work is shared out to."""
     from attnviz.workflows.classify import classify_on, n_windows
@@ -137,7 +138,7 @@ def _explaining(figure: FigureOptions) -> Explaining:
     return Explaining.of(("relevance",), Question(), replace(figure, kind="text"), MAX_LISTED)
 
 
-def _explained(spec: PredictSpec, explaining: Explaining, model: Classifies, chosen: list[Document]) -> Events:
+def _explained(spec: PredictSpec, explaining: Explaining, model: Classifies, chosen: Sequence[Document]) -> Events:
     """Which tokens each answer hangs on."""
     assert isinstance(model, Attributable)
     out = store.output_folder(spec.figure.out)

@@ -13,6 +13,7 @@ from attnviz.models.sizes import Work, check_memory
 from attnviz.specs.render import RenderSpec
 from attnviz.workflows import Events
 from attnviz.workflows.drawing import Drawing, check_factored_room
+from attnviz.workflows.inputs import Inputs
 
 
 def render(spec: RenderSpec) -> Events:
@@ -21,6 +22,11 @@ def render(spec: RenderSpec) -> Events:
     Raises InvalidRecord when the file is not one, TooLarge before it is read, InvalidOption where pictures of another
     one lie.
     """
+    return _draw(spec, Drawing.of(spec.figure), render_inputs(spec))
+
+
+def render_inputs(spec: RenderSpec) -> Inputs:
+    """One record and a folder without another. Raises InvalidRecord, TooLarge or InvalidOption."""
     drawing = Drawing.of(spec.figure)
     n_layers, n_heads, n_queries, n_keys = store.record_shape(spec.record)
     drawing.check_number(n_layers, n_heads)
@@ -33,10 +39,10 @@ def render(spec: RenderSpec) -> Events:
     there = folder / store.RECORD
     if is_file(there) and not filecmp.cmp(there, spec.record, shallow=False):
         raise InvalidOption(f"{folder} holds another record and its pictures", hint="Choose another --out.")
-    return _drawn(spec, drawing, folder)
+    return Inputs(files={"record": Path(spec.record)}, folder=folder)
 
 
-def _drawn(spec: RenderSpec, drawing: Drawing, folder: Path) -> Events:
+def _draw(spec: RenderSpec, drawing: Drawing, inputs: Inputs) -> Events:
     maps = store.load(spec.record, inf)
-    with store.locked(folder):
-        yield (yield from drawing.draw(maps, folder, with_record=False))
+    with store.locked(inputs.out):
+        yield (yield from drawing.draw(maps, inputs.out, with_record=False))

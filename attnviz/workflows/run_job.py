@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Iterator
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -13,15 +12,13 @@ from typing import Any
 from attnviz import store
 from attnviz.jobs import NOT_IN_CONFIGS, Job
 from attnviz.manifest import Entry, File, Numbers
-from attnviz.models.loading import ModelReference, find_model
 from attnviz.options import flat_values, with_values
-from attnviz.registry import find, load
+from attnviz.registry import load
 from attnviz.report import Report
 from attnviz.specs.compare import CompareSpec
 from attnviz.specs.explain import ExplainSpec
-from attnviz.specs.heatmap import HeatmapSpec
-from attnviz.text import Corpus, Document, load_corpus
-from attnviz.workflows import COMMANDS, Result
+from attnviz.workflows import COMMANDS, Command, Result
+from attnviz.workflows.inputs import Inputs
 
 PACKAGES = ("attnviz", "matplotlib", "numpy", "seaborn", "tokenizers", "torch")
 REPORT = "report.md"
@@ -33,19 +30,16 @@ def versions() -> dict[str, str]:
     return {package: version(package) for package in PACKAGES}
 
 
-def inputs_of(job: Job) -> dict[str, str]:
-    """sha256 of the texts that the job reads and of the weights that it uses; reads them. Raises as the job would."""
-    spec = job.spec
-    if isinstance(spec, ExplainSpec) and spec.example:
-        return {}
-    corpus, models = load_corpus(spec.text), _models(job)
-    texts = hashlib.sha256()
-    for document in _read(job, corpus, whole=any(model.learns_from_texts for model in models)):
-        texts.update(json.dumps([document.name, document.text, document.label]).encode())
-    found = {"texts": texts.hexdigest()}
-    for model in models:
-        found |= model.inputs()
-    return found
+def read_job(job: Job) -> Inputs:
+    """What the job reads. Raises as its command does for what it refuses."""
+    command = _command(job)
+    assert command.inputs is not None  # of every command that a config may name
+    inputs: Inputs = load(command.inputs)(job.spec)
+    return inputs
+
+
+def _command(job: Job) -> Command:
+    return next(command for command in COMMANDS if command.name == job.command)
 
 
 def fingerprint(job: Job, inputs: dict[str, str]) -> str:
@@ -60,7 +54,7 @@ def fingerprint(job: Job, inputs: dict[str, str]) -> str:
 
 def run_job(job: Job, folder: Path) -> Entry:
     """Make the job's files in a folder of its own name within `folder`. Raises what its command raises."""
-    inputs = inputs_of(job)
+    inputs = read_job(job).sha256()
     made = _made(job, folder / job.name)
     return Entry(
         name=job.name,
@@ -93,7 +87,7 @@ def _made(job: Job, out: Path) -> Result:
     warnings: list[str] = []
     layers: dict[str, list[int]] = {}
     heads: dict[str, list[int]] = {}
-    for event in load(find(COMMANDS, job.command, "command"))(with_values(job.spec, **settings)):
+    for event in load(_command(job))(with_values(job.spec, **settings)):
         warnings += event.notices
         if isinstance(event, Result):
             files += event.files
@@ -123,18 +117,3 @@ def _documents(report: Report, result: Result, folder: Path, job: Job) -> Iterat
 def _write(path: Path, text: str) -> Path:
     store.write(path, text.encode())
     return path
-
-
-def _read(job: Job, corpus: Corpus, whole: bool) -> Sequence[Document]:
-    """The documents that a job's files follow from: all where a model learns from them, else those it is about."""
-    spec = job.spec
-    if whole:
-        return corpus.documents
-    first = isinstance(spec, HeatmapSpec | ExplainSpec) or not (spec.text.dataset or spec.text.split)
-    return corpus.chosen(spec.text.index, every=spec.text.inline or not first)
-
-
-def _models(job: Job) -> list[ModelReference]:
-    spec = job.spec
-    names = spec.models if isinstance(spec, CompareSpec) else (spec.model.model,)
-    return [find_model(replace(spec.model, model=name)) for name in names]

@@ -10,14 +10,14 @@ from attnviz import store
 from attnviz.errors import InvalidOption, InvalidSource
 from attnviz.inputs import is_file, is_folder
 from attnviz.measures import chosen
-from attnviz.models.loading import ModelReference, find_model
+from attnviz.models.loading import find_model
 from attnviz.models.protocols import AttentionModel, Classifies
 from attnviz.report import Report
 from attnviz.specs import FigureOptions
 from attnviz.specs.survey import MergeSpec, SurveySpec, parse_shard
-from attnviz.text.stream import TextStream, stream_corpus
 from attnviz.workflows import Events, Progress
 from attnviz.workflows.child import MEASURING, process_context
+from attnviz.workflows.inputs import Inputs, stream_inputs
 
 if TYPE_CHECKING:  # numpy comes with them
     from attnviz.survey import Survey
@@ -32,20 +32,23 @@ def survey(spec: SurveySpec) -> Events:
 
     Raises InvalidOption, InvalidModel, InvalidSource or InvalidText.
     """
+    return _survey(spec, survey_inputs(spec))
+
+
+def survey_inputs(spec: SurveySpec) -> Inputs:
+    """One model and a stream of texts. Raises InvalidOption, InvalidModel or InvalidSource."""
     from attnviz.workflows.executors import check_cluster
 
-    shard = parse_shard(spec.shard)
+    parse_shard(spec.shard)
     _check_top(spec.top)
     chosen(spec.measure)
     if spec.model.max_tokens is None or spec.model.max_tokens < 2:
         raise InvalidOption(f"--max-tokens {spec.model.max_tokens} is too small", hint="It is at least 2.")
     check_cluster(spec.cluster, spec.workers)
-    on_few_texts = spec.on_few_texts
+    _ = spec.on_few_texts  # refuses what is not known
     reference = find_model(spec.model)
     reference.check(Classifies if spec.ablations else AttentionModel)
-    stream = stream_corpus(spec.text)
-    folder = store.output_folder(spec.figure.out)
-    return _alone(spec, folder, reference, stream, shard, on_few_texts)
+    return stream_inputs([reference], spec.text, out=spec.figure.out)
 
 
 def merge(spec: MergeSpec) -> Events:
@@ -84,14 +87,7 @@ def _check_top(top: int) -> None:
         raise InvalidOption(f"--top {top} is out of range", hint=f"It is 1 to {MAX_TOP}.")
 
 
-def _alone(
-    spec: SurveySpec,
-    folder: Path,
-    reference: ModelReference,
-    stream: TextStream,
-    shard: tuple[int, int],
-    on_few_texts: tuple[str, ...],
-) -> Events:
+def _survey(spec: SurveySpec, inputs: Inputs) -> Events:
     """Survey while no other run writes to the folder."""
     if (spec.workers or 1) > 1:
         process_context(MEASURING)  # what the others are forked from imports while this one does
@@ -101,10 +97,11 @@ def _alone(
     from attnviz.workflows.survey_run import SurveyRun
 
     Pictures.of(spec.figure, PICTURES, "")  # what cannot be drawn is refused before the first text is measured
+    folder = inputs.out
     with store.locked(folder):
-        plan = plan_survey(spec, reference, stream, shard, on_few_texts)
+        plan = plan_survey(spec, inputs)
         before = _before(spec, plan, folder)
-        yield Progress(0, plan.n_texts, "texts", notices=stream.notices)
+        yield Progress(0, plan.n_texts, "texts", notices=plan.stream.notices)
         with open_executor(spec.workers or 1, inline=True, cluster=spec.cluster) as (executor, n_tasks):
             whole = yield from SurveyRun(plan, folder, before).run(executor, n_tasks)
         if spec.shard is None:

@@ -21,12 +21,13 @@ from attnviz.models.built_in import TRAINED
 from attnviz.models.loading import ModelReference
 from attnviz.models.protocols import Ablatable, AttentionModel
 from attnviz.records import AttentionMaps, Setting
-from attnviz.specs.survey import SurveySpec
+from attnviz.specs.survey import SurveySpec, parse_shard
 from attnviz.survey import ABLATION, TOKENS, SurveyInfo, SurveyMeasure
 from attnviz.text import Document
 from attnviz.text.stream import TextStream
 from attnviz.views.captions import status
 from attnviz.views.patterns import LABELS
+from attnviz.workflows.inputs import Inputs
 from attnviz.workflows.open_model import open_model
 from attnviz.workflows.run_job import versions
 from attnviz.workflows.survey_facts import N_TEXTS, check_facts
@@ -70,18 +71,14 @@ class SurveyPlan:
         return (*first, *islice(having, n_missing))
 
 
-def plan_survey(
-    spec: SurveySpec,
-    reference: ModelReference,
-    stream: TextStream,
-    shard: tuple[int, int],
-    on_few_texts: tuple[str, ...],
-) -> SurveyPlan:
+def plan_survey(spec: SurveySpec, inputs: Inputs) -> SurveyPlan:
     """Read the texts once to count them, and the first of them with the model.
 
     Raises InvalidSource where there is none, InvalidText where none of the first has tokens, InvalidModel where the
     model does not attend to what it reads, InvalidOption where it cannot be held against what is asked for.
     """
+    reference, stream = inputs.model, inputs.stream
+    assert stream is not None
     n_texts, sha256 = _counted(stream)
     if not n_texts:
         raise InvalidSource(f"{stream.name} selects no texts", hint="--split says which.")
@@ -94,12 +91,12 @@ def plan_survey(
     maps = _first_maps(model, stream)
     if not maps.self_attention:
         raise InvalidModel(f"{reference} attends from one text to another", hint="A survey needs self-attention.")
-    check_facts(model, on_few_texts)
+    check_facts(model, spec.on_few_texts)
     info, means = _info(spec, stream, sha256, maps), None
     if "mean" in spec.ablations:
         assert isinstance(model, Ablatable)
         means = model.mean_outputs(_sample(stream.documents()))
-    return SurveyPlan(reference, stream, vocabulary, info, n_texts, shard, on_few_texts, means)
+    return SurveyPlan(reference, stream, vocabulary, info, n_texts, parse_shard(spec.shard), spec.on_few_texts, means)
 
 
 def _counted(stream: TextStream) -> tuple[int, str]:

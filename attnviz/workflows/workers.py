@@ -14,7 +14,7 @@ from attnviz.inputs import is_file
 from attnviz.jobs import Job
 from attnviz.manifest import Entry
 from attnviz.workflows.local_executor import WorkerDied
-from attnviz.workflows.run_job import fingerprint, inputs_of, run_job, written
+from attnviz.workflows.run_job import fingerprint, read_job, run_job, written
 
 How = Literal["made", "unchanged", "failed"]
 
@@ -72,7 +72,7 @@ def run_one(job: Job, folder: Path, earlier: Entry | None) -> Done:
 
 def _unchanged(entry: Entry, job: Job, folder: Path) -> bool:
     """Whether the job would make the same again, and every file is there as it was made."""
-    if entry.fingerprint != fingerprint(job, inputs_of(job)):
+    if entry.fingerprint != fingerprint(job, read_job(job).sha256()):
         return False
     paths = [(folder / file.path, file) for file in entry.files]
     return all(is_file(path) and written(path, folder) == file for path, file in paths)

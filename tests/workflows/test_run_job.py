@@ -16,7 +16,7 @@ from attnviz.specs.compare import CompareSpec
 from attnviz.specs.explain import ExplainSpec
 from attnviz.specs.heatmap import HeatmapSpec
 from attnviz.specs.predict import PredictSpec
-from attnviz.workflows.run_job import fingerprint, inputs_of, run_job
+from attnviz.workflows.run_job import fingerprint, read_job, run_job
 from tests.events import result
 
 TEXT = "a fine film , and not a long one"
@@ -28,7 +28,7 @@ def job(spec: AnySpec, command: str = "heatmap") -> Job:
 
 
 def print_of(spec: AnySpec) -> str:
-    return fingerprint(job(spec), inputs_of(job(spec)))
+    return fingerprint(job(spec), read_job(job(spec)).sha256())
 
 
 def test_a_heatmap_with_its_numbers(tmp_path: Path) -> None:
@@ -99,7 +99,7 @@ def test_the_fingerprint_follows_from_all_that_the_files_do() -> None:
         with_values(HEATMAP, head=("0",)),
     ):
         assert print_of(other) != same
-    assert fingerprint(job(HEATMAP, "predict"), inputs_of(job(HEATMAP))) != same
+    assert fingerprint(job(HEATMAP, "predict"), read_job(job(HEATMAP)).sha256()) != same
 
 
 def test_another_text_of_the_data_set_matters_to_a_model_that_is_made_of_it(tmp_path: Path) -> None:
@@ -119,5 +119,5 @@ def test_a_vocabulary_is_an_input(tmp_path: Path) -> None:
 
     made = result(vocab(build(VocabSpec, dataset="sample", size=50, out=str(tmp_path))))
     spec = build(HeatmapSpec, text=(TEXT,), model="random:2", vocab=str(tmp_path))
-    before = inputs_of(job(spec))["vocabulary"]
+    before = read_job(job(spec)).sha256()["vocabulary"]
     assert before == hashlib.sha256(made.files[0].read_bytes()).hexdigest()
