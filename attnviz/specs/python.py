@@ -6,8 +6,20 @@ from typing import Annotated
 from attnviz.options import OUTPUT, TEXT, Only, Option
 from attnviz.specs import FigureOptions, ModelOptions
 
-FIGURE = ("pick", "layer", "head", "query", "scale", "merge", "hide_special", "drop_first", "title", "columns", "kind")
-MODEL = ("model", "heads", "d_model", "layers", "causal", "seed", "device", "max_tokens", "keep", "max_memory")
+FIGURE_NAMES = (
+    "pick",
+    "layer",
+    "head",
+    "query",
+    "scale",
+    "merge",
+    "hide_special",
+    "drop_first",
+    "title",
+    "columns",
+    "kind",
+)
+MODEL_NAMES = ("model", "heads", "d_model", "layers", "causal", "seed", "device", "max_tokens", "keep", "max_memory")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -15,7 +27,7 @@ class AttentionSettings:
     """What to attend over, with which model."""
 
     text: Annotated[str, Option("Any text with at least one token.", TEXT)]
-    model: Annotated[ModelOptions, Only(*MODEL)] = ModelOptions()
+    model: Annotated[ModelOptions, Only(*MODEL_NAMES)] = ModelOptions()
     figure: Annotated[FigureOptions, Only("layer", "head")] = FigureOptions()
 
 
@@ -23,7 +35,9 @@ class AttentionSettings:
 class FigureSettings:
     """What figures and pages show, and how."""
 
-    figure: Annotated[FigureOptions, Only(*FIGURE, "cmap", "annotate", "theme", "width", "font_size")] = FigureOptions()
+    figure: Annotated[FigureOptions, Only(*FIGURE_NAMES, "cmap", "annotate", "theme", "width", "font_size")] = (
+        FigureOptions()
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
