@@ -7,17 +7,8 @@ from attnviz.options import OUTPUT, TEXT, Only, Option
 from attnviz.specs import FigureOptions, ModelOptions
 
 FIGURE_NAMES = (
-    "pick",
-    "layer",
-    "head",
-    "query",
-    "scale",
-    "merge",
-    "hide_special",
-    "drop_first",
-    "title",
-    "columns",
-    "kind",
+    *("pick", "layer", "head", "query", "scale", "merge", "hide_special", "drop_first", "title", "columns", "kind"),
+    *("cmap", "annotate", "theme", "width", "font_size"),
 )
 MODEL_NAMES = ("model", "heads", "d_model", "layers", "causal", "seed", "device", "max_tokens", "keep", "max_memory")
 
@@ -35,9 +26,7 @@ class AttentionSettings:
 class FigureSettings:
     """What figures and pages show, and how."""
 
-    figure: Annotated[FigureOptions, Only(*FIGURE_NAMES, "cmap", "annotate", "theme", "width", "font_size")] = (
-        FigureOptions()
-    )
+    figure: Annotated[FigureOptions, Only(*FIGURE_NAMES)] = FigureOptions()
 
 
 @dataclass(frozen=True, kw_only=True)
