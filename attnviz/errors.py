@@ -13,7 +13,7 @@
     │   ├── InvalidConfig             a config or a manifest that says what cannot be; all its problems, one a line
     │   └── TooLarge              more memory than allowed, found out before it is allocated
     ├── ExecutionError            1   the work itself failed
-    ├── DifferencesFound               3   a check against a baseline, or a threshold, found differences
+    ├── DifferencesFound               3   a comparison found differences
     └── OutputError         74   the disk or the pipe failed
 
 Anything else that escapes is a bug of ours (70). Exit codes are applied in `attnviz.cli.app`, nowhere else.

@@ -19,7 +19,7 @@ from attnviz.registry import load
 Spec = TypeVar("Spec")
 # Panels of a command's help. What stands in the first has no flag: it is written by its place.
 ARGUMENT, TEXT, MODEL, TRAINING = "Arguments", "Which text", "Which model", "How to train"
-FIGURE, OUTPUT, CHECK, SERVER = "Which figures", "What comes out", "What may differ", "On a server"
+FIGURE, OUTPUT, CHECK = "Which figures", "What comes out", "What may differ"
 CLUSTER = "On a cluster"
 HELP_OPTIONS = ("-h", "--help")  # of every command
 FLAG = re.compile(r"--([a-z-]+)")

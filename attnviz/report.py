@@ -274,14 +274,6 @@ Picture = Heatmap | HeatmapGrid | Curves | Distributions
 Block = Picture | Table | Note | Formula | Section
 
 
-@dataclass(frozen=True)
-class RenderedFrom:
-    """What `attnviz render` draws the same report from."""
-
-    record: str  # the name of the file beside the report's
-    options: str  # as they are written in a shell
-
-
 @dataclass(frozen=True, eq=False)
 class Report:
     """One thing to show. `facts` go into each file's metadata; `data` is the same content for machines."""
@@ -294,7 +286,6 @@ class Report:
     data: Mapping[str, object] = field(default_factory=dict)
     caveat: str = ""  # what a picture without title and subtitle has to say
     scales: tuple[Scale, ...] = ()  # others on which a reader may want to see its maps
-    render: RenderedFrom | None = None  # the record that it shows, for who wants part of it as a file
     focus: tuple[Heatmap, ...] = ()  # what to look at first, where there is room for few maps; titles say why
 
     @property
@@ -330,25 +321,9 @@ class FigureStyle:
 
 
 @dataclass(frozen=True)
-class Diagnostic:
-    """One thing that a reader of a run on a server has to see, and where, if known: lines and columns from 1."""
-
-    title: str
-    message: str
-    level: Literal["error", "warning", "notice"] = "error"
-    file: str = ""
-    line: int = 0
-    column: int = 0
-
-
-@dataclass(frozen=True)
 class CaseResult:
-    """One thing that was checked, such as a job, and what was found; without an error among it, it passed."""
+    """One thing that was tried or compared, such as a job; it passed if nothing failed. Each a sentence."""
 
     name: str
-    findings: tuple[Diagnostic, ...] = ()
-
-    @property
-    def failed(self) -> bool:
-        """Whether an error is among what was found."""
-        return any(finding.level == "error" for finding in self.findings)
+    failures: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()

@@ -105,7 +105,9 @@ def serving_forks(home: Path) -> Iterator[tuple[str, ...]]:
 
 def imported_by(command: str, home: Path) -> set[str]:
     """The libraries that are there once a command has run in a fresh Python."""
-    script = "import sys\nfrom attnviz.cli.app import run\nrun([sys.argv[1]])\nprint(*sys.modules, file=sys.stderr)"
+    script = (
+        "import sys\nfrom attnviz.cli.app import run\nrun(sys.argv[1].split())\nprint(*sys.modules, file=sys.stderr)"
+    )
     fresh = [sys.executable, "-c", script, command]
     done = subprocess.run(fresh, cwd=home, env=bare_environment(home), capture_output=True, check=True)
     return {name.partition(".")[0] for name in done.stderr.decode().splitlines()[-1].split()}

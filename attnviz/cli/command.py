@@ -28,15 +28,16 @@ def run_command(command: Command, spec: Any) -> None:
     kind = _group(spec, PrintOptions()).kind
     figure = _group(spec, FigureOptions())
     results = []
-    for result in _followed(load(command)(spec)):
+    for result in _followed(load(command)(spec), show_lines=kind == "table"):
         _show(result, figure.table if kind == "table" else "none")
-        if report := result.ci_report or (result.report if result.cases else None):
-            from attnviz.cli.ci_report import write_ci_report  # most commands have no cases
-            from attnviz.specs.batch import CIReportOptions
+        if junit := getattr(spec, "junit", None):
+            from attnviz import store
+            from attnviz.renderers.junit import document
 
-            write_ci_report(report, result.cases, f"attnviz {command.name}", _group(spec, CIReportOptions()))
+            store.write(Path(junit), document(f"attnviz {command.name}", result.cases))
         # A report may hold large maps: where it is not needed any more it goes.
-        results.append(replace(result, report=None, rows=()) if kind in ("table", "none") else result)
+        shown = replace(result, report=result.document or result.report)
+        results.append(replace(result, report=None, rows=()) if kind in ("table", "none") else shown)
     if kind not in ("table", "none"):
         from attnviz.cli.printing import print_documents
 
@@ -48,7 +49,7 @@ def run_command(command: Command, spec: Any) -> None:
         raise failure
 
 
-def _followed(events: Events) -> Iterator[Result]:
+def _followed(events: Events, show_lines: bool) -> Iterator[Result]:
     """The results, and on standard error how far work is.
 
     Where leaving between two steps keeps what was done, the first Ctrl-C waits for the end of the step at work.
@@ -59,7 +60,7 @@ def _followed(events: Events) -> Iterator[Result]:
         for event in events:
             resume_gc()
             if isinstance(event, Progress):
-                _show_progress(event, view)
+                _show_progress(event if show_lines else replace(event, line=""), view)
                 if event.if_left and asked is None:
                     asked = stack.enter_context(collected_interrupts())
                 if asked:

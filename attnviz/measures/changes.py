@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from itertools import product
 
 import numpy as np
-from jaxtyping import Bool, Float64
+from jaxtyping import Bool
 
 from attnviz.differences import HeadChange
 from attnviz.errors import InvalidRecord
@@ -22,14 +22,12 @@ def changes(before: AttentionMaps, after: AttentionMaps) -> tuple[HeadChange, ..
     """Jensen-Shannon divergence of each head's rows, and how many queries have no favourite key in common.
 
     Nats, from 0 (the same attention) to ln 2 (no key in common); of the layers and heads that both have, in order.
-    Raises InvalidRecord where the records are not of the same tokens, or have no layer or head of one number.
+    Raises InvalidRecord where the records are not of the same tokens.
     """
     check_tokens(before, after)
-    layers = _shared(before.layer_numbers, after.layer_numbers, "layer")
-    heads = _shared(before.head_numbers, after.head_numbers, "head")
     n_queries = int(before.real_queries.sum())
     found = []
-    for layer, head in product(layers, heads):
+    for layer, head in shared_heads(before, after):
         apart, turned = 0.0, 0
         for rows in _both(before, after, layer, head):
             apart += float(jsd(*rows).sum())
@@ -38,9 +36,10 @@ def changes(before: AttentionMaps, after: AttentionMaps) -> tuple[HeadChange, ..
     return tuple(found)
 
 
-def per_query(before: AttentionMaps, after: AttentionMaps, layer: int, head: int) -> Float64[np.ndarray, " query"]:
-    """The divergence of each real query, in nats; `layer` and `head` are numbers that both records have."""
-    return np.concatenate([jsd(*rows) for rows in _both(before, after, layer, head)])
+def shared_heads(before: AttentionMaps, after: AttentionMaps) -> list[tuple[int, int]]:
+    """The layer and head numbers that both records have, in order."""
+    layers = [number for number in before.layer_numbers if number in after.layer_numbers]
+    return list(product(layers, [number for number in before.head_numbers if number in after.head_numbers]))
 
 
 def _both(before: AttentionMaps, after: AttentionMaps, layer: int, head: int) -> Iterator[tuple[Rows, Rows]]:
@@ -49,36 +48,26 @@ def _both(before: AttentionMaps, after: AttentionMaps, layer: int, head: int) ->
         yield of_a, of_b
 
 
-def _shared(one: Sequence[int], other: Sequence[int], what: str) -> tuple[int, ...]:
-    """The numbers of what both records have. Raises InvalidRecord where there is none."""
-    found = tuple(number for number in one if number in other)
-    if not found:
-        raise InvalidRecord(f"the records have no {what} of one number", hint=f"Compare records of the same {what}s.")
-    return found
-
-
 def check_tokens(before: AttentionMaps, after: AttentionMaps) -> None:
     """Raises InvalidRecord naming the first token that differs: queries and keys have to be the same ones."""
-    same_text = before.provenance.text_sha256 == after.provenance.text_sha256
-    why = "The text is the same, cut into other tokens." if same_text else "They are of different texts."
     if before.self_attention != after.self_attention:
-        raise InvalidRecord("only one of the records is of a text that attends to itself", hint=why)
+        raise InvalidRecord("only one of the records is of a text that attends to itself")
     for one, other, what in ((before.queries, after.queries, "query"), (before.keys, after.keys, "key")):
-        _check(one, other, what if not before.self_attention else "token", why)
+        _check(one, other, what if not before.self_attention else "token")
     if not np.array_equal(before.real_queries, after.real_queries):
-        raise InvalidRecord("other tokens are padding", hint="Draw both with the same --max-tokens and --show-padding.")
+        raise InvalidRecord("other tokens are padding")
 
 
-def _check(one: Tokens, other: Tokens, what: str, why: str) -> None:
+def _check(one: Tokens, other: Tokens, what: str) -> None:
     for place, (left, right) in enumerate(zip(one.pieces, other.pieces, strict=False)):
         if left != right:
-            raise InvalidRecord(f"{what} {place} is {_cut(left)} in A and {_cut(right)} in B", hint=why)
+            raise InvalidRecord(f"{what} {place} is {_cut(left)} before and {_cut(right)} after")
         if one.special[place] != other.special[place]:
-            raise InvalidRecord(f"{what} {place}, {_cut(left)}, is a marker in one and text in the other", hint=why)
+            raise InvalidRecord(f"{what} {place}, {_cut(left)}, is a marker on one side and text on the other")
     if len(one) != len(other):
-        more, longer = ("A", one) if len(one) > len(other) else ("B", other)
+        side, longer = ("before", one) if len(one) > len(other) else ("after", other)
         place = min(len(one), len(other))
-        raise InvalidRecord(f"{what} {place}, {_cut(longer.pieces[place])}, is only in {more}", hint=why)
+        raise InvalidRecord(f"{what} {place}, {_cut(longer.pieces[place])}, is only there {side}")
 
 
 def _cut(piece: str) -> str:

@@ -1,29 +1,13 @@
-"""What the commands about batches are asked: `batch`, `verify`, `check` and `diff`; and `measures`."""
+"""What `batch`, `diff` and `measures` are asked."""
 
 from dataclasses import dataclass
-from typing import Annotated, Literal
+from typing import Annotated
 
-from attnviz.options import ARGUMENT, CHECK, OUTPUT, SERVER, TEXT, Option
-from attnviz.specs import Measure, Out, PrintOptions, TopK
+from attnviz.options import ARGUMENT, CHECK, OUTPUT, Option
+from attnviz.specs import Measure, PrintOptions
 
-MaxMemory = Annotated[float, Option("GiB that the process may take for two files.", CHECK)]
 Workers = Annotated[int | None, Option("Processes; default: one for each core.", OUTPUT, "N")]
-Folder = Annotated[str, Option("What attnviz batch made.", ARGUMENT, "DIR")]
-TOLERANCE = Option("By how much a number may differ.", CHECK)  # absolute; weights, too
-PIXELS = Option("By how much a picture may differ, of 255.", CHECK, "RMS")  # root mean square, 0 to 255
-MAX_DIFFERENCE = 1e-4
-AnnotationKind = Literal["github"]
-
-
-@dataclass(frozen=True, kw_only=True)
-class CIReportOptions:
-    """What a run on a server leaves for who reads it later."""
-
-    summary: Annotated[str | None, Option("Add the report as Markdown to this file.", SERVER, "FILE")] = None
-    annotations: Annotated[
-        AnnotationKind | None, Option("Say what was found as this server's annotations, on stderr.", SERVER)
-    ] = None
-    junit: Annotated[str | None, Option("Write each job as a test in JUnit XML.", SERVER, "FILE")] = None
+JUnit = Annotated[str | None, Option("Write each job as a test in JUnit XML.", OUTPUT, "FILE")]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,8 +17,7 @@ class BatchSpec:
     Example: attnviz batch sample_configs/heatmap.yaml --out figures
     """
 
-    server: CIReportOptions = CIReportOptions()
-    configs: Annotated[tuple[str, ...], Option("YAML or JSON files; see `attnviz schema`.", ARGUMENT, "CONFIGS")]
+    configs: Annotated[tuple[str, ...], Option("YAML or JSON files; --schema: of what.", ARGUMENT, "CONFIGS")] = ()
     # None: what the configs say, or figures
     out: Annotated[str | None, Option("Folder to write to; default: what configs say, or figures.", OUTPUT, "DIR")] = (
         None
@@ -43,55 +26,36 @@ class BatchSpec:
     force: Annotated[bool, Option("Make everything again, also what did not change.", OUTPUT)] = False
     fail_fast: Annotated[bool, Option("Stop at the first job that fails.", OUTPUT)] = False
     dry_run: Annotated[bool, Option("List what would be made, and make nothing.", OUTPUT)] = False
-
-
-@dataclass(frozen=True, kw_only=True)
-class VerifySpec:
-    """Make a batch again elsewhere, from its manifest, and say what comes out differently: exit code 3. Compares every
-    byte; with --tolerance or --pixels what files say, as `attnviz check` does.
-
-    Example: attnviz verify figures --root sample_configs
-    """
-
-    folder: Folder
-    root: Annotated[str, Option("Where the configs lie, which relative paths start from.", TEXT, "DIR")] = "."
-    tolerance: Annotated[float | None, TOLERANCE] = None  # where both are None, every byte is compared
-    pixels: Annotated[float | None, PIXELS] = None
-
-
-@dataclass(frozen=True, kw_only=True)
-class CheckSpec:
-    """Compare what a batch made with a baseline: numbers first, then pictures pixel by pixel. Exit code 3: it differs.
-
-    Example: attnviz check figures --baseline baseline --summary summary.md
-    """
-
-    server: CIReportOptions = CIReportOptions()
-    folder: Folder
-    baseline: Annotated[str, Option("What it made before.", CHECK, "DIR")]
-    tolerance: Annotated[float, TOLERANCE] = MAX_DIFFERENCE
-    pixels: Annotated[float, PIXELS] = 0.0
-    max_memory: MaxMemory = 4.0
-    out: Out = "differences"
+    schema: Annotated[bool, Option("Print what a config may say, as a JSON Schema for editors.", OUTPUT)] = False
+    junit: JUnit = None
     printing: PrintOptions = PrintOptions()
 
 
 @dataclass(frozen=True, kw_only=True)
 class DiffSpec:
-    """Say what changed from A to B, head by head: two records of one text, two batches, or two surveys.
+    """Say what differs between two records of one text, two batches or two surveys. Exit code 3 where anything does or
+    stands on one side only, 0 where nothing does.
 
-    Example: attnviz diff before/attention.safetensors after/attention.safetensors --threshold jsd=0.01
+    Example: attnviz diff baseline figures --tolerance 1e-4
     """
 
-    before: Annotated[str, Option("A record, a manifest.json, a survey, or the folder of one.", ARGUMENT, "A")]
-    after: Annotated[str, Option("Another of its kind.", ARGUMENT, "B")]
-    measure: Measure = ()  # names; empty: entropy of records, every measure of batches, the headline of surveys
-    threshold: Annotated[
+    before: Annotated[str, Option("A record, a manifest.json, a survey, or the folder of one.", ARGUMENT, "BEFORE")]
+    after: Annotated[str | None, Option("Another of its kind; none with --again.", ARGUMENT, "AFTER")] = None
+    tolerance: Annotated[
         tuple[str, ...],
-        Option("Fail where a head changed by more: jsd, top_key or a measure{; repeat}.", CHECK, "NAME=N"),
+        Option("By how much numbers and weights may differ; NAME=N: a measure, weight, jsd, top_key.", CHECK, "N"),
     ] = ()
-    top_k: TopK = 3
-    max_memory: MaxMemory = 4.0
+    pixels: Annotated[
+        float | None, Option("By how much the pixels of a PNG may differ, of 255; default 0.", CHECK, "RMS")
+    ] = None  # root mean square over channels
+    exact: Annotated[bool, Option("Compare every byte; else what files say.", CHECK)] = False
+    again: Annotated[
+        bool, Option("Make the batch again elsewhere, and compare: every byte, unless a tolerance is given.", CHECK)
+    ] = False
+    root: Annotated[str, Option("Of --again: where relative paths in the configs start from.", CHECK, "DIR")] = "."
+    measure: Measure = ()  # what tables show; empty: entropy of records, every measure of batches, headline of surveys
+    max_memory: Annotated[float, Option("GiB that the process may take for two files.", CHECK)] = 4.0
+    junit: JUnit = None
     printing: PrintOptions = PrintOptions()
 
 
@@ -103,11 +67,3 @@ class MeasuresSpec:
     """
 
     printing: PrintOptions = PrintOptions()
-
-
-@dataclass(frozen=True, kw_only=True)
-class SchemaSpec:
-    """Print what a config of `attnviz batch` may say, as a JSON Schema for editors.
-
-    Example: attnviz schema > batch.schema.json
-    """

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from attnviz.display import escape_for_display
 from attnviz.jobs import Job
 from attnviz.manifest import Entry, Manifest
-from attnviz.report import CaseResult, Column, Diagnostic, Note, Report, Table
+from attnviz.report import CaseResult, Column, Note, Report, Table
 from attnviz.views.batch_page import batch_title, settings_in_words
 
 MAX_MESSAGE_LENGTH = 500
@@ -48,15 +48,13 @@ def _why(entry: Entry) -> str:
 
 
 def batch_cases(manifest: Manifest, jobs: Sequence[Job]) -> tuple[CaseResult, ...]:
-    """One case a job, its findings where its config asks for it."""
-    places = {job.name: job.where for job in jobs}
-    return tuple(CaseResult(entry.name, tuple(_findings(entry, places[entry.name]))) for entry in manifest.jobs)
-
-
-def _findings(entry: Entry, where: str) -> Iterator[Diagnostic]:
-    file, line, column = where.rsplit(":", 2)
-    place = file, int(line), int(column)
-    if entry.error:
-        yield Diagnostic(f"{entry.name} failed", _why(entry), "error", *place)
-    for warning in entry.warnings:
-        yield Diagnostic(entry.name, escape_for_display(warning, MAX_MESSAGE_LENGTH), "warning", *place)
+    """One case a job; why it failed begins with the place in the config that asks for it."""
+    places = {job.name: escape_for_display(job.where, MAX_MESSAGE_LENGTH) for job in jobs}
+    return tuple(
+        CaseResult(
+            entry.name,
+            (f"{places[entry.name]}: {_why(entry)}",) if entry.error else (),
+            tuple(escape_for_display(warning, MAX_MESSAGE_LENGTH) for warning in entry.warnings),
+        )
+        for entry in manifest.jobs
+    )

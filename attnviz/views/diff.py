@@ -1,198 +1,162 @@
-"""What changed from one record, or batch, to another. Knows records, `differences` and `report`."""
+"""What differs between two records, batches or surveys, in words. Knows `differences` and `report`."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict
+from math import isfinite
 
-import numpy as np
-
-from attnviz.differences import JSD, TOP_KEY, BatchDiff, Difference, HeadChange, Thresholds, head_beyond, is_beyond
-from attnviz.display import escape_for_display, first_of, pluralize, quantity
+from attnviz.differences import TOP_KEY, Diff, Difference, HeadChange
+from attnviz.display import escape_for_display, first_of, quantity
 from attnviz.measures import MEASURES
-from attnviz.measures.changes import per_query
-from attnviz.records import AttentionMaps
-from attnviz.records.walk import stretches
-from attnviz.report import Block, Column, Note, Report, Row, Table
+from attnviz.report import CaseResult, Column, Note, Report, Row, Table
 from attnviz.specs.batch import DiffSpec
-from attnviz.views.captions import status
-from attnviz.views.tables import largest
-from attnviz.views.tokens import token
 
-MAX_HEADS, MAX_QUERIES, MAX_ROWS, MAX_NAMED = 64, 10, 20, 5
-MAX_NAME_LENGTH, MAX_PATH_LENGTH = 48, 100
+MAX_ROWS, MAX_HEADS, MAX_NAMED = 20, 64, 5
+MAX_NAME_LENGTH, MAX_TEXT_LENGTH = 64, 200
 DIGITS = 4  # one more than elsewhere: a change is smaller than what changes
 UNITS = {measure.name: measure.unit for measure in MEASURES}
 
 
-def records_report(
-    before: AttentionMaps, after: AttentionMaps, changes: Sequence[HeadChange], thresholds: Thresholds, spec: DiffSpec
+def diff_report(
+    diff: Diff, spec: DiffSpec, tables: Sequence[Table] = (), data: Mapping[str, object] | None = None
 ) -> Report:
-    """One line per head, the most different first, and the queries of the first that changed most."""
-    blocks: list[Block] = [_heads(changes, thresholds)]
-    if changes[0].jsd > 0:
-        blocks.append(_queries(before, after, changes[0], spec.top_k))
-    blocks += map(Note, (*_extent(before, after, changes), *_conditions(before, after)))
-    n_tokens = len(before.queries)
-    sides = [
-        f"{name}: {_path(f'{maps.provenance.model}, {status(maps.provenance)}')}"
-        for name, maps in (("A", before), ("B", after))
-    ]
-    subtitle = " · ".join((*sides, f"{n_tokens} {pluralize(n_tokens, 'tokens')}"))
-    data = {
-        "heads": [_head_data(change, thresholds) for change in changes],
-        "compared": {"heads": len(changes), "of_a": _n_heads(before), "of_b": _n_heads(after)},
-    }
-    return _report(spec, thresholds, subtitle, blocks, data)
+    """Tables of numbers, and a sentence for everything else that differs."""
+    notes = [describe(each) for each in diff.differences if each.what != "number"]
+    if len(notes) > MAX_ROWS:
+        notes = [*notes[:MAX_ROWS], f"And {len(notes) - MAX_ROWS:,} more: see --json."]
+    notes += _remarks(diff)
+    compared = {"jobs": list(diff.jobs), "numbers": diff.n_numbers, "files": diff.n_files}
+    return Report(
+        title=quantity(len(diff.differences), "differences") if diff.differences else "No difference",
+        subtitle=f"BEFORE {_text(spec.before)} · AFTER {_text(spec.after or 'the same, made again')}",
+        blocks=(*tables, *map(Note, notes)),
+        data={
+            "same": not diff.differences,
+            "before": spec.before,
+            "after": spec.after,
+            "compared": {**compared, "other_bytes": diff.n_other_bytes},
+            "failed_alike": list(diff.failed_alike),
+            "versions": [list(each) for each in diff.versions],
+            "differences": [asdict(each) for each in diff.differences],
+            **(data or {}),
+        },
+    )
 
 
-def batches_report(diff: BatchDiff, thresholds: Thresholds, spec: DiffSpec) -> Report:
-    """For each measure, the numbers that changed most; and what only one batch has."""
-    changed: dict[str, list[Difference]] = {number.measure: [] for number in diff.numbers}
-    for number in sorted(diff.numbers, key=lambda number: -abs(number.change)):
-        changed[number.measure] += [number] if number.expected != number.actual else []
-    only = [list(dict.fromkeys(_only(diff, side))) for side in "AB"]
-    blocks: list[Block] = [_measure(name, alike, thresholds) for name, alike in changed.items() if alike]
-    blocks += map(Note, _batch_notes(changed, only))
-    subtitle = f"{sum(map(len, changed.values())):,} of {quantity(len(diff.numbers), 'numbers')} changed"
-    listed = [_number_data(each, thresholds) for each in diff.numbers]
-    data = {"changes": listed, "only_in_a": only[0], "only_in_b": only[1]}
-    return _report(spec, thresholds, subtitle, blocks, data)
-
-
-def _report(
-    spec: DiffSpec, thresholds: Thresholds, subtitle: str, blocks: Sequence[Block], data: Mapping[str, object]
-) -> Report:
-    """With what every report of a diff says: what was compared, and what is beyond."""
-    limits = ", ".join(f"{name} {limit:g}" for name, limit in thresholds.items())
-    beyond = (Note(f"Beyond: changed by more than {limits}, up or down."),) if limits else ()
-    title = f"{_path(spec.before)} (A) to {_path(spec.after)} (B)"
-    compared = {"a": spec.before, "b": spec.after, "thresholds": thresholds}
-    return Report(title, subtitle, (*blocks, *beyond), data={**compared, **data})
-
-
-def _head_data(change: HeadChange, thresholds: Thresholds) -> Mapping[str, object]:
-    measures = {each.measure: dict(zip(("a", "b", "change"), each.numbers, strict=True)) for each in change.measures}
-    values = {
-        JSD: change.jsd,
-        "top_changed": change.top_changed,
-        "queries": change.n_queries,
-        TOP_KEY: change.top_share,
-    }
-    beyond = list(head_beyond(change, thresholds))
-    return {"layer": change.layer, "head": change.head, **values, "measures": measures, "beyond": beyond}
-
-
-def _number_data(number: Difference, thresholds: Thresholds) -> Mapping[str, object]:
-    where = {name: getattr(number, name) for name in ("measure", "layer", "head", "of")}
-    values = {"before": number.expected, "after": number.actual}
-    return {**where, **values, "job": number.job, "text": number.text, "beyond": is_beyond(number, thresholds)}
-
-
-def _only(diff: BatchDiff, side: str) -> Iterator[str]:
-    """What only A, or only B, has: jobs, texts, measures and heads."""
-    which = "missing" if side == "A" else "new"
+def diff_cases(diff: Diff, whole: str) -> tuple[CaseResult, ...]:
+    """A test for each job; what is of no job is of the `whole`, such as the record."""
+    cases: dict[str, list[str]] = {name: [] for name in ("", *diff.jobs)}
     for each in diff.differences:
-        text = f"{each.text} of {each.job}"
-        if each.kind == f"{which} job":
-            yield f"job {each.job}"
-        elif each.kind == f"{which} numbers":
-            yield f"{each.measure} of {text}" if each.measure else f"text {text}"
-        elif each.kind == "heads":
-            yield f"{text} with {each.expected if side == 'A' else each.actual}"
+        cases[each.job].append(describe(each))
+    if diff.jobs and not cases[""]:
+        del cases[""]
+    return tuple(CaseResult(_text(name) if name else whole, tuple(found)) for name, found in cases.items())
 
 
-def _heads(changes: Sequence[HeadChange], thresholds: Thresholds) -> Table:
+def describe(difference: Difference) -> str:
+    """One difference as a sentence."""
+    subject, said = _subject(difference), _text(difference.said) if difference.said else ""
+    match difference.kind:
+        case "only before" | "only after":
+            return f"{subject} is only in {difference.kind.removeprefix('only ').upper()}."
+        case "unreadable":
+            return f"{subject} {said}."
+        case "differs":
+            if difference.before is None:
+                return f"{subject}: {said}."
+            became = f"{_value(difference.before)} became {_value(difference.after)}"
+            return f"{subject}: {became}{f' ({said})' if said else ''}."
+
+
+def _subject(difference: Difference) -> str:
+    """ "film: attention.safetensors: weight of layer 0, head 1"; of a file and a job as a whole just their names."""
+    what, parts = difference.what, [difference.job, difference.file.removeprefix(f"{difference.job}/")]
+    if what == "job":
+        return f"job {_name(difference.job)}"
+    if what != "file":
+        name = difference.measure if what == "number" else f"{what} {difference.measure}".strip()
+        name += f" of {difference.where}" if difference.where else ""
+        name += f"{' ' if what == 'text' else ' in '}{difference.text}" if difference.text else ""
+        parts.append(name)
+    return ": ".join(_text(part) for part in parts if part)
+
+
+def numbers_table(diff: Diff, shown: Sequence[str]) -> Iterator[Table]:
+    """The numbers of batches that differ, the largest change first; of some measures, or of all."""
+    found = [each for each in diff.differences if each.what == "number" and each.measure in (shown or [each.measure])]
+    shown_rows = sorted(found, key=lambda each: -abs(each.change))[:MAX_ROWS]
+    rows: list[Row] = [
+        (*map(_name, (each.job, each.text, each.measure, each.where)), *_numbers(each)) for each in shown_rows
+    ]
+    headers = ("job", "text", "measure", "of", "before", "after", "change")
+    if rows:
+        more = f", {len(rows)} of {len(found):,}" if len(found) > MAX_ROWS else ""
+        yield _table("numbers", f"Numbers that differ, the largest change first{more}", headers, rows)
+
+
+def heads_table(heads: Sequence[HeadChange]) -> Iterator[Table]:
+    """A line per head of two records, the most different first."""
+    if not heads:
+        return
     columns = [Column("layer"), Column("head"), Column("JSD", "nats", DIGITS), Column("top key changed")]
-    for each in changes[0].measures:
+    for each in heads[0].measures:
         name, unit = each.measure.replace("_", " "), UNITS[each.measure]
-        columns += [Column(f"{name} {what}", unit, DIGITS) for what in ("A", "B", "change")]
+        columns += [Column(f"{name} {what}", unit, DIGITS) for what in ("before", "after", "change")]
     rows: list[Row] = []
-    for change in changes[:MAX_HEADS]:
-        numbers = [number for each in change.measures for number in each.numbers]
-        turned = f"{change.top_changed} of {change.n_queries} ({change.top_share:.0%})"
-        over = (", ".join(head_beyond(change, thresholds)) or "-",) if thresholds else ()
-        rows.append((change.layer, change.head, change.jsd, turned, *numbers, *over))
-    columns += [Column("beyond")] if thresholds else []
-    return Table("heads", "Heads, the most different first", "heads", tuple(columns), tuple(rows))
-
-
-def _queries(before: AttentionMaps, after: AttentionMaps, change: HeadChange, top_k: int) -> Table:
-    """The queries of one head that changed most, and the keys that each attends to most."""
-    apart = per_query(before, after, change.layer, change.head)
-    real = np.flatnonzero(before.real_queries)
-    rows: list[Row] = []
-    for place in np.argsort(-apart, kind="stable")[:MAX_QUERIES]:
-        query = int(real[place])
-        keys = (_keys(maps, change, query, top_k) for maps in (before, after))
-        rows.append((token(before.queries, query), float(apart[place]), *keys))
-    top = "top key" if top_k == 1 else f"top {top_k} keys"
-    columns = (Column("query"), Column("JSD", "nats", DIGITS), Column(f"{top} A"), Column(f"{top} B"))
-    title = f"layer {change.layer}, head {change.head}: the queries that changed most"
-    return Table("queries", title, "compared", columns, tuple(rows))
-
-
-def _keys(maps: AttentionMaps, change: HeadChange, query: int, top_k: int) -> str:
-    layer, head = maps.place(change.layer, change.head)
-    alone = slice(query, query + 1)
-    weights, allowed = maps.rows(layer, head, alone)[0], maps.allowed(layer, alone)[0]
-    found = largest(weights, np.flatnonzero(allowed), top_k)
-    return ", ".join(f"{token(maps.keys, key)} {weights[key]:.2f}" for key in found)
-
-
-def _extent(before: AttentionMaps, after: AttentionMaps, changes: Sequence[HeadChange]) -> Iterator[str]:
-    if before.head_numbers != after.head_numbers or before.layer_numbers != after.layer_numbers:
-        layers, heads = (len({getattr(change, what) for change in changes}) for what in ("layer", "head"))
-        yield (
-            f"A has {_n_heads(before)} and B {_n_heads(after)} (layers × heads): only the {layers} × {heads} that both "
-            "have are compared, and heads of one number need not be of one kind."
+    for head in heads[:MAX_HEADS]:
+        turned = f"{head.top_changed} of {head.n_queries} ({head.values[TOP_KEY]:.0%})"
+        rows.append(
+            (head.layer, head.head, head.jsd, turned, *(number for of in head.measures for number in _numbers(of)))
         )
-    yield from _unlisted(len(changes) - MAX_HEADS, "more heads")
-    if all(change.jsd == 0 for change in changes):
-        yield "Nothing changed: every head attends to the same keys."
-    else:
-        yield "JSD: Jensen-Shannon divergence, mean over the queries; 0 is the same attention, 0.6931 none in common."
+    more = f", {MAX_HEADS} of {len(heads):,}" if len(heads) > MAX_HEADS else ""
+    name = f"Heads by Jensen-Shannon divergence, the most different first{more}"
+    yield Table("heads", name, "heads", tuple(columns), tuple(rows))
 
 
-def _conditions(before: AttentionMaps, after: AttentionMaps) -> Iterator[str]:
-    several = stretches(np.arange(len(before.queries)), len(before.keys))
-    masks = ((before.allowed_anywhere(queries), after.allowed_anywhere(queries)) for queries in several)
-    if not all(np.array_equal(one, other) for one, other in masks):
-        yield "A and B do not allow the same attention: one of them is causal, or hides other keys."
-    if before.queries.unknown != after.queries.unknown:
-        yield "The vocabularies of A and B do not know the same tokens."
-
-
-def _measure(name: str, alike: Sequence[Difference], thresholds: Thresholds) -> Table:
-    columns = [Column(header, digits=DIGITS) for header in ("job", "text", "of", "A", "B", "change")]
-    columns += [Column("beyond")] if name in thresholds else []
+def means_table(changes: Sequence[tuple[Difference, float]], shown: Sequence[str]) -> Table:
+    """Means over the texts of two surveys, and half of the 95 % interval of each change, NaN of too few texts."""
     rows: list[Row] = []
-    for each in alike[:MAX_ROWS]:
-        over = ("yes" if is_beyond(each, thresholds) else "",) if name in thresholds else ()
-        places = (escape_for_display(place, MAX_NAME_LENGTH) for place in (each.job, each.text, each.where))
-        rows.append((*places, *each.numbers, *over))
-    unit = f" ({UNITS[name]})" if name in UNITS else ""
-    return Table(f"changes-{name}", f"{escape_for_display(name)}{unit}", "compared", tuple(columns), tuple(rows))
+    for number, half in changes:
+        if number.measure in shown:
+            interval = half if isfinite(half) else "-"
+            rows.append((_name(number.measure), _name(number.where or "texts"), *_numbers(number), interval))
+    headers = ("measure", "of", "before", "after", "change", "± 95 %")
+    return _table("changes", "Means over texts, the surest change first", headers, rows)
 
 
-def _batch_notes(changed: Mapping[str, Sequence[Difference]], only: Sequence[Sequence[str]]) -> Iterator[str]:
-    for name, alike in changed.items():
-        yield from _unlisted(len(alike) - MAX_ROWS, "more numbers", f" of {escape_for_display(name)}")
-    for side, names in zip("AB", only, strict=True):
-        if names:
-            yield f"Only in {side}: {first_of(names, MAX_NAMED, _path, '; ')}."
-    if not any(changed.values()):
-        yield "No number changed."
+def _table(name: str, heading: str, headers: Sequence[str], rows: Sequence[Row]) -> Table:
+    columns = tuple(Column(header, digits=6 if header == "change" else DIGITS) for header in headers)
+    return Table(name, heading, "compared", columns, tuple(rows))
 
 
-def _unlisted(number: int, many: str, of: str = "") -> Iterator[str]:
-    """How many have no row."""
-    if number > 0:
-        yield f"{quantity(number, many)}{of} changed less; --json lists {'it' if number == 1 else 'them'}."
+def _numbers(number: Difference) -> tuple[float, float, float]:
+    assert isinstance(number.before, float)
+    assert isinstance(number.after, float)
+    return number.before, number.after, number.change
 
 
-def _n_heads(maps: AttentionMaps) -> str:
-    return f"{maps.n_layers} × {maps.n_heads}"
+def _remarks(diff: Diff) -> Iterator[str]:
+    """What was compared, and what is told and is no difference."""
+    if diff.versions:
+        listed = first_of([f"{name} {old} → {new}" for name, old, new in diff.versions], MAX_NAMED)
+        yield f"Made by other versions: {_text(listed)}."
+    if diff.failed_alike:
+        yield f"Failed on both sides with the same error: {first_of(diff.failed_alike, MAX_NAMED, _name)}."
+    if diff.jobs:
+        numbers, files = quantity(diff.n_numbers, "numbers"), quantity(diff.n_files, "files")
+        yield f"Compared: {quantity(len(diff.jobs), 'jobs')}, {numbers}, {files}."
+    if diff.n_other_bytes:
+        yield f"Other bytes that say the same: {quantity(diff.n_other_bytes, 'files')}."
 
 
-def _path(text: str) -> str:
-    return escape_for_display(text, MAX_PATH_LENGTH)
+def _value(value: object) -> str:
+    return f"{value:.9g}" if isinstance(value, float) else _text(str(value))
+
+
+def _name(name: str) -> str:
+    return escape_for_display(name, MAX_NAME_LENGTH) if name else ""
+
+
+def _text(text: str) -> str:
+    return escape_for_display(text, MAX_TEXT_LENGTH)

@@ -68,16 +68,16 @@ COMMANDS = (
         spec="attnviz.specs.survey:MergeSpec",
     ),
     Command(
-        "diff",
-        "attnviz.workflows.diff:diff",
-        "What changed between two records or two batches",
-        spec="attnviz.specs.batch:DiffSpec",
+        "capacity",
+        "attnviz.workflows.capacity:capacity",
+        "Where several heads beat one, at equal parameters",
+        spec="attnviz.specs.capacity:CapacitySpec",
     ),
     Command(
-        "check",
-        "attnviz.workflows.check:check",
-        "Compare a batch with a baseline, numbers first",
-        spec="attnviz.specs.batch:CheckSpec",
+        "diff",
+        "attnviz.workflows.diff:diff",
+        "What differs between two records, batches or surveys",
+        spec="attnviz.specs.batch:DiffSpec",
     ),
     Command(
         "predict",
@@ -100,22 +100,10 @@ COMMANDS = (
         spec="attnviz.specs.batch:BatchSpec",
     ),
     Command(
-        "verify",
-        "attnviz.workflows.verify:verify",
-        "Make a batch again, and say what differs",
-        spec="attnviz.specs.batch:VerifySpec",
-    ),
-    Command(
         "measures",
         "attnviz.workflows.measures:measures",
         "List the measures of attention",
         spec="attnviz.specs.batch:MeasuresSpec",
-    ),
-    Command(
-        "schema",
-        "attnviz.workflows.schema:schema",
-        "Print the JSON Schema of batch configs",
-        spec="attnviz.specs.batch:SchemaSpec",
     ),
     Command(
         "train",
@@ -160,8 +148,8 @@ class Result:
     heads: dict[str, list[int]] = field(default_factory=dict)
     lines: tuple[str, ...] = ()  # on standard output, in a few words, what the report says at length
     closing: tuple[str, ...] = ()  # what the user has to know last
-    ci_report: Report | None = None  # for who reads of it on a server; None: `report`
-    cases: tuple[CaseResult, ...] = ()  # what was checked, for servers that list it
+    document: Report | None = None  # to be printed where a document is asked for; None: `report`
+    cases: tuple[CaseResult, ...] = ()  # what was tried or compared, for servers that list it
     failure: Exception | None = None  # raised when all is shown
     is_text: bool = False  # it is about one of several texts, which one document lists
 

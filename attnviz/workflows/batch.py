@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import replace
@@ -11,6 +12,7 @@ from attnviz import store
 from attnviz.arithmetic import cores
 from attnviz.configs.jobs import load_all
 from attnviz.configs.manifests import entry_bytes, entry_from_file, from_file, to_bytes
+from attnviz.configs.schema import json_schema
 from attnviz.display import escape_for_display, pluralize
 from attnviz.errors import ExecutionError, InputError, InvalidOption, OutputError
 from attnviz.jobs import BatchPlan
@@ -33,6 +35,8 @@ def batch(spec: BatchSpec) -> Events:
 
     Raises InvalidConfig with every problem of every config, before anything is made.
     """
+    if spec.schema:
+        return iter((Result(lines=tuple(json.dumps(json_schema(), indent=1).splitlines())),))
     if not spec.configs:
         raise InvalidOption("no config", hint="Name a YAML file: attnviz batch figures.yaml.")
     check_workers(spec.workers)
@@ -79,7 +83,7 @@ def _all(spec: BatchSpec, plan: BatchPlan, folder: Path, n_workers: int) -> Even
     yield Result(
         notices=(*_gone(folder, gone), *_stale(folder, page)),
         closing=(f"{said}; wrote {folder / NAME}{f' and {page}' if page else ''}",),
-        ci_report=batch_report(manifest, {name: each.how for name, each in done.items()}, str(folder)),
+        document=batch_report(manifest, {name: each.how for name, each in done.items()}, str(folder)),
         cases=batch_cases(manifest, plan.jobs),
         failure=_failure(done.values(), len(plan.jobs)),
     )

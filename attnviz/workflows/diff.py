@@ -1,74 +1,94 @@
-"""`attnviz diff`: what changed between two records of one text, two batches, or two surveys."""
+"""`attnviz diff`: whether two records of one text, two batches or two surveys are the same, and what differs."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import replace
+import filecmp
+import tempfile
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, replace
 from math import inf, isfinite
 from pathlib import Path
 
 from attnviz import store
-from attnviz.differences import (
-    EVERY_NUMBER,
-    JSD,
-    TOP_KEY,
-    Difference,
-    HeadChange,
-    Thresholds,
-    head_beyond,
-    is_beyond,
-)
+from attnviz.arithmetic import cores
+from attnviz.differences import JSD, TOP_KEY, WEIGHT, Diff, Difference, Tolerances, other_versions
 from attnviz.errors import DifferencesFound, InvalidOption, InvalidRecord, InvalidSource
-from attnviz.inputs import is_file, is_folder
-from attnviz.manifest import NAME
-from attnviz.measures import ALL, HEADLINE, MEASURES, chosen, measured, split_names
-from attnviz.measures.changes import changes
+from attnviz.inputs import exists, is_file, is_folder
+from attnviz.manifest import NAME, Entry, Manifest
+from attnviz.measures import ALL, HEADLINE, MEASURES, chosen, split_names
 from attnviz.models.sizes import BASE, ONE_HEAD, ONE_TOKEN, check_room
-from attnviz.records import AttentionMaps
 from attnviz.records.walk import MIN_ROWS
 from attnviz.registry import suggestion
 from attnviz.report import Report
 from attnviz.specs.batch import DiffSpec
-from attnviz.views.diff import batches_report, records_report
-from attnviz.workflows import Events, Result
-from attnviz.workflows.batch_diff.batches import LoadedBatch, differences, read_batch
+from attnviz.views.diff import diff_cases, diff_report, heads_table, means_table, numbers_table
+from attnviz.workflows import Events, Progress, Result
+from attnviz.workflows.diff_batches import LoadedBatch, compare_batches, load_batch
+from attnviz.workflows.diff_records import compare_heads
 
 DEFAULT = "entropy"
 SURVEY = "survey.safetensors"  # as `survey_file` calls it, which brings numpy
 
 
 def diff(spec: DiffSpec) -> Events:
-    """Raises InvalidOption for a threshold or a measure that is none, InvalidRecord for records of different tokens."""
-    if spec.top_k < 1:
-        raise InvalidOption(f"--top-k {spec.top_k} is too small", hint="It is at least 1.")
-    before, after = (_file(Path(path)) for path in (spec.before, spec.after))
-    are_surveys = before.name == SURVEY, after.name == SURVEY
-    if all(are_surveys):
-        return iter((_surveys(spec, before, after),))
-    are_manifests = before.suffix == ".json", after.suffix == ".json"
-    if len(set(are_manifests)) == 2 or any(are_surveys):
-        hint = "Give two records, two manifests or two surveys."
-        raise InvalidOption(f"{before} and {after} are not of one kind", hint=hint)
-    if all(are_manifests):
-        return iter((_batches(spec, read_batch(before), read_batch(after)),))
-    _check_room(before, after, spec.max_memory)
-    return iter((_records(spec, store.load(before, inf), store.load(after, inf)),))
+    """Compare two sides of one kind, or a batch with itself made again. Its failure is that anything differs.
+
+    Raises InvalidOption for options that do not belong together and names that are not known; InvalidSource,
+    InvalidRecord or InvalidConfig for what cannot be read.
+    """
+    tolerances = _tolerances(spec)
+    before = _file(Path(spec.before))
+    if spec.again:
+        if spec.after is not None:
+            raise InvalidOption("--again compares BEFORE with itself", hint=f"Leave out {spec.after}.")
+        if before.suffix != ".json":
+            raise InvalidOption(f"{before} is not of a batch", hint="--again makes batches.")
+        return _again(spec, before, tolerances)
+    if spec.after is None:
+        raise InvalidOption(
+            "nothing to compare with", hint="Name it: attnviz diff BEFORE AFTER; or --again of a batch."
+        )
+    if spec.root != ".":
+        raise InvalidOption("--root is where --again starts from", hint="Leave it out.")
+    after = _file(Path(spec.after))
+    kinds = [SURVEY if file.name == SURVEY else file.suffix for file in (before, after)]
+    if kinds[0] != kinds[1] and {SURVEY, ".json"} & {*kinds}:
+        raise InvalidOption(
+            f"{before} and {after} are not of one kind", hint="Give two records, two manifests or two surveys."
+        )
+    if kinds[0] == ".json":
+        batches = load_batch(before), load_batch(after)
+        return iter((_of_batches(spec, *batches, tolerances),))
+    if spec.pixels is not None:
+        raise InvalidOption("--pixels is of the pictures of batches", hint="Leave it out.")
+    of_kind = _of_surveys if kinds[0] == SURVEY else _of_records
+    return iter((of_kind(spec, before, after, tolerances),))
 
 
-def _check_room(before: Path, after: Path, max_memory: float) -> None:
-    """Raises TooLarge before two records are read that would take more."""
-    needed = BASE
-    for path in (before, after):
-        *_, n_queries, n_keys = store.record_shape(path)
-        # of factors no more rows of a head than are walked over at once are ever there
-        several = min(n_queries, 2 * MIN_ROWS) if store.is_factored(path) else n_queries
-        needed += store.held_bytes(path) + ONE_TOKEN * (n_queries + n_keys) + ONE_HEAD // 2 * several * n_keys
-    check_room("the two records", needed, max_memory)
+def _tolerances(spec: DiffSpec) -> Tolerances:
+    """ "1e-4" of all numbers, "jsd=0.01" of one. Raises InvalidOption."""
+    if spec.exact and (spec.tolerance or spec.pixels is not None):
+        raise InvalidOption("--exact leaves no tolerance", hint="Leave out --exact, or --tolerance and --pixels.")
+    found: dict[str, float] = {}
+    for each in split_names(spec.tolerance):
+        name, _, value = (part.strip() for part in each.rpartition("="))
+        if name in found:
+            raise InvalidOption(f"two tolerances of {name or 'all numbers'}", hint="Give one of each.")
+        try:
+            found[name] = float(value)
+        except ValueError:
+            raise InvalidOption(
+                f"--tolerance {each!r:.80} is not a number or NAME=N", hint="Such as 1e-4 or jsd=0.01."
+            ) from None
+    exact = spec.exact or (spec.again and not spec.tolerance and spec.pixels is None)
+    return Tolerances(found.pop("", 0.0), found, spec.pixels or 0.0, exact, spec.max_memory)
 
 
 def _file(path: Path) -> Path:
-    """A file as it is; of a folder its manifest, its record or its survey."""
+    """A file as it is; of a folder its manifest, its record or its survey. Raises InvalidSource for neither."""
     if not is_folder(path):
+        if not exists(path):
+            raise InvalidSource(f"cannot read {path}: No such file or directory", hint="Name a file or a folder.")
         return path
     for name in (NAME, store.RECORD, SURVEY):
         if is_file(path / name):
@@ -78,88 +98,108 @@ def _file(path: Path) -> Path:
     )
 
 
-def _records(spec: DiffSpec, before: AttentionMaps, after: AttentionMaps) -> Result:
+def _again(spec: DiffSpec, file: Path, tolerances: Tolerances) -> Events:
+    """Make all jobs of a manifest once more, in a folder that goes away, and compare."""
+    from attnviz.configs.job_from_manifest import job_from_manifest
+    from attnviz.workflows.executors import open_executor
+    from attnviz.workflows.run_job import versions
+    from attnviz.workflows.workers import run_jobs
+
+    batch = load_batch(file)
+    jobs = [job_from_manifest(entry, Path(spec.root), str(file)) for entry in batch.manifest.jobs]
+    if not jobs:
+        raise InvalidSource(f"{file} holds no jobs", hint="attnviz batch fills it.")
+
+    def events() -> Events:
+        made: dict[str, Entry] = {}
+        with (
+            tempfile.TemporaryDirectory(prefix="attnviz-again-") as place,
+            open_executor(min(cores(), len(jobs))) as (executor, _),
+        ):
+            for done in run_jobs(jobs, Path(place), {}, executor, fail_fast=False):
+                # The defaults that a fingerprint holds are those of this version: what counts is what came of them.
+                old = batch.entries[done.entry.name]
+                made[old.name] = replace(done.entry, fingerprint=old.fingerprint)
+                yield Progress(len(made), len(jobs), "jobs", old.name)
+            remade = Manifest(batch.manifest.configs, versions(), tuple(made[job.name] for job in jobs))
+            yield _of_batches(spec, batch, LoadedBatch(Path(place), remade), tolerances)
+
+    return events()
+
+
+def _of_batches(spec: DiffSpec, before: LoadedBatch, after: LoadedBatch, tolerances: Tolerances) -> Result:
+    numbers = (of_text for of in (before, after) for entry in of.manifest.jobs for of_text in entry.numbers.values())
+    known = list(dict.fromkeys(name for of_text in numbers for name in of_text))
+    _check_names(tolerances.named, [WEIGHT, *known])
+    _check_names(shown := [name for name in split_names(spec.measure) if name != ALL], known)
+    found = compare_batches(before, after, tolerances)
+    return _result(found, diff_report(found, spec, [*numbers_table(found, shown)]), spec, "configs")
+
+
+def _of_records(spec: DiffSpec, before: Path, after: Path, tolerances: Tolerances) -> Result:
+    needed = BASE
+    for path in (before, after):
+        *_, n_queries, n_keys = store.record_shape(path)
+        # of factors no more rows of a head than are walked over at once are ever there
+        several = min(n_queries, 2 * MIN_ROWS) if store.is_factored(path) else n_queries
+        needed += store.held_bytes(path) + ONE_TOKEN * (n_queries + n_keys) + ONE_HEAD // 2 * several * n_keys
+    check_room("the two records", needed, tolerances.max_memory)
     known = [measure.name for measure in MEASURES if measure.level == "head"]
-    thresholds = _thresholds(spec.threshold, [JSD, TOP_KEY, *known])
+    _check_names(tolerances.named, [WEIGHT, JSD, TOP_KEY, *known])
     for measure in chosen(spec.measure):
         if measure.level == "layer" and ALL not in split_names(spec.measure):
             raise InvalidOption(f"{measure.name} is of all heads together", hint="This compares head by head.")
-    names = (*(spec.measure or (DEFAULT,)), *(name for name in thresholds if name in known))
-    found = tuple(_heads(before, after, names))
-    report = records_report(before, after, found, thresholds, spec)
-    return _result(report, [head_beyond(change, thresholds) for change in found], "head")
+    names = [*(spec.measure or (DEFAULT,)), *(name for name in tolerances.named if name in known)]
+    one, other = store.load(before, inf), store.load(after, inf)
+    differences, heads = compare_heads(one, other, names, tolerances)
+    sides = (dict(maps.provenance.versions) for maps in (one, other))
+    found = _with_bytes(Diff(tuple(differences), versions=other_versions(*sides)), before, after, tolerances)
+    return _result(
+        found,
+        diff_report(found, spec, [*heads_table(heads)], {"heads": [asdict(each) for each in heads]}),
+        spec,
+        "record",
+    )
 
 
-def _heads(before: AttentionMaps, after: AttentionMaps, names: Sequence[str]) -> Iterator[HeadChange]:
-    """Of the layers and heads that both have, the most different first."""
-    numbers = tuple(zip(measured(before, names, "head"), measured(after, names, "head"), strict=True))
-    for change in sorted(changes(before, after), key=lambda change: -change.jsd):
-        place = change.layer, change.head
-        of_a, of_b = (maps.place(*place) for maps in (before, after))
-        measures = (
-            Difference("number", "", "", "", a.name, *place, float(a.values[of_a]), float(b.values[of_b]))
-            for a, b in numbers
-        )
-        yield replace(change, measures=tuple(measures))
-
-
-def _batches(spec: DiffSpec, before: LoadedBatch, after: LoadedBatch) -> Result:
-    found = differences(before, after, EVERY_NUMBER)
-    known = list(dict.fromkeys(number.measure for number in found.numbers))
-    thresholds = _thresholds(spec.threshold, known)
-    shown = {*_shown(spec.measure, known, known, "batches"), *thresholds}
-    kept = tuple(each for each in found.differences if each.kind != "number" or each.measure in shown)
-    found = replace(found, differences=kept)
-    beyond = [is_beyond(number, thresholds) for number in found.numbers]
-    return _result(batches_report(found, thresholds, spec), beyond, "number")
-
-
-def _surveys(spec: DiffSpec, before: Path, after: Path) -> Result:
-    from attnviz.views.survey_diff import shared_measures, survey_differences, surveys_report
+def _of_surveys(spec: DiffSpec, before: Path, after: Path, tolerances: Tolerances) -> Result:
+    from attnviz.workflows.diff_surveys import compare_surveys
     from attnviz.workflows.survey_file import load_survey
 
-    a, b = (load_survey(path) for path in (before, after))
-    for path, survey in ((before, a), (after, b)):
+    one, other = (load_survey(path) for path in (before, after))
+    for path, survey in ((before, one), (after, other)):
         if not survey.is_whole:
             raise InvalidRecord(f"{path} is a part of a survey", hint="attnviz merge puts parts together.")
-    known = shared_measures(a, b)
-    thresholds = _thresholds(spec.threshold, known)
-    shown = _shown(spec.measure, known, (*HEADLINE, *thresholds), "surveys")
-    found = survey_differences(a, b, tuple(name for name in known if name in shown))
-    beyond = [is_beyond(number, thresholds) for number, _ in found]
-    return _result(surveys_report(a, b, found, thresholds), beyond, "number")
+    known = [measure.name for measure in one.info.measures if measure.name in other.info.columns]
+    _check_names(tolerances.named, known)
+    asked = split_names(spec.measure)
+    _check_names([name for name in asked if name != ALL], known)
+    differences, changes = compare_surveys(one, other, tolerances)
+    found = Diff(tuple(differences), versions=other_versions(one.info.versions, other.info.versions))
+    found = _with_bytes(found, before, after, tolerances)
+    shown = known if ALL in asked else asked or HEADLINE
+    data = [asdict(of) | {"interval": half if isfinite(half) else None} for of, half in changes]
+    report = diff_report(found, spec, [means_table(changes, shown)], {"changes": data})
+    return _result(found, report, spec, "survey")
 
 
-def _shown(wanted: Sequence[str], known: Sequence[str], default: Sequence[str], where: str) -> Sequence[str]:
-    """The measures of a report. Raises InvalidOption for one that not both have."""
-    names = split_names(wanted)
+def _with_bytes(found: Diff, before: Path, after: Path, tolerances: Tolerances) -> Diff:
+    """That files which say the same have other bytes is a difference where that is asked, and told where it is not."""
+    if found.differences or filecmp.cmp(before, after, shallow=False):
+        return found
+    if tolerances.exact:
+        return replace(found, differences=(Difference("differs", "bytes", said="what the files say is the same"),))
+    return replace(found, n_other_bytes=1)
+
+
+def _check_names(names: Iterable[str], known: Sequence[str]) -> None:
+    """Raises InvalidOption for a name that both sides do not have."""
     for name in names:
-        if name not in (*known, ALL):
-            raise InvalidOption(f"no measure {name!r} in both {where}", hint=suggestion(name, [*known, ALL]))
-    return known if ALL in names else names or default
-
-
-def _thresholds(written: Sequence[str], known: Sequence[str]) -> Thresholds:
-    """ "jsd=0.01". Raises InvalidOption for what is not a name of `known` and a number from 0 up."""
-    found: Thresholds = {}
-    for each in split_names(written):
-        name, _, value = (part.strip() for part in each.partition("="))
-        try:
-            limit = float(value)
-        except ValueError:
-            limit = -1.0
-        if not (isfinite(limit) and limit >= 0):
-            raise InvalidOption(f"--threshold {each!r} is not NAME=N", hint="Such as jsd=0.01, a number from 0 up.")
         if name not in known:
-            raise InvalidOption(f"no threshold of {name!r} here", hint=suggestion(name, known))
-        if name in found:
-            raise InvalidOption(f"two thresholds of {name!r}", hint="Give one of each.")
-        found[name] = limit
-    return found
+            raise InvalidOption(f"no measure {name!r} in what is compared", hint=suggestion(name, known))
 
 
-def _result(report: Report, beyond: Sequence[object], noun: str) -> Result:
-    """It fails where something is beyond a threshold."""
-    over = sum(map(bool, beyond))
-    said = f"{over:,} of {len(beyond):,} {noun}s changed more than --threshold allows"
-    return Result(report, failure=DifferencesFound(said) if over else None)
+def _result(found: Diff, report: Report, spec: DiffSpec, whole: str) -> Result:
+    after = "what is made again" if spec.after is None else spec.after
+    failure = DifferencesFound(f"{report.title} between {spec.before} and {after}") if found.differences else None
+    return Result(report, cases=diff_cases(found, whole), failure=failure)

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from attnviz import store
-from attnviz.differences import Difference, check_tolerance
+from attnviz.differences import Difference, Tolerances, check_tolerance
 from attnviz.records import AttentionMaps
 from attnviz.records.single import one_record
-from attnviz.views.check import describe
-from attnviz.workflows.batch_diff.files import compare_records
+from attnviz.views.diff import describe
+from attnviz.workflows.diff_records import compare_weights
 
 MAX_HEADS = 10  # that are named
 
@@ -22,18 +22,16 @@ def moved_heads(path: Path, maps: AttentionMaps | Sequence[AttentionMaps], toler
     """
     check_tolerance(tolerance, "tolerance=")
     expected, actual = store.load(path), one_record(maps)
-    found = compare_records(expected, actual, tolerance)
+    found = list(compare_weights(expected, actual, Tolerances(tolerance)))
     if not found:
         return ""
-    if found[0].layer is None:
-        return f"the record cannot be compared{describe(found[0])}"
+    if found[0].before is None:
+        return f"the record cannot be compared: {describe(found[0])}"
     n_heads = actual.n_layers * actual.n_heads
     heading = f"attention moved by more than {tolerance:g} in {len(found)} of {n_heads} heads, most in the first:"
-    lines = [_line(each) for each in found[:MAX_HEADS]]
     more = [f"  and {len(found) - MAX_HEADS} more"] if len(found) > MAX_HEADS else []
-    return "\n".join((heading, *lines, *more))
+    return "\n".join((heading, *map(_line, found[:MAX_HEADS]), *more))
 
 
 def _line(moved: Difference) -> str:
-    before, after, change = moved.numbers
-    return f"  {moved.where}, {moved.said}: {before:.6g} became {after:.6g} ({change:+.2g})"
+    return f"  {moved.where}, {moved.said}: {moved.before:.6g} became {moved.after:.6g} ({moved.change:+.2g})"

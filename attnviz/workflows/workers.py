@@ -79,6 +79,6 @@ def _unchanged(entry: Entry, job: Job, folder: Path) -> bool:
 
 
 def _failed(job: Job, error: str, disk_failed: bool = False) -> Done:
-    """With its settings: `verify` tries the same again."""
+    """With its settings: `diff --again` tries the same."""
     entry = Entry(job.name, job.command, job.settings, "", {}, {}, (), (), error=error)
     return Done(entry, "failed", disk_failed)

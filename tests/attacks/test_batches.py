@@ -135,18 +135,18 @@ def test_two_batches_into_one_folder(forked: tuple[str, ...], run_forked: RunCli
 @pytest.mark.skipif(not Path("/proc/self").exists(), reason="needs /proc")
 @pytest.mark.parametrize(
     ("command", "number"),
-    [*(("batch", each) for each in (signal.SIGKILL, signal.SIGTERM, signal.SIGHUP)), ("verify", signal.SIGTERM)],
+    [*(("batch", each) for each in (signal.SIGKILL, signal.SIGTERM, signal.SIGHUP)), ("diff", signal.SIGTERM)],
 )
 def test_no_worker_outlives_a_parent_that_alone_is_ended(command: str, number: signal.Signals, tmp_path: Path) -> None:
     """Each waits for a text that never comes, and would write its pictures whenever it does. Both commands share out
-    their work in one way; `verify` has a folder of its own to take away.
+    their work in one way; `diff --again` has a folder of its own to take away.
     """
     os.mkfifo(tmp_path / "pipe")
     (tmp_path / "figures.yaml").write_text("jobs: [heatmap: {text_file: pipe}]\n", encoding="utf-8")
     entry = Entry("heatmap-1", "heatmap", {"text_file": ("pipe",)}, "", {}, {}, (), ())
     (tmp_path / "manifest.json").write_bytes(to_bytes(Manifest({}, {}, (entry,))))
     (tmp_path / "tmp").mkdir()
-    asked = ["batch", "figures.yaml", "--out", "tmp/out"] if command == "batch" else ["verify", "."]
+    asked = ["batch", "figures.yaml", "--out", "tmp/out"] if command == "batch" else ["diff", ".", "--again"]
     process = subprocess.Popen(
         [sys.executable, "-m", "attnviz", *asked],
         cwd=tmp_path,

@@ -1,4 +1,4 @@
-"""`attnviz batch` and `attnviz verify` as processes: streams, exit codes, and every config that comes with attnviz."""
+"""`attnviz batch` and `attnviz diff --again` as processes: streams, exit codes, every config that comes along."""
 
 from __future__ import annotations
 
@@ -25,24 +25,25 @@ def test_lines_on_stdout_and_the_rest_on_stderr(run_cli: RunCli, run_forked: Run
         run_cli("batch", "figures.yaml", env={"CI": "true", "HOME": "/nonexistent", "TERM": "dumb", "LANG": "C"})
     )
     assert run.stdout == "unchanged a (3 files)\n"
-    assert worked(run_forked("verify", "figures")).stdout == "1 job, 3 files: made again, the same byte for byte\n"
+    assert worked(run_forked("diff", "figures", "--again")).stdout.startswith("No difference\n")
     (tmp_path / "figures/a/report.md").write_text("x", encoding="utf-8")
-    run = run_forked("verify", "figures")
+    run = run_forked("diff", "figures", "--again")
     assert run.exit_code == 3
-    told = "first difference in files: in a, report.md has another size than when it was made"
-    assert run.stdout.splitlines()[1] == told
+    assert "a: report.md in BEFORE has another size than when it was made." in run.stdout.splitlines()
 
 
 @pytest.mark.slow
 def test_a_job_that_fails_is_told_and_the_exit_code_is_1(attnviz: RunHere, tmp_path: Path) -> None:
     (tmp_path / "figures.yaml").write_text(SMALL + "  - name: b\n    heatmap: {text: ''}\n", encoding="utf-8")
-    left = ("--summary", "summary.md", "--annotations", "github", "--junit", "junit.xml")
-    run = attnviz("batch", "figures.yaml", "--workers", "1", *left)
+    run = attnviz("batch", "figures.yaml", "--workers", "1", "--out", "as-markdown", "--print", "markdown")
     assert run.exit_code == 1
-    assert "::error file=figures.yaml,line=4,col=5,title=b failed::no tokens in " in run.stderr
-    assert "| b | heatmap | failed | 0 | no tokens in " in (tmp_path / "summary.md").read_text(encoding="utf-8")
+    assert run.stdout.startswith("# 2 jobs, 1 failed\n")
+    assert "| b | heatmap | failed | 0 | no tokens in " in run.stdout
+    run = attnviz("batch", "figures.yaml", "--workers", "1", "--junit", "junit.xml")
+    assert run.exit_code == 1
     cases = ElementTree.parse(tmp_path / "junit.xml").getroot().iter("testcase")
-    assert [(case.get("name"), case.find("failure") is not None) for case in cases] == [("a", False), ("b", True)]
+    found = [(case.get("name"), str(case.findtext("failure"))[:30]) for case in cases]
+    assert found == [("a", "None"), ("b", "figures.yaml:4:5: no tokens in")]
     assert run.stdout == "made a (3 files)\n"
     assert "error: b: no tokens in " in run.stderr
     assert run.stderr.splitlines()[-1].startswith("error: 1 of 2 jobs failed.")

@@ -45,7 +45,8 @@ def test_the_pictures_are_what_the_config_makes(run_forked: RunCli) -> None:
     manifest = MADE / "manifest.json"
     made = [job_from_manifest(entry, ROOT, str(manifest)) for entry in manifests.from_file(manifest).jobs]
     assert [(job.name, job.spec) for job in made] == [(job.name, job.spec) for job in jobs.load(CONFIG).jobs]
-    command = re.search(r"attnviz (verify docs/gallery .*?) +#", PAGE.read_text(encoding="utf-8"))
+    command = re.search(r"attnviz (diff docs/gallery .*?) +#", PAGE.read_text(encoding="utf-8"))
     assert command is not None
     run = worked(run_forked(*command[1].replace("docs/gallery", str(MADE)).split(), timeout=300))
-    assert run.stdout.startswith("18 jobs, 60 files: made again, ")
+    assert "Compared: 18 jobs, " in run.stdout
+    assert ", 60 files." in run.stdout

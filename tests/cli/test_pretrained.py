@@ -27,12 +27,12 @@ def test_a_batch_is_made_once_and_again_where_the_weights_change(
     (tmp_path / "figures.yaml").write_text(json.dumps({"jobs": [job]}))
     run = ("batch", "figures.yaml", "--workers", "1")
     assert "made theirs" in worked(attnviz(*run)).stdout
-    for command in ("batch", "verify"):
-        monkeypatch.setattr(f"attnviz.workflows.{command}.open_executor", partial(open_executor, inline=True))
+    for module in ("batch", "executors"):
+        monkeypatch.setattr(f"attnviz.workflows.{module}.open_executor", partial(open_executor, inline=True))
     assert "unchanged theirs" in worked(attnviz(*run)).stdout
     manifest = json.loads((tmp_path / "figures" / "manifest.json").read_text())
     assert {"transformers", "weights of ./model"} <= set(manifest["jobs"][0]["inputs"])
-    assert "the same byte for byte" in worked(attnviz("verify", "figures")).stdout
+    assert worked(attnviz("diff", "figures", "--again")).stdout.startswith("No difference\n")
     from safetensors.numpy import load_file, save_file
 
     weights = load_file(folder / "model.safetensors")

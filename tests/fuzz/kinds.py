@@ -35,10 +35,10 @@ WRITERS = (
     "survey",
     "merge",
     "attribute",
+    "capacity",
     "predict",
     "vocab",
     "train",
-    "check",
 )  # all that have --out, and batch
 HF = importlib.util.find_spec("transformers") is not None
 
@@ -143,7 +143,7 @@ def _places(out: str) -> tuple[str, ...]:
 
 def _written(args: list[str]) -> list[str]:
     """Files that are named to be written, wherever they lie."""
-    named = [args[at + 1] for at, word in enumerate(args[:-1]) if word in ("--summary", "--junit")]
+    named = [args[at + 1] for at, word in enumerate(args[:-1]) if word == "--junit"]
     return [name for name in named if name not in ("", ".", "..")]
 
 
@@ -162,7 +162,7 @@ def _of(arena: Arena, file: str, change: Callable[[bytes], Any], *commands: list
 def records(arena: Arena) -> st.SearchStrategy[Attempt]:
     file = "record/attention.safetensors"
     return _of(arena, file, tensors, ["render", file], ["diff", "record", "record"]) | _of(
-        arena, "batch/a/attention.safetensors", tensors, ["check", "batch", "--baseline", "other"]
+        arena, "batch/a/attention.safetensors", tensors, ["diff", "other", "batch"]
     )
 
 
@@ -175,9 +175,8 @@ def surveys(arena: Arena) -> st.SearchStrategy[Attempt]:
 
 def manifests(arena: Arena) -> st.SearchStrategy[Attempt]:
     made = ["batch", "good.yaml", "--out", "batch"]
-    again = ["verify", "batch"]
-    compared = [["check", "batch", "--baseline", "other"], ["check", "other", "--baseline", "batch"]]
-    return _of(arena, "batch/manifest.json", changed, made, again, *compared, ["diff", "batch", "other"])
+    compared = [["diff", "batch", "--again"], ["diff", "other", "batch"], ["diff", "batch", "other"]]
+    return _of(arena, "batch/manifest.json", changed, made, *compared)
 
 
 def checkpoints(arena: Arena) -> st.SearchStrategy[Attempt]:

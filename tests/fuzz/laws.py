@@ -85,7 +85,7 @@ def _become(args: Sequence[str], folder: Path, room: Path, streams: list[Path]) 
         process.prepare_streams()
         with (
             mock.patch("attnviz.workflows.batch.run_jobs", run_jobs),
-            mock.patch("attnviz.workflows.verify.run_jobs", run_jobs),
+            mock.patch("attnviz.workflows.workers.run_jobs", run_jobs),
         ):
             code = app.run(args)
         process.flush_stderr()

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 from attnviz.errors import InvalidRecord
-from attnviz.measures.changes import changes, per_query
+from attnviz.measures.changes import changes
 from attnviz.measures.divergence import jsd
 from attnviz.records import AttentionMaps
-from tests.made import cross_maps, provenance, random_maps, record, tokens, uniform_maps
+from tests.made import cross_maps, random_maps, record, tokens, uniform_maps
 
 EYE = np.eye(3)[None, None]
 SHIFTED = np.eye(3)[[1, 2, 0]][None, None]
@@ -28,7 +28,7 @@ def test_a_record_and_itself_have_no_difference() -> None:
 def test_nothing_in_common_is_ln_2_and_every_top_key_another() -> None:
     (found,) = changes(record(EYE), record(SHIFTED))
     assert found.jsd == pytest.approx(log(2))
-    assert (found.top_changed, found.top_share) == (3, 1.0)
+    assert (found.top_changed, found.values["top_key"]) == (3, 1.0)
 
 
 def test_it_is_the_mean_over_queries() -> None:
@@ -37,7 +37,6 @@ def test_it_is_the_mean_over_queries() -> None:
     (found,) = changes(record(EYE), record(mixed))
     assert found.jsd == pytest.approx(log(2) / 3)
     assert found.top_changed == 1
-    assert per_query(record(EYE), record(mixed), 0, 0) == pytest.approx([0, 0, log(2)])
 
 
 def test_each_head_is_compared_with_the_same_head() -> None:
@@ -64,7 +63,6 @@ def test_a_tie_that_rounding_turns_round_is_no_change() -> None:
 def test_padding_does_not_count() -> None:
     one, other = random_maps(padding=3), random_maps(padding=3, seed=1)
     assert {each.n_queries for each in changes(one, other)} == {14}
-    assert len(per_query(one, other, 0, 0)) == 14
     with pytest.raises(InvalidRecord, match="padding"):
         changes(one, hidden(one))
 
@@ -86,10 +84,13 @@ def test_only_what_both_have_is_compared() -> None:
 @pytest.mark.parametrize(
     ("other", "said"),
     [
-        (tokens("the", "movie", "ends"), "token 1 is 'film' in A and 'movie' in B"),
-        (tokens("the", "film"), "token 2, 'ends', is only in A"),
-        (tokens("the", "film", "ends", "."), "token 3, '.', is only in B"),
-        (tokens("the", "film", "ends", special=("ends",)), "token 2, 'ends', is a marker in one and text in the other"),
+        (tokens("the", "movie", "ends"), "token 1 is 'film' before and 'movie' after"),
+        (tokens("the", "film"), "token 2, 'ends', is only there before"),
+        (tokens("the", "film", "ends", "."), "token 3, '.', is only there after"),
+        (
+            tokens("the", "film", "ends", special=("ends",)),
+            "token 2, 'ends', is a marker on one side and text on the other",
+        ),
     ],
 )
 def test_the_first_token_that_differs_is_named(other: object, said: str) -> None:
@@ -99,16 +100,12 @@ def test_the_first_token_that_differs_is_named(other: object, said: str) -> None
     with pytest.raises(InvalidRecord) as caught:
         changes(one, two)
     assert caught.value.problem == said
-    assert caught.value.hint == "The text is the same, cut into other tokens."  # as its sha256 says
-    apart = replace(two, provenance=replace(provenance(), text_sha256="0" * 64))
-    with pytest.raises(InvalidRecord, match="different texts"):
-        changes(one, apart)
 
 
 def test_keys_count_too() -> None:
     one, other = cross_maps(), cross_maps()
     assert {each.jsd for each in changes(one, other)} == {0}
-    with pytest.raises(InvalidRecord, match="key 4, 'k4', is only in A"):
+    with pytest.raises(InvalidRecord, match="key 4, 'k4', is only there before"):
         changes(one, cross_maps(n_keys=4))
     with pytest.raises(InvalidRecord, match="attends to itself"):
         changes(one, random_maps(("q0", "q1", "q2")))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from attnviz.jobs import Job
 from attnviz.manifest import Entry, File, Manifest
-from attnviz.report import Diagnostic, Note
+from attnviz.report import Note
 from attnviz.specs.heatmap import HeatmapSpec
 from attnviz.views.batch import batch_cases, batch_report
 
@@ -26,11 +26,7 @@ def test_how_each_job_ended_and_why() -> None:
     assert batch_report(Manifest({}, {}, (MADE,)), {"a": "unchanged"}, "out").title == "1 job, all done"
 
 
-def test_findings_stand_where_the_config_asks_for_the_job() -> None:
+def test_what_failed_is_said_with_the_place_in_the_config() -> None:
     warned, failed = batch_cases(BOTH, JOBS)
-    assert warned.findings == (Diagnostic("a", "1 character has no glyph", "warning", "C:/figures.yaml", 2, 5),)
-    assert not warned.failed
-    assert failed.findings == (
-        Diagnostic("b failed", "no tokens\\x1b[31m in text 0", "error", "C:/figures.yaml", 4, 5),
-    )
-    assert failed.failed
+    assert (warned.failures, warned.notes) == ((), ("1 character has no glyph",))
+    assert failed.failures == ("C:/figures.yaml:4:5: no tokens\\x1b[31m in text 0",)

@@ -1,102 +1,128 @@
-"""What changed, as tables."""
+"""What differs, in words and tables."""
 
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import get_args
 
 import pytest
 
-from attnviz.differences import BatchDiff, Difference, HeadChange, Kind, head_beyond, is_beyond
+from attnviz.differences import Diff, Difference, HeadChange, Kind
+from attnviz.renderers import json as as_json
 from attnviz.renderers.terminal import HIDDEN
+from attnviz.report import Report
 from attnviz.specs.batch import DiffSpec
-from attnviz.views.diff import MAX_HEADS, MAX_ROWS, batches_report, records_report
-from tests.made import HOSTILE, random_maps
+from attnviz.views.diff import (
+    MAX_HEADS,
+    MAX_ROWS,
+    describe,
+    diff_cases,
+    diff_report,
+    heads_table,
+    means_table,
+    numbers_table,
+)
+from tests.made import HOSTILE
 
-ONLY: tuple[Kind, ...] = ("missing job", "new job", "missing numbers", "new numbers", "heads")
-SPEC = DiffSpec(before="a", after="b")
-CHANGE = Difference("number", "job", "", "a text", "entropy", 0, 1, 1.0, 1.25)
-HEAD = HeadChange(0, 1, 0.125, 3, 12, (CHANGE,))
+SPEC = DiffSpec(before="baseline", after="figures")
+NUMBER = Difference("differs", "number", "a", "", "a text", "entropy", 0, 1, 1.25, 1.5)
+PICTURE = Difference("differs", "file", "a", "a/x.png", said="7 pixels, by 2.5 of 255")
+HEAD = HeadChange(0, 1, 0.125, 3, 12, (NUMBER,))
 
 
-def test_a_change_is_beyond_a_threshold_when_it_is_further_either_way() -> None:
-    for change in (CHANGE, replace(CHANGE, expected=1.25, actual=1.0)):
-        assert is_beyond(change, {"entropy": 0.2})
-        assert not is_beyond(change, {"entropy": 0.25})
-        assert not is_beyond(change, {"peak": 0.0})
-    assert is_beyond(replace(CHANGE, actual=float("nan")), {"entropy": 9.0})
-    assert head_beyond(HEAD, {"jsd": 0.1, "top_key": 0.2, "entropy": 0.1}) == ("jsd", "top_key", "entropy")
-    assert head_beyond(HEAD, {"jsd": 0.125, "top_key": 0.25, "entropy": 0.25}) == ()
+def words(report: Report) -> list[str]:
+    return [note.text for note in report.notes]
 
 
-def test_a_line_per_head() -> None:
-    one, other = random_maps(), random_maps(seed=1)
-    report = records_report(one, other, [HEAD], {"jsd": 0.1}, SPEC)
-    heads, queries = report.tables
-    assert [column.header for column in heads.columns] == [
-        "layer",
-        "head",
-        "JSD",
-        "top key changed",
-        "entropy A",
-        "entropy B",
-        "entropy change",
-        "beyond",
+def test_where_nothing_differs_it_says_how_much_was_compared() -> None:
+    found = Diff((), ("a", "b"), 16, 8, 2, ("b",), (("torch", "2.12", "2.13"),))
+    report = diff_report(found, SPEC)
+    assert (report.title, report.data["same"]) == ("No difference", True)
+    assert words(report) == [
+        "Made by other versions: torch 2.12 → 2.13.",
+        "Failed on both sides with the same error: b.",
+        "Compared: 2 jobs, 16 numbers, 8 files.",
+        "Other bytes that say the same: 2 files.",
     ]
-    assert heads.rows == ((0, 1, 0.125, "3 of 12 (25%)", 1.0, 1.25, 0.25, "jsd"),)
-    assert queries.title == "layer 0, head 1: the queries that changed most"
-    assert report.title == "a (A) to b (B)"
+    assert [case.failures for case in diff_cases(found, "configs")] == [(), ()]
 
 
-def test_the_keys_are_those_of_the_largest_weights() -> None:
-    one, other = random_maps(n_heads=2), random_maps(n_heads=2, seed=1)
-    _, queries = records_report(one, other, [HEAD], {}, replace(SPEC, top_k=1)).tables
-    for query, _, before, after in queries.rows:
-        position = int(str(query).split()[0])
-        for cell, maps in ((before, one), (after, other)):
-            weights = maps.weights[0, 1, position]
-            key = int(weights.argmax())
-            assert cell == f"{key} {maps.keys.pieces[key]} {weights[key]:.2f}"
+@pytest.mark.parametrize(
+    ("difference", "said"),
+    [
+        (NUMBER, "a: entropy of layer 0, head 1 in a text: 1.25 became 1.5."),
+        (replace(NUMBER, layer=None, head=None, of="multi:2"), "a: entropy of multi:2 in a text: 1.25 became 1.5."),
+        (
+            Difference("differs", "heads", "a", text="t", before="1 layer", after="2 layers", of="peak"),
+            "a: heads of peak in t: 1 layer became 2 layers.",
+        ),
+        (
+            Difference("only before", "measure", "a", text="t", measure="peak"),
+            "a: measure peak in t is only in BEFORE.",
+        ),
+        (Difference("only after", "text", "a", text="t"), "a: text t is only in AFTER."),
+        (PICTURE, "a: x.png: 7 pixels, by 2.5 of 255."),
+        (Difference("only before", "file", "a", "a/x.pdf"), "a: x.pdf is only in BEFORE."),
+        (Difference("unreadable", "file", "a", "a/x.pdf", said="in BEFORE is gone"), "a: x.pdf in BEFORE is gone."),
+        (
+            Difference("differs", "weight", "a", "a/r", "", "", 0, 1, 0.25, 0.5, "query 2, key 3"),
+            "a: r: weight of layer 0, head 1: 0.25 became 0.5 (query 2, key 3).",
+        ),
+        (Difference("differs", "tokens", said="token 0 is 'x' before"), "tokens: token 0 is 'x' before."),
+        (Difference("only after", "job", "a"), "job a is only in AFTER."),
+        (Difference("differs", "error", "a", before="none", after="no text"), "a: error: none became no text."),
+        (Difference("differs", "setting dpi", "a", before="40", after="not set"), "a: setting dpi: 40 became not set."),
+    ],
+)
+def test_each_kind_is_one_sentence(difference: Difference, said: str) -> None:
+    assert describe(difference) == said
+
+
+def test_numbers_are_a_table_and_all_else_sentences() -> None:
+    found = Diff((NUMBER, replace(NUMBER, head=0, measure="peak", after=0.25), PICTURE), ("a",))
+    report = diff_report(found, SPEC, list(numbers_table(found, [])))
+    assert report.title == "3 differences"
+    (table,) = report.tables
+    assert [row[2:] for row in table.rows] == [
+        ("peak", "layer 0, head 0", 1.25, 0.25, -1.0),
+        ("entropy", "layer 0, head 1", 1.25, 1.5, 0.25),
+    ]
+    assert words(report)[0] == describe(PICTURE)
+    assert [row[2] for row in next(numbers_table(found, ["entropy"])).rows] == ["entropy"]
+    assert list(numbers_table(found, ["gini"])) == []
 
 
 def test_more_than_a_screen_holds_is_counted() -> None:
-    many = [replace(HEAD, head=head) for head in range(MAX_HEADS + 2)]
-    report = records_report(random_maps(), random_maps(seed=1), many, {}, SPEC)
-    assert len(next(report.tables).rows) == MAX_HEADS
-    assert "2 more heads changed less; --json lists them." in [note.text for note in report.notes]
-    report = records_report(random_maps(), random_maps(seed=1), many[1:], {}, SPEC)
-    assert "1 more head changed less; --json lists it." in [note.text for note in report.notes]
-    changes = tuple(replace(CHANGE, head=head, actual=2.0 + head) for head in range(MAX_ROWS + 1))
-    shown = batches_report(BatchDiff((), changes), {}, SPEC)
-    (table,) = shown.tables
-    assert [row[2] for row in table.rows] == [f"layer 0, head {head}" for head in range(MAX_ROWS, 0, -1)]
-    assert "1 more number of entropy changed less; --json lists it." in [note.text for note in shown.notes]
+    many = [replace(NUMBER, head=head, after=2.0 + head) for head in range(MAX_ROWS + 2)]
+    (table,) = numbers_table(Diff(tuple(many)), [])
+    assert (len(table.rows), table.title[-8:]) == (MAX_ROWS, "20 of 22")
+    report = diff_report(Diff((PICTURE,) * (MAX_ROWS + 3)), SPEC)
+    assert words(report)[MAX_ROWS:] == ["And 3 more: see --json."]
+    (table,) = heads_table([replace(HEAD, head=head) for head in range(MAX_HEADS + 2)])
+    assert (len(table.rows), table.title[-8:]) == (MAX_HEADS, "64 of 66")
+    assert table.rows[0] == (0, 0, 0.125, "3 of 12 (25%)", 1.25, 1.5, 0.25)
 
 
-def test_one_token_and_one_number_are_counted_as_one() -> None:
-    one, other = random_maps("a", n_heads=2), random_maps("a", n_heads=2, seed=1)
-    assert records_report(one, other, [HEAD], {}, SPEC).subtitle.endswith(" · 1 token")
-    assert batches_report(BatchDiff((), (CHANGE,)), {}, SPEC).subtitle == "1 of 1 number changed"
-
-
-def test_a_number_that_is_not_beyond_is_not_flagged() -> None:
-    changes = (CHANGE, replace(CHANGE, head=0, actual=1.1))
-    (table,) = batches_report(BatchDiff((), changes), {"entropy": 0.2}, SPEC).tables
-    assert [row[-1] for row in table.rows] == ["yes", ""]
-    (plain,) = batches_report(BatchDiff((), changes), {}, SPEC).tables
-    assert len(plain.columns) == 6
+def test_cases_are_the_jobs_and_what_is_of_none() -> None:
+    found = (NUMBER, PICTURE, Difference("differs", "config c.yaml", before="1", after="2"))
+    configs, first, second = diff_cases(Diff(found, ("a", "b")), "configs")
+    assert (configs.name, configs.failures) == ("configs", ("config c.yaml: 1 became 2.",))
+    assert (first.name, first.failures) == ("a", (describe(NUMBER), describe(PICTURE)))
+    assert (second.name, second.failures) == ("b", ())
+    (record,) = diff_cases(Diff(()), "record")
+    assert (record.name, record.failures) == ("record", ())
 
 
 @pytest.mark.parametrize("text", HOSTILE)
-def test_no_name_and_no_token_is_anything_but_text(text: str) -> None:
-    maps = [random_maps(("a", text, "b"), seed=seed, n_heads=2) for seed in (0, 1)]
-    hostile = replace(CHANGE, job=text, text=text, measure=text)
-    changes = (hostile, *(replace(hostile, kind=kind, expected=text, actual=text) for kind in ONLY))
-    reports = (
-        records_report(maps[0], maps[1], [HEAD], {"jsd": 0.1}, replace(SPEC, before=text)),
-        batches_report(BatchDiff((), changes), {}, SPEC),
-    )
-    for report in reports:
-        cells = [str(cell) for table in report.tables for row in table.rows for cell in row]
-        for told in (report.title, report.subtitle, *cells, *(note.text for note in report.notes)):
-            assert not HIDDEN.search(told)
-            assert len(told) < 500
+def test_no_name_is_anything_but_a_name(text: str) -> None:
+    numbers = (replace(NUMBER, job=text, text=text, measure=text), replace(NUMBER, measure=text, of=text))
+    kinds = [Difference(kind, text, text, text, text, text, 0, 0, text, text, text) for kind in get_args(Kind)]
+    found = Diff((*numbers, *kinds), (text, "a"), failed_alike=(text,), versions=((text, text, text),))
+    tables = [*numbers_table(found, []), means_table([(each, 1.0) for each in numbers], [text])]
+    report = diff_report(found, replace(SPEC, before=text), tables)
+    cells = [str(cell) for table in report.tables for row in table.rows for cell in row]
+    cases = [said for case in diff_cases(found, "configs") for said in (case.name, *case.failures)]
+    for said in (report.title, report.subtitle, *cells, *words(report), *cases):
+        assert not HIDDEN.search(said)
+        assert len(said) < 1500
+    assert b"".join(as_json.alone(report)).isascii()

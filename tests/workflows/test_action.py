@@ -82,15 +82,14 @@ def test_it_draws_and_compares(forked: tuple[str, ...], tmp_path: Path) -> None:
     assert list(tmp_path.glob("figures/small/*.png"))
     first = runner.summary.read_text(encoding="utf-8")
     assert "small" in first
-    assert runner.uploaded["path"].split() == ["figures", "figures-differences"]
+    assert runner.uploaded["path"] == "figures"
     (tmp_path / "figures").rename(tmp_path / "baseline")
-    assert runner.run(configs="a config.yaml", baseline="baseline")[:2] == ("check", 0)
+    assert runner.run(configs="a config.yaml", baseline="baseline")[:2] == ("diff", 0)
     (tmp_path / "a config.yaml").write_text(CONFIG.replace("HEADS", "4"), encoding="utf-8")
     last, code, said = runner.run(configs="a config.yaml", baseline="baseline", artifact="mine")
-    assert (last, code) == ("check", 3)
-    assert "::error" in said
-    assert "differs from the baseline" in runner.summary.read_text(encoding="utf-8").removeprefix(first)
-    assert (tmp_path / "figures-differences" / "differences.json").is_file()
+    assert (last, code) == ("diff", 3)
+    assert " differences between baseline and figures" in said
+    assert "small: setting heads: 2 became 4." in runner.summary.read_text(encoding="utf-8").removeprefix(first)
     assert runner.uploaded["name"] == "mine"
 
 

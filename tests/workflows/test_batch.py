@@ -1,4 +1,4 @@
-"""`batch` and `verify` as functions, on real processes: the manifest, what is skipped, what fails, what differs."""
+"""`batch` and `diff --again` as functions, on real processes: the manifest, what is skipped, fails, differs."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import json
 import re
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from PIL import Image
@@ -15,11 +16,11 @@ from attnviz.configs.manifests import from_file, to_bytes
 from attnviz.errors import DifferencesFound, ExecutionError, InvalidConfig, InvalidOption, InvalidSource
 from attnviz.manifest import NAME, PAGE, File, Manifest
 from attnviz.options import build
-from attnviz.specs.batch import BatchSpec, VerifySpec
+from attnviz.specs.batch import BatchSpec, DiffSpec
 from attnviz.workflows import Progress, Result
 from attnviz.workflows.batch import PROGRESS, batch
-from attnviz.workflows.verify import verify
-from tests.events import result
+from attnviz.workflows.diff import diff
+from tests.events import report, result
 from tests.made import content
 
 CONFIG = """\
@@ -151,13 +152,13 @@ def test_a_manifest_of_somebody_else_removes_and_writes_nothing_outside(config: 
         hostile = replace(manifest, jobs=(replace(old, fingerprint="", files=files), *manifest.jobs[1:]))
         (tmp_path / "out" / NAME).write_bytes(to_bytes(hostile))
         with pytest.raises(InvalidConfig, match="is no path within 'one'"):
-            verified(config)
+            remade(config)
     assert run(config)[0] == {"one": "made", "two": "made"}
     assert (tmp_path / "secret.txt").read_bytes() == b"secret"
     for name in ("../x", str(tmp_path / "x")):
         (tmp_path / "out" / NAME).write_bytes(to_bytes(replace(manifest, jobs=(replace(old, name=name, files=()),))))
         with pytest.raises(InvalidConfig, match=r"cannot be a name|has more than 64 characters"):
-            verified(config)
+            remade(config)
 
 
 def test_a_folder_of_progress_that_is_a_link_is_not_followed(config: Path, tmp_path: Path) -> None:
@@ -179,7 +180,7 @@ def test_what_fails_is_in_the_manifest_and_the_rest_is_made(config: Path) -> Non
     assert failed.name == "three"
     assert "no head 5" in failed.error
     assert isinstance(last.failure, ExecutionError)
-    assert [case.failed for case in last.cases] == [False, False, True]
+    assert [bool(case.failures) for case in last.cases] == [False, False, True]
     assert not (config.parent / "out/three").exists()
 
 
@@ -212,46 +213,43 @@ def test_what_cannot_be(config: Path) -> None:
         run(config, workers=0)
 
 
-# verify
+# made again
 
 
-def verified(config: Path, **tolerances: float) -> Result:
-    return result(verify(VerifySpec(folder=str(config.parent / "out"), root=str(config.parent), **tolerances)))
+def remade(config: Path, **options: Any) -> Result:
+    return result(diff(DiffSpec(before=str(config.parent / "out"), again=True, root=str(config.parent), **options)))
+
+
+def told(found: Result) -> list[str]:
+    return [note.text for note in report(found).notes]
 
 
 @pytest.mark.slow
 def test_what_was_made_can_be_made_again(config: Path) -> None:
     run(config)
-    found = verified(config)
+    found = remade(config)
     n_files = len(content(config.parent / "out")) - 1
-    assert found.lines == (f"2 jobs, {n_files} files: made again, the same byte for byte",)
-    assert (found.failure, found.notices) == (None, ())
+    assert found.failure is None
+    assert told(found) == [f"Compared: 2 jobs, {2 * 4} numbers, {n_files} files."]
+    manifest, out = manifest_of(config), config.parent / "out"
+    (out / "two/report.md").write_text("other", encoding="utf-8")
+    found = remade(config)
+    assert told(found)[0] == "two: report.md in BEFORE has another size than when it was made."
+    assert isinstance(found.failure, DifferencesFound)
+    (config.parent / "texts.csv").write_text("text\nanother one with more words\n", encoding="utf-8")
+    found = remade(config)
+    assert told(found)[0].startswith("one: texts: sha256 ")
+    assert next(report(found).tables).rows[0][0] == "one"
+    older = Manifest(manifest.configs, {**manifest.versions, "torch": "1.0"}, manifest.jobs)
+    (out / NAME).write_bytes(to_bytes(older))
+    assert any(note.startswith("Made by other versions: torch 1.0 → ") for note in told(remade(config)))
 
 
 @pytest.mark.slow
 def test_a_job_that_failed_is_tried_with_its_settings_again(config: Path) -> None:
     config.write_text("jobs: [{name: a, heatmap: {text: a b, head: 9, model: dot}}]", encoding="utf-8")
     run(config)
-    assert verified(config).lines == ("1 job, 0 files: made again, the same byte for byte",)
-
-
-@pytest.mark.slow
-def test_the_first_difference_of_either_kind_is_told(config: Path) -> None:
-    run(config)
-    manifest, out = manifest_of(config), config.parent / "out"
-    (out / "two/report.md").write_text("other", encoding="utf-8")
-    found = verified(config)
-    report = "report.md has another size than when it was made"
-    assert found.lines == ("numbers: the same", f"first difference in files: in two, {report}")
-    assert isinstance(found.failure, DifferencesFound)
-    (config.parent / "texts.csv").write_text("text\nanother one with more words\n", encoding="utf-8")
-    found = verified(config)
-    number, file = found.lines
-    assert number.startswith("first difference in numbers: in one, entropy of layer 0, head 0 in texts.csv train[0]: ")
-    assert file.startswith("first difference in files: in one, layer-0-head-0.png has other bytes (")
-    older = Manifest(manifest.configs, {**manifest.versions, "torch": "1.0"}, manifest.jobs)
-    (out / NAME).write_bytes(to_bytes(older))
-    assert verified(config).notices[0].startswith("made with torch 1.0, and here is ")
+    assert told(remade(config))[0] == "Failed on both sides with the same error: a."
 
 
 @pytest.mark.slow
@@ -271,21 +269,11 @@ def test_pictures_may_differ_within_tolerances(config: Path) -> None:
     (config.parent / "out" / NAME).write_bytes(
         to_bytes(replace(manifest_of(config), jobs=(replace(entry, files=files),)))
     )
-    told = f"first difference in files: in one, {file.path.removeprefix('one/')}"
-    assert verified(config).lines[1].startswith(f"{told} has other bytes (")
-    found = verified(config, tolerance=0)
-    assert found.lines[1].startswith(f"{told}: 1 pixels differ, by ")
-    assert found.failure is not None
-    found = verified(config, pixels=10)
-    assert found.lines == ("1 job, 3 files: made again, within the tolerances (1 file of other bytes)",)
-    assert found.failure is None
-    with pytest.raises(InvalidOption, match="--pixels -1 is no tolerance"):
-        verified(config, pixels=-1)
-
-
-def test_a_folder_without_a_manifest(tmp_path: Path) -> None:
-    with pytest.raises(InvalidSource, match=r"holds no manifest\.json"):
-        verify(VerifySpec(folder=str(tmp_path)))
+    name = file.path.removeprefix("one/")
+    assert told(remade(config))[0].startswith(f"one: {name}: {len(data):,} bytes (")
+    assert told(remade(config, tolerance=("0",)))[0].startswith(f"one: {name}: 1 pixel, by ")
+    found = remade(config, pixels=10)
+    assert (found.failure, told(found)[-1]) == (None, "Other bytes that say the same: 1 file.")
 
 
 def test_a_manifest_of_a_setting_that_there_is_not(tmp_path: Path) -> None:
@@ -294,4 +282,7 @@ def test_a_manifest_of_a_setting_that_there_is_not(tmp_path: Path) -> None:
     whole = {"schema": 1, "configs": {}, "versions": {}, "jobs": [job]}
     (tmp_path / NAME).write_text(json.dumps(whole), encoding="utf-8")
     with pytest.raises(InvalidConfig, match=r"a: .*heads"):
-        verify(VerifySpec(folder=str(tmp_path)))
+        diff(DiffSpec(before=str(tmp_path), again=True))
+    (tmp_path / NAME).write_bytes(to_bytes(Manifest({}, {}, ())))
+    with pytest.raises(InvalidSource, match=r"manifest\.json holds no jobs"):
+        diff(DiffSpec(before=str(tmp_path), again=True))

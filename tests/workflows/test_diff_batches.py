@@ -1,0 +1,369 @@
+"""What differs between two batches: what they are made from, their jobs, numbers and files."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from dataclasses import replace
+from io import BytesIO
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from PIL import Image
+
+import attnviz
+from attnviz import store
+from attnviz.differences import Diff, Difference, Tolerances
+from attnviz.errors import InvalidConfig, InvalidOption, TooLarge
+from attnviz.manifest import Entry, File, Manifest, Numbers
+from attnviz.models.sizes import BASE
+from attnviz.options import with_values
+from attnviz.specs.batch import DiffSpec
+from attnviz.views.diff import describe
+from attnviz.workflows.diff import diff
+from attnviz.workflows.diff_batches import compare_batches, compare_numbers, heads_in_words, load_batch
+from attnviz.workflows.diff_files import Compared, is_same_text
+from tests import batches, events
+from tests.events import result
+
+SPEC = DiffSpec(before="baseline", after="figures")
+PNG, RECORD = "first/overview.png", "first/attention.safetensors"
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A batch of two jobs. Not to be changed."""
+    folder = tmp_path_factory.mktemp("batch") / "made"
+    batches.batch(folder, batches.SPEC, with_values(batches.SPEC, text=("the plot was thin",)))
+    return folder
+
+
+@pytest.fixture
+def pair(made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with the same batch twice, as `baseline` and as `figures`; the tests run in it."""
+    for name in ("baseline", "figures"):
+        shutil.copytree(made, tmp_path / name)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def diffed(tolerances: Tolerances = Tolerances()) -> Diff:  # noqa: B008, frozen
+    before, after = (load_batch(Path(name) / "manifest.json") for name in ("baseline", "figures"))
+    return compare_batches(before, after, tolerances)
+
+
+def said(tolerances: Tolerances = Tolerances()) -> list[str]:  # noqa: B008, frozen
+    return [describe(each) for each in diffed(tolerances).differences]
+
+
+def change(**what: Any) -> None:
+    """Another first job in `figures`."""
+    batches.change(Path("figures"), "first", lambda entry: replace(entry, **what))
+
+
+def compared(expected: Numbers, actual: Numbers, tolerance: float = 0.0, **of: Any) -> list[Compared]:
+    one, other = (Entry("job", "heatmap", {}, "", {}, numbers, (), ()) for numbers in (expected, actual))
+    return list(compare_numbers(replace(one, **of), replace(other, **of), Tolerances(tolerance)))
+
+
+def painted(data: bytes, by: int = 100) -> bytes:
+    """The same picture with one pixel changed."""
+    with Image.open(BytesIO(data)) as image:
+        pixels = np.array(image.convert("RGB"))
+    pixels[5, 7, 1] ^= by
+    file = BytesIO()
+    Image.fromarray(pixels).save(file, format="png")
+    return file.getvalue()
+
+
+def recompressed(data: bytes) -> bytes:
+    """The same pixels in other bytes."""
+    file = BytesIO()
+    with Image.open(BytesIO(data)) as image:
+        image.save(file, format="png", compress_level=1)
+    return file.getvalue()
+
+
+def test_a_batch_and_itself_do_not_differ(pair: Path) -> None:
+    outcome = result(diff(SPEC))
+    assert (outcome.failure, outcome.files, diffed().differences) == (None, (), ())
+    assert diffed().n_numbers == 2 * 4 * 2  # jobs, measures of the headline, heads
+    assert diffed().n_files == sum(len(entry.files) for entry in batches.read(pair / "figures").jobs)
+    assert [(case.name, case.failures) for case in outcome.cases] == [("first", ()), ("second", ())]
+    assert result(diff(replace(SPEC, exact=True))).failure is None
+    assert sorted(path.name for path in pair.iterdir()) == ["baseline", "figures"]
+
+
+@pytest.mark.parametrize(
+    ("what", "sentence"),
+    [
+        ({"settings": {"model": "multi:2", "text": ["another"]}}, "first: setting text: "),
+        ({"settings": {"model": "random:2", "text": [batches.TEXT]}}, "first: setting model: multi:2 became random:2."),
+        ({"settings": {"model": "multi:2", "text": [batches.TEXT], "dpi": 9}}, "first: setting dpi: not set became 9."),
+        ({"inputs": {"texts": "0" * 64}}, "first: texts: sha256 "),
+        ({"fingerprint": "0" * 64}, "first: fingerprint: other defaults, or another state of the code."),
+        ({"command": "explain"}, "first: command: heatmap became explain."),
+    ],
+)
+def test_another_text_model_or_setting_is_a_difference_where_no_number_changed(
+    what: dict[str, Any], sentence: str, pair: Path
+) -> None:
+    change(**what)
+    assert said(Tolerances(9, pixels=255))[0].startswith(sentence)
+    assert result(diff(SPEC)).failure is not None
+
+
+def test_a_renamed_job_and_another_config_are_differences(pair: Path) -> None:
+    manifest = batches.read(pair / "figures")
+    first, second = manifest.jobs
+    batches.write(pair / "figures", replace(manifest, configs={"figures.yaml": "1" * 64, "b.yaml": ""}, jobs=(first,)))
+    assert said() == [
+        "config figures.yaml: sha256 00000000… became sha256 11111111….",
+        "config b.yaml is only in AFTER.",
+        "job second is only in BEFORE.",
+    ]
+    batches.write(pair / "figures", replace(manifest, jobs=(first, replace(second, name="renamed", files=()))))
+    assert said() == ["job renamed is only in AFTER.", "job second is only in BEFORE."]
+
+
+def test_other_versions_are_told_and_no_difference(pair: Path) -> None:
+    manifest = batches.read(pair / "figures")
+    batches.write(pair / "figures", replace(manifest, versions={"torch": "2.14.0", "numpy": "3"}))
+    change(fingerprint="0" * 64)  # which follows from them
+    assert said() == []
+    assert diffed().versions == (("torch", "2.13.0", "2.14.0"), ("numpy", "none", "3"))
+
+
+@pytest.mark.parametrize(("by", "n_found"), [(0.9e-4, 0), (1.1e-4, 1), (-1.1e-4, 1)])
+def test_a_number_may_differ_by_the_tolerance(pair: Path, by: float, n_found: int) -> None:
+    batches.change(pair / "figures", "first", lambda entry: batches.shifted(entry, "entropy", 0, 1, by))
+    found = diffed(Tolerances(1e-4)).differences
+    assert len(found) == n_found
+    for one in found:
+        assert (one.kind, one.what, one.job, one.measure, one.layer, one.head) == (
+            *("differs", "number", "first", "entropy", 0, 1),
+        )
+        assert one.change == pytest.approx(by)
+    assert len(diffed().differences) == 1
+    assert diffed(Tolerances(named={"entropy": 0.01})).differences == ()
+    assert len(diffed(Tolerances(1, {"entropy": 0})).differences) == 1
+
+
+def test_measures_choose_what_is_shown_and_not_what_is_compared(pair: Path) -> None:
+    batches.change(pair / "figures", "first", lambda entry: batches.shifted(entry, "entropy", 0, 1, 1))
+    found = result(diff(replace(SPEC, measure=("peak",))))
+    assert (list(events.report(found).tables), found.failure is None) == ([], False)
+    assert len(list(events.report(result(diff(SPEC))).tables)) == 1
+    for bad in (replace(SPEC, measure=("gini",)), replace(SPEC, tolerance=("gini=1",))):
+        with pytest.raises(InvalidOption, match="no measure 'gini' in what is compared"):
+            diff(bad)
+
+
+def test_what_only_one_has_of_texts_measures_and_heads() -> None:
+    one: Numbers = {"a": {"entropy": [[1.0, 2.0]], "peak": [[1.0]]}, "b": {}}
+    other: Numbers = {"a": {"entropy": [[1.0]], "gini": [[1.0]]}, "c": {}}
+    found = [each for each in compared(one, other, 1.0) if isinstance(each, Difference)]
+    assert [describe(each) for each in found] == [
+        "job: heads of entropy in a: 1 layer of 2 heads became 1 layer of 1 head.",
+        "job: measure peak in a is only in BEFORE.",
+        "job: measure gini in a is only in AFTER.",
+        "job: text b is only in BEFORE.",
+        "job: text c is only in AFTER.",
+    ]
+    assert compared(one, one).count("same number") == 3
+    assert (heads_in_words([[1.0], [1.0, 2.0]]), heads_in_words([])) == ("2 layers of 1 or 2 heads", "no layers")
+    (ragged,) = compared({"a": {"m": [[1.0], [1.0, 2.0]]}}, {"a": {"m": [[1.0, 2.0], [1.0]]}})
+    assert isinstance(ragged, Difference)
+
+
+def test_what_is_not_a_number_is_beyond_any_tolerance() -> None:
+    (unlike,) = compared({"t": {"m": [[1.0]]}}, {"t": {"m": [[float("nan")]]}}, 9)
+    assert isinstance(unlike, Difference)
+
+
+@pytest.mark.parametrize(
+    ("of", "measure", "where"),
+    [
+        ({}, "entropy", ["layer 0, head 0", "layer 1, head 0"]),
+        ({"layers": {"t": [1, 3]}, "heads": {"t": [5]}}, "entropy", ["layer 1, head 5", "layer 3, head 5"]),
+        ({"layers": {"t": [1, 3]}}, "vendi_score", ["layer 1", "layer 3"]),
+        ({"layers": {"t": [4]}}, "entropy", ["layer 4, head 0", "layer 1, head 0"]),  # not ours
+        ({"command": "compare", "settings": {"models": ("dot",)}}, "entropy", ["dot", "dot"]),
+        ({"command": "predict"}, "entropy", ["label 0", "label 0"]),
+    ],
+)
+def test_numbers_are_called_by_what_they_are_of(of: Any, measure: str, where: list[str]) -> None:
+    found = compared({"t": {measure: [[1.0], [1.0]]}}, {"t": {measure: [[2.0], [2.0]]}}, **of)
+    assert [each.where for each in found if isinstance(each, Difference)] == where
+
+
+def test_numbers_of_other_layers_are_not_compared() -> None:
+    numbers: Numbers = {"t": {"entropy": [[1.0], [2.0]]}}
+    one, other = (Entry("job", "heatmap", {}, "", {}, numbers, (), (), layers={"t": of}) for of in ([1, 3], [0, 1]))
+    (found,) = compare_numbers(one, other, Tolerances())
+    assert isinstance(found, Difference)
+    assert describe(found) == "job: heads in t: layers [1, 3], heads [] became layers [0, 1], heads []."
+
+
+def test_a_picture_is_compared_by_its_pixels(pair: Path) -> None:
+    data = (pair / "figures" / PNG).read_bytes()
+    batches.put(pair / "figures", PNG, recompressed(data))
+    assert (said(), diffed().n_other_bytes) == ([], 1)
+    assert said(Tolerances(exact=True))[0].startswith("first: overview.png: ")
+    batches.put(pair / "figures", PNG, painted(data))
+    (sentence,) = said()
+    assert sentence.startswith("first: overview.png: 1 pixel, by ")
+    rms = float(sentence.split()[5])
+    assert said(Tolerances(pixels=rms * 1.01)) == []
+    assert len(said(Tolerances(pixels=rms * 0.99))) == 1
+
+
+@pytest.mark.parametrize(
+    ("size", "sentence"), [((30, 20), "pixels became 30 × 20 pixels"), (None, "not a PNG that can be read")]
+)
+def test_another_size_or_no_picture_differs_whatever_the_tolerance(
+    pair: Path, size: tuple[int, int] | None, sentence: str
+) -> None:
+    file = BytesIO(b"not a picture")
+    if size:
+        Image.new("RGB", size).save(file, format="png")
+    batches.put(pair / "figures", PNG, file.getvalue())
+    (found,) = said(Tolerances(pixels=255))
+    assert sentence in found
+
+
+def test_vectors_are_compared_by_bytes(pair: Path) -> None:
+    data = (pair / "figures" / "first/overview.svg").read_bytes()
+    for folder, number in (("baseline", b"0.12345"), ("figures", b"0.12346")):
+        batches.put(pair / folder, "first/overview.svg", data + b"<!-- %s -->" % number)
+    assert len(said(Tolerances(9, pixels=9))) == 1
+
+
+def test_a_record_is_compared_by_its_weights(pair: Path) -> None:
+    maps = store.load(pair / "figures" / RECORD)
+    later = replace(maps.provenance, versions=(("torch", "9"),))
+    batches.put(pair / "figures", RECORD, store.record_bytes(replace(maps, provenance=later)))
+    assert (said(), diffed().n_other_bytes) == ([], 1)
+    weights = maps.weights.copy()
+    weights[0, 1, 2, 3] += 0.0009
+    batches.put(pair / "figures", RECORD, store.record_bytes(replace(maps, weights=weights)))
+    (sentence,) = said()
+    assert sentence.startswith("first: attention.safetensors: weight of layer 0, head 1: ")
+    assert sentence.endswith("(query 2 good, key 3 film).")
+    assert said(Tolerances(1e-3)) == said(Tolerances(named={"weight": 1e-3})) == []
+    assert maps.value_norms is not None
+    batches.put(pair / "figures", RECORD, store.record_bytes(replace(maps, value_norms=maps.value_norms * 2)))
+    assert said(Tolerances(1e-3))[0].startswith("first: attention.safetensors: value norms: by up to ")
+    other = (pair / "figures" / "second/attention.safetensors").read_bytes()
+    batches.put(pair / "figures", RECORD, other)
+    assert "token 0 is 'not' before and 'the' after" in said(Tolerances(9))[0]
+    one_head = replace(maps, weights=maps.weights[:, :1].copy(), value_norms=None, head_numbers=())
+    batches.put(pair / "figures", RECORD, store.record_bytes(one_head))
+    assert said()[0] == "first: attention.safetensors: head 1 is only in BEFORE."
+    batches.put(pair / "figures", RECORD, b"no record")
+    assert len(said(Tolerances(9))) == 1
+
+
+def test_what_a_gathered_record_becomes_is_counted(pair: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its file is a tenth of that."""
+    monkeypatch.setattr("attnviz.store.factored.MANY_TOKENS", 1_000)  # to make and compare 4,096 tokens takes 20 s
+    maps = attnviz.attention("a " * 1_000, factored=True, model="single")
+    later = replace(maps, provenance=replace(maps.provenance, versions=(("torch", "9"),)))
+    for folder, each in (("baseline", maps), ("figures", later)):
+        batches.put(pair / folder, RECORD, store.record_bytes(each))
+    files = [pair / folder / RECORD for folder in ("baseline", "figures")]
+    held, sizes = sum(map(store.held_bytes, files)), sum(path.stat().st_size for path in files)
+    assert held > 10 * sizes
+    with pytest.raises(TooLarge, match=r"first/attention\.safetensors on both sides need"):
+        diff(replace(SPEC, max_memory=(BASE + held) / 2**30))
+    assert result(diff(replace(SPEC, max_memory=(BASE + held + sizes + 1) / 2**30))).failure is None
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "alike"),
+    [
+        ("entropy,0.12345678", "entropy,0.12349", True),
+        ("entropy,0.1234", "entropy,0.1244", False),
+        ("0.123", "0.124", True),  # rounded up and down
+        ("0.123", "0.125", False),
+        ("-0.001 and", "0.000 and", True),
+        ("1e-05", "0.0", True),
+        ("7 heads", "8 heads", False),
+        ("torch 2.13.0", "torch 2.12.0", False),
+        ("0.5 a", "0.5 b", False),
+        ("0.5", "0.5 0.5", False),
+        ("layer-0.5x", "layer-0.6x", False),
+    ],
+)
+def test_texts_may_differ_in_their_numbers(one: str, other: str, alike: bool) -> None:
+    for pair in ((one, other), (other, one)):
+        assert is_same_text(pair[0].encode(), pair[1].encode(), 1e-4) == alike
+        assert not is_same_text(pair[0].encode(), pair[1].encode(), 0)
+    assert is_same_text(one.encode(), one.encode(), 0)
+    assert not is_same_text(b"\xff", one.encode(), 1)
+
+
+def test_files_that_only_one_has_also_such_as_were_put_there(pair: Path) -> None:
+    batches.change(pair / "figures", "first", lambda entry: batches.without(entry, "first/overview.svg"))
+    (pair / "figures/first/overview.svg").unlink()
+    (pair / "figures/first/added.txt").write_text("by hand")
+    (pair / "figures/first/.hidden").write_text("by an editor")
+    assert said(Tolerances(9)) == ["first: overview.svg is only in BEFORE.", "first: added.txt is only in AFTER."]
+    (pair / "baseline/first/added.txt").write_text("by hand")
+    assert said() == ["first: overview.svg is only in BEFORE."]
+
+
+@pytest.mark.parametrize(("folder", "side"), [("figures", "AFTER"), ("baseline", "BEFORE")])
+def test_what_was_changed_after_it_was_made_is_said_so_and_links_are_not_followed(
+    pair: Path, folder: str, side: str
+) -> None:
+    there = pair / folder / "first"
+    data = (there / "overview.svg").read_bytes()
+    (pair / "secret").write_bytes((there / "layer-0-head-1.svg").read_bytes())
+    (there / "overview.png").unlink()
+    (there / "overview.svg").write_bytes(data[:-1])
+    (there / "layer-0-head-0.svg").write_bytes((there / "layer-0-head-0.svg").read_bytes()[:-1] + b"x")
+    (there / "layer-0-head-1.svg").unlink()
+    (there / "layer-0-head-1.svg").symlink_to(pair / "secret")
+    for tolerances in (Tolerances(9, pixels=255), Tolerances(exact=True)):
+        assert sorted(said(tolerances)) == [
+            f"first: layer-0-head-0.svg in {side} has other bytes than when it was made.",
+            f"first: layer-0-head-1.svg in {side} is a link out of its folder.",
+            f"first: overview.png in {side} is gone.",
+            f"first: overview.svg in {side} has another size than when it was made.",
+        ]
+
+
+@pytest.mark.parametrize(("before", "after"), [("none", "no such text"), ("no such text", "none"), ("a", "b")])
+def test_a_job_that_fails_is_a_difference(pair: Path, before: str, after: str) -> None:
+    for folder, error in (("baseline", before), ("figures", after)):
+        batches.change(pair / folder, "first", failing("" if error == "none" else error))
+    assert said() == [f"first: error: {before} became {after}."]
+
+
+def test_a_job_that_fails_as_before_is_told_and_no_difference(pair: Path) -> None:
+    for folder in ("baseline", "figures"):
+        batches.change(pair / folder, "first", failing("no such text"))
+    assert (diffed().differences, diffed().failed_alike) == ((), ("first",))
+
+
+def failing(error: str) -> Callable[[Entry], Entry]:
+    def how(entry: Entry) -> Entry:
+        return replace(entry, error=error, files=(), numbers={}) if error else entry
+
+    return how
+
+
+@pytest.mark.parametrize("path", ["../outside.png", "/etc/hostname"])
+def test_a_path_outside_the_folder_is_refused(pair: Path, path: str) -> None:
+    change(files=(File(path, "0" * 64, 1),))
+    with pytest.raises(InvalidConfig, match="is no path within 'first'"):
+        diff(SPEC)
+
+
+def test_a_manifest_is_named_or_its_folder(pair: Path) -> None:
+    assert result(diff(replace(SPEC, before="baseline/manifest.json"))).failure is None
+    batches.write(pair / "empty", Manifest({}, {}, ()))
+    assert result(diff(DiffSpec(before="empty", after="empty"))).failure is None
