@@ -274,6 +274,14 @@ Picture = Heatmap | HeatmapGrid | Curves | Distributions
 Block = Picture | Table | Note | Formula | Section
 
 
+@dataclass(frozen=True)
+class RenderedFrom:
+    """What `attnviz render` draws the same report from."""
+
+    record: str  # the name of the file beside the report's
+    options: str  # as they are written in a shell
+
+
 @dataclass(frozen=True, eq=False)
 class Report:
     """One thing to show. `facts` go into each file's metadata; `data` is the same content for machines."""
@@ -286,6 +294,7 @@ class Report:
     data: Mapping[str, object] = field(default_factory=dict)
     caveat: str = ""  # what a picture without title and subtitle has to say
     scales: tuple[Scale, ...] = ()  # others on which a reader may want to see its maps
+    render: RenderedFrom | None = None  # the record that it shows, for who wants part of it as a file
     focus: tuple[Heatmap, ...] = ()  # what to look at first, where there is room for few maps; titles say why
 
     @property

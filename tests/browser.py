@@ -54,6 +54,18 @@ READY = """async () => {
 }"""
 
 
+# What canvases were painted with since they were last cleared: their texts, and how many lines were stroked.
+RECORDING = """
+const Pen = CanvasRenderingContext2D.prototype;
+const { clearRect, fillText, stroke } = Pen;
+const of = (pen) => (pen.canvas.painted ??= { texts: [], strokes: 0 });
+Pen.clearRect = function (...box) { this.canvas.painted = null; return clearRect.apply(this, box); };
+Pen.fillText = function (text, ...place) { of(this).texts.push(text); return fillText.call(this, text, ...place); };
+Pen.stroke = function (...path) { of(this).strokes++; return stroke.apply(this, path); };
+"""
+PAINTED = """() => [...document.querySelectorAll("canvas")].map((each) => each.painted ?? { texts: [], strokes: 0 })"""
+
+
 class Opened:
     """One page, and everything that it did besides being shown.
 
@@ -72,10 +84,30 @@ class Opened:
         }
         wanted = {"offline": True, "viewport": {"width": 1200, "height": 1100}, **settings}
         self.free = FREE.setdefault(browser, {}).setdefault(repr(wanted), [])
-        self.page = self.free.pop() if self.free else browser.new_context(**wanted).new_page()
+        self.page = self.free.pop() if self.free else self._new_page(browser, wanted)
         for event, listener in self.heard.items():
             self.page.on(event, listener)
         self.go(state)
+
+    @staticmethod
+    def _new_page(browser: Any, wanted: dict[str, Any]) -> Any:
+        context = browser.new_context(**wanted)
+        context.add_init_script(RECORDING)
+        return context.new_page()
+
+    @property
+    def painted_texts(self) -> list[str]:
+        """What stands on all canvases, without marks of direction."""
+        return [text.strip("\u200e") for of in self._painted() for text in of["texts"]]
+
+    @property
+    def n_strokes(self) -> int:
+        """How many lines all canvases have."""
+        return sum(of["strokes"] for of in self._painted())
+
+    def _painted(self) -> Any:
+        self.page.evaluate("new Promise((done) => requestAnimationFrame(() => setTimeout(done)))")
+        return self.page.evaluate(PAINTED)
 
     def go(self, state: str) -> None:
         """Opens a link to a state, as somebody who was sent it does."""

@@ -9,7 +9,6 @@ import os
 import re
 import shlex
 import shutil
-from dataclasses import replace
 from importlib import import_module
 from io import BytesIO
 from pathlib import Path
@@ -19,13 +18,9 @@ import numpy as np
 import pytest
 from PIL import Image, ImageChops
 
-from attnviz.display import pluralize
-from attnviz.measures.intervals import seeds_interval
 from attnviz.models.built_in import SHIPPED
 from attnviz.registry import Plugin
-from attnviz.specs.capacity import CapacitySpec
 from attnviz.store import load
-from attnviz.workflows import capacity_trials
 from attnviz.workflows.metrics import load_metrics
 from tests.attacks.endings import run_here
 from tests.browser import Opened
@@ -67,35 +62,14 @@ def run_examples(document: Path) -> dict[str, Any]:
 
 
 def table(room: str) -> str:
-    """The names of a room as Markdown, in the order of the code; of `attnviz.data.models`, how good they are."""
-    made = {"attnviz.data.models": accuracies, "attnviz.data.capacity": two_tasks}
-    if room in made:
-        return f"<!-- table: {room} -->\n\n{made[room]()}\n"
+    """The names of a room as Markdown, in the order of the code; of others, what was measured."""
+    if room in MEASURED:
+        return f"<!-- table: {room} -->\n\n{MEASURED[room]()}\n"
     module = import_module(room)
     found = [value for name, value in vars(module).items() if name.isupper() and _is_table(value)]
     plugins = max(found, key=len)
     lines = [f"| `{plugin.name}` | {plugin.help} |\n" for plugin in plugins]
     return f"<!-- table: {room} -->\n\n| name | what it is |\n|---|---|\n{''.join(lines)}\n"
-
-
-def two_tasks() -> str:
-    """Reviews, where numbers of heads come to the same, and recall, where they do not: means and 95 % intervals."""
-    plan, found, columns = capacity_trials.plan(CapacitySpec()), capacity_trials.shipped(), (1, 2, 4, 8)
-    rows: dict[str, list[tuple[float, float, float]]] = {"reviews of IMDb judged rightly": []}
-    for heads in columns:
-        tested = load_metrics(SHIPPED / ("single" if heads == 1 else f"multi-{heads}")).tested
-        assert tested is not None
-        rows["reviews of IMDb judged rightly"].append((tested.mean.value, tested.mean.low, tested.mean.high))
-    for trial in plan.grid:
-        shares = [found[replace(trial, seed=seed)].all_right for seed in range(plan.seeds)]
-        name = f"sequences recalled whole, {trial.items} {pluralize(trial.items, 'items')}"
-        rows.setdefault(name, []).append(seeds_interval(shares))
-    names = (f"{heads} {pluralize(heads, 'heads')}" for heads in columns)
-    lines = [f"| share of | {' | '.join(names)} |", "|---" * 5 + "|"]
-    for name, shares_of in rows.items():
-        cells = (f"{mean:.3f}" + (f" ({low:.3f} to {high:.3f})" if low < high else "") for mean, low, high in shares_of)
-        lines.append(f"| {name} | {' | '.join(cells)} |")
-    return "".join(f"{line}\n" for line in lines)
 
 
 def accuracies() -> str:
@@ -114,6 +88,9 @@ def accuracies() -> str:
     return "".join(f"{line}\n" for line in lines)
 
 
+MEASURED = {"attnviz.data.models": accuracies}
+
+
 def _is_table(value: object) -> bool:
     return isinstance(value, tuple) and bool(value) and all(isinstance(item, Plugin) for item in value)
 
@@ -127,7 +104,7 @@ def test_tables_are_those_of_the_code() -> None:
         if os.environ.get("ATTNVIZ_WRITE_README") and expected != text:
             document.write_text(expected, encoding="utf-8")
         assert document.read_text(encoding="utf-8") == expected
-    assert n_tables == 7
+    assert n_tables == 6
 
 
 def test_every_file_in_the_map_exists() -> None:
@@ -174,8 +151,6 @@ def test_every_example_in_python_runs(document: Path, tmp_path: Path, monkeypatc
     ("asked", "picture", "shown"),
     [
         ("heatmap --dataset sample --index 0 --heads 8 --table none", "overview.png", "overview.png"),
-        ("capacity --quiet", "accuracy.png", "capacity.png"),
-        ("capacity --quiet", "maps-8-items.png", "capacity-maps.png"),
     ],
 )
 def test_the_picture_is_what_the_command_draws(

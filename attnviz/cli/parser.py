@@ -1,7 +1,7 @@
 """From words on a command line to a spec and its command. The only module that knows typer.
 
-Values that can be read at sight are: typer reads every value with pydantic, whose import alone takes as long as
-typer's. What cannot, such as a wrong value, is left to typer, which then says what is wrong.
+typer cuts the line into options and their words, which `attnviz.option_values` reads. typer would read them with
+pydantic, whose import alone takes as long as typer's.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import MISSING
 from inspect import Parameter, Signature
-from typing import Annotated, Any, Literal, get_args, get_origin
+from typing import Annotated, Any, get_args, get_origin
 
 import typer
 from typer.core import TyperCommand
@@ -20,61 +20,77 @@ from typer.main import get_command
 from attnviz import __version__
 from attnviz.cli import show
 from attnviz.cli.command import run_command
+from attnviz.errors import InvalidOption
+from attnviz.option_values import InvalidValue, check
 from attnviz.options import ARGUMENT, HELP_OPTIONS, FlatOption, Option, build, flat_options
 from attnviz.registry import load
 from attnviz.workflows import Command
 
 COMPLETING = "_ATTNVIZ_COMPLETE"  # set by a shell that wants to know what may follow
-WHOLE = re.compile(r"-?[0-9]{1,18}")
-DECIMAL = re.compile(r"-?[0-9]{1,15}(\.[0-9]{1,15})?")
-UNPARSED = object()
+WHOLE = re.compile(r"[-+]?[0-9]{1,18}")
+DECIMAL = re.compile(r"[-+]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][-+]?[0-9]+)?")
+NO_TYPER_DEFAULTS = {"help": False, "install_completion": False, "show_completion": False}  # else typer reads a None
 
 
 def parse_and_run(arguments: Sequence[str], commands: Sequence[Command]) -> int:
     """Run the command that the arguments name. Gives its exit code.
 
-    Raises what the command raises, and UsageError for words that are no command, no option or no value of one.
+    Raises what the command raises, InvalidOption for a value that an option does not take, and UsageError for words
+    that are no command and no option.
     """
     try:
-        program = patch_params(get_command(_app(arguments, commands)))
+        program = get_command(_app(arguments, commands))
         code = program.main(args=list(arguments) or ["--help"], prog_name="attnviz", standalone_mode=False)
     except typer.Abort as error:
         raise KeyboardInterrupt from error
     except typer.TyperException as error:
-        # typer hands on what pydantic says, with a prefix that is of no use to a user
-        raise UsageError(error.format_message().replace(": Value error, ", ": ", 1), error.exit_code) from error
+        raise UsageError(error.format_message(), error.exit_code) from error
     return code if isinstance(code, int) else 0
 
 
 class UsageError(Exception):
     """What typer says of a command line, and its exit code."""
 
-    def __init__(self, message: str, exit_code: int) -> None:
+    def __init__(self, message: str, exit_code: int = 2) -> None:
         super().__init__(message)
         self.exit_code = exit_code
 
 
 def command_from_spec(command: Command) -> Callable[..., None]:
-    """A function that takes the options of a command's spec by name, as typer wants them."""
-    spec = load(command.spec)
+    """A function that takes the words of a command's options by name, None of those that are not there."""
+    options = flat_options(load(command.spec))
 
-    def from_flags(**flags: Any) -> None:
-        given = {name: tuple(value) if isinstance(value, list) else value for name, value in flags.items()}
-        run_command(command, build(spec, **given))
+    def from_words(**words: Any) -> None:
+        given = {}
+        for each in options:
+            if words[each.name] is not None:
+                given[each.name] = from_command_line(each, words[each.name])
+            elif each.default is MISSING and each.option.panel == ARGUMENT:
+                raise UsageError(f"Missing argument '{each.option.metavar}'.")
+            elif each.default is MISSING:
+                raise UsageError(f"Missing option '{each.flag}'.")
+        run_command(command, build(load(command.spec), **given))
 
     parameters = [
-        Parameter(
-            option.name,
-            Parameter.KEYWORD_ONLY,
-            default=Parameter.empty if option.default is MISSING else option.default,
-            annotation=_annotation(option),
-        )
-        for option in flat_options(spec)
+        Parameter(each.name, Parameter.KEYWORD_ONLY, default=None, annotation=_annotation(each)) for each in options
     ]
-    from_flags.__signature__ = Signature(parameters)  # type: ignore[attr-defined]
-    from_flags.__doc__ = spec.__doc__
-    from_flags.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
-    return from_flags
+    from_words.__signature__ = Signature(parameters)  # type: ignore[attr-defined]
+    from_words.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
+    return from_words
+
+
+def from_command_line(each: FlatOption, words: str | Sequence[str] | bool) -> Any:
+    """The value that words give an option. Raises InvalidOption."""
+    kinds = (each.type, *get_args(each.type))
+    read: Any = words
+    if isinstance(words, str) and int in kinds and WHOLE.fullmatch(words):
+        read = int(words)
+    if isinstance(words, str) and float in kinds and DECIMAL.fullmatch(words):
+        read = float(words)
+    try:
+        return check(each.type, read)
+    except InvalidValue as error:
+        raise InvalidOption(f"{each.flag}: {error}") from error
 
 
 def completer(option: Option) -> Callable[[str], list[tuple[str, str]]] | None:
@@ -95,7 +111,9 @@ def _annotation(each: FlatOption) -> Any:
         "metavar": option.metavar,
         "autocompletion": completer(option),
     }
-    kind = list[str] if get_origin(each.type) is tuple else each.type
+    kind: Any = bool if bool in (each.type, *get_args(each.type)) else str
+    if get_origin(each.type) is tuple:
+        kind = list[str]
     if option.panel == ARGUMENT:
         return Annotated[kind, typer.Argument(**shared)]
     return Annotated[kind, typer.Option(*([option.short] if option.short else []), option.flags or each.flag, **shared)]
@@ -103,32 +121,43 @@ def _annotation(each: FlatOption) -> Any:
 
 def _app(arguments: Sequence[str], commands: Sequence[Command]) -> typer.Typer:
     """The program, with the one command that is called: to build all of them takes longer than to run most."""
+    called = next((word for word in arguments if not word.startswith("-")), None)
     app = typer.Typer(
-        add_completion=True,
         pretty_exceptions_enable=False,
         rich_markup_mode=None,  # its boxes take longer than all the rest
-        context_settings={"help_option_names": list(HELP_OPTIONS)},
+        context_settings={"help_option_names": list(HELP_OPTIONS), "default_map": NO_TYPER_DEFAULTS},
     )
-    called = next((word for word in arguments if not word.startswith("-")), None)
     for command in commands:
         if command.name == called or COMPLETING in os.environ:
-            app.command(command.name, cls=_with_help(command))(command_from_spec(command))
+            app.command(command.name, help=command.help, cls=_command_class(command))(command_from_spec(command))
         else:
             app.command(command.name, help=command.help)(_not_called)
     app.callback()(_options)
     return app
 
 
-def _with_help(command: Command) -> type[TyperCommand]:
-    """The class of a command whose help is ours, also between other words."""
+def _command_class(command: Command) -> type[TyperCommand]:
+    """The class of a command whose help is ours, also between other words, and whose words typer does not read."""
 
-    class Helped(TyperCommand):
+    class Words(TyperCommand):
         def get_help(self, ctx: Any) -> str:
             from attnviz.cli.help import command_help
 
             return command_help(command.name, load(command.spec))
 
-    return Helped
+        def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+            words, surplus, _ = self.make_parser(ctx).parse_args(list(args))
+            wants_help = words.pop("help", False)
+            if not ctx.resilient_parsing:  # else a shell completes
+                if wants_help:
+                    show.line(self.get_help(ctx))
+                    ctx.exit()
+                if surplus:
+                    ctx.fail(f"Got unexpected extra argument(s) ({' '.join(surplus)})")
+            ctx.params = {name: value for name, value in words.items() if value is not None and value != ()}
+            return []
+
+    return Words
 
 
 def _not_called() -> None:
@@ -148,56 +177,3 @@ def _options(
     ] = False,
 ) -> None:
     """See and measure attention: from a text to a picture of who attends to what."""
-
-
-class SimpleParam:
-    """Stands where typer keeps its own way to read a parameter's value, which it makes when it is first needed."""
-
-    def coerce(self, value: Any, param: Any, ctx: Any) -> Any:
-        """Read a value at sight where it can be, else as typer does."""
-        read = parse_simple(value, param.type_descriptor.annotation, param.multiple or param.nargs == -1)
-        if read is not UNPARSED:
-            return read
-        param._runtime_param = None
-        return param.get_runtime_param().coerce(value, param=param, ctx=ctx)
-
-
-def patch_params(command: Any) -> Any:
-    """The command of typer, with quick parameters, and so its subcommands. Where typer has no such place, as it was."""
-    make_help = command.get_help_option
-    command.get_help_option = lambda ctx: _quick(make_help(ctx))  # it comes later, and with the context
-    for param in command.params:
-        _quick(param)
-    for subcommand in getattr(command, "commands", {}).values():
-        patch_params(subcommand)
-    return command
-
-
-def _quick(param: Any) -> Any:
-    if getattr(param, "_runtime_param", UNPARSED) is None:
-        param._runtime_param = SimpleParam()
-    return param
-
-
-def parse_simple(value: Any, annotation: Any, several: bool = False) -> Any:
-    """The value as `annotation`, or UNPARSED. Of several, all; None where nothing was given, and of several nothing."""
-    if several:
-        if value is None:
-            return ()
-        if isinstance(value, str):
-            return UNPARSED
-        leaf = get_args(annotation)[0] if get_origin(annotation) is list else annotation
-        read = [parse_simple(each, leaf) for each in value]
-        return UNPARSED if UNPARSED in read else read
-    if value is None:
-        return None
-    if get_origin(annotation) is Literal:
-        return value if value in get_args(annotation) else UNPARSED
-    if type(value) is annotation and annotation in (str, int, float, bool):
-        return value
-    if isinstance(value, str):
-        if annotation is int and WHOLE.fullmatch(value):
-            return int(value)
-        if annotation is float and DECIMAL.fullmatch(value):
-            return float(value)
-    return UNPARSED

@@ -5,15 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from pydantic import ValidationError
-
 from attnviz.configs import schema
-from attnviz.configs.jobs import NAMES_OR_PATHS, PATHS
-from attnviz.configs.wording import error_message
+from attnviz.configs.paths import NAMES_OR_PATHS, PATHS
+from attnviz.configs.settings import NO_STDIN, error_message, reads_stdin, unknown
 from attnviz.errors import InvalidConfig
 from attnviz.inputs import exists
 from attnviz.jobs import JOBS, Job
 from attnviz.manifest import Entry
+from attnviz.option_values import InvalidValue, check
 from attnviz.options import build
 
 
@@ -24,14 +23,20 @@ def job_from_manifest(entry: Entry, root: Path, where: str) -> Job:
     """
     if entry.command not in JOBS:
         raise InvalidConfig([f"{where}: {entry.name}: no command {entry.command!r}"])
-    settings = {name: list(value) if isinstance(value, tuple) else value for name, value in entry.settings.items()}
-    try:
-        known = schema.settings_model(entry.command).model_validate(settings)
-    except ValidationError as error:
-        names = list(schema.types(entry.command))
-        problems = [error_message(each, names) for each in error.errors(include_url=False)]
-        raise InvalidConfig([f"{where}: {entry.name}: {problem}" for problem in problems]) from error
-    written = {name: getattr(known, name) for name in entry.settings}
+    options = schema.settings(entry.command)
+    written: dict[str, Any] = {}
+    problems: list[str] = []
+    for name, value in entry.settings.items():
+        try:
+            if name not in options:
+                problems.append(unknown(name, options))
+                continue
+            written[name] = check(options[name].type, value)
+            problems += [f"{name}: {NO_STDIN}"] * reads_stdin(options[name], written[name])
+        except InvalidValue as error:
+            problems.append(f"{name}: {error_message(error)}")
+    if problems:
+        raise InvalidConfig([f"{where}: {entry.name}: {problem}" for problem in problems])
     found: dict[str, Any] = {
         name: _there(value, root) if name in PATHS | NAMES_OR_PATHS else value for name, value in written.items()
     }

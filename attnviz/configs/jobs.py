@@ -12,42 +12,31 @@
           index: [0, 1]
 
 Nearest wins: the matrix and the job's settings over the defaults, these over what a command does by itself.
-
-A relative path means a place in the config's folder. `text_file` and `vocab` are always paths. `dataset`, `model` and
-`models` may be names too: there ./ or ../ in front makes a path; anything else with a slash is one, except a data set
-org/name that is not there; and a word with a dot, such as reviews.csv, is one if it is there. ~/ is the home folder.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence, Set
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence, Set
+from dataclasses import MISSING, dataclass, field
 from functools import partial
+from itertools import chain
 from math import prod
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
-
-from pydantic import BaseModel, ValidationError
+from typing import Any
 
 from attnviz.configs import naming, reading, schema
-from attnviz.configs.source_file import START, SourceFile, Steps, shorten
-from attnviz.configs.wording import error_message, instead, unknown
+from attnviz.configs.paths import from_folder
+from attnviz.configs.settings import WRONG, Settings, SettingsReader, unknown
+from attnviz.configs.source_file import START, SourceFile, Steps
 from attnviz.errors import InvalidConfig
-from attnviz.inputs import exists
 from attnviz.jobs import JOBS, BatchPlan, Job
+from attnviz.option_values import InvalidValue, shorten
 from attnviz.options import build
 
-if TYPE_CHECKING:
-    from pydantic_core import ErrorDetails
-
 MAX_JOBS = 10_000
-PATHS = frozenset({"text_file", "vocab"})
-NAMES_OR_PATHS = frozenset({"dataset", "model", "models"})
 
-Settings = dict[str, Any]
 Matrix = Mapping[str, Sequence[object]]
-Model = TypeVar("Model", bound=BaseModel)
 
 
 def load(path: str | Path) -> BatchPlan:
@@ -84,11 +73,11 @@ class _Jobs:
     n_jobs: int = 0  # asked for
 
 
-class _Config:
+class _Config(SettingsReader):
     """One config on its way to becoming jobs. Goes on after a problem, so that all are found."""
 
     def __init__(self, document: SourceFile, jobs: _Jobs) -> None:
-        self.document = document
+        super().__init__(document)
         self.jobs = jobs
         self.folder = Path(document.file).parent
         self.defaults: dict[str, Any] = {}
@@ -98,13 +87,19 @@ class _Config:
 
     def read(self) -> None:
         data = self.document.data
-        self.checked(schema.Shell, data, (), partial(error_message, names=list(schema.Shell.model_fields)))
         if not isinstance(data, dict):
+            self.report((), str(InvalidValue("settings (name: value)", data)))
             return
+        known = ("out", "defaults", "jobs")
+        for key in data.keys() - known:
+            self.report((key,), partial(unknown, key, known), at_key=True)
+        self.value(str | None, data.get("out"), ("out",))
         if data.get("out") == "":
-            self.document.report(("out",), "write a folder, not nothing")
-        self.defaults = data["defaults"] if isinstance(data.get("defaults"), dict) else {}
-        jobs = data["jobs"] if isinstance(data.get("jobs"), list) else []
+            self.report(("out",), "write a folder, not nothing")
+        self.defaults = self.members(data.get("defaults"), ("defaults",))
+        if "jobs" not in data:
+            self.report((), "jobs is missing")
+        jobs = self.items(data["jobs"], ("jobs",)) if "jobs" in data else []
         self.check_defaults({self.job(raw, ("jobs", number)) for number, raw in enumerate(jobs)} - {""})
 
     def job(self, raw: Any, steps: Steps) -> str:
@@ -113,25 +108,27 @@ class _Config:
         if not command:
             return ""
         self.numbers[command] += 1
-        parts = {key: value for key, value in raw.items() if key not in JOBS or key == command}
-        known = self.checked(schema.job_model(command), parts, steps, partial(_sentence_in_job, command))
+        options = schema.settings(command)
         defaults = self.defaults_for(command)
-        if known is None:
-            name = raw.get("name")
+        n_problems = len(self.document.problems)
+        for key in raw.keys() - {"name", "matrix", *JOBS}:
+            known = partial(unknown, key, ("name", command, "matrix"))
+            self.report((*steps, key), f"belongs under {command}; indent it" if key in options else known, at_key=True)
+        name = self.value(str | None, raw.get("name"), (*steps, "name"))
+        own = self.settings(command, raw[command], (*steps, command))
+        matrix = self.matrix(command, raw.get("matrix"), (*steps, "matrix"))
+        if len(self.document.problems) > n_problems or WRONG in (name, *own.values(), *chain(*matrix.values())):
             if isinstance(name, str) and (fault := naming.name_error(name)):
-                self.document.report((*steps, "name"), fault)
+                self.report((*steps, "name"), fault)
             return command
-        own, matrix = _given(getattr(known, command), raw[command]), _given(known.matrix, raw.get("matrix"))
-        for setting in schema.required(command):
-            if setting not in {**defaults, **own, **matrix}:
-                self.document.report((*steps, command), f"{setting} is missing")
-        for setting, values in matrix.items():
-            self.check_values(values, (*steps, "matrix", setting))
-            if setting in own:
-                self.document.report((*steps, "matrix", setting), f"is in {command} too; write it once", at_key=True)
+        settings = {**defaults, **own}
+        for setting, option in options.items():
+            if option.default is MISSING and setting not in {**settings, **matrix}:
+                self.report((*steps, command), f"{setting} is missing")
+        for setting in own.keys() & matrix:
+            self.report((*steps, "matrix", setting), f"is in {command} too; write it once", at_key=True)
         if self.has_room(prod(map(len, matrix.values())), steps):
-            name = f"{command}-{self.numbers[command]}" if known.name is None else known.name
-            self.make(name, command, {**defaults, **own}, matrix, steps)
+            self.make(f"{command}-{self.numbers[command]}" if name is None else name, command, settings, matrix, steps)
         return command
 
     def command(self, raw: Any, steps: Steps) -> str:
@@ -139,7 +136,7 @@ class _Config:
         if steps in self.document.spoilt:
             return ""
         if not isinstance(raw, dict):
-            self.document.report(steps, instead("a command (heatmap: …)", raw))
+            self.document.report(steps, str(InvalidValue("a command (heatmap: …)", raw)))
             return ""
         members: dict[str, Any] = raw
         first, *more = [key for key in members if key in JOBS] or [""]
@@ -152,52 +149,24 @@ class _Config:
             self.document.report((*steps, key), partial(unknown, key, ["name", *JOBS, "matrix"]), at_key=True)
         return first
 
-    def checked(
-        self, model: type[Model], data: Any, steps: Steps, words: Callable[[ErrorDetails], str]
-    ) -> Model | None:
-        """`data` as a model, None where it is not one, and then all that is wrong with it is told."""
-        try:
-            return model.model_validate(data)
-        except ValidationError as problems:
-            for error in problems.errors(include_url=False):
-                where = self.written((*steps, *error["loc"]))
-                around = {where[:length] for length in range(len(where) + 1)}
-                if not around & self.document.spoilt:
-                    at_key = error["type"] == "extra_forbidden"
-                    self.document.report(where, partial(words, error), at_key=at_key)
-            return None
-
-    def written(self, steps: Steps) -> Steps:
-        """Without what only pydantic saw, the [0] of a single value. What is missing belongs to what lacks it."""
-        while steps not in self.document.values and steps:
-            steps = steps[:-1]
-        return steps
-
-    def defaults_for(self, command: str) -> dict[str, Any]:
+    def defaults_for(self, command: str) -> Settings:
+        """Those that the command has; one that is wrong is told by the first command that has it."""
         if command not in self.defaults_of:
-            known = schema.types(command)
-            chosen = {name: value for name, value in self.defaults.items() if name in known}
-            unsure = {name: value for name, value in chosen.items() if name not in self.wrong_defaults}
-            n_problems = len(self.document.problems)
-            model = self.checked(schema.settings_model(command), unsure, ("defaults",), error_message)
-            self.wrong_defaults |= {str(each.steps[1]) for each in self.document.problems[n_problems:]}
-            self.defaults_of[command] = chosen if model is None else _given(model, unsure)
+            found = self.defaults_of[command] = {}
+            for name, option in schema.settings(command).items():
+                if name in self.defaults:
+                    wrong = name in self.wrong_defaults
+                    found[name] = WRONG if wrong else self.setting(option, self.defaults[name], ("defaults", name))
+                    self.wrong_defaults |= {name} if found[name] is WRONG else set()
         return self.defaults_of[command]
 
     def check_defaults(self, commands: Set[str]) -> None:
-        possible = list(dict.fromkeys(setting for command in JOBS for setting in schema.types(command)))
+        possible = list(dict.fromkeys(setting for command in JOBS for setting in schema.settings(command)))
         for setting in self.defaults:
             if setting not in possible:
                 self.document.report(("defaults", setting), partial(unknown, setting, possible), at_key=True)
-            elif commands and not any(setting in schema.types(command) for command in commands):
+            elif commands and not any(setting in schema.settings(command) for command in commands):
                 self.document.report(("defaults", setting), "no job here has this setting; leave it out", at_key=True)
-
-    def check_values(self, values: Sequence[object], steps: Steps) -> None:
-        seen: set[object] = set()
-        for number, value in enumerate(values):
-            if value in seen:
-                self.document.report((*steps, number), "is in the list twice")
-            seen.add(value)
 
     def has_room(self, n_jobs: int, steps: Steps) -> bool:
         """Told once, by the job that is too much."""
@@ -221,50 +190,8 @@ class _Config:
                 return
             self.jobs.where[called.lower()] = where
             if not self.document.problems:
-                found, written = self.from_folder({**settings, **chosen})
+                found, written = from_folder(self.folder, {**settings, **chosen})
                 self.jobs.made.append(Job(called, command, build(JOBS[command], **found), where, written))
-
-    def from_folder(self, settings: Settings) -> tuple[Settings, Settings]:
-        """Settings with their paths from the current folder; and as they were written, those that this changed."""
-        found = dict(settings)
-        for setting in settings.keys() & {*PATHS, *NAMES_OR_PATHS}:
-            match settings[setting]:
-                case str(written):
-                    found[setting] = self.path(setting, written)
-                case tuple(several):
-                    found[setting] = tuple(self.path(setting, each) for each in several)
-        return found, {setting: value for setting, value in settings.items() if found[setting] != value}
-
-    def path(self, setting: str, written: str) -> str:
-        """Raises nothing: what is no path stays a name."""
-        if written == "~" or written.startswith("~/") or Path(written).is_absolute() or not written:
-            return written
-        path = self.folder / written
-        if not _is_path(setting, written, path):
-            return written
-        return str(path) if path.is_absolute() else f"./{path}"  # never a bare word, which would be a name
-
-
-def _is_path(setting: str, written: str, path: Path) -> bool:
-    if setting in PATHS or written.startswith(("./", "../")):
-        return True
-    if setting != "dataset" or written.count("/") != 1:
-        return "/" in written or ("." in written and exists(path))
-    return exists(path)
-
-
-def _sentence_in_job(command: str, error: ErrorDetails) -> str:
-    names = list(schema.types(command))
-    if len(error["loc"]) > 1:
-        return error_message(error, names)
-    if error["type"] == "extra_forbidden" and error["loc"][0] in names:
-        return f"belongs under {command}; indent it"
-    return error_message(error, ["name", command, "matrix"])
-
-
-def _given(settings: BaseModel | None, raw: Mapping[str, Any] | None) -> Settings:
-    """The settings that were written, in their order there, not those left at their defaults."""
-    return {} if settings is None or raw is None else {name: getattr(settings, name) for name in raw}
 
 
 def _out(documents: Sequence[SourceFile]) -> str | None:

@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Any
 from pydantic import TypeAdapter, ValidationError
 
 from attnviz.configs import naming
-from attnviz.configs.source_file import format_path, shorten
-from attnviz.configs.wording import error_message
+from attnviz.configs.source_file import format_path
 from attnviz.errors import InvalidConfig, InvalidSource
 from attnviz.inputs import read_bytes
 from attnviz.manifest import SCHEMA, Entry, Manifest
+from attnviz.option_values import WANTED, InvalidValue, shorten
 
 if TYPE_CHECKING:
     from pydantic_core import ErrorDetails
@@ -28,6 +28,13 @@ MAX_MANIFEST = 2**27  # bytes: all measures of 2,200 texts through 144 heads; te
 SURROGATE = re.compile("[\ud800-\udfff]")
 SORTED = frozenset({"configs", "versions", "settings", "inputs"})  # of the numbers the order is that of the texts
 KINDS: dict[str, type[Any]] = {"manifest": Manifest, "entry": Entry}
+WANTED_HERE = {  # by pydantic's name for what is wrong
+    **{f"{kind.__name__.replace('str', 'string')}_type": wanted for kind, wanted in WANTED.items()},
+    "list_type": "a list",
+    "tuple_type": "a list",
+    "dict_type": "settings (name: value)",
+    "dataclass_type": "an object",
+}
 
 
 def to_bytes(manifest: Manifest) -> bytes:
@@ -119,7 +126,20 @@ def _adapter(kind: str) -> TypeAdapter[Any]:
 
 def _line(path: Path, error: ErrorDetails) -> str:
     steps = error["loc"][:-1] if error["type"] in ("missing", "unexpected_keyword_argument") else error["loc"]
-    return f"{path}: {format_path(steps)}: {error_message(error)}" if steps else f"{path}: {error_message(error)}"
+    return f"{path}: {format_path(steps)}: {_sentence(error)}" if steps else f"{path}: {_sentence(error)}"
+
+
+def _sentence(error: ErrorDetails) -> str:
+    match error["type"]:
+        case "unexpected_keyword_argument":
+            return f"no {shorten(error['loc'][-1])} here"
+        case "missing":
+            return f"{error['loc'][-1]} is missing"
+        case "json_invalid":  # half a character, which json.loads takes
+            return f"is not JSON: {error['ctx']['error']}"
+        case kind if kind in WANTED_HERE:
+            return str(InvalidValue(WANTED_HERE[kind], error["input"]))
+    return error["msg"]
 
 
 def _refuse(constant: str) -> None:

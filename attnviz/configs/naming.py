@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from itertools import product
 
 from attnviz import manifest
-from attnviz.configs.source_file import shorten
+from attnviz.option_values import shorten
 
 MAX_LENGTH = 64
 NAME = r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}"

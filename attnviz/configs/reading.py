@@ -18,8 +18,9 @@ from typing import Any, NoReturn
 import yaml
 from yaml import events as at
 
-from attnviz.configs.source_file import Position, Problem, SourceFile, Steps, cut, shorten
+from attnviz.configs.source_file import Position, Problem, SourceFile, Steps
 from attnviz.inputs import open_input
+from attnviz.option_values import cut, shorten
 
 MAX_BYTES = 1024 * 1024  # bytes
 MAX_DEPTH = 20  # levels; a config needs five

@@ -7,7 +7,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-MAX_SHOWN_LENGTH = 40  # characters of a name or a value in a message
+from attnviz.option_values import MAX_SHOWN_LENGTH, shorten
+
 PLAIN_NAME = re.compile(r"\w[\w-]*", re.ASCII)
 
 Steps = tuple[str | int, ...]  # the way to a value: ("jobs", 2, "heatmap", "heads")
@@ -84,24 +85,3 @@ def format_path(steps: Sequence[str | int]) -> str:
         else:
             written += f"[{shorten(step)}]"
     return written
-
-
-def shorten(value: object) -> str:
-    """A value in a message, cut where it is long."""
-    match value:
-        case None:
-            return "nothing"
-        case bool():
-            return "true" if value else "false"
-        case str():
-            return repr(cut(value))
-        case dict():
-            return "settings"
-        case list() | tuple():
-            return "a list"
-    return str(value)
-
-
-def cut(name: str) -> str:
-    """A name from a file, short enough for a message."""
-    return name if len(name) <= MAX_SHOWN_LENGTH else name[: MAX_SHOWN_LENGTH - 1] + "…"

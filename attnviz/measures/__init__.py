@@ -7,7 +7,8 @@ as if they summed to exactly 1, and a record is walked over in blocks of rows th
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import math
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -20,17 +21,44 @@ if TYPE_CHECKING:  # records bring numpy, which help and completion do without
 
 
 @dataclass(frozen=True)
+class Unit:
+    """What numbers are counted in, and the smallest and largest of any text of `n_tokens` under `n_heads` heads."""
+
+    name: str
+    bounds: Callable[[int, int], tuple[float, float]]  # from n_heads and n_tokens
+
+
+SHARE = Unit("share", lambda n_heads, n_tokens: (0.0, 1.0))
+NATS = Unit("nats", lambda n_heads, n_tokens: (0.0, math.log(n_tokens)))  # of a distribution over tokens
+NATS_OF_TWO = Unit("nats", lambda n_heads, n_tokens: (0.0, math.log(2)))  # how unlike two distributions are
+KEYS = Unit("keys", lambda n_heads, n_tokens: (1.0, float(n_tokens)))
+TOKENS = Unit("tokens", lambda n_heads, n_tokens: (0.0, float(n_tokens - 1)))  # a distance
+HEADS = Unit("heads", lambda n_heads, n_tokens: (1.0, float(n_heads)))
+MIXES = Unit("mixes", lambda n_heads, n_tokens: (1.0, float(n_heads)))
+
+
+@dataclass(frozen=True)
 class Measure(Plugin):
     """A registration line. `level`: what it is one number of, a head or all heads of a layer together.
 
     A measure `of_some_texts` raises NotMeasurable for others, and is not among `all`.
     """
 
-    unit: str
+    counted: Unit
     source: str  # the paper, short; the whole reference is in the docstring
     level: Level = "head"
     self_attention_only: bool = False
     of_some_texts: bool = False
+    label: str = ""  # what a head is called that gives this place most; "": the measure names no head
+
+    @property
+    def unit(self) -> str:
+        """What its numbers are counted in."""
+        return self.counted.name
+
+    def bounds(self, n_heads: int, n_tokens: int) -> tuple[float, float]:
+        """The smallest and the largest number of any text of at most so many tokens."""
+        return self.counted.bounds(n_heads, n_tokens)
 
 
 MEASURES = (
@@ -38,42 +66,42 @@ MEASURES = (
         "entropy",
         "attnviz.measures.concentration:entropy",
         "how widely a query spreads its attention",
-        "nats",
+        NATS,
         "Clark et al. 2019",
     ),
     Measure(
         "effective_keys",
         "attnviz.measures.concentration:effective_keys",
         "how many keys a query attends to, exp of the entropy",
-        "keys",
+        KEYS,
         "Hill 1973",
     ),
     Measure(
         "normalised_entropy",
         "attnviz.measures.concentration:normalised_entropy",
         "the entropy as a share of the largest possible",
-        "share",
+        SHARE,
         "Pielou 1966",
     ),
     Measure(
         "peak",
         "attnviz.measures.concentration:peak",
         "the share that goes to a query's favourite key",
-        "share",
+        SHARE,
         "Voita et al. 2019",
     ),
     Measure(
         "top_3_mass",
         "attnviz.measures.concentration:top_3_mass",
         "the share that goes to a query's three favourite keys",
-        "share",
+        SHARE,
         "Gupta et al. 2021",
     ),
     Measure(
         "distance",
         "attnviz.measures.distance:distance",
         "how far away a query attends",
-        "tokens",
+        TOKENS,
         "Vig & Belinkov 2019",
         self_attention_only=True,
     ),
@@ -81,91 +109,100 @@ MEASURES = (
         "to_self",
         "attnviz.measures.shares:to_self",
         "the share that goes to the query's own position",
-        "share",
+        SHARE,
         "Kovaleva et al. 2019",
         self_attention_only=True,
+        label="itself",
     ),
     Measure(
         "to_previous",
         "attnviz.measures.shares:to_previous",
         "the share that goes to the position before",
-        "share",
+        SHARE,
         "Clark et al. 2019",
         self_attention_only=True,
+        label="previous token",
     ),
     Measure(
         "to_next",
         "attnviz.measures.shares:to_next",
         "the share that goes to the position after",
-        "share",
+        SHARE,
         "Clark et al. 2019",
         self_attention_only=True,
+        label="next token",
     ),
     Measure(
         "to_first",
         "attnviz.measures.shares:to_first",
         "the share that goes to the first token, often a sink",
-        "share",
+        SHARE,
         "Xiao et al. 2023",
         self_attention_only=True,
+        label="first token",
     ),
     Measure(
         "to_sink",
         "attnviz.measures.shares:to_sink",
         "the share that goes to a learned sink, which is no token",
-        "share",
+        SHARE,
         "Agarwal et al. 2025",
+        label="sink",
     ),
     Measure(
         "to_special",
         "attnviz.measures.shares:to_special",
         "the share that goes to markers such as [CLS]",
-        "share",
+        SHARE,
         "Clark et al. 2019",
+        label="special tokens",
     ),
     Measure(
         "to_punctuation",
         "attnviz.measures.shares:to_punctuation",
         "the share that goes to punctuation and symbols",
-        "share",
+        SHARE,
         "Clark et al. 2019",
+        label="punctuation",
     ),
     Measure(
         "to_same_word",
         "attnviz.measures.shares:to_same_word",
         "the share that goes to the same word elsewhere",
-        "share",
+        SHARE,
         "Wang et al. 2022",
         self_attention_only=True,
+        label="same word",
     ),
     Measure(
         "to_partner",
         "attnviz.measures.to_partner:to_partner",
         "the share of brackets and quotes that goes to their partners",
-        "share",
+        SHARE,
         "Clark et al. 2019",
         self_attention_only=True,
         of_some_texts=True,
+        label="bracket/quote",
     ),
     Measure(
         "max_received",
         "attnviz.measures.concentration:max_received",
         "the largest share of all attention on one key",
-        "share",
+        SHARE,
         "Goyal et al. 2020",
     ),
     Measure(
         "gini",
         "attnviz.measures.concentration:gini",
         "how unequally the keys receive attention",
-        "share",
+        SHARE,
         "Gini 1912",
     ),
     Measure(
         "head_divergence",
         "attnviz.measures.divergence:head_divergence",
         "how unlike two heads are on average",
-        "nats",
+        NATS_OF_TWO,
         "Clark et al. 2019",
         level="layer",
     ),
@@ -173,7 +210,7 @@ MEASURES = (
         "vendi_score",
         "attnviz.measures.divergence:vendi_score",
         "how many distinct heads there are in effect",
-        "heads",
+        HEADS,
         "Friedman & Dieng 2022",
         level="layer",
     ),
@@ -181,7 +218,7 @@ MEASURES = (
         "divergence_from_mean",
         "attnviz.measures.divergence:divergence_from_mean",
         "how far the mean of the heads is from each of them",
-        "nats",
+        NATS_OF_TWO,
         "Lin 1991",
         level="layer",
     ),
@@ -189,7 +226,7 @@ MEASURES = (
         "effective_rank",
         "attnviz.measures.divergence:effective_rank",
         "how many independent mixtures of keys a query gets",
-        "mixes",
+        MIXES,
         "Roy & Vetterli 2007",
         level="layer",
     ),

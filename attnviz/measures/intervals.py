@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import atan, cos, pi, sin, sqrt, tan
-from statistics import fmean, stdev
 
 import numpy as np
 from jaxtyping import Float
@@ -28,15 +27,6 @@ def intervals(values: Float[np.ndarray, "text number"]) -> Float[np.ndarray, "2 
     half = t_quantile(n_texts - 1) * values.std(axis=0, ddof=1) / sqrt(n_texts)
     half = np.where(np.ptp(values, axis=0) > 0, half, np.nan)
     return np.stack([values.mean(axis=0) - half, values.mean(axis=0) + half])
-
-
-def seeds_interval(values: Sequence[float]) -> tuple[float, float, float]:
-    """The mean of a share over seeds of training with its 95 % interval, by Student's t, within 0 to 1; of one seed
-    just its number. Few as seeds are, it is wide.
-    """
-    mean = fmean(values)
-    half = t_quantile(len(values) - 1) * stdev(values) / sqrt(len(values)) if len(values) > 1 else 0.0
-    return mean, max(0.0, mean - half), min(1.0, mean + half)
 
 
 def t_quantile(degrees: int, share: float = SHARE) -> float:

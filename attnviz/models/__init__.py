@@ -10,7 +10,7 @@ MODELS = (
     Plugin("multi", "attnviz.models.built_in:multi", "the same with 8 heads; multi:2 and multi:4 are trained too"),
     Plugin("random", "attnviz.models.built_in:random", "an encoder with random weights; random:N has N heads"),
     Plugin("dot", "attnviz.models.built_in:dot", "no projections: query = key = value = word embedding"),
-    Plugin("recall", "attnviz.models.recall_reference:recall", "recalls 8 values; recall:1, :2, :4, :8 by heads"),
+    Plugin("recall", "attnviz.models.built_in:recall", "recalls 8 values; recall:1, :2, :4, :8 by heads"),
 )
 
 # Likewise, of names that are none of these, in this order.

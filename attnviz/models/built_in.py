@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING
 from attnviz.cache import cached
 from attnviz.errors import InvalidModel, InvalidOption
 from attnviz.inputs import MAX_VOCABULARY, is_folder, read_bytes, user_path
+from attnviz.models.attribution import Attributable
 from attnviz.models.loading import ModelReference, digest, folder_name, refuse_sizes
-from attnviz.models.protocols import AttentionModel, Attributable, Classifies
+from attnviz.models.protocols import AttentionModel, Classifies
 from attnviz.models.sizes import FLOAT32, check_room, head_size
 from attnviz.specs import ModelOptions, PretrainedOptions
 
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 DEFAULT_HEADS = 8
 DEFAULT_D_MODEL = 64
 SHIPPED = Path(__file__).parents[1] / "data" / "models"  # one folder per trained model: single, multi-2 …
+RECALL = ("1", "2", "4", "8")  # heads of the models that recall
 SIZE = re.compile("[0-9]{1,18}")  # no number that int() refuses
 RELATIVES = "Trained are single, multi:2, multi:4 and multi:8, without --d-model, --layers, --vocab or --tokenizer"
 FILES = ("config.json", "model.safetensors", "tokenizer.json")
@@ -120,6 +122,16 @@ def dot(spec: ModelOptions, extras: PretrainedOptions) -> ModelReference | None:
     if reference.n_layers != 1:
         raise InvalidOption(f"--layers {spec.layers} with --model dot", hint="Unprojected attention has one layer.")
     return reference
+
+
+def recall(spec: ModelOptions, extras: PretrainedOptions) -> ModelReference:
+    """Trained on the task of docs/capacity.md. Raises InvalidModel for a number of heads that none has."""
+    written = spec.model.partition(":")[2] or str(DEFAULT_HEADS)
+    if written not in RECALL:
+        raise InvalidModel(f"no model {spec.model[:40]!r}", hint=f"There are recall:{', recall:'.join(RECALL)}.")
+    refuse_sizes("a recall model", spec)
+    folder = SHIPPED / f"recall-{written}"
+    return TrainedReference(spec, extras, f"recall:{written}", n_layers=1, n_heads=int(written), folder=folder)
 
 
 def _trained_or_random(spec: ModelOptions, extras: PretrainedOptions, name: str, n_heads: int) -> ModelReference:

@@ -6,7 +6,7 @@ import hashlib
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
 
@@ -15,7 +15,7 @@ from attnviz.inputs import MAX_JSON, read_bytes
 from attnviz.models import FORMATS, MODELS
 from attnviz.models.protocols import AttentionModel, Generates
 from attnviz.registry import load, suggestion
-from attnviz.specs import ModelOptions, PretrainedOptions, TextOptions
+from attnviz.specs import ModelOptions, PretrainedOptions
 
 NO_EXTRAS = PretrainedOptions()
 MAX_SEED = 2**63 - 1  # that torch takes
@@ -40,7 +40,6 @@ class ModelReference(ABC):
     trained_relatives: str = ""  # what to choose instead of random weights, where others of its name are trained
 
     learns_from_texts: ClassVar[bool] = False  # whether its vocabulary is made of the texts that it is opened with
-    example: ClassVar[str] = ""  # what to begin with, of a model that reads no prose
 
     def __str__(self) -> str:
         return self.name
@@ -90,12 +89,6 @@ def find_model(spec: ModelOptions, extras: PretrainedOptions = NO_EXTRAS) -> Mod
         if reference is not None:
             return reference
     raise InvalidModel(f"no model or checkpoint folder {spec.model[:80]!r}", hint=suggestion(spec.model, names))
-
-
-def with_example(text: TextOptions, references: Sequence[ModelReference]) -> TextOptions:
-    """What is asked for; where nothing is, the example of the first model that reads no prose."""
-    example = next((reference.example for reference in references if reference.example), "")
-    return replace(text, text=(example,)) if example and not text.chosen else text
 
 
 def refuse_sizes(what: str, spec: ModelOptions) -> None:

@@ -19,8 +19,7 @@ MAX_NORM = 1.0  # of the gradient
 class Optimizer:
     """AdamW with clipped gradients, whose learning rate rises and falls over `n_steps`.
 
-    Without `biases`, those of positions stay as they are. `fused`: one kernel for all parameters, with other last bits,
-    which is quicker where they are small.
+    Without `biases`, those of positions stay as they are.
     """
 
     def __init__(
@@ -30,7 +29,6 @@ class Optimizer:
         n_steps: int,
         *,
         biases: bool = True,
-        fused: bool = False,
     ) -> None:
         self.n_steps = n_steps
         inner = [module for each in modules for module in each.modules()]
@@ -43,7 +41,7 @@ class Optimizer:
             {"params": fast, "weight_decay": 0.0, "lr": learning_rate * POSITION_RATE},
         ]
         groups = [group for group in groups if group["params"]]
-        self.adamw = torch.optim.AdamW(groups, lr=learning_rate, betas=BETAS, fused=fused or None)
+        self.adamw = torch.optim.AdamW(groups, lr=learning_rate, betas=BETAS)
         for group in self.adamw.param_groups:
             group["initial_lr"] = group["lr"]
 

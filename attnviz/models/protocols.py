@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     import numpy as np
 
     from attnviz.attention_trace import VerifiedTrace
-    from attnviz.attribution import Question
-    from attnviz.models.attribution.subject import Subject
     from attnviz.models.tokenizer import Encoding
     from attnviz.records import AttentionMaps
     from attnviz.training_metrics import Prediction
@@ -179,14 +177,6 @@ class Classifies(AttentionModel, Protocol):
 
     def classify(self, documents: Sequence[LabelledText]) -> Iterator[Prediction]:
         """One prediction per text, in order. Raises InvalidText for a text without tokens, by its name."""
-
-
-@runtime_checkable
-class Attributable(AttentionModel, Protocol):
-    """A model whose answers can be explained, token by token."""
-
-    def subject(self, text: str, text_name: str, question: Question) -> Subject:
-        """One answer of one text, for `attribute` to explain. Raises as `encode` does, and for an unknown answer."""
 
 
 @runtime_checkable

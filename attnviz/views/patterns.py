@@ -4,23 +4,15 @@ from __future__ import annotations
 
 import numpy as np
 
-from attnviz.measures import MEASURES
+from attnviz.measures import MEASURES, OF_SOME_TEXTS
 from attnviz.measures.concentration import uniform
 from attnviz.records import AttentionMaps
 from attnviz.registry import load
 from attnviz.training_metrics import LARGE_SHARE, MANY_TIMES, MIN_SHARE, MORE
 
-PATTERNS = {
-    "to_previous": "previous token",
-    "to_next": "next token",
-    "to_self": "itself",
-    "to_first": "first token",
-    "to_same_word": "same word",
-    "to_punctuation": "punctuation",
-    "to_special": "special tokens",
-}
-# Of a head over many texts: only some texts have pairs, and only some models have learned a sink.
-LABELS = {**PATTERNS, "to_partner": "bracket/quote", "to_sink": "sink"}
+LABELS = {measure.name: measure.label for measure in MEASURES if measure.label}
+# Of a head in one text: only some texts have pairs, and only some models have learned a sink.
+PATTERNS = {name: label for name, label in LABELS.items() if name not in (*OF_SOME_TEXTS, "to_sink")}
 FOR_LABELS = frozenset(LABELS) - {"to_sink"}  # what a survey measures to name heads, and lists apart
 NO_PATTERN = "no single pattern"
 

@@ -68,12 +68,6 @@ COMMANDS = (
         spec="attnviz.specs.survey:MergeSpec",
     ),
     Command(
-        "capacity",
-        "attnviz.workflows.capacity:capacity",
-        "Where several heads beat one, at equal parameters",
-        spec="attnviz.specs.capacity:CapacitySpec",
-    ),
-    Command(
         "diff",
         "attnviz.workflows.diff:diff",
         "What differs between two records, batches or surveys",

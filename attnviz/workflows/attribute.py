@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING
 from attnviz import store
 from attnviz.attribution import Attribution, Question
 from attnviz.errors import InvalidModel, InvalidOption
-from attnviz.models.attribution import METHODS
+from attnviz.models.attribution import METHODS, Attributable
 from attnviz.models.built_in import TRAINED
 from attnviz.models.loading import ModelReference, find_model
-from attnviz.models.protocols import Attributable, Classifies
+from attnviz.models.protocols import Classifies
 from attnviz.registry import find
 from attnviz.report import LazyRows
 from attnviz.specs import FigureOptions

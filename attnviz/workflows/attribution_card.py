@@ -10,9 +10,9 @@ from jaxtyping import Bool, Float64
 from attnviz.attribution import Attribution, MethodTest, Question, ReplacedTest, Scores
 from attnviz.errors import InvalidText
 from attnviz.measures.faithfulness import MIN_TOKENS, first_tokens, kendall, mean_loss
+from attnviz.models.attribution import Attributable
 from attnviz.models.attribution.passes import ReplacedAttention, Replacement
 from attnviz.models.attribution.subject import Subject, attribute
-from attnviz.models.protocols import Attributable
 from attnviz.report import LazyRows
 from attnviz.text import Corpus, Document
 from attnviz.views.attribution_card import card_report, card_rows

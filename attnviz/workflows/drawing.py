@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Generator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from attnviz import store
 from attnviz.errors import InvalidOption, InvalidSelection
+from attnviz.inputs import is_file
 from attnviz.measures import chosen, measured
 from attnviz.measures.rows import MAX_DRAWN, MAX_SIDE
 from attnviz.models.sizes import BASE, ONE_TOKEN, check_room
+from attnviz.options import changed_values
 from attnviz.records import AttentionMaps, Measurement
-from attnviz.report import LazyRows
+from attnviz.report import LazyRows, RenderedFrom
 from attnviz.selection import numbers
 from attnviz.specs import FigureOptions
 from attnviz.text import typed
@@ -26,6 +29,9 @@ from attnviz.workflows.pictures import Pictures
 MAX_PICTURES = 500  # heads that nobody chose; 24 layers of 16 are 384
 ONE_DRAWN, ONE_POOLED = 16, 32  # bytes for each cell of a picture, measured from above
 COPIES = 3  # of a record of q and k: itself, its file, and what rows are worked out from
+# Of the options of a picture those that a page lets its reader choose, and those that change no picture.
+CHOSEN_ON_PAGE = {"layer", "head", "pick", "scale", "kind", "format", "out"}
+CHOSEN_ON_PAGE |= {"open", "table", "top_k", "measure", "sort"}
 # What those of a record are called.
 PICTURES = ("layer-*-head-*", "overview", "query-*", "rollout", "distance*", "attention")
 
@@ -72,7 +78,10 @@ class Drawing:
             maps = by_words(maps)
         walk_for_pictures(maps, layers, heads)
         found = self._measured(maps)
-        drawn = yield from self.pictures.write(heatmap_report(maps, found, self.spec, layers, heads), folder, records)
+        report = heatmap_report(maps, found, self.spec, layers, heads)
+        if with_record or is_file(folder / store.RECORD):
+            report = replace(report, render=self._rendered_from())
+        drawn = yield from self.pictures.write(report, folder, records)
         rows = LazyRows(lambda: measures_rows(maps, found, layers, heads))
         text = maps.provenance.text_name
         return replace(
@@ -83,6 +92,13 @@ class Drawing:
             layers=_unless_in_order(text, [maps.layer_numbers[layer] for layer in layers]),
             heads=_unless_in_order(text, [maps.head_numbers[head] for head in heads]),
         )
+
+    def _rendered_from(self) -> RenderedFrom | None:
+        """What draws the same from the record beside it; None where a part of it was chosen already."""
+        if self.spec.query or self.spec.key:
+            return None
+        values = {name: value for name, value in changed_values(self.spec).items() if name not in CHOSEN_ON_PAGE}
+        return RenderedFrom(store.RECORD, " ".join(_as_flag(name, value) for name, value in values.items()))
 
     def check_number(self, n_layers: int, n_heads: int) -> None:
         """Raises InvalidSelection for very many pictures that nobody chose."""
@@ -99,6 +115,11 @@ class Drawing:
             return found
         by, _ = ordering(self.spec.sort)
         return found if by.name in [each.name for each in found] else (*found, *measured(maps, [by.name]))
+
+
+def _as_flag(name: str, value: object) -> str:
+    flag = f"--{name.replace('_', '-')}"
+    return flag if value is True else f"{flag} {shlex.quote(str(value))}"
 
 
 def check_factored_room(sizes: tuple[int, int, int], n_bytes: int, max_memory: float) -> None:

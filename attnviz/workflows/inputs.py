@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from attnviz import store
-from attnviz.models.loading import ModelReference, with_example
+from attnviz.models.loading import ModelReference
 from attnviz.specs import TextOptions
 from attnviz.text import Corpus, Document, load_corpus
 from attnviz.text.stream import TextStream, stream_corpus
@@ -59,16 +59,14 @@ class Inputs:
 
 
 def read_inputs(models: Sequence[ModelReference], text: TextOptions, *, every: bool, out: str | None = None) -> Inputs:
-    """The texts that `text` names, of which without --index all are meant if `every`, else the first; where it names
-    none, the example of a model that reads no prose.
+    """The texts that `text` names, of which without --index all are meant if `every`, else the first.
 
     Raises InvalidOption, InvalidSource or InvalidSelection for texts that are not there, InvalidOption for a folder
     that cannot be one.
     """
     folder = None if out is None else store.output_folder(out)
-    given = with_example(text, models)
-    corpus = load_corpus(given)
-    documents = corpus.chosen(text.index, every=every or given is not text)
+    corpus = load_corpus(text)
+    documents = corpus.chosen(text.index, every=every)
     return Inputs(tuple(models), corpus, documents, folder=folder)
 
 

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING
 from attnviz import store
 from attnviz.attribution import Question
 from attnviz.errors import InvalidModel, InvalidOption
+from attnviz.models.attribution import Attributable
 from attnviz.models.built_in import TRAINED
 from attnviz.models.loading import ModelReference, find_model
-from attnviz.models.protocols import Attributable, Classifies
+from attnviz.models.protocols import Classifies
 from attnviz.report import LazyRows
 from attnviz.specs import FigureOptions, KeepKind
 from attnviz.specs.predict import PredictSpec

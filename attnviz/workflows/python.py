@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Literal, TypedDict, TypeVar, Unpack, get_args, get_origin, get_type_hints
+from typing import TYPE_CHECKING, Any, TypeVar, get_args, get_origin
 
 import numpy as np
 
@@ -16,23 +16,16 @@ from attnviz.models.loading import find_model
 from attnviz.models.plan import Needs, plan_recording
 from attnviz.models.protocols import LayersAndHeads
 from attnviz.models.recording.attentions import from_attentions
-from attnviz.options import flat_options
+from attnviz.option_values import WANTED, InvalidValue, check
+from attnviz.options import FlatOption, build, flat_options
 from attnviz.records import AttentionMaps, Measurement
 from attnviz.records.single import is_record, one_record
 from attnviz.registry import suggestion
 from attnviz.report import Column, Report, Row, Table
 from attnviz.selection import numbers
-from attnviz.specs import (
-    FigureKind,
-    FigureOptions,
-    KeepKind,
-    MergeKind,
-    ModelOptions,
-    ScaleKind,
-    TextOptions,
-    ThemeName,
-)
+from attnviz.specs import ScaleKind, TextOptions
 from attnviz.specs.compare import CompareSpec
+from attnviz.specs.python import AttentionSettings, FigureSettings, MeasureSettings
 from attnviz.text import load_corpus
 from attnviz.views.compare_maps import highest, map_pictures
 from attnviz.views.head_pictures import scale_over, scales_over
@@ -46,44 +39,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-Options = TypeVar("Options", FigureOptions, ModelOptions, TextOptions)
-ALSO: dict[type, Any] = {int: int | np.integer, float: float | int | np.floating | np.integer, bool: bool | np.bool_}
-LISTS = ("pick", "layer", "head")  # options that the command line takes several times
-
-
-class FigureSettings(TypedDict, total=False):
-    """The options of `attnviz heatmap` that figures and pages in Python take, with underscores."""
-
-    pick: str  # "0.3,1.5": just these, layer.head
-    layer: str | int
-    head: str | int
-    query: str | int  # just what this token attends to: a word, or its position
-    scale: ScaleKind
-    merge: MergeKind
-    hide_special: bool
-    drop_first: bool
-    title: str
-    columns: int
-    kind: FigureKind
-    cmap: str
-    annotate: bool
-    theme: ThemeName
-    width: str  # "3.3in", "84mm"
-    font_size: float
-
-
-class ModelSettings(TypedDict, total=False):
-    """The options of `attnviz heatmap` that say which model, with underscores."""
-
-    heads: int
-    d_model: int
-    layers: int
-    causal: bool
-    seed: int
-    device: str
-    max_tokens: int
-    keep: KeepKind
-    max_memory: float
+Settings = TypeVar("Settings")
 
 
 def attention(
@@ -93,7 +49,7 @@ def attention(
     factored: bool = False,
     layer: str | int | None = None,
     head: str | int | None = None,
-    **settings: Unpack[ModelSettings],
+    **settings: Any,
 ) -> AttentionMaps:
     """Attend over one text, as `attnviz heatmap --text TEXT --model MODEL` does.
 
@@ -122,14 +78,18 @@ def attention(
         >>> maps.weights.shape  # layer, head, query, key
         (1, 2, 5, 5)
     """
-    reference = find_model(_typed(ModelOptions(model=model, **_checked(settings, ModelSettings))))
+    spec = from_python(AttentionSettings, text=text, model=model, layer=layer, head=head, **settings)
+    reference = find_model(spec.model)
     reference.check()
-    corpus = load_corpus(_typed(TextOptions(text=(text,))))
+    corpus = load_corpus(TextOptions(text=(spec.text,)))
     opened = reference.open(corpus.texts)
     (document,) = corpus.documents
     chosen = (
-        None if given is None else numbers((str(given),), n_there, what)
-        for given, n_there, what in ((layer, opened.n_layers, "layer"), (head, opened.n_heads, "head"))
+        numbers(written, n_there, what) if written else None
+        for written, n_there, what in (
+            (spec.figure.layer, opened.n_layers, "layer"),
+            (spec.figure.head, opened.n_heads, "head"),
+        )
     )
     needs = Needs(choice=LayersAndHeads(*chosen), only_choice=True, factored=factored)
     plan = plan_recording(opened, document.text, needs)
@@ -155,17 +115,13 @@ def measure(maps: AttentionMaps | Sequence[AttentionMaps], name: str) -> Measure
         >>> attnviz.measure(uniform, "effective_keys").values.round(3).tolist()
         [[2.0]]
     """
-    if not _fits(name, str):
-        raise _of_other_type("name", name, str, "`attnviz measures` lists them.")
-    found = measured(one_record(maps), [name])
+    found = measured(one_record(maps), [from_python(MeasureSettings, name=name).name])
     if len(found) != 1:
         raise InvalidOption(f"{name!r} names {len(found)} measures", hint="Ask for one at a time.")
     return found[0]
 
 
-def heatmap(
-    maps: AttentionMaps | Sequence[AttentionMaps], *, ax: Axes | None = None, **settings: Unpack[FigureSettings]
-) -> Figure:
+def heatmap(maps: AttentionMaps | Sequence[AttentionMaps], *, ax: Axes | None = None, **settings: Any) -> Figure:
     """Draw maps as a figure of matplotlib: the heads side by side on one scale, or one head on axes of yours.
 
     Args:
@@ -190,7 +146,7 @@ def heatmap(
     """
     from attnviz.renderers.figure.python import draw_on, figure
 
-    spec = _figure_options(settings)
+    spec = from_python(FigureSettings, **settings).figure
     look = Pictures.of(spec, (), "").look
     report = maps_report(one_record(maps), spec)
     if ax is None:
@@ -208,7 +164,7 @@ def show(
     keys: Sequence[str] | Grid | None = None,
     row: int | None = None,
     attention_mask: Any = None,
-    **settings: Unpack[FigureSettings],
+    **settings: Any,
 ) -> Display:
     """Show maps at the end of a notebook's cell, or in the middle of one within `display(…)`.
 
@@ -240,7 +196,7 @@ def show(
     elif keys is not None:
         keys.names(len(one_record(maps).keys))  # raises where it does not fit
         maps = replace(one_record(maps), grid=keys)
-    spec = _figure_options(settings)
+    spec = from_python(FigureSettings, **settings).figure
     return Display(maps_report(one_record(maps), spec), Pictures.of(spec, (), "").look)
 
 
@@ -274,13 +230,13 @@ def compare(
         >>> attnviz.compare(attnviz.attention(text, model="single"), attnviz.attention(text, model="multi:2"))
         Display('single and multi:2 on “the acting saved the film”')
     """
-    scale = _figure_options({"scale": scale}).scale
+    settings = from_python(FigureSettings, layer=layer, query=query, scale=scale).figure
     records = [one_record(first), one_record(second)]
     if len({each.provenance.text_sha256 for each in records}) > 1:
         raise InvalidOption("these are records of different texts", hint="Compare two models on one text.")
     names = [escape_for_display(each.provenance.model, 40) for each in records]
     names = [f"{name} ({place})" for place, name in enumerate(names, 1)] if len(set(names)) == 1 else names
-    spec = CompareSpec(models=tuple(names), layer=_texts(layer), query=None if query is None else str(query))
+    spec = CompareSpec(models=tuple(names), layer=settings.layer, query=settings.query)
     tally = ComparisonAccumulator.of(2, spec.measure)
     tally.add(records)
     layers = shared_layers(spec, tally.last)
@@ -308,52 +264,32 @@ def _measures_table(tally: ComparisonAccumulator, names: Sequence[str]) -> Table
     return Table("measures", "means over heads", "compared", columns, rows)
 
 
-def _texts(chosen: str | int | None) -> tuple[str, ...]:
-    return () if chosen is None else (str(chosen),)
+def from_python(spec: type[Settings], /, **settings: Any) -> Settings:
+    """A spec from values by the names of its options; None where an option is a list is none of it.
+
+    Raises InvalidOption for an option that there is not, and for a value that it does not take.
+    """
+    options = {each.name: each for each in flat_options(spec)}
+    for name in settings:
+        if name not in options:
+            raise InvalidOption(f"no setting {name!r}", hint=suggestion(name, list(options)))
+    given = {
+        name: read_option(options[name], value)
+        for name, value in settings.items()
+        if value is not None or get_origin(options[name].type) is not tuple
+    }
+    return build(spec, **given)
 
 
-def _figure_options(settings: FigureSettings) -> FigureOptions:
-    checked = _checked(settings, FigureSettings)
-    query = {"query": str(checked["query"])} if checked.get("query") is not None else {}
-    return _typed(FigureOptions(**{**checked, **{name: _texts(checked.get(name)) for name in LISTS}, **query}))
-
-
-def _checked(settings: Mapping[str, Any], kind: type) -> dict[str, Any]:
-    """Settings by name. Raises InvalidOption for one that there is not, or a text that is no choice of it."""
-    hints = get_type_hints(kind)
-    for name, value in settings.items():
-        if name not in hints:
-            raise InvalidOption(f"no setting {name!r}", hint=suggestion(name, list(hints)))
-        choices = get_args(hints[name]) if get_origin(hints[name]) is Literal else ()
-        if choices and isinstance(value, str) and value not in choices:
-            raise InvalidOption(f"{name}={value!r} is no choice", hint=suggestion(value, choices))
-    return dict(settings)
-
-
-def _typed(options: Options) -> Options:
-    """The same options. Raises InvalidOption for a value of another type, which Python alone can hand over."""
-    for option in flat_options(type(options)):
-        value = getattr(options, option.name)
-        if not _fits(value, option.type):
-            raise _of_other_type(option.name, value, option.type, option.option.config_help())
-    return options
-
-
-def _fits(value: object, kind: Any) -> bool:
-    """Whether an option of this type takes the value; numbers may be numpy's."""
-    parts = get_args(kind)
-    if get_origin(kind) is Literal:
-        return isinstance(value, str) and value in parts
-    if get_origin(kind) is tuple:
-        return isinstance(value, tuple) and all(_fits(each, parts[0]) for each in value)
-    if parts:  # one of several
-        return any(_fits(value, each) for each in parts)
-    return isinstance(value, ALSO.get(kind, kind)) and (kind is bool or not isinstance(value, bool))
-
-
-def _of_other_type(name: str, value: object, kind: Any, hint: str) -> InvalidOption:
-    if get_origin(kind) is tuple and isinstance(value, tuple):  # of one, as Python hands it over by itself
-        value, kind = value[0], get_args(kind)[0]
-    wanted = kind.__name__ if isinstance(kind, type) else str(kind).replace("typing.", "")
-    shown = escape_for_display(repr(value), 40)
-    return InvalidOption(f"{name}={shown} is of type {type(value).__name__}, not {wanted}", hint=hint)
+def read_option(option: FlatOption, value: object) -> Any:
+    """Numbers may be numpy's, and stand for a text only where it counts something: `layer=0`, and not `title=0`."""
+    if isinstance(value, np.generic):
+        value = value.item()
+    counts = "N" in (option.option.metavar or "").split("|")
+    try:
+        if not counts and str in (option.type, *get_args(option.type)) and isinstance(value, int):
+            raise InvalidValue(WANTED[str], value)
+        return check(option.type, value)
+    except InvalidValue as error:
+        problem = f"{option.name}={escape_for_display(repr(value), 40)}: write {error.wanted}{error.note()}"
+        raise InvalidOption(problem, hint="" if error.note() else option.option.config_help()) from error

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import math
 import shlex
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -14,7 +13,7 @@ import numpy as np
 
 from attnviz.errors import InvalidModel, InvalidSource, InvalidText
 from attnviz.exact import N_SAMPLED
-from attnviz.measures import MEASURES, Measure, chosen
+from attnviz.measures import MEASURES, chosen
 from attnviz.measures.rows import REACH
 from attnviz.measures.to_partner import has_pair
 from attnviz.models.built_in import TRAINED
@@ -157,17 +156,8 @@ def _measures(spec: SurveySpec, maps: AttentionMaps) -> Iterator[SurveyMeasure]:
     asked += [name for name in LABELS if name not in asked]
     for name in asked:
         if name != "to_sink" or maps.sink is not None or name in spec.measure:
-            low, high = _bounds(every[name], maps.n_heads, spec.model.max_tokens or 0)
-            yield SurveyMeasure(name, every[name].unit, every[name].level, low, high)
+            low, high = every[name].bounds(maps.n_heads, spec.model.max_tokens or 0)
+            yield SurveyMeasure(name, every[name].unit, every[name].level, low, max(high, low + 1.0))
     for kind in spec.ablations:
         yield SurveyMeasure(f"{ABLATION}{kind}", "probability lost", "head", -1.0, 1.0)
     yield SurveyMeasure(TOKENS, "tokens", "text", 0.0, float(spec.model.max_tokens or 0))
-
-
-def _bounds(measure: Measure, n_heads: int, n_tokens: int) -> tuple[float, float]:
-    """The smallest and the largest number of any text of at most so many tokens."""
-    if measure.unit == "nats":
-        return 0.0, math.log(2 if measure.level == "layer" else n_tokens)
-    smallest = 1.0 if measure.unit in ("keys", "heads", "mixes") else 0.0
-    largest = {"share": 1, "keys": n_tokens, "tokens": n_tokens - 1, "heads": n_heads, "mixes": n_heads}
-    return smallest, max(float(largest[measure.unit]), smallest + 1.0)

@@ -29,8 +29,8 @@ HEADS = {
     "-1": "d_model 64 is not divisible by -1 (try 1, 2, 4, 8 …)",
     "7": "d_model 64 is not divisible by 7 (try 1, 2, 4, 8 …)",
     "1000000000": "d_model 64 is not divisible by 1000000000 (try 1, 2, 4, 8 …)",
-    "1e9": "Invalid value for '--heads'",
-    "": "Invalid value for '--heads'",
+    "1e9": "--heads: write a whole number, not '1e9'",
+    "": "--heads: write a whole number, not ''",
 }
 SPLITS = {
     "train[:10": GRAMMAR,
@@ -44,10 +44,7 @@ OPTIONS: dict[str, tuple[tuple[str, ...], str]] = {
     "a text and a data set": (("--text", "a", "--dataset", "sample"), "--text and --dataset exclude each other"),
     "an index that is not there": (("--index", "40"), "no text 40. There are texts 0 to 39."),
     "an index that is no number": (("--index", "x"), "'x' does not say which text"),
-    "a scale that is not there": (
-        ("--text", "a", "--scale", "shard"),
-        "for '--scale': 'shard' is not one of",
-    ),
+    "a scale that is not there": (("--text", "a", "--scale", "shard"), "auto, not 'shard'. Did you mean 'shared'?"),
     "a head that is not there": (("--text", "a", "--head", "8"), "no head 8. There are heads 0 to 7."),
     "a layer that is not there": (("--text", "a", "--layer", "1"), "no layer 1. There is only layer 0."),
     "an unknown model": (("--text", "a", "--model", "mutli"), "no model or checkpoint folder 'mutli'"),

@@ -16,9 +16,8 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")  # as the commands do
 import numpy as np
 
 from attnviz.attribution import MethodTest
-from attnviz.models.attribution import METHODS
+from attnviz.models.attribution import METHODS, Attributable
 from attnviz.models.loading import find_model
-from attnviz.models.protocols import Attributable
 from attnviz.options import build
 from attnviz.specs import ModelOptions, TextOptions
 from attnviz.specs.attribute import AttributeSpec

@@ -20,6 +20,7 @@ from tests.process import ROOT, RunCli, bare_environment
 
 GOLDEN = Path(__file__).parent / "help/heatmap.txt"
 HEAVY = {"torch", "numpy", "matplotlib", "seaborn", "pandas", "datasets", "pyarrow", "transformers", "tokenizers"}
+HEAVY |= {"pydantic"}
 EIGHTY = {"COLUMNS": "80"}
 
 
@@ -77,8 +78,8 @@ def test_version(run_cli: RunCli) -> None:
     [
         (["heatmpa"], "No such command 'heatmpa'. Did you mean 'heatmap'"),
         (["heatmap", "--hads", "8"], "No such option: --hads"),
-        (["heatmap", "--heads", "many"], "--heads"),
-        (["heatmap", "--scale", "big"], "'fixed', 'shared', 'log'"),
+        (["heatmap", "--heads", "many"], "--heads: write a whole number, not 'many'"),
+        (["heatmap", "--scale", "big"], "--scale: write one of lift, fixed, shared, log, auto, not 'big'"),
         (["heatmap", "a text", "surplus"], "surplus"),
         (["render"], "FILE"),
     ],
@@ -115,6 +116,7 @@ def imported(arguments: list[str], home: Path) -> set[str]:
         ["heatmpa"],
         ["heatmap", "--hads", "8"],
         ["heatmap", "--heads", "7"],
+        ["heatmap", "--heads", "many"],
         ["heatmap", "--model", "mlti"],
         ["heatmap", "--head", "9"],
         ["heatmap", "--split", "tset"],

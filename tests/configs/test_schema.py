@@ -11,7 +11,7 @@ import yaml
 from attnviz.cli.parser import command_from_spec
 from attnviz.configs import schema
 from attnviz.jobs import JOBS, NOT_IN_CONFIGS
-from attnviz.options import FlatOption, flat_options
+from attnviz.options import flat_options
 from attnviz.workflows import COMMANDS
 from tests.configs.checker import fits
 from tests.configs.conftest import Problems
@@ -56,15 +56,6 @@ def test_defaults_and_choices_are_those_of_the_spec(command: str) -> None:
             if isinstance(choice, str):
                 assert fits(choice, said, WHOLE)
                 assert not fits(f"{choice}x", said, WHOLE)
-
-
-def test_a_type_that_no_one_can_read_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
-    option = FlatOption("top_k", "", bytes, flat_options(JOBS["heatmap"])[0].option, b"")
-    monkeypatch.setattr(schema, "flat_options", lambda spec: [option])
-    schema.types.cache_clear()
-    with pytest.raises(KeyError):
-        schema.types("heatmap")
-    schema.types.cache_clear()
 
 
 def test_helps_are_descriptions() -> None:

@@ -35,7 +35,6 @@ WRITERS = (
     "survey",
     "merge",
     "attribute",
-    "capacity",
     "predict",
     "vocab",
     "train",

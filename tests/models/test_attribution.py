@@ -17,7 +17,7 @@ from torch.overrides import TorchFunctionMode
 from attnviz.attribution import Attribution, Question
 from attnviz.errors import InvalidModel, InvalidOption
 from attnviz.models.attention import MultiHeadAttention
-from attnviz.models.attribution import METHODS
+from attnviz.models.attribution import METHODS, Attributable
 from attnviz.models.attribution.held import HeldPass
 from attnviz.models.attribution.passes import REPLACEMENTS, ReplacedAttention, Replacement, TracedPass
 from attnviz.models.attribution.subject import Answering, Subject, attribute, classified, frozen
@@ -25,7 +25,6 @@ from attnviz.models.capture.by_hand import SOFTMAXES
 from attnviz.models.classifier import Classifier, ClassifierConfig, NgramClassifier
 from attnviz.models.encoder import EncoderConfig
 from attnviz.models.loading import find_model
-from attnviz.models.protocols import Attributable
 from attnviz.records import Provenance, Tokens
 from attnviz.specs import ModelOptions
 from attnviz.workflows import attribution_card

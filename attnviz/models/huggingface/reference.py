@@ -14,10 +14,11 @@ from attnviz.cache import cached
 from attnviz.errors import InvalidModel, InvalidOption
 from attnviz.inputs import user_path
 from attnviz.models import MODELS
+from attnviz.models.attribution import Attributable
 from attnviz.models.built_in import TRAINED
 from attnviz.models.huggingface.files import FETCHED, ModelFiles, configuration, find_files
 from attnviz.models.loading import WRITERS, ModelReference, digest, folder_name, refuse_sizes
-from attnviz.models.protocols import AttentionModel, Attributable, Classifies, Generates, Traceable
+from attnviz.models.protocols import AttentionModel, Classifies, Generates, Traceable
 from attnviz.specs import ModelOptions, PretrainedOptions
 
 if TYPE_CHECKING:

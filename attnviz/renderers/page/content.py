@@ -55,6 +55,7 @@ def content(report: Report, look: FigureStyle) -> Content:
         "title": report.title,
         "subtitle": report.subtitle,
         "facts": report.facts,
+        "render": None if report.render is None else asdict(report.render),
         "notes": [note.text for note in report.notes],
         **maps.document,
         "charts": charts,

@@ -15,13 +15,8 @@ const setUnlessNull = (made, name, value) => value !== null && made.setAttribute
 
 const SVG = "http://www.w3.org/2000/svg";
 
-export const drawing = (tag, attributes, ...children) => drawingIn(document, tag, attributes, ...children);
-
-// In a document that is not shown, a picture within is not loaded: the page's policy would refuse it.
-export const sheet = () => document.implementation.createDocument(SVG, "svg");
-
-export function drawingIn(owner, tag, attributes = {}, ...children) {
-  const made = owner.createElementNS(SVG, tag);
+export function drawing(tag, attributes = {}, ...children) {
+  const made = document.createElementNS(SVG, tag);
   for (const [name, value] of Object.entries(attributes)) made.setAttribute(name, String(value));
   made.append(...children);
   return made;

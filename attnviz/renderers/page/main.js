@@ -60,8 +60,12 @@ function showChoosers() {
     }
   }
   if (!pictureOf().scale && content.scales.length > 1) place.append(scales());
-  place.append(digits(), ...tools.map((make) => make()));
+  place.append(digits());
   place.querySelectorAll("select, input")[focused]?.focus();
+}
+
+function showTools() {
+  byId("tools").replaceChildren(...tools.map((make) => make()));
 }
 
 function scales() {
@@ -97,6 +101,7 @@ function layerAndHead() {
 }
 
 async function show(again) {
+  showTools();
   if (!again && shown) return shown.mark();
   const number = ++asked;
   document.querySelector("main").dataset.view = state.view;

@@ -2,7 +2,7 @@
 import { legend, paintOf } from "./colour.js";
 import { cellsOf, content, hasQueries, isDifference, maps, readyCells, wholeMaps } from "./content.js";
 import { byId, chooser, colourOf, element, isolated, roving } from "./dom.js";
-import { cellAt, layOut, paint, paintWith } from "./painting.js";
+import { cellAt, layOut, paint } from "./painting.js";
 import { namesOf, tell, tellCell } from "./readout.js";
 import { change, pictureOf, scaleOf, state } from "./state.js";
 import { long } from "./views.js";
@@ -77,7 +77,6 @@ class Thumbnail {
     Object.assign(this, { number, cells, scale, map: maps[number], ...namesOf(maps[number]) });
     Object.assign(this, { drawn: draw, left: 0, top: 0, over: null, images: new Map(), chosen: () => null });
     this.canvas = element("canvas", { "aria-hidden": "true" });
-    this.canvas.paintOn = (pen) => paintWith(this, pen);
     this.pen = this.canvas.getContext("2d");
     const view = draw === "lines" ? "lines" : "matrix";
     const words = [this.map.title, this.map.words].join(". ");

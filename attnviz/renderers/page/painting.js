@@ -57,11 +57,6 @@ export function paint(plot) {
   const { pen, canvas } = plot;
   pen.setTransform(devicePixelRatio, 0, 0, devicePixelRatio, 0, 0);
   pen.clearRect(0, 0, canvas.width, canvas.height);
-  paintAll(plot);
-}
-
-function paintAll(plot) {
-  const { pen } = plot;
   pen.save();
   pen.translate(plot.gutter, plot.head);
   pen.beginPath();
@@ -83,14 +78,6 @@ function paintAll(plot) {
   if (plot.gutter > 1) paintLabels(plot);
   if (plot.titled) paintTitles(plot);
   pen.restore();
-}
-
-// The same with another pen, such as that of a picture to be saved.
-export function paintWith(plot, pen) {
-  const own = plot.pen;
-  plot.pen = pen;
-  paintAll(plot);
-  plot.pen = own;
 }
 
 // The image of all cells, where it begins and how large its pixels are.

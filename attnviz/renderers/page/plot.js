@@ -1,6 +1,6 @@
 // One map on a canvas: pointed at, zoomed, moved, by mouse and by finger; the same with the keyboard.
 import { element, nextFrame } from "./dom.js";
-import { cellAt, layOut, paint, paintWith } from "./painting.js";
+import { cellAt, layOut, paint } from "./painting.js";
 import { namesOf } from "./readout.js";
 import { change, state } from "./state.js";
 
@@ -40,7 +40,6 @@ export class Plot {
     this.press = null; // where the only one of them began: a choice, if it does not move
     this.tapped = null;
     this.pen = this.canvas.getContext("2d");
-    this.canvas.paintOn = (pen) => paintWith(this, pen);
   }
 
   open() {

@@ -1,7 +1,7 @@
 // The views by their names: each module of a view that the page has puts its own in.
 export const makers = {};
 
-// What stands beside what chooses a map.
+// What stands below what chooses a map, made anew with every change.
 export const tools = [];
 
 // What only the page of a long text has.

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import re
-from base64 import b64decode
+import shlex
 from dataclasses import replace
 from io import BytesIO
 from pathlib import Path
-from xml.etree import ElementTree
 
 import matplotlib
 import numpy as np
@@ -15,8 +14,9 @@ import pytest
 from PIL import Image
 
 from attnviz.renderers.page import cells as page_cells
-from attnviz.report import Heatmap, HeatmapGrid, Report, Scale
+from attnviz.report import Heatmap, HeatmapGrid, RenderedFrom, Report, Scale
 from attnviz.specs import FigureOptions
+from tests.attacks.endings import RunHere, worked
 from tests.browser import Open, Opened, number_in
 from tests.made import HOSTILE, cross_maps, random_maps, record, report, tokens
 from tests.renderers.page.test_html import LOG, attacked
@@ -27,7 +27,6 @@ EXACT = "digits=all"
 FIXED = FigureOptions(scale="fixed")
 ALPHA = "e => Number(/[\\d.]+(?=\\)$)/.exec(getComputedStyle(e).backgroundColor)[0])"
 VIRIDIS = matplotlib.colormaps["viridis"](np.arange(256), bytes=True)[:, :3].tolist()
-SVG = "{http://www.w3.org/2000/svg}"
 N = 14  # tokens of the made-up film review
 CONTENT = "JSON.parse(document.querySelector('#content').textContent)"
 
@@ -181,14 +180,15 @@ def test_a_zoomed_map_is_panned_and_still_says_the_right_number(shown: Open) -> 
 
 
 def test_everything_that_can_be_chosen_can_be_reached_by_tab(shown: Open) -> None:
-    page = shown(report(random_maps(n_layers=2, n_heads=2)), "view=lines&layer=0&head=0")
+    of = replace(report(random_maps(n_layers=2, n_heads=2)), render=RenderedFrom("attention.safetensors", ""))
+    page = shown(of, "view=lines&layer=0&head=0")
     reached = []
     for _ in range(14):
         page.press("Tab")
         reached.append(
             page.page.evaluate(
                 "(() => { const e = document.activeElement;"
-                " return e.getAttribute('role') ?? e.closest('[role=group]')?.ariaLabel ?? e.type; })()"
+                " return e.getAttribute('role') ?? e.closest('[role=group]')?.ariaLabel ?? e.type ?? e.id; })()"
             )
         )
     wanted = [
@@ -197,7 +197,7 @@ def test_everything_that_can_be_chosen_can_be_reached_by_tab(shown: Open) -> Non
         "select-one",
         "select-one",
         "checkbox",
-        "button",
+        "command",
         "button",
         "heads that are drawn",
         "range",
@@ -531,53 +531,49 @@ def test_large_pages_are_quick(shown: Open) -> None:
     assert took < 200  # milliseconds, the median; 17 on a free machine: one frame
 
 
-def _saved(page: Opened, kind: str) -> bytes:
-    with page.page.expect_download() as download:
-        page.page.get_by_role("button", name=f"save what is seen as {kind}").click()
-    page.requests = [address for address in page.requests if not address.startswith("blob:")]
-    return Path(download.value.path()).read_bytes()
+def _command(page: Opened) -> list[str]:
+    return shlex.split(page.page.inner_text("#command"))
 
 
-def test_what_is_seen_is_saved_as_a_picture(shown: Open) -> None:
-    """Texts as texts, cells with their colours; of the PNG the same at twice the size."""
-    weights = np.array([[[[0.75, 0.25], [0.25, 0.75]]]])
-    page = shown(report(record(weights, tokens("<b>", "&good")), FIXED), "view=matrix")
-    root = ElementTree.fromstring(_saved(page, "SVG"))
-    texts = {"".join(text.itertext()).strip("\u200e") for text in root.iter(f"{SVG}text")}
-    assert texts >= {"0 <b>", "1 &good", "<b>", "&good", "attends", "0.75"}
-    assert not texts & {"Fit", "Save", "digits", "In"}
-    images = [Image.open(BytesIO(b64decode(each.attrib["href"].split(",")[1]))) for each in root.iter(f"{SVG}image")]
-    (cells,) = (np.asarray(image)[..., :3] for image in images if image.size == (2, 2))
-    assert cells.tolist() == [[VIRIDIS[191], VIRIDIS[64]], [VIRIDIS[64], VIRIDIS[191]]]
-    picture = Image.open(BytesIO(_saved(page, "PNG"))).convert("RGB")
-    assert picture.size == (2 * int(root.attrib["width"]), 2 * int(root.attrib["height"]))
-    assert {tuple(VIRIDIS[191]), tuple(VIRIDIS[64])} <= {colour for _, colour in picture.getcolors(1 << 24) or ()}
+@pytest.mark.parametrize(
+    ("state", "picture"),
+    [
+        ("view=matrix&layer=0&head=2", ["--pick", "0.2"]),
+        ("view=matrix&layer=0&head=2&query=3", ["--pick", "0.2", "--query", "3"]),
+        ("view=matrix&layer=0&head=1&key=4&side=to", ["--pick", "0.1", "--key", "4:5"]),
+        ("view=overview&scale=shared", ["--scale", "shared"]),
+        ("view=lines&layer=0&head=1", ["--pick", "0.1", "--kind", "lines"]),
+    ],
+)
+def test_the_command_that_a_page_shows_draws_what_is_seen(
+    shown: Open, run_here: RunHere, tmp_path: Path, state: str, picture: list[str]
+) -> None:
+    """Drawn by a process of its own, from the record beside the page."""
+    folder = tmp_path / "it's here"
+    asked = ["--text", "the film was not good", "--heads", "4", "--theme", "dark", "--format", "html", "-q"]
+    worked(run_here("heatmap", *asked, "--out", str(folder)))
+    page = shown(folder / "attention.html", state)
+    command = _command(page)
+    assert command == ["attnviz", "render", str(folder / "attention.safetensors"), "--theme", "dark", *picture]
+    page.page.get_by_role("button", name="copy the command").click()
+    page.page.wait_for_function("document.querySelector('#status').textContent !== ''")
+    assert shlex.split(page.page.evaluate("getSelection().toString()")) == command
+    worked(run_here(*command[1:], "--out", str(tmp_path / "drawn"), "-q"))
+    assert any((tmp_path / "drawn").glob("*.png"))
+
+
+def test_without_a_record_beside_it_a_page_shows_no_command(shown: Open) -> None:
+    page = shown(report(random_maps(n_heads=2)))
+    assert page.page.locator("#tools").inner_text() == ""
 
 
 def test_of_many_keys_those_that_get_most_have_their_names(shown: Open) -> None:
     weights = np.full((1, 1, 150, 150), 0.4 / 149, dtype=np.float32)
     weights[..., 53] = 0.6
     page = shown(report(record(weights)), "view=matrix")
-    root = ElementTree.fromstring(_saved(page, "SVG"))
-    names = ["".join(text.itertext()).strip("\u200e") for text in root.iter(f"{SVG}text")]
+    names = page.painted_texts
     assert names.count("53 t53") == 1  # above the map; beside it every few are named
     assert 20 < sum(bool(re.fullmatch(r"\d+ t\d+", name)) for name in names) < 150
-
-
-def test_a_title_from_right_to_left_is_saved_as_it_is_seen(shown: Open) -> None:
-    """Signs beside a word may stand at its other end."""
-    page = shown(replace(report(random_maps(n_heads=1)), title="on “كان الفيلم”, now"), "view=matrix")
-    root = ElementTree.fromstring(_saved(page, "SVG"))
-    places = {"".join(text.itertext()): float(text.attrib["x"]) for text in root.iter(f"{SVG}text")}
-    found = [places[part] for part in ("on", "“", "الفيلم", "كان", "”,", "now")]
-    assert found == sorted(found)
-
-
-def test_lines_are_saved_as_lines(shown: Open) -> None:
-    page = shown(report(random_maps(n_heads=1), FIXED), "view=lines&threshold=0.2")
-    root = ElementTree.fromstring(_saved(page, "SVG"))
-    drawn = page.page.locator(".crossing svg:first-child line").count()
-    assert len([path for path in root.iter(f"{SVG}path") if "stroke" in path.attrib]) == drawn > 0
 
 
 def test_the_overview_is_sorted_by_any_measure(shown: Open) -> None:
@@ -597,11 +593,7 @@ def test_the_overview_is_sorted_by_any_measure(shown: Open) -> None:
 
 def test_the_overview_names_tokens_and_cells(shown: Open) -> None:
     page = shown(report(random_maps(n_heads=2)))
-    texts = {
-        "".join(text.itertext()).strip("\u200e")
-        for text in ElementTree.fromstring(_saved(page, "SVG")).iter(f"{SVG}text")
-    }
-    assert {"0 the", "7 loved"} <= texts
+    assert {"0 the", "7 loved"} <= set(page.painted_texts)
     page.page.locator(".map canvas").nth(1).hover()
     assert re.match(r"layer 0, head 1: query \d+ \S+ attends to key \d+ \S+: 0\.\d+", page.readout)
     page.page.mouse.move(0, 0)
@@ -614,8 +606,7 @@ def test_the_overview_has_no_labels_where_they_would_be_cut(shown: Open) -> None
     widths = []
     for width in (360, 1200):
         page = shown(report(of), viewport={"width": width, "height": 800})
-        image = ElementTree.fromstring(_saved(page, "SVG"))
-        texts = ["".join(text.itertext()) for text in image.iter(f"{SVG}text")]
+        texts = page.painted_texts
         widths.append(sum("overwhelming" in text for text in texts))
         assert not any("…" in text for text in texts)
     assert widths == [0, 2 * (6 + 6)]
@@ -639,9 +630,8 @@ def test_the_overview_draws_all_heads_as_lines(shown: Open) -> None:
     page = shown(report(maps, FIXED), "threshold=0.15")
     page.page.get_by_role("combobox", name="Draw").select_option("lines")
     page.ready()
-    root = ElementTree.fromstring(_saved(page, "SVG"))
     expected = [min(2 * N, int((maps.weights[0, head] >= np.float32(0.15)).sum())) for head in range(3)]
-    assert len([path for path in root.iter(f"{SVG}path") if "stroke" in path.attrib]) == sum(expected) > 0
+    assert page.n_strokes == sum(expected) > 0
     page.page.locator(".map").nth(1).click()
     page.ready()
     assert page.page.get_attribute("#view", "data-ready") == "lines"

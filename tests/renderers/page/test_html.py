@@ -271,7 +271,7 @@ def test_an_unknown_colour_map_is_refused() -> None:
 
 def test_short_texts_make_small_pages() -> None:
     ((_, data),) = html(report(random_maps(n_heads=8)), FigureStyle())
-    assert len(data) < 110_000  # of which 13,000 save what is seen as SVG and PNG, 1,700 draw over images
+    assert len(data) < 103_000  # of which 1,700 draw over images
 
 
 def _colours(scheme: str) -> dict[str, str]:

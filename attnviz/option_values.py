@@ -1,0 +1,100 @@
+"""The one checker of options: what a command line, a config or Python says becomes a value of the option's type.
+
+Each of the three hands over values as YAML has them; a command line reads numbers from its words first, and says who
+spoke in its own words: `--heads`, `heads` with its line, `heads=`.
+"""
+
+from __future__ import annotations
+
+import re
+from difflib import get_close_matches
+from math import inf, isfinite
+from types import NoneType
+from typing import Any, Literal, get_args, get_origin
+
+MAX_SHOWN_LENGTH = 40  # characters of a name or a value in a message
+MAX_DIGITS = 18
+DIGITS = re.compile(rf"[-+]?[0-9]{{{MAX_DIGITS + 1},}}")
+WANTED = {bool: "true or false", int: "a whole number", float: "a number", str: "a text"}
+
+
+class InvalidValue(Exception):
+    """A value that an option does not take: what it takes instead, and the names that it may have been meant to be."""
+
+    def __init__(self, wanted: str, found: object, choices: tuple[str, ...] = ()) -> None:
+        super().__init__(wanted, found, choices)
+        self.wanted, self.found, self.choices = wanted, found, choices
+
+    def __str__(self) -> str:
+        return f"write {self.wanted}, not {shorten(self.found)}{self.note()}"
+
+    def note(self) -> str:
+        """What else helps, "" where nothing does. Takes a search, so that it is made when the sentence is."""
+        if self.wanted == WANTED[int] and DIGITS.fullmatch(str(self.found)):
+            return f"; no number here has more than {MAX_DIGITS} digits"
+        near = nearest(self.found, self.choices) if isinstance(self.found, str) else ""
+        return f". Did you mean {near!r}?" if near else ""
+
+
+def check(kind: Any, value: object) -> Any:
+    """The value as one of type `kind`, an option's. A whole number is a text, too, and one value a list of one.
+
+    Raises InvalidValue.
+    """
+    if get_origin(kind) is tuple:
+        values = value if isinstance(value, list | tuple) else [value]
+        if not values:
+            raise InvalidValue("at least one", values)
+        return tuple(check(get_args(kind)[0], each) for each in values)
+    if get_origin(kind) is Literal:
+        choices = get_args(kind)
+        if isinstance(value, str) and value in choices:
+            return value
+        raise InvalidValue(f"one of {', '.join(choices)}", value, choices)
+    if NoneType in get_args(kind):
+        return None if value is None else check(get_args(kind)[0], value)
+    return _of_one_type(kind, value)
+
+
+def _of_one_type(kind: type, value: object) -> object:
+    wanted = WANTED[kind]
+    whole = isinstance(value, int) and not isinstance(value, bool)
+    if isinstance(value, int) and whole:
+        if kind is int and abs(value) >= 10**MAX_DIGITS:
+            raise InvalidValue(wanted, value)
+        if kind is str:
+            return str(value)
+        if kind is float:
+            value = float(value) if abs(value) < 2**1023 else inf
+    if not isinstance(value, kind) or (kind is int and not whole):
+        raise InvalidValue(wanted, value)
+    if isinstance(value, float) and not isfinite(value):
+        raise InvalidValue("a finite number", value)
+    return value
+
+
+def nearest(name: str, names: tuple[str, ...]) -> str:
+    """ "" where nothing is near. A setting spelled as its flag, such as --d-model, is near too."""
+    plain = name[:MAX_SHOWN_LENGTH].strip(" -").replace("-", "_").lower()
+    return plain if plain in names else next(iter(get_close_matches(plain, names, n=1)), "")
+
+
+def shorten(value: object) -> str:
+    """A value in a message, cut where it is long."""
+    match value:
+        case None:
+            return "nothing"
+        case bool():
+            return "true" if value else "false"
+        case str():
+            return repr(cut(value))
+        case dict():
+            return "settings"
+        case list() | tuple():
+            return "a list" if value else "an empty list"
+    return cut(str(value))
+
+
+def cut(name: str) -> str:
+    """A name that somebody wrote, short enough for a message."""
+    return name if len(name) <= MAX_SHOWN_LENGTH else name[: MAX_SHOWN_LENGTH - 1] + "…"

@@ -1,0 +1,53 @@
+"""The study of capacity runs, and the models that it makes attend as what it trains does."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+from safetensors.torch import load_file
+
+from attnviz.models.checkpoint import load_checkpoint
+from tests.study import STUDIES, study
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """What a quick run writes, and the models of it."""
+    folder = tmp_path_factory.mktemp("study")
+    for script, arguments in (("capacity.py", ("--quick", "--out", folder)), ("recall_models.py", (folder, folder))):
+        subprocess.run([sys.executable, STUDIES / script, *arguments], check=True)
+    return folder
+
+
+def test_what_is_done_is_not_done_again(made: Path) -> None:
+    before = (made / "capacity.json").read_bytes()
+    weights = {file: file.stat().st_mtime_ns for file in made.glob("*-of-*")}
+    subprocess.run([sys.executable, STUDIES / "capacity.py", "--quick", "--out", made], check=True)
+    assert (made / "capacity.json").read_bytes() == before
+    assert weights == {file: file.stat().st_mtime_ns for file in made.glob("*-of-*")}
+    assert (made / "capacity.png").stat().st_size > 10_000
+
+
+@pytest.mark.parametrize("heads", [1, 8])
+def test_models_attend_and_answer_as_the_trained_networks(heads: int, made: Path) -> None:
+    """Scores and values that are looked up are those of a vector for every token."""
+    capacity = study()
+    kind = capacity.GRID[heads, 8]
+    first = load_file(made / kind.slug)
+    roles, values, _ = capacity.draw(kind, 1, 5, torch.Generator().manual_seed(0))
+    weights = {name: weight.unsqueeze(0) for name, weight in first.items()}
+    logits, attended = capacity.forward(kind, weights, roles, values)
+    saved = load_checkpoint(made / f"recall-{heads}")
+    for sequence in range(5):
+        pairs = zip(roles[0, sequence].tolist(), values[0, sequence].tolist(), strict=True)
+        text = " ".join(f"{' abcdefgh'[role].strip()}{value}" for role, value in pairs)
+        ids = torch.tensor([saved.tokenizer.encode(text).ids])
+        with torch.inference_mode():
+            (maps,) = saved.classifier.encoder.attention(ids)
+            answers = saved.classifier(ids, torch.ones_like(ids, dtype=torch.bool))
+        torch.testing.assert_close(maps[0, :, 0, 1:], attended[0, sequence])
+        torch.testing.assert_close(answers.view(8, 16), logits[0, sequence])

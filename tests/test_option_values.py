@@ -1,0 +1,183 @@
+"""One checker behind three doors: what a command line, a config and Python may say of each kind of option."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import inf, nan
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import attnviz
+from attnviz.cli.parser import from_command_line
+from attnviz.configs.settings import SettingsReader
+from attnviz.configs.source_file import SourceFile
+from attnviz.errors import InvalidOption
+from attnviz.option_values import InvalidValue, check
+from attnviz.options import TEXT, FlatOption, Option
+from attnviz.specs.python import FigureSettings
+from attnviz.workflows.python import from_python, read_option
+
+BIG = 10**18  # has a digit too many
+CHOICES = Literal["head", "head-tail"]
+HEAD = "head, head-tail"
+KINDS: dict[str, Any] = {
+    "whole": int,
+    "maybe": int | None,
+    "number": float,
+    "text": str,
+    "part": str | None,
+    "flag": bool,
+    "choice": CHOICES,
+    "chosen": CHOICES | None,
+    "several": tuple[str, ...],
+}
+
+
+class No(NamedTuple):
+    """What a door says: what to write, and in brackets what was found, where the door itself does not show it."""
+
+    said: str
+
+
+def rows(kind: str, values: Sequence[Any], wanted: No) -> list[tuple[str, Any, Any]]:
+    """Values that one kind of option does not take."""
+    return [(kind, value, wanted) for value in values]
+
+
+WHOLE, NUMBER, TEXT_, FLAG = No("a whole number"), No("a number"), No("a text"), No("true or false")
+COMMAND_LINE: list[tuple[str, Any, Any]] = [
+    *(("whole", text, int(text)) for text in ("7", "-7", "+7", "007", "9" * 18)),
+    *rows("whole", ("", " 7", "7 ", "1e3", "1.5", "7.0", "1_000", "٣", "0x1f", "inf", "9" * 19), WHOLE),
+    ("maybe", "8", 8), ("maybe", "many", WHOLE),
+    *(("number", text, float(text)) for text in ("7", "-7", "1.5", "-.5", ".5", "7.", "1e3", "1E-3", "9" * 30)),
+    *rows("number", ("", "half", "nan", "inf", "1_0", " 1", "1,5"), NUMBER),
+    ("number", "1e999", No("a finite number")),
+    *(("text", text, text) for text in ("", "7", "true", "猫", "--", "a,b")),
+    ("part", "3:9", "3:9"),
+    ("flag", True, True), ("flag", False, False),
+    ("choice", "head", "head"), ("choice", "Head", No(f"one of {HEAD}")), ("chosen", "", No(f"one of {HEAD}")),
+    ("several", ["a", "b"], ("a", "b")), ("several", ["a,b"], ("a,b",)),
+]  # fmt: skip
+CONFIG: list[tuple[str, Any, Any]] = [
+    ("whole", 7, 7), ("whole", -7, -7), ("maybe", None, None), ("maybe", 8, 8),
+    *rows("whole", ("7", 7.0, True, None, [7], {}, BIG), WHOLE),
+    ("number", 2, 2.0), ("number", 2.5, 2.5),
+    *rows("number", ("2", True, None, [2.0]), NUMBER),
+    *rows("number", (inf, -inf, nan, 10**400), No("a finite number")),
+    ("text", "a", "a"), ("text", 3, "3"), ("text", "", ""), ("part", None, None), ("part", 3, "3"),
+    *rows("text", (1.5, True, None, ["a"], {}), TEXT_),
+    ("flag", True, True), ("flag", False, False), *rows("flag", (1, 0, "no", None), FLAG),
+    ("choice", "head-tail", "head-tail"), ("chosen", None, None),
+    *rows("choice", ("hed", 3, None, ["head"]), No(f"one of {HEAD}")),
+    ("several", "a", ("a",)), ("several", 3, ("3",)), ("several", ["a", 3], ("a", "3")),
+    ("several", [], No("at least one")), *rows("several", (None, True, ["a", {}], [1.5]), TEXT_),
+]  # fmt: skip
+PYTHON: list[tuple[str, Any, Any]] = [
+    *(row for row in CONFIG if not (isinstance(row[1], int) and row[0] in ("text", "part")) and row[1] != ["a", 3]),
+    ("text", 3, TEXT_), ("text", True, TEXT_), ("part", 3, TEXT_), ("number", np.int8(3), 3.0),
+    ("whole", np.int64(3), 3), ("whole", np.float32(3), WHOLE), ("whole", np.bool_(True), WHOLE),
+    ("number", np.float32(0.5), 0.5), ("flag", np.bool_(True), True), ("text", np.str_("a"), "a"),
+    ("whole", np.zeros(2), WHOLE), ("choice", np.zeros((2, 2)), No(f"one of {HEAD}")), ("text", b"a", TEXT_),
+    ("several", ("a", "b"), ("a", "b")),
+]  # fmt: skip
+
+
+def option(kind: str) -> FlatOption:
+    """An option whose value may be a number that counts something where it is several."""
+    return FlatOption(kind, "", KINDS[kind], Option("Help.", TEXT, metavar="N" if kind == "several" else "WORD"), None)
+
+
+@pytest.mark.parametrize(("kind", "words", "wanted"), COMMAND_LINE, ids=repr)
+def test_a_command_line(kind: str, words: Any, wanted: Any) -> None:
+    if isinstance(wanted, No):
+        with pytest.raises(InvalidOption) as caught:
+            from_command_line(option(kind), words)
+        assert str(caught.value).startswith(f"--{kind}: write {wanted.said}, not ")
+    else:
+        assert repr(from_command_line(option(kind), words)) == repr(wanted)
+
+
+@pytest.mark.parametrize(("kind", "value", "wanted"), CONFIG, ids=repr)
+def test_a_config(kind: str, value: Any, wanted: Any) -> None:
+    document = SourceFile("c.yaml")
+    found = SettingsReader(document).setting(option(kind), value, (kind,))
+    if isinstance(wanted, No):
+        (problem,) = map(str, document.problems)
+        assert problem.startswith(f"c.yaml:1:1: {kind}")
+        assert f": write {wanted.said}, not " in problem
+    else:
+        assert (repr(found), document.problems) == (repr(wanted), [])
+
+
+@pytest.mark.parametrize(("kind", "value", "wanted"), PYTHON, ids=repr)
+def test_python(kind: str, value: Any, wanted: Any) -> None:
+    if isinstance(wanted, No):
+        with pytest.raises(InvalidOption) as caught:
+            read_option(option(kind), value)
+        assert str(caught.value).startswith(f"{kind}=")
+        assert f": write {wanted.said}" in str(caught.value)
+        assert "\n" not in str(caught.value)
+    else:
+        assert repr(read_option(option(kind), value)) == repr(wanted)
+
+
+def test_what_each_door_says() -> None:
+    said = r"write one of head, head-tail%s. Did you mean 'head-tail'\?$"
+    with pytest.raises(InvalidOption, match="^--choice: " + said % ", not 'hed-tail'"):
+        from_command_line(option("choice"), "hed-tail")
+    with pytest.raises(InvalidOption, match="^choice='hed-tail': " + said % ""):
+        read_option(option("choice"), "hed-tail")
+    with pytest.raises(InvalidOption, match=r"^whole=2.0: write a whole number. Help.$"):
+        read_option(option("whole"), 2.0)
+    with pytest.raises(InvalidValue, match="not '1234567890123456789'; no number here has more than 18 digits"):
+        check(int, "1234567890123456789")
+    with pytest.raises(InvalidValue, match=f"not '{'x' * 39}…'$"):
+        check(int, "x" * 1000)
+    document = SourceFile("c.yaml")
+    SettingsReader(document).setting(option("text"), 1.5, ("text",))
+    assert str(document.problems[0]) == 'c.yaml:1:1: text: write a text, not 1.5; quotes make it one: "1.5"'
+
+
+@given(st.text(alphabet="0123456789.-+ e_", max_size=20))
+def test_a_number_on_a_command_line_is_the_number(text: str) -> None:
+    for kind in (int, float):
+        try:
+            read = from_command_line(option("whole" if kind is int else "number"), text)
+        except InvalidOption:
+            continue
+        assert type(read) is kind
+        assert read == kind(text)
+
+
+def test_a_type_that_no_one_can_read_is_noticed() -> None:
+    with pytest.raises(KeyError):
+        check(bytes, b"")
+
+
+def test_numbers_that_count_are_texts_in_python_and_none_is_no_list() -> None:
+    read = from_python(FigureSettings, layer=0, head=np.int64(3), query=2, pick=None, title=None).figure
+    assert (read.layer, read.head, read.query, read.pick, read.title) == (("0",), ("3",), "2", (), None)
+    with pytest.raises(InvalidOption, match=r"no setting 'laier'. Did you mean 'layer'\?"):
+        from_python(FigureSettings, laier=0)
+
+
+@pytest.mark.usefixtures("without_shape_checks")
+@pytest.mark.parametrize(
+    ("said", "call"),
+    [
+        ("columns='2': write a whole number. How many heads", lambda maps: attnviz.heatmap(maps, columns="2")),
+        ("columns='2': write a whole number. How many heads", lambda maps: attnviz.show(maps, columns="2")),
+        ("scale='x': write one of lift", lambda maps: attnviz.compare(maps, maps, scale="x")),  # type: ignore[arg-type]
+        ("name=None: write a text. `attnviz measures`", lambda maps: attnviz.measure(maps, None)),  # type: ignore[arg-type]
+        (r"text=\['a'\]: write a text", lambda _: attnviz.attention(["a"])),  # type: ignore[arg-type]
+        ("seed=1.5: write a whole number", lambda _: attnviz.attention("a", seed=1.5)),
+    ],
+)
+def test_every_function_of_python_asks_it(said: str, call: Any) -> None:
+    maps = attnviz.from_attentions(np.full((2, 3, 3), 1 / 3))
+    with pytest.raises(InvalidOption, match=f"^{said}"):
+        call(maps)
