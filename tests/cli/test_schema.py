@@ -36,7 +36,7 @@ def test_every_setting_is_described_without_flags(run_cli: RunCli) -> None:
 
 def test_nothing_heavy_is_imported(tmp_path: Path) -> None:
     loaded = imported_by("batch --schema", tmp_path)
-    heavy = {"pydantic", "torch", "matplotlib", "seaborn", "pandas", "datasets", "pyarrow", "tokenizers"}
+    heavy = {"torch", "matplotlib", "seaborn", "pandas", "datasets", "pyarrow", "tokenizers"}
     assert loaded & heavy == set()
 
 
