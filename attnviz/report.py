@@ -19,18 +19,40 @@ from attnviz.specs import FigureKind, ThemeName
 
 
 @dataclass(frozen=True)
+class ScaleFamily:
+    """What all scales of one kind have in common. Every renderer asks this, and the page gets it as data."""
+
+    is_multiple: bool = False  # colours show each value as a multiple of its row's equal share, see `Heatmap.shading`
+    is_logarithmic: bool = False  # steps of colour are factors
+    is_signed: bool = False  # values are differences, from -high over 0 to high
+    has_ends: bool = False  # the colour bar names its two ends
+    colours: Literal["lift", "sequential", "diverging"] = "sequential"
+    title: str = ""  # among the scales that a reader of a page may choose from
+
+
+SCALES = {
+    "lift": ScaleFamily(is_multiple=True, is_logarithmic=True, colours="lift", title="× an equal share"),
+    "fixed": ScaleFamily(title="weights, 0 to 1"),
+    "shared": ScaleFamily(has_ends=True, title="weights, 0 to the largest"),
+    "log": ScaleFamily(is_logarithmic=True, title="weights, logarithmic"),
+    "diverging": ScaleFamily(is_signed=True, colours="diverging"),
+}
+
+
+@dataclass(frozen=True)
 class Scale:
-    """From values to colours: one range for all maps of a report that have none of their own.
+    """From values to colours: one range for all maps of a report that have none of their own."""
 
-    `lift`: colours show each value as a multiple of its row's equal share (see `Heatmap.shading`), by powers of 2 from
-    `low` to `high`. `diverging`: a difference, from -high over 0 to high.
-    """
-
-    kind: Literal["lift", "fixed", "shared", "log", "diverging"]
+    kind: str  # one of SCALES
     low: float
     high: float
     label: str  # what the colour bar says
     doublings: bool = False  # of a difference: values are log₂ of a ratio
+
+    @property
+    def of_kind(self) -> ScaleFamily:
+        """What it has in common with others of its kind."""
+        return SCALES[self.kind]
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,7 +115,7 @@ class Heatmap:
 
     def shading(self, scale: Scale) -> Cells:
         """What the colours of `scale` show of each cell: multiples of an equal share, or the values themselves."""
-        if scale.kind != "lift":
+        if not scale.of_kind.is_multiple:
             return self.values
         shares: Cells = self.values / self.equal_share[:, None]
         return shares

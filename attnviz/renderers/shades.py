@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 from jaxtyping import Float
 
-from attnviz.report import Scale
+from attnviz.report import SCALES, Scale
 
 RGB = tuple[int, int, int]
 WHITE: RGB = (255, 255, 255)
@@ -60,14 +60,14 @@ BLOCKS, ASCII = " ░▒▓█", " .:-=+*#%@"
 def places(values: Float[np.ndarray, "row column"], scale: Scale) -> Float[np.ndarray, "row column"]:
     """Where each value (see `Heatmap.shading`) lies on the scale, 0 to 1; what lies outside is at its end."""
     low, high, shown = scale.low, scale.high, values.astype(np.float64)
-    if scale.kind in ("log", "lift"):
+    if scale.of_kind.is_logarithmic:
         low, high, shown = np.log10(low), np.log10(high), np.log10(np.maximum(shown, low))
     return np.clip((shown - low) / ((high - low) or 1.0), 0.0, 1.0)
 
 
 def colour(place: float, kind: str) -> RGB:
     """At a place between 0 and 1 on a scale of this kind."""
-    steps = {"lift": LIFT, "diverging": DIVERGING}.get(kind, VIRIDIS)
+    steps = {"lift": LIFT, "diverging": DIVERGING}.get(SCALES[kind].colours, VIRIDIS)
     step = min(int(place * 8), 7)
     part = place * 8 - step
     red, green, blue = (round(a + (b - a) * part) for a, b in zip(steps[step], steps[step + 1], strict=True))
@@ -76,7 +76,7 @@ def colour(place: float, kind: str) -> RGB:
 
 def colour_256(place: float, kind: str) -> int:
     """The number of that colour among a terminal's 256."""
-    steps = {"lift": LIFT_256, "diverging": DIVERGING_256}.get(kind, VIRIDIS_256)
+    steps = {"lift": LIFT_256, "diverging": DIVERGING_256}.get(SCALES[kind].colours, VIRIDIS_256)
     return steps[min(int(place * len(steps)), len(steps) - 1)]
 
 

@@ -103,7 +103,7 @@ def shaded_text(page: ScreenLayout, picture: Heatmap, scale: Scale) -> Iterator[
 
 def is_text(picture: Heatmap) -> bool:
     """Whether a map says of each token on which side it stands: rows of a text, not queries of a map."""
-    return picture.scale is not None and picture.scale.kind == "diverging" and _is_strip(picture)
+    return picture.scale is not None and picture.scale.of_kind.is_signed and _is_strip(picture)
 
 
 def matrix(
@@ -189,7 +189,7 @@ def cell_width(page: ScreenLayout, picture: Heatmap, kind: TableKind) -> int:
 def _bar(page: ScreenLayout, scale: Scale) -> Iterator[Text]:
     """The scale from end to end, and what it says."""
     low, high = f"{scale.low:.3g}", f"{scale.high:.3g}"
-    if scale.kind == "lift":
+    if scale.of_kind.is_multiple:
         low, high = f"{low} {page.forbidden}", f"{high} {page.forbidden}"
     bar = Text(f"{low} ")
     if page.screen.colour:

@@ -40,6 +40,7 @@ from attnviz.renderers.figure.scale import (
     colours_of,
     ground,
     ink_on,
+    is_open_below,
     is_signed,
     numbers_in,
     pooled,
@@ -237,7 +238,7 @@ def draw_bar(axes: Axes, plan: FigurePlan, colours: Colours) -> None:
     """The colour bar; an arrow at its lower end says that smaller values are drawn in the lowest colour."""
     figure = axes.figure
     assert isinstance(figure, Figure)
-    extend = "min" if plan.scale.kind == "log" else "neither"
+    extend = "min" if is_open_below(plan.scale) else "neither"
     across = "horizontal" if plan.bar.width > plan.bar.height else "vertical"
     bar = figure.colorbar(colours.mappable, cax=axes, extend=extend, extendfrac=EXTENSION, ticks=[], orientation=across)
     (bar.ax.xaxis if across == "horizontal" else bar.ax.yaxis).set_visible(True)

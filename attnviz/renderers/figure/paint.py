@@ -26,7 +26,7 @@ from attnviz.renderers.figure.page import (
     rgb,
     to_bytes,
 )
-from attnviz.renderers.figure.scale import EXTENSION, OVER_IMAGE, Colours, colours_of, ground, numbers_in
+from attnviz.renderers.figure.scale import EXTENSION, OVER_IMAGE, Colours, colours_of, ground, is_open_below, numbers_in
 from attnviz.renderers.figure.style import INK
 from attnviz.report import Scale
 from attnviz.shapes import Grey
@@ -127,7 +127,7 @@ def _paint_bar(page: Canvas, plan: FigurePlan, colours: Colours) -> None:
     """The colour bar, as `draw.draw_bar` has it."""
     edges = page.edges(plan.bar)
     left, top, right, bottom = edges
-    if plan.scale.kind == "log":
+    if is_open_below(plan.scale):
         bottom = top + round((bottom - top) / (1 + EXTENSION))
     height = bottom - top
     shades = to_bytes(colours.cmap((np.arange(height, 0, -1) - 0.5) / height))

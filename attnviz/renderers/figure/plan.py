@@ -53,7 +53,7 @@ from attnviz.renderers.figure.layout import (
 from attnviz.renderers.figure.scale import Statistic, plan_limits, plan_ticks, scale_of
 from attnviz.renderers.figure.style import INK, MIN_FONT_SIZE, SIZES
 from attnviz.renderers.figure.text import extent, wrap, wrap_evenly
-from attnviz.report import FigureStyle, Heatmap, HeatmapGrid, Report, Scale
+from attnviz.report import FigureStyle, Heatmap, HeatmapGrid, Report, Scale, ScaleFamily
 
 BOTH: tuple[Statistic, Statistic] = ("largest", "mean")
 MAX_HEIGHT = 9.0  # inches of a page's text
@@ -170,7 +170,7 @@ def plan_in(picture: Heatmap | HeatmapGrid, report: Report, room: Room) -> Figur
     ticks = plan_ticks(scale)
     cells = plan_cells(picture, room)
     row_labels, column_labels = plan_labels(picture, cells, room)
-    grid = _grid(picture, cells, (row_labels, column_labels), scale.kind, room)
+    grid = _grid(picture, cells, (row_labels, column_labels), scale.of_kind, room)
     bar = plan_bar(scale, ticks, (grid.width, grid.height), look.width, room)
     across = _across(grid, row_labels.room, bar, room)
 
@@ -208,7 +208,9 @@ def plan_in(picture: Heatmap | HeatmapGrid, report: Report, room: Room) -> Figur
     )
 
 
-def _grid(picture: Heatmap | HeatmapGrid, cells: Cells, labels: tuple[Labels, Labels], kind: str, room: Room) -> Grid:
+def _grid(
+    picture: Heatmap | HeatmapGrid, cells: Cells, labels: tuple[Labels, Labels], kind: ScaleFamily, room: Room
+) -> Grid:
     """A map whose cells are pooled stands there twice: where weights are large, and how much of them there is."""
     maps = labelled_maps(picture)
     twice = isinstance(picture, Heatmap) and (cells.pools != (1, 1) or picture.block > 1)
@@ -244,11 +246,11 @@ def _grid(picture: Heatmap | HeatmapGrid, cells: Cells, labels: tuple[Labels, La
     )
 
 
-def _of_cells(statistic: Statistic, heatmap: Heatmap, cells: Cells, kind: str) -> str:
+def _of_cells(statistic: Statistic, heatmap: Heatmap, cells: Cells, kind: ScaleFamily) -> str:
     """What a cell is that stands for several."""
     rows, columns = (pool * heatmap.block for pool in cells.pools)
-    signed = kind == "diverging"
-    what = {"diverging": "differences", "lift": "multiples"}.get(kind, "weights")
+    signed = kind.is_signed
+    what = "differences" if signed else "multiples" if kind.is_multiple else "weights"
     largest = "largest" if signed else "maximum"
     return f"each cell is the {'mean' if statistic == 'mean' else largest} of {rows} × {columns} {what}" + (
         ", up or down" if signed and statistic == "largest" else ""
@@ -350,7 +352,7 @@ def _small_print(grid: Grid, cells: Cells, labels: tuple[Labels, Labels], scale:
         thicker = "thicker" if line_room(cells) == 1 else "thicker and less faint"
         texts.append(f"the {thicker} a line, the larger its weight")
     if (cells.pools != (1, 1) or grid.maps[0].block > 1) and grid.statistics != BOTH:  # else it stands over the maps
-        texts.append(_of_cells(grid.statistics[0], grid.maps[0], cells, scale.kind))
+        texts.append(_of_cells(grid.statistics[0], grid.maps[0], cells, scale.of_kind))
     return texts
 
 

@@ -68,7 +68,7 @@ def plan_text(picture: Heatmap | HeatmapGrid, report: Report, look: FigureStyle)
     size, bigger = sizes.axis * (1 if len(paragraphs) > 1 else ALONE), sizes.axis / SIZES.axis
     width = look.width or _width(paragraphs, size, bigger, look.dpi)
     bar = plan_bar(scale, ticks, (width - 2 * MARGIN - bigger, 0.0), width, room)
-    if scale.kind == "diverging" and look.width is not None and bar.length + 2 * (MARGIN + bar.beside) > width:
+    if scale.of_kind.is_signed and look.width is not None and bar.length + 2 * (MARGIN + bar.beside) > width:
         ticks = (ticks[0], ticks[len(ticks) // 2], ticks[-1])  # a number close to an end asks for a wide bar
         bar = plan_bar(scale, ticks, (width - 2 * MARGIN - bigger, 0.0), width, room)
     if bar.length + 2 * (MARGIN + bar.beside) > width:

@@ -5,7 +5,7 @@ import { colourOf, element } from "./dom.js";
 
 const palettes = Object.fromEntries(Object.entries(content.colours).map(([name, base64]) => [name, bytesOf(base64)]));
 
-export const paletteOf = (scale) => palettes[scale.kind] ?? palettes.sequential;
+export const paletteOf = (scale) => palettes[scale.colours];
 
 // Where a value lies on the scale, 0 to 1; what lies outside is at its end.
 export function placeOf(value, scale) {
@@ -13,25 +13,24 @@ export function placeOf(value, scale) {
 }
 
 const placeBetween = (height, low, high) => Math.min(1, Math.max(0, (height - low) / (high - low || 1)));
-const isLogarithmic = ({ kind }) => kind === "log" || kind === "lift";
-const heightOf = (value, scale) => (isLogarithmic(scale) ? Math.log(value) : value);
+const heightOf = (value, scale) => (scale.is_logarithmic ? Math.log(value) : value);
 
 // What a value is a multiple of: of lift an equal share of its row, else 1.
-export const unitOf = (cells, row, { kind }) => (kind === "lift" ? cells.shares[row] : 1);
+export const unitOf = (cells, row, { is_multiple }) => (is_multiple ? cells.shares[row] : 1);
 
 export function placeOfCell(cells, row, column, scale) {
   return placeOf(cells.at(row, column) / unitOf(cells, row, scale), scale);
 }
 
-export function valueAt(place, { kind, low, high }) {
-  return isLogarithmic({ kind }) ? low * (high / low) ** place : low + place * (high - low);
+export function valueAt(place, { is_logarithmic, low, high }) {
+  return is_logarithmic ? low * (high / low) ** place : low + place * (high - low);
 }
 
 const tables = new Map();
 
 // Heights of every code of a map that is stored in ranges: a logarithm per code and not per cell.
 function tableOf(cells, scale) {
-  const key = JSON.stringify([isLogarithmic(scale), cells.precision]);
+  const key = JSON.stringify([scale.is_logarithmic, cells.precision]);
   const made = tables.get(key) ?? cells.middles.map((value) => heightOf(value, scale));
   tables.set(key, made);
   return made;
@@ -49,7 +48,7 @@ export function imageOf(cells, scale, pool = 1) {
     return 0xff000000 | (blue << 16) | (green << 8) | red;
   });
   const table = cells.precision && tableOf(cells, scale);
-  const middle = scale.kind === "diverging" ? 127.5 : 0;
+  const middle = scale.is_signed ? 127.5 : 0;
   const [low, high] = [scale.low, scale.high].map((each) => heightOf(each, scale));
   const best = new Float32Array(width).fill(-1);
   for (let row = 0, top = 0; row < cells.nRows; row++) {
@@ -57,7 +56,7 @@ export function imageOf(cells, scale, pool = 1) {
       best.fill(-1);
       top = (row / pool) * width;
     }
-    const shift = scale.kind === "lift" ? heightOf(unitOf(cells, row, scale), scale) : 0;
+    const shift = scale.is_multiple ? heightOf(unitOf(cells, row, scale), scale) : 0;
     for (let column = 0; column < cells.nColumns; column++) {
       if (cells.allowed && !cells.isAllowed(row, column)) continue;
       const stored = cells.stored[row * cells.nColumns + column];
@@ -107,20 +106,20 @@ export function hatching(context) {
 const MOST_TICKS = 4; // of multiples
 const RAISED = "⁰¹²³⁴⁵⁶⁷⁸⁹";
 
-function rounded(value, { kind, low, high, doublings }) {
+function rounded(value, { is_multiple, is_logarithmic, low, high, doublings }) {
   const power = Math.round(Math.log10(value));
   if (doublings) return value < 0 ? `÷ ${2 ** -value}` : `× ${2 ** value}`;
-  if (kind === "lift") return `${value >= high ? "≥ " : value <= low ? "≤ " : ""}${Math.round(value)} ×`;
-  if (kind === "log" && power < -2) return `10⁻${[...String(-power)].map((digit) => RAISED[digit]).join("")}`;
+  if (is_multiple) return `${value >= high ? "≥ " : value <= low ? "≤ " : ""}${Math.round(value)} ×`;
+  if (is_logarithmic && power < -2) return `10⁻${[...String(-power)].map((digit) => RAISED[digit]).join("")}`;
   return String(Number(value.toPrecision(3))).replace("-", "−");
 }
 
 function ticksOf(scale) {
-  const { kind, low, high } = scale;
-  if (kind === "diverging") return scale.doublings ? [0, 0.25, 0.5, 0.75, 1] : [0, 0.5, 1];
-  if (!isLogarithmic(scale)) return [0, 0.25, 0.5, 0.75, 1];
+  const { low, high } = scale;
+  if (scale.is_signed) return scale.doublings ? [0, 0.25, 0.5, 0.75, 1] : [0, 0.5, 1];
+  if (!scale.is_logarithmic) return [0, 0.25, 0.5, 0.75, 1];
   const doublings = Math.log2(high / low);
-  const [base, powers] = [kind === "lift" ? 2 ** Math.ceil(doublings / MOST_TICKS) : 10, []];
+  const [base, powers] = [scale.is_multiple ? 2 ** Math.ceil(doublings / MOST_TICKS) : 10, []];
   const powerOf = (value) => Math.log10(value) / Math.log10(base);
   for (let power = Math.ceil(powerOf(low) - 1e-9); power <= powerOf(high) + 1e-9; power++) {
     powers.push(placeOf(base ** power, scale));

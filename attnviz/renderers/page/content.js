@@ -24,8 +24,8 @@ const unpacked = new Map();
 
 export const rowsOf = (map) => content.axes[map.rows];
 export const columnsOf = (map) => content.axes[map.columns];
-export const isDifference = (scale) => scale.kind === "diverging";
-export const isLift = (scale) => scale.kind === "lift";
+export const isDifference = (scale) => scale.is_signed;
+export const isLift = (scale) => scale.is_multiple;
 export const hasQueries = (map) => map.row_axis.startsWith("query");
 export const isLayered = (picture) => picture.maps.every((number) => maps[number].layer !== null);
 

@@ -46,7 +46,7 @@ export async function lines(panel) {
 }
 
 // Lines show multiples of an equal share where the maps do, else weights from 0 to 1.
-const scaleOfLines = () => (isLift(scaleOf()) ? scaleOf() : { kind: "fixed", low: 0, high: 1 });
+const scaleOfLines = () => (isLift(scaleOf()) ? scaleOf() : { low: 0, high: 1 });
 
 // The heads beside the map's own: of its layer, or all that the picture has.
 function headsChooser(alike) {

@@ -42,7 +42,7 @@ async function unpackFactors(number) {
 // For cells that are the largest of very many weights each: from nearly the least to the largest multiple that there is,
 // in whole doublings, because by the scale of single weights all of them would be dark.
 function scaleOfLargest(scale, several) {
-  if (scale.kind !== "lift") return scale;
+  if (!scale.is_multiple) return scale;
   const found = several.flatMap((cells) => [...multiplesOf(cells, scale)]).sort((a, b) => a - b);
   const [low, high] = [found[Math.floor(found.length / 50)] ?? 1, found.at(-1) ?? 2].map(Math.log2);
   const ends = { low: 2 ** Math.floor(low), high: 2 ** Math.max(Math.ceil(high), Math.floor(low) + 1) };

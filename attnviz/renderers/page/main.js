@@ -7,12 +7,6 @@ import { makers, tools } from "./views.js";
 
 const TITLES = { overview: "Overview", matrix: "Map and text", lines: "Lines", charts: "Charts", table: "Table" };
 const OF_ALL = ["charts", "table"]; // views that show whatever there is, so that nothing is to be chosen
-const SCALES = {
-  lift: "× an equal share",
-  fixed: "weights, 0 to 1",
-  shared: "weights, 0 to the largest",
-  log: "weights, logarithmic",
-};
 let shown = null;
 let asked = 0;
 
@@ -69,7 +63,7 @@ function showTools() {
 }
 
 function scales() {
-  const options = content.scales.map(({ kind }, place) => [place, SCALES[kind]]);
+  const options = content.scales.map(({ title }, place) => [place, title]);
   const go = (place) => {
     const [threshold] = thresholdsOf(content.scales[place], columnsOf(mapOf()).labels.length);
     change({ scale: content.scales[place].kind, threshold }, true);

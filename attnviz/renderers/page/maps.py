@@ -16,7 +16,7 @@ import numpy as np
 
 from attnviz.renderers import numbers
 from attnviz.renderers.page.downsample import joined
-from attnviz.report import Heatmap, HeatmapGrid, Report
+from attnviz.report import Heatmap, HeatmapGrid, Report, Scale
 
 MAX_TOLD = 3  # of a head's numbers at either end of its line
 OF_A_HEAD = re.compile(r"layer-(\d+)-head-(\d+)")
@@ -52,8 +52,8 @@ def of_maps(report: Report, originals: Sequence[Heatmap], maps: Sequence[Heatmap
     ]
     places = {_key(each): place for place, each in enumerate(originals)}
     pictures = [_framed(each, places) for each in pictures_of(report)]
-    kinds = {scale.kind: asdict(scale) for scale in (report.scale, *report.scales)}  # the report's first
-    kinds[report.scale.kind] = asdict(report.scale)
+    kinds = {scale.kind: _as_data(scale) for scale in (report.scale, *report.scales)}  # the report's first
+    kinds[report.scale.kind] = _as_data(report.scale)
     alike = {name: each for name, each in described[0].items() if all(other[name] == each for other in described)}
     own = [{name: each for name, each in other.items() if name not in alike} for other in described]
     return {
@@ -66,6 +66,10 @@ def of_maps(report: Report, originals: Sequence[Heatmap], maps: Sequence[Heatmap
         "shares": shares.found,
         "backdrops": backdrops.found,
     }
+
+
+def _as_data(scale: Scale) -> Mapping[str, object]:
+    return asdict(scale) | asdict(scale.of_kind)
 
 
 def distinct(report: Report) -> Mapping[tuple[str, int], Heatmap]:
@@ -97,7 +101,7 @@ def _framed(picture: Heatmap | HeatmapGrid, places: Mapping[tuple[str, int], int
         "name": picture.name,
         "title": picture.title,
         "columns": picture.n_columns if isinstance(picture, HeatmapGrid) else 1,
-        "scale": asdict(picture.scale) if picture.scale else None,
+        "scale": _as_data(picture.scale) if picture.scale else None,
         "maps": [places[_key(each)] for each in maps],
         "titles": [each.title for each in maps],
     }

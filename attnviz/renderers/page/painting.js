@@ -103,7 +103,7 @@ function paintCells(plot) {
 
 // Queries on the left, keys on the right; the strongest lines of those that are strong enough.
 function paintLines({ pen, cells, scale, side, width }) {
-  const limits = isLift(scale) ? scale : { kind: "fixed", low: 0, high: 1 };
+  const limits = isLift(scale) ? scale : { low: 0, high: 1 };
   const found = cells
     .above(state.threshold, (row) => unitOf(cells, row, limits))
     .slice(0, LINES_PER_QUERY * cells.nRows);
