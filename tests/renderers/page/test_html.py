@@ -16,7 +16,7 @@ import pytest
 from attnviz.errors import InvalidOption
 from attnviz.renderers.page import downsample
 from attnviz.renderers.page.html import html
-from attnviz.report import Block, FigureStyle, Heatmap, HeatmapGrid, Note, Report, Scale
+from attnviz.report import SCALES, Block, FigureStyle, Heatmap, HeatmapGrid, Note, Report, Scale
 from tests.made import HOSTILE, cross_maps, random_maps, record, report, sink_maps, tokens, windowed_maps
 from tests.renderers.page.test_cells import from_block, intervals, unpacked_exact
 
@@ -139,7 +139,7 @@ def test_where_attention_is_allowed() -> None:
 def test_layers_heads_and_scale_are_the_reports() -> None:
     found = content(replace(report(random_maps(n_layers=2, n_heads=2)), scale=LOG))
     assert [(each["layer"], each["head"]) for each in found["maps"]] == [(0, 0), (0, 1), (1, 0), (1, 1)]
-    assert found["scales"][0] == asdict(LOG)
+    assert found["scales"][0] == asdict(LOG) | asdict(SCALES["log"])
     assert [scale["kind"] for scale in found["scales"][1:]] == ["lift", "fixed", "shared"]
     assert found["pictures"][0]["scale"] is None
 
