@@ -12,7 +12,7 @@ export function commandToCopy() {
     { type: "button", onclick: () => copyText(said), "aria-label": "copy the command" },
     "Copy",
   );
-  return element("div", { class: "tools" }, "As a file:", said, copy);
+  return element("div", { class: "tools" }, "As a file, from this page's folder:", said, copy);
 }
 
 // What the report was drawn with, and what was chosen since; nothing for what is no head of a record.
@@ -23,7 +23,7 @@ function wordsOfCommand() {
   if (scaleOf().kind !== "lift") chosen.push(`--scale ${scaleOf().kind}`);
   if (state.view === "lines") chosen.push("--kind lines");
   if (state.view === "matrix") chosen.push(...partOfMap());
-  return ["attnviz render", pathOfRecord(), content.render.options, ...chosen].filter(Boolean).join(" ");
+  return ["attnviz render", content.render.record, content.render.options, ...chosen].filter(Boolean).join(" ");
 }
 
 // As layer.head, or nothing where a map that is seen is of no single head.
@@ -47,13 +47,6 @@ function partOfMap() {
     return [`--key ${key}:${key + 1}`];
   }
   return state.query === null ? [] : [`--query ${place(rowsOf(map), state.query)}`];
-}
-
-// Beside the page, where that lies on a disk.
-function pathOfRecord() {
-  const folder = location.protocol === "file:" ? decodeURIComponent(location.pathname).replace(/[^/]*$/, "") : "";
-  const path = folder.replace(/^\/(?=[A-Za-z]:)/, "") + content.render.record;
-  return /^[\w@%+=:,./-]+$/.test(path) ? path : `'${path.replaceAll("'", "'\\''")}'`;
 }
 
 // A page that lies on a disk may have no clipboard: then the command is chosen, for the keyboard to copy.

@@ -546,20 +546,21 @@ def _command(page: Opened) -> list[str]:
     ],
 )
 def test_the_command_that_a_page_shows_draws_what_is_seen(
-    shown: Open, run_here: RunHere, tmp_path: Path, state: str, picture: list[str]
+    shown: Open, run_here: RunHere, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, state: str, picture: list[str]
 ) -> None:
     """Drawn by a process of its own, from the record beside the page."""
-    folder = tmp_path / "it's here"
+    folder = tmp_path / "here"
     asked = ["--text", "the film was not good", "--heads", "4", "--theme", "dark", "--format", "html", "-q"]
     worked(run_here("heatmap", *asked, "--out", str(folder)))
     page = shown(folder / "attention.html", state)
     command = _command(page)
-    assert command == ["attnviz", "render", str(folder / "attention.safetensors"), "--theme", "dark", *picture]
+    assert command == ["attnviz", "render", "attention.safetensors", "--theme", "dark", *picture]
     page.page.get_by_role("button", name="copy the command").click()
     page.page.wait_for_function("document.querySelector('#status').textContent !== ''")
     assert shlex.split(page.page.evaluate("getSelection().toString()")) == command
-    worked(run_here(*command[1:], "--out", str(tmp_path / "drawn"), "-q"))
-    assert any((tmp_path / "drawn").glob("*.png"))
+    monkeypatch.chdir(folder)
+    worked(run_here(*command[1:], "--out", "drawn", "-q"))
+    assert any((folder / "drawn").glob("*.png"))
 
 
 def test_without_a_record_beside_it_a_page_shows_no_command(shown: Open) -> None:
