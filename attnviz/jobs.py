@@ -6,21 +6,29 @@ from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from attnviz.options import changed_values
+from attnviz.specs.attribute import AttributeSpec
 from attnviz.specs.compare import CompareSpec
 from attnviz.specs.explain import ExplainSpec
 from attnviz.specs.heatmap import HeatmapSpec
 from attnviz.specs.predict import PredictSpec
+from attnviz.specs.render import RenderSpec
+from attnviz.specs.survey import SurveySpec
 
-AnySpec: TypeAlias = HeatmapSpec | CompareSpec | ExplainSpec | PredictSpec  # of commands that make something
+# Of commands that make something of inputs.
+AnySpec: TypeAlias = HeatmapSpec | CompareSpec | ExplainSpec | PredictSpec | AttributeSpec | SurveySpec | RenderSpec
 
 JOBS: dict[str, type[AnySpec]] = {  # commands that a config may name
     "heatmap": HeatmapSpec,
     "compare": CompareSpec,
     "explain": ExplainSpec,
     "predict": PredictSpec,
+    "attribute": AttributeSpec,
+    "survey": SurveySpec,
+    "render": RenderSpec,
 }
 # What a flag can say and a config cannot: where things go, who makes them and what the terminal shows is the batch's.
-NOT_IN_CONFIGS = frozenset({"out", "json", "open", "table", "quiet", "print", "time", "inline_text"} | {"workers"})
+NOT_IN_CONFIGS = frozenset({"out", "json", "open", "table", "quiet", "print", "time", "inline_text", "resume"})
+NOT_IN_CONFIGS |= {"workers", "shard", "scheduler", "scheduler_file", "tls_ca", "tls_cert", "tls_key"}
 
 
 @dataclass(frozen=True)

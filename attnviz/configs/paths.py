@@ -1,8 +1,8 @@
 """Paths in settings. A relative one means a place in the config's folder.
 
-`text_file` and `vocab` are always paths. `dataset`, `model` and `models` may be names too: there ./ or ../ in front
-makes a path; anything else with a slash is one, except a data set org/name that is not there; and a word with a dot,
-such as reviews.csv, is one if it is there. ~/ is the home folder.
+`text_file`, `vocab` and `record` are always paths. `dataset`, `model` and `models` may be names too: there ./ or ../ in
+front makes a path; anything else with a slash is one, except a data set org/name that is not there; and a word with a
+dot, such as reviews.csv, is one if it is there. ~/ is the home folder.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any
 
 from attnviz.inputs import exists
 
-PATHS = frozenset({"text_file", "vocab"})
+PATHS = frozenset({"text_file", "vocab", "record"})
 NAMES_OR_PATHS = frozenset({"dataset", "model", "models"})
 
 

@@ -22,7 +22,12 @@ from attnviz.workflows.inputs import Inputs
 
 PACKAGES = ("attnviz", "matplotlib", "numpy", "seaborn", "tokenizers", "torch")
 REPORT = "report.md"
-TABLES = {"compare": "measures.csv", "predict": "predictions.csv"}  # what their rows are called
+TABLES = {  # what their rows are called
+    "compare": "measures.csv",
+    "predict": "predictions.csv",
+    "attribute": "attribution.csv",
+    "survey": "heads.csv",
+}
 
 
 def versions() -> dict[str, str]:

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from PIL import Image
 
+from attnviz import store
 from attnviz.configs.manifests import from_file, to_bytes
 from attnviz.errors import DifferencesFound, ExecutionError, InvalidConfig, InvalidOption, InvalidSource
 from attnviz.manifest import NAME, PAGE, File, Manifest
@@ -21,7 +22,7 @@ from attnviz.workflows import Progress, Result
 from attnviz.workflows.batch import PROGRESS, batch
 from attnviz.workflows.diff import diff
 from tests.events import report, result
-from tests.made import content
+from tests.made import content, random_maps
 
 CONFIG = """\
 defaults: {model: dot, d_model: 8, dpi: 40}
@@ -103,6 +104,20 @@ def test_again_nothing_is_made_and_of_a_changed_text_one_job(config: Path) -> No
 
 
 @pytest.mark.slow
+def test_a_record_is_drawn_anew_when_it_changed(config: Path) -> None:
+    record, folder = config.parent / "attention.safetensors", config.parent / "figs"
+    config.write_text(
+        f"out: {folder}\njobs:\n  - render: {{record: attention.safetensors, dpi: 40}}\n", encoding="utf-8"
+    )
+    hows = []
+    for seed in (0, 0, 1):
+        store.save(random_maps(n_heads=2, seed=seed), record)
+        found = list(batch(BatchSpec(configs=(str(config),), workers=1)))
+        hows += [event.line.split()[0] for event in found if isinstance(event, Progress)]
+    assert hows == ["made", "unchanged", "made"]
+    assert from_file(folder / NAME).jobs[0].inputs == {"record": hashlib.sha256(record.read_bytes()).hexdigest()}
+
+
 def test_force_makes_everything_and_the_same(config: Path) -> None:
     run(config)
     before = content(config.parent / "out")
