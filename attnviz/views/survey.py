@@ -1,4 +1,4 @@
-"""What heads do over many texts, as a report: pictures, a row per head, labels, extreme texts. Knows `survey`."""
+"""What heads do over many texts: attention by distance, a row per head, labels, extreme texts. Knows `survey`."""
 
 from __future__ import annotations
 
@@ -11,24 +11,24 @@ from attnviz.display import escape_for_display, escape_for_spreadsheet, quantity
 from attnviz.exact import N_SAMPLED
 from attnviz.measures import HEADLINE, OF_SOME_TEXTS
 from attnviz.measures.intervals import MAX_DEGREES, MIN_TEXTS, t_quantile
-from attnviz.report import Block, Column, Note, Report, Row, Table
-from attnviz.survey import ABLATION, TOKENS, Survey, SurveyMeasure
+from attnviz.report import Block, Column, Curve, Curves, Line, Note, Report, Row, Table
+from attnviz.survey import ABLATION, MASS_BITS, TOKENS, Survey, SurveyMeasure
 from attnviz.views.captions import MAX_TITLE_LENGTH
 from attnviz.views.patterns import FOR_LABELS
 from attnviz.views.survey_labels import head_labels, label_notes, patterns_table, shown_labels
-from attnviz.views.survey_pictures import survey_pictures
 from attnviz.views.survey_probes import ablations_blocks, probes_tables
 from attnviz.views.survey_words import words_table
 
 QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
+MAX_LINES = 12  # of one chart
 MAX_LISTED = 32  # heads of which extreme texts are listed one by one in a report
 
 
 def survey_report(survey: Survey, top: int, title: str | None = None) -> Report:
-    """Pictures, then a row per head, then which texts are extreme, what heads attend to, and what it all rests on."""
+    """Attention by distance, a row per head, which texts are extreme, what heads attend to, and what it rests on."""
     info, n = survey.info, survey.summary.n_texts
     named = f"{info.model} over {info.corpus}"
-    blocks: list[Block] = [*survey_pictures(survey), heads_table(survey), patterns_table(survey)]
+    blocks: list[Block] = [_distance(survey), heads_table(survey), patterns_table(survey)]
     blocks += [*_layers_tables(survey), *probes_tables(survey), *ablations_blocks(survey)]
     blocks += [*_extremes(survey, top), words_table(survey)]
     texts = f"{quantity(n, 'texts')}, {quantity(survey.n_queries, 'tokens')}"
@@ -138,6 +138,20 @@ def _extremes(survey: Survey, top: int) -> Iterator[Table]:
         yield Table(f"extremes-{measure.name}", title, "facts", columns, tuple(rows))
 
 
+def _distance(survey: Survey) -> Curves:
+    """A chart per layer, a line per head. Of many heads those are drawn that have the highest peaks."""
+    info = survey.info
+    shares = survey.distances / 2**MASS_BITS / max(1, survey.n_queries)
+    at = tuple(map(float, range(-info.reach, info.reach + 1)))
+    curves = []
+    for layer, number in enumerate(info.layer_numbers):
+        of_layer = shares[layer * info.n_heads : (layer + 1) * info.n_heads]
+        drawn = sorted(range(info.n_heads), key=lambda head: (-of_layer[head].max(), head))[:MAX_LINES]
+        lines = tuple(Line(f"head {head}", at, tuple(of_layer[head].tolist())) for head in sorted(drawn))
+        curves.append(Curve(f"layer {number}", "key minus query (tokens)", "share of attention", lines))
+    return Curves("distance", "attention by distance", tuple(curves))
+
+
 def _layers_tables(survey: Survey) -> Iterator[Table]:
     measures = shown_measures(survey, "layer")
     if not measures:
@@ -175,10 +189,7 @@ def _notes(survey: Survey) -> Iterator[str]:
     if n >= MIN_TEXTS:
         yield "Intervals are of texts (Student's t): they say what other texts of this kind would give."
     if n > N_SAMPLED:
-        yield (
-            f"Pictures of how numbers are spread show {N_SAMPLED} texts, drawn at random by a hash of each text. "
-            "Quantiles of so many texts are within 1/128 of what a measure can be."
-        )
+        yield "Quantiles of so many texts are within 1/128 of what a measure can be."
     if info.dataset:
         read = f"--max-tokens {info.max_tokens} --keep {info.keep}"
         yield f"A text by its number: attnviz heatmap {info.dataset} --index N {read}, with the same --model."
@@ -221,7 +232,7 @@ def survey_data(survey: Survey) -> Mapping[str, object]:
             for place, (layer, head) in enumerate(info.heads)
         ],
         "measures": measures,
-        "by_distance": (survey.distances / 2**30 / survey.n_queries).tolist(),
+        "by_distance": (survey.distances / 2**MASS_BITS / survey.n_queries).tolist(),
         "facts": None if survey.facts is None else vars(survey.facts),
         "skipped": list(survey.skipped.values()),
     }

@@ -24,7 +24,7 @@ if TYPE_CHECKING:  # numpy comes with them
     from attnviz.workflows.survey_plan import SurveyPlan
 
 MAX_TOP = 10
-PICTURES = ("distributions*", "distance", "means-*")  # what those of a survey are called
+PICTURES = ("distance", "means-*")  # what those of a survey are called
 
 
 def survey(spec: SurveySpec) -> Events:

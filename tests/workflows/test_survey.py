@@ -86,7 +86,7 @@ def test_shards_in_any_order_and_a_run_that_was_left_give_the_bytes_of_one_run(t
     assert (left.summary.n_texts, left.is_whole) == (6, False)
     run(tmp_path / "left", resume=True, **options)
     whole = files(tmp_path / "whole")
-    assert set(whole) == {NAME, "distributions.png", "distance.png"}
+    assert set(whole) == {NAME, "distance.png"}
     assert files(tmp_path / "merged") == whole
     assert files(tmp_path / "left") == whole
     assert report(found).title == "random:2 over sample train[:12]"
