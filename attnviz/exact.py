@@ -1,10 +1,10 @@
 """Summaries of numbers that can be merged in any order, to the same bits. Knows arrays, and not what they are of.
 
 A sum of floating-point numbers depends on the order of its terms. Here each number is brought to 0 to 1 by its column's
-bounds and rounded to a multiple of 2⁻⁶⁰, and sums are whole numbers. What else is kept of a column does not depend on
-the order either: its smallest and largest number, counts of fixed bins, the texts with the largest and smallest
-numbers, and the texts with the smallest hashes, which are a random sample (bottom-k; Cohen & Kaplan 2007,
-doi:10.1145/1281100.1281133).
+bounds and rounded to a multiple of 2⁻⁴⁰, which is exact to 1e-12, and sums are whole numbers. What else is kept of a
+column does not depend on the order either: its smallest and largest number, counts of fixed bins, the texts with the
+largest and smallest numbers, and the texts with the smallest hashes, which are a random sample (bottom-k; Cohen &
+Kaplan 2007, doi:10.1145/1281100.1281133).
 """
 
 from __future__ import annotations
@@ -17,8 +17,10 @@ from typing import Self
 import numpy as np
 from jaxtyping import Float64, Int64, UInt64
 
-GRID_BITS = 60
-LOW_BITS = 40  # of a sum, in its lower limb: the upper one then holds sums of 2⁴² numbers
+from attnviz.errors import TooLarge
+
+UNIT = 2**40  # that 1 is of
+MAX_TEXTS = 2**23 - 1  # the sum of as many numbers of 0 to 1 fits into 63 bits
 N_BINS = 128
 N_EXTREMES = 10  # texts kept on either side of each column
 N_SAMPLED = 256  # texts
@@ -32,12 +34,12 @@ Bounds = Float64[np.ndarray, "2 column"]
 class Summary:
     """Of some texts, each with a number per column, or NaN for none. Texts are known by their numbers, no two alike.
 
-    `sums` are whole multiples of 2⁻⁶⁰, upper limb · 2⁴⁰ + lower limb, of the numbers brought to 0 to 1 and of their
-    squares. `extremes` are the largest numbers and the negatives of the smallest, each with its text.
+    `sums` are whole multiples of 2⁻⁴⁰, of the numbers brought to 0 to 1 and of their squares. `extremes` are the
+    largest numbers and the negatives of the smallest, each with its text.
     """
 
     n_texts: int
-    sums: Int64[np.ndarray, "power limb column"]
+    sums: Int64[np.ndarray, "power column"]
     ranges: Float64[np.ndarray, "2 column"]  # the smallest and the largest number
     bins: Int64[np.ndarray, "column bin"]
     extremes: Float64[np.ndarray, "2 place column"]
@@ -54,7 +56,11 @@ class Summary:
         texts: Int64[np.ndarray, " text"],
         hashes: UInt64[np.ndarray, " text"],
     ) -> Self:
-        """Summarise some texts, or none. A column's numbers lie within its bounds, but for rounding."""
+        """Summarise some texts, or none. A column's numbers lie within its bounds, but for rounding.
+
+        Raises TooLarge for more than MAX_TEXTS.
+        """
+        _check_number(len(values))
         values = values + 0.0  # no -0, which is as small as 0 and has other bits
         there = ~np.isnan(values)
         shares = np.where(there, np.clip((values - bounds[0]) / (bounds[1] - bounds[0]), 0.0, 1.0), 0.0)
@@ -67,7 +73,7 @@ class Summary:
         extremes, extreme_texts = _largest(signed, numbers)
         return cls(
             n_texts=len(values),
-            sums=np.stack([_sums(shares), _sums(shares * shares)]),
+            sums=np.rint(np.stack([shares, shares * shares]) * UNIT).astype(np.int64).sum(axis=1),
             ranges=np.stack([np.fmin.reduce(values, initial=np.inf), np.fmax.reduce(values, initial=-np.inf)]),
             bins=bins.reshape(n_columns, N_BINS).astype(np.int64),
             extremes=extremes,
@@ -93,13 +99,17 @@ class Summary:
         return np.asarray(bounds[0] + (bounds[1] - bounds[0]) * self._mean_shares())
 
     def deviations(self, bounds: Bounds) -> Float64[np.ndarray, " column"]:
-        """The standard deviation of each column, of a sample; NaN of one text."""
-        totals, unit = [_whole(limbs) for limbs in self.sums], 2**GRID_BITS
-        variances = np.full(len(totals[0]), np.nan)
-        for column, (n, total, square) in enumerate(zip(self.counts.tolist(), *totals, strict=True)):
-            if n > 1:
-                variances[column] = max(n * square * unit - total * total, 0) / (n * (n - 1) * unit * unit)  # exactly
-        return np.asarray((bounds[1] - bounds[0]) * np.sqrt(variances))
+        """The standard deviation of each column, of a sample, to 1e-6 of its bounds; NaN of one text.
+
+        Numbers within a range r are never farther than r / 2 from their mean: so that of equal ones is exactly 0.
+        """
+        variances = np.full(self.sums.shape[1], np.nan)
+        for column, (n, total, square) in enumerate(zip(self.counts.tolist(), *self.sums.tolist(), strict=True)):
+            if n > 1:  # in whole numbers, which are as long as they need to be
+                variances[column] = max(n * square * UNIT - total * total, 0) / (n * (n - 1) * UNIT * UNIT)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            most = (self.ranges[1] - self.ranges[0]) / 2 * np.sqrt(self.counts / (self.counts - 1))
+        return np.asarray(np.minimum((bounds[1] - bounds[0]) * np.sqrt(variances), most))
 
     def quantiles(self, shares: Sequence[float], bounds: Bounds) -> Float64[np.ndarray, "share column"]:
         """Of each column. Where all texts are in the sample exactly: the smallest number that at least such a share of
@@ -116,15 +126,17 @@ class Summary:
         return np.asarray(np.clip(middles, self.ranges[0], self.ranges[1]))
 
     def _mean_shares(self) -> Float64[np.ndarray, " column"]:
-        counts = self.counts.tolist()
-        return np.array(
-            [whole / (n * 2**GRID_BITS) if n else np.nan for whole, n in zip(_whole(self.sums[0]), counts, strict=True)]
-        )
+        totals = zip(self.sums[0].tolist(), self.counts.tolist(), strict=True)
+        return np.array([total / (n * UNIT) if n else np.nan for total, n in totals])
 
 
 def merge_summaries(parts: Sequence[Summary]) -> Summary:
-    """The summary of the texts of all parts, whatever their order. No text may be in two of them."""
+    """The summary of the texts of all parts, whatever their order. No text may be in two of them.
+
+    Raises TooLarge for more than MAX_TEXTS.
+    """
     by_field = {field.name: [getattr(part, field.name) for part in parts] for field in fields(Summary)}
+    _check_number(sum(by_field["n_texts"]))
     ranges = np.stack(by_field["ranges"])
     hashes, texts = (np.concatenate(by_field[name]) for name in ("hashes", "sampled_texts"))
     order = np.lexsort((texts, hashes))[:N_SAMPLED]
@@ -133,7 +145,7 @@ def merge_summaries(parts: Sequence[Summary]) -> Summary:
     )
     return Summary(
         n_texts=sum(by_field["n_texts"]),
-        sums=_carry(reduce(np.add, by_field["sums"])),
+        sums=reduce(np.add, by_field["sums"]),
         ranges=np.stack([ranges[:, 0].min(axis=0), ranges[:, 1].max(axis=0)]),
         bins=reduce(np.add, by_field["bins"]),
         extremes=extremes,
@@ -144,23 +156,11 @@ def merge_summaries(parts: Sequence[Summary]) -> Summary:
     )
 
 
-def _sums(values: Values) -> Int64[np.ndarray, "limb column"]:
-    """The sum of each column over the texts in multiples of 2⁻⁶⁰, as two limbs."""
-    scaled = np.rint(values * 2.0**GRID_BITS)
-    high = np.floor(scaled * 2.0**-LOW_BITS)
-    low = scaled - high * 2.0**LOW_BITS  # exactly: both have few enough digits
-    return _carry(np.stack([high.astype(np.int64).sum(axis=0), low.astype(np.int64).sum(axis=0)]))
-
-
-def _whole(limbs: Int64[np.ndarray, "limb column"]) -> list[int]:
-    """Python's whole numbers, which are as long as they need to be."""
-    return [high * 2**LOW_BITS + low for high, low in zip(*limbs.tolist(), strict=True)]
-
-
-def _carry(sums: Int64[np.ndarray, "*powers limb column"]) -> Int64[np.ndarray, "*powers limb column"]:
-    """The same numbers with a lower limb of 0 to 2⁴⁰: one way to write each."""
-    high, low = sums[..., 0, :], sums[..., 1, :]
-    return np.stack([high + (low >> LOW_BITS), low & (2**LOW_BITS - 1)], axis=-2)
+def _check_number(n_texts: int) -> None:
+    if n_texts > MAX_TEXTS:
+        raise TooLarge(
+            f"{n_texts:,} texts are more than the {MAX_TEXTS:,} that are summed", hint="Survey a part of them."
+        )
 
 
 def _largest(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import reduce
 
 import numpy as np
@@ -10,7 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from attnviz.exact import N_BINS, N_EXTREMES, N_SAMPLED, NO_TEXT, Summary, merge_summaries
+from attnviz.errors import TooLarge
+from attnviz.exact import MAX_TEXTS, N_BINS, N_EXTREMES, N_SAMPLED, NO_TEXT, UNIT, Summary, merge_summaries
 
 BOUNDS = np.array([[0.0, -1.0, 1.0], [1.0, 1.0, 512.0]])
 # .75 stands for a text without a number
@@ -74,18 +76,41 @@ def test_numbers_are_those_of_a_plain_loop() -> None:
     assert apart.max() <= 1 / N_BINS
 
 
+@given(st.lists(st.floats(0, 1), min_size=2, max_size=30))
+def test_means_and_deviations_are_within_their_digits(numbers: list[float]) -> None:
+    shares = np.array(numbers)[:, None]
+    texts, bounds = np.arange(len(shares)), np.array([[0.0], [1.0]])
+    found = Summary.of(shares, bounds, texts, texts.astype(np.uint64))
+    assert found.means(bounds)[0] == pytest.approx(shares.mean(), abs=1e-12)
+    assert found.deviations(bounds)[0] == pytest.approx(shares.std(ddof=1), abs=1e-6)
+
+
+def test_texts_that_are_alike_have_no_deviation() -> None:
+    """The squares of 1/3 and 0.1, rounded, are not those of what they were rounded to."""
+    alike = summary(np.tile([[1 / 3, 0.1, 0.7]], (9, 1)))
+    assert alike.deviations(BOUNDS).tolist() == [0, 0, 0]
+    assert merge_summaries([alike, summary(np.array([[0.9, 0.1, 0.7]]), 9)]).deviations(BOUNDS)[0] > 0.1
+
+
+def test_more_texts_than_a_sum_holds_are_refused() -> None:
+    most = replace(summary(np.ones((1, 3))), n_texts=MAX_TEXTS, sums=np.full((2, 3), MAX_TEXTS * UNIT))
+    assert merge_summaries([most]).sums.tolist() == [[MAX_TEXTS * UNIT] * 3] * 2  # it fits
+    with pytest.raises(TooLarge, match="8,388,608 texts are more than the 8,388,607"):
+        merge_summaries([most, summary(np.ones((1, 3)), MAX_TEXTS)])
+
+
 def test_one_text_has_no_deviation_and_the_rest_is_filled_up() -> None:
     one = summary(np.array([[0.25, 0.5, 0.8]]))
     assert np.isnan(one.deviations(BOUNDS)).all()
     assert one.texts == {0}
-    np.testing.assert_array_equal(one.means(BOUNDS), [0.25, 0.0, 409.8])
+    np.testing.assert_allclose(one.means(BOUNDS), [0.25, 0.0, 409.8], rtol=1e-12)
 
 
 def test_a_text_without_a_number_counts_in_no_column_but_its_own() -> None:
     shares = np.array([[0.1, 0.75, 0.75], [0.2, 0.6, 0.75], [0.3, 0.4, 0.75]])
     found = merge_summaries([summary(shares[:1]), summary(shares[1:], 1)])
     assert found.counts.tolist() == [3, 2, 0]
-    np.testing.assert_allclose(found.means(BOUNDS), [0.2, 0.0, np.nan], atol=1e-15)
+    np.testing.assert_allclose(found.means(BOUNDS), [0.2, 0.0, np.nan], atol=1e-12)
     np.testing.assert_allclose(found.deviations(BOUNDS), [0.1, np.sqrt(0.08), np.nan])
     np.testing.assert_allclose(found.quantiles([0.5], BOUNDS)[0, :2], [0.2, -0.2], atol=1 / N_BINS)
     assert found.ranges[:, :2].tolist() == [[0.1, pytest.approx(-0.2)], [0.3, pytest.approx(0.2)]]

@@ -11,7 +11,7 @@ import numpy as np
 
 from attnviz import store
 from attnviz.errors import InvalidRecord
-from attnviz.exact import N_BINS, N_EXTREMES, NO_TEXT, Summary
+from attnviz.exact import MAX_TEXTS, N_BINS, N_EXTREMES, NO_TEXT, UNIT, Summary
 from attnviz.measures import OF_SOME_TEXTS
 from attnviz.survey import QUERIES, ModelFacts, Survey, SurveyInfo, WordTable
 from attnviz.views.patterns import LABELS
@@ -86,7 +86,7 @@ def _check(survey: Survey) -> None:
         raise ValueError("its measures are of no heads")
     n_columns, n_sampled = info.bounds.shape[1], len(summary.hashes)
     shapes: dict[str, tuple[tuple[int, ...], type]] = {
-        "sums": ((2, 2, n_columns), np.int64),
+        "sums": ((2, n_columns), np.int64),
         "ranges": ((2, n_columns), np.float64),
         "bins": ((n_columns, N_BINS), np.int64),
         "extremes": ((2, N_EXTREMES, n_columns), np.float64),
@@ -128,6 +128,8 @@ def _check_counts(info: SurveyInfo, summary: Summary) -> None:
         raise ValueError("a number is not finite")
     if not np.where(some, summary.counts <= summary.n_texts, summary.counts == summary.n_texts).all():
         raise ValueError("texts are counted that are not there")
+    if summary.n_texts > MAX_TEXTS or not ((summary.sums >= 0) & (summary.sums <= summary.counts * UNIT)).all():
+        raise ValueError("sums are not of so many numbers from 0 to 1")
 
 
 def _check_facts(info: SurveyInfo, facts: ModelFacts) -> None:
