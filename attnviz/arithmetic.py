@@ -5,7 +5,7 @@ only where there are so many that it pays.
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
 from jaxtyping import Float32, Float64
@@ -26,26 +26,6 @@ def cores() -> int:
         return len(os.sched_getaffinity(0))
     except AttributeError:  # not on every system
         return os.cpu_count() or 1
-
-
-class Logarithm(NamedTuple):
-    """A function that writes logarithms of its first argument to its second, and how many nats one of them is."""
-
-    write: Callable[[NDArray[np.float32], NDArray[np.float32]], object]
-    nats: float
-
-
-def quick_logarithm() -> Logarithm:
-    """Torch's to the base of 2: 1.6 ns of each where its natural ones take 1.8 and numpy's 2.5.
-
-    It is for whoever has loaded torch already.
-    """
-    import torch
-
-    def log2(of: Float32[np.ndarray, "*cell"], out: Float32[np.ndarray, "*cell"]) -> None:
-        torch.log2(torch.from_numpy(of), out=torch.from_numpy(out))
-
-    return Logarithm(log2, float(np.log(2)))
 
 
 def exponential(n_numbers: int) -> tuple[Callable[[NDArray[np.float32], NDArray[np.float32]], object], float]:
@@ -81,13 +61,6 @@ def total(rows: Float32[np.ndarray, "*heads query key"]) -> Float64[np.ndarray, 
     ones = np.ones(KEYS_AT_ONCE, dtype=np.float32)
     found = np.vecdot(whole, ones).sum(axis=-1, dtype=np.float64)
     return np.asarray(found + rest.sum(axis=-1))
-
-
-def quick_total(rows: Float32[np.ndarray, "*heads query key"]) -> Float64[np.ndarray, "*heads query"]:
-    """The same as products with 1, in a third of the time; in float32, also where there are few keys."""
-    if rows.shape[-1] <= KEYS_AT_ONCE:
-        return np.asarray(np.vecdot(rows, np.ones(rows.shape[-1], dtype=np.float32)), dtype=np.float64)
-    return total(rows)
 
 
 def _stretches(

@@ -22,6 +22,7 @@ from attnviz.measures.rows import (
     unlike_layers,
 )
 from attnviz.records import AttentionMaps, Facts, Measurement, holds_factors
+from attnviz.records.factors import Factors
 
 K = 3
 CELLS_AT_ONCE = 2**17
@@ -162,13 +163,9 @@ def uniform(maps: AttentionMaps) -> AttentionMaps:
         maps.provenance, model="uniform", revision="no weights", trained=False, settings=(), facts=Facts()
     )
     if holds_factors(maps):  # of which there may be too many weights to hold
-        from attnviz.records.even import evenly
-
-        n_allowed = np.empty(len(maps.queries), dtype=np.int64)
-        n_allowed[maps.real_queries] = n_attendable(maps, 0)
-        padding = np.flatnonzero(~maps.real_queries)
-        n_allowed[padding] = maps.allowed(0, padding).sum(axis=-1)
-        alike = evenly(maps.factors[0], n_allowed)
+        of = maps.factors[0]
+        query, key = (np.zeros((1, each.shape[1], 1), dtype=np.float32) for each in (of.query, of.key))
+        alike = Factors(query, key, None, 1.0, None, of.window, of.attendable_keys)
         maps = replace(maps, factors=(alike,), layer_numbers=(), head_numbers=(), value_norms=None)
         return replace(maps, provenance=provenance)
     attendable = maps.attendable[:1] if maps.layers_alike else maps.attendable

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import combinations_with_replacement
 from math import log
 
 import numpy as np
@@ -11,10 +10,9 @@ from jaxtyping import Float, Float32, Float64, Int
 
 from attnviz.measures.rows import (
     Mixer,
-    blocks,
     entropies,
     halves,
-    mixable,
+    mixed_blocks,
     most_keys,
     own_entropies,
     real_queries,
@@ -49,31 +47,20 @@ def across(several: Sequence[AttentionMaps]) -> Divergences:
     layers = [(maps, layer) for maps in several for layer in range(maps.n_layers)]
     owners = np.repeat(np.arange(len(layers)), [maps.n_heads for maps, _ in layers])
     apart = _over_blocks(layers, owners)
-    for (owner, layer), (other, copy) in combinations_with_replacement(enumerate(layers), 2):
-        if owner == other or _are_copies(layer, copy):
-            heads, of_copy = np.flatnonzero(owners == owner), np.flatnonzero(owners == other)
-            apart[np.ix_(heads, of_copy)] = apart[np.ix_(of_copy, heads)] = of_layer(*layer)
+    for owner, layer in enumerate(layers):
+        heads = np.flatnonzero(owners == owner)
+        apart[np.ix_(heads, heads)] = of_layer(*layer)
     return apart
-
-
-def _are_copies(one: tuple[AttentionMaps, int], other: tuple[AttentionMaps, int]) -> bool:
-    """Whether entropies that their model told, and that rounding leaves apart from those of means, are of one layer."""
-    told = [maps.weights[layer] for maps, layer in (one, other) if maps.has_entropies]
-    return len(told) == 2 and np.array_equal(*told)
 
 
 def _over_blocks(layers: Sequence[tuple[AttentionMaps, int]], owners: Int[np.ndarray, " head"]) -> Divergences:
     """The mean over queries of the divergence of each two heads that have different owners."""
     maps, _ = layers[0]
     total = np.zeros((len(owners), len(owners)))
-    for block in blocks(maps, 2):
+    for block in mixed_blocks(maps):
         own = np.concatenate([own_entropies(*layer)[:, block.places] for layer in layers])
-        if len(layers) == 1:
-            rows, mixer = mixable(*layers[0], block)
-        else:
-            rows = np.concatenate([halves(*layer, block) for layer in layers])
-            mixer = Mixer(maps.logarithm, *rows.shape[1:])
-        total += _pairs(rows, own, owners, mixer)
+        rows = np.concatenate([halves(*layer, block) for layer in layers])
+        total += _pairs(rows, own, owners, Mixer(*rows.shape[1:]))
     return total / int(real_queries(maps).sum())
 
 
@@ -156,8 +143,9 @@ def _lost(maps: AttentionMaps, layer: int) -> float:
     if maps.n_heads == 1:  # nothing, and not what rounding makes of it: texts would be put in order by that
         return 0.0
     lost = 0.0
-    for block in blocks(maps, 2):
-        rows, mixer = mixable(maps, layer, block)
+    for block in mixed_blocks(maps):
+        rows = halves(maps, layer, block)
+        mixer = Mixer(*rows.shape[1:])
         mean = rows.mean(axis=0)
         own = own_entropies(maps, layer)[:, block.places]
         apart = mixer.entropies(mean, rows) - (own + mixer.entropies(mean, mean[None])) / 2
@@ -182,7 +170,7 @@ def _mean_rank(maps: AttentionMaps, layer: int) -> float:
     if maps.n_heads == 1:
         return 1.0
     found, n_keys = 0.0, len(maps.keys)
-    for block in blocks(maps, 2):
+    for block in mixed_blocks(maps):
         sums = row_sums(maps, layer)[:, block.places].T  # a product is divided by two of them, rather than all rows
         rows = np.empty((maps.n_heads, len(sums), n_keys))
         for heads in maps.heads_at_once:

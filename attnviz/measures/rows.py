@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import wraps
@@ -12,7 +11,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 from jaxtyping import Bool, Float32, Float64, Int, Num
 
-from attnviz.arithmetic import Logarithm, dot, total
+from attnviz.arithmetic import dot, total
 from attnviz.errors import InvalidOption
 from attnviz.records import TINY, AttentionMaps
 from attnviz.records.walk import for_each, stretches
@@ -43,11 +42,11 @@ class Block(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class RowStatistics:
-    """What one walk over the weights of a layer gives: of each row, and of each key by all rows. Weights are taken as
-    they are; all but the sums are those of rows that sum to exactly 1.
+    """What one walk over the weights of a layer gives: of each row, and of each key by all rows. All but the sums are
+    those of rows that sum to exactly 1.
     """
 
-    sums: Float64[np.ndarray, "head query"]  # nearly 1
+    sums: Float64[np.ndarray, "head query"]  # of weights as the record gives them, nearly 1
     entropies: Float64[np.ndarray, "head query"]  # nats, within 4e-6
     peaks: Float64[np.ndarray, "head query"]
     peak_keys: Int[np.ndarray, "head query"]  # of equal ones the first
@@ -86,12 +85,12 @@ def real_queries(maps: AttentionMaps) -> RealQueries:
 
 
 @remembered
-def blocks(maps: AttentionMaps, n_heads: int = 1, *, walked: bool = False) -> tuple[Block, ...]:
-    """The real queries in stretches whose rows the processor's cache holds, of several heads at a time; see
-    `stretches`.
+def blocks(maps: AttentionMaps, n_cells: int | None = None) -> tuple[Block, ...]:
+    """The real queries in stretches that the processor's cache holds, where there are so many weights of each of them;
+    as many as keys unless that is given.
     """
     found, start = [], 0
-    for queries in stretches(np.flatnonzero(real_queries(maps)), n_heads * len(maps.keys), walked=walked):
+    for queries in stretches(np.flatnonzero(real_queries(maps)), n_cells or len(maps.keys)):
         n_queries = queries.stop - queries.start if isinstance(queries, slice) else len(queries)
         found.append(Block(slice(start, start + n_queries), queries))
         start += n_queries
@@ -122,7 +121,7 @@ def _walked(maps: AttentionMaps, layer: int, pools: Pools | None) -> RowStatisti
     sums, entropies, peaks, distances = (np.empty((maps.n_heads, n_queries)) for _ in range(4))
     peak_keys = np.empty((maps.n_heads, n_queries), dtype=np.int64)
     received = np.zeros((maps.n_heads, n_keys))
-    several = blocks(maps, walked=True)
+    several = blocks(maps, maps.span(layer))
 
     def walk(heads: int | slice) -> None:
         columns = None if pools is None else pools.columns()
@@ -132,23 +131,20 @@ def _walked(maps: AttentionMaps, layer: int, pools: Pools | None) -> RowStatisti
             sums[of_rows], entropies[of_rows] = found.sums, found.entropies
             peaks[of_rows], peak_keys[of_rows] = found.peaks, found.peak_keys
             distances[of_rows] = found.distances
-            if columns is not None:
-                columns.begin(queries)
-            for tile in found.tiles:
-                received[heads, tile.keys] += tile.received(1 / found.sums)
-                if columns is not None:
-                    columns.add(tile.keys, tile.rows())
+            received[heads, found.keys] += found.received()
             if pools is not None and columns is not None:
                 assert isinstance(heads, int)
+                columns.begin(queries)
+                columns.add(found.keys, found.rows())
                 pools.add(heads, columns)
 
     for_each(walk, maps.heads_at_once if pools is None else range(maps.n_heads), n_queries * n_keys)
     return RowStatistics(
         sums=sums,
-        entropies=np.maximum(entropies / sums + np.log(sums), 0.0),  # of rows divided by their sums
-        peaks=peaks / sums,
+        entropies=entropies,
+        peaks=peaks,
         peak_keys=peak_keys,
-        distances=distances / sums,
+        distances=distances,
         received=received / n_queries,
         pooled=None if pools is None else pools.pooled(),
     )
@@ -182,6 +178,11 @@ def layer_rows(maps: AttentionMaps, layer: int, block: Block | None = None) -> L
     return np.stack([head_rows(maps, layer, head, block) for head in range(maps.n_heads)])
 
 
+def mixed_blocks(maps: AttentionMaps) -> tuple[Block, ...]:
+    """Those of which several heads are held at a time."""
+    return blocks(maps, 4 * len(maps.keys))
+
+
 def halves(maps: AttentionMaps, layer: int, block: Block) -> Float32[np.ndarray, "head query key"]:
     """Half of each row of a layer's heads, for means of two, in float32 and without zeros."""
     scales = (0.5 / row_sums(maps, layer)[:, block.places, None]).astype(np.float32)
@@ -193,15 +194,12 @@ def halves(maps: AttentionMaps, layer: int, block: Block) -> Float32[np.ndarray,
 
 
 class Mixer:
-    """Entropies of means of two rows, in float32, in memory that is taken once: to take it anew costs as much.
-
-    Rows are `halves`, or `whole`: of these s, the sum of two, is twice the mean, whose entropy is ln 2 - Σ s ln s / 2.
+    """Entropies of means of two rows, each given as half of it, in float32 and in memory that is taken once: to take it
+    anew costs as much.
     """
 
-    def __init__(self, logarithm: Logarithm, n_queries: int, n_keys: int, *, whole: bool = False) -> None:
+    def __init__(self, n_queries: int, n_keys: int) -> None:
         self._sums, self._terms = (np.empty((MIXED_AT_ONCE, n_queries, n_keys), np.float32) for _ in range(2))
-        self._logarithm = logarithm
-        self._nats, self._of_twice = (logarithm.nats / 2, math.log(2)) if whole else (logarithm.nats, 0.0)
 
     def entropies(
         self, one: GivenRows, others: Float32[np.ndarray, "head query key"]
@@ -211,34 +209,18 @@ class Mixer:
         for start in range(0, len(others), MIXED_AT_ONCE):
             several = others[start : start + MIXED_AT_ONCE]
             sums = np.add(several, one, out=self._sums[: len(several)])
-            terms = self._terms[: len(several)]
-            self._logarithm.write(sums, terms)
+            terms = np.log(sums, out=self._terms[: len(several)])
             found[start : start + MIXED_AT_ONCE] = dot(terms, sums)
-        found *= -self._nats
-        found += self._of_twice
-        return found
-
-
-def mixable(maps: AttentionMaps, layer: int, block: Block) -> tuple[Float32[np.ndarray, "head query key"], Mixer]:
-    """Rows of a layer's heads, and what gives entropies of their means: as they stand where none has to be divided by
-    its sum and none holds a 0, else `halves`.
-    """
-    whole = maps.is_dense(layer)
-    rows = maps.rows(layer, slice(None), block.queries) if whole else halves(maps, layer, block)
-    return rows, Mixer(maps.logarithm, *rows.shape[1:], whole=whole)
+        return np.negative(found, out=found)
 
 
 @remembered
 def own_entropies(maps: AttentionMaps, layer: int) -> Float64[np.ndarray, "head query"]:
-    """Of each head's rows, as `Mixer` works them out: for two copies of a head, their mean has the very same. Where the
-    model has told them, those are taken, and copies are apart by what rounding leaves.
-    """
-    if maps.has_entropies:
-        return layer_entropies(maps, layer)
+    """Of each head's rows, as `Mixer` works them out: for two copies of a head, their mean has the very same."""
     found = np.empty((maps.n_heads, int(real_queries(maps).sum())))
-    for block in blocks(maps, 2):
+    for block in mixed_blocks(maps):
         rows = halves(maps, layer, block)
-        mixer = Mixer(maps.logarithm, *rows.shape[1:])
+        mixer = Mixer(*rows.shape[1:])
         for head, of_head in enumerate(rows):
             found[head, block.places] = mixer.entropies(of_head, of_head[None])[0]
     return found

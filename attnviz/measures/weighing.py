@@ -12,7 +12,7 @@ from jaxtyping import Float32
 
 from attnviz.errors import InvalidOption
 from attnviz.records import AttentionMaps, holds_factors
-from attnviz.records.factored import Factors
+from attnviz.records.factors import Factors
 
 AT_ONCE = 1024  # queries
 TINY = np.float32(1e-30)  # in the place of a value of length 0, whose logarithm is none
@@ -45,12 +45,11 @@ def weighed(maps: AttentionMaps) -> AttentionMaps:
 
 def _factors(of: Factors, norms: Float32[np.ndarray, "head key"]) -> Factors:
     """ln ‖v_j W_O‖ is one number more of each key, and what the rows then sum to goes into log-sum-exp."""
-    of = of.known()
     n_heads, n_queries, _ = of.query.shape
     norms = np.maximum(norms, TINY)
     ones = np.full((n_heads, n_queries, 1), 1 / of.scale, dtype=np.float32)
     keys = np.repeat(of.key, n_heads // len(of.key), axis=0)
-    log_sum_exp = of.log_sum_exp.copy()
+    log_sum_exp = of.sums.copy()
     for head in range(n_heads):
         for first in range(0, n_queries, AT_ONCE):
             block = slice(first, first + AT_ONCE)

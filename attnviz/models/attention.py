@@ -18,21 +18,11 @@ from attnviz.errors import InvalidOption
 from attnviz.models.sizes import head_size
 
 SCORES_AT_ONCE = 2**17  # that the processor's cache holds
-POWERS_AT_ONCE = 2**18  # of which more steps are taken, each short
 BIASES_AT_ONCE = 2**21  # of all heads and texts of a batch: 8 MiB
-BITS = math.log2(math.e)  # in a nat
 KEYS_AT_ONCE = 512  # whose lengths are worked out
-HIDDEN_SCORE = -1e9  # a score whose weight is 0, and 0 times it, too
 
 Places: TypeAlias = tuple[slice, slice]  # maps, and rows of each
 Norms = Float32[np.ndarray, "head key"]
-
-
-class WeightsAndEntropies(NamedTuple):
-    """Attention, and how widely each query spreads it."""
-
-    weights: Float[Tensor, "*batch query key"]
-    entropies: Float[Tensor, "*batch query"]  # nats
 
 
 def attention_weights(
@@ -67,7 +57,7 @@ def _weights(
     """The same of queries that are scaled, where no gradient is asked for: as many as the cache holds at a time."""
     weights = query.new_empty(*query.shape[:-1], key.shape[-1])
     flat = weights.view(-1, *weights.shape[-2:])
-    for places, scores in _scores(query, key, hidden, by_distance, SCORES_AT_ONCE):
+    for places, scores in _scores(query, key, hidden, by_distance):
         torch.softmax(scores, dim=-1, out=flat[places])
     return weights
 
@@ -77,54 +67,25 @@ def _scores(
     key: Float[Tensor, "*batch d_head key"],
     hidden: Bool[Tensor, "*#batch #query key"] | None,
     by_distance: Float[Tensor, "*#batch distance"] | None,
-    at_once: int,
-    nothing: float = -torch.inf,
 ) -> Iterator[tuple[Places, Float[Tensor, "several query key"]]]:
     """Scores of queries that are scaled, some maps of a batch or some rows of one at a time, and where they belong.
 
-    `nothing` is the score of what is hidden. The scores may be overwritten.
+    The scores may be overwritten.
     """
     *batch, n_queries, n_keys = *query.shape[:-1], key.shape[-1]
     queries, keys = query.reshape(-1, *query.shape[-2:]), key.reshape(-1, *key.shape[-2:])
     biases = None if by_distance is None else by_distance.expand(*batch, -1).reshape(len(queries), -1)
     masks = None if hidden is None else hidden.expand(*batch, -1, -1).reshape(len(queries), *hidden.shape[-2:])
-    step = max(1, at_once // (n_queries * n_keys))
+    step = max(1, SCORES_AT_ONCE // (n_queries * n_keys))
     for first in range(0, len(queries), step):
         heads = slice(first, first + step)
-        for block in _blocks((1, n_queries, n_keys), at_once):
+        for block in _blocks((1, n_queries, n_keys), SCORES_AT_ONCE):
             factors = queries[heads, block], keys[heads]
             bias = None if biases is None else _bias(biases[heads], n_queries, n_keys, block)  # of its own memory
             scores = torch.bmm(*factors) if bias is None else bias.baddbmm_(*factors)
             if masks is not None:
-                scores.masked_fill_(_rows(masks[heads], block), nothing)
+                scores.masked_fill_(_rows(masks[heads], block), -torch.inf)
             yield (heads, block), scores
-
-
-def weights_and_entropies(
-    query: Float[Tensor, "*batch query d_head"],
-    key: Float[Tensor, "*batch key d_head"],
-    attendable: Bool[Tensor, "*#batch #query key"] | None = None,
-    by_distance: Float[Tensor, "*#batch distance"] | None = None,
-) -> WeightsAndEntropies:
-    """`attention_weights` but for the rounding of scores, and the entropy of each row. Raises as it does; keeps no
-    gradient.
-
-    With s the score, less the largest of its row, H = ln Σ exp s - Σ w s: the scores are at hand here, and to take a
-    logarithm of each weight later takes several times as long. Powers of 2 take half the time of exponentials.
-    """
-    scaled = query * (BITS / math.sqrt(query.shape[-1]))
-    bits = None if by_distance is None else by_distance * BITS
-    weights = query.new_empty(*query.shape[:-1], key.shape[-2])
-    entropies = query.new_empty(query.shape[:-1])
-    flat, of_rows = weights.view(-1, *weights.shape[-2:]), entropies.view(-1, entropies.shape[-1])
-    keys, hidden = key.transpose(-2, -1), _hidden(attendable)
-    for places, scores in _scores(scaled, keys, hidden, bits, POWERS_AT_ONCE, HIDDEN_SCORE):
-        scores.sub_(scores.amax(dim=-1, keepdim=True))
-        powers = torch.exp2(scores, out=flat[places])
-        sums = powers.sum(dim=-1, keepdim=True)
-        powers.mul_(sums.reciprocal())
-        of_rows[places] = sums.squeeze(-1).log2_() - scores.mul_(powers).sum(dim=-1)
-    return WeightsAndEntropies(weights, entropies.div_(BITS).clamp_(min=0.0))
 
 
 def attend(
@@ -293,20 +254,6 @@ class MultiHeadAttention(nn.Module):
             return AttentionOutput(self.output(self._concatenate(fused(query, key, value, every_head, bias))), None)
         weights = attention_weights(query, key, every_head, bias)
         return AttentionOutput(self.output(self._concatenate(attend(weights, value))), weights)
-
-    def weigh(
-        self, states: Float[Tensor, "*batch token d_model"], attendable: Bool[Tensor, "*#batch #token token"]
-    ) -> WeightsAndEntropies:
-        """The weights of self-attention, and nothing of what comes of them."""
-        query, key = self._split(self.query(states)), self._split(self.key(states))
-        bias = None if self.position is None else self.position(query.shape[-2], key.shape[-2])
-        return weights_and_entropies(query, key, attendable.unsqueeze(-3), bias)
-
-    def mix(
-        self, weights: Float[Tensor, "*batch head query key"], states: Float[Tensor, "*batch key d_model"]
-    ) -> Float[Tensor, "*batch query d_model"]:
-        """The output under weights that are known."""
-        return torch.as_tensor(self.output(self._concatenate(attend(weights, self._split(self.value(states))))))
 
     def _split(self, states: Float[Tensor, "*batch token d_model"]) -> Float[Tensor, "*batch head token d_head"]:
         return states.reshape(*states.shape[:-1], self.n_heads, self.d_head).transpose(-3, -2)

@@ -14,7 +14,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 from torch.nn import functional
 
-from attnviz.models.attention import MultiHeadAttention, SingleHeadAttention, WeightsAndEntropies
+from attnviz.models.attention import MultiHeadAttention, SingleHeadAttention
 from attnviz.specs import NormKind
 
 PAD_ID = 0  # [PAD] among the words; a hidden word is read as it
@@ -174,23 +174,6 @@ class Encoder(nn.Module):
             assert weights is not None
             yield weights
             if layer < last:
-                states = block.add_feed_forward(states)
-
-    def weights_and_entropies(
-        self, ids: Int[Tensor, " token"], attendable: Bool[Tensor, "#token token"]
-    ) -> Iterator[WeightsAndEntropies]:
-        """The same with the entropies of rows, and without what the last layer would make of its weights."""
-        states = self.dropout(self.embedding(ids))
-        last = len(self.blocks) - 1
-        for layer, block in enumerate(self.blocks):
-            assert isinstance(block, EncoderBlock)
-            source = block.attention_residual.before(states)
-            attention = block.attention
-            assert isinstance(attention, MultiHeadAttention)
-            found = attention.weigh(source, attendable)
-            yield found
-            if layer < last:
-                states = block.attention_residual.after(states, attention.mix(found.weights, source))
                 states = block.add_feed_forward(states)
 
 

@@ -91,7 +91,7 @@ class EncoderModel:
 
         Raises as `encode` does, InvalidSelection for a layer or head that there is not.
         """
-        return self._record(self.encode(text, choice), text, text_name, choice)
+        return self._record(self.encode(text, choice), text, text_name, choice, self.attentions)
 
     @property
     def ordinary_ids(self) -> tuple[int, ...]:
@@ -107,12 +107,18 @@ class EncoderModel:
         """Attention over tokens that are no text's. Raises TooLarge before anything large is allocated."""
         encoding = self.tokenizer.of_ids(ids)
         self._check_room(len(encoding.ids), EVERY)
-        return self._record(encoding, " ".join(encoding.tokens.pieces), text_name, EVERY)
+        return self._record(encoding, " ".join(encoding.tokens.pieces), text_name, EVERY, self.attentions)
 
-    def _record(self, encoding: Encoding, text: str, text_name: str, choice: LayersAndHeads) -> AttentionMaps:
+    def attention_to_measure(self, text: str, text_name: str = "text") -> AttentionMaps:
+        """`attention` without value norms, which no measure reads. Raises as it does."""
+        return self._record(self.encode(text), text, text_name, EVERY, norms_of=())
+
+    def _record(
+        self, encoding: Encoding, text: str, text_name: str, choice: LayersAndHeads, norms_of: Sequence[nn.Module]
+    ) -> AttentionMaps:
         layers, heads = self._chosen(choice)
         attendable = self.attendable(encoding)
-        with own_norms(self.attentions, self.n_heads) as norms:
+        with own_norms(norms_of, self.n_heads) as norms:
             weights = self._weights(encoding.ids, attendable, layers, heads)
         return AttentionMaps(
             weights=weights,
@@ -123,30 +129,6 @@ class EncoderModel:
             layer_numbers=layers,
             head_numbers=heads,
             value_norms=_of_chosen(norms, layers, heads),
-        )
-
-    def attention_to_measure(self, text: str, text_name: str = "text") -> AttentionMaps:
-        """`attention` to within 1e-6, in half the time, without value norms and with entropies. Raises as it does."""
-        if self.encoder is None or self.device.type != "cpu":
-            return self.attention(text, text_name)
-        from attnviz.records.with_entropies import MapsWithEntropies
-
-        encoding = self.encode(text)
-        attendable = self.attendable(encoding)
-        of_rows = attendable if self.spec.causal else attendable[:1]  # that are alike
-        with enough_memory(), torch.inference_mode():
-            found = list(self.encoder.weights_and_entropies(torch.from_numpy(np.array(encoding.ids)), of_rows))
-        weights, entropies = (
-            np.stack([of.numpy() for of in each]) if len(each) > 1 else each[0].numpy()[None]  # not copied
-            for each in zip(*found, strict=True)
-        )
-        return MapsWithEntropies(
-            weights=weights,
-            queries=encoding.tokens,
-            keys=encoding.tokens,
-            attendable=attendable.numpy(),
-            provenance=self.provenance(text, text_name, encoding.n_tokens),
-            entropies=entropies,
         )
 
     def _chosen(self, choice: LayersAndHeads) -> tuple[tuple[int, ...], tuple[int, ...]]:

@@ -13,8 +13,7 @@ from torch import Tensor
 
 from attnviz.models.attention import MultiHeadAttention
 from attnviz.models.encoder import Encoder, EncoderBlock
-from attnviz.records.factored import CAUSAL, EVERYWHERE, Factors
-from attnviz.records.unsummed import UnsummedFactors
+from attnviz.records.factors import CAUSAL, EVERYWHERE, Factors
 
 
 def encoder_factors(encoder: Encoder, ids: Int[Tensor, " token"], last: int, *, causal: bool) -> Iterator[Factors]:
@@ -42,9 +41,8 @@ def of_heads(factors: Factors, heads: Sequence[int]) -> Factors:
         return factors
     bias = None if factors.bias is None else factors.bias[places]
     parts = {name: getattr(factors, name)[places] for name in ("query", "key")}
-    if factors.summed:
-        parts["log_sum_exp"] = factors.log_sum_exp[places]
-    return replace(factors, **parts, bias=bias)
+    sums = None if factors.log_sum_exp is None else factors.log_sum_exp[places]
+    return replace(factors, **parts, log_sum_exp=sums, bias=bias)
 
 
 def factored(
@@ -68,10 +66,10 @@ def factored(
     )
 
 
-def unsummed(attention: MultiHeadAttention, states: Float[Tensor, "token d_model"], *, causal: bool) -> UnsummedFactors:
+def unsummed(attention: MultiHeadAttention, states: Float[Tensor, "token d_model"], *, causal: bool) -> Factors:
     """The factors of a module whose output nobody wants: no kernel is called."""
     query, key, _ = _projected(attention, states)
-    return UnsummedFactors(**_parts(attention, query, key, causal=causal))
+    return Factors(log_sum_exp=None, **_parts(attention, query, key, causal=causal))
 
 
 def _projected(attention: MultiHeadAttention, states: Float[Tensor, "token d_model"]) -> Iterator[Tensor]:

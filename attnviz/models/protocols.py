@@ -127,7 +127,7 @@ class QuickAttention(AttentionModel, Protocol):
     """A model that can make records sooner where nothing but measures is wanted of them."""
 
     def attention_to_measure(self, text: str, text_name: str = "text") -> AttentionMaps:
-        """`attention` to within 1e-6. Raises as it does."""
+        """`attention` without what no measure reads. Raises as it does."""
 
 
 def quickest_attention(model: AttentionModel) -> Callable[[str, str], AttentionMaps]:

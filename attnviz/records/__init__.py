@@ -10,18 +10,16 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeGuard
 import numpy as np
 from jaxtyping import Bool, Float, Float32, Int
 
-from attnviz.arithmetic import Logarithm, dot
 from attnviz.errors import InvalidRecord
 from attnviz.notebook import Tabular
 from attnviz.records.walk import (
+    CELLS_AT_ONCE,
     ROW_SUM_TOLERANCE,
-    ByDistance,
     Heads,
     Queries,
-    SummedRows,
     WalkedRows,
-    WeightTile,
-    summed,
+    by_distance,
+    walked_rows,
 )
 from attnviz.records.walk import TINY as TINY
 from attnviz.shapes import Attendable, PerHead, PerLayer, PerQuery, RealQueries, ValueNorms, Weights
@@ -159,7 +157,6 @@ class AttentionMaps(Tabular):
     head_numbers: tuple[int, ...] = ()
 
     is_factored: ClassVar[bool] = False  # whether it holds what its weights are worked out from, see `holds_factors`
-    has_entropies: ClassVar[bool] = False  # whether its model told the entropies of its rows
 
     def __post_init__(self) -> None:
         expected = (len(self.queries), len(self.keys))
@@ -251,28 +248,28 @@ class AttentionMaps(Tabular):
 
     @property
     def heads_at_once(self) -> Sequence[Heads]:
-        """Which heads `walk` is best given together: each by itself, as steps are long."""
-        return range(self.n_heads)
+        """Which heads `walk` is given together. Several of a short text: each step takes as long to begin as to go over
+        ten thousand weights.
+        """
+        step = max(1, CELLS_AT_ONCE // (len(self.queries) * len(self.keys)))
+        return [slice(start, min(start + step, self.n_heads)) for start in range(0, self.n_heads, step)]
 
     def rows(self, layer: int, heads: Heads, queries: Queries) -> Float32[np.ndarray, "*heads query key"]:
         """The weights of some queries; `layer` is a place in the record."""
         return np.asarray(self.weights[layer][heads, queries])
 
-    def summed(self, layer: int, heads: Heads, several: Iterable[Queries]) -> Iterator[SummedRows]:
-        """`rows` of several stretches of queries with their sums and entropies."""
-        return summed(self.rows(layer, heads, queries) for queries in several)
-
     def walk(self, layer: int, heads: Heads, several: Iterable[Queries]) -> Iterator[WalkedRows]:
-        """What there is to know of each of several stretches of queries; tiles are good until the next is asked for."""
+        """What there is to know of each of several stretches of queries; its weights are good until the next comes."""
         n_queries, n_keys = len(self.queries), len(self.keys)
-        apart = ByDistance(np.abs(np.arange(1 - n_queries, n_keys, dtype=np.float32)), n_queries).matrix
-        several = list(several)
-        for queries, (rows, sums, entropies) in zip(several, self.summed(layer, heads, several), strict=True):
-            best = rows.argmax(axis=-1)
-            peaks = np.take_along_axis(rows, best[..., None], axis=-1)[..., 0].astype(np.float64)
-            yield WalkedRows(
-                sums, entropies, peaks, best, dot(rows, apart[queries]), [WeightTile(slice(0, n_keys), rows)]
-            )
+        distances = by_distance(np.abs(np.arange(1 - n_queries, n_keys, dtype=np.float32)), n_queries)
+        room = np.empty(0, dtype=np.float32)
+        for queries in several:
+            rows = self.rows(layer, heads, queries)
+            if room.size < rows.size:
+                room = np.empty(rows.size, dtype=np.float32)
+            logs = np.add(rows, TINY, out=room[: rows.size].reshape(rows.shape))
+            best = logs.argmax(axis=-1)  # of what is not writeable, as weights are, it makes a copy
+            yield walked_rows(rows, np.log(logs, out=logs), best, distances[queries], slice(0, n_keys))
 
     def tile(
         self, layer: int, head: int, queries: Int[np.ndarray, " query"], keys: Int[np.ndarray, " key"]
@@ -307,18 +304,13 @@ class AttentionMaps(Tabular):
         cells = np.repeat(queries, keys.shape[1]), keys.clip(0, len(self.keys) - 1).ravel()
         return np.asarray(self.cells_of_heads(layer, *cells).reshape(self.n_heads, *keys.shape) * there)
 
-    def is_dense(self, layer: int) -> bool:
-        """Whether no weight of a layer is 0 and each row sums to 1 but for rounding, as far as anybody has looked."""
-        return False
-
-    @property
-    def logarithm(self) -> Logarithm:
-        """What measures take logarithms of very many weights with."""
-        return Logarithm(np.log, 1.0)
-
     def allowed(self, layer: int, queries: Queries) -> Bool[np.ndarray, "query key"]:
         """Which keys some queries may attend to in a layer."""
         return np.asarray(self.attendable[layer, queries])
+
+    def span(self, layer: int) -> int:
+        """How many keys a query may attend to at most in a layer, as far as that is known without a look at masks."""
+        return len(self.keys)
 
     def allows_all(self, layer: int) -> bool:
         """Whether each query may attend to each key in a layer."""

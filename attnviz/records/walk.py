@@ -1,200 +1,104 @@
-"""One walk over weights: what it gives, tile by tile, and in which steps it goes. Knows numpy."""
+"""One walk over the weights of a record: a block of rows at a time, and what is known of each row. Knows numpy.
+
+A text of 16,000 tokens has two billion weights in eight heads. They do not fit into memory, and a pass over what lies
+in memory costs more than an exponential. So a block of rows is worked out, all that any measure wants of it is summed
+up while the processor's cache still holds it, and the next block is written over it. Three things decide how:
+
+* A block has about 2¹⁸ weights: two arrays of them fill a cache of 2 MiB, and fewer are more calls of numpy's.
+* Sums are taken in float32 over 512 keys, and of those sums in float64. To add a number to a sum that is 1,000 times as
+  large loses three of its seven digits: the entropy of 16,000 keys would be off by 6e-6, in stretches it is by 1e-6.
+* Entropies come of the logarithms that weights were worked out from: with e the exponentials of a row, of scores s less
+  the largest of them, and Z = Σ e, it is ln Z - Σ e s / Z. The exponentials are never divided by Z: what comes of a row
+  is, which is a few numbers instead of thousands.
+"""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
-from functools import cached_property
-from typing import NamedTuple, Protocol, TypeVar
+from math import isqrt
+from typing import NamedTuple, TypeVar
 
 import numpy as np
-from jaxtyping import Float, Float32, Float64, Int, Shaped
+from jaxtyping import Float32, Float64, Int, Shaped
 
 from attnviz.arithmetic import cores, dot, total
 
 ROW_SUM_TOLERANCE = 1e-3
-CELLS_AT_ONCE = 2**17  # in float32, and as many beside them: a cache holds both, and steps are few
-MAX_CELLS = 2**23  # of twice as many rows: 32 MiB in each thread
-MIN_ROWS = 64  # of a stretch of queries, however long: to work out fewer takes longer
-KEYS_AT_ONCE = 2**12  # of a tile: fewer are more steps, more do not stay in the cache
+CELLS_AT_ONCE = 2**18
+MIN_ROWS = 64  # of a block, however long they are: to multiply fewer takes longer
 MAX_THREADS = 4
 CELLS_PER_THREAD = 2**26  # fewer are walked over as soon by one
 TINY = float(np.finfo(np.float32).tiny)  # ln of it is finite, so that 0 ln 0 comes out as 0
 
-
 Queries = slice | Int[np.ndarray, " query"]  # a slice copies nothing
-Heads = int | slice  # several together, where steps are short
+Heads = int | slice  # several together, where blocks are short
 OneOrMore = TypeVar("OneOrMore", int, Heads)
 
 
-class SummedRows(NamedTuple):
-    """Some queries of one head or several, and what one walk over their weights gives beside them."""
-
-    rows: Float32[np.ndarray, "*heads query key"]
-    sums: Float64[np.ndarray, "*heads query"]  # nearly 1
-    entropies: Float64[np.ndarray, "*heads query"]  # -Σ w ln w of the weights as they are, in nats
-
-
-def summed(several: Iterable[Float32[np.ndarray, "*heads query key"]]) -> Iterator[SummedRows]:
-    """Rows of several stretches of queries with their sums and entropies."""
-    logs, with_zeros = np.empty(0, dtype=np.float32), False  # memory that is taken once
-    for rows in several:
-        *shape, n_keys = rows.shape
-        if logs.size < (n_logs := math.prod(shape) * min(n_keys, KEYS_AT_ONCE)):
-            logs = np.empty(n_logs, dtype=np.float32)
-        informed = _informed(rows, logs, TINY if with_zeros else 0.0)
-        if not np.isfinite(informed).all():
-            with_zeros = True  # so have others of this head, most likely
-            informed = _informed(rows, logs, TINY)
-        yield SummedRows(rows, total(rows), -informed)
-
-
-def _informed(
-    rows: Float32[np.ndarray, "*heads query key"], logs: Float32[np.ndarray, " room"], added: float
-) -> Float64[np.ndarray, "*heads query"]:
-    """Σ w ln (w + `added`) of each row, a stretch of keys at a time: the cache holds it. Not finite where a logarithm
-    is that of 0; what is tiny changes nothing else.
+class WalkedRows(NamedTuple):
+    """Some queries of one head or several, on the keys that any of them may attend to, and what is known of rows that
+    sum to exactly 1. The weights are overwritten by the next block.
     """
-    found = np.zeros(rows.shape[:-1])
-    with np.errstate(divide="ignore", invalid="ignore"):
-        for start in range(0, rows.shape[-1], KEYS_AT_ONCE):
-            of_keys = rows[..., start : start + KEYS_AT_ONCE]
-            part = logs[: of_keys.size].reshape(of_keys.shape)
-            np.log(np.add(of_keys, added, out=part) if added else of_keys, out=part)
-            found += dot(part, of_keys)
-    return found
-
-
-class Tile(Protocol):
-    """The weights of some queries on a stretch of keys, to be read before the next rows are walked over."""
-
-    @property
-    def keys(self) -> slice:
-        """Which they are."""
-
-    def received(self, shares: Float64[np.ndarray, "*heads query"]) -> Float[np.ndarray, "*heads key"]:
-        """The sum over queries of what each key gets, each row times its share."""
-
-    def rows(self) -> Float32[np.ndarray, "*heads query key"]:
-        """The weights themselves; to be asked once, and last."""
-
-    def times(self, factors: Float64[np.ndarray, "*heads query"]) -> Tile:
-        """The same of rows that are so many times as large."""
-
-
-class WeightTile(NamedTuple):
-    """Weights that lie there, each row still to be multiplied where there are factors."""
 
     keys: slice
-    weights: Float32[np.ndarray, "*heads query key"]
-    factors: Float64[np.ndarray, " query"] | None = None
-
-    def received(self, shares: Float64[np.ndarray, "*heads query"]) -> Float32[np.ndarray, "*heads key"]:
-        """See `Tile`."""
-        times = (shares if self.factors is None else shares * self.factors).astype(np.float32)
-        return np.asarray((times[..., None, :] @ self.weights)[..., 0, :])
-
-    def rows(self) -> Float32[np.ndarray, "*heads query key"]:
-        """See `Tile`; in place."""
-        if self.factors is not None:
-            multiply(self.weights, self.factors)
-        return self.weights
-
-    def times(self, factors: Float64[np.ndarray, " query"]) -> WeightTile:
-        """See `Tile`."""
-        return self._replace(factors=factors if self.factors is None else self.factors * factors)
-
-
-class WalkedRows(NamedTuple):
-    """What one walk over the weights of some queries of one head or several gives, of the weights as they are."""
-
-    sums: Float64[np.ndarray, "*heads query"]  # nearly 1
-    entropies: Float64[np.ndarray, "*heads query"]  # -Σ w ln w, in nats
+    weights: Float32[np.ndarray, "*heads query key"]  # each row times any number
+    totals: Float64[np.ndarray, "*heads query"]  # what they sum to
+    entropies: Float64[np.ndarray, "*heads query"]  # nats
     peaks: Float64[np.ndarray, "*heads query"]
     peak_keys: Int[np.ndarray, "*heads query"]  # of equal ones the first
     distances: Float64[np.ndarray, "*heads query"]  # Σ w |j - i|
-    tiles: Sequence[Tile]  # all weights but those of keys that none of these queries may attend to
+    sums: Float64[np.ndarray, "*heads query"]  # of rows as the record gives them, nearly 1
 
-    def times(self, factors: Float64[np.ndarray, " query"]) -> WalkedRows:
-        """The same of weights that are so many times as large."""
-        sums = self.sums * factors
-        return WalkedRows(
-            sums=sums,
-            entropies=self.entropies * factors - sums * np.log(factors),
-            peaks=self.peaks * factors,
-            peak_keys=self.peak_keys,
-            distances=self.distances * factors,
-            tiles=[tile.times(factors) for tile in self.tiles],
-        )
+    def received(self) -> Float32[np.ndarray, "*heads key"]:
+        """The sum over queries of what each key gets of rows that sum to 1."""
+        return np.asarray(((1 / self.totals).astype(np.float32)[..., None, :] @ self.weights)[..., 0, :])
+
+    def rows(self) -> Float32[np.ndarray, "*heads query key"]:
+        """The weights as the record gives them; in place, so to be asked once, and last."""
+        factors = (self.sums / self.totals).astype(np.float32)[..., None]
+        return self.weights if (factors == 1).all() else np.multiply(self.weights, factors, out=self.weights)
 
 
-@dataclass(frozen=True, eq=False)
-class ByDistance:
-    """One number for each distance, from the last query to the first key up to the first query to the last key."""
-
-    line: Shaped[np.ndarray, " distance"]  # as many as queries and keys, less 1
-    n_queries: int
-
-    @property
-    def matrix(self) -> Shaped[np.ndarray, "query key"]:
-        """Of each pair, in the memory of the line: each row is the one before it, one place further on."""
-        n_keys = len(self.line) - self.n_queries + 1
-        return np.lib.stride_tricks.sliding_window_view(self.line, n_keys)[::-1]
-
-    def of(self, queries: Int[np.ndarray, "*#cell"], keys: Int[np.ndarray, "*#cell"]) -> Shaped[np.ndarray, "*#cell"]:
-        """Of some pairs, or of all of some queries and keys where the queries are a column."""
-        return np.asarray(self.line[keys - queries + self.n_queries - 1])
-
-    def alike(self, queries: slice | Int[np.ndarray, " query"], keys: slice) -> float | None:
-        """The one that all these pairs have; None where there are several, or may be."""
-        low, high = self._extent(queries)
-        first, last = (int(each) + self.n_queries - 1 for each in (keys.start - high, keys.stop - 1 - low))
-        begin, end = self._ends
-        if last < begin:
-            return float(self.line[0])
-        return float(self.line[-1]) if first >= end else None
-
-    def around(self, queries: slice | Int[np.ndarray, " query"], keys: slice) -> slice:
-        """Of these keys, counted from the first of them, those that may be at distances whose numbers differ: before
-        them all pairs have the first number of the line, behind them the last.
-        """
-        low, high = self._extent(queries)
-        begin, end = self._ends
-        first, stop = begin + low - self.n_queries + 1 - keys.start, end + high - self.n_queries + 1 - keys.start
-        n_keys = keys.stop - keys.start
-        return slice(min(max(first, 0), n_keys), min(max(stop, 0), n_keys))
-
-    def _extent(self, queries: slice | Int[np.ndarray, " query"]) -> tuple[int, int]:
-        """The first and the last of them."""
-        if isinstance(queries, slice):
-            several = range(self.n_queries)[queries]
-            return several[0], several[-1]
-        return int(queries.min()), int(queries.max())
-
-    @cached_property
-    def _ends(self) -> tuple[int, int]:
-        """Up to where the line is as at its beginning, and from where it is as at its end."""
-        begins, ends = self.line != self.line[0], self.line != self.line[-1]
-        n = len(self.line)
-        return int(begins.argmax()) if begins.any() else n, n - int(ends[::-1].argmax()) if ends.any() else 0
-
-
-def multiply(weights: Float32[np.ndarray, "query key"], factors: Float64[np.ndarray, " query"]) -> None:
-    """Each row, in place."""
-    of_rows = factors.astype(np.float32)
-    if (of_rows != 1).any():
-        np.multiply(weights, of_rows[:, None], out=weights)
-
-
-def stretches(queries: Int[np.ndarray, " query"], n_cells: int, *, walked: bool = True) -> Iterator[Queries]:
-    """Some queries, of each of which there are so many cells, a few at a time, as slices where they stand together.
-
-    Where they are `walked` over it is twice as many of a long text: only tiles have to stay in the cache. Of a very
-    long one that takes too much memory.
+def walked_rows(
+    weights: Float32[np.ndarray, "*heads query key"],
+    logs: Float32[np.ndarray, "*heads query key"],
+    best: Int[np.ndarray, "*heads query"],
+    distances: Float32[np.ndarray, "query key"],
+    keys: slice,
+    unit: float = 1.0,
+) -> WalkedRows:
+    """What is known of a block of weights by their logarithms, so many units in a nat, which are finite also where a
+    weight is 0; by the place of the largest in each row, and by how far the keys are.
     """
-    step = max(MIN_ROWS, CELLS_AT_ONCE // n_cells, min(2 * MIN_ROWS, MAX_CELLS // n_cells) if walked else 0)
+    totals = total(weights)
+    return WalkedRows(
+        keys=keys,
+        weights=weights,
+        totals=totals,
+        entropies=np.maximum(np.log(totals) - dot(logs, weights) / (unit * totals), 0.0),
+        peaks=np.take_along_axis(weights, best[..., None], axis=-1)[..., 0] / totals,
+        peak_keys=best + keys.start,
+        distances=dot(weights, distances) / totals,
+        sums=totals,
+    )
+
+
+def by_distance(line: Shaped[np.ndarray, " distance"], n_queries: int) -> Shaped[np.ndarray, "query key"]:
+    """The matrix of one number for each distance, from the last query to the first key up to the first query to the
+    last key, in the memory of the line: each row is the one before it, one place further on.
+    """
+    return np.lib.stride_tricks.sliding_window_view(line, len(line) - n_queries + 1)[::-1]
+
+
+def rows_at_once(n_keys: int) -> int:
+    """How many rows a block has, each of so many keys; of a narrow window it is about as high as it is wide."""
+    return max(MIN_ROWS, min(CELLS_AT_ONCE // n_keys, isqrt(CELLS_AT_ONCE)))
+
+
+def stretches(queries: Int[np.ndarray, " query"], n_keys: int) -> Iterator[Queries]:
+    """Some queries in rising order, each of so many keys, a block at a time; as slices where they stand together."""
+    step = rows_at_once(n_keys)
     for start in range(0, len(queries), step):
         several = queries[start : start + step]
         first, last = int(several[0]), int(several[-1])

@@ -18,7 +18,8 @@ from attnviz.alike import Unlike, unlike
 from attnviz.errors import InvalidRecord
 from attnviz.inputs import MAX_HEADER
 from attnviz.records import Tokens
-from attnviz.records.factored import CAUSAL, EVERYWHERE, FactoredMaps, Factors, Window
+from attnviz.records.factored import FactoredMaps
+from attnviz.records.factors import CAUSAL, EVERYWHERE, Factors, Window
 
 FACTORED_CAUSAL, FACTORED, COMPACT = 3, 4, 5  # schemas: all layers causal, or none; any window; in few bytes
 PARTS = ("query", "key", "log_sum_exp", "bias", "attendable_keys")  # tensors; not every model has the last two
@@ -36,7 +37,8 @@ def factored_parts(maps: FactoredMaps, meta: Mapping[str, Any], *, half: bool) -
     """The tensors of a record's file, and its JSON: `meta` and what else there is. `half`: q and k as float16."""
     if half:
         maps = replace(maps, factors=tuple(of.rounded() for of in maps.factors))
-    tensors = {name: np.stack([getattr(of, name) for of in maps.factors]) for name in NEEDED}
+    layers = [(of.query, of.key, of.sums) for of in maps.factors]
+    tensors = {name: np.stack(parts) for name, parts in zip(NEEDED, zip(*layers, strict=True), strict=True)}
     tensors |= {name: tensors[name].astype(np.float16) for name in HALVED if half} | _optional(maps)
     tensors |= {} if maps.value_norms is None else {"value_norms": maps.value_norms}
     found = {**meta, "schema": FACTORED}

@@ -78,7 +78,7 @@ def _factors(maps: FactoredMaps, place: Place, rows: tuple[str, ...], columns: t
     return WeightFactors(
         query=of.query[head],
         key=of.keys_of(head),
-        log_sum_exp=of.log_sum_exp[head],
+        log_sum_exp=of.sums[head],
         scale=of.scale,
         bias=None if of.bias is None else of.bias[head % len(of.bias)],
         window=of.window,

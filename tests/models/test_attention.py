@@ -21,7 +21,6 @@ from attnviz.models.attention import (
     causal,
     fused,
     not_padding,
-    weights_and_entropies,
 )
 from tests.models.captures import drawn
 
@@ -52,34 +51,6 @@ def test_weights_are_the_formula(seed: int, n_queries: int, n_keys: int, d_head:
     attendable[:, 0] = True
     ours = attention_weights(query, key, attendable).numpy()
     np.testing.assert_allclose(ours, written_out(query.numpy(), key.numpy(), attendable.numpy()), atol=1e-6)
-
-
-@pytest.mark.parametrize("at_once", [1, 20, 2**17])
-@pytest.mark.parametrize("biased", [False, True])
-@given(seed=seeds, n_queries=sizes, n_keys=sizes)
-def test_weights_and_entropies_are_the_formula_and_its_entropies(
-    seed: int, n_queries: int, n_keys: int, at_once: int, biased: bool
-) -> None:
-    query, key = 2 * drawn(seed, 2, n_queries, 3), 2 * drawn(seed + 1, 2, n_keys, 3)
-    attendable = drawn(seed + 2, 1, n_queries, n_keys) > 0
-    attendable[..., 0] = True
-    bias = drawn(seed + 3, 2, n_queries + n_keys - 1) if biased else None
-    with pytest.MonkeyPatch.context() as patch, torch.inference_mode():
-        patch.setattr(attention, "POWERS_AT_ONCE", at_once)
-        found = weights_and_entropies(query, key, attendable, bias)
-        expected = attention_weights(query, key, attendable, bias).double()
-    np.testing.assert_allclose(found.weights, expected, atol=1e-6)
-    assert (found.weights[~attendable.expand(2, -1, -1)] == 0).all()
-    entropies = -torch.xlogy(expected, expected).sum(dim=-1)
-    np.testing.assert_allclose(found.entropies, entropies, atol=2e-6)
-
-
-def test_a_row_whose_other_weights_are_zero_has_no_entropy() -> None:
-    """Powers of two end at 2^-149: what is below is 0, and so is 0 times its score."""
-    query, key = torch.full((1, 2, 4), 50.0), torch.cat([torch.full((1, 1, 4), 50.0), torch.zeros(1, 2, 4)], dim=1)
-    found = weights_and_entropies(query, key)
-    assert found.weights[0].tolist() == [[1, 0, 0], [1, 0, 0]]
-    assert found.entropies.tolist() == [[0, 0]]
 
 
 @given(seed=seeds, n_queries=sizes, n_keys=sizes)
@@ -274,7 +245,7 @@ def test_fused_is_attend_of_attention_weights(
     if attendable is not None:
         scores = scores.masked_fill(~attendable, -torch.inf)
     with pytest.MonkeyPatch.context() as patch, torch.no_grad():
-        patch.setattr(attention, "POWERS_AT_ONCE", at_once)
+        patch.setattr(attention, "SCORES_AT_ONCE", at_once)
         patch.setattr(attention, "BIASES_AT_ONCE", at_once)
         weights = attention_weights(query, key, attendable, by_distance)
         torch.testing.assert_close(weights, scores.softmax(dim=-1), atol=1e-6, rtol=1e-5)

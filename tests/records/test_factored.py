@@ -15,8 +15,9 @@ import attnviz
 from attnviz import arithmetic, store
 from attnviz.errors import InvalidOption, InvalidRecord, TooLarge
 from attnviz.measures import measured
-from attnviz.records import AttentionMaps, Tokens, factored, head_walk, walk
-from attnviz.records.factored import FactoredMaps, Factors, Window
+from attnviz.records import AttentionMaps, Tokens, factored, factors, walk
+from attnviz.records.factored import FactoredMaps
+from attnviz.records.factors import Factors, Window
 
 TEXT = "the acting saved the film , and the film was not good but the acting was . " * 4
 MODELS: dict[str, dict[str, Any]] = {
@@ -39,10 +40,8 @@ def both(name: str) -> tuple[FactoredMaps, AttentionMaps]:
 def test_every_number_is_that_of_the_weights(name: str, pays: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(walk, "CELLS_AT_ONCE", 1_000)
     monkeypatch.setattr(walk, "MIN_ROWS", 5)
-    monkeypatch.setattr(factored, "KEYS_AT_ONCE", 7)  # far from the diagonal one number stands for the bias
-    monkeypatch.setattr(walk, "KEYS_AT_ONCE", 14)
-    monkeypatch.setattr(head_walk, "KEYS_AT_ONCE", 14)
-    monkeypatch.setattr(head_walk, "STRETCH", 7)
+    monkeypatch.setattr(factors, "PRODUCTS_AT_ONCE", 100)
+    monkeypatch.setattr(arithmetic, "KEYS_AT_ONCE", 7)
     monkeypatch.setattr(arithmetic, "PAYS", pays)
     found, dense = both(name)
     np.testing.assert_allclose(found.weights, dense.weights, rtol=1e-5, atol=1e-7)
@@ -69,7 +68,7 @@ def test_saved_and_loaded_it_is_the_same(name: str, tmp_path: Path) -> None:
 def test_layers_may_have_biases_of_other_lengths(tmp_path: Path) -> None:
     """T5 adds the same in each layer; others may not. Beyond the farthest distance its number goes on."""
     maps, _ = both("one head")
-    short, n_distances = maps.factors[0].known(), maps.factors[0].bias.shape[1]  # type: ignore[union-attr]
+    short, n_distances = replace(maps.factors[0], log_sum_exp=maps.factors[0].sums), maps.factors[0].bias.shape[1]  # type: ignore[union-attr]
     n_tokens = len(maps.keys)
     long = replace(short, bias=np.linspace(0, 1, n_distances + 4, dtype=np.float32)[None])
     layers = tuple(
@@ -258,7 +257,7 @@ def damaged(change: str) -> bytes:
         ("a window too few", "different numbers of layers"),
         ("keys by number", "attendable_keys are not bool"),
         ("keys of other tokens", "not a bool for each key"),
-        ("keys that have weight", "do not sum to 1"),
+        ("keys that have weight", "attends to nothing"),
     ],
 )
 def test_what_is_no_record_is_refused(change: str, said: str) -> None:

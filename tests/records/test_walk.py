@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
-from typing import Any, NamedTuple
+from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
 import pytest
 
 from attnviz import arithmetic
 from attnviz.errors import InvalidRecord
+from attnviz.measures.concentration import uniform
 from attnviz.measures.rows import statistics
-from attnviz.records import Tokens, factored, head_walk, walk
-from attnviz.records.even import evenly
-from attnviz.records.factored import FactoredMaps, Factors, Window
-from attnviz.records.unsummed import UnsummedFactors
-from attnviz.records.walk import Queries
+from attnviz.records import AttentionMaps, Tokens, factors, walk
+from attnviz.records.factored import FactoredMaps
+from attnviz.records.factors import Factors, Window
+from attnviz.records.walk import Queries, WalkedRows
 from tests.made import provenance
 
 N_TOKENS, N_HEADS = 50, 2
@@ -24,18 +24,19 @@ WINDOWS: list[Window] = [(None, None), (None, 0), (6, 0), (2, 9)]
 
 @pytest.fixture(autouse=True)
 def _small_steps(monkeypatch: pytest.MonkeyPatch) -> None:
-    for module, sizes in (
-        (walk, {"CELLS_AT_ONCE": 60, "MIN_ROWS": 5, "KEYS_AT_ONCE": 14}),
-        (head_walk, {"KEYS_AT_ONCE": 14, "STRETCH": 7, "N_SAMPLED": 4}),
-    ):
-        for name, size in sizes.items():
-            monkeypatch.setattr(module, name, size)
+    for module, name, size in [
+        (walk, "CELLS_AT_ONCE", 60),
+        (walk, "MIN_ROWS", 5),
+        (factors, "PRODUCTS_AT_ONCE", 100),
+        (arithmetic, "KEYS_AT_ONCE", 7),
+    ]:
+        monkeypatch.setattr(module, name, size)
 
 
 class Case(NamedTuple):
     """Factors without their log-sum-exp, that, and the weights, both by the formula."""
 
-    unsummed: UnsummedFactors
+    unsummed: Factors
     log_sum_exp: np.ndarray
     weights: np.ndarray
 
@@ -53,44 +54,74 @@ def case(window: Window, padded: bool, biased: bool = True, factor: float = 1.0)
     scores = np.where(allowed, query.astype(float) @ key.astype(float).swapaxes(1, 2) / 2 + added, -np.inf)
     largest = scores.max(axis=-1, keepdims=True)
     log_sum_exp = np.log(np.exp(scores - largest).sum(axis=-1)) + largest[..., 0]
-    unsummed = UnsummedFactors(query, key, 0.5, bias, window, real)
+    unsummed = Factors(query, key, None, 0.5, bias, window, real)
     return Case(unsummed, log_sum_exp, np.exp(scores - log_sum_exp[..., None]))
 
 
-@pytest.mark.parametrize("known", [True, False])
+@pytest.mark.parametrize("units", [2**28, 0], ids=["nats", "bits"])
+@pytest.mark.parametrize("kind", ["known", "unsummed", "dense"])
 @pytest.mark.parametrize("padded", [True, False])
 @pytest.mark.parametrize("window", WINDOWS)
-def test_numbers_and_tiles_are_those_of_the_weights(window: Window, padded: bool, known: bool) -> None:
+def test_numbers_and_rows_are_those_of_the_weights(
+    window: Window, padded: bool, kind: str, units: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(arithmetic, "PAYS", units)
     unsummed, log_sum_exp, weights = case(window, padded)
-    factors = unsummed.known() if known else unsummed
-    distances = np.abs(np.arange(N_TOKENS) - np.arange(N_TOKENS)[:, None])
+    several: list[Queries] = [slice(0, 5), slice(5, 8), np.array([9, 30, 44]), slice(45, N_TOKENS)]
+    maps: AttentionMaps = maps_of(unsummed)
+    if kind == "known":
+        maps = maps_of(replace(unsummed, log_sum_exp=log_sum_exp.astype(np.float32)))
+    elif kind == "dense":
+        maps = AttentionMaps(maps.weights, maps.keys, maps.keys, maps.attendable, maps.provenance)
     for head, of_head in enumerate(weights):
-        several: list[Queries] = [slice(0, 5), slice(5, 8), np.array([9, 30, 44]), slice(45, N_TOKENS)]
-        for queries, found in zip(several, factors.walk(head, several), strict=True):
+        for queries, found in zip(several, maps.walk(0, head, several), strict=True):
             rows = of_head[queries]
-            np.testing.assert_allclose(found.sums, 1, atol=1e-6)
-            entropies = -(rows * np.log(rows, where=rows > 0, out=np.zeros_like(rows))).sum(axis=1)
-            np.testing.assert_allclose(found.entropies, entropies, atol=2e-6)
-            np.testing.assert_allclose(found.peaks, rows.max(axis=1), rtol=2e-6)
-            assert found.peak_keys.tolist() == rows.argmax(axis=1).tolist()
-            np.testing.assert_allclose(found.distances, (rows * distances[queries]).sum(axis=1), rtol=2e-6, atol=1e-6)
-            joined, received, shares = np.zeros_like(rows), np.zeros(N_TOKENS), np.arange(1.0, 1 + len(rows))
-            for tile in found.tiles:
-                received[tile.keys] = tile.received(shares)
-                joined[:, tile.keys] = tile.rows()
-            np.testing.assert_allclose(joined, rows, rtol=3e-6, atol=1e-9)
-            np.testing.assert_allclose(received, shares @ rows, rtol=3e-6, atol=1e-9)
-            if not known:
-                np.testing.assert_allclose(unsummed._found[head, queries], log_sum_exp[head, queries], atol=1e-6)
+            check(rows, np.arange(N_TOKENS)[queries], found)
+            if kind == "unsummed":
+                np.testing.assert_allclose(unsummed._sums[head, queries], log_sum_exp[head, queries], atol=1e-6)
+            given = maps.rows(0, head, queries)
+            np.testing.assert_allclose(given, rows, rtol=3e-6, atol=1e-9)
+            assert given.sum(axis=1) == pytest.approx(found.sums, abs=1e-6)
+
+
+def check(rows: np.ndarray, queries: np.ndarray, found: WalkedRows) -> None:
+    """Against rows by the formula, in float64."""
+    distances = np.abs(np.arange(N_TOKENS) - queries[:, None])
+    entropies = -(rows * np.log(rows, where=rows > 0, out=np.zeros_like(rows))).sum(axis=1)
+    np.testing.assert_allclose(found.sums, 1, atol=1e-6)
+    np.testing.assert_allclose(found.entropies, entropies, atol=2e-6)
+    np.testing.assert_allclose(found.peaks, rows.max(axis=1), rtol=2e-6)
+    assert found.peak_keys.tolist() == rows.argmax(axis=1).tolist()
+    np.testing.assert_allclose(found.distances, (rows * distances).sum(axis=1), rtol=2e-6, atol=1e-6)
+    np.testing.assert_allclose(found.received(), rows[:, found.keys].sum(axis=0), rtol=3e-6, atol=1e-9)
+    np.testing.assert_allclose(found.rows(), rows[:, found.keys], rtol=3e-6, atol=1e-9)
+    assert np.delete(rows, np.arange(N_TOKENS)[found.keys], axis=1).sum() == 0
+
+
+def test_keys_behind_a_window_are_skipped() -> None:
+    unsummed, _, _ = case((6, 2), False)
+    several: list[Queries] = [slice(0, 5), slice(20, 24), np.array([30, 40]), slice(48, N_TOKENS)]
+    assert [found.keys for found in unsummed.walk(0, several)] == [
+        slice(0, 7), slice(14, 26), slice(24, 43), slice(42, 50)
+    ]  # fmt: skip
+    assert unsummed.span == 9
+
+
+def test_entropies_of_very_many_keys_keep_their_digits(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Summed in float32 at once they would be off by 1e-5 and more."""
+    monkeypatch.undo()
+    generator, n_keys = np.random.default_rng(0), 2**17
+    query, key = generator.normal(size=(1, 4, 8)).astype(np.float32), generator.normal(size=(1, n_keys, 8))
+    key = key.astype(np.float32)
+    (found,) = Factors(query, key, None, 1.0).walk(0, [slice(0, 4)])
+    scores = query[0].astype(float) @ key[0].astype(float).T
+    rows = np.exp(scores - np.logaddexp.reduce(scores, axis=1)[:, None])
+    np.testing.assert_allclose(found.entropies, -(rows * np.log(rows)).sum(axis=1), rtol=0, atol=2e-6)
 
 
 def test_small_weights_of_large_scores_keep_their_digits(monkeypatch: pytest.MonkeyPatch) -> None:
     """Scores reach 37, and so does log-sum-exp, which float32 rounds by 2e-6; a bias far from the diagonal is added."""
-    for name, size in {"CELLS_AT_ONCE": 2**15, "MIN_ROWS": 32, "KEYS_AT_ONCE": 512}.items():
-        monkeypatch.setattr(walk, name, size)
-    for name in ("KEYS_AT_ONCE", "STRETCH"):
-        monkeypatch.setattr(head_walk, name, 512)
-    monkeypatch.setattr(factored, "KEYS_AT_ONCE", 512)
+    monkeypatch.undo()
     monkeypatch.setattr(arithmetic, "PAYS", 0)  # as in texts whose weights are very many
     generator, n_tokens = np.random.default_rng(0), 3000
     query, key = (generator.normal(size=(2, 1, n_tokens, 16)) * 1.2).astype(np.float32)
@@ -99,65 +130,67 @@ def test_small_weights_of_large_scores_keep_their_digits(monkeypatch: pytest.Mon
     scores = query[0].astype(float) @ key[0].astype(float).T + bias[0].astype(float)[distances.clip(-4, 4) + 4]
     log_sum_exp = np.logaddexp.reduce(scores, axis=1)
     weights = np.exp(scores - log_sum_exp[:, None])
-    layer = UnsummedFactors(query, key, 1.0, bias)
-    np.testing.assert_allclose(layer.log_sum_exp[0], log_sum_exp, rtol=0, atol=4e-6)
-    rows = layer.known().rows(0, slice(0, n_tokens)) / weights - 1
-    assert np.abs(rows).max() < 1.1e-5  # of nine million, some as small as 1e-32
+    layer = Factors(query, key, None, 1.0, bias)
+    np.testing.assert_allclose(layer.sums[0], log_sum_exp, rtol=3e-7, atol=0)  # as float32 rounds scores
+    rows = layer.rows(0, slice(0, n_tokens)) / weights - 1
+    assert np.abs(rows).max() < 1.5e-5  # of nine million, some as small as 1e-32
     assert np.sqrt((rows**2).mean()) < 1.3e-6
     some = np.arange(0, n_tokens, 7)
-    np.testing.assert_allclose(layer.tile(0, some, some), weights[np.ix_(some, some)], rtol=6e-6)
-    np.testing.assert_allclose(layer.cells(0, some, some[::-1]), weights[some, some[::-1]], rtol=5e-6)
+    np.testing.assert_allclose(layer.tile(0, some, some), weights[np.ix_(some, some)], rtol=1e-5)
+    np.testing.assert_allclose(layer.cells(0, some, some[::-1]), weights[some, some[::-1]], rtol=1e-5)
 
 
-def maps_of(factors: Factors) -> FactoredMaps:
+def maps_of(layer: Factors) -> FactoredMaps:
     tokens = Tokens(("a",) * N_TOKENS, ((0, 1),) * N_TOKENS, (False,) * N_TOKENS)
-    return FactoredMaps(tokens, tokens, provenance(), factors=(factors,))
+    return FactoredMaps(tokens, tokens, provenance(), factors=(layer,))
 
 
 @pytest.mark.parametrize("window", WINDOWS)
 def test_log_sum_exp_has_the_same_bits_whoever_asks_first(window: Window) -> None:
     by_itself, (by_statistics, exact, _) = case(window, False).unsummed, case(window, False)
     found = statistics(maps_of(by_statistics), 0)
-    before = by_statistics.summed
-    assert by_statistics.log_sum_exp.tobytes() == by_itself.log_sum_exp.tobytes()
-    assert (before, by_statistics.summed) == (False, True)
-    np.testing.assert_allclose(by_itself.log_sum_exp, exact, atol=1e-6)
+    assert not np.isnan(by_statistics._sums).any()
+    assert by_statistics.sums.tobytes() == by_itself.sums.tobytes()
+    np.testing.assert_allclose(by_itself.sums, exact, atol=1e-6)
     again = statistics(maps_of(by_itself), 0)
     for name in ("sums", "entropies", "peaks", "distances", "received"):
-        np.testing.assert_allclose(getattr(found, name), getattr(again, name), rtol=3e-6, atol=1e-6)
+        assert getattr(found, name).tobytes() == getattr(again, name).tobytes()
 
 
-def test_a_score_that_no_sampled_key_shows_is_found() -> None:
+def test_a_score_beyond_all_others_is_found() -> None:
     """e to the score is beyond float32, unless the largest score is taken off."""
     unsummed, log_sum_exp, weights = case((None, None), False, biased=False, factor=1e3)
     assert log_sum_exp.max() > 300
-    np.testing.assert_allclose(unsummed.log_sum_exp, log_sum_exp, rtol=3e-6)  # of a product in float32
+    np.testing.assert_allclose(unsummed.sums, log_sum_exp, rtol=3e-6)  # of a product in float32
     np.testing.assert_allclose(maps_of(unsummed).weights[0], weights, rtol=1e-3, atol=1e-6)
 
 
-def test_a_query_that_may_attend_to_nothing_is_refused() -> None:
-    unsummed, _, _ = case((None, 0), False)
-    empty = UnsummedFactors(
-        unsummed.query, unsummed.key, 0.5, window=(None, 0), attendable_keys=np.arange(N_TOKENS) > 0
-    )
+@pytest.mark.parametrize("window", [(None, 0), (3, 0)])
+def test_a_query_that_may_attend_to_nothing_is_refused(window: Window) -> None:
+    unsummed, _, _ = case(window, False)
+    empty = Factors(unsummed.query, unsummed.key, None, 0.5, None, window, np.arange(N_TOKENS) > 0)
     with pytest.raises(InvalidRecord, match="attends to nothing"):
-        _ = empty.log_sum_exp
+        _ = empty.sums
+    assert empty.rows(0, slice(1, 9)).sum(axis=1) == pytest.approx(1)
 
 
 @pytest.mark.parametrize("padded", [True, False])
 @pytest.mark.parametrize("window", WINDOWS)
-def test_attention_without_a_choice_is_known_without_a_walk(window: Window, padded: bool) -> None:
-    unsummed, _, weights = case(window, padded)
-    even = evenly(unsummed, (weights[0] > 0).sum(axis=-1))
-    found, walked = (statistics(maps_of(of), 0) for of in (even, Factors(**_parts(even))))
+def test_attention_without_a_choice_is_that_of_weights(window: Window, padded: bool) -> None:
+    maps = maps_of(case(window, padded).unsummed)
+    dense = AttentionMaps(maps.weights, maps.keys, maps.keys, maps.attendable, maps.provenance)
+    found, expected = (statistics(uniform(each), 0) for each in (maps, dense))
     for name in ("sums", "entropies", "peaks", "peak_keys", "distances", "received"):
-        np.testing.assert_allclose(getattr(found, name), getattr(walked, name), rtol=2e-6, atol=1e-9, err_msg=name)
-    for queries in (slice(3, 9), np.array([9, 30, 44])):
-        (rows,) = even.walk(0, [queries])
-        twice = np.full(len(rows.sums), 2.0)
-        for times, (tile,) in ((1, rows.tiles), (2, rows.times(twice).tiles)):
-            np.testing.assert_allclose(tile.rows(), times * even.rows(0, queries), rtol=2e-6, atol=1e-9)
+        np.testing.assert_allclose(getattr(found, name), getattr(expected, name), rtol=2e-6, atol=1e-9, err_msg=name)
 
 
-def _parts(factors: Factors) -> dict[str, Any]:
-    return {each.name: getattr(factors, each.name) for each in fields(Factors)}
+def test_heads_that_are_walked_over_together_are_as_each_alone() -> None:
+    maps = maps_of(case((None, 0), True).unsummed)
+    dense = AttentionMaps(maps.weights, maps.keys, maps.keys, maps.attendable, maps.provenance)
+    several: list[Queries] = [slice(0, 20), np.array([20, 31])]
+    for queries, together in zip(several, dense.walk(0, slice(0, 2), several), strict=True):
+        for head in range(N_HEADS):
+            (alone,) = dense.walk(0, head, [queries])
+            for name in ("sums", "entropies", "peaks", "peak_keys", "distances"):
+                assert getattr(together, name)[head].tolist() == getattr(alone, name).tolist(), name
+            assert together.received()[head] == pytest.approx(alone.received(), rel=1e-6)

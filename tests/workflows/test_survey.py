@@ -13,6 +13,7 @@ import pytest
 import torch
 
 from attnviz.errors import InputError, InvalidModel, InvalidOption, InvalidRecord
+from attnviz.exact import UNIT
 from attnviz.measures import measured
 from attnviz.measures.to_partner import partner_pairs
 from attnviz.models.loading import find_model
@@ -236,6 +237,10 @@ def test_a_head_that_attends_to_partners_is_labelled_so_over_the_texts_that_have
     swapped = replace(info, measures=(measures[1], measures[0], measures[2]))
     file.write_bytes(survey_bytes(replace(found, info=swapped)))
     with pytest.raises(InvalidRecord, match="a number is not finite"):
+        load_survey(file)
+    large = replace(found.summary, sums=found.summary.sums + 14 * UNIT)
+    file.write_bytes(survey_bytes(replace(found, summary=large)))
+    with pytest.raises(InvalidRecord, match="sums are not of so many numbers"):
         load_survey(file)
 
 

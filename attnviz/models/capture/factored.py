@@ -22,7 +22,7 @@ from attnviz.models.capture.captured import Kernel, checked_error, refuse_dropou
 from attnviz.models.capture.kernels import Asked, asked_of
 from attnviz.models.capture.masks import MATRIX, SymbolicMask, symbolic
 from attnviz.models.protocols import LayersAndHeads
-from attnviz.records.factored import CAUSAL, EVERYWHERE, N_PROBES, Factors
+from attnviz.records.factors import CAUSAL, EVERYWHERE, N_PROBES, Factors
 
 FLASH = SDPBackend.FLASH_ATTENTION.value
 MAX_MASKS = 4  # that are remembered: layers of a model share one or two

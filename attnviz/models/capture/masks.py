@@ -14,7 +14,7 @@ from torch import Tensor
 
 from attnviz.errors import InvalidRecord
 from attnviz.models.capture.captured import allowed
-from attnviz.records.factored import EVERYWHERE, Window
+from attnviz.records.factors import EVERYWHERE, Window
 
 CELLS_AT_ONCE = 2**22  # of a mask
 MATRIX = "Only windows, padding and biases by distance are recorded by their factors: leave out factored."

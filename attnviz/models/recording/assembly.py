@@ -16,7 +16,8 @@ from attnviz.models.recording.groups import Group
 from attnviz.models.recording.names import PADDING, Names, Pieces
 from attnviz.models.recording.plan import AxisLabels, plan_axes
 from attnviz.records import AttentionMaps, Facts, Provenance, Setting, Tokens
-from attnviz.records.factored import CAUSAL, EVERYWHERE, FactoredMaps, Factors
+from attnviz.records.factored import FactoredMaps
+from attnviz.records.factors import CAUSAL, EVERYWHERE, Factors
 
 WORDS = {
     "recomputed": "recomputed, and held against the output of each call",
@@ -100,7 +101,7 @@ def _without_padding(factors: Factors, side: AxisLabels, place: str) -> Factors:
         factors,
         query=factors.query[:, queries],
         key=factors.key[:, keys],
-        log_sum_exp=factors.log_sum_exp[:, queries],
+        log_sum_exp=factors.sums[:, queries],
         attendable_keys=None if real.all() else real,
     )
 

@@ -13,7 +13,8 @@ import numpy as np
 import pytest
 
 from attnviz.measures import rows
-from attnviz.records.factored import CAUSAL, EVERYWHERE, FactoredMaps, Factors
+from attnviz.records.factored import FactoredMaps
+from attnviz.records.factors import CAUSAL, EVERYWHERE, Factors
 from attnviz.renderers.page import factors
 from attnviz.renderers.page.content import content
 from attnviz.renderers.page.html import IMPORT

@@ -1,0 +1,288 @@
+"""What the weights of a layer are worked out from, where they are too many to hold. Knows numpy."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from types import NoneType
+from typing import NamedTuple
+
+import numpy as np
+from jaxtyping import Bool, Float32, Float64, Int
+
+from attnviz.arithmetic import exponential, total
+from attnviz.errors import InvalidRecord
+from attnviz.records.walk import (
+    CELLS_AT_ONCE,
+    ROW_SUM_TOLERANCE,
+    Queries,
+    WalkedRows,
+    by_distance,
+    for_each,
+    rows_at_once,
+    stretches,
+    walked_rows,
+)
+
+PRODUCTS_AT_ONCE = 2**19  # of q and k: so small a product takes a third of the time, of few numbers in a head
+N_PROBES = 16  # queries of each head whose rows are tried when a record is made or read
+MAX_SCORE = 1e4  # a score beyond it comes from no model
+NONE = np.float32(-1e30)  # the score of what is not allowed, and finite: 0 times it is 0
+
+Window = tuple[int | None, int | None]  # how many keys before a query it sees, and how many behind; None: all
+EVERYWHERE: Window = (None, None)
+CAUSAL: Window = (None, 0)
+
+
+class Block(NamedTuple):
+    """Weights of some queries of a head on the keys that any of them may attend to, each row still to be divided."""
+
+    queries: Queries
+    keys: slice
+    weights: Float32[np.ndarray, "query key"]  # e to the scores less the largest of the row
+    logs: Float32[np.ndarray, "query key"]  # of them
+    unit: float  # how many of these are a nat
+    best: Int[np.ndarray, " query"]  # where in the block the largest is
+    largest: Float64[np.ndarray, " query"]  # scores, in nats
+
+
+@dataclass(frozen=True, eq=False)
+class Factors:
+    """One layer: A[h, i, j] = exp(scale · q[h, i] · k[g, j] + bias[h, j - i] - log_sum_exp[h, i]).
+
+    g is the group of heads that share keys, h · groups // heads. `bias` has a number for each distance from -D to D,
+    of one head or of all; keys farther away have that of the farthest. What may be attended to is not a matrix, either:
+    the keys in the `window` around each query, but for those that no query may attend to.
+
+    Where the log-sum-exp is not given, it is found by the first walk over all weights: `sums` has it in either case.
+    Raises InvalidRecord where sizes do not fit, or a number is none.
+    """
+
+    query: Float32[np.ndarray, "_head _query _d_head"]
+    key: Float32[np.ndarray, "_group _key _d_head"]
+    log_sum_exp: Float32[np.ndarray, "_head _query"] | None
+    scale: float
+    bias: Float32[np.ndarray, "_biased _distance"] | None = None
+    window: Window = EVERYWHERE
+    attendable_keys: Bool[np.ndarray, " _key"] | None = None  # None: every key; padding is none of them
+    _sums: Float32[np.ndarray, "_head _query"] = field(init=False)  # NaN where no walk came by yet
+
+    def __post_init__(self) -> None:
+        sums = self.log_sum_exp
+        axes = [None if of is None else of.ndim for of in (self.query, self.key, sums, self.bias)]
+        if axes[:2] != [3, 3] or not {*axes[2:]} <= {2, None}:
+            raise InvalidRecord(
+                f"factors of {axes} axes", hint="Of q, k, log-sum-exp and bias these are 3, 3, 2 and 2."
+            )
+        n_heads, n_queries, d_head = self.query.shape
+        n_groups = self.key.shape[0]
+        biased = (1, 1) if self.bias is None else self.bias.shape
+        fits = self.key.shape[2] == d_head and (sums is None or sums.shape == (n_heads, n_queries))
+        if not fits or 0 in self.query.shape or 0 in self.key.shape or n_heads % n_groups:
+            shapes = self.query.shape, self.key.shape, None if sums is None else sums.shape
+            raise InvalidRecord(f"q, k and log-sum-exp of shapes {shapes} do not fit one another")
+        if biased[0] not in (1, n_heads) or biased[1] % 2 == 0:
+            raise InvalidRecord(f"a bias of shape {biased} is not one of {n_heads} heads by distance")
+        numbers = (each for each in (self.query * self.scale, self.key, sums, self.bias) if each is not None)
+        if not all((np.abs(each) <= MAX_SCORE).all() for each in numbers):  # written so that NaN is wrong too
+            raise InvalidRecord("q, k, log-sum-exp or bias hold what is no number of a model")
+        self._check_mask()
+        found = np.full((n_heads, n_queries), np.nan, dtype=np.float32) if sums is None else sums
+        object.__setattr__(self, "_sums", found)
+
+    def _check_mask(self) -> None:
+        if any(type(reach) not in (int, NoneType) or (reach or 0) < 0 for reach in self.window):
+            raise InvalidRecord(f"a window of {self.window} keys", hint="Each of the two is None or a number from 0.")
+        keys = self.attendable_keys
+        if keys is not None and (keys.shape != self.key.shape[1:2] or keys.dtype != np.bool_):
+            raise InvalidRecord(f"attendable_keys are {keys.dtype} of shape {keys.shape}, not a bool for each key")
+
+    @property
+    def causal(self) -> bool:
+        """Whether no query attends to what comes later."""
+        return self.window[1] == 0
+
+    @property
+    def sums(self) -> Float32[np.ndarray, "head query"]:
+        """The log-sum-exp of each row."""
+        n_queries, n_keys = self.query.shape[1], self.key.shape[1]
+        missing = [head for head, of_head in enumerate(self._sums) if np.isnan(of_head).any()]
+        if missing:
+            several = list(stretches(np.arange(n_queries), self.span))
+            for_each(lambda head: deque(self.walk(head, several), maxlen=0), missing, n_queries * n_keys)
+        return self._sums
+
+    @property
+    def span(self) -> int:
+        """How many keys a query may attend to at most."""
+        n_keys = self.key.shape[1]
+        back, forward = (n_keys if reach is None else reach for reach in self.window)
+        return int(min(n_keys, back + 1 + forward))
+
+    def _biases(self, head: int) -> Float32[np.ndarray, " distance"]:
+        """What is added to a score at each distance."""
+        if self.bias is None:
+            return np.zeros(len(self._distances), dtype=np.float32)
+        farthest = self.bias.shape[1] // 2
+        return np.asarray(self.bias[head % len(self.bias), np.clip(self._distances, -farthest, farthest) + farthest])
+
+    @property
+    def keys_mask(self) -> Bool[np.ndarray, " key"]:
+        """Which keys any query may attend to, written out."""
+        return np.ones(self.key.shape[1], dtype=bool) if self.attendable_keys is None else self.attendable_keys
+
+    @property
+    def _distances(self) -> Int[np.ndarray, " distance"]:
+        """All that there are from a query to a key."""
+        return np.arange(1 - self.query.shape[1], self.key.shape[1])
+
+    @property
+    def _within(self) -> Bool[np.ndarray, " distance"]:
+        """Which of them the window lets through."""
+        distances = self._distances
+        back, forward = (len(distances) if reach is None else reach for reach in self.window)
+        return np.asarray((distances >= -back) & (distances <= forward))
+
+    def allowed(self, queries: Queries) -> Bool[np.ndarray, "query key"]:
+        """Which keys some queries may attend to."""
+        allowed = by_distance(self._within, self.query.shape[1])[queries]
+        return allowed if self.attendable_keys is None else allowed & self.attendable_keys
+
+    @cached_property
+    def _keys(self) -> Float32[np.ndarray, "group d_head key"]:
+        """As products want them."""
+        return np.ascontiguousarray(self.key.swapaxes(1, 2))
+
+    def keys_of(self, head: int) -> Float32[np.ndarray, "key d_head"]:
+        """The keys of a head, which it may share with others."""
+        keys: Float32[np.ndarray, "key d_head"] = self.key[head * len(self.key) // len(self.query)]
+        return keys
+
+    def walk(self, head: int, several: Iterable[Queries]) -> Iterator[WalkedRows]:
+        """See `AttentionMaps.walk`. Raises InvalidRecord where rows are no distribution."""
+        distances = by_distance(np.abs(self._distances).astype(np.float32), self.query.shape[1])
+        for block in self._blocks(head, several):
+            apart = distances[block.queries, block.keys]
+            found = walked_rows(block.weights, block.logs, block.best, apart, block.keys, block.unit)
+            sums = self._check_sums(head, block, found.totals)
+            if self.log_sum_exp is None:
+                self._sums[head, block.queries] = sums
+            yield found._replace(sums=np.ones_like(sums))
+
+    def rows(self, head: int, queries: Queries) -> Float32[np.ndarray, "query key"]:
+        """The weights of some queries. Raises InvalidRecord where they are no distribution."""
+        places = np.arange(self.query.shape[1])[queries]
+        found = np.zeros((len(places), self.key.shape[1]), dtype=np.float32)
+        step = rows_at_once(self.span)
+        several = (places[start : start + step] for start in range(0, len(places), step))
+        for part, block in zip(range(0, len(places), step), self._blocks(head, several), strict=True):
+            sums = total(block.weights)
+            self._check_sums(head, block, sums)
+            shares = (1 / sums).astype(np.float32)[:, None]
+            np.multiply(block.weights, shares, out=found[part : part + step, block.keys])
+        return found
+
+    def _blocks(self, head: int, several: Iterable[Queries]) -> Iterator[Block]:
+        """Of some queries after the other, each in the memory of the one before: to take it anew takes as long as to
+        fill it.
+        """
+        n_heads, n_queries, _ = self.query.shape
+        exp, unit = exponential(n_heads * n_queries * self.key.shape[1])
+        query, key = self.query[head] * np.float32(self.scale * unit), self._keys[head * len(self.key) // n_heads]
+        bias = None if self.bias is None else by_distance(self._biases(head) * np.float32(unit), n_queries)
+        hidden = by_distance(np.where(self._within, np.float32(0), NONE), n_queries)
+        room = np.empty((2, 0), dtype=np.float32)
+        for queries in several:
+            of_rows, (keys, edges) = query[queries], self._reached(queries)
+            shape = len(of_rows), keys.stop - keys.start
+            if room.shape[1] < shape[0] * shape[1]:
+                room = np.empty((2, shape[0] * shape[1]), dtype=np.float32)
+            logs, weights = (each[: shape[0] * shape[1]].reshape(shape) for each in room)
+            step = max(1, PRODUCTS_AT_ONCE // of_rows.size)
+            for start in range(0, shape[1], step):
+                np.matmul(of_rows, key[:, keys][:, start : start + step], out=logs[:, start : start + step])
+            if bias is not None:
+                logs += bias[queries, keys]
+            for edge in edges:
+                logs[:, edge.start - keys.start : edge.stop - keys.start] += hidden[queries, edge]
+            if self.attendable_keys is not None:
+                logs[:, ~self.attendable_keys[keys]] = NONE
+            best = logs.argmax(axis=1)
+            largest = logs[np.arange(len(logs)), best]
+            if (largest < NONE / 2).any():
+                raise InvalidRecord("a query that attends to nothing", hint="Each row is a distribution.")
+            exp(np.subtract(logs, largest[:, None], out=logs), weights)
+            yield Block(queries, keys, weights, logs, unit, best, largest.astype(np.float64) / unit)
+
+    def _reached(self, queries: Queries) -> tuple[slice, tuple[slice, slice]]:
+        """The keys that the window lets through of any of these queries, others are skipped; and those on either side
+        that it does not let through of each.
+        """
+        n_queries, n_keys = self.query.shape[1], self.key.shape[1]
+        if isinstance(queries, slice):
+            low, high = range(n_queries)[queries][0], range(n_queries)[queries][-1]
+        else:
+            low, high = int(queries.min()), int(queries.max())
+        back, forward = (n_queries + n_keys if reach is None else reach for reach in self.window)
+        start = min(max(low - back, 0), n_keys - 1)
+        stop = max(min(high + forward + 1, n_keys), start + 1)
+        before, behind = (min(max(key, start), stop) for key in (high - back, low + forward + 1))
+        return slice(start, stop), (slice(start, before), slice(behind, stop))
+
+    def _check_sums(
+        self, head: int, block: Block, sums: Float64[np.ndarray, " query"]
+    ) -> Float64[np.ndarray, " query"]:
+        """The log-sum-exp of rows. Raises InvalidRecord where the one that was given is another."""
+        found = np.asarray(block.largest + np.log(sums))
+        if self.log_sum_exp is not None:
+            apart = np.abs(found - self.log_sum_exp[head, block.queries])
+            if not apart.max() <= ROW_SUM_TOLERANCE:  # written so that NaN is wrong too
+                raise InvalidRecord("its rows do not sum to 1", hint="q, k and log-sum-exp do not fit.")
+        return found
+
+    def rounded(self) -> Factors:
+        """With q and k as float16 holds them, and the log-sum-exp of those. Raises InvalidRecord where it cannot."""
+        with np.errstate(over="ignore"):  # it is told below
+            query, key = (side.astype(np.float16).astype(np.float32) for side in (self.query, self.key))
+        if np.array_equal(query, self.query) and np.array_equal(key, self.key):
+            return self
+        if not (np.isfinite(query).all() and np.isfinite(key).all()):
+            raise InvalidRecord("q or k are larger than float16 holds", hint="Leave out half.")
+        return replace(self, query=query, key=key, log_sum_exp=None)
+
+    def tile(
+        self, head: int, queries: Int[np.ndarray, " query"], keys: Int[np.ndarray, " key"]
+    ) -> Float32[np.ndarray, "query key"]:
+        """The weights of some queries on some keys."""
+        found = np.empty((len(queries), len(keys)), dtype=np.float32)
+        key = self.keys_of(head)[keys].T.astype(np.float64)
+        step = max(1, CELLS_AT_ONCE // max(1, len(keys)))
+        for start in range(0, len(queries), step):
+            several = queries[start : start + step]
+            products = self.query[head, several].astype(np.float64) @ key
+            found[start : start + step] = self._single(head, products, several[:, None], keys)
+        return found
+
+    def cells(
+        self, head: int, queries: Int[np.ndarray, " cell"], keys: Int[np.ndarray, " cell"]
+    ) -> Float32[np.ndarray, " cell"]:
+        """The weights of single pairs of a query and a key."""
+        sides = self.query[head, queries], self.keys_of(head)[keys]
+        return self._single(head, np.einsum("cd,cd->c", *sides, dtype=np.float64), queries, keys)
+
+    def _single(
+        self,
+        head: int,
+        products: Float64[np.ndarray, "*cell"],
+        queries: Int[np.ndarray, "*#cell"],
+        keys: Int[np.ndarray, "*#cell"],
+    ) -> Float32[np.ndarray, "*cell"]:
+        """Weights by products of q and k. In float64, and rounded once: in the end a logarithm is small, on the way it
+        is not.
+        """
+        places = keys - queries + self.query.shape[1] - 1
+        logs = products * self.scale - self.sums[head, queries] + self._biases(head)[places]
+        allowed = self._within[places] & self.keys_mask[keys]
+        return np.asarray(np.exp(np.where(allowed, logs, NONE).astype(np.float32)))
