@@ -15,6 +15,18 @@ Member = TypeVar("Member")
 WEIGHT, JSD, TOP_KEY = "weight", "jsd", "top_key"  # what a head of a record may be held to, beside its measures
 
 
+@dataclass(frozen=True, eq=False)
+class ComparedMeans:
+    """What is found between two files of means over texts. `changes`: of what both have, the surest change first, each
+    with half of its 95 % interval, NaN of too few texts.
+    """
+
+    differences: tuple[Difference, ...]
+    changes: Sequence[tuple[Difference, float]]
+    measures: tuple[str, ...]  # that both have
+    versions: tuple[tuple[str, str, str], ...]  # see `other_versions`
+
+
 @dataclass(frozen=True)
 class Tolerances:
     """By how much two sides may differ. Raises InvalidOption below 0 and for NaN."""

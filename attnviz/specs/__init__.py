@@ -24,6 +24,10 @@ ThemeName = Literal["paper", "slide", "dark"]
 WeighKind = Literal["attention", "values"]
 
 MODELS = "attnviz.models:MODELS"
+# Of a model's options those that mean the same for several models.
+SHARED_BY_ALL = (
+    *("d_model", "layers", "causal", "seed", "device", "vocab", "tokenizer", "max_tokens", "keep", "max_memory"),
+)
 STYLE = (  # options of every command that draws
     *("format", "kind", "cmap", "scale", "annotate", "theme", "width", "columns", "font_size", "dpi"),
     *("title", "transparent", "svg_text", "out"),

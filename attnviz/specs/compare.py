@@ -6,6 +6,7 @@ from typing import Annotated
 from attnviz.options import ARGUMENT, OUTPUT, Only, Option
 from attnviz.specs import (
     MODELS,
+    SHARED_BY_ALL,
     STYLE,
     FigureOptions,
     LayerSelection,
@@ -16,9 +17,6 @@ from attnviz.specs import (
     TextOptions,
 )
 
-SHARED_BY_ALL = (
-    *("d_model", "layers", "causal", "seed", "device", "vocab", "tokenizer", "max_tokens", "keep", "max_memory"),
-)
 Theory = Annotated[bool, Option("Also compare with recurrent and convolutional layers.", OUTPUT)]
 
 

@@ -6,9 +6,8 @@ from typing import Annotated
 
 from attnviz.errors import InvalidOption
 from attnviz.options import ARGUMENT, OUTPUT, Only, Option
-from attnviz.specs import FigureOptions, Measure, ModelOptions, PrintOptions, TextOptions
+from attnviz.specs import SHARED_BY_ALL, FigureOptions, Measure, ModelOptions, PrintOptions, TextOptions
 from attnviz.specs.cluster import ClusterOptions, Processes
-from attnviz.specs.compare import SHARED_BY_ALL
 
 NULLS, PROBES, ABLATIONS = ("random", "shuffled"), ("repeat",), ("zero", "mean", "uniform", "queries")
 NONE = "none"

@@ -16,7 +16,7 @@ from attnviz.measures import MEASURES, OF_LAYERS
 from attnviz.records import Provenance
 from attnviz.report import Column, Distribution, Distributions, Report, Sample, Table
 from attnviz.views import captions
-from attnviz.views.compare_spread import MAX_CHARTS, MAX_SAMPLES, rank
+from attnviz.views.measure_order import MAX_CHARTS, MAX_SAMPLES, rank
 
 MAX_TEXT_LENGTH = 300
 OF_THE_MODEL = ("model", "heads", "layers", "d_model", "seed", "causal", "vocab", "tokenizer", "attention", "merge")

@@ -5,9 +5,7 @@ from __future__ import annotations
 from attnviz.comparison import Comparison
 from attnviz.display import escape_for_display
 from attnviz.report import Distribution, Distributions, Sample
-
-MAX_CHARTS, MAX_SAMPLES = 4, 32
-PREFERRED = ("effective_keys", "entropy", "distance", "peak")
+from attnviz.views.measure_order import MAX_CHARTS, MAX_SAMPLES, rank
 
 
 def distributions_picture(comparison: Comparison) -> Distributions | None:
@@ -23,11 +21,6 @@ def distributions_picture(comparison: Comparison) -> Distributions | None:
     )
     title = f"each head over {comparison.n_texts:,} texts"
     return Distributions("distributions", title, charts, 2 if len(charts) > 1 else 1)
-
-
-def rank(measure: str) -> int:
-    """Which measures are drawn first."""
-    return PREFERRED.index(measure) if measure in PREFERRED else len(PREFERRED)
 
 
 def _samples(comparison: Comparison, measure: str) -> tuple[Sample, ...]:

@@ -23,6 +23,10 @@ class Command(Plugin):
 
     spec: str = field(kw_only=True)
     inputs: str | None = field(default=None, kw_only=True)  # the function from its spec to Inputs, where it reads some
+    rows: str = field(default="", kw_only=True)  # the file in which a batch keeps its rows; "": it keeps none
+    is_document: bool = field(default=False, kw_only=True)  # a batch also keeps its report for LaTeX and as JSON
+    # Files of its own kind that `diff` can compare: their name, and the function that does.
+    compares: tuple[str, str] | None = field(default=None, kw_only=True)
 
 
 COMMANDS = (
@@ -39,6 +43,7 @@ COMMANDS = (
         "Work out one token's attention step by step",
         spec="attnviz.specs.explain:ExplainSpec",
         inputs="attnviz.workflows.explain:explain_inputs",
+        is_document=True,
     ),
     Command(
         "render",
@@ -53,6 +58,7 @@ COMMANDS = (
         "Single against multi head, in numbers and pictures",
         spec="attnviz.specs.compare:CompareSpec",
         inputs="attnviz.workflows.compare:compare_inputs",
+        rows="measures.csv",
     ),
     Command(
         "survey",
@@ -60,6 +66,8 @@ COMMANDS = (
         "What each head does over many texts",
         spec="attnviz.specs.survey:SurveySpec",
         inputs="attnviz.workflows.survey:survey_inputs",
+        rows="heads.csv",
+        compares=("survey.safetensors", "attnviz.workflows.diff_surveys:compare_files"),
     ),
     Command(
         "merge",
@@ -79,6 +87,7 @@ COMMANDS = (
         "Classify texts with a trained model",
         spec="attnviz.specs.predict:PredictSpec",
         inputs="attnviz.workflows.predict:predict_inputs",
+        rows="predictions.csv",
     ),
     Command(
         "attribute",
@@ -86,6 +95,7 @@ COMMANDS = (
         "Say which tokens an answer hangs on, tested",
         spec="attnviz.specs.attribute:AttributeSpec",
         inputs="attnviz.workflows.attribute:attribute_inputs",
+        rows="attribution.csv",
     ),
     Command(
         "batch",

@@ -2,31 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Sequence
-from dataclasses import dataclass, replace
-from pathlib import Path
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from attnviz import store
-from attnviz.attribution import Attribution, Question
+from attnviz.attribution import Question
 from attnviz.errors import InvalidModel, InvalidOption
 from attnviz.models.attribution import METHODS, Attributable
 from attnviz.models.built_in import TRAINED
 from attnviz.models.loading import ModelReference, find_model
 from attnviz.models.protocols import Classifies
 from attnviz.registry import find
-from attnviz.report import LazyRows
-from attnviz.specs import FigureOptions
 from attnviz.specs.attribute import AttributeSpec
-from attnviz.text import Corpus, Document
-from attnviz.views.attribution import attribution_report, attribution_rows
-from attnviz.workflows import Events, Progress, Result
+from attnviz.text import Corpus
+from attnviz.workflows import Events
+from attnviz.workflows.explaining import Explaining
 from attnviz.workflows.inputs import Inputs, read_inputs
 
 if TYPE_CHECKING:
-    from attnviz.workflows.pictures import Pictures
+    pass
 
-PICTURES = ("attribution",)
 MAX_DRAWN = 100  # texts
 ALL = "all"
 
@@ -89,37 +85,6 @@ def _draw(spec: AttributeSpec, methods: Sequence[str], inputs: Inputs) -> Events
             folder = out if len(documents) == 1 else out / document.slug
             drawn = yield from explaining.draw(model, document, folder)
             yield replace(drawn, notices=(*(inputs.corpus.notices if count == 0 else ()), *drawn.notices))
-
-
-@dataclass(frozen=True)
-class Explaining:
-    """How texts are explained and drawn, checked before any work is done."""
-
-    methods: Sequence[str]
-    question: Question
-    pictures: Pictures
-    title: str | None
-    top_k: int
-
-    @classmethod
-    def of(cls, methods: Sequence[str], question: Question, figure: FigureOptions, top_k: int) -> Explaining:
-        """Raises InvalidOption for what cannot be drawn."""
-        from attnviz.workflows.pictures import Pictures  # matplotlib comes with it
-
-        return cls(methods, question, Pictures.of(figure, PICTURES, store.RECORD), figure.title, top_k)
-
-    def draw(self, model: Attributable, document: Document, folder: Path) -> Generator[Progress, None, Result]:
-        """One text by each method, drawn into a folder. Raises as models and methods do."""
-        from attnviz.models.attribution.subject import attribute as score
-
-        subject = model.subject(document.text, document.name, self.question)
-        found: list[Attribution] = []
-        for method in self.methods:
-            yield Progress(len(found), len(self.methods), "methods", method)
-            found.append(score(subject, method))
-        report = attribution_report(found, self.title, self.top_k)
-        drawn = yield from self.pictures.write(report, folder, None)
-        return replace(drawn, rows=LazyRows(lambda: attribution_rows(found)), is_text=True)
 
 
 def question_of(spec: AttributeSpec) -> Question:

@@ -23,7 +23,7 @@ from attnviz.views.batch import batch_cases, batch_report, command_line, how_end
 from attnviz.views.batch_page import batch_page
 from attnviz.workflows import Events, Progress, Result
 from attnviz.workflows.executors import check_workers, open_executor
-from attnviz.workflows.run_job import versions
+from attnviz.workflows.versions import versions
 from attnviz.workflows.workers import Done, run_jobs
 
 PROGRESS = ".progress"  # entries of jobs that are done, until the manifest holds them all

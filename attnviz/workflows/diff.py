@@ -12,22 +12,22 @@ from pathlib import Path
 from attnviz import store
 from attnviz.arithmetic import cores
 from attnviz.differences import JSD, TOP_KEY, WEIGHT, Diff, Difference, Tolerances, other_versions
-from attnviz.errors import DifferencesFound, InvalidOption, InvalidRecord, InvalidSource
+from attnviz.errors import DifferencesFound, InvalidOption, InvalidSource
 from attnviz.inputs import exists, is_file, is_folder
 from attnviz.manifest import NAME, Entry, Manifest
 from attnviz.measures import ALL, HEADLINE, MEASURES, chosen, split_names
 from attnviz.models.sizes import BASE, ONE_HEAD, ONE_TOKEN, check_room
 from attnviz.records.walk import MIN_ROWS
-from attnviz.registry import suggestion
+from attnviz.registry import load, suggestion
 from attnviz.report import Report
 from attnviz.specs.batch import DiffSpec
 from attnviz.views.diff import diff_cases, diff_report, heads_table, means_table, numbers_table
-from attnviz.workflows import Events, Progress, Result
+from attnviz.workflows import COMMANDS, Events, Progress, Result
 from attnviz.workflows.diff_batches import LoadedBatch, compare_batches, load_batch
 from attnviz.workflows.diff_records import compare_heads
 
 DEFAULT = "entropy"
-SURVEY = "survey.safetensors"  # as `survey_file` calls it, which brings numpy
+COMPARED = dict(command.compares for command in COMMANDS if command.compares)  # by the name of the file
 
 
 def diff(spec: DiffSpec) -> Events:
@@ -51,8 +51,8 @@ def diff(spec: DiffSpec) -> Events:
     if spec.root != ".":
         raise InvalidOption("--root is where --again starts from", hint="Leave it out.")
     after = _file(Path(spec.after))
-    kinds = [SURVEY if file.name == SURVEY else file.suffix for file in (before, after)]
-    if kinds[0] != kinds[1] and {SURVEY, ".json"} & {*kinds}:
+    kinds = [file.name if file.name in COMPARED else file.suffix for file in (before, after)]
+    if kinds[0] != kinds[1] and {*COMPARED, ".json"} & {*kinds}:
         raise InvalidOption(
             f"{before} and {after} are not of one kind", hint="Give two records, two manifests or two surveys."
         )
@@ -61,7 +61,7 @@ def diff(spec: DiffSpec) -> Events:
         return iter((_of_batches(spec, *batches, tolerances),))
     if spec.pixels is not None:
         raise InvalidOption("--pixels is of the pictures of batches", hint="Leave it out.")
-    of_kind = _of_surveys if kinds[0] == SURVEY else _of_records
+    of_kind = _of_means if kinds[0] in COMPARED else _of_records
     return iter((of_kind(spec, before, after, tolerances),))
 
 
@@ -90,19 +90,18 @@ def _file(path: Path) -> Path:
         if not exists(path):
             raise InvalidSource(f"cannot read {path}: No such file or directory", hint="Name a file or a folder.")
         return path
-    for name in (NAME, store.RECORD, SURVEY):
+    for name in (NAME, store.RECORD, *COMPARED):
         if is_file(path / name):
             return path / name
-    raise InvalidSource(
-        f"{path} holds no {NAME}, no {store.RECORD} and no {SURVEY}", hint="Name a file, or another folder."
-    )
+    *names, last = (NAME, store.RECORD, *COMPARED)
+    raise InvalidSource(f"{path} holds no {', no '.join(names)} and no {last}", hint="Name a file, or another folder.")
 
 
 def _again(spec: DiffSpec, file: Path, tolerances: Tolerances) -> Events:
     """Make all jobs of a manifest once more, in a folder that goes away, and compare."""
     from attnviz.configs.job_from_manifest import job_from_manifest
     from attnviz.workflows.executors import open_executor
-    from attnviz.workflows.run_job import versions
+    from attnviz.workflows.versions import versions
     from attnviz.workflows.workers import run_jobs
 
     batch = load_batch(file)
@@ -162,25 +161,17 @@ def _of_records(spec: DiffSpec, before: Path, after: Path, tolerances: Tolerance
     )
 
 
-def _of_surveys(spec: DiffSpec, before: Path, after: Path, tolerances: Tolerances) -> Result:
-    from attnviz.workflows.diff_surveys import compare_surveys
-    from attnviz.workflows.survey_file import load_survey
-
-    one, other = (load_survey(path) for path in (before, after))
-    for path, survey in ((before, one), (after, other)):
-        if not survey.is_whole:
-            raise InvalidRecord(f"{path} is a part of a survey", hint="attnviz merge puts parts together.")
-    known = [measure.name for measure in one.info.measures if measure.name in other.info.columns]
-    _check_names(tolerances.named, known)
+def _of_means(spec: DiffSpec, before: Path, after: Path, tolerances: Tolerances) -> Result:
+    """Files of means over texts, by the command that wrote them."""
+    means = load(COMPARED[before.name])(before, after, tolerances)
+    _check_names(tolerances.named, means.measures)
     asked = split_names(spec.measure)
-    _check_names([name for name in asked if name != ALL], known)
-    differences, changes = compare_surveys(one, other, tolerances)
-    found = Diff(tuple(differences), versions=other_versions(one.info.versions, other.info.versions))
-    found = _with_bytes(found, before, after, tolerances)
-    shown = known if ALL in asked else asked or HEADLINE
-    data = [asdict(of) | {"interval": half if isfinite(half) else None} for of, half in changes]
-    report = diff_report(found, spec, [means_table(changes, shown)], {"changes": data})
-    return _result(found, report, spec, "survey")
+    _check_names([name for name in asked if name != ALL], means.measures)
+    found = _with_bytes(Diff(means.differences, versions=means.versions), before, after, tolerances)
+    shown = means.measures if ALL in asked else asked or HEADLINE
+    data = [asdict(of) | {"interval": half if isfinite(half) else None} for of, half in means.changes]
+    report = diff_report(found, spec, [means_table(means.changes, shown)], {"changes": data})
+    return _result(found, report, spec, before.stem)
 
 
 def _with_bytes(found: Diff, before: Path, after: Path, tolerances: Tolerances) -> Diff:

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import asdict, replace
+from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 
-from attnviz.differences import Difference, Tolerances, compare_values, one_sided
+from attnviz.differences import ComparedMeans, Difference, Tolerances, compare_values, one_sided, other_versions
+from attnviz.errors import InvalidRecord
 from attnviz.measures.intervals import MAX_DEGREES, MIN_TEXTS, t_quantile
 from attnviz.survey import Survey, SurveyInfo, SurveyMeasure
 from attnviz.views.survey_labels import shown_labels
-from attnviz.workflows.survey_file import survey_bytes
+from attnviz.workflows.survey_file import load_survey, survey_bytes
 
 
 class MeanChange(NamedTuple):
@@ -26,6 +28,17 @@ class MeanChange(NamedTuple):
         """By what to rank it: the change in half intervals, where there is one."""
         apart = abs(self.number.change)
         return apart / self.half if self.half > 0 else apart
+
+
+def compare_files(before: Path, after: Path, tolerances: Tolerances) -> ComparedMeans:
+    """Compare two surveys as files. Raises InvalidRecord for a part of a survey, and for what is no survey."""
+    one, other = (load_survey(path) for path in (before, after))
+    for path, survey in ((before, one), (after, other)):
+        if not survey.is_whole:
+            raise InvalidRecord(f"{path} is a part of a survey", hint="attnviz merge puts parts together.")
+    differences, changes = compare_surveys(one, other, tolerances)
+    shared = tuple(measure.name for measure in one.info.measures if measure.name in other.info.columns)
+    return ComparedMeans(tuple(differences), changes, shared, other_versions(one.info.versions, other.info.versions))
 
 
 def compare_surveys(before: Survey, after: Survey, tolerances: Tolerances) -> tuple[list[Difference], list[MeanChange]]:

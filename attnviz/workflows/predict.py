@@ -25,8 +25,8 @@ from attnviz.workflows.executors import check_workers, open_executor
 from attnviz.workflows.inputs import Inputs, read_inputs
 
 if TYPE_CHECKING:
-    from attnviz.workflows.attribute import Explaining
     from attnviz.workflows.drawing import Drawing
+    from attnviz.workflows.explaining import Explaining
     from attnviz.workflows.pictures import Pictures
 
 MAX_LISTED = 10  # tokens of an answer that is explained
@@ -134,7 +134,7 @@ def _drawing(figure: FigureOptions) -> Drawing:
 
 def _explaining(figure: FigureOptions) -> Explaining:
     """How to explain. Raises InvalidOption before a text is read."""
-    from attnviz.workflows.attribute import Explaining
+    from attnviz.workflows.explaining import Explaining
 
     return Explaining.of(("relevance",), Question(), replace(figure, kind="text"), MAX_LISTED)
 

@@ -5,34 +5,19 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterator
-from importlib.metadata import version
 from pathlib import Path
-from typing import Any
 
 from attnviz import store
 from attnviz.jobs import NOT_IN_CONFIGS, Job
 from attnviz.manifest import Entry, File, Numbers
-from attnviz.options import flat_values, with_values
+from attnviz.options import flat_options, flat_values, with_values
 from attnviz.registry import load
 from attnviz.report import Report
-from attnviz.specs.compare import CompareSpec
-from attnviz.specs.explain import ExplainSpec
 from attnviz.workflows import COMMANDS, Command, Result
 from attnviz.workflows.inputs import Inputs
+from attnviz.workflows.versions import versions
 
-PACKAGES = ("attnviz", "matplotlib", "numpy", "seaborn", "tokenizers", "torch")
 REPORT = "report.md"
-TABLES = {  # what their rows are called
-    "compare": "measures.csv",
-    "predict": "predictions.csv",
-    "attribute": "attribution.csv",
-    "survey": "heads.csv",
-}
-
-
-def versions() -> dict[str, str]:
-    """Of all packages that the bytes of a figure follow from."""
-    return {package: version(package) for package in PACKAGES}
 
 
 def read_job(job: Job) -> Inputs:
@@ -84,9 +69,9 @@ def written(path: Path, folder: Path) -> File:
 
 def _made(job: Job, out: Path) -> Result:
     """Run the command; its rows, its report and what explains it lie as files beside those that it writes itself."""
-    settings: dict[str, Any] = {} if isinstance(job.spec, ExplainSpec) else {"out": str(out)}
-    if isinstance(job.spec, CompareSpec):
-        settings["time"] = False  # it would be another number each time
+    options = {option.name for option in flat_options(type(job.spec))}
+    # Where it writes, and no measured time, which would be another number each time.
+    settings = {name: value for name, value in {"out": str(out), "time": False}.items() if name in options}
     files: list[Path] = []
     found: Numbers = {}
     warnings: list[str] = []
@@ -110,11 +95,12 @@ def _documents(report: Report, result: Result, folder: Path, job: Job) -> Iterat
     from attnviz.renderers import csv, json, latex, markdown
 
     store.make_folder(folder)
-    if table := TABLES.get(job.command):
-        yield _write(folder / table, "".join(csv.lines(result.rows)))
+    command = _command(job)
+    if command.rows:
+        yield _write(folder / command.rows, "".join(csv.lines(result.rows)))
     pictures = {file.stem: file.relative_to(folder).as_posix() for file in result.files if file.suffix == ".png"}
     yield _write(folder / REPORT, markdown.document(report, pictures))
-    if isinstance(job.spec, ExplainSpec):
+    if command.is_document:
         yield _write(folder / "report.tex", latex.fragment(report))
         yield _write(folder / "numbers.json", b"".join(json.alone(report)).decode())
 

@@ -28,9 +28,9 @@ from attnviz.views.captions import status
 from attnviz.views.patterns import LABELS
 from attnviz.workflows.inputs import Inputs
 from attnviz.workflows.open_model import open_model
-from attnviz.workflows.run_job import versions
 from attnviz.workflows.survey_facts import N_TEXTS, check_facts
 from attnviz.workflows.survey_texts import text_hash
+from attnviz.workflows.versions import versions
 
 BLOCK = 32  # texts that are measured at a time; where blocks begin, no option changes
 N_SEARCHED = 1_000  # texts for some with pairs
