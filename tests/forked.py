@@ -76,7 +76,7 @@ def serve_workers() -> None:
 
     Else each run that shares out its work starts one, which imports torch and matplotlib.
     """
-    if import_module("attnviz.workflows.child").process_context().get_start_method() != "forkserver":
+    if import_module("attnviz.workflows.local_executor").process_context().get_start_method() != "forkserver":
         return
     servers: tuple[Any, ...] = (forkserver, vars(forkserver)["_forkserver"])
     for server in servers:

@@ -15,7 +15,7 @@ import pytest
 
 import attnviz
 from attnviz.registry import Plugin, load
-from attnviz.workflows.child import MEASURING
+from attnviz.workflows.local_executor import MEASURING
 from tests import architecture
 from tests.architecture import breaches
 from tests.process import ROOT, bare_environment

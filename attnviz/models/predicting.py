@@ -17,6 +17,7 @@ from attnviz.models.attention import BIASES_AT_ONCE
 from attnviz.models.batches import Ids, PaddedTexts, by_length, cut, padded
 from attnviz.models.classifier import Classifier
 from attnviz.models.device import enough_memory
+from attnviz.models.protocols import WINDOW
 from attnviz.models.sizes import BASE, FLOAT32, check_room
 from attnviz.models.tokenizer import EMPTY, TextTokenizer
 from attnviz.specs import KeepKind
@@ -25,7 +26,6 @@ BATCH = 64  # texts
 BATCH_TOKENS = 2**12  # of all of them
 WIDTH = 16  # tokens that widths of batches are multiples of, so that memory that was freed fits again
 STATES = 16  # numbers of d_model for each token, measured: states, projections, feed-forward
-WINDOW = 5 * BATCH  # texts in memory at a time, of which batches are made: few enough to share them out evenly
 
 
 @dataclass(frozen=True, eq=False)

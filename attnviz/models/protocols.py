@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Protocol, runtime_checkable
 from attnviz.errors import InvalidSelection
 from attnviz.specs import KeepKind
 
+WINDOW = 320  # texts that `classify` has in memory at a time: few enough to share them out evenly
+
 if TYPE_CHECKING:
     import numpy as np
 

@@ -17,8 +17,8 @@ from attnviz.workflows.local_executor import ATTEMPTS, LocalExecutor, WorkerDied
 
 Result = TypeVar("Result")
 MAX_WORKERS = 256
-AHEAD = 2  # tasks for each worker
-PATIENCE = 5.0  # seconds for a scheduler to answer
+TASKS_PER_WORKER = 2  # one at work, one that waits
+TIMEOUT = 5.0  # seconds for a scheduler to answer
 EXTRA = "pip install 'attnviz[cluster]'"
 
 
@@ -48,7 +48,7 @@ def result_of(future: Future[Result]) -> Result:
 
 
 @contextmanager
-def telling_deaths(what: str, hint: str) -> Iterator[None]:
+def report_worker_death(what: str, hint: str) -> Iterator[None]:
     """Raises ExecutionError for a process that died: the user is told at what, and what would help."""
     try:
         yield
@@ -99,14 +99,14 @@ def open_executor(
         with _client(cluster) as client:
             executor = client.get_executor(pure=False)
             try:
-                yield executor, AHEAD * max(1, sum(client.nthreads().values()))
+                yield executor, TASKS_PER_WORKER * max(1, sum(client.nthreads().values()))
             finally:
                 executor.shutdown(wait=False)  # which cancels what waits
         return
     alone = inline and n_workers == 1
     local: Executor = InlineExecutor() if alone else LocalExecutor(n_workers)
     try:
-        yield local, 1 if alone else AHEAD * n_workers
+        yield local, 1 if alone else TASKS_PER_WORKER * n_workers
     finally:
         local.shutdown(cancel_futures=True)
 
@@ -126,7 +126,7 @@ def _client(cluster: ClusterOptions) -> Iterator[Any]:
         )
     where = {"scheduler_file": cluster.scheduler_file} if cluster.scheduler is None else {"address": cluster.scheduler}
     try:
-        client = distributed.Client(**where, security=security, timeout=PATIENCE, set_as_default=False)
+        client = distributed.Client(**where, security=security, timeout=TIMEOUT, set_as_default=False)
     except (OSError, ValueError, TypeError) as error:
         encrypted = security is not None or "TLS" in str(error)
         raise ExecutionError(

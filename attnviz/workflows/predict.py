@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -11,18 +11,19 @@ from attnviz.attribution import Question
 from attnviz.errors import InvalidModel, InvalidOption
 from attnviz.models.attribution import Attributable
 from attnviz.models.built_in import TRAINED
-from attnviz.models.loading import ModelReference, find_model
+from attnviz.models.loading import find_model
 from attnviz.models.protocols import Classifies
 from attnviz.report import LazyRows
-from attnviz.specs import FigureOptions, KeepKind
+from attnviz.specs import FigureOptions
 from attnviz.specs.predict import PredictSpec
 from attnviz.text import Document
 from attnviz.training_metrics import Prediction
 from attnviz.views.predictions import prediction_rows, predictions_report
 from attnviz.workflows import Events, Progress, Result
-from attnviz.workflows.child import process_context
-from attnviz.workflows.executors import check_workers, open_executor
+from attnviz.workflows.classify import classify_on, split_windows
+from attnviz.workflows.executors import check_workers
 from attnviz.workflows.inputs import Inputs, read_inputs
+from attnviz.workflows.local_executor import MEASURING, process_context
 
 if TYPE_CHECKING:
     from attnviz.workflows.drawing import Drawing
@@ -59,21 +60,24 @@ def predict_inputs(spec: PredictSpec) -> Inputs:
 
 
 def _predict(spec: PredictSpec, inputs: Inputs, page: Pictures | None) -> Events:
-    if (spec.workers or 1) > 1:
-        process_context()  # what the others are forked from imports while this one does
+    chosen = inputs.documents
+    windows = split_windows(chosen)
+    n_workers = min(spec.workers or 1, len(windows))
+    if n_workers > 1:
+        process_context(MEASURING)  # what the others are forked from imports while this one does
     from attnviz.models.device import return_freed_memory
 
     return_freed_memory()
-    chosen = inputs.documents
     model = inputs.model.open(inputs.corpus.texts)
     if not isinstance(model, Classifies):
         raise InvalidModel(f"{spec.model.model} was never trained and cannot classify", hint=TRAINED)
-    model = model.limit_tokens(*_limit(spec, model))
+    limit = spec.max_tokens or model.max_tokens, spec.keep or model.keep
+    model = model.limit_tokens(*limit)
     drawing = _drawing(spec.figure) if spec.heatmap else None
     explaining = _explaining(spec.figure) if spec.attribute else None
     yield Progress(0, len(chosen), "texts", notices=inputs.corpus.notices)
     predictions = []
-    for prediction in _answers(spec, inputs.model, model, chosen):
+    for prediction in classify_on(n_workers, inputs.model, limit, windows) if n_workers > 1 else model.classify(chosen):
         predictions.append(prediction)
         yield Progress(len(predictions), len(chosen), "texts", prediction.text_name)
     if drawing is not None:
@@ -95,24 +99,6 @@ def _predict(spec: PredictSpec, inputs: Inputs, page: Pictures | None) -> Events
     rows = LazyRows(lambda: prediction_rows(predictions, model.labels))
     found = {each.text_name: {"probabilities": [list(each.probabilities)]} for each in predictions}
     yield Result(report, rows=rows, numbers=found)
-
-
-def _limit(spec: PredictSpec, model: Classifies) -> tuple[int, KeepKind]:
-    return spec.max_tokens or model.max_tokens, spec.keep or model.keep
-
-
-def _answers(
-    spec: PredictSpec, reference: ModelReference, model: Classifies, chosen: Sequence[Document]
-) -> Iterator[Prediction]:
-    """Of this process, or of those that the work is shared out to."""
-    from attnviz.workflows.classify import classify_on, n_windows
-
-    n_workers = min(spec.workers or 1, n_windows(len(chosen)))
-    if n_workers == 1:
-        yield from model.classify(chosen)
-    else:
-        with open_executor(n_workers) as (executor, _):
-            yield from classify_on(executor, reference, _limit(spec, model), chosen)
 
 
 def _page(spec: PredictSpec) -> Pictures | None:

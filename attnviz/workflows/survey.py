@@ -16,8 +16,8 @@ from attnviz.report import Report
 from attnviz.specs import FigureOptions
 from attnviz.specs.survey import MergeSpec, SurveySpec, parse_shard
 from attnviz.workflows import Events, Progress
-from attnviz.workflows.child import MEASURING, process_context
 from attnviz.workflows.inputs import Inputs, stream_inputs
+from attnviz.workflows.local_executor import MEASURING, process_context
 
 if TYPE_CHECKING:  # numpy comes with them
     from attnviz.survey import Survey

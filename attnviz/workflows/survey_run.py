@@ -17,7 +17,7 @@ from attnviz.models.loading import ModelReference
 from attnviz.survey import ModelFacts, Survey, SurveyInfo, merge_surveys
 from attnviz.text import Document
 from attnviz.workflows import Progress
-from attnviz.workflows.executors import result_of, telling_deaths
+from attnviz.workflows.executors import report_worker_death, result_of
 from attnviz.workflows.open_model import open_model
 from attnviz.workflows.survey_facts import model_facts
 from attnviz.workflows.survey_file import NAME, survey_bytes
@@ -124,7 +124,7 @@ class SurveyRun:
 
 
 def _result(future: Future[Found]) -> Found:
-    with telling_deaths("texts", hint="Fewer --max-tokens take less memory."):
+    with report_worker_death("texts", hint="Fewer --max-tokens take less memory."):
         return result_of(future)
 
 

@@ -19,7 +19,7 @@ from attnviz.options import build, with_values
 from attnviz.report import Report
 from attnviz.specs.predict import PredictSpec
 from attnviz.training_metrics import Prediction
-from attnviz.workflows import Progress, Result
+from attnviz.workflows import Progress, Result, classify
 from attnviz.workflows.metrics import load_metrics
 from attnviz.workflows.predict import predict
 from tests import events as of
@@ -117,7 +117,8 @@ def test_order_names_and_notices() -> None:
 @pytest.mark.parametrize("killed", [False, True])
 def test_processes_give_the_bits_of_one_in_order(killed: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """Shards are windows of one process; one that is killed costs a shard, which is read again."""
-    monkeypatch.setattr(predicting, "WINDOW", 9)
+    for module in (predicting, classify):
+        monkeypatch.setattr(module, "WINDOW", 9)
     serial = report(events(dataset="sample", split="train+test")).data
     found = []
     for event in predict(build(PredictSpec, dataset="sample", split="train+test", workers=2)):

@@ -4,8 +4,13 @@ from __future__ import annotations
 
 import os
 import signal
-from collections.abc import Iterator
+import struct
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Mapping
 from multiprocessing import active_children, forkserver
+from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
 from pathlib import Path
 
@@ -17,9 +22,11 @@ from attnviz.manifest import Entry, File
 from attnviz.options import build
 from attnviz.specs.explain import ExplainSpec
 from attnviz.specs.heatmap import HeatmapSpec
+from attnviz.workflows import local_executor
 from attnviz.workflows.executors import open_executor
 from attnviz.workflows.local_executor import WorkerDied
 from attnviz.workflows.workers import Done, run_jobs
+from tests.process import bare_environment
 
 SMALL = {"model": "dot", "d_model": 8, "dpi": 40}
 
@@ -155,6 +162,30 @@ def test_a_process_that_dies_costs_one_task_which_is_run_again(tmp_path: Path) -
     assert (tmp_path / "died").is_file()
 
 
+def test_a_process_that_is_killed_while_it_answers_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    """`ProcessPoolExecutor` waits for the rest of such an answer for ever."""
+    monkeypatch.setattr(local_executor, "work", begin_to_answer)
+    with open_executor(1) as (executor, _), pytest.raises(WorkerDied, match="by signal 9"):
+        executor.submit(abs, -1).result(30)
+
+
+@pytest.mark.slow
+def test_nothing_stays_behind_a_run_that_is_done(tmp_path: Path) -> None:
+    """Neither processes nor what they were forked from, which once took two seconds to end: all have standard error."""
+    code = "from attnviz.workflows.executors import open_executor as e\n"
+    code += "with e(2) as (executor, _): assert [*executor.map(abs, (-1, -2))] == [1, 2]"
+    stays: list[float] = []
+    while len(stays) < 5 and min(stays, default=1.0) > 0.3:  # on a busy machine now and then
+        environment = bare_environment(tmp_path)
+        with subprocess.Popen([sys.executable, "-c", code], env=environment, stderr=subprocess.PIPE) as process:
+            assert process.wait(60) == 0
+            ended = time.monotonic()
+            _, said = process.communicate()
+        assert said == b""
+        stays.append(time.monotonic() - ended)
+    assert min(stays) <= 0.3
+
+
 @pytest.mark.parametrize(("n_failures", "is_done"), [(1, True), (3, False)])
 def test_a_process_that_cannot_be_begun_is_as_one_that_died(
     n_failures: int, is_done: bool, monkeypatch: pytest.MonkeyPatch
@@ -202,6 +233,13 @@ def die_once(mark: Path, number: int) -> int:
         mark.write_bytes(b"")
         os.kill(os.getpid(), signal.SIGKILL)
     return number
+
+
+def begin_to_answer(connection: Connection, _: Mapping[str, str]) -> None:
+    """Instead of `work`: a thousand bytes of a million."""
+    connection.recv()
+    os.write(connection.fileno(), struct.pack("!i", 10**6) + bytes(1000))
+    os.kill(os.getpid(), signal.SIGKILL)
 
 
 def refuse() -> None:
