@@ -12,7 +12,6 @@ from attnviz.comparison import Comparison, MeanDifference, ModelComparison
 from attnviz.report import Note, Report, Scale
 from attnviz.views.compare import compare_report, compare_rows
 from attnviz.views.costs import scaled, sized
-from attnviz.views.theory import theory_blocks
 from tests.comparisons import card, comparison, model
 from tests.made import table
 
@@ -133,16 +132,6 @@ def test_the_subtitle_says_of_each_whether_it_was_trained() -> None:
     )
 
 
-def test_one_token_is_not_said_to_be_several() -> None:
-    short = replace(comparison(model(), model("multi:2", 2)), n_tokens=np.array([1]), n_in_text=np.array([3]))
-    shown = report(short)
-    assert shown.subtitle.startswith("1 of 3 tokens · ")
-    assert "Of the texts' 3 tokens 1 is compared; --max-tokens and --keep say which." in notes(shown)
-    several = replace(two(), n_tokens=np.array([1, 1]))
-    assert report(several).subtitle.startswith("2 texts, on average 1 of 200 tokens · ")
-    assert report(replace(short, merged=True)).subtitle.startswith("1 unit · ")
-
-
 def test_each_model_has_its_own_number_of_tokens() -> None:
     """Costs follow from them: one that cuts finer or adds markers reads more."""
     finer = replace(model("multi:2", 2), n_tokens=24.4)
@@ -209,11 +198,6 @@ def test_hostile_names_are_shown_and_not_obeyed() -> None:
         assert "\x1b" not in text
         assert "\u202e" not in text
         assert "\n" not in text
-
-
-def test_theory_stands_after_the_costs() -> None:
-    shown = compare_report(two(), (), (SCALE,), theory_blocks(200, 32, 3))
-    assert [each.name for each in shown.tables] == ["measures", "costs", "theory"]
 
 
 @pytest.mark.parametrize(

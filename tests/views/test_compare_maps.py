@@ -124,15 +124,6 @@ def test_layers_have_pictures_of_their_own_and_a_rollout_together() -> None:
     assert "attention weight" not in scale.label
 
 
-def test_three_models_have_two_differences() -> None:
-    found = pictures(ONE, TWO, random_maps(n_heads=4), names=("single", "multi:2", "multi:4"))
-    assert [name for name in found if "difference" in name] == [
-        "difference-multi-2-single",
-        "difference-multi-4-single",
-    ]
-    assert len(panels(found["maps"])) == 1 + 3 + 5
-
-
 def test_the_shared_scale_ends_at_the_largest_weight_that_lies_on_it() -> None:
     found = pictures(ONE, TWO)
     assert highest(list(found.values())) == max(float(ONE.weights.max()), float(TWO.weights.max()))

@@ -62,14 +62,6 @@ def formulas(report: Report) -> list[Formula]:
 # What is shown
 
 
-def test_steps_come_in_their_order() -> None:
-    steps = [block.title for block in shown(found()).blocks if isinstance(block, Section)]
-    numbers = [int(each) for each in re.findall(r"Step (\d+)", " ".join(steps))]
-    assert numbers == list(range(1, 11))
-    assert steps[1] == "Head 0, one of 2"
-    assert steps[-1] == "Check: does the model say the same?"
-
-
 def test_title_and_subtitle_say_what_is_explained() -> None:
     report = shown(found())
     assert report.title == "Attention from token 3 thin in multi:2, step by step"
@@ -136,14 +128,6 @@ def test_keys_of_the_largest_weight_have_rows_and_the_others_one() -> None:
         "sum over 14 keys",
     ]
     assert rows[5][-1] == pytest.approx(1 - weights[best].sum())
-
-
-def test_one_token_is_not_said_to_be_several() -> None:
-    alone = shown(found(FILM[:1], query=0))
-    assert column(table(alone, "head-0-softmax"), "key") == [f"0 {FILM[0]}", "sum over 1 key"]
-    assert "One vector of d_model = 8 numbers for the one token: " in notes(alone)
-    assert any("for the one token j" in formula.plain for formula in formulas(alone))
-    assert all("for the one token" in formula.latex for formula in formulas(alone) if "one token" in formula.plain)
 
 
 def test_a_mask_is_shown_where_there_is_one() -> None:

@@ -195,10 +195,3 @@ def test_an_order_that_there_is_not(sort: str, says: str) -> None:
         ordering(sort)
     assert str(caught.value).startswith(says)
     assert "\n" not in str(caught.value)
-
-
-def test_which_end_comes_first() -> None:
-    assert [(measure.name, ascending) for measure, ascending in map(ordering, ("peak", " -peak "))] == [
-        ("peak", False),
-        ("peak", True),
-    ]

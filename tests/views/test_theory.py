@@ -45,10 +45,3 @@ def test_the_table_for_a_text() -> None:
 def test_who_is_cheaper_depends_on_n_and_d(n: int, words: str) -> None:
     _, *notes = theory_blocks(n=n, d=32, k=3)
     assert any(isinstance(note, Note) and words in note.text for note in notes)
-
-
-def test_one_token_is_connected_by_any_layer() -> None:
-    table, *_ = theory_blocks(n=1, d=4, k=2)
-    assert isinstance(table, Table)
-    assert [row[-1] for row in table.rows] == ["1", "1", "1", "1"]
-    assert table.title == "Layers that connect n = 1 token of width d = 4 (kernel k = 2)"

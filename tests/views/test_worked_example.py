@@ -12,7 +12,7 @@ import pytest
 
 from attnviz.attention_trace import Example
 from attnviz.renderers.json import alone
-from attnviz.report import Formula, Section
+from attnviz.report import Formula
 from attnviz.views.worked_example import example_report
 from attnviz.workflows.worked_example import FILE, examples
 from tests.made import notes, table
@@ -107,14 +107,6 @@ def test_it_ends_with_the_concatenation() -> None:
     assert "o[0] = 0.0900 × 0 + 0.2447 × 3 + 0.6652 × 2 = 2.0647" in formulas
     assert "q ⋅ k_2 = 1 × 1 + 1 × 2 + 2 × 1 + 2 × 1 = 7" in formulas
     assert "c = [o_0; o_1] = (1.0967, 1.0967, 1.1310, 0.2240)" in formulas
-
-
-def test_each_step_is_explained_once_and_shown_for_each_head() -> None:
-    report = example_report((SINGLE, MULTI), 10)
-    headings = [block.title for block in report.blocks if isinstance(block, Section)]
-    assert [heading for heading in headings if heading.startswith("Step 6")] == [headings[6]] * 3
-    for words in ("says how well the query fits", "undoes that", "weights that sum to 1", "counts as much as"):
-        assert notes(report).count(words) == 1
 
 
 def test_in_chinese_only_the_labels_change() -> None:
