@@ -177,13 +177,6 @@ def test_what_is_empty_leaves_nothing_behind() -> None:
     assert document(about(title="")) == "\n"
 
 
-def test_same_report_same_bytes() -> None:
-    of = report()
-    assert document(of).encode() == document(report()).encode()
-    assert document(of).endswith("\n")
-    assert not document(of).endswith("\n\n")
-
-
 # Where rows lead
 
 
@@ -274,14 +267,6 @@ def check_late(text: str) -> None:
     """Nothing is left for who reads the finished page."""
     for token in PARSER.parse(inline(text)):
         assert not any(LATE.search(node) for node in nodes(token))
-
-
-def test_signs_are_kept_apart_by_hand() -> None:
-    assert inline("@a") == "<span>&#64;</span>a"
-    assert inline("https://x.co") == "https:<span>&#47;</span>/x.co"
-    assert inline("www.x.co") == "www<span>&#46;</span>x.co"
-    assert inline("#1 and # 1") == r"<span>&#35;</span>1 and \# 1"
-    assert inline(":+1:") == "<span>&#58;</span>+1:"
 
 
 def check_picture(text: str) -> None:

@@ -22,16 +22,15 @@ from tests.renderers.terminal_reports import SGR, SHOWN, shown, words
 KINDS: tuple[TableKind, ...] = get_args(TableKind)
 SCREENS = [
     Screen(width, colour, encoding, true_colour)
-    for width, colour, encoding, true_colour in product((80, 40, 1), (False, True), ("utf-8", "ascii"), (False, True))
+    for width, colour, encoding, true_colour in product((80, 1), (False, True), ("utf-8", "ascii"), (False, True))
 ]
 
 
 # What is shown
 
 
-@pytest.mark.parametrize("screen", SCREENS)
-def test_none_is_empty(screen: Screen) -> None:
-    assert render(report(), "none", screen) == ""
+def test_none_is_empty() -> None:
+    assert render(report(), "none", Screen()) == ""
 
 
 @pytest.mark.parametrize("kind", SHOWN)
@@ -107,9 +106,7 @@ def test_nothing_raw_gets_through(kind: TableKind, screen: Screen) -> None:
 
 
 @pytest.mark.parametrize("kind", SHOWN)
-@pytest.mark.parametrize(
-    "token", ["[/]", "[red]", "[bold]x[/bold]", "[unk]", ":smile:", "$$", r"$\frac$", "</script>", "[link=x]"]
-)
+@pytest.mark.parametrize("token", ["[/]", "[bold]x[/bold]", ":smile:", r"$\frac$", "</script>", "[link=x]"])
 def test_tokens_are_never_markup(kind: TableKind, token: str) -> None:
     for colour in (False, True):
         text = shown(kind, of=report(random_maps((token, "a"), n_heads=1)), colour=colour)
@@ -121,12 +118,12 @@ def test_tokens_are_never_markup(kind: TableKind, token: str) -> None:
     st.sampled_from(KINDS),
     st.integers(1, 100),
     st.booleans(),
+    st.sampled_from(["utf-8", "ascii", "latin-1", "cp437"]),
 )
-def test_any_token_in_any_table(pieces: list[str], kind: TableKind, width: int, colour: bool) -> None:
-    for encoding in ("utf-8", "ascii", "latin-1", "cp437"):
-        text = render(report(random_maps(pieces, n_heads=1)), kind, Screen(width, colour, encoding))
-        text.encode(encoding)
-        assert "\x1b" not in (SGR.sub("", text) if colour else text)
+def test_any_token_in_any_table(pieces: list[str], kind: TableKind, width: int, colour: bool, encoding: str) -> None:
+    text = render(report(random_maps(pieces, n_heads=1)), kind, Screen(width, colour, encoding))
+    text.encode(encoding)
+    assert "\x1b" not in (SGR.sub("", text) if colour else text)
 
 
 # Screens

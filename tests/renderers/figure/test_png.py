@@ -85,14 +85,6 @@ def test_a_row_holds_what_changes_from_the_one_above(pixels: Pixels) -> None:
     assert np.array_equal(sums, pixels)
 
 
-def test_other_pixels_resolution_or_facts_are_other_bytes() -> None:
-    pixels = noise(4, 4)
-    other = pixels.copy()
-    other[3, 3, 2] ^= 1
-    made = [(pixels, 150, {}), (other, 150, {}), (pixels, 151, {}), (pixels, 150, {"a": ""}), (pixels, 150, {"b": ""})]
-    assert len({png_of(*each) for each in made}) == len(made)
-
-
 def test_pixels_are_left_as_they_were_and_may_be_a_part_of_others() -> None:
     page = noise(9, 9)
     before, part = page.copy(), page[2:7, 1:6]

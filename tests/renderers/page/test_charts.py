@@ -173,11 +173,6 @@ def test_charts_beside_maps_are_on_the_page() -> None:
     assert not [sentence for sentence in found["exactness"] if "not on this page" in sentence]
 
 
-def test_same_charts_same_bytes() -> None:
-    shown = of(curves(LOSS, ACCURACY), distributions(heads(40)), FACTS)
-    assert list(html(shown, FigureStyle())) == list(html(shown, FigureStyle()))
-
-
 def test_a_page_has_the_scripts_and_the_style_that_it_needs() -> None:
     def has(of: Report) -> list[bool]:
         return [name in page(of).inner["script"] for name in ("class Cells", "makers.charts", "makers.table")]

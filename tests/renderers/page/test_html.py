@@ -86,10 +86,6 @@ def attacked() -> Report:
     return Report("".join(ATTACKS), "".join(ATTACKS), blocks, scale, facts)
 
 
-def test_same_report_same_bytes() -> None:
-    assert list(html(report(), FigureStyle())) == list(html(report(), FigureStyle()))
-
-
 def test_weights_come_back_exactly() -> None:
     maps = random_maps(n_layers=2, n_heads=3)
     parsed = page(report(maps))
