@@ -5,31 +5,31 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from attnviz.grid import Grid as Grid
     from attnviz.models.recording.attentions import from_attentions as from_attentions
     from attnviz.models.recording.record import record as record
+    from attnviz.python.api import attention as attention
+    from attnviz.python.api import compare as compare
+    from attnviz.python.api import heatmap as heatmap
+    from attnviz.python.api import measure as measure
+    from attnviz.python.api import show as show
     from attnviz.records import AttentionMaps as AttentionMaps
+    from attnviz.records.grid import Grid as Grid
     from attnviz.store import load as load
     from attnviz.store import save as save
-    from attnviz.workflows.python import attention as attention
-    from attnviz.workflows.python import compare as compare
-    from attnviz.workflows.python import heatmap as heatmap
-    from attnviz.workflows.python import measure as measure
-    from attnviz.workflows.python import show as show
 
 __version__ = "0.1.0"
 _WHERE = {  # the module of each public name
     "AttentionMaps": "attnviz.records",
-    "Grid": "attnviz.grid",
-    "attention": "attnviz.workflows.python",
-    "compare": "attnviz.workflows.python",
+    "Grid": "attnviz.records.grid",
+    "attention": "attnviz.python.api",
+    "compare": "attnviz.python.api",
     "from_attentions": "attnviz.models.recording.attentions",
-    "heatmap": "attnviz.workflows.python",
+    "heatmap": "attnviz.python.api",
     "load": "attnviz.store",
-    "measure": "attnviz.workflows.python",
+    "measure": "attnviz.python.api",
     "record": "attnviz.models.recording.record",
     "save": "attnviz.store",
-    "show": "attnviz.workflows.python",
+    "show": "attnviz.python.api",
 }
 __all__ = ["__version__", *_WHERE]  # noqa: PLE0604
 

@@ -7,8 +7,8 @@ from typing import Any
 from mkdocs.structure.files import File, Files
 
 from attnviz.cli.help import command_help
+from attnviz.commands import COMMANDS
 from attnviz.registry import load
-from attnviz.workflows import COMMANDS
 
 
 def on_config(config: Any) -> Any:

@@ -7,11 +7,11 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
-from attnviz.configs.manifests import from_file, to_bytes
-from attnviz.manifest import NAME, Entry, File, Manifest
+from attnviz.commands.batch.manifests import from_file, to_bytes
+from attnviz.commands.heatmap.run import heatmap
+from attnviz.commands.heatmap.spec import HeatmapSpec
 from attnviz.options import build, with_values
-from attnviz.specs.heatmap import HeatmapSpec
-from attnviz.workflows.heatmap import heatmap
+from attnviz.store.manifest import NAME, Entry, File, Manifest
 from tests.events import result
 
 TEXT = "not a good film, but the acting saves it"

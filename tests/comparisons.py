@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from attnviz.comparison import Comparison, Cost, MeanDifference, MeasureInfo, ModelComparison
-from attnviz.training_metrics import Interval, Prediction, TestMetrics
+from attnviz.commands.compare.comparison import Comparison, Cost, MeanDifference, MeasureInfo, ModelComparison
+from attnviz.records.training_metrics import Interval, Prediction, TestMetrics
 
 LABELS = ("negative", "positive")
 

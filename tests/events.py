@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from attnviz.report import Report
-from attnviz.workflows import Events, Progress, Result
+from attnviz.running import Events, Progress, Result
 
 
 def result(events: Events) -> Result:

@@ -42,7 +42,8 @@ IMPORTED = (
         "rich.live",
     ),
     *("attnviz.cli.parser", "attnviz.cli.show", "attnviz.renderers.figure.files", "attnviz.models.encoder_model"),
-    *(f"attnviz.workflows.{name}" for name in ("batch", "compare", "heatmap", "predict", "survey", "train")),
+    *(f"attnviz.commands.{name}.run" for name in ("batch", "compare", "heatmap", "survey", "train")),
+    "attnviz.commands.train.predict",
 )
 
 
@@ -76,7 +77,7 @@ def serve_workers() -> None:
 
     Else each run that shares out its work starts one, which imports torch and matplotlib.
     """
-    if import_module("attnviz.workflows.local_executor").process_context().get_start_method() != "forkserver":
+    if import_module("attnviz.running.local_executor").process_context().get_start_method() != "forkserver":
         return
     servers: tuple[Any, ...] = (forkserver, vars(forkserver)["_forkserver"])
     for server in servers:

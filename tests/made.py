@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from attnviz.commands.train.spec import TrainSpec
 from attnviz.measures import measured
 from attnviz.models.loading import find_model
 from attnviz.options import flat_values
 from attnviz.records import AttentionMaps, Facts, Provenance, Setting, Tokens
+from attnviz.records.training_metrics import Epoch, History, Interval, Metrics, Point, ValidationMetrics
 from attnviz.report import Report, Table
 from attnviz.specs import FigureOptions, ModelOptions
-from attnviz.specs.train import TrainSpec
-from attnviz.training_metrics import Epoch, History, Interval, Metrics, Point, ValidationMetrics
 from attnviz.views.heatmap import heatmap_report
 
 if TYPE_CHECKING:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from attnviz.cache import MAX_CACHED, caching
 from attnviz.specs import ModelOptions, TextOptions
+from attnviz.store.cache import MAX_CACHED, caching
 from attnviz.text import load_corpus
 from tests.made import load_encoder
 

@@ -11,8 +11,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
+from attnviz.commands.survey.exact import (
+    MAX_TEXTS,
+    N_BINS,
+    N_EXTREMES,
+    N_SAMPLED,
+    NO_TEXT,
+    UNIT,
+    Summary,
+    merge_summaries,
+)
 from attnviz.errors import TooLarge
-from attnviz.exact import MAX_TEXTS, N_BINS, N_EXTREMES, N_SAMPLED, NO_TEXT, UNIT, Summary, merge_summaries
 
 BOUNDS = np.array([[0.0, -1.0, 1.0], [1.0, 1.0, 512.0]])
 # .75 stands for a text without a number

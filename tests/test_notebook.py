@@ -26,12 +26,17 @@ import attnviz
 from attnviz.errors import AttnvizError, InvalidOption, InvalidRecord, InvalidSelection, TooLarge
 from attnviz.models.recording.names import named
 from attnviz.models.recording.record import Recording
-from attnviz.workflows import notebook
+from attnviz.python import notebook
 from tests.made import random_maps, windowed_maps
 from tests.process import ROOT
 
 TOKENS = ["the", "cat", "<b>'\"&"]
-DOCUMENTED = ("notebook", "workflows.python", "models.recording.attentions", "models.recording.record", "grid")
+DOCUMENTED = (
+    "attnviz.records.notebook",
+    "attnviz.python.api",
+    "attnviz.models.recording.attentions",
+    "attnviz.records.grid",
+)
 
 
 def attentions(n_rows: int = 1, n: int = 3, n_layers: int = 2) -> tuple[torch.Tensor, ...]:
@@ -43,7 +48,7 @@ def attentions(n_rows: int = 1, n: int = 3, n_layers: int = 2) -> tuple[torch.Te
 @pytest.mark.parametrize("module", DOCUMENTED)
 def test_examples_in_docstrings_run(module: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    found = doctest.testmod(import_module(f"attnviz.{module}"))
+    found = doctest.testmod(import_module(module))
     assert found.attempted > 1
     assert found.failed == 0
 

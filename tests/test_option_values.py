@@ -13,13 +13,13 @@ from hypothesis import strategies as st
 
 import attnviz
 from attnviz.cli.parser import from_command_line
-from attnviz.configs.settings import SettingsReader
-from attnviz.configs.source_file import SourceFile
+from attnviz.commands.batch.settings import SettingsReader
+from attnviz.commands.batch.source_file import SourceFile
 from attnviz.errors import InvalidOption
 from attnviz.option_values import InvalidValue, check
 from attnviz.options import TEXT, FlatOption, Option
-from attnviz.specs.python import FigureSettings
-from attnviz.workflows.python import from_python, read_option
+from attnviz.python.api import from_python, read_option
+from attnviz.python.options import FigureSettings
 
 BIG = 10**18  # has a digit too many
 CHOICES = Literal["head", "head-tail"]

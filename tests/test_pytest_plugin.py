@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import tomllib
+from pathlib import Path
+
 import pytest
 
 import attnviz
-import attnviz.workflows.regression  # what pytest within pytest imports first, it forgets: not so numpy and torch
-from attnviz.pytest_plugin import OPTION
+import attnviz.python.regression  # what pytest within pytest imports first, it forgets: not so numpy and torch
+from attnviz.python.pytest_plugin import OPTION
+from tests.process import ROOT
 
 pytest_plugins = ["pytester"]
 
@@ -40,7 +44,7 @@ def alone(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def run(pytester: pytest.Pytester, *options: str, change: float = 0.0, tokens: list[str] = WORDS) -> pytest.RunResult:
     pytester.makepyfile(test_model=TESTS.replace("{change}", str(change)).replace("{tokens}", str(tokens)))
-    return pytester.runpytest_inprocess("-p", "attnviz.pytest_plugin", "-p", "no:cacheprovider", *options)
+    return pytester.runpytest_inprocess("-p", "attnviz.python.pytest_plugin", "-p", "no:cacheprovider", *options)
 
 
 def records(pytester: pytest.Pytester) -> dict[str, bytes]:
@@ -107,5 +111,11 @@ def test_wrong_uses_are_said(call: str, said: str, pytester: pytest.Pytester) ->
     maps = "import attnviz\nMAPS = attnviz.from_attentions([[[[1.0]]]])\n"
     pytester.makepyfile(f"{maps}def test(attention_regression): attention_regression.{call}")
     for _ in range(2):
-        found = pytester.runpytest_inprocess("-p", "attnviz.pytest_plugin")
+        found = pytester.runpytest_inprocess("-p", "attnviz.python.pytest_plugin")
     found.stdout.fnmatch_lines([said])
+
+
+def test_pytest_is_told_where_it_is() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    assert project["entry-points"]["pytest11"] == {"attnviz": "attnviz.python.pytest_plugin"}
+    assert Path(attnviz.__file__).with_name("pytest_plugin.py").is_file()

@@ -20,8 +20,8 @@ from PIL import Image, ImageChops
 
 from attnviz.models.built_in import SHIPPED
 from attnviz.registry import Plugin
+from attnviz.running.metrics import load_metrics
 from attnviz.store import load
-from attnviz.workflows.metrics import load_metrics
 from tests.attacks.endings import run_here
 from tests.browser import Opened
 from tests.process import ROOT, RunCli

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from attnviz.workflows import COMMANDS
+from attnviz.commands import COMMANDS
 from tests.process import ROOT, said_by
 
 FETCHED = re.compile(r"<(?:script|img|iframe|source|link)\b[^>]*?\b(?:src|href)=[\"']?((?:https?:)?//[^\"' >]+)[^>]*>")

@@ -13,10 +13,10 @@ from typing import NoReturn
 
 from attnviz.cli import show
 from attnviz.cli.process import abandon_stdout, end_as_ctrl_c, flush_stderr, pause_gc, prepare_streams
+from attnviz.commands import COMMANDS
 from attnviz.errors import AttnvizError, ExecutionError, InvalidConfig, OutputError
 from attnviz.options import HELP_OPTIONS
 from attnviz.registry import load
-from attnviz.workflows import COMMANDS
 
 TOO_MANY = "too many open files. A larger limit (ulimit -n) allows more"
 DONE, READER_LEFT, NOTHING_ASKED, BUG, INTERRUPTED = 0, 1, 2, 70, 130  # beside those of the errors

@@ -13,12 +13,12 @@ from attnviz.cli import show
 from attnviz.cli.process import collected_interrupts, resume_gc
 from attnviz.cli.show import ProgressBar, ProgressLog, progress_view
 from attnviz.registry import load
+from attnviz.running import Progress
 from attnviz.specs import FigureOptions, PrintOptions
-from attnviz.workflows import Progress
 
 if TYPE_CHECKING:
+    from attnviz.running import Command, Events, Result
     from attnviz.specs import TableKind
-    from attnviz.workflows import Command, Events, Result
 
 Group = TypeVar("Group")
 
@@ -32,7 +32,7 @@ def run_command(command: Command, spec: Any) -> None:
         _show(result, figure.table if kind == "table" else "none")
         if junit := getattr(spec, "junit", None):
             from attnviz import store
-            from attnviz.renderers.junit import document
+            from attnviz.renderers.documents.junit import document
 
             store.write(Path(junit), document(f"attnviz {command.name}", result.cases))
         # A report may hold large maps: where it is not needed any more it goes.
@@ -87,7 +87,7 @@ def _show(result: Result, table: TableKind) -> None:
     for notice in result.notices:
         show.note(notice)
     if result.report is not None and table != "none":
-        from attnviz.renderers.terminal import lines
+        from attnviz.renderers.terminal.show import lines
 
         # Which tables is a question only of maps: what else there is has few.
         sys.stdout.writelines(lines(result.report, table if result.is_text else "top", show.screen()))

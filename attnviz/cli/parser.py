@@ -24,7 +24,7 @@ from attnviz.errors import InvalidOption
 from attnviz.option_values import InvalidValue, check
 from attnviz.options import ARGUMENT, HELP_OPTIONS, FlatOption, Option, build, flat_options
 from attnviz.registry import load
-from attnviz.workflows import Command
+from attnviz.running import Command
 
 COMPLETING = "_ATTNVIZ_COMPLETE"  # set by a shell that wants to know what may follow
 WHOLE = re.compile(r"[-+]?[0-9]{1,18}")

@@ -7,9 +7,9 @@ from collections.abc import Iterator, Sequence
 from itertools import chain
 from typing import assert_never
 
-from attnviz.renderers import json
+from attnviz.renderers.documents import json
+from attnviz.running import Result
 from attnviz.specs import PrintKind
-from attnviz.workflows import Result
 
 
 def print_documents(results: Sequence[Result], kind: PrintKind, *, full: bool) -> None:
@@ -32,17 +32,17 @@ def _chunks(results: Sequence[Result], kind: PrintKind, full: bool) -> Iterator[
             )
             yield from (chunk.decode("ascii") for chunk in texts)
         case "csv":
-            from attnviz.renderers.csv import document
+            from attnviz.renderers.documents.csv import document
 
             yield from document((result.report, result.rows) for result in results if result.report is not None)
         case "markdown":
-            from attnviz.renderers import markdown
+            from attnviz.renderers.documents import markdown
 
             for number, (result, report) in enumerate(zip(results, reports, strict=True)):
                 pictures = {file.stem: str(file) for file in result.files if file.suffix == ".png"}
                 yield "\n" * (number > 0) + markdown.document(report, pictures)
         case "latex":
-            from attnviz.renderers import latex
+            from attnviz.renderers.documents import latex
 
             yield latex.fragment(*reports, full=full)
         case "table" | "none":

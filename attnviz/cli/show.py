@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 from attnviz.display import escape_for_display
 
 if TYPE_CHECKING:
-    from attnviz.renderers.terminal import Screen
-    from attnviz.workflows import Progress
+    from attnviz.renderers.terminal.show import Screen
+    from attnviz.running import Progress
 
 WIDTH_OFF_TERMINAL = 80
 MAX_LINE_LENGTH = 500  # of an error or a note: a path or a token in it may be of any length
@@ -47,7 +47,7 @@ def tell(text: str) -> None:
 
 def screen() -> Screen:
     """The terminal as it is; a pipe or file counts as 80 columns, and without FORCE_COLOR has no colour."""
-    from attnviz.renderers.terminal import Screen
+    from attnviz.renderers.terminal.show import Screen
 
     terminal = sys.stdout.isatty()
     wanted = bool(os.environ.get("FORCE_COLOR")) or (terminal and os.environ.get("TERM") != "dumb")

@@ -14,7 +14,7 @@ import numpy as np
 from jaxtyping import Bool, Float, Int
 
 from attnviz.errors import InvalidSource
-from attnviz.training_metrics import Interval
+from attnviz.records.training_metrics import Interval
 
 N_BINS = 15  # as in Guo et al.
 Z = NormalDist().inv_cdf(0.975)  # 1.96: 95 % of a normal distribution lie within ± Z

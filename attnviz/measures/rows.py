@@ -11,9 +11,9 @@ from weakref import WeakKeyDictionary
 import numpy as np
 from jaxtyping import Bool, Float32, Float64, Int, Num
 
-from attnviz.arithmetic import dot, total
 from attnviz.errors import InvalidOption
 from attnviz.records import TINY, AttentionMaps
+from attnviz.records.arithmetic import dot, total
 from attnviz.records.walk import for_each, stretches
 from attnviz.shapes import PerHead, RealQueries
 

@@ -12,11 +12,11 @@ import torch
 from jaxtyping import Bool, Float, Float64
 from torch import Tensor, nn
 
-from attnviz.attention_trace import AttentionTrace, Projection, VerifiedTrace, trace_head
 from attnviz.errors import ExecutionError
 from attnviz.models.attention import AttentionOutput, DotAttention, PositionBias
 from attnviz.models.device import enough_memory
 from attnviz.records import Provenance, Tokens
+from attnviz.records.attention_trace import AttentionTrace, Projection, VerifiedTrace, trace_head
 
 TOLERANCE = 1e-4  # of the largest component: float32 comes far closer, and a step done wrongly does not
 

@@ -11,14 +11,14 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from attnviz.cache import cached
+from attnviz.bounded import MAX_VOCABULARY, is_folder, read_bytes, user_path
 from attnviz.errors import InvalidModel, InvalidOption
-from attnviz.inputs import MAX_VOCABULARY, is_folder, read_bytes, user_path
 from attnviz.models.attribution import Attributable
 from attnviz.models.loading import ModelReference, digest, folder_name, refuse_sizes
 from attnviz.models.protocols import AttentionModel, Classifies
 from attnviz.models.sizes import FLOAT32, check_room, head_size
 from attnviz.specs import ModelOptions, PretrainedOptions
+from attnviz.store.cache import cached
 
 if TYPE_CHECKING:
     from attnviz.models.encoder_model import EncoderModel

@@ -19,8 +19,8 @@ from safetensors import SafetensorError
 from torch import Tensor, nn
 
 from attnviz import store
+from attnviz.bounded import MAX_JSON, read_bytes, read_header, strict_json
 from attnviz.errors import InvalidModel
-from attnviz.inputs import MAX_JSON, read_bytes, read_header, strict_json
 from attnviz.models import tokenizer
 from attnviz.models.classifier import Classifier, ClassifierConfig
 from attnviz.models.encoder import EncoderConfig

@@ -19,9 +19,9 @@ from attnviz.models.protocols import LabelledText
 from attnviz.specs import KeepKind, ModelOptions
 
 if TYPE_CHECKING:
-    from attnviz.attribution import Question
     from attnviz.models.attribution.subject import Subject
-    from attnviz.training_metrics import Prediction
+    from attnviz.records.attribution import Question
+    from attnviz.records.training_metrics import Prediction
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -98,7 +98,7 @@ class ClassifierModel(EncoderModel):
     def classify(self, documents: Sequence[LabelledText]) -> Iterator[Prediction]:
         """One prediction per text, in order. Raises InvalidText for a text without tokens, by its name, or TooLarge."""
         from attnviz.models.predicting import Predictor
-        from attnviz.training_metrics import Prediction
+        from attnviz.records.training_metrics import Prediction
 
         limit = self.spec.max_tokens or self.max_tokens
         predictor = Predictor(self.saved.classifier, self.tokenizer, limit, self.spec.keep, self.spec.max_memory)

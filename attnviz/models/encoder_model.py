@@ -24,7 +24,7 @@ from attnviz.records import AttentionMaps, Facts, Provenance, Setting
 from attnviz.specs import ModelOptions
 
 if TYPE_CHECKING:
-    from attnviz.attention_trace import VerifiedTrace
+    from attnviz.records.attention_trace import VerifiedTrace
     from attnviz.records.factored import FactoredMaps
 
 # From ids and what may be attended to, the weights of each layer in turn.

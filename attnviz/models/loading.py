@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
 
+from attnviz.bounded import MAX_JSON, read_bytes
 from attnviz.errors import InvalidModel, InvalidOption
-from attnviz.inputs import MAX_JSON, read_bytes
 from attnviz.models import FORMATS, MODELS
 from attnviz.models.protocols import AttentionModel, Generates
 from attnviz.registry import load, suggestion

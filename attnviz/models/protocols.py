@@ -18,10 +18,10 @@ WINDOW = 320  # texts that `classify` has in memory at a time: few enough to sha
 if TYPE_CHECKING:
     import numpy as np
 
-    from attnviz.attention_trace import VerifiedTrace
     from attnviz.models.tokenizer import Encoding
     from attnviz.records import AttentionMaps
-    from attnviz.training_metrics import Prediction
+    from attnviz.records.attention_trace import VerifiedTrace
+    from attnviz.records.training_metrics import Prediction
 
 
 @dataclass(frozen=True)

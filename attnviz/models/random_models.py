@@ -9,8 +9,8 @@ from typing import Any, TypeAlias
 import torch
 from torch import Tensor, nn
 
+from attnviz.bounded import user_path
 from attnviz.errors import InvalidModel
-from attnviz.inputs import user_path
 from attnviz.models import tokenizer
 from attnviz.models.attention import DotAttention
 from attnviz.models.device import enough_memory, pick, seeded

@@ -21,8 +21,8 @@ import numpy as np
 from jaxtyping import Int
 from tokenizers import Regex, Tokenizer, models, normalizers, pre_tokenizers, trainers
 
+from attnviz.bounded import MAX_VOCABULARY, is_folder, read_bytes
 from attnviz.errors import InvalidModel, InvalidOption, InvalidText
-from attnviz.inputs import MAX_VOCABULARY, is_folder, read_bytes
 from attnviz.models.sizes import kept
 from attnviz.records import Tokens
 from attnviz.specs import KeepKind, VocabularyOptions

@@ -11,7 +11,7 @@ import numpy as np
 from jaxtyping import Bool, Float, Float32, Int
 
 from attnviz.errors import InvalidRecord
-from attnviz.notebook import Tabular
+from attnviz.records.notebook import Tabular
 from attnviz.records.walk import (
     CELLS_AT_ONCE,
     ROW_SUM_TOLERANCE,
@@ -25,8 +25,8 @@ from attnviz.records.walk import TINY as TINY
 from attnviz.shapes import Attendable, PerHead, PerLayer, PerQuery, RealQueries, ValueNorms, Weights
 
 if TYPE_CHECKING:
-    from attnviz.grid import Grid
     from attnviz.records.factored import FactoredMaps
+    from attnviz.records.grid import Grid
 
 MAX_NUMBERS = {"layer": 100_000, "head": 2**15 - 1}
 TEXTS = ("model", "revision", "text_sha256", "text_name")  # of a record's provenance

@@ -12,8 +12,8 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Bool, Float32, Float64, Int
 
-from attnviz.arithmetic import exponential, total
 from attnviz.errors import InvalidRecord
+from attnviz.records.arithmetic import exponential, total
 from attnviz.records.walk import (
     CELLS_AT_ONCE,
     ROW_SUM_TOLERANCE,

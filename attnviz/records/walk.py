@@ -22,7 +22,7 @@ from typing import NamedTuple, TypeVar
 import numpy as np
 from jaxtyping import Float32, Float64, Int, Shaped
 
-from attnviz.arithmetic import cores, dot, total
+from attnviz.records.arithmetic import cores, dot, total
 
 ROW_SUM_TOLERANCE = 1e-3
 CELLS_AT_ONCE = 2**18

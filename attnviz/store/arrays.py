@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 from safetensors.numpy import save as save_tensors
 
+from attnviz.bounded import header_of, read_bytes, strict_json
 from attnviz.errors import InvalidRecord
-from attnviz.inputs import header_of, read_bytes, strict_json
 from attnviz.store import shorten_path
 
 KINDS: dict[str, np.dtype[Any]] = {

@@ -15,8 +15,8 @@ import numpy as np
 from jaxtyping import Int
 
 from attnviz.alike import Unlike, unlike
+from attnviz.bounded import MAX_HEADER
 from attnviz.errors import InvalidRecord
-from attnviz.inputs import MAX_HEADER
 from attnviz.records import Tokens
 from attnviz.records.factored import FactoredMaps
 from attnviz.records.factors import CAUSAL, EVERYWHERE, Factors, Window

@@ -18,14 +18,14 @@ from safetensors import SafetensorError
 from safetensors.numpy import save as save_tensors
 from safetensors.numpy import save_file
 
+from attnviz.bounded import header_of, read_bytes, read_header, strict_json
 from attnviz.errors import InvalidOption, InvalidRecord
-from attnviz.inputs import header_of, read_bytes, read_header, strict_json
 from attnviz.records import AttentionMaps, Facts, Provenance, Setting, Tokens, holds_factors
 from attnviz.store import make, shorten_path, write
 
 if TYPE_CHECKING:
-    from attnviz.grid import Grid
     from attnviz.records.factored import FactoredMaps
+    from attnviz.records.grid import Grid
 
 SCHEMA = 2
 BY_FACTORS = (3, 4, 5)  # of records that hold factors, see `factored`
@@ -282,7 +282,7 @@ def _numbers(meta: Mapping[str, Any], what: str, provenance: Provenance) -> tupl
 def _grid(meta: Mapping[str, Any]) -> Grid | None:
     if meta.get("grid") is None:
         return None
-    from attnviz.grid import Grid
+    from attnviz.records.grid import Grid
 
     n_rows, n_columns = map(_number, meta["grid"])
     try:

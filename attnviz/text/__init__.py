@@ -15,13 +15,13 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 
-from attnviz.cache import cached
+from attnviz.bounded import is_folder, user_path
 from attnviz.display import first_of
 from attnviz.errors import InvalidOption, InvalidSource
-from attnviz.inputs import is_folder, user_path
 from attnviz.registry import Plugin
 from attnviz.selection import numbers
 from attnviz.specs import TextOptions
+from attnviz.store.cache import cached
 
 __all__ = ["ENDINGS", "NAMES", "SOURCES", "Corpus", "Document", "load_corpus"]
 

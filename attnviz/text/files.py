@@ -8,8 +8,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
 
+from attnviz.bounded import exists, in_bytes, open_input
 from attnviz.errors import InvalidSource
-from attnviz.inputs import exists, in_bytes, open_input
 
 MAX_TEXT = 2**24  # bytes of one text or line: three times the Bible
 

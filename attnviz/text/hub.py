@@ -9,7 +9,7 @@ from typing import Any
 from unittest import mock
 
 from attnviz.errors import InvalidSource
-from attnviz.hub import why_offline
+from attnviz.store.hub import why_offline
 from attnviz.text.files import in_one_line
 from attnviz.text.saved import as_source
 from attnviz.text.source import Source

@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterable, Iterator
 from itertools import chain, islice
 from pathlib import Path
 
+from attnviz.bounded import exists, user_path
 from attnviz.errors import InvalidSource
-from attnviz.inputs import exists, user_path
 from attnviz.registry import load, suggestion
 from attnviz.text import ENDINGS, NAMES, without_surrogates
 from attnviz.text.acl_imdb import is_acl_imdb, open_acl_imdb

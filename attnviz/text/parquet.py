@@ -7,8 +7,8 @@ from itertools import islice, repeat
 from pathlib import Path
 from typing import Any
 
+from attnviz.bounded import in_bytes
 from attnviz.errors import InvalidSource
-from attnviz.inputs import in_bytes
 from attnviz.text.files import in_one_line, opened
 from attnviz.text.source import MAX_TEXTS, Row, as_label, as_text, label_column, text_column
 

@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+from attnviz.bounded import in_bytes
 from attnviz.errors import InvalidOption, InvalidSource
-from attnviz.inputs import in_bytes
 from attnviz.registry import suggestion
 
 Row = tuple[str, int | None]

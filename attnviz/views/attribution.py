@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
-from attnviz.attribution import Attribution
 from attnviz.display import escape_for_display, escape_for_spreadsheet
+from attnviz.records.attribution import Attribution
 from attnviz.report import Block, Column, Heatmap, Note, Report, Row, Scale, Table
 from attnviz.views import captions
 from attnviz.views.data import of_tokens

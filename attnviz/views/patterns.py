@@ -7,8 +7,8 @@ import numpy as np
 from attnviz.measures import MEASURES, OF_SOME_TEXTS
 from attnviz.measures.concentration import uniform
 from attnviz.records import AttentionMaps
+from attnviz.records.training_metrics import LARGE_SHARE, MANY_TIMES, MIN_SHARE, MORE
 from attnviz.registry import load
-from attnviz.training_metrics import LARGE_SHARE, MANY_TIMES, MIN_SHARE, MORE
 
 LABELS = {measure.name: measure.label for measure in MEASURES if measure.label}
 # Of a head in one text: only some texts have pairs, and only some models have learned a sink.

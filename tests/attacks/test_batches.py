@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from attnviz.configs.manifests import to_bytes
-from attnviz.manifest import Entry, Manifest
+from attnviz.commands.batch.manifests import to_bytes
+from attnviz.store.manifest import Entry, Manifest
 from tests.attacks.endings import RunHere, check_whole, environment, png, refused, worked
 from tests.made import HOSTILE
 from tests.process import PROGRAM, RunCli, workers_of

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from attnviz import store
-from attnviz.configs.manifests import to_bytes
-from attnviz.manifest import Entry, Manifest
+from attnviz.commands.batch.manifests import to_bytes
+from attnviz.store.manifest import Entry, Manifest
 from tests.attacks.endings import RunHere, check_streams, environment, refused
 from tests.made import random_maps
 from tests.process import RunCli

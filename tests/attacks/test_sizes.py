@@ -15,12 +15,12 @@ import pytest
 
 from attnviz import store
 from attnviz.cli import show
-from attnviz.configs.manifests import to_bytes
-from attnviz.manifest import Entry, Manifest
+from attnviz.commands.batch.manifests import to_bytes
+from attnviz.commands.batch.run_job import written
+from attnviz.commands.survey.plan import BLOCK
 from attnviz.models.encoder_model import EncoderModel
-from attnviz.workflows import Progress
-from attnviz.workflows.run_job import written
-from attnviz.workflows.survey_plan import BLOCK
+from attnviz.running import Progress
+from attnviz.store.manifest import Entry, Manifest
 from tests.attacks.endings import RunHere, environment, refused, worked
 from tests.made import record
 from tests.process import Run

@@ -15,16 +15,16 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")  # as the commands do
 
 import numpy as np
 
-from attnviz.attribution import MethodTest
+from attnviz.commands.attribute.card import tested
+from attnviz.commands.attribute.card_report import Mean
+from attnviz.commands.attribute.run import question_of
+from attnviz.commands.attribute.spec import AttributeSpec
 from attnviz.models.attribution import METHODS, Attributable
 from attnviz.models.loading import find_model
 from attnviz.options import build
+from attnviz.records.attribution import MethodTest
 from attnviz.specs import ModelOptions, TextOptions
-from attnviz.specs.attribute import AttributeSpec
 from attnviz.text import Document, load_corpus
-from attnviz.views.attribution_card import Mean
-from attnviz.workflows.attribute import question_of
-from attnviz.workflows.attribution_card import tested
 
 TOKENS = range(40, 131)
 

@@ -21,11 +21,11 @@ from attnviz.models.built_in import SHIPPED
 from attnviz.models.checkpoint import load_checkpoint
 from attnviz.models.classifier import Classifier
 from attnviz.models.predicting import parts
+from attnviz.records.training_metrics import head_names
+from attnviz.running.metrics import load_metrics
 from attnviz.specs import TextOptions
 from attnviz.text import load_corpus
-from attnviz.training_metrics import head_names
 from attnviz.views.patterns import NO_PATTERN
-from attnviz.workflows.metrics import load_metrics
 
 HELD_OUT = "train[11250:12500]+train[23750:25000]"
 FUSED = attention.fused

@@ -23,6 +23,9 @@ from pathlib import Path
 import numpy as np
 
 from attnviz import store
+from attnviz.commands.train.outcome import write_card
+from attnviz.commands.train.run import train
+from attnviz.commands.train.spec import TrainSpec
 from attnviz.measures.classification import accuracy
 from attnviz.measures.intervals import t_quantile
 from attnviz.models.batches import cut
@@ -30,14 +33,11 @@ from attnviz.models.built_in import SHIPPED
 from attnviz.models.checkpoint import load_checkpoint
 from attnviz.models.predicting import logits
 from attnviz.options import build
+from attnviz.records.training_metrics import Interval, TestMetrics
+from attnviz.running import Result
+from attnviz.running.metrics import NAME, load_metrics, metrics_bytes
 from attnviz.specs import TextOptions
-from attnviz.specs.train import TrainSpec
 from attnviz.text import load_corpus
-from attnviz.training_metrics import Interval, TestMetrics
-from attnviz.workflows import Result
-from attnviz.workflows.metrics import NAME, load_metrics, metrics_bytes
-from attnviz.workflows.train import train
-from attnviz.workflows.train_outcome import write_card
 
 HEADS = (1, 2, 4, 8)
 SEEDS = (0, 1, 2)  # the first is shipped; the others are measured as far as they were trained

@@ -27,14 +27,14 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")  # as the commands do
 import torch
 from torch import Tensor, nn
 
+from attnviz.commands.train.recipe import begin
+from attnviz.commands.train.spec import TrainSpec
+from attnviz.commands.train.training import Training, TrainingStep
 from attnviz.models.attention import AttentionOutput, MultiHeadAttention
 from attnviz.models.classifier import Classifier
 from attnviz.models.encoder import PAD_ID, EncoderBlock
-from attnviz.models.recipe import begin
-from attnviz.models.training import Training, TrainingStep
 from attnviz.options import build
 from attnviz.specs import TextOptions
-from attnviz.specs.train import TrainSpec
 from attnviz.text import load_corpus
 
 FIXED = 512  # tokens that the textbook pads to

@@ -8,9 +8,10 @@ from collections.abc import Iterator
 
 import pytest
 
-from attnviz.configs import jobs, manifests
-from attnviz.configs.job_from_manifest import job_from_manifest
-from attnviz.jobs import Job
+from attnviz.commands.batch import configs as jobs
+from attnviz.commands.batch import manifests
+from attnviz.commands.batch.job_from_manifest import job_from_manifest
+from attnviz.commands.batch.jobs import Job
 from tests.attacks.endings import worked
 from tests.process import ROOT, RunCli
 

@@ -18,7 +18,7 @@ from PIL import Image
 
 from attnviz import __version__, load
 from attnviz.cli import show
-from attnviz.workflows import Progress
+from attnviz.running import Progress
 from tests.attacks.endings import RunHere, document, worked
 from tests.process import RunCli, bare_environment
 
@@ -139,7 +139,7 @@ def test_debugging_shows_where(run_cli: RunCli) -> None:
 
 def test_a_bug_of_ours_is_called_one(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     from attnviz.cli import app
-    from attnviz.workflows import heatmap
+    from attnviz.commands.heatmap import run as heatmap
 
     def broken(*_: object) -> None:
         raise RuntimeError("off by one")
@@ -154,7 +154,7 @@ def test_ctrl_c_while_a_class_is_made_is_no_bug(
 ) -> None:
     """Modules are imported when they are needed, and until Python 3.12 a RuntimeError comes of it."""
     from attnviz.cli import app
-    from attnviz.workflows import heatmap
+    from attnviz.commands.heatmap import run as heatmap
 
     class Interrupting:
         def __set_name__(self, owner: type, name: str) -> None:

@@ -13,9 +13,10 @@ from pathlib import Path
 import pytest
 
 from attnviz.cli.help import command_help
+from attnviz.commands import COMMANDS
 from attnviz.options import ARGUMENT, flat_options
 from attnviz.registry import load
-from attnviz.workflows import COMMANDS, Command
+from attnviz.running import Command
 from tests.process import ROOT, RunCli, bare_environment
 
 GOLDEN = Path(__file__).parent / "help/heatmap.txt"

@@ -2,15 +2,12 @@
 
 import subprocess
 import sys
-from collections.abc import Iterator
 from dataclasses import MISSING, dataclass, fields, is_dataclass
-from importlib import import_module
-from pkgutil import iter_modules
 from typing import Annotated, Any
 
 import pytest
 
-from attnviz import specs
+from attnviz.commands import COMMANDS
 from attnviz.options import (
     ARGUMENT,
     TEXT,
@@ -23,6 +20,7 @@ from attnviz.options import (
     flat_values,
     with_values,
 )
+from attnviz.registry import load
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,14 +35,7 @@ class Spec:
     whole: Annotated[str, Option("All.", TEXT)]
 
 
-def all_specs() -> Iterator[type[Any]]:
-    for module in iter_modules(specs.__path__):
-        for name, kind in vars(import_module(f"attnviz.specs.{module.name}")).items():
-            if name.endswith("Spec") and is_dataclass(kind) and isinstance(kind, type):
-                yield kind
-
-
-SPECS = list(dict.fromkeys(all_specs()))
+SPECS = [load(command.spec) for command in COMMANDS]
 
 
 def test_groups_are_left_out_for_users() -> None:
@@ -109,8 +100,7 @@ def test_one_name_means_one_thing() -> None:
 
 
 def test_specs_are_light() -> None:
-    script = (
-        "import sys, attnviz.specs.heatmap; print({'typer', 'rich', 'torch', 'numpy', 'pydantic'} & {*sys.modules})"
-    )
+    heavy = ("typer", "rich", "torch", "numpy", "pydantic")
+    script = f"import sys, attnviz.commands.heatmap.spec; print({{*{heavy}}} & {{*sys.modules}})"
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert done.stdout == "set()\n"

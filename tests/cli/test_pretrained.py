@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from attnviz.workflows.executors import open_executor
+from attnviz.running.executors import open_executor
 from tests import pretrained as made
 from tests.attacks.endings import RunHere, document, worked
 
@@ -27,8 +27,8 @@ def test_a_batch_is_made_once_and_again_where_the_weights_change(
     (tmp_path / "figures.yaml").write_text(json.dumps({"jobs": [job]}))
     run = ("batch", "figures.yaml", "--workers", "1")
     assert "made theirs" in worked(attnviz(*run)).stdout
-    for module in ("batch", "executors"):
-        monkeypatch.setattr(f"attnviz.workflows.{module}.open_executor", partial(open_executor, inline=True))
+    for module in ("commands.batch.run", "running.executors"):
+        monkeypatch.setattr(f"attnviz.{module}.open_executor", partial(open_executor, inline=True))
     assert "unchanged theirs" in worked(attnviz(*run)).stdout
     manifest = json.loads((tmp_path / "figures" / "manifest.json").read_text())
     assert {"transformers", "weights of ./model"} <= set(manifest["jobs"][0]["inputs"])

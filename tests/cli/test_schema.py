@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from attnviz.configs.schema import json_schema
-from attnviz.jobs import JOBS
+from attnviz.commands.batch.jobs import JOBS
+from attnviz.commands.batch.schema import json_schema
 from tests.process import RunCli, imported_by
 
 
@@ -27,7 +27,7 @@ def test_every_setting_is_described_without_flags(run_cli: RunCli) -> None:
         for name, setting in definitions[f"{command.title()}Settings"]["properties"].items()
     }
     assert [where for where, text in said.items() if not text] == []
-    of_flags = [text for text in said.values() if any(word in text for word in ("--", "repeat", "stdin"))]
+    of_flags = [text for text in said.values() if any(word in text for word in ("--", "; repeat", "stdin"))]
     assert of_flags == []
     assert said["heatmap", "layer"] == "Which layers: 0, 0-3,7. Default: all."
     assert said["explain", "layer"] == "Which layer; -1 is the last."

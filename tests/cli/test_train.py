@@ -19,10 +19,10 @@ import pytest
 from attnviz.cli import parser
 from attnviz.cli.parser import command_from_spec
 from attnviz.cli.process import collected_interrupts
-from attnviz.models.training import Training
+from attnviz.commands import COMMANDS as ALL_COMMANDS
+from attnviz.commands.train.spec import TrainSpec
+from attnviz.commands.train.training import Training
 from attnviz.options import flat_values
-from attnviz.specs.train import TrainSpec
-from attnviz.workflows import COMMANDS as ALL_COMMANDS
 from tests.attacks.endings import RAW, RunHere, check_streams, document, worked
 from tests.attacks.trainings import FILES, TINY
 from tests.made import content

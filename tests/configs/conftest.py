@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from attnviz.configs.jobs import load
+from attnviz.commands.batch.configs import load
 from attnviz.errors import InvalidConfig
 
 Write = Callable[..., Path]

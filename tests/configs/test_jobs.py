@@ -10,12 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from attnviz.configs.jobs import MAX_JOBS, load, load_all
+from attnviz.commands.batch.configs import MAX_JOBS, load, load_all
+from attnviz.commands.compare.spec import CompareSpec
+from attnviz.commands.explain.spec import ExplainSpec
+from attnviz.commands.heatmap.spec import HeatmapSpec
 from attnviz.errors import InvalidConfig
 from attnviz.options import build, flat_values
-from attnviz.specs.compare import CompareSpec
-from attnviz.specs.explain import ExplainSpec
-from attnviz.specs.heatmap import HeatmapSpec
 from tests.configs.conftest import Problems, Write
 from tests.process import bare_environment
 
@@ -142,7 +142,7 @@ def test_paths_are_from_the_config(write: Write, tmp_path: Path) -> None:
     assert load(write("jobs: [heatmap: {dataset: ./sample}]")).jobs[0].spec == build(HeatmapSpec, dataset="./sample")
 
 
-COMMANDS = "heatmap, compare, explain, predict, attribute, survey, render"
+COMMANDS = "heatmap, explain, render, compare, survey, predict, attribute"
 IN_A_NAME = "write A-Z a-z 0-9 . _ - only, and a letter or digit first"
 
 
@@ -319,7 +319,7 @@ def test_several_configs_are_told_together(write: Write) -> None:
 def test_the_same_config_is_the_same_plan_in_every_process(write: Write, tmp_path: Path) -> None:
     """A set of names has another order in each process."""
     config = write(WHOLE)
-    script = f"from attnviz.configs.jobs import load\nprint(load({str(config)!r}))"
+    script = f"from attnviz.commands.batch.configs import load\nprint(load({str(config)!r}))"
     plans = {
         subprocess.run(
             [sys.executable, "-c", script], cwd=tmp_path, capture_output=True, check=True, text=True,

@@ -10,12 +10,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
-from attnviz.configs.manifests import entry_bytes, entry_from_file, from_file, to_bytes
+from attnviz.commands.batch.jobs import Job
+from attnviz.commands.batch.manifests import entry_bytes, entry_from_file, from_file, to_bytes
+from attnviz.commands.compare.spec import CompareSpec
 from attnviz.errors import InvalidConfig
-from attnviz.jobs import Job
-from attnviz.manifest import Entry, File, Manifest
 from attnviz.options import build
-from attnviz.specs.compare import CompareSpec
+from attnviz.store.manifest import Entry, File, Manifest
 
 SETTINGS = Job(
     "a", "compare", build(CompareSpec, models=("single", "multi"), title="猫 \x1b\u202e", max_memory=2.5), ""

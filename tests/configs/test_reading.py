@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 import yaml
 
-from attnviz.configs import reading
-from attnviz.configs.source_file import Position, SourceFile
+from attnviz.commands.batch import reading
+from attnviz.commands.batch.source_file import Position, SourceFile
 from tests.configs.conftest import Write
 
 

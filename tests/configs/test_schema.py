@@ -7,13 +7,13 @@ from typing import Any, get_args
 
 import pytest
 import yaml
-from jsonschema import Draft202012Validator
+from jsonschema import Draft202012Validator  # type: ignore[import-untyped]
 
 from attnviz.cli.parser import command_from_spec
-from attnviz.configs import schema
-from attnviz.jobs import JOBS, NOT_IN_CONFIGS
+from attnviz.commands import COMMANDS
+from attnviz.commands.batch import schema
+from attnviz.commands.batch.jobs import JOBS, NOT_IN_CONFIGS
 from attnviz.options import flat_options
-from attnviz.workflows import COMMANDS
 from tests.configs.conftest import Problems
 
 WHOLE = schema.json_schema()

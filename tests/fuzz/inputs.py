@@ -9,9 +9,9 @@ from typing import Any, Literal, get_args, get_origin
 
 from hypothesis import strategies as st
 
+from attnviz.commands import COMMANDS
 from attnviz.options import ARGUMENT, FlatOption, flat_options
 from attnviz.registry import load
-from attnviz.workflows import COMMANDS
 from tests.fuzz.laws import MAX_MEMORY
 
 Draw = Callable[[st.SearchStrategy[Any]], Any]

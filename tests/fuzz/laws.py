@@ -22,10 +22,10 @@ from pathlib import Path
 from unittest import mock
 
 from attnviz.cli import app, process
+from attnviz.commands.batch import workers
+from attnviz.commands.batch.jobs import Job
 from attnviz.errors import DifferencesFound, ExecutionError, InputError, OutputError
-from attnviz.jobs import Job
-from attnviz.manifest import Entry
-from attnviz.workflows import workers
+from attnviz.store.manifest import Entry
 from tests.attacks.endings import RAW
 
 CODES = {0, ExecutionError.exit_code, InputError.exit_code, DifferencesFound.exit_code, OutputError.exit_code}
@@ -84,8 +84,8 @@ def _become(args: Sequence[str], folder: Path, room: Path, streams: list[Path]) 
         os.environ |= {"HOME": str(room), "TMPDIR": str(room), "COLUMNS": "80"}
         process.prepare_streams()
         with (
-            mock.patch("attnviz.workflows.batch.run_jobs", run_jobs),
-            mock.patch("attnviz.workflows.workers.run_jobs", run_jobs),
+            mock.patch("attnviz.commands.batch.run.run_jobs", run_jobs),
+            mock.patch("attnviz.commands.batch.workers.run_jobs", run_jobs),
         ):
             code = app.run(args)
         process.flush_stderr()

@@ -8,8 +8,8 @@ from math import log
 import numpy as np
 import pytest
 
+from attnviz.commands.batch.changes import changes
 from attnviz.errors import InvalidRecord
-from attnviz.measures.changes import changes
 from attnviz.measures.divergence import jsd
 from attnviz.records import AttentionMaps
 from tests.made import cross_maps, random_maps, record, tokens, uniform_maps
@@ -29,6 +29,14 @@ def test_nothing_in_common_is_ln_2_and_every_top_key_another() -> None:
     (found,) = changes(record(EYE), record(SHIFTED))
     assert found.jsd == pytest.approx(log(2))
     assert (found.top_changed, found.values["top_key"]) == (3, 1.0)
+
+
+def test_it_is_the_mean_over_queries() -> None:
+    mixed = EYE.copy()
+    mixed[0, 0, 2] = [1, 0, 0]  # of three queries one attends elsewhere
+    (found,) = changes(record(EYE), record(mixed))
+    assert found.jsd == pytest.approx(log(2) / 3)
+    assert found.top_changed == 1
 
 
 def test_each_head_is_compared_with_the_same_head() -> None:

@@ -9,7 +9,7 @@ from statistics import mean
 import numpy as np
 import pytest
 
-from attnviz.measures.faithfulness import FRACTIONS, first_tokens, kendall, mean_loss
+from attnviz.commands.attribute.faithfulness import FRACTIONS, first_tokens, kendall, mean_loss
 
 Answer = Callable[[Sequence[int]], float]
 

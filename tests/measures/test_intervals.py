@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from math import log
+
 import numpy as np
 import pytest
 
@@ -10,20 +12,15 @@ from attnviz.measures.intervals import MIN_TEXTS, holm, intervals, p_value, t_qu
 
 @pytest.mark.parametrize(
     ("degrees", "printed"),
-    [
-        (1, 12.706),
-        (2, 4.303),
-        (3, 3.182),
-        (4, 2.776),
-        (9, 2.262),
-        (10, 2.228),
-        (29, 2.045),
-        (120, 1.980),
-        (25_001, 1.960),
-    ],
+    [(1, 12.706), (2, 4.303), (3, 3.182), (4, 2.776), (9, 2.262), (10, 2.228), (29, 2.045), (120, 1.980)],
 )
 def test_quantiles_are_those_of_printed_tables(degrees: int, printed: float) -> None:
     assert t_quantile(degrees) == pytest.approx(printed, abs=5e-4)
+
+
+def test_with_many_degrees_it_is_the_normal_distributions() -> None:
+    assert t_quantile(25_000) == pytest.approx(1.95996, abs=2e-4)
+    assert t_quantile(25_001) == pytest.approx(t_quantile(25_000), abs=1e-6)
 
 
 def test_ten_texts_by_hand() -> None:
@@ -47,6 +44,13 @@ def test_it_holds_the_true_mean_about_95_times_in_100(n_texts: int, least: float
     low, high = intervals(values)
     held = float(np.mean((low <= mean) & (mean <= high)))
     assert least - (0.05 if skewed else 0) <= held <= 0.96
+
+
+def test_columns_do_not_touch_each_other() -> None:
+    values = np.random.default_rng(3).normal(size=(30, 1))
+    low, high = intervals(np.concatenate([values, values * log(2) + 10], axis=1))
+    assert low[1] == pytest.approx(low[0] * log(2) + 10, abs=1e-12)
+    assert high[1] == pytest.approx(high[0] * log(2) + 10, abs=1e-12)
 
 
 @pytest.mark.parametrize("degrees", [1, 2, 9, 40, 799])

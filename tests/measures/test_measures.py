@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from math import exp, log
-from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from attnviz.errors import InvalidOption
@@ -68,6 +67,20 @@ def test_all_weight_on_one_key() -> None:
     assert peak(maps).values.tolist() == [[1.0]]
 
 
+def test_distances_by_hand() -> None:
+    assert distance(pointing(0, 1, 2)).values == 0  # each token attends to itself
+    assert distance(pointing(0, 0, 1)).values == pytest.approx(2 / 3)  # the one before; the first has none
+    assert distance(pointing(2, 2, 0)).values == pytest.approx(5 / 3)
+
+
+def test_effective_keys_is_the_mean_of_exp_not_exp_of_the_mean() -> None:
+    weights = np.eye(9)[[0] * 9][None, None].copy()
+    weights[0, 0, 1] = 1 / 9
+    maps = record(weights)
+    assert effective_keys(maps).values == pytest.approx((8 * 1 + 9) / 9)
+    assert exp(entropy(maps).values.item()) == pytest.approx(9 ** (1 / 9))
+
+
 @pytest.mark.parametrize("name", OF_HEADS)
 def test_swapping_heads_permutes_the_values(name: str) -> None:
     maps = random_maps(PAIR, n_layers=2, n_heads=4)
@@ -103,7 +116,6 @@ def test_padding_changes_nothing(causal: bool) -> None:
         assert one.bounds == other.bounds, one.name
 
 
-@settings(max_examples=40)
 @given(st.integers(1, 12), st.integers(1, 5), st.integers(0, 1000), st.floats(0.01, 30), st.booleans())
 def test_values_lie_within_their_bounds(n: int, n_heads: int, seed: int, sharpness: float, causal: bool) -> None:
     maps = random_maps([f"t{i % 4}" for i in range(n)], n_heads=n_heads, seed=seed, sharpness=sharpness, causal=causal)
@@ -145,21 +157,35 @@ def test_a_long_text_keeps_its_precision() -> None:
     assert entropy(uniform_maps(3000)).values == pytest.approx(log(3000), abs=1e-6)
 
 
-def test_measures_by_name_by_level_and_all_that_the_maps_have() -> None:
-    def names(maps: AttentionMaps, *asked: Any) -> list[str]:
-        return [measurement.name for measurement in measured(maps, *asked)]
+def test_without_names_the_headline_is_measured() -> None:
+    assert [m.name for m in measured(random_maps())] == list(HEADLINE)
+    assert [m.name for m in measured(cross_maps())] == ["entropy", "effective_keys", "peak"]
 
-    maps, across = random_maps(), cross_maps()
-    every = [name for name in NAMES if name not in OF_SOME_TEXTS]
-    assert names(maps) == list(HEADLINE)
-    assert names(across) == ["entropy", "effective_keys", "peak"]
-    assert names(maps, ["peak, Entropy,peak", "gini"]) == ["peak", "entropy", "gini"]
-    assert names(maps, ["all"]) == [measure.name for measure in chosen(["peak,all"])] == every
-    assert [measure.name for measure in chosen(["to_partner,all"])] == NAMES
-    assert names(across, ["all"]) == [measure.name for measure in MEASURES if not measure.self_attention_only]
-    for level in ("head", "layer"):
-        assert names(maps, ["head_divergence", "peak"], level) == ["peak" if level == "head" else "head_divergence"]
+
+def test_measures_by_name() -> None:
+    maps = random_maps()
+    assert [m.name for m in measured(maps, ["peak", "entropy"])] == ["peak", "entropy"]
+    assert [m.name for m in measured(maps, ["peak, Entropy,peak", "gini"])] == ["peak", "entropy", "gini"]
     with pytest.raises(InvalidOption, match="Did you mean 'entropy'"):
         measured(maps, ["entrpy"])
+
+
+def test_all_is_every_measure_that_the_maps_have() -> None:
+    every = [name for name in NAMES if name not in OF_SOME_TEXTS]
+    assert [measure.name for measure in chosen(["peak,all"])] == every
+    assert [measure.name for measure in chosen(["to_partner,all"])] == NAMES
+    assert [m.name for m in measured(random_maps(), ["all"])] == every
+    having = [measure.name for measure in MEASURES if not measure.self_attention_only]
+    assert [m.name for m in measured(cross_maps(), ["all"])] == having
+
+
+def test_one_level_leaves_the_other_out() -> None:
+    names = ["head_divergence", "peak"]
+    assert [m.name for m in measured(random_maps(), names)] == names
+    assert [m.name for m in measured(random_maps(), names, "head")] == ["peak"]
+    assert [m.name for m in measured(random_maps(), names, "layer")] == ["head_divergence"]
+
+
+def test_a_measure_that_was_named_says_why_it_cannot_be_had() -> None:
     with pytest.raises(InvalidOption, match="to_self needs self-attention"):
-        measured(across, ["all", "to_self"])
+        measured(cross_maps(), ["all", "to_self"])

@@ -9,8 +9,6 @@ import numpy as np
 import pytest
 import torch
 
-from attnviz import attention_trace as worked_module
-from attnviz.attention_trace import VerifiedTrace
 from attnviz.errors import ExecutionError
 from attnviz.models import arithmetic
 from attnviz.models.checkpoint import Checkpoint, save_checkpoint
@@ -18,6 +16,8 @@ from attnviz.models.classifier import Classifier, ClassifierConfig
 from attnviz.models.encoder import EncoderConfig
 from attnviz.models.encoder_model import EncoderModel
 from attnviz.models.tokenizer import train
+from attnviz.records import attention_trace as worked_module
+from attnviz.records.attention_trace import VerifiedTrace
 from attnviz.specs import ModelOptions, NormKind, PoolKind, VocabularyOptions
 from tests.made import load_encoder
 

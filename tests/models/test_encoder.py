@@ -115,7 +115,6 @@ def test_padding_is_nothing() -> None:
     fresh = embedding()
     assert not fresh.words.weight[PAD_ID].any()
     assert embedded(fresh, PAD_ID, PAD_ID).equal(SCALE * positions(2, 6))
-    torch.testing.assert_close(embedded(fresh, 4, 4), fresh.words.weight.detach()[4] + SCALE * positions(2, 6))
 
 
 def test_training_changes_only_the_words_that_it_read_and_never_padding() -> None:
@@ -125,6 +124,11 @@ def test_training_changes_only_the_words_that_it_read_and_never_padding() -> Non
     assert made.words.weight.grad.any(dim=-1).nonzero().flatten().tolist() == [1, 3, 5]
 
 
+def test_word_and_position_are_added() -> None:
+    made = embedding(d_model=7)
+    torch.testing.assert_close(embedded(made, 4, 4), made.words.weight.detach()[4] + SCALE * positions(2, 7))
+
+
 @pytest.mark.parametrize("d_model", [1, 6, 7])
 def test_positions_are_those_of_the_paper(d_model: int) -> None:
     expected = [
@@ -132,6 +136,11 @@ def test_positions_are_those_of_the_paper(d_model: int) -> None:
         for token in range(50)
     ]
     np.testing.assert_allclose(positions(50, d_model).numpy(), np.array(expected), atol=1e-5)
+
+
+@given(st.integers(1, 40), st.integers(0, 40))
+def test_a_longer_text_begins_with_the_same_positions(n_tokens: int, n_more: int) -> None:
+    assert positions(n_tokens + n_more, 6)[:n_tokens].equal(positions(n_tokens, 6))
 
 
 @given(st.integers(0, 10_000), st.integers(1, 40), st.sampled_from([1, 6, 7, 32]))
@@ -174,11 +183,11 @@ def starts(n_tokens: int, reach: int, *, training: bool = True) -> set[int]:
     return found
 
 
-@pytest.mark.parametrize(
-    ("n_tokens", "reach", "training", "expected"),
-    [(4, 7, True, {0, 1, 2, 3}), (1, 2, True, {0, 1}), (4, 0, True, {0}), (4, 4, True, {0}), (4, 7, False, {0})],
-)
-def test_texts_begin_anywhere_within_reach_in_training(
-    n_tokens: int, reach: int, training: bool, expected: set[int]
-) -> None:
-    assert starts(n_tokens, reach, training=training) == expected
+def test_texts_begin_anywhere_within_reach_in_training() -> None:
+    assert starts(4, reach=7) == {0, 1, 2, 3}
+    assert starts(1, reach=2) == {0, 1}
+
+
+@pytest.mark.parametrize(("reach", "training"), [(0, True), (3, True), (4, True), (7, False)])
+def test_texts_begin_at_the_first_position_else(reach: int, training: bool) -> None:
+    assert starts(4, reach, training=training) == {0}

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 import torch
 
+from attnviz.commands.train.examples import Examples
+from attnviz.commands.train.head_scores import HeadTargets, chance, head_scores, head_targets
 from attnviz.models.encoder import Encoder, EncoderConfig
-from attnviz.models.examples import Examples
-from attnviz.models.head_scores import HeadTargets, chance, head_scores, head_targets
 from attnviz.models.tokenizer import train
 from attnviz.specs import VocabularyOptions
 
@@ -45,9 +45,12 @@ def test_each_text_held_out_is_looked_at_once() -> None:
         assert [int(ids[0]) for ids in found] == expected
 
 
-def test_heads_that_favour_nothing_give_an_equal_share() -> None:
-    keys, queries = dict(targets().of(np.array([4, 4, 6, 6, 6])))["own bracket"]  # nested ones have each their own
+def test_nested_brackets_have_each_their_own() -> None:
+    (keys, queries) = dict(targets().of(np.array([4, 4, 6, 6, 6])))["own bracket"]
     assert [keys[query].nonzero()[0].tolist() for query in queries.nonzero()[0]] == [[1], [0]]
+
+
+def test_heads_that_favour_nothing_give_an_equal_share() -> None:
     encoder = Encoder(SIZES)
     torch.nn.init.zeros_(encoder.get_parameter("blocks.0.attention.query.weight"))
     for score in head_scores(encoder, targets()):

@@ -8,11 +8,10 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 
-from attnviz import arithmetic
 from attnviz.errors import InvalidRecord
 from attnviz.measures.concentration import uniform
 from attnviz.measures.rows import statistics
-from attnviz.records import AttentionMaps, Tokens, factors, walk
+from attnviz.records import AttentionMaps, Tokens, arithmetic, factors, walk
 from attnviz.records.factored import FactoredMaps
 from attnviz.records.factors import Factors, Window
 from attnviz.records.walk import Queries, WalkedRows

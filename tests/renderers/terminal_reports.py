@@ -6,7 +6,7 @@ import re
 
 import numpy as np
 
-from attnviz.renderers.terminal import Screen, render
+from attnviz.renderers.terminal.show import Screen, render
 from attnviz.report import Report
 from attnviz.specs import TableKind
 from tests.made import record, report

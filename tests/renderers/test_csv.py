@@ -9,7 +9,7 @@ from io import StringIO
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from attnviz.renderers.csv import lines
+from attnviz.renderers.documents.csv import lines
 from tests.made import HOSTILE
 
 CELLS = st.text(",;\"' \r\n\t=\0\x1c\u2028a猫", max_size=6) | st.sampled_from(HOSTILE)

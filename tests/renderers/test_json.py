@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as stn
 
-from attnviz.renderers.json import chunks, render
+from attnviz.renderers.documents.json import chunks, render
 from attnviz.report import Report
 from tests.made import HOSTILE, random_maps, report
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from xml.etree import ElementTree
 
-from attnviz.renderers.junit import document
+from attnviz.renderers.documents.junit import document
 from attnviz.report import CaseResult
 from tests.made import HOSTILE
 

@@ -14,8 +14,8 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from attnviz.renderers import terminal
-from attnviz.renderers.latex import OTHER_SCRIPTS, escaped, fragment
+from attnviz.renderers.documents.latex import OTHER_SCRIPTS, escaped, fragment
+from attnviz.renderers.terminal import show as terminal
 from attnviz.report import Column, Formula, Heatmap, Note, Report, Section, Table
 from tests.made import HOSTILE
 

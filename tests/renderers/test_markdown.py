@@ -13,8 +13,9 @@ from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
-from attnviz.renderers import markdown, terminal
-from attnviz.renderers.markdown import document, inline
+from attnviz.renderers.documents import markdown
+from attnviz.renderers.documents.markdown import document, inline
+from attnviz.renderers.terminal import show as terminal
 from attnviz.report import Column, Curve, Curves, Heatmap, HeatmapGrid, Line, Note, Report, Table
 from attnviz.specs import FigureOptions
 from tests.made import FILM, HOSTILE, random_maps, record, report, tokens

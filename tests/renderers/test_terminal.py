@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
-from attnviz.renderers.terminal import Screen, lines, render
+from attnviz.renderers.terminal.show import Screen, lines, render
 from attnviz.report import Column, Curve, Curves, Line, Report, Table
 from attnviz.specs import FigureOptions, TableKind
 from tests.made import FILM, HOSTILE, cross_maps, provenance, random_maps, report

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
-from attnviz.renderers.terminal import Screen, render
+from attnviz.renderers.terminal.show import Screen, render
 from attnviz.report import Heatmap, Report, Scale
 from attnviz.specs import FigureOptions
 from tests.made import FILM, random_maps, record, report, tokens

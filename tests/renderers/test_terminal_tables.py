@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from attnviz.measures import measured
-from attnviz.renderers.terminal import Screen, render
+from attnviz.renderers.terminal.show import Screen, render
 from attnviz.report import Column, Report, Table
 from attnviz.specs import FigureOptions, TableKind
 from attnviz.views.heatmap import heatmap_report

@@ -6,8 +6,10 @@ import re
 
 from markdown_it import MarkdownIt
 
-from attnviz.renderers import markdown, numbers, terminal
-from attnviz.renderers.terminal import Screen
+from attnviz.renderers import numbers
+from attnviz.renderers.documents import markdown
+from attnviz.renderers.terminal import show as terminal
+from attnviz.renderers.terminal.show import Screen
 from attnviz.report import Column, Formula, Note, Report, Section, Table
 
 TABLE = Table("t", "", "facts", (Column("key"), Column("s", digits=2)), (("0 a", 1.0), ("… 2 other keys", "…")))

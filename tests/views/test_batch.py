@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from attnviz.jobs import Job
-from attnviz.manifest import Entry, File, Manifest
+from attnviz.commands.batch.jobs import Job
+from attnviz.commands.batch.report import batch_cases, batch_report
+from attnviz.commands.heatmap.spec import HeatmapSpec
 from attnviz.report import Note
-from attnviz.specs.heatmap import HeatmapSpec
-from attnviz.views.batch import batch_cases, batch_report
+from attnviz.store.manifest import Entry, File, Manifest
 
 MADE = Entry("a", "heatmap", {}, "f", {}, {}, ("1 character has no glyph",), (File("a/x.png", "00", 7),))
 FAILED = Entry("b", "heatmap", {}, "", {}, {}, (), (), error="no tokens\x1b[31m in text 0")

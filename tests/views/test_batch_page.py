@@ -6,9 +6,9 @@ from dataclasses import replace
 from math import isnan
 from typing import Any
 
-from attnviz.manifest import Entry, File, Manifest
 from attnviz.report import Distributions, Report, Table
-from attnviz.views.batch_page import batch_page
+from attnviz.store.manifest import Entry, File, Manifest
+from attnviz.views.index_page import batch_page
 
 
 def entry(name: str, numbers: Any = None, files: tuple[str, ...] = (), **settings: Any) -> Entry:

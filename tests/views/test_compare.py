@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from attnviz.comparison import Comparison, MeanDifference, ModelComparison
+from attnviz.commands.compare.comparison import Comparison, MeanDifference, ModelComparison
+from attnviz.commands.compare.costs import scaled, sized
+from attnviz.commands.compare.report import compare_report, compare_rows
 from attnviz.report import Note, Report, Scale
-from attnviz.views.compare import compare_report, compare_rows
-from attnviz.views.costs import scaled, sized
 from tests.comparisons import card, comparison, model
 from tests.made import table
 

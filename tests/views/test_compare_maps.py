@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from attnviz.commands.compare.maps import highest, map_pictures, similarity_picture
+from attnviz.commands.compare.spread import distributions_picture
 from attnviz.errors import InvalidSelection
 from attnviz.records import AttentionMaps
 from attnviz.report import Distributions, Heatmap, HeatmapGrid, Picture
 from attnviz.specs import ScaleKind
-from attnviz.views.compare_maps import highest, map_pictures, similarity_picture
-from attnviz.views.compare_spread import distributions_picture
 from tests.comparisons import comparison, model
 from tests.made import random_maps, record
 

@@ -7,12 +7,7 @@ from typing import get_args
 
 import pytest
 
-from attnviz.differences import Diff, Difference, HeadChange, Kind
-from attnviz.renderers import json as as_json
-from attnviz.renderers.terminal import HIDDEN
-from attnviz.report import Report
-from attnviz.specs.batch import DiffSpec
-from attnviz.views.diff import (
+from attnviz.commands.batch.diff_report import (
     MAX_HEADS,
     MAX_ROWS,
     describe,
@@ -22,6 +17,11 @@ from attnviz.views.diff import (
     means_table,
     numbers_table,
 )
+from attnviz.commands.batch.spec import DiffSpec
+from attnviz.records.differences import Diff, Difference, HeadChange, Kind
+from attnviz.renderers.documents import json as as_json
+from attnviz.renderers.terminal.show import HIDDEN
+from attnviz.report import Report
 from tests.made import HOSTILE
 
 SPEC = DiffSpec(before="baseline", after="figures")

@@ -12,13 +12,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from attnviz.attention_trace import AttentionTrace, Projection, VerifiedTrace, trace_head
+from attnviz.commands.explain.formulas import DIGITS, factor, number, vector
+from attnviz.commands.explain.report import explain_report
 from attnviz.errors import InvalidSelection
 from attnviz.records import Facts
-from attnviz.renderers.json import alone
+from attnviz.records.attention_trace import AttentionTrace, Projection, VerifiedTrace, trace_head
+from attnviz.renderers.documents.json import alone
 from attnviz.report import Formula, Report, Section, Table
-from attnviz.views.explain import explain_report
-from attnviz.views.formulas import DIGITS, factor, number, vector
 from tests.made import FILM, HOSTILE, notes, provenance, table, tokens
 
 

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
+from attnviz.commands.train.learning_curve import learning_report
+from attnviz.records.training_metrics import Epoch, History, Point
 from attnviz.report import Curves, Note, Report
-from attnviz.training_metrics import Epoch, History, Point
-from attnviz.views.learning_curve import learning_report
 
 POINTS = (Point(0.5, 0.69, 0.5), Point(1.0, 0.5, 0.75), Point(1.5, 0.4, 0.8))
 EPOCHS = (Epoch(1, 0.45, 0.78), Epoch(2, 0.35, 0.86), Epoch(3, 0.36, 0.85))

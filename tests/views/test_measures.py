@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from attnviz.commands.measures.report import measures_report
 from attnviz.measures import HEADLINE, MEASURES
-from attnviz.renderers.terminal import Screen, render
+from attnviz.renderers.terminal.show import Screen, render
 from attnviz.report import Column
-from attnviz.views.measures import measures_report
 
 
 def test_every_measure_has_one_row_in_the_order_of_the_table() -> None:

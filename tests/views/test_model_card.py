@@ -12,14 +12,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from attnviz import training_metrics
+from attnviz.commands.train.model_card import card_report, command
+from attnviz.commands.train.spec import TrainSpec
 from attnviz.options import flat_values
-from attnviz.renderers import markdown, terminal
-from attnviz.renderers.json import alone
+from attnviz.records import training_metrics
+from attnviz.records.training_metrics import HeadMetrics, HeadScore, History, Interval
+from attnviz.renderers.documents import markdown
+from attnviz.renderers.documents.json import alone
+from attnviz.renderers.terminal import show as terminal
 from attnviz.report import Curves, Report, Table
-from attnviz.specs.train import TrainSpec
-from attnviz.training_metrics import HeadMetrics, HeadScore, History, Interval
-from attnviz.views.model_card import card_report, command
 from tests.made import HISTORY, METRICS, notes
 
 TESTED = training_metrics.TestMetrics(

@@ -12,12 +12,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from attnviz.commands.train.predictions import prediction_rows, predictions_report
 from attnviz.display import FORMULA
-from attnviz.renderers.json import alone
-from attnviz.renderers.terminal import Screen, render
+from attnviz.records.training_metrics import Prediction
+from attnviz.renderers.documents.json import alone
+from attnviz.renderers.terminal.show import Screen, render
 from attnviz.report import Report, Table
-from attnviz.training_metrics import Prediction
-from attnviz.views.predictions import prediction_rows, predictions_report
 from tests.made import HOSTILE, table
 
 LACKED, HAS = "with a label that the model does not have", "it has 0 (negative), 1 (positive)."

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from attnviz.commands.compare.theory import dilated_height, stack_height, theory_blocks
 from attnviz.report import Note, Table
-from attnviz.views.theory import dilated_height, stack_height, theory_blocks
 
 
 @pytest.mark.parametrize(

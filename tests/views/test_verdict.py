@@ -7,8 +7,8 @@ from math import log
 import numpy as np
 import pytest
 
-from attnviz.comparison import Comparison, MeanDifference
-from attnviz.views.verdict import COPY, NO_EVIDENCE, near_copies, verdict
+from attnviz.commands.compare.comparison import Comparison, MeanDifference
+from attnviz.commands.compare.verdict import COPY, NO_EVIDENCE, near_copies, verdict
 from tests.comparisons import card, comparison, model
 
 FEWER, MORE, EITHER = MeanDifference(-8.1, -8.4, -7.8), MeanDifference(0.5, 0.2, 0.9), MeanDifference(-0.1, -0.4, 0.6)

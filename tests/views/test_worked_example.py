@@ -10,11 +10,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from attnviz.attention_trace import Example
-from attnviz.renderers.json import alone
+from attnviz.commands.explain.example import FILE, examples
+from attnviz.commands.explain.example_report import example_report
+from attnviz.records.attention_trace import Example
+from attnviz.renderers.documents.json import alone
 from attnviz.report import Formula
-from attnviz.views.worked_example import example_report
-from attnviz.workflows.worked_example import FILE, examples
 from tests.made import notes, table
 
 SINGLE, MULTI = examples("en")

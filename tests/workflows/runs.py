@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 
+from attnviz.commands.train.run import train
+from attnviz.commands.train.spec import TrainSpec
 from attnviz.options import build
 from attnviz.renderers.figure import files
 from attnviz.report import FigureStyle, Report
-from attnviz.specs.train import TrainSpec
-from attnviz.workflows import Progress, Result
-from attnviz.workflows.train import train
+from attnviz.running import Progress, Result
 
 CHECKPOINT = ("model.safetensors", "tokenizer.json", "config.json")
 FILES = (*CHECKPOINT, "metrics.json", "README.md", "heads-curve.png", "learning-curve.png")
@@ -40,8 +40,8 @@ DRAWN: dict[bytes, list[tuple[str, bytes]]] = {}
 
 def probe_little(patch: pytest.MonkeyPatch) -> None:
     """How much is measured of what heads look at is no matter of a run, and takes most of the time of one so small."""
-    patch.setattr("attnviz.models.head_scores.N_RANDOM", 2)
-    patch.setattr("attnviz.models.training.N_PROBED", 2)
+    patch.setattr("attnviz.commands.train.head_scores.N_RANDOM", 2)
+    patch.setattr("attnviz.commands.train.training.N_PROBED", 2)
 
 
 def draw_once(patch: pytest.MonkeyPatch) -> None:

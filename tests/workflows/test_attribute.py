@@ -9,18 +9,18 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from attnviz.attribution import MethodTest
+from attnviz.commands.attribute.card_report import card_report
+from attnviz.commands.attribute.run import attribute
+from attnviz.commands.attribute.spec import AttributeSpec
+from attnviz.commands.train.predict import predict
+from attnviz.commands.train.predict_spec import PredictSpec
 from attnviz.errors import InvalidModel, InvalidOption, InvalidText
 from attnviz.options import build
 from attnviz.records import Provenance
-from attnviz.renderers.terminal import Screen, render
+from attnviz.records.attribution import MethodTest
+from attnviz.renderers.terminal.show import Screen, render
 from attnviz.report import Heatmap, Note, Report
-from attnviz.specs.attribute import AttributeSpec
-from attnviz.specs.predict import PredictSpec
-from attnviz.views.attribution_card import card_report
-from attnviz.workflows import Progress, Result
-from attnviz.workflows.attribute import attribute
-from attnviz.workflows.predict import predict
+from attnviz.running import Progress, Result
 from tests import events as of
 
 TEXT = "not a good film, but the acting saves it"

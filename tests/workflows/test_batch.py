@@ -13,14 +13,14 @@ import pytest
 from PIL import Image
 
 from attnviz import store
-from attnviz.configs.manifests import from_file, to_bytes
+from attnviz.commands.batch.diff import diff
+from attnviz.commands.batch.manifests import from_file, to_bytes
+from attnviz.commands.batch.run import PROGRESS, batch
+from attnviz.commands.batch.spec import BatchSpec, DiffSpec
 from attnviz.errors import DifferencesFound, ExecutionError, InvalidConfig, InvalidOption, InvalidSource
-from attnviz.manifest import NAME, PAGE, File, Manifest
 from attnviz.options import build
-from attnviz.specs.batch import BatchSpec, DiffSpec
-from attnviz.workflows import Progress, Result
-from attnviz.workflows.batch import PROGRESS, batch
-from attnviz.workflows.diff import diff
+from attnviz.running import Progress, Result
+from attnviz.store.manifest import NAME, PAGE, File, Manifest
 from tests.events import report, result
 from tests.made import content, random_maps
 

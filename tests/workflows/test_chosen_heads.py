@@ -11,9 +11,13 @@ import pytest
 
 import attnviz
 from attnviz import store
+from attnviz.commands.batch.changes import changes
+from attnviz.commands.heatmap.run import heatmap
+from attnviz.commands.heatmap.spec import HeatmapSpec
+from attnviz.commands.render.run import render
+from attnviz.commands.render.spec import RenderSpec
 from attnviz.errors import InvalidOption, InvalidSelection, TooLarge
 from attnviz.measures import measured
-from attnviz.measures.changes import changes
 from attnviz.measures.rollout import rollout
 from attnviz.models.loading import find_model
 from attnviz.models.protocols import Factorable, LayersAndHeads
@@ -22,12 +26,8 @@ from attnviz.options import build
 from attnviz.records import AttentionMaps
 from attnviz.records.factored import FactoredMaps
 from attnviz.report import HeatmapGrid, Note, Table
+from attnviz.running import Result
 from attnviz.specs import ModelOptions
-from attnviz.specs.heatmap import HeatmapSpec
-from attnviz.specs.render import RenderSpec
-from attnviz.workflows import Result
-from attnviz.workflows.heatmap import heatmap
-from attnviz.workflows.render import render
 from tests import pretrained
 from tests.events import data, report, results
 from tests.made import load_encoder

@@ -9,6 +9,8 @@ import numpy as np
 import pytest
 
 from attnviz import store
+from attnviz.commands.compare.run import compare
+from attnviz.commands.compare.spec import CompareSpec
 from attnviz.errors import InvalidModel, InvalidOption, InvalidSelection, InvalidText
 from attnviz.measures import MEASURES
 from attnviz.measures.concentration import entropy
@@ -19,10 +21,8 @@ from attnviz.models.classifier import Classifier, ClassifierConfig
 from attnviz.models.encoder import EncoderConfig
 from attnviz.options import build
 from attnviz.report import Report
+from attnviz.running import Progress, Result
 from attnviz.specs import VocabularyOptions
-from attnviz.specs.compare import CompareSpec
-from attnviz.workflows import Progress, Result
-from attnviz.workflows.compare import compare
 from tests.events import data, report, result
 
 TEXT = "not a good film , but the acting saves it"

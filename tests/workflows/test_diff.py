@@ -11,17 +11,18 @@ import pytest
 
 import attnviz
 from attnviz import store
-from attnviz.differences import Tolerances
+from attnviz.commands.batch import changes
+from attnviz.commands.batch.diff import diff
+from attnviz.commands.batch.diff_records import compare_weights
+from attnviz.commands.batch.diff_report import describe
+from attnviz.commands.batch.spec import DiffSpec
 from attnviz.errors import DifferencesFound, InputError, TooLarge
-from attnviz.manifest import Manifest
-from attnviz.measures import MEASURES, changes
+from attnviz.measures import MEASURES
 from attnviz.measures.concentration import entropy
 from attnviz.models.sizes import BASE
 from attnviz.records import AttentionMaps, factored, walk
-from attnviz.specs.batch import DiffSpec
-from attnviz.views.diff import describe
-from attnviz.workflows.diff import diff
-from attnviz.workflows.diff_records import compare_weights
+from attnviz.records.differences import Tolerances
+from attnviz.store.manifest import Manifest
 from tests import batches, events
 from tests.events import report, result
 from tests.made import cross_maps, random_maps
@@ -154,7 +155,7 @@ def test_what_long_records_take_is_not_what_their_weights_would(monkeypatch: pyt
     """Of 5,000 tokens a dense record would have 0.8 GiB of copies; what is gathered counts as held."""
     maps = attnviz.attention("a " * 5_000, factored=True, model="multi", heads=2)
     records(maps, maps)
-    monkeypatch.setattr("attnviz.workflows.diff.compare_heads", lambda *_: ([], []))
+    monkeypatch.setattr("attnviz.commands.batch.diff.compare_heads", lambda *_: ([], []))
     assert result(diff(SPEC)).failure is None
     held = 2 * store.held_bytes("a.safetensors")
     assert held > 10 * Path("a.safetensors").stat().st_size

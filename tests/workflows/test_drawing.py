@@ -14,12 +14,12 @@ from attnviz.errors import InputError, InvalidOption, InvalidSelection
 from attnviz.measures.concentration import entropy
 from attnviz.measures.words import by_words
 from attnviz.records import AttentionMaps, Tokens
-from attnviz.renderers import json as as_json
+from attnviz.renderers.documents import json as as_json
 from attnviz.report import Table
+from attnviz.running import Events, Progress, Result
+from attnviz.running.drawing import Drawing
+from attnviz.running.pictures import inches
 from attnviz.specs import FigureOptions
-from attnviz.workflows import Events, Progress, Result
-from attnviz.workflows.drawing import Drawing
-from attnviz.workflows.pictures import inches
 from tests.events import data, report, result
 from tests.made import cross_maps, random_maps, record, sink_maps, windowed_maps
 

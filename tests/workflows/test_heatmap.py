@@ -12,13 +12,13 @@ import numpy as np
 import pytest
 
 from attnviz import store
+from attnviz.commands.heatmap.run import heatmap
+from attnviz.commands.heatmap.spec import HeatmapSpec
+from attnviz.commands.render.run import render
+from attnviz.commands.render.spec import RenderSpec
 from attnviz.errors import InvalidOption, InvalidSelection, InvalidText
 from attnviz.options import build, with_values
-from attnviz.specs.heatmap import HeatmapSpec
-from attnviz.specs.render import RenderSpec
-from attnviz.workflows import Result
-from attnviz.workflows.heatmap import heatmap
-from attnviz.workflows.render import render
+from attnviz.running import Result
 from tests.attacks.endings import environment
 from tests.events import report, result, results
 from tests.made import cross_maps

@@ -10,6 +10,10 @@ import pytest
 from safetensors import safe_open
 
 from attnviz import store
+from attnviz.commands.heatmap.run import heatmap
+from attnviz.commands.heatmap.spec import HeatmapSpec
+from attnviz.commands.render.run import render
+from attnviz.commands.render.spec import RenderSpec
 from attnviz.errors import InvalidOption, TooLarge
 from attnviz.measures import measured, rows
 from attnviz.models.sizes import GIB, Work
@@ -17,14 +21,10 @@ from attnviz.options import build
 from attnviz.records import AttentionMaps, factored, walk
 from attnviz.records.factored import FactoredMaps
 from attnviz.report import Heatmap, Table
+from attnviz.running import Progress, Result
 from attnviz.specs import FigureOptions, ModelOptions
-from attnviz.specs.heatmap import HeatmapSpec
-from attnviz.specs.render import RenderSpec
 from attnviz.views import head_pictures
 from attnviz.views.heatmap import heatmap_report
-from attnviz.workflows import Progress, Result
-from attnviz.workflows.heatmap import heatmap
-from attnviz.workflows.render import render
 from tests.events import report, results
 from tests.made import load_encoder, random_maps
 
@@ -224,7 +224,7 @@ def test_a_long_text_is_a_page_and_says_what_its_cells_are(long: None, tmp_path:
 
 
 def test_the_size_of_a_large_page_is_said_before_it_is_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("attnviz.workflows.pictures.LARGE", 100_000)
+    monkeypatch.setattr("attnviz.running.pictures.LARGE", 100_000)
     page = tmp_path / "attention.html"
     for event in heatmap(spec(tmp_path, factored=True, format=("html",))):
         if isinstance(event, Progress) and event.notices:

@@ -12,9 +12,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from attnviz import training_metrics
 from attnviz.errors import InvalidModel
-from attnviz.training_metrics import (
+from attnviz.records import training_metrics
+from attnviz.records.training_metrics import (
     Epoch,
     HeadMetrics,
     HeadPoint,
@@ -25,7 +25,7 @@ from attnviz.training_metrics import (
     ValidationMetrics,
     WordPoint,
 )
-from attnviz.workflows.metrics import NAME, load_metrics, metrics_bytes
+from attnviz.running.metrics import NAME, load_metrics, metrics_bytes
 from tests import made
 
 HELD_OUT = ValidationMetrics(4, Interval(0.75, 0.3, 0.95), 0.56, 0.25, 0.41, labels_changed=1)

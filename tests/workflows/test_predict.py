@@ -12,16 +12,17 @@ import numpy as np
 import pytest
 
 from attnviz import store
+from attnviz.commands.train import classify
+from attnviz.commands.train.predict import predict
+from attnviz.commands.train.predict_spec import PredictSpec
 from attnviz.errors import InvalidModel, InvalidOption, InvalidSelection, InvalidText
 from attnviz.models import predicting
 from attnviz.models.built_in import SHIPPED
 from attnviz.options import build, with_values
+from attnviz.records.training_metrics import Prediction
 from attnviz.report import Report
-from attnviz.specs.predict import PredictSpec
-from attnviz.training_metrics import Prediction
-from attnviz.workflows import Progress, Result, classify
-from attnviz.workflows.metrics import load_metrics
-from attnviz.workflows.predict import predict
+from attnviz.running import Progress, Result
+from attnviz.running.metrics import load_metrics
 from tests import events as of
 from tests.process import ROOT
 

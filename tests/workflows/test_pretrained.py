@@ -8,20 +8,20 @@ from typing import Any
 import pytest
 
 from attnviz import store
-from attnviz.cache import caching
+from attnviz.commands.batch.jobs import Job
+from attnviz.commands.batch.run_job import run_job
+from attnviz.commands.compare.run import compare
+from attnviz.commands.compare.spec import CompareSpec
+from attnviz.commands.heatmap.run import heatmap
+from attnviz.commands.heatmap.spec import HeatmapSpec
 from attnviz.errors import InvalidOption, InvalidSelection
-from attnviz.jobs import Job
 from attnviz.measures.words import by_words
 from attnviz.options import build
 from attnviz.report import Heatmap
+from attnviz.running import Result
 from attnviz.specs import FigureOptions
-from attnviz.specs.compare import CompareSpec
-from attnviz.specs.heatmap import HeatmapSpec
+from attnviz.store.cache import caching
 from attnviz.views.heatmap import heatmap_report
-from attnviz.workflows import Result
-from attnviz.workflows.compare import compare
-from attnviz.workflows.heatmap import heatmap
-from attnviz.workflows.run_job import run_job
 from tests import pretrained as made
 from tests.events import report, result
 

@@ -5,29 +5,30 @@ from __future__ import annotations
 import hashlib
 from importlib.metadata import version
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from attnviz import store
-from attnviz.jobs import AnySpec, Job
+from attnviz.commands.batch.jobs import Job
+from attnviz.commands.batch.run_job import fingerprint, read_job, run_job
+from attnviz.commands.compare.spec import CompareSpec
+from attnviz.commands.explain.spec import ExplainSpec
+from attnviz.commands.heatmap.spec import HeatmapSpec
+from attnviz.commands.train.predict_spec import PredictSpec
 from attnviz.measures.concentration import entropy
 from attnviz.options import build, with_values
-from attnviz.specs.compare import CompareSpec
-from attnviz.specs.explain import ExplainSpec
-from attnviz.specs.heatmap import HeatmapSpec
-from attnviz.specs.predict import PredictSpec
-from attnviz.workflows.run_job import fingerprint, read_job, run_job
 from tests.events import result
 
 TEXT = "a fine film , and not a long one"
 HEATMAP = build(HeatmapSpec, text=(TEXT,), model="multi:2", dpi=40)
 
 
-def job(spec: AnySpec, command: str = "heatmap") -> Job:
+def job(spec: Any, command: str = "heatmap") -> Job:
     return Job("mine", command, spec, "figures.yaml:3:5")
 
 
-def print_of(spec: AnySpec) -> str:
+def print_of(spec: Any) -> str:
     return fingerprint(job(spec), read_job(job(spec)).sha256())
 
 
@@ -85,7 +86,7 @@ def test_predictions(tmp_path: Path) -> None:
 def test_the_fingerprint_follows_from_versions(package: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Else figures of before an upgrade would pass for new ones."""
     same = print_of(HEATMAP)
-    monkeypatch.setattr("attnviz.workflows.run_job.version", lambda name: "0" if name == package else version(name))
+    monkeypatch.setattr("attnviz.running.versions.version", lambda name: "0" if name == package else version(name))
     assert print_of(HEATMAP) != same
 
 
@@ -114,8 +115,8 @@ def test_another_text_of_the_data_set_matters_to_a_model_that_is_made_of_it(tmp_
 
 
 def test_a_vocabulary_is_an_input(tmp_path: Path) -> None:
-    from attnviz.specs.train import VocabSpec
-    from attnviz.workflows.vocab import vocab
+    from attnviz.commands.train.spec import VocabSpec
+    from attnviz.commands.train.vocab import vocab
 
     made = result(vocab(build(VocabSpec, dataset="sample", size=50, out=str(tmp_path))))
     spec = build(HeatmapSpec, text=(TEXT,), model="random:2", vocab=str(tmp_path))

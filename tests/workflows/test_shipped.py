@@ -6,16 +6,16 @@ from pathlib import Path
 
 import pytest
 
+from attnviz.commands.heatmap.run import heatmap
+from attnviz.commands.heatmap.spec import HeatmapSpec
+from attnviz.commands.train.model_card import card_report
+from attnviz.commands.train.outcome import CARD
 from attnviz.models.built_in import SHIPPED
 from attnviz.options import build
-from attnviz.renderers.markdown import document
-from attnviz.specs.heatmap import HeatmapSpec
+from attnviz.records.training_metrics import head_names
+from attnviz.renderers.documents.markdown import document
+from attnviz.running.metrics import load_metrics
 from attnviz.store import load
-from attnviz.training_metrics import head_names
-from attnviz.views.model_card import card_report
-from attnviz.workflows.heatmap import heatmap
-from attnviz.workflows.metrics import load_metrics
-from attnviz.workflows.train_outcome import CARD
 from tests.events import report, result
 
 MODELS = sorted(folder.name for folder in SHIPPED.iterdir() if not folder.name.startswith("recall"))

@@ -12,8 +12,21 @@ import numpy as np
 import pytest
 import torch
 
+from attnviz.commands.batch.diff import diff
+from attnviz.commands.batch.spec import DiffSpec
+from attnviz.commands.survey import blocks as survey_run
+from attnviz.commands.survey import facts as survey_facts
+from attnviz.commands.survey import plan as survey_plan
+from attnviz.commands.survey.exact import UNIT
+from attnviz.commands.survey.file import NAME, load_survey, survey_bytes
+from attnviz.commands.survey.labels import head_labels
+from attnviz.commands.survey.plan import SurveyPlan
+from attnviz.commands.survey.report import survey_report
+from attnviz.commands.survey.run import merge, survey
+from attnviz.commands.survey.spec import MergeSpec, SurveySpec, parse_shard
+from attnviz.commands.survey.survey import SurveyMeasure, merge_surveys
+from attnviz.commands.survey.texts import survey_block
 from attnviz.errors import InputError, InvalidModel, InvalidOption, InvalidRecord
-from attnviz.exact import UNIT
 from attnviz.measures import measured
 from attnviz.measures.to_partner import partner_pairs
 from attnviz.models.loading import find_model
@@ -21,20 +34,10 @@ from attnviz.models.protocols import QuickAttention
 from attnviz.options import build
 from attnviz.records import AttentionMaps
 from attnviz.report import Table
+from attnviz.running import Progress, Result
 from attnviz.specs import ModelOptions, TextOptions
-from attnviz.specs.batch import DiffSpec
-from attnviz.specs.survey import MergeSpec, SurveySpec, parse_shard
-from attnviz.survey import SurveyMeasure, merge_surveys
 from attnviz.text import Document
 from attnviz.text.stream import stream_corpus
-from attnviz.views.survey import survey_report
-from attnviz.views.survey_labels import head_labels
-from attnviz.workflows import Progress, Result, survey_facts, survey_plan, survey_run
-from attnviz.workflows.diff import diff
-from attnviz.workflows.survey import merge, survey
-from attnviz.workflows.survey_file import NAME, load_survey, survey_bytes
-from attnviz.workflows.survey_plan import SurveyPlan
-from attnviz.workflows.survey_texts import survey_block
 from tests.events import data, report, result
 from tests.made import record, tokens
 

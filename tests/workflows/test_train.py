@@ -15,17 +15,18 @@ import safetensors.torch
 import torch
 from PIL import Image
 
-from attnviz.models import checkpoint, recipe
+from attnviz.commands.train import recipe
+from attnviz.commands.train.recipe import Run
+from attnviz.commands.train.run import PRINTED, STATE, train
+from attnviz.commands.train.training import Training, TrainingStep
+from attnviz.models import checkpoint
 from attnviz.models.checkpoint import load_checkpoint
 from attnviz.models.predicting import logits, probabilities
-from attnviz.models.recipe import Run
-from attnviz.models.training import Training, TrainingStep
 from attnviz.options import flat_values, with_values
+from attnviz.running import Progress, Result
+from attnviz.running.metrics import load_metrics
 from attnviz.specs import StorageKind, TextOptions
 from attnviz.text import load_corpus
-from attnviz.workflows import Progress, Result
-from attnviz.workflows.metrics import load_metrics
-from attnviz.workflows.train import PRINTED, STATE, train
 from tests.workflows.runs import CHECKPOINT, FILES, GOING_BACK, N_STEPS, SPEC, contents, finished, stopped
 
 pytestmark = pytest.mark.usefixtures("few_probes")

@@ -11,14 +11,14 @@ import pytest
 import torch
 
 from attnviz import store
+from attnviz.commands.train.run import MAX_LAYERS, MAX_TOKENS, STATE, check, train
+from attnviz.commands.train.spec import TrainSpec
+from attnviz.commands.train.training import Training
 from attnviz.errors import ExecutionError, InvalidOption, InvalidSource, InvalidText, OutputError
 from attnviz.models import checkpoint
-from attnviz.models.training import Training
 from attnviz.options import with_values
-from attnviz.specs.train import TrainSpec
-from attnviz.workflows import Progress
-from attnviz.workflows.metrics import load_metrics
-from attnviz.workflows.train import MAX_LAYERS, MAX_TOKENS, STATE, check, train
+from attnviz.running import Progress
+from attnviz.running.metrics import load_metrics
 from tests.workflows.runs import CHECKPOINT, SPEC, contents, finished, resumed
 
 BAD: dict[str, list[object]] = {

@@ -15,14 +15,14 @@ import torch
 from safetensors.numpy import load_file, save_file
 
 from attnviz import store
+from attnviz.commands.train.run import STATE, train
+from attnviz.commands.train.spec import TrainSpec
+from attnviz.commands.train.state import load_state, state_bytes
+from attnviz.commands.train.training import Training
 from attnviz.errors import InvalidModel, InvalidOption
-from attnviz.models.training import Training
 from attnviz.options import with_values
-from attnviz.specs.train import TrainSpec
-from attnviz.workflows import Result
-from attnviz.workflows.metrics import load_metrics
-from attnviz.workflows.train import STATE, train
-from attnviz.workflows.train_state import load_state, state_bytes
+from attnviz.running import Result
+from attnviz.running.metrics import load_metrics
 from tests.made import Bomb
 from tests.workflows.runs import CHECKPOINT, GOING_BACK, N_STEPS, SPEC, contents, finished, resumed, stopped
 

@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 from tokenizers import Tokenizer
 
+from attnviz.commands.train.spec import VocabSpec
+from attnviz.commands.train.vocab import vocab
 from attnviz.errors import InvalidOption, InvalidSource
 from attnviz.options import build
-from attnviz.specs.train import VocabSpec
-from attnviz.workflows.vocab import vocab
 from tests.events import data, report, result
 
 

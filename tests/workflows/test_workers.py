@@ -16,16 +16,16 @@ from pathlib import Path
 
 import pytest
 
+from attnviz.commands.batch.jobs import Job
+from attnviz.commands.batch.workers import Done, run_jobs
+from attnviz.commands.explain.spec import ExplainSpec
+from attnviz.commands.heatmap.spec import HeatmapSpec
 from attnviz.errors import InvalidOption
-from attnviz.jobs import Job
-from attnviz.manifest import Entry, File
 from attnviz.options import build
-from attnviz.specs.explain import ExplainSpec
-from attnviz.specs.heatmap import HeatmapSpec
-from attnviz.workflows import local_executor
-from attnviz.workflows.executors import open_executor
-from attnviz.workflows.local_executor import WorkerDied
-from attnviz.workflows.workers import Done, run_jobs
+from attnviz.running import local_executor
+from attnviz.running.executors import open_executor
+from attnviz.running.local_executor import WorkerDied
+from attnviz.store.manifest import Entry, File
 from tests.process import bare_environment
 
 SMALL = {"model": "dot", "d_model": 8, "dpi": 40}
@@ -172,7 +172,7 @@ def test_a_process_that_is_killed_while_it_answers_is_not_waited_for(monkeypatch
 @pytest.mark.slow
 def test_nothing_stays_behind_a_run_that_is_done(tmp_path: Path) -> None:
     """Neither processes nor what they were forked from, which once took two seconds to end: all have standard error."""
-    code = "from attnviz.workflows.executors import open_executor as e\n"
+    code = "from attnviz.running.executors import open_executor as e\n"
     code += "with e(2) as (executor, _): assert [*executor.map(abs, (-1, -2))] == [1, 2]"
     stays: list[float] = []
     while len(stays) < 5 and min(stays, default=1.0) > 0.3:  # on a busy machine now and then

@@ -8,8 +8,8 @@ from attnviz.models.protocols import AttentionModel
 from attnviz.registry import Plugin
 
 if TYPE_CHECKING:  # torch comes with it
-    from attnviz.attribution import Question
     from attnviz.models.attribution.subject import Subject
+    from attnviz.records.attribution import Question
 
 # Each takes a Subject and gives a MethodScores.
 METHODS = (

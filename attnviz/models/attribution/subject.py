@@ -12,13 +12,13 @@ import torch
 from jaxtyping import Bool, Float, Float64, Int
 from torch import Tensor, nn
 
-from attnviz.attribution import Attribution, Question, Scores, Target
 from attnviz.errors import AttnvizError, InvalidModel, InvalidOption
 from attnviz.models.attribution import METHODS
 from attnviz.models.attribution.passes import WordInputs
 from attnviz.models.batches import by_length
 from attnviz.models.device import enough_memory
 from attnviz.records import Provenance, Tokens
+from attnviz.records.attribution import Attribution, Question, Scores, Target
 from attnviz.registry import find, load, suggestion
 
 AT_ONCE = 2**14  # tokens of a batch

@@ -7,12 +7,12 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from attnviz.attribution import Question, Target
 from attnviz.errors import InvalidOption
 from attnviz.models.attribution.subject import Answering, Subject, classified
 from attnviz.models.huggingface.model import HuggingFaceModel
 from attnviz.models.huggingface.weights import others_failure
 from attnviz.records import Facts
+from attnviz.records.attribution import Question, Target
 
 
 class HuggingFaceAnswering(HuggingFaceModel):

@@ -14,12 +14,12 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
+from attnviz.bounded import MAX_JSON, MAX_VOCABULARY, file_size, read_bytes, read_header
 from attnviz.errors import InvalidModel
-from attnviz.hub import why_offline
-from attnviz.inputs import MAX_JSON, MAX_VOCABULARY, file_size, read_bytes, read_header
 from attnviz.models import MODELS
 from attnviz.models.sizes import FLOAT32, check_room
 from attnviz.registry import suggestion
+from attnviz.store.hub import why_offline
 
 GENERATION = "generation_config.json"
 CONFIG, WEIGHTS, INDEX = "config.json", "model.safetensors", "model.safetensors.index.json"

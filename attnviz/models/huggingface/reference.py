@@ -10,9 +10,8 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from attnviz.cache import cached
+from attnviz.bounded import user_path
 from attnviz.errors import InvalidModel, InvalidOption
-from attnviz.inputs import user_path
 from attnviz.models import MODELS
 from attnviz.models.attribution import Attributable
 from attnviz.models.built_in import TRAINED
@@ -20,6 +19,7 @@ from attnviz.models.huggingface.files import FETCHED, ModelFiles, configuration,
 from attnviz.models.loading import WRITERS, ModelReference, digest, folder_name, refuse_sizes
 from attnviz.models.protocols import AttentionModel, Classifies, Generates, Traceable
 from attnviz.specs import ModelOptions, PretrainedOptions
+from attnviz.store.cache import cached
 
 if TYPE_CHECKING:
     from attnviz.models.huggingface.model import HuggingFaceModel

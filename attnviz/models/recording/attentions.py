@@ -9,11 +9,11 @@ import numpy as np
 from jaxtyping import Bool, Float
 
 from attnviz.errors import InvalidRecord, InvalidSelection
-from attnviz.grid import Grid
 from attnviz.models.recording.assembly import About, provenance_of, record_of
 from attnviz.models.recording.names import PADDING, Pieces, check_no_mask, named, real_tokens
 from attnviz.models.recording.plan import AxisLabels
 from attnviz.records import AttentionMaps, Facts
+from attnviz.records.grid import Grid
 
 ROUNDED = 1e-2  # by which a row of half precision may miss 1
 AXES = "a tuple with a [batch, head, query, key] for each layer, or one array [layer, head, query, key]"

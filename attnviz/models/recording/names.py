@@ -11,8 +11,8 @@ from jaxtyping import Bool
 
 from attnviz.display import escape_for_display
 from attnviz.errors import InvalidRecord
-from attnviz.grid import Grid
 from attnviz.models.recording.groups import Group
+from attnviz.records.grid import Grid
 
 Pieces = tuple[str, ...]
 Role = Literal["self", "source", "cross", "cached"]  # among tokens; among keys; tokens to keys; last tokens to all

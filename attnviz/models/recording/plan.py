@@ -9,7 +9,6 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Bool
 
-from attnviz.grid import Grid
 from attnviz.models.recording.groups import Group, crossing, guessed
 from attnviz.models.recording.names import (
     Names,
@@ -22,6 +21,7 @@ from attnviz.models.recording.names import (
     masked,
     row_of,
 )
+from attnviz.records.grid import Grid
 
 ORDER = "Of two attentions in the same layers the later is taken for the one to another text: a guess by their order."
 Real = Bool[np.ndarray, "row token"]

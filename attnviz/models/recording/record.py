@@ -8,15 +8,15 @@ from dataclasses import replace
 from typing import Any, overload
 
 from attnviz.errors import InvalidRecord, InvalidSelection
-from attnviz.grid import Grid
 from attnviz.models.capture.calls import Call, capture
 from attnviz.models.protocols import LayersAndHeads
 from attnviz.models.recording.assembly import About, records
 from attnviz.models.recording.groups import grouped, of_layers
 from attnviz.models.recording.heads import heads_joined
 from attnviz.models.recording.names import Names, check_no_mask, named, of_patches, real_tokens
-from attnviz.notebook import Displayable
 from attnviz.records import AttentionMaps, Provenance
+from attnviz.records.grid import Grid
+from attnviz.records.notebook import Displayable
 
 NOTHING = (
     "scaled_dot_product_attention, nn.MultiheadAttention and softmax(…) @ value can be recorded; state-space models "

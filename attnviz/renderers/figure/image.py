@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 from PIL import Image, ImageOps, UnidentifiedImageError
 
+from attnviz.bounded import read_bytes
 from attnviz.errors import InvalidSource, TooLarge
-from attnviz.inputs import read_bytes
 from attnviz.shapes import Grey
 
 MAX_PIXELS = 50_000_000

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from attnviz.renderers.page.cells import EXACT, Precision
+from attnviz.renderers.page.packing import EXACT, Precision
 
 OF_MAPS = (
     "Each row of a map is a query, and its weights say how much it attends to each key. They sum to 1, unless "

@@ -18,7 +18,7 @@ from html import escape
 from importlib.resources import files
 from string import Template
 
-from attnviz.renderers.page.content import Content, content
+from attnviz.renderers.page.document import Content, content
 from attnviz.report import FigureStyle, Report
 
 NAME = "attention.html"

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from attnviz.renderers.page import cells as page_cells
+from attnviz.renderers.page import packing as page_cells
 from attnviz.report import Heatmap, HeatmapGrid, RenderedFrom, Report, Scale
 from attnviz.specs import FigureOptions
 from tests.attacks.endings import RunHere, worked

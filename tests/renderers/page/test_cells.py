@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as stn
 
-from attnviz.renderers.page.cells import (
+from attnviz.renderers.page.packing import (
     EXACT,
     LADDER,
     MIN_BITS,

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from attnviz.renderers.page.cells import EXACT, LADDER, Precision, packed
+from attnviz.renderers.page.packing import EXACT, LADDER, Precision, packed
 from tests.renderers.page.test_cells import intervals
 
 SHAPE = (7, 5)  # odd, so that the last pair of queries is half empty

@@ -13,8 +13,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+from attnviz.commands.train.learning_curve import learning_report
 from attnviz.errors import InvalidOption
-from attnviz.renderers.page.charts import charts_of
+from attnviz.records.training_metrics import Epoch, History, Point
+from attnviz.renderers.page.chart_parts import charts_of
 from attnviz.renderers.page.html import html
 from attnviz.report import (
     Block,
@@ -29,8 +31,6 @@ from attnviz.report import (
     Report,
     Table,
 )
-from attnviz.training_metrics import Epoch, History, Point
-from attnviz.views.learning_curve import learning_report
 from tests.made import report
 from tests.renderers.figure.reports import ACCURACY, LOSS, curves, distributions, heads, sample
 from tests.renderers.page.test_html import ATTACKS, Parsed, content, page

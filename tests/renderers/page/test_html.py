@@ -99,7 +99,7 @@ def test_many_weights_come_back_within_what_the_page_says() -> None:
     parsed = page(report(maps))
     kept = json.loads(parsed.inner["content"])["precision"]
     assert kept is not None
-    from attnviz.renderers.page.cells import Precision
+    from attnviz.renderers.page.packing import Precision
 
     for place, weights in enumerate(maps.weights[0]):
         low, high = intervals(from_block(parsed.inner[f"cells-{place}"]), (200, 200), Precision(**kept))

@@ -15,8 +15,8 @@ import pytest
 from attnviz.measures import rows
 from attnviz.records.factored import FactoredMaps
 from attnviz.records.factors import CAUSAL, EVERYWHERE, Factors
-from attnviz.renderers.page import factors
-from attnviz.renderers.page.content import content
+from attnviz.renderers.page import factor_parts as factors
+from attnviz.renderers.page.document import content
 from attnviz.renderers.page.html import IMPORT
 from attnviz.report import FigureStyle, Heatmap, Report
 from attnviz.specs import FigureOptions

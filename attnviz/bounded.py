@@ -1,0 +1,199 @@
+"""Files that somebody else may have written: paths, bytes, JSON and the header of safetensors, read within bounds.
+
+Every way in which that fails is one line of an error that the caller chooses. Knows no format beyond these.
+"""
+
+from __future__ import annotations
+
+import errno
+import json
+import math
+import os
+import stat
+import threading
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, BinaryIO, NamedTuple, NoReturn
+
+from attnviz.errors import InputError
+
+MAX_JSON = 2**26  # bytes of a configuration, an index or metrics; the largest that are in use have 10 MB
+MAX_VOCABULARY = 2**28  # bytes of a tokenizer.json; the largest that are in use have 40 MB
+MAX_HEADER = 2**26  # bytes of a safetensors header: a record of 400,000 tokens
+MAX_WAIT = 5.0  # seconds for somebody to open a named pipe and write
+NO_FILE = "No file can have this name"
+ITEM_SIZES = {"BOOL": 1, "U8": 1, "I8": 1, "I16": 2, "U16": 2, "F16": 2, "BF16": 2, "I32": 4, "U32": 4, "F32": 4}
+ITEM_SIZES |= {"F64": 8, "I64": 8, "U64": 8, "C64": 8, "F8_E4M3": 1, "F8_E5M2": 1, "F8_E8M0": 1}
+
+
+class Header(NamedTuple):
+    """What safetensors say of themselves: of each tensor dtype, shape and data_offsets, and where tensors begin."""
+
+    tensors: dict[str, dict[str, Any]]
+    metadata: Any
+    start: int
+
+    @property
+    def n_bytes(self) -> int:
+        """Bytes of all tensors."""
+        return sum(tensor["data_offsets"][1] - tensor["data_offsets"][0] for tensor in self.tensors.values())
+
+    @property
+    def n_numbers(self) -> int:
+        """Numbers in all tensors."""
+        return sum(math.prod(tensor["shape"]) for tensor in self.tensors.values())
+
+
+def user_path(name: str, invalid: type[InputError]) -> Path:
+    """A path with `~` expanded, which nobody does for names in configs. Raises `invalid` where there is no home."""
+    try:
+        return Path(name).expanduser() if name == "~" or name.startswith("~/") else Path(name)
+    except RuntimeError as error:
+        raise invalid(f"{name}: there is no home folder", hint="Write the whole path.") from error
+
+
+def is_folder(path: Path) -> bool:
+    """False also for what no folder can be called: too long, a loop of links, or with a NUL in it."""
+    return exists(path) and path.is_dir()
+
+
+def is_file(path: Path) -> bool:
+    """As `is_folder`, of regular files."""
+    return exists(path) and path.is_file()
+
+
+def exists(path: Path) -> bool:
+    """As `is_folder`, whatever stands there."""
+    try:
+        return path.exists()
+    except (OSError, ValueError):
+        return False
+
+
+def resolved(path: Path) -> Path:
+    """Without links; a loop of them stays as it is."""
+    try:
+        return path.resolve()
+    except (OSError, RuntimeError):
+        return path.absolute()
+
+
+def file_size(path: Path, largest: float, invalid: type[InputError], hint: str = "") -> int:
+    """Bytes of a regular file. Raises `invalid` for all else (a device may never end) and beyond `largest`."""
+    try:
+        state = path.stat()
+    except (OSError, ValueError) as error:  # ValueError: a NUL in the name
+        raise invalid(f"cannot read {path}: {reason(error)}", hint=hint) from error
+    if stat.S_ISDIR(state.st_mode):
+        raise invalid(f"cannot read {path}: Is a directory", hint=hint)
+    if not stat.S_ISREG(state.st_mode):
+        raise invalid(f"cannot read {path}: it is no regular file", hint=hint)
+    if state.st_size > largest:
+        raise invalid(f"{path} is {in_bytes(state.st_size)} long, at most {in_bytes(largest)} are read", hint=hint)
+    return state.st_size
+
+
+def open_input(path: Path) -> BinaryIO:
+    """Open a file, a device or a pipe to be read. Raises OSError, also for a named pipe that nobody writes to."""
+    if not path.is_fifo():
+        return path.open("rb")
+    nobody = threading.Event()
+
+    def give_up() -> None:
+        nobody.set()
+        with suppress(OSError):  # somebody came after all, or the pipe is gone
+            os.close(os.open(path, os.O_WRONLY | os.O_NONBLOCK))  # lets the reader go on
+
+    timer = threading.Timer(MAX_WAIT, give_up)
+    timer.daemon = True
+    timer.start()
+    file = path.open("rb")
+    timer.cancel()
+    timer.join()  # else it may be taken for a writer by whoever opens this pipe next
+    if nobody.is_set():
+        file.close()
+        raise OSError(errno.ENXIO, "nobody writes to this pipe")
+    return file
+
+
+def read_bytes(path: Path, largest: float, invalid: type[InputError], hint: str = "") -> bytes:
+    """A regular file of at most `largest` bytes. Raises `invalid`."""
+    file_size(path, largest, invalid, hint)
+    try:
+        with path.open("rb") as file:
+            return file.read()
+    except OSError as error:
+        raise invalid(f"cannot read {path}: {reason(error)}", hint=hint) from error
+
+
+def strict_json(data: str | bytes) -> Any:
+    """JSON without NaN, Infinity and numbers beyond float64. Raises ValueError or RecursionError."""
+    return json.loads(data, parse_constant=_not_json, parse_float=_finite)
+
+
+def read_header(path: Path, invalid: type[InputError], hint: str = "") -> Header:
+    """The header of a safetensors file, checked by `header_of`. Raises `invalid`."""
+    size = file_size(path, math.inf, invalid, hint)
+    try:
+        with path.open("rb") as file:
+            return header_of(file, size)
+    except OSError as error:
+        raise invalid(f"cannot read {path}: {reason(error)}", hint=hint) from error
+    except ValueError as error:
+        raise invalid(f"{path} is not a whole safetensors file: {error}", hint=hint) from error
+
+
+def header_of(file: BinaryIO, size: int) -> Header:
+    """The header of safetensors of `size` bytes.
+
+    Raises ValueError unless each tensor has the bytes that its shape says and they end where the file does.
+    """
+    length = int.from_bytes(file.read(8), "little")
+    if length > min(size, MAX_HEADER):
+        raise ValueError("its header is longer than it is" if length > size else "its header is too long")
+    try:
+        header = json.loads(file.read(length))
+        if not isinstance(header, dict):
+            raise ValueError("its header is no table of tensors")
+        metadata = header.pop("__metadata__", {})
+        end = 8 + length + max(map(_end, header.values()), default=0)
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        raise ValueError(" ".join(str(error).split())[:120]) from error
+    if end != size:
+        raise ValueError(f"it is {size:,} bytes long and should be {end:,}")
+    return Header(header, metadata, 8 + length)
+
+
+def _end(tensor: dict[str, Any]) -> int:
+    """Where a tensor ends. Raises ValueError where its bytes are not as many as its shape says."""
+    start, end = tensor["data_offsets"]
+    shape = tensor["shape"]
+    if not all(type(number) is int and 0 <= number < 2**63 for number in (start, end, *shape)):
+        raise ValueError("sizes in its header are no sizes")
+    item = ITEM_SIZES.get(tensor.get("dtype", ""))
+    if item is not None and end - start != math.prod(shape) * item:
+        raise ValueError("sizes in its header contradict each other")
+    return int(end)
+
+
+def reason(error: Exception) -> str:
+    """What an OSError says without its number and file."""
+    return (error.strerror or str(error)) if isinstance(error, OSError) else NO_FILE
+
+
+def in_bytes(number: float) -> str:
+    """1.5 GiB, 64 MiB, 300 bytes."""
+    for unit, size in (("GiB", 2**30), ("MiB", 2**20), ("KiB", 2**10)):
+        if number >= size:
+            return f"{number / size:.3g} {unit}"
+    return f"{number:g} bytes"
+
+
+def _not_json(constant: str) -> NoReturn:
+    raise ValueError(f"{constant} is not JSON")
+
+
+def _finite(written: str) -> float:
+    if math.isfinite(number := float(written)):
+        return number
+    raise ValueError(f"{written[:40]} is too large a number")

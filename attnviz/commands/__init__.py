@@ -1,0 +1,102 @@
+"""The commands, each a wing: a folder of its own with its options, what it does and what it shows.
+
+A wing may use the core and no other wing. To take one out, remove its folder and its lines here.
+"""
+
+from __future__ import annotations
+
+from attnviz.running import Command
+
+COMMANDS = (
+    Command(
+        "heatmap",
+        "attnviz.commands.heatmap.run:heatmap",
+        "Draw who attends to what",
+        spec="attnviz.commands.heatmap.spec:HeatmapSpec",
+        inputs="attnviz.commands.heatmap.run:heatmap_inputs",
+    ),
+    Command(
+        "explain",
+        "attnviz.commands.explain.run:explain",
+        "Work out one token's attention step by step",
+        spec="attnviz.commands.explain.spec:ExplainSpec",
+        inputs="attnviz.commands.explain.run:explain_inputs",
+        is_document=True,
+    ),
+    Command(
+        "render",
+        "attnviz.commands.render.run:render",
+        "Draw a saved record again",
+        spec="attnviz.commands.render.spec:RenderSpec",
+        inputs="attnviz.commands.render.run:render_inputs",
+    ),
+    Command(
+        "compare",
+        "attnviz.commands.compare.run:compare",
+        "Single against multi head, in numbers and pictures",
+        spec="attnviz.commands.compare.spec:CompareSpec",
+        inputs="attnviz.commands.compare.run:compare_inputs",
+        rows="measures.csv",
+    ),
+    Command(
+        "survey",
+        "attnviz.commands.survey.run:survey",
+        "What each head does over many texts",
+        spec="attnviz.commands.survey.spec:SurveySpec",
+        inputs="attnviz.commands.survey.run:survey_inputs",
+        rows="heads.csv",
+        compares=("survey.safetensors", "attnviz.commands.survey.diff:compare_files"),
+    ),
+    Command(
+        "merge",
+        "attnviz.commands.survey.run:merge",
+        "Put the parts of a survey together",
+        spec="attnviz.commands.survey.spec:MergeSpec",
+    ),
+    Command(
+        "diff",
+        "attnviz.commands.batch.diff:diff",
+        "What differs between two records, batches or surveys",
+        spec="attnviz.commands.batch.spec:DiffSpec",
+    ),
+    Command(
+        "predict",
+        "attnviz.commands.train.predict:predict",
+        "Classify texts with a trained model",
+        spec="attnviz.commands.train.predict_spec:PredictSpec",
+        inputs="attnviz.commands.train.predict:predict_inputs",
+        rows="predictions.csv",
+    ),
+    Command(
+        "attribute",
+        "attnviz.commands.attribute.run:attribute",
+        "Say which tokens an answer hangs on, tested",
+        spec="attnviz.commands.attribute.spec:AttributeSpec",
+        inputs="attnviz.commands.attribute.run:attribute_inputs",
+        rows="attribution.csv",
+    ),
+    Command(
+        "batch",
+        "attnviz.commands.batch.run:batch",
+        "Make all that configs ask for, and a manifest",
+        spec="attnviz.commands.batch.spec:BatchSpec",
+    ),
+    Command(
+        "measures",
+        "attnviz.commands.measures.run:measures",
+        "List the measures of attention",
+        spec="attnviz.commands.measures.spec:MeasuresSpec",
+    ),
+    Command(
+        "train",
+        "attnviz.commands.train.run:train",
+        "Train a model on labelled texts",
+        spec="attnviz.commands.train.spec:TrainSpec",
+    ),
+    Command(
+        "vocab",
+        "attnviz.commands.train.vocab:vocab",
+        "Build a vocabulary",
+        spec="attnviz.commands.train.spec:VocabSpec",
+    ),
+)

@@ -1,0 +1,1 @@
+"""`attnviz attribute`: which tokens an answer depends on."""

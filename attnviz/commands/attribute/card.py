@@ -1,0 +1,114 @@
+"""`attnviz attribute --card`: methods tested over texts, each against chance. What a pass costs is paid once a text."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+from jaxtyping import Bool, Float64
+
+from attnviz.commands.attribute.card_report import card_report, card_rows
+from attnviz.commands.attribute.faithfulness import MIN_TOKENS, first_tokens, kendall, mean_loss
+from attnviz.errors import InvalidText
+from attnviz.models.attribution import Attributable
+from attnviz.models.attribution.passes import ReplacedAttention, Replacement
+from attnviz.models.attribution.subject import Subject, attribute
+from attnviz.records.attribution import Attribution, MethodTest, Question, ReplacedTest, Scores
+from attnviz.report import LazyRows
+from attnviz.running import Events, Progress, Result
+from attnviz.text import Corpus, Document
+
+CHANCE, LEAVE_ONE_OUT, GRADIENT = "random", "leave-one-out", "gradient"
+REPLACED: tuple[Replacement, ...] = ("permuted", "uniform", "random")
+N_DRAWS = 4  # of what is random in them
+N_CHANCE = 4  # random orders of each text, so that chance strays less
+
+
+def card_of(
+    question: Question, methods: Sequence[str], model: Attributable, corpus: Corpus, documents: Sequence[Document]
+) -> Events:
+    """Test methods on each text, then say how each did. Chance and leave-one-out are always among them.
+
+    Raises InvalidText for a text of one token.
+    """
+    methods = [CHANCE, *(name for name in dict.fromkeys((*methods, LEAVE_ONE_OUT)) if name != CHANCE)]
+    rows: dict[str, list[Sequence[float]]] = {name: [] for name in methods}
+    replaced: dict[str, list[Sequence[float]]] = {name: [] for name in ("", *REPLACED)}
+    yield Progress(0, len(documents), "texts", notices=corpus.notices)
+    for count, document in enumerate(documents, 1):
+        subject = model.subject(document.text, document.name, question)
+        if sum(not special for special in subject.tokens.special) < MIN_TOKENS:
+            raise InvalidText(f"{document.name} has one token", hint="Nothing is left of it when that is deleted.")
+        for name, row in tested(subject, methods):
+            rows[name].append(row)
+        for name, row in without_attention(subject, document.label):
+            replaced[name].append(row)
+        yield Progress(count, len(documents), "texts", document.name)
+    found = [MethodTest(name, *np.array(rows[name], dtype=np.float64).T) for name in methods]
+    instead = [ReplacedTest(name, *np.array(of, dtype=np.float64).T) for name, of in replaced.items() if of]
+    names = [document.name for document in documents]
+    report = card_report(found, instead, names, subject.provenance, corpus.name, alone=question.alone)
+    yield Result(report, rows=LazyRows(lambda: card_rows(found, names)))
+
+
+def tested(subject: Subject, methods: Sequence[str]) -> Iterator[tuple[str, Sequence[float]]]:
+    """Of one text, by method: comprehensiveness, sufficiency, τ with leave-one-out, τ with the gradient, passes."""
+    found: dict[str, Attribution] = {}
+    for name in dict.fromkeys((*methods, LEAVE_ONE_OUT, GRADIENT)):
+        found[name] = attribute(subject, name)
+    references = [np.abs(found[name].scores) for name in (LEAVE_ONE_OUT, GRADIENT)]
+    removable = found[LEAVE_ONE_OUT].removable
+    orders = [(name, found[name].scores) for name in methods if name != CHANCE]
+    orders += [(CHANCE, order) for order in _random_orders(subject)]
+    losses = _losses(subject, [scores for _, scores in orders], removable)
+    for name in methods:
+        own = [place for place, (of, _) in enumerate(orders) if of == name]
+        taus = [
+            [kendall(np.abs(orders[place][1])[removable], reference[removable]) for reference in references]
+            for place in own
+        ]
+        yield name, (*losses[own].mean(axis=0).tolist(), *np.mean(taus, axis=0).tolist(), float(found[name].n_passes))
+
+
+def without_attention(subject: Subject, label: int | None) -> Iterator[tuple[str, Sequence[float]]]:
+    """Of one text, by what its attention is replaced: total variation, other answers, right ones; "" is as it is.
+
+    Nothing of a model whose attention is not seen.
+    """
+    own = subject.answers()
+    known = label is not None and subject.answering.n_labels and 0 <= label < subject.answering.n_labels
+
+    def judged(answers: Sequence[np.ndarray]) -> Sequence[float]:
+        variation = np.mean([np.abs(each - own).sum() / 2 for each in answers])
+        changed = np.mean([each.argmax() != own.argmax() for each in answers])
+        right = np.mean([each.argmax() == label for each in answers]) if known else np.nan
+        return float(variation), float(changed), float(right)
+
+    found: dict[str, Sequence[float]] = {"": judged([own])}
+    for by in REPLACED:
+        answers = []
+        for draw in range(1 if by == "uniform" else N_DRAWS):
+            with ReplacedAttention(by, seed=subject.seed + draw) as instead:
+                answers.append(subject.answers())
+            if not instead.n_replaced:
+                return
+        found[by] = judged(answers)
+    yield from found.items()
+
+
+def _random_orders(subject: Subject) -> list[Scores]:
+    generator = np.random.default_rng([subject.seed, *subject.ids])
+    return [generator.random(len(subject.ids)) for _ in range(N_CHANCE)]
+
+
+def _losses(
+    subject: Subject, orders: Sequence[Scores], removable: Bool[np.ndarray, " token"]
+) -> Float64[np.ndarray, "order 2"]:
+    """Comprehensiveness and sufficiency: what is lost without the first tokens, and with nothing but these.
+
+    The parts of all orders are read together: a batch of many costs little more than one.
+    """
+    chosen = np.array([first_tokens(scores, removable) for scores in orders])  # [order, fraction, token]
+    parts = np.stack([~chosen, chosen | ~removable], axis=1)
+    left = subject.probabilities([*parts.reshape(-1, len(removable))]).reshape(parts.shape[:3])
+    return np.array([[mean_loss(subject.target.probability, of) for of in each] for each in left])

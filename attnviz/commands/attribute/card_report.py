@@ -1,0 +1,204 @@
+"""What methods that explain answers are worth: numbers beside chance, and a verdict that goes no further."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from math import isnan
+from typing import NamedTuple
+
+import numpy as np
+
+from attnviz.display import escape_for_display, escape_for_spreadsheet, pluralize, quantity
+from attnviz.measures.intervals import MIN_TEXTS, intervals
+from attnviz.records import Provenance
+from attnviz.records.attribution import MethodTest, PerText, ReplacedTest
+from attnviz.report import Block, Column, Note, Report, Row, Table
+from attnviz.views import captions
+
+JAIN_WALLACE = (0.437, 0.341)  # τ of attention with the gradient and with leave-one-out: table 2, IMDb (both classes)
+MAX_NAME = 80
+
+
+class Mean(NamedTuple):
+    """A mean over texts with the ends of its 95 % interval; NaN where there is none."""
+
+    value: float
+    low: float
+    high: float
+
+    @classmethod
+    def of(cls, numbers: PerText) -> Mean:
+        """Over the texts that have a number."""
+        known = numbers[~np.isnan(numbers)]
+        if not len(known):
+            return cls(*(float("nan"),) * 3)
+        if len(known) < MIN_TEXTS:
+            return cls(float(known.mean()), float("nan"), float("nan"))
+        low, high = intervals(known[:, None])[:, 0].tolist()
+        return cls(float(known.mean()), low, high)
+
+    def overlaps(self, other: Mean) -> bool:
+        """Whether the two intervals have a number in common; without spread they are points."""
+        (low, high), (other_low, other_high) = (
+            (each.value, each.value) if np.isnan(each.low) else (each.low, each.high) for each in (self, other)
+        )
+        return low <= other_high and other_low <= high
+
+    def __str__(self) -> str:
+        half = "" if np.isnan(self.low) else f" ±{(self.high - self.low) / 2:.3f}".replace("±0.", "±.")
+        return "-" if np.isnan(self.value) else f"{self.value:.3f}{half}"
+
+
+def card_report(
+    found: Sequence[MethodTest],
+    instead: Sequence[ReplacedTest],
+    names: Sequence[str],
+    provenance: Provenance,
+    corpus: str,
+    *,
+    alone: bool,
+) -> Report:
+    """A row per method, chance first, and one per way to replace attention, the model's own first; then what follows.
+
+    The data hold model, texts, and by method each mean with its interval and the numbers of every text.
+    """
+    n_texts = len(names)
+    of = escape_for_display(corpus if n_texts != 1 else names[0], MAX_NAME)
+    model = escape_for_display(provenance.model, MAX_NAME) + (", encoder alone" if alone else "")
+    blocks: list[Block] = [_table(found), *([_instead(instead)] if instead else [])]
+    blocks += map(Note, (*_verdicts(found, n_texts), *_of_attention(instead), *_reading()))
+    return Report(
+        title=f"what explains the answers of {model}, tested on {of}",
+        subtitle=f"{captions.status(provenance)} · {quantity(n_texts, 'texts')}",
+        blocks=tuple(blocks),
+        facts=captions.facts(provenance),
+        data={
+            "model": provenance.model,
+            "revision": provenance.revision,
+            "encoder_alone": alone,
+            "corpus": corpus,
+            "texts": list(names),
+            "methods": {each.method: _data(each, NUMBERS) for each in found},
+            "attention": {each.by or "own": _data(each, OF_REPLACED) for each in instead},
+            "jain_wallace_2019": {"tau_gradient": JAIN_WALLACE[0], "tau_leave_one_out": JAIN_WALLACE[1]},
+        },
+    )
+
+
+def card_rows(found: Sequence[MethodTest], names: Sequence[str]) -> Iterator[tuple[str, ...]]:
+    """A header and a row per text and method, for CSV, with every digit."""
+    yield ("text", "method", *NUMBERS)
+    for place, name in enumerate(names):
+        for each in found:
+            numbers = (float(getattr(each, number)[place]) for number in NUMBERS)
+            yield (escape_for_spreadsheet(name), each.method, *("" if isnan(n) else repr(n) for n in numbers))
+
+
+NUMBERS = ("comprehensiveness", "sufficiency", "tau_leave_one_out", "tau_gradient", "n_passes")
+OF_REPLACED = ("variation", "changed", "right")
+
+
+def _table(found: Sequence[MethodTest]) -> Table:
+    columns = (
+        Column("tokens ranked by"),
+        Column("comprehens. ↑"),
+        Column("sufficiency ↓"),
+        Column("τ left out"),
+        Column("τ gradient"),
+        Column("passes", digits=0),
+    )
+    rows: list[Row] = [
+        (
+            "chance" if each.method == "random" else each.method,
+            *(str(Mean.of(getattr(each, number))) for number in NUMBERS[:2]),
+            *(f"{Mean.of(getattr(each, number)).value:.3f}" for number in NUMBERS[2:4]),
+            f"{each.n_passes.mean():.0f}",
+        )
+        for each in found
+    ]
+    gradient, leave_one_out = JAIN_WALLACE
+    rows.append(("attention (J. & W.)", "-", "-", f"{leave_one_out:.3f}", f"{gradient:.3f}", "-"))
+    return Table("card", "methods, tested", "facts", columns, tuple(rows))
+
+
+def _instead(instead: Sequence[ReplacedTest]) -> Table:
+    """What becomes of the answers under other attention."""
+    right = any(not np.isnan(each.right).all() for each in instead)
+    columns = (
+        Column("attention"),
+        Column("total variation"),
+        Column("other answers"),
+        *([Column("right answers")] if right else []),
+    )
+    numbers = OF_REPLACED if right else OF_REPLACED[:2]
+    rows = [(NAMES[each.by], *(str(Mean.of(getattr(each, number))) for number in numbers)) for each in instead]
+    return Table("attention", "answers under other attention", "facts", columns, tuple(rows))
+
+
+NAMES = {
+    "": "the model's own",
+    "permuted": "permuted in each row",
+    "uniform": "alike for every key",
+    "random": "frozen to random",
+}
+
+
+def _of_attention(instead: Sequence[ReplacedTest]) -> Iterator[str]:
+    if len(instead) < 2:
+        return
+    least = min(instead[1:], key=lambda each: float(each.variation.mean()))
+    changed, varied = float(least.changed.mean()), float(least.variation.mean())
+    yield (
+        f"With attention {NAMES[least.by]}, {changed:.1%} of the answers change, and their probabilities by "
+        f"{varied:.3f} of 1 (total variation): no more than that needs the weights that the model works out (Jain & "
+        "Wallace 2019; Wiegreffe & Pinter 2019). It was not trained under other attention, so what it loses may say "
+        "more of that than of its own weights."
+    )
+
+
+def _verdicts(found: Sequence[MethodTest], n_texts: int) -> Iterator[str]:
+    """What the intervals say and no more."""
+    if n_texts < MIN_TEXTS:
+        yield f"{n_texts} {pluralize(n_texts, 'texts')} have no interval, and so no verdict: it takes {MIN_TEXTS}."
+        return
+    chance, *others = found
+    by_chance = Mean.of(chance.comprehensiveness)
+    means = {each.method: Mean.of(each.comprehensiveness) for each in others}
+    nothing = [name for name, mean in means.items() if mean.overlaps(by_chance) or mean.value < by_chance.value]
+    if nothing:
+        yield (
+            f"{', '.join(nothing)}: deleting what is ranked first costs the answer no more than deleting tokens at "
+            f"random does ({by_chance}). Here this explains nothing."
+        )
+    better = sorted((name for name in means if name not in nothing), key=lambda name: -means[name].value)
+    if better:
+        listed = ", ".join(f"{name} {means[name]}" for name in better)
+        yield f"More than chance is lost by deleting what is ranked first by: {listed}."
+        equal = [name for name in better[1:] if means[name].overlaps(means[better[0]])]
+        if equal:
+            yield f"Intervals overlap: these texts do not tell {better[0]} and {', '.join(equal)} apart."
+
+
+def _reading() -> Iterator[str]:
+    yield (
+        "Comprehensiveness is the probability that the answer loses, as a mean, when the first 5, 10, 20 and 50 % of "
+        "the tokens are deleted; sufficiency what it loses when only these are left, below 0 where it gains "
+        "(DeYoung et al. 2020). ± is half of a 95 % interval over texts."
+    )
+    yield (
+        "τ (Kendall) compares the sizes of scores with those of leave-one-out and of the gradient, as Jain & Wallace "
+        "2019 did for attention in a BiLSTM on IMDb (J. & W.). It counts every pair of tokens alike, and most tokens "
+        "change hardly anything; deleting counts the few that are ranked first, and on which side they are. So the two "
+        "may disagree, and neither is the other's proof."
+    )
+
+
+def _data(each: MethodTest | ReplacedTest, numbers: Sequence[str]) -> dict[str, object]:
+    found: dict[str, object] = {}
+    for number in numbers:
+        values: PerText = getattr(each, number)
+        mean = Mean.of(values)
+        interval = None if np.isnan(mean.low) else [mean.low, mean.high]
+        shown = [None if isnan(value) else value for value in values.tolist()]
+        found[number] = {"mean": None if np.isnan(mean.value) else mean.value, "interval": interval, "texts": shown}
+    return found

@@ -1,0 +1,1 @@
+"""`attnviz batch` and `attnviz diff`: what configs ask for, and what differs between two results."""

@@ -1,0 +1,149 @@
+"""A job's files on both sides: pictures by pixels, records by weights, texts by words, others by bytes."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Iterator
+from dataclasses import replace
+from decimal import Decimal
+from pathlib import Path, PurePosixPath
+from typing import Literal
+
+from attnviz import store
+from attnviz.bounded import resolved
+from attnviz.commands.batch.diff_records import compare_arrays, compare_weights
+from attnviz.display import quantity
+from attnviz.errors import InputError, InvalidRecord
+from attnviz.models.sizes import BASE, GIB, check_room
+from attnviz.records.differences import Difference, Tolerances, one_sided, paired
+from attnviz.store.manifest import Entry, File
+
+TEXTS = frozenset({".csv", ".json", ".md", ".tex"})  # in which numbers are written out
+# A number with a fraction or an exponent, but no part of a word, an address or a version such as 2.13.0.
+WRITTEN = re.compile(r"((?<![\w.])-?\d+(?:\.\d+(?:[eE][-+]?\d+)?|[eE][-+]?\d+)(?!\w|\.\d))", re.ASCII)
+# What comparing takes, measured, for each byte of both files; and for each pixel that either picture has.
+PER_BYTE = {".safetensors": 2, **dict.fromkeys(TEXTS, 16)}
+PER_PIXEL = 25
+
+Compared = Difference | Literal["same number", "file", "same content"]  # "file" before each that both have
+
+
+def compare_files(before: tuple[Path, Entry], after: tuple[Path, Entry], tolerances: Tolerances) -> Iterator[Compared]:
+    """Every file of a job's two entries, each given with the folder of its batch, and what was put beside them.
+
+    Raises TooLarge before a pair is read.
+    """
+    for path, one, other in paired(*(_files(*side) for side in (before, after))):
+        sides = [side for side in ((before[0], one, "BEFORE"), (after[0], other, "AFTER")) if side[1]]
+        place = Difference("differs", "file", after[1].name, path)
+        sizes = sum(file.size for _, file, _ in sides if file)
+        needed = BASE + PER_BYTE.get(PurePosixPath(path).suffix.lower(), 1) * sizes
+        check_room(f"{path} on both sides", needed, tolerances.max_memory)
+        contents = [_read(folder, file, side) for folder, file, side in sides if file]
+        if wrong := [each for each in contents if isinstance(each, str)]:
+            yield replace(place, kind="unreadable", said=wrong[0])
+        elif len(contents) == 1:
+            yield replace(place, kind=one_sided(one is not None))
+        else:
+            yield "file"
+            one_data, other_data = (data for data in contents if isinstance(data, bytes))
+            yield from _compare(place, one_data, other_data, tolerances)
+
+
+def _files(folder: Path, entry: Entry) -> dict[str, File]:
+    """Those of the manifest; and with an empty sha256 what was put beside them, but for hidden files."""
+    listed = {file.path: file for file in entry.files}
+    found = (path for path in sorted((folder / entry.name).rglob("[!.]*")) if path.is_file())
+    names = {path.relative_to(folder).as_posix(): path for path in found}
+    strays = {name: File(name, "", path.stat().st_size) for name, path in names.items() if name not in listed}
+    return listed | strays
+
+
+def _read(folder: Path, file: File, side: str) -> bytes | str:
+    """The bytes of a file, or why they are not what the manifest says. A link out of the folder is not followed."""
+    place = folder / file.path
+    try:
+        if not resolved(place).is_relative_to(resolved(folder)):
+            return f"in {side} is a link out of its folder"
+        if not place.is_file():
+            return f"in {side} is gone"
+        if place.stat().st_size != file.size:
+            return f"in {side} has another size than when it was made"
+        data = place.read_bytes()
+    except OSError as error:
+        return f"in {side} cannot be read ({error.strerror})"
+    if file.sha256 in ("", hashlib.sha256(data).hexdigest()):
+        return data
+    return f"in {side} has other bytes than when it was made"
+
+
+def _compare(place: Difference, before: bytes, after: bytes, tolerances: Tolerances) -> Iterator[Compared]:
+    if before == after:
+        return
+    ending = PurePosixPath(place.file).suffix.lower()
+    found: list[Difference]
+    if not tolerances.exact and ending == ".png":
+        found = list(_compare_pictures(place, before, after, tolerances))
+    elif not tolerances.exact and ending == ".safetensors":
+        found = list(_compare_records(place, before, after, tolerances))
+    elif not tolerances.exact and ending in TEXTS and is_same_text(before, after, tolerances.numbers):
+        found = []
+    else:
+        one, other = (f"{len(data):,} bytes ({hashlib.sha256(data).hexdigest()[:8]}…)" for data in (before, after))
+        found = [replace(place, before=one, after=other)]
+    if not found:
+        yield "same content"
+    yield from found
+
+
+def _compare_pictures(place: Difference, before: bytes, after: bytes, tolerances: Tolerances) -> Iterator[Difference]:
+    from attnviz.renderers.figure.compare import MAX_PIXELS, compare  # only now: what draws takes a while to import
+
+    room = int((tolerances.max_memory * GIB - BASE) / PER_PIXEL)
+    try:
+        found = compare(before, after, min(room, MAX_PIXELS))
+    except InputError as error:
+        yield replace(place, said=error.problem)
+        return
+    if len(set(found.sizes)) == 2:
+        one, other = ("{} × {} pixels".format(*size) for size in found.sizes)
+        yield replace(place, before=one, after=other)
+    elif not found.rms <= tolerances.pixels:
+        yield replace(place, said=f"{quantity(found.n_pixels, 'pixels')}, by {found.rms:.3g} of 255 (root mean square)")
+
+
+def _compare_records(place: Difference, before: bytes, after: bytes, tolerances: Tolerances) -> Iterator[Difference]:
+    """By tokens, heads and weights: of how they were made the manifest says more. Raises TooLarge."""
+    try:
+        held = sum(len(data) + store.held_bytes(data) for data in (before, after))
+        check_room(f"{place.file} on both sides", BASE + held, tolerances.max_memory)
+        one, two = (store.read_record(data, place.file) for data in (before, after))
+    except InvalidRecord as error:
+        yield replace(place, said=error.problem)
+        return
+    for each in (*compare_weights(one, two, tolerances), *compare_arrays(one, two, tolerances)):
+        yield replace(each, job=place.job, file=place.file)
+
+
+def is_same_text(before: bytes, after: bytes, tolerance: float) -> bool:
+    """Whether two text files say the same: the same words and whole numbers, and every other number within `tolerance`.
+
+    One that is rounded may also differ by one in its last place, because what is nearly the same may be rounded up or
+    down; not so without a tolerance.
+    """
+    try:
+        one, other = (WRITTEN.split(data.decode("utf-8")) for data in (before, after))
+    except UnicodeDecodeError:
+        return False
+    if not tolerance or len(one) != len(other) or one[::2] != other[::2]:
+        return before == after
+    return all(_is_near(left, right, tolerance) for left, right in zip(one[1::2], other[1::2], strict=True))
+
+
+def _is_near(left: str, right: str, tolerance: float) -> bool:
+    if left == right:
+        return True
+    one, other = Decimal(left), Decimal(right)
+    place = max(int(number.as_tuple().exponent) for number in (one, other))
+    return abs(one - other) <= Decimal(repr(tolerance)) + Decimal(1).scaleb(place)

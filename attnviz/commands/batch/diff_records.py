@@ -1,0 +1,122 @@
+"""What differs between two records: tokens, heads, what may be attended to, weights, and how they were made."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import asdict, replace
+from operator import itemgetter
+
+import numpy as np
+
+from attnviz.commands.batch.changes import changes, check_tokens, shared_heads
+from attnviz.errors import InvalidRecord
+from attnviz.measures import measured
+from attnviz.records import AttentionMaps
+from attnviz.records.differences import WEIGHT, Difference, HeadChange, Tolerances, compare_values, one_sided
+from attnviz.records.walk import stretches
+from attnviz.views.tokens import token
+
+
+def compare_origins(before: AttentionMaps, after: AttentionMaps) -> Iterator[Difference]:
+    """Everything that a record says of how it was made, but for the versions of packages."""
+    left_out = {"settings": "", "facts": "", "versions": ""}
+    origins = (before.provenance, after.provenance)
+    sides = [asdict(of) | left_out | dict(of.settings) | asdict(of.facts) for of in origins]
+    yield from compare_values(Difference("differs", ""), sides)
+    if before.queries.unknown != after.queries.unknown:
+        yield Difference("differs", "vocabulary", said="other tokens are unknown")
+
+
+def compare_weights(before: AttentionMaps, after: AttentionMaps, tolerances: Tolerances) -> Iterator[Difference]:
+    """The largest change of weight in each head where one is beyond its tolerance; the largest of all first.
+
+    Before it what only one record has, and of other tokens nothing but that.
+    """
+    if (other := _other_tokens(before, after)) is not None:
+        yield other
+        return
+    yield from _compare_shapes(before, after)
+    found: list[Difference] = []
+    for layer, head in shared_heads(before, after):
+        moved = _most_moved(before, after, layer, head)
+        if not tolerances.allow(WEIGHT, moved.change):
+            found.append(moved)
+    yield from sorted(found, key=lambda each: -abs(each.change))
+
+
+def compare_arrays(before: AttentionMaps, after: AttentionMaps, tolerances: Tolerances) -> Iterator[Difference]:
+    """What records of the same tokens and heads hold beside their weights, where it is further apart than these."""
+    for name in ("sink", "value_norms"):
+        one, other = getattr(before, name), getattr(after, name)
+        if one is None or other is None:
+            if one is not other:
+                yield Difference(one_sided(one is not None), name.replace("_", " "))
+        elif one.shape == other.shape and not np.allclose(one, other, tolerances.numbers, tolerances.numbers):
+            yield Difference("differs", name.replace("_", " "), said=f"by up to {np.abs(other - one).max():.3g}")
+
+
+def _compare_shapes(before: AttentionMaps, after: AttentionMaps) -> Iterator[Difference]:
+    """Layers and heads that only one record has, and other keys that may be attended to."""
+    for what in ("layer", "head"):
+        one, other = (dict.fromkeys(getattr(maps, f"{what}_numbers"), maps) for maps in (before, after))
+        for number in one.keys() ^ other.keys():
+            yield Difference(one_sided(number in one), f"{what} {number}")
+    for layer in sorted({layer for layer, _ in shared_heads(before, after)}):
+        places = [maps.layer_numbers.index(layer) for maps in (before, after)]
+        several = stretches(np.arange(len(before.queries)), len(before.keys))
+        pairs = ((before.allowed(places[0], rows), after.allowed(places[1], rows)) for rows in several)
+        if not all(np.array_equal(*pair) for pair in pairs):
+            yield Difference("differs", "mask", layer=layer, said="other keys may be attended to")
+
+
+def compare_heads(
+    before: AttentionMaps, after: AttentionMaps, names: list[str], tolerances: Tolerances
+) -> tuple[list[Difference], list[HeadChange]]:
+    """What differs, and each head with its measures called `names`, the most different first.
+
+    Heads are held to their weights, and where a tolerance names something else, such as jsd, to that as well.
+    """
+    found = list(compare_origins(before, after))
+    if (other := _other_tokens(before, after)) is not None:
+        return [*found, other], []
+    heads = []
+    numbers = list(zip(measured(before, names, "head"), measured(after, names, "head"), strict=True))
+    for change in sorted(changes(before, after), key=lambda change: -change.jsd):
+        of_a, of_b = (maps.place(change.layer, change.head) for maps in (before, after))
+        place = Difference("differs", "number", layer=change.layer, head=change.head)
+        measures = (
+            replace(place, measure=a.name, before=float(a.values[of_a]), after=float(b.values[of_b]))
+            for a, b in numbers
+        )
+        heads.append(replace(change, measures=tuple(measures)))
+    found += (*compare_weights(before, after, tolerances), *compare_arrays(before, after, tolerances))
+    for each in heads:
+        measures_of = {number.measure: number for number in each.measures}
+        for name, value in each.values.items():
+            if name in tolerances.named and not tolerances.allow(name, value):
+                plain = Difference("differs", name, layer=each.layer, head=each.head, said=f"{value:.6g}")
+                found.append(measures_of.get(name, plain))
+    return found, heads
+
+
+def _other_tokens(before: AttentionMaps, after: AttentionMaps) -> Difference | None:
+    try:
+        check_tokens(before, after)
+    except InvalidRecord as error:
+        return Difference("differs", "tokens", said=error.problem)
+    return None
+
+
+def _most_moved(before: AttentionMaps, after: AttentionMaps, layer: int, head: int) -> Difference:
+    """The largest change of a weight, of which query and to which key; of equal ones the first."""
+    places = [maps.place(layer, head) for maps in (before, after)]
+    found = []
+    for queries in stretches(np.arange(len(before.queries)), len(before.keys)):
+        one, other = (maps.rows(*place, queries) for maps, place in zip((before, after), places, strict=True))
+        apart = np.abs(other - one)
+        row, key = map(int, np.unravel_index(int(apart.argmax()), apart.shape))
+        query = int(np.arange(len(before.queries))[queries][row])
+        found.append((float(apart[row, key]), query, key, float(one[row, key]), float(other[row, key])))
+    _, query, key, old, new = max(found, key=itemgetter(0))
+    said = f"query {token(after.queries, query)}, key {token(after.keys, key)}"
+    return Difference("differs", WEIGHT, layer=layer, head=head, before=old, after=new, said=said)

@@ -1,0 +1,172 @@
+"""Manifests, and single entries of them, as JSON and back. What is written and read again is the same."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Sequence
+from dataclasses import asdict, replace
+from functools import cache
+from pathlib import Path, PurePosixPath
+from typing import TYPE_CHECKING, Any
+
+from pydantic import TypeAdapter, ValidationError
+
+from attnviz.bounded import read_bytes
+from attnviz.commands.batch import naming
+from attnviz.commands.batch.source_file import format_path
+from attnviz.errors import InvalidConfig, InvalidSource
+from attnviz.option_values import WANTED, InvalidValue, shorten
+from attnviz.store.manifest import SCHEMA, Entry, Manifest
+
+if TYPE_CHECKING:
+    from pydantic_core import ErrorDetails
+
+UNSAFE = re.compile(r"[\\:\x00-\x1f]")  # in a path
+MAX_PART = 255  # bytes of a name in a path: what file systems take
+MAX_MANIFEST = 2**27  # bytes: all measures of 2,200 texts through 144 heads; ten times that in memory
+SURROGATE = re.compile("[\ud800-\udfff]")
+SORTED = frozenset({"configs", "versions", "settings", "inputs"})  # of the numbers the order is that of the texts
+KINDS: dict[str, type[Any]] = {"manifest": Manifest, "entry": Entry}
+WANTED_HERE = {  # by pydantic's name for what is wrong
+    **{f"{kind.__name__.replace('str', 'string')}_type": wanted for kind, wanted in WANTED.items()},
+    "list_type": "a list",
+    "tuple_type": "a list",
+    "dict_type": "settings (name: value)",
+    "dataclass_type": "an object",
+}
+
+
+def to_bytes(manifest: Manifest) -> bytes:
+    """The manifest as JSON in ASCII. A lone surrogate, which no parser takes back, becomes U+FFFD.
+
+    Raises ValueError for a number that JSON does not have.
+    """
+    return _written({"schema": manifest.schema, **asdict(manifest), "jobs": [*map(_of_entry, manifest.jobs)]})
+
+
+def entry_bytes(entry: Entry) -> bytes:
+    """One entry, as `to_bytes` writes it within a manifest."""
+    return _written(_of_entry(entry))
+
+
+def _of_entry(entry: Entry) -> dict[str, Any]:
+    """Without what earlier versions do not know, where there is nothing to say of it."""
+    return {name: value for name, value in asdict(entry).items() if value or name not in ("layers", "heads")}
+
+
+def from_file(path: str | Path) -> Manifest:
+    """The manifest in a file. Raises InvalidConfig where it cannot be read, or is not one that this version writes."""
+    manifest: Manifest = _read(Path(path), "manifest")
+    _check_names(Path(path), manifest.jobs)
+    return replace(manifest, jobs=tuple(map(_as_it_was, manifest.jobs)))
+
+
+def entry_from_file(path: str | Path) -> Entry:
+    """The entry in a file. Raises InvalidConfig as `from_file` does."""
+    entry: Entry = _read(Path(path), "entry")
+    _check_names(Path(path), (entry,))
+    return _as_it_was(entry)
+
+
+def _check_names(path: Path, entries: Sequence[Entry]) -> None:
+    """That jobs have names of jobs, and files lie in the folders of theirs: a manifest may be anybody's.
+
+    Raises InvalidConfig with every one that has not.
+    """
+    problems: list[str] = []
+    names: set[str] = set()
+    for entry in entries:
+        if wrong := naming.name_error(entry.name):
+            problems.append(f"{path}: {wrong}")
+        if entry.name.lower() in names:
+            problems.append(f"{path}: the name {shorten(entry.name)} is there twice, whatever the case")
+        names.add(entry.name.lower())
+        outside = (file.path for file in entry.files if not _is_within(file.path, entry.name))
+        problems += [f"{path}: {shorten(name)} is no path within {shorten(entry.name)}" for name in outside]
+    if problems:
+        raise InvalidConfig(problems)
+
+
+def _is_within(path: str, folder: str) -> bool:
+    """Whether a path is written as a manifest writes it, and leads to what lies below `folder`."""
+    first, *below = PurePosixPath(path).parts or ("",)
+    plain = str(PurePosixPath(path)) == path and not UNSAFE.search(path)
+    plain &= all(len(part.encode("utf-8", "surrogatepass")) <= MAX_PART for part in below)
+    return plain and first == folder and bool(below) and ".." not in below
+
+
+def _read(path: Path, kind: str) -> Any:
+    try:
+        text = read_bytes(path, MAX_MANIFEST, InvalidSource).decode("utf-8")
+        data = json.loads(text, parse_constant=_refuse)
+    except InvalidSource as error:
+        raise InvalidConfig([error.problem]) from error
+    except json.JSONDecodeError as error:
+        raise InvalidConfig([f"{path}:{error.lineno}:{error.colno}: is not JSON: {error.msg}"]) from error
+    except (ValueError, RecursionError) as error:  # bytes that are not UTF-8 among them
+        raise InvalidConfig([f"{path}: is not JSON in UTF-8: {error}"]) from error
+    schema = data.get("schema", SCHEMA) if isinstance(data, dict) else SCHEMA
+    if kind == "manifest" and schema != SCHEMA:  # told first: of a later schema all the rest may look wrong
+        raise InvalidConfig([f"{path}: schema: this attnviz reads {SCHEMA}, not {schema!r:.40}; make the batch again"])
+    try:
+        found = _adapter(kind).validate_json(text, strict=True, extra="forbid")
+        json.dumps(asdict(found), allow_nan=False)
+    except ValidationError as problems:
+        raise InvalidConfig([_line(path, error) for error in problems.errors(include_url=False)]) from problems
+    except ValueError as error:
+        raise InvalidConfig([f"{path}: holds a number that is not finite"]) from error
+    return found
+
+
+@cache
+def _adapter(kind: str) -> TypeAdapter[Any]:
+    return TypeAdapter(KINDS[kind])
+
+
+def _line(path: Path, error: ErrorDetails) -> str:
+    steps = error["loc"][:-1] if error["type"] in ("missing", "unexpected_keyword_argument") else error["loc"]
+    return f"{path}: {format_path(steps)}: {_sentence(error)}" if steps else f"{path}: {_sentence(error)}"
+
+
+def _sentence(error: ErrorDetails) -> str:
+    match error["type"]:
+        case "unexpected_keyword_argument":
+            return f"no {shorten(error['loc'][-1])} here"
+        case "missing":
+            return f"{error['loc'][-1]} is missing"
+        case "json_invalid":  # half a character, which json.loads takes
+            return f"is not JSON: {error['ctx']['error']}"
+        case kind if kind in WANTED_HERE:
+            return str(InvalidValue(WANTED_HERE[kind], error["input"]))
+    return error["msg"]
+
+
+def _refuse(constant: str) -> None:
+    raise ValueError(f"{constant} is not a number")
+
+
+def _as_it_was(entry: Entry) -> Entry:
+    """JSON has no tuples, and settings have no lists."""
+    return replace(entry, settings={name: _tuples(value) for name, value in entry.settings.items()})
+
+
+def _tuples(value: object) -> object:
+    return tuple(map(_tuples, value)) if isinstance(value, list) else value
+
+
+def _written(data: dict[str, Any]) -> bytes:
+    return (json.dumps(_clean(data), indent=1, allow_nan=False) + "\n").encode("ascii")
+
+
+def _clean(value: Any, name: str = "") -> Any:
+    """Sorted where the order says nothing, and every text one that can be read again."""
+    match value:
+        case str():
+            return SURROGATE.sub("\ufffd", value)
+        case dict():
+            members = sorted(value.items()) if name in SORTED else value.items()
+            return {_clean(key): _clean(member, key) for key, member in members}
+        case list() | tuple():
+            return [_clean(item) for item in value]
+    return value

@@ -1,0 +1,46 @@
+"""Paths in settings. A relative one means a place in the config's folder.
+
+`text_file`, `vocab` and `record` are always paths. `dataset`, `model` and `models` may be names too: there ./ or ../ in
+front makes a path; anything else with a slash is one, except a data set org/name that is not there; and a word with a
+dot, such as reviews.csv, is one if it is there. ~/ is the home folder.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from attnviz.bounded import exists
+
+PATHS = frozenset({"text_file", "vocab", "record"})
+NAMES_OR_PATHS = frozenset({"dataset", "model", "models"})
+
+
+def from_folder(folder: Path, settings: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Settings with their paths from the current folder; and as they were written, those that this changed."""
+    found = dict(settings)
+    for setting in settings.keys() & {*PATHS, *NAMES_OR_PATHS}:
+        match settings[setting]:
+            case str(written):
+                found[setting] = _from_folder(folder, setting, written)
+            case tuple(several):
+                found[setting] = tuple(_from_folder(folder, setting, each) for each in several)
+    return found, {setting: value for setting, value in settings.items() if found[setting] != value}
+
+
+def _from_folder(folder: Path, setting: str, written: str) -> str:
+    """Raises nothing: what is no path stays a name."""
+    if written == "~" or written.startswith("~/") or Path(written).is_absolute() or not written:
+        return written
+    path = folder / written
+    if not _is_path(setting, written, path):
+        return written
+    return str(path) if path.is_absolute() else f"./{path}"  # never a bare word, which would be a name
+
+
+def _is_path(setting: str, written: str, path: Path) -> bool:
+    if setting in PATHS or written.startswith(("./", "../")):
+        return True
+    if setting != "dataset" or written.count("/") != 1:
+        return "/" in written or ("." in written and exists(path))
+    return exists(path)

@@ -1,0 +1,60 @@
+"""A batch as a report and as cases, for those who read of it on a server. Knows jobs, manifests and `report`."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+
+from attnviz.commands.batch.jobs import Job
+from attnviz.display import escape_for_display
+from attnviz.report import CaseResult, Column, Note, Report, Table
+from attnviz.store.manifest import Entry, Manifest
+from attnviz.views.index_page import batch_title, settings_in_words
+
+MAX_MESSAGE_LENGTH = 500
+
+
+def batch_report(manifest: Manifest, ended: Mapping[str, str], folder: str) -> Report:
+    """How each job ended; `ended` says by its name whether it was made, unchanged or failed."""
+    rows = tuple(
+        (entry.name, entry.command, ended[entry.name], len(entry.files), _why(entry)) for entry in manifest.jobs
+    )
+    columns = (Column("job"), Column("command"), Column("how it ended"), Column("files"), Column("why it failed"))
+    warned = [(entry, warning) for entry in manifest.jobs for warning in entry.warnings]
+    warnings = [Note(f"{entry.name}: {escape_for_display(warning, MAX_MESSAGE_LENGTH)}") for entry, warning in warned]
+    configs = ", ".join(escape_for_display(name, MAX_MESSAGE_LENGTH) for name in manifest.configs)
+    table = Table("jobs", "Jobs", "facts", columns, rows)
+    data = {"jobs": [dict(zip(("job", "command", "ended", "files", "error"), row, strict=True)) for row in rows]}
+    subtitle = f"{configs}, made in {escape_for_display(folder, MAX_MESSAGE_LENGTH)}"
+    return Report(batch_title(manifest), subtitle, (table, *warnings), data=data)
+
+
+def command_line(job: Job) -> str:
+    """One job, as it would be written."""
+    said = f"{job.name}: {job.command} {settings_in_words(job.settings)}"
+    return escape_for_display(said.rstrip(), MAX_MESSAGE_LENGTH)
+
+
+def how_ended(ended: Iterable[str], total: int) -> str:
+    """ "2 made, 1 failed, 3 not begun"; `ended` says of each job that was begun how it ended."""
+    counts = Counter(ended)
+    left = total - counts.total()
+    said = [f"{counts[how]} {how}" for how in ("made", "unchanged", "failed") if counts[how]]
+    return ", ".join([*said, *([f"{left} not begun"] if left else [])])
+
+
+def _why(entry: Entry) -> str:
+    return escape_for_display(entry.error, MAX_MESSAGE_LENGTH) if entry.error else ""
+
+
+def batch_cases(manifest: Manifest, jobs: Sequence[Job]) -> tuple[CaseResult, ...]:
+    """One case a job; why it failed begins with the place in the config that asks for it."""
+    places = {job.name: escape_for_display(job.where, MAX_MESSAGE_LENGTH) for job in jobs}
+    return tuple(
+        CaseResult(
+            entry.name,
+            (f"{places[entry.name]}: {_why(entry)}",) if entry.error else (),
+            tuple(escape_for_display(warning, MAX_MESSAGE_LENGTH) for warning in entry.warnings),
+        )
+        for entry in manifest.jobs
+    )

@@ -1,0 +1,163 @@
+"""`attnviz batch`: from configs to a folder of figures and a manifest of all that was made, from what."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+
+from attnviz import store
+from attnviz.commands.batch.configs import load_all
+from attnviz.commands.batch.jobs import BatchPlan
+from attnviz.commands.batch.manifests import entry_bytes, entry_from_file, from_file, to_bytes
+from attnviz.commands.batch.report import batch_cases, batch_report, command_line, how_ended
+from attnviz.commands.batch.schema import json_schema
+from attnviz.commands.batch.spec import BatchSpec
+from attnviz.commands.batch.workers import Done, run_jobs
+from attnviz.display import escape_for_display, pluralize
+from attnviz.errors import ExecutionError, InputError, InvalidOption, OutputError
+from attnviz.records.arithmetic import cores
+from attnviz.report import FigureStyle
+from attnviz.running import Events, Progress, Result
+from attnviz.running.executors import check_workers, open_executor
+from attnviz.running.versions import versions
+from attnviz.store.manifest import NAME, PAGE, Entry, Manifest
+from attnviz.views.index_page import batch_page
+
+PROGRESS = ".progress"  # entries of jobs that are done, until the manifest holds them all
+DEFAULT_OUT = "figures"
+
+
+def batch(spec: BatchSpec) -> Events:
+    """Make what the configs ask for. A run that was broken off goes on where it was; what did not change stays.
+
+    Raises InvalidConfig with every problem of every config, before anything is made.
+    """
+    if spec.schema:
+        return iter((Result(lines=tuple(json.dumps(json_schema(), indent=1).splitlines())),))
+    if not spec.configs:
+        raise InvalidOption("no config", hint="Name a YAML file: attnviz batch figures.yaml.")
+    check_workers(spec.workers)
+    plan = load_all(spec.configs, spec.out)
+    folder = store.output_folder(spec.out or plan.out or DEFAULT_OUT)
+    return _made(spec, plan, folder)
+
+
+def _made(spec: BatchSpec, plan: BatchPlan, folder: Path) -> Events:
+    n_workers = max(1, min(spec.workers or cores(), len(plan.jobs)))
+    if spec.dry_run:
+        n = len(plan.jobs)
+        would = f"would make {n} {pluralize(n, 'jobs')} in {folder}/ with {n_workers} at a time"
+        yield Result(lines=tuple(map(command_line, plan.jobs)), closing=(would,))
+        return
+    with store.locked(folder):
+        try:
+            yield from _all(spec, plan, folder, n_workers)
+        finally:
+            store.remove_folder(folder / PROGRESS)  # where there is nothing to go on from
+
+
+def _all(spec: BatchSpec, plan: BatchPlan, folder: Path, n_workers: int) -> Events:
+    """Make every job, then what tells of all of them."""
+    store.refuse_links(folder, PROGRESS)
+    before = _entries(folder)
+    # Also where all is made again it matters what was made: files that are not made any more go.
+    earlier = {name: replace(entry, fingerprint="") if spec.force else entry for name, entry in before.items()}
+    store.make_folder(folder / PROGRESS)
+    done: dict[str, Done] = {}
+    with open_executor(n_workers) as (executor, _):
+        for each in run_jobs(plan.jobs, folder, earlier, executor, spec.fail_fast):
+            done[each.entry.name] = each
+            if each.how != "failed":
+                store.write(folder / PROGRESS / f"{each.entry.name}.json", entry_bytes(each.entry))
+            yield _progress(each, len(done), len(plan.jobs))
+    entries = tuple(done[job.name].entry for job in plan.jobs if job.name in done)
+    manifest = Manifest(configs=plan.configs, versions=versions(), jobs=entries)
+    store.write(folder / NAME, to_bytes(manifest))
+    _clear(folder, plan, before, done)
+    page = _write_page(from_file(folder / NAME), folder)  # as it will be read another time: in this order
+    gone = sorted(set(before) - {job.name for job in plan.jobs})
+    said = how_ended((each.how for each in done.values()), len(plan.jobs)) or "no jobs"
+    yield Result(
+        notices=(*_gone(folder, gone), *_stale(folder, page)),
+        closing=(f"{said}; wrote {folder / NAME}{f' and {page}' if page else ''}",),
+        document=batch_report(manifest, {name: each.how for name, each in done.items()}, str(folder)),
+        cases=batch_cases(manifest, plan.jobs),
+        failure=_failure(done.values(), len(plan.jobs)),
+    )
+
+
+def _progress(done: Done, number: int, total: int) -> Progress:
+    entry = done.entry
+    if done.how == "failed":
+        return Progress(number, total, "jobs", entry.name, error=f"{entry.name}: {entry.error}")
+    n = len(entry.files)
+    line = f"{done.how} {escape_for_display(entry.name)} ({n} {pluralize(n, 'files')})"
+    notices = tuple(f"{entry.name}: {warning}" for warning in entry.warnings) if done.how == "made" else ()
+    return Progress(number, total, "jobs", entry.name, line, notices)
+
+
+def _failure(done: Collection[Done], total: int) -> Exception | None:
+    """Of the disk, if it was that for one of the jobs at least."""
+    failed = [each for each in done if each.how == "failed"]
+    if not failed:
+        return None
+    kind = OutputError if any(each.disk_failed for each in failed) else ExecutionError
+    others = "The others are made; the" if len(failed) < total else "The"
+    said = f"{len(failed)} of {total} {pluralize(total, 'jobs')} failed"
+    return kind(said, hint=f"{others} manifest says why.")
+
+
+def _write_page(manifest: Manifest, folder: Path) -> Path | None:
+    """Write the batch's own page, which leads to those of its jobs; none where they have none."""
+    if not any(file.path.endswith(".html") for entry in manifest.jobs for file in entry.files):
+        return None
+    from attnviz.renderers.page.html import html  # what draws charts comes with matplotlib
+
+    ((_, content),) = html(batch_page(manifest), FigureStyle())
+    store.write(folder / PAGE, content)
+    return folder / PAGE
+
+
+def _stale(folder: Path, page: Path | None) -> Iterator[str]:
+    if page is None and (folder / PAGE).is_file():
+        yield f"{folder / PAGE} is of an earlier run: no job of this one has --format html"
+
+
+def _entries(folder: Path) -> dict[str, Entry]:
+    """What earlier runs made, by name: of the manifest, and of a run that was broken off after it.
+
+    What cannot be read is made again: it is no input of the user's.
+    """
+    found: dict[str, Entry] = {}
+    with suppress(InputError):
+        if (folder / NAME).is_file():
+            found |= {entry.name: entry for entry in from_file(folder / NAME).jobs}
+    for file in sorted((folder / PROGRESS).glob("*.json")):
+        with suppress(InputError):
+            entry = entry_from_file(file)
+            found[entry.name] = entry
+    return found
+
+
+def _clear(folder: Path, plan: BatchPlan, before: Mapping[str, Entry], done: Mapping[str, Done]) -> None:
+    """Of the progress only this stays: what lies there of jobs that failed now, or were not begun, and were made once.
+
+    Their old files are still there, and the next run has to know them.
+    """
+    names = {job.name for job in plan.jobs}
+    for name, entry in before.items():
+        if name in names and not entry.error and (name not in done or done[name].how == "failed"):
+            store.write(folder / PROGRESS / f"{name}.json", entry_bytes(entry))
+        else:
+            store.remove(folder / PROGRESS / f"{name}.json")
+    for name in done.keys() - before.keys():
+        store.remove(folder / PROGRESS / f"{name}.json")
+
+
+def _gone(folder: Path, names: list[str]) -> Iterator[str]:
+    if names:
+        jobs = "a job" if len(names) == 1 else f"{len(names)} jobs"
+        yield f"{folder} also holds what {jobs} of an earlier config made, such as {names[0]}"

@@ -1,0 +1,111 @@
+"""One job of a batch, performed: its files, its numbers, and a fingerprint of all that they follow from."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+from attnviz import store
+from attnviz.commands import COMMANDS
+from attnviz.commands.batch.jobs import NOT_IN_CONFIGS, Job
+from attnviz.inputs import Inputs
+from attnviz.options import flat_options, flat_values, with_values
+from attnviz.registry import load
+from attnviz.report import Report
+from attnviz.running import Command, Result
+from attnviz.running.versions import versions
+from attnviz.store.manifest import Entry, File, Numbers
+
+REPORT = "report.md"
+
+
+def read_job(job: Job) -> Inputs:
+    """What the job reads. Raises as its command does for what it refuses."""
+    command = _command(job)
+    assert command.inputs is not None  # of every command that a config may name
+    inputs: Inputs = load(command.inputs)(job.spec)
+    return inputs
+
+
+def _command(job: Job) -> Command:
+    return next(command for command in COMMANDS if command.name == job.command)
+
+
+def fingerprint(job: Job, inputs: dict[str, str]) -> str:
+    """Of everything that the job's files follow from: two jobs with the same one make the same files."""
+    # Paths as they are written: where a config lies on this machine changes nothing.
+    settings = {
+        name: value for name, value in (flat_values(job.spec) | job.written).items() if name not in NOT_IN_CONFIGS
+    }
+    whole = {"command": job.command, "settings": settings, "versions": versions(), "inputs": inputs}
+    return hashlib.sha256(json.dumps(whole, sort_keys=True).encode()).hexdigest()
+
+
+def run_job(job: Job, folder: Path) -> Entry:
+    """Make the job's files in a folder of its own name within `folder`. Raises what its command raises."""
+    inputs = read_job(job).sha256()
+    made = _made(job, folder / job.name)
+    return Entry(
+        name=job.name,
+        command=job.command,
+        settings=job.settings
+        | {name: value for name, value in flat_values(job.spec).items() if name == "seed"},  # also if 0
+        fingerprint=fingerprint(job, inputs),
+        inputs=inputs,
+        numbers=made.numbers,
+        warnings=made.notices,
+        files=tuple(written(path, folder) for path in made.files),
+        layers=made.layers,
+        heads=made.heads,
+    )
+
+
+def written(path: Path, folder: Path) -> File:
+    """A file as it lies on the disk."""
+    data = path.read_bytes()
+    return File(path.relative_to(folder).as_posix(), hashlib.sha256(data).hexdigest(), len(data))
+
+
+def _made(job: Job, out: Path) -> Result:
+    """Run the command; its rows, its report and what explains it lie as files beside those that it writes itself."""
+    options = {option.name for option in flat_options(type(job.spec))}
+    # Where it writes, and no measured time, which would be another number each time.
+    settings = {name: value for name, value in {"out": str(out), "time": False}.items() if name in options}
+    files: list[Path] = []
+    found: Numbers = {}
+    warnings: list[str] = []
+    layers: dict[str, list[int]] = {}
+    heads: dict[str, list[int]] = {}
+    for event in load(_command(job))(with_values(job.spec, **settings)):
+        warnings += event.notices
+        if isinstance(event, Result):
+            files += event.files
+            found |= event.numbers
+            layers |= event.layers
+            heads |= event.heads
+            if event.report is not None:
+                folder = event.files[0].parent if event.files else out
+                files += _documents(event.report, event, folder, job)
+    return Result(None, tuple(files), tuple(warnings), numbers=found, layers=layers, heads=heads)
+
+
+def _documents(report: Report, result: Result, folder: Path, job: Job) -> Iterator[Path]:
+    """The rows if they have a name, the report as Markdown that shows the PNGs, and else as all that it can be."""
+    from attnviz.renderers.documents import csv, json, latex, markdown
+
+    store.make_folder(folder)
+    command = _command(job)
+    if command.rows:
+        yield _write(folder / command.rows, "".join(csv.lines(result.rows)))
+    pictures = {file.stem: file.relative_to(folder).as_posix() for file in result.files if file.suffix == ".png"}
+    yield _write(folder / REPORT, markdown.document(report, pictures))
+    if command.is_document:
+        yield _write(folder / "report.tex", latex.fragment(report))
+        yield _write(folder / "numbers.json", b"".join(json.alone(report)).decode())
+
+
+def _write(path: Path, text: str) -> Path:
+    store.write(path, text.encode())
+    return path

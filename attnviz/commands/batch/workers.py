@@ -1,0 +1,84 @@
+"""Jobs of a batch shared out. What dies at a job takes it along, and no other."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Mapping, Sequence
+from concurrent.futures import Executor, Future, as_completed
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from attnviz import store
+from attnviz.bounded import is_file
+from attnviz.commands.batch.jobs import Job
+from attnviz.commands.batch.run_job import fingerprint, read_job, run_job, written
+from attnviz.errors import AttnvizError, OutputError
+from attnviz.running.local_executor import WorkerDied
+from attnviz.store.manifest import Entry
+
+How = Literal["made", "unchanged", "failed"]
+
+
+@dataclass(frozen=True, eq=False)
+class Done:
+    """One job, and how it ended."""
+
+    entry: Entry
+    how: How
+    disk_failed: bool = False  # that is why it failed
+
+
+def run_jobs(
+    jobs: Sequence[Job],
+    folder: Path,
+    earlier: Mapping[str, Entry],
+    executor: Executor,
+    fail_fast: bool,
+) -> Generator[Done]:
+    """Each job as it is done. `earlier` are entries of a run before: what did not change since is not made again."""
+    submitted = {executor.submit(run_one, job, folder, earlier.get(job.name)): job for job in jobs}
+    for future in as_completed(submitted):
+        done = _outcome(submitted.pop(future), future)
+        yield done
+        if done.how == "failed" and fail_fast:
+            return
+
+
+def _outcome(job: Job, future: Future[Done]) -> Done:
+    try:
+        return future.result()
+    except WorkerDied as error:
+        return _failed(job, f"the process that made it ended {error}")
+
+
+def run_one(job: Job, folder: Path, earlier: Entry | None) -> Done:
+    """Make one job, unless it would come out as it is. Whatever goes wrong is told in what it gives."""
+    try:
+        store.refuse_links(folder, job.name)
+        if earlier is not None and not earlier.error and _unchanged(earlier, job, folder):
+            return Done(earlier, "unchanged")
+        with store.replacing(folder) as new:
+            entry = run_job(job, new.path)
+            if earlier is not None:  # of other settings: its files are not to be taken for this job's
+                new.discard(file.path for file in earlier.files)
+        return Done(entry, "made")
+    except AttnvizError as error:
+        return _failed(job, str(error), isinstance(error, OutputError))
+    except MemoryError:
+        return _failed(job, "not enough memory. Fewer --max-tokens, --layers or --heads take less")
+    except Exception as error:
+        return _failed(job, f"this is a bug of attnviz ({type(error).__name__}: {error}); please report it")
+
+
+def _unchanged(entry: Entry, job: Job, folder: Path) -> bool:
+    """Whether the job would make the same again, and every file is there as it was made."""
+    if entry.fingerprint != fingerprint(job, read_job(job).sha256()):
+        return False
+    paths = [(folder / file.path, file) for file in entry.files]
+    return all(is_file(path) and written(path, folder) == file for path, file in paths)
+
+
+def _failed(job: Job, error: str, disk_failed: bool = False) -> Done:
+    """With its settings: `diff --again` tries the same."""
+    entry = Entry(job.name, job.command, job.settings, "", {}, {}, (), (), error=error)
+    return Done(entry, "failed", disk_failed)

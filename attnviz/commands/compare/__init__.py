@@ -1,0 +1,1 @@
+"""`attnviz compare`: the same texts through several models."""

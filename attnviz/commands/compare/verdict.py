@@ -1,0 +1,143 @@
+"""What a comparison says, in plain words, and never more than its numbers bear. Knows `comparison`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from math import log
+
+import numpy as np
+
+from attnviz.commands.compare.comparison import Comparison, MeanDifference, ModelComparison
+from attnviz.display import escape_for_display, pluralize
+from attnviz.measures.divergence import max_divergence_from_mean
+
+COPY = 0.05  # of the largest divergence there is: heads nearer than this are nearly copies of each other
+NO_EVIDENCE = "no evidence that more heads help this task"
+
+
+def verdict(comparison: Comparison) -> tuple[str, ...]:
+    """Sentences: how wide the heads look, how much they differ, and whether it matters to the task."""
+    first, *others = comparison.models
+    sentences: list[str] = []
+    for place, other in enumerate(others):
+        sentences += _width(comparison, first, other, place)
+    for model in comparison.models:
+        sentences += _kinds(comparison, model)
+    for place, other in enumerate(others):
+        sentences += _task(comparison, first, other, place)
+    sentences += _cards(first, others)
+    return tuple(sentences)
+
+
+def near_copies(comparison: Comparison, model: ModelComparison) -> int | None:
+    """How many heads have a near copy within their own layer; None where that was not measured."""
+    if comparison.divergences is None:
+        return None
+    start = sum(len(each.heads) for each in comparison.models[: comparison.models.index(model)])
+    number = 0
+    for layer in range(len(model.layer_numbers)):
+        own = slice(start + layer * model.n_heads, start + (layer + 1) * model.n_heads)
+        between = comparison.divergences[own, own] + np.diag([np.inf] * model.n_heads)
+        number += int((between.min(axis=1) < COPY * log(2)).sum())
+    return number
+
+
+def _width(comparison: Comparison, first: ModelComparison, other: ModelComparison, place: int) -> Iterator[str]:
+    if "effective_keys" not in comparison.differences:
+        return
+    difference = comparison.differences["effective_keys"][place]
+    keys = [f"{model.per_text('effective_keys').mean():.1f}" for model in (other, first)]
+    uniform = f"{comparison.uniform['effective_keys'].mean():.1f}"
+    attend = "attend" if len(other.heads) > 1 else "attends"
+    subject = f"{_heads(other)} {attend} to {keys[0]} effective keys{' each' if _many(other) else ''}"
+    against = f"{keys[1]} for {_heads(first)}" + (" each" if _many(first) else "")
+    on = "On this text" if comparison.n_texts == 1 else f"On these {comparison.n_texts:,} texts"
+    yield f"{on} {subject} against {against} (uniform attention: {uniform}){_finding(difference)}."
+    bounds = (difference.value, difference.low, difference.high)
+    if other.n_heads > first.n_heads and not all(bound < 0 for bound in bounds if bound is not None):
+        yield f"That the heads of {_name(other)} look more narrowly than those of {_name(first)} is not seen here."
+
+
+def _kinds(comparison: Comparison, model: ModelComparison) -> Iterator[str]:
+    """How far a model's heads differ from each other."""
+    if not _many(model):
+        return
+    copies = near_copies(comparison, model)
+    if "vendi_score" in comparison.differences:
+        worth = model.per_text("vendi_score").mean()
+        tail = (
+            "" if copies is None else f"; {copies} of {len(model.heads)} {'is' if copies == 1 else 'are'} nearly copies"
+        )
+        explained = f" (of another in their layer: JSD under {COPY:.0%} of ln 2)" if copies else ""
+        yield (
+            f"The {model.n_heads} heads of {_name(model)} are as different as {worth:.1f} heads that share nothing"
+            f"{tail}{explained}."
+        )
+    if "divergence_from_mean" in comparison.differences:
+        lost = model.per_text("divergence_from_mean").mean()
+        share = lost / max_divergence_from_mean(model.n_heads)
+        yield (
+            f"The mean of its heads is {lost:.3f} nats of JSD away from each of them ({share:.0%} of the most that "
+            f"{model.n_heads} heads can have): so much a single map of means does not show."
+        )
+
+
+def _task(comparison: Comparison, first: ModelComparison, other: ModelComparison, place: int) -> Iterator[str]:
+    if comparison.right and comparison.n_texts > 1:
+        difference = comparison.right[place]
+        points = f"{100 * difference.value:+.1f} points"
+        interval = f"(no interval: {difference.no_interval})"
+        if difference.low is not None and difference.high is not None:
+            interval = f"({100 * difference.low:+.1f} to {100 * difference.high:+.1f})"
+        task = f"{_name(other)} is right on {other.accuracy:.1%} of them and {_name(first)} on {first.accuracy:.1%}"
+        if difference.includes_zero is not False:
+            more = other.n_heads > first.n_heads
+            finding = NO_EVIDENCE if more else "no evidence that either does better"
+        else:
+            finding = f"{_name(other if difference.value > 0 else first)} does better on texts like these"
+        yield f"{task}: {points} {interval}, {finding}."
+    elif comparison.n_texts == 1 and first.predictions and other.predictions:
+        yield f"{_reads(first, comparison.labels)}, {_reads(other, comparison.labels)}."
+
+
+def _cards(first: ModelComparison, others: list[ModelComparison]) -> Iterator[str]:
+    """What the model cards say over several seeds, which one comparison cannot."""
+    if first.tested is None:
+        return
+    for other in others:
+        if other.tested is None or other.tested.data != first.tested.data:
+            continue
+        one, two, n_seeds = first.tested.mean, other.tested.mean, len(other.tested.seeds)
+        apart = one.high < two.low or two.high < one.low
+        means = f"{two.value:.4f} against {one.value:.4f}"
+        intervals = "their intervals lie apart" if apart else "their intervals overlap"
+        yield (
+            f"Over {n_seeds} {pluralize(n_seeds, 'seeds')} on {other.tested.n_texts:,} texts the cards say {means} for "
+            f"{_name(other)} and {_name(first)}: {intervals}."
+        )
+
+
+def _finding(difference: MeanDifference) -> str:
+    if difference.low is None or difference.high is None:
+        return ""
+    interval = f"({difference.low:+.1f} to {difference.high:+.1f})"
+    doubt = " that may be none" if difference.includes_zero else ""
+    return f": a difference of {difference.value:+.1f} keys {interval}{doubt}"
+
+
+def _heads(model: ModelComparison) -> str:
+    n = len(model.heads)
+    return f"the {n} heads of {_name(model)}" if n > 1 else f"the head of {_name(model)}"
+
+
+def _reads(model: ModelComparison, labels: tuple[str, ...]) -> str:
+    (prediction,) = model.predictions
+    return f"{_name(model)} reads it as {escape_for_display(labels[prediction.label])} ({prediction.probability:.2f})"
+
+
+def _many(model: ModelComparison) -> bool:
+    return model.n_heads > 1
+
+
+def _name(model: ModelComparison) -> str:
+    return escape_for_display(model.name, 40)

@@ -1,0 +1,1 @@
+"""`attnviz explain`: one query worked out step by step."""

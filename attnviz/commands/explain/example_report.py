@@ -1,0 +1,192 @@
+"""An example to be done by hand, as a report: the steps, and which of the numbers that circulate follow from them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict
+
+from attnviz.commands.explain import formulas
+from attnviz.commands.explain.formulas import DIGITS, component_rows, formula, signs, vector
+from attnviz.commands.explain.report import concatenation
+from attnviz.commands.explain.steps import Steps
+from attnviz.display import escape_for_display
+from attnviz.records.attention_trace import Example, Head, Matches, PublishedValues, agrees, matches, unscaled_weights
+from attnviz.report import Block, Column, Note, Report, Row, Section, Table
+from attnviz.views.tokens import token
+
+VERDICTS: Mapping[Matches, str] = {"yes": "yes", "without scaling": "only unscaled", "no": "neither way"}
+
+
+def example_report(parts: Sequence[Example], top_k: int) -> Report:
+    """Every part step by step, then the numbers that circulate beside those of the formula. All are of one text."""
+    worked = parts[0].worked
+    title = f"Attention by hand: {' '.join(escape_for_display(piece) for piece in worked.tokens.pieces)}"
+    blocks: list[Block] = [*_embeddings(parts[0])]
+    for place, part in enumerate(parts):
+        blocks += _part(part, top_k, explains=place == 0)
+    blocks += _circulating(parts)
+    return Report(
+        title=title,
+        subtitle=f"attention from token {token(worked.tokens, worked.query)}, "
+        f"first with {', then with '.join(map(_called, parts))}",
+        blocks=tuple(blocks),
+        data={
+            "title": title,
+            "tokens": list(worked.tokens.pieces),
+            "query": worked.query,
+            "embeddings": worked.states,
+            "parts": [_data(part) for part in parts],
+        },
+    )
+
+
+def _embeddings(part: Example) -> Iterator[Block]:
+    worked = part.worked
+    n_tokens, d_model = worked.states.shape
+    yield Section("Step 1: the embeddings")
+    yield Note(
+        f"Each of the {n_tokens} tokens is a vector of d_model = {d_model} numbers. Tokens and components are counted "
+        "from 0: k_2 is the key of token 2, k_2[0] its first component. Numbers are exact or rounded to "
+        f"{DIGITS} digits after the point, and are never rounded in between."
+    )
+    tokens = [token(worked.tokens, position) for position in range(n_tokens)]
+    rows = zip(tokens, component_rows(worked.states), strict=True)
+    columns = (Column("token"), *formulas.component_columns("x", d_model))
+    yield Table("embeddings", "", "facts", columns, tuple((name, *row) for name, row in rows))
+
+
+def _part(part: Example, top_k: int, explains: bool) -> Iterator[Block]:
+    n_heads = len(part.worked.heads)
+    for number, head in enumerate(part.worked.heads):
+        called = _called(part)
+        yield Section(called[0].upper() + called[1:] + (f": head {number}" if n_heads > 1 else ""))
+        yield from _given(part, number, explains)
+        yield from Steps(part.worked, head, f"{n_heads}-heads-{number}", top_k, explains).blocks()
+        yield from _claimed(part, number)
+        explains = False
+    if n_heads > 1:
+        yield from concatenation(part.worked)
+        yield Note("Here the example ends: it has no output projection, so the concatenation is its output.")
+
+
+def _given(part: Example, number: int, explains: bool) -> Iterator[Block]:
+    head, given = part.worked.heads[number], part.given_scores[number]
+    yield Section("Step 2: query, keys and values", 2)
+    said = "they are what step 3 gives" if agrees(given, head.scores, DIGITS) else "step 3 gives others"
+    products = f"dot products, {', '.join(f'{score:g}' for score in given)}: {said}."
+    if explains:
+        query = token(part.worked.tokens, part.worked.query)
+        yield Note(
+            f"The example gives q of token {query} and k and v of every token as they are; the matrices that make them "
+            f"of the embeddings are no part of it. It also gives the {products}"
+        )
+    else:
+        yield Note(f"The example gives them, and the {products}")
+    yield formula(signs("q = ") + vector(head.query), signs("shape: ", r"\text{shape: }") + formulas.shape(head.d_head))
+    columns = (*formulas.component_columns("k", head.d_head), *formulas.component_columns("v", head.d_head))
+    rows = zip(component_rows(head.keys), component_rows(head.values), strict=True)
+    tokens = part.worked.tokens
+    yield Table(
+        f"{len(part.worked.heads)}-heads-{number}-given",
+        "",
+        "facts",
+        (Column("token"), *columns),
+        tuple((token(tokens, place), *key, *value) for place, (key, value) in enumerate(rows)),
+    )
+
+
+def _claimed(part: Example, number: int) -> Iterator[Block]:
+    """The numbers in circulation for one head, beside both sets that could be meant."""
+    head, claim = part.worked.heads[number], part.claims[number]
+    tokens = part.worked.tokens
+    yield Section("Check: the numbers in circulation", 2)
+    columns = (
+        Column("weight of"),
+        Column("in circulation", digits=claim.decimals),
+        Column("from the formula", digits=DIGITS),
+        Column("without / √d_head", digits=DIGITS),
+    )
+    names = [token(tokens, position) for position in range(len(tokens))]
+    numbers = zip(names, claim.weights, head.weights.tolist(), unscaled_weights(head).tolist(), strict=True)
+    yield Table(f"{len(part.worked.heads)}-heads-{number}-claimed", "", "facts", columns, tuple(numbers))
+    yield Note(_verdict(head, claim))
+    said = "follows" if _output_follows(head, claim) else "does not follow"
+    if claim.output:
+        yield Note(f"The output in circulation, {_rounded(claim.output, claim)}, {said}.")
+    else:
+        led = _rounded(claim.output_of_weights(head), claim)
+        yield Note(f"No output circulates. That of the weights in circulation, {led}, {said}.")
+
+
+def _verdict(head: Head, claim: PublishedValues) -> str:
+    written = _rounded(claim.weights, claim)
+    match _follows(head, claim):
+        case "yes":
+            return f"{written} follows from the formula, rounded to {claim.decimals} digits."
+        case "without scaling":
+            return (
+                f"{written} does not follow from the formula. It is what comes out when the division by √d_head "
+                "(step 4) is left out."
+            )
+        case "no":
+            return f"{written} does not follow from the formula, and without the division by √d_head neither."
+
+
+def _circulating(parts: Sequence[Example]) -> Iterator[Block]:
+    """All verdicts together."""
+    yield Section("Which numbers in circulation follow")
+    columns = ("head", "in circulation", "from the formula", "without / √d_head", "follows?")
+    of_outputs = ("head", "output", "of those weights", "from the formula", "follows?")
+    rows: list[Row] = []
+    outputs: list[Row] = []
+    for part in parts:
+        for number, (head, claim) in enumerate(zip(part.worked.heads, part.claims, strict=True)):
+            name = f"{number} of {len(part.worked.heads)}"
+            weights = (_rounded(of, claim) for of in (claim.weights, head.weights, unscaled_weights(head)))
+            rows.append((name, *weights, VERDICTS[_follows(head, claim)]))
+            led = (_rounded(of, claim) for of in (claim.output_of_weights(head), head.output))
+            follows_too = "yes" if _output_follows(head, claim) else "no"
+            outputs.append((name, _rounded(claim.output, claim) or "-", *led, follows_too))
+    yield Table("circulating", "", "facts", tuple(map(Column, columns)), tuple(rows))
+    yield Table("circulating-outputs", "", "facts", tuple(map(Column, of_outputs)), tuple(outputs))
+
+
+def _rounded(numbers: Iterable[float], claim: PublishedValues) -> str:
+    return ", ".join(f"{value:.{claim.decimals}f}" for value in numbers)
+
+
+def _output_follows(head: Head, claim: PublishedValues) -> bool:
+    """Of the output in circulation, and where there is none of that to which the weights in circulation lead."""
+    return agrees(claim.output or claim.output_of_weights(head).tolist(), head.output, claim.decimals)
+
+
+def _follows(head: Head, claim: PublishedValues) -> Matches:
+    return matches(claim.weights, head.weights, unscaled_weights(head), claim.decimals)
+
+
+def _called(part: Example) -> str:
+    n_heads, d_head = len(part.worked.heads), part.worked.heads[0].d_head
+    return f"{n_heads} head{'s' if n_heads > 1 else ''} of width {d_head}"
+
+
+def _data(part: Example) -> Mapping[str, object]:
+    heads = zip(part.worked.heads, part.claims, part.given_scores, strict=True)
+    return {
+        "heads": [
+            {
+                **asdict(head),
+                "given_scores": list(scores),
+                "unscaled_weights": unscaled_weights(head),
+                "circulating": {
+                    "weights": list(claim.weights),
+                    "output": list(claim.output),
+                    "decimals": claim.decimals,
+                    "follows": _follows(head, claim),
+                    "output_of_weights": claim.output_of_weights(head),
+                    "output_follows": _output_follows(head, claim),
+                },
+            }
+            for head, claim, scores in heads
+        ],
+        "concatenated": part.worked.concatenated,
+    }

@@ -1,0 +1,235 @@
+"""One query's way through a layer of a model, step by step, as a report. Knows `worked`; no renderers, no models."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict
+
+import numpy as np
+
+from attnviz.commands.explain import formulas
+from attnviz.commands.explain.formulas import DIGITS, Written, component_rows, formula, signs, vector
+from attnviz.commands.explain.steps import Steps
+from attnviz.display import escape_for_display
+from attnviz.errors import InvalidSelection
+from attnviz.records.attention_trace import AttentionTrace, VerifiedTrace
+from attnviz.report import Block, Column, Note, Report, Row, Section, Table
+from attnviz.views import captions
+from attnviz.views.data import of_provenance, of_tokens
+from attnviz.views.tokens import token
+
+
+def explain_report(found: VerifiedTrace, heads: Sequence[int], top_k: int) -> Report:
+    """From the states to the output: the chosen heads key by key, then all heads together and the check.
+
+    Raises InvalidSelection for a head that is not there.
+    """
+    worked = found.worked
+    for head in heads:
+        if not 0 <= head < len(worked.heads):
+            raise InvalidSelection(f"no head {head}", hint=f"This model has heads 0 to {len(worked.heads) - 1}.")
+    blocks: list[Block] = [*_states(found)]
+    for place, head in enumerate(heads):
+        blocks += _head(found, head, top_k, explains=place == 0)
+    blocks += [*_other_heads(worked, heads), *concatenation(worked), *_projection(worked), *_check(found)]
+    blocks += captions.caveats(found.provenance, len(worked.tokens))
+    blocks += captions.unknown(worked.tokens, "tokens")
+    blocks.append(Note("What a layer does with the output of its attention, and the layers after it, are not shown."))
+    model = escape_for_display(found.provenance.model, captions.MAX_NAME_LENGTH)
+    title = f"Attention from token {_query(worked)} in {model}, step by step"
+    return Report(
+        title=title,
+        subtitle=_subtitle(found),
+        blocks=tuple(blocks),
+        facts=captions.facts(found.provenance),
+        data=_data(title, found),
+    )
+
+
+def concatenation(worked: AttentionTrace) -> Iterator[Block]:
+    """Step 9: the heads side by side."""
+    n_heads, d_head = len(worked.heads), worked.heads[0].d_head
+    yield Section("Step 9: concatenation")
+    if n_heads == 1:
+        yield Note("With one head there is nothing to put side by side: c = o.")
+        yield formula(signs("c = o = ") + vector(worked.concatenated))
+        return
+    yield Note(f"The {n_heads} outputs of width {d_head} stand side by side: c has {n_heads} × {d_head} components.")
+    names = [signs(f"o_{head}", f"o_{{{head}}}") for head in range(n_heads)]
+    few = names if n_heads <= formulas.MAX_COMPONENTS else [*names[:2], signs("…", r"\dots"), names[-1]]
+    yield formula(
+        signs("c = [") + formulas.joined(few, signs("; ")) + signs("] = ") + vector(worked.concatenated),
+        signs("shape: ", r"\text{shape: }") + formulas.shape(n_heads * d_head),
+    )
+    rows = component_rows(np.stack([head.output for head in worked.heads]))
+    yield Table(
+        "concatenation",
+        "",
+        "facts",
+        (Column("head"), Column("components of c"), *formulas.component_columns("o", d_head)),
+        tuple((head, _span(head, d_head), *row) for head, row in enumerate(rows)),
+    )
+
+
+def _states(found: VerifiedTrace) -> Iterator[Block]:
+    worked, query = found.worked, found.worked.query
+    d_model = worked.states.shape[1]
+    n_tokens = len(worked.tokens)
+    each = f"each of {n_tokens} tokens" if n_tokens > 1 else "the one token"
+    yield Section("Step 1: what attention is given")
+    yield Note(
+        f"One vector of d_model = {d_model} numbers for {each}: {_origin(found)}. "
+        f"The query is token {_query(worked)}. Tokens and components are counted from 0: x_{query}[0] is the first "
+        "component of its vector."
+    )
+    yield formula(
+        signs(f"x_{query} = ", f"x_{{{query}}} = ") + vector(worked.states[query]),
+        signs("shape of x: ", r"\text{shape of } x\text{: }") + formulas.shape(*worked.states.shape),
+    )
+
+
+def _origin(found: VerifiedTrace) -> str:
+    if not found.projects:
+        return "the embedding of the word"
+    if found.layer:
+        made = f"what layer {found.layer - 1} gives"
+    else:
+        pair = ", of the pair with the word before it" if found.provenance.facts.embeds_pairs else ""
+        place = "" if dict(found.provenance.settings).get("max_distance") else " and of its position"
+        made = f"the embeddings of the word{pair}{place}, summed" if pair or place else "the embedding of the word"
+    return f"{made}, after a layer norm" if found.normed else made
+
+
+def _head(found: VerifiedTrace, head: int, top_k: int, explains: bool) -> Iterator[Block]:
+    worked, n_heads = found.worked, len(found.worked.heads)
+    yield Section(f"Head {head}, one of {n_heads}" if n_heads > 1 else "The one head")
+    yield Section("Step 2: query, keys and values", 2)
+    yield from _vectors(found, head)
+    yield from Steps(worked, worked.heads[head], f"head-{head}", top_k, explains).blocks()
+
+
+def _vectors(found: VerifiedTrace, head: int) -> Iterator[Block]:
+    """Where q, k and v come from."""
+    of, query = found.worked.heads[head], found.worked.query
+    n_tokens, d_model = found.worked.states.shape
+    if not found.projects:
+        yield Note("This model has no projections: queries, keys and values are the embeddings themselves.")
+        yield formula(signs(f"q = x_{query} = ", f"q = x_{{{query}}} = ") + vector(of.query), signs("k_j = v_j = x_j"))
+        return
+    tokens = f"each of the {n_tokens} tokens" if n_tokens > 1 else "the one token"
+    columns = ""
+    if len(found.worked.heads) > 1:
+        columns = f" This head has columns {_span(head, of.d_head)} of the layer's matrices."
+    yield Note(f"Each vector is multiplied by matrices that were {_made(found)}, and a bias is added.{columns}")
+    yield formula(
+        signs(f"q = x_{query} W_Q + b_Q = ", f"q = x_{{{query}}} W_Q + b_Q = ") + vector(of.query),
+        _shapes(d_model, of.d_head),
+        signs(
+            f"k_j = x_j W_K + b_K, v_j = x_j W_V + b_V for {tokens} j",
+            rf"k_j = x_j W_K + b_K, \quad v_j = x_j W_V + b_V \quad \text{{for {tokens} }} j",
+        ),
+    )
+
+
+def _shapes(n_inputs: int, n_outputs: int) -> Written:
+    """Of a vector times a matrix, and a bias."""
+    bias = formulas.shape(n_outputs)
+    product = formulas.shape(n_inputs) + signs(" ⋅ ", r" \cdot ") + formulas.shape(n_inputs, n_outputs)
+    return signs("shapes: ", r"\text{shapes: } ") + product + signs(" + ") + bias + signs(" = ") + bias
+
+
+def _made(found: VerifiedTrace) -> str:
+    return "learned" if found.provenance.trained else "drawn at random, as the model is untrained"
+
+
+def _other_heads(worked: AttentionTrace, heads: Sequence[int]) -> Iterator[Note]:
+    n_others = len(worked.heads) - len(heads)
+    if n_others == 1:
+        yield Note("The other head does the same with numbers of its own; --head shows it.")
+    elif n_others:
+        yield Note(f"The other {n_others} heads do the same with numbers of their own; --head shows them.")
+
+
+def _projection(worked: AttentionTrace) -> Iterator[Block]:
+    yield Section("Step 10: output projection")
+    if worked.projection is None:
+        yield Note("This model has none: c is the output.")
+        return
+    n_inputs, n_outputs = worked.projection.matrix.shape
+    yield Note("One more matrix mixes what the heads found.")
+    yield formula(
+        signs("y = c W_O + b_O = ") + vector(worked.output),
+        _shapes(n_inputs, n_outputs),
+    )
+    summed = {"c W_O": worked.projected, "b_O": worked.projection.bias, "their sum": worked.output}
+    yield _components("projection", {name: values.tolist() for name, values in summed.items()})
+
+
+def _check(found: VerifiedTrace) -> Iterator[Block]:
+    """What was worked out beside what the model gave."""
+    worked = found.worked
+    source = "x and the model's matrices" if found.projects else "x"
+    yield Section("Check: does the model say the same?")
+    outputs = {"worked out here": worked.output, "the model's": found.model_output}
+    yield _components("check", {name: [*map(formulas.cell, values.tolist())] for name, values in outputs.items()})
+    yield Note(
+        f"Yes. All steps were computed again in 64 bits from {source}. Over all {len(worked.output)} "
+        f"components of y the largest difference from the model's own output, which it computes in 32 bits, is "
+        f"{found.error:.2g} ({found.allowed:.2g} is allowed). Of the weights of all heads it is "
+        f"{found.weights_error:.2g}."
+    )
+
+
+def _components(name: str, of_y: Mapping[str, Sequence[float]]) -> Table:
+    """A row for each component of y that is written out, a column for each way to it."""
+    rows: list[Row] = [(f"y[{i}]", *values) for i, values in enumerate(zip(*of_y.values(), strict=True))]
+    columns = (Column("component"), *(Column(header, digits=DIGITS) for header in of_y))
+    shown = formulas.n_shown(len(rows))
+    return Table(name, "", "facts", columns, (*rows[:shown], *([("…",) * len(columns)] if shown < len(rows) else ())))
+
+
+def _query(worked: AttentionTrace) -> str:
+    return token(worked.tokens, worked.query)
+
+
+def _span(head: int, d_head: int) -> str:
+    """The components of a head among those of all heads."""
+    first, last = head * d_head, (head + 1) * d_head - 1
+    return f"{first} to {last}" if d_head > 1 else str(first)
+
+
+def _subtitle(found: VerifiedTrace) -> str:
+    tokens, provenance = found.worked.tokens, found.provenance
+    parts = [
+        escape_for_display(captions.status(provenance), captions.MAX_NAME_LENGTH),
+        escape_for_display(provenance.text_name, captions.MAX_NAME_LENGTH),
+        captions.extent(provenance, len(tokens) - sum(tokens.special)),
+        f"layer {found.layer} of {found.n_layers}",
+    ]
+    if provenance.facts.causal:
+        parts.append("causal")
+    return " · ".join(parts)
+
+
+def _data(title: str, found: VerifiedTrace) -> Mapping[str, object]:
+    """Every number of every head, in float64."""
+    worked, provenance = found.worked, found.provenance
+    projection = worked.projection
+    return {
+        "title": title,
+        **of_provenance(provenance),
+        "layer": found.layer,
+        "normed": found.normed,
+        "tokens": of_tokens(worked.tokens),
+        "query": worked.query,
+        "attendable": worked.attendable,
+        "states": worked.states,
+        "heads": [asdict(head) for head in worked.heads],
+        "concatenated": worked.concatenated,
+        "projection": projection and {"matrix": projection.matrix, "bias": projection.bias},
+        "output": worked.output,
+        "model_output": found.model_output,
+        "largest_error": found.error,
+        "allowed_error": found.allowed,
+        "largest_error_of_weights": found.weights_error,
+    }

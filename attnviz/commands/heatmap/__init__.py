@@ -1,0 +1,1 @@
+"""`attnviz heatmap`: texts as pictures of who attends to what."""

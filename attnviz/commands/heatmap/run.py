@@ -1,0 +1,156 @@
+"""`attnviz heatmap`: from texts to pictures of who attends to what."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from attnviz import store
+from attnviz.commands.heatmap.spec import HeatmapSpec
+from attnviz.inputs import Inputs, read_inputs
+from attnviz.models.loading import find_model
+from attnviz.models.plan import Needs, plan_recording
+from attnviz.models.protocols import EVERY, AttentionModel, Generates, LayersAndHeads
+from attnviz.running import Events, Result
+from attnviz.selection import numbers, pairs
+
+if TYPE_CHECKING:  # numpy comes with them
+    from attnviz.records import AttentionMaps, Provenance
+    from attnviz.running.drawing import Drawing
+    from attnviz.specs import FigureOptions
+    from attnviz.store.manifest import Entry
+
+
+def heatmap(spec: HeatmapSpec) -> Events:
+    """Read, attend and draw, one text after the other. Everything that can be refused at once is refused first."""
+    return _draw(spec, heatmap_inputs(spec))
+
+
+def heatmap_inputs(spec: HeatmapSpec) -> Inputs:
+    """One model and the texts to draw. Raises InvalidOption, InvalidModel, InvalidSource or InvalidSelection."""
+    reference = find_model(spec.model, spec.pretrained)
+    reference.check(AttentionModel if spec.pretrained.generate is None else Generates)
+    if reference.n_layers is not None and reference.n_heads is not None:
+        numbers(spec.figure.layer, reference.n_layers, "layer")
+        numbers(spec.figure.head, reference.n_heads, "head")
+        if spec.figure.pick:
+            pairs(spec.figure.pick, range(reference.n_layers), range(reference.n_heads))
+    text = spec.text
+    if spec.inline_text is not None:
+        text = replace(text, text=(spec.inline_text, *text.text))
+    return read_inputs([reference], text, every=text.inline, out=spec.figure.out)
+
+
+def _draw(spec: HeatmapSpec, inputs: Inputs) -> Events:
+    # Only now, because torch and matplotlib come with them and take seconds.
+    from attnviz.running.drawing import Drawing
+    from attnviz.running.metrics import known_heads, with_known_heads
+
+    drawing = Drawing.of(spec.figure)
+    out, documents = inputs.out, inputs.documents
+    model = inputs.model.open(inputs.corpus.texts)
+    drawing.check_number(model.n_layers, model.n_heads)
+    # A text that cannot be drawn is refused before the first picture.
+    plans = [plan_recording(model, document.text, _needs(model, spec)) for document in documents]
+    heads = known_heads(model)
+    with store.locked(out):
+        entries = []
+        for count, (document, plan) in enumerate(zip(documents, plans, strict=True)):
+            maps = with_known_heads(plan.record(document.text, document.name), heads)
+            folder = out if len(documents) == 1 else out / document.slug
+            drawn = yield from _counted_by(model, drawing, maps).draw(maps, folder)
+            first = _first_notices(spec, inputs, model.trained) if count == 0 else ()
+            notices = (*first, *plan.notices(maps), *drawn.notices)
+            if len(documents) > 1:
+                entries.append(_entry(spec, document.slug, maps, drawn, out))
+            yield replace(drawn, notices=notices)
+        if any(file.path.endswith(".html") for entry in entries for file in entry.files):
+            yield Result(files=(_index(spec, entries, maps.provenance, out),))
+
+
+def _choice(figure: FigureOptions, model: AttentionModel) -> LayersAndHeads:
+    """Of what to record no more, where not all is kept: what is drawn, and what its numbers are of."""
+    from attnviz.measures import chosen
+
+    if figure.rollout:
+        return EVERY
+    layers = numbers(figure.layer, model.n_layers, "layer") if figure.layer else None
+    heads = numbers(figure.head, model.n_heads, "head") if figure.head else None
+    if figure.pick:
+        layers, heads = zip(*pairs(figure.pick, range(model.n_layers), range(model.n_heads)), strict=True)
+    of_layers = any(measure.level == "layer" for measure in chosen(figure.measure))
+    return LayersAndHeads(layers, None if of_layers else heads)
+
+
+def _counted_by(model: AttentionModel, drawing: Drawing, maps: AttentionMaps) -> Drawing:
+    """With numbers from the end, such as -2, written as the model's own: a record of some layers ends elsewhere."""
+    if maps.provenance.facts.n_heads_in_model is None:
+        return drawing
+    layer = _from_zero(drawing.spec.layer, model.n_layers, maps.layer_numbers, "layer")
+    head = _from_zero(drawing.spec.head, model.n_heads, maps.head_numbers, "head")
+    return replace(drawing, spec=replace(drawing.spec, layer=layer, head=head))
+
+
+def _from_zero(written: tuple[str, ...], n_there: int, here: tuple[int, ...], what: str) -> tuple[str, ...]:
+    found = numbers(written, n_there, what)
+    return tuple(map(str, found)) if written and {*found} <= {*here} else written
+
+
+def _needs(model: AttentionModel, spec: HeatmapSpec) -> Needs:
+    """What is drawn and measured, and which option needs all weights for it."""
+    from attnviz.measures.rows import MAX_DRAWN
+    from attnviz.running.drawing import check_factored_room
+
+    options = {
+        "--rollout": spec.figure.rollout,
+        "--merge": spec.figure.merge,
+        "--show-padding": spec.model.show_padding,
+        "--generate": spec.pretrained.generate,
+    }
+
+    def check_room(maps: AttentionMaps) -> None:
+        sizes = maps.n_layers * maps.n_heads, len(maps.queries), len(maps.keys)
+        check_factored_room(sizes, maps.n_bytes, spec.model.max_memory)
+
+    return Needs(
+        choice=_choice(spec.figure, model),
+        needs_weights=next((option for option, given in options.items() if given), None),
+        factored=spec.factored,
+        max_shown=MAX_DRAWN,
+        check_room=check_room,
+    )
+
+
+def _entry(spec: HeatmapSpec, name: str, maps: AttentionMaps, drawn: Result, out: Path) -> Entry:
+    """What a manifest would say of one of several texts."""
+    from attnviz.store.manifest import Entry, File  # one text has no page that leads to it
+
+    files = tuple(File(path.relative_to(out).as_posix(), "", 0) for path in drawn.files)
+    settings: dict[str, object] = {name: each for name in ("layer", "head") if (each := getattr(spec.figure, name))}
+    settings["model"] = maps.provenance.model
+    return Entry(name, "heatmap", settings, "", {}, drawn.numbers, (), files, layers=drawn.layers, heads=drawn.heads)
+
+
+def _index(spec: HeatmapSpec, entries: Sequence[Entry], provenance: Provenance, out: Path) -> Path:
+    """Write the page that leads to those of the texts."""
+    from attnviz.renderers.page.html import html
+    from attnviz.report import FigureStyle
+    from attnviz.store.manifest import PAGE
+    from attnviz.views.index_page import texts_page
+
+    ((_, content),) = html(texts_page(provenance, spec.figure.title, entries), FigureStyle())
+    store.write(out / PAGE, content)
+    return out / PAGE
+
+
+def _first_notices(spec: HeatmapSpec, inputs: Inputs, trained: bool | None) -> Iterator[str]:
+    corpus, relatives = inputs.corpus, inputs.model.trained_relatives
+    yield from corpus.notices
+    if trained is False:
+        others = f". {relatives}" if relatives else ""
+        seed = spec.model.seed
+        yield f"untrained: the weights are random (seed {seed}), so the maps show no learned attention{others}"
+    if len(inputs.documents) < len(corpus.documents) and not spec.text.index:
+        yield f"drawing text 0 of {corpus.name} ({len(corpus.documents):,} texts); --index chooses others"

@@ -1,0 +1,1 @@
+"""`attnviz measures`: the table of measures."""

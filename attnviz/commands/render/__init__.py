@@ -1,0 +1,1 @@
+"""`attnviz render`: a saved record drawn again."""

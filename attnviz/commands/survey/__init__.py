@@ -1,0 +1,1 @@
+"""`attnviz survey` and `attnviz merge`: what each head does over many texts."""

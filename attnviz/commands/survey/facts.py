@@ -1,0 +1,124 @@
+"""What a survey measures once, on a few of the texts: first weights, words in random order, tokens that come twice."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
+
+import numpy as np
+
+from attnviz.commands.survey.survey import ModelFacts, SurveyInfo
+from attnviz.errors import InvalidOption, InvalidText
+from attnviz.measures import OF_SOME_TEXTS, measurable
+from attnviz.measures.concentration import uniform
+from attnviz.measures.repeat import SCORES, repeat_scores
+from attnviz.measures.rows import n_attendable
+from attnviz.models.protocols import AttentionModel, ReadsIds, Reinitialisable, quickest_attention
+from attnviz.records import AttentionMaps
+from attnviz.text import Document
+from attnviz.views.patterns import LABELS
+
+N_TEXTS = 8  # that random models read: means over few texts stray further, which makes chance reach higher
+N_RANDOM = 20  # models of first weights
+N_REPEATED, N_DRAWS = 50, 10  # tokens that come twice, and how often others are drawn: as TransformerLens has them
+
+
+def check_facts(model: AttentionModel, asked: Sequence[str]) -> None:
+    """Raises InvalidOption for what cannot be measured of this model: it is said before the first text is."""
+    drawn_anew = isinstance(model, Reinitialisable) and model.n_attention_parameters != 0
+    if "random" in asked and not drawn_anew:
+        raise InvalidOption(f"{model.name} has no weights to draw anew", hint="Use --null none.")
+    if "repeat" not in asked:
+        return
+    if not isinstance(model, ReadsIds):
+        raise InvalidOption(f"{model.name} reads no tokens by their ids", hint="Leave out --probe repeat.")
+    if _n_repeated(model) < 2:
+        raise InvalidOption("--probe repeat reads two tokens twice", hint="Give more --max-tokens.")
+
+
+def model_facts(
+    model: AttentionModel, info: SurveyInfo, documents: Sequence[Document], asked: Sequence[str]
+) -> ModelFacts:
+    """Measure the patterns of the model's heads on some texts, and what to hold them against.
+
+    Raises InvalidOption as `check_facts` does.
+    """
+    check_facts(model, asked)
+    names = sorted(measure.name for measure in info.measures if measure.name in LABELS)
+    texts = [document.text for document in documents]
+    facts = ModelFacts(len(texts[:N_TEXTS]), equal=_equal(model, texts, names), plain=_shares(model, texts, names))
+    if "random" in asked:
+        assert isinstance(model, Reinitialisable)
+        found = [_shares(model.with_first_weights(seed), texts, names) for seed in range(N_RANDOM)]
+        chance = {name: max(max(shares[name]) for shares in found) for name in facts.plain}
+        facts = replace(facts, n_random=N_RANDOM, chance=chance)
+    if "shuffled" in asked:
+        facts = replace(facts, shuffled=_shares(model, [shuffled(text) for text in texts], names))
+    if "repeat" in asked:
+        assert isinstance(model, ReadsIds)
+        facts = replace(facts, probes=_probes(model))
+    return facts
+
+
+def shuffled(text: str) -> str:
+    """The words of a text in random order, the same one each time."""
+    words = text.split()
+    random.Random(text).shuffle(words)  # noqa: S311 - no secret
+    return " ".join(words)
+
+
+def _shares(model: AttentionModel, texts: Iterable[str], names: Sequence[str]) -> dict[str, tuple[float, ...]]:
+    """The mean over texts of each pattern's share, head by head; none of what no text has."""
+    found = [
+        {name: each.values.ravel() for name, each in measurable(maps, known).items()}
+        for maps, known in _attentions(model, texts, names)
+    ]
+    return {name: tuple(means.tolist()) for name, means in _means(found)}
+
+
+def _equal(model: AttentionModel, texts: Iterable[str], names: Sequence[str]) -> dict[str, float]:
+    """What attention gives that favours no key, nor the sink where there is one."""
+    found = []
+    for maps, known in _attentions(model, texts, names):
+        shares = {name: each.values.mean() for name, each in measurable(uniform(maps), known).items()}
+        if maps.sink is not None and "to_sink" in shares:
+            of_layers = [1 / (1 + n_attendable(maps, layer)) for layer in range(maps.n_layers)]
+            shares["to_sink"] = np.mean(of_layers)
+        found.append(shares)
+    return {name: float(mean) for name, mean in _means(found)}
+
+
+def _attentions(
+    model: AttentionModel, texts: Iterable[str], names: Sequence[str]
+) -> Iterator[tuple[AttentionMaps, Sequence[str]]]:
+    """What the model does with each text, and what to measure of it: of all but the first only what is rare."""
+    rare = [name for name in names if name in OF_SOME_TEXTS]
+    attention = quickest_attention(model)
+    for number, text in enumerate(texts):
+        known = names if number < N_TEXTS else rare
+        if known:
+            with suppress(InvalidText):  # it is named elsewhere
+                yield attention(text, "text"), known
+
+
+def _means(found: Sequence[Mapping[str, np.ndarray]]) -> Iterator[tuple[str, np.ndarray]]:
+    """Of each name the mean over those that have it."""
+    for name in sorted({name for each in found for name in each}):
+        yield name, np.mean([each[name] for each in found if name in each], axis=0)
+
+
+def _probes(model: ReadsIds) -> dict[str, tuple[float, ...]]:
+    """The scores of `repeat_scores`, a mean over several draws of tokens, each as likely as any other."""
+    draws = random.Random(0)  # noqa: S311 - no secret
+    drawn = [draws.choices(model.ordinary_ids, k=_n_repeated(model)) for _ in range(N_DRAWS)]
+    found = [repeat_scores(model.attention_of_ids([*ids, *ids], "repeated tokens")) for ids in drawn]
+    return {
+        name: tuple(np.mean([scores[name] for scores in found], axis=0).ravel().tolist()) for name in sorted(SCORES)
+    }
+
+
+def _n_repeated(model: ReadsIds) -> int:
+    """How many tokens come twice: both times have to have room."""
+    return N_REPEATED if model.max_ids is None else min(N_REPEATED, model.max_ids // 2)

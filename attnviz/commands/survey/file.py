@@ -1,0 +1,144 @@
+"""A survey as a file, and back: what a shard leaves, what a run goes on from, and what is merged."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, fields
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from attnviz import store
+from attnviz.commands.survey.exact import MAX_TEXTS, N_BINS, N_EXTREMES, NO_TEXT, UNIT, Summary
+from attnviz.commands.survey.survey import QUERIES, ModelFacts, Survey, SurveyInfo, WordTable
+from attnviz.errors import InvalidRecord
+from attnviz.measures import OF_SOME_TEXTS
+from attnviz.running.metrics import from_json
+from attnviz.views.patterns import LABELS
+
+NAME = "survey.safetensors"
+SCHEMA = 1
+MAX_BYTES = 2**32
+ARRAYS = ("sums", "ranges", "bins", "extremes", "extreme_texts", "hashes", "sampled_texts", "sample")  # of a summary
+
+
+def survey_bytes(survey: Survey) -> bytes:
+    """A survey as a safetensors file: equal surveys, equal bytes."""
+    arrays = {name: getattr(survey.summary, name) for name in ARRAYS}
+    arrays |= {"distances": survey.distances, "support": survey.words.support, "mass": survey.words.mass}
+    meta = {
+        "schema": SCHEMA,
+        "info": asdict(survey.info),
+        "blocks": survey.blocks,
+        "n_measured": survey.summary.n_texts,
+        "n_texts": survey.n_texts,
+        "n_queries": survey.n_queries,
+        "names": list(survey.names.items()),
+        "skipped": list(survey.skipped.items()),
+        "words": survey.words.words,
+        "facts": None if survey.facts is None else asdict(survey.facts),
+    }
+    return store.arrays_bytes(arrays, meta)
+
+
+def load_survey(path: Path) -> Survey:
+    """What `survey_bytes` gave. Raises InvalidRecord for anything else."""
+    arrays, meta = store.read_arrays(path, MAX_BYTES, "a survey")
+    try:
+        if meta["schema"] != SCHEMA:
+            raise ValueError(f"schema {meta['schema']!r} is not {SCHEMA}")
+        survey = _survey(arrays, meta)
+        _check(survey)
+    except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
+        reason = " ".join(f"{error}".split())[:200]
+        raise InvalidRecord(
+            f"{path} is not a survey of attnviz: {reason}", hint="attnviz survey writes one."
+        ) from error
+    return survey
+
+
+def _survey(arrays: dict[str, np.ndarray], meta: dict[str, Any]) -> Survey:
+    count = from_json(dict[str, int], {"n_measured": meta["n_measured"], "n_queries": meta["n_queries"]}, "counts")
+    return Survey(
+        info=from_json(SurveyInfo, meta["info"], "info"),
+        blocks=tuple((start, stop) for start, stop in from_json(tuple[tuple[int, ...], ...], meta["blocks"], "blocks")),
+        summary=Summary(count["n_measured"], **{name: arrays[name] for name in ARRAYS}),
+        names=_names(meta["names"]),
+        distances=arrays["distances"],
+        n_queries=count["n_queries"],
+        words=WordTable(from_json(tuple[str, ...], meta["words"], "words"), arrays["support"], arrays["mass"]),
+        skipped=_names(meta["skipped"]),
+        n_texts=from_json(int | None, meta["n_texts"], "n_texts"),
+        facts=from_json(ModelFacts | None, meta["facts"], "facts"),
+    )
+
+
+def _names(found: Any) -> dict[int, str]:
+    return {from_json(int, number, "text"): from_json(str, name, "name") for number, name in found}
+
+
+def _check(survey: Survey) -> None:
+    """Raises ValueError where arrays do not belong together, or hold what cannot be."""
+    info, summary, words = survey.info, survey.summary, survey.words
+    levels = {measure.level for measure in info.measures}
+    if not levels <= {"head", "layer", "text"} or not 0 < info.n_places <= 10**6 or info.n_heads < 1:
+        raise ValueError("its measures are of no heads")
+    n_columns, n_sampled = info.bounds.shape[1], len(summary.hashes)
+    shapes: dict[str, tuple[tuple[int, ...], type]] = {
+        "sums": ((2, n_columns), np.int64),
+        "ranges": ((2, n_columns), np.float64),
+        "bins": ((n_columns, N_BINS), np.int64),
+        "extremes": ((2, N_EXTREMES, n_columns), np.float64),
+        "extreme_texts": ((2, N_EXTREMES, n_columns), np.int64),
+        "hashes": ((n_sampled,), np.uint64),
+        "sampled_texts": ((n_sampled,), np.int64),
+        "sample": ((n_sampled, n_columns), np.float64),
+    }
+    found = {field.name: getattr(summary, field.name) for field in fields(Summary)}
+    found |= {"distances": survey.distances, "support": words.support, "mass": words.mass}
+    shapes["distances"] = (info.n_places, 2 * info.reach + 1), np.int64
+    shapes["support"] = (len(words.words),), np.int64
+    shapes["mass"] = (len(words.words), info.n_places if words.words else 0), np.int64
+    for name, (shape, kind) in shapes.items():
+        if found[name].shape != shape or found[name].dtype != kind:
+            raise ValueError(f"{name} is of shape {found[name].shape}, expected {shape}")
+    _check_counts(info, summary)
+    if not (info.bounds[0] < info.bounds[1]).all():
+        raise ValueError("bounds hold nothing between them")
+    if not summary.texts <= set(survey.names):
+        raise ValueError("texts are counted that are not there")
+    if list(words.words) != sorted(set(words.words)):
+        raise ValueError("words are not in order")
+    ends = [end for block in survey.blocks for end in block]
+    if any(len(block) != 2 for block in survey.blocks) or any(b <= a for a, b in pairwise(ends)) or min([0, *ends]) < 0:
+        raise ValueError("blocks are not in order")
+    if (summary.extreme_texts < 0).any() or (summary.sampled_texts == NO_TEXT).any():
+        raise ValueError("a text has no number")
+    if survey.facts is not None:
+        _check_facts(info, survey.facts)
+
+
+def _check_counts(info: SurveyInfo, summary: Summary) -> None:
+    """Raises ValueError where a number is missing that every text has."""
+    some = np.zeros(info.bounds.shape[1], dtype=bool)
+    for name in {*OF_SOME_TEXTS, QUERIES} & info.columns.keys():
+        some[info.columns[name]] = True
+    if not np.isfinite(np.where(some & np.isnan(summary.sample), 0.0, summary.sample)).all():
+        raise ValueError("a number is not finite")
+    if not np.where(some, summary.counts <= summary.n_texts, summary.counts == summary.n_texts).all():
+        raise ValueError("texts are counted that are not there")
+    if summary.n_texts > MAX_TEXTS or not ((summary.sums >= 0) & (summary.sums <= summary.counts * UNIT)).all():
+        raise ValueError("sums are not of so many numbers from 0 to 1")
+
+
+def _check_facts(info: SurveyInfo, facts: ModelFacts) -> None:
+    """Raises ValueError where they are not of the heads and patterns of the survey."""
+    patterns = [measure for measure in info.measures if measure.name in LABELS]
+    names = {measure.name for measure in patterns if measure.level == "head"}
+    by_head = (facts.plain, facts.shuffled, facts.probes)
+    known = all(set(found) == set(facts.plain) for found in (facts.equal, facts.chance or facts.plain))
+    if len(names) != len(patterns) or not known or not {*facts.plain, *facts.shuffled} <= names:
+        raise ValueError("its facts are of other patterns")
+    if any(len(shares) != info.n_places for found in by_head for shares in found.values()):
+        raise ValueError("its facts are of other heads")

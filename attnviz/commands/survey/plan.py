@@ -1,0 +1,163 @@
+"""What a survey measures: of which texts, in which blocks, within which bounds."""
+
+from __future__ import annotations
+
+import hashlib
+import shlex
+from collections.abc import Iterator
+from dataclasses import dataclass
+from heapq import nsmallest
+from itertools import count, islice
+
+import numpy as np
+
+from attnviz.commands.survey.exact import N_SAMPLED
+from attnviz.commands.survey.facts import N_TEXTS, check_facts
+from attnviz.commands.survey.spec import SurveySpec, parse_shard
+from attnviz.commands.survey.survey import ABLATION, TOKENS, SurveyInfo, SurveyMeasure
+from attnviz.commands.survey.texts import text_hash
+from attnviz.errors import InvalidModel, InvalidSource, InvalidText
+from attnviz.inputs import Inputs
+from attnviz.measures import MEASURES, chosen
+from attnviz.measures.rows import REACH
+from attnviz.measures.to_partner import has_pair
+from attnviz.models.built_in import TRAINED
+from attnviz.models.loading import ModelReference
+from attnviz.models.protocols import Ablatable, AttentionModel
+from attnviz.records import AttentionMaps, Setting
+from attnviz.running.open_model import open_model
+from attnviz.running.versions import versions
+from attnviz.text import Document
+from attnviz.text.stream import TextStream
+from attnviz.views.captions import status
+from attnviz.views.patterns import LABELS
+
+BLOCK = 32  # texts that are measured at a time; where blocks begin, no option changes
+N_SEARCHED = 1_000  # texts for some with pairs
+N_VOCABULARY = 1_000  # texts at the beginning that make the vocabulary of a model that brings none
+
+
+@dataclass(frozen=True, eq=False)
+class SurveyPlan:
+    """What is to be measured. `vocabulary` are the texts that the model is opened with."""
+
+    reference: ModelReference
+    stream: TextStream
+    vocabulary: tuple[str, ...]
+    info: SurveyInfo
+    n_texts: int
+    shard: tuple[int, int]  # which of how many, from 0
+    on_few_texts: tuple[str, ...]  # see `SurveySpec`
+    means: np.ndarray | None = None  # what heads give on average, where they are to be replaced by that
+
+    def blocks(self) -> Iterator[tuple[int, tuple[Document, ...]]]:
+        """The blocks of this shard with their numbers: every n-th, so that no shard has to know how many there are."""
+        number, of = self.shard
+        documents = self.stream.documents()
+        for block in count():
+            of_block = tuple(islice(documents, BLOCK))
+            if not of_block:
+                return
+            if block % of == number:
+                yield block, of_block
+
+    def few_documents(self) -> tuple[Document, ...]:
+        """The first of the corpus, and the next with a pair of brackets or quotation marks until there are as many."""
+        documents = self.stream.documents()
+        first = tuple(islice(documents, N_TEXTS))
+        n_missing = N_TEXTS - sum(has_pair(document.text) for document in first)
+        having = (document for document in islice(documents, N_SEARCHED) if has_pair(document.text))
+        return (*first, *islice(having, n_missing))
+
+
+def plan_survey(spec: SurveySpec, inputs: Inputs) -> SurveyPlan:
+    """Read the texts once to count them, and the first of them with the model.
+
+    Raises InvalidSource where there is none, InvalidText where none of the first has tokens, InvalidModel where the
+    model does not attend to what it reads, InvalidOption where it cannot be held against what is asked for.
+    """
+    reference, stream = inputs.model, inputs.stream
+    assert stream is not None
+    n_texts, sha256 = _counted(stream)
+    if not n_texts:
+        raise InvalidSource(f"{stream.name} selects no texts", hint="--split says which.")
+    learns = reference.learns_from_texts and spec.model.vocab is None
+    texts = islice(stream.documents(), N_VOCABULARY if learns else 1)
+    vocabulary = tuple(document.text for document in texts)
+    model = open_model(reference, vocabulary)
+    if spec.ablations and not isinstance(model, Ablatable):
+        raise InvalidModel(f"the heads of {reference} cannot be put out of action", hint=f"--ablate: {TRAINED}")
+    maps = _first_maps(model, stream)
+    if not maps.self_attention:
+        raise InvalidModel(f"{reference} attends from one text to another", hint="A survey needs self-attention.")
+    check_facts(model, spec.on_few_texts)
+    info, means = _info(spec, stream, sha256, maps), None
+    if "mean" in spec.ablations:
+        assert isinstance(model, Ablatable)
+        means = model.mean_outputs(_sample(stream.documents()))
+    return SurveyPlan(reference, stream, vocabulary, info, n_texts, parse_shard(spec.shard), spec.on_few_texts, means)
+
+
+def _counted(stream: TextStream) -> tuple[int, str]:
+    """How many texts there are, and the sha256 of them all with their labels."""
+    n_texts, digest = 0, hashlib.sha256()
+    for document in stream.documents():
+        n_texts += 1
+        digest.update(f"{len(document.text)} {document.label} {document.text}".encode("utf-8", "replace"))
+    return n_texts, digest.hexdigest()
+
+
+def _sample(documents: Iterator[Document]) -> list[str]:
+    """The texts of the smallest hashes, as a survey keeps them: the same ones for every shard."""
+    hashed = ((text_hash(number, document.text), number, document.text) for number, document in enumerate(documents))
+    return [text for *_, text in nsmallest(N_SAMPLED, hashed)]
+
+
+def _first_maps(model: AttentionModel, stream: TextStream) -> AttentionMaps:
+    for document in islice(stream.documents(), BLOCK):
+        try:
+            return model.attention(document.text, document.name)
+        except InvalidText:
+            continue
+    raise InvalidText(f"no tokens in the first {BLOCK} texts of {stream.name}", hint="Choose others with --split.")
+
+
+def _info(spec: SurveySpec, stream: TextStream, sha256: str, maps: AttentionMaps) -> SurveyInfo:
+    provenance, text = maps.provenance, spec.text
+    options = {"dataset": text.dataset or "sample", "split": text.split, "text-column": text.text_column}
+    written = " ".join(f"--{name} {shlex.quote(value)}" for name, value in options.items() if value and not text.inline)
+    settings: dict[str, Setting] = {**dict(provenance.settings), "on_few_texts": ",".join(spec.on_few_texts)}
+    settings |= {"seed": spec.model.seed, "texts_sha256": sha256}
+    settings.pop("tokens_in_text", None)  # of this text alone
+    assert spec.model.max_tokens is not None
+    return SurveyInfo(
+        model=provenance.model,
+        revision=provenance.revision,
+        status=status(provenance),
+        trained=provenance.trained,
+        layer_numbers=maps.layer_numbers,
+        n_heads=maps.n_heads,
+        causal=provenance.facts.causal,
+        corpus=stream.name,
+        dataset=written,
+        max_tokens=spec.model.max_tokens,
+        keep=spec.model.keep,
+        reach=REACH,
+        measures=tuple(_measures(spec, maps)),
+        settings=dict(sorted(settings.items())),  # as a file has them
+        versions=dict(sorted(versions().items())),
+    )
+
+
+def _measures(spec: SurveySpec, maps: AttentionMaps) -> Iterator[SurveyMeasure]:
+    """Those that are asked for, those that name heads, and how long a text is."""
+    asked = [measure.name for measure in chosen(spec.measure)]
+    every = {measure.name: measure for measure in MEASURES}
+    asked += [name for name in LABELS if name not in asked]
+    for name in asked:
+        if name != "to_sink" or maps.sink is not None or name in spec.measure:
+            low, high = every[name].bounds(maps.n_heads, spec.model.max_tokens or 0)
+            yield SurveyMeasure(name, every[name].unit, every[name].level, low, max(high, low + 1.0))
+    for kind in spec.ablations:
+        yield SurveyMeasure(f"{ABLATION}{kind}", "probability lost", "head", -1.0, 1.0)
+    yield SurveyMeasure(TOKENS, "tokens", "text", 0.0, float(spec.model.max_tokens or 0))

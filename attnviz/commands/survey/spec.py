@@ -1,0 +1,105 @@
+"""What `attnviz survey` and `attnviz merge` are asked."""
+
+import re
+from dataclasses import dataclass
+from typing import Annotated
+
+from attnviz.errors import InvalidOption
+from attnviz.options import ARGUMENT, OUTPUT, Only, Option
+from attnviz.running.cluster_options import ClusterOptions, Processes
+from attnviz.specs import SHARED_BY_ALL, FigureOptions, Measure, ModelOptions, PrintOptions, TextOptions
+
+NULLS, PROBES, ABLATIONS = ("random", "shuffled"), ("repeat",), ("zero", "mean", "uniform", "queries")
+NONE = "none"
+LOOK = ("format", "theme", "width", "font_size", "dpi", "title", "transparent", "svg_text", "out")
+SHARD = re.compile(r"([0-9]{1,6})/([0-9]{1,6})")
+Top = Annotated[int, Option("Texts listed with the largest numbers of each head; at most 10.", OUTPUT)]
+Shard = Annotated[
+    str | None, Option("Only the I-th of N parts, from 1; attnviz merge puts them together.", OUTPUT, "I/N")
+]
+
+
+@dataclass(frozen=True, kw_only=True)
+class SurveySpec:
+    """Say what each head of a model does over many texts: means, how they are spread, labels, and extreme texts.
+
+    Example: attnviz survey --model multi --dataset sample --out survey
+    """
+
+    text: Annotated[TextOptions, Only("text", "text_file", "dataset", "split", "text_column")] = TextOptions()
+    # 512 tokens, as the models that come with attnviz read: the bounds of what is counted follow from it
+    model: Annotated[ModelOptions, Only("model", "heads", *SHARED_BY_ALL)] = ModelOptions(
+        max_tokens=512, keep="head-tail"
+    )
+    figure: Annotated[FigureOptions, Only(*LOOK)] = FigureOptions(out="survey")
+    measure: Measure = ()
+    null: Annotated[
+        tuple[str, ...],
+        Option(
+            "What numbers are held against, with commas: random (models of first weights), shuffled (words in random "
+            "order), none.",
+            OUTPUT,
+            "KIND",
+        ),
+    ] = ("random",)
+    probe: Annotated[
+        tuple[str, ...], Option("repeat: scores of heads on random tokens that come twice (induction).", OUTPUT, "KIND")
+    ] = ()
+    ablate: Annotated[
+        tuple[str, ...],
+        Option(
+            "What a classifier loses without each head, replaced with commas by: zero, mean, uniform (attention), "
+            "queries (of another text).",
+            OUTPUT,
+            "KIND",
+        ),
+    ] = ()
+    top: Top = 3
+    shard: Shard = None
+    workers: Processes = None
+    cluster: ClusterOptions = ClusterOptions()
+    resume: Annotated[bool, Option("Go on with what --out holds of the same survey.", OUTPUT)] = False
+    printing: PrintOptions = PrintOptions()
+
+    @property
+    def on_few_texts(self) -> tuple[str, ...]:
+        """What is measured once and not of every text. Raises InvalidOption for what is not known."""
+        return (*_chosen("--null", self.null, NULLS), *_chosen("--probe", self.probe, PROBES))
+
+    @property
+    def ablations(self) -> tuple[str, ...]:
+        """What heads are replaced by. Raises InvalidOption for what is not known."""
+        return _chosen("--ablate", self.ablate, ABLATIONS)
+
+
+def parse_shard(written: str | None) -> tuple[int, int]:
+    """Which part of how many, counted from 0. Raises InvalidOption for what is no part."""
+    match = SHARD.fullmatch("1/1" if written is None else written.strip())
+    number, of = map(int, match.groups()) if match else (0, 0)
+    if not 1 <= number <= of:
+        raise InvalidOption(f"--shard {written!r:.40} is no part", hint="Write 3/16 for the third of sixteen.")
+    return number - 1, of
+
+
+def _chosen(option: str, written: tuple[str, ...], known: tuple[str, ...]) -> tuple[str, ...]:
+    asked = [name.strip().lower() for item in written for name in item.split(",")]
+    for name in asked:
+        if name not in (*known, NONE):
+            names = ", ".join((*known, NONE))
+            raise InvalidOption(f"{option} {name[:40]!r} is not known", hint=f"There is {names}.")
+    if NONE in asked and len(set(asked)) > 1:
+        raise InvalidOption(f"{option} none excludes the others", hint="Leave it out.")
+    return tuple(name for name in known if name in asked)
+
+
+@dataclass(frozen=True, kw_only=True)
+class MergeSpec:
+    """Put the parts of a survey together: the same files, to the bit, as one run makes.
+
+    Example: attnviz merge part-1 part-2 --out whole
+    """
+
+    parts: Annotated[tuple[str, ...], Option("Folders that `attnviz survey --shard` wrote.", ARGUMENT, "PARTS")]
+    figure: Annotated[FigureOptions, Only(*LOOK)] = FigureOptions(out="merged")
+    top: Top = 3
+    printing: PrintOptions = PrintOptions()

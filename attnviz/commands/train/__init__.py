@@ -1,0 +1,1 @@
+"""`attnviz train`, `attnviz predict` and `attnviz vocab`: classifiers and what they answer."""

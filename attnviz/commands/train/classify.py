@@ -1,0 +1,41 @@
+"""Texts shared out to be classified: in windows, what one process reads at a time. The same answers, to the bit."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Sequence
+from itertools import repeat
+from typing import TYPE_CHECKING
+
+from attnviz.models.loading import ModelReference
+from attnviz.models.protocols import WINDOW, Classifies
+from attnviz.running.executors import open_executor, report_worker_death
+from attnviz.running.open_model import open_model
+from attnviz.specs import KeepKind
+from attnviz.text import Document
+
+if TYPE_CHECKING:
+    from attnviz.records.training_metrics import Prediction
+
+
+def split_windows(documents: Sequence[Document]) -> list[Sequence[Document]]:
+    """The texts as they are shared out, in order."""
+    return [documents[start : start + WINDOW] for start in range(0, len(documents), WINDOW)]
+
+
+def classify_on(
+    n_workers: int, reference: ModelReference, limit: tuple[int, KeepKind], windows: Sequence[Sequence[Document]]
+) -> Generator[Prediction]:
+    """One prediction per text, in order. Raises as `classify` does, ExecutionError where processes die."""
+    died = report_worker_death("texts", hint="Fewer --max-tokens take less memory.")
+    with died, open_executor(n_workers) as (executor, _):
+        for predictions in executor.map(classify_window, repeat(reference), repeat(limit), windows):
+            yield from predictions
+
+
+def classify_window(
+    reference: ModelReference, limit: tuple[int, KeepKind], documents: Sequence[Document]
+) -> list[Prediction]:
+    """What a worker does: one window. Raises what reading the model and its texts raises."""
+    model = open_model(reference, keep_memory=False)
+    assert isinstance(model, Classifies)
+    return list(model.limit_tokens(*limit).classify(documents))

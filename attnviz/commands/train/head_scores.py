@@ -1,0 +1,136 @@
+"""What the heads of an encoder look at, as shares of attention over held-out texts. Knows torch; no files.
+
+Each score is the mean over queries of the weight on the keys that count for it, in texts put one after the other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from unicodedata import category
+
+import numpy as np
+import torch
+from jaxtyping import Bool, Int
+
+from attnviz.commands.train.examples import Examples, telling_words
+from attnviz.models.batches import Ids
+from attnviz.models.device import seeded
+from attnviz.models.encoder import Encoder, EncoderConfig
+from attnviz.models.tokenizer import SPECIAL, TextTokenizer
+from attnviz.records.training_metrics import N_RANDOM_TEXTS, HeadScore
+
+N_TOKENS = 128  # read of each text
+N_TELLING = 60  # words of each label
+N_RANDOM = 20  # encoders with first weights, for what chance gives
+OPENING, CLOSING, STOPS = "([{", ")]}", ".?!"
+
+Target = tuple[Bool[np.ndarray, "query key"], Bool[np.ndarray, " query"]]  # which keys count, and for which queries
+
+
+@dataclass(frozen=True, eq=False)
+class HeadTargets:
+    """Texts, and in each of them which keys count for which score."""
+
+    texts: Sequence[Ids]
+    pieces: Sequence[str]  # of the vocabulary
+    telling: dict[str, Int[np.ndarray, " word"]]
+
+    def of(self, ids: Ids) -> Iterator[tuple[str, Target]]:
+        """Every score's keys and queries."""
+        n, every = len(ids), np.ones(len(ids), dtype=bool)
+        pieces = [self.pieces[word] for word in ids]
+        yield "previous token", (np.eye(n, k=-1, dtype=bool), every)
+        yield "next token", (np.eye(n, k=1, dtype=bool), every)
+        yield "itself", (np.eye(n, dtype=bool), every)
+        yield "own bracket", _brackets(pieces)
+        same = (ids[:, None] == ids) & (ids >= len(SPECIAL))
+        yield "same word", (same & ~np.eye(n, dtype=bool), every)
+        signs = np.array([all(category(character)[0] in "PS" for character in piece) for piece in pieces])
+        yield "punctuation", (np.broadcast_to(signs, (n, n)), every)
+        yield "sentence start", _sentence_starts(pieces)
+        for label, words in self.telling.items():
+            yield f"words for {label}", (np.broadcast_to(np.isin(ids, words), (n, n)), every)
+
+
+def head_targets(
+    held_out: Examples, training: Examples, labels: Sequence[str], tokenizer: TextTokenizer, n_texts: int
+) -> HeadTargets:
+    """`n_texts` of the texts held out, from each end as many (the labels come one after the other); or all of fewer."""
+    half, there = n_texts // 2, held_out.texts
+    several = there if len(there) <= n_texts else (*there[:half], *there[-half:])
+    texts = [text[:N_TOKENS] for text in several]
+    entries = tokenizer.entries
+    words = telling_words(training, len(tokenizer), N_TELLING)
+    return HeadTargets(texts, sorted(entries, key=entries.__getitem__), dict(zip(labels, words, strict=True)))
+
+
+def head_scores(encoder: Encoder, targets: HeadTargets, n_texts: int | None = None) -> tuple[HeadScore, ...]:
+    """Of each score the share that each head gives, and what an equal share is. What no text has is left out.
+
+    `n_texts` reads as many, spread evenly, since the labels come one after the other; all are read without it.
+    """
+    shares: dict[str, np.ndarray] = {}
+    equal: dict[str, float] = {}
+    n_queries: dict[str, int] = {}
+    training = encoder.training
+    encoder.eval()
+    device = encoder.embedding.words.weight.device
+    with torch.inference_mode():
+        for ids in _spread(targets.texts, n_texts):
+            given = torch.from_numpy(ids.astype(np.int64)).to(device)
+            weights = np.stack([layer.cpu().numpy() for layer in encoder.attention(given)])
+            for name, (keys, queries) in targets.of(ids):
+                shares[name] = shares.get(name, 0) + (weights[:, :, queries] * keys[queries]).sum(axis=(2, 3))
+                equal[name] = equal.get(name, 0) + keys[queries].sum() / len(ids)
+                n_queries[name] = n_queries.get(name, 0) + int(queries.sum())
+    encoder.train(training)
+    return tuple(
+        HeadScore(
+            name,
+            tuple(tuple(map(float, layer)) for layer in total / n_queries[name]),
+            float(equal[name] / n_queries[name]),
+        )
+        for name, total in shares.items()
+        if n_queries[name] and equal[name]
+    )
+
+
+def chance(config: EncoderConfig, targets: HeadTargets) -> dict[str, float]:
+    """The largest share that any head of `N_RANDOM` encoders with first weights gives, by score."""
+    found: dict[str, float] = {}
+    for seed in range(N_RANDOM):
+        with seeded(seed):
+            encoder = Encoder(config)
+        for score in head_scores(encoder, targets, N_RANDOM_TEXTS):
+            found[score.name] = max(found.get(score.name, 0.0), score.best)
+    return found
+
+
+def _spread(texts: Sequence[Ids], n_texts: int | None) -> Sequence[Ids]:
+    if n_texts is None or n_texts >= len(texts):
+        return texts
+    return [texts[place] for place in np.linspace(0, len(texts) - 1, n_texts).round().astype(int)]
+
+
+def _brackets(pieces: Sequence[str]) -> Target:
+    """A closing bracket's own opening one, whatever kind it is of."""
+    keys, queries = np.zeros((len(pieces),) * 2, dtype=bool), np.zeros(len(pieces), dtype=bool)
+    opened: list[int] = []
+    for place, piece in enumerate(pieces):
+        if piece in OPENING:
+            opened.append(place)
+        elif piece in CLOSING and opened:
+            keys[place, opened.pop()] = queries[place] = True
+    return keys, queries
+
+
+def _sentence_starts(pieces: Sequence[str]) -> Target:
+    """The first token of the sentence, for those after it."""
+    keys, queries = np.zeros((len(pieces),) * 2, dtype=bool), np.zeros(len(pieces), dtype=bool)
+    start = 0
+    for place, piece in enumerate(pieces):
+        keys[place, start] = queries[place] = place > start
+        if piece in STOPS:
+            start = place + 1
+    return keys, queries

@@ -1,0 +1,117 @@
+"""How a training run went as a report: two charts, a table, notes and data. Knows neither renderers nor models."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict
+from math import isfinite, isnan, nan
+
+from attnviz.display import escape_for_display
+from attnviz.records.training_metrics import Epoch, History, Point
+from attnviz.report import Block, Column, Curve, Curves, Line, Note, Report, Table
+from attnviz.views.captions import MAX_TITLE_LENGTH
+
+TRAINING, HELD_OUT = "training (with dropout)", "held out"
+EPOCHS = (Column("epoch"), Column("held-out loss", "nats", 4), Column("held-out accuracy", digits=4), Column("kept"))
+
+
+def learning_report(history: History, *, title: str, subtitle: str, facts: tuple[tuple[str, str], ...] = ()) -> Report:
+    """Loss and accuracy over the epochs, in training and on texts held out. What was not measured is not drawn."""
+    return Report(
+        title=escape_for_display(title, MAX_TITLE_LENGTH),
+        subtitle=escape_for_display(subtitle, MAX_TITLE_LENGTH),
+        blocks=tuple(_blocks(history)),
+        facts=tuple((name, escape_for_display(value, MAX_TITLE_LENGTH)) for name, value in facts),
+        data=_data(history),
+    )
+
+
+def _blocks(history: History) -> Iterator[Block]:
+    if history.words:
+        yield Curves("pretraining-curve", "pretraining", _word_curves(history))
+    if history.heads:
+        yield Curves("heads-curve", "heads, on texts held out", tuple(_head_curves(history)))
+    if history.points or history.epochs:
+        yield Curves("learning-curve", "loss and accuracy", _curves(history))
+    if history.epochs:
+        yield Table("epochs", "epochs", "facts", EPOCHS, tuple(_row(epoch, history) for epoch in history.epochs))
+    else:
+        yield Note("No epoch was measured on texts held out.")
+    if history.points:
+        yield Note(
+            "Training is measured with dropout and label smoothing, and without the n-grams that a model may have "
+            "beside its encoder, so that it may look worse than the held-out texts: a higher loss, a lower accuracy."
+        )
+    if _noted_together(history):
+        yield Note("Of training no loss is drawn: it was noted with that of masked words, learned meanwhile.")
+
+
+def _noted_together(history: History) -> bool:
+    return bool(history.points) and all(point.loss is None for point in history.points)
+
+
+def _curves(history: History) -> tuple[Curve, Curve]:
+    kept = None if history.best is None else float(history.best.number)
+    known = [nan if point.loss is None else point.loss for point in history.points]
+    losses = _lines(history, [] if _noted_together(history) else known, [epoch.loss for epoch in history.epochs])
+    shares = _lines(history, [point.accuracy for point in history.points], [epoch.accuracy for epoch in history.epochs])
+    return (
+        Curve("loss", "epoch", "cross-entropy (nats)", losses, kept, "kept"),
+        Curve("accuracy", "epoch", "share of texts labelled correctly", shares, kept, "kept"),
+    )
+
+
+def _word_curves(history: History) -> tuple[Curve, Curve]:
+    at = tuple(point.epoch for point in history.words)
+    masked = Line("masked words", at, tuple(point.masked_word_loss for point in history.words))
+    replaced = Line("replaced words", at, tuple(point.replaced_word_loss for point in history.words))
+    return (
+        Curve("masked", "epoch", "cross-entropy (nats)", (masked,)),
+        Curve("replaced", "epoch", "cross-entropy (nats)", (replaced,)),
+    )
+
+
+def _head_curves(history: History) -> Iterator[Curve]:
+    """Both stages along one axis, pretraining first."""
+    first = max((point.epoch for point in history.heads if point.pretraining), default=0.0)
+    at = tuple(point.epoch + (0.0 if point.pretraining else first) for point in history.heads)
+    names = dict.fromkeys(name for point in history.heads for name in point.best)
+    shares = tuple(Line(name, at, tuple(point.best.get(name, nan) for point in history.heads)) for name in names)
+    ends = (first, "labels from here") if first else (None, "")
+    yield Curve("largest share of any head", "epoch, both stages", "share of attention", shares, *ends)
+    losses = tuple(nan if point.masked_word_loss is None else point.masked_word_loss for point in history.heads)
+    if not all(map(isnan, losses)):
+        line = Line("masked words", at, losses)
+        yield Curve("masked words", "epoch, both stages", "cross-entropy (nats)", (line,), *ends)
+
+
+def _lines(history: History, training: list[float], held_out: list[float]) -> tuple[Line, ...]:
+    lines = (
+        Line(TRAINING, tuple(point.epoch for point in history.points)[: len(training)], tuple(training)),
+        Line(HELD_OUT, tuple(float(epoch.number) for epoch in history.epochs), tuple(held_out), marked=True),
+    )
+    return tuple(line for line in lines if line.x)
+
+
+def _row(epoch: Epoch, history: History) -> tuple[int, float, float, str]:
+    return epoch.number, epoch.loss, epoch.accuracy, "kept" if epoch == history.best else "-"
+
+
+def _data(history: History) -> Mapping[str, object]:
+    """The same for machines. The best epoch is given by its number."""
+    return {
+        "points": [{"epoch": _number(point.epoch), **_measured(point)} for point in history.points],
+        "epochs": [{"epoch": epoch.number, **_measured(epoch)} for epoch in history.epochs],
+        "best": history.best and history.best.number,
+        **({"heads": [asdict(point) for point in history.heads]} if history.heads else {}),
+        **({"pretraining": [asdict(point) for point in history.words]} if history.words else {}),
+    }
+
+
+def _measured(at: Point | Epoch) -> Mapping[str, float | None]:
+    return {"loss": _number(at.loss), "accuracy": _number(at.accuracy)}
+
+
+def _number(value: float | None) -> float | None:
+    """JSON has no NaN and no infinity; a training that went astray has."""
+    return value if value is not None and isfinite(value) else None

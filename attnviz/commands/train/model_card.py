@@ -1,0 +1,196 @@
+"""A training run in words: what was learned from what, how well, and the command that does it again."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator
+
+from attnviz.commands.train.learning_curve import learning_report
+from attnviz.commands.train.spec import TrainSpec
+from attnviz.display import escape_for_display, pluralize
+from attnviz.options import flat_options
+from attnviz.records.training_metrics import (
+    LARGE_SHARE,
+    MANY_TIMES,
+    N_RANDOM_TEXTS,
+    HeadMetrics,
+    Metrics,
+    TestMetrics,
+    ValidationMetrics,
+    head_names,
+)
+from attnviz.report import Column, Note, Report, Row, Table
+from attnviz.views.patterns import NO_PATTERN
+
+MAX_VALUE_LENGTH = 200
+NORMS = {"pre": "before each sublayer", "post": "after each sublayer"}
+POOLS = {"mean": "the mean over the tokens", "cls": "the state of [CLS]", "attention": "a learned weighted mean"}
+HEADS = (Column("layer"), Column("head"), Column("looks at"), Column("share", digits=3), Column("× equal", digits=1))
+KEEPS = {"head": "the first {}", "head-tail": "{}, half from the beginning and half from the end"}
+
+
+def card_report(metrics: Metrics) -> Report:
+    """The model card: also what the terminal shows at the end of training, and what its figure is drawn from."""
+    heads = metrics.sizes["n_heads"]
+    name = escape_for_display(metrics.data, MAX_VALUE_LENGTH)
+    learned = learning_report(metrics.history, title="", subtitle="")
+    return Report(
+        title=f"Transformer encoder with {heads} head{'' if heads == 1 else 's'}, trained on {name}",
+        subtitle=f"weights sha256 {metrics.weights_sha256[:8]}… · {metrics.n_parameters:,} parameters",
+        blocks=(
+            _facts("model", "The model", _model(metrics)),
+            _facts("recipe", "How it was made", _recipe(metrics)),
+            *(
+                [_facts("held-out", "On texts held out from training", _held_out(metrics.held_out))]
+                if metrics.held_out
+                else []
+            ),
+            *(
+                [_facts("tested", "On texts that nothing was chosen on", _tested(metrics.tested))]
+                if metrics.tested
+                else []
+            ),
+            *_heads(metrics.heads),
+            *learned.blocks,
+            *_limits(metrics),
+        ),
+        facts=(
+            ("weights sha256", metrics.weights_sha256),
+            ("data", name),
+            ("command", escape_for_display(command(metrics), 1000)),
+        ),
+        data=metrics.to_dict(),
+    )
+
+
+def command(metrics: Metrics) -> str:
+    """The command that trains this model. What is not said in it is at its default."""
+    data, _, split = metrics.data.rpartition(" ")
+    words = ["attnviz", "train", "--dataset", data, "--split", split]
+    for setting in flat_options(TrainSpec):
+        value = metrics.settings.get(setting.name, setting.default)
+        if value != setting.default:
+            words += [setting.flag, str(value)]
+    return shlex.join(words)
+
+
+def _facts(name: str, title: str, rows: list[Row]) -> Table:
+    return Table(name, title, "facts", (Column("what"), Column("value", digits=4)), tuple(rows))
+
+
+def _model(metrics: Metrics) -> list[Row]:
+    sizes, settings = metrics.sizes, metrics.settings
+    d_model, n_heads = int(sizes["d_model"] or 0), int(sizes["n_heads"] or 1)
+    layers, n_words, n_pairs = sizes["n_layers"], int(sizes["n_words"] or 0), int(sizes["n_bigrams"] or 0)
+    n_vectors = int(sizes.get("n_pair_vectors") or 0)
+    heads = f"{n_heads} {pluralize(n_heads, 'heads')} of width {d_model // n_heads}"
+    return [
+        ("layers", f"{layers}, each with {heads} (d_model {d_model})"),
+        ("feed-forward width", str(sizes["d_feed_forward"])),
+        ("layer norm", NORMS[str(settings["norm"])]),
+        *_positions(int(sizes.get("max_distance") or 0)),
+        ("classified from", POOLS[str(settings["pool"])]),
+        ("vocabulary", f"{n_words:,} entries" + (f" and {n_vectors:,} pairs of words" if n_vectors else "")),
+        ("weighed beside the encoder", f"each word and {n_pairs:,} {pluralize(n_pairs, 'pairs')}" if n_pairs else "-"),
+        ("parameters", f"{metrics.n_parameters:,}"),
+        ("reads", "at most " + KEEPS[str(settings["keep"])].format(f"{settings['max_tokens']} tokens of a text")),
+        ("labels", escape_for_display(", ".join(metrics.labels), MAX_VALUE_LENGTH)),
+        ("stored as", f"{settings['storage']} embeddings, all else float32"),
+    ]
+
+
+def _positions(max_distance: int) -> Iterator[Row]:
+    if max_distance:
+        yield "positions", f"a bias per head on each score, by the distance of a key up to {max_distance} either way"
+
+
+def _recipe(metrics: Metrics) -> list[Row]:
+    versions = ", ".join(f"{name} {version}" for name, version in metrics.versions.items())
+    held = metrics.held_out.n_texts if metrics.held_out else 0
+    return [
+        (
+            "data",
+            f"{escape_for_display(metrics.data, MAX_VALUE_LENGTH)}: {metrics.n_texts:,} texts, and {held:,} held out",
+        ),
+        ("sha256 of the data", metrics.data_sha256),
+        ("command", escape_for_display(command(metrics), 1000)),
+        ("seed", str(metrics.settings["seed"])),
+        ("versions", versions),
+        ("computed on", escape_for_display(metrics.computed_on, MAX_VALUE_LENGTH)),
+    ]
+
+
+def _held_out(held: ValidationMetrics) -> list[Row]:
+    return [
+        ("texts", f"{held.n_texts:,}"),
+        (f"accuracy (95 % interval {held.accuracy.low:.4f} to {held.accuracy.high:.4f})", held.accuracy.value),
+        ("log loss, calibrated (nats)", held.loss),
+        ("calibration error (ECE)", held.calibration_error),
+        ("temperature", held.temperature),
+        ("labels that rounding the weights changed", f"{held.labels_changed} of {held.n_texts:,}"),
+    ]
+
+
+def _tested(tested: TestMetrics) -> list[Row]:
+    runs = zip(tested.seeds, tested.accuracies, strict=True)
+    mean, several = tested.mean, len(tested.seeds) > 1
+    interval = f"95 % interval {mean.low:.4f} to {mean.high:.4f}"
+    return [
+        ("texts", f"{escape_for_display(tested.data, MAX_VALUE_LENGTH)}: {tested.n_texts:,}"),
+        *((f"accuracy with seed {seed}", accuracy) for seed, accuracy in runs),
+        (f"mean over seeds ({interval}, Student's t)" if several else f"the same ({interval}, over texts)", mean.value),
+    ]
+
+
+def _heads(measured: HeadMetrics | None) -> Iterator[Table | Note]:
+    if measured is None:
+        return
+    rows: list[Row] = []
+    for layer, of_layer in enumerate(head_names(measured)):
+        for head, name in enumerate(of_layer):
+            rows.append((layer, head, *(name or (NO_PATTERN, "-", "-"))))
+    yield Table("heads", "What the heads look at", "facts", HEADS, tuple(rows))
+    chance = ", ".join(f"{name} {share:.3f}" for name, share in measured.chance.items())
+    yield Note(
+        f"Means over the queries of {measured.n_texts:,} texts held out, up to {measured.n_tokens} tokens of each. "
+        f"A head is named where the share is above the largest of any head of {measured.n_random} encoders with "
+        f"random weights, and at least {LARGE_SHARE:g} or {MANY_TIMES:g} times an equal share (of brackets, only the "
+        "former). "
+        f"Random weights, on {min(N_RANDOM_TEXTS, measured.n_texts)} of these texts, reach: {chance}. A name says what "
+        "a head looks at, not what that is good for."
+    )
+
+
+def _limits(metrics: Metrics) -> list[Note]:
+    notes = [
+        "Attention weights say where a head looked, not why the model decided what it did (Jain & Wallace 2019; "
+        "Wiegreffe & Pinter 2019). `attnviz attribute --card` tests what does say it.",
+        f"It has learned from {escape_for_display(metrics.data, MAX_VALUE_LENGTH)} and from nothing else: texts of "
+        "another kind or language get a label and a probability all the same.",
+    ]
+    if metrics.sizes["n_bigrams"]:
+        notes.append(
+            "Words and pairs of words, such as not good, have weights of their own that are added to the encoder's "
+            "logits: that part of an answer does not come from attention."
+        )
+    if metrics.sizes.get("n_pair_vectors"):
+        notes.append(
+            "Each token also carries a vector for the pair that it ends, such as not good: part of what other models "
+            "need attention for is in the embeddings here. An earlier attnviz made such models: the command does not."
+        )
+    else:
+        notes.append(
+            "The command repeats the weights bit by bit with the same versions on the same kind of machine with as "
+            "many threads (OMP_NUM_THREADS); elsewhere it repeats the recipe, and the last bits differ."
+        )
+    if metrics.held_out:
+        notes.append(
+            "The held-out texts are the last of each label in the order of the data, since neighbours may be about the "
+            "same thing. Epoch and temperature were chosen on them."
+        )
+    if metrics.held_out and metrics.sizes["n_bigrams"]:
+        notes.append(
+            "Epochs are compared, as in the learning curve, with half of the n-grams' weights, so that the better "
+            "encoder is kept."
+        )
+    return [Note(note) for note in notes]

@@ -1,0 +1,90 @@
+"""What came of a training run: numbers measured on the files that it left, learning curves and the model card."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict
+from importlib.metadata import version
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from attnviz import store
+from attnviz.commands.train.model_card import card_report
+from attnviz.measures.classification import accuracy, calibration_error, log_loss
+from attnviz.records import Setting
+from attnviz.records.training_metrics import HeadMetrics, Metrics, ValidationMetrics
+from attnviz.report import FigureStyle
+from attnviz.running import Result
+from attnviz.running.metrics import NAME as METRICS
+
+if TYPE_CHECKING:
+    from attnviz.commands.train.recipe import Run
+    from attnviz.models.classifier import Classifier
+
+CHECKPOINT = ("model.safetensors", "tokenizer.json", "config.json")
+CARD = "README.md"
+
+
+def measure(folder: Path, run: Run, settings: Mapping[str, Setting], data: str, data_sha256: str) -> Metrics:
+    """Measure what lies in the folder, not what is in memory: the files are what others get."""
+    from attnviz.models.checkpoint import load_checkpoint
+    from attnviz.models.device import described, pick
+
+    saved = load_checkpoint(folder)
+    config = saved.classifier.config
+    return Metrics(
+        settings=dict(settings),
+        data=data,
+        data_sha256=data_sha256,
+        n_texts=len(run.training.examples),
+        labels=config.labels,
+        sizes={**asdict(config.encoder), "n_bigrams": config.n_bigrams},
+        n_parameters=run.n_parameters,
+        weights_sha256=saved.revision,
+        versions={package: version(package) for package in ("attnviz", "numpy", "tokenizers", "torch")},
+        computed_on=described(pick(str(run.training.spec.device))),
+        history=run.training.history,
+        held_out=_held_out(run, saved.classifier) if len(run.training.held_out) else None,
+        heads=_heads(run, saved.classifier),
+    )
+
+
+def _heads(run: Run, stored: Classifier) -> HeadMetrics | None:
+    from attnviz.commands.train.head_scores import N_RANDOM, N_TOKENS, chance, head_scores
+
+    targets = run.training.targets
+    if targets is None:
+        return None
+    scores, random = head_scores(stored.encoder, targets), chance(stored.config.encoder, targets)
+    return HeadMetrics(len(targets.texts), N_TOKENS, scores, N_RANDOM, random) if scores else None
+
+
+def _held_out(run: Run, stored: Classifier) -> ValidationMetrics:
+    from attnviz.models.predicting import logits, probabilities
+
+    held_out = run.training.held_out
+    before, after = logits(run.training.best(), held_out.texts), logits(stored, held_out.texts)
+    answers = probabilities(stored, after)
+    predicted = answers.argmax(axis=1)
+    return ValidationMetrics(
+        n_texts=len(held_out),
+        accuracy=accuracy(held_out.labels, predicted),
+        loss=log_loss(answers, held_out.labels),
+        calibration_error=calibration_error(answers.max(axis=1), predicted == held_out.labels),
+        temperature=stored.temperature.item(),
+        labels_changed=int((before.argmax(dim=-1) != after.argmax(dim=-1)).sum()),
+    )
+
+
+def write_card(folder: Path, metrics: Metrics, *notices: str) -> Result:
+    """Draw and describe a run that ended. The same metrics give the same files."""
+    from attnviz.renderers.documents.markdown import document
+    from attnviz.renderers.figure.files import png
+
+    report = card_report(metrics)
+    pictures = dict(png(report, FigureStyle()))
+    for name, data in pictures.items():
+        store.write(folder / name, data)
+    store.write(folder / CARD, document(report, {Path(name).stem: name for name in pictures}).encode())
+    files = tuple(folder / name for name in (*CHECKPOINT, METRICS, CARD, *pictures))
+    return Result(report, files, notices)

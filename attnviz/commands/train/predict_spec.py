@@ -1,0 +1,37 @@
+"""What `attnviz predict` is asked."""
+
+from dataclasses import dataclass
+from typing import Annotated
+
+from attnviz.options import FIGURE, Only, Option
+from attnviz.running.cluster_options import Processes
+from attnviz.specs import (
+    BUILT_IN,
+    KEEP,
+    STYLE,
+    FigureOptions,
+    KeepKind,
+    MaxTokens,
+    ModelOptions,
+    PrintOptions,
+    TextOptions,
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class PredictSpec:
+    """Say of each text whether it is positive or negative, with a calibrated probability; given labels, how often that
+    is right.
+
+    Example: attnviz predict --text "not a good film, but the acting saves it"
+    """
+
+    text: TextOptions = TextOptions()
+    model: Annotated[ModelOptions, Only("model", "heads", "device", "max_memory", model=BUILT_IN)] = ModelOptions()
+    max_tokens: MaxTokens = None  # None: as many as the model was made for
+    keep: Annotated[KeepKind | None, KEEP] = None  # likewise
+    figure: Annotated[FigureOptions, Only("layer", "head", *STYLE)] = FigureOptions()
+    heatmap: Annotated[bool, Option("Also draw what each text's tokens attended to.", FIGURE)] = False
+    attribute: Annotated[bool, Option("Also shade each text by what its tokens did for the answer.", FIGURE)] = False
+    workers: Processes = None
+    printing: PrintOptions = PrintOptions()

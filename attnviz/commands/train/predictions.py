@@ -1,0 +1,251 @@
+"""What a classifier says about texts, and how often it is right: as a report and as rows. Knows no models and no files.
+
+Labels are distinct names, in the order of the probabilities.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Int
+
+from attnviz.display import CUT, escape_for_display, escape_for_spreadsheet, first_of, pluralize
+from attnviz.measures import classification
+from attnviz.measures.classification import N_BINS
+from attnviz.records.training_metrics import Interval, Prediction
+from attnviz.report import Block, Column, Note, Report, Row, Table
+
+MAX_TITLE_LENGTH = 200
+MAX_NAMES_LENGTH = (43, 32)  # of a text, without and with a column of given labels: a row then fits 80 columns
+MAX_NAMED = 5  # labels in a sentence
+MAX_LABELS = 10  # whose confusion is a table that can be read
+
+
+@dataclass(frozen=True, eq=False)
+class _Scores:
+    """The numbers of all texts whose given label is one of the model's."""
+
+    n_texts: int
+    accuracy: Interval
+    macro_f1: float
+    f1: tuple[float, ...]
+    calibration_error: float
+    log_loss: float
+    mean_confidence: float
+    confusion: Int[np.ndarray, "gold predicted"]
+
+    @property
+    def n_absent(self) -> int:
+        """Labels that are neither given nor predicted."""
+        return int((~classification.occurs(self.confusion)).sum())
+
+
+def predictions_report(  # noqa: PLR0913 - what answers came of is said whole
+    predictions: Sequence[Prediction],
+    *,
+    labels: tuple[str, ...],
+    model: str,
+    status: str,
+    corpus: str,
+    listed: int = 20,
+    facts: tuple[tuple[str, str], ...] = (),
+) -> Report:
+    """Each text with its label, or how many of each where there are more than `listed`; and scores where labels came.
+
+    The data hold every text: model, status, corpus, labels, texts (how many); where labels came scored (how many
+    texts), accuracy, accuracy_interval [low, high], macro_f1, f1 {label}, calibration_error, calibration_bins,
+    log_loss, mean_confidence, confusion [given][predicted]; predictions, each with text, label, probability,
+    probabilities {label}, given, tokens, tokens_read. A given label that the model lacks stands there as its number.
+    """
+    scores = _scores(predictions, len(labels))
+    few = len(predictions) <= listed
+    blocks: list[Block] = [_listing(predictions, labels) if few else _summary(predictions, labels)]
+    if scores:
+        blocks.append(_scores_table(scores, labels))
+        blocks += [_confusion_table(scores, labels)] if len(labels) <= MAX_LABELS else []
+    blocks += map(Note, _notes(predictions, labels, scores, few))
+    n_texts = f"{len(predictions)} text{'' if len(predictions) == 1 else 's'}"
+    return Report(
+        title=f"{_short(model)} classifies {_short(corpus)}",
+        subtitle=f"{_short(status)} · {n_texts}",
+        blocks=tuple(blocks),
+        facts=tuple((_short(name), _short(value)) for name, value in facts),
+        data={
+            "model": model,
+            "status": status,
+            "corpus": corpus,
+            "labels": list(labels),
+            "texts": len(predictions),
+            **(_scores_data(scores, labels) if scores else {}),
+            "predictions": [_data(prediction, labels) for prediction in predictions],
+        },
+    )
+
+
+def prediction_rows(predictions: Sequence[Prediction], labels: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
+    """A header and a row per text, for CSV: every digit of the numbers, and no text that a spreadsheet would run.
+
+    A name that begins like a formula is written behind an apostrophe (CWE-1236), and control characters are written
+    out. A text without a label has an empty cell, one with a label that the model lacks that label's number.
+    """
+    columns = (f"p_{escape_for_display(label, sys.maxsize)}" for label in labels)
+    yield ("text", "label", "probability", "given", "tokens", "tokens_read", *columns)
+    names = [escape_for_spreadsheet(label) for label in labels]
+    for p in predictions:
+        given = _given(p.gold, names)
+        probability, *probabilities = (repr(float(number)) for number in (p.probability, *p.probabilities))
+        yield (
+            escape_for_spreadsheet(p.text_name),
+            names[p.label],
+            probability,
+            "" if given is None else str(given),
+            str(p.n_tokens),
+            str(p.n_read),
+            *probabilities,
+        )
+
+
+def _short(text: str) -> str:
+    """A name in a heading."""
+    return escape_for_display(text, MAX_TITLE_LENGTH)
+
+
+def _given(gold: int | None, names: Sequence[str]) -> str | int | None:
+    """The name of a given label; its number where the model has no such label."""
+    return names[gold] if gold is not None and 0 <= gold < len(names) else gold
+
+
+def _scores(predictions: Sequence[Prediction], n_labels: int) -> _Scores | None:
+    """Over the texts whose given label is one of the model's; nothing where there are none."""
+    scored = [(p, p.gold) for p in predictions if p.gold is not None and 0 <= p.gold < n_labels]
+    if not scored:
+        return None
+    gold = np.array([label for _, label in scored], dtype=np.int64)
+    predicted = np.array([p.label for p, _ in scored], dtype=np.int64)
+    probabilities = np.array([p.probabilities for p, _ in scored], dtype=np.float64)
+    confidence = np.array([p.probability for p, _ in scored], dtype=np.float64)
+    confusion = classification.confusion(gold, predicted, n_labels)
+    return _Scores(
+        n_texts=len(scored),
+        accuracy=classification.accuracy(gold, predicted),
+        macro_f1=classification.macro_f1(confusion),
+        f1=tuple(classification.f1(confusion).tolist()),
+        calibration_error=classification.calibration_error(confidence, gold == predicted, N_BINS),
+        log_loss=classification.log_loss(probabilities, gold),
+        mean_confidence=float(confidence.mean()),
+        confusion=confusion,
+    )
+
+
+def _listing(predictions: Sequence[Prediction], labels: tuple[str, ...]) -> Table:
+    """One row per text; the label that came with it where any has one."""
+    labelled = any(p.gold is not None for p in predictions)
+    names = [escape_for_display(label) for label in labels]
+    columns = [Column("text"), Column("predicted"), Column("probability")]
+    columns += [Column("given")] if labelled else []
+    columns.append(Column("tokens read"))
+    rows: list[Row] = []
+    for p in predictions:
+        given = _given(p.gold, names)
+        cells = ["-" if given is None else escape_for_display(str(given))] if labelled else []
+        name = _name(p.text_name, MAX_NAMES_LENGTH[labelled])
+        rows.append((name, names[p.label], p.probability, *cells, f"{p.n_read} of {p.n_tokens}"))
+    return Table("predictions", "predictions", "facts", tuple(columns), tuple(rows))
+
+
+def _name(name: str, longest: int) -> str:
+    """A text's name, cut in its middle: it begins with what it is and ends with its place in a data set."""
+    if len(name) <= longest:
+        return escape_for_display(name, MAX_TITLE_LENGTH)
+    half = (longest - len(CUT)) // 2
+    head, tail = name[:half].rstrip(" "), name[-half:].lstrip(" ")  # a space that the cut laid bare is no end
+    return escape_for_display(head, MAX_TITLE_LENGTH) + CUT + escape_for_display(tail, MAX_TITLE_LENGTH)
+
+
+def _summary(predictions: Sequence[Prediction], labels: tuple[str, ...]) -> Table:
+    """How many texts have each predicted label."""
+    counts = Counter(p.label for p in predictions)
+    rows = tuple((escape_for_display(name), counts[label]) for label, name in enumerate(labels))
+    return Table("predictions", "texts by predicted label", "facts", (Column("predicted"), Column("texts")), rows)
+
+
+def _scores_table(scores: _Scores, labels: tuple[str, ...]) -> Table:
+    interval = f"95 % interval {scores.accuracy.low:.3f} to {scores.accuracy.high:.3f}"
+    rows = (
+        ("texts with labels", scores.n_texts),
+        (f"accuracy ({interval})", scores.accuracy.value),
+        ("macro F1", scores.macro_f1),
+        *((f"F1 of {escape_for_display(name)}", value) for name, value in zip(labels, scores.f1, strict=True)),
+        (f"calibration error (ECE, {N_BINS} bins)", scores.calibration_error),
+        ("log loss (nats)", scores.log_loss),
+        ("mean confidence", scores.mean_confidence),
+    )
+    return Table("scores", "compared with the given labels", "facts", (Column("what"), Column("value", digits=3)), rows)
+
+
+def _confusion_table(scores: _Scores, labels: tuple[str, ...]) -> Table:
+    """A row per given label, a column per predicted label."""
+    names = [escape_for_display(name) for name in labels]
+    rows = tuple((name, *counts) for name, counts in zip(names, scores.confusion.tolist(), strict=True))
+    title = "texts by given (row) and predicted (column) label"
+    return Table("confusion", title, "facts", (Column("given"), *map(Column, names)), rows)
+
+
+def _notes(
+    predictions: Sequence[Prediction], labels: tuple[str, ...], scores: _Scores | None, few: bool
+) -> Iterator[str]:
+    """What a reader of the tables would otherwise get wrong."""
+    n = len(predictions)
+    if not few:
+        yield f"{n} texts are too many to list: --json has every one."
+    if cut := [p for p in predictions if p.n_read < p.n_tokens]:
+        left_out = sum(p.n_tokens - p.n_read for p in cut)
+        texts = pluralize(n, "texts")
+        yield f"Cut to what the model reads: {len(cut)} of {n} {texts} (tokens left out in all: {left_out})."
+    given = [_given(p.gold, labels) for p in predictions]
+    without, unknown = given.count(None), [label for label in given if isinstance(label, int)]
+    if 0 < without < n:
+        yield f"Not scored: {without} of {n} texts, without a label."
+    if unknown:
+        texts = f"{len(unknown)} of {n} {pluralize(n, 'texts')}"
+        known = first_of(list(enumerate(labels)), MAX_NAMED, lambda each: f"{each[0]} ({_short(each[1])})")
+        found = first_of(sorted(set(unknown)), MAX_NAMED)
+        yield f"Not scored: {texts}, with a label that the model does not have ({found}): it has {known}."
+    if scores and scores.n_absent:
+        absent = f"{scores.n_absent} of {len(labels)} labels"
+        yield f"Neither given nor predicted: {absent}; F1 stands at 0 there, and macro F1 leaves that out."
+    if scores and len(labels) > MAX_LABELS:
+        yield f"Which of {len(labels)} labels is taken for which is too wide a table: --json has it."
+    yield "A probability is the model's confidence in its answer, not the truth of it."
+
+
+def _scores_data(scores: _Scores, labels: tuple[str, ...]) -> Mapping[str, object]:
+    return {
+        "scored": scores.n_texts,
+        "accuracy": scores.accuracy.value,
+        "accuracy_interval": [scores.accuracy.low, scores.accuracy.high],
+        "macro_f1": scores.macro_f1,
+        "f1": dict(zip(labels, scores.f1, strict=True)),
+        "calibration_error": scores.calibration_error,
+        "calibration_bins": N_BINS,
+        "log_loss": scores.log_loss,
+        "mean_confidence": scores.mean_confidence,
+        "confusion": scores.confusion.tolist(),
+    }
+
+
+def _data(p: Prediction, labels: tuple[str, ...]) -> Mapping[str, object]:
+    """One text for machines: names as they are, numbers unrounded."""
+    return {
+        "text": p.text_name,
+        "label": labels[p.label],
+        "probability": p.probability,
+        "probabilities": dict(zip(labels, p.probabilities, strict=True)),
+        "given": _given(p.gold, labels),
+        "tokens": p.n_tokens,
+        "tokens_read": p.n_read,
+    }

@@ -1,0 +1,114 @@
+"""From labelled texts and a spec to a training run: vocabulary, examples, a model with its first weights."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from attnviz.commands.train.examples import Examples, fit_ngrams, held_out
+from attnviz.commands.train.head_scores import head_targets
+from attnviz.commands.train.masking import Windows
+from attnviz.commands.train.pretraining import Pretraining
+from attnviz.commands.train.spec import TrainSpec
+from attnviz.commands.train.training import Training
+from attnviz.errors import InvalidSource, InvalidText
+from attnviz.models import tokenizer
+from attnviz.models.checkpoint import Checkpoint
+from attnviz.models.classifier import Classifier, ClassifierConfig
+from attnviz.models.device import enough_memory, pick, seeded
+from attnviz.models.encoder import EncoderConfig
+from attnviz.models.tokenizer import TextTokenizer
+
+FEED_FORWARD = 2  # × d_model
+N_DESCRIBED = 200  # texts held out that say what the heads look at
+SENTIMENT = ("negative", "positive")  # what 0 and 1 mean in every source
+
+
+@dataclass(frozen=True, eq=False)
+class Run:
+    """Everything that training needs, before its first step."""
+
+    tokenizer: TextTokenizer
+    training: Training
+
+    @property
+    def checkpoint(self) -> Checkpoint:
+        """The model at the end of its best epoch."""
+        spec = self.training.spec
+        assert spec.max_tokens is not None
+        return Checkpoint(self.training.best(), self.tokenizer, spec.max_tokens, spec.keep)
+
+    @property
+    def n_parameters(self) -> int:
+        """How many numbers the model learns."""
+        return sum(parameter.numel() for parameter in self.training.classifier.parameters())
+
+
+def begin(texts: Sequence[str], labels: Sequence[int], spec: TrainSpec, names: Sequence[str] = ()) -> Run:
+    """The same texts, labels and spec make the same run; errors call a text by its name, if there are names.
+
+    Raises InvalidSource where labels cannot be told apart or held out, InvalidText where a text has no tokens.
+    """
+    kinds = _kinds(labels)
+    vocabulary = tokenizer.train(texts, spec.vocabulary, classify=spec.pool == "cls")
+    found = np.asarray(labels, dtype=np.int64)
+    held = held_out(found, spec.validation)
+    kept = np.setdiff1d(np.arange(len(found)), held)
+    examples = Examples(list(vocabulary.ids(texts)), found)
+    for place, ids in enumerate(examples.texts):
+        if len(ids) == vocabulary.classify:
+            name = names[place] if names else f"text {place}"
+            raise InvalidText(f"{name} has no tokens", hint="Leave it out of the data.")
+    training_texts = examples.some(kept)
+    held_texts = examples.some(held)
+    targets = head_targets(held_texts, training_texts, kinds, vocabulary, N_DESCRIBED) if len(held) else None
+    device = pick(spec.device)
+    with enough_memory(), seeded(spec.seed):
+        ngrams = fit_ngrams(training_texts.cut(spec), len(vocabulary), spec.bigrams) if spec.bigrams else None
+        config = _config(spec, len(vocabulary), 0 if ngrams is None else len(ngrams.pairs), kinds)
+        classifier = Classifier(config, spec.dropout, reach=spec.max_tokens or 0)
+        classifier.ngrams = ngrams
+        classifier.to(device)
+        pretraining = None
+        if spec.pretrain:
+            pretraining = Pretraining(classifier.encoder, Windows(training_texts.texts), spec.pretrain, spec.seed)
+        training = Training(classifier, training_texts, held_texts, spec, pretraining, targets)
+    return Run(vocabulary, training)
+
+
+def _config(spec: TrainSpec, n_words: int, n_bigrams: int, labels: tuple[str, ...]) -> ClassifierConfig:
+    assert spec.d_model is not None
+    assert spec.heads is not None
+    assert spec.layers is not None
+    encoder = EncoderConfig(
+        n_words=n_words,
+        d_model=spec.d_model,
+        n_heads=spec.heads,
+        n_layers=spec.layers,
+        d_feed_forward=FEED_FORWARD * spec.d_model,
+        norm=spec.norm,
+        max_distance=spec.max_distance,
+    )
+    return ClassifierConfig(encoder, labels, spec.pool, n_bigrams)
+
+
+def _kinds(labels: Sequence[int]) -> tuple[str, ...]:
+    """What the labels are called. Raises InvalidSource unless they are 0 to n - 1 with two texts each."""
+    kinds = sorted(set(labels))
+    if len(kinds) < 2:
+        found = f"every text has the label {kinds[0]}" if kinds else "there are none"
+        raise InvalidSource(
+            f"a classifier needs texts of at least two labels, and {found}", hint="Choose another --split."
+        )
+    if kinds != list(range(len(kinds))):
+        raise InvalidSource(
+            f"the labels are {', '.join(map(str, kinds[:8]))}", hint="They have to be 0, 1, 2 and so on."
+        )
+    few = [label for label in kinds if sum(other == label for other in labels) < 2]
+    if few:
+        raise InvalidSource(
+            f"only one text has the label {few[0]}", hint="Each label needs two texts: one is held out."
+        )
+    return SENTIMENT if len(kinds) == 2 else tuple(map(str, kinds))

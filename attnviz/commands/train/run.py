@@ -1,0 +1,249 @@
+"""`attnviz train`: from labelled texts to a checkpoint, its learning curve and its model card."""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import fields
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from attnviz import store
+from attnviz.commands.train.spec import TrainSpec
+from attnviz.errors import InvalidModel, InvalidOption, InvalidSource
+from attnviz.models.sizes import head_size
+from attnviz.options import flat_values
+from attnviz.records import Setting
+from attnviz.records.training_metrics import Metrics
+from attnviz.running import Events, Progress
+from attnviz.running.metrics import NAME as METRICS
+from attnviz.running.metrics import load_metrics, metrics_bytes
+from attnviz.specs import PrintOptions
+from attnviz.text import Corpus, load_corpus
+
+if TYPE_CHECKING:
+    from attnviz.commands.train.recipe import Run
+    from attnviz.commands.train.training import Training, TrainingStep
+
+WEIGHTS, STATE = "model.safetensors", "training.safetensors"
+SMOOTHING = 0.98  # of what is said between epochs: about the last fifty steps
+PRINTED = tuple(field.name for field in fields(PrintOptions))
+NOT_OF_THE_RUN = ("dataset", "split", "device", "out", "resume", *PRINTED)  # what no weight follows from
+MAX_LAYERS = 1_000  # that a checkpoint may have, known here without torch
+MAX_TOKENS = 1_000_000  # far beyond any text; neighbours still have positions of their own in float32
+
+
+def train(spec: TrainSpec) -> Events:
+    """Train, keep the best epoch in `--out`, and say at each step how it goes.
+
+    The folder always holds where the last whole epoch ended, which `--resume` goes on from. Raises InvalidOption,
+    InvalidSource or InvalidText before anything is written.
+    """
+    check(spec)
+    folder = store.output_folder(spec.out)
+    _refuse_to_overwrite(folder, spec)
+    corpus = load_corpus(spec.text)
+    return store.while_locked(folder, _train(spec, folder, corpus))
+
+
+def check(spec: TrainSpec) -> None:
+    """Raises InvalidOption for a number that cannot be. Imports nothing heavy."""
+    whole = {"epochs": 1, "batch_size": 1, "crop": 2, "max_tokens": 2, "patience": 1, "bigrams": 0, "layers": 1}
+    whole |= {"pretrain": 0, "max_distance": 0}
+    for name, least in whole.items():
+        if (getattr(spec, name) or 0) < least:
+            raise InvalidOption(f"{_option(name)} {getattr(spec, name)} is too small", hint=f"It is at least {least}.")
+    if not 0 <= spec.seed < 2**63:
+        raise InvalidOption(f"--seed {spec.seed} is out of range", hint=f"It is 0 to {2**63 - 1}.")
+    for name, limit in {"dropout": 1, "word_dropout": 1, "label_smoothing": 1, "validation": 0.5}.items():
+        if not 0 <= getattr(spec, name) < limit:
+            raise InvalidOption(
+                f"{_option(name)} {getattr(spec, name):g} is no share", hint=f"It is 0 to below {limit}."
+            )
+    if not 0 < spec.learning_rate <= 1:
+        raise InvalidOption(f"--learning-rate {spec.learning_rate:g} is no rate", hint="It is above 0 and at most 1.")
+    for name, most in {"layers": MAX_LAYERS, "max_tokens": MAX_TOKENS, "max_distance": MAX_TOKENS}.items():
+        if (getattr(spec, name) or 0) > most:
+            raise InvalidOption(f"{_option(name)} {getattr(spec, name)} is too large", hint=f"It is at most {most:,}.")
+    head_size(spec.d_model or 0, spec.heads or 0)
+
+
+def _option(name: str) -> str:
+    return "--" + name.replace("_", "-")
+
+
+def _refuse_to_overwrite(folder: Path, spec: TrainSpec) -> None:
+    """Raises InvalidOption where a model or a run would be lost, and for a model without a run to go on with."""
+    if _holds(folder, WEIGHTS) and not (_holds(folder, STATE) or _holds(folder, METRICS)):
+        raise InvalidOption(
+            f"{folder} holds a model, but nothing of the run that made it", hint="Choose another --out."
+        )
+    for name, what in ((STATE, "an unfinished training run"), (WEIGHTS, "a model")):
+        if not spec.resume and _holds(folder, name):
+            raise InvalidOption(f"{folder} holds {what}", hint="Go on with it by --resume, or choose another --out.")
+
+
+def _holds(folder: Path, name: str) -> bool:
+    with suppress(OSError):  # a name that is too long, say: `make_folder` tells what is wrong
+        return (folder / name).exists()
+    return False
+
+
+def _train(spec: TrainSpec, folder: Path, corpus: Corpus) -> Events:
+    from attnviz.commands.train.outcome import measure, write_card
+    from attnviz.commands.train.recipe import begin
+    from attnviz.commands.train.state import go_on, load_state
+
+    _refuse_to_overwrite(folder, spec)  # again: another run may have ended in between
+    texts, labels, names = _labelled(corpus)
+    settings = {name: v for name, v in flat_values(spec).items() if name not in NOT_OF_THE_RUN and v is not None}
+    identity = {**settings, "data_sha256": _sha256(texts, labels)}
+    notices, state = corpus.notices, None
+    if spec.resume and _holds(folder, STATE):
+        state, earlier = load_state(folder / STATE)
+        _refuse_another_run(folder, earlier, identity)
+    elif spec.resume and _holds(folder, METRICS):
+        metrics = load_metrics(folder)
+        _refuse_another_run(folder, {**metrics.settings, "data_sha256": metrics.data_sha256}, identity)
+        _refuse_other_weights(folder, metrics)
+        yield write_card(folder, metrics, f"{spec.out} holds the end of this run already; nothing was trained")
+        return
+    elif spec.resume:
+        notices = (*notices, f"{folder} holds no training run to go on with: starting from the beginning")
+    run = begin(texts, labels, spec, names)
+    if state is not None:
+        go_on(run.training, state, folder / STATE)
+    yield from _steps(folder, run, identity, _TrainingLog(run, corpus.name, (*notices, *_cut(run.training))))
+    metrics = measure(folder, run, settings, corpus.name, identity["data_sha256"])
+    store.write(folder / METRICS, metrics_bytes(metrics))
+    result = write_card(folder, metrics)
+    store.remove(folder / STATE)
+    yield result
+
+
+def _cut(training: Training) -> Iterator[str]:
+    """Training takes stretches from anywhere; what is beyond `--max-tokens` is never read in measuring."""
+    if training.n_cut:
+        verb, left = "is" if training.n_cut == 1 else "are", training.n_left_out
+        texts = f"{training.n_cut:,} of {len(training.held_out):,} texts held out {verb} longer"
+        tokens = "1 token is" if left == 1 else f"{left:,} tokens are"
+        yield f"{texts} than {training.spec.max_tokens} tokens: {tokens} not read"
+
+
+def _steps(folder: Path, run: Run, identity: Mapping[str, Setting], log: _TrainingLog) -> Iterator[Progress]:
+    """Train and keep what is best, and where each epoch ends. Raises ExecutionError where a number is not finite."""
+    from attnviz.commands.train.state import state_bytes
+    from attnviz.models.checkpoint import save_checkpoint
+    from attnviz.models.device import keep_freed_memory
+
+    keep_freed_memory()
+    training = run.training
+    yield log.begin()
+    store.write(folder / STATE, state_bytes(training.state(), identity))  # a disk that refuses does so before the work
+    for step in training.steps():
+        if step.ends_epoch:
+            state = state_bytes(training.state(), identity)
+            if step.improved:
+                save_checkpoint(folder, run.checkpoint, training.spec.storage)
+            store.write(folder / STATE, state)
+        yield log.add(step)
+
+
+class _TrainingLog:
+    """What is said of each step: losses that are means of the last steps, and a note at the end of each epoch."""
+
+    def __init__(self, run: Run, data: str, notices: tuple[str, ...]) -> None:
+        self.run = run
+        self.training = run.training
+        self.spec = run.training.spec
+        self.data, self.notices = data, notices
+        self.saved = self.training.n_done  # steps that another run need not do again
+        best, done = self.training.history.best, self.training.done
+        # The best epoch lies in the folder, or the last where no text is held out.
+        epoch = best.number if best else done // self.training.steps_per_epoch
+        self.kept = f"{self.spec.out} holds {f'epoch {epoch}' if epoch else 'no model yet'}"
+        self.loss, self.accuracy, self.n_texts, self.n_seen = 0.0, 0.0, 0, 0
+        self.pretraining = False
+        self.since = self.latest = time.monotonic()  # seconds
+
+    def begin(self) -> Progress:
+        """Before the first step."""
+        training = self.training
+        n_texts, n_held_out = len(training.examples), len(training.held_out)
+        texts = f"{n_texts:,} texts of {self.data}, {f'{n_held_out:,}' if n_held_out else 'none'} held out"
+        what = f"training on {texts}; {self.run.n_parameters:,} parameters"
+        later = [f"going on after step {self.saved:,} of {training.n_all:,}"] if self.saved else []
+        return self._progress("training", *self.notices, what, *later)
+
+    def add(self, step: TrainingStep) -> Progress:
+        """After one step."""
+        if step.pretraining is not self.pretraining:  # another loss
+            self.pretraining, self.n_seen, self.n_texts, self.since = step.pretraining, 0, 0, self.latest
+        self.n_texts += step.n_texts
+        self.n_seen += 1
+        # A mean that forgets: at the beginning over all steps, later over the last ones.
+        share = max(1 - SMOOTHING, 1 / self.n_seen)
+        self.loss += share * (step.loss - self.loss)
+        self.accuracy += share * (step.accuracy - self.accuracy)
+        self.latest = time.monotonic()
+        line = self._line(step)
+        return self._progress(line, self._epoch(step, line)) if step.ends_epoch else self._progress(line)
+
+    def _progress(self, label: str, *notices: str) -> Progress:
+        done, n_steps = self.training.n_done, self.training.n_all
+        again = f"goes on after step {self.saved:,}" if self.saved else "starts from the beginning"
+        left = (f"stopped after step {done:,} of {n_steps:,}; {self.kept}", f"the same command with --resume {again}")
+        return Progress(done, n_steps, "steps", label=label, notices=notices, if_left=left)
+
+    def _line(self, step: TrainingStep) -> str:
+        if step.pretraining:
+            epochs = f"pretraining epoch {step.epoch}/{self.spec.pretrain}"
+            return f"{epochs}  loss of masked words {self.loss:.3f}  found {self.accuracy:.3f}"
+        speed = self.n_texts / max(1e-9, self.latest - self.since)
+        epochs = f"epoch {step.epoch}/{self.spec.epochs}"
+        return f"{epochs}  loss {self.loss:.3f}  accuracy {self.accuracy:.3f}  {speed:,.0f} texts/s"
+
+    def _epoch(self, step: TrainingStep, line: str) -> str:
+        held, self.saved = step.held_out, self.training.n_done
+        measured = f"; held out: loss {held.loss:.4f}, accuracy {held.accuracy:.4f}" if held else ""
+        if step.improved:
+            accuracy = f", held-out accuracy {held.accuracy:.4f}" if held else ""
+            self.kept = f"{self.spec.out} holds epoch {step.epoch}{accuracy}"
+        best = " (best so far)" if held and step.improved else ""
+        return f"{line}{measured}{best}"
+
+
+def _refuse_other_weights(folder: Path, metrics: Metrics) -> None:
+    """Raises InvalidModel where the weights that the metrics tell of are gone or changed."""
+    file = folder / WEIGHTS
+    if not file.is_file() or hashlib.sha256(file.read_bytes()).hexdigest() != metrics.weights_sha256:
+        raise InvalidModel(
+            f"{file} is not what {METRICS} tells of", hint="Choose another --out to train from the beginning."
+        )
+
+
+def _labelled(corpus: Corpus) -> tuple[list[str], list[int], list[str]]:
+    """Texts, labels and names. Raises InvalidSource for a text without a label, named."""
+    labels = []
+    for document in corpus.documents:
+        if document.label is None:
+            raise InvalidSource(f"{document.name} has no label", hint="Training needs a label for every text.")
+        labels.append(document.label)
+    return [document.text for document in corpus.documents], labels, [document.name for document in corpus.documents]
+
+
+def _sha256(texts: Sequence[str], labels: Sequence[int]) -> str:
+    digest = hashlib.sha256()
+    for text, label in zip(texts, labels, strict=True):
+        digest.update(f"{label} {len(text)} {text}".encode())
+    return digest.hexdigest()
+
+
+def _refuse_another_run(folder: Path, earlier: Mapping[str, Setting], identity: Mapping[str, Setting]) -> None:
+    """Raises InvalidOption naming the first setting in which the run in the folder is another."""
+    for name, value in identity.items():
+        if earlier.get(name) != value:
+            what = "other texts" if name == "data_sha256" else f"{_option(name)} {earlier.get(name)}, not {value}"
+            raise InvalidOption(f"the run in {folder} has {what}", hint="Resume it as it was, or choose another --out.")

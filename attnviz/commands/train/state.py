@@ -1,0 +1,74 @@
+"""Where a training run stands at the end of an epoch, as a file of arrays and JSON that `--resume` goes on from."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from attnviz import store
+from attnviz.commands.train.training import DIVERGED, Training, TrainingState
+from attnviz.errors import ExecutionError, InvalidModel, InvalidRecord
+from attnviz.records.training_metrics import History
+from attnviz.running.metrics import from_json
+
+MAX_BYTES = 2**34
+MAX_REASON_LENGTH = 200  # characters: torch lists every tensor that does not fit, and the hint is to be seen
+
+
+def state_bytes(state: TrainingState, run: Mapping[str, Any]) -> bytes:
+    """A file of the state; `run` says of which run. Raises ExecutionError where a number in it is not finite."""
+    about = {"run": dict(run), "done": state.done, "pretrained": state.pretrained, "history": asdict(state.history)}
+    try:
+        if not all(np.isfinite(array).all() for array in state.arrays.values()):
+            raise ValueError("weights are not finite")
+        told = json.dumps(about, allow_nan=False)  # as text: the store would sort names that metrics keep in order
+        return store.arrays_bytes(state.arrays, {"state": told, "sha256": _sha256(state.arrays, told)})
+    except ValueError as error:  # also from JSON, which has no NaN
+        what = f"after step {state.done + state.pretrained:,} weights or losses are not finite"
+        raise ExecutionError(f"training diverged: {what}", hint=DIVERGED) from error
+
+
+def load_state(file: Path) -> tuple[TrainingState, dict[str, Any]]:
+    """What `state_bytes` gave, and of which run it is. Raises InvalidModel for anything else, or one changed bit."""
+    with _named(file):
+        arrays, meta = store.read_arrays(file, MAX_BYTES, "a training run")
+        if meta["sha256"] != _sha256(arrays, meta["state"]):
+            raise ValueError("its contents are not those that its checksum is of")
+        about = json.loads(meta["state"])
+        history = from_json(History, about["history"], "history")
+        return TrainingState(about["done"], about["pretrained"], history, arrays), about["run"]
+
+
+def go_on(training: Training, state: TrainingState, file: Path) -> None:
+    """Put a run where `state`, which `file` holds, stands. Raises InvalidModel where it is of another model."""
+    with _named(file):
+        training.restore(state)
+
+
+@contextmanager
+def _named(file: Path) -> Iterator[None]:
+    hint = "Choose another --out to start from the beginning."
+    try:
+        yield
+    except InvalidRecord as error:
+        raise InvalidModel(error.problem, hint=hint) from error
+    except (KeyError, TypeError, ValueError, RuntimeError, AttributeError) as error:
+        reason = " ".join(str(error).split())
+        if len(reason) > MAX_REASON_LENGTH:
+            reason = reason[: MAX_REASON_LENGTH - 1] + "…"
+        raise InvalidModel(f"{file} is not a state of this training run: {reason}", hint=hint) from error
+
+
+def _sha256(arrays: Mapping[str, np.ndarray], told: str) -> str:
+    digest = hashlib.sha256(told.encode())
+    for name in sorted(arrays):
+        digest.update(f"{name} {arrays[name].dtype} {arrays[name].shape}".encode())
+        digest.update(arrays[name].tobytes())
+    return digest.hexdigest()

@@ -1,0 +1,281 @@
+"""Training, one step after the other. Yields what happened and never prints; knows no texts and no files.
+
+Whatever a step draws at random follows from the seed and the step's number alone. So a run that was stopped and taken
+up again from its `state` at the end of an epoch ends with the weights of a run that never stopped.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+
+import numpy as np
+import torch
+from jaxtyping import Int
+from torch import Tensor
+from torch.nn import functional
+
+from attnviz.commands.train.examples import Examples
+from attnviz.commands.train.head_scores import HeadTargets, head_scores
+from attnviz.commands.train.masking import Windows
+from attnviz.commands.train.optimizer import Optimizer
+from attnviz.commands.train.pretraining import Pretraining
+from attnviz.commands.train.spec import TrainSpec
+from attnviz.errors import ExecutionError
+from attnviz.models.batches import padded, shuffled, stretch
+from attnviz.models.classifier import Classifier, fitted_temperature
+from attnviz.models.device import seeded
+from attnviz.models.encoder import PAD_ID
+from attnviz.models.predicting import parts
+from attnviz.records.training_metrics import Epoch, HeadPoint, History, Point, WordPoint
+
+COMPARED = 0.5  # of their logits counts where epochs are compared, so that the better encoder is kept
+WORD_WEIGHT = 0.2  # of the masked-word loss beside that of the label, after pretraining
+MAX_HIDDEN = 300  # words to be found in a step: the logits of more would take half of its time
+AVERAGED = 0.3  # share of the steps, the last ones, whose weights are averaged (Izmailov et al. 2018, arXiv:1803.05407)
+WIDTH = 32  # tokens that widths of batches are multiples of, so that memory that was freed fits again
+POINTS = 20  # of the learning curve per epoch
+HEAD_POINTS = 4  # per epoch
+N_PROBED = 40  # texts that the heads are measured on meanwhile
+DIVERGED = "A smaller --learning-rate may help."
+
+
+@dataclass(frozen=True)
+class TrainingStep:
+    """One step: means over its batch, and at the end of an epoch how the model does on the texts held out.
+
+    The loss is that of labels, whatever else is learned beside them; in pretraining it is that of masked words, and the
+    accuracy is the share of them that is found.
+    """
+
+    n_texts: int  # in this batch
+    loss: float
+    accuracy: float
+    epoch: int  # from 1
+    ends_epoch: bool = False
+    held_out: Epoch | None = None  # at the end of an epoch, where texts are held out
+    improved: bool = False  # the best so far: worth keeping
+    pretraining: bool = False
+
+
+@dataclass(frozen=True, eq=False)
+class TrainingState:
+    """A run at the end of an epoch: all that another process goes on from, beside the settings and the texts."""
+
+    done: int  # steps, those of pretraining left out
+    pretrained: int  # steps of pretraining
+    history: History
+    arrays: dict[str, np.ndarray]  # weights, the best ones, averages, and what the optimizers remember
+
+
+class Training:
+    """A classifier, its examples and its optimizers. `steps` trains; `state` and `restore` stop and take up again."""
+
+    def __init__(
+        self,
+        classifier: Classifier,
+        examples: Examples,
+        held_out: Examples,
+        spec: TrainSpec,
+        pretraining: Pretraining | None = None,
+        targets: HeadTargets | None = None,
+    ) -> None:
+        self.classifier = classifier
+        self.pretraining = pretraining
+        self.examples = examples
+        self.n_markers = 1 if spec.pool == "cls" else 0
+        self.held_out = held_out.cut(spec)
+        left_out = [len(whole) - len(kept) for whole, kept in zip(held_out.texts, self.held_out.texts, strict=True)]
+        self.n_cut, self.n_left_out = sum(map(bool, left_out)), sum(left_out)  # texts held out, and their tokens
+        self.spec = spec
+        self.device = next(classifier.parameters()).device
+        self.steps_per_epoch = -(-len(examples) // spec.batch_size)
+        self.n_steps = self.steps_per_epoch * spec.epochs
+        self.done = 0  # steps, those of pretraining left out
+        self.history = History()
+        self.best_weights: dict[str, Tensor] = {}  # of the best epoch
+        # Of each step since the last point: loss and accuracy, and in pretraining the second loss.
+        self._since_point: list[tuple[float, ...]] = []
+        self.average: dict[str, Tensor] = {}  # of the weights of the last steps
+        self.targets = targets
+        self.optimizer = Optimizer((classifier,), spec.learning_rate, self.n_steps, biases=pretraining is None)
+        self._held_windows = Windows(held_out.texts) if pretraining is not None and len(held_out) else None
+
+    def steps(self) -> Iterator[TrainingStep]:
+        """Train to the last epoch, or until `patience` epochs brought nothing better; pretraining comes first.
+
+        Begins after the last whole epoch that is done.
+        """
+        if self.pretraining is not None:
+            yield from self._pretrain(self.pretraining)
+        while self.done < self.n_steps and not self._out_of_patience():
+            epoch = self.done // self.steps_per_epoch
+            for batch in self._batches(epoch):
+                yield self._step(batch, epoch)
+
+    @property
+    def n_done(self) -> int:
+        """Steps of both stages that are done."""
+        return self.done + (0 if self.pretraining is None else self.pretraining.done)
+
+    @property
+    def n_all(self) -> int:
+        """Steps of both stages."""
+        return self.n_steps + (0 if self.pretraining is None else self.pretraining.n_steps)
+
+    def _pretrain(self, pretraining: Pretraining) -> Iterator[TrainingStep]:
+        for loss, replaced_loss, found in pretraining.steps():
+            self._note((loss, found, replaced_loss), pretraining)
+            epoch, into_epoch = divmod(pretraining.done, pretraining.steps_per_epoch)
+            number = epoch + bool(into_epoch)
+            yield TrainingStep(0, loss, found, number, ends_epoch=not into_epoch, pretraining=True)
+
+    def _step(self, batch: Int[np.ndarray, " text"], epoch: int) -> TrainingStep:
+        loss, accuracy = self._learn(batch)
+        self.done += 1
+        self._average()
+        self._note((loss, accuracy), self)
+        step = TrainingStep(len(batch), loss, accuracy, epoch + 1)
+        if self.done % self.steps_per_epoch:
+            return step
+        candidate = self._with({**self.classifier.state_dict(), **self.average})
+        measured = self._evaluate(candidate, epoch + 1) if len(self.held_out) else None
+        improved = self.history.best is measured  # without texts held out, the latest is the best
+        if improved:
+            self.best_weights = {name: tensor.clone() for name, tensor in candidate.state_dict().items()}
+        return replace(step, ends_epoch=True, held_out=measured, improved=improved)
+
+    def _learn(self, batch: Int[np.ndarray, " text"]) -> tuple[float, float]:
+        spec = self.spec
+        generator = np.random.default_rng((spec.seed, self.done))
+        texts = self.examples.texts
+        ids, real = padded([stretch(texts[i], spec.crop, generator, self.n_markers) for i in batch], WIDTH)
+        ids, real = ids.to(self.device), real.to(self.device)
+        labels = torch.from_numpy(self.examples.labels[batch]).to(self.device)
+        hidden = torch.from_numpy(generator.random(tuple(real.shape)) < spec.word_dropout).to(self.device) & real
+        self.classifier.train()
+        with seeded(int(generator.integers(2**63)), self.device):  # dropout draws from the one generator of the device
+            states = self.classifier.states(ids.masked_fill(hidden, PAD_ID), real)
+            answers = self.classifier.classify(states, real)
+        loss = of_labels = functional.cross_entropy(answers, labels, label_smoothing=spec.label_smoothing)
+        if self.pretraining is not None and hidden.any():  # else heads forget what they looked for
+            places = hidden.nonzero().cpu().numpy()
+            text, token = generator.permutation(places)[:MAX_HIDDEN].T
+            found = self.pretraining.objectives.masked_word_loss(
+                self.classifier.encoder, states[text, token], ids[text, token]
+            )
+            loss = loss + WORD_WEIGHT * found
+        if not loss.isfinite():
+            raise ExecutionError(f"training diverged: the loss of step {self.done + 1} is {loss.item()}", hint=DIVERGED)
+        self.optimizer.step(loss, self.done)
+        return of_labels.item(), (answers.argmax(dim=-1) == labels).float().mean().item()
+
+    def _average(self) -> None:
+        """The running mean of all weights that learn, over the last steps of the run: it does better than the last."""
+        n_averaged = self.done - math.floor((1 - AVERAGED) * self.n_steps)
+        if n_averaged <= 0:
+            return
+        with torch.no_grad():
+            for name, weight in self.classifier.named_parameters():
+                if name in self.average:
+                    self.average[name].lerp_(weight, 1 / n_averaged)
+                elif weight.requires_grad:
+                    self.average[name] = weight.detach().clone()
+
+    def _evaluate(self, candidate: Classifier, epoch: int) -> Epoch:
+        """How a classifier does on the texts held out; it gets the temperature that suits it."""
+        encoder, ngrams = parts(candidate, self.held_out.texts)
+        labels = torch.from_numpy(self.held_out.labels)
+        candidate.temperature.fill_(fitted_temperature(encoder + ngrams, labels))
+        found = encoder + COMPARED * ngrams
+        accuracy = (found.argmax(dim=-1) == labels).double().mean().item()
+        measured = Epoch(epoch, functional.cross_entropy(found, labels).item(), accuracy)
+        self.history = replace(self.history, epochs=(*self.history.epochs, measured))
+        return measured
+
+    def _note_heads(self, epoch: float, *, pretraining: bool) -> None:
+        if self.targets is None:
+            return
+        loss = None
+        if self.pretraining is not None and self._held_windows is not None:
+            loss = self.pretraining.held_out_loss(self._held_windows)
+        best = {score.name: score.best for score in head_scores(self.classifier.encoder, self.targets, N_PROBED)}
+        self.history = replace(self.history, heads=(*self.history.heads, HeadPoint(epoch, pretraining, loss, best)))
+
+    def _note(self, of_step: tuple[float, ...], stage: Training | Pretraining) -> None:
+        """Add a point to a stage's learning curve every so often, and at the end of each epoch."""
+        self._since_point.append(of_step)
+        epoch, into_epoch = stage.done / stage.steps_per_epoch, stage.done % stage.steps_per_epoch
+        if _ends_part(into_epoch, stage.steps_per_epoch, HEAD_POINTS):
+            self._note_heads(epoch, pretraining=stage is not self)
+        if _ends_part(into_epoch, stage.steps_per_epoch, POINTS):
+            loss, found, *replaced = np.mean(self._since_point, axis=0).tolist()
+            if stage is self:
+                self.history = replace(self.history, points=(*self.history.points, Point(epoch, loss, found)))
+            else:
+                self.history = replace(self.history, words=(*self.history.words, WordPoint(epoch, loss, *replaced)))
+            self._since_point = []
+
+    def _out_of_patience(self) -> bool:
+        best = self.history.best
+        return best is not None and len(self.history.epochs) - best.number >= self.spec.patience
+
+    def _batches(self, epoch: int) -> list[Int[np.ndarray, " text"]]:
+        lengths = [min(len(text), self.spec.crop) for text in self.examples.texts]
+        return shuffled(lengths, self.spec.batch_size, np.random.default_rng((self.spec.seed, epoch, self.n_steps)))
+
+    def best(self) -> Classifier:
+        """The classifier as it was at the end of its best epoch, or as it is now where none has ended."""
+        return self._with(self.best_weights or self.classifier.state_dict())
+
+    def _with(self, weights: Mapping[str, Tensor]) -> Classifier:
+        """A classifier of the same shape with other weights."""
+        with torch.device("meta"):  # no first weights, which would be drawn from the caller's random numbers
+            classifier = Classifier(self.classifier.config)
+        classifier.load_state_dict({name: tensor.detach().clone() for name, tensor in weights.items()}, assign=True)
+        return classifier.eval()
+
+    def state(self) -> TrainingState:
+        """Where the run stands at the end of an epoch."""
+        parts = {"model": self.classifier.state_dict(), "best": self.best_weights, "average": self.average}
+        if self.pretraining is not None:
+            parts["objectives"] = self.pretraining.objectives.state_dict()
+        for place, optimizer in enumerate(self._optimizers):
+            for parameter, values in optimizer.state_dict()["state"].items():
+                parts[f"optimizer.{place}.{parameter}"] = values
+        tensors = {f"{part}.{name}": value for part, of in parts.items() for name, value in of.items()}
+        arrays = {name: tensor.detach().cpu().numpy() for name, tensor in tensors.items()}
+        return TrainingState(self.done, self.n_done - self.done, self.history, arrays)
+
+    def restore(self, state: TrainingState) -> None:
+        """Go on from a `state` of the same run. Raises KeyError, RuntimeError or ValueError for another's."""
+        arrays = state.arrays
+        self.classifier.load_state_dict(_under("model.", arrays))
+        self.best_weights = _under("best.", arrays, self.device)
+        self.average = _under("average.", arrays, self.device)
+        if self.pretraining is not None:
+            self.pretraining.objectives.load_state_dict(_under("objectives.", arrays))
+            self.pretraining.done = state.pretrained
+        for place, optimizer in enumerate(self._optimizers):
+            found: dict[int, dict[str, Tensor]] = {}
+            for name, tensor in _under(f"optimizer.{place}.", arrays).items():
+                parameter, _, value = name.partition(".")
+                found.setdefault(int(parameter), {})[value] = tensor
+            optimizer.load_state_dict({**optimizer.state_dict(), "state": found})
+        self.done, self.history = state.done, state.history
+
+    @property
+    def _optimizers(self) -> tuple[torch.optim.Optimizer, ...]:
+        first = () if self.pretraining is None else (self.pretraining.optimizer.adamw,)
+        return (self.optimizer.adamw, *first)
+
+
+def _ends_part(into_epoch: int, steps_per_epoch: int, parts: int) -> bool:
+    """Whether one of the `parts` of an epoch ends with this step; 0 is the end of the last."""
+    return not into_epoch or into_epoch * parts // steps_per_epoch != (into_epoch - 1) * parts // steps_per_epoch
+
+
+def _under(prefix: str, arrays: Mapping[str, np.ndarray], device: torch.device | None = None) -> dict[str, Tensor]:
+    found = {name.removeprefix(prefix): array for name, array in arrays.items() if name.startswith(prefix)}
+    return {name: torch.tensor(array, device=device) for name, array in found.items()}

@@ -1,0 +1,66 @@
+"""`attnviz vocab`: a vocabulary from a corpus, and how much of a text it does not know."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import replace
+
+from attnviz import store
+from attnviz.commands.train.spec import VocabSpec
+from attnviz.commands.train.vocabulary import Coverage, vocabulary_report
+from attnviz.errors import InvalidSource
+from attnviz.models.tokenizer import UNKNOWN, TextTokenizer, train
+from attnviz.running import Events, Result
+from attnviz.specs import VocabularyOptions
+from attnviz.text import Corpus, load_corpus
+
+EVERY = 10  # without a held-out split, one text in ten is held out
+
+
+def vocab(spec: VocabSpec) -> Events:
+    """Build a vocabulary, measure it on texts that it was not made from, and save it."""
+    corpus = load_corpus(spec.text)
+    texts = corpus.texts
+    vocabulary = train(texts, spec.vocabulary)
+    if held_out := _held_out(spec):
+        coverage: Coverage | None = _coverage(vocabulary, held_out.texts, held_out.name)
+    else:
+        coverage = _tenth_coverage(texts, spec.vocabulary)
+    report = vocabulary_report(
+        corpus=corpus.name,
+        n_texts=len(texts),
+        entries=vocabulary.entries,
+        counts=vocabulary.count(texts),
+        coverage=coverage,
+        sha256=vocabulary.sha256,
+    )
+    folder = store.output_folder(spec.out)
+    with store.locked(folder):
+        store.write(folder / "tokenizer.json", vocabulary.to_json().encode())
+    return iter((Result(report, (folder / "tokenizer.json",), corpus.notices),))
+
+
+def _held_out(spec: VocabSpec) -> Corpus | None:
+    """The split to measure on: the one asked for, else `test` where it exists and was not learned from."""
+    if spec.held_out is not None:
+        return load_corpus(replace(spec.text, split=spec.held_out))
+    if spec.text.inline or "test" in (spec.text.split or ""):
+        return None
+    try:
+        return load_corpus(replace(spec.text, split="test"))
+    except InvalidSource:
+        return None
+
+
+def _tenth_coverage(texts: Sequence[str], spec: VocabularyOptions) -> Coverage | None:
+    """Measured with a vocabulary made from the other nine tenths; what is saved is made from all."""
+    if len(texts) < EVERY:
+        return None
+    rest = [text for position, text in enumerate(texts) if position % EVERY]
+    return _coverage(train(rest, spec), texts[::EVERY], "every tenth text, with a vocabulary made from the others")
+
+
+def _coverage(vocabulary: TextTokenizer, texts: Sequence[str], where: str) -> Coverage:
+    counts: Counter[str] = vocabulary.count(texts)
+    return Coverage(where, n_tokens=counts.total(), n_known=counts.total() - counts[UNKNOWN])

@@ -1,0 +1,1 @@
+"""What `import attnviz` offers, notebooks, and the fixture of pytest. May use every room."""

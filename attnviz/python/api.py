@@ -1,0 +1,295 @@
+"""What `import attnviz` offers: texts and weights as records, and records as pages, figures and numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, TypeVar, get_args, get_origin
+
+import numpy as np
+
+from attnviz.commands.compare.accumulator import ComparisonAccumulator
+from attnviz.commands.compare.maps import highest, map_pictures
+from attnviz.commands.compare.outcome import chosen_query, shared_layers
+from attnviz.commands.compare.spec import CompareSpec
+from attnviz.display import escape_for_display
+from attnviz.errors import InvalidOption
+from attnviz.measures import measured
+from attnviz.models.loading import find_model
+from attnviz.models.plan import Needs, plan_recording
+from attnviz.models.protocols import LayersAndHeads
+from attnviz.models.recording.attentions import from_attentions
+from attnviz.option_values import WANTED, InvalidValue, check
+from attnviz.options import FlatOption, build, flat_options
+from attnviz.python.notebook import Display, maps_report
+from attnviz.python.options import AttentionSettings, FigureSettings, MeasureSettings
+from attnviz.records import AttentionMaps, Measurement
+from attnviz.records.grid import Grid
+from attnviz.records.single import is_record, one_record
+from attnviz.registry import suggestion
+from attnviz.report import Column, Report, Row, Table
+from attnviz.running.metrics import known_heads, with_known_heads
+from attnviz.running.pictures import Pictures
+from attnviz.selection import numbers
+from attnviz.specs import ScaleKind, TextOptions
+from attnviz.text import load_corpus
+from attnviz.views.head_pictures import scale_over, scales_over
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+Settings = TypeVar("Settings")
+
+
+def attention(
+    text: str,
+    model: str = "multi",
+    *,
+    factored: bool = False,
+    layer: str | int | None = None,
+    head: str | int | None = None,
+    **settings: Any,
+) -> AttentionMaps:
+    """Attend over one text, as `attnviz heatmap --text TEXT --model MODEL` does.
+
+    Args:
+        text: any text with at least one token.
+        model: a packaged model (`single`, `multi`, `multi:4`), a folder, or a name on the hub.
+        factored: keep q, k and the log-sum-exp of each row instead of the weights, which are worked out from them a
+            block of rows at a time: for texts whose weights are too many. Of built-in models that have q and k, and of
+            third-party models that attend through `scaled_dot_product_attention`.
+        layer: record only some, as "0,2-4", by the model's own numbers; negative ones count from the last.
+        head: the same of heads, in every layer. Of others nothing is kept.
+        **settings: `heads`, `seed`, `max_tokens` and the other options of the model.
+
+    Returns:
+        The record, with float32 weights [layer, head, query, key], each row a distribution.
+
+    Raises:
+        InvalidModel: for a model that there is not, or whose files cannot be read.
+        InvalidText: for a text without tokens.
+        InvalidOption: for a setting that the model does not have, and for a value of another type.
+        InvalidSelection: for a layer or head that the model does not have.
+
+    Examples:
+        >>> import attnviz
+        >>> maps = attnviz.attention("the acting saved the film", model="multi:2")
+        >>> maps.weights.shape  # layer, head, query, key
+        (1, 2, 5, 5)
+    """
+    spec = from_python(AttentionSettings, text=text, model=model, layer=layer, head=head, **settings)
+    reference = find_model(spec.model)
+    reference.check()
+    corpus = load_corpus(TextOptions(text=(spec.text,)))
+    opened = reference.open(corpus.texts)
+    (document,) = corpus.documents
+    chosen = (
+        numbers(written, n_there, what) if written else None
+        for written, n_there, what in (
+            (spec.figure.layer, opened.n_layers, "layer"),
+            (spec.figure.head, opened.n_heads, "head"),
+        )
+    )
+    needs = Needs(choice=LayersAndHeads(*chosen), only_choice=True, factored=factored)
+    plan = plan_recording(opened, document.text, needs)
+    return with_known_heads(plan.record(document.text, document.name), known_heads(opened))
+
+
+def measure(maps: AttentionMaps | Sequence[AttentionMaps], name: str) -> Measurement:
+    """Measure every head: one number each, a mean over the queries.
+
+    Args:
+        maps: a record.
+        name: one of those that `attnviz measures` lists, such as "entropy" (nats), "distance" (tokens), "peak" (share).
+
+    Returns:
+        The measurement, with `values` [layer, head] (of all heads of a layer together: [layer]), `unit` and `bounds`.
+
+    Raises:
+        InvalidOption: for a measure that there is not, or that these maps do not have.
+
+    Examples:
+        >>> import attnviz
+        >>> uniform = attnviz.from_attentions([[[[0.5, 0.5], [0.5, 0.5]]]])
+        >>> attnviz.measure(uniform, "effective_keys").values.round(3).tolist()
+        [[2.0]]
+    """
+    found = measured(one_record(maps), [from_python(MeasureSettings, name=name).name])
+    if len(found) != 1:
+        raise InvalidOption(f"{name!r} names {len(found)} measures", hint="Ask for one at a time.")
+    return found[0]
+
+
+def heatmap(maps: AttentionMaps | Sequence[AttentionMaps], *, ax: Axes | None = None, **settings: Any) -> Figure:
+    """Draw maps as a figure of matplotlib: the heads side by side on one scale, or one head on axes of yours.
+
+    Args:
+        maps: a record.
+        ax: axes to draw one head on, in their fonts and sizes; without them the figure is attnviz's own.
+        **settings: `pick` ("0.3,1.5": layer.head), `layer`, `head`, `query`, `scale` ("lift": multiples of an equal
+            share, "fixed", "shared", "log"), `title`, `theme`, `width` and the other options of figures.
+
+    Returns:
+        The figure, which is yours to change and to save; of `ax` the one that they belong to.
+
+    Raises:
+        InvalidSelection: for a layer, head or token that the record does not have.
+        InvalidOption: for a setting that there is not, a value of another type, and for several heads on `ax`.
+        TooLarge: for more heads than a figure holds.
+
+    Examples:
+        >>> import attnviz
+        >>> maps = attnviz.attention("the acting saved the film")
+        >>> figure = attnviz.heatmap(maps, pick="0.5,0.7", scale="shared")
+        >>> figure.savefig("two-heads.pdf")
+    """
+    from attnviz.renderers.figure.python import draw_on, figure
+
+    spec = from_python(FigureSettings, **settings).figure
+    look = Pictures.of(spec, (), "").look
+    report = maps_report(one_record(maps), spec)
+    if ax is None:
+        return figure(report, look)
+    draw_on(ax, report, spec.cmap)
+    whole = ax.get_figure(root=True)
+    assert whole is not None
+    return whole
+
+
+def show(
+    maps: Any,
+    tokens: Sequence[str] | None = None,
+    *,
+    keys: Sequence[str] | Grid | None = None,
+    row: int | None = None,
+    attention_mask: Any = None,
+    **settings: Any,
+) -> Display:
+    """Show maps at the end of a notebook's cell, or in the middle of one within `display(…)`.
+
+    Args:
+        maps: a record, or weights in any form that `attnviz.from_attentions` takes.
+        tokens: of weights, as `attnviz.from_attentions` has them; so are the next three.
+        keys: a record may be given an `attnviz.Grid`, since files of records keep no images.
+        row: which text of a batch.
+        attention_mask: 1 for a token and 0 for padding.
+        **settings: as of `attnviz.heatmap`.
+
+    Returns:
+        What a notebook shows as a page, and where it shows no HTML as a PNG.
+
+    Raises:
+        InvalidRecord: for weights that are not attention, and names that do not fit.
+        InvalidSelection: for a layer, head or token that the record does not have.
+        InvalidOption: for a setting that there is not, and for a value of another type.
+
+    Examples:
+        >>> import attnviz, numpy as np
+        >>> attnviz.show(np.array([[0.9, 0.1], [0.4, 0.6]]), ["the", "cat"], title="by hand")
+        Display('by hand')
+    """
+    if not is_record(maps):
+        maps = from_attentions(maps, tokens, keys=keys, row=row, attention_mask=attention_mask)
+    elif any(each is not None for each in (tokens, row, attention_mask)) or not isinstance(keys, Grid | None):
+        raise InvalidOption("a record has its tokens", hint="Leave out tokens, keys, row and attention_mask.")
+    elif keys is not None:
+        keys.names(len(one_record(maps).keys))  # raises where it does not fit
+        maps = replace(one_record(maps), grid=keys)
+    spec = from_python(FigureSettings, **settings).figure
+    return Display(maps_report(one_record(maps), spec), Pictures.of(spec, (), "").look)
+
+
+def compare(
+    first: AttentionMaps | Sequence[AttentionMaps],
+    second: AttentionMaps | Sequence[AttentionMaps],
+    *,
+    layer: str | int | None = None,
+    query: str | int | None = None,
+    scale: ScaleKind = "lift",
+) -> Display:
+    """Compare two records of one text: their maps on one scale, the difference, one query in every head, the measures.
+
+    Args:
+        first: a record, with which the other is compared.
+        second: one of the same text. Tokens that are cut differently are joined to common units.
+        layer: which of the layers that both have; all of them unless said.
+        query: a word or a position; the one on which heads differ most unless said.
+        scale: as of `attnviz.heatmap`.
+
+    Returns:
+        What a notebook shows as a page, and where it shows no HTML as a PNG.
+
+    Raises:
+        InvalidOption: for records of different texts, and for a scale that there is not.
+        InvalidSelection: for a layer or query that is not there.
+
+    Examples:
+        >>> import attnviz
+        >>> text = "the acting saved the film"
+        >>> attnviz.compare(attnviz.attention(text, model="single"), attnviz.attention(text, model="multi:2"))
+        Display('single and multi:2 on “the acting saved the film”')
+    """
+    settings = from_python(FigureSettings, layer=layer, query=query, scale=scale).figure
+    records = [one_record(first), one_record(second)]
+    if len({each.provenance.text_sha256 for each in records}) > 1:
+        raise InvalidOption("these are records of different texts", hint="Compare two models on one text.")
+    names = [escape_for_display(each.provenance.model, 40) for each in records]
+    names = [f"{name} ({place})" for place, name in enumerate(names, 1)] if len(set(names)) == 1 else names
+    spec = CompareSpec(models=tuple(names), layer=settings.layer, query=settings.query)
+    tally = ComparisonAccumulator.of(2, spec.measure)
+    tally.add(records)
+    layers = shared_layers(spec, tally.last)
+    query_at = chosen_query(spec, tally.last, layers[-1])
+    pictures = map_pictures(tally.last, names, ("first", "second"), layers, query_at, scale)
+    extent = highest(pictures), len(tally.last[0].keys)
+    text = escape_for_display(records[0].provenance.text_name, 80)
+    report = Report(
+        title=f"{names[0]} and {names[1]} on {text}",
+        subtitle="difference: second minus first",
+        blocks=(*pictures, _measures_table(tally, names)),
+        scale=scale_over(scale, *extent),
+        scales=scales_over(*extent),
+    )
+    return Display(report)
+
+
+def _measures_table(tally: ComparisonAccumulator, names: Sequence[str]) -> Table:
+    rows: list[Row] = []
+    for info in tally.shown:
+        numbers = [(of.per_layer if info.together else of.per_head)[info.name][0] for of in tally.numbers]
+        means = [float(np.mean(values)) for values in numbers]
+        rows.append((info.name, info.unit, *means, means[1] - means[0]))
+    columns = (Column("measure"), Column("unit"), *map(Column, names), Column("difference"))
+    return Table("measures", "means over heads", "compared", columns, rows)
+
+
+def from_python(spec: type[Settings], /, **settings: Any) -> Settings:
+    """A spec from values by the names of its options; None where an option is a list is none of it.
+
+    Raises InvalidOption for an option that there is not, and for a value that it does not take.
+    """
+    options = {each.name: each for each in flat_options(spec)}
+    for name in settings:
+        if name not in options:
+            raise InvalidOption(f"no setting {name!r}", hint=suggestion(name, list(options)))
+    given = {
+        name: read_option(options[name], value)
+        for name, value in settings.items()
+        if value is not None or get_origin(options[name].type) is not tuple
+    }
+    return build(spec, **given)
+
+
+def read_option(option: FlatOption, value: object) -> Any:
+    """Numbers may be numpy's, and stand for a text only where it counts something: `layer=0`, and not `title=0`."""
+    if isinstance(value, np.generic):
+        value = value.item()
+    counts = "N" in (option.option.metavar or "").split("|")
+    try:
+        if not counts and str in (option.type, *get_args(option.type)) and isinstance(value, int):
+            raise InvalidValue(WANTED[str], value)
+        return check(option.type, value)
+    except InvalidValue as error:
+        problem = f"{option.name}={escape_for_display(repr(value), 40)}: write {error.wanted}{error.note()}"
+        raise InvalidOption(problem, hint="" if error.note() else option.option.config_help()) from error

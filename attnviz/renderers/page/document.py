@@ -1,0 +1,140 @@
+"""What a page holds, as JSON and one block of cells per map. Knows `report` only, and no HTML.
+
+Lists and pairs throughout, never an object whose keys are tokens.
+"""
+
+from __future__ import annotations
+
+from base64 import b64encode
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict, dataclass, replace
+from math import isfinite
+
+import numpy as np
+
+from attnviz.errors import InvalidOption
+from attnviz.renderers import numbers
+from attnviz.renderers.links import addresses
+from attnviz.renderers.page import packing as cells
+from attnviz.renderers.page.captions import CHARTS, OF_CHARTS, OF_MAPS, TABLES, exactness_of_maps
+from attnviz.renderers.page.chart_parts import charts_of
+from attnviz.renderers.page.downsample import block_for, pooled
+from attnviz.renderers.page.factor_parts import factored
+from attnviz.renderers.page.map_parts import distinct, of_maps
+from attnviz.renderers.page.packing import Precision
+from attnviz.report import FigureStyle, Report, Table
+from attnviz.shapes import Cells
+
+N_COLOURS = 256
+MAX_THREADS = 4
+CELLS_PER_THREAD = 32_768  # of the largest map; measured
+
+
+@dataclass(frozen=True)
+class Content:
+    """Everything that a page shows: one document, and the packed cells of each of its maps."""
+
+    document: Mapping[str, object]
+    cells: tuple[bytes, ...]  # base64 of what is deflated, a space, base64 of what is not
+    charts: tuple[str, ...] = ()  # SVG
+    factors: tuple[bytes, ...] = ()  # of each map the same of what its weights are worked out from, or nothing
+
+
+def content(report: Report, look: FigureStyle) -> Content:
+    """Raises InvalidOption for a report with nothing to show, or a colour map that there is not."""
+    maps, exactness = _maps(report, look)
+    charts, drawn = charts_of(report)
+    tables = [_table(table) for table in report.tables if table.role != "top"]
+    if not (maps.cells or charts or tables):
+        raise InvalidOption(
+            "there is nothing to make a page of: no map, no chart and no table",
+            hint="What this command has to say is on the terminal and in --json.",
+        )
+    document = {
+        "title": report.title,
+        "subtitle": report.subtitle,
+        "facts": report.facts,
+        "render": None if report.render is None else asdict(report.render),
+        "notes": [note.text for note in report.notes],
+        **maps.document,
+        "charts": charts,
+        "tables": tables,
+        "reading": [*(OF_MAPS if maps.cells and _has_weights(report) else ()), *(OF_CHARTS if charts else ())],
+        "exactness": [
+            *exactness,
+            *([CHARTS] if charts else ()),
+            *([TABLES] if tables and not maps.cells else ()),
+        ],
+    }
+    return replace(maps, document=document, charts=tuple(drawn))
+
+
+def _has_weights(report: Report) -> bool:
+    """Whether any map is of attention, not of differences, sides or how alike heads are."""
+    maps = distinct(report).values()
+    return any(
+        each.row_axis != each.column_axis and not (each.scale or report.scale).of_kind.is_signed for each in maps
+    )
+
+
+def _maps(report: Report, look: FigureStyle) -> tuple[Content, tuple[str, ...]]:
+    """What a page holds of maps, next to nothing where the report has none, and how exact it says they are."""
+    originals = list(distinct(report).values())
+    if not originals:
+        return Content({"maps": [], "pictures": []}, ()), ()
+    block = block_for(originals)
+    maps = [pooled(each, block) for each in originals]
+    ranged = [cells.fits_ranges(each.values) for each in maps]
+    precision = cells.precision_for([each.values for each, fits in zip(maps, ranged, strict=True) if fits])
+    chosen = [precision if fits else cells.EXACT for fits in ranged]
+    closer, blocks, exactness = factored(originals, block)
+    document = {
+        "precision": None if precision is None else asdict(precision),
+        **of_maps(report, originals, maps, block),
+        "exact": [kept is cells.EXACT for kept in chosen],
+        "colours": _colours(look),
+        "factored": closer,
+    }
+    block *= originals[0].block
+    said = (*exactness_of_maps(precision, some_exact=not all(ranged), block=block), *exactness)
+    return Content(document, tuple(_packed([each.values for each in maps], chosen)), factors=blocks), said
+
+
+def _packed(maps: Sequence[Cells], precisions: Sequence[Precision | None]) -> Iterator[bytes]:
+    """In the order of the maps. Large ones by several threads; small ones would mostly wait for each other."""
+    n_threads = min(MAX_THREADS, max(each.size for each in maps) // CELLS_PER_THREAD)
+    with ThreadPoolExecutor(max(1, n_threads)) as pool:
+        apply = pool.map if n_threads > 1 else map
+        for parts in apply(cells.packed, maps, precisions):
+            yield b" ".join(map(b64encode, parts))
+
+
+def _table(table: Table) -> Mapping[str, object]:
+    links = addresses(table)
+    return {
+        "title": table.title or table.name,
+        "role": table.role,
+        "columns": [asdict(column) for column in table.columns],
+        "numeric": numbers.numeric(table),
+        "rows": [
+            [None if isinstance(cell, float) and not isfinite(cell) else cell for cell in row] for row in table.rows
+        ],
+        "shown": [
+            [numbers.shown(cell, column) for cell, column in zip(row, table.columns, strict=True)] for row in table.rows
+        ],
+        **({"links": links} if any(links) else {}),
+    }
+
+
+def _colours(look: FigureStyle) -> Mapping[str, str]:
+    from attnviz.renderers.figure.style import AUTO, DIVERGING, LIFT, SEQUENTIAL, colour_map  # matplotlib comes with it
+
+    lift, sequential = (LIFT, SEQUENTIAL) if look.cmap == AUTO else (look.cmap, look.cmap)
+
+    return {
+        name: b64encode(
+            colour_map(chosen)(np.arange(N_COLOURS) / (N_COLOURS - 1), bytes=True)[:, :3].tobytes()
+        ).decode()
+        for name, chosen in (("lift", lift), ("sequential", sequential), ("diverging", DIVERGING))
+    }

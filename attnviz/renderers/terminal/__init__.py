@@ -1,0 +1,1 @@
+"""Reports on a terminal. With the command line, the only room that knows rich."""

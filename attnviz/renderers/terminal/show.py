@@ -1,0 +1,106 @@
+"""Reports as text for a terminal: what stands in which order. The only renderer that knows rich; knows `report` only.
+
+Digits are never cut: what does not fit the width is written in a longer form, at worst one number to a line. Tokens are
+never read as markup. No control sequence reaches the terminal but our own colours, and without colour none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from rich.cells import cell_len
+from rich.text import Text
+
+from attnviz.renderers.terminal.maps import cell_width, excerpt, is_text, legend, long_form, matrix, shaded_text
+from attnviz.renderers.terminal.screen import BOLD, DIM, HIDDEN, Screen, ScreenLayout
+from attnviz.renderers.terminal.tables import listing, top
+from attnviz.report import Block, Formula, Heatmap, Note, Report, Section, Table
+from attnviz.specs import TableKind
+
+__all__ = ["HIDDEN", "Screen", "lines", "render"]
+
+
+def render(report: Report, table: TableKind, screen: Screen) -> str:
+    """The whole report as text that ends with a newline; nothing for "none"."""
+    return "".join(lines(report, table, screen))
+
+
+def lines(report: Report, table: TableKind, screen: Screen) -> Iterator[str]:
+    """The report line by line, so that large maps need not be held as text."""
+    if table == "none":
+        return
+    page = ScreenLayout(screen)
+    for text in _report(page, report, table):
+        yield page.out(text)
+
+
+def _report(page: ScreenLayout, report: Report, kind: TableKind) -> Iterator[Text]:
+    yield from page.prose(report.title, BOLD)
+    yield from page.prose(report.subtitle)
+    if kind != "heads":
+        yield from _maps(page, report, kind)
+    if any(isinstance(block, Formula | Section) for block in report.blocks):
+        yield from _walk(page, report.blocks)
+        return
+    for table in report.tables:  # last, because the end of a long output is what stays on the screen
+        if table.role != "top":
+            yield from listing(page, table, compact=kind == "heads")
+    if kind == "heads":
+        yield from _focus(page, report)
+    for number, note in enumerate(report.notes):
+        yield from () if number else (Text(),)
+        yield from page.prose(note.text)
+
+
+def _focus(page: ScreenLayout, report: Report) -> Iterator[Text]:
+    """The maps to look at first, as much of them as fits, or where nothing does the strongest keys of their queries."""
+    tops = {table.name: table for table in report.tables if table.role == "top"}
+    for picture in report.focus:
+        yield Text()
+        shown = shaded_text if is_text(picture) else excerpt
+        shaded = list(shown(page, picture, picture.scale or report.scale))
+        yield from shaded or top(page, tops[f"{picture.name}-top"])
+    if sum(isinstance(block, Heatmap) for block in report.blocks) > len(report.focus) > 0:
+        yield from page.prose("Of every head: --table heatmap, top (the strongest keys of each query) or full.", DIM)
+
+
+def _maps(page: ScreenLayout, report: Report, kind: TableKind) -> Iterator[Text]:
+    """Every head by itself: shaded, with all its weights, or its strongest keys."""
+    tops = {table.name: table for table in report.tables if table.role == "top"}
+    pictures = [] if kind == "top" else [block for block in report.blocks if isinstance(block, Heatmap)]
+    if not pictures:
+        for table in tops.values():
+            yield Text()
+            yield from top(page, table)
+        return
+    yield Text()
+    yield from legend(page, pictures, kind, report.scale)
+    for picture in pictures:
+        yield Text()
+        instead = tops.get(f"{picture.name}-top")
+        width = cell_width(page, picture, kind)
+        if not width and kind == "heatmap" and instead:
+            yield from top(page, instead)
+            continue
+        yield from page.prose(picture.title, BOLD)
+        yield from matrix(page, picture, kind, width, report.scale) if width else long_form(page, picture)
+
+
+def _walk(page: ScreenLayout, blocks: Sequence[Block]) -> Iterator[Text]:
+    """Headings, formulas, tables and notes in their order; maps stand above already."""
+    for block in blocks:
+        match block:
+            case Section(title=title, level=level):
+                yield Text()
+                yield from page.prose(title, BOLD)
+                if level == 1:
+                    yield Text(page.dash * min(cell_len(page.safe(title)), page.screen.width), style=DIM)
+            case Formula(plain=plain):
+                yield Text()
+                for line in plain.split("\n"):
+                    yield from page.indented(line)
+            case Table() if block.role != "top":
+                yield from listing(page, block, headed=True)
+            case Note(text=text):
+                yield Text()
+                yield from page.prose(text)

@@ -1,0 +1,140 @@
+"""From a record to a report and its pictures: what commands that draw records share."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Generator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from attnviz import store
+from attnviz.bounded import is_file
+from attnviz.errors import InvalidOption, InvalidSelection
+from attnviz.measures import chosen, measured
+from attnviz.measures.rows import MAX_DRAWN, MAX_SIDE
+from attnviz.models.sizes import BASE, ONE_TOKEN, check_room
+from attnviz.options import changed_values
+from attnviz.records import AttentionMaps, Measurement
+from attnviz.report import LazyRows, RenderedFrom
+from attnviz.running import Progress, Result
+from attnviz.running.pictures import Pictures
+from attnviz.selection import numbers
+from attnviz.specs import FigureOptions
+from attnviz.text import typed
+from attnviz.views.data import chosen_heads
+from attnviz.views.head_pictures import walk_for_pictures
+from attnviz.views.heatmap import heatmap_report
+from attnviz.views.tables import measures_rows, ordering
+
+MAX_PICTURES = 500  # heads that nobody chose; 24 layers of 16 are 384
+ONE_DRAWN, ONE_POOLED = 16, 32  # bytes for each cell of a picture, measured from above
+COPIES = 3  # of a record of q and k: itself, its file, and what rows are worked out from
+# Of the options of a picture those that a page lets its reader choose, and those that change no picture.
+CHOSEN_ON_PAGE = {"layer", "head", "pick", "scale", "kind", "format", "out"}
+CHOSEN_ON_PAGE |= {"open", "table", "top_k", "measure", "sort"}
+# What those of a record are called.
+PICTURES = ("layer-*-head-*", "overview", "query-*", "rollout", "distance*", "attention")
+
+
+@dataclass(frozen=True)
+class Drawing:
+    """How to draw records, checked before any work is done. Raises InvalidOption."""
+
+    spec: FigureOptions
+    pictures: Pictures
+
+    @classmethod
+    def of(cls, spec: FigureOptions) -> Drawing:
+        """Raises InvalidOption also for a measure or an order that there is not."""
+        if spec.top_k < 1:
+            raise InvalidOption(f"--top-k {spec.top_k} is too small", hint="It is at least 1.")
+        if spec.pick and (spec.layer or spec.head):
+            raise InvalidOption("--pick names layers and heads by itself", hint="Leave out --layer and --head.")
+        parts = (typed(each) if each is not None else None for each in (spec.tokens, spec.query, spec.key))
+        tokens, query, key = parts
+        spec = replace(spec, tokens=tokens, query=query, key=key)
+        chosen(spec.measure)
+        if spec.sort is not None:
+            ordering(spec.sort)
+        return cls(spec, Pictures.of(spec, PICTURES, store.RECORD))
+
+    def draw(self, maps: AttentionMaps, folder: Path, with_record: bool = True) -> Generator[Progress, None, Result]:
+        """Write every picture of one record into `folder`, and the record.
+
+        Raises InvalidSelection for a layer or head that is not there and where all tokens would be hidden,
+        InvalidOption for what this record does not have, OutputError when the disk refuses.
+        """
+        self.check_number(maps.n_layers, maps.n_heads)
+        layers = numbers(self.spec.layer, maps.layer_numbers, "layer")
+        heads = numbers(self.spec.head, maps.head_numbers, "head")
+        records = {store.RECORD: maps} if with_record else None
+        if self.spec.weigh == "values":
+            from attnviz.measures.weighing import weighed
+
+            maps = weighed(maps)
+        if self.spec.merge == "words":
+            from attnviz.measures.words import by_words
+
+            maps = by_words(maps)
+        walk_for_pictures(maps, layers, heads)
+        found = self._measured(maps)
+        report = heatmap_report(maps, found, self.spec, layers, heads)
+        if with_record or is_file(folder / store.RECORD):
+            report = replace(report, render=self._rendered_from())
+        drawn = yield from self.pictures.write(report, folder, records)
+        rows = LazyRows(lambda: measures_rows(maps, found, layers, heads))
+        text = maps.provenance.text_name
+        return replace(
+            drawn,
+            is_text=True,
+            rows=rows,
+            numbers={text: _numbers(found, layers, heads)},
+            layers=_unless_in_order(text, [maps.layer_numbers[layer] for layer in layers]),
+            heads=_unless_in_order(text, [maps.head_numbers[head] for head in heads]),
+        )
+
+    def _rendered_from(self) -> RenderedFrom | None:
+        """What draws the same from the record beside it; None where a part of it was chosen already."""
+        if self.spec.query or self.spec.key:
+            return None
+        values = {name: value for name, value in changed_values(self.spec).items() if name not in CHOSEN_ON_PAGE}
+        return RenderedFrom(store.RECORD, " ".join(_as_flag(name, value) for name, value in values.items()))
+
+    def check_number(self, n_layers: int, n_heads: int) -> None:
+        """Raises InvalidSelection for very many pictures that nobody chose."""
+        if n_layers * n_heads > MAX_PICTURES and not (self.spec.layer or self.spec.head or self.spec.pick):
+            raise InvalidSelection(
+                f"{n_layers * n_heads:,} heads are as many pictures, at most {MAX_PICTURES} are drawn unasked",
+                hint=f"Choose with --layer or --head; --head 0-{n_heads - 1} draws all.",
+            )
+
+    def _measured(self, maps: AttentionMaps) -> tuple[Measurement, ...]:
+        """The chosen measures, and the one that heads are sorted by."""
+        found = measured(maps, self.spec.measure)
+        if self.spec.sort is None:
+            return found
+        by, _ = ordering(self.spec.sort)
+        return found if by.name in [each.name for each in found] else (*found, *measured(maps, [by.name]))
+
+
+def _as_flag(name: str, value: object) -> str:
+    flag = f"--{name.replace('_', '-')}"
+    return flag if value is True else f"{flag} {shlex.quote(str(value))}"
+
+
+def check_factored_room(sizes: tuple[int, int, int], n_bytes: int, max_memory: float) -> None:
+    """Raises TooLarge where a record of q and k, of so many heads, queries and keys, and its pictures have no room."""
+    n_heads, n_queries, n_keys = sizes
+    cells = n_heads * n_queries * n_keys
+    shown = ONE_DRAWN * cells if cells <= MAX_DRAWN else ONE_POOLED * n_heads * MAX_SIDE**2
+    needed = BASE + COPIES * n_bytes + ONE_TOKEN * n_queries + shown
+    check_room(f"q and k of {n_queries:,} tokens, and pictures of {n_heads} heads,", needed, max_memory)
+
+
+def _unless_in_order(text: str, numbers: Sequence[int]) -> dict[str, list[int]]:
+    return {} if list(numbers) == list(range(len(numbers))) else {text: list(numbers)}
+
+
+def _numbers(found: Sequence[Measurement], layers: Sequence[int], heads: Sequence[int]) -> dict[str, list[list[float]]]:
+    """[layer][head] as a manifest has it; a number of all heads of a layer stands alone in its row."""
+    return {m.name: chosen_heads(m.values, layers, heads).reshape(len(layers), -1).tolist() for m in found}

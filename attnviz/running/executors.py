@@ -1,0 +1,139 @@
+"""Who does work that is shared out: this process, processes of this machine, or a dask cluster.
+
+All are a `concurrent.futures.Executor`, which is all that commands know of them. The only module that knows dask.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from concurrent.futures import CancelledError, Executor, Future
+from contextlib import contextmanager
+from typing import Any, TypeVar
+
+from attnviz.bounded import is_file, user_path
+from attnviz.errors import ExecutionError, InvalidOption
+from attnviz.running.cluster_options import ClusterOptions
+from attnviz.running.local_executor import ATTEMPTS, LocalExecutor, WorkerDied
+
+Result = TypeVar("Result")
+MAX_WORKERS = 256
+TASKS_PER_WORKER = 2  # one at work, one that waits
+TIMEOUT = 5.0  # seconds for a scheduler to answer
+EXTRA = "pip install 'attnviz[cluster]'"
+
+
+class InlineExecutor(Executor):
+    """Does everything at once, in this process."""
+
+    def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
+        """Call `fn` now."""
+        future: Future[Any] = Future()
+        try:
+            future.set_result(fn(*args, **kwargs))
+        except Exception as error:
+            future.set_exception(error)
+        return future
+
+
+def result_of(future: Future[Result]) -> Result:
+    """What a task gave. Raises what it raised; WorkerDied where it was tried in vain, whoever tried it."""
+    try:
+        return future.result()
+    except CancelledError as error:
+        raise WorkerDied("with the scheduler") from error
+    except Exception as error:
+        if type(error).__name__ == "KilledWorker":  # of dask, which only who has it can import
+            raise WorkerDied("on the cluster") from error
+        raise
+
+
+@contextmanager
+def report_worker_death(what: str, hint: str) -> Iterator[None]:
+    """Raises ExecutionError for a process that died: the user is told at what, and what would help."""
+    try:
+        yield
+    except WorkerDied as error:
+        raise ExecutionError(f"a process ended {error}, {ATTEMPTS} times at the same {what}", hint=hint) from error
+
+
+def check_workers(n_workers: int | None) -> None:
+    """Raises InvalidOption for fewer processes than one, or more than a machine takes."""
+    if n_workers is not None and not 1 <= n_workers <= MAX_WORKERS:
+        raise InvalidOption(f"--workers {n_workers} is out of range", hint=f"It is 1 to {MAX_WORKERS}.")
+
+
+def check_cluster(cluster: ClusterOptions, n_workers: int | None) -> None:
+    """Raises InvalidOption for options that exclude each other, files that are not there, and without dask."""
+    check_workers(n_workers)
+    given = [name for name in ("scheduler", "scheduler_file", "workers") if getattr(cluster, name, None)]
+    given += ["workers"] if n_workers is not None else []
+    if len(given) > 1:
+        one, other = (f"--{name.replace('_', '-')}" for name in given[:2])
+        raise InvalidOption(f"{one} and {other} exclude each other", hint="Leave one of them out.")
+    files = {name: getattr(cluster, name) for name in ("tls_ca", "tls_cert", "tls_key", "scheduler_file")}
+    for name, file in files.items():
+        if file is not None and not is_file(user_path(file, InvalidOption)):
+            raise InvalidOption(f"--{name.replace('_', '-')}: no file {file}")
+    tls = [name for name in files if name.startswith("tls") and files[name] is not None]
+    if tls and (len(tls) < 3 or not cluster.asked):
+        raise InvalidOption(
+            "--tls-ca, --tls-cert and --tls-key belong together", hint="Give all three, with a --scheduler."
+        )
+    if cluster.asked:
+        try:
+            import distributed  # noqa: F401
+        except ImportError as error:
+            raise InvalidOption("a dask cluster needs the extra cluster", hint=f"{EXTRA} installs it.") from error
+
+
+@contextmanager
+def open_executor(
+    n_workers: int, *, inline: bool = False, cluster: ClusterOptions | None = None
+) -> Iterator[tuple[Executor, int]]:
+    """An executor, and how many tasks to hand it at a time, so that none of its workers waits; where it is left, what
+    waits is cancelled.
+
+    `inline`: a single worker is this process. Raises ExecutionError for a scheduler that does not answer.
+    """
+    if cluster is not None and cluster.asked:
+        with _client(cluster) as client:
+            executor = client.get_executor(pure=False)
+            try:
+                yield executor, TASKS_PER_WORKER * max(1, sum(client.nthreads().values()))
+            finally:
+                executor.shutdown(wait=False)  # which cancels what waits
+        return
+    alone = inline and n_workers == 1
+    local: Executor = InlineExecutor() if alone else LocalExecutor(n_workers)
+    try:
+        yield local, 1 if alone else TASKS_PER_WORKER * n_workers
+    finally:
+        local.shutdown(cancel_futures=True)
+
+
+@contextmanager
+def _client(cluster: ClusterOptions) -> Iterator[Any]:
+    """A connection to a scheduler that is there already: none is started."""
+    import distributed
+
+    security = None
+    if cluster.tls_ca is not None:
+        security = distributed.Security(
+            tls_ca_file=cluster.tls_ca,
+            tls_client_cert=cluster.tls_cert,
+            tls_client_key=cluster.tls_key,
+            require_encryption=True,
+        )
+    where = {"scheduler_file": cluster.scheduler_file} if cluster.scheduler is None else {"address": cluster.scheduler}
+    try:
+        client = distributed.Client(**where, security=security, timeout=TIMEOUT, set_as_default=False)
+    except (OSError, ValueError, TypeError) as error:
+        encrypted = security is not None or "TLS" in str(error)
+        raise ExecutionError(
+            f"no dask scheduler answers at {cluster.scheduler or cluster.scheduler_file}: {error}",
+            hint="Check --tls-ca, --tls-cert and --tls-key."
+            if encrypted
+            else "Start one with: dask scheduler --host 127.0.0.1.",
+        ) from error
+    with client:
+        yield client

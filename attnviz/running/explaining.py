@@ -1,0 +1,53 @@
+"""From a text and an answer to pictures of which tokens the answer depends on: what commands that explain share."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from attnviz import store
+from attnviz.models.attribution import Attributable
+from attnviz.records.attribution import Attribution, Question
+from attnviz.report import LazyRows
+from attnviz.running import Progress, Result
+from attnviz.specs import FigureOptions
+from attnviz.text import Document
+from attnviz.views.attribution import attribution_report, attribution_rows
+
+if TYPE_CHECKING:
+    from attnviz.running.pictures import Pictures
+
+PICTURES = ("attribution",)
+
+
+@dataclass(frozen=True)
+class Explaining:
+    """How texts are explained and drawn, checked before any work is done."""
+
+    methods: Sequence[str]
+    question: Question
+    pictures: Pictures
+    title: str | None
+    top_k: int
+
+    @classmethod
+    def of(cls, methods: Sequence[str], question: Question, figure: FigureOptions, top_k: int) -> Explaining:
+        """Raises InvalidOption for what cannot be drawn."""
+        from attnviz.running.pictures import Pictures  # matplotlib comes with it
+
+        return cls(methods, question, Pictures.of(figure, PICTURES, store.RECORD), figure.title, top_k)
+
+    def draw(self, model: Attributable, document: Document, folder: Path) -> Generator[Progress, None, Result]:
+        """One text by each method, drawn into a folder. Raises as models and methods do."""
+        from attnviz.models.attribution.subject import attribute as score
+
+        subject = model.subject(document.text, document.name, self.question)
+        found: list[Attribution] = []
+        for method in self.methods:
+            yield Progress(len(found), len(self.methods), "methods", method)
+            found.append(score(subject, method))
+        report = attribution_report(found, self.title, self.top_k)
+        drawn = yield from self.pictures.write(report, folder, None)
+        return replace(drawn, rows=LazyRows(lambda: attribution_rows(found)), is_text=True)

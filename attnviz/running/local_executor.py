@@ -1,0 +1,179 @@
+"""Processes of this machine that work is shared out to, and what they are forked from. Knows no command, no cluster."""
+
+from __future__ import annotations
+
+import gc
+import multiprocessing
+import os
+import signal
+import sys
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import BrokenExecutor, Executor, Future, ThreadPoolExecutor
+from contextlib import suppress
+from multiprocessing import forkserver, resource_tracker
+from multiprocessing.connection import Connection
+from multiprocessing.context import ForkServerContext, SpawnContext
+from typing import Any, TypeAlias
+
+from attnviz.store.cache import caching
+
+ATTEMPTS = 2  # at a task whose process dies: the second death is the task's own doing
+TIMEOUT = 5.0  # seconds for a process to end by itself
+PREPARE = "attnviz.running.forkserver"
+DRAWING = ["attnviz.running.drawing", "attnviz.models.encoder_model", "attnviz.commands.batch.run_job"]
+MEASURING = ["attnviz.models.classifier_model", "attnviz.commands.survey.blocks"]  # nothing that draws
+
+Call: TypeAlias = tuple[Callable[..., Any], tuple[Any, ...], dict[str, Any]]
+
+
+class WorkerDied(BrokenExecutor):
+    """A process that ended instead of answering, each time it was tried. The message says how."""
+
+
+class LocalExecutor(Executor):
+    """Processes of this machine, each with a thread here. One that dies costs the task that it was at, which is run
+    again, once.
+
+    Not `ProcessPoolExecutor`. All its processes answer through one pipe, which it keeps open for writing itself: where
+    one is killed while it sends more than a pipe holds (64 KiB; a block of a survey is 260), it waits for the rest of
+    that answer for ever, and Ctrl-C with it. And the first process that dies takes all that was handed out along.
+    """
+
+    def __init__(self, n_workers: int) -> None:
+        self._threads = ThreadPoolExecutor(n_workers)
+        self._of_thread = threading.local()
+        self._workers: list[_Worker] = []
+        self._lock = threading.Lock()
+        self._ended = False
+
+    def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
+        """Have `fn` called in one of the processes. It and its arguments are pickled, as is what it gives."""
+        return self._threads.submit(self._run, (fn, args, kwargs))
+
+    def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
+        """End the processes when all is done; with `cancel_futures` at once, whatever they are at."""
+        self._threads.shutdown(wait and not cancel_futures, cancel_futures=cancel_futures)
+        self._ended = True
+        with self._lock:  # after it no process is begun
+            workers = [*self._workers]
+        for worker in workers:
+            worker.process.kill()
+        self._threads.shutdown()
+        for worker in workers:
+            worker.end()
+
+    def _run(self, call: Call) -> Any:
+        """In a thread: have a process do it, and another one where that dies."""
+        how = ""
+        for _ in range(ATTEMPTS):
+            try:
+                result, error = self._worker().answer(call)
+            except (EOFError, ConnectionError):
+                how = self._end_of_worker()
+                continue
+            if error is not None:
+                raise error
+            return result
+        raise WorkerDied(how)
+
+    def _worker(self) -> _Worker:
+        """The process of this thread. Raises EOFError or ConnectionError where what it is forked from was ended."""
+        with self._lock:
+            if self._ended:
+                raise WorkerDied("with what it was at")
+            if (worker := getattr(self._of_thread, "worker", None)) is None:
+                worker = self._of_thread.worker = _Worker()
+                self._workers.append(worker)
+            return worker
+
+    def _end_of_worker(self) -> str:
+        """How the process of this thread died; the next task is another's."""
+        if (worker := getattr(self._of_thread, "worker", None)) is None:
+            return "before it began"
+        self._of_thread.worker = None
+        with self._lock:  # whoever begins a process asks how all others ended, and only one is told
+            code = worker.end()
+        return f"by signal {-code}" if code < 0 else f"with exit code {code}"
+
+
+class _Worker:
+    """One process and a pipe to it."""
+
+    def __init__(self) -> None:
+        context = process_context()
+        self._connection, theirs = context.Pipe()
+        self.process = context.Process(target=work, args=(theirs, dict(os.environ)), daemon=True)
+        self.process.start()
+        theirs.close()  # so that its end is the only one, and its death is seen, also in the middle of an answer
+
+    def answer(self, call: Call) -> tuple[Any, Exception | None]:
+        """What the call gives, or raises. Raises EOFError where the process dies."""
+        try:
+            self._connection.send(call)
+            result, error = self._connection.recv()
+        except OSError as cause:  # before it had taken the call, or in the middle of its answer
+            raise EOFError from cause
+        return result, error
+
+    def end(self) -> int:
+        """The exit code of the process, which ends by itself or, after a while, is killed."""
+        self._connection.close()
+        self.process.join(TIMEOUT)
+        if self.process.is_alive():
+            self.process.kill()
+            self.process.join(TIMEOUT)
+        return self.process.exitcode or 0
+
+
+def process_context(preloaded: Sequence[str] = DRAWING) -> ForkServerContext | SpawnContext:
+    """Processes that are forked from one without threads, which has imported once what all of them need.
+
+    A fork of this process, with threads of torch or a progress bar, may hang; and each fresh interpreter imports torch
+    and matplotlib anew: two seconds. What is `preloaded` counts when the first process is asked for. Elsewhere they are
+    fresh: libraries of macOS do not live through forks.
+    """
+    if sys.platform != "linux":
+        return multiprocessing.get_context("spawn")
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload([PREPARE, *preloaded])
+    resource_tracker.ensure_running()  # which the next starts too, and which unblocks what is blocked here
+    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})  # inherited: Ctrl-C is not theirs to understand
+    try:
+        forkserver.ensure_running()
+    except OSError:  # such as a TMPDIR whose name is too long for a socket
+        return multiprocessing.get_context("spawn")
+    finally:
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
+    return context
+
+
+def work(connection: Connection, environment: Mapping[str, str]) -> None:
+    """A process's life: tasks in, answers out, until the other end closes."""
+    os.environ.clear()  # what it was forked from may be older than what the caller set since
+    os.environ.update(environment, OMP_NUM_THREADS="1")
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the other end's to understand
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+    gc.freeze()  # what it was forked with stays to the end
+    gc.enable()
+    with caching(), suppress(EOFError, ConnectionError):
+        while True:
+            connection.send(_answer(*connection.recv()))
+
+
+def _answer(fn: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, Exception | None]:
+    try:
+        return fn(*args, **kwargs), None
+    except Exception as error:
+        return None, error
+
+
+def _end_with_parent() -> None:
+    """End at once when the process that shares out the work does, however that ends.
+
+    Another run may come after it, and what is left of this one would write between its files.
+    """
+    parent = multiprocessing.parent_process()
+    assert parent is not None
+    parent.join()
+    os._exit(1)

@@ -1,0 +1,117 @@
+"""The metrics of a training run as a file: `metrics.json` out and in."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import is_dataclass, replace
+from itertools import product
+from pathlib import Path
+from types import UnionType
+from typing import Any, get_args, get_origin, get_type_hints
+
+from attnviz.bounded import MAX_JSON, read_bytes, strict_json
+from attnviz.errors import InvalidModel
+from attnviz.models.protocols import AttentionModel, Classifies
+from attnviz.records import AttentionMaps
+from attnviz.records.training_metrics import Metrics, head_labels
+
+SCHEMA, EARLIER = 3, (1, 2)
+NAME = "metrics.json"
+SIZES = {"n_words", "d_model", "n_heads", "n_layers", "d_feed_forward", "n_bigrams"}
+
+
+def metrics_bytes(metrics: Metrics) -> bytes:
+    """Metrics as a JSON file."""
+    return (json.dumps({"schema": SCHEMA, **metrics.to_dict()}, indent=2, allow_nan=False) + "\n").encode()
+
+
+def load_metrics(folder: Path) -> Metrics:
+    """What `metrics_bytes` gave. Raises InvalidModel naming the file."""
+    file = folder / NAME
+    try:
+        found = strict_json(read_bytes(file, MAX_JSON, InvalidModel, "Copy the folder again."))
+        schema = found.pop("schema", None) if isinstance(found, dict) else None
+        if schema not in (*EARLIER, SCHEMA):
+            raise ValueError(f"schema {SCHEMA} expected")
+        if schema == 1:
+            _complete(found)
+        if schema in EARLIER:
+            _leave_out_losses(found)
+        metrics: Metrics = from_json(Metrics, found, NAME)
+        if missing := [name for name in SIZES if type(metrics.sizes.get(name)) is not int]:
+            raise ValueError(f"sizes lack {', '.join(sorted(missing))}")
+    except (ValueError, RecursionError) as error:
+        raise InvalidModel(f"{file} holds no metrics of ours: {error}", hint="Copy the folder again.") from error
+    return metrics
+
+
+def metrics_of(model: AttentionModel) -> Metrics | None:
+    """What was measured when a model was trained; None where no file of it says so."""
+    if isinstance(model, Classifies) and (model.folder / NAME).is_file():
+        return load_metrics(model.folder)
+    return None
+
+
+def known_heads(model: AttentionModel) -> tuple[str, ...]:
+    """What each head looks at over many texts, layer after layer: "" for no single pattern; () if nobody measured."""
+    metrics = metrics_of(model)
+    if metrics is None or metrics.heads is None:
+        return ()
+    return tuple(head_labels(metrics.heads))
+
+
+def with_known_heads(maps: AttentionMaps, heads: tuple[str, ...]) -> AttentionMaps:
+    """The same record, which says what its heads look at over many texts: `heads` are those of the whole model."""
+    if not heads:
+        return maps
+    n_heads = maps.n_heads + len(maps.unseen_heads)
+    here = tuple(heads[layer * n_heads + head] for layer, head in product(maps.layer_numbers, maps.head_numbers))
+    facts = replace(maps.provenance.facts, known_heads=here)
+    return replace(maps, provenance=replace(maps.provenance, facts=facts))
+
+
+def _complete(found: dict[str, Any]) -> None:
+    """What was not measured of earlier models, and less what is not said any more."""
+    found.setdefault("heads", None)
+    if isinstance(found.get("settings"), dict):
+        found["settings"] = {"pretrain": 0, "max_distance": 0, **found["settings"]}
+    if isinstance(found.get("sizes"), dict) and found["sizes"].get("n_bigrams"):
+        found["sizes"] = {**found["sizes"], "n_bigrams": 0, "n_pair_vectors": found["sizes"]["n_bigrams"]}
+    if isinstance(found.get("history"), dict):
+        found["history"] = {"words": [], "heads": [], **found["history"]}
+    if isinstance(found.get("tested"), dict):
+        found["tested"].pop("labels_changed", None)
+
+
+def _leave_out_losses(found: dict[str, Any]) -> None:
+    """Of labels after pretraining: they were noted with those of masked words."""
+    history = found.get("history")
+    if isinstance(history, dict) and history.get("words") and isinstance(history.get("points"), list):
+        history["points"] = [{**each, "loss": None} if isinstance(each, dict) else each for each in history["points"]]
+
+
+def from_json(kind: Any, found: Any, name: str) -> Any:
+    """`found` in JSON as what the annotation `kind` says. Raises ValueError naming the first value that is none."""
+    if isinstance(kind, UnionType):
+        kind = next((one for one in get_args(kind) if _is(one, found)), get_args(kind)[0])
+    if not _is(kind, found):
+        raise ValueError(f"{name} is no {getattr(kind, '__name__', kind)}")
+    if is_dataclass(kind):
+        kinds = get_type_hints(kind)
+        if set(kinds) != set(found):
+            raise ValueError(f"{name} holds other names than {', '.join(kinds)}")
+        return kind(**{inner: from_json(kinds[inner], value, inner) for inner, value in found.items()})  # type: ignore[operator]
+    if get_origin(kind) is tuple:
+        return tuple(from_json(get_args(kind)[0], value, name) for value in found)
+    if get_origin(kind) is dict:
+        return {inner: from_json(get_args(kind)[1], value, inner) for inner, value in found.items()}
+    return found
+
+
+def _is(kind: Any, found: Any) -> bool:
+    """Whether `found` is written as JSON writes a `kind`."""
+    if kind is float:
+        return type(found) in (float, int)
+    if is_dataclass(kind) or get_origin(kind) is dict:
+        return type(found) is dict
+    return type(found) is (list if get_origin(kind) is tuple else kind)

@@ -1,0 +1,161 @@
+"""From a report to pictures on disk: what commands that draw share. Knows no records but to write them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Generator, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from filecmp import cmp
+from functools import partial
+from pathlib import Path
+
+from attnviz import store
+from attnviz.errors import InvalidOption
+from attnviz.records import AttentionMaps
+from attnviz.registry import find, load
+from attnviz.renderers import RENDERERS, Renderer
+from attnviz.renderers.figure.files import annotated, check_look, undrawable
+from attnviz.report import FigureStyle, Report
+from attnviz.running import Progress, Result
+from attnviz.specs import FigureOptions
+
+UNITS = {"in": 1.0, "mm": 25.4, "cm": 2.54, "pt": 72.0}  # to an inch
+LENGTH = re.compile(rf"([0-9]{{1,4}}(?:\.[0-9]{{1,6}})?)\s*({'|'.join(UNITS)})")
+MAX_WIDTH = 40  # inches
+LARGE = 5_000_000  # bytes of a file: its size is said before it is written
+PAGE = "html"  # the format that --open shows
+DIGEST = re.compile("[0-9a-f]{8,64}")
+IDENTITY = ("revision", "text sha256", "texts sha256", "status of ")  # facts that say of what a picture is
+
+
+@dataclass(frozen=True)
+class Pictures:
+    """How reports become pictures, checked before any work is done. Raises InvalidOption."""
+
+    renderers: tuple[Renderer, ...]
+    look: FigureStyle
+    names: tuple[str, ...]  # patterns of what ours are called, to tell those of an earlier run
+    records: str  # and of the records that they show
+
+    @classmethod
+    def of(cls, spec: FigureOptions, names: tuple[str, ...], records: str) -> Pictures:
+        """Check how to draw. Raises InvalidOption."""
+        if spec.columns is not None and spec.columns < 1:
+            raise InvalidOption(f"--columns {spec.columns} is too small", hint="It is at least 1.")
+        formats = [name.strip().lower() for item in spec.format for name in item.split(",")]
+        if spec.open:
+            formats.append(PAGE)
+        renderers = tuple(load(find(RENDERERS, name, "format")) for name in dict.fromkeys(formats))
+        look = FigureStyle(
+            cmap=spec.cmap,
+            dpi=spec.dpi,
+            annotate=spec.annotate,
+            kind=spec.kind,
+            theme=spec.theme,
+            font_size=spec.font_size,
+            width=inches(spec.width),
+            header=spec.title != "",
+            transparent=spec.transparent,
+            svg_text=spec.svg_text,
+        )
+        check_look(look)
+        return cls(renderers, look, names, records)
+
+    def write(
+        self, report: Report, folder: Path, records: Mapping[str, AttentionMaps | bytes] | None
+    ) -> Generator[Progress, None, Result]:
+        """Write every picture of a report into `folder`, and the `records` that they show by name: all or none.
+
+        Pictures of ours that show another text or model go, and other records of ours; None: none are written, those
+        stay. Raises OutputError when the disk refuses.
+        """
+        with store.replacing(folder) as new:
+            files: list[Path] = []
+            total = sum(1 for _ in report.pictures)
+            for render in self.renderers:
+                for count, (name, data) in enumerate(render(report, self.look), 1):
+                    if len(data) > LARGE:
+                        size = (
+                            f"{folder / name} will take {len(data) / 1e6:.1f} MB; --layer and --head choose fewer heads"
+                        )
+                        yield Progress(count - 1, total, "pictures", notices=(size,))
+                    files.append(new.write(name, data))
+                    yield Progress(count, total, "pictures", str(folder / name))
+            for name, record in (records or {}).items():
+                if isinstance(record, bytes):
+                    files.append(new.write(name, record))
+                else:
+                    files.append(new.make(name, partial(store.write_record, record)))
+            old = self._earlier(folder, files)
+            others = [] if records is None else [*_other_records(new, self.records)]
+            gone = [name for name in old if others or not _shows_the_same((folder / name).read_bytes(), report)]
+            new.discard([*gone, *others])
+        left = [name for name in old if name not in gone]
+        return Result(report, tuple(files), (*_left_out(report, self.look), *_stale(folder, gone, left)))
+
+    def _earlier(self, folder: Path, files: Sequence[Path]) -> list[str]:
+        """Pictures of an earlier run: ours by name and by what stands in them."""
+        endings = {f".{renderer.name}" for renderer in RENDERERS}
+        found = {path for name in self.names for path in folder.glob(f"{name}.*") if path.suffix in endings}
+        return sorted(path.name for path in found - set(files) if path.is_file() and _is_ours(path))
+
+
+def inches(length: str | None) -> float | None:
+    """A length as people write it. Raises InvalidOption for anything else, and what is no width of a figure."""
+    if length is None:
+        return None
+    match = LENGTH.fullmatch(length.strip())
+    found = float(match[1]) / UNITS[match[2]] if match else 0.0
+    if not 1 <= found <= MAX_WIDTH:
+        raise InvalidOption(
+            f"--width {length!r} is no width of a figure", hint=f"Write 3.3in or 84mm; from 1 to {MAX_WIDTH} inches."
+        )
+    return found
+
+
+def _other_records(new: store.OutputFolder, pattern: str) -> Iterator[str]:
+    """Names of the records of an earlier run that are not the new ones."""
+    for path in sorted(new.folder.glob(pattern)):
+        mine = pattern == store.RECORD or path.name != store.RECORD  # a comparison's are called otherwise
+        other = new.path / path.name
+        if mine and path.is_file() and _is_ours(path) and not (other.is_file() and cmp(path, other, shallow=False)):
+            yield path.name
+
+
+def _is_ours(path: Path) -> bool:
+    """Every file of ours says what made it, a comparison's PNG which models it shows."""
+    data = path.read_bytes()
+    return b"attnviz" in data or b"TXtstatus of " in data
+
+
+def _shows_the_same(data: bytes, report: Report) -> bool:
+    """Whether a picture says the same sha256 of texts and weights as the report does: every file says what it shows."""
+    digests = DIGEST.findall(" ".join(value for name, value in report.facts if name.startswith(IDENTITY)))
+    encodings = ("ascii", "utf-16-be")  # PDF has the second where a text has other letters than ours
+    return all(any(digest.encode(each) in data for each in encodings) for digest in digests)
+
+
+def _stale(folder: Path, gone: Sequence[str], left: Sequence[str]) -> Iterator[str]:
+    """Pictures of an earlier run are not to be mistaken for new ones."""
+    for old in filter(None, (gone, left)):
+        pictures = "1 picture" if len(old) == 1 else f"{len(old)} pictures"
+        of = f"{pictures} of an earlier run, such as {old[0]}"
+        yield f"removed {of}: it showed another text or model" if old is gone else f"{folder} also holds {of}"
+
+
+def _left_out(report: Report, look: FigureStyle) -> list[str]:
+    """What the pictures could not show."""
+    notices = []
+    missing = undrawable(report)
+    if missing:
+        shown = ", ".join(f"U+{ord(character):04X}" for character in missing[:5])
+        more = ", …" if len(missing) > 5 else ""
+        if len(missing) == 1:
+            notices.append(f"1 character has no glyph in our fonts and is drawn as a box ({shown})")
+        else:
+            notices.append(
+                f"{len(missing)} characters have no glyph in our fonts and are drawn as boxes ({shown}{more})"
+            )
+    if look.annotate and not all(annotated(picture, look) for picture in report.pictures):
+        notices.append("some maps have too many cells for --annotate; their digits are left out")
+    return notices

@@ -1,0 +1,226 @@
+"""A batch as a page to explore: its jobs, their numbers, and how heads differ over the texts. Knows manifests.
+
+All of it follows from the manifest: the same batch, the same page. Several texts of one command have such a page, too.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import NamedTuple
+
+from attnviz.display import escape_for_display, pluralize
+from attnviz.measures import MEASURES, OF_LAYERS
+from attnviz.records import Provenance
+from attnviz.report import Column, Distribution, Distributions, Report, Sample, Table
+from attnviz.store.manifest import Entry, File, Manifest
+from attnviz.views import captions
+from attnviz.views.measure_order import MAX_CHARTS, MAX_SAMPLES, rank
+
+MAX_TEXT_LENGTH = 300
+OF_THE_MODEL = ("model", "heads", "layers", "d_model", "seed", "causal", "vocab", "tokenizer", "attention", "merge")
+UNITS = {measure.name: measure.unit for measure in MEASURES}
+SHOWN_FIRST = (
+    "/index.html",
+    ".html",
+    "overview.png",
+    ".png",
+    ".svg",
+    ".pdf",
+    ".md",
+)  # what a job's name leads to: the first it has
+
+
+class Text(NamedTuple):
+    """What was measured of one text by one job; `whole` if of all layers and heads.
+
+    [layer][head] for each measure, [layer][0] for one of all heads of a layer together.
+    """
+
+    job: str
+    name: str
+    model: str
+    measures: dict[str, list[list[float]]]
+    layers: tuple[int, ...]  # their numbers
+    whole: bool
+
+    @property
+    def n_heads(self) -> tuple[int, ...]:
+        """Of each layer; of none where no head was measured by itself."""
+        of_heads = (values for name, values in self.measures.items() if name not in OF_LAYERS)
+        return tuple(len(layer) for layer in next(of_heads, ()))
+
+
+def batch_page(manifest: Manifest) -> Report:
+    """Tables of jobs and of numbers, and charts where one model saw several texts."""
+    texts = list(_texts(manifest.jobs))
+    return Report(
+        title=batch_title(manifest),
+        subtitle=", ".join(escape_for_display(name, MAX_TEXT_LENGTH) for name in manifest.configs),
+        blocks=(_jobs(manifest), *_numbers(texts), *_charts(texts)),
+        facts=(
+            *(
+                (f"sha256 of {escape_for_display(name, MAX_TEXT_LENGTH)}", digest)
+                for name, digest in manifest.configs.items()
+            ),
+            *manifest.versions.items(),
+        ),
+    )
+
+
+def texts_page(provenance: Provenance, title: str | None, entries: Sequence[Entry]) -> Report:
+    """Several texts of one model: a table that leads to the page of each, with its numbers, and charts.
+
+    An entry is one text.
+    """
+    texts = list(_texts(entries))
+    numbers = (replace(each, columns=each.columns[1:2] + each.columns[3:]) for each in _numbers(texts))
+    return Report(
+        title=captions.title(provenance, title, len(entries)),
+        subtitle=escape_for_display(captions.status(provenance), MAX_TEXT_LENGTH),
+        blocks=(
+            *(
+                replace(
+                    each,
+                    name="texts",
+                    title="Texts, with means over the heads",
+                    rows=tuple((row[1], *row[3:]) for row in each.rows),
+                    links=tuple(_leads_to(entry.files) for entry in entries),
+                )
+                for each in numbers
+            ),
+            *_charts(texts),
+        ),
+    )
+
+
+def batch_title(manifest: Manifest) -> str:
+    """ "3 jobs, 1 failed"."""
+    n_jobs, failed = len(manifest.jobs), sum(bool(entry.error) for entry in manifest.jobs)
+    return f"{n_jobs} {pluralize(n_jobs, 'jobs')}, {f'{failed} failed' if failed else 'all done'}"
+
+
+def settings_in_words(settings: Mapping[str, object]) -> str:
+    """ "model=multi:2 format=png,svg"."""
+    return " ".join(f"{name}={_written(value)}" for name, value in settings.items())
+
+
+def _jobs(manifest: Manifest) -> Table:
+    columns = (Column("job"), Column("command"), Column("settings"), Column("files"), Column("what to know"))
+    rows = [
+        (
+            entry.name,
+            entry.command,
+            _said([settings_in_words(entry.settings)]),
+            len(entry.files),
+            _said([*([f"failed: {entry.error}"] if entry.error else []), *entry.warnings]),
+        )
+        for entry in manifest.jobs
+    ]
+    return Table(
+        "jobs", "Jobs", "facts", columns, tuple(rows), tuple(_leads_to(entry.files) for entry in manifest.jobs)
+    )
+
+
+def _said(parts: Sequence[str]) -> str:
+    whole = "; ".join(parts)
+    return escape_for_display(whole, MAX_TEXT_LENGTH) if whole else ""
+
+
+def _leads_to(files: Sequence[File]) -> str:
+    for ending in SHOWN_FIRST:
+        for file in files:
+            if file.path.endswith(ending):
+                return file.path
+    return ""
+
+
+def _written(value: object) -> str:
+    return ",".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
+
+
+def _texts(entries: Sequence[Entry]) -> Iterator[Text]:
+    """Of commands that draw attention: others have numbers of other kinds."""
+    for entry in entries:
+        if entry.command == "heatmap":
+            for name, measures in entry.numbers.items():
+                n_layers = max(map(len, measures.values()), default=0)
+                layers = tuple(entry.layers.get(name) or range(n_layers))
+                whole = not {"layer", "head"} & set(entry.settings) and len(layers) == n_layers
+                whole = whole and name not in entry.heads
+                yield Text(entry.name, name, _model(entry), measures, layers, whole)
+
+
+def _model(entry: Entry) -> str:
+    """What distinguishes whose heads they are, in the words of the config."""
+    given = {name: entry.settings[name] for name in OF_THE_MODEL if name in entry.settings}
+    if given.get("seed") == 0:
+        del given["seed"]
+    named = [str(value) if name == "model" else f"{name} {_written(value)}" for name, value in given.items()]
+    return escape_for_display(", ".join(named), 60) if named else "as it comes"
+
+
+def _numbers(texts: Sequence[Text]) -> Iterator[Table]:
+    """The mean over the heads, text by text; a measure of a whole layer is one number of it already."""
+    measures = list(dict.fromkeys(name for text in texts for name in text.measures))
+    if measures:
+        columns = (
+            Column("job"),
+            Column("text"),
+            Column("model"),
+            *(Column(name, UNITS.get(name, "")) for name in measures),
+        )
+        rows = tuple(_line(text, measures) for text in texts)
+        yield Table("numbers", "Mean over the heads, by text", "facts", columns, rows)
+
+
+def _line(text: Text, measures: Sequence[str]) -> tuple[str | float, ...]:
+    means = (_mean(text.measures.get(name)) for name in measures)
+    return text.job, escape_for_display(text.name, MAX_TEXT_LENGTH), text.model, *means
+
+
+def _mean(values: list[list[float]] | None) -> float:
+    """NaN of what was not measured."""
+    numbers = [number for layer in values or () for number in layer]
+    return sum(numbers) / len(numbers) if numbers else float("nan")
+
+
+def _charts(texts: Sequence[Text]) -> Iterator[Distributions]:
+    """A chart for each of up to four measures, a sample for each head of each model that saw several texts."""
+    seen = defaultdict(list)
+    for text in texts:
+        if text.whole:  # else the place in the list is not the number of the head
+            seen[text.model, text.n_heads, text.layers].append(text)
+    groups = [group for group in seen.values() if len(group) > 1]
+    n_samples = sum(sum(group[0].n_heads) for group in groups)
+    if not 0 < n_samples <= MAX_SAMPLES:
+        return
+    shared = [
+        name
+        for name in groups[0][0].measures
+        if name not in OF_LAYERS and all(name in text.measures for group in groups for text in group)
+    ]
+    measures = sorted(shared, key=rank)[:MAX_CHARTS]
+    charts = tuple(
+        Distribution(
+            title=name,
+            x_axis="head",
+            y_axis=f"{name} ({UNITS[name]})" if name in UNITS else name,  # a manifest may be of another version
+            samples=tuple(sample for group in groups for sample in _samples(group, name)),
+        )
+        for name in measures
+    )
+    if charts:
+        yield Distributions("distributions", "each head over the texts", charts, 2 if len(charts) > 1 else 1)
+
+
+def _samples(group: Sequence[Text], measure: str) -> Iterator[Sample]:
+    first = group[0]
+    for layer, (number, n_heads) in enumerate(zip(first.layers, first.n_heads, strict=True)):
+        for head in range(n_heads):
+            yield Sample(
+                label=f"{number}.{head}" if len(first.n_heads) > 1 else str(head),
+                group=f"{first.model}, {len(group)} texts",
+                values=tuple(text.measures[measure][layer][head] for text in group),
+            )
