@@ -23,6 +23,8 @@ from PIL import Image
 
 import attnviz
 from attnviz.cli import app
+from attnviz.commands.survey.file import NAME as SURVEY
+from attnviz.commands.survey.file import load_survey
 from tests.process import PROGRAM, Run, bare_environment
 
 # What a terminal would obey, hide or turn around. Only the newline is ours.
@@ -206,7 +208,10 @@ def pdf(file: Path) -> None:
 
 
 def record(file: Path) -> None:
-    attnviz.load(file)
+    if file.name == SURVEY:
+        load_survey(file)
+    else:
+        attnviz.load(file)
 
 
 def data(file: Path) -> None:

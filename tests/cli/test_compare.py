@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 from pathlib import Path
 
-import pytest
-
-from tests.attacks.endings import RunHere, check_whole, refused, worked
+from tests.attacks.endings import RunHere, check_whole, worked
 from tests.process import RunCli
 
 TEXT = "not a good film , but the acting saves it"
@@ -40,19 +36,6 @@ def test_json_is_one_document_and_the_same_bytes(run_cli: RunCli, run_forked: Ru
     assert run.out == run_cli(*asked, env={"PYTHONHASHSEED": "7"}).out
 
 
-def test_csv_has_a_row_for_each_measure_and_model(attnviz: RunHere) -> None:
-    run = worked(attnviz("compare", "single", "multi:2", *QUIET, "--print", "csv", "--measure", "entropy,vendi_score"))
-    rows = list(csv.DictReader(io.StringIO(run.stdout)))
-    assert [(row["measure"], row["model"]) for row in rows] == [
-        ("entropy", "uniform attention"),
-        ("entropy", "single"),
-        ("entropy", "multi:2"),
-        ("vendi_score", "single"),
-        ("vendi_score", "multi:2"),
-    ]
-    assert float(rows[2]["difference"]) == pytest.approx(float(rows[2]["mean"]) - float(rows[1]["mean"]))
-
-
 def test_markdown_shows_the_pictures(attnviz: RunHere, tmp_path: Path) -> None:
     run = worked(attnviz("compare", "single", "multi:2", *QUIET, "--print", "markdown", "--out", "a b"))
     assert run.stdout.startswith("# single and multi:2 on “not a good film , but the acting saves i…”\n")
@@ -66,29 +49,3 @@ def test_many_texts_from_a_file(attnviz: RunHere, tmp_path: Path) -> None:
     run = worked(attnviz("compare", "single", "multi:2", "--dataset", "reviews.csv", "--no-time", "--format", "svg"))
     assert "3 texts of" in run.stdout
     assert {path.name for path in (tmp_path / "comparison").iterdir()} == {"distributions.svg", "similarity.svg"}
-
-
-@pytest.mark.parametrize(
-    ("asked", "said"),
-    [
-        (("single", "--text", TEXT), "1 model to compare"),
-        (("single", "mutli", "--text", TEXT), "Did you mean 'multi'"),
-        (("single", "multi", "--text", ""), "no tokens in "),
-        (("single", "multi", "--text", TEXT, "--query", "film,"), "no token 'film,'"),
-        (("single", "multi", "--text", TEXT, "--query", "99"), "no token 99"),
-        (("single", "multi", "--text", TEXT, "--json", "--print", "markdown"), "exclude each other"),
-        (("single", "multi", "--text", TEXT, "--kernel", "0"), "--kernel 0"),
-        (("single", "multi", "--text", TEXT, "--measure", "all,entrpy"), "Did you mean 'entropy'"),
-    ],
-)
-def test_what_is_refused_leaves_nothing(asked: tuple[str, ...], said: str, attnviz: RunHere, tmp_path: Path) -> None:
-    refused(attnviz("compare", *asked), said)
-    assert not list(tmp_path.iterdir())
-
-
-def test_hostile_tokens_are_shown_and_not_obeyed(attnviz: RunHere, tmp_path: Path) -> None:
-    text = "[/] [red] $$ $\\frac$ :smile: \x1b[31m \u202e 猫 | a"
-    run = worked(attnviz("compare", "random:1", "random:2", "--text", text, "--no-time", "--print", "markdown"))
-    assert "\x1b" not in run.stdout
-    assert "\u202e" not in run.stdout
-    check_whole(tmp_path)

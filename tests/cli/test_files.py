@@ -59,9 +59,9 @@ def test_several_texts_get_a_folder_each(attnviz: RunHere, tmp_path: Path) -> No
 )
 def test_a_record_is_drawn_again_byte_for_byte(options: str, attnviz: RunHere, tmp_path: Path) -> None:
     asked = options.split()
-    worked(attnviz("heatmap", "--text", "猫 sat on 😀", *asked))
+    first = worked(attnviz("heatmap", "--text", "猫 sat on 😀", *asked))
     look = [word for word in asked if word not in ("--heads", "1", "2", "--causal")]
-    worked(attnviz("render", "attention/attention.safetensors", "--out", "again", *look))
+    assert worked(attnviz("render", "attention/attention.safetensors", "--out", "again", *look)).stdout == first.stdout
     drawn = {path.name: path.read_bytes() for path in (tmp_path / "attention").iterdir()}
     del drawn["attention.safetensors"]
     assert {path.name: path.read_bytes() for path in (tmp_path / "again").iterdir()} == drawn

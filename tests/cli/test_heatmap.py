@@ -42,14 +42,6 @@ def test_results_go_to_stdout_and_everything_else_to_stderr(run_cli: RunCli) -> 
     assert run.stderr == "note: wrote 4 files to attention/ (overview.png … attention.safetensors)\n"
 
 
-def test_an_untrained_model_is_noted_on_stderr(attnviz: RunHere) -> None:
-    assert attnviz("heatmap", "--text", TEXT, "--heads", "2", "--layers", "2").stderr == (
-        "note: untrained: the weights are random (seed 0), so the maps show no learned attention. Trained are single, "
-        "multi:2, multi:4 and multi:8, without --d-model, --layers, --vocab or --tokenizer\n"
-        "note: wrote 6 files to attention/ (overview.png … attention.safetensors)\n"
-    )
-
-
 def test_json_is_one_document_and_nothing_else(attnviz: RunHere) -> None:
     run = worked(attnviz("heatmap", "--text", TEXT, "--text", "another film", "--heads", "2", "--json"))
     first, second = document(run)["texts"]
@@ -95,15 +87,6 @@ def test_same_input_same_bytes_in_two_processes(attnviz: RunHere, run_cli: RunCl
     assert len(written) == 3 + 1
     assert written == digests(tmp_path / "two")
     assert here.out == there.out
-
-
-def test_render_draws_the_same_pictures_without_the_model(attnviz: RunHere, tmp_path: Path) -> None:
-    first = worked(attnviz("heatmap", "--text", TEXT, "--heads", "2", "--out", "first"))
-    again = worked(attnviz("render", "first/attention.safetensors", "--out", "again"))
-    assert again.stdout == first.stdout
-    drawn = digests(tmp_path / "first")
-    del drawn["attention.safetensors"]
-    assert digests(tmp_path / "again") == drawn
 
 
 @pytest.mark.skipif(shutil.which("bash") is None, reason="no bash on this machine")
@@ -195,16 +178,6 @@ def test_unprojected_attention_over_imdb(attnviz: RunHere, shared: Path, tmp_pat
     np.testing.assert_allclose(np.array(text["weights"])[0, 0], expected, atol=1e-5)
     assert text["status"] == "untrained (random weights, seed 0)"
     assert (tmp_path / "attention/layer-0-head-0.png").exists()
-
-
-def test_eight_heads_and_padding_over_imdb(attnviz: RunHere, shared: Path) -> None:
-    eight = np.array(imdb(attnviz, shared, "--heads", "8")["weights"])
-    assert eight.shape == (1, 8, 20, 20)
-    padded = imdb(attnviz, shared, "--model", "dot", "--max-tokens", "340", "--show-padding")
-    real = np.array(padded["attendable"])[0]
-    assert real.shape == (340,)
-    assert not np.array(padded["weights"])[..., ~real].any()
-    assert np.array(padded["weights"])[..., real].any(axis=(0, 1, 2)).all()
 
 
 def test_the_first_screen_is_short(attnviz: RunHere) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 from attnviz.measures import MEASURES
@@ -18,16 +17,6 @@ def test_measures_are_listed(run_cli: RunCli, tmp_path: Path) -> None:
     listed = [line.split()[0] for line in lines if line and not line.startswith(" ")]
     assert [name for name in listed if name in {measure.name for measure in MEASURES}] == [m.name for m in MEASURES]
     assert list(tmp_path.iterdir()) == []
-
-
-def test_measures_as_json(run_cli: RunCli) -> None:
-    run = run_cli("measures", "--json")
-    assert (run.exit_code, run.stderr) == (0, "")
-    document = json.loads(run.stdout)
-    assert list(document) == ["schema", "measures"]
-    told = [(each["name"], each["says"], each["unit"], each["source"]) for each in document["measures"]]
-    assert told == [(m.name, m.help, m.unit, m.source) for m in MEASURES]
-    assert {each["of"] for each in document["measures"]} == {"each head", "all heads of a layer"}
 
 
 def test_nothing_heavy_is_imported(tmp_path: Path) -> None:

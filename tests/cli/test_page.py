@@ -32,8 +32,7 @@ def opened(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 @pytest.mark.parametrize(
     "command",
     [
-        ("heatmap", "--text", TEXT),
-        ("heatmap", "--text", TEXT, "--heads", "1", "--causal", "--scale", "log"),
+        ("heatmap", "--text", TEXT, "--causal", "--scale", "log"),
         ("compare", "single", "multi", "--text", TEXT, "--no-time"),
         ("predict", "--text", TEXT, "--heatmap"),
     ],

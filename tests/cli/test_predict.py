@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 from pathlib import Path
 
 import pytest
 
-from tests.attacks.endings import RunHere, check_whole, refused, worked
+from tests.attacks.endings import RunHere, check_whole, worked
 from tests.process import RunCli
 
 PRAISE, BLAME = "a wonderful film , i loved it", "the worst film , a boring waste of time"
@@ -37,13 +35,6 @@ def test_json_is_one_document_with_the_accuracy(attnviz: RunHere) -> None:
     assert sum(map(sum, found["confusion"])) == 20
 
 
-def test_csv_has_a_row_per_text(attnviz: RunHere) -> None:
-    run = worked(attnviz("predict", "--dataset", "sample", "--split", "test", "--index", "0-4", "--print", "csv"))
-    rows = list(csv.DictReader(io.StringIO(run.stdout)))
-    assert [row["text"] for row in rows] == [f"sample test[{n}]" for n in range(5)]
-    assert all(float(row["p_negative"]) + float(row["p_positive"]) == pytest.approx(1) for row in rows)
-
-
 def test_from_standard_input(run_forked: RunCli) -> None:
     run = worked(run_forked("predict", "--text-file", "-", "--json", stdin=PRAISE.encode()))
     (prediction,) = json.loads(run.out)["predictions"]
@@ -65,22 +56,3 @@ def test_pictures_are_listed_on_stderr(attnviz: RunHere, tmp_path: Path) -> None
 def test_same_input_same_bytes(attnviz: RunHere, run_cli: RunCli) -> None:
     asked = ("predict", "--dataset", "sample", "--split", "test", "--json")
     assert attnviz(*asked).out == run_cli(*asked, env={"PYTHONHASHSEED": "7"}).out
-
-
-@pytest.mark.parametrize(
-    ("asked", "said"),
-    [
-        (("--text", ""), "no tokens in "),
-        (("--text", "fine", "--model", "random"), "random:8 has random weights and cannot classify"),
-        (("--text", "fine", "--heads", "3"), "divisible"),
-        (("--text", "fine", "--model", "mutli"), "Did you mean 'multi'"),
-        (("--text", "fine", "--json", "--print", "csv"), "exclude each other"),
-        (("--text", "fine", "--device", "cuda:99"), "no device 'cuda:99'"),
-        (("--dataset", "sample", "--split", "tset"), "no split 'tset'"),
-        (("--text", "fine", "--heatmap", "--format", "gif"), "gif"),
-        (("--text", "fine", "--heatmap", "--dpi", "1"), "--dpi 1"),
-    ],
-)
-def test_what_cannot_be_is_refused(asked: tuple[str, ...], said: str, attnviz: RunHere, tmp_path: Path) -> None:
-    refused(attnviz("predict", *asked), said)
-    assert not list(tmp_path.iterdir())

@@ -41,12 +41,24 @@ def test_a_batch_is_made_once_and_again_where_the_weights_change(
     assert "made theirs" in worked(attnviz(*run)).stdout
 
 
-@pytest.mark.parametrize("text", ["Unbelievably good!", "猫坐在垫子上", "a 👩‍👩‍👧"])
 @pytest.mark.parametrize("kind", ["minilm", "stories"])
-def test_real_models_from_the_command_line(kind: str, text: str, attnviz: RunHere) -> None:
+def test_real_models_from_the_command_line(kind: str, attnviz: RunHere) -> None:
     folder = made.minilm() if kind == "minilm" else made.stories()
     found = document(
-        worked(attnviz("heatmap", "--model", folder, "--text", text, "--layer", "0", "--head", "0", "--json"))
+        worked(
+            attnviz(
+                "heatmap",
+                "--model",
+                folder,
+                "--text",
+                "Unbelievably 猫坐 a 👩‍👩‍👧",
+                "--layer",
+                "0",
+                "--head",
+                "0",
+                "--json",
+            )
+        )
     )
     (only,) = found["texts"]
     assert "".join(only["queries"]["pieces"]).replace("[CLS]", "").replace("[SEP]", "").replace("<s>", "").strip()

@@ -52,9 +52,3 @@ def test_each_problem_of_a_config_is_a_line(run_cli: RunCli, tmp_path: Path) -> 
         "digit first",
     ]
     assert len(run.stderr.splitlines()) == 4
-
-
-def test_many_problems_are_counted(run_cli: RunCli, tmp_path: Path) -> None:
-    (tmp_path / "c.yaml").write_text("jobs:\n" + "- heatmap: {heads: x}\n" * 32)
-    lines = run_cli("batch", "c.yaml").stderr.splitlines()
-    assert (len(lines), lines[-1]) == (21, "error: … and 12 more")

@@ -18,7 +18,6 @@ import pytest
 
 from attnviz.cli import parser
 from attnviz.cli.parser import command_from_spec
-from attnviz.cli.process import collected_interrupts
 from attnviz.commands import COMMANDS as ALL_COMMANDS
 from attnviz.commands.train.spec import TrainSpec
 from attnviz.commands.train.training import Training
@@ -71,14 +70,6 @@ def test_json_is_one_document_and_nothing_else(attnviz: RunHere, tmp_path: Path)
     assert len(noted(run)) == 4
     again = worked(attnviz(*TINY, "--json", "--resume"))
     assert again.out == run.out
-
-
-@pytest.mark.usefixtures("few_probes", "drawn_once")
-def test_nothing_held_out_is_said(attnviz: RunHere) -> None:
-    first, *epochs, _ = noted(worked(attnviz(*TINY, "--validation", "0")))
-    assert first == "training on 40 texts of sample train, none held out; 7,540 parameters"
-    assert len(epochs) == 2
-    assert "held out" not in "".join(epochs)
 
 
 @pytest.mark.usefixtures("few_probes", "drawn_once")
@@ -164,15 +155,6 @@ def test_ctrl_c_twice_breaks_the_step_off(attnviz: RunHere, tmp_path: Path, monk
     assert content(tmp_path / "model") == content(tmp_path / "whole")
 
 
-@pytest.mark.usefixtures("with_ctrl_c")
-def test_the_first_ctrl_c_is_collected_and_the_second_one_raised() -> None:
-    with collected_interrupts() as asked:
-        os.kill(os.getpid(), signal.SIGINT)
-        assert asked == [signal.SIGINT]
-        with pytest.raises(KeyboardInterrupt):
-            os.kill(os.getpid(), signal.SIGINT)
-
-
 # The same again
 
 
@@ -223,16 +205,6 @@ def test_the_command_on_the_card_makes_the_model_again(
     assert {path.name for path in tmp_path.iterdir()} == {"model", "again", "a $(touch b) [c] | *d* `e`.csv"}
 
 
-@pytest.mark.usefixtures("few_probes", "drawn_once")
-def test_the_command_of_a_shell_names_every_option(attnviz: RunHere, tmp_path: Path) -> None:
-    """Which settings the card leaves out: those that no weight follows from, and defaults."""
-    worked(attnviz(*TINY, "--device", "cpu", "--patience", "9", "--json"))
-    assert from_card(tmp_path / "model") == [
-        *("train", "--dataset", "sample", "--split", "train", "--size", "300", "--heads", "2", "--d-model", "16"),
-        *("--bigrams", "50", "--pretrain", "0", "--batch-size", "8", "--learning-rate", "0.005", "--patience", "9"),
-    ]
-
-
 # The model is one that other commands take
 
 
@@ -250,27 +222,10 @@ def test_the_model_is_used_by_other_commands(attnviz: RunHere) -> None:
 
 HEAVY = {"torch", "matplotlib", "seaborn", "pandas", "datasets", "pyarrow", "transformers", "tokenizers"}
 REFUSED = (
-    "--epochs 0",
-    "--batch-size 0",
-    "--heads 3",
-    "--dropout 1",
-    "--dropout nan",
-    "--learning-rate 0",
-    "--learning-rate nan",
-    "--validation 0.9",
-    "--max-tokens 1",
-    "--crop 1",
-    "--seed -1",
-    "--bigrams -1",
-    "--layers 0",
-    "--layers 1000000000",
-    "--max-tokens 1000000000",
-    "--patience 0",
-    "--out /dev/null",
-    "--storage int4",
-    "--epochs many",
-    "--split train[",
-    "--dataset smaple",
+    *("--epochs 0", "--batch-size 0", "--heads 3", "--dropout 1", "--dropout nan", "--learning-rate 0", "--crop 1"),
+    *("--learning-rate nan", "--validation 0.9", "--max-tokens 1", "--seed -1", "--bigrams -1", "--layers 0"),
+    *("--layers 1000000000", "--max-tokens 1000000000", "--patience 0", "--out /dev/null", "--storage int4"),
+    *("--epochs many", "--split train[", "--dataset smaple"),
 )
 
 
