@@ -208,12 +208,6 @@ def test_jobs_that_a_config_no_longer_has_are_named(config: Path) -> None:
     assert "such as two" in last.notices[0]
 
 
-def test_a_dry_run_makes_nothing(config: Path) -> None:
-    planned = result(batch(build(BatchSpec, configs=(str(config),), out=str(config.parent / "out"), dry_run=True)))
-    assert [line.partition(":")[0] for line in planned.lines] == ["one", "two"]
-    assert not (config.parent / "out").exists()
-
-
 def test_a_bad_config_is_refused_before_anything_is_made(config: Path) -> None:
     config.write_text("jobs:\n  - heatmap: {heds: 8}\n", encoding="utf-8")
     with pytest.raises(InvalidConfig, match=r"figures\.yaml:2:15: .*Did you mean 'heads'"):

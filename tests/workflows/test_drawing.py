@@ -71,14 +71,6 @@ def test_hiding_changes_pictures_and_no_number(tmp_path: Path) -> None:
         assert np.array_equal(found["values"], data(plain)["measures"][name]["values"])
 
 
-def test_everything_at_once_as_json(tmp_path: Path) -> None:
-    drawn = draw(marked(), tmp_path, merge="words", hide_special=True, rollout=True, sort="-peak", layer=("1",))
-    document = as_json.render([report(drawn)]).decode()
-    assert '"hidden": {' in document
-    assert '"rollout": [' in document
-    assert '"merge": "words"' in document
-
-
 @pytest.mark.parametrize(("kind", "words"), [("png", "a cat"), ("pdf", "قطة جميلة")])
 def test_a_rollout_is_a_file(kind: str, words: str, tmp_path: Path) -> None:
     maps = random_maps(words.split())

@@ -72,17 +72,6 @@ def test_layers_and_heads_choose_what_is_drawn_and_not_what_is_recorded(
     assert maps.weights.shape[:2] == (chosen.model.layers or 1, chosen.model.heads)
 
 
-def test_several_texts_get_a_folder_each(spec: HeatmapSpec) -> None:
-    found = results(heatmap(with_values(spec, text=("one film", "two films"), heads=1)))
-    assert [report(each).title for each in found] == [
-        "single attends to “one film”",
-        "single attends to “two films”",
-    ]
-    assert names(Path(spec.figure.out)) == [
-        f"text-{i}/{file}" for i in (0, 1) for file in ("attention.safetensors", "layer-0-head-0.png")
-    ]
-
-
 def test_pages_of_several_texts_have_an_index(spec: HeatmapSpec) -> None:
     several = with_values(spec, text=(TEXT, "<b>", "acting"), head=("1",), format=("html",))
     *drawn, index = results(heatmap(several))
@@ -200,16 +189,6 @@ def test_no_folder_to_write_to_is_told_before_anything_is_imported(command: str,
     )
     assert done.stdout.split() == [b"2", b"False"]
     assert b"is not a folder" in done.stderr
-
-
-def test_a_record_is_drawn_again_byte_for_byte(spec: HeatmapSpec, tmp_path: Path) -> None:
-    settings = {"format": KINDS, "scale": "shared", "annotate": True}
-    only(with_values(spec, heads=1, **settings))
-    record = str(Path(spec.figure.out) / "attention.safetensors")
-    drawn = result(render(build(RenderSpec, record=record, out=str(tmp_path / "again"), dpi=50, **settings)))
-    assert len(drawn.files) == 3
-    for file in drawn.files:
-        assert file.read_bytes() == (Path(spec.figure.out) / file.name).read_bytes()
 
 
 @pytest.mark.parametrize("maps", [lambda: cross_maps(3, 5), lambda: cross_maps(1, 1)])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
@@ -188,33 +187,20 @@ def test_each_name_is_needed(tmp_path: Path) -> None:
             load_metrics(tmp_path)
 
 
-def gone(file: Path) -> None:
-    file.unlink()
+WRITTEN = metrics_bytes(METRICS)
+DAMAGES = {
+    "gone": None,
+    "half": WRITTEN[: len(WRITTEN) // 2],
+    "a list": b"[1]",
+    "nothing": b"null",
+    "nested": b"[" * 100_000,
+    "not text": b"\xff\xfe\x00",
+}
 
 
-def half(file: Path) -> None:
-    content = file.read_bytes()
-    file.write_bytes(content[: len(content) // 2])
-
-
-def a_list(file: Path) -> None:
-    file.write_bytes(b"[1]")
-
-
-def nothing(file: Path) -> None:
-    file.write_bytes(b"null")
-
-
-def nested(file: Path) -> None:
-    file.write_bytes(b"[" * 100_000)
-
-
-def not_text(file: Path) -> None:
-    file.write_bytes(b"\xff\xfe\x00")
-
-
-@pytest.mark.parametrize("damage", [gone, half, a_list, nothing, nested, not_text], ids=lambda damage: damage.__name__)
-def test_a_damaged_file(damage: Callable[[Path], None], tmp_path: Path) -> None:
-    damage(saved(tmp_path) / NAME)
+@pytest.mark.parametrize("content", DAMAGES.values(), ids=DAMAGES)
+def test_a_damaged_file(content: bytes | None, tmp_path: Path) -> None:
+    if content is not None:
+        (tmp_path / NAME).write_bytes(content)
     with pytest.raises(InvalidModel, match=NAME):
         load_metrics(tmp_path)

@@ -280,13 +280,3 @@ def test_every_shape_trains_and_loads(change: dict[str, object], tmp_path: Path)
     assert load_checkpoint(tmp_path / "model").revision == metrics.weights_sha256
     for name, value in change.items():
         assert metrics.settings[name] == value
-
-
-def test_a_column_is_named_in_the_settings(table: Callable[..., str], tmp_path: Path) -> None:
-    """Else the card's command would read another column."""
-    rows = [("a good film", 1), ("a bad film", 0)] * 4
-    data = table(*rows, header="my words,label")
-    last = finished(with_values(SPEC, dataset=data, text_column="my words"), tmp_path / "model")
-    assert load_metrics(tmp_path / "model").settings["text_column"] == "my words"
-    assert last.report is not None
-    assert "--text-column 'my words'" in dict(last.report.facts)["command"]

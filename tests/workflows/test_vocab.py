@@ -33,18 +33,6 @@ def test_numbers_are_those_counted_by_hand(reviews: Path, tmp_path: Path) -> Non
     assert numbers["rarest"] == [["bad", 1], ["good", 2], ["film", 2]]
 
 
-def test_the_saved_file_is_read_by_others(reviews: Path, tmp_path: Path) -> None:
-    built = result(vocab(build(VocabSpec, dataset=str(reviews), min_frequency=1, out=str(tmp_path / "v"))))
-    assert built.files[0] == tmp_path / "v/tokenizer.json"
-    assert Tokenizer.from_file(str(built.files[0])).encode("Good play").tokens == ["good", "[UNK]"]
-
-
-def test_same_texts_same_bytes(reviews: Path, tmp_path: Path) -> None:
-    specs = [build(VocabSpec, dataset=str(reviews), min_frequency=1, out=str(tmp_path / out)) for out in "ab"]
-    files = [result(vocab(spec)).files[0] for spec in specs]
-    assert files[0].read_bytes() == files[1].read_bytes()
-
-
 def test_without_a_held_out_split_every_tenth_text_is_held_out(tmp_path: Path) -> None:
     (tmp_path / "all.txt").write_text("seen\n" * 5 + "unseen\n" + "seen\n" * 14, encoding="utf-8")
     spec = build(VocabSpec, dataset=str(tmp_path / "all.txt"), min_frequency=1, out=str(tmp_path / "v"))
