@@ -196,17 +196,6 @@ def test_files_that_do_not_belong_together(
     assert [path.name for path in tmp_path.iterdir()] == ["checkpoint"]
 
 
-@pytest.mark.parametrize(
-    ("file", "damage"),
-    [(WEIGHTS, pickled), (CONFIG, config(n_layers=2))],
-    ids=["pickled", "mismatched"],
-)
-def test_in_a_process(file: str, damage: Damage, checkpoint: Path, run_forked: RunCli, tmp_path: Path) -> None:
-    damage(checkpoint / file)
-    refused(run_forked("heatmap", "--text", "the cat", "--model", "checkpoint"), f"checkpoint/{WEIGHTS}")
-    assert [path.name for path in tmp_path.iterdir()] == ["checkpoint"]
-
-
 def test_the_bomb_would_go_off(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     pickle.loads(pickle.dumps(Bomb()))

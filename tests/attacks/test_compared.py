@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
-from tests.attacks.endings import RunHere, check_whole, document, environment, refused, worked
+from tests.attacks.endings import RunHere, check_whole, document, refused, worked
 from tests.made import HOSTILE
 
 UNTRAINED = ("compare", "random:1", "random:2", "--no-time")
@@ -47,20 +45,3 @@ def test_one_blank_text_among_many_is_named(run_here: RunHere, tmp_path: Path) -
     (tmp_path / "texts.csv").write_text('text\nfine\n"  "\nbad\n', encoding="utf-8")
     refused(run_here(*UNTRAINED, "--dataset", "texts.csv"), "no tokens")
     assert not (tmp_path / "comparison").exists()
-
-
-def test_out_is_a_file(run_here: RunHere, tmp_path: Path) -> None:
-    (tmp_path / "taken").write_text("mine", encoding="utf-8")
-    refused(run_here(*UNTRAINED, "--text", "fine", "--out", "taken"), "not a folder")
-    assert (tmp_path / "taken").read_text(encoding="utf-8") == "mine"
-
-
-@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full here")
-def test_a_full_disk_behind_standard_output(tmp_path: Path) -> None:
-    with Path("/dev/full").open("wb") as full:
-        command = [sys.executable, "-m", "attnviz", *UNTRAINED, "--text", "fine", "--json"]
-        run = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, cwd=tmp_path, env=environment(), check=False)
-    assert run.returncode == 74
-    assert run.stderr.decode().count("error: ") == 1
-    assert [path.name for path in tmp_path.iterdir()] == ["comparison"]
-    check_whole(tmp_path)

@@ -67,7 +67,7 @@ def test_a_reader_that_leaves(
 
 @pytest.mark.parametrize(
     "args",
-    [("--help",), ("--version",), ("heatmap", "--text", "a", "--model", "dot"), ("vocab", "--json")],
+    [("--help",), ("heatmap", "--text", "a", "--model", "dot"), ("vocab", "--json")],
     ids=lambda args: args[0],
 )
 def test_a_full_disk_behind_standard_output(args: tuple[str, ...], forked: tuple[str, ...], tmp_path: Path) -> None:
@@ -113,10 +113,9 @@ def test_ctrl_c_while_waiting_for_a_text(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("n_pictures", [1, 4])
-def test_ctrl_c_while_drawing(n_pictures: int, forked: tuple[str, ...], tmp_path: Path) -> None:
+def test_ctrl_c_while_drawing(forked: tuple[str, ...], tmp_path: Path) -> None:
     process = started(tmp_path, *MANY, program=forked)
-    wait_for(tmp_path, n_pictures)
+    wait_for(tmp_path, 1)
     process.send_signal(signal.SIGINT)
     run = ended(process)
     assert run.exit_code in STOPPED
@@ -126,7 +125,7 @@ def test_ctrl_c_while_drawing(n_pictures: int, forked: tuple[str, ...], tmp_path
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seconds", [0.1, 0.5, 1.0])
+@pytest.mark.parametrize("seconds", [0.1, 1.0])
 def test_ctrl_c_at_any_moment(seconds: float, tmp_path: Path) -> None:
     """After the text was read: while libraries are imported, a model is made, or pictures are drawn."""
     os.mkfifo(tmp_path / "pipe")

@@ -52,19 +52,14 @@ NO_FOLDERS = {
 
 
 @pytest.mark.parametrize(("out", "said", "code"), NO_FOLDERS.values(), ids=NO_FOLDERS)
-def test_no_folder(out: str, said: str, code: int, run_cli: RunCli, run_here: RunHere, tmp_path: Path) -> None:
+def test_no_folder(out: str, said: str, code: int, run_here: RunHere, tmp_path: Path) -> None:
     (tmp_path / "file").write_bytes(b"mine")
-    run = refused(run_cli("vocab", "--out", out), said, code=code)
+    run = refused(run_here("vocab", "--out", out), said, code=code)
     assert len(run.err) < 400
     refused(run_here(*DRAW, "--out", out), said, code=code)
     assert [path.name for path in tmp_path.iterdir()] == ["file"]
     assert (tmp_path / "file").read_bytes() == b"mine"
     assert stat.S_ISCHR(Path("/dev/null").stat().st_mode)
-
-
-def test_no_folder_to_draw_into(run_forked: RunCli, tmp_path: Path) -> None:
-    (tmp_path / "file").write_bytes(b"mine")
-    refused(run_forked(*DRAW, "--out", "file"), "file is not a folder. Choose another --out.")
 
 
 def test_devices_stay_devices(run_forked: RunCli, run_here: RunHere, tmp_path: Path) -> None:

@@ -189,26 +189,11 @@ def test_what_models_of_ours_do_not_have(option: tuple[str, str], run_here: RunH
     refused(run_here("heatmap", "--text", "the cat", *option), f"{option[0]} is for pretrained models of others")
 
 
-HOSTILE = (
-    "[/]",
-    "[red]",
-    "[unk]",
-    ":smile:",
-    "$$",
-    "$_$",
-    r"$\frac$",
-    "</script>",
-    "[PAD]",
-    "<unk>",
-    "[SEP]",
-    "a\x1b[31mb",
-    "\u202e",
-)
+HOSTILE = "[/] [red] [unk] :smile: $$ $_$ $\\frac$ </script> [PAD] <unk> [SEP] a\x1b[31mb \u202e"
 
 
-@pytest.mark.parametrize("text", HOSTILE)
-def test_hostile_texts_through_a_model_of_others(text: str, whole: Path, run_here: RunHere) -> None:
-    run = run_here("heatmap", "--model", whole, "--text", f"the {text} cat", "--out", "out", "--table", "full")
+def test_a_hostile_text_through_a_model_of_others(whole: Path, run_here: RunHere) -> None:
+    run = run_here("heatmap", "--model", whole, "--text", f"the {HOSTILE} cat", "--out", "out", "--table", "full")
     worked(run)
     assert "\x1b" not in run.stdout
     assert "\u202e" not in run.stdout

@@ -29,12 +29,10 @@ FILES: dict[str, tuple[str, bytes, str]] = {
 
 
 @pytest.mark.parametrize(("name", "content", "said"), FILES.values(), ids=FILES)
-def test_a_file_that_is_no_data_set(
-    name: str, content: bytes, said: str, run_cli: RunCli, run_here: RunHere, tmp_path: Path
-) -> None:
+def test_a_file_that_is_no_data_set(name: str, content: bytes, said: str, run_here: RunHere, tmp_path: Path) -> None:
     (tmp_path / name).write_bytes(content)
-    refused(run_cli("heatmap", "--dataset", f"./{name}"), said)
-    refused(run_here("vocab", "--dataset", f"./{name}"), said)
+    for command in ("heatmap", "vocab"):
+        refused(run_here(command, "--dataset", f"./{name}"), said)
     assert [path.name for path in tmp_path.iterdir()] == [name]
 
 

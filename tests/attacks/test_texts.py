@@ -77,17 +77,6 @@ def test_tokens_where_they_stand_and_their_pictures(case: Text, run_here: RunHer
         assert drawn.count(in_svg(label)) >= 2, "once beside its row, once below its column"
 
 
-@CASES
-def test_the_terminal_shows_each_token(case: Text, run_here: RunHere) -> None:
-    labels = [label for label in case.shown or case.pieces if "□" not in label]
-    for table in ("heatmap", "top", "full"):
-        first = ("heatmap", "--text", case.text, "--model", "dot")
-        asked = first if table == "heatmap" else ("render", "attention/attention.safetensors")
-        shown = worked(run_here(*asked, "--dpi", "40", "--table", table)).stdout
-        for label in labels:
-            assert label in shown
-
-
 def test_one_token_attends_to_itself(run_here: RunHere) -> None:
     for heads in ("1", "8"):
         (text,) = document(worked(run_here("heatmap", "--text", "film", "--heads", heads, "--json")))["texts"]

@@ -9,7 +9,6 @@ import pytest
 from tokenizers import Tokenizer, models, pre_tokenizers
 
 from tests.attacks.endings import RunHere, check_text, check_whole, document, drawn_texts, in_svg, worked
-from tests.process import RunCli
 
 BETWEEN = "|"
 LITERAL = (
@@ -105,10 +104,3 @@ def test_weights_know_nothing_of_how_tokens_are_written(
     harmless = document(worked(run_here("heatmap", *asked, "--json")))["texts"][0]
     assert harmless["queries"]["pieces"] != hostile["queries"]["pieces"]
     assert harmless["weights"] == hostile["weights"]
-
-
-def test_in_a_process(asked: tuple[str, ...], run_forked: RunCli, tmp_path: Path) -> None:
-    shown = worked(run_forked("heatmap", *asked, "--dpi", "40", "--table", "full", "--format", "png,svg,pdf")).stdout
-    for label in LABELS:
-        assert label in shown
-    assert len(check_whole(tmp_path / "attention")) == 3

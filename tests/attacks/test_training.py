@@ -9,20 +9,12 @@ from pathlib import Path
 import pytest
 
 from tests.attacks.endings import RunHere, refused, with_disks, worked
-from tests.attacks.test_checkpoints import DAMAGES, TRACE, Damage, missing
+from tests.attacks.test_checkpoints import TRACE, Damage, half, pickled
 from tests.attacks.trainings import CHECKPOINT, FILES, METRICS, STATE, TINY, check_whole, contents
 from tests.process import Run
 
 HOSTILE = (
-    "[/]",
-    "[red]",
-    "$$ $_$ ${$",
-    "</script>",
-    "| a | b",
-    "\x1b[31mred\x07",
-    "\u202eevil",
-    "[PAD] [CLS]",
-    "猫 😀",
+    *("[/]", "[red]", "$$ $_$ ${$", "</script>", "| a | b", "\x1b[31mred\x07", "\u202eevil", "[PAD] [CLS]", "猫 😀"),
 )
 
 
@@ -124,7 +116,7 @@ def test_a_folder_where_a_file_should_go(run_here: RunHere, tmp_path: Path) -> N
 # Damage
 
 
-@pytest.mark.parametrize("damage", [damage for damage in DAMAGES if damage is not missing], ids=lambda d: d.__name__)
+@pytest.mark.parametrize("damage", [half, pickled], ids=lambda damage: damage.__name__)
 def test_damaged_files(damage: Damage, whole: Path, run_here: RunHere, tmp_path: Path) -> None:
     """Of a run that goes on, and of one that had ended."""
     for name, said in ((STATE, "Choose another --out to start from the beginning."), (METRICS, "")):

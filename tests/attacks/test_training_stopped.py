@@ -17,14 +17,13 @@ from pathlib import Path
 
 import pytest
 
-from tests.attacks.endings import RunHere, check_streams, environment, notes, started, worked
+from tests.attacks.endings import RunHere, environment, notes, started, worked
 from tests.attacks.trainings import CHECKPOINT, FILES, METRICS, SIZES, STATE, TINY, check_whole, contents
 from tests.process import Run
 from tests.workflows.runs import SPEC, finished
 
 LONG = ("train", "--dataset", "sample", "--epochs", "20", "--patience", "20", *SIZES)  # some seconds
 ENDLESS = ("train", "--dataset", "sample", "--epochs", "1000000", "--patience", "1000000", *SIZES)
-STOPPED = (130, -signal.SIGINT)  # a shell says 130 for both
 PATIENCE = 120.0  # seconds
 
 
@@ -53,30 +52,6 @@ def told_until(process: subprocess.Popen[bytes], wanted: str) -> list[str]:
 def ended(process: subprocess.Popen[bytes], lines: list[str]) -> Run:
     out, err = process.communicate(timeout=PATIENCE)
     return Run(process.returncode, out, "".join(lines).encode() + err)
-
-
-@pytest.mark.slow
-@pytest.mark.usefixtures("without_shape_checks")
-def test_ctrl_c_keeps_the_best_epoch_and_the_state(
-    whole_of_long: Path, run_here: RunHere, forked: tuple[str, ...], tmp_path: Path
-) -> None:
-    process = started(tmp_path, *LONG, program=forked)
-    lines = told_until(process, "epoch 3/20 ")
-    process.send_signal(signal.SIGINT)
-    run = ended(process, lines)
-    assert (run.exit_code, run.out) == (130, b"")
-    check_streams(run)
-    *_, what, how = notes(run)
-    stopped = re.fullmatch(r"stopped after step (\d+) of 100; model holds epoch \d+, held-out accuracy \d\.\d{4}", what)
-    assert stopped is not None
-    saved = int(stopped[1]) // 5 * 5
-    assert how == f"the same command with --resume goes on after step {saved}"
-    assert check_whole(tmp_path / "model") == {STATE, *CHECKPOINT}
-    worked(run_here("heatmap", "--text", "a good film", "--model", "model", "--table", "none"))
-
-    again = worked(run_here(*LONG, "--resume"))
-    assert notes(again)[1] == f"going on after step {saved} of 100"
-    assert contents(tmp_path / "model") == contents(whole_of_long)
 
 
 @pytest.mark.slow

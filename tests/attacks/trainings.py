@@ -10,20 +10,8 @@ from safetensors.torch import load_file
 from tests.attacks import endings
 
 SIZES = (
-    "--batch-size",
-    "8",
-    "--d-model",
-    "16",
-    "--heads",
-    "2",
-    "--bigrams",
-    "50",
-    "--size",
-    "300",
-    "--pretrain",
-    "0",
-    "--learning-rate",
-    "0.005",
+    *("--batch-size", "8", "--d-model", "16", "--heads", "2", "--bigrams", "50", "--size", "300"),
+    *("--pretrain", "0", "--learning-rate", "0.005"),
 )
 TINY = ("train", "--dataset", "sample", "--epochs", "2", *SIZES)
 STATE, METRICS = "training.safetensors", "metrics.json"
