@@ -61,11 +61,6 @@ def test_f1_by_hand() -> None:
     assert macro_f1(BY_HAND) == pytest.approx((6 / 9 + 8 / 11) / 2)
 
 
-def test_f1_is_the_harmonic_mean_of_precision_and_recall() -> None:
-    precision, recall = 3 / 5, 3 / 4
-    assert f1(BY_HAND)[0] == pytest.approx(2 / (1 / precision + 1 / recall))
-
-
 @given(st.integers(1, 30), st.integers(0, 999))
 def test_f1_does_not_care_which_side_is_gold(n: int, seed: int) -> None:
     probabilities, gold = answers(n, seed)
@@ -103,20 +98,6 @@ def test_a_perfect_predictor() -> None:
     assert calibration_error(certain.max(axis=1), np.ones(4, dtype=bool)) == 0
 
 
-def test_a_constant_predictor() -> None:
-    gold, constant = labels(0, 0, 0, 1), labels(0, 0, 0, 0)
-    assert accuracy(gold, constant).value == 0.75
-    assert f1(confusion(gold, constant, 2)).tolist() == pytest.approx([6 / 7, 0])
-    assert macro_f1(confusion(gold, constant, 2)) == pytest.approx(3 / 7)
-    assert calibration_error(np.full(4, 0.75), gold == constant) == 0
-    assert calibration_error(np.full(4, 1.0), gold == constant) == 0.25
-
-
-@pytest.mark.parametrize("n_labels", [2, 3, 10])
-def test_a_predictor_that_knows_nothing_loses_log_n(n_labels: int) -> None:
-    assert log_loss(np.full((5, n_labels), 1 / n_labels), labels(0, 1, 1, 0, 1)) == pytest.approx(log(n_labels))
-
-
 @settings(max_examples=50)
 @given(st.integers(1, 30), st.integers(0, 999))
 def test_permuting_texts_changes_nothing(n: int, seed: int) -> None:
@@ -135,13 +116,7 @@ def test_permuting_texts_changes_nothing(n: int, seed: int) -> None:
 # Accuracy
 
 
-def test_wilson_by_hand() -> None:
-    """(0.8 + 3.8415/20 ± 1.96 √(0.8 · 0.2/10 + 3.8415/400)) / (1 + 3.8415/10)"""
-    assert astuple(accuracy(*right(8, of=10))) == pytest.approx((0.8, 0.4902, 0.9433), abs=5e-5)
-    assert astuple(accuracy(*right(800, of=1000))) == pytest.approx((0.8, 0.7741, 0.8236), abs=5e-5)
-
-
-@pytest.mark.parametrize("n", [1, 2, 10, 1000])
+@pytest.mark.parametrize("n", [1, 1000])
 def test_the_interval_of_none_and_of_all(n: int) -> None:
     z2 = 1.959964**2
     assert astuple(accuracy(*right(0, of=n))) == pytest.approx((0, 0, z2 / (n + z2)))
@@ -175,13 +150,6 @@ def test_calibration_by_hand() -> None:
     assert bins.accuracy.tolist() == pytest.approx([np.nan, np.nan, 1, 1 / 3], nan_ok=True)
 
 
-def test_calibrated_bins_have_no_error() -> None:
-    probability = np.repeat([0.25, 0.5, 0.75], 4)
-    correct = np.array([True, False, False, False, True, True, False, False, True, True, True, False])
-    assert calibration_error(probability, correct) == 0
-    assert calibration_error(probability, ~correct) == pytest.approx((4 * 0.5 + 4 * 0.5) / 12)
-
-
 def test_fifteen_bins_unless_said_otherwise() -> None:
     """0.6 and 0.65 lie in two bins of fifteen and in one of ten: only there does one's luck make up for the other's."""
     probability, correct = np.array([0.6, 0.65]), np.array([True, False])
@@ -190,7 +158,7 @@ def test_fifteen_bins_unless_said_otherwise() -> None:
     assert len(reliability(probability, correct).n_texts) == 15
 
 
-@pytest.mark.parametrize("n_bins", [1, 2, 3, 7, 10, 15, 49, 100])
+@pytest.mark.parametrize("n_bins", [1, 3, 10, 15, 49])
 def test_an_edge_belongs_to_the_bin_below(n_bins: int) -> None:
     """Bin b holds b/n < confidence ≤ (b + 1)/n, for a confidence as it is written: 0.2 is 3/15, 0.3 is 3/10."""
     correct = np.array([True])

@@ -7,7 +7,7 @@ import pytest
 
 from attnviz.commands.compare.markers import without_markers
 from attnviz.errors import InvalidOption
-from tests.made import cross_maps, random_maps, record, softmax, tokens
+from tests.made import cross_maps, record, softmax, tokens
 
 MARKED = tokens("[CLS]", "the", "cat", "[SEP]", special=("[CLS]", "[SEP]"))
 
@@ -15,6 +15,7 @@ MARKED = tokens("[CLS]", "the", "cat", "[SEP]", special=("[CLS]", "[SEP]"))
 def test_what_went_to_markers_goes_to_the_sink_and_nothing_is_renormalised() -> None:
     weights = softmax(np.random.default_rng(0).normal(size=(2, 3, 4, 4)), np.ones((4, 4), dtype=bool))
     found = without_markers(record(weights, MARKED))
+    assert without_markers(found) is found
     assert found.queries.pieces == ("the", "cat")
     assert found.queries is found.keys
     assert found.weights.tolist() == weights[:, :, 1:3, 1:3].tolist()
@@ -26,15 +27,7 @@ def test_what_went_to_a_sink_already_is_added() -> None:
     sink = np.full((1, 1, 4), 0.5)
     found = without_markers(record(np.full((1, 1, 4, 4), 0.125), MARKED, sink=sink))
     assert found.sink == pytest.approx(np.full((1, 1, 2), 0.75))
-
-
-def test_a_record_without_markers_is_as_it_was() -> None:
-    maps = random_maps(causal=True)
-    assert without_markers(maps) is maps
-
-
-def test_masks_go_with_their_tokens() -> None:
-    causal = np.tri(4, dtype=bool)
+    causal = np.tri(4, dtype=bool)  # masks go with their tokens
     found = without_markers(record(softmax(np.zeros((1, 1, 4, 4)), causal), MARKED, attendable=causal))
     assert found.attendable[0].tolist() == [[True, False], [True, True]]
 

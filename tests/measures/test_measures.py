@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from math import exp, log
+from typing import Any
 
 import numpy as np
 import pytest
@@ -65,20 +66,6 @@ def test_all_weight_on_one_key() -> None:
     assert not np.signbit(entropy(pointing(0)).values).any()
     assert effective_keys(maps).values.tolist() == [[1.0]]
     assert peak(maps).values.tolist() == [[1.0]]
-
-
-def test_distances_by_hand() -> None:
-    assert distance(pointing(0, 1, 2)).values == 0  # each token attends to itself
-    assert distance(pointing(0, 0, 1)).values == pytest.approx(2 / 3)  # the one before; the first has none
-    assert distance(pointing(2, 2, 0)).values == pytest.approx(5 / 3)
-
-
-def test_effective_keys_is_the_mean_of_exp_not_exp_of_the_mean() -> None:
-    weights = np.eye(9)[[0] * 9][None, None].copy()
-    weights[0, 0, 1] = 1 / 9
-    maps = record(weights)
-    assert effective_keys(maps).values == pytest.approx((8 * 1 + 9) / 9)
-    assert exp(entropy(maps).values.item()) == pytest.approx(9 ** (1 / 9))
 
 
 @pytest.mark.parametrize("name", OF_HEADS)
@@ -157,35 +144,21 @@ def test_a_long_text_keeps_its_precision() -> None:
     assert entropy(uniform_maps(3000)).values == pytest.approx(log(3000), abs=1e-6)
 
 
-def test_without_names_the_headline_is_measured() -> None:
-    assert [m.name for m in measured(random_maps())] == list(HEADLINE)
-    assert [m.name for m in measured(cross_maps())] == ["entropy", "effective_keys", "peak"]
+def test_measures_by_name_by_level_and_all_that_the_maps_have() -> None:
+    def names(maps: AttentionMaps, *asked: Any) -> list[str]:
+        return [measurement.name for measurement in measured(maps, *asked)]
 
-
-def test_measures_by_name() -> None:
-    maps = random_maps()
-    assert [m.name for m in measured(maps, ["peak", "entropy"])] == ["peak", "entropy"]
-    assert [m.name for m in measured(maps, ["peak, Entropy,peak", "gini"])] == ["peak", "entropy", "gini"]
+    maps, across = random_maps(), cross_maps()
+    every = [name for name in NAMES if name not in OF_SOME_TEXTS]
+    assert names(maps) == list(HEADLINE)
+    assert names(across) == ["entropy", "effective_keys", "peak"]
+    assert names(maps, ["peak, Entropy,peak", "gini"]) == ["peak", "entropy", "gini"]
+    assert names(maps, ["all"]) == [measure.name for measure in chosen(["peak,all"])] == every
+    assert [measure.name for measure in chosen(["to_partner,all"])] == NAMES
+    assert names(across, ["all"]) == [measure.name for measure in MEASURES if not measure.self_attention_only]
+    for level in ("head", "layer"):
+        assert names(maps, ["head_divergence", "peak"], level) == ["peak" if level == "head" else "head_divergence"]
     with pytest.raises(InvalidOption, match="Did you mean 'entropy'"):
         measured(maps, ["entrpy"])
-
-
-def test_all_is_every_measure_that_the_maps_have() -> None:
-    every = [name for name in NAMES if name not in OF_SOME_TEXTS]
-    assert [measure.name for measure in chosen(["peak,all"])] == every
-    assert [measure.name for measure in chosen(["to_partner,all"])] == NAMES
-    assert [m.name for m in measured(random_maps(), ["all"])] == every
-    having = [measure.name for measure in MEASURES if not measure.self_attention_only]
-    assert [m.name for m in measured(cross_maps(), ["all"])] == having
-
-
-def test_one_level_leaves_the_other_out() -> None:
-    names = ["head_divergence", "peak"]
-    assert [m.name for m in measured(random_maps(), names)] == names
-    assert [m.name for m in measured(random_maps(), names, "head")] == ["peak"]
-    assert [m.name for m in measured(random_maps(), names, "layer")] == ["head_divergence"]
-
-
-def test_a_measure_that_was_named_says_why_it_cannot_be_had() -> None:
     with pytest.raises(InvalidOption, match="to_self needs self-attention"):
-        measured(cross_maps(), ["all", "to_self"])
+        measured(across, ["all", "to_self"])

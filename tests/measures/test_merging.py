@@ -28,38 +28,30 @@ def cut(text: str, *pieces: str, special: Sequence[str] = ()) -> Tokens:
     return Tokens(pieces, tuple(offsets), tuple(piece in special for piece in pieces))
 
 
-def test_equal_cuts_have_units_of_one_token() -> None:
-    film = tokens("a", "good", "film")
-    assert common_units([film, film]) == (((0,), (1,), (2,)),) * 2
-    assert common_units([film]) == (((0,), (1,), (2,)),)
-    empty = tokens("a", "", "b")
-    assert common_units([empty, empty]) == (((0,), (1,), (2,)),) * 2
+MARKED = (CLS, SEP, "<s>", "</s>")
 
 
-def test_words_and_their_pieces() -> None:
-    text = "unbelievable ending"
-    words = cut(text, "unbelievable", "ending")
-    pieces = cut(text, "un", "believ", "able", " end", "ing")
-    assert common_units([words, pieces]) == (((0,), (1,)), ((0, 1, 2), (3, 4)))
-    assert common_units([pieces, words]) == (((0, 1, 2), (3, 4)), ((0,), (1,)))
+@pytest.mark.parametrize(
+    ("text", "cuts", "units"),
+    [
+        ("unbelievable ending", ["unbelievable|ending", "un|believ|able| end|ing"], ["0 1", "012 34"]),
+        ("abcdef g", ["abc|def|g", "ab|cd|ef|g"], ["01 2", "012 3"]),  # a chain of pieces that overlap
+        ("ab<br />cd", ["ab|cd", "ab|c|d"], ["0 1", "0 12"]),  # a gap that all leave out
+        ("hello you", [f"{CLS}|hel|lo|you|{SEP}", "<s>|hello|you|</s>"], ["0 12 3 4", "0 1 2 3"]),
+        ("x a \nb", ["x|a|b", "x|a| |\n|b"], ["0 1 2", "0 123 4"]),  # white space belongs to the unit before
+        (" a", [f"{CLS}|a", f"{CLS}| |a"], ["0 1", "0 12"]),  # to the one after, where only a marker is before
+        ("猫坐在", ["猫|坐|在"], ["0 1 2"]),
+    ],
+)
+def test_units_by_hand(text: str, cuts: list[str], units: list[str]) -> None:
+    found = common_units([cut(text, *each.split("|"), special=MARKED) for each in cuts])
+    assert [" ".join("".join(map(str, unit)) for unit in of_one) for of_one in found] == units
 
 
-def test_pieces_that_overlap_in_a_chain_are_one_unit() -> None:
-    text = "abcdef g"
-    one, other = cut(text, "abc", "def", "g"), cut(text, "ab", "cd", "ef", "g")
-    assert common_units([one, other]) == (((0, 1), (2,)), ((0, 1, 2), (3,)))
-
-
-def test_three_ways_to_cut() -> None:
-    text = "don't go"
-    units = common_units([cut(text, "don't", "go"), cut(text, "don", "'t", "go"), cut(text, "do", "n't", "g", "o")])
-    assert units == (((0,), (1,)), ((0, 1), (2,)), ((0, 1), (2, 3)))
-
-
-def test_borders_that_all_share_stay() -> None:
-    text = "猫坐在垫子上"
-    units = common_units([cut(text, *text), cut(text, "猫", "坐在", "垫子上")])
-    assert units == (((0,), (1, 2), (3, 4, 5)), ((0,), (1,), (2,)))
+def test_tokens_without_characters_belong_to_the_unit_before_or_stand_alone() -> None:
+    empty = Tokens(("ab", "", "c"), ((0, 2), (2, 2), (3, 4)), (False,) * 3)
+    assert common_units([cut("ab c", "a", "b", "c"), empty]) == (((0, 1), (2,)), ((0, 1), (2,)))
+    assert common_units([tokens("a", "", "b")] * 2) == (((0,), (1,), (2,)),) * 2
 
 
 def test_bytes_of_one_character_have_its_span() -> None:
@@ -71,31 +63,18 @@ def test_bytes_of_one_character_have_its_span() -> None:
     assert joined.queries.pieces == ("a", "猫")
 
 
-def test_markers_stand_for_themselves_whatever_they_are_called() -> None:
-    text = "hello you"
-    bert = cut(text, CLS, "hel", "lo", "you", SEP, special=[CLS, SEP])
-    other = cut(text, "<s>", "hello", "you", "</s>", special=["<s>", "</s>"])
-    assert common_units([bert, other]) == (((0,), (1, 2), (3,), (4,)), ((0,), (1,), (2,), (3,)))
-
-
-def test_a_marker_that_only_one_has() -> None:
-    text = "hello you"
-    bare, marked = cut(text, "hello", "you"), cut(text, CLS, "hello", "you", special=[CLS])
-    with pytest.raises(
-        InvalidOption, match=r"one puts in the marker \[CLS\], another no marker. Compare models"
-    ) as caught:
-        common_units([bare, marked])
-    assert caught.value.problem == "one puts in the marker [CLS], another no marker"
-    both = cut(text, CLS, "hello", "you", SEP, special=[CLS, SEP])
-    with pytest.raises(InvalidOption, match=r"2 markers \(\[CLS\], \[SEP\]\), another the marker \[CLS\]"):
-        common_units([both, marked])
-
-
-def test_markers_at_other_places() -> None:
-    text = "hello you"
-    front, back = cut(text, CLS, "hello", "you", special=[CLS]), cut(text, "hello", "you", SEP, special=[SEP])
-    with pytest.raises(InvalidOption, match="their markers stand at other places of the text"):
-        common_units([front, back])
+@pytest.mark.parametrize(
+    ("text", "one", "other", "said"),
+    [
+        ("hello you", "hello|you", f"{CLS}|hello|you", r"the marker \[CLS\], another no marker. Compare models"),
+        ("hello you", f"{CLS}|hello|you|{SEP}", f"{CLS}|hello|you", r"2 markers \(\[CLS\], \[SEP\]\), another the"),
+        ("hello you", f"{CLS}|hello|you", f"hello|you|{SEP}", "their markers stand at other places of the text"),
+        ("a ", f"a|{SEP}| ", f"a|{SEP}", "one has tokens and another has none"),
+    ],
+)  # fmt: skip
+def test_markers_that_differ_are_refused(text: str, one: str, other: str, said: str) -> None:
+    with pytest.raises(InvalidOption, match=said):
+        common_units([cut(text, *each.split("|"), special=MARKED) for each in (one, other)])
 
 
 @pytest.mark.parametrize("turned", [False, True])
@@ -113,31 +92,6 @@ def test_a_middle_that_one_leaves_out() -> None:
         common_units([cut(text, "ab", "cd", "ef", "gh"), cut(text, "ab", "e", "f", "g")])  # and 10, but not 3 to 10
     with pytest.raises(InvalidOption, match="one reads character 4 of"):
         common_units([cut(text, "ab", "cd", "ef", "gh"), cut(text, "ab", "c", "ef", "gh")])
-
-
-def test_a_gap_that_all_leave_out() -> None:
-    text = "ab<br />cd"
-    assert common_units([cut(text, "ab", "cd"), cut(text, "ab", "c", "d")]) == (((0,), (1,)), ((0,), (1, 2)))
-
-
-def test_white_space_that_one_leaves_out_belongs_to_the_unit_before() -> None:
-    text = "a \nb"
-    assert common_units([cut(text, "a", "b"), cut(text, "a", " ", "\n", "b")]) == (((0,), (1,)), ((0, 1, 2), (3,)))
-    later = [cut("x a \nb", "x", "a", "b"), cut("x a \nb", "x", "a", " ", "\n", "b")]
-    assert common_units(later)[1] == ((0,), (1, 2, 3), (4,))
-    leading = cut(" a", CLS, " ", "a", special=[CLS])  # none before it but a marker: to the one after
-    assert common_units([cut(" a", CLS, "a", special=[CLS]), leading]) == (((0,), (1,)), ((0,), (1, 2)))
-
-
-def test_a_token_without_characters_belongs_to_the_unit_before() -> None:
-    empty = Tokens(("ab", "", "c"), ((0, 2), (2, 2), (3, 4)), (False,) * 3)
-    assert common_units([cut("ab c", "a", "b", "c"), empty]) == (((0, 1), (2,)), ((0, 1), (2,)))
-
-
-def test_only_white_space_between_two_markers() -> None:
-    one = cut("a ", "a", SEP, " ", special=[SEP])
-    with pytest.raises(InvalidOption, match="one has tokens and another has none"):
-        common_units([one, cut("a ", "a", SEP, special=[SEP])])
 
 
 @given(st.integers(1, 30), st.lists(st.sets(st.integers(1, 29)), min_size=1, max_size=3))
@@ -163,24 +117,23 @@ def test_weights_are_summed_over_keys_and_averaged_over_queries() -> None:
     assert maps.self_attention
 
 
+def test_where_any_token_of_a_unit_may_attend_the_unit_may_and_padding_may_be_left_out() -> None:
+    maps = merged(random_maps("abcde", causal=True), [(0,), (1, 2), (3, 4)])
+    assert maps.attendable[0].tolist() == np.tri(3, dtype=bool).tolist()
+    padded = merged(random_maps("abcd", padding=3), [(0, 1), (2, 3)])
+    assert padded.weights.shape == (1, 2, 2, 2)
+    assert padded.real_queries.all()
+    weights = np.array([[1, 0, 0], [0.5, 0.5, 0]])
+    maps = record(weights[None, None], tokens("a", "b"), tokens("x", "y", "z"), attendable=np.tri(2, 3, dtype=bool))
+    assert merged(maps, [(0,), (1,)], [(0, 1), (2,)]).attendable[0].tolist() == [[True, False]] * 2
+
+
 def test_units_of_one_token_change_nothing() -> None:
     maps = random_maps(n_layers=2, causal=True)
     same = merged(maps, common_units([maps.queries])[0])
     assert same.weights.tobytes() == maps.weights.tobytes()
     assert same.queries == maps.queries
     assert same.provenance == maps.provenance
-
-
-def test_a_unit_may_attend_where_any_of_its_tokens_may() -> None:
-    maps = merged(random_maps("abcde", causal=True), [(0,), (1, 2), (3, 4)])
-    assert maps.attendable[0].tolist() == np.tri(3, dtype=bool).tolist()
-    assert maps.weights.sum(axis=-1) == pytest.approx(1)
-
-
-def test_padding_may_be_left_out() -> None:
-    maps = merged(random_maps("abcd", padding=3), [(0, 1), (2, 3)])
-    assert maps.weights.shape == (1, 2, 2, 2)
-    assert maps.real_queries.all()
 
 
 def test_what_a_unit_says_of_its_tokens() -> None:
@@ -201,12 +154,6 @@ def test_another_text_has_units_of_its_own() -> None:
     assert joined.weights[0, 0].tolist() == [[0.3125, 0.6875]]
     assert (joined.queries.pieces, joined.keys.pieces) == (("a b",), ("x", "y z"))
     assert not joined.self_attention
-
-
-def test_where_queries_may_attend_to_units_of_another_text() -> None:
-    weights = np.array([[1, 0, 0], [0.5, 0.5, 0]])
-    maps = record(weights[None, None], tokens("a", "b"), tokens("x", "y", "z"), attendable=np.tri(2, 3, dtype=bool))
-    assert merged(maps, [(0,), (1,)], [(0, 1), (2,)]).attendable[0].tolist() == [[True, False]] * 2
 
 
 def test_another_text_is_not_joined_without_units_of_its_own() -> None:

@@ -11,7 +11,7 @@ from tokenizers import Regex, pre_tokenizers
 from attnviz.measures.words import by_words, words
 from attnviz.models.tokenizer import _PIECE
 from attnviz.records import AttentionMaps, Tokens
-from tests.made import cross_maps, random_maps, record, sink_maps, softmax, windowed_maps
+from tests.made import cross_maps, random_maps, record
 
 FAMILY = "👨\u200d👩\u200d👧"
 OWN = pre_tokenizers.Split(Regex(_PIECE), behavior="isolated")
@@ -54,6 +54,8 @@ def found(*pieces: str) -> list[str]:
         ["the", "\n", "cat", "\n\n", "  ", "sat"],
         ["the", " |cat", " |(", "  ", "sat", " "],  # a single space belongs to what comes right after it
         ["", "a", "", "b"],
+        ["a", " |1|\ufe0f|\u20e3", "."],  # the key of a digit
+        ["🇩|🇪", "🇫|🇷", "🇮"],  # flags are pairs
     ],
 )
 def test_words_by_hand(said: list[str]) -> None:
@@ -63,14 +65,6 @@ def test_words_by_hand(said: list[str]) -> None:
 @pytest.mark.parametrize("emoji", [FAMILY, "👍🏽", "☝️", "🏳️\u200d🌈", "🇩🇪", "🏴\U000e0067\U000e0062\U000e007f"])
 def test_the_pieces_of_one_emoji(emoji: str) -> None:
     assert found("ok", *emoji, "a", " ", *emoji) == ["ok", "|".join(emoji), "a", "|".join((" ", *emoji))]
-
-
-def test_the_key_of_a_digit_is_part_of_it() -> None:
-    assert found("a", " ", *"1️⃣", ".") == ["a", " |1|\ufe0f|\u20e3", "."]
-
-
-def test_flags_are_pairs() -> None:
-    assert found(*"🇩🇪🇫🇷🇮") == ["🇩|🇪", "🇫|🇷", "🇮"]
 
 
 def test_bytes_of_one_character_are_one_word() -> None:
@@ -126,21 +120,6 @@ def test_rows_of_words_sum_to_1(pieces: list[str]) -> None:
     assert joined.self_attention
 
 
-def test_words_and_a_sink_share_the_row() -> None:
-    maps = sink_maps(4, share=0.4)
-    joined = by_words(record(maps.weights, cut("play", "ing", " the", " cat"), sink=maps.sink))
-    assert joined.sink is not None
-    assert joined.sink[0] == pytest.approx(np.array([[0.4] * 3, [0] * 3]))
-    assert joined.weights.sum(axis=-1) + joined.sink == pytest.approx(1, abs=1e-6)
-
-
-def test_windows_stay_those_of_their_layers() -> None:
-    made = windowed_maps(4, window=2)
-    joined = by_words(record(made.weights, cut("a", "b", " c", " d"), attendable=made.attendable))
-    assert joined.attendable[0].tolist() == np.tri(3, dtype=bool).tolist()
-    assert joined.attendable[1].tolist() == [[True, False, False], [True, True, False], [False, True, True]]
-
-
 def test_the_words_of_two_texts() -> None:
     rows = np.array([[0.5, 0.25, 0.25], [0.125, 0.625, 0.25]])
     joined = by_words(record(rows[None, None], cut("do", "gs"), cut("the", " ca", "t")))
@@ -150,14 +129,6 @@ def test_the_words_of_two_texts() -> None:
     assert joined.weights[0, 0].tolist() == [[0.3125, 0.6875]]
     settings = (("merge", "words"), ("queries_before_merging", 2), ("keys_before_merging", 3))
     assert joined.provenance.settings == settings
-
-
-@given(st.integers(0, 99))
-def test_rows_of_words_of_two_texts_sum_to_1(seed: int) -> None:
-    weights = softmax(np.random.default_rng(seed).normal(size=(1, 2, 4, 5)), np.ones((4, 5), dtype=bool))
-    joined = by_words(record(weights, cut("a", "b", " c", " d"), cut(" e", "f", " g", "h", "i")))
-    assert joined.weights.shape == (1, 2, 3, 2)
-    assert joined.weights.sum(axis=-1) == pytest.approx(1, abs=1e-6)
 
 
 @pytest.mark.parametrize("maps", [random_maps(), cross_maps()])
