@@ -173,13 +173,3 @@ def test_the_real_reason_is_one_line(failure: Any, reason: str, monkeypatch: pyt
     with pytest.raises(InvalidSource) as error:
         opened("imdb")
     assert error.value.problem == f"data set 'imdb' cannot be loaded: {reason}"
-
-
-def test_a_data_set_without_texts_lists_its_columns(monkeypatch: pytest.MonkeyPatch) -> None:
-    import datasets
-
-    pictures = datasets.DatasetDict({"train": datasets.Dataset.from_dict({"image": [1], "label": [0]})})
-    monkeypatch.setattr(datasets, "load_dataset", lambda _: pictures)
-    monkeypatch.setattr(module, "why_offline", lambda _: "")
-    with pytest.raises(InvalidSource, match=r"a/b train has no column called text.*there are image, label"):
-        opened("a/b")

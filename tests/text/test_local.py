@@ -37,9 +37,6 @@ def test_what_looks_like_a_path_and_is_not_there(name: str, here: Path) -> None:
 def test_a_name_that_nobody_knows(name: str, here: Path) -> None:
     with pytest.raises(InvalidSource, match=r"no data set .*(Did you mean|There are).* org/name"):
         opened(name)
-
-
-def test_a_slip_is_answered_with_the_nearest_name() -> None:
     with pytest.raises(InvalidSource, match="Did you mean 'sample'"):
         opened("sampel")
 
@@ -66,6 +63,12 @@ def test_a_folder_with_a_file_for_each_split(tmp_path: Path) -> None:
     write_txt(tmp_path / "README.txt", [("not a split", 0)])
     (tmp_path / "train.md").write_text("not a data set")
     assert texts_of(opened(tmp_path, "train+test+dev")) == ["a", "b", "c"]
+    write_jsonl(tmp_path / "train.jsonl", [("b", 0)])
+    with pytest.raises(InvalidSource, match=r"holds 2 files for the split 'train'.*train\.jsonl, train\.parquet"):
+        opened(tmp_path)
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(InvalidSource, match="no data set in the folder"):
+        opened(tmp_path / "empty")
 
 
 def test_the_folder_that_is_here_has_its_own_name(here: Path) -> None:
@@ -92,23 +95,11 @@ def test_a_copy_of_a_repository_on_the_hub(tmp_path: Path) -> None:
         opened(tmp_path / "copy")
 
 
-def test_a_split_that_is_there_twice(tmp_path: Path) -> None:
-    write_csv(tmp_path / "train.csv", [("a", 0)])
-    write_jsonl(tmp_path / "train.jsonl", [("b", 0)])
-    with pytest.raises(InvalidSource, match=r"holds 2 files for the split 'train'.*train\.csv, train\.jsonl"):
-        opened(tmp_path)
-
-
 @pytest.mark.parametrize("name", ["a.json", "a.md", "a", "train", "a.csv.gz"])
 def test_an_ending_that_nobody_reads(name: str, tmp_path: Path) -> None:
     (tmp_path / name).write_text("{}")
     with pytest.raises(InvalidSource, match=r"its ending does not say.*\.parquet, \.jsonl"):
         opened(tmp_path / name)
-
-
-def test_a_folder_without_a_data_set(tmp_path: Path) -> None:
-    with pytest.raises(InvalidSource, match="no data set in the folder"):
-        opened(tmp_path)
 
 
 def test_acl_imdb_is_ordered_by_label_then_number(tmp_path: Path) -> None:

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import re
-import subprocess
-import sys
 
 import pytest
 
-from attnviz.text import SOURCES, Corpus
-from tests.process import ROOT
+from attnviz.text import Corpus
 from tests.text.corpora import opened, texts_of
 
 
@@ -40,13 +37,3 @@ def test_reviews_are_of_many_kinds(everything: Corpus) -> None:
     assert sum(180 <= length <= 230 for length in lengths) >= 2
     assert max(lengths) <= 230
     assert everything.notices == ()
-
-
-def test_importing_the_room_imports_nothing_heavy() -> None:
-    heavy = "{'datasets', 'pyarrow', 'numpy', 'huggingface_hub'}"
-    code = f"import sys, attnviz.text; from attnviz.text import load_corpus; sys.exit(bool({heavy} & set(sys.modules)))"
-    assert subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=False).returncode == 0
-
-
-def test_every_name_a_user_can_type_is_in_the_table() -> None:
-    assert [plugin.name for plugin in SOURCES][:3] == ["sample", "imdb", ".parquet"]

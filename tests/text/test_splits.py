@@ -75,13 +75,14 @@ def test_anything_else_is_answered_with_the_grammar(asked: str) -> None:
     assert "train[:1000]" in error.value.hint
 
 
-def test_one_text_is_what_index_is_for() -> None:
-    with pytest.raises(InvalidOption) as error:
-        parse("test[-5]")
-    assert error.value.hint.startswith("One text is --split test --index -5. ")
-
-
-@pytest.mark.parametrize("asked", ["train[:101%]", "train[-200%:]"])
-def test_a_share_is_at_most_everything(asked: str) -> None:
-    with pytest.raises(InvalidOption, match="more than 100%"):
+@pytest.mark.parametrize(
+    ("asked", "said"),
+    [
+        ("test[-5]", r"One text is --split test --index -5\. "),
+        ("train[:101%]", "more than 100%"),
+        ("train[-200%:]", "more than 100%"),
+    ],
+)
+def test_one_text_and_more_than_everything_are_answered_by_themselves(asked: str, said: str) -> None:
+    with pytest.raises(InvalidOption, match=said):
         parse(asked)
