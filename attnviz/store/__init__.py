@@ -8,7 +8,6 @@ from __future__ import annotations
 import errno
 import os
 from collections.abc import Callable
-from contextlib import suppress
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -83,31 +82,6 @@ def _at_once(path: str, flags: int) -> int:
     descriptor = os.open(path, flags | getattr(os, "O_NONBLOCK", 0))
     os.set_blocking(descriptor, True)
     return descriptor
-
-
-def append(path: Path, data: bytes) -> None:
-    """Write at the end of a file, a new one if there is none; a device or a pipe is written to.
-
-    Raises OutputError when the disk refuses; a regular file is then as it was.
-    """
-    try:
-        existed = path.exists()
-        size = path.stat().st_size if path.is_file() else None
-        try:
-            with open(path, "ab", opener=_at_once) as file:  # Path.open takes no opener
-                file.write(data)
-                file.flush()
-                if size is not None or not existed:
-                    os.fsync(file.fileno())
-        except OSError:
-            with suppress(OSError):  # only now: what was not written yet is written when the file is closed
-                if size is not None:
-                    os.truncate(path, size)
-                elif not existed:
-                    path.unlink()
-            raise
-    except OSError as error:
-        raise failed(path, error) from error
 
 
 def remove(path: Path) -> None:
