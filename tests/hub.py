@@ -1,4 +1,4 @@
-"""What a hub answers, for those that tests run on this machine: descriptions of a repository, files, and refusals."""
+"""A hub of one repository on this machine: enough of its interface for the libraries to fetch from it."""
 
 from __future__ import annotations
 
@@ -8,48 +8,66 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Thread
-from typing import TypeVar
+from typing import Literal
 
 REVISION = "0123456789abcdef0123456789abcdef01234567"
+GATED = "some-org/gated"
 
-Server = TypeVar("Server", bound=ThreadingHTTPServer)
+
+class Hub(ThreadingHTTPServer):
+    """`asked` are the files that were fetched."""
+
+    def __init__(self, kind: Literal["models", "datasets"], repository: str, files: Mapping[str, bytes]) -> None:
+        super().__init__(("127.0.0.1", 0), Handler)
+        self.about, self.repository, self.files = f"/api/{kind}/{repository}", repository, files
+        self.held = f"/{'' if kind == 'models' else 'datasets/'}{repository}/resolve/"
+        self.asked: list[str] = []
+
+    @property
+    def address(self) -> str:
+        return f"http://127.0.0.1:{self.server_port}"
 
 
-class Answers(BaseHTTPRequestHandler):
-    """A hub says in `respond` what stands at a path; asked for the head only, it sends no more."""
+class Handler(BaseHTTPRequestHandler):
+    """Asked for the head only, it sends no more."""
 
-    def respond(self, path: str) -> None:
-        raise NotImplementedError
+    server: Hub
 
     def do_GET(self) -> None:
-        self.respond(self.path.partition("?")[0])
+        hub, path = self.server, self.path.partition("?")[0]
+        files, name = hub.files, path.removeprefix(hub.held).partition("/")[2]
+        if path in (hub.about, *(f"{hub.about}/revision/{revision}" for revision in ("main", REVISION))):
+            siblings = [{"rfilename": name, "size": len(held)} for name, held in files.items()]
+            told = {"id": hub.repository, "sha": REVISION, "private": False, "tags": [], "siblings": siblings}
+            self.answer(json.dumps(told).encode())
+        elif path.startswith(f"{hub.about}/tree/"):
+            tree = [{"type": "file", "path": name, "size": len(held), "oid": oid(held)} for name, held in files.items()]
+            self.answer(json.dumps(tree).encode())
+        elif path.startswith(hub.held) and name in files:
+            if self.command == "GET":
+                hub.asked.append(name)
+            self.answer(files[name], 200, {"ETag": f'"{oid(files[name])}"', "X-Repo-Commit": REVISION})
+        elif GATED in path:
+            self.refuse(403, "GatedRepo")
+        else:
+            known = path.startswith((f"{hub.held}{REVISION}/", f"{hub.held}main/"))
+            missing = "EntryNotFound" if known else "RevisionNotFound"
+            self.refuse(404, missing if hub.repository in path else "RepoNotFound")
 
     do_HEAD = do_GET  # noqa: N815
 
-    def answer(self, body: object, status: int = 200, headers: Mapping[str, str] | None = None) -> None:
-        raw = body if isinstance(body, bytes) else json.dumps(body).encode()
-        usual = {"Content-Length": str(len(raw)), "Content-Type": "application/json"}
+    def answer(self, body: bytes, status: int = 200, headers: Mapping[str, str] | None = None) -> None:
         self.send_response(status)
+        usual = {"Content-Length": str(len(body)), "Content-Type": "application/json"}
         for name, value in (usual | dict(headers or {})).items():
             self.send_header(name, value)
         self.end_headers()
         if self.command != "HEAD":
-            self.wfile.write(raw)
-
-    def answer_about(self, repository: str, files: Mapping[str, bytes]) -> None:
-        siblings = [{"rfilename": name, "size": len(held)} for name, held in files.items()]
-        self.answer({"id": repository, "sha": REVISION, "private": False, "tags": [], "siblings": siblings})
-
-    def answer_tree(self, files: Mapping[str, bytes]) -> None:
-        self.answer(
-            [{"type": "file", "path": name, "size": len(held), "oid": oid(held)} for name, held in files.items()]
-        )
-
-    def answer_file(self, held: bytes) -> None:
-        self.answer(held, 200, {"ETag": f'"{oid(held)}"', "X-Repo-Commit": REVISION})
+            self.wfile.write(body)
 
     def refuse(self, status: int, code: str) -> None:
-        self.answer({"error": code}, status, {"X-Error-Code": code, "X-Repo-Commit": REVISION})
+        body = json.dumps({"error": code}).encode()
+        self.answer(body, status, {"X-Error-Code": code, "X-Repo-Commit": REVISION})
 
     def log_message(self, format: str, *args: object) -> None:
         """The tests' output stays their own."""
@@ -61,13 +79,13 @@ def oid(content: bytes) -> str:
 
 
 @contextmanager
-def running(server: Server) -> Iterator[Server]:
-    """A server that answers as long as the block runs."""
-    thread = Thread(target=server.serve_forever)
+def running(hub: Hub) -> Iterator[Hub]:
+    """A hub that answers as long as the block runs."""
+    thread = Thread(target=hub.serve_forever)
     thread.start()
     try:
-        yield server
+        yield hub
     finally:
-        server.shutdown()
-        server.server_close()
+        hub.shutdown()
+        hub.server_close()
         thread.join()

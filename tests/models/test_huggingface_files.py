@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from contextlib import AbstractContextManager
 from importlib.metadata import PackageNotFoundError
 from pathlib import Path
 from typing import Any
@@ -19,7 +20,10 @@ from attnviz.models.huggingface.reference import HuggingFaceReference
 from attnviz.models.loading import find_model
 from attnviz.specs import ModelOptions
 from tests import pretrained as made
-from tests.models.model_hub import EXTRA, GATED, REPOSITORY, REVISION, Hub, hub
+from tests.hub import GATED, REVISION, Hub, running
+
+REPOSITORY = "some-org/tiny-bert"
+EXTRA = {"pytorch_model.bin": b"not to be fetched", "modeling.py": b"raise SystemExit", "onnx/model.onnx": b"no"}
 
 # The libraries read their settings when they are imported: each case needs a process of its own.
 ASK = """
@@ -61,13 +65,15 @@ def asked(cache: Path, *names: str, room: float = 4.0, **environment: str) -> li
     return [json.loads(line) for line in run.stdout.splitlines()]
 
 
-def address(server: Hub) -> str:
-    return f"http://127.0.0.1:{server.server_port}"
+def hub(folder: Path) -> AbstractContextManager[Hub]:
+    """With the files of a folder, and others beside them."""
+    files = {file.name: file.read_bytes() for file in sorted(folder.iterdir())}
+    return running(Hub("models", REPOSITORY, files | EXTRA))
 
 
 def test_a_model_is_fetched_and_then_found_without_the_hub(whole: Path, tmp_path: Path) -> None:
     with hub(whole) as server:
-        online = asked(tmp_path, REPOSITORY, f"{REPOSITORY}@{REVISION}", HF_ENDPOINT=address(server))
+        online = asked(tmp_path, REPOSITORY, f"{REPOSITORY}@{REVISION}", HF_ENDPOINT=server.address)
         assert not set(server.asked) & set(EXTRA)  # no pickles, no code
         assert {"model.safetensors", "config.json", "tokenizer.json"} <= set(server.asked)
     folder, called, n_parameters, revision = online[0]["said"]
@@ -83,8 +89,8 @@ def test_a_model_is_fetched_and_then_found_without_the_hub(whole: Path, tmp_path
 def test_what_the_hub_does_not_give(whole: Path, tmp_path: Path) -> None:
     with hub(whole) as server:
         names = ("some-org/none", GATED, f"{REPOSITORY}@nowhere", "nothing-like-ours")
-        told = [each["said"][0] for each in asked(tmp_path, *names, HF_ENDPOINT=address(server))]
-        small = asked(tmp_path, REPOSITORY, room=1e-6, HF_ENDPOINT=address(server))[0]["said"][0]
+        told = [each["said"][0] for each in asked(tmp_path, *names, HF_ENDPOINT=server.address)]
+        small = asked(tmp_path, REPOSITORY, room=1e-6, HF_ENDPOINT=server.address)[0]["said"][0]
         assert server.asked == []  # refused before anything was fetched
     assert "'some-org/none' cannot be had from the hub: there is no such model, or it is private" in told[0]
     assert "its owner has to let you in first" in told[1]

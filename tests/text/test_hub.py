@@ -19,9 +19,15 @@ import pytest
 from attnviz.errors import InvalidSource
 from attnviz.store.hub import LOOK_UP_SECONDS
 from attnviz.text import hub as module
+from tests.hub import Hub, running
 from tests.process import ROOT
 from tests.text.corpora import opened
-from tests.text.hub_server import REPOSITORY, hub
+
+REPOSITORY = "some-org/TinyReviews"
+FILES = {
+    "train.jsonl": b'{"text": "one", "label": 0}\n{"text": "two", "label": 1}\n{"text": "three", "label": 1}\n',
+    "test.jsonl": b'{"text": "four", "label": 1}\n',
+}
 
 # The libraries read their settings when they are imported: each case needs a process of its own.
 ASK = """
@@ -74,15 +80,15 @@ def test_offline_by_wish(tmp_path: Path) -> None:
 def test_a_data_set_of_the_hub_and_later_its_copy(tmp_path: Path) -> None:
     train = [["one", f"{REPOSITORY} train[0]", 0], ["two", f"{REPOSITORY} train[1]", 1]]
     questions = [(REPOSITORY, "train[:2]"), (REPOSITORY, "test"), (REPOSITORY, "tset"), ("nobody/nothing", None)]
-    with hub() as address:
-        first, test, slip, unknown = ask(tmp_path, *questions, HF_ENDPOINT=address)
+    with running(Hub("datasets", REPOSITORY, FILES)) as hub:
+        first, test, slip, unknown = ask(tmp_path, *questions, HF_ENDPOINT=hub.address)
     assert first.said == train
     assert first.notices == []
     assert test.said == [["four", f"{REPOSITORY} test[0]", 1]]
     assert slip.said == f"{REPOSITORY} has no split 'tset'. Did you mean 'test'?"
     assert unknown.said.startswith("data set 'nobody/nothing' cannot be loaded: Dataset 'nobody/nothing' doesn't exist")
 
-    copy, other = ask(tmp_path, (REPOSITORY, "train[:2]"), ("nobody/nothing", None), HF_ENDPOINT=address)
+    copy, other = ask(tmp_path, (REPOSITORY, "train[:2]"), ("nobody/nothing", None), HF_ENDPOINT=hub.address)
     assert copy.said == train
     assert copy.notices == [f"{REPOSITORY}: 127.0.0.1 cannot be reached, so this is the copy in the cache"]
     assert "is not on this machine" in other.said
