@@ -122,13 +122,3 @@ def test_weights_are_the_models_own(kind: str) -> None:
         apart = [np.abs(one.weights - weights).max() for one in maps if one.weights.shape == weights.shape]
         assert min(apart) <= 2e-5
     assert not any(one.provenance.facts.guess for one in maps)
-
-
-def test_layers_without_attention() -> None:
-    """Jamba attends in one layer of several, and the others are state-space models."""
-    model = built(
-        "jamba", "sdpa", num_hidden_layers=4, attn_layer_period=2, attn_layer_offset=1, use_mamba_kernels=False
-    )
-    with torch.no_grad(), record() as maps:
-        model(input_ids=torch.tensor([[5, 6, 7]]), use_cache=False)
-    assert [(one.layer_numbers, one.unseen_layers) for one in maps] == [((1, 3), (0, 2))]

@@ -68,21 +68,19 @@ def agree(ours: Sequence[Tensor], exact: Sequence[Tensor]) -> None:
         assert float(other.abs().max()) > 0
 
 
-@pytest.mark.parametrize(
-    ("kind", "auto"),
-    [("mistral", CAUSAL), ("bert", LABELS), ("gpt2", CAUSAL)],
-)
+@pytest.mark.parametrize(("kind", "auto"), [("mistral", CAUSAL), ("bert", LABELS), ("t5", "AutoModelForSeq2SeqLM")])
 def test_gradients_of_weights_under_a_kernel_are_those_of_autograd(kind: str, auto: str) -> None:
     pytest.importorskip("transformers", reason=NEEDS)
     fused, eager = (built(kind, kernel, auto) for kernel in ("sdpa", "eager"))
-    seen = Softmaxes()
+    seen, given = Softmaxes(), {"input_ids": IDS} | ({"decoder_input_ids": IDS[:, :3]} if kind == "t5" else {})
     with frozen(fused), frozen(eager), torch.enable_grad():
         words = eager.get_input_embeddings().weight
         with TracedPass(words), seen:
-            logit = eager(input_ids=IDS).logits.flatten()[1]
+            logit = eager(**given).logits.flatten()[1]
         exact = torch.autograd.grad(logit, seen.found)
-        ours = of_weights(lambda: fused(input_ids=IDS).logits.flatten()[1], fused.get_input_embeddings().weight)
+        ours = of_weights(lambda: fused(**given).logits.flatten()[1], fused.get_input_embeddings().weight)
     agree(ours, exact)
+    assert kind != "t5" or {tuple(each.shape[2:]) for each in ours} == {(8, 8), (3, 3), (3, 8)}
 
 
 def test_gradients_of_grouped_queries_are_those_of_autograd() -> None:
@@ -99,18 +97,6 @@ def test_gradients_of_grouped_queries_are_those_of_autograd() -> None:
     weights = (query @ value.transpose(-1, -2) / 3**0.5).softmax(dim=-1).requires_grad_()
     (exact,) = torch.autograd.grad(((weights @ value) * weight).sum(), weights)
     agree(of_weights(run, words), [exact])
-
-
-def test_gradients_of_cross_attention_are_those_of_autograd() -> None:
-    pytest.importorskip("transformers", reason=NEEDS)
-    fused, eager = (built("t5", kernel, "AutoModelForSeq2SeqLM") for kernel in ("sdpa", "eager"))
-    seen, given = Softmaxes(), {"input_ids": IDS, "decoder_input_ids": IDS[:, :3]}
-    with frozen(fused), frozen(eager), torch.enable_grad():
-        with TracedPass(eager.shared.weight), seen:
-            exact = torch.autograd.grad(eager(**given).logits[0, -1, 5], seen.found)
-        ours = of_weights(lambda: fused(**given).logits[0, -1, 5], fused.shared.weight)
-    assert {tuple(each.shape[2:]) for each in ours} == {(8, 8), (3, 3), (3, 8)}
-    agree(ours, exact)
 
 
 @pytest.mark.parametrize("need_weights", [False, True])
@@ -285,17 +271,18 @@ def subjects(model: Classifier, n_texts: int) -> Iterator[Subject]:
         yield classified(answering, given, tokens_of(12), ("no", "yes"), Question(target="yes"), PROVENANCE)
 
 
-HONEST = [name for name in NAMES if name not in ("random", "attention", "gradient", "integrated-gradients")]
+HONEST = [name for name in NAMES if name not in ("random", "attention", "gradient")]
 
 
 @pytest.mark.parametrize("method", HONEST)
 def test_the_token_that_decides_is_first(planted: Classifier, method: str) -> None:
-    ranks = []
-    for subject in subjects(planted, 20):
+    few = method == "integrated-gradients"
+    if few:
+        pytest.importorskip("captum", reason="pip install 'attnviz[attribution]'")
+    for subject in subjects(planted, 1 if few else 10):
         assert subject.target.probability > 0.9
         found: Attribution = attribute(subject, method)
-        ranks.append(subject.ids[int(found.scores.argmax())] == PLANTED)
-    assert all(ranks)
+        assert subject.ids[int(found.scores.argmax())] == PLANTED
 
 
 def test_of_a_model_that_ignores_its_text_every_method_reads_as_chance(planted: Classifier) -> None:
@@ -307,13 +294,6 @@ def test_of_a_model_that_ignores_its_text_every_method_reads_as_chance(planted: 
         for name, (comprehensiveness, sufficiency, *_) in attribution_card.tested(subject, methods):
             assert comprehensiveness == pytest.approx(0, abs=1e-7), name
             assert sufficiency == pytest.approx(0, abs=1e-7), name
-
-
-def test_integrated_gradients_find_it_and_add_up(planted: Classifier) -> None:
-    pytest.importorskip("captum", reason="pip install 'attnviz[attribution]'")
-    subject = next(subjects(planted, 20))
-    found = attribute(subject, "integrated-gradients")
-    assert subject.ids[int(found.scores.argmax())] == PLANTED
 
 
 def test_a_classifier_of_others_is_explained_from_its_folder(tmp_path: Path) -> None:

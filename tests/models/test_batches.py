@@ -43,21 +43,6 @@ def test_head_and_tail_are_as_many_as_asked(n_tokens: int, max_tokens: int, keep
         assert head - tail in {0, 1}  # the odd one belongs to the head
 
 
-@pytest.mark.parametrize(
-    ("max_tokens", "keep", "expected"),
-    [
-        (None, "head-tail", [1, 2, 3, 4, 5, 6, 7]),
-        (7, "head-tail", [1, 2, 3, 4, 5, 6, 7]),
-        (6, "head-tail", [1, 2, 3, 5, 6, 7]),
-        (5, "head-tail", [1, 2, 3, 6, 7]),
-        (1, "head-tail", [1]),
-        (5, "head", [1, 2, 3, 4, 5]),
-    ],
-)
-def test_cut(max_tokens: int | None, keep: KeepKind, expected: list[int]) -> None:
-    assert cut(text(7), max_tokens, keep).tolist() == expected
-
-
 @given(st.integers(1, 40), st.integers(1, 40), keeps)
 def test_cut_keeps_the_order_and_the_ids_as_they_were(n_tokens: int, max_tokens: int, keep: KeepKind) -> None:
     whole = text(n_tokens)
@@ -96,12 +81,8 @@ def test_shuffled_batches_hold_each_text_once(n_tokens: list[int], batch_size: i
     assert sorted(np.concatenate(batches).tolist()) == list(range(len(n_tokens)))
     assert len(batches) == -(-len(n_tokens) // batch_size)
     assert sorted(map(len, batches))[1:] == [batch_size] * (len(batches) - 1)  # one may be smaller
-
-
-@given(lengths, batch_sizes, seeds)
-def test_the_same_seed_makes_the_same_batches(n_tokens: list[int], batch_size: int, seed: int) -> None:
-    one, again = (shuffled(n_tokens, batch_size, np.random.default_rng(seed)) for _ in range(2))
-    assert [batch.tolist() for batch in one] == [batch.tolist() for batch in again]
+    again = shuffled(n_tokens, batch_size, np.random.default_rng(seed))
+    assert [batch.tolist() for batch in again] == [batch.tolist() for batch in batches]
 
 
 def test_another_seed_makes_other_batches_in_another_order() -> None:
@@ -128,10 +109,5 @@ def test_batches_by_length_hold_each_text_once_the_shortest_first(n_tokens: list
     assert order == sorted(range(len(n_tokens)), key=lambda i: (n_tokens[i], i))
     assert [len(batch) for batch in batches[:-1]] == [batch_size] * (len(batches) - 1)
     assert 1 <= len(batches[-1]) <= batch_size
-
-
-def test_batches_hold_no_more_tokens_than_they_may() -> None:
-    lengths = [3, 9, 1, 4, 4, 30, 2]
-    found = [list(map(int, batch)) for batch in by_length(lengths, 3, 12)]
-    assert found == [[2, 6, 0], [3, 4], [1], [5]]  # the last is longer than a batch, and alone
-    assert [len(batch) for batch in by_length(lengths, 3)] == [3, 3, 1]
+    few = [batch.tolist() for batch in by_length([3, 9, 1, 4, 4, 30, 2], 3, 12)]  # 12 tokens in a batch at most
+    assert few == [[2, 6, 0], [3, 4], [1], [5]]  # the last is longer than a batch, and alone

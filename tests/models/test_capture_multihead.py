@@ -66,18 +66,14 @@ def test_keys_that_are_no_tokens_are_a_sink(need_weights: bool, added: dict[str,
     assert call.attendable.shape == (2, 5, 5)
 
 
-def test_a_module_without_a_batch() -> None:
-    module, states = multihead(), drawn(22, 5, 8)
-    with torch.no_grad():
-        _, weights = module(states, states, states, average_attn_weights=False)
-    call = only(lambda: module(states, states, states, need_weights=False))
-    np.testing.assert_allclose(call.weights[0], weights.numpy(), atol=1e-6)
-
-
 def test_a_causal_hint_counts_as_the_mask() -> None:
     module, states = multihead(batch_first=True), drawn(23, 1, 4, 8)
     mask = nn.Transformer.generate_square_subsequent_mask(4)
     call = only(lambda: module(states, states, states, attn_mask=mask, is_causal=True, need_weights=False))
+    with lying(1.01), pytest.raises(InvalidRecord, match="do not give its output"):
+        captured(lambda: module(states, states, states, need_weights=False))
+    alone = only(lambda: module(*[states[0]] * 3, attn_mask=mask, is_causal=True, need_weights=False))  # no batch
+    np.testing.assert_allclose(alone.weights, call.weights, atol=1e-6)
     np.testing.assert_array_equal(call.attendable[0], np.tri(4, dtype=bool))
     with pytest.raises(InvalidRecord, match="do not give its output"):  # the hint says another thing than the mask
         captured(
@@ -120,12 +116,6 @@ def test_weights_that_a_module_gives_are_the_callers() -> None:
     np.testing.assert_allclose(only(run).weights.sum(axis=-1), 1, atol=1e-6)
 
 
-def test_a_module_that_lies_is_refused() -> None:
-    module, states = multihead(batch_first=True), drawn(25, 1, 3, 8)
-    with lying(1.01), pytest.raises(InvalidRecord, match="do not give its output"):
-        captured(lambda: module(states, states, states, need_weights=False))
-
-
 @pytest.mark.parametrize("need_weights", [True, False])
 def test_a_module_in_training_mode_is_refused(need_weights: bool) -> None:
     module, states = multihead(dropout=0.25).train(), drawn(26, 5, 8)
@@ -140,30 +130,3 @@ def test_nested_tensors_in_the_module_end_in_one_line() -> None:
     with pytest.raises(InvalidRecord, match=r"nested tensors.*key_padding_mask"):
         captured(lambda: module(nested, nested, nested))
     assert len(captured(lambda: module(drawn(29, 1, 3, 8), drawn(29, 1, 3, 8), drawn(29, 1, 3, 8)))) == 1
-
-
-@pytest.mark.filterwarnings("ignore:The PyTorch API of nested tensors:UserWarning")
-def test_the_fast_path_of_an_encoder_gives_way() -> None:
-    """Weights are the slow path's, and real tokens come out as the fast path, in nested tensors, gives them."""
-    torch.manual_seed(0)
-    layer = nn.TransformerEncoderLayer(8, 2, 16, batch_first=True)
-    encoder = nn.TransformerEncoder(layer, 2).eval()
-    states = drawn(30, 2, 5, 8)
-    padding = torch.tensor([[False] * 5, [False, False, False, True, True]])
-    outputs: list[Tensor] = []
-    with torch.no_grad():
-        fast = encoder(states, src_key_padding_mask=padding)
-    assert (fast[1, 3:] == 0).all()  # nested tensors know no padding: it was the fast path
-    calls = captured(lambda: outputs.append(encoder(states, src_key_padding_mask=padding)))
-    torch.testing.assert_close(outputs[0][~padding], fast[~padding], atol=1e-5, rtol=1e-5)
-    assert [call.path for call in calls] == ["layers.0.self_attn", "layers.1.self_attn"]
-    with torch.no_grad():
-        for call, one in zip(calls, encoder.layers, strict=True):
-            assert isinstance(one, nn.TransformerEncoderLayer)
-            _, weights = one.self_attn(states, states, states, key_padding_mask=padding, average_attn_weights=False)
-            np.testing.assert_allclose(call.weights, weights.numpy(), atol=1e-6)
-            torch.backends.mha.set_fastpath_enabled(False)
-            try:
-                states = one(states, src_key_padding_mask=padding)
-            finally:
-                torch.backends.mha.set_fastpath_enabled(True)

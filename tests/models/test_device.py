@@ -16,7 +16,3 @@ def test_the_number_of_threads_is_said(n_threads: int, words: str) -> None:
         assert described(torch.device("cpu")) == words
     finally:
         torch.set_num_threads(before)
-
-
-def test_a_device_without_threads_is_named() -> None:
-    assert described(torch.device("mps")) == "mps"

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import shutil
 from contextlib import nullcontext
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -18,64 +20,39 @@ from tests import pretrained
 
 
 @pytest.mark.parametrize(
-    ("spec", "name", "n_heads"),
+    ("spec", "name", "n_heads", "folder"),
     [
-        (ModelOptions(), "multi:8", 8),
-        (ModelOptions(heads=4), "multi:4", 4),
-        (ModelOptions(heads=1), "single", 1),
-        (ModelOptions(model="multi:2"), "multi:2", 2),
-        (ModelOptions(model="multi:2", heads=2), "multi:2", 2),
-        (ModelOptions(model="single"), "single", 1),
-        (ModelOptions(model="random:16"), "random:16", 16),
-        (ModelOptions(model="random", heads=4), "random:4", 4),
-        (ModelOptions(model="random:1"), "random:1", 1),
-        (ModelOptions(model="dot"), "dot", 1),
-        (ModelOptions(model="recall"), "recall:8", 8),
-        (ModelOptions(model="recall:2"), "recall:2", 2),
-        (ModelOptions(model="dot", d_model=7), "dot", 1),
+        (ModelOptions(), "multi:8", 8, "multi-8"),
+        (ModelOptions(heads=4), "multi:4", 4, "multi-4"),
+        (ModelOptions(heads=1), "single", 1, "single"),
+        (ModelOptions(model="multi:2", heads=2, seed=3, max_tokens=9, causal=True), "multi:2", 2, "multi-2"),
+        (ModelOptions(model="recall"), "recall:8", 8, "recall-8"),
+        (ModelOptions(heads=16), "multi:16", 16, None),  # a trained model is taken as it is or not at all
+        (ModelOptions(d_model=32), "multi:8", 8, None),
+        (ModelOptions(layers=1), "multi:8", 8, None),
+        (ModelOptions(vocab="vocabulary"), "multi:8", 8, None),
+        (ModelOptions(tokenizer="word"), "multi:8", 8, None),
+        (ModelOptions(model="random", heads=4), "random:4", 4, None),
+        (ModelOptions(model="random:1"), "random:1", 1, None),
+        (ModelOptions(model="dot", d_model=7), "dot", 1, None),
     ],
 )
-def test_names(spec: ModelOptions, name: str, n_heads: int) -> None:
+def test_names_and_what_is_trained(spec: ModelOptions, name: str, n_heads: int, folder: str | None) -> None:
     found = find_model(spec)
     assert (str(found), found.name, found.n_heads) == (name, name, n_heads)
-
-
-def test_a_folder_is_a_checkpoint(tmp_path: Path) -> None:
-    found = find_model(ModelOptions(model=str(tmp_path)))
-    assert (str(found), found.name, found.n_heads) == (tmp_path.name, tmp_path.name, None)  # only its files know
-    with pytest.raises(InvalidOption, match="--heads cannot be chosen for a checkpoint"):
-        find_model(ModelOptions(model=str(tmp_path), heads=2))
-
-
-@pytest.mark.parametrize(
-    ("spec", "folder"),
-    [
-        (ModelOptions(), "multi-8"),
-        (ModelOptions(heads=4), "multi-4"),
-        (ModelOptions(model="multi:2", seed=3, max_tokens=9, causal=True), "multi-2"),
-        (ModelOptions(model="single"), "single"),
-        (ModelOptions(heads=1), "single"),
-        (ModelOptions(heads=16), None),
-        (ModelOptions(d_model=32), None),
-        (ModelOptions(layers=1), None),
-        (ModelOptions(vocab="vocabulary"), None),
-        (ModelOptions(tokenizer="word"), None),
-        (ModelOptions(model="random:8"), None),
-        (ModelOptions(model="random:1"), None),
-        (ModelOptions(model="dot"), None),
-    ],
-)
-def test_a_trained_model_is_taken_as_it_is_or_not_at_all(spec: ModelOptions, folder: str | None) -> None:
-    found = find_model(spec)
     shipped = found.folder if isinstance(found, TrainedReference) else None
     assert (shipped and shipped.name) == folder
     assert shipped is None or (shipped / "model.safetensors").is_file()
 
 
-@pytest.mark.parametrize("option", [{"d_model": 32}, {"layers": 1}, {"tokenizer": "word"}, {"vocab": "vocabulary"}])
-def test_a_checkpoint_is_taken_as_it_is(option: dict[str, object], tmp_path: Path) -> None:
-    with pytest.raises(InvalidOption):
-        find_model(ModelOptions(model=str(tmp_path), **option))  # type: ignore[arg-type]
+def test_a_folder_is_a_checkpoint_and_is_taken_as_it_is(tmp_path: Path) -> None:
+    spec = ModelOptions(model=str(tmp_path))
+    found = find_model(spec)
+    assert (str(found), found.name, found.n_heads) == (tmp_path.name, tmp_path.name, None)  # only its files know
+    chosen: list[dict[str, Any]] = [{"d_model": 32}, {"layers": 1}, {"tokenizer": "word"}, {"vocab": "vocabulary"}]
+    for option in ({"heads": 2}, *chosen):
+        with pytest.raises(InvalidOption, match="checkpoint"):
+            find_model(replace(spec, **option))
 
 
 @pytest.mark.parametrize(
@@ -83,33 +60,24 @@ def test_a_checkpoint_is_taken_as_it_is(option: dict[str, object], tmp_path: Pat
     [
         (ModelOptions(heads=7), "64 is not divisible by 7"),
         (ModelOptions(heads=0), "64 is not divisible by 0"),
-        (ModelOptions(heads=-1), "64 is not divisible by -1"),
         (ModelOptions(heads=10**9), "64 is not divisible by 1000000000"),
         (ModelOptions(d_model=0), "d_model 0 is not a size"),
         (ModelOptions(d_model=10**9), "d_model 1000000000 is too large"),
         (ModelOptions(layers=0), "--layers 0"),
         (ModelOptions(model="dot", layers=2), "one layer"),
         (ModelOptions(model="single", heads=8), "--heads 8 contradicts --model single"),
-        (ModelOptions(model="dot", heads=2), "--heads 2 contradicts --model dot"),
         (ModelOptions(model="multi:4", heads=8), "--heads 8 contradicts --model multi:4"),
+        (ModelOptions(model="mlti"), "Did you mean 'multi'"),
+        *(
+            (ModelOptions(model=name), "no model")
+            for name in ("multi:", "multi:x", "multi:-1", "multi:²", "single:2", "")
+        ),
+        (ModelOptions(model="no/such/folder"), "no model"),
     ],
 )
-def test_contradictions_are_refused(spec: ModelOptions, problem: str) -> None:
-    with pytest.raises(InvalidOption, match=problem):
+def test_contradictions_and_unknown_names_are_refused(spec: ModelOptions, problem: str) -> None:
+    with pytest.raises((InvalidOption, InvalidModel), match=problem):
         find_model(spec)
-
-
-@pytest.mark.parametrize(
-    "model", ["mlti", "multi:", "multi:x", "multi:-1", "multi:²", "single:2", "", "no/such/folder"]
-)
-def test_unknown_names_are_refused(model: str) -> None:
-    with pytest.raises(InvalidModel):
-        find_model(ModelOptions(model=model))
-
-
-def test_a_near_name_is_offered() -> None:
-    with pytest.raises(InvalidModel, match="Did you mean 'multi'"):
-        find_model(ModelOptions(model="mlti"))
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
@@ -49,6 +49,7 @@ def test_the_logit_is_the_sum_over_the_root_of_their_number() -> None:
     assert read(counting(35), [1, 2]).tolist() == [[0, 0]]
 
 
+@settings(max_examples=25)
 @given(texts)
 def test_a_text_beside_others_is_weighed_as_it_is_alone(ids: list[list[int]]) -> None:
     alone = torch.cat([read(counting(35, 47), text) for text in ids])
@@ -68,17 +69,10 @@ def test_fitted_weights_tell_what_the_pairs_tell() -> None:
     assert read(found, [8, 7]).argmax().item() == 0
     torch.testing.assert_close(read(found, [7]), found.bias.unsqueeze(0), atol=1e-4, rtol=0)
     assert not found.weights.weight[:3].any()
-
-
-def test_the_fit_is_the_same_each_time() -> None:
-    one, again = fit_ngrams(examples(), N_WORDS, 99), fit_ngrams(examples(), N_WORDS, 99)
-    assert one is not None
+    again = fit_ngrams(examples(), N_WORDS, 99)
     assert again is not None
-    assert one.weights.weight.equal(again.weights.weight)
-
-
-def test_without_pairs_there_is_nothing_to_weigh() -> None:
-    assert fit_ngrams(Examples([np.array([3])] * 9, np.array([0] * 4 + [1] * 5)), N_WORDS, 99) is None
+    assert again.weights.weight.equal(found.weights.weight)
+    assert fit_ngrams(Examples([np.array([3])] * 9, np.array([0] * 4 + [1] * 5)), N_WORDS, 99) is None  # no pairs
 
 
 def test_telling_pairs_tell() -> None:

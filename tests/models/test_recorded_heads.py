@@ -95,12 +95,6 @@ def test_modules_of_one_head_on_the_same_states_are_heads_of_one_layer(
         assert not one.provenance.facts.guess
 
 
-@pytest.mark.parametrize(("asked", "said"), [({"heads": [4]}, "no head 4 .* heads 0 to 3"), ({"layers": [3]}, "layer")])
-def test_heads_and_layers_that_there_are_not(asked: dict[str, Any], said: str) -> None:
-    with pytest.raises(InvalidSelection, match=said), record(**asked):
-        blocks(3, False)(X)
-
-
 @pytest.mark.parametrize("layers", [None, [2]])
 def test_heads_that_are_modules_have_no_factors(layers: list[int] | None) -> None:
     with pytest.raises(InvalidRecord, match=r"the heads of .*heads are modules"), record(factored=True, layers=layers):

@@ -311,16 +311,3 @@ def test_under_autocast(kernel: bool) -> None:
         expected = (rounded @ rounded.mT / 8**0.5).softmax(dim=-1)
         np.testing.assert_allclose(maps[0].weights[0], expected[0].numpy(), atol=1e-6)
     np.testing.assert_allclose(maps[0].weights.sum(axis=-1), 1, atol=1e-6)
-
-
-@pytest.mark.parametrize("kernel", [True, False])
-@pytest.mark.parametrize("low", [-1e4, -1e9])
-def test_a_very_low_number_is_a_mask(kernel: bool, low: float) -> None:
-    states = drawn(66, 1, 2, 5, 8)
-    mask = torch.full((5, 5), low).triu(1)
-    with record() as maps:
-        if kernel:
-            functional.scaled_dot_product_attention(states, states, states, attn_mask=mask)
-        else:
-            (states @ states.mT + mask).softmax(dim=-1) @ states
-    np.testing.assert_array_equal(maps[0].attendable[0], np.tri(5, dtype=bool))

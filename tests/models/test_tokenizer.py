@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import gc
-import json
 import re
 import time
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 from weakref import ref
 
 import pytest
@@ -18,7 +18,7 @@ from tokenizers import Regex, Tokenizer, pre_tokenizers
 import attnviz
 from attnviz.errors import InvalidModel, InvalidOption, InvalidText
 from attnviz.models.batches import cut
-from attnviz.models.tokenizer import CLASSIFY, MAX_COUNT, MAX_ENTRIES, PADDING, UNKNOWN, TextTokenizer, load, train
+from attnviz.models.tokenizer import CLASSIFY, MAX_COUNT, MAX_ENTRIES, PADDING, UNKNOWN, load, train
 from attnviz.specs import KeepKind, TokenizerKind, VocabularyOptions
 
 EVERY = VocabularyOptions(min_frequency=1)
@@ -69,12 +69,14 @@ def in_three_steps(text: str) -> list[str]:
     return [found for found, _ in pre_tokenizers.Sequence(steps).pre_tokenize_str(text)]
 
 
+VOCABULARIES = (train(["a word"], EVERY), load(Path(attnviz.__file__).parent / "data/models/multi-8"))
+
+
 @given(st.lists(st.sampled_from(COMBINING) | st.characters(exclude_categories=["Cs"])).map("".join))
 @example(" \u0301a")
 @example("\u0600 \u0301a")
 def test_pieces_are_those_of_three_simpler_steps(text: str) -> None:
-    shipped = load(Path(attnviz.__file__).parent / "data/models/multi-8")
-    for vocabulary in (train(["a word"], EVERY), shipped):
+    for vocabulary in VOCABULARIES:
         try:
             found = vocabulary.encode(text).tokens.pieces
         except InvalidText:
@@ -109,21 +111,10 @@ def test_same_texts_same_bytes(kind: TokenizerKind) -> None:
     assert train(corpus, spec).to_json() == train(corpus, spec).to_json()
 
 
-def test_order_of_texts_does_not_change_a_word_vocabulary() -> None:
-    corpus = ["the film was not bad", "not a bad film", "the end"]
-    assert train(corpus, EVERY).to_json() == train(corpus[::-1], EVERY).to_json()
-
-
 def test_size_and_frequency_bound_the_vocabulary() -> None:
     corpus = ["a a a b b c"]
     assert set(train(corpus, VocabularyOptions(min_frequency=2)).entries) == {PADDING, UNKNOWN, CLASSIFY, "a", "b"}
     assert set(train(corpus, VocabularyOptions(size=4, min_frequency=1)).entries) == {PADDING, UNKNOWN, CLASSIFY, "a"}
-
-
-def test_unknown_words_are_told_and_still_readable() -> None:
-    tokens = train(["the cat"], EVERY).encode("the dog").tokens
-    assert tokens.pieces == ("the", "dog")
-    assert tokens.unknown == (False, True)
 
 
 def test_counts_are_counts() -> None:
@@ -142,36 +133,11 @@ def test_saved_vocabulary_is_read_by_hugging_face_and_by_us(tmp_path: Path) -> N
     assert again.encode("[PAD] it").tokens.special == (False, False, False, False)  # set after every load
 
 
-def test_a_special_tokens_name_in_a_text_is_text() -> None:
-    vocabulary = load_from(json.dumps(json.loads(train(["x [PAD] y"], EVERY).to_json())))
-    encoding = vocabulary.encode("x [PAD] y")
-    assert vocabulary.padding_id not in encoding.ids
-
-
-def load_from(text: str) -> TextTokenizer:
-    return TextTokenizer(Tokenizer.from_str(text))
-
-
-def test_max_tokens_keeps_the_first_and_says_how_many_there_were() -> None:
-    encoding = train(["a b c d"], EVERY).encode("a b c d", max_tokens=2)
-    assert encoding.tokens.pieces == ("a", "b")
-    assert encoding.n_tokens == 4
-
-
 def test_a_long_text_takes_no_longer_per_token() -> None:
     """A list of the whole text made anew for each token would take a minute."""
     before = time.process_time()
     assert train(["a b c d"], EVERY).encode("a b c d " * 5_000).n_tokens == 20_000
     assert time.process_time() - before < 5
-
-
-def test_padding_stands_behind_the_text() -> None:
-    vocabulary = train(["a b"], EVERY)
-    padded = vocabulary.pad(vocabulary.encode("a b"), 4)
-    assert padded.tokens.pieces == ("a", "b", PADDING, PADDING)
-    assert padded.tokens.special == (False, False, True, True)
-    assert padded.ids[2:] == (vocabulary.padding_id,) * 2
-    assert padded.tokens.offsets[2:] == ((3, 3), (3, 3))
 
 
 @pytest.mark.parametrize("text", ["", "  \n\t", "<br /><br />", "\u2003"])
@@ -180,44 +146,29 @@ def test_a_text_without_tokens_is_refused(text: str) -> None:
         train(["words"], EVERY).encode(text)
     with pytest.raises(InvalidText, match="no tokens in the text"):
         train([text], EVERY)
+    for words, found in (("\ud800 x", "x"), ("x", "\ud800 x")):
+        with pytest.raises(InvalidText, match="half of a surrogate pair"):
+            train([words], EVERY).encode(found)
 
 
-def test_half_a_surrogate_pair_is_refused() -> None:
-    with pytest.raises(InvalidText, match="half of a surrogate pair"):
-        train(["\ud800 x"], EVERY)
-    with pytest.raises(InvalidText, match="half of a surrogate pair"):
-        train(["x"], EVERY).encode("\ud800 x")
-
-
-@pytest.mark.parametrize("kind", ["word", "bpe"])
 @pytest.mark.parametrize(
     ("name", "value", "said"),
     [
         ("size", 3, "--size 3 is too small. 3 entries are special"),
-        ("size", -1, "--size -1 is too small"),
         ("size", -(10**30), "is too small"),
         ("size", MAX_ENTRIES + 1, "--size 10000001 is too large. It is at most 10,000,000."),
         ("size", 10**12, "--size 1000000000000 is too large"),  # for BPE, more than memory has room for
-        ("size", 10**30, "is too large"),
         ("min_frequency", 0, "--min-frequency 0 is too small. It is at least 1."),
-        ("min_frequency", -(10**30), "is too small"),
-        (
-            "min_frequency",
-            MAX_COUNT + 1,
-            "--min-frequency 1000000000001 is too large. It is at most 1,000,000,000,000.",
-        ),
+        ("min_frequency", MAX_COUNT + 1, "--min-frequency 1000000000001 is too large. It is at most"),
         ("min_frequency", 10**30, "is too large"),
     ],
 )
-def test_impossible_sizes_are_refused(name: str, value: int, said: str, kind: TokenizerKind) -> None:
-    with pytest.raises(InvalidOption, match=re.escape(said)):
-        train(["a b"], replace(VocabularyOptions(tokenizer=kind), **{name: value}))  # type: ignore[arg-type]
-
-
-@pytest.mark.parametrize("kind", ["word", "bpe"])
-def test_the_largest_sizes_train(kind: TokenizerKind) -> None:
-    spec = VocabularyOptions(tokenizer=kind, size=MAX_ENTRIES, min_frequency=1)
-    assert len(train(["a b"], spec)) == 3 + 2
+def test_impossible_sizes_are_refused_and_the_largest_train(name: str, value: int, said: str) -> None:
+    for kind in ("word", "bpe"):
+        spec: Any = VocabularyOptions(tokenizer=kind)
+        with pytest.raises(InvalidOption, match=re.escape(said)):
+            train(["a b"], replace(spec, **{name: value}))
+        assert len(train(["a b"], replace(spec, size=MAX_ENTRIES, min_frequency=1))) == 3 + 2
     with pytest.raises(InvalidText, match="occurs often enough"):
         train(["猫"], VocabularyOptions(min_frequency=MAX_COUNT))
 
@@ -237,27 +188,6 @@ LETTERS = train(["a b c d e f g h"], EVERY)  # three special tokens are before t
 CLASSIFYING = train(["a b c d e f g h"], EVERY, classify=True)
 
 
-@pytest.mark.parametrize(
-    ("max_tokens", "keep", "expected"),
-    [
-        (None, "head-tail", "abcdefg"),
-        (7, "head-tail", "abcdefg"),
-        (6, "head-tail", "abcefg"),
-        (5, "head-tail", "abcfg"),
-        (1, "head-tail", "a"),
-        (5, "head", "abcde"),
-    ],
-)
-def test_head_and_tail_of_a_text_are_kept(max_tokens: int | None, keep: KeepKind, expected: str) -> None:
-    text = "A b C d E f G"
-    encoding = LETTERS.encode(text, max_tokens, keep)
-    tokens = encoding.tokens
-    assert "".join(tokens.pieces).lower() == expected
-    assert tuple(text[start:end] for start, end in tokens.offsets) == tokens.pieces
-    assert encoding.ids == tuple(3 + "abcdefg".index(letter) for letter in expected)
-    assert encoding.n_tokens == 7
-
-
 def test_a_marker_is_the_first_of_the_tokens_and_no_part_of_the_text() -> None:
     encoding = CLASSIFYING.encode("a x b c", max_tokens=3)
     assert encoding.ids == (2, 3, 1)
@@ -266,14 +196,11 @@ def test_a_marker_is_the_first_of_the_tokens_and_no_part_of_the_text() -> None:
     assert encoding.tokens.special == (True, False, False)
     assert encoding.tokens.unknown == (False, False, True)
     assert encoding.n_tokens == 4
-
-
-def test_a_marker_that_stands_in_the_text_is_text() -> None:
-    vocabulary = train(["[CLS] a"], EVERY, classify=True)
-    encoding = vocabulary.encode("[CLS] a")
-    assert encoding.tokens.pieces == (CLASSIFY, "[", "CLS", "]", "a")
-    assert encoding.ids.count(2) == 1
-    assert next(vocabulary.ids(["[CLS] a"])).tolist() == list(encoding.ids)
+    vocabulary = train(["[CLS] [PAD] a"], EVERY, classify=True)  # markers that stand in the text are text
+    encoding = vocabulary.encode("[CLS] [PAD]")
+    assert encoding.tokens.pieces == (CLASSIFY, "[", "CLS", "]", "[", "PAD", "]")
+    assert (encoding.ids.count(2), encoding.ids.count(vocabulary.padding_id)) == (1, 0)
+    assert next(vocabulary.ids(["[CLS] [PAD]"])).tolist() == list(encoding.ids)
 
 
 @given(st.lists(st.text("abcx ", min_size=1, max_size=12), max_size=9), st.booleans(), st.integers(1, 4))
@@ -287,19 +214,38 @@ def test_many_texts_have_the_ids_of_each(texts: list[str], classify: bool, batch
     assert found == [list(vocabulary.encode(text).ids) if text.strip() else blank for text in texts]
 
 
-@pytest.mark.parametrize(("classify", "keep"), [(c, k) for c in (False, True) for k in ("head", "head-tail")])
-@pytest.mark.parametrize("max_tokens", range(1, 10))
-def test_what_is_cut_to_be_classified_is_what_is_shown(classify: bool, keep: KeepKind, max_tokens: int) -> None:
-    vocabulary = CLASSIFYING if classify else LETTERS
-    text = "a b c d e f g h"
-    shown = vocabulary.encode(text, max_tokens, keep).ids
-    assert cut(next(vocabulary.ids([text])), max_tokens, keep, int(classify)).tolist() == list(shown)
+@pytest.mark.parametrize("classify", [False, True])
+@pytest.mark.parametrize(
+    ("max_tokens", "keep", "expected"),
+    [
+        (None, "head-tail", "abcdefg"),
+        (7, "head-tail", "abcdefg"),
+        (6, "head-tail", "abcefg"),
+        (5, "head-tail", "abcfg"),
+        (1, "head-tail", "a"),
+        (5, "head", "abcde"),
+    ],
+)
+def test_what_is_cut_to_be_classified_is_what_is_shown(
+    classify: bool, max_tokens: int | None, keep: KeepKind, expected: str
+) -> None:
+    """A marker before the text counts as one of the tokens that are kept."""
+    vocabulary, text = (CLASSIFYING if classify else LETTERS), "A b C d E f G"
+    most = None if max_tokens is None else max_tokens + classify
+    encoding = vocabulary.encode(text, most, keep)
+    shown = encoding.tokens
+    assert "".join(shown.pieces[classify:]).lower() == expected
+    assert tuple(text[start:end] for start, end in shown.offsets[classify:]) == shown.pieces[classify:]
+    assert cut(next(vocabulary.ids([text])), most, keep, int(classify)).tolist() == list(encoding.ids)
+    assert encoding.n_tokens == 7
 
 
 def test_padding_stands_behind_the_tail() -> None:
     padded = CLASSIFYING.pad(CLASSIFYING.encode("a b c d e", 3, "head-tail"), 5)
     assert padded.tokens.pieces == (CLASSIFY, "a", "e", PADDING, PADDING)
     assert padded.tokens.offsets[3:] == ((9, 9), (9, 9))
+    assert padded.tokens.special[3:] == (True, True)
+    assert padded.ids[3:] == (CLASSIFYING.padding_id,) * 2
     assert padded.n_padding == 2
     assert padded.n_tokens == 5
 

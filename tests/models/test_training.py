@@ -15,7 +15,7 @@ from attnviz.commands.train.examples import Examples, g_squared, held_out, telli
 from attnviz.commands.train.optimizer import rate
 from attnviz.commands.train.recipe import begin
 from attnviz.commands.train.spec import TrainSpec
-from attnviz.commands.train.training import COMPARED, Training, TrainingStep
+from attnviz.commands.train.training import COMPARED, Training
 from attnviz.errors import ExecutionError, InvalidSource, InvalidText
 from attnviz.models.classifier import fitted_temperature
 from attnviz.models.predicting import parts
@@ -76,12 +76,6 @@ def test_epochs_are_compared_with_less_of_the_ngrams_than_answers_have() -> None
     assert ngrams.abs().min() > 0
 
 
-def test_it_learns_with_the_papers_norm() -> None:
-    *_, last = run(replace(SPEC, norm="post", learning_rate=0.005, epochs=8)).steps()
-    assert last.held_out is not None
-    assert last.held_out.accuracy == 1.0
-
-
 def test_a_label_that_nothing_tells_is_not_learned() -> None:
     """Held-out accuracy is of texts that training has not seen: with labels by chance it stays near chance."""
     generator = np.random.default_rng(0)
@@ -104,10 +98,7 @@ def test_same_seed_same_weights_other_seed_others() -> None:
 
 @pytest.mark.parametrize(
     ("spec", "stopped_after"),
-    [
-        *((SPEC, n) for n in (6, 18)),
-        *((PRETRAINED, n) for n in (1, 3, 9)),
-    ],  # six steps are an epoch, in pretraining one
+    [(SPEC, 18), (PRETRAINED, 1), (PRETRAINED, 9)],  # six steps are an epoch, in pretraining one
 )
 def test_a_run_that_stopped_at_the_end_of_an_epoch_ends_as_one_that_did_not(
     spec: TrainSpec, stopped_after: int
@@ -153,58 +144,50 @@ def test_the_loss_of_a_step_is_that_of_its_labels(monkeypatch: pytest.MonkeyPatc
     assert losses[0] == losses[1] < 2 * np.log(2)
 
 
-def test_training_leaves_the_callers_random_numbers_alone() -> None:
+def test_what_is_told_and_kept_step_by_step() -> None:
+    """Of 24 steps: what each says, the curve's points, the best epoch, and the mean of the last eight that is kept."""
     torch.manual_seed(5)
     expected = torch.rand(1)
     torch.manual_seed(5)
-    for _ in run().steps():
-        pass
-    assert torch.rand(1) == expected
-
-
-def test_what_a_step_says() -> None:
-    training = run()
-    steps: list[TrainingStep] = list(training.steps())
-    assert len(steps) == training.n_done == training.n_all == 24
-    assert [number for number, step in enumerate(steps, 1) if step.ends_epoch] == [6, 12, 18, 24]
-    assert sum(step.n_texts for step in steps) == 4 * 44  # two of each label are held out
-    assert all((step.held_out is not None) == step.ends_epoch for step in steps)
-
-
-def test_the_best_epoch_is_kept() -> None:
-    training = run()
-    best: dict[str, bytes] = {}
-    for step in training.steps():
+    training, losses, weight, best = run(), [], [], {}
+    for number, step in enumerate(training.steps(), 1):
+        losses.append(step.loss)
+        assert step.ends_epoch == (step.held_out is not None) == (number in (6, 12, 18, 24))
+        if number > 0.7 * 24:
+            weight.append(training.classifier.output.weight.detach().clone())
+        if number == 12:  # before, it is that of the step
+            torch.testing.assert_close(training.best().output.weight.detach(), training.best_weights["output.weight"])
+            assert not training.average
         if step.improved:
             best = bytes_of(training.best_weights)
+    assert torch.rand(1) == expected  # the caller's own
+    assert len(losses) == training.n_done == training.n_all == 24
     assert bytes_of(training.best().state_dict()) == best
+    assert len(weight) == 8
+    torch.testing.assert_close(training.average["output.weight"], torch.stack(weight).mean(dim=0))
+    epochs = [point.epoch for point in training.history.points]
+    assert {1.0, 2.0, 3.0, 4.0} <= set(epochs)
+    assert epochs == sorted(epochs)
+    assert [point.loss for point in training.history.points] == pytest.approx(losses)  # each step is a point
+
+
+def test_without_texts_held_out_the_last_epoch_is_kept() -> None:
+    training = begin(TEXTS, [i % 3 for i in range(48)], replace(SPEC, validation=0.0, norm="post")).training
+    steps = list(training.steps())
+    assert training.classifier.config.labels == ("0", "1", "2")
+    assert sum(step.n_texts for step in steps) == 4 * 48
+    assert len(training.held_out) == 0
+    assert [step.improved for step in steps if step.ends_epoch] == [True] * 4
+    assert bytes_of({**training.classifier.state_dict(), **training.average}) == bytes_of(training.best_weights)
 
 
 def test_it_stops_when_nothing_gets_better() -> None:
     training = run(replace(SPEC, epochs=50, patience=2, learning_rate=1e-9))
-    n_epochs = sum(step.ends_epoch for step in training.steps())
+    improved = [step.improved for step in training.steps() if step.ends_epoch]
     best = training.history.best
     assert best is not None
-    assert n_epochs == best.number + 2 < 50
-
-
-def test_without_texts_held_out_the_last_epoch_is_kept() -> None:
-    training = run(replace(SPEC, validation=0.0))
-    steps = list(training.steps())
-    assert len(training.held_out) == 0
-    assert [step.improved for step in steps if step.ends_epoch] == [True] * 4
-    assert training.best_weights.keys() == training.classifier.state_dict().keys()
-    assert bytes_of({**training.classifier.state_dict(), **training.average}) == bytes_of(training.best_weights)
-
-
-def test_the_curve_has_a_point_at_the_end_of_each_epoch() -> None:
-    training = run()
-    losses = [step.loss for step in training.steps()]
-    epochs = [point.epoch for point in training.history.points]
-    assert {1.0, 2.0, 3.0, 4.0} <= set(epochs)
-    assert epochs == sorted(epochs)
-    # With fewer steps than points every step is one.
-    assert [point.loss for point in training.history.points] == pytest.approx(losses)
+    assert len(improved) == best.number + 2 < 50
+    assert improved[-3:] == [True, False, False]  # the others are not kept
 
 
 def test_the_rate_rises_then_falls() -> None:
@@ -235,10 +218,6 @@ def test_a_text_without_tokens_is_named() -> None:
         begin([*TEXTS[:-1], "<br />"], LABELS, SPEC, [f"sample train[{100 + n}]" for n in range(48)])
 
 
-def test_labels_of_other_tasks_have_numbers_for_names() -> None:
-    assert begin(TEXTS, [i % 3 for i in range(48)], SPEC).checkpoint.classifier.config.labels == ("0", "1", "2")
-
-
 def test_training_that_goes_astray_is_stopped() -> None:
     with pytest.raises(ExecutionError, match=r"diverged: the loss of step \d+ is nan.*--learning-rate"):
         for _ in run(replace(SPEC, learning_rate=1e30)).steps():
@@ -263,17 +242,3 @@ def test_telling_words_are_those_that_one_label_has_more_often() -> None:
     texts = [np.array([1, 3, 5]), np.array([3, 5]), np.array([1, 4, 5]), np.array([6, 5])]
     words = telling_words(Examples(texts, np.array([0, 0, 1, 1])), 8, 9)
     assert [each.tolist() for each in words] == [[3], [4, 6]]
-
-
-def test_the_weights_that_are_kept_are_the_mean_of_the_last_steps() -> None:
-    """Of 24 steps the last eight; before that they are those of the step."""
-    training, seen = run(), []
-    for number, _ in enumerate(training.steps(), 1):
-        weight = training.classifier.output.weight.detach().clone()
-        if number > 0.7 * 24:
-            seen.append(weight)
-        if number == 12:
-            torch.testing.assert_close(training.best().output.weight.detach(), training.best_weights["output.weight"])
-            assert not training.average
-    assert len(seen) == 8
-    torch.testing.assert_close(training.average["output.weight"], torch.stack(seen).mean(dim=0))
