@@ -13,22 +13,7 @@ import torch
 
 NEEDS = "needs transformers: pip install 'attnviz[hf]'"
 WORDS = (
-    "the",
-    "acting",
-    "saved",
-    "film",
-    "but",
-    "not",
-    "good",
-    "a",
-    "cat",
-    "sat",
-    "on",
-    "mat",
-    "was",
-    "it",
-    "and",
-    "un",
+    *["the", "acting", "saved", "film", "but", "not", "good", "a", "cat", "sat", "on", "mat", "was", "it", "and", "un"],
 )
 MARKERS = ("[PAD]", "[UNK]", "[CLS]", "[SEP]")
 STORIES = Path(__file__).parents[2] / "shared" / "models" / "stories260K"

@@ -31,12 +31,7 @@ from tests.made import random_maps, windowed_maps
 from tests.process import ROOT
 
 TOKENS = ["the", "cat", "<b>'\"&"]
-DOCUMENTED = (
-    "attnviz.records.notebook",
-    "attnviz.python.api",
-    "attnviz.models.recording.attentions",
-    "attnviz.records.grid",
-)
+DOCUMENTED = ("notebook", "workflows.python", "models.recording.attentions", "models.recording.record", "grid")
 
 
 def attentions(n_rows: int = 1, n: int = 3, n_layers: int = 2) -> tuple[torch.Tensor, ...]:
@@ -48,7 +43,7 @@ def attentions(n_rows: int = 1, n: int = 3, n_layers: int = 2) -> tuple[torch.Te
 @pytest.mark.parametrize("module", DOCUMENTED)
 def test_examples_in_docstrings_run(module: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    found = doctest.testmod(import_module(module))
+    found = doctest.testmod(import_module(f"attnviz.{module}"))
     assert found.attempted > 1
     assert found.failed == 0
 

@@ -27,12 +27,6 @@ def test_it_runs_in_an_empty_folder(run_cli: RunCli, tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-def test_these_tests_run_without_network_and_colours() -> None:
-    assert os.environ["HF_HUB_OFFLINE"] == "1"
-    assert os.environ["TOKENIZERS_PARALLELISM"] == "false"
-    assert "FORCE_COLOR" not in os.environ
-
-
 def test_torch_has_the_threads_of_the_environment() -> None:
     """Not so where a conftest imports it too early; then tests take long, and processes give other bytes."""
     import torch

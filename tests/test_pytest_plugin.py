@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-import tomllib
-from pathlib import Path
-
 import pytest
 
 import attnviz
 import attnviz.python.regression  # what pytest within pytest imports first, it forgets: not so numpy and torch
 from attnviz.python.pytest_plugin import OPTION
-from tests.process import ROOT
 
 pytest_plugins = ["pytester"]
 
@@ -113,9 +109,3 @@ def test_wrong_uses_are_said(call: str, said: str, pytester: pytest.Pytester) ->
     for _ in range(2):
         found = pytester.runpytest_inprocess("-p", "attnviz.python.pytest_plugin")
     found.stdout.fnmatch_lines([said])
-
-
-def test_pytest_is_told_where_it_is() -> None:
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    assert project["entry-points"]["pytest11"] == {"attnviz": "attnviz.python.pytest_plugin"}
-    assert Path(attnviz.__file__).with_name("pytest_plugin.py").is_file()

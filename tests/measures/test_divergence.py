@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from gc import collect
 from math import log
-from weakref import ref
 
 import numpy as np
 import pytest
@@ -23,7 +21,7 @@ from attnviz.measures.divergence import (
     of_layer,
     vendi_score,
 )
-from attnviz.measures.rows import layer_rows, remembered
+from attnviz.measures.rows import layer_rows
 from attnviz.records import AttentionMaps
 from tests.made import random_maps, record
 
@@ -77,25 +75,6 @@ def test_heads_of_several_records_are_compared_as_if_they_were_of_one() -> None:
     heads = np.concatenate([maps.weights[layer] for maps in several for layer in range(maps.n_layers)])
     assert across(several).tolist() == of_layer(record(heads[None]), 0).tolist()
     assert of_layer(several[2], 1).tolist() == of_layer(record(heads[None, -2:]), 0).tolist()
-
-
-def test_what_is_remembered_of_a_record_goes_with_it() -> None:
-    calls: list[int] = []
-
-    @remembered
-    def number(maps: AttentionMaps, layer: int) -> int:
-        calls.append(layer)
-        return layer
-
-    maps = random_maps(n_layers=2)
-    assert [number(maps, 1), number(maps, 1), number(maps, 0)] == [1, 1, 0]
-    assert calls == [1, 0]
-    gone = ref(maps)
-    del maps
-    collect()
-    assert gone() is None
-    assert number(random_maps(n_layers=2), 1) == 1
-    assert calls == [1, 0, 1]
 
 
 @pytest.mark.parametrize("n_heads", [1, 2, 5])

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from attnviz.errors import InvalidOption
@@ -103,6 +103,7 @@ def test_padding_changes_nothing(causal: bool) -> None:
         assert one.bounds == other.bounds, one.name
 
 
+@settings(max_examples=40)
 @given(st.integers(1, 12), st.integers(1, 5), st.integers(0, 1000), st.floats(0.01, 30), st.booleans())
 def test_values_lie_within_their_bounds(n: int, n_heads: int, seed: int, sharpness: float, causal: bool) -> None:
     maps = random_maps([f"t{i % 4}" for i in range(n)], n_heads=n_heads, seed=seed, sharpness=sharpness, causal=causal)

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from gc import collect
 from threading import Barrier
 from typing import Any
+from weakref import ref
 
 import numpy as np
 import pytest
@@ -157,3 +159,7 @@ def test_what_is_remembered_is_of_one_record_and_one_question() -> None:
     one, other = random_maps(), record(random_maps().weights)
     assert [number(one), number(one, 1), number(one), number(one, 1), number(other)] == [0, 1, 0, 1, 0]
     assert calls == [(), (1,), ()]
+    gone = ref(one)  # what is remembered goes with its record
+    del one
+    collect()
+    assert gone() is None

@@ -82,11 +82,6 @@ def test_pieces_offsets_and_marks_belong_together() -> None:
         Tokens(("a",), ((0, 1),), (False,), unknown=(False, True))
 
 
-def test_tokens_are_known_unless_said_otherwise() -> None:
-    assert tokens("a", "b").unknown == (False, False)
-    assert tokens("a", "b", unknown=["b"]).unknown == (False, True)
-
-
 def test_layers_may_allow_different_attention() -> None:
     maps = windowed_maps(4, window=2)
     assert not maps.layers_alike
@@ -138,10 +133,6 @@ def test_real_queries_are_those_that_something_may_attend_to() -> None:
     assert random_maps(("a", "b"), padding=2).real_queries.tolist() == [True, True, False, False]
     assert random_maps(("a", "b"), causal=True).real_queries.all()
     assert cross_maps(3, 5).real_queries.tolist() == [True] * 3
-
-
-def test_one_token_attends_to_itself() -> None:
-    assert uniform_maps(1).weights.tolist() == [[[[1.0]]]]
 
 
 def test_a_measurement_keeps_to_its_bounds() -> None:
