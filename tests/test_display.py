@@ -24,6 +24,20 @@ AWKWARD = st.text(
     | st.characters()
 )
 
+# What scripts and emoji need.
+NEEDED = (
+    "e\u0301",
+    "1\ufe0f\u20e3",
+    "❤\ufe0f",
+    "🇩🇪🇫🇷",
+    FAMILY,
+    COUPLE,
+    SCOTLAND,
+    "\u1112\u1161\u11ab",
+    "می\u200cخواهم",
+)
+NEEDED += ("क\u094d\u200dष", "葛\U000e0100", "\u06dd")
+
 
 @pytest.mark.parametrize(
     ("piece", "label"),
@@ -53,60 +67,22 @@ AWKWARD = st.text(
         ("\ue000", "\ue000"),
         ("\U0010ffff", "\U0010ffff"),
         ("[red]$$:smile:", "[red]$$:smile:"),
-    ],
-)
-def test_by_example(piece: str, label: str) -> None:
-    assert escape_for_display(piece) == label
-
-
-@pytest.mark.parametrize(
-    "whole",
-    [
-        "e\u0301",
-        "1\ufe0f\u20e3",
-        "❤\ufe0f",
-        "🇩🇪🇫🇷",
-        FAMILY,
-        COUPLE,
-        SCOTLAND,
-        "\u1112\u1161\u11ab",
-        "می\u200cخواهم",
-        "क\u094d\u200dष",
-        "葛\U000e0100",
-        "\u06dd",
-    ],
-)
-def test_what_scripts_and_emoji_need_is_kept(whole: str) -> None:
-    assert escape_for_display(whole) == whole
-
-
-@pytest.mark.parametrize(
-    ("piece", "label"),
-    [
+        *((kept, kept) for kept in NEEDED),
+        # joiners, selectors and marks without a base
         ("\u200d", r"\u200d"),
         ("a\u200db", r"a\u200db"),
         ("👩\u200d", r"👩\u200d"),
         ("👩\u200da", r"👩\u200da"),
-        ("\ufe0f", r"\ufe0f"),
         ("a\ufe0f", r"a\ufe0f"),
         ("❤\ufe0f\ufe0f", "❤\ufe0f" + r"\ufe0f"),
         ("\U0001f3f4\U000e0067", "\U0001f3f4" + r"\U000e0067"),
-        ("\u0301", "◌\u0301"),
         (" \u0301", "␣◌\u0301"),
         ("\x1b\u0301", r"\x1b" + "◌\u0301"),
+        ("Z" + "\u0351" * 100, "Z" + "\u0351" * 6 + "…"),
     ],
 )
-def test_joiners_selectors_and_marks_without_a_base_are_shown(piece: str, label: str) -> None:
+def test_by_example(piece: str, label: str) -> None:
     assert escape_for_display(piece) == label
-
-
-def test_too_many_marks_are_cut() -> None:
-    assert escape_for_display("Z" + "\u0351" * 100) == "Z" + "\u0351" * 6 + "…"
-    assert len(escape_for_display(("Z" + "\u0351" * 100) * 100)) < 24 * 8
-
-
-def test_emoji_without_end_are_bounded() -> None:
-    assert len(escape_for_display("\u200d".join("👩" * 1000))) < 100
 
 
 def test_long_pieces_are_cut_between_graphemes() -> None:
@@ -117,6 +93,8 @@ def test_long_pieces_are_cut_between_graphemes() -> None:
     assert escape_for_display("\x1b" * 25) == r"\x1b" * 5 + "…"
     assert escape_for_display("x" * 300, max_width=200) == "x" * 199 + "…"
     assert escape_for_display("\u202eab", max_width=3) == "…"
+    assert len(escape_for_display(("Z" + "\u0351" * 100) * 100)) < 24 * 8
+    assert len(escape_for_display("\u200d".join("👩" * 1000))) < 100
 
 
 @given(AWKWARD, st.integers(1, 40))

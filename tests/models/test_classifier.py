@@ -113,13 +113,6 @@ def test_what_words_weigh_is_added() -> None:
         assert not torch.allclose(both(ids, real), alone)
 
 
-def test_reach_moves_texts_in_training_only() -> None:
-    torch.manual_seed(5)
-    made = Classifier(ClassifierConfig(replace(SIZES, n_layers=0)), reach=50)
-    assert len({str(read(made, [1, 2, 3]).tolist()) for _ in range(9)}) > 1
-    assert read(made.eval(), [1, 2, 3]).equal(read(made, [1, 2, 3]))
-
-
 @given(seeds, st.floats(0.1, 10))
 def test_a_temperature_changes_no_label(seed: int, temperature: float) -> None:
     made = Classifier(ClassifierConfig(replace(SIZES, n_layers=0)))

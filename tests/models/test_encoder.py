@@ -174,11 +174,11 @@ def starts(n_tokens: int, reach: int, *, training: bool = True) -> set[int]:
     return found
 
 
-def test_texts_begin_anywhere_within_reach_in_training() -> None:
-    assert starts(4, reach=7) == {0, 1, 2, 3}
-    assert starts(1, reach=2) == {0, 1}
-
-
-@pytest.mark.parametrize(("reach", "training"), [(0, True), (3, True), (4, True), (7, False)])
-def test_texts_begin_at_the_first_position_else(reach: int, training: bool) -> None:
-    assert starts(4, reach, training=training) == {0}
+@pytest.mark.parametrize(
+    ("n_tokens", "reach", "training", "expected"),
+    [(4, 7, True, {0, 1, 2, 3}), (1, 2, True, {0, 1}), (4, 0, True, {0}), (4, 4, True, {0}), (4, 7, False, {0})],
+)
+def test_texts_begin_anywhere_within_reach_in_training(
+    n_tokens: int, reach: int, training: bool, expected: set[int]
+) -> None:
+    assert starts(n_tokens, reach, training=training) == expected
