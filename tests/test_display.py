@@ -25,7 +25,7 @@ AWKWARD = st.text(
 )
 
 # What scripts and emoji need.
-NEEDED = (
+NEEDED: tuple[str, ...] = (
     "e\u0301",
     "1\ufe0f\u20e3",
     "❤\ufe0f",

@@ -31,7 +31,13 @@ from tests.made import random_maps, windowed_maps
 from tests.process import ROOT
 
 TOKENS = ["the", "cat", "<b>'\"&"]
-DOCUMENTED = ("notebook", "workflows.python", "models.recording.attentions", "models.recording.record", "grid")
+DOCUMENTED = (
+    "records.notebook",
+    "python.api",
+    "models.recording.attentions",
+    "models.recording.record",
+    "records.grid",
+)
 
 
 def attentions(n_rows: int = 1, n: int = 3, n_layers: int = 2) -> tuple[torch.Tensor, ...]:
