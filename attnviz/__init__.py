@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from attnviz.commands.compare.python import compare as compare
     from attnviz.models.recording.attentions import from_attentions as from_attentions
     from attnviz.models.recording.record import record as record
     from attnviz.python.api import attention as attention
-    from attnviz.python.api import compare as compare
     from attnviz.python.api import heatmap as heatmap
     from attnviz.python.api import measure as measure
     from attnviz.python.api import show as show
@@ -22,7 +22,7 @@ _WHERE = {  # the module of each public name
     "AttentionMaps": "attnviz.records",
     "Grid": "attnviz.records.grid",
     "attention": "attnviz.python.api",
-    "compare": "attnviz.python.api",
+    "compare": "attnviz.commands.compare.python",
     "from_attentions": "attnviz.models.recording.attentions",
     "heatmap": "attnviz.python.api",
     "load": "attnviz.store",

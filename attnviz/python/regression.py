@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from attnviz import store
-from attnviz.commands.batch.diff_records import compare_weights
-from attnviz.commands.batch.diff_report import describe
 from attnviz.records import AttentionMaps
 from attnviz.records.differences import Difference, Tolerances, check_tolerance
 from attnviz.records.single import one_record
+from attnviz.views.differences import describe
+from attnviz.views.record_changes import compare_weights
 
 MAX_HEADS = 10  # that are named
 

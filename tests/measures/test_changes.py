@@ -8,8 +8,8 @@ from math import log
 import numpy as np
 import pytest
 
-from attnviz.commands.batch.changes import changes
 from attnviz.errors import InvalidRecord
+from attnviz.measures.changes import changes
 from attnviz.measures.divergence import jsd
 from attnviz.records import AttentionMaps
 from tests.made import cross_maps, random_maps, record, tokens, uniform_maps

@@ -11,13 +11,13 @@ import pytest
 
 import attnviz
 from attnviz import store
-from attnviz.commands.batch.changes import changes
 from attnviz.commands.heatmap.run import heatmap
 from attnviz.commands.heatmap.spec import HeatmapSpec
 from attnviz.commands.render.run import render
 from attnviz.commands.render.spec import RenderSpec
 from attnviz.errors import InvalidOption, InvalidSelection, TooLarge
 from attnviz.measures import measured
+from attnviz.measures.changes import changes
 from attnviz.measures.rollout import rollout
 from attnviz.models.loading import find_model
 from attnviz.models.protocols import Factorable, LayersAndHeads

@@ -11,18 +11,17 @@ import pytest
 
 import attnviz
 from attnviz import store
-from attnviz.commands.batch import changes
 from attnviz.commands.batch.diff import diff
-from attnviz.commands.batch.diff_records import compare_weights
-from attnviz.commands.batch.diff_report import describe
 from attnviz.commands.batch.spec import DiffSpec
 from attnviz.errors import DifferencesFound, InputError, TooLarge
-from attnviz.measures import MEASURES
+from attnviz.measures import MEASURES, changes
 from attnviz.measures.concentration import entropy
 from attnviz.models.sizes import BASE
 from attnviz.records import AttentionMaps, factored, walk
 from attnviz.records.differences import Tolerances
 from attnviz.store.manifest import Manifest
+from attnviz.views.differences import describe
+from attnviz.views.record_changes import compare_weights
 from tests import batches, events
 from tests.events import report, result
 from tests.made import cross_maps, random_maps

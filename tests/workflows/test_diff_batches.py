@@ -18,13 +18,13 @@ from attnviz import store
 from attnviz.commands.batch.diff import diff
 from attnviz.commands.batch.diff_batches import compare_batches, compare_numbers, heads_in_words, load_batch
 from attnviz.commands.batch.diff_files import Compared, is_same_text
-from attnviz.commands.batch.diff_report import describe
 from attnviz.commands.batch.spec import DiffSpec
 from attnviz.errors import InvalidConfig, InvalidOption, TooLarge
 from attnviz.models.sizes import BASE
 from attnviz.options import with_values
 from attnviz.records.differences import Diff, Difference, Tolerances
 from attnviz.store.manifest import Entry, File, Manifest, Numbers
+from attnviz.views.differences import describe
 from tests import batches, events
 from tests.events import result
 

@@ -13,7 +13,6 @@ from attnviz import store
 from attnviz.bounded import exists, is_file, is_folder
 from attnviz.commands import COMMANDS
 from attnviz.commands.batch.diff_batches import LoadedBatch, compare_batches, load_batch
-from attnviz.commands.batch.diff_records import compare_heads
 from attnviz.commands.batch.diff_report import diff_cases, diff_report, heads_table, means_table, numbers_table
 from attnviz.commands.batch.spec import DiffSpec
 from attnviz.errors import DifferencesFound, InvalidOption, InvalidSource
@@ -26,6 +25,7 @@ from attnviz.registry import load, suggestion
 from attnviz.report import Report
 from attnviz.running import Events, Progress, Result
 from attnviz.store.manifest import NAME, Entry, Manifest
+from attnviz.views.record_changes import compare_heads
 
 DEFAULT = "entropy"
 COMPARED = dict(command.compares for command in COMMANDS if command.compares)  # by the name of the file

@@ -12,12 +12,12 @@ from typing import Literal
 
 from attnviz import store
 from attnviz.bounded import resolved
-from attnviz.commands.batch.diff_records import compare_arrays, compare_weights
 from attnviz.display import quantity
 from attnviz.errors import InputError, InvalidRecord
 from attnviz.models.sizes import BASE, GIB, check_room
 from attnviz.records.differences import Difference, Tolerances, one_sided, paired
 from attnviz.store.manifest import Entry, File
+from attnviz.views.record_changes import compare_arrays, compare_weights
 
 TEXTS = frozenset({".csv", ".json", ".md", ".tex"})  # in which numbers are written out
 # A number with a fraction or an exponent, but no part of a word, an address or a version such as 2.13.0.

@@ -7,13 +7,13 @@ from dataclasses import asdict
 from math import isfinite
 
 from attnviz.commands.batch.spec import DiffSpec
-from attnviz.display import escape_for_display, first_of, quantity
+from attnviz.display import first_of, quantity
 from attnviz.measures import MEASURES
 from attnviz.records.differences import TOP_KEY, Diff, Difference, HeadChange
 from attnviz.report import CaseResult, Column, Note, Report, Row, Table
+from attnviz.views.differences import describe, shown_name, shown_text
 
 MAX_ROWS, MAX_HEADS, MAX_NAMED = 20, 64, 5
-MAX_NAME_LENGTH, MAX_TEXT_LENGTH = 64, 200
 DIGITS = 4  # one more than elsewhere: a change is smaller than what changes
 UNITS = {measure.name: measure.unit for measure in MEASURES}
 
@@ -29,7 +29,7 @@ def diff_report(
     compared = {"jobs": list(diff.jobs), "numbers": diff.n_numbers, "files": diff.n_files}
     return Report(
         title=quantity(len(diff.differences), "differences") if diff.differences else "No difference",
-        subtitle=f"BEFORE {_text(spec.before)} · AFTER {_text(spec.after or 'the same, made again')}",
+        subtitle=f"BEFORE {shown_text(spec.before)} · AFTER {shown_text(spec.after or 'the same, made again')}",
         blocks=(*tables, *map(Note, notes)),
         data={
             "same": not diff.differences,
@@ -51,35 +51,7 @@ def diff_cases(diff: Diff, whole: str) -> tuple[CaseResult, ...]:
         cases[each.job].append(describe(each))
     if diff.jobs and not cases[""]:
         del cases[""]
-    return tuple(CaseResult(_text(name) if name else whole, tuple(found)) for name, found in cases.items())
-
-
-def describe(difference: Difference) -> str:
-    """One difference as a sentence."""
-    subject, said = _subject(difference), _text(difference.said) if difference.said else ""
-    match difference.kind:
-        case "only before" | "only after":
-            return f"{subject} is only in {difference.kind.removeprefix('only ').upper()}."
-        case "unreadable":
-            return f"{subject} {said}."
-        case "differs":
-            if difference.before is None:
-                return f"{subject}: {said}."
-            became = f"{_value(difference.before)} became {_value(difference.after)}"
-            return f"{subject}: {became}{f' ({said})' if said else ''}."
-
-
-def _subject(difference: Difference) -> str:
-    """ "film: attention.safetensors: weight of layer 0, head 1"; of a file and a job as a whole just their names."""
-    what, parts = difference.what, [difference.job, difference.file.removeprefix(f"{difference.job}/")]
-    if what == "job":
-        return f"job {_name(difference.job)}"
-    if what != "file":
-        name = difference.measure if what == "number" else f"{what} {difference.measure}".strip()
-        name += f" of {difference.where}" if difference.where else ""
-        name += f"{' ' if what == 'text' else ' in '}{difference.text}" if difference.text else ""
-        parts.append(name)
-    return ": ".join(_text(part) for part in parts if part)
+    return tuple(CaseResult(shown_text(name) if name else whole, tuple(found)) for name, found in cases.items())
 
 
 def numbers_table(diff: Diff, shown: Sequence[str]) -> Iterator[Table]:
@@ -87,7 +59,7 @@ def numbers_table(diff: Diff, shown: Sequence[str]) -> Iterator[Table]:
     found = [each for each in diff.differences if each.what == "number" and each.measure in (shown or [each.measure])]
     shown_rows = sorted(found, key=lambda each: -abs(each.change))[:MAX_ROWS]
     rows: list[Row] = [
-        (*map(_name, (each.job, each.text, each.measure, each.where)), *_numbers(each)) for each in shown_rows
+        (*map(shown_name, (each.job, each.text, each.measure, each.where)), *_numbers(each)) for each in shown_rows
     ]
     headers = ("job", "text", "measure", "of", "before", "after", "change")
     if rows:
@@ -120,7 +92,7 @@ def means_table(changes: Sequence[tuple[Difference, float]], shown: Sequence[str
     for number, half in changes:
         if number.measure in shown:
             interval = half if isfinite(half) else "-"
-            rows.append((_name(number.measure), _name(number.where or "texts"), *_numbers(number), interval))
+            rows.append((shown_name(number.measure), shown_name(number.where or "texts"), *_numbers(number), interval))
     headers = ("measure", "of", "before", "after", "change", "± 95 %")
     return _table("changes", "Means over texts, the surest change first", headers, rows)
 
@@ -140,23 +112,11 @@ def _remarks(diff: Diff) -> Iterator[str]:
     """What was compared, and what is told and is no difference."""
     if diff.versions:
         listed = first_of([f"{name} {old} → {new}" for name, old, new in diff.versions], MAX_NAMED)
-        yield f"Made by other versions: {_text(listed)}."
+        yield f"Made by other versions: {shown_text(listed)}."
     if diff.failed_alike:
-        yield f"Failed on both sides with the same error: {first_of(diff.failed_alike, MAX_NAMED, _name)}."
+        yield f"Failed on both sides with the same error: {first_of(diff.failed_alike, MAX_NAMED, shown_name)}."
     if diff.jobs:
         numbers, files = quantity(diff.n_numbers, "numbers"), quantity(diff.n_files, "files")
         yield f"Compared: {quantity(len(diff.jobs), 'jobs')}, {numbers}, {files}."
     if diff.n_other_bytes:
         yield f"Other bytes that say the same: {quantity(diff.n_other_bytes, 'files')}."
-
-
-def _value(value: object) -> str:
-    return f"{value:.9g}" if isinstance(value, float) else _text(str(value))
-
-
-def _name(name: str) -> str:
-    return escape_for_display(name, MAX_NAME_LENGTH) if name else ""
-
-
-def _text(text: str) -> str:
-    return escape_for_display(text, MAX_TEXT_LENGTH)

@@ -8,9 +8,9 @@ from operator import itemgetter
 
 import numpy as np
 
-from attnviz.commands.batch.changes import changes, check_tokens, shared_heads
 from attnviz.errors import InvalidRecord
 from attnviz.measures import measured
+from attnviz.measures.changes import changes, check_tokens, shared_heads
 from attnviz.records import AttentionMaps
 from attnviz.records.differences import WEIGHT, Difference, HeadChange, Tolerances, compare_values, one_sided
 from attnviz.records.walk import stretches

@@ -1,0 +1,86 @@
+"""`attnviz.compare`: two records of one text side by side, in Python and notebooks."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from attnviz.commands.compare.accumulator import ComparisonAccumulator
+from attnviz.commands.compare.maps import highest, map_pictures
+from attnviz.commands.compare.outcome import chosen_query, shared_layers
+from attnviz.commands.compare.spec import CompareSpec
+from attnviz.display import escape_for_display
+from attnviz.errors import InvalidOption
+from attnviz.python.api import from_python
+from attnviz.python.notebook import Display
+from attnviz.python.options import FigureSettings
+from attnviz.records import AttentionMaps
+from attnviz.records.single import one_record
+from attnviz.report import Column, Report, Row, Table
+from attnviz.specs import ScaleKind
+from attnviz.views.head_pictures import scale_over, scales_over
+
+
+def compare(
+    first: AttentionMaps | Sequence[AttentionMaps],
+    second: AttentionMaps | Sequence[AttentionMaps],
+    *,
+    layer: str | int | None = None,
+    query: str | int | None = None,
+    scale: ScaleKind = "lift",
+) -> Display:
+    """Compare two records of one text: their maps on one scale, the difference, one query in every head, the measures.
+
+    Args:
+        first: a record, with which the other is compared.
+        second: one of the same text. Tokens that are cut differently are joined to common units.
+        layer: which of the layers that both have; all of them unless said.
+        query: a word or a position; the one on which heads differ most unless said.
+        scale: as of `attnviz.heatmap`.
+
+    Returns:
+        What a notebook shows as a page, and where it shows no HTML as a PNG.
+
+    Raises:
+        InvalidOption: for records of different texts, and for a scale that there is not.
+        InvalidSelection: for a layer or query that is not there.
+
+    Examples:
+        >>> import attnviz
+        >>> text = "the acting saved the film"
+        >>> attnviz.compare(attnviz.attention(text, model="single"), attnviz.attention(text, model="multi:2"))
+        Display('single and multi:2 on “the acting saved the film”')
+    """
+    settings = from_python(FigureSettings, layer=layer, query=query, scale=scale).figure
+    records = [one_record(first), one_record(second)]
+    if len({each.provenance.text_sha256 for each in records}) > 1:
+        raise InvalidOption("these are records of different texts", hint="Compare two models on one text.")
+    names = [escape_for_display(each.provenance.model, 40) for each in records]
+    names = [f"{name} ({place})" for place, name in enumerate(names, 1)] if len(set(names)) == 1 else names
+    spec = CompareSpec(models=tuple(names), layer=settings.layer, query=settings.query)
+    tally = ComparisonAccumulator.of(2, spec.measure)
+    tally.add(records)
+    layers = shared_layers(spec, tally.last)
+    query_at = chosen_query(spec, tally.last, layers[-1])
+    pictures = map_pictures(tally.last, names, ("first", "second"), layers, query_at, scale)
+    extent = highest(pictures), len(tally.last[0].keys)
+    text = escape_for_display(records[0].provenance.text_name, 80)
+    report = Report(
+        title=f"{names[0]} and {names[1]} on {text}",
+        subtitle="difference: second minus first",
+        blocks=(*pictures, _measures_table(tally, names)),
+        scale=scale_over(scale, *extent),
+        scales=scales_over(*extent),
+    )
+    return Display(report)
+
+
+def _measures_table(tally: ComparisonAccumulator, names: Sequence[str]) -> Table:
+    rows: list[Row] = []
+    for info in tally.shown:
+        numbers = [(of.per_layer if info.together else of.per_head)[info.name][0] for of in tally.numbers]
+        means = [float(np.mean(values)) for values in numbers]
+        rows.append((info.name, info.unit, *means, means[1] - means[0]))
+    columns = (Column("measure"), Column("unit"), *map(Column, names), Column("difference"))
+    return Table("measures", "means over heads", "compared", columns, rows)

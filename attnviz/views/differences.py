@@ -1,0 +1,50 @@
+"""One difference between two records, batches or surveys as a sentence. Knows no files."""
+
+from __future__ import annotations
+
+from attnviz.display import escape_for_display
+from attnviz.records.differences import Difference
+
+MAX_NAME_LENGTH, MAX_TEXT_LENGTH = 64, 200
+
+
+def describe(difference: Difference) -> str:
+    """One difference as a sentence."""
+    subject, said = _subject(difference), shown_text(difference.said) if difference.said else ""
+    match difference.kind:
+        case "only before" | "only after":
+            return f"{subject} is only in {difference.kind.removeprefix('only ').upper()}."
+        case "unreadable":
+            return f"{subject} {said}."
+        case "differs":
+            if difference.before is None:
+                return f"{subject}: {said}."
+            became = f"{_value(difference.before)} became {_value(difference.after)}"
+            return f"{subject}: {became}{f' ({said})' if said else ''}."
+
+
+def _subject(difference: Difference) -> str:
+    """ "film: attention.safetensors: weight of layer 0, head 1"; of a file and a job as a whole just their names."""
+    what, parts = difference.what, [difference.job, difference.file.removeprefix(f"{difference.job}/")]
+    if what == "job":
+        return f"job {shown_name(difference.job)}"
+    if what != "file":
+        name = difference.measure if what == "number" else f"{what} {difference.measure}".strip()
+        name += f" of {difference.where}" if difference.where else ""
+        name += f"{' ' if what == 'text' else ' in '}{difference.text}" if difference.text else ""
+        parts.append(name)
+    return ": ".join(shown_text(part) for part in parts if part)
+
+
+def _value(value: object) -> str:
+    return f"{value:.9g}" if isinstance(value, float) else shown_text(str(value))
+
+
+def shown_name(name: str) -> str:
+    """A name in few characters, safe to show; "" for none."""
+    return escape_for_display(name, MAX_NAME_LENGTH) if name else ""
+
+
+def shown_text(text: str) -> str:
+    """Any text in few characters, safe to show."""
+    return escape_for_display(text, MAX_TEXT_LENGTH)

@@ -1,0 +1,65 @@
+"""Each wing can be taken out: without its folder and its lines in the registry, everything else is green."""
+
+from __future__ import annotations
+
+import ast
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import attnviz
+from attnviz.commands import COMMANDS
+
+ROOT = Path(attnviz.__file__).parent
+WINGS = sorted({command.where.split(".")[2] for command in COMMANDS})
+# Every module that is left, and tables and help of a command that is left.
+PROGRAM = """
+from importlib import import_module
+from pathlib import Path
+for path in sorted(Path("attnviz").rglob("*.py")):
+    name = ".".join(path.with_suffix("").parts).removesuffix(".__init__")
+    if name != "attnviz.__main__":
+        import_module(name)
+"""
+
+
+@pytest.mark.parametrize("wing", WINGS)
+def test_without_a_wing_the_rest_is_whole(wing: str, tmp_path: Path) -> None:
+    shutil.copytree(ROOT, tmp_path / "attnviz", ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.rmtree(tmp_path / "attnviz/commands" / wing)
+    _take_out(tmp_path / "attnviz/commands/__init__.py", wing)
+    run(tmp_path, "-c", PROGRAM)
+    said = run(tmp_path, "-m", "attnviz", "--help")
+    gone = {command.name for command in COMMANDS if f".{wing}." in command.where}
+    listed = {line.split()[0] for line in said.partition("Commands:")[2].splitlines() if line.strip()}
+    assert listed == {command.name for command in COMMANDS} - gone
+    other = next(command.name for command in COMMANDS if command.name not in gone)
+    run(tmp_path, "-m", "attnviz", other, "--help")
+
+
+def _take_out(registry: Path, wing: str) -> None:
+    """The lines of the wing: the commands whose code is in its folder."""
+    source = registry.read_text(encoding="utf-8")
+    lines = source.splitlines(keepends=True)
+    calls = [node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Call)]
+    for call in sorted(calls, key=lambda call: -call.lineno):
+        if any(isinstance(each, ast.Constant) and f".{wing}." in str(each.value) for each in call.args):
+            del lines[call.lineno - 1 : call.end_lineno]
+    registry.write_text("".join(lines), encoding="utf-8")
+
+
+def run(folder: Path, *arguments: str) -> str:
+    done = subprocess.run(
+        [sys.executable, *arguments],
+        cwd=folder,
+        env=os.environ | {"PYTHONPATH": str(folder), "PYTHONSAFEPATH": ""},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
