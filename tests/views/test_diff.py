@@ -10,7 +10,6 @@ import pytest
 from attnviz.commands.batch.diff_report import (
     MAX_HEADS,
     MAX_ROWS,
-    describe,
     diff_cases,
     diff_report,
     heads_table,
@@ -22,6 +21,7 @@ from attnviz.records.differences import Diff, Difference, HeadChange, Kind
 from attnviz.renderers.documents import json as as_json
 from attnviz.renderers.terminal.show import HIDDEN
 from attnviz.report import Report
+from attnviz.views.differences import describe
 from tests.made import HOSTILE
 
 SPEC = DiffSpec(before="baseline", after="figures")
