@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from math import floor, log10
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple, TypeAlias, get_args
 
 import numpy as np
 
@@ -188,7 +188,7 @@ def scale_over(kind: ScaleKind, high: float, n_keys: int, of_shown: bool = False
 
 def scales_over(high: float, n_keys: int, of_shown: bool = False) -> tuple[Scale, ...]:
     """What a reader may choose from. See `scale_over`."""
-    kinds: tuple[ScaleKind, ...] = ("lift", "fixed", "shared", "log")
+    kinds: tuple[ScaleKind, ...] = tuple(kind for kind in get_args(ScaleKind) if kind != "auto")
     return tuple(scale_over(kind, high, n_keys, of_shown) for kind in kinds)
 
 
