@@ -22,6 +22,7 @@ from attnviz.models.built_in import SHIPPED
 from attnviz.registry import Plugin
 from attnviz.running.metrics import load_metrics
 from attnviz.store import load
+from tests import study
 from tests.attacks.endings import run_here
 from tests.browser import Opened
 from tests.process import ROOT, RunCli
@@ -88,7 +89,12 @@ def accuracies() -> str:
     return "".join(f"{line}\n" for line in lines)
 
 
-MEASURED = {"attnviz.data.models": accuracies}
+MEASURED = {
+    "attnviz.data.models": accuracies,
+    "capacity.heads": study.by_heads,
+    "capacity.networks": study.networks,
+    "capacity.layers": study.layers,
+}
 
 
 def _is_table(value: object) -> bool:
@@ -104,7 +110,17 @@ def test_tables_are_those_of_the_code() -> None:
         if os.environ.get("ATTNVIZ_WRITE_README") and expected != text:
             document.write_text(expected, encoding="utf-8")
         assert document.read_text(encoding="utf-8") == expected
-    assert n_tables == 6
+    assert n_tables == 9
+
+
+def test_what_is_said_of_the_study_of_capacity_is_in_its_tables() -> None:
+    """Every share and every noise that a sentence names, in the page and in the README."""
+    tables = "".join(made() for name, made in MEASURED.items() if name.startswith("capacity."))
+    of_readme = README.read_text(encoding="utf-8").partition("recall 8 items")[2].partition("\n## ")[0]
+    page = (DOCS / "capacity.md").read_text(encoding="utf-8").partition("## How it was measured")[0]
+    said = re.findall(r"\d+[.,]\d+", of_readme + TABLE.sub("", page))
+    assert len(said) > 15
+    assert {*said} - {*re.findall(r"\d+[.,]\d+", tables)} == set()
 
 
 def test_every_file_in_the_map_exists() -> None:
