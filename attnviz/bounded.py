@@ -87,7 +87,7 @@ def file_size(path: Path, largest: float, invalid: type[InputError], hint: str =
     if stat.S_ISDIR(state.st_mode):
         raise invalid(f"cannot read {path}: Is a directory", hint=hint)
     if not stat.S_ISREG(state.st_mode):
-        raise invalid(f"cannot read {path}: it is no regular file", hint=hint)
+        raise invalid(f"cannot read {path}: not a regular file", hint=hint)
     if state.st_size > largest:
         raise invalid(f"{path} is {in_bytes(state.st_size)} long, at most {in_bytes(largest)} are read", hint=hint)
     return state.st_size
@@ -154,7 +154,7 @@ def header_of(file: BinaryIO, size: int) -> Header:
     try:
         header = json.loads(file.read(length))
         if not isinstance(header, dict):
-            raise ValueError("its header is no table of tensors")
+            raise ValueError("its header is not a table of tensors")
         metadata = header.pop("__metadata__", {})
         end = 8 + length + max(map(_end, header.values()), default=0)
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
@@ -169,7 +169,7 @@ def _end(tensor: dict[str, Any]) -> int:
     start, end = tensor["data_offsets"]
     shape = tensor["shape"]
     if not all(type(number) is int and 0 <= number < 2**63 for number in (start, end, *shape)):
-        raise ValueError("sizes in its header are no sizes")
+        raise ValueError("sizes in its header are not whole numbers from 0")
     item = ITEM_SIZES.get(tensor.get("dtype", ""))
     if item is not None and end - start != math.prod(shape) * item:
         raise ValueError("sizes in its header contradict each other")

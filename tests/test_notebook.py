@@ -169,11 +169,11 @@ UNLIKE = (*attentions(n=2, n_layers=1), *attentions(n_layers=1))
 WRONG: dict[str, tuple[type[AttnvizError], str, Any, dict[str, Any]]] = {
     "sdpa": (InvalidRecord, "these attentions are empty. .*eager", (), {}),
     "none": (InvalidRecord, "no weights in these attentions. .*eager", (None, None), {}),
-    "flat": (InvalidRecord, r"1 layers of shape \(2,\) are no attentions. Expected a tuple", [[0.5, 0.5]], {}),
-    "words": (InvalidRecord, "no arrays of one shape", [["a"], "b"], {}),
+    "flat": (InvalidRecord, r"1 layers of shape \(2,\) are not attentions. Expected a tuple", [[0.5, 0.5]], {}),
+    "words": (InvalidRecord, "not arrays of numbers of one shape", [["a"], "b"], {}),
     "unlike": (InvalidRecord, r"2 layers of shape \(1, 2, 2, 2\) and \(1, 2, 3, 3\)", UNLIKE, {}),
     "few names": (InvalidRecord, "2 tokens do not fit attention of 3", attentions(), {"tokens": ["a", "b"]}),
-    "a string": (InvalidRecord, "tokens are no list of strings", attentions(), {"tokens": "the cat sat"}),
+    "a string": (InvalidRecord, "tokens are not a list of strings", attentions(), {"tokens": "the cat sat"}),
     "scores": (InvalidRecord, r"sum to .*, not 1. model.eval\(\)", tuple(2 * each for each in attentions()), {}),
     "which": (InvalidSelection, "a batch of 3 texts. Choose one with row=0 to row=2", attentions(3), {}),
     "no row": (InvalidSelection, "no row 3 in a batch of 3", attentions(3), {"row": 3}),
@@ -191,7 +191,7 @@ def test_wrong_attentions_end_in_one_line(kind: type[AttnvizError], said: str, g
 def test_wrong_uses_end_in_one_line() -> None:
     maps = windowed_maps()
     wrong: list[tuple[type[AttnvizError], str, Any]] = [
-        (InvalidRecord, "a str is no record", lambda: attnviz.measure("maps", "entropy")),  # type: ignore[arg-type]
+        (InvalidRecord, "a str is not a record", lambda: attnviz.measure("maps", "entropy")),  # type: ignore[arg-type]
         (InvalidRecord, r"2 records. Choose one, such as maps\[0\]", lambda: attnviz.heatmap([maps, maps])),
         (InvalidOption, "names 20 measures", lambda: attnviz.measure(maps, "all")),
         (InvalidOption, "no setting 'pickle'. Did you mean 'pick'", lambda: attnviz.show(maps, pickle="0.1")),
@@ -244,7 +244,7 @@ def test_arrays_of_xarray_know_tokens() -> None:
 
 def test_a_model_instead_of_tokens_is_refused_in_one_line() -> None:
     """As it is typed; unwrapped, because types are checked at run time only in tests."""
-    with pytest.raises(InvalidRecord, match="tokens are no list of strings"):
+    with pytest.raises(InvalidRecord, match="tokens are not a list of strings"):
         inspect.unwrap(named)("tokens", torch.nn.Identity())
 
 

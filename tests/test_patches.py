@@ -157,13 +157,13 @@ def recorded(file: Path) -> None:
 
 
 REFUSED: dict[str, tuple[type[AttnvizError], str]] = {
-    "text": (InvalidSource, "cat.png is no image that can be read. PNG, JPEG"),
+    "text": (InvalidSource, "cat.png cannot be read as an image. PNG, JPEG"),
     "none": (InvalidSource, r"none\.png"),
     "damaged": (InvalidSource, "cat.png is a damaged image .*truncated"),
     "large": (TooLarge, "cat.png has 9,000 × 6,000 pixels. At most 50 million: make it smaller."),
-    "number": (InvalidSource, "a int is no image. Give a file, or an image of Pillow."),
+    "number": (InvalidSource, "a int is not an image. Give a file, or an image of Pillow."),
     "empty": (InvalidOption, "no grid of 0 × 2 patches. Of 1 to 256 either way."),
-    "string": (InvalidOption, r"leading='\[CLS\]' is no list"),
+    "string": (InvalidOption, r"leading='\[CLS\]' is not a list"),
     "few": (InvalidRecord, "14 × 14 patches do not fit 50 keys. 7 × 7 patches and a token before them would."),
     "many": (InvalidRecord, "2 × 2 patches do not fit 50 keys. 7 × 7"),
     "leading": (InvalidRecord, r"2 × 2 patches after \[CLS\] do not fit 6 keys. 2 × 2 patches and 2 tokens before"),

@@ -93,13 +93,13 @@ def test_another_text_is_said(pytester: pytest.Pytester) -> None:
 @pytest.mark.parametrize(
     ("call", "said"),
     [
-        ("check('maps')", "*InvalidRecord: a str is no record*"),
+        ("check('maps')", "*InvalidRecord: a str is not a record*"),
         (
             "check(MAPS, tolerance=float('nan'))",
             "*InvalidOption: tolerance=nan is not a tolerance. It is a number from 0 up.",
         ),
-        ("check(MAPS, name=5)", "*InvalidOption: name=5 is no name. A-Z*"),
-        ("check(MAPS, name='../x')", "*InvalidOption: name='../x' is no name. A-Z*"),
+        ("check(MAPS, name=5)", "*InvalidOption: name=5 is not a file name. A-Z*"),
+        ("check(MAPS, name='../x')", "*InvalidOption: name='../x' is not a file name. A-Z*"),
         ("check(MAPS); attention_regression.check(MAPS)", "*InvalidOption: two checks of one test would keep one*"),
     ],
 )

@@ -42,13 +42,13 @@ def test_a_recording_of_one_is_saved(tmp_path: Path) -> None:
     assert path.read_bytes() == before
 
 
-@pytest.mark.parametrize(("several", "said"), [(2, "these are 2 records. Choose one"), (0, "a list is no record")])
+@pytest.mark.parametrize(("several", "said"), [(2, "these are 2 records. Choose one"), (0, "a list is not a record")])
 def test_what_is_not_one_record_replaces_no_file(several: int, said: str, tmp_path: Path) -> None:
     path = tmp_path / "a.safetensors"
     path.write_bytes(b"mine")
     with pytest.raises(InvalidRecord, match=said):
         attnviz.save([random_maps()] * several, path)
-    with pytest.raises(InvalidRecord, match="a NoneType is no record"):
+    with pytest.raises(InvalidRecord, match="a NoneType is not a record"):
         attnviz.save(None, path)  # type: ignore[arg-type]
     assert path.read_bytes() == b"mine"
 
@@ -62,9 +62,9 @@ def test_what_is_no_path_is_refused(path: Any) -> None:
 
 WEIGHTS: list[tuple[Any, dict[str, Any], type[AttnvizError], str]] = [
     (THIRDS, {"row": "0"}, InvalidSelection, "no row '0' in a batch of 1"),
-    (torch.full((1, 2, 3, 3), 1 / 3, device="meta"), {}, InvalidRecord, "no arrays of one shape of numbers"),
-    (THIRDS.astype(complex), {}, InvalidRecord, "complex numbers are no attentions"),
-    ([torch.full((1, 2, 3, 3), 1 / 3, dtype=torch.complex64)], {}, InvalidRecord, "complex numbers are no attentions"),
+    (torch.full((1, 2, 3, 3), 1 / 3, device="meta"), {}, InvalidRecord, "not arrays of numbers of one shape"),
+    (THIRDS.astype(complex), {}, InvalidRecord, "complex numbers are not attentions"),
+    ([torch.full((1, 2, 3, 3), 1 / 3, dtype=torch.complex64)], {}, InvalidRecord, "complex numbers are not attentions"),
 ]
 
 
@@ -76,7 +76,10 @@ def refused(call: Callable[[], object], said: str, kind: type[AttnvizError] = In
 
 def test_axes_are_one_of_matplotlibs() -> None:
     axes: Any = Figure().subplots(1, 2)
-    refused(lambda: attnviz.heatmap(random_maps(), ax=axes, layer=0, head=0), r"a ndarray is no axes.*ax=axes\[0\]")
+    refused(
+        lambda: attnviz.heatmap(random_maps(), ax=axes, layer=0, head=0),
+        r"not matplotlib axes.*ax=axes\[0\]",
+    )
 
 
 @pytest.mark.parametrize(("weights", "options", "kind", "said"), WEIGHTS, ids=range(len(WEIGHTS)))

@@ -33,7 +33,7 @@ COMMANDS = (
     Command(
         "compare",
         "attnviz.commands.compare.run:compare",
-        "Single against multi head, in numbers and pictures",
+        "Compare models on the same texts",
         spec="attnviz.commands.compare.spec:CompareSpec",
         inputs="attnviz.commands.compare.run:compare_inputs",
         rows="measures.csv",
@@ -41,7 +41,7 @@ COMMANDS = (
     Command(
         "survey",
         "attnviz.commands.survey.run:survey",
-        "What each head does over many texts",
+        "Measure every head over a corpus",
         spec="attnviz.commands.survey.spec:SurveySpec",
         inputs="attnviz.commands.survey.run:survey_inputs",
         rows="heads.csv",
@@ -50,13 +50,13 @@ COMMANDS = (
     Command(
         "merge",
         "attnviz.commands.survey.run:merge",
-        "Put the parts of a survey together",
+        "Merge the parts of a survey",
         spec="attnviz.commands.survey.spec:MergeSpec",
     ),
     Command(
         "diff",
         "attnviz.commands.batch.diff:diff",
-        "What differs between two records, batches or surveys",
+        "Compare two records, batches or surveys",
         spec="attnviz.commands.batch.spec:DiffSpec",
     ),
     Command(
@@ -70,7 +70,7 @@ COMMANDS = (
     Command(
         "attribute",
         "attnviz.commands.attribute.run:attribute",
-        "Say which tokens an answer hangs on, tested",
+        "Score which tokens a prediction depends on",
         spec="attnviz.commands.attribute.spec:AttributeSpec",
         inputs="attnviz.commands.attribute.run:attribute_inputs",
         rows="attribution.csv",
@@ -78,7 +78,7 @@ COMMANDS = (
     Command(
         "batch",
         "attnviz.commands.batch.run:batch",
-        "Make all that configs ask for, and a manifest",
+        "Run the jobs of config files",
         spec="attnviz.commands.batch.spec:BatchSpec",
     ),
     Command(

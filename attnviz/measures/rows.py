@@ -33,7 +33,7 @@ MAX_DRAWN = 2**26  # weights of all heads that pictures hold one by one: 256 MiB
 MAX_SIDE = 1024  # rows or columns of a map whose cells stand for several weights
 
 
-class Block(NamedTuple):
+class QueryBlock(NamedTuple):
     """A stretch of the real queries."""
 
     places: slice  # among the real queries
@@ -85,14 +85,14 @@ def real_queries(maps: AttentionMaps) -> RealQueries:
 
 
 @remembered
-def blocks(maps: AttentionMaps, n_cells: int | None = None) -> tuple[Block, ...]:
+def blocks(maps: AttentionMaps, n_cells: int | None = None) -> tuple[QueryBlock, ...]:
     """The real queries in stretches that the processor's cache holds, where there are so many weights of each of them;
     as many as keys unless that is given.
     """
     found, start = [], 0
     for queries in stretches(np.flatnonzero(real_queries(maps)), n_cells or len(maps.keys)):
         n_queries = queries.stop - queries.start if isinstance(queries, slice) else len(queries)
-        found.append(Block(slice(start, start + n_queries), queries))
+        found.append(QueryBlock(slice(start, start + n_queries), queries))
         start += n_queries
     return tuple(found)
 
@@ -162,7 +162,7 @@ def row_sums(maps: AttentionMaps, layer: int) -> Float64[np.ndarray, "head query
     return statistics(maps, layer).sums
 
 
-def head_rows(maps: AttentionMaps, layer: int, head: int, block: Block | None = None) -> Rows:
+def head_rows(maps: AttentionMaps, layer: int, head: int, block: QueryBlock | None = None) -> Rows:
     """The real queries of one head, or a block of them; their rows sum to exactly 1, which a record promises nearly.
 
     Where the model has a sink, that is what goes to keys as a distribution of its own; `to_sink` is how much that is.
@@ -173,17 +173,17 @@ def head_rows(maps: AttentionMaps, layer: int, head: int, block: Block | None = 
     return rows
 
 
-def layer_rows(maps: AttentionMaps, layer: int, block: Block | None = None) -> LayerRows:
+def layer_rows(maps: AttentionMaps, layer: int, block: QueryBlock | None = None) -> LayerRows:
     """The same of all heads of a layer. Padding has no row; as a key it stays, with weight 0."""
     return np.stack([head_rows(maps, layer, head, block) for head in range(maps.n_heads)])
 
 
-def mixed_blocks(maps: AttentionMaps) -> tuple[Block, ...]:
+def mixed_blocks(maps: AttentionMaps) -> tuple[QueryBlock, ...]:
     """Those of which several heads are held at a time."""
     return blocks(maps, 4 * len(maps.keys))
 
 
-def halves(maps: AttentionMaps, layer: int, block: Block) -> Float32[np.ndarray, "head query key"]:
+def halves(maps: AttentionMaps, layer: int, block: QueryBlock) -> Float32[np.ndarray, "head query key"]:
     """Half of each row of a layer's heads, for means of two, in float32 and without zeros."""
     scales = (0.5 / row_sums(maps, layer)[:, block.places, None]).astype(np.float32)
     found = np.empty((*scales.shape[:2], len(maps.keys)), dtype=np.float32)

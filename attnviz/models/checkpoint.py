@@ -137,7 +137,7 @@ def _read_config(file: Path) -> dict[str, Any]:
         classifier = ClassifierConfig(_encoder(found["encoder"]), tuple(labels), pool, n_bigrams)
         keep = _one_of(found, "keep", KeepKind)
     except (ValueError, KeyError, TypeError, RecursionError) as error:
-        raise InvalidModel(f"{file} is not a configuration of ours: {error}", hint="Copy the folder again.") from error
+        raise InvalidModel(f"{file} is not an attnviz configuration: {error}", hint="Copy the folder again.") from error
     head_size(classifier.encoder.d_model, classifier.encoder.n_heads)
     return {**found, "classifier": classifier, "keep": keep}
 

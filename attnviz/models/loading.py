@@ -54,7 +54,7 @@ class ModelReference(ABC):
         for option, value in vars(self.extras).items():
             if value is not None:
                 raise InvalidOption(
-                    f"--{option.replace('_', '-')} is for pretrained models of others",
+                    f"--{option.replace('_', '-')} is for third-party models",
                     hint=f"{self.spec.model} reads one text. Leave it out.",
                 )
 

@@ -112,4 +112,4 @@ def check_room(what: str, needed: int, max_gib: float) -> None:
 
 def _check_max_memory(max_gib: float) -> None:
     if not max_gib > 0:  # NaN is not either
-        raise InvalidOption(f"--max-memory {max_gib:g} is no room at all", hint="Give GiB, such as 4 or 0.5.")
+        raise InvalidOption(f"--max-memory {max_gib:g} leaves no memory", hint="Give GiB, such as 4 or 0.5.")

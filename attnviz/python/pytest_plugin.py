@@ -86,7 +86,9 @@ class AttentionRegression:
     def _file(self, name: str | None) -> Path:
         """A test's name is anything: what a file's cannot hold is told apart by its sha256."""
         if name is not None and not (isinstance(name, str) and NAME.fullmatch(name)):
-            raise InvalidOption(f"name={name!r} is no name", hint="A-Z a-z 0-9 . _ - only, a letter or digit first.")
+            raise InvalidOption(
+                f"name={name!r} is not a file name", hint="A-Z a-z 0-9 . _ - only, a letter or digit first."
+            )
         test = ".".join(self._request.node.nodeid.split("::")[1:])
         safe = re.sub("[^A-Za-z0-9._-]+", "-", test).strip("-")
         if test.translate(BRACKETS) != safe or len(safe) > MAX_LENGTH:

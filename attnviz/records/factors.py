@@ -87,7 +87,7 @@ class Factors:
             raise InvalidRecord(f"a bias of shape {biased} is not one of {n_heads} heads by distance")
         numbers = (each for each in (self.query * self.scale, self.key, sums, self.bias) if each is not None)
         if not all((np.abs(each) <= MAX_SCORE).all() for each in numbers):  # written so that NaN is wrong too
-            raise InvalidRecord("q, k, log-sum-exp or bias hold what is no number of a model")
+            raise InvalidRecord("q, k, log-sum-exp or bias hold values that are not finite")
         self._check_mask()
         found = np.full((n_heads, n_queries), np.nan, dtype=np.float32) if sums is None else sums
         object.__setattr__(self, "_sums", found)

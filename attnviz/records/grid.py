@@ -52,7 +52,7 @@ class Grid:
                 f"no grid of {self.n_rows} × {self.n_columns} patches", hint=f"Of 1 to {MAX_SIDE} either way."
             )
         if isinstance(self.leading, str):
-            raise InvalidOption(f"leading={self.leading!r} is no list", hint='Such as leading=["[CLS]"].')
+            raise InvalidOption(f"leading={self.leading!r} is not a list", hint='Such as leading=["[CLS]"].')
         object.__setattr__(self, "leading", tuple(map(str, self.leading)))
         if image is not None:
             object.__setattr__(self, "pixels", load(READER)(image, *sides))

@@ -19,7 +19,7 @@ def one_record(maps: AttentionMaps | Sequence[AttentionMaps]) -> AttentionMaps:
     if isinstance(maps, AttentionMaps):
         return maps
     if not is_record(maps):
-        raise InvalidRecord(f"a {type(maps).__name__} is no record", hint="attnviz.from_attentions makes one.")
+        raise InvalidRecord(f"a {type(maps).__name__} is not a record", hint="attnviz.from_attentions makes one.")
     if len(maps) > 1:
         raise InvalidRecord(f"these are {len(maps)} records", hint="Choose one, such as maps[0].")
     return maps[0]

@@ -41,7 +41,7 @@ def load_metrics(folder: Path) -> Metrics:
         if missing := [name for name in SIZES if type(metrics.sizes.get(name)) is not int]:
             raise ValueError(f"sizes lack {', '.join(sorted(missing))}")
     except (ValueError, RecursionError) as error:
-        raise InvalidModel(f"{file} holds no metrics of ours: {error}", hint="Copy the folder again.") from error
+        raise InvalidModel(f"{file} holds no attnviz metrics: {error}", hint="Copy the folder again.") from error
     return metrics
 
 
@@ -95,7 +95,7 @@ def from_json(kind: Any, found: Any, name: str) -> Any:
     if isinstance(kind, UnionType):
         kind = next((one for one in get_args(kind) if _is(one, found)), get_args(kind)[0])
     if not _is(kind, found):
-        raise ValueError(f"{name} is no {getattr(kind, '__name__', kind)}")
+        raise ValueError(f"{name} is not of type {getattr(kind, '__name__', kind)}")
     if is_dataclass(kind):
         kinds = get_type_hints(kind)
         if set(kinds) != set(found):

@@ -101,14 +101,14 @@ class Pictures:
 
 
 def inches(length: str | None) -> float | None:
-    """A length as people write it. Raises InvalidOption for anything else, and what is no width of a figure."""
+    """A length as people write it. Raises InvalidOption for anything else, and what is not a width of a figure."""
     if length is None:
         return None
     match = LENGTH.fullmatch(length.strip())
     found = float(match[1]) / UNITS[match[2]] if match else 0.0
     if not 1 <= found <= MAX_WIDTH:
         raise InvalidOption(
-            f"--width {length!r} is no width of a figure", hint=f"Write 3.3in or 84mm; from 1 to {MAX_WIDTH} inches."
+            f"--width {length!r} is not a width of a figure", hint=f"Write 3.3in or 84mm; from 1 to {MAX_WIDTH} inches."
         )
     return found
 

@@ -78,7 +78,7 @@ def read_factors(meta: Mapping[str, Any], tensors: Mapping[str, np.ndarray]) -> 
     if {*map(len, found.values()), len(windows)} != {len(scales)}:
         raise InvalidRecord("factors are of different numbers of layers")
     if not all(type(scale) is float for scale in scales):
-        raise InvalidRecord("the scales of q and k are no numbers")
+        raise InvalidRecord("the scales of q and k are not numbers")
     return tuple(
         Factors(**{name: part[layer] for name, part in found.items()}, scale=scales[layer], window=windows[layer])
         for layer in range(len(scales))
@@ -115,7 +115,7 @@ def tokens_read(name: str, found: Mapping[str, Any], tensors: Mapping[str, np.nd
     pieces, numbers, marks = found["pieces"], tensors[f"{name}_pieces"], tensors[f"{name}_marks"]
     gaps, lengths = tensors[f"{name}_offsets"].astype(np.int64)
     if not all(isinstance(piece, str) for piece in pieces):
-        raise TypeError("pieces that are no texts")
+        raise TypeError("pieces that are not texts")
     _check_index(numbers, len(pieces), "pieces of tokens")
     n_characters = int(np.array([len(piece) for piece in pieces], dtype=np.int64)[numbers].sum())
     if n_characters > MAX_HEADER:  # of which words are made, one for each token

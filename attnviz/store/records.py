@@ -275,7 +275,7 @@ def _numbers(meta: Mapping[str, Any], what: str, provenance: Provenance) -> tupl
         written = dict(provenance.settings).get(f"{what}s_in_model")
         numbers = [int(number) for number in written.split(",")] if isinstance(written, str) else []
     if not all(type(number) is int for number in numbers):
-        raise TypeError(f"{what} numbers {numbers!r} are no numbers")
+        raise TypeError(f"{what} numbers {numbers!r} are not numbers")
     return tuple(numbers)
 
 

@@ -238,6 +238,6 @@ def test_a_damaged_record(damage: Damage, saved: Path, run_here: RunHere, tmp_pa
 
 
 def test_records_in_a_process(saved: Path, run_forked: RunCli) -> None:
-    refused(run_forked("render", "/dev/null"), "cannot read /dev/null: it is no regular file")
+    refused(run_forked("render", "/dev/null"), "cannot read /dev/null: not a regular file")
     pickled(saved)
     refused(run_forked("render", saved), "a.safetensors is not a whole safetensors file")

@@ -186,7 +186,7 @@ def test_what_only_models_of_ours_do(command: str, whole: Path, run_here: RunHer
 
 @pytest.mark.parametrize("option", [("--attention", "self"), ("--pair", "a"), ("--target-text", "a")])
 def test_what_models_of_ours_do_not_have(option: tuple[str, str], run_here: RunHere) -> None:
-    refused(run_here("heatmap", "--text", "the cat", *option), f"{option[0]} is for pretrained models of others")
+    refused(run_here("heatmap", "--text", "the cat", *option), f"{option[0]} is for third-party models")
 
 
 HOSTILE = "[/] [red] [unk] :smile: $$ $_$ $\\frac$ </script> [PAD] <unk> [SEP] a\x1b[31mb \u202e"

@@ -169,8 +169,8 @@ def test_what_has_no_end_is_read_up_to_a_bound(run_here: RunHere, tmp_path: Path
     (tmp_path / "zeros.csv").symlink_to(zeros)
     refused(run_here("heatmap", "--text-file", zeros), "/dev/zero is longer than the 16 MiB of one text")
     refused(run_here("heatmap", "--dataset", "zeros.csv"), "zeros.csv:1 is longer than the 16 MiB of one text")
-    refused(run_here("render", zeros), "cannot read /dev/zero: it is no regular file")
-    refused(run_here("heatmap", "--text", "a", "--heads", "2", "--vocab", zeros), "it is no regular file")
+    refused(run_here("render", zeros), "cannot read /dev/zero: not a regular file")
+    refused(run_here("heatmap", "--text", "a", "--heads", "2", "--vocab", zeros), "not a regular file")
 
 
 def test_a_small_parquet_of_many_texts(run_here: RunHere, tmp_path: Path) -> None:

@@ -48,10 +48,10 @@ def test_an_entry_comes_back_as_it_was(tmp_path: Path) -> None:
         (tmp_path / "e.json").write_bytes(entry_bytes(entry))
         assert entry_from_file(tmp_path / "e.json") == entry
     (tmp_path / "e.json").write_bytes(entry_bytes(replace(ENTRY, files=(File("../b.png", "0" * 64, 1),))))
-    with pytest.raises(InvalidConfig, match=r"'\.\./b\.png' is no path within 'a'"):
+    with pytest.raises(InvalidConfig, match=r"'\.\./b\.png' is not a path within 'a'"):
         entry_from_file(tmp_path / "e.json")
     (tmp_path / "e.json").write_bytes(entry_bytes(replace(ENTRY, files=(File("a/" + "é" * 128, "0" * 64, 1),))))
-    with pytest.raises(InvalidConfig, match=r"é.* is no path within 'a'"):
+    with pytest.raises(InvalidConfig, match=r"é.* is not a path within 'a'"):
         entry_from_file(tmp_path / "e.json")
 
 
@@ -128,7 +128,7 @@ def changed(where: list[str | int], value: object) -> str:
         (changed(["jobs", 0, "name"], "../up"), ": '../up' cannot be a name: "),
         (changed(["jobs", 0, "name"], "/tmp/up"), ": '/tmp/up' cannot be a name: "),
         (changed(["jobs", 1, "name"], "A"), ": the name 'A' is there twice, whatever the case"),
-        *((changed(["jobs", 0, "files", 0, "path"], path), f": {path!r} is no path within 'a'")
+        *((changed(["jobs", 0, "files", 0, "path"], path), f": {path!r} is not a path within 'a'")
           for path in ("", "a", "b/c", "/a/b", "../a/b", "a/../b", "a/./b", "a//b", "./a/b", "a\\b", "a/b\\c", "a/b:c",
                        "a/\0")),
         (changed(["jobs"], {}), ": jobs: write a list, not settings"),

@@ -199,7 +199,7 @@ def test_every_method_scores_each_token_of_a_decoder() -> None:
 
 
 def test_answers_that_there_are_not_are_refused(shipped: Attributable) -> None:
-    with pytest.raises(InvalidOption, match="no label") as refused:
+    with pytest.raises(InvalidOption, match="not a label") as refused:
         shipped.subject(TEXT, "text", Question(target="positiv"))
     assert "positive" in refused.value.hint
     with pytest.raises(InvalidOption, match="is the target itself"):

@@ -186,8 +186,8 @@ ONE_HEAD = torch.stack([TRIANGLE, torch.ones(6, 6)])
 @pytest.mark.parametrize(
     ("model", "said"),
     [
-        (Attending(attn_mask=PREFIX.bool()), "a mask that is no window: query 1"),
-        (Attending(attn_mask=HOLE.bool()), "a mask that is no window: query 4"),
+        (Attending(attn_mask=PREFIX.bool()), "a mask that is not a window: query 1"),
+        (Attending(attn_mask=HOLE.bool()), "a mask that is not a window: query 4"),
         (Attending(attn_mask=ONE_HEAD.bool()), "masks heads differently"),
         (
             Attending(attn_mask=torch.linspace(0, 1, 36).view(6, 6) ** 2),

@@ -150,5 +150,5 @@ def test_every_kind_is_tested_above() -> None:
 @pytest.mark.parametrize("model", ["single", "multi:16", "random", "dot"])
 def test_what_only_third_party_models_have_is_refused(model: str) -> None:
     reference = find_model(ModelOptions(model=model), PretrainedOptions(target_text="x"))
-    with pytest.raises(InvalidOption, match="--target-text is for pretrained models of others"):
+    with pytest.raises(InvalidOption, match="--target-text is for third-party models"):
         reference.check()

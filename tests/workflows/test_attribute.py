@@ -104,7 +104,7 @@ def test_predict_draws_it_under_each_answer(tmp_path: Path) -> None:
     [
         ({"method": "relevence"}, InvalidOption, "Did you mean 'relevance'"),
         ({"model": "random"}, InvalidModel, "random weights"),
-        ({"target": "good"}, InvalidOption, "no label"),
+        ({"target": "good"}, InvalidOption, "not a label"),
         ({"top_k": 0}, InvalidOption, "--top-k 0"),
         ({"max_tokens": 1}, InvalidOption, "--max-tokens 1"),
         ({"card": True, "text": ("good",), "inline_text": None}, InvalidText, "one token"),

@@ -166,7 +166,7 @@ def test_a_manifest_of_somebody_else_removes_and_writes_nothing_outside(config: 
         files = (*old.files, File(path, "", 6))
         hostile = replace(manifest, jobs=(replace(old, fingerprint="", files=files), *manifest.jobs[1:]))
         (tmp_path / "out" / NAME).write_bytes(to_bytes(hostile))
-        with pytest.raises(InvalidConfig, match="is no path within 'one'"):
+        with pytest.raises(InvalidConfig, match="is not a path within 'one'"):
             remade(config)
     assert run(config)[0] == {"one": "made", "two": "made"}
     assert (tmp_path / "secret.txt").read_bytes() == b"secret"

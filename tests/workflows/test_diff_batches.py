@@ -359,7 +359,7 @@ def failing(error: str) -> Callable[[Entry], Entry]:
 @pytest.mark.parametrize("path", ["../outside.png", "/etc/hostname"])
 def test_a_path_outside_the_folder_is_refused(pair: Path, path: str) -> None:
     change(files=(File(path, "0" * 64, 1),))
-    with pytest.raises(InvalidConfig, match="is no path within 'first'"):
+    with pytest.raises(InvalidConfig, match="is not a path within 'first'"):
         diff(SPEC)
 
 

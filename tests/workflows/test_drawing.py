@@ -86,9 +86,9 @@ def test_a_rollout_is_a_file(kind: str, words: str, tmp_path: Path) -> None:
     ("choice", "says"),
     [
         ({"columns": 0}, "--columns 0 is too small"),
-        ({"width": "3.3"}, "--width '3.3' is no width of a figure. Write 3.3in or 84mm"),
-        ({"width": "5mm"}, "--width '5mm' is no width of a figure"),
-        ({"width": "99999999in"}, "is no width of a figure"),
+        ({"width": "3.3"}, "--width '3.3' is not a width of a figure. Write 3.3in or 84mm"),
+        ({"width": "5mm"}, "--width '5mm' is not a width of a figure"),
+        ({"width": "99999999in"}, "is not a width of a figure"),
         ({"pick": ("0.1",), "head": ("1",)}, "--pick names layers and heads by itself"),
     ],
 )

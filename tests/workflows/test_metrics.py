@@ -141,31 +141,34 @@ NOT_TOGETHER = "scores of heads that do not belong together"
 OTHERS: dict[str, tuple[dict[str, Any], str]] = {
     "another schema": ({"schema": 4}, "schema 3 expected"),
     "no schema": ({"schema": None}, "schema 3 expected"),
-    "settings as a list": ({"settings": []}, "settings is no dict"),
+    "settings as a list": ({"settings": []}, "settings is not of type dict"),
     "a setting that is a list": ({"settings": {"seed": [0]}}, "seed is no"),
-    "a number in words": ({"n_texts": "many"}, "n_texts is no int"),
-    "a truth for a number": ({"n_texts": True}, "n_texts is no int"),
-    "a fraction of a text": ({"n_texts": 1.5}, "n_texts is no int"),
-    "data without a name": ({"data": 5}, "data is no str"),
-    "labels in a text": ({"labels": "negative, positive"}, "labels is no tuple"),
-    "labels without names": ({"labels": [0, 1]}, "labels is no str"),
+    "a number in words": ({"n_texts": "many"}, "n_texts is not of type int"),
+    "a truth for a number": ({"n_texts": True}, "n_texts is not of type int"),
+    "a fraction of a text": ({"n_texts": 1.5}, "n_texts is not of type int"),
+    "data without a name": ({"data": 5}, "data is not of type str"),
+    "labels in a text": ({"labels": "negative, positive"}, "labels is not of type tuple"),
+    "labels without names": ({"labels": [0, 1]}, "labels is not of type str"),
     "no sizes": ({"sizes": {}}, "sizes lack d_feed_forward, d_model, n_bigrams, n_heads, n_layers, n_words"),
     "a size in words": ({"sizes": {**METRICS.sizes, "n_heads": "two"}}, "sizes lack n_heads"),
-    "a version without a name": ({"versions": ["0.1.0"]}, "versions is no dict"),
-    "a history of numbers": ({"history": [1, 2]}, "history is no History"),
+    "a version without a name": ({"versions": ["0.1.0"]}, "versions is not of type dict"),
+    "a history of numbers": ({"history": [1, 2]}, "history is not of type History"),
     "points without epochs": ({"history": {"points": []}}, "history holds other names than points, epochs, words"),
     "a loss in words": (
         {"history": {"points": [], "epochs": [{"number": 1, "loss": "low", "accuracy": 1}], "words": [], "heads": []}},
-        "loss is no float",
+        "loss is not of type float",
     ),
     "a loss that is no number": ({"n_parameters": float("nan")}, "NaN is not JSON"),
     "an endless loss": ({"n_parameters": float("inf")}, "Infinity is not JSON"),
-    "nothing held out, as a list": ({"held_out": []}, "held_out is no ValidationMetrics"),
-    "accuracy without its interval": ({"held_out": {**asdict(HELD_OUT), "accuracy": 0.75}}, "accuracy is no Interval"),
+    "nothing held out, as a list": ({"held_out": []}, "held_out is not of type ValidationMetrics"),
+    "accuracy without its interval": (
+        {"held_out": {**asdict(HELD_OUT), "accuracy": 0.75}},
+        "accuracy is not of type Interval",
+    ),
     "scores of other heads": ({"heads": {**HEADS, "scores": [{**SCORE, "shares": [[0.5]]}, SCORE]}}, NOT_TOGETHER),
     "no scores": ({"heads": {**HEADS, "scores": []}}, NOT_TOGETHER),
     "no equal share": ({"heads": {**HEADS, "scores": [{**SCORE, "equal": 0.0}]}}, NOT_TOGETHER),
-    "seeds in words": ({"tested": {**asdict(TESTED), "seeds": ["0"]}}, "seeds is no int"),
+    "seeds in words": ({"tested": {**asdict(TESTED), "seeds": ["0"]}}, "seeds is not of type int"),
     "a surplus name": ({"code": "import os"}, "holds other names than settings, data"),
 }
 
@@ -174,7 +177,7 @@ OTHERS: dict[str, tuple[dict[str, Any], str]] = {
 def test_a_file_of_another_form(changed: dict[str, Any], said: str, tmp_path: Path) -> None:
     with pytest.raises(InvalidModel) as refused:
         load_metrics(saved(tmp_path, **changed))
-    assert refused.value.problem.startswith(f"{tmp_path / NAME} holds no metrics of ours: ")
+    assert refused.value.problem.startswith(f"{tmp_path / NAME} holds no attnviz metrics: ")
     assert said in refused.value.problem
 
 

@@ -267,7 +267,7 @@ def test_what_was_not_asked_for_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InvalidOption, match="is of another survey"):
         run(tmp_path / "1", resume=True, split="train[:11]")
     for written in ("0/3", "4/3", "3", "a/b", "1/0"):
-        with pytest.raises(InvalidOption, match="is no part"):
+        with pytest.raises(InvalidOption, match="is not a part"):
             parse_shard(written)
     with pytest.raises(InvalidOption, match="--null 'chance' is not known"):
         run(tmp_path / "x", null=("chance",))

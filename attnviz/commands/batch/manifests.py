@@ -83,7 +83,7 @@ def _check_names(path: Path, entries: Sequence[Entry]) -> None:
             problems.append(f"{path}: the name {shorten(entry.name)} is there twice, whatever the case")
         names.add(entry.name.lower())
         outside = (file.path for file in entry.files if not _is_within(file.path, entry.name))
-        problems += [f"{path}: {shorten(name)} is no path within {shorten(entry.name)}" for name in outside]
+        problems += [f"{path}: {shorten(name)} is not a path within {shorten(entry.name)}" for name in outside]
     if problems:
         raise InvalidConfig(problems)
 

@@ -77,7 +77,7 @@ def parse_shard(written: str | None) -> tuple[int, int]:
     match = SHARD.fullmatch("1/1" if written is None else written.strip())
     number, of = map(int, match.groups()) if match else (0, 0)
     if not 1 <= number <= of:
-        raise InvalidOption(f"--shard {written!r:.40} is no part", hint="Write 3/16 for the third of sixteen.")
+        raise InvalidOption(f"--shard {written!r:.40} is not a part", hint="Write 3/16 for the third of sixteen.")
     return number - 1, of
 
 

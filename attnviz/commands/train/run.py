@@ -60,10 +60,10 @@ def check(spec: TrainSpec) -> None:
     for name, limit in {"dropout": 1, "word_dropout": 1, "label_smoothing": 1, "validation": 0.5}.items():
         if not 0 <= getattr(spec, name) < limit:
             raise InvalidOption(
-                f"{_option(name)} {getattr(spec, name):g} is no share", hint=f"It is 0 to below {limit}."
+                f"{_option(name)} {getattr(spec, name):g} is out of range", hint=f"It is a share: 0 ≤ {name} < {limit}."
             )
     if not 0 < spec.learning_rate <= 1:
-        raise InvalidOption(f"--learning-rate {spec.learning_rate:g} is no rate", hint="It is above 0 and at most 1.")
+        raise InvalidOption(f"--learning-rate {spec.learning_rate:g} is out of range", hint="0 < rate ≤ 1.")
     for name, most in {"layers": MAX_LAYERS, "max_tokens": MAX_TOKENS, "max_distance": MAX_TOKENS}.items():
         if (getattr(spec, name) or 0) > most:
             raise InvalidOption(f"{_option(name)} {getattr(spec, name)} is too large", hint=f"It is at most {most:,}.")

@@ -184,4 +184,4 @@ def _label(name: str, labels: Sequence[str], option: str) -> int:
         return list(labels).index(name)
     if name.isdecimal() and int(name) < len(labels):
         return int(name)
-    raise InvalidOption(f"--{option} {name[:60]!r} is no label of this model", hint=suggestion(name, labels))
+    raise InvalidOption(f"--{option} {name[:60]!r} is not a label of this model", hint=suggestion(name, labels))

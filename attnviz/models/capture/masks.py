@@ -78,7 +78,7 @@ def _of_one(mask: Tensor, what: str) -> SymbolicMask:
     wrong = ~fitting & (keys if square else True)
     if bool(wrong.any()):
         query = int(wrong.nonzero()[0])
-        raise InvalidRecord(f"{what} has a mask that is no window: query {query} sees other keys", hint=MATRIX)
+        raise InvalidRecord(f"{what} has a mask that is not a window: query {query} sees other keys", hint=MATRIX)
     return found._replace(fitting=None if bool(fitting.all()) else fitting)
 
 

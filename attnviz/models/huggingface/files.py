@@ -78,7 +78,7 @@ def check_installed() -> None:
     try:
         found = version("transformers")
     except PackageNotFoundError as error:
-        raise InvalidModel("models of others need the package transformers", hint=INSTALL) from error
+        raise InvalidModel("third-party models need the package transformers", hint=INSTALL) from error
     if int(found.partition(".")[0]) < OLDEST:
         raise InvalidModel(f"transformers {found} is too old, {OLDEST}.0 is the oldest", hint=INSTALL)
 
@@ -112,7 +112,7 @@ def _from_hub(written: str, max_memory: float) -> Path:
     except LocalEntryNotFoundError as error:
         raise InvalidModel(
             f"no model or folder {written!r} here, none in the cache of the hub, and {offline or 'the hub has none'}",
-            hint=f"Give the folder of a model, or one of ours: {', '.join(model.name for model in MODELS)}.",
+            hint=f"Give the folder of a model, or a built-in one: {', '.join(model.name for model in MODELS)}.",
         ) from error
     except (HfHubHTTPError, OSError, ValueError) as error:
         raise InvalidModel(

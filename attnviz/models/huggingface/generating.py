@@ -12,7 +12,7 @@ import torch
 
 from attnviz.errors import TooLarge
 from attnviz.models.device import enough_memory, seeded
-from attnviz.models.huggingface.model import Answer, HuggingFaceModel, Read
+from attnviz.models.huggingface.model import DecoderAnswer, HuggingFaceModel, Read
 from attnviz.models.huggingface.tokens import HuggingFaceEncoding
 from attnviz.models.huggingface.weights import others_failure
 from attnviz.models.protocols import EVERY, LayersAndHeads
@@ -55,7 +55,7 @@ class HuggingFaceWriter(HuggingFaceModel):
         grown = read.target or read.source
         at = 0 if read.target else len("\n".join(filter(None, (text, self.extras.pair))))
         tokens = self.loaded.tokenizer.written(grown.ids, ids, at)
-        answer = Answer(ids, tokens.pieces, self._how(ids))
+        answer = DecoderAnswer(ids, tokens.pieces, self._how(ids))
         grown = grown.followed_by(ids[:-1], tokens)
         return read._replace(answer=answer, target=grown) if read.target else read._replace(answer=answer, source=grown)
 

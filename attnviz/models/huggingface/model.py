@@ -36,7 +36,7 @@ from attnviz.specs import AttentionKind, ModelOptions, PretrainedOptions
 NONE = "State-space models such as Mamba have no attention, and some kernels cannot be seen."
 
 
-class Answer(NamedTuple):
+class DecoderAnswer(NamedTuple):
     """What a model wrote. All but the last token have been read again."""
 
     ids: tuple[int, ...]
@@ -55,7 +55,7 @@ class Read(NamedTuple):
     source: HuggingFaceEncoding
     target: HuggingFaceEncoding | None
     kind: AttentionKind
-    answer: Answer | None = None
+    answer: DecoderAnswer | None = None
 
 
 @dataclass(frozen=True, eq=False)

@@ -44,10 +44,10 @@ class HuggingFaceReference(ModelReference):
     def check(self, needs: type[object] = AttentionModel) -> None:
         """Refuse all that can be refused without torch. Raises InvalidModel or InvalidOption."""
         if needs is Traceable:
-            raise InvalidOption(f"{self} cannot be worked out by hand", hint="It takes a model of ours.")
+            raise InvalidOption(f"{self} cannot be worked out by hand", hint="explain takes a built-in model.")
         if needs is Classifies:
             problem = (
-                f"no model or checkpoint folder {self.hub!r}" if self.hub else f"{self} is not a classifier of ours"
+                f"no model or checkpoint folder {self.hub!r}" if self.hub else f"{self} is not a built-in classifier"
             )
             raise InvalidModel(problem, hint=TRAINED)
         check_generation(self.extras)

@@ -101,7 +101,7 @@ def _layers(attentions: Any) -> list[Float[np.ndarray, "batch head query key"]]:
     shapes = {layer.shape for layer in layers}
     if len(shapes) != 1 or not all(layer.ndim in (3, 4) and layer.size for layer in layers):
         found = " and ".join(map(str, sorted(shapes)[:2]))
-        raise InvalidRecord(f"{len(layers)} layers of shape {found} are no attentions", hint=f"Expected {AXES}.")
+        raise InvalidRecord(f"{len(layers)} layers of shape {found} are not attentions", hint=f"Expected {AXES}.")
     return [layer if layer.ndim == 4 else layer[None] for layer in layers]
 
 
@@ -110,13 +110,13 @@ def _array(layer: Any) -> np.ndarray:
     dtype = getattr(layer, "dtype", None)
     rounded = getattr(dtype, "itemsize", 4) == 2
     if "complex" in str(dtype):  # torch and numpy would drop what is imaginary
-        raise InvalidRecord("complex numbers are no attentions", hint=f"Expected {AXES}.")
+        raise InvalidRecord("complex numbers are not attentions", hint=f"Expected {AXES}.")
     try:
         on_host = layer.detach().float().cpu() if hasattr(layer, "detach") else layer
         weights = np.asarray(on_host, dtype=np.float32)
     except (TypeError, ValueError, NotImplementedError) as error:  # the last: a tensor on the device "meta"
         raise InvalidRecord(
-            "these attentions are no arrays of one shape of numbers", hint=f"Expected {AXES}."
+            "these attentions are not arrays of numbers of one shape", hint=f"Expected {AXES}."
         ) from error
     if rounded and weights.ndim:
         sums = weights.sum(axis=-1, keepdims=True)

@@ -52,7 +52,7 @@ def named(what: str, names: Sequence[str] | Sequence[Sequence[str]] | None) -> t
     rows = list(names) if is_list and not all(isinstance(name, str) for name in names) else [names]
     if not is_list or not all(isinstance(row, Sequence) and not isinstance(row, str) for row in rows):
         raise InvalidRecord(
-            f"{what} are no list of strings, or of such lists", hint='Give its pieces, as in ["the", "cat"].'
+            f"{what} are not a list of strings, or of such lists", hint='Give its pieces, as in ["the", "cat"].'
         )
     return tuple(tuple(map(str, row)) for row in rows)
 
@@ -60,7 +60,7 @@ def named(what: str, names: Sequence[str] | Sequence[Sequence[str]] | None) -> t
 def check_no_mask(attention_mask: Any) -> None:
     """Raises InvalidRecord where patches would be left out as padding: they would lie elsewhere in the image."""
     if attention_mask is not None:
-        raise InvalidRecord("attention_mask does not go with a Grid", hint="Patches are no padding: leave it out.")
+        raise InvalidRecord("attention_mask does not go with a Grid", hint="Leave padding out: patches have none.")
 
 
 def of_patches(grid: Grid, groups: Sequence[Group]) -> tuple[Pieces, ...]:

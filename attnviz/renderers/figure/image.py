@@ -30,7 +30,7 @@ def grey_pixels(image: Any, n_rows: int, n_columns: int) -> Grey:
     if isinstance(image, Image.Image):
         return _grey(image, size, "the image")
     if not isinstance(image, str | Path):
-        raise InvalidSource(f"a {type(image).__name__} is no image", hint="Give a file, or an image of Pillow.")
+        raise InvalidSource(f"a {type(image).__name__} is not an image", hint="Give a file, or an image of Pillow.")
     from io import BytesIO
 
     data = read_bytes(Path(image), MAX_BYTES, InvalidSource)
@@ -40,7 +40,7 @@ def grey_pixels(image: Any, n_rows: int, n_columns: int) -> Grey:
             with Image.open(BytesIO(data)) as opened:
                 return _grey(opened, size, str(image))
     except UnidentifiedImageError as error:
-        raise InvalidSource(f"{image} is no image that can be read", hint=READABLE) from error
+        raise InvalidSource(f"{image} cannot be read as an image", hint=READABLE) from error
     except (OSError, SyntaxError, ValueError, EOFError, Image.DecompressionBombError) as error:
         raise InvalidSource(f"{image} is a damaged image ({' '.join(str(error).split())})", hint=READABLE) from error
 

@@ -60,7 +60,7 @@ MAX_HEIGHT = 9.0  # inches of a page's text
 MIN_SIDE = 0.4  # inches of a map: in less, nothing is to be seen
 
 
-class Grid(NamedTuple):
+class GridPlan(NamedTuple):
     """The maps of one picture: how many, how large each and its title, and what lies between two."""
 
     maps: tuple[Heatmap, ...]
@@ -210,7 +210,7 @@ def plan_in(picture: Heatmap | HeatmapGrid, report: Report, room: Room) -> Figur
 
 def _grid(
     picture: Heatmap | HeatmapGrid, cells: Cells, labels: tuple[Labels, Labels], kind: ScaleFamily, room: Room
-) -> Grid:
+) -> GridPlan:
     """A map whose cells are pooled stands there twice: where weights are large, and how much of them there is."""
     maps = labelled_maps(picture)
     twice = isinstance(picture, Heatmap) and (cells.pools != (1, 1) or picture.block > 1)
@@ -230,7 +230,7 @@ def _grid(
     size = next((size for size in sizes if widest * size <= points), sizes[-1])
     headings = tuple(wrap(title, size, points) for title in titles)
     above = max((height_of(lines, size) for lines in headings), default=0.0)
-    return Grid(
+    return GridPlan(
         maps=maps * (len(BOTH) if twice else 1),
         n_columns=(2 if width < OBLONG * height else 1) if twice else columns_of(picture),
         map_width=width,
@@ -257,7 +257,7 @@ def _of_cells(statistic: Statistic, heatmap: Heatmap, cells: Cells, kind: ScaleF
     )
 
 
-def _across(grid: Grid, row_room: float, bar: BarPlan, room: Room) -> Across:
+def _across(grid: GridPlan, row_room: float, bar: BarPlan, room: Room) -> Across:
     """From the left: name of the rows, their labels, maps; then the colour bar, its numbers, its label, or below."""
     size, dpi = room.sizes.axis, room.look.dpi
     maps = MARGIN + row_room + (0.0 if grid.lines else height_of([grid.maps[0].row_axis], size))
@@ -271,7 +271,7 @@ def _across(grid: Grid, row_room: float, bar: BarPlan, room: Room) -> Across:
     return Across(MARGIN + shift + size * POINT, ceil_to_pixel(maps, dpi) + shift, content - MARGIN + shift, width)
 
 
-def _places(grid: Grid, left: float, top: float) -> tuple[PlacedMap, ...]:
+def _places(grid: GridPlan, left: float, top: float) -> tuple[PlacedMap, ...]:
     """Rows are labelled in the first column only, columns only where no map follows below."""
     return tuple(
         PlacedMap(
@@ -285,7 +285,7 @@ def _places(grid: Grid, left: float, top: float) -> tuple[PlacedMap, ...]:
     )
 
 
-def _headings(grid: Grid, places: Sequence[PlacedMap]) -> list[TextLine]:
+def _headings(grid: GridPlan, places: Sequence[PlacedMap]) -> list[TextLine]:
     """Each panel's title, centred over it."""
     lines: list[TextLine] = []
     for place, texts in zip(places, grid.headings or [()] * len(places), strict=True):
@@ -294,7 +294,7 @@ def _headings(grid: Grid, places: Sequence[PlacedMap]) -> list[TextLine]:
     return lines
 
 
-def _axis_names(grid: Grid, column_room: float, across: Across, top: float, room: Room) -> tuple[TextLine, ...]:
+def _axis_names(grid: GridPlan, column_room: float, across: Across, top: float, room: Room) -> tuple[TextLine, ...]:
     """What rows and columns are, each once, at the middle of its side."""
     size = room.sizes.axis
     rows, columns = grid.maps[0].row_axis, grid.maps[0].column_axis
@@ -331,7 +331,7 @@ def _beside_lines(places: Sequence[PlacedMap], labels: tuple[Labels, Labels], ce
     return found
 
 
-def _small_print(grid: Grid, cells: Cells, labels: tuple[Labels, Labels], scale: Scale) -> list[str]:
+def _small_print(grid: GridPlan, cells: Cells, labels: tuple[Labels, Labels], scale: Scale) -> list[str]:
     """What the picture cannot show by itself."""
     texts = []
     if labels[0].step == 0:

@@ -27,7 +27,7 @@ ROUNDED_BITS = 16
 STEPS = 32_767  # to either side of 0, of numbers that are rounded
 
 
-class Side(NamedTuple):
+class PackedSide(NamedTuple):
     """q or k: the rows that are unlike, in the order of their first tokens, and which of them each token has."""
 
     rows: Float32[np.ndarray, "row d_head"]
@@ -41,15 +41,15 @@ class Side(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Head:
+class PackedHead:
     """What there is to write of one map."""
 
     of: WeightFactors
-    query: Side
-    key: Side
+    query: PackedSide
+    key: PackedSide
 
     @classmethod
-    def of_factors(cls, of: WeightFactors) -> Head:
+    def of_factors(cls, of: WeightFactors) -> PackedHead:
         """With alike rows held once."""
         return cls(of, _side(of.query), _side(of.key))
 
@@ -86,7 +86,7 @@ def factored(
     Of the maps that are drawn pooled, as many as find room; `block` of their cells become one on the page.
     """
     heads = {
-        place: Head.of_factors(each.factors)
+        place: PackedHead.of_factors(each.factors)
         for place, each in enumerate(maps)
         if each.factors is not None and each.block * block > 1
     }
@@ -109,7 +109,7 @@ def factored(
     )
 
 
-def _that_fit(heads: Mapping[int, Head], bits: int) -> Iterator[tuple[int, Head]]:
+def _that_fit(heads: Mapping[int, PackedHead], bits: int) -> Iterator[tuple[int, PackedHead]]:
     """The first heads, and one however large."""
     total = 0.0
     for count, (place, head) in enumerate(heads.items()):
@@ -119,12 +119,16 @@ def _that_fit(heads: Mapping[int, Head], bits: int) -> Iterator[tuple[int, Head]
         yield place, head
 
 
-def _side(numbers: Float32[np.ndarray, "token d_head"]) -> Side:
+def _side(numbers: Float32[np.ndarray, "token d_head"]) -> PackedSide:
     found = unlike(numbers)
-    return Side(np.ascontiguousarray(numbers), None) if found is None else Side(numbers[found.first], found.places)
+    return (
+        PackedSide(np.ascontiguousarray(numbers), None)
+        if found is None
+        else PackedSide(numbers[found.first], found.places)
+    )
 
 
-def _described(head: Head, tokens: Shared, arrays: Shared, *, rounded: bool) -> Mapping[str, object]:
+def _described(head: PackedHead, tokens: Shared, arrays: Shared, *, rounded: bool) -> Mapping[str, object]:
     """All but the numbers of the block; `arrays` by number, or None."""
     of = head.of
 
@@ -137,7 +141,7 @@ def _described(head: Head, tokens: Shared, arrays: Shared, *, rounded: bool) -> 
     def axis(labels: tuple[str, ...]) -> int:
         return tokens.number(labels, lambda: labels)
 
-    def side(of_side: Side) -> Mapping[str, object]:
+    def side(of_side: PackedSide) -> Mapping[str, object]:
         return {
             "n": len(of_side.rows),
             "places": array(of_side.places, "<u4"),

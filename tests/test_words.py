@@ -1,0 +1,61 @@
+"""The words of messages: plain English, the field's terms. A message is a text that an error or a notice is made of."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections import Counter
+from pathlib import Path
+
+import attnviz
+
+ROOT = Path(attnviz.__file__).parent
+AVOIDED = {
+    r"(?<!there )\b(is|are) no (?!longer)[a-z-]+\b": "X is no Y → X is not a Y, or what it is",
+    r"\b(of|like) ours\b": "ours → built-in",
+    r"\bof others\b": "of others → third-party",
+    r"went astray": "went astray → diverged",
+}
+
+
+def messages(tree: ast.AST) -> list[str]:
+    """What is raised, and its hints: the literal parts of each call in a `raise`."""
+    raised = [node.exc for node in ast.walk(tree) if isinstance(node, ast.Raise) and isinstance(node.exc, ast.Call)]
+    return [
+        "".join(str(part.value) if isinstance(part, ast.Constant) else "…" for part in parts)
+        for call in raised
+        for argument in (*call.args, *(keyword.value for keyword in call.keywords))
+        for parts in [argument.values if isinstance(argument, ast.JoinedStr) else [argument]]
+        if all(isinstance(part, ast.Constant | ast.FormattedValue) for part in parts)
+    ]
+
+
+def avoided(text: str) -> list[str]:
+    return [better for pattern, better in AVOIDED.items() if re.search(pattern, text)]
+
+
+def test_messages_say_it_plainly() -> None:
+    found = [
+        (path.name, text, avoided(text))
+        for path in ROOT.rglob("*.py")
+        for text in messages(ast.parse(path.read_text(encoding="utf-8")))
+        if avoided(text)
+    ]
+    assert found == []
+
+
+def test_what_is_avoided_would_be_found() -> None:
+    tree = ast.parse(
+        'raise E(f"--x {n} is no share", hint="It takes a model of ours.")\nraise E("training went astray")'
+    )
+    assert [len(avoided(text)) for text in messages(tree)] == [1, 1, 1]
+
+
+def test_a_class_has_a_name_of_its_own() -> None:
+    names = Counter(
+        node.name
+        for path in ROOT.rglob("*.py")
+        for node in ast.parse(path.read_text(encoding="utf-8")).body
+        if isinstance(node, ast.ClassDef) and not node.name.startswith("_")
+    )
+    assert [name for name, number in names.items() if number > 1] == []
