@@ -183,6 +183,11 @@ def test_the_picture_is_what_the_command_draws(
     assert_alike(tmp_path / "demo" / picture, IMAGES / shown)
 
 
+def test_the_charts_of_the_study_are_of_its_results(tmp_path: Path) -> None:
+    study.study().draw_charts(study.results(), tmp_path / "capacity.png")
+    assert_alike(tmp_path / "capacity.png", IMAGES / "capacity.png")
+
+
 @pytest.mark.slow
 def test_the_picture_of_real_reviews_is_what_the_command_draws(
     shared: Path, run_forked: RunCli, tmp_path: Path
