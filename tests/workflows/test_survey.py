@@ -19,7 +19,7 @@ from attnviz.commands.survey import facts as survey_facts
 from attnviz.commands.survey import plan as survey_plan
 from attnviz.commands.survey.exact import UNIT
 from attnviz.commands.survey.file import NAME, load_survey, survey_bytes
-from attnviz.commands.survey.labels import head_labels
+from attnviz.commands.survey.heads import head_labels
 from attnviz.commands.survey.plan import SurveyPlan
 from attnviz.commands.survey.report import survey_report
 from attnviz.commands.survey.run import merge, survey
@@ -33,7 +33,7 @@ from attnviz.models.loading import find_model
 from attnviz.models.protocols import QuickAttention
 from attnviz.options import build
 from attnviz.records import AttentionMaps
-from attnviz.report import Table
+from attnviz.report import Curves, Table
 from attnviz.running import Progress, Result
 from attnviz.specs import ModelOptions, TextOptions
 from attnviz.text import Document
@@ -153,8 +153,18 @@ def test_a_random_model_is_labelled_nothing_and_a_trained_one_what_it_learned(tm
     labels = [head["label"] for head in data(trained)["heads"]]
     assert labels[6].startswith("previous token 0.6")
     assert labels[3].startswith("next token 0.7")
-    untrained = run(tmp_path / "untrained", model="random:8", d_model=64, layers=2, null=("random",), split=None)
-    assert [head["label"] for head in data(untrained)["heads"]] == [None] * 16
+    untrained = run(tmp_path / "untrained", model="random:16", d_model=64, layers=3, null=("random",), split=None)
+    assert [head["label"] for head in data(untrained)["heads"]] == [None] * 48
+    (curves,) = report(untrained).pictures
+    assert isinstance(curves, Curves)
+    peaks = np.array(data(untrained)["by_distance"]).max(axis=1).reshape(3, 16)
+    for chart, of_layer in zip(curves.charts, peaks, strict=True):
+        highest = sorted(np.argsort(-of_layer)[:12])
+        assert [line.name for line in chart.lines] == [f"head {head}" for head in highest]
+    said = [note.text for note in report(untrained).notes]
+    assert "Lines are of the 12 heads of a layer with the highest peaks; --json has all 16." in said
+    assert "Texts of extreme numbers are listed for up to 32 heads; --json has those of all." in said
+    assert [table.name for table in report(untrained).tables] == ["heads", "patterns", "words"]
 
 
 class WithSink:

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from attnviz.commands.survey.file import load_survey, survey_bytes
-from attnviz.commands.survey.labels import shown_labels
+from attnviz.commands.survey.heads import shown_labels
 from attnviz.commands.survey.survey import Survey, SurveyInfo, SurveyMeasure
 from attnviz.errors import InvalidRecord
 from attnviz.measures.intervals import MAX_DEGREES, MIN_TEXTS, t_quantile

@@ -1,186 +1,228 @@
-"""What heads do over many texts: attention by distance, a row per head, labels, extreme texts. Knows `survey`."""
+"""What heads do over many texts: attention by distance, a row per head, extreme texts, and what it rests on."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from math import nan, sqrt
+from collections.abc import Iterator
 
 import numpy as np
 
 from attnviz.commands.survey.exact import N_SAMPLED
-from attnviz.commands.survey.labels import head_labels, label_notes, patterns_table, shown_labels
-from attnviz.commands.survey.probes import ablations_blocks, probes_tables
-from attnviz.commands.survey.survey import ABLATION, MASS_BITS, TOKENS, Survey, SurveyMeasure
-from attnviz.commands.survey.words import words_table
-from attnviz.display import escape_for_display, escape_for_spreadsheet, quantity
+from attnviz.commands.survey.heads import (
+    LARGE,
+    ablation_tests,
+    extreme_texts,
+    mean_intervals,
+    shown_labels,
+    survey_data,
+    top_words,
+)
+from attnviz.commands.survey.survey import ABLATION, MASS_BITS, ModelFacts, Survey, SurveyMeasure
+from attnviz.display import escape_for_display, quantity
 from attnviz.measures import HEADLINE, OF_SOME_TEXTS
-from attnviz.measures.intervals import MAX_DEGREES, MIN_TEXTS, t_quantile
-from attnviz.report import Block, Column, Curve, Curves, Line, Note, Report, Row, Table
+from attnviz.measures.intervals import MIN_TEXTS
+from attnviz.records.training_metrics import MANY_TIMES
+from attnviz.report import Column, Curve, Curves, Line, Note, Report, Row, Table
 from attnviz.views.captions import MAX_TITLE_LENGTH
-from attnviz.views.patterns import FOR_LABELS
+from attnviz.views.patterns import FOR_LABELS, LABELS
 
-QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
 MAX_LINES = 12  # of one chart
 MAX_LISTED = 32  # heads of which extreme texts are listed one by one in a report
+N_WORDS = 3  # listed of each head
+MIN_SUPPORT = 20  # times that a word stands in the texts: of rarer ones a mean says little
+ALPHA = 0.05
 
 
 def survey_report(survey: Survey, top: int, title: str | None = None) -> Report:
-    """Attention by distance, a row per head, which texts are extreme, what heads attend to, and what it rests on."""
+    """Show a survey of all its texts. `top` says how many extreme texts are listed on either side."""
     info, n = survey.info, survey.summary.n_texts
+    blocks = [
+        _distance(survey),
+        _means_table(survey, "head"),
+        _patterns_table(survey),
+        _means_table(survey, "layer"),
+        _probes_table(survey),
+        *_ablations(survey),
+        *_extremes(survey, top),
+        _words_table(survey),
+        *map(Note, _notes(survey)),
+    ]
     named = f"{info.model} over {info.corpus}"
-    blocks: list[Block] = [_distance(survey), heads_table(survey), patterns_table(survey)]
-    blocks += [*_layers_tables(survey), *probes_tables(survey), *ablations_blocks(survey)]
-    blocks += [*_extremes(survey, top), words_table(survey)]
     texts = f"{quantity(n, 'texts')}, {quantity(survey.n_queries, 'tokens')}"
     parts = [info.status, texts] if title is None else [info.model, info.status, info.corpus, texts]
     return Report(
         title=escape_for_display(named if title is None else title, MAX_TITLE_LENGTH),
         subtitle=escape_for_display(" · ".join([*parts, *(["causal"] if info.causal else [])]), MAX_TITLE_LENGTH),
-        blocks=(*blocks, *map(Note, _notes(survey))),
+        blocks=tuple(block for block in blocks if not isinstance(block, Table) or block.rows),
         facts=tuple((name, escape_for_display(value, MAX_TITLE_LENGTH)) for name, value in _facts(survey)),
         data=survey_data(survey),
         caveat=info.status if info.trained is False else "",
     )
 
 
-def shown_measures(survey: Survey, level: str = "head") -> tuple[SurveyMeasure, ...]:
+def shown_measures(survey: Survey, level: str) -> tuple[SurveyMeasure, ...]:
     """Measures that were asked for: those that only name heads have a table of their own."""
-    measures = (measure for measure in survey.info.measures if measure.name != TOKENS)
-    found = [each for each in measures if each.level == level and not each.name.startswith(ABLATION)]
-    return tuple(m for m in found if m.name not in FOR_LABELS) or tuple(found)
-
-
-def heads_table(survey: Survey) -> Table:
-    """A row per head: its label, and the mean over texts of each measure with its interval."""
-    measures = shown_measures(survey)
-    columns = [Column("layer"), Column("head"), Column("what it attends to")]
-    columns += [Column(f"{measure.title} ({measure.unit})", minor=measure.name not in HEADLINE) for measure in measures]
-    means, halves = mean_intervals(survey)
-    labels = shown_labels(survey)
-    rows: list[Row] = []
-    for place, (layer, head) in enumerate(survey.info.heads):
-        numbers = [survey.info.columns[measure.name].start + place for measure in measures]
-        rows.append((layer, head, labels[place], *(_interval(means[n], halves[n]) for n in numbers)))
-    return Table("heads", _title(survey, "Each head, mean over texts"), "heads", tuple(columns), tuple(rows))
-
-
-def mean_intervals(survey: Survey) -> tuple[np.ndarray, np.ndarray]:
-    """Of each column the mean over texts, and half of its 95 % interval (Student's t): NaN of fewer than 10 texts."""
-    summary, bounds = survey.summary, survey.info.bounds
-    counts = summary.counts
-    times = np.full(len(counts), nan)
-    for n in np.unique(counts[counts >= MIN_TEXTS]).tolist():
-        times[counts == n] = t_quantile(min(n - 1, MAX_DEGREES)) / sqrt(n)
-    return summary.means(bounds), times * summary.deviations(bounds)
-
-
-def survey_rows(survey: Survey) -> Iterator[Row]:
-    """For a spreadsheet: a row per head or layer and measure."""
-    shares = [f"quantile {share:g}" for share in QUANTILES]
-    header = ("layer", "head", "measure", "unit", "mean", "low", "high", "smallest", *shares, "largest", "label")
-    yield header
-    labels, places = head_labels(survey), survey.info.heads
-    for measure, column, place in _numbers(survey):
-        layer, head = places[place] if measure.level == "head" else ("", "")
-        layer = survey.info.layer_numbers[place] if measure.level == "layer" else layer
-        label = labels[place] if measure.level == "head" else ""
-        numbers = {name: "" if value is None else repr(value) for name, value in column.items() if name != "texts"}
-        yield (layer, head, measure.name, measure.unit, *numbers.values(), escape_for_spreadsheet(label))
-
-
-def _numbers(survey: Survey) -> Iterator[tuple[SurveyMeasure, dict[str, float | None], int]]:
-    """Of each column: the measure, its numbers by name, and the place among its heads or layers.
-
-    A number is None where no text has one.
-    """
-    summary, bounds = survey.summary, survey.info.bounds
-    means, halves = mean_intervals(survey)
-    quantiles = summary.quantiles(QUANTILES, bounds)
-    for measure in survey.info.measures:
-        columns = survey.info.columns[measure.name]
-        for place, n in enumerate(range(columns.start, columns.stop)):
-            found = {
-                "mean": means[n],
-                "low": means[n] - halves[n],
-                "high": means[n] + halves[n],
-                "smallest": summary.ranges[0, n],
-                **{f"quantile {share:g}": of[n] for share, of in zip(QUANTILES, quantiles, strict=True)},
-                "largest": summary.ranges[1, n],
-            }
-            yield measure, {name: float(value) if np.isfinite(value) else None for name, value in found.items()}, place
-
-
-def extreme_texts(survey: Survey, column: int, top: int) -> Iterator[tuple[str, int, str, float]]:
-    """The texts with the largest and the smallest numbers: which end, the text's number and name, the number."""
-    for side, sign in (("largest", 1.0), ("smallest", -1.0)):
-        at = 0 if side == "largest" else 1
-        texts, values = (
-            of[at, :top, column].tolist() for of in (survey.summary.extreme_texts, survey.summary.extremes)
-        )
-        for text, value in zip(texts, values, strict=True):
-            if np.isfinite(value):
-                yield side, text, survey.names[text], sign * value
-
-
-def _extremes(survey: Survey, top: int) -> Iterator[Table]:
-    """Which texts to open, by their numbers. Of very many heads only the data lists them."""
-    if survey.info.n_places > MAX_LISTED:
-        return
-    columns = (Column("layer"), Column("head"), Column("largest"), Column("smallest"))
-    for measure in shown_measures(survey):
-        first, rows = survey.info.columns[measure.name].start, list[Row]()
-        for place, (layer, head) in enumerate(survey.info.heads):
-            found: dict[str, list[str]] = {"largest": [], "smallest": []}
-            for side, text, _, value in extreme_texts(survey, first + place, top):
-                found[side].append(f"{text} ({value:.2g})" if value < 99.5 else f"{text} ({value:,.0f})")  # no 1e+02
-            rows.append((layer, head, *map(", ".join, found.values())))
-        title = f"Texts of extreme {measure.title}: their numbers for --index (and values)"
-        yield Table(f"extremes-{measure.name}", title, "facts", columns, tuple(rows))
+    found = [each for each in survey.info.measures if each.level == level and not each.name.startswith(ABLATION)]
+    return tuple(measure for measure in found if measure.name not in FOR_LABELS) or tuple(found)
 
 
 def _distance(survey: Survey) -> Curves:
     """A chart per layer, a line per head. Of many heads those are drawn that have the highest peaks."""
     info = survey.info
-    shares = survey.distances / 2**MASS_BITS / max(1, survey.n_queries)
+    shares = survey.distances.reshape(-1, info.n_heads, 2 * info.reach + 1) / 2**MASS_BITS / max(1, survey.n_queries)
     at = tuple(map(float, range(-info.reach, info.reach + 1)))
     curves = []
-    for layer, number in enumerate(info.layer_numbers):
-        of_layer = shares[layer * info.n_heads : (layer + 1) * info.n_heads]
-        drawn = sorted(range(info.n_heads), key=lambda head: (-of_layer[head].max(), head))[:MAX_LINES]
-        lines = tuple(Line(f"head {head}", at, tuple(of_layer[head].tolist())) for head in sorted(drawn))
+    for number, of_layer in zip(info.layer_numbers, shares, strict=True):
+        drawn = np.sort(np.argsort(-of_layer.max(axis=1), kind="stable")[:MAX_LINES])
+        lines = tuple(Line(f"head {head}", at, tuple(of_layer[head].tolist())) for head in drawn)
         curves.append(Curve(f"layer {number}", "key minus query (tokens)", "share of attention", lines))
     return Curves("distance", "attention by distance", tuple(curves))
 
 
-def _layers_tables(survey: Survey) -> Iterator[Table]:
-    measures = shown_measures(survey, "layer")
-    if not measures:
-        return
+def _means_table(survey: Survey, level: str) -> Table:
+    """A row per head with its label, or one per layer: the mean over texts of each measure with its interval."""
+    info, measures, of_heads = survey.info, shown_measures(survey, level), level == "head"
     means, halves = mean_intervals(survey)
-    rows: list[Row] = []
-    for place, layer in enumerate(survey.info.layer_numbers):
-        numbers = [survey.info.columns[measure.name].start + place for measure in measures]
-        rows.append((layer, *(_interval(means[n], halves[n]) for n in numbers)))
-    columns = (Column("layer"), *(Column(f"{measure.title} ({measure.unit})") for measure in measures))
-    yield Table("layers", _title(survey, "All heads of a layer together"), "facts", columns, tuple(rows))
+    columns = [Column("layer"), *([Column("head"), Column("what it attends to")] if of_heads else [])]
+    columns += [
+        Column(f"{measure.title} ({measure.unit})", minor=of_heads and measure.name not in HEADLINE)
+        for measure in measures
+    ]
+    labelled = [(*of, label) for of, label in zip(info.heads, shown_labels(survey), strict=True)]
+    places: list[Row] = [*labelled] if of_heads else [(layer,) for layer in info.layer_numbers]
+    starts = [info.columns[measure.name].start for measure in measures]
+    rows = [
+        (*of, *(_interval(means[start + place], halves[start + place]) for start in starts))
+        for place, of in enumerate(places if starts else ())
+    ]
+    title = "Each head, mean over texts" if of_heads else "All heads of a layer together"
+    title += " ± half of its 95 % interval" if survey.summary.n_texts >= MIN_TEXTS else ""
+    return Table(f"{level}s", title, "heads" if of_heads else "facts", tuple(columns), tuple(rows))
 
 
 def _interval(mean: float, half: float) -> str:
     """ "3.214 ± 0.012"."""
     if np.isnan(mean):
         return "-"
-    return f"{mean:.3f}" if not np.isfinite(half) else f"{mean:.3f} ± {half:.3f}"
+    return f"{mean:.3f} ± {half:.3f}" if np.isfinite(half) else f"{mean:.3f}"
 
 
-def _title(survey: Survey, what: str) -> str:
-    return f"{what} ± half of its 95 % interval" if survey.summary.n_texts >= MIN_TEXTS else what
+def _patterns_table(survey: Survey) -> Table:
+    """Of each pattern the head that follows it most, and what it is held against."""
+    info, facts = survey.info, survey.facts or ModelFacts()
+    means = survey.summary.means(info.bounds)
+    columns = ["pattern", "layer", "head", "share", "equal share"]
+    columns += [*(["first weights, at most"] if facts.chance else []), *(["words shuffled"] if facts.shuffled else [])]
+    rows: list[Row] = []
+    for name, pattern in LABELS.items():
+        if name in info.columns and facts.equal.get(name, 0) > 0:
+            shares = means[info.columns[name]]
+            place = int(shares.argmax())
+            compared = [facts.chance.get(name, "-")] if facts.chance else []
+            compared += [facts.shuffled[name][place] if name in facts.shuffled else "-"] if facts.shuffled else []
+            rows.append((pattern, *info.heads[place], float(shares[place]), facts.equal[name], *compared))
+    title = "The head that follows each pattern most"
+    return Table("patterns", title, "facts", tuple(map(Column, columns)), tuple(rows))
+
+
+def _probes_table(survey: Survey) -> Table:
+    """A row per head: induction, duplicate and previous token, on random tokens that come twice."""
+    probes = survey.facts.probes if survey.facts is not None else {}
+    rows = [(*of, *scores) for of, *scores in zip(survey.info.heads, *probes.values(), strict=True)] if probes else []
+    title = "Random tokens that come twice: shares of attention"
+    return Table("probes", title, "facts", tuple(map(Column, ("layer", "head", *probes))), tuple(rows))
+
+
+def _ablations(survey: Survey) -> Iterator[Table | Note]:
+    """A row per head: what the right answer's probability loses without it, and whether that is more than chance.
+
+    Of each column over the texts that have a number there: queries of another text need one beside it.
+    """
+    info, n = survey.info, survey.summary.n_texts
+    kinds = {name.removeprefix(ABLATION): of for name, of in info.columns.items() if name.startswith(ABLATION)}
+    if not kinds:
+        return
+    means, counts, p_values = survey.summary.means(info.bounds), survey.summary.counts, ablation_tests(survey)
+    columns = [Column("layer"), Column("head")]
+    for kind in kinds:
+        columns += [Column(kind), Column("p (Holm)", minor=True)]
+    rows: list[Row] = []
+    differing: list[tuple[float, str]] = []
+    for place, (layer, head) in enumerate(info.heads):
+        cells: list[str | float] = []
+        for kind, of in kinds.items():
+            column = of.start + place
+            lost = f"{means[column]:+.4f}"
+            cells += [lost if counts[column] else "-", p_values.get(column, "-")]
+            if p_values.get(column, 1.0) < ALPHA:
+                differing.append((-abs(means[column]), f"{layer}.{head} {kind} {lost}"))
+        rows.append((layer, head, *cells))
+    title = "Probability that the right answer loses without a head"
+    yield Table("ablations", title, "facts", tuple(columns), tuple(rows))
+    yield Note("Of a text whose label is missing, or none that the model knows, it is the model's own answer.")
+    for kind, of in kinds.items():
+        if (n_having := int(counts[of].max())) < n:
+            yield Note(f"{kind}: over the texts that have another beside them, {n_having:,} of {n:,}.")
+    if "mean" in kinds:
+        n_sampled = len(survey.summary.hashes)
+        drawn = "" if n == n_sampled else ", drawn at random by a hash of each text"
+        yield Note(f"mean: what a head gives on average over the tokens of {n_sampled:,} texts{drawn}.")
+    if not p_values:
+        yield Note(f"Tests of heads need {MIN_TEXTS} texts.")
+        return
+    least, most = counts[[*p_values]].min(), counts[[*p_values]].max()
+    tested = f"Of {len(p_values)} paired differences, corrected for their number (Holm 1979),"
+    texts = f"over {'' if least == most else f'{least:,} to '}{most:,} texts"
+    if differing:
+        largest = ", ".join(said for _, said in sorted(differing)[:5])
+        yield Note(f"{tested} {len(differing)} differ from 0 {texts}; the largest: {largest}.")
+    else:
+        yield Note(f"{tested} none is shown to differ from 0 {texts}: no single head is seen to matter here.")
+
+
+def _extremes(survey: Survey, top: int) -> Iterator[Table]:
+    """Which texts to open, by their numbers. Of very many heads only the data lists them."""
+    columns = (Column("layer"), Column("head"), Column("largest"), Column("smallest"))
+    for measure in shown_measures(survey, "head") if survey.info.n_places <= MAX_LISTED else ():
+        first, rows = survey.info.columns[measure.name].start, list[Row]()
+        for place, of in enumerate(survey.info.heads):
+            found: dict[str, list[str]] = {"largest": [], "smallest": []}
+            for side, text, value in extreme_texts(survey, first + place, top):
+                found[side].append(f"{text} ({value:.2g})" if value < 99.5 else f"{text} ({value:,.0f})")  # no 1e+02
+            rows.append((*of, *map(", ".join, found.values())))
+        title = f"Texts of extreme {measure.title}: their numbers for --index (and values)"
+        yield Table(f"extremes-{measure.name}", title, "facts", columns, tuple(rows))
+
+
+def _words_table(survey: Survey) -> Table:
+    """The words that receive most beyond an equal share."""
+    rows = []
+    for of, found in zip(survey.info.heads, top_words(survey, N_WORDS, MIN_SUPPORT), strict=True):
+        words = (f"{escape_for_display(word, 16)} {lift:.1f} × ({support:,})" for word, lift, support in found)
+        rows.append((*of, ", ".join(words) or "-"))
+    title = "What is attended to: × an equal share (times in the texts)"
+    return Table("words", title, "facts", (Column("layer"), Column("head"), Column("words")), tuple(rows))
 
 
 def _notes(survey: Survey) -> Iterator[str]:
-    info, n = survey.info, survey.summary.n_texts
+    info, n, facts = survey.info, survey.summary.n_texts, survey.facts or ModelFacts()
     if info.trained is False:
         yield "The model is untrained: its heads have learned nothing."
-    yield from label_notes(survey)
+    if info.n_heads > MAX_LINES:
+        yield f"Lines are of the {MAX_LINES} heads of a layer with the highest peaks; --json has all {info.n_heads}."
+    if info.n_places > MAX_LISTED:
+        yield f"Texts of extreme numbers are listed for up to {MAX_LISTED} heads; --json has those of all."
+    if not facts.chance:
+        yield "Heads are not labelled: that takes --null random, which says what chance gives."
+    else:
+        yield (
+            f"A label needs a share of at least {LARGE:g}, or {MANY_TIMES:g} × an equal share, and more than the "
+            f"largest of any head in {facts.n_random} models of first weights on {facts.n_texts} of the texts."
+        )
+        if facts.shuffled:
+            yield (
+                "A share that stays where words are shuffled is one of places, not of language: both were measured on "
+                f"{facts.n_texts} of the texts."
+            )
     for measure in info.measures:
         if measure.name in OF_SOME_TEXTS:
             n_having = int(survey.summary.counts[info.columns[measure.name].start])
@@ -206,33 +248,3 @@ def _facts(survey: Survey) -> Iterator[tuple[str, str]]:
     yield "number of texts", f"{survey.summary.n_texts}"
     yield from ((name, str(value)) for name, value in info.settings.items())
     yield from ((f"version of {name}", version) for name, version in info.versions.items())
-
-
-def survey_data(survey: Survey) -> Mapping[str, object]:
-    """Everything that is known of each head, for machines."""
-    info, labels = survey.info, head_labels(survey)
-    measures: dict[str, dict[str, object]] = {}
-    for measure, numbers, place in _numbers(survey):
-        column = info.columns[measure.name].start + place
-        n_texts = int(survey.summary.counts[column])
-        known = {"unit": measure.unit, "level": measure.level, "n_texts": n_texts, "numbers": []}
-        of = measures.setdefault(measure.name, known)
-        texts = [
-            {"end": side, "index": text, "name": name, "value": value}
-            for side, text, name, value in extreme_texts(survey, column, 10)
-        ]
-        of["numbers"].append({**numbers, "texts": texts})  # type: ignore[attr-defined]
-    return {
-        "model": info.model,
-        "revision": info.revision,
-        "status": info.status,
-        "texts": {"name": info.corpus, "number": survey.summary.n_texts, "tokens": survey.n_queries},
-        "heads": [
-            {"layer": layer, "head": head, "label": labels[place] or None}
-            for place, (layer, head) in enumerate(info.heads)
-        ],
-        "measures": measures,
-        "by_distance": (survey.distances / 2**MASS_BITS / survey.n_queries).tolist(),
-        "facts": None if survey.facts is None else vars(survey.facts),
-        "skipped": list(survey.skipped.values()),
-    }

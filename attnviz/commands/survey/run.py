@@ -24,7 +24,7 @@ if TYPE_CHECKING:  # numpy comes with them
     from attnviz.commands.survey.survey import Survey
 
 MAX_TOP = 10
-PICTURES = ("distance", "means-*")  # what those of a survey are called
+PICTURES = ("distance",)  # what those of a survey are called
 
 
 def survey(spec: SurveySpec) -> Events:
@@ -138,7 +138,8 @@ def _part(spec: SurveySpec, found: Survey, folder: Path) -> Events:
 def _reported(whole: Survey, figure: FigureOptions, top: int, folder: Path) -> Events:
     """Draw, and write the survey beside its pictures."""
     from attnviz.commands.survey.file import NAME, survey_bytes
-    from attnviz.commands.survey.report import survey_report, survey_rows
+    from attnviz.commands.survey.heads import survey_rows
+    from attnviz.commands.survey.report import survey_report
     from attnviz.running.pictures import Pictures
 
     if not whole.summary.n_texts:
