@@ -4,18 +4,12 @@
 
 First one picture of each kind, drawn anew each time, as multiples of one head. Then every head of each text and all
 of them on one page, 12 to 64 tokens, text by text in turns, after one text that is not counted; both ways write files.
-Then the same texts by `attnviz batch`, from the start of the command to its end, attention and records included,
-while the naive figures are only drawn.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
-import resource
 import statistics
-import subprocess
-import sys
 import tempfile
 import time
 import warnings
@@ -58,37 +52,22 @@ class Turn(NamedTuple):
     naive_overview: float
 
 
-def texts(data: str, number: int) -> Iterator[tuple[str, int]]:
-    """Texts and how many tokens of each are read, from the fewest to the most."""
-    split = "train" if data != "sample" else "train+test"
-    all_texts = [each.text for each in load_corpus(TextOptions(dataset=data, split=split)).documents][: 20 * number]
-    model = load_encoder(ModelOptions(model=MODEL, max_tokens=MOST), ())
-    long_enough = [text for text in all_texts if len(model.encode(text).ids) >= FEWEST]
-    for position in range(number):
-        yield long_enough[position % len(long_enough)], FEWEST + round((MOST - FEWEST) * position / max(1, number - 1))
-
-
 def records(data: str, number: int) -> Iterator[AttentionMaps]:
-    """Their attention."""
+    """Attention of texts, from the fewest tokens to the most."""
+    split = "train" if data != "sample" else "train+test"
+    texts = [each.text for each in load_corpus(TextOptions(dataset=data, split=split)).documents][: 20 * number]
     spec = ModelOptions(model=MODEL, max_tokens=MOST)
     model = load_encoder(spec, ())
-    for text, length in texts(data, number):
-        yield replace(model, spec=replace(spec, max_tokens=length)).attention(text)
+    long_enough = [text for text in texts if len(model.encode(text).ids) >= FEWEST]
+    for place in range(number):
+        length = FEWEST + round((MOST - FEWEST) * place / max(1, number - 1))
+        yield replace(model, spec=replace(spec, max_tokens=length)).attention(long_enough[place % len(long_enough)])
 
 
 def seconds(work: Callable[[], object]) -> float:
-    begun = cpu_seconds()
+    begun = time.process_time()
     work()
-    return cpu_seconds() - begun
-
-
-def cpu_seconds() -> float:
-    """Of this process and of those that it has waited for."""
-    return time.process_time() + sum(resource.getrusage(resource.RUSAGE_CHILDREN)[:2])
-
-
-def drawn(shown: Report) -> list[tuple[str, bytes]]:
-    return list(figure.png(shown, LOOK))
+    return time.process_time() - begun
 
 
 def turn(maps: AttentionMaps, folder: Path) -> Turn:
@@ -121,22 +100,6 @@ def spread(values: Sequence[float], unit: str) -> str:
     return f"{middle:7.2f} {unit} ({low:.2f} to {high:.2f})"
 
 
-def batch_seconds(data: str, number: int) -> float:
-    """The whole command, in a process of its own, with all files that it makes."""
-    jobs = [
-        {"name": f"text-{n}", "heatmap": {"text": text, "max_tokens": length, "model": MODEL, "dpi": LOOK.dpi}}
-        for n, (text, length) in enumerate(texts(data, number))
-    ]
-    with tempfile.TemporaryDirectory() as name:
-        config = Path(name) / "figures.yaml"
-        config.write_text(json.dumps({"out": f"{name}/figures", "jobs": jobs}), encoding="utf-8")
-        command = [sys.executable, "-m", "attnviz", "batch", str(config), "--workers", "1"]
-        taken = seconds(partial(subprocess.run, command, check=True, capture_output=True))
-        n_files = len(list(Path(name).glob("figures/*/*.png")))
-    assert n_files == number * 9, f"{n_files} pictures of {number} texts"
-    return taken
-
-
 def against_naive(data: str, number: int) -> None:
     with tempfile.TemporaryDirectory() as name:
         first, *rest = records(data, number)
@@ -152,9 +115,6 @@ def against_naive(data: str, number: int) -> None:
     both = [(each.naive_heads + each.naive_overview) / each.ours for each in turns]
     print(f"  naive / ours     {spread(both, '×')} {(total.naive_heads + total.naive_overview) / total.ours:8.1f} ×")
     print(f"  … of heads only  {spread(without, '×')} {total.naive_heads / total.ours:8.1f} ×")
-    taken = batch_seconds(data, number)
-    ratio = total.naive_heads / taken
-    print(f"attnviz batch: {taken:.1f} CPU s, of naive heads only {ratio:.1f} ×")
 
 
 def kinds() -> None:
@@ -162,7 +122,7 @@ def kinds() -> None:
     times: dict[str, list[float]] = {name: [] for name in reports}
     for _ in range(REPEATS + 1):
         for name, shown in reports.items():
-            times[name].append(seconds(partial(drawn, shown)))
+            times[name].append(seconds(partial(list, figure.png(shown, LOOK))))
     one = statistics.median(times["1 head, 64 tokens"][1:])
     print(f"one picture alone, {REPEATS} times in turns after one that is not counted: median (quartiles)")
     for name, all_times in times.items():

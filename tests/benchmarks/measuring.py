@@ -5,8 +5,8 @@
 multi:8 over a seeded sample of reviews, in the order of the data, at most 512 tokens each as `attnviz compare` has it.
 By turns, 32 reviews at a time, after 32 that are not counted: the headline measures of each text and head, then the
 divergence of each two heads as well. The naive loop pads the 32 to the longest of them, holds the weights as the plain
-formula gives them, and takes the same measures from the batch, in float32, with the padding masked out (`masked`) or
-cut off text by text (`sliced`). All ways have to find the same numbers. The bar is the median of masked / ours.
+formula gives them, and takes the same measures from the batch, in float32, with the padding masked out. Both ways have
+to find the same numbers. The bar is the median of masked / ours.
 
 The packaged sample shows what short texts cost: little is padded, and most of the time goes to calls of ours that a
 batch makes once. The bar is not for them.
@@ -84,19 +84,12 @@ def ours(model: Model, together: bool, texts: Sequence[str]) -> Numbers:
     return {name: np.stack(values) for name, values in found.items()}
 
 
-def weights_of(model: Model, texts: Sequence[str]) -> tuple[Tensor, Tensor]:
-    """[text, head, query, key] over a padded batch, and which tokens are real."""
-    ids = [np.array(model.attender.encode(text).ids) for text in texts]
-    batch = padded(ids)
-    attendable = batch.real.unsqueeze(1)
-    (weights,) = model.naive.attention(batch.ids, attendable)
-    return weights, batch.real
-
-
 def masked(model: Model, together: bool, texts: Sequence[str]) -> Numbers:
     """Measures of the whole batch at once; padding is left out of the means."""
-    weights, real = weights_of(model, texts)
-    counted = real.unsqueeze(1).float()  # text, 1, query
+    batch = padded([np.array(model.attender.encode(text).ids) for text in texts])
+    counted = batch.real.unsqueeze(1)
+    (weights,) = model.naive.attention(batch.ids, counted)
+    counted = counted.float()  # text, 1, query
     n_tokens = counted.sum(-1)
     position = torch.arange(weights.shape[-1])
     apart = (position[:, None] - position).abs()
@@ -118,31 +111,6 @@ def masked(model: Model, together: bool, texts: Sequence[str]) -> Numbers:
             jsd = -(mixed * (mixed + EPSILON).log()).sum(-1) - (spread[:, one] + spread[:, other]) / 2
             found["divergence"][:, one, other] = found["divergence"][:, other, one] = mean(jsd[:, None])[:, 0]
     return {name: values.numpy() for name, values in found.items()}
-
-
-def sliced(model: Model, together: bool, texts: Sequence[str]) -> Numbers:
-    """Padding is cut off each text's maps, then numpy measures them."""
-    batch, real = weights_of(model, texts)
-    found: dict[str, list[np.ndarray]] = {}
-    for of_text, n_tokens in zip(batch.numpy(), real.sum(-1).tolist(), strict=True):
-        weights = of_text[:, :n_tokens, :n_tokens]
-        position = np.arange(n_tokens)
-        spread = -(weights * np.log(weights + EPSILON, dtype=np.float32)).sum(-1)
-        values = {
-            "entropy": spread.mean(-1),
-            "effective_keys": np.exp(spread).mean(-1),
-            "distance": (weights * np.abs(position[:, None] - position)).sum(-1).mean(-1),
-            "peak": weights.max(-1).mean(-1),
-        }
-        if together:
-            values["divergence"] = np.zeros((len(weights), len(weights)))
-            for one, other in zip(*np.triu_indices(len(weights), k=1), strict=True):
-                mixed = (weights[one] + weights[other]) / 2
-                jsd = -(mixed * np.log(mixed + EPSILON, dtype=np.float32)).sum(-1) - (spread[one] + spread[other]) / 2
-                values["divergence"][one, other] = values["divergence"][other, one] = jsd.mean()
-        for name, numbers in values.items():
-            found.setdefault(name, []).append(numbers)
-    return {name: np.stack(numbers) for name, numbers in found.items()}
 
 
 def check(one: Numbers, other: Numbers) -> None:
@@ -179,10 +147,9 @@ def told(what: str, seconds: dict[str, list[float]]) -> float:
     for name, times in seconds.items():
         minutes = [REVIEWS / BATCH * each / 60 for each in times]
         print(f"  {name:16}{n_texts / sum(times):7.1f} texts/s {spread(minutes)} min")
-    for name in ("masked", "sliced"):
-        ratios = [theirs / own for theirs, own in zip(seconds[name], seconds["ours"], strict=True)]
-        print(f"  {name + ' / ours':16}{sum(seconds[name]) / sum(seconds['ours']):7.2f} ×       {spread(ratios)} ×")
-    return statistics.median(theirs / own for theirs, own in zip(seconds["masked"], seconds["ours"], strict=True))
+    ratios = [theirs / own for theirs, own in zip(seconds["masked"], seconds["ours"], strict=True)]
+    print(f"  {'masked / ours':16}{sum(seconds['masked']) / sum(seconds['ours']):7.2f} ×       {spread(ratios)} ×")
+    return statistics.median(ratios)
 
 
 def main() -> None:
@@ -198,7 +165,7 @@ def main() -> None:
     )
     medians = []
     for what, together in (("headline measures", False), ("and head divergences", True)):
-        ways: dict[str, Way] = {way.__name__: partial(way, model, together) for way in (ours, masked, sliced)}
+        ways: dict[str, Way] = {way.__name__: partial(way, model, together) for way in (ours, masked)}
         with torch.inference_mode():
             medians.append(told(what, timed(ways, texts)))
     if asked.data == "sample":

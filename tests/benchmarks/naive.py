@@ -6,6 +6,7 @@ so that both draw about the same number of pixels.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -40,3 +41,24 @@ def draw_overview(file: Path, weights: np.ndarray, tokens: Sequence[str], size: 
     figure.tight_layout()
     figure.savefig(file, dpi=dpi)
     plt.close(figure)
+
+
+def main(text: str, out: str) -> None:
+    """One text's eight heads, beside a command that makes an overview, too (`startup`): TEXT FOLDER."""
+    import torch
+
+    tokens, folder = text.lower().split(), Path(out)
+    folder.mkdir(parents=True, exist_ok=True)
+    torch.manual_seed(0)
+    entries = {token: number for number, token in enumerate(sorted(set(tokens)))}
+    states = torch.nn.Embedding(len(entries), 64)(torch.tensor([[entries[token] for token in tokens]]))
+    attention = torch.nn.MultiheadAttention(64, 8, batch_first=True)
+    with torch.no_grad():
+        _, weights = attention(states, states, states, average_attn_weights=False)
+    for head, each in enumerate(weights[0].numpy()):
+        draw_head(folder / f"head-{head}.png", head, each, tokens, (6.4, 5.4), 150)
+        print(f"head {head}: largest weight {each.max():.3f}")
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

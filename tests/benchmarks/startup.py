@@ -56,7 +56,7 @@ def rows(folder: str) -> list[Row]:
         Row("attnviz heatmap --heads 7 (not possible)", (ATTNVIZ, "heatmap", "--text", "x", "--heads", "7"), small),
         Row("completion of attnviz hea", (ATTNVIZ,), small, completing),
         Row(BOTH, (sys.executable, "-c", IMPORTS), ()),
-        Row(NAIVE, (sys.executable, "-m", "tests.benchmarks.naive_once", TEXT, f"{folder}/naive"), ()),
+        Row(NAIVE, (sys.executable, "-m", "tests.benchmarks.naive", TEXT, f"{folder}/naive"), ()),
         Row(
             "attnviz heatmap --heads 8 (8 heads, overview, tables, record)",
             (ATTNVIZ, "heatmap", "--text", TEXT, "--heads", "8", "--out", f"{folder}/ours"),
