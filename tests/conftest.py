@@ -130,10 +130,16 @@ def without_shape_checks() -> Iterator[None]:
 
 
 @pytest.fixture
+def attnviz(run_here: RunHere) -> RunHere:
+    """Runs a command in `tmp_path` without a process of its own."""
+    return run_here
+
+
+@pytest.fixture
 def few_probes(monkeypatch: pytest.MonkeyPatch) -> None:
     """For trainings of which it does not matter how much is measured of what heads look at."""
     # Not above: pytest may read this file before it has set up what torch and our modules are imported under.
-    from tests.workflows.runs import probe_little
+    from tests.commands.train.runs import probe_little
 
     probe_little(monkeypatch)
 
@@ -141,7 +147,7 @@ def few_probes(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def drawn_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """For runs that end with the same report."""
-    from tests.workflows.runs import draw_once
+    from tests.commands.train.runs import draw_once
 
     draw_once(monkeypatch)
 

@@ -8,12 +8,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from attnviz.commands.train.spec import TrainSpec
 from attnviz.measures import measured
 from attnviz.models.loading import find_model
-from attnviz.options import flat_values
 from attnviz.records import AttentionMaps, Facts, Provenance, Setting, Tokens
-from attnviz.records.training_metrics import Epoch, History, Interval, Metrics, Point, ValidationMetrics
+from attnviz.records.training_metrics import Epoch, History, Point
 from attnviz.report import Report, Table
 from attnviz.specs import FigureOptions, ModelOptions
 from attnviz.views.heatmap import heatmap_report
@@ -22,35 +20,6 @@ if TYPE_CHECKING:
     from attnviz.models.encoder_model import EncoderModel
 
 HISTORY = History((Point(0.5, 0.7, 0.5), Point(1.0, 0.6, 0.625)), (Epoch(1, 0.6, 0.75), Epoch(2, 0.5, 0.75)))
-METRICS = Metrics(
-    settings={
-        **{name: value for name, value in flat_values(TrainSpec()).items() if value is not None},
-        "seed": 7,
-        "heads": 2,
-        "d_model": 16,
-        "learning_rate": 0.005,
-    },
-    data="sample train[:20]",
-    data_sha256="da" * 32,
-    n_texts=1800,
-    labels=("negative", "positive"),
-    sizes={
-        "n_words": 12_345,
-        "d_model": 16,
-        "n_heads": 2,
-        "n_layers": 3,
-        "d_feed_forward": 64,
-        "n_bigrams": 2900,
-        "norm": "pre",
-        "max_distance": 48,
-    },
-    n_parameters=208_258,
-    weights_sha256="feed" * 16,
-    versions={"attnviz": "0.1.0", "torch": "2.13.0"},
-    computed_on="cpu, 1 thread",
-    history=HISTORY,
-    held_out=ValidationMetrics(200, Interval(0.75, 0.6858, 0.8049), 0.5643, 0.0254, 0.4125, labels_changed=3),
-)
 FILM = ("the", "plot", "was", "thin", ",", "yet", "i", "loved", "every", "minute", "of", "this", "film", ".")
 
 HOSTILE = (

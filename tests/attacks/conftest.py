@@ -12,7 +12,7 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """What `TINY` leaves. Not to be changed."""
     # Not above: pytest may read this file before it has set up what torch and our modules are imported under.
     from tests.attacks.trainings import FILES, check_whole
-    from tests.workflows.runs import SPEC, finished
+    from tests.commands.train.runs import SPEC, finished
 
     folder = tmp_path_factory.mktemp("whole") / "model"
     finished(SPEC, folder)

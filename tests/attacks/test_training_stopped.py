@@ -19,8 +19,8 @@ import pytest
 
 from tests.attacks.endings import RunHere, environment, notes, started, worked
 from tests.attacks.trainings import CHECKPOINT, FILES, METRICS, SIZES, STATE, TINY, check_whole, contents
+from tests.commands.train.runs import SPEC, finished
 from tests.process import Run
-from tests.workflows.runs import SPEC, finished
 
 LONG = ("train", "--dataset", "sample", "--epochs", "20", "--patience", "20", *SIZES)  # some seconds
 ENDLESS = ("train", "--dataset", "sample", "--epochs", "1000000", "--patience", "1000000", *SIZES)

@@ -16,6 +16,9 @@ from attnviz.commands import COMMANDS
 
 ROOT = Path(attnviz.__file__).parent
 WINGS = sorted({command.where.split(".")[2] for command in COMMANDS})
+TESTS = Path(__file__).parents[1]
+# Of the core: its numbers, its options, its views. The other tests of the core would take minutes for each wing.
+CORE = ("tests/measures/test_measures.py", "tests/test_selection.py", "tests/views/test_tokens.py")
 # Every module that is left, and tables and help of a command that is left.
 PROGRAM = """
 from importlib import import_module
@@ -33,6 +36,9 @@ def test_without_a_wing_the_rest_is_whole(wing: str, tmp_path: Path) -> None:
     shutil.rmtree(tmp_path / "attnviz/commands" / wing)
     _take_out(tmp_path / "attnviz/commands/__init__.py", wing)
     run(tmp_path, "-c", PROGRAM)
+    shutil.copytree(TESTS, tmp_path / "tests", ignore=shutil.ignore_patterns("__pycache__", "commands", "baseline"))
+    shutil.copy(TESTS.parent / "pyproject.toml", tmp_path)
+    run(tmp_path, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", "-m", "not slow", *CORE)
     said = run(tmp_path, "-m", "attnviz", "--help")
     gone = {command.name for command in COMMANDS if f".{wing}." in command.where}
     listed = {line.split()[0] for line in said.partition("Commands:")[2].splitlines() if line.strip()}

@@ -14,7 +14,7 @@ from attnviz.commands import COMMANDS
 from attnviz.commands.batch import schema
 from attnviz.commands.batch.jobs import JOBS, NOT_IN_CONFIGS
 from attnviz.options import flat_options
-from tests.configs.conftest import Problems
+from tests.commands.batch.conftest import Problems
 
 WHOLE = schema.json_schema()
 

@@ -22,7 +22,8 @@ from attnviz.records.differences import Tolerances
 from attnviz.store.manifest import Manifest
 from attnviz.views.differences import describe
 from attnviz.views.record_changes import compare_weights
-from tests import batches, events
+from tests import events
+from tests.commands.batch import batches
 from tests.events import report, result
 from tests.made import cross_maps, random_maps
 

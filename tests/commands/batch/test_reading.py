@@ -12,7 +12,7 @@ import yaml
 
 from attnviz.commands.batch import reading
 from attnviz.commands.batch.source_file import Position, SourceFile
-from tests.configs.conftest import Write
+from tests.commands.batch.conftest import Write
 
 
 @pytest.fixture(params=["quick", "slow"], autouse=True)

@@ -16,7 +16,7 @@ from attnviz.commands.explain.spec import ExplainSpec
 from attnviz.commands.heatmap.spec import HeatmapSpec
 from attnviz.errors import InvalidConfig
 from attnviz.options import build, flat_values
-from tests.configs.conftest import Problems, Write
+from tests.commands.batch.conftest import Problems, Write
 from tests.process import bare_environment
 
 WHOLE = """\

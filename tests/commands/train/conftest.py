@@ -12,7 +12,7 @@ import pytest
 def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The files of `SPEC`. Not to be changed."""
     # Not above: pytest may read this file before it has set up what torch and our modules are imported under.
-    from tests.workflows.runs import SPEC, finished, probe_little
+    from tests.commands.train.runs import SPEC, finished, probe_little
 
     folder = tmp_path_factory.mktemp("run") / "model"
     with pytest.MonkeyPatch.context() as patch:

@@ -23,8 +23,8 @@ from attnviz.errors import InvalidModel, InvalidOption
 from attnviz.options import with_values
 from attnviz.running import Result
 from attnviz.running.metrics import load_metrics
+from tests.commands.train.runs import CHECKPOINT, GOING_BACK, N_STEPS, SPEC, contents, finished, resumed, stopped
 from tests.made import Bomb
-from tests.workflows.runs import CHECKPOINT, GOING_BACK, N_STEPS, SPEC, contents, finished, resumed, stopped
 
 pytestmark = pytest.mark.usefixtures("few_probes", "drawn_once", "without_shape_checks")
 PRETRAINED = replace(SPEC, pretrain=2, max_distance=8)  # two steps an epoch

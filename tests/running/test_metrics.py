@@ -25,7 +25,7 @@ from attnviz.records.training_metrics import (
     WordPoint,
 )
 from attnviz.running.metrics import NAME, load_metrics, metrics_bytes
-from tests import made
+from tests.commands.train import metrics as made
 
 HELD_OUT = ValidationMetrics(4, Interval(0.75, 0.3, 0.95), 0.56, 0.25, 0.41, labels_changed=1)
 TESTED = training_metrics.TestMetrics("imdb test", 25_000, (0, 1), (0.875, 0.8765), Interval(0.8757, 0.86, 0.89))

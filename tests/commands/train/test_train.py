@@ -27,7 +27,7 @@ from attnviz.running import Progress, Result
 from attnviz.running.metrics import load_metrics
 from attnviz.specs import StorageKind, TextOptions
 from attnviz.text import load_corpus
-from tests.workflows.runs import CHECKPOINT, FILES, GOING_BACK, N_STEPS, SPEC, contents, finished, stopped
+from tests.commands.train.runs import CHECKPOINT, FILES, GOING_BACK, N_STEPS, SPEC, contents, finished, stopped
 
 pytestmark = pytest.mark.usefixtures("few_probes")
 

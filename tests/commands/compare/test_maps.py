@@ -11,7 +11,7 @@ from attnviz.errors import InvalidSelection
 from attnviz.records import AttentionMaps
 from attnviz.report import Distributions, Heatmap, HeatmapGrid, Picture
 from attnviz.specs import ScaleKind
-from tests.comparisons import comparison, model
+from tests.commands.compare.comparisons import comparison, model
 from tests.made import random_maps, record
 
 ONE, TWO = random_maps(n_heads=1, seed=1), random_maps(n_heads=2, seed=2)

@@ -9,7 +9,7 @@ import pytest
 
 from attnviz.commands.compare.comparison import Comparison, MeanDifference
 from attnviz.commands.compare.verdict import COPY, NO_EVIDENCE, near_copies, verdict
-from tests.comparisons import card, comparison, model
+from tests.commands.compare.comparisons import card, comparison, model
 
 FEWER, MORE, EITHER = MeanDifference(-8.1, -8.4, -7.8), MeanDifference(0.5, 0.2, 0.9), MeanDifference(-0.1, -0.4, 0.6)
 

@@ -10,8 +10,8 @@ from xml.etree import ElementTree
 import pytest
 
 from attnviz.options import with_values
-from tests import batches
 from tests.attacks.endings import RunHere
+from tests.commands.batch import batches
 from tests.process import RunCli
 
 

@@ -25,7 +25,8 @@ from attnviz.options import with_values
 from attnviz.records.differences import Diff, Difference, Tolerances
 from attnviz.store.manifest import Entry, File, Manifest, Numbers
 from attnviz.views.differences import describe
-from tests import batches, events
+from tests import events
+from tests.commands.batch import batches
 from tests.events import result
 
 SPEC = DiffSpec(before="baseline", after="figures")

@@ -19,7 +19,7 @@ from attnviz.models import checkpoint
 from attnviz.options import with_values
 from attnviz.running import Progress
 from attnviz.running.metrics import load_metrics
-from tests.workflows.runs import CHECKPOINT, SPEC, contents, finished, resumed
+from tests.commands.train.runs import CHECKPOINT, SPEC, contents, finished, resumed
 
 BAD: dict[str, list[object]] = {
     "epochs": [0, -1],

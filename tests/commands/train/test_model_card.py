@@ -21,7 +21,8 @@ from attnviz.renderers.documents import markdown
 from attnviz.renderers.documents.json import alone
 from attnviz.renderers.terminal import show as terminal
 from attnviz.report import Curves, Report, Table
-from tests.made import HISTORY, METRICS, notes
+from tests.commands.train.metrics import METRICS
+from tests.made import HISTORY, notes
 
 TESTED = training_metrics.TestMetrics(
     "imdb test", 25_000, (0, 1, 2), (0.875, 0.876, 0.877), Interval(0.876, 0.8735, 0.8785)

@@ -12,7 +12,7 @@ from attnviz.commands.compare.comparison import Comparison, MeanDifference, Mode
 from attnviz.commands.compare.costs import scaled, sized
 from attnviz.commands.compare.report import compare_report, compare_rows
 from attnviz.report import Note, Report, Scale
-from tests.comparisons import card, comparison, model
+from tests.commands.compare.comparisons import card, comparison, model
 from tests.made import table
 
 SCALE = Scale("fixed", 0.0, 1.0, "attention weight")
