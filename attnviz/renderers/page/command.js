@@ -1,61 +1,61 @@
 // The command that draws what is seen as a file, to copy. It stands only where `attnviz render` draws the same.
 import { columnsOf, content, maps, rowsOf } from "./content.js";
-import { byId, element } from "./dom.js";
+import { copyButton, element } from "./dom.js";
+import { headsOfLines } from "./lines.js";
+import { orderOf } from "./overview.js";
 import { mapOf, pictureOf, scaleOf, state } from "./state.js";
 
 export function commandToCopy() {
-  const words = wordsOfCommand();
-  if (!words) return "";
-  const said = element("code", { tabindex: 0, id: "command" }, words);
-  const copy = element(
-    "button",
-    { type: "button", onclick: () => copyText(said), "aria-label": "copy the command" },
-    "Copy",
-  );
-  return element("div", { class: "tools" }, "As a file, from this page's folder:", said, copy);
+  const command = commandOf(chosenHeads());
+  if (!command) return "";
+  const label = drawsLines() ? "As a file, the strongest lines of each head" : "As a file";
+  const code = element("code", { tabindex: 0, id: "command" }, command);
+  const copy = copyButton("Copy", "copy the command", () => command);
+  return element("div", { class: "tools" }, `${label}, from this page's folder:`, code, copy);
 }
 
 // What the report was drawn with, and what was chosen since; nothing for what is no head of a record.
-function wordsOfCommand() {
-  const heads = chosenHeads();
+function commandOf(heads) {
   if (!content.render || !heads) return "";
-  const chosen = heads.length === maps.length ? [] : [`--pick ${heads.join(",")}`];
+  const isSorted = state.view === "overview" && orderOf(pictureOf()).column !== null;
+  const chosen = heads.length === maps.length && !isSorted ? [] : [`--pick ${heads.join(",")}`];
   if (scaleOf().kind !== "lift") chosen.push(`--scale ${scaleOf().kind}`);
-  if (state.view === "lines") chosen.push("--kind lines");
-  if (state.view === "matrix") chosen.push(...partOfMap());
+  if (drawsLines()) chosen.push("--kind lines");
+  if (state.view !== "overview") chosen.push(...partOfMap());
   return ["attnviz render", content.render.record, content.render.options, ...chosen].filter(Boolean).join(" ");
 }
 
+const drawsLines = () => state.view === "lines" || (state.view === "overview" && state.draw === "lines");
+
 // As layer.head, or nothing where a map that is seen is of no single head.
 function chosenHeads() {
-  const seen = { overview: pictureOf().maps.map((number) => maps[number]), matrix: [mapOf()] };
-  seen.lines = state.heads.map((number) => maps[number]);
-  const of = seen[state.view];
-  return of?.every(({ layer }) => layer !== null) ? of.map(({ layer, head }) => `${layer}.${head}`) : null;
+  const seen = {
+    overview: () => orderOf(pictureOf()).order.map((place) => maps[pictureOf().maps[place]]),
+    matrix: () => [mapOf()],
+    lines: () => headsOfLines().map((number) => maps[number]),
+  };
+  const found = seen[state.view]?.();
+  return found?.every(({ layer }) => layer !== null) ? found.map(({ layer, head }) => `${layer}.${head}`) : null;
 }
 
 // Of a map the row of the chosen query, or the column of the chosen key; of a long text what the window shows.
 function partOfMap() {
   const map = mapOf();
-  const place = (axis, number) => Number.parseInt(axis.positions[number], 10);
-  if (state.window && map.factors) {
+  if (state.view === "matrix" && state.window && map.factors) {
     const [top, bottom, left, right] = state.window;
     return [`--query ${top}:${bottom}`, `--key ${left}:${right}`];
   }
-  if (state.side === "to" && state.key !== null) {
-    const key = place(columnsOf(map), state.key);
-    return [`--key ${key}:${key + 1}`];
+  if (state.key !== null && (state.query === null || (state.view === "matrix" && state.side === "to"))) {
+    const [first, last] = positionsOf(columnsOf(map), state.key);
+    return [`--key ${first}:${last + 1}`];
   }
-  return state.query === null ? [] : [`--query ${place(rowsOf(map), state.query)}`];
+  if (state.query === null) return [];
+  const [first, last] = positionsOf(rowsOf(map), state.query);
+  return [`--query ${first === last ? first : `${first}:${last + 1}`}`];
 }
 
-// A page that lies on a disk may have no clipboard: then the command is chosen, for the keyboard to copy.
-async function copyText(said) {
-  getSelection().selectAllChildren(said);
-  try {
-    await navigator.clipboard.writeText(said.textContent);
-    byId("status").textContent = "Copied.";
-  } catch {
-    byId("status").textContent = document.execCommand("copy") ? "Copied." : "The command is marked: copy it.";
-  }
+// The first and the last token of a place, which may stand for a block of them.
+function positionsOf({ positions }, place) {
+  const [first, last = first] = positions[place].split("–").map(Number);
+  return [first, last];
 }

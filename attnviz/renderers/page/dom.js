@@ -80,3 +80,20 @@ export function watch(group, point, choose) {
   }
   for (const kind of ["pointerleave", "focusout"]) group.addEventListener(kind, () => point(null));
 }
+
+// A page that was opened as a file may have no clipboard: then the text is shown, to be copied by hand.
+export function copyButton(label, name, textOf) {
+  const copy = async () => {
+    const text = textOf();
+    try {
+      await navigator.clipboard.writeText(text);
+      byId("status").textContent = "Copied.";
+    } catch {
+      const area = element("textarea", { readonly: true, rows: 6, "aria-label": "what to copy" });
+      area.value = text;
+      byId("status").replaceChildren("Copy this text: ", area);
+      area.select();
+    }
+  };
+  return element("button", { type: "button", onclick: copy, "aria-label": name }, label);
+}

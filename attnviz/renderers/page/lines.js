@@ -20,19 +20,25 @@ const MOST_HEADS = 6; // colours that can be told apart
 const MOST_LINES = 3000; // that a browser draws at once
 const PITCH = 22; // pixels from token to token
 
+// Those that were chosen and have the same queries and keys as the map, else the map itself.
+export function headsOfLines() {
+  const heads = state.heads.filter((number) => pictureOf().maps.includes(number) && isAlike(number));
+  return heads.length ? heads.slice(0, MOST_HEADS) : [state.map];
+}
+
+const isAlike = (number) => maps[number].rows === mapOf().rows && maps[number].columns === mapOf().columns;
+
 export async function lines(panel) {
   const map = mapOf();
   if (!hasQueries(map) || isDifference(scaleOf())) {
     panel.append("Lines are drawn of weights from queries to keys; see “Map and text”.");
     return still("");
   }
-  const alike = (number) => maps[number].rows === map.rows && maps[number].columns === map.columns;
-  const heads = state.heads.filter((number) => pictureOf().maps.includes(number) && alike(number)).slice(0, MOST_HEADS);
-  state.heads = heads.length ? heads : [state.map];
+  state.heads = headsOfLines();
   await Promise.all(state.heads.map(cellsOf));
   const chart = new Chart(map);
   panel.append(
-    headsChooser(alike),
+    headsChooser(),
     thresholdChooser(() => chart.draw()),
     chart.said,
     chart.box,
@@ -49,10 +55,10 @@ export async function lines(panel) {
 const scaleOfLines = () => (isLift(scaleOf()) ? scaleOf() : { low: 0, high: 1 });
 
 // The heads beside the map's own: of its layer, or all that the picture has.
-function headsChooser(alike) {
+function headsChooser() {
   const layer = mapOf().layer;
   const offered = pictureOf().maps.filter(
-    (each) => alike(each) && (!isLayered(pictureOf()) || maps[each].layer === layer),
+    (each) => isAlike(each) && (!isLayered(pictureOf()) || maps[each].layer === layer),
   );
   const all = [...new Set([...state.heads, ...offered])].sort((a, b) => a - b);
   const group = element("div", { class: "chips", role: "group", "aria-label": "heads that are drawn" });

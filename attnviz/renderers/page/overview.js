@@ -39,24 +39,28 @@ export async function overview(panel) {
 
 const paintOfLines = (place) => `color-mix(in srgb, ${colourOf("--head-0")} ${100 * place}%, ${colourOf("--paper")})`;
 
-// What maps may be sorted by and drawn as, how they are, and what chooses it.
-function waysOf(picture, scale) {
+// By which measure a picture's maps are sorted, and the places of its maps in that order; nothing where it is by place.
+export function orderOf(picture) {
   const table = content.tables.find(({ role }) => role === "heads");
-  const measures = table
+  const isOf = ({ layer, head }, row) => row[0] === layer && row[1] === head;
+  const rows = picture.maps.map((number) => table?.rows.find((row) => isOf(maps[number], row)));
+  const measures = rows.every(Boolean)
     ? table.columns.map((_, place) => place).filter((place) => place > 1 && table.numeric[place])
     : [];
-  const rowOf = (number) =>
-    table?.rows.findIndex(([layer, head]) => layer === maps[number].layer && head === maps[number].head) ?? -1;
+  const column = measures.includes(state.sort) ? state.sort : null;
   const order = picture.maps.map((_, place) => place);
+  if (column !== null) order.sort((a, b) => rows[b][column] - rows[a][column] || a - b);
+  return { table, rows, measures, column, order };
+}
+
+// What maps may be sorted by and drawn as, how they are, and what chooses it.
+function waysOf(picture, scale) {
+  const { table, rows, measures, column, order } = orderOf(picture);
   const choosers = [];
-  const column =
-    measures.includes(state.sort) && picture.maps.every((number) => rowOf(number) >= 0) ? state.sort : null;
-  if (measures.length && order.length > 1 && picture.maps.every((number) => rowOf(number) >= 0)) {
+  if (measures.length && order.length > 1) {
     const options = [[-1, "place"], ...measures.map((place) => [place, table.columns[place].header])];
     choosers.push(chooser("Sort by", options, state.sort, (sort) => change({ sort }, true)));
   }
-  const measureOf = (place) => table.rows[rowOf(picture.maps[place])][column];
-  if (column !== null) order.sort((a, b) => measureOf(b) - measureOf(a) || a - b);
   const hasLines = !isDifference(scale) && picture.maps.every((number) => hasQueries(maps[number]));
   if (hasLines) {
     const draw = (kind) => change({ draw: KINDS[kind] }, true);
@@ -64,7 +68,7 @@ function waysOf(picture, scale) {
   }
   const caption = (place) => {
     const title = picture.titles[place];
-    return column === null ? title : `${title} · ${Number(measureOf(place).toPrecision(3))}`;
+    return column === null ? title : `${title} · ${Number(rows[place][column].toPrecision(3))}`;
   };
   const title = column === null ? picture.title : `by ${table.columns[column].header}, the largest first`;
   return { order, choosers, caption, title, draw: hasLines ? state.draw : "cells" };

@@ -1,7 +1,7 @@
 // The report's tables: rows in the order of any column, and to be copied as CSV with every digit.
 import { content, maps, pictures } from "./content.js";
-import { copyButton, csv } from "./csv.js";
-import { element, isolated, named } from "./dom.js";
+import { csv } from "./csv.js";
+import { copyButton, element, isolated, named } from "./dom.js";
 import { still } from "./readout.js";
 import { change } from "./state.js";
 import { makers } from "./views.js";
@@ -25,7 +25,8 @@ export function shownTable(data, all = null) {
   fill();
   const whole = element("table", { class: "data" }, element("thead", {}, element("tr", {}, ...heads)), body);
   const bar = element("div", { class: "tools" }, element("h2", {}, data.title));
-  bar.append(copyButton(data.title, () => (all ? csv(all.columns, all.rows) : csv(data.columns, ordered()))));
+  const copied = () => (all ? csv(all.columns, all.rows) : csv(data.columns, ordered()));
+  bar.append(copyButton("Copy as CSV", `copy ${data.title} as CSV`, copied));
   const around = { class: "wide", tabindex: 0, role: "region", "aria-label": data.title };
   return element("section", {}, bar, element("div", around, whole));
 }

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from attnviz.renderers.page import downsample
 from attnviz.renderers.page import packing as page_cells
 from attnviz.report import Heatmap, HeatmapGrid, RenderedFrom, Report, Scale
 from attnviz.specs import FigureOptions
@@ -510,32 +511,51 @@ def _command(page: Opened) -> list[str]:
     return shlex.split(page.page.inner_text("#command"))
 
 
-@pytest.mark.parametrize(
-    ("state", "picture"),
-    [
-        ("view=matrix&layer=0&head=2", ["--pick", "0.2"]),
-        ("view=matrix&layer=0&head=2&query=3", ["--pick", "0.2", "--query", "3"]),
-        ("view=matrix&layer=0&head=1&key=4&side=to", ["--pick", "0.1", "--key", "4:5"]),
-        ("view=overview&scale=shared", ["--scale", "shared"]),
-        ("view=lines&layer=0&head=1", ["--pick", "0.1", "--kind", "lines"]),
-    ],
-)
 def test_the_command_that_a_page_shows_draws_what_is_seen(
-    shown: Open, run_here: RunHere, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, state: str, picture: list[str]
+    shown: Open, run_here: RunHere, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Drawn by a process of its own, from the record beside the page."""
-    folder = tmp_path / "here"
-    asked = ["--text", "the film was not good", "--heads", "4", "--theme", "dark", "--format", "html", "-q"]
-    worked(run_here("heatmap", *asked, "--out", str(folder)))
-    page = shown(folder / "attention.html", state)
-    command = _command(page)
-    assert command == ["attnviz", "render", "attention.safetensors", "--theme", "dark", *picture]
+    """By a process of its own, from the record beside the page."""
+    asked = ["--text", "the film was not good", "--heads", "8", "--theme", "dark", "--scale", "fixed", "--drop-first"]
+    worked(run_here("heatmap", *asked, "--format", "html", "-q", "--out", str(tmp_path)))
+    monkeypatch.chdir(tmp_path)
+    whole = ["overview.png", *(f"layer-0-head-{head}.png" for head in range(8))]
+    for state, picture, files in (
+        ("view=overview", ["--scale", "fixed"], whole),
+        ("view=matrix&layer=0&head=2", ["--pick", "0.2", "--scale", "fixed"], ["overview.png"]),
+        ("view=matrix&layer=0&head=2&query=3&scale=lift", ["--pick", "0.2", "--query", "3"], ["query-3.png"]),
+        ("view=matrix&layer=0&head=1&key=4&side=to&scale=lift", ["--pick", "0.1", "--key", "4:5"], ["overview.png"]),
+        (
+            "view=lines&layer=0&head=1&query=2&lines=layer-0-head-1,layer-0-head-3&scale=lift",
+            ["--pick", "0.1,0.3", "--kind", "lines", "--query", "2"],
+            ["query-2.png"],
+        ),
+        ("view=overview&draw=lines&scale=lift", ["--kind", "lines"], whole),
+    ):
+        page = shown(tmp_path / "attention.html", state)
+        command = _command(page)
+        assert command == ["attnviz", "render", "attention.safetensors", "--theme", "dark", "--drop-first", *picture]
+        worked(run_here(*command[1:], "--out", "drawn", "-q"))
+        drawn = sorted(Path("drawn").glob("*.png"))
+        assert {each.name for each in drawn} == set(files), state
+        for each in drawn:
+            each.unlink()
+
+
+def test_the_command_names_what_a_page_shows_in_its_order(shown: Open, monkeypatch: pytest.MonkeyPatch) -> None:
+    beside = RenderedFrom("attention.safetensors", "")
+    page = shown(replace(report(random_maps(n_layers=2, n_heads=3)), render=beside), "view=overview&sort=3")
+    seen = [each.get_attribute("aria-label") for each in page.page.locator(".map").all()]
+    places = ",".join(".".join(re.findall(r"\d+", name.partition(". ")[0])) for name in seen)
+    assert places != "0.0,0.1,0.2,1.0,1.1,1.2"
+    assert _command(page) == ["attnviz", "render", "attention.safetensors", "--pick", places]
+    page.go("view=lines&lines=" + ",".join(f"layer-{n // 3}-head-{n % 3}" for n in (4, 1, 0)))
+    assert _command(page)[3:] == ["--pick", "0.0,0.1,1.1", "--kind", "lines"]
+    page.page.evaluate("Object.defineProperty(navigator, 'clipboard', { value: undefined })")
     page.page.get_by_role("button", name="copy the command").click()
-    page.page.wait_for_function("document.querySelector('#status').textContent !== ''")
-    assert shlex.split(page.page.evaluate("getSelection().toString()")) == command
-    monkeypatch.chdir(folder)
-    worked(run_here(*command[1:], "--out", "drawn", "-q"))
-    assert any((folder / "drawn").glob("*.png"))
+    assert shlex.split(page.page.input_value("#status textarea")) == _command(page)
+    monkeypatch.setattr(downsample, "MAX_SIDE", 7)
+    blocks = shown(replace(report(random_maps()), render=beside), "view=matrix&query=2")
+    assert _command(blocks)[3:] == ["--pick", "0.0", "--query", "2:4"]
 
 
 def test_without_a_record_beside_it_a_page_shows_no_command(shown: Open) -> None:
