@@ -301,7 +301,8 @@ class RenderedFrom:
     """What `attnviz render` draws the same report from."""
 
     record: str  # the name of the file beside the report's
-    options: str  # as they are written in a shell
+    heads: str  # options that choose those of the report, as they are written in a shell
+    options: str  # others
 
 
 @dataclass(frozen=True, eq=False)

@@ -29,9 +29,10 @@ from attnviz.views.tables import measures_rows, ordering
 MAX_PICTURES = 500  # heads that nobody chose; 24 layers of 16 are 384
 ONE_DRAWN, ONE_POOLED = 16, 32  # bytes for each cell of a picture, measured from above
 COPIES = 3  # of a record of q and k: itself, its file, and what rows are worked out from
-# Of the options of a picture those that a page lets its reader choose, and those that change no picture.
-CHOSEN_ON_PAGE = {"layer", "head", "pick", "scale", "kind", "format", "out"}
-CHOSEN_ON_PAGE |= {"open", "table", "top_k", "measure", "sort"}
+HEADS = ("layer", "head", "pick")  # options that choose them
+# Of the options of a picture those that a page lets its reader choose, those that change no picture or add others.
+NOT_OF_ALL = {*HEADS, "scale", "kind", "format", "out", "open", "table", "top_k", "measure", "sort"}
+NOT_OF_ALL |= {"rollout", "distance"}
 # What those of a record are called.
 PICTURES = ("layer-*-head-*", "overview", "query-*", "rollout", "distance*", "attention")
 
@@ -97,8 +98,10 @@ class Drawing:
         """What draws the same from the record beside it; None where a part of it was chosen already."""
         if self.spec.query or self.spec.key:
             return None
-        values = {name: value for name, value in changed_values(self.spec).items() if name not in CHOSEN_ON_PAGE}
-        return RenderedFrom(store.RECORD, " ".join(_as_flag(name, value) for name, value in values.items()))
+        values = changed_values(self.spec)
+        heads = " ".join(_as_flag(name, each) for name in HEADS for each in values.get(name, ()))
+        options = " ".join(_as_flag(name, value) for name, value in values.items() if name not in NOT_OF_ALL)
+        return RenderedFrom(store.RECORD, heads, options)
 
     def check_number(self, n_layers: int, n_heads: int) -> None:
         """Raises InvalidSelection for very many pictures that nobody chose."""

@@ -17,12 +17,14 @@ export function commandToCopy() {
 // What the report was drawn with, and what was chosen since; nothing for what is no head of a record.
 function commandOf(heads) {
   if (!content.render || !heads) return "";
+  const { record, options, heads: ofReport } = content.render;
   const isSorted = state.view === "overview" && orderOf(pictureOf()).column !== null;
-  const chosen = heads.length === maps.length && !isSorted ? [] : [`--pick ${heads.join(",")}`];
+  const isAll = heads.length === maps.filter(({ layer }) => layer !== null).length;
+  const chosen = [isAll && !isSorted ? ofReport : `--pick ${heads.join(",")}`];
   if (scaleOf().kind !== "lift") chosen.push(`--scale ${scaleOf().kind}`);
   if (drawsLines()) chosen.push("--kind lines");
   if (state.view !== "overview") chosen.push(...partOfMap());
-  return ["attnviz render", content.render.record, content.render.options, ...chosen].filter(Boolean).join(" ");
+  return ["attnviz render", record, options, ...chosen].filter(Boolean).join(" ");
 }
 
 const drawsLines = () => state.view === "lines" || (state.view === "overview" && state.draw === "lines");

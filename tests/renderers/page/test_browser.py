@@ -173,7 +173,7 @@ def test_a_zoomed_map_is_panned_and_still_says_the_right_number(shown: Open) -> 
 
 
 def test_everything_that_can_be_chosen_can_be_reached_by_tab(shown: Open) -> None:
-    of = replace(report(random_maps(n_layers=2, n_heads=2)), render=RenderedFrom("attention.safetensors", ""))
+    of = replace(report(random_maps(n_layers=2, n_heads=2)), render=RenderedFrom("attention.safetensors", "", ""))
     page = shown(of, "view=lines&layer=0&head=0")
     reached = []
     for _ in range(14):
@@ -516,11 +516,12 @@ def test_the_command_that_a_page_shows_draws_what_is_seen(
 ) -> None:
     """By a process of its own, from the record beside the page."""
     asked = ["--text", "the film was not good", "--heads", "8", "--theme", "dark", "--scale", "fixed", "--drop-first"]
+    asked += ["--head", "1-3", "--head", "5", "--rollout"]
     worked(run_here("heatmap", *asked, "--format", "html", "-q", "--out", str(tmp_path)))
     monkeypatch.chdir(tmp_path)
-    whole = ["overview.png", *(f"layer-0-head-{head}.png" for head in range(8))]
+    heads, whole = ["--head", "1-3", "--head", "5"], ["overview.png", *(f"layer-0-head-{n}.png" for n in (1, 2, 3, 5))]
     for state, picture, files in (
-        ("view=overview", ["--scale", "fixed"], whole),
+        ("view=overview", [*heads, "--scale", "fixed"], whole),
         ("view=matrix&layer=0&head=2", ["--pick", "0.2", "--scale", "fixed"], ["overview.png"]),
         ("view=matrix&layer=0&head=2&query=3&scale=lift", ["--pick", "0.2", "--query", "3"], ["query-3.png"]),
         ("view=matrix&layer=0&head=1&key=4&side=to&scale=lift", ["--pick", "0.1", "--key", "4:5"], ["overview.png"]),
@@ -529,7 +530,7 @@ def test_the_command_that_a_page_shows_draws_what_is_seen(
             ["--pick", "0.1,0.3", "--kind", "lines", "--query", "2"],
             ["query-2.png"],
         ),
-        ("view=overview&draw=lines&scale=lift", ["--kind", "lines"], whole),
+        ("view=overview&draw=lines&scale=lift", [*heads, "--kind", "lines"], whole),
     ):
         page = shown(tmp_path / "attention.html", state)
         command = _command(page)
@@ -542,7 +543,7 @@ def test_the_command_that_a_page_shows_draws_what_is_seen(
 
 
 def test_the_command_names_what_a_page_shows_in_its_order(shown: Open, monkeypatch: pytest.MonkeyPatch) -> None:
-    beside = RenderedFrom("attention.safetensors", "")
+    beside = RenderedFrom("attention.safetensors", "", "")
     page = shown(replace(report(random_maps(n_layers=2, n_heads=3)), render=beside), "view=overview&sort=3")
     seen = [each.get_attribute("aria-label") for each in page.page.locator(".map").all()]
     places = ",".join(".".join(re.findall(r"\d+", name.partition(". ")[0])) for name in seen)
