@@ -181,7 +181,7 @@ def test_what_cannot_be_asked_of_a_model_of_others(
 
 @pytest.mark.parametrize("command", ["explain", "predict"])
 def test_what_only_models_of_ours_do(command: str, whole: Path, run_here: RunHere) -> None:
-    refused(run_here(command, "--model", whole, "--text", "the cat"), "of ours")
+    refused(run_here(command, "--model", whole, "--text", "the cat"), "built-in")
 
 
 @pytest.mark.parametrize("option", [("--attention", "self"), ("--pair", "a"), ("--target-text", "a")])
