@@ -5,10 +5,10 @@ import { colourOf, element } from "./dom.js";
 
 const palettes = Object.fromEntries(Object.entries(content.colours).map(([name, base64]) => [name, bytesOf(base64)]));
 
-export const paletteOf = (scale) => palettes[scale.colours];
+const paletteOf = (scale) => palettes[scale.colours];
 
 // Where a value lies on the scale, 0 to 1; what lies outside is at its end.
-export function placeOf(value, scale) {
+function placeOf(value, scale) {
   return placeBetween(heightOf(value, scale), heightOf(scale.low, scale), heightOf(scale.high, scale));
 }
 
@@ -22,7 +22,7 @@ export function placeOfCell(cells, row, column, scale) {
   return placeOf(cells.at(row, column) / unitOf(cells, row, scale), scale);
 }
 
-export function valueAt(place, { is_logarithmic, low, high }) {
+function valueAt(place, { is_logarithmic, low, high }) {
   return is_logarithmic ? low * (high / low) ** place : low + place * (high - low);
 }
 

@@ -67,7 +67,7 @@ function remember() {
   if (location.protocol !== "about:") history.replaceState(null, "", `#${link()}`);
 }
 
-export function link() {
+function link() {
   const parts = new URLSearchParams();
   const [map, picture] = [mapOf(), pictureOf()];
   parts.set("view", state.view);

@@ -10,7 +10,7 @@ const SIDES = [
   ["to", "what attends to the word"],
 ];
 const N_LISTED = 10;
-export const RIGHT_TO_LEFT = /[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufeff]/u;
+const RIGHT_TO_LEFT = /[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufeff]/u;
 const LETTER = /\p{L}/u;
 
 export class Passage {
@@ -117,7 +117,7 @@ export function strongestOf(map, cells, from, place, signed = false) {
 }
 
 // Which way a text runs: as most of its tokens that have letters and are no markers.
-export function directionOf(labels, special) {
+function directionOf(labels, special) {
   const written = labels.filter((label, place) => !special[place] && LETTER.test(label));
   const leftwards = written.filter((label) => RIGHT_TO_LEFT.test(label)).length;
   return leftwards > written.length / 2 ? "rtl" : "ltr";
