@@ -36,6 +36,8 @@ def batch(spec: BatchSpec) -> Events:
     Raises InvalidConfig with every problem of every config, before anything is made.
     """
     if spec.schema:
+        if spec.configs:
+            raise InvalidOption(f"--schema makes no jobs, and there is {spec.configs[0]}", hint="Leave one of them out.")
         return iter((Result(lines=tuple(json.dumps(json_schema(), indent=1).splitlines())),))
     if not spec.configs:
         raise InvalidOption("no config", hint="Name a YAML file: attnviz batch figures.yaml.")
