@@ -37,7 +37,7 @@ def batch(spec: BatchSpec) -> Events:
     """
     if spec.schema:
         if spec.configs:
-            raise InvalidOption(f"--schema makes no jobs, and there is {spec.configs[0]}", hint="Leave one of them out.")
+            raise InvalidOption(f"--schema makes no jobs, and there is {spec.configs[0]}", hint="Leave one out.")
         return iter((Result(lines=tuple(json.dumps(json_schema(), indent=1).splitlines())),))
     if not spec.configs:
         raise InvalidOption("no config", hint="Name a YAML file: attnviz batch figures.yaml.")

@@ -220,7 +220,7 @@ def test_what_cannot_be(config: Path) -> None:
         batch(build(BatchSpec, configs=()))
     with pytest.raises(InvalidOption, match="--workers 0"):
         run(config, workers=0)
-    with pytest.raises(InvalidOption, match="--schema makes no jobs, and there is figures.yaml"):
+    with pytest.raises(InvalidOption, match="--schema makes no jobs, and there is figures"):
         batch(build(BatchSpec, configs=("figures.yaml",), schema=True))
 
 
