@@ -29,6 +29,7 @@ class Inputs:
     stream: TextStream | None = None  # in the place of both, for more texts than memory holds
     files: Mapping[str, Path] = field(default_factory=dict)  # others, by what they are
     folder: Path | None = None  # None: nothing is written
+    n_workers: int = 1  # processes that share the work
 
     @property
     def model(self) -> ModelReference:

@@ -15,8 +15,9 @@ from pkgutil import iter_modules
 import pytest
 
 import attnviz
+from attnviz.commands import COMMANDS
 from attnviz.registry import Plugin, load
-from attnviz.running.local_executor import MEASURING
+from attnviz.running import Command
 from tests.process import ROOT, bare_environment
 
 HEAVY = {"torch", "transformers", "tokenizers", "safetensors", "datasets", "pyarrow", "huggingface_hub", "matplotlib"}
@@ -69,10 +70,19 @@ def test_listing_names_imports_nothing_heavy(tmp_path: Path) -> None:
     assert heavy_imports("attnviz.shapes", tmp_path) == {"jaxtyping", "numpy"}
 
 
-def test_what_processes_of_a_survey_are_forked_from_draws_nothing(tmp_path: Path) -> None:
-    found = heavy_imports(", ".join(MEASURING), tmp_path)
+@pytest.mark.parametrize("name", [command.name for command in COMMANDS if command.preloads])
+def test_what_worker_processes_are_forked_from_draws_nothing(name: str, tmp_path: Path) -> None:
+    (preloads,) = (command.preloads for command in COMMANDS if command.name == name)
+    found = heavy_imports(", ".join(preloads), tmp_path)
     assert "torch" in found
     assert "matplotlib" not in found
+
+
+@pytest.mark.parametrize("command", [command for command in COMMANDS if command.inputs], ids=lambda it: it.name)
+def test_what_is_refused_is_refused_before_anything_heavy_is_imported(command: Command, tmp_path: Path) -> None:
+    assert command.inputs is not None
+    drawn = {"matplotlib", "PIL"} if command.name == "render" else set()  # it checks how to draw, and works on numpy
+    assert heavy_imports(command.inputs.partition(":")[0], tmp_path) - {"numpy", "jaxtyping"} == drawn
 
 
 def heavy_imports(module: str, home: Path) -> set[str]:

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from attnviz.cli import show
 from attnviz.cli.process import collected_interrupts, resume_gc
 from attnviz.cli.show import ProgressBar, ProgressLog, progress_view
-from attnviz.registry import load
 from attnviz.running import Progress
+from attnviz.running.start import start_command
 from attnviz.specs import FigureOptions, PrintOptions
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ def run_command(command: Command, spec: Any) -> None:
     kind = _group(spec, PrintOptions()).kind
     figure = _group(spec, FigureOptions())
     results = []
-    for result in _followed(load(command)(spec), show_lines=kind == "table"):
+    for result in _followed(start_command(command, spec), show_lines=kind == "table"):
         _show(result, figure.table if kind == "table" else "none")
         if junit := getattr(spec, "junit", None):
             from attnviz import store

@@ -23,6 +23,7 @@ class Command(Plugin):
 
     spec: str = field(kw_only=True)
     inputs: str | None = field(default=None, kw_only=True)  # the function from its spec to Inputs, where it reads some
+    preloads: tuple[str, ...] = field(default=(), kw_only=True)  # modules that its worker processes import once
     rows: str = field(default="", kw_only=True)  # the file in which a batch keeps its rows; "": it keeps none
     is_document: bool = field(default=False, kw_only=True)  # a batch also keeps its report for LaTeX and as JSON
     # Files of its own kind that `diff` can compare: their name, and the function that does.

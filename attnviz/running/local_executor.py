@@ -21,8 +21,7 @@ from attnviz.store.cache import caching
 ATTEMPTS = 2  # at a task whose process dies: the second death is the task's own doing
 TIMEOUT = 5.0  # seconds for a process to end by itself
 PREPARE = "attnviz.running.forkserver"
-DRAWING = ["attnviz.running.drawing", "attnviz.models.encoder_model", "attnviz.commands.batch.run_job"]
-MEASURING = ["attnviz.models.classifier_model", "attnviz.commands.survey.blocks"]  # nothing that draws
+DRAWING = ("attnviz.running.drawing", "attnviz.models.encoder_model", "attnviz.renderers.documents.markdown")
 
 Call: TypeAlias = tuple[Callable[..., Any], tuple[Any, ...], dict[str, Any]]
 

@@ -24,7 +24,6 @@ import numpy as np
 
 from attnviz import store
 from attnviz.commands.train.outcome import write_card
-from attnviz.commands.train.run import train
 from attnviz.commands.train.spec import TrainSpec
 from attnviz.measures.classification import accuracy
 from attnviz.measures.intervals import t_quantile
@@ -38,6 +37,7 @@ from attnviz.running import Result
 from attnviz.running.metrics import NAME, load_metrics, metrics_bytes
 from attnviz.specs import TextOptions
 from attnviz.text import load_corpus
+from tests.starting import train
 
 HEADS = (1, 2, 4, 8)
 SEEDS = (0, 1, 2)  # the first is shipped; the others are measured as far as they were trained

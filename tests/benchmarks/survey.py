@@ -20,12 +20,12 @@ from pathlib import Path
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # as the command does
 
 from attnviz.commands.survey.plan import BLOCK
-from attnviz.commands.survey.run import survey
 from attnviz.commands.survey.spec import SurveySpec
 from attnviz.options import build
 from attnviz.running import Progress
 from attnviz.specs import TextOptions
 from attnviz.text.stream import stream_corpus
+from tests.starting import survey
 
 REVIEWS, BARS = 25_000, {"headline": 4.0, "all": 8.0}  # minutes of one core
 

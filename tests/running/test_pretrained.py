@@ -10,9 +10,7 @@ import pytest
 from attnviz import store
 from attnviz.commands.batch.jobs import Job
 from attnviz.commands.batch.run_job import run_job
-from attnviz.commands.compare.run import compare
 from attnviz.commands.compare.spec import CompareSpec
-from attnviz.commands.heatmap.run import heatmap
 from attnviz.commands.heatmap.spec import HeatmapSpec
 from attnviz.errors import InvalidOption, InvalidSelection
 from attnviz.measures.words import by_words
@@ -24,6 +22,7 @@ from attnviz.store.cache import caching
 from attnviz.views.heatmap import heatmap_report
 from tests import pretrained as made
 from tests.events import report, result
+from tests.starting import compare, heatmap
 
 pytest.importorskip("transformers", reason=made.NEEDS)
 

@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from attnviz.commands.heatmap.run import heatmap
 from attnviz.commands.heatmap.spec import HeatmapSpec
 from attnviz.commands.train.model_card import card_report
 from attnviz.commands.train.outcome import CARD
@@ -17,6 +16,7 @@ from attnviz.renderers.documents.markdown import document
 from attnviz.running.metrics import load_metrics
 from attnviz.store import load
 from tests.events import report, result
+from tests.starting import heatmap
 
 MODELS = sorted(folder.name for folder in SHIPPED.iterdir() if not folder.name.startswith("recall"))
 

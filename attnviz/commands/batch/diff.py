@@ -14,7 +14,9 @@ from attnviz.bounded import exists, is_file, is_folder
 from attnviz.commands import COMMANDS
 from attnviz.commands.batch.diff_batches import LoadedBatch, compare_batches, load_batch
 from attnviz.commands.batch.diff_report import diff_cases, diff_report, heads_table, means_table, numbers_table
+from attnviz.commands.batch.job_from_manifest import job_from_manifest
 from attnviz.commands.batch.spec import DiffSpec
+from attnviz.commands.batch.workers import run_jobs
 from attnviz.errors import DifferencesFound, InvalidOption, InvalidSource
 from attnviz.measures import ALL, HEADLINE, MEASURES, chosen, split_names
 from attnviz.models.sizes import BASE, ONE_HEAD, ONE_TOKEN, check_room
@@ -24,6 +26,8 @@ from attnviz.records.walk import MIN_ROWS
 from attnviz.registry import load, suggestion
 from attnviz.report import Report
 from attnviz.running import Events, Progress, Result
+from attnviz.running.executors import open_executor
+from attnviz.running.versions import versions
 from attnviz.store.manifest import NAME, Entry, Manifest
 from attnviz.views.record_changes import compare_heads
 
@@ -100,11 +104,6 @@ def _file(path: Path) -> Path:
 
 def _again(spec: DiffSpec, file: Path, tolerances: Tolerances) -> Events:
     """Make all jobs of a manifest once more, in a folder that goes away, and compare."""
-    from attnviz.commands.batch.job_from_manifest import job_from_manifest
-    from attnviz.commands.batch.workers import run_jobs
-    from attnviz.running.executors import open_executor
-    from attnviz.running.versions import versions
-
     batch = load_batch(file)
     jobs = [job_from_manifest(entry, Path(spec.root), str(file)) for entry in batch.manifest.jobs]
     if not jobs:

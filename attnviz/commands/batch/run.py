@@ -19,6 +19,7 @@ from attnviz.commands.batch.workers import Done, run_jobs
 from attnviz.display import escape_for_display, pluralize
 from attnviz.errors import ExecutionError, InputError, InvalidOption, OutputError
 from attnviz.records.arithmetic import cores
+from attnviz.renderers.page.html import html
 from attnviz.report import FigureStyle
 from attnviz.running import Events, Progress, Result
 from attnviz.running.executors import check_workers, open_executor
@@ -116,8 +117,6 @@ def _write_page(manifest: Manifest, folder: Path) -> Path | None:
     """Write the batch's own page, which leads to those of its jobs; none where they have none."""
     if not any(file.path.endswith(".html") for entry in manifest.jobs for file in entry.files):
         return None
-    from attnviz.renderers.page.html import html  # what draws charts comes with matplotlib
-
     ((_, content),) = html(batch_page(manifest), FigureStyle())
     store.write(folder / PAGE, content)
     return folder / PAGE

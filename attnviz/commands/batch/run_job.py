@@ -6,6 +6,7 @@ import hashlib
 import json
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 from attnviz import store
 from attnviz.commands import COMMANDS
@@ -13,19 +14,22 @@ from attnviz.commands.batch.jobs import NOT_IN_CONFIGS, Job
 from attnviz.inputs import Inputs
 from attnviz.options import flat_options, flat_values, with_values
 from attnviz.registry import load
+from attnviz.renderers.documents import csv, latex, markdown
+from attnviz.renderers.documents import json as json_documents
 from attnviz.report import Report
 from attnviz.running import Command, Result
+from attnviz.running.start import start_command
 from attnviz.running.versions import versions
 from attnviz.store.manifest import Entry, File, Numbers
 
 REPORT = "report.md"
 
 
-def read_job(job: Job) -> Inputs:
-    """What the job reads. Raises as its command does for what it refuses."""
+def read_job(job: Job, out: Path) -> Inputs:
+    """Read what the job reads, to be written to `out`. Raises as its command does for what it refuses."""
     command = _command(job)
     assert command.inputs is not None  # of every command that a config may name
-    inputs: Inputs = load(command.inputs)(job.spec)
+    inputs: Inputs = load(command.inputs)(_write_to(job.spec, out))
     return inputs
 
 
@@ -45,7 +49,7 @@ def fingerprint(job: Job, inputs: dict[str, str]) -> str:
 
 def run_job(job: Job, folder: Path) -> Entry:
     """Make the job's files in a folder of its own name within `folder`. Raises what its command raises."""
-    inputs = read_job(job).sha256()
+    inputs = read_job(job, folder / job.name).sha256()
     made = _made(job, folder / job.name)
     return Entry(
         name=job.name,
@@ -70,15 +74,12 @@ def written(path: Path, folder: Path) -> File:
 
 def _made(job: Job, out: Path) -> Result:
     """Run the command; its rows, its report and what explains it lie as files beside those that it writes itself."""
-    options = {option.name for option in flat_options(type(job.spec))}
-    # Where it writes, and no measured time, which would be another number each time.
-    settings = {name: value for name, value in {"out": str(out), "time": False}.items() if name in options}
     files: list[Path] = []
     found: Numbers = {}
     warnings: list[str] = []
     layers: dict[str, list[int]] = {}
     heads: dict[str, list[int]] = {}
-    for event in load(_command(job))(with_values(job.spec, **settings)):
+    for event in start_command(_command(job), _write_to(job.spec, out)):
         warnings += event.notices
         if isinstance(event, Result):
             files += event.files
@@ -91,10 +92,16 @@ def _made(job: Job, out: Path) -> Result:
     return Result(None, tuple(files), tuple(warnings), numbers=found, layers=layers, heads=heads)
 
 
+def _write_to(spec: Any, out: Path) -> Any:
+    """Return the spec with its folder, and without measured times, which would be other numbers each time."""
+    options = {option.name for option in flat_options(type(spec))}
+    return with_values(
+        spec, **{name: value for name, value in {"out": str(out), "time": False}.items() if name in options}
+    )
+
+
 def _documents(report: Report, result: Result, folder: Path, job: Job) -> Iterator[Path]:
     """The rows if they have a name, the report as Markdown that shows the PNGs, and else as all that it can be."""
-    from attnviz.renderers.documents import csv, json, latex, markdown
-
     store.make_folder(folder)
     command = _command(job)
     if command.rows:
@@ -103,7 +110,7 @@ def _documents(report: Report, result: Result, folder: Path, job: Job) -> Iterat
     yield _write(folder / REPORT, markdown.document(report, pictures))
     if command.is_document:
         yield _write(folder / "report.tex", latex.fragment(report))
-        yield _write(folder / "numbers.json", b"".join(json.alone(report)).decode())
+        yield _write(folder / "numbers.json", b"".join(json_documents.alone(report)).decode())
 
 
 def _write(path: Path, text: str) -> Path:

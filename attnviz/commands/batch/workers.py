@@ -72,7 +72,7 @@ def run_one(job: Job, folder: Path, earlier: Entry | None) -> Done:
 
 def _unchanged(entry: Entry, job: Job, folder: Path) -> bool:
     """Whether the job would make the same again, and every file is there as it was made."""
-    if entry.fingerprint != fingerprint(job, read_job(job).sha256()):
+    if entry.fingerprint != fingerprint(job, read_job(job, folder / job.name / "new").sha256()):
         return False
     paths = [(folder / file.path, file) for file in entry.files]
     return all(is_file(path) and written(path, folder) == file for path, file in paths)

@@ -9,10 +9,12 @@ import numpy as np
 from jaxtyping import Float
 
 from attnviz.commands.compare.comparison import MeasureInfo
+from attnviz.commands.compare.markers import without_markers  # most models that are compared cut alike
 from attnviz.errors import InvalidOption
 from attnviz.measures import Measure, chosen, measured
 from attnviz.measures.concentration import uniform
 from attnviz.measures.divergence import across
+from attnviz.measures.merging import common_units, merged
 from attnviz.records import AttentionMaps
 from attnviz.views.captions import status
 
@@ -93,8 +95,6 @@ class ComparisonAccumulator:
         """Where models add different markers, these are left out first."""
         if len({_cuts(maps) for maps in several}) == 1:
             return tuple(several)
-        from attnviz.commands.compare.markers import without_markers  # most models that are compared cut alike
-
         try:
             return self._joined(several)
         except InvalidOption as error:
@@ -113,8 +113,6 @@ class ComparisonAccumulator:
     def _joined(self, several: Sequence[AttentionMaps]) -> tuple[AttentionMaps, ...]:
         if len({_cuts(maps) for maps in several}) == 1:
             return tuple(several)
-        from attnviz.measures.merging import common_units, merged
-
         units = common_units([maps.queries for maps in several])
         self.merged = True
         return tuple(merged(maps, of_maps) for maps, of_maps in zip(several, units, strict=True))

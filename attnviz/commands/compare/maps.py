@@ -8,6 +8,7 @@ import numpy as np
 
 from attnviz.display import escape_for_display
 from attnviz.errors import InvalidSelection
+from attnviz.measures.rollout import reachable, rollout  # models of one layer have none
 from attnviz.records import AttentionMaps
 from attnviz.report import Heatmap, HeatmapGrid, Picture, Scale
 from attnviz.shapes import Cells, Shown
@@ -166,8 +167,6 @@ def _query_rows(
 
 def _rollout(several: Sequence[AttentionMaps], names: Sequence[str], scale: ScaleKind) -> HeatmapGrid:
     """What is left of each token after all layers, on a scale of its own: these are no weights of attention."""
-    from attnviz.measures.rollout import reachable, rollout  # models of one layer have none
-
     rolled = [rollout(maps).astype(np.float32) for maps in several]
     high = max(float(each.max()) for each in rolled)
     panels = [

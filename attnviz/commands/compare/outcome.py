@@ -16,6 +16,8 @@ from attnviz.commands.compare.cost import projection_operations, weight_memory, 
 from attnviz.commands.compare.maps import highest, map_pictures, similarity_picture
 from attnviz.commands.compare.report import compare_report, compare_rows
 from attnviz.commands.compare.spec import CompareSpec
+from attnviz.commands.compare.spread import distributions_picture
+from attnviz.commands.compare.theory import theory_blocks
 from attnviz.errors import InvalidSelection
 from attnviz.measures.divergence import clustered, jsd
 from attnviz.measures.intervals import MIN_TEXTS, intervals
@@ -119,15 +121,11 @@ def pictures_of(spec: CompareSpec, whole: Comparison, last: Sequence[AttentionMa
 
 
 def _spread(whole: Comparison) -> list[Picture]:
-    from attnviz.commands.compare.spread import distributions_picture
-
     spread = distributions_picture(whole)
     return [] if spread is None else [spread]
 
 
 def _theory(whole: Comparison, kernel: int) -> tuple[Block, ...]:
-    from attnviz.commands.compare.theory import theory_blocks
-
     first = whole.models[0]
     return theory_blocks(round(first.n_tokens), first.d_model, kernel)
 

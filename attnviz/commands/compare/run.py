@@ -6,70 +6,35 @@ import math
 import statistics
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from attnviz import store
+from attnviz.commands.compare.accumulator import ComparisonAccumulator
+from attnviz.commands.compare.outcome import compared, comparison, pictures_of, report_of
 from attnviz.commands.compare.spec import CompareSpec
-from attnviz.errors import InvalidOption
-from attnviz.inputs import Inputs, read_inputs
-from attnviz.measures import chosen
-from attnviz.models.loading import ModelReference, find_model
+from attnviz.inputs import Inputs
+from attnviz.measures.weighing import weighed
+from attnviz.models.loading import ModelReference
 from attnviz.models.protocols import AttentionModel, Classifies, quickest_attention
 from attnviz.models.sizes import Work, check_memory
+from attnviz.records.training_metrics import Prediction
 from attnviz.running import Events, Progress
+from attnviz.running.pictures import Pictures
 from attnviz.specs import ModelOptions
 from attnviz.text import Document
+from attnviz.views.captions import BY_MOVED
 
-if TYPE_CHECKING:
-    from attnviz.records.training_metrics import Prediction
-
-MAX_MODELS = 8
 ROUNDS = 15  # of timing, the models in turn
 COPIES = 5  # of all records together, measured: 23.5 bytes for each cell of each head
-PICTURES = (
-    "maps*",
-    "difference*",
-    "query-*",
-    "rollout",
-    "similarity",
-    "distributions",
-    "attention",
-)  # what ours are called
+# What the pictures of a comparison are called.
+PICTURES = ("maps*", "difference*", "query-*", "rollout", "similarity", "distributions", "attention")
 
 
-def compare(spec: CompareSpec) -> Events:
-    """Compare each model with the first. Everything that can be refused at once is refused first.
-
-    Raises InvalidOption, InvalidModel, InvalidSource or InvalidText.
-    """
-    inputs = compare_inputs(spec)
+def compare(spec: CompareSpec, inputs: Inputs) -> Events:
+    """Compare each model with the first, while no other run writes to the folder. Raises InvalidText."""
     return store.while_locked(inputs.out, _compare(spec, inputs))
 
 
-def compare_inputs(spec: CompareSpec) -> Inputs:
-    """Two or more models and the texts; without a choice the first of the sample.
-
-    Raises InvalidOption, InvalidModel, InvalidSource or InvalidSelection.
-    """
-    if not 2 <= len(spec.models) <= MAX_MODELS:
-        found = f"{len(spec.models)} model{'' if len(spec.models) == 1 else 's'} to compare"
-        raise InvalidOption(found, hint=f"Name 2 to {MAX_MODELS}, such as: attnviz compare single multi.")
-    references = [find_model(replace(spec.model, model=name)) for name in spec.models]
-    if not 2 <= spec.kernel <= 1000:
-        raise InvalidOption(f"--kernel {spec.kernel} is out of range", hint="It is 2 to 1000 tokens wide.")
-    chosen(spec.measure)
-    for reference in references:
-        reference.check()
-    return read_inputs(references, spec.text, every=spec.text.chosen, out=spec.figure.out)
-
-
 def _compare(spec: CompareSpec, inputs: Inputs) -> Events:
-    from attnviz.commands.compare.accumulator import ComparisonAccumulator
-    from attnviz.commands.compare.outcome import compared, comparison, pictures_of, report_of
-    from attnviz.measures.weighing import weighed
-    from attnviz.running.pictures import Pictures
-    from attnviz.views.captions import BY_MOVED
-
     drawing = Pictures.of(spec.figure, PICTURES, "*.safetensors")
     corpus, documents = inputs.corpus, inputs.documents
     models = _open_models(inputs.models, corpus.texts)

@@ -3,76 +3,33 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import fields
 
+from attnviz.commands.explain.example import examples
+from attnviz.commands.explain.example_report import example_report
+from attnviz.commands.explain.report import explain_report
 from attnviz.commands.explain.spec import ExplainSpec
-from attnviz.errors import InvalidOption
-from attnviz.inputs import Inputs, read_inputs
-from attnviz.models.loading import find_model
+from attnviz.inputs import Inputs
 from attnviz.models.protocols import Traceable
-from attnviz.options import changed_values
 from attnviz.running import Events, Result
 from attnviz.selection import numbers, position
-from attnviz.specs import PrintOptions
 from attnviz.text import Document, typed
 
-OF_EXAMPLE = {"example", "lang", "top_k", *(field.name for field in fields(PrintOptions))}
 
-
-def explain(spec: ExplainSpec) -> Events:
-    """Work out one query of one text, or the example. What can be refused without reading a model is refused first.
+def explain(spec: ExplainSpec, inputs: Inputs) -> Events:
+    """Work out one query of one text, or the example.
 
     Raises ExecutionError where the arithmetic does not give what the model gives.
     """
-    inputs = explain_inputs(spec)
-    return iter((_example(spec) if spec.example else _explain(spec, inputs),))
+    yield _explain_example(spec) if spec.example else _explain(spec, inputs)
 
 
-def explain_inputs(spec: ExplainSpec) -> Inputs:
-    """One model and one text; nothing for the example. Raises InvalidOption, InvalidModel or InvalidSource."""
-    _check(spec)
-    if spec.example:
-        return Inputs()
-    reference = find_model(spec.model)
-    reference.check(Traceable)
-    if reference.n_layers is not None and reference.n_heads is not None:
-        numbers((str(spec.layer),), reference.n_layers, "layer")
-        numbers(spec.head, reference.n_heads, "head")
-    inputs = read_inputs([reference], spec.text, every=spec.text.inline)
-    if len(inputs.documents) != 1:
-        found = f"{len(inputs.documents)} texts, where one is explained at a time"
-        raise InvalidOption(found, hint="--index chooses one.")
-    return inputs
-
-
-def _check(spec: ExplainSpec) -> None:
-    """Raises InvalidOption where options contradict each other."""
-    if spec.top_k < 1:
-        raise InvalidOption(f"--top-k {spec.top_k} is too small", hint="It is at least 1.")
-    if not spec.example:
-        if spec.lang is not None:
-            raise InvalidOption("--lang is for the labels of --example", hint="Give both, or leave it out.")
-        return
-    for name in changed_values(spec):
-        if name not in OF_EXAMPLE:
-            option = f"--{name.replace('_', '-')}"
-            raise InvalidOption(
-                f"{option} with --example, which has a text and numbers of its own", hint="Leave one out."
-            )
-
-
-def _example(spec: ExplainSpec) -> Result:
-    from attnviz.commands.explain.example import examples
-    from attnviz.commands.explain.example_report import example_report
-
+def _explain_example(spec: ExplainSpec) -> Result:
     return Result(example_report(examples(spec.lang or "en"), spec.top_k))
 
 
 def _explain(spec: ExplainSpec, inputs: Inputs) -> Result:
-    from attnviz.commands.explain.report import explain_report
-
     (document,) = inputs.documents
-    model = inputs.model.open(inputs.corpus.texts)  # and with it torch, which takes seconds
+    model = inputs.model.open(inputs.corpus.texts)
     assert isinstance(model, Traceable)
     (layer,) = numbers((str(spec.layer),), model.n_layers, "layer")
     heads = numbers(spec.head, model.n_heads, "head") if spec.head else (0,)

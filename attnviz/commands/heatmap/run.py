@@ -5,49 +5,28 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from attnviz import store
 from attnviz.commands.heatmap.spec import HeatmapSpec
-from attnviz.inputs import Inputs, read_inputs
-from attnviz.models.loading import find_model
+from attnviz.inputs import Inputs
+from attnviz.measures import chosen
+from attnviz.measures.rows import MAX_DRAWN
 from attnviz.models.plan import Needs, plan_recording
-from attnviz.models.protocols import EVERY, AttentionModel, Generates, LayersAndHeads
+from attnviz.models.protocols import EVERY, AttentionModel, LayersAndHeads
+from attnviz.records import AttentionMaps, Provenance
+from attnviz.renderers.page.html import html
+from attnviz.report import FigureStyle
 from attnviz.running import Events, Result
+from attnviz.running.drawing import Drawing, check_factored_room
+from attnviz.running.metrics import known_heads, with_known_heads
 from attnviz.selection import numbers, pairs
-
-if TYPE_CHECKING:  # numpy comes with them
-    from attnviz.records import AttentionMaps, Provenance
-    from attnviz.running.drawing import Drawing
-    from attnviz.specs import FigureOptions
-    from attnviz.store.manifest import Entry
+from attnviz.specs import FigureOptions
+from attnviz.store.manifest import PAGE, Entry, File
+from attnviz.views.index_page import texts_page
 
 
-def heatmap(spec: HeatmapSpec) -> Events:
-    """Read, attend and draw, one text after the other. Everything that can be refused at once is refused first."""
-    return _draw(spec, heatmap_inputs(spec))
-
-
-def heatmap_inputs(spec: HeatmapSpec) -> Inputs:
-    """One model and the texts to draw. Raises InvalidOption, InvalidModel, InvalidSource or InvalidSelection."""
-    reference = find_model(spec.model, spec.pretrained)
-    reference.check(AttentionModel if spec.pretrained.generate is None else Generates)
-    if reference.n_layers is not None and reference.n_heads is not None:
-        numbers(spec.figure.layer, reference.n_layers, "layer")
-        numbers(spec.figure.head, reference.n_heads, "head")
-        if spec.figure.pick:
-            pairs(spec.figure.pick, range(reference.n_layers), range(reference.n_heads))
-    text = spec.text
-    if spec.inline_text is not None:
-        text = replace(text, text=(spec.inline_text, *text.text))
-    return read_inputs([reference], text, every=text.inline, out=spec.figure.out)
-
-
-def _draw(spec: HeatmapSpec, inputs: Inputs) -> Events:
-    # Only now, because torch and matplotlib come with them and take seconds.
-    from attnviz.running.drawing import Drawing
-    from attnviz.running.metrics import known_heads, with_known_heads
-
+def heatmap(spec: HeatmapSpec, inputs: Inputs) -> Events:
+    """Read, attend and draw, one text after the other."""
     drawing = Drawing.of(spec.figure)
     out, documents = inputs.out, inputs.documents
     model = inputs.model.open(inputs.corpus.texts)
@@ -72,8 +51,6 @@ def _draw(spec: HeatmapSpec, inputs: Inputs) -> Events:
 
 def _choice(figure: FigureOptions, model: AttentionModel) -> LayersAndHeads:
     """Of what to record no more, where not all is kept: what is drawn, and what its numbers are of."""
-    from attnviz.measures import chosen
-
     if figure.rollout:
         return EVERY
     layers = numbers(figure.layer, model.n_layers, "layer") if figure.layer else None
@@ -100,9 +77,6 @@ def _from_zero(written: tuple[str, ...], n_there: int, here: tuple[int, ...], wh
 
 def _needs(model: AttentionModel, spec: HeatmapSpec) -> Needs:
     """What is drawn and measured, and which option needs all weights for it."""
-    from attnviz.measures.rows import MAX_DRAWN
-    from attnviz.running.drawing import check_factored_room
-
     options = {
         "--rollout": spec.figure.rollout,
         "--merge": spec.figure.merge,
@@ -125,8 +99,6 @@ def _needs(model: AttentionModel, spec: HeatmapSpec) -> Needs:
 
 def _entry(spec: HeatmapSpec, name: str, maps: AttentionMaps, drawn: Result, out: Path) -> Entry:
     """What a manifest would say of one of several texts."""
-    from attnviz.store.manifest import Entry, File  # one text has no page that leads to it
-
     files = tuple(File(path.relative_to(out).as_posix(), "", 0) for path in drawn.files)
     settings: dict[str, object] = {name: each for name in ("layer", "head") if (each := getattr(spec.figure, name))}
     settings["model"] = maps.provenance.model
@@ -135,11 +107,6 @@ def _entry(spec: HeatmapSpec, name: str, maps: AttentionMaps, drawn: Result, out
 
 def _index(spec: HeatmapSpec, entries: Sequence[Entry], provenance: Provenance, out: Path) -> Path:
     """Write the page that leads to those of the texts."""
-    from attnviz.renderers.page.html import html
-    from attnviz.report import FigureStyle
-    from attnviz.store.manifest import PAGE
-    from attnviz.views.index_page import texts_page
-
     ((_, content),) = html(texts_page(provenance, spec.figure.title, entries), FigureStyle())
     store.write(out / PAGE, content)
     return out / PAGE

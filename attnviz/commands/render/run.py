@@ -2,47 +2,17 @@
 
 from __future__ import annotations
 
-import filecmp
 from math import inf
-from pathlib import Path
 
 from attnviz import store
-from attnviz.bounded import is_file
 from attnviz.commands.render.spec import RenderSpec
-from attnviz.errors import InvalidOption
 from attnviz.inputs import Inputs
-from attnviz.models.sizes import Work, check_memory
 from attnviz.running import Events
-from attnviz.running.drawing import Drawing, check_factored_room
+from attnviz.running.drawing import Drawing
 
 
-def render(spec: RenderSpec) -> Events:
-    """Draw a record.
-
-    Raises InvalidRecord when the file is not one, TooLarge before it is read, InvalidOption where pictures of another
-    one lie.
-    """
-    return _draw(spec, Drawing.of(spec.figure), render_inputs(spec))
-
-
-def render_inputs(spec: RenderSpec) -> Inputs:
-    """One record and a folder without another. Raises InvalidRecord, TooLarge or InvalidOption."""
-    drawing = Drawing.of(spec.figure)
-    n_layers, n_heads, n_queries, n_keys = store.record_shape(spec.record)
-    drawing.check_number(n_layers, n_heads)
-    if store.is_factored(spec.record):
-        held = store.held_bytes(spec.record)
-        check_factored_room((n_layers * n_heads, n_queries, n_keys), held, spec.max_memory)
-    else:
-        check_memory(Work(n_queries, n_keys, n_heads, n_layers), spec.max_memory)
-    folder = store.output_folder(spec.figure.out)
-    there = folder / store.RECORD
-    if is_file(there) and not filecmp.cmp(there, spec.record, shallow=False):
-        raise InvalidOption(f"{folder} holds another record and its pictures", hint="Choose another --out.")
-    return Inputs(files={"record": Path(spec.record)}, folder=folder)
-
-
-def _draw(spec: RenderSpec, drawing: Drawing, inputs: Inputs) -> Events:
+def render(spec: RenderSpec, inputs: Inputs) -> Events:
+    """Draw a record."""
     maps = store.load(spec.record, inf)
     with store.locked(inputs.out):
-        yield (yield from drawing.draw(maps, inputs.out, with_record=False))
+        yield (yield from Drawing.of(spec.figure).draw(maps, inputs.out, with_record=False))

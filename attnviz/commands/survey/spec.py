@@ -11,6 +11,7 @@ from attnviz.specs import SHARED_BY_ALL, FigureOptions, Measure, ModelOptions, P
 
 NULLS, PROBES, ABLATIONS = ("random", "shuffled"), ("repeat",), ("zero", "mean", "uniform", "queries")
 NONE = "none"
+MAX_TOP = 10
 LOOK = ("format", "theme", "width", "font_size", "dpi", "title", "transparent", "svg_text", "out")
 SHARD = re.compile(r"([0-9]{1,6})/([0-9]{1,6})")
 Top = Annotated[int, Option("Texts listed with the largest numbers of each head; at most 10.", OUTPUT)]
@@ -70,6 +71,12 @@ class SurveySpec:
     def ablations(self) -> tuple[str, ...]:
         """What heads are replaced by. Raises InvalidOption for what is not known."""
         return _chosen("--ablate", self.ablate, ABLATIONS)
+
+
+def check_top(top: int) -> None:
+    """Raises InvalidOption for more extreme texts than are kept."""
+    if not 1 <= top <= MAX_TOP:
+        raise InvalidOption(f"--top {top} is out of range", hint=f"It is 1 to {MAX_TOP}.")
 
 
 def parse_shard(written: str | None) -> tuple[int, int]:

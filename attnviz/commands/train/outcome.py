@@ -6,20 +6,23 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from attnviz import store
+from attnviz.commands.train.head_scores import N_RANDOM, N_TOKENS, chance, head_scores
 from attnviz.commands.train.model_card import card_report
+from attnviz.commands.train.recipe import Run
 from attnviz.measures.classification import accuracy, calibration_error, log_loss
+from attnviz.models.checkpoint import load_checkpoint
+from attnviz.models.classifier import Classifier
+from attnviz.models.device import described, pick
+from attnviz.models.predicting import logits, probabilities
 from attnviz.records import Setting
 from attnviz.records.training_metrics import HeadMetrics, Metrics, ValidationMetrics
+from attnviz.renderers.documents.markdown import document
+from attnviz.renderers.figure.files import png
 from attnviz.report import FigureStyle
 from attnviz.running import Result
 from attnviz.running.metrics import NAME as METRICS
-
-if TYPE_CHECKING:
-    from attnviz.commands.train.recipe import Run
-    from attnviz.models.classifier import Classifier
 
 CHECKPOINT = ("model.safetensors", "tokenizer.json", "config.json")
 CARD = "README.md"
@@ -27,9 +30,6 @@ CARD = "README.md"
 
 def measure(folder: Path, run: Run, settings: Mapping[str, Setting], data: str, data_sha256: str) -> Metrics:
     """Measure what lies in the folder, not what is in memory: the files are what others get."""
-    from attnviz.models.checkpoint import load_checkpoint
-    from attnviz.models.device import described, pick
-
     saved = load_checkpoint(folder)
     config = saved.classifier.config
     return Metrics(
@@ -50,8 +50,6 @@ def measure(folder: Path, run: Run, settings: Mapping[str, Setting], data: str, 
 
 
 def _heads(run: Run, stored: Classifier) -> HeadMetrics | None:
-    from attnviz.commands.train.head_scores import N_RANDOM, N_TOKENS, chance, head_scores
-
     targets = run.training.targets
     if targets is None:
         return None
@@ -60,8 +58,6 @@ def _heads(run: Run, stored: Classifier) -> HeadMetrics | None:
 
 
 def _held_out(run: Run, stored: Classifier) -> ValidationMetrics:
-    from attnviz.models.predicting import logits, probabilities
-
     held_out = run.training.held_out
     before, after = logits(run.training.best(), held_out.texts), logits(stored, held_out.texts)
     answers = probabilities(stored, after)
@@ -78,9 +74,6 @@ def _held_out(run: Run, stored: Classifier) -> ValidationMetrics:
 
 def write_card(folder: Path, metrics: Metrics, *notices: str) -> Result:
     """Draw and describe a run that ended. The same metrics give the same files."""
-    from attnviz.renderers.documents.markdown import document
-    from attnviz.renderers.figure.files import png
-
     report = card_report(metrics)
     pictures = dict(png(report, FigureStyle()))
     for name, data in pictures.items():

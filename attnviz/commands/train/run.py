@@ -5,15 +5,20 @@ from __future__ import annotations
 import hashlib
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import fields
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from attnviz import store
+from attnviz.commands.train.inputs import STATE, WEIGHTS, holds, name_option, refuse_to_overwrite
+from attnviz.commands.train.outcome import measure, write_card
+from attnviz.commands.train.recipe import Run, begin
 from attnviz.commands.train.spec import TrainSpec
+from attnviz.commands.train.state import go_on, load_state, state_bytes
+from attnviz.commands.train.training import Training, TrainingStep
 from attnviz.errors import InvalidModel, InvalidOption, InvalidSource
-from attnviz.models.sizes import head_size
+from attnviz.inputs import Inputs
+from attnviz.models.checkpoint import save_checkpoint
+from attnviz.models.device import keep_freed_memory
 from attnviz.options import flat_values
 from attnviz.records import Setting
 from attnviz.records.training_metrics import Metrics
@@ -21,90 +26,32 @@ from attnviz.running import Events, Progress
 from attnviz.running.metrics import NAME as METRICS
 from attnviz.running.metrics import load_metrics, metrics_bytes
 from attnviz.specs import PrintOptions
-from attnviz.text import Corpus, load_corpus
+from attnviz.text import Corpus
 
-if TYPE_CHECKING:
-    from attnviz.commands.train.recipe import Run
-    from attnviz.commands.train.training import Training, TrainingStep
-
-WEIGHTS, STATE = "model.safetensors", "training.safetensors"
 SMOOTHING = 0.98  # of what is said between epochs: about the last fifty steps
 PRINTED = tuple(field.name for field in fields(PrintOptions))
 NOT_OF_THE_RUN = ("dataset", "split", "device", "out", "resume", *PRINTED)  # what no weight follows from
-MAX_LAYERS = 1_000  # that a checkpoint may have, known here without torch
-MAX_TOKENS = 1_000_000  # far beyond any text; neighbours still have positions of their own in float32
 
 
-def train(spec: TrainSpec) -> Events:
+def train(spec: TrainSpec, inputs: Inputs) -> Events:
     """Train, keep the best epoch in `--out`, and say at each step how it goes.
 
     The folder always holds where the last whole epoch ended, which `--resume` goes on from. Raises InvalidOption,
     InvalidSource or InvalidText before anything is written.
     """
-    check(spec)
-    folder = store.output_folder(spec.out)
-    _refuse_to_overwrite(folder, spec)
-    corpus = load_corpus(spec.text)
-    return store.while_locked(folder, _train(spec, folder, corpus))
-
-
-def check(spec: TrainSpec) -> None:
-    """Raises InvalidOption for a number that cannot be. Imports nothing heavy."""
-    whole = {"epochs": 1, "batch_size": 1, "crop": 2, "max_tokens": 2, "patience": 1, "bigrams": 0, "layers": 1}
-    whole |= {"pretrain": 0, "max_distance": 0}
-    for name, least in whole.items():
-        if (getattr(spec, name) or 0) < least:
-            raise InvalidOption(f"{_option(name)} {getattr(spec, name)} is too small", hint=f"It is at least {least}.")
-    if not 0 <= spec.seed < 2**63:
-        raise InvalidOption(f"--seed {spec.seed} is out of range", hint=f"It is 0 to {2**63 - 1}.")
-    for name, limit in {"dropout": 1, "word_dropout": 1, "label_smoothing": 1, "validation": 0.5}.items():
-        if not 0 <= getattr(spec, name) < limit:
-            raise InvalidOption(
-                f"{_option(name)} {getattr(spec, name):g} is out of range", hint=f"It is a share: 0 ≤ {name} < {limit}."
-            )
-    if not 0 < spec.learning_rate <= 1:
-        raise InvalidOption(f"--learning-rate {spec.learning_rate:g} is out of range", hint="0 < rate ≤ 1.")
-    for name, most in {"layers": MAX_LAYERS, "max_tokens": MAX_TOKENS, "max_distance": MAX_TOKENS}.items():
-        if (getattr(spec, name) or 0) > most:
-            raise InvalidOption(f"{_option(name)} {getattr(spec, name)} is too large", hint=f"It is at most {most:,}.")
-    head_size(spec.d_model or 0, spec.heads or 0)
-
-
-def _option(name: str) -> str:
-    return "--" + name.replace("_", "-")
-
-
-def _refuse_to_overwrite(folder: Path, spec: TrainSpec) -> None:
-    """Raises InvalidOption where a model or a run would be lost, and for a model without a run to go on with."""
-    if _holds(folder, WEIGHTS) and not (_holds(folder, STATE) or _holds(folder, METRICS)):
-        raise InvalidOption(
-            f"{folder} holds a model, but nothing of the run that made it", hint="Choose another --out."
-        )
-    for name, what in ((STATE, "an unfinished training run"), (WEIGHTS, "a model")):
-        if not spec.resume and _holds(folder, name):
-            raise InvalidOption(f"{folder} holds {what}", hint="Go on with it by --resume, or choose another --out.")
-
-
-def _holds(folder: Path, name: str) -> bool:
-    with suppress(OSError):  # a name that is too long, say: `make_folder` tells what is wrong
-        return (folder / name).exists()
-    return False
+    return store.while_locked(inputs.out, _train(spec, inputs.out, inputs.corpus))
 
 
 def _train(spec: TrainSpec, folder: Path, corpus: Corpus) -> Events:
-    from attnviz.commands.train.outcome import measure, write_card
-    from attnviz.commands.train.recipe import begin
-    from attnviz.commands.train.state import go_on, load_state
-
-    _refuse_to_overwrite(folder, spec)  # again: another run may have ended in between
+    refuse_to_overwrite(folder, spec)  # again: another run may have ended in between
     texts, labels, names = _labelled(corpus)
     settings = {name: v for name, v in flat_values(spec).items() if name not in NOT_OF_THE_RUN and v is not None}
     identity = {**settings, "data_sha256": _sha256(texts, labels)}
     notices, state = corpus.notices, None
-    if spec.resume and _holds(folder, STATE):
+    if spec.resume and holds(folder, STATE):
         state, earlier = load_state(folder / STATE)
         _refuse_another_run(folder, earlier, identity)
-    elif spec.resume and _holds(folder, METRICS):
+    elif spec.resume and holds(folder, METRICS):
         metrics = load_metrics(folder)
         _refuse_another_run(folder, {**metrics.settings, "data_sha256": metrics.data_sha256}, identity)
         _refuse_other_weights(folder, metrics)
@@ -134,10 +81,6 @@ def _cut(training: Training) -> Iterator[str]:
 
 def _steps(folder: Path, run: Run, identity: Mapping[str, Setting], log: _TrainingLog) -> Iterator[Progress]:
     """Train and keep what is best, and where each epoch ends. Raises ExecutionError where a number is not finite."""
-    from attnviz.commands.train.state import state_bytes
-    from attnviz.models.checkpoint import save_checkpoint
-    from attnviz.models.device import keep_freed_memory
-
     keep_freed_memory()
     training = run.training
     yield log.begin()
@@ -245,5 +188,5 @@ def _refuse_another_run(folder: Path, earlier: Mapping[str, Setting], identity: 
     """Raises InvalidOption naming the first setting in which the run in the folder is another."""
     for name, value in identity.items():
         if earlier.get(name) != value:
-            what = "other texts" if name == "data_sha256" else f"{_option(name)} {earlier.get(name)}, not {value}"
+            what = "other texts" if name == "data_sha256" else f"{name_option(name)} {earlier.get(name)}, not {value}"
             raise InvalidOption(f"the run in {folder} has {what}", hint="Resume it as it was, or choose another --out.")

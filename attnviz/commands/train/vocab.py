@@ -10,6 +10,7 @@ from attnviz import store
 from attnviz.commands.train.spec import VocabSpec
 from attnviz.commands.train.vocabulary import Coverage, vocabulary_report
 from attnviz.errors import InvalidSource
+from attnviz.inputs import Inputs
 from attnviz.models.tokenizer import UNKNOWN, TextTokenizer, train
 from attnviz.running import Events, Result
 from attnviz.specs import VocabularyOptions
@@ -18,9 +19,9 @@ from attnviz.text import Corpus, load_corpus
 EVERY = 10  # without a held-out split, one text in ten is held out
 
 
-def vocab(spec: VocabSpec) -> Events:
+def vocab(spec: VocabSpec, inputs: Inputs) -> Events:
     """Build a vocabulary, measure it on texts that it was not made from, and save it."""
-    corpus = load_corpus(spec.text)
+    corpus, folder = inputs.corpus, inputs.out
     texts = corpus.texts
     vocabulary = train(texts, spec.vocabulary)
     if held_out := _held_out(spec):
@@ -35,7 +36,6 @@ def vocab(spec: VocabSpec) -> Events:
         coverage=coverage,
         sha256=vocabulary.sha256,
     )
-    folder = store.output_folder(spec.out)
     with store.locked(folder):
         store.write(folder / "tokenizer.json", vocabulary.to_json().encode())
     return iter((Result(report, (folder / "tokenizer.json",), corpus.notices),))

@@ -10,9 +10,7 @@ import pytest
 from PIL import Image
 
 from attnviz.commands.attribute.card_report import card_report
-from attnviz.commands.attribute.run import attribute
 from attnviz.commands.attribute.spec import AttributeSpec
-from attnviz.commands.train.predict import predict
 from attnviz.commands.train.predict_spec import PredictSpec
 from attnviz.errors import InvalidModel, InvalidOption, InvalidText
 from attnviz.options import build
@@ -22,6 +20,7 @@ from attnviz.renderers.terminal.show import Screen, render
 from attnviz.report import Heatmap, Note, Report
 from attnviz.running import Progress, Result
 from tests import events as of
+from tests.starting import attribute, predict
 
 TEXT = "not a good film, but the acting saves it"
 

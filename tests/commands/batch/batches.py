@@ -8,11 +8,11 @@ from dataclasses import replace
 from pathlib import Path
 
 from attnviz.commands.batch.manifests import from_file, to_bytes
-from attnviz.commands.heatmap.run import heatmap
 from attnviz.commands.heatmap.spec import HeatmapSpec
 from attnviz.options import build, with_values
 from attnviz.store.manifest import NAME, Entry, File, Manifest
 from tests.events import result
+from tests.starting import heatmap
 
 TEXT = "not a good film, but the acting saves it"
 SPEC = build(HeatmapSpec, model="multi:2", text=(TEXT,), format=("png", "svg"), dpi=60)

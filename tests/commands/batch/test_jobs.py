@@ -142,7 +142,7 @@ def test_paths_are_from_the_config(write: Write, tmp_path: Path) -> None:
     assert load(write("jobs: [heatmap: {dataset: ./sample}]")).jobs[0].spec == build(HeatmapSpec, dataset="./sample")
 
 
-COMMANDS = "heatmap, explain, render, compare, survey, predict, attribute"
+COMMANDS = "heatmap, explain, render, compare, survey, predict, attribute, train, vocab"
 IN_A_NAME = "write A-Z a-z 0-9 . _ - only, and a letter or digit first"
 
 
@@ -165,7 +165,7 @@ IN_A_NAME = "write A-Z a-z 0-9 . _ - only, and a letter or digit first"
         ("jobs: [{}]", f"1:8: jobs[0]: no command here; write one of {COMMANDS}"),
         ("jobs: [name: a]", f"1:8: jobs[0]: no command here; write one of {COMMANDS}"),
         ("jobs: [heatmpa: ]", "1:8: jobs[0].heatmpa: no 'heatmpa' here. Did you mean 'heatmap'?"),
-        ("jobs: [train: ]", f"1:8: jobs[0].train: no 'train' here. There are name, {COMMANDS}, matrix."),
+        ("jobs: [diff: ]", f"1:8: jobs[0].diff: no 'diff' here. There are name, {COMMANDS}, matrix."),
         ("jobs: [{heatmap: , explain: }]",
          "1:20: jobs[0].explain: a job has one command; make this one a job of its own"),
         ("jobs:\n- heatmap:\n  heads: 3", "3:3: jobs[0].heads: belongs under heatmap; indent it"),

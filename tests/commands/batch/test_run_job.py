@@ -29,7 +29,7 @@ def job(spec: Any, command: str = "heatmap") -> Job:
 
 
 def print_of(spec: Any) -> str:
-    return fingerprint(job(spec), read_job(job(spec)).sha256())
+    return fingerprint(job(spec), read_job(job(spec), Path("out")).sha256())
 
 
 def test_a_heatmap_with_its_numbers(tmp_path: Path) -> None:
@@ -100,7 +100,7 @@ def test_the_fingerprint_follows_from_all_that_the_files_do() -> None:
         with_values(HEATMAP, head=("0",)),
     ):
         assert print_of(other) != same
-    assert fingerprint(job(HEATMAP, "predict"), read_job(job(HEATMAP)).sha256()) != same
+    assert fingerprint(job(HEATMAP, "predict"), read_job(job(HEATMAP), Path("out")).sha256()) != same
 
 
 def test_another_text_of_the_data_set_matters_to_a_model_that_is_made_of_it(tmp_path: Path) -> None:
@@ -116,9 +116,9 @@ def test_another_text_of_the_data_set_matters_to_a_model_that_is_made_of_it(tmp_
 
 def test_a_vocabulary_is_an_input(tmp_path: Path) -> None:
     from attnviz.commands.train.spec import VocabSpec
-    from attnviz.commands.train.vocab import vocab
+    from tests.starting import vocab
 
     made = result(vocab(build(VocabSpec, dataset="sample", size=50, out=str(tmp_path))))
     spec = build(HeatmapSpec, text=(TEXT,), model="random:2", vocab=str(tmp_path))
-    before = read_job(job(spec)).sha256()["vocabulary"]
+    before = read_job(job(spec), Path("out")).sha256()["vocabulary"]
     assert before == hashlib.sha256(made.files[0].read_bytes()).hexdigest()

@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 
 from attnviz import store
-from attnviz.commands.compare.run import compare
 from attnviz.commands.compare.spec import CompareSpec
 from attnviz.errors import InvalidModel, InvalidOption, InvalidSelection, InvalidText
 from attnviz.measures import MEASURES
@@ -24,6 +23,7 @@ from attnviz.report import Report
 from attnviz.running import Progress, Result
 from attnviz.specs import VocabularyOptions
 from tests.events import data, report, result
+from tests.starting import compare
 
 TEXT = "not a good film , but the acting saves it"
 

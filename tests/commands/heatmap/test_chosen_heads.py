@@ -11,9 +11,7 @@ import pytest
 
 import attnviz
 from attnviz import store
-from attnviz.commands.heatmap.run import heatmap
 from attnviz.commands.heatmap.spec import HeatmapSpec
-from attnviz.commands.render.run import render
 from attnviz.commands.render.spec import RenderSpec
 from attnviz.errors import InvalidOption, InvalidSelection, TooLarge
 from attnviz.measures import measured
@@ -31,6 +29,7 @@ from attnviz.specs import ModelOptions
 from tests import pretrained
 from tests.events import data, report, results
 from tests.made import load_encoder
+from tests.starting import heatmap, render
 
 TEXT = "the film was not good but the acting saved the film and the cast was fine . " * 12
 SIZES: dict[str, object] = {"heads": 8, "layers": 3}

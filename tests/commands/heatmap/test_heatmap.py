@@ -12,9 +12,7 @@ import numpy as np
 import pytest
 
 from attnviz import store
-from attnviz.commands.heatmap.run import heatmap
 from attnviz.commands.heatmap.spec import HeatmapSpec
-from attnviz.commands.render.run import render
 from attnviz.commands.render.spec import RenderSpec
 from attnviz.errors import InvalidOption, InvalidSelection, InvalidText
 from attnviz.options import build, with_values
@@ -22,6 +20,7 @@ from attnviz.running import Result
 from tests.attacks.endings import environment
 from tests.events import report, result, results
 from tests.made import cross_maps
+from tests.starting import heatmap, render
 
 TEXT = "the film was not good"
 

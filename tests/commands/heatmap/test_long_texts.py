@@ -10,9 +10,8 @@ import pytest
 from safetensors import safe_open
 
 from attnviz import store
-from attnviz.commands.heatmap.run import heatmap
+from attnviz.commands.heatmap import run as heatmap_run
 from attnviz.commands.heatmap.spec import HeatmapSpec
-from attnviz.commands.render.run import render
 from attnviz.commands.render.spec import RenderSpec
 from attnviz.errors import InvalidOption, TooLarge
 from attnviz.measures import measured, rows
@@ -27,6 +26,7 @@ from attnviz.views import head_pictures
 from attnviz.views.heatmap import heatmap_report
 from tests.events import report, results
 from tests.made import load_encoder, random_maps
+from tests.starting import heatmap, render
 
 TEXT = "the film was not good but the acting saved the film and the cast was fine . " * 3
 
@@ -47,7 +47,7 @@ def pictures(folder: Path) -> dict[str, bytes]:
 @pytest.fixture
 def long(monkeypatch: pytest.MonkeyPatch) -> None:
     """51 tokens are too many: blocks of 7."""
-    for module in (rows, head_pictures):
+    for module in (rows, head_pictures, heatmap_run):
         monkeypatch.setattr(module, "MAX_DRAWN", 1_000)
     monkeypatch.setattr(rows, "MAX_SIDE", 8)
 

@@ -122,7 +122,7 @@ def test_debugging_shows_where(run_cli: RunCli) -> None:
 
 def test_a_bug_of_ours_is_called_one(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     from attnviz.cli import app
-    from attnviz.commands.heatmap import run as heatmap
+    from attnviz.commands.heatmap import inputs as heatmap
 
     def broken(*_: object) -> None:
         raise RuntimeError("off by one")
@@ -137,7 +137,7 @@ def test_ctrl_c_while_a_class_is_made_is_no_bug(
 ) -> None:
     """Modules are imported when they are needed, and until Python 3.12 a RuntimeError comes of it."""
     from attnviz.cli import app
-    from attnviz.commands.heatmap import run as heatmap
+    from attnviz.commands.heatmap import inputs as heatmap
 
     class Interrupting:
         def __set_name__(self, owner: type, name: str) -> None:

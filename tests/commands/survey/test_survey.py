@@ -22,7 +22,6 @@ from attnviz.commands.survey.file import NAME, load_survey, survey_bytes
 from attnviz.commands.survey.heads import head_labels
 from attnviz.commands.survey.plan import SurveyPlan
 from attnviz.commands.survey.report import survey_report
-from attnviz.commands.survey.run import merge, survey
 from attnviz.commands.survey.spec import MergeSpec, SurveySpec, parse_shard
 from attnviz.commands.survey.survey import SurveyMeasure, merge_surveys
 from attnviz.commands.survey.texts import survey_block
@@ -40,6 +39,7 @@ from attnviz.text import Document
 from attnviz.text.stream import stream_corpus
 from tests.events import data, report, result
 from tests.made import record, tokens
+from tests.starting import merge, survey
 
 FAST: dict[str, Any] = {"dataset": "sample", "split": "train[:12]", "null": ("none",), "model": "multi:2"}
 

@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from attnviz.commands.train.run import train
 from attnviz.commands.train.spec import TrainSpec
 from attnviz.options import build
 from attnviz.renderers.figure import files
 from attnviz.report import FigureStyle, Report
 from attnviz.running import Progress, Result
+from tests.starting import train
 
 CHECKPOINT = ("model.safetensors", "tokenizer.json", "config.json")
 FILES = (*CHECKPOINT, "metrics.json", "README.md", "heads-curve.png", "learning-curve.png")

@@ -13,7 +13,6 @@ import pytest
 
 from attnviz import store
 from attnviz.commands.train import classify
-from attnviz.commands.train.predict import predict
 from attnviz.commands.train.predict_spec import PredictSpec
 from attnviz.errors import InvalidModel, InvalidOption, InvalidSelection, InvalidText
 from attnviz.models import predicting
@@ -25,6 +24,7 @@ from attnviz.running import Progress, Result
 from attnviz.running.metrics import load_metrics
 from tests import events as of
 from tests.process import ROOT
+from tests.starting import predict
 
 PRAISE = "a wonderful film , moving and perfect . i loved every minute"
 BLAME = "a terrible , boring film . the worst acting , a waste of time"

@@ -254,7 +254,7 @@ def test_wrong_usage_imports_nothing_heavy(tmp_path: Path) -> None:
     assert control.startswith("--size 2|2|")
     assert "torch" in control
     assert done.stderr.count("error: ") == done.stderr.count("\n") == len(REFUSED) + 1
-    assert list(tmp_path.iterdir()) == []
+    assert {path.name for path in tmp_path.iterdir()} <= {".cache"}  # of matplotlib, which the last one imports
 
 
 def test_every_setting_is_an_option(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -16,8 +16,10 @@ import torch
 from PIL import Image
 
 from attnviz.commands.train import recipe
+from attnviz.commands.train import run as run_module
+from attnviz.commands.train.inputs import STATE
 from attnviz.commands.train.recipe import Run
-from attnviz.commands.train.run import PRINTED, STATE, train
+from attnviz.commands.train.run import PRINTED
 from attnviz.commands.train.training import Training, TrainingStep
 from attnviz.models import checkpoint
 from attnviz.models.checkpoint import load_checkpoint
@@ -28,6 +30,7 @@ from attnviz.running.metrics import load_metrics
 from attnviz.specs import StorageKind, TextOptions
 from attnviz.text import load_corpus
 from tests.commands.train.runs import CHECKPOINT, FILES, GOING_BACK, N_STEPS, SPEC, contents, finished, stopped
+from tests.starting import train
 
 pytestmark = pytest.mark.usefixtures("few_probes")
 
@@ -157,7 +160,7 @@ def runs_of(monkeypatch: pytest.MonkeyPatch) -> list[Run]:
         return runs[-1]
 
     begin = recipe.begin
-    monkeypatch.setattr(recipe, "begin", begun)
+    monkeypatch.setattr(run_module, "begin", begun)
     return runs
 
 

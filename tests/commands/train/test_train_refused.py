@@ -11,7 +11,7 @@ import pytest
 import torch
 
 from attnviz import store
-from attnviz.commands.train.run import MAX_LAYERS, MAX_TOKENS, STATE, check, train
+from attnviz.commands.train.inputs import MAX_LAYERS, MAX_TOKENS, STATE, check
 from attnviz.commands.train.spec import TrainSpec
 from attnviz.commands.train.training import Training
 from attnviz.errors import ExecutionError, InvalidOption, InvalidSource, InvalidText, OutputError
@@ -20,6 +20,7 @@ from attnviz.options import with_values
 from attnviz.running import Progress
 from attnviz.running.metrics import load_metrics
 from tests.commands.train.runs import CHECKPOINT, SPEC, contents, finished, resumed
+from tests.starting import train
 
 BAD: dict[str, list[object]] = {
     "epochs": [0, -1],

@@ -15,7 +15,7 @@ import torch
 from safetensors.numpy import load_file, save_file
 
 from attnviz import store
-from attnviz.commands.train.run import STATE, train
+from attnviz.commands.train.inputs import STATE
 from attnviz.commands.train.spec import TrainSpec
 from attnviz.commands.train.state import load_state, state_bytes
 from attnviz.commands.train.training import Training
@@ -25,6 +25,7 @@ from attnviz.running import Result
 from attnviz.running.metrics import load_metrics
 from tests.commands.train.runs import CHECKPOINT, GOING_BACK, N_STEPS, SPEC, contents, finished, resumed, stopped
 from tests.made import Bomb
+from tests.starting import train
 
 pytestmark = pytest.mark.usefixtures("few_probes", "drawn_once", "without_shape_checks")
 PRETRAINED = replace(SPEC, pretrain=2, max_distance=8)  # two steps an epoch

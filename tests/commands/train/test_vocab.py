@@ -10,10 +10,10 @@ import pytest
 from tokenizers import Tokenizer
 
 from attnviz.commands.train.spec import VocabSpec
-from attnviz.commands.train.vocab import vocab
 from attnviz.errors import InvalidOption, InvalidSource
 from attnviz.options import build
 from tests.events import data, report, result
+from tests.starting import vocab
 
 
 @pytest.fixture

@@ -1,0 +1,41 @@
+"""What `attnviz attribute` reads and writes."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from attnviz.commands.attribute.spec import AttributeSpec
+from attnviz.errors import InvalidOption
+from attnviz.inputs import Inputs, read_inputs
+from attnviz.models.attribution import METHODS, Attributable
+from attnviz.models.loading import find_model
+from attnviz.registry import find
+
+MAX_DRAWN = 100  # texts
+ALL = "all"
+
+
+def attribute_inputs(spec: AttributeSpec) -> Inputs:
+    """One model with answers, and the texts. Raises InvalidOption, InvalidModel, InvalidSource or InvalidSelection."""
+    methods_of(spec.method)
+    if spec.top_k < 1:
+        raise InvalidOption(f"--top-k {spec.top_k} is too small", hint="It is at least 1.")
+    if spec.max_tokens is not None and spec.max_tokens < 2:
+        raise InvalidOption(f"--max-tokens {spec.max_tokens} is too small", hint="It is at least 2.")
+    reference = find_model(spec.model).answering()
+    reference.check(Attributable)
+    text = spec.text
+    if spec.inline_text is not None:
+        text = replace(text, text=(spec.inline_text, *text.text))
+    inputs = read_inputs([reference], text, every=text.inline or spec.card, out=None if spec.card else spec.figure.out)
+    if not spec.card and len(inputs.documents) > MAX_DRAWN:
+        found = f"{len(inputs.documents):,} texts, at most {MAX_DRAWN} are drawn"
+        raise InvalidOption(found, hint="Choose with --index.")
+    return inputs
+
+
+def methods_of(names: str) -> list[str]:
+    """Names of methods, all of them for "all". Raises InvalidOption for one that there is not."""
+    if names.strip() == ALL:
+        return [method.name for method in METHODS]
+    return list(dict.fromkeys(find(METHODS, name.strip(), "method").name for name in names.split(",")))

@@ -1,0 +1,30 @@
+"""What `attnviz compare` reads and writes."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from attnviz.commands.compare.spec import CompareSpec
+from attnviz.errors import InvalidOption
+from attnviz.inputs import Inputs, read_inputs
+from attnviz.measures import chosen
+from attnviz.models.loading import find_model
+
+MAX_MODELS = 8
+
+
+def compare_inputs(spec: CompareSpec) -> Inputs:
+    """Two or more models and the texts; without a choice the first of the sample.
+
+    Raises InvalidOption, InvalidModel, InvalidSource or InvalidSelection.
+    """
+    if not 2 <= len(spec.models) <= MAX_MODELS:
+        found = f"{len(spec.models)} model{'' if len(spec.models) == 1 else 's'} to compare"
+        raise InvalidOption(found, hint=f"Name 2 to {MAX_MODELS}, such as: attnviz compare single multi.")
+    references = [find_model(replace(spec.model, model=name)) for name in spec.models]
+    if not 2 <= spec.kernel <= 1000:
+        raise InvalidOption(f"--kernel {spec.kernel} is out of range", hint="It is 2 to 1000 tokens wide.")
+    chosen(spec.measure)
+    for reference in references:
+        reference.check()
+    return read_inputs(references, spec.text, every=spec.text.chosen, out=spec.figure.out)

@@ -1,0 +1,26 @@
+"""What `attnviz heatmap` reads and writes."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from attnviz.commands.heatmap.spec import HeatmapSpec
+from attnviz.inputs import Inputs, read_inputs
+from attnviz.models.loading import find_model
+from attnviz.models.protocols import AttentionModel, Generates
+from attnviz.selection import numbers, pairs
+
+
+def heatmap_inputs(spec: HeatmapSpec) -> Inputs:
+    """One model and the texts to draw. Raises InvalidOption, InvalidModel, InvalidSource or InvalidSelection."""
+    reference = find_model(spec.model, spec.pretrained)
+    reference.check(AttentionModel if spec.pretrained.generate is None else Generates)
+    if reference.n_layers is not None and reference.n_heads is not None:
+        numbers(spec.figure.layer, reference.n_layers, "layer")
+        numbers(spec.figure.head, reference.n_heads, "head")
+        if spec.figure.pick:
+            pairs(spec.figure.pick, range(reference.n_layers), range(reference.n_heads))
+    text = spec.text
+    if spec.inline_text is not None:
+        text = replace(text, text=(spec.inline_text, *text.text))
+    return read_inputs([reference], text, every=text.inline, out=spec.figure.out)

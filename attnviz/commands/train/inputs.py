@@ -1,0 +1,83 @@
+"""What `attnviz train` and `attnviz vocab` read and write."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from pathlib import Path
+
+from attnviz import store
+from attnviz.commands.train.spec import TrainSpec, VocabSpec
+from attnviz.errors import InvalidOption
+from attnviz.inputs import Inputs
+from attnviz.models.sizes import head_size
+from attnviz.running.metrics import NAME as METRICS
+from attnviz.text import load_corpus
+
+WEIGHTS, STATE = "model.safetensors", "training.safetensors"
+MAX_LAYERS = 1_000  # that a checkpoint may have, known here without torch
+MAX_TOKENS = 1_000_000  # far beyond any text; neighbours still have positions of their own in float32
+
+
+def train_inputs(spec: TrainSpec) -> Inputs:
+    """Check the options and the folder, then read the texts. Raises InvalidOption or InvalidSource."""
+    check(spec)
+    folder = store.output_folder(spec.out)
+    refuse_to_overwrite(folder, spec)
+    corpus = load_corpus(spec.text)
+    return Inputs(corpus=corpus, documents=corpus.documents, folder=folder)
+
+
+def vocab_inputs(spec: VocabSpec) -> Inputs:
+    """Read the texts. Raises InvalidOption or InvalidSource."""
+    corpus = load_corpus(spec.text)
+    return Inputs(corpus=corpus, documents=corpus.documents, folder=store.output_folder(spec.out))
+
+
+def check(spec: TrainSpec) -> None:
+    """Raises InvalidOption for a number that cannot be. Imports nothing heavy."""
+    whole = {"epochs": 1, "batch_size": 1, "crop": 2, "max_tokens": 2, "patience": 1, "bigrams": 0, "layers": 1}
+    whole |= {"pretrain": 0, "max_distance": 0}
+    for name, least in whole.items():
+        if (getattr(spec, name) or 0) < least:
+            raise InvalidOption(
+                f"{name_option(name)} {getattr(spec, name)} is too small", hint=f"It is at least {least}."
+            )
+    if not 0 <= spec.seed < 2**63:
+        raise InvalidOption(f"--seed {spec.seed} is out of range", hint=f"It is 0 to {2**63 - 1}.")
+    for name, limit in {"dropout": 1, "word_dropout": 1, "label_smoothing": 1, "validation": 0.5}.items():
+        if not 0 <= getattr(spec, name) < limit:
+            raise InvalidOption(
+                f"{name_option(name)} {getattr(spec, name):g} is out of range",
+                hint=f"It is a share: 0 ≤ {name} < {limit}.",
+            )
+    if not 0 < spec.learning_rate <= 1:
+        raise InvalidOption(f"--learning-rate {spec.learning_rate:g} is out of range", hint="0 < rate ≤ 1.")
+    for name, most in {"layers": MAX_LAYERS, "max_tokens": MAX_TOKENS, "max_distance": MAX_TOKENS}.items():
+        if (getattr(spec, name) or 0) > most:
+            raise InvalidOption(
+                f"{name_option(name)} {getattr(spec, name)} is too large", hint=f"It is at most {most:,}."
+            )
+    head_size(spec.d_model or 0, spec.heads or 0)
+
+
+def name_option(name: str) -> str:
+    """Return the option as it is typed, of the name of its field."""
+    return "--" + name.replace("_", "-")
+
+
+def refuse_to_overwrite(folder: Path, spec: TrainSpec) -> None:
+    """Raises InvalidOption where a model or a run would be lost, and for a model without a run to go on with."""
+    if holds(folder, WEIGHTS) and not (holds(folder, STATE) or holds(folder, METRICS)):
+        raise InvalidOption(
+            f"{folder} holds a model, but nothing of the run that made it", hint="Choose another --out."
+        )
+    for name, what in ((STATE, "an unfinished training run"), (WEIGHTS, "a model")):
+        if not spec.resume and holds(folder, name):
+            raise InvalidOption(f"{folder} holds {what}", hint="Go on with it by --resume, or choose another --out.")
+
+
+def holds(folder: Path, name: str) -> bool:
+    """Return whether the folder has a file of that name."""
+    with suppress(OSError):  # a name that is too long, say: `make_folder` tells what is wrong
+        return (folder / name).exists()
+    return False

@@ -1,0 +1,38 @@
+"""What `attnviz predict` reads and writes."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from attnviz.commands.train.classify import split_windows
+from attnviz.commands.train.predict_spec import PredictSpec
+from attnviz.errors import InvalidOption
+from attnviz.inputs import Inputs, read_inputs
+from attnviz.models.loading import find_model
+from attnviz.models.protocols import Classifies
+from attnviz.running.executors import check_workers
+
+MAX_DRAWN = 100  # texts with --heatmap: eight pictures each
+
+
+def predict_inputs(spec: PredictSpec) -> Inputs:
+    """One classifier and every chosen text. Raises InvalidOption, InvalidModel, InvalidSource or InvalidSelection."""
+    check_workers(spec.workers)
+    reference = find_model(spec.model)
+    reference.check(Classifies)
+    if spec.max_tokens is not None and spec.max_tokens < 2:
+        raise InvalidOption(f"--max-tokens {spec.max_tokens} is too small", hint="It is at least 2.")
+    draws = spec.heatmap or spec.attribute
+    inputs = read_inputs([reference], spec.text, every=True, out=spec.figure.out if draws_pictures(spec) else None)
+    if draws and len(inputs.documents) > MAX_DRAWN:
+        raise InvalidOption(
+            f"--{'heatmap' if spec.heatmap else 'attribute'} would draw {len(inputs.documents):,} texts",
+            hint=f"At most {MAX_DRAWN}: choose them with --index.",
+        )
+    return replace(inputs, n_workers=min(spec.workers or 1, len(split_windows(inputs.documents))))
+
+
+def draws_pictures(spec: PredictSpec) -> bool:
+    """Return whether pictures of each text are asked for, or a page of all answers."""
+    formats = [name.strip().lower() for item in spec.figure.format for name in item.split(",")]
+    return spec.heatmap or spec.attribute or "html" in formats
