@@ -6,9 +6,8 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from attnviz.commands import COMMANDS
+from attnviz.commands import COMMANDS, start_command
 from attnviz.running import Events
-from attnviz.running.start import start_command
 
 
 def __getattr__(name: str) -> Callable[[Any], Events]:

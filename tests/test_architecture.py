@@ -85,6 +85,20 @@ def test_what_is_refused_is_refused_before_anything_heavy_is_imported(command: C
     assert heavy_imports(command.inputs.partition(":")[0], tmp_path) - {"numpy", "jaxtyping"} == drawn
 
 
+CHECKS = {command.name: command.inputs.partition(":")[0] for command in COMMANDS if command.inputs}
+del CHECKS["render"]  # its checks are those of drawing, and matplotlib comes with them
+CHECKS["merge"] = "attnviz.commands.survey.merge"
+
+
+@pytest.mark.parametrize("command", CHECKS)
+def test_what_is_refused_is_refused_without_torch_and_matplotlib(command: str, tmp_path: Path) -> None:
+    assert heavy_imports(CHECKS[command], tmp_path).isdisjoint({"torch", "matplotlib"})
+
+
+def test_what_cannot_be_drawn_is_refused_without_torch(tmp_path: Path) -> None:
+    assert "torch" not in heavy_imports("attnviz.commands.attribute.run, attnviz.commands.heatmap.run", tmp_path)
+
+
 def heavy_imports(module: str, home: Path) -> set[str]:
     """The libraries that are there once a fresh Python has imported the module."""
     code = f"import sys, {module}; print(*sys.modules)"

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from attnviz.cli import show
 from attnviz.cli.process import collected_interrupts, resume_gc
 from attnviz.cli.show import ProgressBar, ProgressLog, progress_view
+from attnviz.commands import start_command
 from attnviz.running import Progress
-from attnviz.running.start import start_command
 from attnviz.specs import FigureOptions, PrintOptions
 
 if TYPE_CHECKING:

@@ -5,7 +5,10 @@ A wing may use the core and no other wing. To take one out, remove its folder an
 
 from __future__ import annotations
 
-from attnviz.running import Command
+from typing import Any
+
+from attnviz.registry import load
+from attnviz.running import Command, Events
 
 COMMANDS = (
     Command(
@@ -104,3 +107,19 @@ COMMANDS = (
         inputs="attnviz.commands.train.inputs:vocab_inputs",
     ),
 )
+
+
+def start_command(command: Command, spec: Any) -> Events:
+    """Check what the command is asked, import it and call it: the one place where commands are imported.
+
+    torch and matplotlib take seconds to import, so a module of inputs does without them, and what is refused is refused
+    at once. Raises what the command raises.
+    """
+    given = [spec]
+    if command.inputs is not None:
+        inputs = load(command.inputs)(spec)
+        if inputs.n_workers > 1:  # what workers are forked from imports while this process does
+            load("attnviz.running.local_executor:process_context")(command.preloads)
+        given.append(inputs)
+    events: Events = load(command)(*given)
+    return events

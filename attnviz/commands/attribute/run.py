@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from attnviz import store
-from attnviz.commands.attribute.card import card_of
 from attnviz.commands.attribute.inputs import methods_of
 from attnviz.commands.attribute.spec import AttributeSpec
 from attnviz.errors import InvalidModel
@@ -25,6 +24,8 @@ def attribute(spec: AttributeSpec, inputs: Inputs) -> Events:
     """Explain each text, or test methods over all of them."""
     methods = methods_of(spec.method)
     if spec.card:
+        from attnviz.commands.attribute.card import card_of  # torch comes with it: what is drawn is checked without
+
         model = open_answering(spec, inputs.model, inputs.corpus)
         return card_of(question_of(spec), methods, model, inputs.corpus, inputs.documents)
     return _draw(spec, methods, inputs)

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from attnviz import store
-from attnviz.commands import COMMANDS
+from attnviz.commands import COMMANDS, start_command
 from attnviz.commands.batch.jobs import NOT_IN_CONFIGS, Job
 from attnviz.inputs import Inputs
 from attnviz.options import flat_options, flat_values, with_values
@@ -18,7 +18,6 @@ from attnviz.renderers.documents import csv, latex, markdown
 from attnviz.renderers.documents import json as json_documents
 from attnviz.report import Report
 from attnviz.running import Command, Result
-from attnviz.running.start import start_command
 from attnviz.running.versions import versions
 from attnviz.store.manifest import Entry, File, Numbers
 

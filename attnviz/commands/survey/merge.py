@@ -7,7 +7,6 @@ from pathlib import Path
 from attnviz import store
 from attnviz.bounded import is_file, is_folder
 from attnviz.commands.survey.file import NAME, load_survey
-from attnviz.commands.survey.output import write_survey
 from attnviz.commands.survey.spec import MergeSpec, check_top
 from attnviz.commands.survey.survey import Survey, merge_surveys
 from attnviz.errors import InvalidOption, InvalidSource
@@ -27,6 +26,8 @@ def merge(spec: MergeSpec) -> Events:
     if not whole.is_whole:
         raise InvalidOption(_describe_missing(whole), hint="Survey the missing parts, and name all of them.")
     folder = store.output_folder(spec.figure.out)
+    from attnviz.commands.survey.output import write_survey  # matplotlib comes with it: parts are refused without
+
     return store.while_locked(folder, write_survey(whole, spec.figure, spec.top, folder))
 
 
