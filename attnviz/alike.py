@@ -17,7 +17,7 @@ class Unlike(NamedTuple):
     places: Int[np.ndarray, " row"]  # which of them each row is
 
 
-def unlike(rows: Num[np.ndarray, "row number"]) -> Unlike | None:
+def find_unlike(rows: Num[np.ndarray, "row number"]) -> Unlike | None:
     """Rows are alike where all their bits are; None where too few are for an index to pay."""
     whole = np.ascontiguousarray(rows)
     as_bytes = whole.view(np.dtype((np.void, whole.itemsize * whole.shape[1]))).ravel()

@@ -70,7 +70,7 @@ def exists(path: Path) -> bool:
         return False
 
 
-def resolved(path: Path) -> Path:
+def resolve_links(path: Path) -> Path:
     """Without links; a loop of them stays as it is."""
     try:
         return path.resolve()

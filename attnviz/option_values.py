@@ -53,10 +53,10 @@ def check(kind: Any, value: object) -> Any:
         raise InvalidValue(f"one of {', '.join(choices)}", value, choices)
     if NoneType in get_args(kind):
         return None if value is None else check(get_args(kind)[0], value)
-    return _of_one_type(kind, value)
+    return _check_one_type(kind, value)
 
 
-def _of_one_type(kind: type, value: object) -> object:
+def _check_one_type(kind: type, value: object) -> object:
     wanted = WANTED[kind]
     whole = isinstance(value, int) and not isinstance(value, bool)
     if isinstance(value, int) and whole:
@@ -87,14 +87,14 @@ def shorten(value: object) -> str:
         case bool():
             return "true" if value else "false"
         case str():
-            return repr(cut(value))
+            return repr(shorten_name(value))
         case dict():
             return "settings"
         case list() | tuple():
             return "a list" if value else "an empty list"
-    return cut(str(value))
+    return shorten_name(str(value))
 
 
-def cut(name: str) -> str:
+def shorten_name(name: str) -> str:
     """A name that somebody wrote, short enough for a message."""
     return name if len(name) <= MAX_SHOWN_LENGTH else name[: MAX_SHOWN_LENGTH - 1] + "…"

@@ -131,7 +131,7 @@ def flat_values(spec: Any) -> dict[str, Any]:
     }
 
 
-def changed_values(spec: Any) -> dict[str, Any]:
+def find_changed(spec: Any) -> dict[str, Any]:
     """As `flat_values`, less what is at its default."""
     defaults = {option.name: option.default for option in flat_options(type(spec))}
     return {name: value for name, value in flat_values(spec).items() if value != defaults[name]}

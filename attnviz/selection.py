@@ -50,12 +50,12 @@ def position(written: str, pieces: Sequence[str]) -> int:
         return found[0]
     if found:
         places = ", ".join(map(str, found[:MAX_LISTED])) + (", …" if len(found) > MAX_LISTED else "")
-        raise InvalidSelection(f"{_cut(written)} occurs {len(found)} times", hint=f"Choose by position: {places}.")
+        raise InvalidSelection(f"{_shorten(written)} occurs {len(found)} times", hint=f"Choose by position: {places}.")
     place_of = {piece.casefold()[:MAX_WORD_LENGTH]: place for place, piece in reversed(list(enumerate(pieces)))}
     near = get_close_matches(written.casefold()[:MAX_WORD_LENGTH], list(place_of), n=1)
-    nearest = f"The nearest is {place_of[near[0]]} {_cut(pieces[place_of[near[0]]])}." if near else ""
+    nearest = f"The nearest is {place_of[near[0]]} {_shorten(pieces[place_of[near[0]]])}." if near else ""
     raise InvalidSelection(
-        f"no token {_cut(written)} in the text", hint=nearest or _what_there_is(range(len(pieces)), "token")
+        f"no token {_shorten(written)} in the text", hint=nearest or _what_there_is(range(len(pieces)), "token")
     )
 
 
@@ -95,7 +95,7 @@ def stretch(written: str, pieces: Sequence[str]) -> range:
         if dots:
             found = range(found.start, _phrase(end, pieces, found.stop).stop if end else len(pieces))
     if not found or not written.strip(" .…"):
-        raise InvalidSelection(f"{_cut(written)} leaves none of {len(pieces)} tokens", hint=STRETCH)
+        raise InvalidSelection(f"{_shorten(written)} leaves none of {len(pieces)} tokens", hint=STRETCH)
     return found
 
 
@@ -114,12 +114,12 @@ def _phrase(words: str, pieces: Sequence[str], after: int | None = None) -> rang
         return places[0]
     if places:
         listed = ", ".join(f"{place.start}:{place.stop}" for place in places[:MAX_LISTED])
-        raise InvalidSelection(f"{_cut(words)} occurs {len(places)} times", hint=f"Choose by position: {listed}.")
+        raise InvalidSelection(f"{_shorten(words)} occurs {len(places)} times", hint=f"Choose by position: {listed}.")
     later = f" after token {after - 1}" if after else ""
-    raise InvalidSelection(f"no {_cut(words)} in the text{later}", hint=STRETCH)
+    raise InvalidSelection(f"no {_shorten(words)} in the text{later}", hint=STRETCH)
 
 
-def _cut(word: str) -> str:
+def _shorten(word: str) -> str:
     return repr(word if len(word) <= MAX_WORD_LENGTH else word[: MAX_WORD_LENGTH - 1] + "…")
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from attnviz.measures import measured
+from attnviz.measures import measure_maps
 from attnviz.models.loading import find_model
 from attnviz.records import AttentionMaps, Facts, Provenance, Setting, Tokens
 from attnviz.records.training_metrics import Epoch, History, Point
@@ -170,7 +170,7 @@ def report(maps: AttentionMaps | None = None, spec: FigureOptions | None = None)
     """All heads of a record with all measures."""
     maps = maps or random_maps()
     layers, heads = range(maps.n_layers), range(maps.n_heads)
-    return heatmap_report(maps, measured(maps), spec or FigureOptions(), layers, heads)
+    return heatmap_report(maps, measure_maps(maps), spec or FigureOptions(), layers, heads)
 
 
 def load_encoder(spec: ModelOptions, texts: Iterable[str] = ()) -> EncoderModel:

@@ -24,7 +24,7 @@ from PIL import Image
 
 import attnviz
 from attnviz.errors import AttnvizError, InvalidOption, InvalidRecord, InvalidSelection, TooLarge
-from attnviz.models.recording.names import named
+from attnviz.models.recording.names import read_names
 from attnviz.models.recording.record import Recording
 from attnviz.python import notebook
 from tests.made import random_maps, windowed_maps
@@ -245,7 +245,7 @@ def test_arrays_of_xarray_know_tokens() -> None:
 def test_a_model_instead_of_tokens_is_refused_in_one_line() -> None:
     """As it is typed; unwrapped, because types are checked at run time only in tests."""
     with pytest.raises(InvalidRecord, match="tokens are not a list of strings"):
-        inspect.unwrap(named)("tokens", torch.nn.Identity())
+        inspect.unwrap(read_names)("tokens", torch.nn.Identity())
 
 
 def test_two_records_are_compared() -> None:

@@ -47,11 +47,11 @@ def run(arguments: Sequence[str]) -> int:
     except InvalidConfig as error:  # the only one of several lines
         for line in error.lines[:-1]:
             show.error(line)
-        return _failed(error.lines[-1], error.exit_code)
+        return _report_failure(error.lines[-1], error.exit_code)
     except AttnvizError as error:
-        return _failed(str(error), error.exit_code)
+        return _report_failure(str(error), error.exit_code)
     except MemoryError:
-        return _failed(
+        return _report_failure(
             "not enough memory. Fewer --max-tokens, --layers or --heads, or a smaller --d-model, take less",
             ExecutionError.exit_code,
         )
@@ -60,7 +60,11 @@ def run(arguments: Sequence[str]) -> int:
     except Exception as error:
         if isinstance(error.__cause__, KeyboardInterrupt):  # while a class was made, which Python 3.11 calls an error
             return INTERRUPTED
-        return _failed(TOO_MANY, ExecutionError.exit_code) if os.strerror(errno.EMFILE) in str(error) else _bug(error)
+        return (
+            _report_failure(TOO_MANY, ExecutionError.exit_code)
+            if os.strerror(errno.EMFILE) in str(error)
+            else _bug(error)
+        )
     return code if arguments else NOTHING_ASKED
 
 
@@ -76,10 +80,10 @@ def _run(arguments: Sequence[str]) -> int:
     try:
         return parse_and_run(arguments, COMMANDS)
     except UsageError as error:
-        return _failed(str(error), error.exit_code)
+        return _report_failure(str(error), error.exit_code)
 
 
-def _failed(message: str, code: int) -> int:
+def _report_failure(message: str, code: int) -> int:
     if message:  # none when the help was shown instead
         show.error(message)
     if os.environ.get("ATTNVIZ_DEBUG"):
@@ -91,16 +95,16 @@ def _output_failed(error: OSError) -> int:
     """Standard output failed: a reader that left is no fault, a full disk is."""
     abandon_stdout()
     if error.errno in (errno.EMFILE, errno.ENFILE):
-        return _failed(TOO_MANY, ExecutionError.exit_code)
+        return _report_failure(TOO_MANY, ExecutionError.exit_code)
     if error.errno == errno.EPIPE:
         return READER_LEFT
     if error.errno in (errno.ENOSPC, errno.EIO, errno.EDQUOT, errno.EBADF):
-        return _failed(f"cannot write to standard output: {error.strerror}", OutputError.exit_code)
+        return _report_failure(f"cannot write to standard output: {error.strerror}", OutputError.exit_code)
     return _bug(error)
 
 
 def _bug(error: Exception) -> int:
-    return _failed(
+    return _report_failure(
         f"this is a bug of attnviz ({type(error).__name__}: {error}). ATTNVIZ_DEBUG=1 shows where; please report it",
         BUG,
     )

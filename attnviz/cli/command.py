@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from attnviz.cli import show
-from attnviz.cli.process import collected_interrupts, resume_gc
+from attnviz.cli.process import collect_interrupts, resume_gc
 from attnviz.cli.show import ProgressBar, ProgressLog, progress_view
 from attnviz.commands import start_command
 from attnviz.running import Progress
@@ -28,7 +28,7 @@ def run_command(command: Command, spec: Any) -> None:
     kind = _group(spec, PrintOptions()).kind
     figure = _group(spec, FigureOptions())
     results = []
-    for result in _followed(start_command(command, spec), show_lines=kind == "table"):
+    for result in _follow(start_command(command, spec), show_lines=kind == "table"):
         _show(result, figure.table if kind == "table" else "none")
         if junit := getattr(spec, "junit", None):
             from attnviz import store
@@ -49,7 +49,7 @@ def run_command(command: Command, spec: Any) -> None:
         raise failure
 
 
-def _followed(events: Events, show_lines: bool) -> Iterator[Result]:
+def _follow(events: Events, show_lines: bool) -> Iterator[Result]:
     """The results, and on standard error how far work is.
 
     Where leaving between two steps keeps what was done, the first Ctrl-C waits for the end of the step at work.
@@ -62,7 +62,7 @@ def _followed(events: Events, show_lines: bool) -> Iterator[Result]:
             if isinstance(event, Progress):
                 _show_progress(event if show_lines else replace(event, line=""), view)
                 if event.if_left and asked is None:
-                    asked = stack.enter_context(collected_interrupts())
+                    asked = stack.enter_context(collect_interrupts())
                 if asked:
                     assert isinstance(events, Generator)
                     events.close()
@@ -95,12 +95,12 @@ def _show(result: Result, table: TableKind) -> None:
         show.line(line)
     sys.stdout.flush()
     if result.files:
-        show.note(f"wrote {_listed(result.files)}")
+        show.note(f"wrote {_describe_files(result.files)}")
     for line in result.closing:
         show.note(line)
 
 
-def _listed(files: Sequence[Path]) -> str:
+def _describe_files(files: Sequence[Path]) -> str:
     """`a/b.png` alone; `8 files to a/ (b.png … z.png)` for more."""
     if len(files) == 1:
         return str(files[0])

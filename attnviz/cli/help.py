@@ -18,7 +18,7 @@ def command_help(name: str, spec: type[Any]) -> str:
     options = flat_options(spec)
     panels: dict[str, list[tuple[str, str]]] = {}
     for option in sorted(options, key=lambda option: option.option.panel != ARGUMENT):  # what must be given, first
-        panels.setdefault(option.option.panel, []).append((_written(option), _told(option)))
+        panels.setdefault(option.option.panel, []).append((_write_option(option), _describe_option(option)))
     panels["Options"] = [(", ".join(HELP_OPTIONS), "Show this message and exit.")]
     width = min(shutil.get_terminal_size().columns, MAX_WIDTH)
     places = [_place(option) for option in options if _is_argument(option)]
@@ -52,7 +52,7 @@ def _place(option: FlatOption) -> str:
     return f"{{{option.option.metavar}}}" + "..." * (get_origin(option.type) is tuple)
 
 
-def _written(option: FlatOption) -> str:
+def _write_option(option: FlatOption) -> str:
     """How the option is written: its flag, and what stands behind it."""
     if _is_argument(option):
         return str(option.option.metavar)
@@ -73,7 +73,7 @@ def _kind(annotation: Any) -> str:
     return _kind(inner[0]) if inner else f"<{annotation.__name__}>"
 
 
-def _told(option: FlatOption) -> str:
+def _describe_option(option: FlatOption) -> str:
     text, default = option.option.command_line_help(), option.default
     if default is MISSING:
         return f"{text}  [required]"

@@ -28,7 +28,7 @@ def _chunks(results: Sequence[Result], kind: PrintKind, full: bool) -> Iterator[
             texts = (
                 json.chunks(reports)
                 if results and results[0].is_text
-                else chain.from_iterable(map(json.alone, reports))
+                else chain.from_iterable(map(json.write_alone, reports))
             )
             yield from (chunk.decode("ascii") for chunk in texts)
         case "csv":

@@ -68,7 +68,7 @@ def end_as_ctrl_c() -> None:
             signal.signal(number, _end)
 
 
-def heeded() -> list[int]:
+def list_heeded_signals() -> list[int]:
     """Those that end a run."""
     return [signal.SIGINT, *(number for number in ASKED if signal.getsignal(number) is not signal.SIG_IGN)]
 
@@ -79,7 +79,7 @@ def _end(number: int, _: FrameType | None) -> None:
 
 
 @contextmanager
-def collected_interrupts() -> Iterator[list[int]]:
+def collect_interrupts() -> Iterator[list[int]]:
     """Collects the first Ctrl-C, so that a step is never broken off; the second one does it."""
     asked: list[int] = []
 
@@ -88,7 +88,7 @@ def collected_interrupts() -> Iterator[list[int]]:
             raise KeyboardInterrupt
         asked.append(number)
 
-    before = {number: signal.signal(number, ask) for number in heeded()}
+    before = {number: signal.signal(number, ask) for number in list_heeded_signals()}
     try:
         yield asked
     finally:

@@ -237,7 +237,7 @@ HEADLINE = ("entropy", "effective_keys", "distance", "peak")  # what is shown wh
 ALL = "all"
 
 
-def chosen(names: Sequence[str], otherwise: Sequence[str] = HEADLINE) -> tuple[Measure, ...]:
+def choose_measures(names: Sequence[str], otherwise: Sequence[str] = HEADLINE) -> tuple[Measure, ...]:
     """The measures called `names`, each once and in that order; without names those called `otherwise`.
 
     An item may hold several names with commas; `all` is every measure that each text has. Raises InvalidOption for one
@@ -258,28 +258,28 @@ def split_names(names: Sequence[str]) -> list[str]:
     return [name.strip().lower() for item in names for name in item.split(",")]
 
 
-def measured(maps: AttentionMaps, names: Sequence[str] = (), level: Level | None = None) -> tuple[Measurement, ...]:
+def measure_maps(maps: AttentionMaps, names: Sequence[str] = (), level: Level | None = None) -> tuple[Measurement, ...]:
     """The chosen measures, without names those of the headline that these maps have; of one level where it is given.
 
     Raises InvalidOption as `chosen` does, and for a measure that was named and that these maps do not have.
     """
-    return tuple(load(measure)(maps) for measure in _of(maps, names) if level in (None, measure.level))
+    return tuple(load(measure)(maps) for measure in _list_measurable(maps, names) if level in (None, measure.level))
 
 
-def measurable(maps: AttentionMaps, names: Sequence[str]) -> dict[str, Measurement]:
+def measure_possible(maps: AttentionMaps, names: Sequence[str]) -> dict[str, Measurement]:
     """The chosen measures by name, without those of what this text does not have. Raises InvalidOption otherwise."""
     found = {}
-    for measure in _of(maps, names):
+    for measure in _list_measurable(maps, names):
         with suppress(NotMeasurable):
             found[measure.name] = load(measure)(maps)
     return found
 
 
-def _of(maps: AttentionMaps, names: Sequence[str]) -> Iterator[Measure]:
+def _list_measurable(maps: AttentionMaps, names: Sequence[str]) -> Iterator[Measure]:
     """A measure that is asked for by its name is tried, and says why it cannot be had."""
     some = f"the record has {maps.n_heads} of {maps.n_heads + len(maps.unseen_heads)}" if maps.unseen_heads else ""
     named = set(split_names(names)) - {ALL}
-    for measure in chosen(names, HEADLINE if maps.sink is None else (*HEADLINE, "to_sink")):
+    for measure in choose_measures(names, HEADLINE if maps.sink is None else (*HEADLINE, "to_sink")):
         if some and measure.level == "layer":
             if measure.name in named:
                 problem = f"{measure.name} is of all heads of a layer together, and {some}"

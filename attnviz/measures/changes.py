@@ -27,7 +27,7 @@ def changes(before: AttentionMaps, after: AttentionMaps) -> tuple[HeadChange, ..
     check_tokens(before, after)
     n_queries = int(before.real_queries.sum())
     found = []
-    for layer, head in shared_heads(before, after):
+    for layer, head in find_shared_heads(before, after):
         apart, turned = 0.0, 0
         for rows in _both(before, after, layer, head):
             apart += float(jsd(*rows).sum())
@@ -36,7 +36,7 @@ def changes(before: AttentionMaps, after: AttentionMaps) -> tuple[HeadChange, ..
     return tuple(found)
 
 
-def shared_heads(before: AttentionMaps, after: AttentionMaps) -> list[tuple[int, int]]:
+def find_shared_heads(before: AttentionMaps, after: AttentionMaps) -> list[tuple[int, int]]:
     """The layer and head numbers that both records have, in order."""
     layers = [number for number in before.layer_numbers if number in after.layer_numbers]
     return list(product(layers, [number for number in before.head_numbers if number in after.head_numbers]))
@@ -61,16 +61,16 @@ def check_tokens(before: AttentionMaps, after: AttentionMaps) -> None:
 def _check(one: Tokens, other: Tokens, what: str) -> None:
     for place, (left, right) in enumerate(zip(one.pieces, other.pieces, strict=False)):
         if left != right:
-            raise InvalidRecord(f"{what} {place} is {_cut(left)} before and {_cut(right)} after")
+            raise InvalidRecord(f"{what} {place} is {_shorten(left)} before and {_shorten(right)} after")
         if one.special[place] != other.special[place]:
-            raise InvalidRecord(f"{what} {place}, {_cut(left)}, is a marker on one side and text on the other")
+            raise InvalidRecord(f"{what} {place}, {_shorten(left)}, is a marker on one side and text on the other")
     if len(one) != len(other):
         side, longer = ("before", one) if len(one) > len(other) else ("after", other)
         place = min(len(one), len(other))
-        raise InvalidRecord(f"{what} {place}, {_cut(longer.pieces[place])}, is only there {side}")
+        raise InvalidRecord(f"{what} {place}, {_shorten(longer.pieces[place])}, is only there {side}")
 
 
-def _cut(piece: str) -> str:
+def _shorten(piece: str) -> str:
     return repr(piece if len(piece) <= MAX_TOKEN_LENGTH else f"{piece[: MAX_TOKEN_LENGTH - 1]}…")
 
 

@@ -13,13 +13,13 @@ from jaxtyping import Float32, Float64, Int
 
 from attnviz.measures.rows import (
     blocks,
+    find_unlike_layers,
     layer_entropies,
     layer_received,
     most_keys,
     n_attendable,
     real_queries,
     statistics,
-    unlike_layers,
 )
 from attnviz.records import AttentionMaps, Facts, Measurement, holds_factors
 from attnviz.records.factors import Factors
@@ -120,23 +120,23 @@ def max_received(maps: AttentionMaps) -> Measurement:
 
     From 1/n (all n keys receive alike) to 1 (all attention goes to one key), as in Goyal et al. 2020,
     arXiv:2001.08950, who keep the tokens that receive much. In a causal map early keys receive more even from uniform
-    attention. It does not say which key it is: `received_by_key` does.
+    attention. It does not say which key it is: `sum_received` does.
     """
     n_keys = int(receiving(maps).sum())
-    return Measurement("max_received", "share", received_by_key(maps).max(axis=-1), (1 / n_keys, 1.0))
+    return Measurement("max_received", "share", sum_received(maps).max(axis=-1), (1 / n_keys, 1.0))
 
 
-def received_by_key(maps: AttentionMaps) -> Float64[np.ndarray, "layer head key"]:
+def sum_received(maps: AttentionMaps) -> Float64[np.ndarray, "layer head key"]:
     """Mean over real queries of the weight on each key; over the keys it sums to 1. Padding receives 0."""
     return np.array([layer_received(maps, layer) for layer in range(maps.n_layers)])
 
 
 def receiving(maps: AttentionMaps) -> np.ndarray:
     """Which keys any real query may attend to."""
-    if any(maps.allows_all(layer) for layer in unlike_layers(maps)):
+    if any(maps.allows_all(layer) for layer in find_unlike_layers(maps)):
         return np.ones(len(maps.keys), dtype=bool)
     received = np.zeros(len(maps.keys), dtype=bool)
-    for block, layer in product(blocks(maps), unlike_layers(maps)):
+    for block, layer in product(blocks(maps), find_unlike_layers(maps)):
         received |= maps.allowed(layer, block.queries).any(axis=0)
     return received
 
@@ -148,14 +148,14 @@ def gini(maps: AttentionMaps) -> Measurement:
     map early keys receive more even from uniform attention, so it is not 0 there: compare with the uniform map. It
     says nothing of single queries: each attending to itself only gives 0.
     """
-    ordered = np.sort(received_by_key(maps)[..., receiving(maps)], axis=-1)
+    ordered = np.sort(sum_received(maps)[..., receiving(maps)], axis=-1)
     n_keys = ordered.shape[-1]
     ranks = 2 * np.arange(1, n_keys + 1) - n_keys - 1
     values = np.maximum((ordered * ranks).sum(axis=-1) / (n_keys * ordered.sum(axis=-1)), 0.0)  # not -1e-17
     return Measurement("gini", "share", values, (0.0, (n_keys - 1) / n_keys))
 
 
-def uniform(maps: AttentionMaps) -> AttentionMaps:
+def make_uniform(maps: AttentionMaps) -> AttentionMaps:
     """One head, one layer, or as many as allow different attention: every query attends alike to all keys that it may
     attend to. The same tokens.
     """

@@ -8,7 +8,7 @@ import numpy as np
 from jaxtyping import Float64, Int
 
 from attnviz.errors import InvalidOption
-from attnviz.measures.rows import check_self_attention, farthest_attendable, real_queries, remembered, statistics
+from attnviz.measures.rows import check_self_attention, farthest_attendable, real_queries, remember, statistics
 from attnviz.records import AttentionMaps, Measurement
 from attnviz.records.walk import MIN_ROWS
 
@@ -40,7 +40,7 @@ class DistanceBands:
     n_real: int  # queries that there are
 
 
-@remembered
+@remember
 def distance_bands(maps: AttentionMaps, layer: int) -> DistanceBands:
     """Of the real queries of a layer, of very many MAX_QUERIES that lie evenly. `layer` is a place in the record.
 
@@ -56,12 +56,12 @@ def distance_bands(maps: AttentionMaps, layer: int) -> DistanceBands:
         some = queries[start : start + MIN_ROWS]
         places = slice(start, start + len(some))
         for head in range(maps.n_heads):
-            shares[head, places] = _of_bands(maps.rows(layer, head, some), some, starts)
-        equal[places] = _of_bands(maps.allowed(layer, some), some, starts)
+            shares[head, places] = _sum_bands(maps.rows(layer, head, some), some, starts)
+        equal[places] = _sum_bands(maps.allowed(layer, some), some, starts)
     return DistanceBands(starts, shares, equal, len(real))
 
 
-def _of_bands(
+def _sum_bands(
     rows: np.ndarray, queries: Int[np.ndarray, " query"], starts: Int[np.ndarray, " band"]
 ) -> Float64[np.ndarray, "query band"]:
     """What of each row, divided by its sum, lies in each band, before the query and behind it."""

@@ -12,12 +12,12 @@ from attnviz.measures.rows import (
     Mixer,
     entropies,
     halves,
-    mixed_blocks,
     most_keys,
     own_entropies,
     real_queries,
-    remembered,
+    remember,
     row_sums,
+    split_mixed_blocks,
 )
 from attnviz.records import AttentionMaps, Measurement
 
@@ -36,8 +36,8 @@ def jsd(
     return np.asarray(np.maximum(apart, 0.0))  # without the -1e-16 of rounding
 
 
-@remembered
-def of_layer(maps: AttentionMaps, layer: int) -> Divergences:
+@remember
+def measure_layer(maps: AttentionMaps, layer: int) -> Divergences:
     """Mean over queries of the JSD of each two heads, in nats (Clark et al. 2019, arXiv:1906.04341, section 6)."""
     return _over_blocks([(maps, layer)], np.arange(maps.n_heads))
 
@@ -49,7 +49,7 @@ def across(several: Sequence[AttentionMaps]) -> Divergences:
     apart = _over_blocks(layers, owners)
     for owner, layer in enumerate(layers):
         heads = np.flatnonzero(owners == owner)
-        apart[np.ix_(heads, heads)] = of_layer(*layer)
+        apart[np.ix_(heads, heads)] = measure_layer(*layer)
     return apart
 
 
@@ -57,7 +57,7 @@ def _over_blocks(layers: Sequence[tuple[AttentionMaps, int]], owners: Int[np.nda
     """The mean over queries of the divergence of each two heads that have different owners."""
     maps, _ = layers[0]
     total = np.zeros((len(owners), len(owners)))
-    for block in mixed_blocks(maps):
+    for block in split_mixed_blocks(maps):
         own = np.concatenate([own_entropies(*layer)[:, block.places] for layer in layers])
         rows = np.concatenate([halves(*layer, block) for layer in layers])
         total += _pairs(rows, own, owners, Mixer(*rows.shape[1:]))
@@ -90,7 +90,7 @@ def head_divergence(maps: AttentionMaps) -> Measurement:
     that heads attend differently, not that the difference is of use.
     """
     n_pairs = max(1, maps.n_heads * (maps.n_heads - 1))  # each two heads twice, and no head with itself
-    means = [of_layer(maps, layer).sum() / n_pairs for layer in range(maps.n_layers)]
+    means = [measure_layer(maps, layer).sum() / n_pairs for layer in range(maps.n_layers)]
     return Measurement("head_divergence", "nats", np.array(means), (0.0, log(2)))
 
 
@@ -100,7 +100,7 @@ def vendi_score(maps: AttentionMaps) -> Measurement:
     Heads, from 1 (copies) to the number of heads (no two attend to a common key). Two copies and one head with keys
     of its own count as 3/2^(2/3) = 1.89. It says how differently heads attend, not how many the model needs.
     """
-    values = np.array([distinct(of_layer(maps, layer)) for layer in range(maps.n_layers)])
+    values = np.array([distinct(measure_layer(maps, layer)) for layer in range(maps.n_layers)])
     return Measurement("vendi_score", "heads", values, (1.0, float(maps.n_heads)))
 
 
@@ -122,7 +122,7 @@ def divergence_from_mean(maps: AttentionMaps) -> Measurement:
     the average is from what it averages. It compares the heads with their own average, not with what a model trained
     with a single head attends to.
     """
-    values = np.array([_lost(maps, layer) for layer in range(maps.n_layers)])
+    values = np.array([_measure_loss(maps, layer) for layer in range(maps.n_layers)])
     return Measurement("divergence_from_mean", "nats", values, (0.0, max_divergence_from_mean(maps.n_heads)))
 
 
@@ -139,11 +139,11 @@ def max_divergence_from_mean(n_heads: int) -> float:
     return log(2) - ((1 + share) * log(1 + share) - share * log(share)) / 2
 
 
-def _lost(maps: AttentionMaps, layer: int) -> float:
+def _measure_loss(maps: AttentionMaps, layer: int) -> float:
     if maps.n_heads == 1:  # nothing, and not what rounding makes of it: texts would be put in order by that
         return 0.0
     lost = 0.0
-    for block in mixed_blocks(maps):
+    for block in split_mixed_blocks(maps):
         rows = halves(maps, layer, block)
         mixer = Mixer(*rows.shape[1:])
         mean = rows.mean(axis=0)
@@ -170,7 +170,7 @@ def _mean_rank(maps: AttentionMaps, layer: int) -> float:
     if maps.n_heads == 1:
         return 1.0
     found, n_keys = 0.0, len(maps.keys)
-    for block in mixed_blocks(maps):
+    for block in split_mixed_blocks(maps):
         sums = row_sums(maps, layer)[:, block.places].T  # a product is divided by two of them, rather than all rows
         rows = np.empty((maps.n_heads, len(sums), n_keys))
         for heads in maps.heads_at_once:
@@ -185,7 +185,7 @@ def _mean_rank(maps: AttentionMaps, layer: int) -> float:
     return found / int(real_queries(maps).sum())
 
 
-def clustered(distances: Float[np.ndarray, "head head"]) -> tuple[int, ...]:
+def order_by_likeness(distances: Float[np.ndarray, "head head"]) -> tuple[int, ...]:
     """An order in which like heads are neighbours: average linkage (Sokal & Michener 1958, UPGMA), its leaves in order.
 
     The two clusters that are nearest on average are joined again and again, of equals the earliest; the one with the

@@ -34,13 +34,13 @@ def t_quantile(degrees: int, share: float = SHARE) -> float:
     low, high = 0.0, atan(1e9)
     for _ in range(80):
         middle = (low + high) / 2
-        low, high = (middle, high) if _held(middle, degrees) < share else (low, middle)
+        low, high = (middle, high) if _integrate_t(middle, degrees) < share else (low, middle)
     return sqrt(degrees) * tan(high)
 
 
 def p_value(t: float, degrees: int) -> float:
     """How often Student's t of so many degrees of freedom is as far from 0 by chance, on either side."""
-    return max(0.0, 1.0 - _held(atan(abs(t) / sqrt(degrees)), degrees))
+    return max(0.0, 1.0 - _integrate_t(atan(abs(t) / sqrt(degrees)), degrees))
 
 
 def holm(p_values: Sequence[float]) -> list[float]:
@@ -52,7 +52,7 @@ def holm(p_values: Sequence[float]) -> list[float]:
     return found
 
 
-def _held(angle: float, degrees: int) -> float:
+def _integrate_t(angle: float, degrees: int) -> float:
     """The share of Student's t within ± √degrees · tan(angle) (Abramowitz & Stegun 1964, 26.7.3 and 4)."""
     steps = np.arange(2 + degrees % 2, degrees - 1, 2)
     powers = 1 + float(np.cumprod((steps - 1) / steps * cos(angle) ** 2).sum())

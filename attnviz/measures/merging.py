@@ -22,7 +22,7 @@ STRETCHES = (
 )
 
 
-def merged(maps: AttentionMaps, units: Sequence[Unit], key_units: Sequence[Unit] | None = None) -> AttentionMaps:
+def merge_tokens(maps: AttentionMaps, units: Sequence[Unit], key_units: Sequence[Unit] | None = None) -> AttentionMaps:
     """The attention of units of tokens: to a unit the sum over its tokens, from it their mean (Clark et al. 2019).
 
     Rows still sum to 1 (arXiv:1906.04341, section 4.1, for words cut into pieces). A unit may attend where any of its
@@ -38,13 +38,13 @@ def merged(maps: AttentionMaps, units: Sequence[Unit], key_units: Sequence[Unit]
     for layer, head in np.ndindex(weights.shape[:2]):
         sums = _blocks(maps.weights[layer, head].astype(np.float64), rows, columns, np.add)
         weights[layer, head] = sums / rows.sizes[:, None]
-    queries = _joined(maps.queries, units)
+    queries = _join_tokens(maps.queries, units)
     masks = maps.attendable[:1] if maps.layers_alike else maps.attendable
     attendable = np.stack([_blocks(of_layer, rows, columns, np.logical_or) for of_layer in masks])
     return AttentionMaps(
         weights=weights,
         queries=queries,
-        keys=queries if key_units is None else _joined(maps.keys, key_units),
+        keys=queries if key_units is None else _join_tokens(maps.keys, key_units),
         attendable=np.broadcast_to(attendable, (maps.n_layers, *attendable.shape[1:])),
         provenance=maps.provenance,
         sink=None if maps.sink is None else _mean_sink(maps.sink, rows),
@@ -98,7 +98,7 @@ def common_units(several: Sequence[Tokens]) -> tuple[tuple[Unit, ...], ...]:
         if n:  # the marker before this stretch
             for of_one, positions in zip(units, stretches, strict=True):
                 of_one.append([positions.start - 1])
-        for of_one, found in zip(units, _aligned(several, stretches), strict=True):
+        for of_one, found in zip(units, _align_units(several, stretches), strict=True):
             of_one += found
     return tuple(tuple(tuple(unit) for unit in of_one) for of_one in units)
 
@@ -110,7 +110,7 @@ def _stretches(tokens: Tokens) -> Iterator[range]:
         yield range(before + 1, after)
 
 
-def _aligned(several: Sequence[Tokens], stretches: Sequence[range]) -> list[list[list[int]]]:
+def _align_units(several: Sequence[Tokens], stretches: Sequence[range]) -> list[list[list[int]]]:
     """The units of a stretch without markers, for each way to cut it."""
     spans = [
         (*tokens.offsets[position], which, position)
@@ -146,11 +146,11 @@ def _check_markers(several: Sequence[Tokens]) -> None:
     ]
     fewest, most = min(markers, key=len), max(markers, key=len)
     if len(fewest) < len(most):
-        problem = f"one puts in {_listed(most)}, another {_listed(fewest)}"
+        problem = f"one puts in {_list_markers(most)}, another {_list_markers(fewest)}"
         raise InvalidOption(problem, hint=MARKERS)
 
 
-def _listed(markers: Sequence[str]) -> str:
+def _list_markers(markers: Sequence[str]) -> str:
     if not markers:
         return "no marker"
     names = ", ".join(dict.fromkeys(markers))
@@ -184,7 +184,7 @@ def _characters(tokens: Tokens, positions: range) -> set[int]:
     return found
 
 
-def _joined(tokens: Tokens, units: Sequence[Unit]) -> Tokens:
+def _join_tokens(tokens: Tokens, units: Sequence[Unit]) -> Tokens:
     return Tokens(
         pieces=tuple(_piece(tokens, unit) for unit in units),
         offsets=tuple(

@@ -42,7 +42,7 @@ class Columns:
         starts = np.flatnonzero(np.diff(of_queries, prepend=-1))
         self.rows, self._next_key = of_queries[starts], 0
         self._parts = [slice(*ends) for ends in zip(starts, [*starts[1:], len(of_queries)], strict=True)]
-        self._whole = self._of_whole_size()
+        self._whole = self._find_whole_parts()
         if len(self.maximum) != len(starts):
             self.maximum, self.total = (np.empty((len(starts), self._n_keys), dtype=np.float32) for _ in range(2))
 
@@ -60,7 +60,7 @@ class Columns:
             parts.max(axis=1, out=self.maximum[self._whole, keys])
             np.matmul(self._ones, parts, out=self.total[self._whole, keys])
 
-    def _of_whole_size(self) -> slice:
+    def _find_whole_parts(self) -> slice:
         """The parts from the first to the last of which each has as many queries as a row of the map."""
         sizes = np.array([part.stop - part.start for part in self._parts])
         inner = slice(int(sizes[0] < self._size), len(sizes) - int(len(sizes) > 1 and sizes[-1] < self._size))
@@ -99,10 +99,12 @@ class Pools:
         """Those of a stretch of queries of one head."""
         columns.end()
         which = head, columns.rows
-        self._maximum[which] = np.maximum(self._maximum[which], self._of_keys(np.maximum, columns.maximum))
-        self._total[which] += self._of_keys(np.add, columns.total)
+        self._maximum[which] = np.maximum(self._maximum[which], self._reduce_keys(np.maximum, columns.maximum))
+        self._total[which] += self._reduce_keys(np.add, columns.total)
 
-    def _of_keys(self, reduce: np.ufunc, of_key: Float32[np.ndarray, "row key"]) -> Float32[np.ndarray, "row column"]:
+    def _reduce_keys(
+        self, reduce: np.ufunc, of_key: Float32[np.ndarray, "row key"]
+    ) -> Float32[np.ndarray, "row column"]:
         """One of each block of keys: what `reduceat` gives, sooner."""
         padded = np.zeros((len(of_key), len(self._starts) * self._size), dtype=np.float32)
         padded[:, : of_key.shape[1]] = of_key

@@ -59,7 +59,7 @@ class RowStatistics:
 _STATISTICS: WeakKeyDictionary[AttentionMaps, dict[int, RowStatistics]] = WeakKeyDictionary()
 
 
-def remembered(
+def remember(
     number: Callable[Concatenate[AttentionMaps, Asked], Known],
 ) -> Callable[Concatenate[AttentionMaps, Asked], Known]:
     """`number` of a record (and its layer), worked out once for as long as the record lives: several measures start
@@ -78,13 +78,13 @@ def remembered(
     return remembering
 
 
-@remembered
+@remember
 def real_queries(maps: AttentionMaps) -> RealQueries:
     """Those of the record: to find them takes as long as a head's measure."""
     return maps.real_queries
 
 
-@remembered
+@remember
 def blocks(maps: AttentionMaps, n_cells: int | None = None) -> tuple[QueryBlock, ...]:
     """The real queries in stretches that the processor's cache holds, where there are so many weights of each of them;
     as many as keys unless that is given.
@@ -103,7 +103,7 @@ def statistics(maps: AttentionMaps, layer: int, *, with_pools: bool = False) -> 
     """
     known = _STATISTICS.setdefault(maps, {})
     if layer not in known or (with_pools and known[layer].pooled is None):
-        known[layer] = _walked(maps, layer, _pools(maps, layer) if with_pools else None)
+        known[layer] = _walk(maps, layer, _pools(maps, layer) if with_pools else None)
     return known[layer]
 
 
@@ -113,7 +113,7 @@ def _pools(maps: AttentionMaps, layer: int) -> Pools:
     return Pools(maps, layer, pool_size(maps))
 
 
-def _walked(maps: AttentionMaps, layer: int, pools: Pools | None) -> RowStatistics:
+def _walk(maps: AttentionMaps, layer: int, pools: Pools | None) -> RowStatistics:
     """Of several heads in one step where the record says so, else head by head. Of a long text a few are walked over at
     a time, as numpy lets threads run side by side, and each head's numbers are its own.
     """
@@ -178,7 +178,7 @@ def layer_rows(maps: AttentionMaps, layer: int, block: QueryBlock | None = None)
     return np.stack([head_rows(maps, layer, head, block) for head in range(maps.n_heads)])
 
 
-def mixed_blocks(maps: AttentionMaps) -> tuple[QueryBlock, ...]:
+def split_mixed_blocks(maps: AttentionMaps) -> tuple[QueryBlock, ...]:
     """Those of which several heads are held at a time."""
     return blocks(maps, 4 * len(maps.keys))
 
@@ -214,11 +214,11 @@ class Mixer:
         return np.negative(found, out=found)
 
 
-@remembered
+@remember
 def own_entropies(maps: AttentionMaps, layer: int) -> Float64[np.ndarray, "head query"]:
     """Of each head's rows, as `Mixer` works them out: for two copies of a head, their mean has the very same."""
     found = np.empty((maps.n_heads, int(real_queries(maps).sum())))
-    for block in mixed_blocks(maps):
+    for block in split_mixed_blocks(maps):
         rows = halves(maps, layer, block)
         mixer = Mixer(*rows.shape[1:])
         for head, of_head in enumerate(rows):
@@ -260,11 +260,11 @@ def share_among(maps: AttentionMaps, groups: Int[np.ndarray, " token"]) -> PerHe
     queries, keys = _pairs(groups, (sizes > 1) & (sizes <= MAX_PAIRED))
     if not real.all():
         queries, keys = queries[real[queries]], keys[real[queries]]
-    totals += summed_cells(maps, queries, keys)
+    totals += sum_cells(maps, queries, keys)
     return np.maximum(totals, 0) / int(real.sum())
 
 
-def summed_cells(maps: AttentionMaps, queries: Int[np.ndarray, " cell"], keys: Int[np.ndarray, " cell"]) -> PerHead:
+def sum_cells(maps: AttentionMaps, queries: Int[np.ndarray, " cell"], keys: Int[np.ndarray, " cell"]) -> PerHead:
     """The sum of the weights of some real queries on one key each."""
     place = np.cumsum(real_queries(maps)) - 1  # among the real queries
     totals = np.zeros((maps.n_layers, maps.n_heads))
@@ -289,11 +289,11 @@ def _pairs(groups: Int[np.ndarray, " token"], chosen: Bool[np.ndarray, " group"]
 
 def share_at(maps: AttentionMaps, offset: int) -> PerHead:
     """The share that goes to the key `offset` behind each query, or before it where that is negative; 0 if none is."""
-    return np.asarray(by_distance(maps)[..., REACH + offset] / int(real_queries(maps).sum()))
+    return np.asarray(sum_by_distance(maps)[..., REACH + offset] / int(real_queries(maps).sum()))
 
 
-@remembered
-def by_distance(maps: AttentionMaps) -> Float64[np.ndarray, "layer head offset"]:
+@remember
+def sum_by_distance(maps: AttentionMaps) -> Float64[np.ndarray, "layer head offset"]:
     """The sum over real queries of the weight on the key `REACH` before the query, and so on to `REACH` behind it.
 
     Divided by the number of queries these are shares: at 0 that of attention to oneself, at -1 to the token before.
@@ -325,7 +325,7 @@ def layer_entropies(maps: AttentionMaps, layer: int) -> Float64[np.ndarray, "hea
     return statistics(maps, layer).entropies
 
 
-@remembered
+@remember
 def n_attendable(maps: AttentionMaps, layer: int) -> Int[np.ndarray, " query"]:
     """How many keys each real query may attend to in this layer."""
     if maps.allows_all(layer):
@@ -333,17 +333,17 @@ def n_attendable(maps: AttentionMaps, layer: int) -> Int[np.ndarray, " query"]:
     return np.concatenate([maps.allowed(layer, block.queries).sum(axis=-1) for block in blocks(maps)])
 
 
-@remembered
+@remember
 def most_keys(maps: AttentionMaps) -> int:
     """The largest number of keys that any real query may attend to in any layer."""
-    return max(int(n_attendable(maps, layer).max()) for layer in unlike_layers(maps))
+    return max(int(n_attendable(maps, layer).max()) for layer in find_unlike_layers(maps))
 
 
-@remembered
+@remember
 def farthest_attendable(maps: AttentionMaps) -> int:
     """The largest distance from a real query to a key that it may attend to in any layer."""
     farthest, end = 0, len(maps.keys) - 1
-    for layer in unlike_layers(maps):
+    for layer in find_unlike_layers(maps):
         if maps.allows_all(layer):
             real = np.flatnonzero(real_queries(maps))
             return max(int(real[-1]), end - int(real[0]))
@@ -355,7 +355,7 @@ def farthest_attendable(maps: AttentionMaps) -> int:
     return farthest
 
 
-def unlike_layers(maps: AttentionMaps) -> range:
+def find_unlike_layers(maps: AttentionMaps) -> range:
     """Layers that may differ in what may be attended to."""
     return range(1 if maps.layers_alike else maps.n_layers)
 

@@ -12,10 +12,10 @@ from jaxtyping import Bool, Int
 from attnviz.errors import NotMeasurable
 from attnviz.measures.rows import (
     check_self_attention,
+    find_unlike_layers,
     real_queries,
-    remembered,
-    summed_cells,
-    unlike_layers,
+    remember,
+    sum_cells,
 )
 from attnviz.measures.shares import is_punctuation
 from attnviz.records import AttentionMaps, Measurement
@@ -47,7 +47,7 @@ def to_partner(maps: AttentionMaps) -> Measurement:
         raise NotMeasurable(
             "to_partner: no bracket or quotation mark of this text has a partner", hint="Choose other measures."
         )
-    shares = summed_cells(maps, queries, keys) / len(set(queries.tolist()))
+    shares = sum_cells(maps, queries, keys) / len(set(queries.tolist()))
     return Measurement("to_partner", "share", shares, (0.0, 1.0))
 
 
@@ -56,7 +56,7 @@ def has_pair(text: str) -> bool:
     return next(_pairs([text], [0], [(0, len(text))]), None) is not None
 
 
-@remembered
+@remember
 def partner_pairs(maps: AttentionMaps) -> Pairs:
     """Each real query that has a partner which it may attend to in any layer, and that partner."""
     tokens = maps.queries
@@ -67,7 +67,7 @@ def partner_pairs(maps: AttentionMaps) -> Pairs:
     found = {(one, other) for one, other in _pairs(tokens.pieces, places, tokens.offsets) if one != other}
     found = {pair for pair in found if all(is_punctuation(pieces[place]) for place in pair)}
     pairs = np.array(sorted({*found, *((key, query) for query, key in found)}), dtype=np.int64).reshape(-1, 2).T
-    return np.asarray(pairs[:, _reached(maps, pairs)])
+    return np.asarray(pairs[:, _find_reached(maps, pairs)])
 
 
 @lru_cache(maxsize=2**16)  # words come again and again
@@ -75,13 +75,13 @@ def _has_sign(piece: str) -> bool:
     return SIGNS.search(piece) is not None
 
 
-def _reached(maps: AttentionMaps, pairs: Pairs) -> Bool[np.ndarray, " pair"]:
+def _find_reached(maps: AttentionMaps, pairs: Pairs) -> Bool[np.ndarray, " pair"]:
     """Of each pair whether its query is real and may attend to its key in any layer."""
     reached = np.zeros(pairs.shape[1], dtype=bool)
     for start in range(0, len(reached), MIN_ROWS):
         several = slice(start, start + MIN_ROWS)
         queries, keys = pairs[:, several]
-        for layer in unlike_layers(maps):
+        for layer in find_unlike_layers(maps):
             reached[several] |= maps.allowed(layer, queries)[np.arange(len(keys)), keys]
     return np.asarray(reached & real_queries(maps)[pairs[0]])
 

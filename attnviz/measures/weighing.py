@@ -18,7 +18,7 @@ AT_ONCE = 1024  # queries
 TINY = np.float32(1e-30)  # in the place of a value of length 0, whose logarithm is none
 
 
-def weighed(maps: AttentionMaps) -> AttentionMaps:
+def weigh_values(maps: AttentionMaps) -> AttentionMaps:
     """The same record with shares of what is moved as its weights; a sink moves nothing and has none of them.
 
     A row whose keys all move nothing stays as it is. Raises InvalidOption for a record without value norms.

@@ -10,7 +10,7 @@ import unicodedata
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
-from attnviz.measures.merging import Unit, merged
+from attnviz.measures.merging import Unit, merge_tokens
 from attnviz.records import AttentionMaps, Tokens
 
 APOSTROPHES = "'’"
@@ -24,11 +24,11 @@ ALONE = (
 Text = Mapping[int, str]  # characters by their place
 
 
-def by_words(maps: AttentionMaps) -> AttentionMaps:
+def merge_words(maps: AttentionMaps) -> AttentionMaps:
     """Attention from word to word (see `merged`). Its facts say how many tokens there were, markers too."""
     units = words(maps.queries)
     of_keys = None if maps.self_attention else words(maps.keys)
-    joined = merged(maps, units, of_keys)
+    joined = merge_tokens(maps, units, of_keys)
     if maps.self_attention:
         counts = [("tokens_before_merging", len(maps.queries))]
     else:

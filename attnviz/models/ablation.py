@@ -14,7 +14,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from attnviz.models.batches import Ids, padded
+from attnviz.models.batches import Ids, pad
 from attnviz.models.classifier import Classifier
 from attnviz.models.predicting import WIDTH, probabilities
 
@@ -78,7 +78,7 @@ def mean_outputs(classifier: Classifier, attentions: Sequence[nn.Module], texts:
 
 def _answers(classifier: Classifier, ids: Ids, n_copies: int) -> Answers:
     device = classifier.temperature.device
-    batch = padded([ids] * n_copies, WIDTH)
+    batch = pad([ids] * n_copies, WIDTH)
     return probabilities(classifier, classifier(batch.ids.to(device), batch.real.to(device)).cpu())
 
 
@@ -98,7 +98,7 @@ def _hooks(
 
         def ask(_: nn.Module, __: Any, queries: Tensor) -> Tensor:
             places = torch.arange(queries.shape[1], device=queries.device) % len(theirs)
-            return _replaced(queries, theirs[places], n_heads)
+            return _replace_heads(queries, theirs[places], n_heads)
 
         yield attention.get_submodule("query").register_forward_hook(ask)
         return
@@ -107,15 +107,15 @@ def _hooks(
     def give(_: nn.Module, given: tuple[Tensor]) -> tuple[Tensor]:
         (heads,) = given
         if kind == "zero":
-            return (_replaced(heads, torch.zeros_like(heads[0]), n_heads),)
+            return (_replace_heads(heads, torch.zeros_like(heads[0]), n_heads),)
         alike = values[-1][0, :n_tokens].mean(dim=0) if mean is None or kind == "uniform" else mean.to(heads.device)
-        return (_replaced(heads, alike.expand_as(heads[0]), n_heads),)
+        return (_replace_heads(heads, alike.expand_as(heads[0]), n_heads),)
 
     yield attention.get_submodule("value").register_forward_hook(lambda _, __, output: values.append(output))
     yield attention.get_submodule("output").register_forward_pre_hook(give)
 
 
-def _replaced(states: Tensor, others: Tensor, n_heads: int) -> Tensor:
+def _replace_heads(states: Tensor, others: Tensor, n_heads: int) -> Tensor:
     """The states of the copies, in copy h with others in the part of head h."""
     changed, d_head = states.clone(), states.shape[-1] // n_heads
     for head in range(n_heads):

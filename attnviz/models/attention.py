@@ -36,7 +36,7 @@ def attention_weights(
     `by_distance` is the bias by how far the key lies behind the query, see `PositionBias`. Raises InvalidOption when a
     query may attend to nothing: its softmax is undefined (NaN).
     """
-    hidden = _hidden(attendable)
+    hidden = _find_hidden(attendable)
     query = query / math.sqrt(query.shape[-1])
     if torch.is_grad_enabled():
         scores = query @ key.transpose(-2, -1)
@@ -95,7 +95,7 @@ def attend(
     return weights @ value
 
 
-def fused(
+def attend_fused(
     query: Float[Tensor, "*batch query d_head"],
     key: Float[Tensor, "*batch key d_head"],
     value: Float[Tensor, "*batch key d_head"],
@@ -107,7 +107,7 @@ def fused(
     Of a bias by distance no more is held than of some queries at a time, and nothing where every key is attendable:
     the kernel takes the queries from the last to the first, whose biases overlap in memory.
     """
-    hidden = _hidden(attendable)
+    hidden = _find_hidden(attendable)
     if by_distance is None:
         return functional.scaled_dot_product_attention(query, key, value, attn_mask=attendable)
     if hidden is None:
@@ -169,7 +169,7 @@ def not_padding(real: Bool[Tensor, "*batch key"]) -> Bool[Tensor, "*batch 1 key"
     return real.unsqueeze(-2)
 
 
-def _hidden(attendable: Bool[Tensor, "*batch #query key"] | None) -> Bool[Tensor, "*batch #query key"] | None:
+def _find_hidden(attendable: Bool[Tensor, "*batch #query key"] | None) -> Bool[Tensor, "*batch #query key"] | None:
     """Which keys may not be attended to; None where every key may. Raises InvalidOption for a query without any."""
     if attendable is None or bool(attendable.all()):
         return None
@@ -251,7 +251,9 @@ class MultiHeadAttention(nn.Module):
         every_head = None if attendable is None else attendable.unsqueeze(-3)
         bias = None if self.position is None else self.position(query.shape[-2], key.shape[-2])
         if not need_weights:
-            return AttentionOutput(self.output(self._concatenate(fused(query, key, value, every_head, bias))), None)
+            return AttentionOutput(
+                self.output(self._concatenate(attend_fused(query, key, value, every_head, bias))), None
+            )
         weights = attention_weights(query, key, every_head, bias)
         return AttentionOutput(self.output(self._concatenate(attend(weights, value))), weights)
 

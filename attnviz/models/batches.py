@@ -11,7 +11,7 @@ from jaxtyping import Bool, Int
 from torch import Tensor
 
 from attnviz.models.encoder import PAD_ID
-from attnviz.models.sizes import kept
+from attnviz.models.sizes import count_kept
 from attnviz.specs import KeepKind
 
 Ids = Int[np.ndarray, "_"]  # each text has a length of its own
@@ -27,7 +27,7 @@ class PaddedTexts(NamedTuple):
     real: Bool[Tensor, "text token"]
 
 
-def padded(texts: Sequence[Ids], multiple: int = 1) -> PaddedTexts:
+def pad(texts: Sequence[Ids], multiple: int = 1) -> PaddedTexts:
     """Texts as the rows of one batch, as wide as the longest, or up to the next multiple."""
     lengths = torch.tensor([len(text) for text in texts])
     ids = torch.full((len(texts), -(-int(lengths.max()) // multiple) * multiple), PAD_ID)
@@ -36,10 +36,10 @@ def padded(texts: Sequence[Ids], multiple: int = 1) -> PaddedTexts:
     return PaddedTexts(ids, torch.arange(ids.shape[1]) < lengths.unsqueeze(1))
 
 
-def cut(ids: Ids, max_tokens: int | None, keep: KeepKind, n_markers: int = 0) -> Ids:
+def cut_text(ids: Ids, max_tokens: int | None, keep: KeepKind, n_markers: int = 0) -> Ids:
     """At most `max_tokens` tokens, those of `TextTokenizer.encode`: the markers, then what is kept of the text."""
     room = None if max_tokens is None else max(1, max_tokens - n_markers)
-    head, tail = kept(len(ids) - n_markers, room, keep)
+    head, tail = count_kept(len(ids) - n_markers, room, keep)
     return np.concatenate([ids[: n_markers + head], ids[len(ids) - tail :]]) if tail else ids[: n_markers + head]
 
 
@@ -51,7 +51,7 @@ def crop(ids: Ids, n_tokens: int, generator: np.random.Generator, n_markers: int
     if len(ids) <= n_tokens:
         return ids
     if generator.random() < 0.5:
-        return cut(ids, n_tokens, "head-tail", n_markers)
+        return cut_text(ids, n_tokens, "head-tail", n_markers)
     start = int(generator.integers(n_markers, len(ids) - (n_tokens - n_markers) + 1))
     return np.concatenate([ids[:n_markers], ids[start : start + n_tokens - n_markers]])
 
@@ -66,7 +66,9 @@ def stretch(ids: Ids, n_tokens: int, generator: np.random.Generator, n_markers: 
     return np.concatenate([ids[:n_markers], ids[start : start + length]])[: max(n_tokens, 1)]
 
 
-def shuffled(lengths: Sequence[int], batch_size: int, generator: np.random.Generator) -> list[Int[np.ndarray, " text"]]:
+def shuffle_batches(
+    lengths: Sequence[int], batch_size: int, generator: np.random.Generator
+) -> list[Int[np.ndarray, " text"]]:
     """Every text once, in batches of like lengths and in random order."""
     order = generator.permutation(len(lengths))
     batches = []
@@ -77,7 +79,7 @@ def shuffled(lengths: Sequence[int], batch_size: int, generator: np.random.Gener
     return [batches[place] for place in generator.permutation(len(batches))]
 
 
-def by_length(
+def batch_by_length(
     lengths: Sequence[int], batch_size: int, max_tokens: int | None = None
 ) -> Iterator[Int[np.ndarray, " text"]]:
     """Every text once, the shortest first; in batches of no more than `max_tokens`, or of one text."""

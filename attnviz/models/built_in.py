@@ -18,7 +18,7 @@ from attnviz.models.loading import ModelReference, digest, folder_name, refuse_s
 from attnviz.models.protocols import AttentionModel, Classifies
 from attnviz.models.sizes import FLOAT32, check_room, head_size
 from attnviz.specs import ModelOptions, PretrainedOptions
-from attnviz.store.cache import cached
+from attnviz.store.cache import remember
 
 if TYPE_CHECKING:
     from attnviz.models.encoder_model import EncoderModel
@@ -45,7 +45,7 @@ class TrainedReference(ModelReference):
         from attnviz.models.classifier_model import checkpoint_model
         from attnviz.models.device import pick
 
-        saved = cached(("checkpoint", self.folder), lambda: load_checkpoint(self.folder, self.spec.max_memory))
+        saved = remember(("checkpoint", self.folder), lambda: load_checkpoint(self.folder, self.spec.max_memory))
         return checkpoint_model(saved, self.folder, name or self.name, self.spec, pick(self.spec.device))
 
     def inputs(self) -> Mapping[str, str]:
@@ -85,7 +85,7 @@ class RandomReference(ModelReference):
 
         sizes = Architecture(self.n_layers, self.n_heads, self.d_model, self.projected)
         # The texts are kept beside the model, so that no others can get this number.
-        _, model = cached((self.spec, id(texts)), lambda: (texts, random_model(self.name, self.spec, sizes, texts)))
+        _, model = remember((self.spec, id(texts)), lambda: (texts, random_model(self.name, self.spec, sizes, texts)))
         return replace(model, name=name) if name else model
 
     def inputs(self) -> Mapping[str, str]:
@@ -99,13 +99,13 @@ class RandomReference(ModelReference):
 
 def single(spec: ModelOptions, extras: PretrainedOptions) -> ModelReference | None:
     """One head of full width."""
-    return None if ":" in spec.model else _trained_or_random(spec, extras, "single", _one_head(spec))
+    return None if ":" in spec.model else _choose_trained_or_random(spec, extras, "single", _one_head(spec))
 
 
 def multi(spec: ModelOptions, extras: PretrainedOptions) -> ModelReference:
     """As many heads as are written, or 8."""
     n_heads = _heads(spec)
-    return _trained_or_random(spec, extras, "single" if n_heads == 1 else f"multi:{n_heads}", n_heads)
+    return _choose_trained_or_random(spec, extras, "single" if n_heads == 1 else f"multi:{n_heads}", n_heads)
 
 
 def random(spec: ModelOptions, extras: PretrainedOptions) -> ModelReference:
@@ -134,7 +134,7 @@ def recall(spec: ModelOptions, extras: PretrainedOptions) -> ModelReference:
     return TrainedReference(spec, extras, f"recall:{written}", n_layers=1, n_heads=int(written), folder=folder)
 
 
-def _trained_or_random(spec: ModelOptions, extras: PretrainedOptions, name: str, n_heads: int) -> ModelReference:
+def _choose_trained_or_random(spec: ModelOptions, extras: PretrainedOptions, name: str, n_heads: int) -> ModelReference:
     """The model that came with attnviz if there is one and nothing else was asked of it, else one to be made."""
     folder = SHIPPED / name.replace(":", "-")
     if (spec.d_model, spec.layers, spec.vocab, spec.tokenizer) == (None,) * 4 and folder.is_dir():

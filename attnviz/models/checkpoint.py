@@ -71,7 +71,7 @@ def weights_bytes(classifier: Classifier, storage: StorageKind) -> bytes:
     """The weights as a safetensors file."""
     weights = classifier.state_dict()
     embeddings = {f"{name}.weight" for name, module in classifier.named_modules() if isinstance(module, nn.Embedding)}
-    return bytes(safetensors.torch.save(packed(weights, frozenset(embeddings), storage)))
+    return bytes(safetensors.torch.save(pack_weights(weights, frozenset(embeddings), storage)))
 
 
 def load_checkpoint(folder: Path, max_memory: float = 4.0) -> Checkpoint:
@@ -92,7 +92,7 @@ def load_checkpoint(folder: Path, max_memory: float = 4.0) -> Checkpoint:
             hint="The files are of two checkpoints.",
         )
     try:
-        classifier = filled(config, data)
+        classifier = fill_classifier(config, data)
     except (SafetensorError, RuntimeError, KeyError, TypeError, ValueError) as error:
         reason = " ".join(str(error).split())
         raise InvalidModel(
@@ -104,11 +104,11 @@ def load_checkpoint(folder: Path, max_memory: float = 4.0) -> Checkpoint:
     return Checkpoint(classifier, vocabulary, found["max_tokens"], found["keep"], found["trained"], revision)
 
 
-def filled(config: ClassifierConfig, data: bytes) -> Classifier:
+def fill_classifier(config: ClassifierConfig, data: bytes) -> Classifier:
     """A classifier with the weights of a safetensors file. Raises what torch and safetensors raise, or ValueError."""
     with torch.device("meta"):  # sizes only: what the file holds is checked before memory is taken
         classifier = Classifier(config)
-    classifier.load_state_dict(unpacked(safetensors.torch.load(data)), strict=True, assign=True)
+    classifier.load_state_dict(unpack_weights(safetensors.torch.load(data)), strict=True, assign=True)
     for listed in (classifier.ngrams, classifier.encoder.embedding.bigrams):
         if listed is not None and not (listed.pairs.diff() > 0).all():
             raise ValueError("the pairs of words do not rise")
@@ -163,7 +163,7 @@ def _one_of(found: dict[str, Any], name: str, kind: Any) -> Any:
     return found[name]
 
 
-def packed(weights: Mapping[str, Tensor], embeddings: frozenset[str], storage: StorageKind) -> dict[str, Tensor]:
+def pack_weights(weights: Mapping[str, Tensor], embeddings: frozenset[str], storage: StorageKind) -> dict[str, Tensor]:
     """The weights named in `embeddings` in `storage`; int8 is rounded to 127 steps either side of 0, a scale per row.
 
     Whole numbers take four bytes where they fit.
@@ -186,7 +186,7 @@ def packed(weights: Mapping[str, Tensor], embeddings: frozenset[str], storage: S
     return found
 
 
-def unpacked(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
+def unpack_weights(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
     """What `packed` took, but for rounding. Raises KeyError for int8 without a scale."""
     found = {name: tensor for name, tensor in tensors.items() if not name.endswith(SCALE)}
     for name, tensor in found.items():

@@ -168,7 +168,7 @@ POOLS: dict[PoolKind, type[ClsPool] | type[MeanPool] | type[AttentionPool]] = {
 }
 
 
-def fitted_temperature(logits: Float[Tensor, "text label"], labels: Int[Tensor, " text"]) -> float:
+def fit_temperature(logits: Float[Tensor, "text label"], labels: Int[Tensor, " text"]) -> float:
     """The temperature of the least cross-entropy (Guo et al. 2017, arXiv:1706.04599). Fit it on texts held out.
 
     It changes no label, as it divides all logits alike.

@@ -52,7 +52,7 @@ class ClassifierModel(EncoderModel):
 
     def subject(self, text: str, text_name: str, question: Question) -> Subject:
         """One answer of one text, to be explained. Raises as `encode` does, InvalidOption for an unknown label."""
-        from attnviz.models.attribution.subject import Answering, classified
+        from attnviz.models.attribution.subject import Answering, make_subject
 
         encoding, classifier = self.encode(text), self.saved.classifier
         words, temperature = classifier.encoder.embedding.words.weight, float(classifier.temperature)
@@ -66,7 +66,7 @@ class ClassifierModel(EncoderModel):
             shares = ngrams.shares
             answering = replace(answering, beside=beside, shares=shares, name="encoder", name_beside="n-grams")
         provenance = self.provenance(text, text_name, encoding.n_tokens)
-        return classified(answering, encoding.ids, encoding.tokens, self.labels, question, provenance)
+        return make_subject(answering, encoding.ids, encoding.tokens, self.labels, question, provenance)
 
     def _logits(self, ids: Tensor) -> Tensor:
         """Of the encoder alone. A pass that is watched gives its weights, in the order of the queries."""

@@ -39,7 +39,7 @@ def available() -> list[str]:
     return ["cpu", *accelerators]
 
 
-def described(device: torch.device) -> str:
+def describe_device(device: torch.device) -> str:
     """What the last bits of a result depend on: another number of threads adds in another order."""
     if device.type == "cuda":
         return f"{device}, {torch.cuda.get_device_name(device)}"

@@ -116,7 +116,7 @@ class EncoderModel:
     def _record(
         self, encoding: Encoding, text: str, text_name: str, choice: LayersAndHeads, norms_of: Sequence[nn.Module]
     ) -> AttentionMaps:
-        layers, heads = self._chosen(choice)
+        layers, heads = self._choose(choice)
         attendable = self.attendable(encoding)
         with own_norms(norms_of, self.n_heads) as norms:
             weights = self._weights(encoding.ids, attendable, layers, heads)
@@ -128,10 +128,10 @@ class EncoderModel:
             provenance=self.provenance(text, text_name, encoding.n_tokens, choice),
             layer_numbers=layers,
             head_numbers=heads,
-            value_norms=_of_chosen(norms, layers, heads),
+            value_norms=_choose_norms(norms, layers, heads),
         )
 
-    def _chosen(self, choice: LayersAndHeads) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    def _choose(self, choice: LayersAndHeads) -> tuple[tuple[int, ...], tuple[int, ...]]:
         """The numbers of layers and heads. Raises InvalidSelection for one that there is not."""
         return choice.layers_of(self.n_layers, self.name), choice.heads_of(self.n_heads, self.name)
 
@@ -141,21 +141,21 @@ class EncoderModel:
         Raises InvalidOption where that is not known, InvalidText without tokens, TooLarge as `encode` does,
         InvalidSelection for a layer or head that there is not.
         """
-        from attnviz.models.factoring import encoder_factors, of_heads
+        from attnviz.models.factoring import choose_heads, encoder_factors
         from attnviz.records.factored import FactoredMaps
 
         if self.encoder is None:
             raise InvalidOption(f"{self.name} has no q and k to record", hint="Leave out factored.")
         if self.device.type != "cpu":
             raise InvalidOption(f"factors are worked out on the CPU, not on {self.device}", hint="Use --device cpu.")
-        layers, heads = self._chosen(choice)
+        layers, heads = self._choose(choice)
         encoding = self.tokenizer.encode(text, self.spec.max_tokens, self.spec.keep)
         n_tokens = len(encoding.ids)
         work = Work(n_tokens, n_tokens, self.n_heads, self.n_layers, self.d_model, self.n_parameters)
         check_room(f"{n_tokens:,} tokens", work.fixed + work.per_token * n_tokens, self.spec.max_memory)
         with enough_memory(), torch.inference_mode(), own_norms(self.attentions, self.n_heads) as norms:
             every = encoder_factors(self.encoder, torch.tensor(encoding.ids), layers[-1], causal=self.spec.causal)
-            factors = tuple(of_heads(of, heads) for layer, of in enumerate(every) if layer in layers)
+            factors = tuple(choose_heads(of, heads) for layer, of in enumerate(every) if layer in layers)
         return FactoredMaps(
             queries=encoding.tokens,
             keys=encoding.tokens,
@@ -163,7 +163,7 @@ class EncoderModel:
             layer_numbers=layers,
             head_numbers=heads,
             factors=factors,
-            value_norms=_of_chosen(norms, layers, heads),
+            value_norms=_choose_norms(norms, layers, heads),
         )
 
     def with_first_weights(self, seed: int) -> EncoderModel:
@@ -243,7 +243,7 @@ class EncoderModel:
         )
 
 
-def _of_chosen(norms: Sequence[Norms], layers: Sequence[int], heads: Sequence[int]) -> np.ndarray | None:
+def _choose_norms(norms: Sequence[Norms], layers: Sequence[int], heads: Sequence[int]) -> np.ndarray | None:
     """Of the layers that were run those of the chosen ones; None of modules without values of their own."""
     return np.stack([norms[layer][list(heads)] for layer in layers]) if len(norms) > layers[-1] else None
 

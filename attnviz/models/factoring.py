@@ -27,14 +27,14 @@ def encoder_factors(encoder: Encoder, ids: Int[Tensor, " token"], last: int, *, 
         attention, before = block.attention, block.attention_residual.before(states)
         assert isinstance(attention, MultiHeadAttention)
         if layer == last:
-            yield unsummed(attention, before, causal=causal)
+            yield factor_only(attention, before, causal=causal)
             return
-        attended, factors = factored(attention, before, causal=causal)
+        attended, factors = factor_attention(attention, before, causal=causal)
         yield factors
         states = block.add_feed_forward(block.attention_residual.after(states, attended))
 
 
-def of_heads(factors: Factors, heads: Sequence[int]) -> Factors:
+def choose_heads(factors: Factors, heads: Sequence[int]) -> Factors:
     """Those of some heads, each of which has its own keys; a copy, so that the others are let go."""
     places = list(heads)
     if places == list(range(len(factors.query))):
@@ -45,11 +45,11 @@ def of_heads(factors: Factors, heads: Sequence[int]) -> Factors:
     return replace(factors, **parts, log_sum_exp=sums, bias=bias)
 
 
-def factored(
+def factor_attention(
     attention: MultiHeadAttention, states: Float[Tensor, "token d_model"], *, causal: bool
 ) -> tuple[Float[Tensor, "token d_model"], Factors]:
     """What a module of attention gives, and the factors of its weights: one call of the kernel gives both."""
-    query, key, value = _projected(attention, states)
+    query, key, value = _project(attention, states)
     n_heads, n_tokens, _ = query.shape
     added = states.new_zeros(1, 2 * n_tokens - 1) if attention.position is None else attention.position(*[n_tokens] * 2)
     if causal:
@@ -66,13 +66,13 @@ def factored(
     )
 
 
-def unsummed(attention: MultiHeadAttention, states: Float[Tensor, "token d_model"], *, causal: bool) -> Factors:
+def factor_only(attention: MultiHeadAttention, states: Float[Tensor, "token d_model"], *, causal: bool) -> Factors:
     """The factors of a module whose output nobody wants: no kernel is called."""
-    query, key, _ = _projected(attention, states)
+    query, key, _ = _project(attention, states)
     return Factors(log_sum_exp=None, **_parts(attention, query, key, causal=causal))
 
 
-def _projected(attention: MultiHeadAttention, states: Float[Tensor, "token d_model"]) -> Iterator[Tensor]:
+def _project(attention: MultiHeadAttention, states: Float[Tensor, "token d_model"]) -> Iterator[Tensor]:
     """q, k and v [head, token, d_head]; v also where it is not wanted, as `own_norms` looks at it."""
     return (
         projected(states).unflatten(-1, (attention.n_heads, -1)).transpose(0, 1)

@@ -14,7 +14,7 @@ from torch import Tensor
 
 from attnviz.errors import InvalidModel, InvalidText
 from attnviz.models.attention import BIASES_AT_ONCE
-from attnviz.models.batches import Ids, PaddedTexts, by_length, cut, padded
+from attnviz.models.batches import Ids, PaddedTexts, batch_by_length, cut_text, pad
 from attnviz.models.classifier import Classifier
 from attnviz.models.device import enough_memory
 from attnviz.models.protocols import WINDOW
@@ -60,7 +60,7 @@ class Predictor:
                 if len(ids) == n_markers:
                     raise InvalidText(f"no tokens in {names[place] if names else f'text {place}'}", hint=EMPTY)
                 place += 1
-            read = [cut(ids, self.max_tokens, self.keep, n_markers) for ids in window]
+            read = [cut_text(ids, self.max_tokens, self.keep, n_markers) for ids in window]
             longest = max(map(len, read))
             self._check_room(min(BATCH, len(read), max(1, BATCH_TOKENS // longest)), longest)
             with enough_memory():
@@ -93,8 +93,8 @@ def parts(classifier: Classifier, texts: Sequence[Ids]) -> Float[Tensor, "2 text
     found = torch.zeros(2, len(texts), len(classifier.config.labels))
     with torch.inference_mode():
         widths = [-(-len(text) // WIDTH) * WIDTH for text in texts]
-        for chosen in by_length(widths, BATCH, BATCH_TOKENS):
-            batch: PaddedTexts = padded([texts[i] for i in chosen], WIDTH if len(chosen) > 1 else 1)
+        for chosen in batch_by_length(widths, BATCH, BATCH_TOKENS):
+            batch: PaddedTexts = pad([texts[i] for i in chosen], WIDTH if len(chosen) > 1 else 1)
             ids, real, places = batch.ids.to(device), batch.real.to(device), torch.from_numpy(chosen)
             found[0, places] = classifier.classify(classifier.states(ids, real), real).cpu()
             if classifier.ngrams is not None:

@@ -45,11 +45,11 @@ class LayersAndHeads:
 
     def layers_of(self, n_layers: int, what: str) -> tuple[int, ...]:
         """The chosen ones of a model. Raises InvalidSelection for one that it does not have."""
-        return _of(self.layers, n_layers, "layer", what)
+        return _check_numbers(self.layers, n_layers, "layer", what)
 
     def heads_of(self, n_heads: int, what: str) -> tuple[int, ...]:
         """The chosen ones of a model, or of one call. Raises InvalidSelection for one that it does not have."""
-        return _of(self.heads, n_heads, "head", what)
+        return _check_numbers(self.heads, n_heads, "head", what)
 
     def n_maps(self, n_layers: int, n_heads: int) -> int:
         """Of how many heads in all weights are kept."""
@@ -60,7 +60,7 @@ class LayersAndHeads:
 EVERY = LayersAndHeads()
 
 
-def _of(chosen: Sequence[int] | None, number: int, noun: str, what: str) -> tuple[int, ...]:
+def _check_numbers(chosen: Sequence[int] | None, number: int, noun: str, what: str) -> tuple[int, ...]:
     if chosen is None:
         return tuple(range(number))
     if chosen[-1] >= number:

@@ -34,7 +34,7 @@ def head_size(d_model: int, n_heads: int) -> int:
     return d_model // n_heads
 
 
-def kept(n_tokens: int, max_tokens: int | None, keep: KeepKind) -> tuple[int, int]:
+def count_kept(n_tokens: int, max_tokens: int | None, keep: KeepKind) -> tuple[int, int]:
     """How many tokens of the head and how many of the tail stay of a text of `n_tokens`."""
     if max_tokens is None or n_tokens <= max_tokens:
         return n_tokens, 0

@@ -23,7 +23,7 @@ from tokenizers import Regex, Tokenizer, models, normalizers, pre_tokenizers, tr
 
 from attnviz.bounded import MAX_VOCABULARY, is_folder, read_bytes
 from attnviz.errors import InvalidModel, InvalidOption, InvalidText
-from attnviz.models.sizes import kept
+from attnviz.models.sizes import count_kept
 from attnviz.records import Tokens
 from attnviz.specs import KeepKind, VocabularyOptions
 
@@ -118,7 +118,7 @@ class TextTokenizer:
         unknown_id = self._tokenizer.token_to_id(UNKNOWN)
         markers = self._markers
         room = None if max_tokens is None else max(1, max_tokens - len(markers))
-        head, tail = kept(len(all_ids), room, keep)
+        head, tail = count_kept(len(all_ids), room, keep)
         ids, offsets, special = ((*of[:head], *of[len(of) - tail :]) for of in (all_ids, all_offsets, all_special))
         tokens = Tokens(
             pieces=(*(CLASSIFY for _ in markers), *[text[start:end] for start, end in offsets]),
@@ -133,7 +133,7 @@ class TextTokenizer:
         all_ids = (*self._markers, *ids)
         names = [str(self._tokenizer.id_to_token(each)) for each in all_ids]
         special = [place < len(self._markers) for place in range(len(all_ids))]
-        return Encoding(all_ids, named_tokens(names, special), n_tokens=len(ids))
+        return Encoding(all_ids, name_tokens(names, special), n_tokens=len(ids))
 
     @property
     def ordinary_ids(self) -> tuple[int, ...]:
@@ -177,7 +177,7 @@ class TextTokenizer:
         return Encoding(encoding.ids + (self.padding_id,) * missing, tokens, encoding.n_tokens, missing)
 
 
-def named_tokens(names: Sequence[str], special: Sequence[bool]) -> Tokens:
+def name_tokens(names: Sequence[str], special: Sequence[bool]) -> Tokens:
     """Tokens that are no text's, called by their entries: one space apart, markers without room."""
     offsets, at = [], 0
     for name, marker in zip(names, special, strict=True):
@@ -203,7 +203,7 @@ def train(texts: Iterable[str], spec: VocabularyOptions, classify: bool = False)
     ):
         if value > most:
             raise InvalidOption(f"{option} {value} is too large", hint=f"It is at most {most:,}.")
-    tokenizer, trainer = _untrained(spec)
+    tokenizer, trainer = _begin_training(spec)
     tokenizer.normalizer = normalizers.Lowercase()
     tokenizer.pre_tokenizer = pre_tokenizers.Sequence(
         [
@@ -220,7 +220,7 @@ def train(texts: Iterable[str], spec: VocabularyOptions, classify: bool = False)
     return TextTokenizer(tokenizer, classify)
 
 
-def _untrained(spec: VocabularyOptions) -> tuple[Any, Any]:
+def _begin_training(spec: VocabularyOptions) -> tuple[Any, Any]:
     """A model and its trainer. Only kinds whose training is deterministic are here."""
     sizes: dict[str, Any] = {
         "vocab_size": spec.size,

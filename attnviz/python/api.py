@@ -10,7 +10,7 @@ import numpy as np
 
 from attnviz.display import escape_for_display
 from attnviz.errors import InvalidOption
-from attnviz.measures import measured
+from attnviz.measures import measure_maps
 from attnviz.models.loading import find_model
 from attnviz.models.plan import Needs, plan_recording
 from attnviz.models.protocols import LayersAndHeads
@@ -23,7 +23,7 @@ from attnviz.records import AttentionMaps, Measurement
 from attnviz.records.grid import Grid
 from attnviz.records.single import is_record, one_record
 from attnviz.registry import suggestion
-from attnviz.running.metrics import known_heads, with_known_heads
+from attnviz.running.metrics import add_known_heads, find_known_heads
 from attnviz.running.pictures import Pictures
 from attnviz.selection import numbers
 from attnviz.specs import TextOptions
@@ -87,7 +87,7 @@ def attention(
     )
     needs = Needs(choice=LayersAndHeads(*chosen), only_choice=True, factored=factored)
     plan = plan_recording(opened, document.text, needs)
-    return with_known_heads(plan.record(document.text, document.name), known_heads(opened))
+    return add_known_heads(plan.record(document.text, document.name), find_known_heads(opened))
 
 
 def measure(maps: AttentionMaps | Sequence[AttentionMaps], name: str) -> Measurement:
@@ -109,7 +109,7 @@ def measure(maps: AttentionMaps | Sequence[AttentionMaps], name: str) -> Measure
         >>> attnviz.measure(uniform, "effective_keys").values.round(3).tolist()
         [[2.0]]
     """
-    found = measured(one_record(maps), [from_python(MeasureSettings, name=name).name])
+    found = measure_maps(one_record(maps), [from_python(MeasureSettings, name=name).name])
     if len(found) != 1:
         raise InvalidOption(f"{name!r} names {len(found)} measures", hint="Ask for one at a time.")
     return found[0]

@@ -9,8 +9,8 @@ from functools import cached_property
 from html import escape
 
 from attnviz.errors import AttnvizError
-from attnviz.measures import measured
-from attnviz.measures.words import by_words
+from attnviz.measures import measure_maps
+from attnviz.measures.words import merge_words
 from attnviz.records import AttentionMaps
 from attnviz.renderers.figure.files import png
 from attnviz.renderers.page.html import html
@@ -112,9 +112,9 @@ def maps_report(maps: AttentionMaps, spec: FigureOptions) -> Report:
     """The report of one record. Raises InvalidSelection and InvalidOption as `heatmap_report` does."""
     layers = numbers(spec.layer, maps.layer_numbers, "layer")
     heads = numbers(spec.head, maps.head_numbers, "head")
-    maps = by_words(maps) if spec.merge == "words" else maps
+    maps = merge_words(maps) if spec.merge == "words" else maps
     walk_for_pictures(maps, layers, heads)
-    return heatmap_report(maps, measured(maps), spec, layers, heads)
+    return heatmap_report(maps, measure_maps(maps), spec, layers, heads)
 
 
 def _paragraph(text: str) -> str:

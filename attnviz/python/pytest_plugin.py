@@ -66,21 +66,21 @@ class AttentionRegression:
         """
         __tracebackhide__ = True
         from attnviz import store
-        from attnviz.python.regression import moved_heads
+        from attnviz.python.regression import describe_moved_heads
         from attnviz.records.single import one_record
 
         given, file = one_record(maps), self._file(name)
         missing = not file.exists()
-        said = "" if missing else moved_heads(file, given, tolerance)
+        said = "" if missing else describe_moved_heads(file, given, tolerance)
         if self._request.config.getoption(OPTION):
             if missing or said:
                 self._write(given, file)
         elif missing:
             self._write(given, file)
-            pytest.fail(f"{_shown(file)} was not there. It is written now: look at it and commit it.", pytrace=False)
+            pytest.fail(f"{_shorten(file)} was not there. It is written now: look at it and commit it.", pytrace=False)
         elif said:
             store.save(given, self._tmp_path / file.name)
-            hint = f"What was found: attnviz diff {_shown(file)} {self._tmp_path / file.name}"
+            hint = f"What was found: attnviz diff {_shorten(file)} {self._tmp_path / file.name}"
             pytest.fail(f"{said}\n{hint}\nIf it is meant: pytest {OPTION}", pytrace=False)
 
     def _file(self, name: str | None) -> Path:
@@ -104,10 +104,10 @@ class AttentionRegression:
 
         store.make_folder(file.parent)
         store.save(maps, file)
-        self._request.node.user_properties.append((WRITTEN, _shown(file)))
+        self._request.node.user_properties.append((WRITTEN, _shorten(file)))
 
 
-def _shown(file: Path) -> str:
+def _shorten(file: Path) -> str:
     return str(file.relative_to(Path.cwd()) if file.is_relative_to(Path.cwd()) else file)
 
 

@@ -15,7 +15,7 @@ from attnviz.views.record_changes import compare_weights
 MAX_HEADS = 10  # that are named
 
 
-def moved_heads(path: Path, maps: AttentionMaps | Sequence[AttentionMaps], tolerance: float) -> str:
+def describe_moved_heads(path: Path, maps: AttentionMaps | Sequence[AttentionMaps], tolerance: float) -> str:
     """What differs from the record in `path` by more than `tolerance`, absolute, of a weight; "" where nothing does.
 
     Raises InvalidRecord where one of them is no record, InvalidOption for a tolerance that is none.

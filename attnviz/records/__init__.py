@@ -18,8 +18,8 @@ from attnviz.records.walk import (
     Heads,
     Queries,
     WalkedRows,
-    by_distance,
-    walked_rows,
+    read_logarithms,
+    spread_by_distance,
 )
 from attnviz.records.walk import TINY as TINY
 from attnviz.shapes import Attendable, PerHead, PerLayer, PerQuery, RealQueries, ValueNorms, Weights
@@ -261,7 +261,7 @@ class AttentionMaps(Tabular):
     def walk(self, layer: int, heads: Heads, several: Iterable[Queries]) -> Iterator[WalkedRows]:
         """What there is to know of each of several stretches of queries; its weights are good until the next comes."""
         n_queries, n_keys = len(self.queries), len(self.keys)
-        distances = by_distance(np.abs(np.arange(1 - n_queries, n_keys, dtype=np.float32)), n_queries)
+        distances = spread_by_distance(np.abs(np.arange(1 - n_queries, n_keys, dtype=np.float32)), n_queries)
         room = np.empty(0, dtype=np.float32)
         for queries in several:
             rows = self.rows(layer, heads, queries)
@@ -269,7 +269,7 @@ class AttentionMaps(Tabular):
                 room = np.empty(rows.size, dtype=np.float32)
             logs = np.add(rows, TINY, out=room[: rows.size].reshape(rows.shape))
             best = logs.argmax(axis=-1)  # of what is not writeable, as weights are, it makes a copy
-            yield walked_rows(rows, np.log(logs, out=logs), best, distances[queries], slice(0, n_keys))
+            yield read_logarithms(rows, np.log(logs, out=logs), best, distances[queries], slice(0, n_keys))
 
     def tile(
         self, layer: int, head: int, queries: Int[np.ndarray, " query"], keys: Int[np.ndarray, " key"]

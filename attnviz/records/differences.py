@@ -118,7 +118,7 @@ class Diff:
     ] = ()  # see `other_versions`; they are told, and no difference by themselves
 
 
-def paired(
+def pair_by_name(
     before: Mapping[str, Member], after: Mapping[str, Member]
 ) -> Iterator[tuple[str, Member | None, Member | None]]:
     """What both have under each name, in order; None where one has nothing."""
@@ -127,7 +127,7 @@ def paired(
 
 def other_versions(before: Mapping[str, str], after: Mapping[str, str]) -> tuple[tuple[str, str, str], ...]:
     """Package, before, after: those that are others, or "none"."""
-    return tuple((name, old or "none", new or "none") for name, old, new in paired(before, after) if old != new)
+    return tuple((name, old or "none", new or "none") for name, old, new in pair_by_name(before, after) if old != new)
 
 
 def one_sided(is_before: bool) -> Kind:
@@ -137,7 +137,7 @@ def one_sided(is_before: bool) -> Kind:
 
 def compare_values(place: Difference, sides: Sequence[Mapping[str, object]], what: str = "") -> Iterator[Difference]:
     """A difference for every name under which the two sides have other values, such as "setting dpi"."""
-    for name, one, other in paired(*sides):
+    for name, one, other in pair_by_name(*sides):
         if one != other:
             left, right = (_in_words(side[name]) if name in side else "not set" for side in sides)
             yield replace(place, what=f"{what}{name}".replace("_", " "), before=left, after=right)

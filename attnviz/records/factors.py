@@ -19,11 +19,11 @@ from attnviz.records.walk import (
     ROW_SUM_TOLERANCE,
     Queries,
     WalkedRows,
-    by_distance,
     for_each,
+    read_logarithms,
     rows_at_once,
+    spread_by_distance,
     stretches,
-    walked_rows,
 )
 
 PRODUCTS_AT_ONCE = 2**19  # of q and k: so small a product takes a third of the time, of few numbers in a head
@@ -147,7 +147,7 @@ class Factors:
 
     def allowed(self, queries: Queries) -> Bool[np.ndarray, "query key"]:
         """Which keys some queries may attend to."""
-        allowed = by_distance(self._within, self.query.shape[1])[queries]
+        allowed = spread_by_distance(self._within, self.query.shape[1])[queries]
         return allowed if self.attendable_keys is None else allowed & self.attendable_keys
 
     @cached_property
@@ -162,10 +162,10 @@ class Factors:
 
     def walk(self, head: int, several: Iterable[Queries]) -> Iterator[WalkedRows]:
         """See `AttentionMaps.walk`. Raises InvalidRecord where rows are no distribution."""
-        distances = by_distance(np.abs(self._distances).astype(np.float32), self.query.shape[1])
+        distances = spread_by_distance(np.abs(self._distances).astype(np.float32), self.query.shape[1])
         for block in self._blocks(head, several):
             apart = distances[block.queries, block.keys]
-            found = walked_rows(block.weights, block.logs, block.best, apart, block.keys, block.unit)
+            found = read_logarithms(block.weights, block.logs, block.best, apart, block.keys, block.unit)
             sums = self._check_sums(head, block, found.totals)
             if self.log_sum_exp is None:
                 self._sums[head, block.queries] = sums
@@ -191,8 +191,8 @@ class Factors:
         n_heads, n_queries, _ = self.query.shape
         exp, unit = exponential(n_heads * n_queries * self.key.shape[1])
         query, key = self.query[head] * np.float32(self.scale * unit), self._keys[head * len(self.key) // n_heads]
-        bias = None if self.bias is None else by_distance(self._biases(head) * np.float32(unit), n_queries)
-        hidden = by_distance(np.where(self._within, np.float32(0), NONE), n_queries)
+        bias = None if self.bias is None else spread_by_distance(self._biases(head) * np.float32(unit), n_queries)
+        hidden = spread_by_distance(np.where(self._within, np.float32(0), NONE), n_queries)
         room = np.empty((2, 0), dtype=np.float32)
         for queries in several:
             of_rows, (keys, edges) = query[queries], self._reached(queries)

@@ -60,7 +60,7 @@ class WalkedRows(NamedTuple):
         return self.weights if (factors == 1).all() else np.multiply(self.weights, factors, out=self.weights)
 
 
-def walked_rows(
+def read_logarithms(
     weights: Float32[np.ndarray, "*heads query key"],
     logs: Float32[np.ndarray, "*heads query key"],
     best: Int[np.ndarray, "*heads query"],
@@ -84,7 +84,7 @@ def walked_rows(
     )
 
 
-def by_distance(line: Shaped[np.ndarray, " distance"], n_queries: int) -> Shaped[np.ndarray, "query key"]:
+def spread_by_distance(line: Shaped[np.ndarray, " distance"], n_queries: int) -> Shaped[np.ndarray, "query key"]:
     """The matrix of one number for each distance, from the last query to the first key up to the first query to the
     last key, in the memory of the line: each row is the one before it, one place further on.
     """

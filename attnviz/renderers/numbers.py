@@ -7,7 +7,7 @@ from math import isinf
 from attnviz.report import Column, Table
 
 
-def shown(cell: str | int | float, column: Column) -> str:
+def write_cell(cell: str | int | float, column: Column) -> str:
     """A float with the column's digits after the point; anything else as it is."""
     if isinstance(cell, float) and isinf(cell):
         return "∞" if cell > 0 else "-∞"

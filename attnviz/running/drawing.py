@@ -10,18 +10,18 @@ from pathlib import Path
 from attnviz import store
 from attnviz.bounded import is_file
 from attnviz.errors import InvalidOption, InvalidSelection
-from attnviz.measures import chosen, measured
+from attnviz.measures import choose_measures, measure_maps
 from attnviz.measures.rows import MAX_DRAWN, MAX_SIDE
 from attnviz.models.sizes import BASE, ONE_TOKEN, check_room
-from attnviz.options import changed_values
+from attnviz.options import find_changed
 from attnviz.records import AttentionMaps, Measurement
 from attnviz.report import LazyRows, RenderedFrom
 from attnviz.running import Progress, Result
 from attnviz.running.pictures import Pictures
 from attnviz.selection import numbers
 from attnviz.specs import FigureOptions
-from attnviz.text import typed
-from attnviz.views.data import chosen_heads
+from attnviz.text import decode_argument
+from attnviz.views.data import choose_heads
 from attnviz.views.head_pictures import walk_for_pictures
 from attnviz.views.heatmap import heatmap_report
 from attnviz.views.tables import measures_rows, ordering
@@ -51,10 +51,10 @@ class Drawing:
             raise InvalidOption(f"--top-k {spec.top_k} is too small", hint="It is at least 1.")
         if spec.pick and (spec.layer or spec.head):
             raise InvalidOption("--pick names layers and heads by itself", hint="Leave out --layer and --head.")
-        parts = (typed(each) if each is not None else None for each in (spec.tokens, spec.query, spec.key))
+        parts = (decode_argument(each) if each is not None else None for each in (spec.tokens, spec.query, spec.key))
         tokens, query, key = parts
         spec = replace(spec, tokens=tokens, query=query, key=key)
-        chosen(spec.measure)
+        choose_measures(spec.measure)
         if spec.sort is not None:
             ordering(spec.sort)
         return cls(spec, Pictures.of(spec, PICTURES, store.RECORD))
@@ -70,13 +70,13 @@ class Drawing:
         heads = numbers(self.spec.head, maps.head_numbers, "head")
         records = {store.RECORD: maps} if with_record else None
         if self.spec.weigh == "values":
-            from attnviz.measures.weighing import weighed
+            from attnviz.measures.weighing import weigh_values
 
-            maps = weighed(maps)
+            maps = weigh_values(maps)
         if self.spec.merge == "words":
-            from attnviz.measures.words import by_words
+            from attnviz.measures.words import merge_words
 
-            maps = by_words(maps)
+            maps = merge_words(maps)
         walk_for_pictures(maps, layers, heads)
         found = self._measured(maps)
         report = heatmap_report(maps, found, self.spec, layers, heads)
@@ -98,7 +98,7 @@ class Drawing:
         """What draws the same from the record beside it; None where a part of it was chosen already."""
         if self.spec.query or self.spec.key:
             return None
-        values = changed_values(self.spec)
+        values = find_changed(self.spec)
         heads = " ".join(_as_flag(name, each) for name in HEADS for each in values.get(name, ()))
         options = " ".join(_as_flag(name, value) for name, value in values.items() if name not in NOT_OF_ALL)
         return RenderedFrom(store.RECORD, heads, options)
@@ -113,11 +113,11 @@ class Drawing:
 
     def _measured(self, maps: AttentionMaps) -> tuple[Measurement, ...]:
         """The chosen measures, and the one that heads are sorted by."""
-        found = measured(maps, self.spec.measure)
+        found = measure_maps(maps, self.spec.measure)
         if self.spec.sort is None:
             return found
         by, _ = ordering(self.spec.sort)
-        return found if by.name in [each.name for each in found] else (*found, *measured(maps, [by.name]))
+        return found if by.name in [each.name for each in found] else (*found, *measure_maps(maps, [by.name]))
 
 
 def _as_flag(name: str, value: object) -> str:
@@ -140,4 +140,4 @@ def _unless_in_order(text: str, numbers: Sequence[int]) -> dict[str, list[int]]:
 
 def _numbers(found: Sequence[Measurement], layers: Sequence[int], heads: Sequence[int]) -> dict[str, list[list[float]]]:
     """[layer][head] as a manifest has it; a number of all heads of a layer stands alone in its row."""
-    return {m.name: chosen_heads(m.values, layers, heads).reshape(len(layers), -1).tolist() for m in found}
+    return {m.name: choose_heads(m.values, layers, heads).reshape(len(layers), -1).tolist() for m in found}

@@ -52,7 +52,7 @@ def metrics_of(model: AttentionModel) -> Metrics | None:
     return None
 
 
-def known_heads(model: AttentionModel) -> tuple[str, ...]:
+def find_known_heads(model: AttentionModel) -> tuple[str, ...]:
     """What each head looks at over many texts, layer after layer: "" for no single pattern; () if nobody measured."""
     metrics = metrics_of(model)
     if metrics is None or metrics.heads is None:
@@ -60,7 +60,7 @@ def known_heads(model: AttentionModel) -> tuple[str, ...]:
     return tuple(head_labels(metrics.heads))
 
 
-def with_known_heads(maps: AttentionMaps, heads: tuple[str, ...]) -> AttentionMaps:
+def add_known_heads(maps: AttentionMaps, heads: tuple[str, ...]) -> AttentionMaps:
     """The same record, which says what its heads look at over many texts: `heads` are those of the whole model."""
     if not heads:
         return maps

@@ -14,7 +14,7 @@ from attnviz.errors import InvalidOption
 from attnviz.records import AttentionMaps
 from attnviz.registry import find, load
 from attnviz.renderers import RENDERERS, Renderer
-from attnviz.renderers.figure.files import annotated, check_look, undrawable
+from attnviz.renderers.figure.files import check_look, is_annotated, undrawable
 from attnviz.report import FigureStyle, Report
 from attnviz.running import Progress, Result
 from attnviz.specs import FigureOptions
@@ -91,7 +91,7 @@ class Pictures:
             gone = [name for name in old if others or not _shows_the_same((folder / name).read_bytes(), report)]
             new.discard([*gone, *others])
         left = [name for name in old if name not in gone]
-        return Result(report, tuple(files), (*_left_out(report, self.look), *_stale(folder, gone, left)))
+        return Result(report, tuple(files), (*_list_left_out(report, self.look), *_stale(folder, gone, left)))
 
     def _earlier(self, folder: Path, files: Sequence[Path]) -> list[str]:
         """Pictures of an earlier run: ours by name and by what stands in them."""
@@ -143,7 +143,7 @@ def _stale(folder: Path, gone: Sequence[str], left: Sequence[str]) -> Iterator[s
         yield f"removed {of}: it showed another text or model" if old is gone else f"{folder} also holds {of}"
 
 
-def _left_out(report: Report, look: FigureStyle) -> list[str]:
+def _list_left_out(report: Report, look: FigureStyle) -> list[str]:
     """What the pictures could not show."""
     notices = []
     missing = undrawable(report)
@@ -156,6 +156,6 @@ def _left_out(report: Report, look: FigureStyle) -> list[str]:
             notices.append(
                 f"{len(missing)} characters have no glyph in our fonts and are drawn as boxes ({shown}{more})"
             )
-    if look.annotate and not all(annotated(picture, look) for picture in report.pictures):
+    if look.annotate and not all(is_annotated(picture, look) for picture in report.pictures):
         notices.append("some maps have too many cells for --annotate; their digits are left out")
     return notices

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from attnviz.store.folders import while_locked as while_locked
     from attnviz.store.records import RECORD as RECORD
     from attnviz.store.records import SCHEMA as SCHEMA
-    from attnviz.store.records import held_bytes as held_bytes
+    from attnviz.store.records import count_held_bytes as count_held_bytes
     from attnviz.store.records import is_factored as is_factored
     from attnviz.store.records import load as load
     from attnviz.store.records import read_record as read_record
@@ -51,7 +51,7 @@ def write(path: Path, data: bytes) -> None:
             return
         make(path, lambda part: part.write_bytes(data))
     except OSError as error:
-        raise failed(path, error) from error
+        raise describe_failure(path, error) from error
 
 
 def make(path: Path, fill: Callable[[Path], object]) -> None:
@@ -68,7 +68,7 @@ def make(path: Path, fill: Callable[[Path], object]) -> None:
         finally:
             part.unlink(missing_ok=True)
     except OSError as error:
-        raise failed(path, error) from error
+        raise describe_failure(path, error) from error
 
 
 def sync(path: Path) -> None:
@@ -92,7 +92,7 @@ def remove(path: Path) -> None:
         raise OutputError(f"cannot remove {shorten_path(path)}: {error.strerror}") from error
 
 
-def failed(path: Path, error: OSError) -> OutputError:
+def describe_failure(path: Path, error: OSError) -> OutputError:
     """What the operating system said, as an error of ours."""
     reason = "nobody reads this pipe" if error.errno == errno.ENXIO else error.strerror
     return OutputError(f"cannot write {shorten_path(path)}: {reason}")

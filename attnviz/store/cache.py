@@ -24,7 +24,7 @@ def caching() -> Iterator[None]:
         _cache.reset(token)
 
 
-def cached(key: Hashable, make: Callable[[], Thing]) -> Thing:
+def remember(key: Hashable, make: Callable[[], Thing]) -> Thing:
     """What `make` gives, within `caching` once for each key."""
     cache = _cache.get()
     if cache is None:

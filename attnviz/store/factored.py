@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from jaxtyping import Int
 
-from attnviz.alike import Unlike, unlike
+from attnviz.alike import Unlike, find_unlike
 from attnviz.bounded import MAX_HEADER
 from attnviz.errors import InvalidRecord
 from attnviz.records import Tokens
@@ -33,7 +33,7 @@ MAX_SPREAD = 2**32  # bytes that all tensors may take when their rows are writte
 Arrays = dict[str, np.ndarray]
 
 
-def factored_parts(maps: FactoredMaps, meta: Mapping[str, Any], *, half: bool) -> tuple[Arrays, dict[str, Any]]:
+def encode_factored(maps: FactoredMaps, meta: Mapping[str, Any], *, half: bool) -> tuple[Arrays, dict[str, Any]]:
     """The tensors of a record's file, and its JSON: `meta` and what else there is. `half`: q and k as float16."""
     if half:
         maps = replace(maps, factors=tuple(of.rounded() for of in maps.factors))
@@ -48,7 +48,7 @@ def factored_parts(maps: FactoredMaps, meta: Mapping[str, Any], *, half: bool) -
     told = {"queries": tokens_told("queries", maps.queries)}
     if not maps.self_attention:
         told["keys"] = tokens_told("keys", maps.keys)
-    tensors = gathered(tensors)
+    tensors = gather_rows(tensors)
     for name, (of_json, arrays) in told.items():
         found[name], tensors = of_json, tensors | arrays
     return tensors, {**found, "schema": COMPACT}
@@ -130,12 +130,12 @@ def tokens_read(name: str, found: Mapping[str, Any], tensors: Mapping[str, np.nd
     )
 
 
-def gathered(tensors: Arrays) -> Arrays:
+def gather_rows(tensors: Arrays) -> Arrays:
     """With the rows of each side once, and an index, where enough of its tokens have the same."""
     found = dict(tensors)
     for side, names in SIDES.items():
         parts = [name for name in names if name in tensors]
-        rows = _unlike_tokens([tensors[name] for name in parts])
+        rows = _find_unlike_tokens([tensors[name] for name in parts])
         if rows is not None:
             found |= {name: tensors[name][:, :, rows.first] for name in parts}
             found[f"{side}_rows"] = _small(rows.places, UNSIGNED)
@@ -179,13 +179,13 @@ def n_tokens(side: str, shapes: Mapping[str, Any]) -> int:
     return int(count)
 
 
-def _unlike_tokens(parts: Sequence[np.ndarray]) -> Unlike | None:
+def _find_unlike_tokens(parts: Sequence[np.ndarray]) -> Unlike | None:
     """Of tensors [layer, head, token, ...]; the first head says quickly where there is nothing to find."""
     by_token = [np.moveaxis(part, 2, 0) for part in parts]
-    if unlike(by_token[0][:, 0, 0].reshape(len(by_token[0]), -1)) is None:
+    if find_unlike(by_token[0][:, 0, 0].reshape(len(by_token[0]), -1)) is None:
         return None
     flat = [np.ascontiguousarray(part).reshape(len(part), -1).view(np.uint8) for part in by_token]
-    return unlike(np.concatenate(flat, axis=1))
+    return find_unlike(np.concatenate(flat, axis=1))
 
 
 def _small(numbers: Int[np.ndarray, "*n"], kinds: Sequence[str]) -> Int[np.ndarray, "*n"]:

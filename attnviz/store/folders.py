@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from attnviz.errors import InvalidOption, OutputError
-from attnviz.store import PART, failed, remove, shorten_path, sync, write
+from attnviz.store import PART, describe_failure, remove, shorten_path, sync, write
 
 if sys.platform == "win32":
     import msvcrt
@@ -143,7 +143,7 @@ class OutputFolder:
             make(path)
             sync(path)
         except OSError as error:
-            raise failed(path, error) from error
+            raise describe_failure(path, error) from error
         return self.folder / name
 
     def discard(self, names: Iterable[str]) -> None:
@@ -173,7 +173,7 @@ class OutputFolder:
                 place.parent.mkdir(parents=True, exist_ok=True)
                 file.replace(place)
         except OSError as error:
-            raise failed(place, error) from error
+            raise describe_failure(place, error) from error
 
 
 @contextmanager

@@ -71,9 +71,9 @@ def _parts(maps: AttentionMaps, *, half: bool = False) -> tuple[dict[str, np.nda
     """Tensors and metadata of a record's file."""
     meta = _meta(maps)
     if holds_factors(maps):
-        from attnviz.store.factored import factored_parts  # most texts are too short for factors
+        from attnviz.store.factored import encode_factored  # most texts are too short for factors
 
-        tensors, meta = factored_parts(maps, meta, half=half)
+        tensors, meta = encode_factored(maps, meta, half=half)
     elif half:
         raise InvalidOption("half is of records by their factors, and this one has weights", hint="Leave out half.")
     else:
@@ -165,7 +165,7 @@ def is_factored(path: str | Path) -> bool:
     return SIDES[0] in read_header(Path(path), InvalidRecord, OURS).tensors
 
 
-def held_bytes(record: str | Path | bytes) -> int:
+def count_held_bytes(record: str | Path | bytes) -> int:
     """How much a record's tensors take when its file, or what that holds, is read, by the header alone: of a compact
     one more than its file has. Raises InvalidRecord.
     """
@@ -189,7 +189,7 @@ def read_record(data: bytes, name: str) -> AttentionMaps:
         meta = _metadata(header.metadata)
         tensors = {name: _tensor(data, header.start, of) for name, of in header.tensors.items()}
         if meta["schema"] in BY_FACTORS:
-            return _factored(meta, tensors)
+            return _decode_factored(meta, tensors)
         queries = _tokens(meta["queries"])
         keys = queries if meta["keys"] is None else _tokens(meta["keys"])
         provenance = _provenance(meta["provenance"])
@@ -214,7 +214,7 @@ def read_record(data: bytes, name: str) -> AttentionMaps:
         raise InvalidRecord(f"{name} is not a record of attnviz ({reason})", hint=OURS) from error
 
 
-def _factored(meta: Mapping[str, Any], tensors: dict[str, np.ndarray]) -> FactoredMaps:
+def _decode_factored(meta: Mapping[str, Any], tensors: dict[str, np.ndarray]) -> FactoredMaps:
     from attnviz.records.factored import FactoredMaps
     from attnviz.store.factored import COMPACT, read_factors, spread, tokens_read
 

@@ -21,7 +21,7 @@ from attnviz.errors import InvalidOption, InvalidSource
 from attnviz.registry import Plugin
 from attnviz.selection import numbers
 from attnviz.specs import TextOptions
-from attnviz.store.cache import cached
+from attnviz.store.cache import remember
 
 __all__ = ["ENDINGS", "NAMES", "SOURCES", "Corpus", "Document", "load_corpus"]
 
@@ -86,7 +86,9 @@ def without_surrogates(text: str) -> str:
     return _LONE_SURROGATE.sub(REPLACEMENT, text)
 
 
-def mended(documents: Iterable[Document], already: Sequence[str] = ()) -> tuple[tuple[Document, ...], tuple[str, ...]]:
+def mend_surrogates(
+    documents: Iterable[Document], already: Sequence[str] = ()
+) -> tuple[tuple[Document, ...], tuple[str, ...]]:
     """The documents without lone surrogates (an argument's stray bytes, JSON's "\\ud800") and one notice about all.
 
     `already` names texts whose bytes were replaced when they were read.
@@ -109,13 +111,13 @@ def load_corpus(spec: TextOptions) -> Corpus:
 
     Raises InvalidOption for options that contradict each other, InvalidSource for what cannot be read.
     """
-    return cached(replace(spec, index=()), lambda: _read(spec))
+    return remember(replace(spec, index=()), lambda: _read(spec))
 
 
 def _read(spec: TextOptions) -> Corpus:
     if spec.text or spec.text_file:
         _refuse_beside_texts(spec)
-        return given_texts(spec.text, spec.text_file)
+        return read_given_texts(spec.text, spec.text_file)
     from attnviz.text.dataset import read_dataset
 
     return read_dataset(spec)
@@ -133,26 +135,26 @@ def _refuse_beside_texts(spec: TextOptions) -> None:
             )
 
 
-def given_texts(texts: Sequence[str], files: Sequence[str]) -> Corpus:
+def read_given_texts(texts: Sequence[str], files: Sequence[str]) -> Corpus:
     """First the texts, then the files.
 
     Raises InvalidOption where `-` comes twice, InvalidSource for unreadable files.
     """
     if files.count(STANDARD_INPUT) > 1:
         raise InvalidOption("--text-file - can be given once", hint="Standard input has ended when it was read.")
-    named = [(_excerpt(without_surrogates(text)), text) for text in map(typed, texts)]
+    named = [(_excerpt(without_surrogates(text)), text) for text in map(decode_argument, texts)]
     replaced = []
     for file in files:
         name, raw = ("standard input", _standard_input()) if file == STANDARD_INPUT else _file(file)
-        text, whole = _decoded(raw)
+        text, whole = _decode(raw)
         named.append((name, text))
         if not whole:
             replaced.append(name)
-    documents, notices = mended((Document(t, n, f"text-{i}") for i, (n, t) in enumerate(named)), replaced)
+    documents, notices = mend_surrogates((Document(t, n, f"text-{i}") for i, (n, t) in enumerate(named)), replaced)
     return Corpus(documents[0].name if len(documents) == 1 else f"{len(documents)} texts", documents, notices)
 
 
-def typed(text: str) -> str:
+def decode_argument(text: str) -> str:
     """An argument as it was typed: in a locale of ASCII, Python hands on valid UTF-8 as stray bytes."""
     try:
         return text.encode("utf-8", "surrogateescape").decode("utf-8")
@@ -178,15 +180,15 @@ def _file(name: str) -> tuple[str, bytes]:
 def _standard_input() -> bytes:
     if sys.stdin is None:  # closed by the caller, as in `attnviz … <&-`
         raise InvalidSource("standard input is closed", hint="Pipe a text into it, or name a file.")
-    from attnviz.text.files import MAX_TEXT, bounded
+    from attnviz.text.files import MAX_TEXT, check_size
 
     try:
-        return bounded(sys.stdin.buffer.read(MAX_TEXT + 1), "standard input")
+        return check_size(sys.stdin.buffer.read(MAX_TEXT + 1), "standard input")
     except OSError as error:  # a folder, as in `attnviz … < .`
         raise InvalidSource(f"standard input cannot be read: {error.strerror}") from error
 
 
-def _decoded(raw: bytes) -> tuple[str, bool]:
+def _decode(raw: bytes) -> tuple[str, bool]:
     """The text, and whether every byte of it was UTF-8."""
     raw = raw.removeprefix(codecs.BOM_UTF8)
     try:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from attnviz.text.files import content, decoded
+from attnviz.text.files import content, decode_strictly
 from attnviz.text.source import Row, Rows, Source, no_columns
 
 LABELS = {"neg": 0, "pos": 1}  # in this order, as on the hub; `unsup` has no labels and is left out
@@ -47,7 +47,7 @@ class Reviews:
 
     def __getitem__(self, position: int, /) -> Row:
         path, label = self._files[position]
-        return decoded(content(path), str(path)), label
+        return decode_strictly(content(path), str(path)), label
 
 
 def _number(path: Path) -> tuple[int, str]:

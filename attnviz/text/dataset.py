@@ -9,7 +9,7 @@ from dataclasses import replace
 from attnviz.errors import InvalidSource
 from attnviz.registry import suggestion
 from attnviz.specs import TextOptions
-from attnviz.text import Corpus, Document, mended, splits
+from attnviz.text import Corpus, Document, mend_surrogates, splits
 from attnviz.text.local import open_source
 from attnviz.text.source import Rows, Source, within_bounds
 
@@ -44,17 +44,17 @@ def _usual_split(source: Source) -> str:
 
 
 def _select(source: Source, parts: tuple[splits.Part, ...], name: str) -> Corpus:
-    rows = {split: source.read(split, needed) for split, needed in _needed(parts).items()}
+    rows = {split: source.read(split, needed) for split, needed in _find_needed(parts).items()}
     selected = list(_documents(source.name, parts, rows))
     if not selected:
         sizes = {split: len(source.read(split, None)) for split in rows}
         counts = (f"{split} has {size} text{'' if size == 1 else 's'}" for split, size in sizes.items())
         raise InvalidSource(f"{name} selects no texts", hint=f"The split {', '.join(counts)}.")
-    documents, notices = mended(_with_own_slugs(selected))
+    documents, notices = mend_surrogates(_with_own_slugs(selected))
     return Corpus(name, documents, (*source.notices, *notices))
 
 
-def _needed(parts: tuple[splits.Part, ...]) -> dict[str, int | None]:
+def _find_needed(parts: tuple[splits.Part, ...]) -> dict[str, int | None]:
     needed: dict[str, int | None] = {}
     for part in parts:
         so_far = needed.get(part.name, 0)

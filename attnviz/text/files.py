@@ -15,7 +15,7 @@ MAX_TEXT = 2**24  # bytes of one text or line: three times the Bible
 
 
 @contextmanager
-def opened(path: Path) -> Iterator[BinaryIO]:
+def open_file(path: Path) -> Iterator[BinaryIO]:
     """A file's bytes. Raises InvalidSource where it cannot be opened or read."""
     try:
         with open_input(path) as file:
@@ -30,11 +30,11 @@ def content(path: Path) -> bytes:
     """A whole file, within bounds. Raises InvalidSource."""
     if not exists(path):
         raise InvalidSource(f"no file {path}")
-    with opened(path) as file:
-        return bounded(file.read(MAX_TEXT + 1), str(path))
+    with open_file(path) as file:
+        return check_size(file.read(MAX_TEXT + 1), str(path))
 
 
-def bounded(raw: bytes, name: str) -> bytes:
+def check_size(raw: bytes, name: str) -> bytes:
     """Raises InvalidSource for more than a text can have: a device never ends."""
     if len(raw) > MAX_TEXT:
         raise InvalidSource(
@@ -50,16 +50,16 @@ def lines(path: Path) -> Generator[str, None, None]:
     Raises InvalidSource with `file:line` where bytes are not UTF-8, and for a file with nothing in it. The file is open
     until this is read to its end or closed.
     """
-    with opened(path) as file:
+    with open_file(path) as file:
         number = 0
         for number, line in enumerate(iter(lambda: file.readline(MAX_TEXT + 1), b""), 1):
-            bounded(line, f"{path}:{number}")
-            yield decoded(line.removeprefix(codecs.BOM_UTF8) if number == 1 else line, f"{path}:{number}")
+            check_size(line, f"{path}:{number}")
+            yield decode_strictly(line.removeprefix(codecs.BOM_UTF8) if number == 1 else line, f"{path}:{number}")
         if number == 0:
             raise InvalidSource(f"{path}:1: the file is empty")
 
 
-def decoded(raw: bytes, where: str) -> str:
+def decode_strictly(raw: bytes, where: str) -> str:
     """Strict: a data set with replaced characters would be another data set. Raises InvalidSource."""
     try:
         return raw.decode("utf-8")

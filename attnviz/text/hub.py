@@ -28,7 +28,7 @@ def open_hub(repository: str, wanted: str | None, name: str = "") -> Source:
     name = name or repository
     offline = why_offline("HF_DATASETS_OFFLINE")
     if not offline:
-        return as_source(_loaded(name, repository), wanted, name)
+        return as_source(_load(name, repository), wanted, name)
     if not _is_cached(repository):
         here = f" (the folder here is --dataset ./{name})" if Path(name).is_dir() else ""
         raise InvalidSource(
@@ -40,11 +40,11 @@ def open_hub(repository: str, wanted: str | None, name: str = "") -> Source:
 
     hubs = (constants, datasets.config)  # which both libraries read when they are about to ask
     with mock.patch.object(hubs[0], "HF_HUB_OFFLINE", True), mock.patch.object(hubs[1], "HF_HUB_OFFLINE", True):
-        loaded = _loaded(name, repository)
+        loaded = _load(name, repository)
     return as_source(loaded, wanted, name, (f"{name}: {offline}, so this is the copy in the cache",))
 
 
-def _loaded(name: str, repository: str) -> Any:
+def _load(name: str, repository: str) -> Any:
     import datasets
 
     datasets.utils.logging.set_verbosity_error()  # its warnings, such as that of a cached copy, are our notices

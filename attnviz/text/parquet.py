@@ -9,7 +9,7 @@ from typing import Any
 
 from attnviz.bounded import in_bytes
 from attnviz.errors import InvalidSource
-from attnviz.text.files import in_one_line, opened
+from attnviz.text.files import in_one_line, open_file
 from attnviz.text.source import MAX_TEXTS, Row, as_label, as_text, label_column, text_column
 
 BATCH = 4096  # rows in memory at a time
@@ -21,7 +21,7 @@ def read_parquet(path: Path, wanted: str | None, needed: int | None) -> Generato
     from pyarrow import parquet
 
     try:
-        with opened(path) as raw, parquet.ParquetFile(raw) as file:
+        with open_file(path) as raw, parquet.ParquetFile(raw) as file:
             text = text_column(file.schema_arrow.names, wanted, str(path))
             label = label_column(file.schema_arrow.names)
             _check_type(file.schema_arrow.field(text).type, text, path)

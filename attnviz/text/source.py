@@ -66,7 +66,7 @@ def text_column(columns: Sequence[str], wanted: str | None, where: str) -> str:
             return wanted
         if wanted in columns:
             raise InvalidSource(f"{where} has {columns.count(wanted)} columns called {wanted!r}")
-        raise InvalidSource(f"{where} has no column {wanted!r}", hint=suggestion(wanted, _listed(columns)))
+        raise InvalidSource(f"{where} has no column {wanted!r}", hint=suggestion(wanted, _list_columns(columns)))
     for name in TEXT_COLUMNS:
         found = [column for column in columns if column.strip().lower() == name]
         if len(found) > 1:
@@ -75,11 +75,11 @@ def text_column(columns: Sequence[str], wanted: str | None, where: str) -> str:
             return found[0]
     raise InvalidSource(
         f"{where} has no column called {', '.join(TEXT_COLUMNS[:-1])} or {TEXT_COLUMNS[-1]}",
-        hint=f"Choose one with --text-column; there are {', '.join(_listed(columns))}.",
+        hint=f"Choose one with --text-column; there are {', '.join(_list_columns(columns))}.",
     )
 
 
-def _listed(columns: Sequence[str]) -> list[str]:
+def _list_columns(columns: Sequence[str]) -> list[str]:
     """For a message: a file without a header has its first text there instead."""
     short = [name if len(name) <= MAX_NAME_LENGTH else f"{name[:MAX_NAME_LENGTH]}…" for name in columns]
     return short if len(short) <= MAX_NAMES else [*short[:MAX_NAMES], f"{len(short) - MAX_NAMES} more"]

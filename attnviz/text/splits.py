@@ -68,13 +68,13 @@ def _part(part: str, written: str) -> Part:
     match = _PART.fullmatch(part)
     if match is None:
         raise InvalidOption(f"--split {written!r} is not a split", hint=_hint(part))
-    bounds = [_bound(end) for end in match.groups()[2:]]
+    bounds = [_parse_bound(end) for end in match.groups()[2:]]
     if any(bound and bound.percent and abs(bound.value) > 100 for bound in bounds):
         raise InvalidOption(f"--split {written!r} asks for more than 100%", hint=GRAMMAR)
     return Part(match["name"], match["slice"] is not None, *bounds)
 
 
-def _bound(written: str | None) -> Bound | None:
+def _parse_bound(written: str | None) -> Bound | None:
     return Bound(int(written.removesuffix("%")), written.endswith("%")) if written else None
 
 

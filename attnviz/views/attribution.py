@@ -10,7 +10,7 @@ from attnviz.display import escape_for_display, escape_for_spreadsheet
 from attnviz.records.attribution import Attribution
 from attnviz.report import Block, Column, Heatmap, Note, Report, Row, Scale, Table
 from attnviz.views import captions
-from attnviz.views.data import of_tokens
+from attnviz.views.data import describe_tokens
 from attnviz.views.tokens import labels
 
 MAX_NAME = 80
@@ -147,7 +147,7 @@ def _data(found: Sequence[Attribution]) -> Mapping[str, object]:
         "target": first.target.name,
         "against": first.target.against or None,
         "probability": first.target.probability,
-        "tokens": of_tokens(first.tokens),
+        "tokens": describe_tokens(first.tokens),
         "methods": {
             each.method: {
                 "scores": each.scores.tolist(),

@@ -9,7 +9,7 @@ from itertools import product
 from attnviz.display import escape_for_display, first_of, pluralize
 from attnviz.records import AttentionMaps, Provenance, Tokens
 from attnviz.report import Note
-from attnviz.views.tokens import WRITTEN, TokenSelection, left_out_of, token
+from attnviz.views.tokens import WRITTEN, TokenSelection, list_left_out, token
 
 MAX_NAME_LENGTH = 80
 MAX_TITLE_LENGTH = 200
@@ -76,8 +76,8 @@ def _mostly_unknown(maps: AttentionMaps) -> str:
 
 def _share_hidden(maps: AttentionMaps, part: TokenSelection, hidden: float | None) -> str:
     """How much is hidden, and with it how much of what the queries that are drawn attend to."""
-    said = _hidden(maps, part)
-    if not said or hidden is None or not left_out_of(maps.keys, part.keys):
+    said = _describe_hidden(maps, part)
+    if not said or hidden is None or not list_left_out(maps.keys, part.keys):
         return f"{said} hidden" if said else ""
     of_drawn = " of the queries drawn" if len(part.queries) < len(maps.queries) and part.queries != part.keys else ""
     return f"{said} hidden, {hidden:.1%} of the attention{of_drawn}"
@@ -103,8 +103,8 @@ def notes(maps: AttentionMaps) -> Iterator[Note]:
     if maps.provenance.facts.guess:
         yield Note(escape_for_display(maps.provenance.facts.guess, MAX_TITLE_LENGTH))
     yield from _not_here(maps)
-    yield from _written(maps)
-    yield from _joined(maps)
+    yield from _describe_written(maps)
+    yield from _describe_joined(maps)
     if maps.self_attention:
         yield from unknown(maps.queries, "words" if n_read else "tokens")
     else:
@@ -123,7 +123,7 @@ def notes(maps: AttentionMaps) -> Iterator[Note]:
         yield Note(f"{tokens}: nothing attends to padding, and no number counts it.")
 
 
-def known(maps: AttentionMaps) -> Iterator[Note]:
+def describe_known_heads(maps: AttentionMaps) -> Iterator[Note]:
     """What the model's card says of its heads: one text has not everything that a head looks at."""
     places = product(maps.layer_numbers, maps.head_numbers)
     named = [(f"{layer}.{head}", name) for (layer, head), name in zip(places, maps.known_heads, strict=False) if name]
@@ -133,7 +133,7 @@ def known(maps: AttentionMaps) -> Iterator[Note]:
         yield Note(f"Over many texts, by its card, layer.head and share or × an equal share: {said}.")
 
 
-def left_out(maps: AttentionMaps, part: TokenSelection, share: float, lift: bool) -> Note:
+def describe_left_out(maps: AttentionMaps, part: TokenSelection, share: float, lift: bool) -> Note:
     """Which tokens are not drawn; `share` is what goes to them. `lift`: colours are multiples of an equal share."""
     one = maps.self_attention and part.queries == part.keys
     sides = [(maps.queries, part.queries, "tokens" if one else "queries")]
@@ -141,8 +141,8 @@ def left_out(maps: AttentionMaps, part: TokenSelection, share: float, lift: bool
         sides.append((maps.keys, part.keys, "keys"))
     said = []
     for tokens, kept, many in sides:
-        if places := left_out_of(tokens, kept):
-            said.append(f"{len(places)} of {len(tokens)} {many} ({_listed(tokens, places)})")
+        if places := list_left_out(tokens, kept):
+            said.append(f"{len(places)} of {len(tokens)} {many} ({_list_tokens(tokens, places)})")
     return Note(
         f"Not drawn: {' and '.join(said)}. Of what the queries drawn attend to, {share:.1%} is hidden with that. "
         f"{OF_SHOWN if lift else 'No row is made to sum to 1 again'}, and all measures count every token."
@@ -162,7 +162,7 @@ def _not_here(maps: AttentionMaps) -> Iterator[Note]:
         of_model = {"layers": (maps.layer_numbers, facts.n_layers_in_model if unseen else None)}
         of_model["heads"] = (maps.head_numbers, facts.n_heads_in_model if maps.unseen_heads else None)
         here = [
-            f"{pluralize(len(numbers), many)} {_numbered(numbers)} of {of}"
+            f"{pluralize(len(numbers), many)} {_list_numbers(numbers)} of {of}"
             for many, (numbers, of) in of_model.items()
             if of is not None
         ]
@@ -171,12 +171,12 @@ def _not_here(maps: AttentionMaps) -> Iterator[Note]:
     elif unseen:
         of = facts.n_layers_in_model
         yield Note(
-            f"In {pluralize(len(unseen), 'layers')} {_numbered(unseen)} of the model's {of} no attention of this kind "
-            "was seen; layers are called by the model's own numbers."
+            f"In {pluralize(len(unseen), 'layers')} {_list_numbers(unseen)} of the model's {of} no attention of this "
+            "kind was seen; layers are called by the model's own numbers."
         )
 
 
-def _written(maps: AttentionMaps) -> Iterator[Note]:
+def _describe_written(maps: AttentionMaps) -> Iterator[Note]:
     """What the model wrote, and which row is which."""
     n_chosen = len(maps.chosen)
     if n_chosen:
@@ -195,10 +195,10 @@ def through(several: Sequence[AttentionMaps]) -> str:
     if len(lacking) > 1 or len(several) > 1:
         return "the layers that were seen to attend"
     (seen, maps), *_ = lacking.items()
-    return f"{pluralize(len(seen), 'layers')} {_numbered(seen)} of {maps.provenance.facts.n_layers_in_model}"
+    return f"{pluralize(len(seen), 'layers')} {_list_numbers(seen)} of {maps.provenance.facts.n_layers_in_model}"
 
 
-def _numbered(numbers: Sequence[int]) -> str:
+def _list_numbers(numbers: Sequence[int]) -> str:
     """ "1 and 3", "0, 1, 2 and 9 more"."""
     named = [str(number) for number in numbers[:MAX_NAMED]]
     more = len(numbers) - len(named)
@@ -206,7 +206,7 @@ def _numbered(numbers: Sequence[int]) -> str:
     return f"{', '.join(named)} and {last}" if named else last
 
 
-def _joined(maps: AttentionMaps) -> Iterator[Note]:
+def _describe_joined(maps: AttentionMaps) -> Iterator[Note]:
     """That words are no tokens of the model's."""
     facts = maps.provenance.facts
     counts = [(facts.queries_before_joining, len(maps.queries), "tokens" if maps.self_attention else "queries")]
@@ -237,14 +237,14 @@ def unknown(tokens: Tokens, many: str) -> Iterator[Note]:
     """Which tokens the vocabulary does not hold."""
     places = [position for position, is_unknown in enumerate(tokens.unknown) if is_unknown]
     if places:
-        named = _listed(tokens, places)
+        named = _list_tokens(tokens, places)
         verb = "is" if len(places) == 1 else "are"
         n_in_text = len(tokens) - sum(tokens.special)
         found = f"{len(places)} of {n_in_text} {pluralize(n_in_text, many)}"
         yield Note(f"{found} {verb} not in the vocabulary (read as [UNK]): {named}.")
 
 
-def _listed(tokens: Tokens, places: Sequence[int]) -> str:
+def _list_tokens(tokens: Tokens, places: Sequence[int]) -> str:
     return first_of(places, MAX_NAMED, lambda place: token(tokens, place))
 
 
@@ -264,9 +264,9 @@ def _extent_of_text(maps: AttentionMaps) -> str:
     return extent(maps.provenance, shown)
 
 
-def _hidden(maps: AttentionMaps, part: TokenSelection) -> str:
+def _describe_hidden(maps: AttentionMaps, part: TokenSelection) -> str:
     """ "2 tokens"; nothing where all are drawn."""
-    n_queries, n_keys = len(left_out_of(maps.queries, part.queries)), len(left_out_of(maps.keys, part.keys))
+    n_queries, n_keys = len(list_left_out(maps.queries, part.queries)), len(list_left_out(maps.keys, part.keys))
     if maps.self_attention and part.queries == part.keys:
         return _count(n_keys, "tokens") if n_keys else ""
     return ", ".join(_count(number, many) for number, many in ((n_queries, "queries"), (n_keys, "keys")) if number)

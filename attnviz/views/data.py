@@ -25,7 +25,7 @@ import numpy as np
 from attnviz.records import AttentionMaps, Measurement, Provenance, Tokens
 from attnviz.views.captions import status
 from attnviz.views.head_pictures import too_many
-from attnviz.views.tokens import TokenSelection, left_out_of
+from attnviz.views.tokens import TokenSelection, list_left_out
 
 
 def data(
@@ -38,18 +38,22 @@ def data(
     """The chosen heads of one record, and everything that is known about where they come from."""
     return {
         "title": title,
-        **of_provenance(maps.provenance),
+        **describe_provenance(maps.provenance),
         "self_attention": maps.self_attention,
-        "queries": of_tokens(maps.queries),
-        "keys": of_tokens(maps.keys),
+        "queries": describe_tokens(maps.queries),
+        "keys": describe_tokens(maps.keys),
         **({"chosen": list(maps.chosen)} if maps.chosen else {}),  # by the last queries
         "layers": [maps.layer_numbers[layer] for layer in layers],
         "heads": [maps.head_numbers[head] for head in heads],
         "measures": {
-            m.name: {"unit": m.unit, "bounds": list(m.bounds), "values": chosen_heads(m.values, layers, heads)}
+            m.name: {"unit": m.unit, "bounds": list(m.bounds), "values": choose_heads(m.values, layers, heads)}
             for m in measurements
         },
-        **(_pooled(maps, layers, heads) if too_many(maps, len(layers) * len(heads)) else _cells(maps, layers, heads)),
+        **(
+            _describe_pooled(maps, layers, heads)
+            if too_many(maps, len(layers) * len(heads))
+            else _cells(maps, layers, heads)
+        ),
     }
 
 
@@ -58,7 +62,7 @@ def _cells(maps: AttentionMaps, layers: Sequence[int], heads: Sequence[int]) -> 
     alike = maps.layers_alike
     return {
         "attendable": maps.allowed(0, every) if alike else np.stack([maps.allowed(layer, every) for layer in layers]),
-        **({} if maps.sink is None else {"sink": chosen_heads(maps.sink, layers, heads)}),
+        **({} if maps.sink is None else {"sink": choose_heads(maps.sink, layers, heads)}),
         "weights": _weights(maps, layers, heads),
     }
 
@@ -66,27 +70,27 @@ def _cells(maps: AttentionMaps, layers: Sequence[int], heads: Sequence[int]) -> 
 def _weights(maps: AttentionMaps, layers: Sequence[int], heads: Sequence[int]) -> np.ndarray:
     """[layer, head, query, key]: of all heads as they lie in memory, of some no more than those."""
     if len(layers) * len(heads) == maps.n_layers * maps.n_heads:
-        return chosen_heads(maps.weights, layers, heads)
+        return choose_heads(maps.weights, layers, heads)
     return np.stack([[maps.rows(layer, head, slice(None)) for head in heads] for layer in layers])
 
 
-def _pooled(maps: AttentionMaps, layers: Sequence[int], heads: Sequence[int]) -> Mapping[str, object]:
-    from attnviz.views.pooled_maps import pooled_of
+def _describe_pooled(maps: AttentionMaps, layers: Sequence[int], heads: Sequence[int]) -> Mapping[str, object]:
+    from attnviz.views.pooled_maps import pool_layer
 
-    every = [pooled_of(maps, layer) for layer in layers]
+    every = [pool_layer(maps, layer) for layer in layers]
     return {
         "pooled": {
             "size": every[0].size,
-            "maximum": _of_layers([pooled.maximum for pooled in every], heads),
-            "mean": _of_layers([pooled.mean for pooled in every], heads),
+            "maximum": _choose_layers([pooled.maximum for pooled in every], heads),
+            "mean": _choose_layers([pooled.mean for pooled in every], heads),
         }
     }
 
 
-def _of_layers(maps: Sequence[np.ndarray], heads: Sequence[int]) -> np.ndarray:
+def _choose_layers(maps: Sequence[np.ndarray], heads: Sequence[int]) -> np.ndarray:
     """[layer, head, row, column]; of one layer as it lies in memory."""
     whole = maps[0][None] if len(maps) == 1 else np.stack(maps)
-    return chosen_heads(whole, range(len(maps)), heads)
+    return choose_heads(whole, range(len(maps)), heads)
 
 
 def data_of_hidden(
@@ -95,14 +99,14 @@ def data_of_hidden(
     """What is not drawn, as one more key."""
     return {
         "hidden": {
-            "queries": left_out_of(maps.queries, part.queries),
-            "keys": left_out_of(maps.keys, part.keys),
-            "share": chosen_heads(share.values, layers, heads),
+            "queries": list_left_out(maps.queries, part.queries),
+            "keys": list_left_out(maps.keys, part.keys),
+            "share": choose_heads(share.values, layers, heads),
         }
     }
 
 
-def chosen_heads(array: np.ndarray, layers: Sequence[int], heads: Sequence[int]) -> np.ndarray:
+def choose_heads(array: np.ndarray, layers: Sequence[int], heads: Sequence[int]) -> np.ndarray:
     """`array[layers][heads]`, or `array[layers]`; all of it is the array itself, since weights may be large."""
     if array.ndim == 1:
         return array[list(layers)]
@@ -111,7 +115,7 @@ def chosen_heads(array: np.ndarray, layers: Sequence[int], heads: Sequence[int])
     return array[np.ix_(layers, heads)]
 
 
-def of_provenance(provenance: Provenance) -> Mapping[str, object]:
+def describe_provenance(provenance: Provenance) -> Mapping[str, object]:
     """Where a record comes from, for machines."""
     return {
         "model": provenance.model,
@@ -124,7 +128,7 @@ def of_provenance(provenance: Provenance) -> Mapping[str, object]:
     }
 
 
-def of_tokens(tokens: Tokens) -> Mapping[str, object]:
+def describe_tokens(tokens: Tokens) -> Mapping[str, object]:
     """Tokens for machines: as they are, nothing escaped."""
     return {
         "pieces": list(tokens.pieces),

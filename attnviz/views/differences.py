@@ -10,7 +10,7 @@ MAX_NAME_LENGTH, MAX_TEXT_LENGTH = 64, 200
 
 def describe(difference: Difference) -> str:
     """One difference as a sentence."""
-    subject, said = _subject(difference), shown_text(difference.said) if difference.said else ""
+    subject, said = _subject(difference), shorten_text(difference.said) if difference.said else ""
     match difference.kind:
         case "only before" | "only after":
             return f"{subject} is only in {difference.kind.removeprefix('only ').upper()}."
@@ -27,24 +27,24 @@ def _subject(difference: Difference) -> str:
     """ "film: attention.safetensors: weight of layer 0, head 1"; of a file and a job as a whole just their names."""
     what, parts = difference.what, [difference.job, difference.file.removeprefix(f"{difference.job}/")]
     if what == "job":
-        return f"job {shown_name(difference.job)}"
+        return f"job {shorten_name(difference.job)}"
     if what != "file":
         name = difference.measure if what == "number" else f"{what} {difference.measure}".strip()
         name += f" of {difference.where}" if difference.where else ""
         name += f"{' ' if what == 'text' else ' in '}{difference.text}" if difference.text else ""
         parts.append(name)
-    return ": ".join(shown_text(part) for part in parts if part)
+    return ": ".join(shorten_text(part) for part in parts if part)
 
 
 def _value(value: object) -> str:
-    return f"{value:.9g}" if isinstance(value, float) else shown_text(str(value))
+    return f"{value:.9g}" if isinstance(value, float) else shorten_text(str(value))
 
 
-def shown_name(name: str) -> str:
+def shorten_name(name: str) -> str:
     """A name in few characters, safe to show; "" for none."""
     return escape_for_display(name, MAX_NAME_LENGTH) if name else ""
 
 
-def shown_text(text: str) -> str:
+def shorten_text(text: str) -> str:
     """Any text in few characters, safe to show."""
     return escape_for_display(text, MAX_TEXT_LENGTH)

@@ -30,7 +30,7 @@ def distance_curves(maps: AttentionMaps, places: Sequence[Place], *, whole: bool
         over = f"median and quartiles over {of} {pluralize(found.n_real, 'queries')}"
         over += "" if whole else ", hidden tokens included"
         heads = [head for of_layer, head in places if of_layer == layer]
-        highest = float(max(_quartiles(found)[-1, heads].max(), _alike(found).max()))
+        highest = float(max(_quartiles(found)[-1, heads].max(), _average_equal(found).max()))
         yield Curves(
             "distance" if len(layers) == 1 else f"distance-layer-{number}",
             f"attention by distance, layer {number}: {over}",
@@ -51,7 +51,7 @@ def _chart(found: DistanceBands, head: int, title: str, highest: float) -> Curve
     at = tuple(found.starts.astype(float).tolist())
     bounds = tuple(zip(low.tolist(), high.tolist(), strict=True))
     attention = Line("attention", at, tuple(middle.tolist()), bounds=bounds)
-    alike = Line("all keys alike", at, tuple(_alike(found).tolist()))
+    alike = Line("all keys alike", at, tuple(_average_equal(found).tolist()))
     across, up = "tokens away, up to twice as many", "share of attention"
     return Curve(title, across, up, (attention, alike), doubling=True, y_range=(0.0, highest))
 
@@ -60,5 +60,5 @@ def _quartiles(found: DistanceBands) -> Float64[np.ndarray, "quartile head band"
     return np.asarray(np.quantile(found.shares, (0.25, 0.5, 0.75), axis=1))
 
 
-def _alike(found: DistanceBands) -> Float64[np.ndarray, " band"]:
+def _average_equal(found: DistanceBands) -> Float64[np.ndarray, " band"]:
     return np.asarray(np.median(found.equal, axis=0))

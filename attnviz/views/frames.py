@@ -28,8 +28,8 @@ def to_pandas(maps: AttentionMaps) -> DataFrame:
             "head": np.asarray(maps.head_numbers, dtype=np.int16)[heads],
             "query": queries.astype(np.int32),
             "key": keys.astype(np.int32),
-            "query_token": _named(maps.queries, queries),
-            "key_token": _named(maps.keys, keys),
+            "query_token": _name_places(maps.queries, queries),
+            "key_token": _name_places(maps.keys, keys),
             "weight": maps.weights[layers, heads, queries, keys],
         }
     )
@@ -57,7 +57,7 @@ def to_xarray(maps: AttentionMaps) -> DataArray:
     )
 
 
-def _named(tokens: Tokens, places: np.ndarray) -> Categorical[str]:
+def _name_places(tokens: Tokens, places: np.ndarray) -> Categorical[str]:
     """What stands at each place, as codes: a text per weight would take ten times as much."""
     from pandas import Categorical, Index
 

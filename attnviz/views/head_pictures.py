@@ -19,7 +19,7 @@ from attnviz.report import Heatmap, HeatmapGrid, Scale
 from attnviz.shapes import Cells, Shown
 from attnviz.specs import FigureOptions, ScaleKind
 from attnviz.views import captions
-from attnviz.views.tokens import WRITTEN, TokenSelection, key_labels, query_labels, quoted
+from attnviz.views.tokens import WRITTEN, TokenSelection, key_labels, query_labels, quote_token
 
 MAX_NAMED = 8  # heads in a row over which there is room for "layer 3, head 5"
 Place: TypeAlias = tuple[int, int]  # of a layer and a head in the record
@@ -120,7 +120,7 @@ def strip(maps: AttentionMaps, places: Sequence[Place], part: TokenSelection, qu
     said = f" as it chooses “{chose}”{said}" if chose else said
     return Heatmap(
         name=f"query-{query}",
-        title=f"what {quoted(maps.queries, query)} attends to{said}",
+        title=f"what {quote_token(maps.queries, query)} attends to{said}",
         values=np.concatenate([row.values for row in rows]),
         allowed=np.concatenate([row.allowed for row in rows]),
         rows=tuple(names),

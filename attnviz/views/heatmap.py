@@ -29,7 +29,7 @@ from attnviz.views.head_pictures import (
     strip,
 )
 from attnviz.views.tables import heads_table, layers_table, top_table
-from attnviz.views.tokens import TokenSelection, hidden, part_of
+from attnviz.views.tokens import TokenSelection, measure_hidden, part_of
 
 MOVED = "share of what is moved"  # of maps by `--weigh values`
 MAX_LISTED = 16  # heads whose queries are listed one by one although nobody chose them
@@ -52,11 +52,11 @@ def heatmap_report(
     places = _places(maps, spec, layers, heads)
     layers, heads = (tuple(dict.fromkeys(side)) for side in zip(*places, strict=True))
     part = part_of(maps, spec)
-    share = hidden(maps, part)
+    share = measure_hidden(maps, part)
     share_hidden = float(np.mean([share.values[place] for place in places])) if share else None
     pooled = pools(maps, places, part)
-    pictures = _of_heads(maps, places, part, pooled=pooled)
-    drawn = _drawn(maps, pictures, places, part, spec)
+    pictures = _draw_heads(maps, places, part, pooled=pooled)
+    drawn = _order_pictures(maps, pictures, places, part, spec)
     patches = () if maps.grid is None else _patches(maps, places, spec)
     rolled, others = _rollout(maps, part, spec.scale) if spec.rollout else ({}, ())
     curves, distances = _distance(maps, places, whole=share is None) if spec.distance else ((), {})
@@ -73,8 +73,8 @@ def heatmap_report(
         title=title,
         subtitle=captions.subtitle(maps, part, share_hidden, own_title=spec.title is not None),
         blocks=(*patches, *drawn, *others, *curves, numbers, *of_layers, *tops, *notes),
-        scale=_said_of(maps, scale_over(spec.scale, *extent)),
-        scales=tuple(_said_of(maps, each) for each in scales_over(*extent)),
+        scale=_describe_scale(maps, scale_over(spec.scale, *extent)),
+        scales=tuple(_describe_scale(maps, each) for each in scales_over(*extent)),
         facts=captions.facts(maps.provenance),
         caveat=captions.caveat(maps, part, share_hidden),
         data={
@@ -89,9 +89,11 @@ def heatmap_report(
 
 def _notes(maps: AttentionMaps, part: TokenSelection, share_hidden: float | None, spec: FigureOptions) -> list[Note]:
     """What is known of the text and the heads, and what is left out."""
-    notes = [*captions.notes(maps), *captions.known(maps)]
+    notes = [*captions.notes(maps), *captions.describe_known_heads(maps)]
     if share_hidden is not None:
-        notes.append(captions.left_out(maps, part, share_hidden, spec.scale == "lift" and part.renormalizes(maps)))
+        notes.append(
+            captions.describe_left_out(maps, part, share_hidden, spec.scale == "lift" and part.renormalizes(maps))
+        )
     return notes
 
 
@@ -133,7 +135,7 @@ def _places(maps: AttentionMaps, spec: FigureOptions, layers: Sequence[int], hea
     return tuple(product(layers, heads))
 
 
-def _drawn(
+def _order_pictures(
     maps: AttentionMaps,
     pictures: tuple[Heatmap, ...],
     places: Sequence[Place],
@@ -149,15 +151,15 @@ def _drawn(
 # What few ask for is imported when they do, and what only long texts need.
 
 
-def _of_heads(
+def _draw_heads(
     maps: AttentionMaps, places: Sequence[Place], part: TokenSelection, *, pooled: bool
 ) -> tuple[Heatmap, ...]:
     """A picture for each head."""
     if not (pooled or maps.is_factored):
         return heatmaps(maps, places, part)
-    from attnviz.views.pooled_maps import pooled_maps, with_factors
+    from attnviz.views.pooled_maps import draw_pooled_maps, with_factors
 
-    return with_factors(maps, places, part, pooled_maps(maps, places) if pooled else heatmaps(maps, places, part))
+    return with_factors(maps, places, part, draw_pooled_maps(maps, places) if pooled else heatmaps(maps, places, part))
 
 
 def _patches(maps: AttentionMaps, places: Sequence[Place], spec: FigureOptions) -> tuple[()] | tuple[HeatmapGrid, Note]:
@@ -192,7 +194,7 @@ def _highest(pictures: Sequence[Heatmap]) -> float:
     return max(float(picture.values.max()) for picture in pictures)
 
 
-def _said_of(maps: AttentionMaps, scale: Scale) -> Scale:
+def _describe_scale(maps: AttentionMaps, scale: Scale) -> Scale:
     """A scale that says what the numbers of these maps are."""
     return replace(scale, label=scale.label.replace("attention weight", MOVED)) if maps.weighed else scale
 

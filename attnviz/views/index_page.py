@@ -103,7 +103,7 @@ def batch_title(manifest: Manifest) -> str:
 
 def settings_in_words(settings: Mapping[str, object]) -> str:
     """ "model=multi:2 format=png,svg"."""
-    return " ".join(f"{name}={_written(value)}" for name, value in settings.items())
+    return " ".join(f"{name}={_write_value(value)}" for name, value in settings.items())
 
 
 def _jobs(manifest: Manifest) -> Table:
@@ -112,9 +112,9 @@ def _jobs(manifest: Manifest) -> Table:
         (
             entry.name,
             entry.command,
-            _said([settings_in_words(entry.settings)]),
+            _describe([settings_in_words(entry.settings)]),
             len(entry.files),
-            _said([*([f"failed: {entry.error}"] if entry.error else []), *entry.warnings]),
+            _describe([*([f"failed: {entry.error}"] if entry.error else []), *entry.warnings]),
         )
         for entry in manifest.jobs
     ]
@@ -123,7 +123,7 @@ def _jobs(manifest: Manifest) -> Table:
     )
 
 
-def _said(parts: Sequence[str]) -> str:
+def _describe(parts: Sequence[str]) -> str:
     whole = "; ".join(parts)
     return escape_for_display(whole, MAX_TEXT_LENGTH) if whole else ""
 
@@ -136,7 +136,7 @@ def _leads_to(files: Sequence[File]) -> str:
     return ""
 
 
-def _written(value: object) -> str:
+def _write_value(value: object) -> str:
     return ",".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
 
 
@@ -157,7 +157,7 @@ def _model(entry: Entry) -> str:
     given = {name: entry.settings[name] for name in OF_THE_MODEL if name in entry.settings}
     if given.get("seed") == 0:
         del given["seed"]
-    named = [str(value) if name == "model" else f"{name} {_written(value)}" for name, value in given.items()]
+    named = [str(value) if name == "model" else f"{name} {_write_value(value)}" for name, value in given.items()]
     return escape_for_display(", ".join(named), 60) if named else "as it comes"
 
 

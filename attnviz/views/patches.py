@@ -11,7 +11,7 @@ from attnviz.report import Heatmap, HeatmapGrid, Note
 from attnviz.selection import position
 from attnviz.specs import FigureOptions
 from attnviz.views.head_pictures import MAX_NAMED, Place, overview
-from attnviz.views.tokens import quoted
+from attnviz.views.tokens import quote_token
 
 
 def patch_maps(
@@ -28,14 +28,14 @@ def patch_maps(
     pictures = tuple(_patches(maps, place, query) for place in places)
     grids = overview(maps, pictures, places, spec)
     shown, n_columns = (grids[0].maps, grids[0].n_columns) if grids else (pictures, 1)
-    name = quoted(maps.queries, query)
+    name = quote_token(maps.queries, query)
     over = "over the image" if maps.grid.pixels is not None else "over the patches of the image"
     title = f"what {name} attends to, {over}{' (layer.head)' if n_columns > MAX_NAMED else ''}"
     picture = HeatmapGrid("patches", title, shown, n_columns, reflows=bool(grids) and grids[0].reflows)
-    return picture, Note(" ".join(_said(maps, places, query)))
+    return picture, Note(" ".join(_describe_patches(maps, places, query)))
 
 
-def _said(maps: AttentionMaps, places: Sequence[Place], query: int) -> Iterator[str]:
+def _describe_patches(maps: AttentionMaps, places: Sequence[Place], query: int) -> Iterator[str]:
     assert maps.grid is not None
     yield "Patches are called by row and column."
     if maps.grid.pixels is not None:
@@ -44,7 +44,7 @@ def _said(maps: AttentionMaps, places: Sequence[Place], query: int) -> Iterator[
         shares = [float(maps.weights[layer, head, query, :n_leading].sum()) for layer, head in places]
         before = "the token" if n_leading == 1 else f"the {n_leading} tokens"
         share = f"{min(shares):.0%} to {max(shares):.0%}"
-        yield f"{share} of what {quoted(maps.queries, query)} attends to goes to {before} before them."
+        yield f"{share} of what {quote_token(maps.queries, query)} attends to goes to {before} before them."
 
 
 def _query(maps: AttentionMaps) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from attnviz.measures import MEASURES, OF_SOME_TEXTS
-from attnviz.measures.concentration import uniform
+from attnviz.measures.concentration import make_uniform
 from attnviz.records import AttentionMaps
 from attnviz.records.training_metrics import LARGE_SHARE, MANY_TIMES, MIN_SHARE, MORE
 from attnviz.registry import load
@@ -17,9 +17,9 @@ FOR_LABELS = frozenset(LABELS) - {"to_sink"}  # what a survey measures to name h
 NO_PATTERN = "no single pattern"
 
 
-def patterns(maps: AttentionMaps) -> list[list[str]]:
+def name_patterns(maps: AttentionMaps) -> list[list[str]]:
     """Of each layer's heads the pattern with the largest share of attention, such as "previous token 0.92"."""
-    uniform_maps = uniform(maps)
+    uniform_maps = make_uniform(maps)
     names, shares, equals = [], [], []
     for measure in MEASURES:
         if measure.name in PATTERNS and (maps.self_attention or not measure.self_attention_only):

@@ -17,14 +17,14 @@ from attnviz.views.head_pictures import Place
 from attnviz.views.tokens import TokenSelection, key_labels, label, query_labels
 
 
-def pooled_of(maps: AttentionMaps, layer: int) -> Pooled:
+def pool_layer(maps: AttentionMaps, layer: int) -> Pooled:
     """The pooled maps of a layer that `pools`."""
     found = statistics(maps, layer, with_pools=True).pooled
     assert found is not None
     return found
 
 
-def pooled_maps(maps: AttentionMaps, places: Sequence[Place]) -> tuple[Heatmap, ...]:
+def draw_pooled_maps(maps: AttentionMaps, places: Sequence[Place]) -> tuple[Heatmap, ...]:
     """One map per head: where large weights are, and how much of them there is.
 
     A block of queries is called by its first, a block of keys by the one that gets most.
@@ -38,7 +38,7 @@ def pooled_maps(maps: AttentionMaps, places: Sequence[Place]) -> tuple[Heatmap, 
 
 def _picture(maps: AttentionMaps, place: Place, rows: Sequence[int], columns: Sequence[int]) -> Heatmap:
     layer, head = place
-    pooled = pooled_of(maps, layer)
+    pooled = pool_layer(maps, layer)
     return Heatmap(
         name=f"layer-{maps.layer_numbers[layer]}-head-{maps.head_numbers[head]}",
         title=f"layer {maps.layer_numbers[layer]}, head {maps.head_numbers[head]}",

@@ -9,8 +9,8 @@ from operator import itemgetter
 import numpy as np
 
 from attnviz.errors import InvalidRecord
-from attnviz.measures import measured
-from attnviz.measures.changes import changes, check_tokens, shared_heads
+from attnviz.measures import measure_maps
+from attnviz.measures.changes import changes, check_tokens, find_shared_heads
 from attnviz.records import AttentionMaps
 from attnviz.records.differences import WEIGHT, Difference, HeadChange, Tolerances, compare_values, one_sided
 from attnviz.records.walk import stretches
@@ -37,7 +37,7 @@ def compare_weights(before: AttentionMaps, after: AttentionMaps, tolerances: Tol
         return
     yield from _compare_shapes(before, after)
     found: list[Difference] = []
-    for layer, head in shared_heads(before, after):
+    for layer, head in find_shared_heads(before, after):
         moved = _most_moved(before, after, layer, head)
         if not tolerances.allow(WEIGHT, moved.change):
             found.append(moved)
@@ -61,7 +61,7 @@ def _compare_shapes(before: AttentionMaps, after: AttentionMaps) -> Iterator[Dif
         one, other = (dict.fromkeys(getattr(maps, f"{what}_numbers"), maps) for maps in (before, after))
         for number in one.keys() ^ other.keys():
             yield Difference(one_sided(number in one), f"{what} {number}")
-    for layer in sorted({layer for layer, _ in shared_heads(before, after)}):
+    for layer in sorted({layer for layer, _ in find_shared_heads(before, after)}):
         places = [maps.layer_numbers.index(layer) for maps in (before, after)]
         several = stretches(np.arange(len(before.queries)), len(before.keys))
         pairs = ((before.allowed(places[0], rows), after.allowed(places[1], rows)) for rows in several)
@@ -80,7 +80,7 @@ def compare_heads(
     if (other := _other_tokens(before, after)) is not None:
         return [*found, other], []
     heads = []
-    numbers = list(zip(measured(before, names, "head"), measured(after, names, "head"), strict=True))
+    numbers = list(zip(measure_maps(before, names, "head"), measure_maps(after, names, "head"), strict=True))
     for change in sorted(changes(before, after), key=lambda change: -change.jsd):
         of_a, of_b = (maps.place(change.layer, change.head) for maps in (before, after))
         place = Difference("differs", "number", layer=change.layer, head=change.head)

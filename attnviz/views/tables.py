@@ -68,9 +68,9 @@ def heads_table(
         title = f"heads by {sorted_by.replace('_', ' ')}, the {'smallest' if ascending else 'largest'} first"
 
     def rows() -> Iterator[Row]:
-        from attnviz.views.patterns import patterns  # often nobody reads the rows
+        from attnviz.views.patterns import name_patterns  # often nobody reads the rows
 
-        looks_at = patterns(maps)
+        looks_at = name_patterns(maps)
         for layer, head in order:
             numbers = (float(m.values[layer, head]) for m in measurements)
             pair = _strongest(maps, layer, head, part)

@@ -23,7 +23,7 @@ LESS = "Draw it without, or give a longer text."
 WRITTEN = "▸ "  # before the name of a token that the model wrote
 
 
-def quoted(tokens: Tokens, position: int) -> str:
+def quote_token(tokens: Tokens, position: int) -> str:
     """A token within a sentence: "5 “and”"."""
     return f"{position} “{label(tokens, position)}”"
 
@@ -127,8 +127,8 @@ def part_of(maps: AttentionMaps, spec: FigureOptions) -> TokenSelection:
     """All tokens but those that `spec` hides. Raises InvalidSelection where no query or no key would be left, and
     InvalidOption for a stretch of two texts.
     """
-    queries = _kept(maps.queries, spec)
-    keys = counted = queries if maps.self_attention else _kept(maps.keys, spec)
+    queries = _choose_kept(maps.queries, spec)
+    keys = counted = queries if maps.self_attention else _choose_kept(maps.keys, spec)
     if spec.tokens is not None:
         if not maps.self_attention:
             raise InvalidOption("--tokens is for one text, and these queries and keys are two", hint=LESS)
@@ -149,13 +149,13 @@ def part_of(maps: AttentionMaps, spec: FigureOptions) -> TokenSelection:
     return TokenSelection(queries, keys, () if counted == keys else counted)
 
 
-def hidden(maps: AttentionMaps, part: TokenSelection) -> Measurement | None:
+def measure_hidden(maps: AttentionMaps, part: TokenSelection) -> Measurement | None:
     """The share of what goes to tokens that goes to the hidden keys: a mean over the queries drawn, padding aside.
 
     Nothing where all tokens are drawn.
     """
-    left_out = left_out_of(maps.keys, part.keys)
-    if not left_out and not left_out_of(maps.queries, part.queries):
+    left_out = list_left_out(maps.keys, part.keys)
+    if not left_out and not list_left_out(maps.queries, part.queries):
         return None
     queries = np.array([query for query in part.queries if maps.real_queries[query]])
     values = np.empty((maps.n_layers, maps.n_heads))
@@ -166,12 +166,12 @@ def hidden(maps: AttentionMaps, part: TokenSelection) -> Measurement | None:
     return Measurement("hidden", "share", values, (0.0, 1.0))
 
 
-def left_out_of(tokens: Tokens, kept: Sequence[int]) -> list[int]:
+def list_left_out(tokens: Tokens, kept: Sequence[int]) -> list[int]:
     """The positions that are not kept, in order."""
     return sorted(set(range(len(tokens))) - set(kept))
 
 
-def _kept(tokens: Tokens, spec: FigureOptions) -> tuple[int, ...]:
+def _choose_kept(tokens: Tokens, spec: FigureOptions) -> tuple[int, ...]:
     return tuple(
         position
         for position, special in enumerate(tokens.special)

@@ -15,7 +15,7 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")  # as the commands do
 
 import numpy as np
 
-from attnviz.commands.attribute.card import tested
+from attnviz.commands.attribute.card import test_methods
 from attnviz.commands.attribute.card_report import Mean
 from attnviz.commands.attribute.run import question_of
 from attnviz.commands.attribute.spec import AttributeSpec
@@ -57,13 +57,14 @@ def main() -> None:
         for document in documents:
             question = question_of(build(AttributeSpec, encoder_alone=alone))
             subject = model.subject(document.text, document.name, question)
-            rows.append([numbers for _, numbers in tested(subject, methods)])
+            rows.append([numbers for _, numbers in test_methods(subject, methods)])
         spent = time.process_time() - begun
         print(f"{asked.model}, {'encoder alone' if alone else 'whole'}, {len(documents)} texts, {spent:.0f} CPU s")
         for name, numbers in zip(methods, np.array(rows).transpose(1, 2, 0), strict=True):
             each = MethodTest(name, *numbers)
-            taus = [Mean.of(of).value for of in (each.tau_leave_one_out, each.tau_gradient)]
-            says = f"comprehensiveness {Mean.of(each.comprehensiveness)}, sufficiency {Mean.of(each.sufficiency)}"
+            taus = [Mean.from_numbers(of).value for of in (each.tau_leave_one_out, each.tau_gradient)]
+            means = map(Mean.from_numbers, (each.comprehensiveness, each.sufficiency))
+            says = "comprehensiveness {}, sufficiency {}".format(*means)
             print(f"  {name:20} {says}, τ {taus[0]:.3f} {taus[1]:.3f}, {each.n_passes.mean():.0f} passes", flush=True)
 
 

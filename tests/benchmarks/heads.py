@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 
 from attnviz.models import attention
-from attnviz.models.batches import Ids, cut
+from attnviz.models.batches import Ids, cut_text
 from attnviz.models.built_in import SHIPPED
 from attnviz.models.checkpoint import load_checkpoint
 from attnviz.models.classifier import Classifier
@@ -28,7 +28,7 @@ from attnviz.text import load_corpus
 from attnviz.views.patterns import NO_PATTERN
 
 HELD_OUT = "train[11250:12500]+train[23750:25000]"
-FUSED = attention.fused
+FUSED = attention.attend_fused
 
 
 def alike(
@@ -52,14 +52,14 @@ WAYS: dict[str, Callable[..., Tensor]] = {
 
 def ablate(classifier: Classifier, texts: list[Ids], gold: np.ndarray) -> None:
     for name, way in WAYS.items():
-        attention.fused = way
+        attention.attend_fused = way
         found, beside = parts(classifier, texts)
         alone, both = ((z.argmax(dim=-1).numpy() == gold).mean() for z in (found, found + beside))
         print(f"accuracy, {name}: encoder alone {alone:.4f}, with n-grams {both:.4f} ({len(gold):,} texts)", flush=True)
         if way is FUSED:
             spread = [(z[:, 1] - z[:, 0]).std().item() for z in (found, beside)]
             print(f"logits: standard deviation {spread[0]:.2f} of the encoder, {spread[1]:.2f} of the n-grams")
-    attention.fused = FUSED
+    attention.attend_fused = FUSED
     print(f"accuracy, n-grams alone: {(beside.argmax(dim=-1).numpy() == gold).mean():.4f}")
 
 
@@ -72,7 +72,7 @@ def main() -> None:
     gold = np.array([document.label for document in documents])
     for model in asked.models:
         saved = load_checkpoint(SHIPPED / model)  # a folder of ours, or any path
-        texts = [cut(ids, saved.max_tokens, saved.keep) for ids in saved.tokenizer.ids(d.text for d in documents)]
+        texts = [cut_text(ids, saved.max_tokens, saved.keep) for ids in saved.tokenizer.ids(d.text for d in documents)]
         print(model)
         ablate(saved.classifier, texts, gold)
         measured = load_metrics(SHIPPED / model).heads

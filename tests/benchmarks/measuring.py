@@ -29,9 +29,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from attnviz.measures import measured
-from attnviz.measures.divergence import of_layer
-from attnviz.models.batches import padded
+from attnviz.measures import measure_maps
+from attnviz.measures.divergence import measure_layer
+from attnviz.models.batches import pad
 from attnviz.models.built_in import SHIPPED
 from attnviz.models.checkpoint import load_checkpoint
 from attnviz.models.encoder import Encoder
@@ -77,16 +77,16 @@ def ours(model: Model, together: bool, texts: Sequence[str]) -> Numbers:
     found: dict[str, list[np.ndarray]] = {}
     for text in texts:
         maps = model.attender.attention(text)
-        for measurement in measured(maps):
+        for measurement in measure_maps(maps):
             found.setdefault(measurement.name, []).append(measurement.values[0])
         if together:
-            found.setdefault("divergence", []).append(of_layer(maps, 0))
+            found.setdefault("divergence", []).append(measure_layer(maps, 0))
     return {name: np.stack(values) for name, values in found.items()}
 
 
 def masked(model: Model, together: bool, texts: Sequence[str]) -> Numbers:
     """Measures of the whole batch at once; padding is left out of the means."""
-    batch = padded([np.array(model.attender.encode(text).ids) for text in texts])
+    batch = pad([np.array(model.attender.encode(text).ids) for text in texts])
     counted = batch.real.unsqueeze(1)
     (weights,) = model.naive.attention(batch.ids, counted)
     counted = counted.float()  # text, 1, query

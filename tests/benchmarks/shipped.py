@@ -27,7 +27,7 @@ from attnviz.commands.train.outcome import write_card
 from attnviz.commands.train.spec import TrainSpec
 from attnviz.measures.classification import accuracy
 from attnviz.measures.intervals import t_quantile
-from attnviz.models.batches import cut
+from attnviz.models.batches import cut_text
 from attnviz.models.built_in import SHIPPED
 from attnviz.models.checkpoint import load_checkpoint
 from attnviz.models.predicting import logits
@@ -54,7 +54,9 @@ def run_one(data: str, folder: Path, heads: int, seed: int) -> None:
     seconds = time.monotonic() - begun  # on one core, which other runs may share
     saved = load_checkpoint(folder)
     corpus = load_corpus(TextOptions(dataset=data, split="test"))
-    texts = [cut(ids, saved.max_tokens, saved.keep) for ids in saved.tokenizer.ids(d.text for d in corpus.documents)]
+    texts = [
+        cut_text(ids, saved.max_tokens, saved.keep) for ids in saved.tokenizer.ids(d.text for d in corpus.documents)
+    ]
     gold = np.array([document.label for document in corpus.documents])
     stored = logits(saved.classifier, texts).argmax(dim=-1).numpy()
     found = {

@@ -15,7 +15,7 @@ from attnviz.options import (
     Only,
     Option,
     build,
-    changed_values,
+    find_changed,
     flat_options,
     flat_values,
     with_values,
@@ -45,7 +45,7 @@ def test_groups_are_left_out_for_users() -> None:
     spec = build(Spec, whole="x")
     assert spec == Spec(whole="x")
     assert flat_values(spec) == {"size": 3, "whole": "x"}
-    assert changed_values(spec) == {"whole": "x"}
+    assert find_changed(spec) == {"whole": "x"}
     assert with_values(spec, size=4) == Spec(group=Group(size=4), whole="x")
 
 

@@ -11,14 +11,14 @@ from hypothesis import strategies as st
 
 from attnviz.measures.divergence import (
     across,
-    clustered,
     distinct,
     divergence_from_mean,
     effective_rank,
     head_divergence,
     jsd,
     max_divergence_from_mean,
-    of_layer,
+    measure_layer,
+    order_by_likeness,
     vendi_score,
 )
 from attnviz.measures.rows import layer_rows
@@ -58,12 +58,12 @@ def test_rounding_makes_no_divergence_negative() -> None:
     p = noise.dirichlet(np.ones(200), size=200)
     nearly = p * (1 + 1e-7 * noise.normal(size=p.shape))
     assert (jsd(p, nearly) >= 0).all()
-    assert (of_layer(record(np.stack([p, nearly])[None]), 0) >= 0).all()
+    assert (measure_layer(record(np.stack([p, nearly])[None]), 0) >= 0).all()
 
 
 def test_divergences_are_means_over_queries() -> None:
     maps = random_maps(n_heads=4, causal=True)
-    rows, apart = layer_rows(maps, 0), of_layer(maps, 0)
+    rows, apart = layer_rows(maps, 0), measure_layer(maps, 0)
     for one, other in np.ndindex(4, 4):
         assert apart[one, other] == pytest.approx(jsd(rows[one], rows[other]).mean(), abs=1e-6)
     assert apart.tolist() == apart.T.tolist()
@@ -73,8 +73,8 @@ def test_divergences_are_means_over_queries() -> None:
 def test_heads_of_several_records_are_compared_as_if_they_were_of_one() -> None:
     several = random_maps(n_heads=3, seed=1), random_maps(n_heads=1, seed=2), random_maps(n_layers=2, n_heads=2, seed=3)
     heads = np.concatenate([maps.weights[layer] for maps in several for layer in range(maps.n_layers)])
-    assert across(several).tolist() == of_layer(record(heads[None]), 0).tolist()
-    assert of_layer(several[2], 1).tolist() == of_layer(record(heads[None, -2:]), 0).tolist()
+    assert across(several).tolist() == measure_layer(record(heads[None]), 0).tolist()
+    assert measure_layer(several[2], 1).tolist() == measure_layer(record(heads[None, -2:]), 0).tolist()
 
 
 @pytest.mark.parametrize("n_heads", [1, 2, 5])
@@ -152,10 +152,10 @@ def distances(*places: float) -> np.ndarray:
 def test_the_nearest_on_average_join_next(places: tuple[float, ...], order: tuple[int, ...]) -> None:
     given = distances(*places)
     before = given.copy()
-    assert clustered(given) == order
+    assert order_by_likeness(given) == order
     assert np.array_equal(given, before)
 
 
 def test_equal_distances_keep_the_order_and_every_head_is_there_once() -> None:
-    assert clustered(1 - np.eye(5)) == (0, 1, 2, 3, 4)
-    assert sorted(clustered(distances(*np.random.default_rng(0).normal(size=20)))) == list(range(20))
+    assert order_by_likeness(1 - np.eye(5)) == (0, 1, 2, 3, 4)
+    assert sorted(order_by_likeness(distances(*np.random.default_rng(0).normal(size=20)))) == list(range(20))

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from attnviz.errors import InvalidOption
-from attnviz.measures import HEADLINE, MEASURES, OF_SOME_TEXTS, Measure, chosen, measured
+from attnviz.measures import HEADLINE, MEASURES, OF_SOME_TEXTS, Measure, choose_measures, measure_maps
 from attnviz.measures.concentration import effective_keys, entropy, peak
 from attnviz.measures.distance import distance
 from attnviz.records import AttentionMaps
@@ -72,17 +72,17 @@ def test_all_weight_on_one_key() -> None:
 def test_swapping_heads_permutes_the_values(name: str) -> None:
     maps = random_maps(PAIR, n_layers=2, n_heads=4)
     order = [2, 0, 3, 1]
-    (before,) = measured(maps, [name])
-    (after,) = measured(record(maps.weights[:, order], maps.queries), [name])
+    (before,) = measure_maps(maps, [name])
+    (after,) = measure_maps(record(maps.weights[:, order], maps.queries), [name])
     assert after.values.tolist() == before.values[:, order].tolist()
 
 
 @pytest.mark.parametrize("name", OF_LAYERS)
 def test_swapping_heads_changes_nothing_of_a_layer_but_swapping_layers_does(name: str) -> None:
     maps = random_maps(n_layers=2, n_heads=4)
-    (before,) = measured(maps, [name])
-    (swapped,) = measured(record(maps.weights[:, [2, 0, 3, 1]]), [name])
-    (turned,) = measured(record(maps.weights[::-1]), [name])
+    (before,) = measure_maps(maps, [name])
+    (swapped,) = measure_maps(record(maps.weights[:, [2, 0, 3, 1]]), [name])
+    (turned,) = measure_maps(record(maps.weights[::-1]), [name])
     assert swapped.values == pytest.approx(before.values, rel=1e-6)
     assert turned.values.tolist() == before.values[::-1].tolist()
     assert before.values[0] != before.values[1]
@@ -98,7 +98,7 @@ def test_padding_changes_nothing(causal: bool) -> None:
     attendable = np.zeros((n + 5, n + 5), dtype=bool)
     attendable[:n, :n], attendable[n:, 0] = bare.attendable[0], True
     padded = record(weights, tokens(*bare.queries.pieces, *["the"] * 5), attendable=attendable)
-    for one, other in zip(measured(bare, ["all"]), measured(padded, ["all"]), strict=True):
+    for one, other in zip(measure_maps(bare, ["all"]), measure_maps(padded, ["all"]), strict=True):
         assert other.values == pytest.approx(one.values, rel=1e-6), one.name
         assert one.bounds == other.bounds, one.name
 
@@ -107,7 +107,7 @@ def test_padding_changes_nothing(causal: bool) -> None:
 @given(st.integers(1, 12), st.integers(1, 5), st.integers(0, 1000), st.floats(0.01, 30), st.booleans())
 def test_values_lie_within_their_bounds(n: int, n_heads: int, seed: int, sharpness: float, causal: bool) -> None:
     maps = random_maps([f"t{i % 4}" for i in range(n)], n_heads=n_heads, seed=seed, sharpness=sharpness, causal=causal)
-    for measurement in measured(maps, ["all"]):
+    for measurement in measure_maps(maps, ["all"]):
         low, high = measurement.bounds
         assert (measurement.values >= low - 1e-6).all()
         assert (measurement.values <= high + 1e-6).all()
@@ -117,7 +117,7 @@ def test_rows_that_miss_one_by_a_little_are_measured_as_if_they_did_not() -> Non
     exact = random_maps(["a", "b", ",", "a", "c"], n_layers=2)
     for share in (1.0009, 0.9991):
         off = record(exact.weights * np.float32(share), exact.queries)
-        for one, other in zip(measured(exact, ["all"]), measured(off, ["all"]), strict=True):
+        for one, other in zip(measure_maps(exact, ["all"]), measure_maps(off, ["all"]), strict=True):
             assert other.values == pytest.approx(one.values, abs=2e-6), one.name
 
 
@@ -129,7 +129,7 @@ def test_against_plain_loops() -> None:
         rows = [[w / sum(row) for w in row] for row in rows]
         spread = [-sum(w * log(w) for w in row if w > 0) for row in rows]
         reach = [sum(w * abs(query - key) for key, w in enumerate(row)) for query, row in enumerate(rows)]
-        found = {m.name: float(m.values[layer, head]) for m in measured(maps)}
+        found = {m.name: float(m.values[layer, head]) for m in measure_maps(maps)}
         assert found == pytest.approx(
             {
                 "entropy": sum(spread) / n,
@@ -147,19 +147,19 @@ def test_a_long_text_keeps_its_precision() -> None:
 
 def test_measures_by_name_by_level_and_all_that_the_maps_have() -> None:
     def names(maps: AttentionMaps, *asked: Any) -> list[str]:
-        return [measurement.name for measurement in measured(maps, *asked)]
+        return [measurement.name for measurement in measure_maps(maps, *asked)]
 
     maps, across = random_maps(), cross_maps()
     every = [name for name in NAMES if name not in OF_SOME_TEXTS]
     assert names(maps) == list(HEADLINE)
     assert names(across) == ["entropy", "effective_keys", "peak"]
     assert names(maps, ["peak, Entropy,peak", "gini"]) == ["peak", "entropy", "gini"]
-    assert names(maps, ["all"]) == [measure.name for measure in chosen(["peak,all"])] == every
-    assert [measure.name for measure in chosen(["to_partner,all"])] == NAMES
+    assert names(maps, ["all"]) == [measure.name for measure in choose_measures(["peak,all"])] == every
+    assert [measure.name for measure in choose_measures(["to_partner,all"])] == NAMES
     assert names(across, ["all"]) == [measure.name for measure in MEASURES if not measure.self_attention_only]
     for level in ("head", "layer"):
         assert names(maps, ["head_divergence", "peak"], level) == ["peak" if level == "head" else "head_divergence"]
     with pytest.raises(InvalidOption, match="Did you mean 'entropy'"):
-        measured(maps, ["entrpy"])
+        measure_maps(maps, ["entrpy"])
     with pytest.raises(InvalidOption, match="to_self needs self-attention"):
-        measured(across, ["all", "to_self"])
+        measure_maps(across, ["all", "to_self"])

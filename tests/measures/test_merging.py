@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from attnviz.errors import InvalidOption
-from attnviz.measures.merging import common_units, merged
+from attnviz.measures.merging import common_units, merge_tokens
 from attnviz.records import Tokens
 from tests.made import cross_maps, random_maps, record, tokens
 
@@ -58,8 +58,8 @@ def test_bytes_of_one_character_have_its_span() -> None:
     words = Tokens(("a", "猫"), ((0, 1), (1, 2)), (False, False))
     in_bytes = Tokens(("a", "猫", "猫", "猫"), ((0, 1), (1, 2), (1, 2), (1, 2)), (False,) * 4)
     assert common_units([words, in_bytes]) == (((0,), (1,)), ((0,), (1, 2, 3)))
-    assert merged(random_maps("abcd"), [(0,), (1, 2, 3)]).queries.pieces == ("a", "b c d")
-    joined = merged(record(random_maps("abcd").weights, in_bytes), [(0,), (1, 2, 3)])
+    assert merge_tokens(random_maps("abcd"), [(0,), (1, 2, 3)]).queries.pieces == ("a", "b c d")
+    joined = merge_tokens(record(random_maps("abcd").weights, in_bytes), [(0,), (1, 2, 3)])
     assert joined.queries.pieces == ("a", "猫")
 
 
@@ -110,7 +110,7 @@ def test_common_borders_are_those_that_all_have(n: int, cuts: list[set[int]]) ->
 
 def test_weights_are_summed_over_keys_and_averaged_over_queries() -> None:
     rows = np.array([[0.5, 0.25, 0.25], [0.125, 0.625, 0.25], [0.0, 0.5, 0.5]])
-    maps = merged(record(rows[None, None], tokens("a", "b", "c")), [(0, 1), (2,)])
+    maps = merge_tokens(record(rows[None, None], tokens("a", "b", "c")), [(0, 1), (2,)])
     assert maps.weights[0, 0].tolist() == [[(0.75 + 0.75) / 2, 0.25], [0.5, 0.5]]
     assert maps.queries.pieces == ("a b", "c")
     assert maps.queries.offsets == ((0, 3), (4, 5))
@@ -118,19 +118,19 @@ def test_weights_are_summed_over_keys_and_averaged_over_queries() -> None:
 
 
 def test_where_any_token_of_a_unit_may_attend_the_unit_may_and_padding_may_be_left_out() -> None:
-    maps = merged(random_maps("abcde", causal=True), [(0,), (1, 2), (3, 4)])
+    maps = merge_tokens(random_maps("abcde", causal=True), [(0,), (1, 2), (3, 4)])
     assert maps.attendable[0].tolist() == np.tri(3, dtype=bool).tolist()
-    padded = merged(random_maps("abcd", padding=3), [(0, 1), (2, 3)])
+    padded = merge_tokens(random_maps("abcd", padding=3), [(0, 1), (2, 3)])
     assert padded.weights.shape == (1, 2, 2, 2)
     assert padded.real_queries.all()
     weights = np.array([[1, 0, 0], [0.5, 0.5, 0]])
     maps = record(weights[None, None], tokens("a", "b"), tokens("x", "y", "z"), attendable=np.tri(2, 3, dtype=bool))
-    assert merged(maps, [(0,), (1,)], [(0, 1), (2,)]).attendable[0].tolist() == [[True, False]] * 2
+    assert merge_tokens(maps, [(0,), (1,)], [(0, 1), (2,)]).attendable[0].tolist() == [[True, False]] * 2
 
 
 def test_units_of_one_token_change_nothing() -> None:
     maps = random_maps(n_layers=2, causal=True)
-    same = merged(maps, common_units([maps.queries])[0])
+    same = merge_tokens(maps, common_units([maps.queries])[0])
     assert same.weights.tobytes() == maps.weights.tobytes()
     assert same.queries == maps.queries
     assert same.provenance == maps.provenance
@@ -140,7 +140,7 @@ def test_what_a_unit_says_of_its_tokens() -> None:
     text = "hel" + "lo you"
     made = cut(text, CLS, "hel", "lo", "you", special=[CLS])
     marked = Tokens(made.pieces, made.offsets, made.special, unknown=(False, True, False, False))
-    joined = merged(record(np.full((1, 1, 4, 4), 0.25), marked), [(0,), (1, 2), (3,)]).queries
+    joined = merge_tokens(record(np.full((1, 1, 4, 4), 0.25), marked), [(0,), (1, 2), (3,)]).queries
     assert joined.pieces == (CLS, "hello", "you")
     assert joined.special == (True, False, False)
     assert joined.unknown == (False, True, False)
@@ -150,7 +150,7 @@ def test_what_a_unit_says_of_its_tokens() -> None:
 def test_another_text_has_units_of_its_own() -> None:
     rows = np.array([[0.5, 0.25, 0.25], [0.125, 0.625, 0.25]])
     maps = record(rows[None, None], tokens("a", "b"), tokens("x", "y", "z"))
-    joined = merged(maps, [(0, 1)], [(0,), (1, 2)])
+    joined = merge_tokens(maps, [(0, 1)], [(0,), (1, 2)])
     assert joined.weights[0, 0].tolist() == [[0.3125, 0.6875]]
     assert (joined.queries.pieces, joined.keys.pieces) == (("a b",), ("x", "y z"))
     assert not joined.self_attention
@@ -158,4 +158,4 @@ def test_another_text_has_units_of_its_own() -> None:
 
 def test_another_text_is_not_joined_without_units_of_its_own() -> None:
     with pytest.raises(InvalidOption, match="joining tokens needs self-attention"):
-        merged(cross_maps(), [(0,)])
+        merge_tokens(cross_maps(), [(0,)])

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from attnviz.errors import InvalidOption
-from attnviz.measures.concentration import entropy, uniform
+from attnviz.measures.concentration import entropy, make_uniform
 from attnviz.measures.rollout import rollout
 from tests.made import cross_maps, random_maps, record
 
@@ -31,7 +31,7 @@ def test_rows_of_a_rollout_sum_to_1_and_stay_causal() -> None:
 
 def test_uniform_attention_goes_wherever_it_may() -> None:
     maps = random_maps(["a", "b", "c"], n_layers=2, n_heads=3, causal=True, padding=1)
-    null = uniform(maps)
+    null = make_uniform(maps)
     assert null.weights.shape == (1, 1, 4, 4)
     assert null.weights[0, 0, :3] == pytest.approx(np.array([[1, 0, 0, 0], [1 / 2] * 2 + [0, 0], [1 / 3] * 3 + [0]]))
     assert null.queries is maps.queries
@@ -40,5 +40,5 @@ def test_uniform_attention_goes_wherever_it_may() -> None:
     assert entropy(null).values == pytest.approx(np.log([1, 2, 3]).mean())
     made_by = null.provenance
     assert (made_by.model, made_by.revision, made_by.trained, made_by.settings) == ("uniform", "no weights", False, ())
-    assert uniform(cross_maps(3, 5)).weights == pytest.approx(1 / 5)
-    assert not uniform(cross_maps(3, 5)).self_attention
+    assert make_uniform(cross_maps(3, 5)).weights == pytest.approx(1 / 5)
+    assert not make_uniform(cross_maps(3, 5)).self_attention

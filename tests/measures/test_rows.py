@@ -19,7 +19,7 @@ from attnviz.measures.rows import (
     layer_received,
     layer_rows,
     per_head,
-    remembered,
+    remember,
     row_sums,
     share_among,
     statistics,
@@ -151,7 +151,7 @@ def test_what_makes_zeros_harmless_changes_no_other_weight() -> None:
 def test_what_is_remembered_is_of_one_record_and_one_question() -> None:
     calls: list[tuple[int, ...]] = []
 
-    @remembered
+    @remember
     def number(maps: AttentionMaps, *places: int) -> int:
         calls.append(places)
         return len(places)

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from attnviz.errors import InvalidOption, NotMeasurable
-from attnviz.measures import measurable, measured
-from attnviz.measures.concentration import uniform
+from attnviz.measures import measure_maps, measure_possible
+from attnviz.measures.concentration import make_uniform
 from attnviz.measures.to_partner import has_pair, partner_pairs, to_partner
 from attnviz.records import Tokens
 from tests.made import cross_maps, random_maps, record, tokens
@@ -41,7 +41,7 @@ def test_a_head_that_attends_to_partners_scores_1_and_only_they_count() -> None:
     away = np.full((n, n), 1 / n)
     maps = record(np.stack([to_partners, half, np.eye(n), away])[None], tokens(*NESTED))
     assert to_partner(maps).values.tolist() == [[1.0, 0.5, 0.0, pytest.approx(1 / n)]]
-    assert to_partner(uniform(maps)).values.tolist() == [[pytest.approx(1 / n)]]
+    assert to_partner(make_uniform(maps)).values.tolist() == [[pytest.approx(1 / n)]]
 
 
 def test_in_a_causal_map_only_closing_ones_reach_their_partner() -> None:
@@ -50,7 +50,7 @@ def test_in_a_causal_map_only_closing_ones_reach_their_partner() -> None:
         weights[closing] = np.eye(n)[opening]
     maps = record(weights[None, None], tokens(*NESTED), attendable=np.tri(n, dtype=bool))
     assert to_partner(maps).values.tolist() == [[1.0]]
-    assert to_partner(uniform(maps)).values.item() == pytest.approx((1 / 7 + 1 / 6 + 1 / 10) / 3)
+    assert to_partner(make_uniform(maps)).values.item() == pytest.approx((1 / 7 + 1 / 6 + 1 / 10) / 3)
 
 
 @pytest.mark.parametrize(
@@ -90,8 +90,8 @@ def test_pieces_of_other_tokenizers() -> None:
 def test_a_text_without_a_pair_has_no_number() -> None:
     maps = random_maps(("a", "(", "b"))
     with pytest.raises(NotMeasurable, match="no bracket or quotation mark of this text has a partner"):
-        measured(maps, ["to_partner"])
-    assert list(measurable(maps, ["to_partner", "peak"])) == ["peak"]
-    assert "to_partner" not in [each.name for each in measured(random_maps(NESTED), ["all"])]
+        measure_maps(maps, ["to_partner"])
+    assert list(measure_possible(maps, ["to_partner", "peak"])) == ["peak"]
+    assert "to_partner" not in [each.name for each in measure_maps(random_maps(NESTED), ["all"])]
     with pytest.raises(InvalidOption, match="self-attention"):
-        measured(cross_maps(), ["to_partner"])
+        measure_maps(cross_maps(), ["to_partner"])

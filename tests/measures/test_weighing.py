@@ -11,7 +11,7 @@ import torch
 
 from attnviz import store
 from attnviz.errors import InvalidOption, InvalidRecord
-from attnviz.measures.weighing import weighed
+from attnviz.measures.weighing import weigh_values
 from attnviz.models.attention import MultiHeadAttention
 from attnviz.models.encoder import EncoderBlock
 from attnviz.models.encoder_model import EncoderModel
@@ -35,15 +35,15 @@ def with_norms(*norms: float) -> AttentionMaps:
 
 def test_rows_are_shares_of_what_is_moved() -> None:
     maps = with_norms(2.0, 0.0, 1.0)
-    found = weighed(maps)
+    found = weigh_values(maps)
     first, _, last = maps.weights[0, 0, 1]
     assert found.weights[0, 0, 1] == pytest.approx([2 * first / (2 * first + last), 0, last / (2 * first + last)])
     assert found.weighed
     assert found.value_norms is None  # it cannot be done twice
     with pytest.raises(InvalidOption, match="no value norms"):
-        weighed(found)
-    assert weighed(with_norms(3.0, 3.0, 3.0)).weights == pytest.approx(maps.weights, abs=1e-6)
-    assert weighed(with_norms(0.0, 0.0, 0.0)).weights == pytest.approx(maps.weights, abs=1e-6)
+        weigh_values(found)
+    assert weigh_values(with_norms(3.0, 3.0, 3.0)).weights == pytest.approx(maps.weights, abs=1e-6)
+    assert weigh_values(with_norms(0.0, 0.0, 0.0)).weights == pytest.approx(maps.weights, abs=1e-6)
 
 
 @pytest.mark.parametrize("norms", [[1.0, -1.0, 2.0], [1.0, np.nan, 2.0]])
@@ -74,7 +74,7 @@ def test_factored_records_weigh_as_dense_ones_do_and_survive_a_file(name: str, t
     model = find_model(ModelOptions(model=str(stories()) if name == "stories" else name, device="cpu")).open(())
     assert isinstance(model, Factorable)
     dense, factored = model.attention(TEXT), model.factored(TEXT)
-    np.testing.assert_allclose(weighed(factored).weights, weighed(dense).weights, atol=3e-6)
+    np.testing.assert_allclose(weigh_values(factored).weights, weigh_values(dense).weights, atol=3e-6)
     for maps in (dense, factored):
         store.save(maps, tmp_path / "a.safetensors")
         again = store.load(tmp_path / "a.safetensors")
@@ -84,7 +84,7 @@ def test_factored_records_weigh_as_dense_ones_do_and_survive_a_file(name: str, t
 
 
 def test_a_picture_says_that_it_shows_what_is_moved() -> None:
-    maps = weighed(with_norms(2.0, 1.0, 1.0))
+    maps = weigh_values(with_norms(2.0, 1.0, 1.0))
     report = heatmap_report(maps, (), build(FigureOptions), (0,), (0, 1))
     assert "share of what is moved" in report.scale.label
     assert "by what they move" in report.subtitle
@@ -98,7 +98,7 @@ def test_sinks_of_a_real_encoder_move_little() -> None:
     assert len(maps.keys) == 256
     marked = np.array(maps.keys.special)
     of_weights, of_moved = (
-        each.weights[1:5, ..., marked].sum(axis=-1).mean(axis=(1, 2)) for each in (maps, weighed(maps))
+        each.weights[1:5, ..., marked].sum(axis=-1).mean(axis=(1, 2)) for each in (maps, weigh_values(maps))
     )
     assert of_weights.min() > 0.15
     assert of_moved.max() < 0.06

@@ -7,16 +7,16 @@ from math import log
 import numpy as np
 import pytest
 
-from attnviz.measures import ALL, measured
-from attnviz.measures.concentration import uniform
-from attnviz.measures.merging import merged
+from attnviz.measures import ALL, measure_maps
+from attnviz.measures.concentration import make_uniform
+from attnviz.measures.merging import merge_tokens
 from attnviz.measures.rollout import reachable, rollout
 from attnviz.records import AttentionMaps
 from tests.made import random_maps, record, sink_maps, windowed_maps
 
 
 def numbers(maps: AttentionMaps) -> dict[str, np.ndarray]:
-    return {each.name: each.values for each in measured(maps, [ALL])}
+    return {each.name: each.values for each in measure_maps(maps, [ALL])}
 
 
 def test_each_layer_is_measured_as_if_it_were_alone() -> None:
@@ -29,7 +29,7 @@ def test_each_layer_is_measured_as_if_it_were_alone() -> None:
 
 
 def test_uniform_attention_within_windows_is_as_wide_as_each_layer_allows() -> None:
-    null = uniform(windowed_maps(4, window=2))
+    null = make_uniform(windowed_maps(4, window=2))
     assert null.weights.shape == (2, 1, 4, 4)
     assert null.weights[1, 0, 3].tolist() == [0, 0, 0.5, 0.5]
     found = numbers(null)
@@ -49,10 +49,10 @@ def test_what_is_reached_through_windows_adds_up() -> None:
 
 def test_joined_windows_and_sinks_stay_what_they_are() -> None:
     maps = windowed_maps(4, window=2)
-    joined = merged(maps, ((0, 1), (2,), (3,)))
+    joined = merge_tokens(maps, ((0, 1), (2,), (3,)))
     assert joined.attendable[0].tolist() == np.tri(3, dtype=bool).tolist()
     assert joined.attendable[1, 2].tolist() == [False, True, True]
-    with_sink = merged(sink_maps(share=0.4), ((0, 1), (2, 3)))
+    with_sink = merge_tokens(sink_maps(share=0.4), ((0, 1), (2, 3)))
     assert with_sink.sink is not None
     assert with_sink.sink[0, 0] == pytest.approx([0.4, 0.4])
     assert with_sink.weights.sum(axis=-1)[0, 0] == pytest.approx([0.6, 0.6])
@@ -60,7 +60,7 @@ def test_joined_windows_and_sinks_stay_what_they_are() -> None:
 
 def test_the_share_of_a_sink_is_its_own_number_and_no_other_counts_it() -> None:
     maps = sink_maps(share=0.25)
-    assert [each.name for each in measured(maps)][-1] == "to_sink"
+    assert [each.name for each in measure_maps(maps)][-1] == "to_sink"
     found = numbers(maps)
     assert found["to_sink"].tolist() == [[0.25, 0]]
     bare = numbers(record(maps.weights / maps.weights.sum(axis=-1, keepdims=True)))

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tokenizers import Regex, pre_tokenizers
 
-from attnviz.measures.words import by_words, words
+from attnviz.measures.words import merge_words, words
 from attnviz.models.tokenizer import _PIECE
 from attnviz.records import AttentionMaps, Tokens
 from tests.made import cross_maps, random_maps, record
@@ -112,7 +112,7 @@ def test_any_pieces_become_words_in_their_order(pieces: list[str]) -> None:
 def test_rows_of_words_sum_to_1(pieces: list[str]) -> None:
     made = random_maps(pieces, n_layers=2, seed=len(pieces), causal=True)
     maps = record(made.weights, cut(*pieces), attendable=made.attendable)
-    joined = by_words(maps)
+    joined = merge_words(maps)
     n_words = len(words(maps.queries))
     assert joined.weights.shape == (2, 2, n_words, n_words)
     assert joined.weights.sum(axis=-1) == pytest.approx(1, abs=1e-5)
@@ -122,7 +122,7 @@ def test_rows_of_words_sum_to_1(pieces: list[str]) -> None:
 
 def test_the_words_of_two_texts() -> None:
     rows = np.array([[0.5, 0.25, 0.25], [0.125, 0.625, 0.25]])
-    joined = by_words(record(rows[None, None], cut("do", "gs"), cut("the", " ca", "t")))
+    joined = merge_words(record(rows[None, None], cut("do", "gs"), cut("the", " ca", "t")))
     assert not joined.self_attention
     assert joined.queries.pieces == ("dogs",)
     assert joined.keys.pieces == ("the", " cat")
@@ -133,7 +133,7 @@ def test_the_words_of_two_texts() -> None:
 
 @pytest.mark.parametrize("maps", [random_maps(), cross_maps()])
 def test_words_that_are_whole_stay_as_they_are(maps: AttentionMaps) -> None:
-    joined = by_words(maps)
+    joined = merge_words(maps)
     assert joined.weights.tobytes() == maps.weights.tobytes()
     assert (joined.queries, joined.keys) == (maps.queries, maps.keys)
 
@@ -141,5 +141,5 @@ def test_words_that_are_whole_stay_as_they_are(maps: AttentionMaps) -> None:
 def test_the_settings_say_that_words_were_joined() -> None:
     maps = record(random_maps("abc").weights, cut("[CLS]", "a", "b"))
     settings = (("merge", "words"), ("tokens_before_merging", 3))
-    assert by_words(maps).provenance.settings == settings
-    assert by_words(maps).queries.pieces == ("[CLS]", "ab")
+    assert merge_words(maps).provenance.settings == settings
+    assert merge_words(maps).queries.pieces == ("[CLS]", "ab")

@@ -17,9 +17,9 @@ from attnviz.models.attention import (
     MultiHeadAttention,
     SingleHeadAttention,
     attend,
+    attend_fused,
     attention_weights,
     causal,
-    fused,
     not_padding,
 )
 from tests.models.captures import drawn
@@ -188,7 +188,7 @@ def test_a_query_that_may_attend_to_nothing_is_refused() -> None:
     with pytest.raises(InvalidOption, match="query 2 may attend to no key"):
         attention_weights(drawn(1, 3, 4), drawn(2, 3, 4), attendable)
     with pytest.raises(InvalidOption, match="query 2 may attend to no key"):
-        fused(drawn(1, 3, 4), drawn(2, 3, 4), drawn(3, 3, 4), attendable)
+        attend_fused(drawn(1, 3, 4), drawn(2, 3, 4), drawn(3, 3, 4), attendable)
 
 
 @pytest.mark.parametrize("n_heads", [0, -1, 7, 10**9])
@@ -220,7 +220,7 @@ def test_fused_is_attend_of_attention_weights(
         patch.setattr(attention, "BIASES_AT_ONCE", at_once)
         weights = attention_weights(query, key, attendable, by_distance)
         torch.testing.assert_close(weights, scores.softmax(dim=-1), atol=1e-6, rtol=1e-5)
-        output = fused(query, key, value, attendable, by_distance)
+        output = attend_fused(query, key, value, attendable, by_distance)
     torch.testing.assert_close(output, attend(weights, value), atol=1e-6, rtol=1e-5)
 
 

@@ -20,7 +20,7 @@ from attnviz.models.attention import MultiHeadAttention
 from attnviz.models.attribution import METHODS, Attributable
 from attnviz.models.attribution.held import HeldPass
 from attnviz.models.attribution.passes import REPLACEMENTS, ReplacedAttention, Replacement, TracedPass
-from attnviz.models.attribution.subject import Answering, Subject, attribute, classified, frozen
+from attnviz.models.attribution.subject import Answering, Subject, attribute, frozen, make_subject
 from attnviz.models.capture.by_hand import SOFTMAXES
 from attnviz.models.classifier import Classifier, ClassifierConfig, NgramClassifier
 from attnviz.models.encoder import EncoderConfig
@@ -155,7 +155,7 @@ def test_a_model_that_is_not_linear_when_held_is_refused_by_name() -> None:
     answering = Answering(
         model, model.get_input_embeddings().weight, lambda ids: model(input_ids=ids).logits[:, -1], torch.device("cpu")
     )
-    subject = classified(answering, (5, 6, 7), tokens_of(3), [str(i) for i in range(32)], Question(), PROVENANCE)
+    subject = make_subject(answering, (5, 6, 7), tokens_of(3), [str(i) for i in range(32)], Question(), PROVENANCE)
     with pytest.raises(InvalidModel, match=r"adds up to .* not linear even when held: .*backbone\.layers\.0"):
         attribute(subject, "relevance")
     with pytest.raises(InvalidModel, match="no attention was seen"):
@@ -268,7 +268,7 @@ def subjects(model: Classifier, n_texts: int) -> Iterator[Subject]:
     ids, labels = drawn(torch.Generator().manual_seed(2), 4 * n_texts)
     for text in ids[labels == 1][:n_texts]:
         given = tuple(text.tolist())
-        yield classified(answering, given, tokens_of(12), ("no", "yes"), Question(target="yes"), PROVENANCE)
+        yield make_subject(answering, given, tokens_of(12), ("no", "yes"), Question(target="yes"), PROVENANCE)
 
 
 HONEST = [name for name in NAMES if name not in ("random", "attention", "gradient")]
@@ -291,7 +291,7 @@ def test_of_a_model_that_ignores_its_text_every_method_reads_as_chance(planted: 
     torch.nn.init.zeros_(ignoring.output.weight)
     methods = [name for name in NAMES if name != "integrated-gradients"]
     for subject in subjects(ignoring, 3):
-        for name, (comprehensiveness, sufficiency, *_) in attribution_card.tested(subject, methods):
+        for name, (comprehensiveness, sufficiency, *_) in attribution_card.test_methods(subject, methods):
             assert comprehensiveness == pytest.approx(0, abs=1e-7), name
             assert sufficiency == pytest.approx(0, abs=1e-7), name
 

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from attnviz.models.batches import BUCKET, by_length, crop, cut, padded, shuffled
+from attnviz.models.batches import BUCKET, batch_by_length, crop, cut_text, pad, shuffle_batches
 from attnviz.models.encoder import PAD_ID
-from attnviz.models.sizes import kept
+from attnviz.models.sizes import count_kept
 from attnviz.specs import KeepKind
 
 lengths = st.lists(st.integers(1, 30), min_size=1, max_size=200)
@@ -25,7 +25,7 @@ def text(n_tokens: int) -> np.ndarray:
 
 @given(st.lists(st.integers(0, 9), min_size=1, max_size=6).filter(any))
 def test_padded_texts_are_the_texts_and_then_padding(n_tokens: list[int]) -> None:
-    ids, real = padded([text(n) for n in n_tokens])
+    ids, real = pad([text(n) for n in n_tokens])
     assert ids.shape == real.shape == (len(n_tokens), max(n_tokens))
     for row, n in enumerate(n_tokens):
         assert ids[row].tolist() == [*range(1, n + 1)] + [PAD_ID] * (max(n_tokens) - n)
@@ -34,9 +34,9 @@ def test_padded_texts_are_the_texts_and_then_padding(n_tokens: list[int]) -> Non
 
 @given(st.integers(0, 99), st.integers(1, 99), keeps)
 def test_head_and_tail_are_as_many_as_asked(n_tokens: int, max_tokens: int, keep: KeepKind) -> None:
-    head, tail = kept(n_tokens, max_tokens, keep)
+    head, tail = count_kept(n_tokens, max_tokens, keep)
     assert head + tail == min(n_tokens, max_tokens)
-    assert kept(n_tokens, None, keep) == (n_tokens, 0)
+    assert count_kept(n_tokens, None, keep) == (n_tokens, 0)
     if keep == "head" or n_tokens <= max_tokens:
         assert tail == 0
     else:
@@ -46,7 +46,7 @@ def test_head_and_tail_are_as_many_as_asked(n_tokens: int, max_tokens: int, keep
 @given(st.integers(1, 40), st.integers(1, 40), keeps)
 def test_cut_keeps_the_order_and_the_ids_as_they_were(n_tokens: int, max_tokens: int, keep: KeepKind) -> None:
     whole = text(n_tokens)
-    found = cut(whole, max_tokens, keep)
+    found = cut_text(whole, max_tokens, keep)
     assert len(found) == min(n_tokens, max_tokens)
     assert (np.diff(found) > 0).all()
     assert found.dtype == whole.dtype
@@ -58,7 +58,7 @@ def test_a_crop_is_head_and_tail_or_one_stretch(n_tokens: int, most: int, n_mark
     n_markers = min(n_markers, most - 1, n_tokens - 1)
     found = crop(text(n_tokens), most, np.random.default_rng(seed), n_markers)
     assert len(found) == min(n_tokens, most)
-    if found.tolist() == cut(text(n_tokens), most, "head-tail", n_markers).tolist():
+    if found.tolist() == cut_text(text(n_tokens), most, "head-tail", n_markers).tolist():
         return
     assert found[:n_markers].tolist() == text(n_tokens)[:n_markers].tolist()
     stretch = found[n_markers:]
@@ -77,17 +77,17 @@ def test_crops_are_as_often_head_and_tail_as_a_stretch_from_anywhere() -> None:
 
 @given(lengths, batch_sizes, seeds)
 def test_shuffled_batches_hold_each_text_once(n_tokens: list[int], batch_size: int, seed: int) -> None:
-    batches = shuffled(n_tokens, batch_size, np.random.default_rng(seed))
+    batches = shuffle_batches(n_tokens, batch_size, np.random.default_rng(seed))
     assert sorted(np.concatenate(batches).tolist()) == list(range(len(n_tokens)))
     assert len(batches) == -(-len(n_tokens) // batch_size)
     assert sorted(map(len, batches))[1:] == [batch_size] * (len(batches) - 1)  # one may be smaller
-    again = shuffled(n_tokens, batch_size, np.random.default_rng(seed))
+    again = shuffle_batches(n_tokens, batch_size, np.random.default_rng(seed))
     assert [batch.tolist() for batch in again] == [batch.tolist() for batch in batches]
 
 
 def test_another_seed_makes_other_batches_in_another_order() -> None:
     n_tokens = [5] * 20 + [9] * 20
-    one, other = ([b.tolist() for b in shuffled(n_tokens, 4, np.random.default_rng(seed))] for seed in (0, 1))
+    one, other = ([b.tolist() for b in shuffle_batches(n_tokens, 4, np.random.default_rng(seed))] for seed in (0, 1))
     assert sorted(map(sorted, one)) != sorted(map(sorted, other))
     long = [[n_tokens[batch[0]] == 9 for batch in batches] for batches in (one, other)]
     assert long[0] != long[1]
@@ -97,17 +97,17 @@ def test_another_seed_makes_other_batches_in_another_order() -> None:
 @given(st.lists(st.integers(1, 30), min_size=1, max_size=2 * BUCKET), st.integers(2, 9), seeds)
 def test_a_batch_holds_texts_of_like_lengths(n_tokens: list[int], batch_size: int, seed: int) -> None:
     """Within a bucket the lengths of two batches do not overlap, so sorted they are the lengths sorted."""
-    batches = shuffled(n_tokens, batch_size, np.random.default_rng(seed))
+    batches = shuffle_batches(n_tokens, batch_size, np.random.default_rng(seed))
     in_order = sorted(sorted(n_tokens[i] for i in batch) for batch in batches)
     assert sorted(n_tokens) == [n for batch in sorted(in_order, key=lambda b: (b[0], b[-1])) for n in batch]
 
 
 @given(lengths, batch_sizes)
 def test_batches_by_length_hold_each_text_once_the_shortest_first(n_tokens: list[int], batch_size: int) -> None:
-    batches = [batch.tolist() for batch in by_length(n_tokens, batch_size)]
+    batches = [batch.tolist() for batch in batch_by_length(n_tokens, batch_size)]
     order = [i for batch in batches for i in batch]
     assert order == sorted(range(len(n_tokens)), key=lambda i: (n_tokens[i], i))
     assert [len(batch) for batch in batches[:-1]] == [batch_size] * (len(batches) - 1)
     assert 1 <= len(batches[-1]) <= batch_size
-    few = [batch.tolist() for batch in by_length([3, 9, 1, 4, 4, 30, 2], 3, 12)]  # 12 tokens in a batch at most
+    few = [batch.tolist() for batch in batch_by_length([3, 9, 1, 4, 4, 30, 2], 3, 12)]  # 12 tokens in a batch at most
     assert few == [[2, 6, 0], [3, 4], [1], [5]]  # the last is longer than a batch, and alone

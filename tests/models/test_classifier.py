@@ -12,13 +12,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from attnviz.models.batches import padded
+from attnviz.models.batches import pad
 from attnviz.models.classifier import (
     AttentionPool,
     Classifier,
     ClassifierConfig,
     MeanPool,
-    fitted_temperature,
+    fit_temperature,
 )
 from attnviz.models.encoder import EncoderConfig
 from attnviz.models.predicting import probabilities
@@ -44,7 +44,7 @@ def classifier(pool: PoolKind, labels: tuple[str, ...] = ("no", "yes"), dropout:
 
 def read(by: Classifier, *texts: list[int]) -> Tensor:
     with torch.no_grad():
-        return torch.as_tensor(by(*padded([np.array(text) for text in texts])))
+        return torch.as_tensor(by(*pad([np.array(text) for text in texts])))
 
 
 @pytest.mark.parametrize("pool", ["mean", "cls", "attention"])
@@ -105,7 +105,7 @@ def test_the_pooled_encoding_is_dropped() -> None:
 def test_what_words_weigh_is_added() -> None:
     """The encoder's logits and those of the n-grams; attention needs neither."""
     both = classifier("mean")
-    ids, real = padded([np.array([3, 5, 7])])
+    ids, real = pad([np.array([3, 5, 7])])
     assert both.ngrams is not None
     with torch.no_grad():
         alone = both.classify(both.states(ids, real), real)
@@ -142,7 +142,7 @@ def calibrated_logits() -> tuple[Tensor, Tensor]:
 @pytest.mark.parametrize("temperature", [0.15, 1.0, 8.0])
 def test_a_known_temperature_is_found(temperature: float) -> None:
     logits, labels = calibrated_logits()
-    assert fitted_temperature(temperature * logits, labels) == pytest.approx(temperature, rel=1e-3)
+    assert fit_temperature(temperature * logits, labels) == pytest.approx(temperature, rel=1e-3)
 
 
 @pytest.mark.parametrize("size", [0.1, 1.0, 10.0, 1000.0])
@@ -150,10 +150,10 @@ def test_a_temperature_is_bounded(size: float) -> None:
     """Logits that are never wrong could be as large as one likes, those that are always wrong as small."""
     logits = size * torch.tensor([[0.0, 1.0], [1.0, 0.0], [3.0, 1.0]])
     right = logits.argmax(dim=-1)
-    assert 0.1 <= fitted_temperature(logits, right) <= 1
-    assert fitted_temperature(logits, 1 - right) == pytest.approx(10)
-    assert fitted_temperature(logits[:2], right[:2]) >= 0.1
+    assert 0.1 <= fit_temperature(logits, right) <= 1
+    assert fit_temperature(logits, 1 - right) == pytest.approx(10)
+    assert fit_temperature(logits[:2], right[:2]) >= 0.1
 
 
 def test_logits_that_say_nothing_keep_their_temperature() -> None:
-    assert fitted_temperature(torch.zeros(4, 2), torch.tensor([0, 1, 1, 1])) == 1
+    assert fit_temperature(torch.zeros(4, 2), torch.tensor([0, 1, 1, 1])) == 1

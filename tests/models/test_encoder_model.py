@@ -11,7 +11,7 @@ import pytest
 import torch
 
 from attnviz.errors import InvalidDevice, InvalidOption, InvalidText, TooLarge
-from attnviz.measures import measured
+from attnviz.measures import measure_maps
 from attnviz.models.built_in import SHIPPED
 from attnviz.models.device import available
 from attnviz.records import AttentionMaps
@@ -169,7 +169,7 @@ def test_what_is_made_to_be_measured_agrees_with_the_record(spec: ModelOptions, 
     assert (found.weights[:, :, ~record.allowed_anywhere(slice(None))] == 0).all()
     assert (found.queries, found.provenance) == (record.queries, record.provenance)
     assert found.self_attention
-    for ours, theirs in zip(measured(found, ["all"]), measured(record, ["all"]), strict=True):
+    for ours, theirs in zip(measure_maps(found, ["all"]), measure_maps(record, ["all"]), strict=True):
         np.testing.assert_allclose(ours.values, theirs.values, rtol=1e-6, atol=1e-6, err_msg=ours.name)
 
 
@@ -178,5 +178,5 @@ def test_what_is_made_to_be_measured_agrees_over_reviews_of_512_tokens() -> None
     model = load_encoder(ModelOptions(model="multi", max_tokens=512), texts)
     for text in (*texts, " ".join(texts)):
         record, found = model.attention(text), model.attention_to_measure(text)
-        for ours, theirs in zip(measured(found, ["all"]), measured(record, ["all"]), strict=True):
+        for ours, theirs in zip(measure_maps(found, ["all"]), measure_maps(record, ["all"]), strict=True):
             np.testing.assert_allclose(ours.values, theirs.values, rtol=1e-6, atol=1e-6, err_msg=ours.name)

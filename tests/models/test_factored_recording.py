@@ -14,7 +14,7 @@ from torch.nn import functional
 
 import attnviz
 from attnviz.errors import InvalidOption, InvalidRecord, InvalidSelection
-from attnviz.measures import measured
+from attnviz.measures import measure_maps
 from attnviz.models.capture import masks
 from attnviz.models.recording.record import Recording, record
 from attnviz.records import AttentionMaps
@@ -112,7 +112,7 @@ def test_every_measure_at_1024_tokens(kind: str) -> None:
     )
     ids = torch.randint(4, 32, (1, 1024), generator=torch.Generator().manual_seed(0))
     found, dense = both(model, {"input_ids": ids})
-    for one, other in zip(measured(found[0], ["all"]), measured(dense[0], ["all"]), strict=True):
+    for one, other in zip(measure_maps(found[0], ["all"]), measure_maps(dense[0], ["all"]), strict=True):
         assert one.values == pytest.approx(other.values, abs=1e-5, rel=1e-5), one.name
         assert one.bounds == other.bounds
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from attnviz.errors import InvalidText, TooLarge
 from attnviz.models import predicting
-from attnviz.models.batches import cut
+from attnviz.models.batches import cut_text
 from attnviz.models.classifier import Classifier, ClassifierConfig
 from attnviz.models.encoder import EncoderConfig
 from attnviz.models.predicting import Answer, Predictor, logits, probabilities
@@ -130,7 +130,7 @@ def test_pairs_of_tokens_count_where_their_distance_does() -> None:
 def test_logits_are_in_the_order_of_their_texts_and_not_divided_by_the_temperature() -> None:
     reader = READERS["mean"]
     reader.classifier.train()  # dropout must not be at work
-    ids = [cut(found, 4, "head") for found in reader.tokenizer.ids([text(1, 2, 3), text(4), text(5, 6)])]
+    ids = [cut_text(found, 4, "head") for found in reader.tokenizer.ids([text(1, 2, 3), text(4), text(5, 6)])]
     found = logits(reader.classifier, ids)
     assert not reader.classifier.training
     with torch.no_grad():

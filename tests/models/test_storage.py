@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor
 
-from attnviz.models.checkpoint import SCALE, packed, unpacked
+from attnviz.models.checkpoint import SCALE, pack_weights, unpack_weights
 from attnviz.specs import StorageKind
 
 STORAGES: tuple[StorageKind, ...] = ("float32", "float16", "int8")
@@ -21,7 +21,7 @@ def matrix(seed: int, size: float = 1.0) -> Tensor:
 
 
 def there_and_back(tensor: Tensor, storage: StorageKind) -> Tensor:
-    found = unpacked(packed({"words": tensor}, EMBEDDINGS, storage))
+    found = unpack_weights(pack_weights({"words": tensor}, EMBEDDINGS, storage))
     assert found.keys() == {"words"}
     assert found["words"].dtype == tensor.dtype
     return found["words"]
@@ -53,7 +53,7 @@ def test_int8_loses_half_a_step(seed: int, size: float) -> None:
 
 def test_int8_by_hand() -> None:
     """The largest of a row is 127 steps, which are 0.1 in the first and 0.01 in the second."""
-    found = packed({"words": torch.tensor([[12.7, -12.7, 0.0], [1.27, -0.64, 0.013]])}, EMBEDDINGS, "int8")
+    found = pack_weights({"words": torch.tensor([[12.7, -12.7, 0.0], [1.27, -0.64, 0.013]])}, EMBEDDINGS, "int8")
     assert found["words"].dtype == torch.int8
     assert found["words"].tolist() == [[127, -127, 0], [127, -64, 1]]
     assert found["words" + SCALE].flatten().tolist() == pytest.approx([0.1, 0.01], rel=0.002)
@@ -61,7 +61,7 @@ def test_int8_by_hand() -> None:
 
 def test_a_matrix_of_zeros_has_a_step() -> None:
     """Else zero divided by it were NaN, which happens to become 0 on some processors."""
-    assert (packed({"words": torch.zeros(3, 2)}, EMBEDDINGS, "int8")["words" + SCALE] > 0).all()
+    assert (pack_weights({"words": torch.zeros(3, 2)}, EMBEDDINGS, "int8")["words" + SCALE] > 0).all()
     for storage in STORAGES:
         assert not there_and_back(torch.zeros(3, 2), storage).any()
 
@@ -69,10 +69,10 @@ def test_a_matrix_of_zeros_has_a_step() -> None:
 @pytest.mark.parametrize("storage", STORAGES)
 def test_only_embeddings_are_rounded(storage: StorageKind) -> None:
     weights = {"words": matrix(1), "output.weight": matrix(2), "temperature": torch.tensor(1.2345678)}
-    found = packed(weights, EMBEDDINGS, storage)
+    found = pack_weights(weights, EMBEDDINGS, storage)
     for name in ("output.weight", "temperature"):
         assert found[name].equal(weights[name])
-        assert unpacked(found)[name].equal(weights[name])
+        assert unpack_weights(found)[name].equal(weights[name])
     assert found["words"].dtype == getattr(torch, storage)
     assert (found.keys() == weights.keys()) == (storage != "int8")
 
@@ -91,23 +91,23 @@ def test_whole_numbers_are_exact_and_take_four_bytes_where_they_fit(
     pairs: list[int], stored: torch.dtype, storage: StorageKind
 ) -> None:
     tensor = torch.tensor(pairs, dtype=torch.int64)
-    found = packed({"pairs": tensor}, EMBEDDINGS, storage)
+    found = pack_weights({"pairs": tensor}, EMBEDDINGS, storage)
     assert found["pairs"].dtype == stored
-    assert unpacked(found)["pairs"].dtype == torch.int64
-    assert unpacked(found)["pairs"].equal(tensor)
+    assert unpack_weights(found)["pairs"].dtype == torch.int64
+    assert unpack_weights(found)["pairs"].equal(tensor)
 
 
 def test_what_is_packed_is_left_as_it_was() -> None:
     parameter = torch.nn.Parameter(matrix(3).T)
     before = parameter.detach().clone()
-    found = packed({"words": parameter}, EMBEDDINGS, "int8")["words"]
+    found = pack_weights({"words": parameter}, EMBEDDINGS, "int8")["words"]
     assert not found.requires_grad
     assert found.is_contiguous()
     assert parameter.equal(before)
 
 
 def test_int8_without_its_scale_is_refused() -> None:
-    found = packed({"words": matrix(4)}, EMBEDDINGS, "int8")
+    found = pack_weights({"words": matrix(4)}, EMBEDDINGS, "int8")
     del found["words" + SCALE]
     with pytest.raises(KeyError, match=r"words\.scale"):
-        unpacked(found)
+        unpack_weights(found)

@@ -17,7 +17,7 @@ from tokenizers import Regex, Tokenizer, pre_tokenizers
 
 import attnviz
 from attnviz.errors import InvalidModel, InvalidOption, InvalidText
-from attnviz.models.batches import cut
+from attnviz.models.batches import cut_text
 from attnviz.models.tokenizer import CLASSIFY, MAX_COUNT, MAX_ENTRIES, PADDING, UNKNOWN, load, train
 from attnviz.specs import KeepKind, TokenizerKind, VocabularyOptions
 
@@ -236,7 +236,7 @@ def test_what_is_cut_to_be_classified_is_what_is_shown(
     shown = encoding.tokens
     assert "".join(shown.pieces[classify:]).lower() == expected
     assert tuple(text[start:end] for start, end in shown.offsets[classify:]) == shown.pieces[classify:]
-    assert cut(next(vocabulary.ids([text])), most, keep, int(classify)).tolist() == list(encoding.ids)
+    assert cut_text(next(vocabulary.ids([text])), most, keep, int(classify)).tolist() == list(encoding.ids)
     assert encoding.n_tokens == 7
 
 

@@ -14,7 +14,7 @@ from safetensors.numpy import load, save
 import attnviz
 from attnviz import store
 from attnviz.errors import InvalidOption, InvalidRecord, TooLarge
-from attnviz.measures import measured
+from attnviz.measures import measure_maps
 from attnviz.records import AttentionMaps, Tokens, arithmetic, factored, factors, walk
 from attnviz.records.factored import FactoredMaps
 from attnviz.records.factors import Factors, Window
@@ -50,7 +50,7 @@ def test_every_number_is_that_of_the_weights(name: str, pays: int, monkeypatch: 
     np.testing.assert_allclose(
         found.cells(0, 0, places, places[::-1]), dense.weights[0, 0, places, places[::-1]], rtol=1e-5, atol=1e-7
     )
-    for one, other in zip(measured(found, ["all"]), measured(dense, ["all"]), strict=True):
+    for one, other in zip(measure_maps(found, ["all"]), measure_maps(dense, ["all"]), strict=True):
         assert one.values == pytest.approx(other.values, abs=1e-5, rel=1e-5), one.name
         assert one.bounds == other.bounds
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from attnviz.errors import InvalidRecord
-from attnviz.measures.concentration import uniform
+from attnviz.measures.concentration import make_uniform
 from attnviz.measures.rows import statistics
 from attnviz.records import AttentionMaps, Tokens, arithmetic, factors, walk
 from attnviz.records.factored import FactoredMaps
@@ -178,7 +178,7 @@ def test_a_query_that_may_attend_to_nothing_is_refused(window: Window) -> None:
 def test_attention_without_a_choice_is_that_of_weights(window: Window, padded: bool) -> None:
     maps = maps_of(case(window, padded).unsummed)
     dense = AttentionMaps(maps.weights, maps.keys, maps.keys, maps.attendable, maps.provenance)
-    found, expected = (statistics(uniform(each), 0) for each in (maps, dense))
+    found, expected = (statistics(make_uniform(each), 0) for each in (maps, dense))
     for name in ("sums", "entropies", "peaks", "peak_keys", "distances", "received"):
         np.testing.assert_allclose(getattr(found, name), getattr(expected, name), rtol=2e-6, atol=1e-9, err_msg=name)
 

@@ -14,7 +14,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from attnviz.renderers.documents.latex import OTHER_SCRIPTS, escaped, fragment
+from attnviz.renderers.documents.latex import OTHER_SCRIPTS, escape_latex, fragment
 from attnviz.renderers.terminal import show as terminal
 from attnviz.report import Column, Formula, Heatmap, Note, Report, Section, Table
 from tests.made import HOSTILE
@@ -134,7 +134,7 @@ def everywhere(text: str) -> Report:
 
 
 def check(text: str) -> None:
-    assert read(escaped(text)) == seen(text)
+    assert read(escape_latex(text)) == seen(text)
     source = fragment(everywhere(text))
     assert all(line.startswith("% ") for line in source.splitlines() if "%" in line.replace("\\%", ""))
     found = parts(source)
@@ -178,7 +178,7 @@ def test_a_text_is_printed_as_it_is_wherever_it_stands() -> None:
 
 @given(TEXTS)
 def test_any_text_is_printed_as_it_is(text: str) -> None:
-    assert read(escaped(text)) == seen(text)
+    assert read(escape_latex(text)) == seen(text)
 
 
 def test_tables_end_where_they_begin_whatever_their_cells_say() -> None:

@@ -8,7 +8,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from attnviz.measures import measured
+from attnviz.measures import measure_maps
 from attnviz.renderers.terminal.show import Screen, render
 from attnviz.report import Column, Report, Table
 from attnviz.specs import FigureOptions, TableKind
@@ -101,7 +101,7 @@ def test_a_compact_table_of_heads_has_one_line_for_each() -> None:
         assert ("Not shown for want of room: distance, peak." in words(text)) == (width == 80)
     sorted_by = shown("heads", 80, report(maps, FigureOptions(sort="distance")))
     assert "Not shown for want of room: entropy, peak. --measure NAME shows one." in words(sorted_by)
-    named = heatmap_report(maps, measured(maps), FigureOptions(measure=("entropy", "peak")), [0], [0])
+    named = heatmap_report(maps, measure_maps(maps), FigureOptions(measure=("entropy", "peak")), [0], [0])
     assert "Not shown" not in shown("heads", 80, named)
 
 

@@ -85,7 +85,7 @@ def test_numbers_that_are_left_out_leave_a_column_of_numbers() -> None:
 
 def test_infinity_is_a_sign() -> None:
     column = Column("s", digits=4)
-    assert [numbers.shown(value, column) for value in (float("inf"), float("-inf"), 0.5, 7)] == [
+    assert [numbers.write_cell(value, column) for value in (float("inf"), float("-inf"), 0.5, 7)] == [
         "∞",
         "-∞",
         "0.5000",

@@ -12,7 +12,7 @@ import pytest
 from attnviz import store
 from attnviz.errors import InputError, InvalidOption, InvalidSelection
 from attnviz.measures.concentration import entropy
-from attnviz.measures.words import by_words
+from attnviz.measures.words import merge_words
 from attnviz.records import AttentionMaps, Tokens
 from attnviz.renderers.documents import json as as_json
 from attnviz.report import Table
@@ -56,8 +56,8 @@ def test_words_are_joined_before_anything_is_measured(tmp_path: Path) -> None:
     drawn = draw(maps, tmp_path, merge="words")
     found = data(drawn)
     assert found["queries"]["pieces"] == ["[CLS]", "playing", "!", "[SEP]"]
-    assert np.array_equal(found["weights"], by_words(maps).weights)
-    assert np.array_equal(found["measures"]["entropy"]["values"], entropy(by_words(maps)).values)
+    assert np.array_equal(found["weights"], merge_words(maps).weights)
+    assert np.array_equal(found["measures"]["entropy"]["values"], entropy(merge_words(maps)).values)
     assert report(drawn).subtitle.endswith(" · 2 words from 3 tokens and 2 markers")
 
 

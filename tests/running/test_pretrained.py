@@ -13,7 +13,7 @@ from attnviz.commands.batch.run_job import run_job
 from attnviz.commands.compare.spec import CompareSpec
 from attnviz.commands.heatmap.spec import HeatmapSpec
 from attnviz.errors import InvalidOption, InvalidSelection
-from attnviz.measures.words import by_words
+from attnviz.measures.words import merge_words
 from attnviz.options import build
 from attnviz.report import Heatmap
 from attnviz.running import Result
@@ -154,7 +154,7 @@ def test_what_a_model_wrote_is_drawn_and_named(tmp_path: Path) -> None:
     assert picture.columns == (*maps.keys.pieces[:5], *(f"▸ {piece.strip()}" for piece in maps.chosen[:3]))
     said = " ".join(note.text for note in shown.notes)
     assert f"The model wrote 4 tokens: “{''.join(maps.chosen).strip()}”" in said.replace("“␣", "“")
-    joined = heatmap_report(by_words(maps), (), FigureOptions(), [0], [0])
+    joined = heatmap_report(merge_words(maps), (), FigureOptions(), [0], [0])
     assert not any("▸" in name for each in joined.pictures if isinstance(each, Heatmap) for name in each.rows)
 
 

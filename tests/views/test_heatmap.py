@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 from attnviz.errors import InvalidSelection
-from attnviz.measures import MEASURES, measured
+from attnviz.measures import MEASURES, measure_maps
 from attnviz.measures.divergence import vendi_score
 from attnviz.measures.rollout import rollout
-from attnviz.measures.words import by_words
+from attnviz.measures.words import merge_words
 from attnviz.records import AttentionMaps, Facts, Tokens
 from attnviz.report import Curves, Heatmap, HeatmapGrid, Note, Report, Scale, Table
 from attnviz.specs import FigureOptions, ScaleKind
@@ -33,7 +33,7 @@ from tests.made import (
 
 
 def only(maps: AttentionMaps, layers: list[int], heads: list[int], spec: FigureOptions | None = None) -> Report:
-    return heatmap_report(maps, measured(maps), spec or FigureOptions(), layers, heads)
+    return heatmap_report(maps, measure_maps(maps), spec or FigureOptions(), layers, heads)
 
 
 def overview(of: Report) -> HeatmapGrid:
@@ -233,7 +233,7 @@ def test_data_hold_texts_and_numbers_as_they_are() -> None:
     assert np.array_equal(data["weights"], maps.weights[[1]][:, [2, 0]])  # type: ignore[arg-type]
     entropy = data["measures"]["entropy"]  # type: ignore[index]
     assert entropy["unit"] == "nats"
-    assert np.array_equal(entropy["values"], measured(maps, ["entropy"])[0].values[1:, [2, 0]])
+    assert np.array_equal(entropy["values"], measure_maps(maps, ["entropy"])[0].values[1:, [2, 0]])
     assert data["text"] == {"name": "sample train[0]", "sha256": "5e" * 32}
     assert data["self_attention"] is True
 
@@ -394,7 +394,7 @@ def test_joined_words_are_said_to_be_joined() -> None:
     spans = ((0, 0), (0, 4), (4, 7), (7, 8), (8, 8))
     pieces = Tokens(("[CLS]", "play", "ing", "!", "[SEP]"), spans, (True, False, False, False, True))
     facts = Facts(tokens_in_text=40, made_for_tokens=4)
-    maps = by_words(record(random_maps("abcde").weights, pieces, made_by=provenance(trained=True, facts=facts)))
+    maps = merge_words(record(random_maps("abcde").weights, pieces, made_by=provenance(trained=True, facts=facts)))
     shown = report(maps)
     assert shown.subtitle.endswith(" · 2 words from first 3 of 40 tokens and 2 markers")
     assert [note.text for note in shown.notes] == [
@@ -405,13 +405,13 @@ def test_joined_words_are_said_to_be_joined() -> None:
     assert alone(shown)[0].rows == ("[CLS]", "playing", "!", "[SEP]")
     assert shown.data["settings"]["merge"] == "words"  # type: ignore[index]
     assert ("merge", "words") in shown.facts
-    (note,) = report(by_words(random_maps())).notes
+    (note,) = report(merge_words(random_maps())).notes
     assert note.text == "No word is cut into pieces here: there was nothing to join."
 
 
 def test_joined_words_of_two_texts() -> None:
     one = Tokens(("do", "gs"), ((0, 2), (2, 4)), (False, False))
-    maps = by_words(record(np.full((1, 1, 2, 3), 1 / 3), one, tokens("a", "b", "c")))
+    maps = merge_words(record(np.full((1, 1, 2, 3), 1 / 3), one, tokens("a", "b", "c")))
     assert next(report(maps).notes).text.endswith("about words: 2 queries became 1 and 3 keys became 3.")
 
 
@@ -467,7 +467,7 @@ def test_of_many_heads_only_the_numbers_are_listed() -> None:
 def test_the_first_of_sorted_heads_is_the_one_to_look_at() -> None:
     maps = random_maps("ab", n_layers=3, n_heads=6)
     shown = report(maps, FigureOptions(sort="peak", table="top"))
-    layer, head = np.unravel_index(measured(maps, ["peak"])[0].values.argmax(), (3, 6))
+    layer, head = np.unravel_index(measure_maps(maps, ["peak"])[0].values.argmax(), (3, 6))
     assert f"--layer {layer} --head {head} lists" in list(shown.notes)[-1].text
 
 
@@ -504,7 +504,7 @@ def test_a_sink_and_windows_in_every_part() -> None:
 def test_measures_of_all_heads_of_a_layer_have_a_row_per_layer(n_heads: int) -> None:
     """All measures are there: those of heads head by head, the others layer by layer, whichever heads are drawn."""
     maps = random_maps(n_layers=3, n_heads=n_heads)
-    found = heatmap_report(maps, measured(maps, ["all"]), FigureOptions(), [2, 0], [0])
+    found = heatmap_report(maps, measure_maps(maps, ["all"]), FigureOptions(), [2, 0], [0])
     measures: Any = found.data["measures"]
     assert list(measures) == [measure.name for measure in MEASURES if not measure.of_some_texts]
     table = next(table for table in found.tables if table.name == "layers")
@@ -520,11 +520,11 @@ def test_measures_of_all_heads_of_a_layer_have_a_row_per_layer(n_heads: int) -> 
 
 def test_the_sharpest_head_is_the_map_to_look_at_first() -> None:
     maps = random_maps("abc", n_layers=2, n_heads=3)
-    effective = measured(maps, ["effective_keys"])[0].values
+    effective = measure_maps(maps, ["effective_keys"])[0].values
     layer, head = np.unravel_index(effective.argmin(), (2, 3))
-    for measures in (measured(maps), measured(maps, ["gini"])):
+    for measures in (measure_maps(maps), measure_maps(maps, ["gini"])):
         (first,) = heatmap_report(maps, measures, FigureOptions(), [0, 1], [0, 1, 2]).focus
         assert first.name == f"layer-{layer}-head-{head}"
         assert first.title.endswith(f": the sharpest of 6 heads, {effective.min():.2f} effective keys")
-    (first,) = heatmap_report(maps, measured(maps), FigureOptions(), [1], [1]).focus
+    (first,) = heatmap_report(maps, measure_maps(maps), FigureOptions(), [1], [1]).focus
     assert first.title == "layer 1, head 1"

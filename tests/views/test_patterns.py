@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from attnviz.views.patterns import patterns
+from attnviz.views.patterns import name_patterns
 from tests.made import cross_maps, record, tokens, uniform_maps
 
 N = 40
@@ -14,7 +14,7 @@ PIECES = tuple(f"t{n}" for n in range(N))
 def looks_at(*heads: np.ndarray, pieces: tuple[str, ...] = PIECES) -> list[str]:
     """Each head as weights to which uniform attention is added up to a sum of 1."""
     rows = np.stack([head + (1 - head.sum(axis=-1, keepdims=True)) / len(pieces) for head in heads])
-    return patterns(record(rows[None], tokens(*pieces)))[0]
+    return name_patterns(record(rows[None], tokens(*pieces)))[0]
 
 
 def test_patterns_by_hand() -> None:
@@ -42,8 +42,8 @@ def test_small_shares_count_only_as_many_times_an_equal_share() -> None:
 
 def test_uniform_attention_has_no_pattern_however_short_the_text() -> None:
     for n in range(1, 9):
-        assert patterns(uniform_maps(n)) == [["no single pattern"]]
+        assert name_patterns(uniform_maps(n)) == [["no single pattern"]]
 
 
 def test_from_one_text_to_another_positions_mean_nothing() -> None:
-    assert not {cell for layer in patterns(cross_maps()) for cell in layer} & {"itself", "previous token"}
+    assert not {cell for layer in name_patterns(cross_maps()) for cell in layer} & {"itself", "previous token"}

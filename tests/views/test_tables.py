@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from attnviz.errors import InvalidOption
-from attnviz.measures import measured
+from attnviz.measures import measure_maps
 from attnviz.records import AttentionMaps, Measurement
 from attnviz.report import Table
 from attnviz.specs import FigureOptions
@@ -37,7 +37,7 @@ def top_table(maps: AttentionMaps, layer: int, head: int, top_k: int, **choice: 
 
 
 def test_heads_by_hand() -> None:
-    table = heads_table(BY_HAND, measured(BY_HAND), [0], [0])
+    table = heads_table(BY_HAND, measure_maps(BY_HAND), [0], [0])
     assert [(c.header, c.unit) for c in table.columns] == [
         ("layer", ""),
         ("head", ""),
@@ -76,7 +76,7 @@ def test_the_strongest_pair_is_never_one_of_padding() -> None:
 
 def test_cross_attention_has_no_distance() -> None:
     maps = cross_maps()
-    assert "distance" not in [c.header for c in heads_table(maps, measured(maps), [0], [0]).columns]
+    assert "distance" not in [c.header for c in heads_table(maps, measure_maps(maps), [0], [0]).columns]
     assert top_table(maps, 0, 0, 1).rows[0][1] == "q0"
     assert str(top_table(maps, 0, 0, 1).rows[0][2]).split()[1].startswith("k")
 
@@ -126,10 +126,10 @@ def test_a_hidden_token_is_neither_query_nor_key_and_the_others_keep_their_posit
     assert [row[:3] + row[4:5] for row in table.rows] == [(1, "b", "2 c", "1 b"), (2, "c", "2 c", "1 b")]
     assert table.rows[0][3::2] == pytest.approx((0.8, 0.1))  # not 8/9 and 1/9
     sharp = record(np.array([[[[1, 0, 0], [0.1, 0.1, 0.8], [0.9, 0, 0.1]]]]), tokens("a", "b", "c"))
-    row = heads_table(sharp, measured(sharp), [0], [0], drop_first=True).rows[0]
+    row = heads_table(sharp, measure_maps(sharp), [0], [0], drop_first=True).rows[0]
     assert row[-2] == "1 b → 2 c"
     assert row[-1] == pytest.approx(0.8)
-    assert row[2:-2] == heads_table(sharp, measured(sharp), [0], [0]).rows[0][2:-2]  # measures count every token
+    assert row[2:-2] == heads_table(sharp, measure_maps(sharp), [0], [0]).rows[0][2:-2]  # measures count every token
 
 
 def test_a_pair_that_may_not_be_is_never_the_strongest() -> None:
@@ -151,7 +151,7 @@ def test_each_layers_own_window_and_a_sink() -> None:
     listed = [[cell for cell in row[2::2] if cell] for row in top_table(maps, 1, 0, 4).rows]
     assert [sorted(keys) for keys in listed] == [["0 t0"], ["0 t0", "1 t1"], ["1 t1", "2 t2"], ["2 t2", "3 t3"]]
     with_sink = sink_maps(share=0.25)
-    found = heads_table(with_sink, measured(with_sink), [0], [0, 1])
+    found = heads_table(with_sink, measure_maps(with_sink), [0], [0, 1])
     assert [row[[c.header for c in found.columns].index("to sink")] for row in found.rows] == [0.25, 0.0]
     weights = top_table(with_sink, 0, 0, 4).rows[0][3::2]
     assert sum(float(weight) for weight in weights) == pytest.approx(0.75)

@@ -11,7 +11,7 @@ from attnviz.errors import InvalidOption, InvalidSelection
 from attnviz.measures.shares import to_first
 from attnviz.records import AttentionMaps
 from attnviz.specs import FigureOptions
-from attnviz.views.tokens import TokenSelection, hidden, part_of
+from attnviz.views.tokens import TokenSelection, measure_hidden, part_of
 from tests.made import cross_maps, random_maps, record, sink_maps, tokens
 
 MARKERS = ("[CLS]", "[SEP]")
@@ -50,7 +50,7 @@ def test_a_part_is_cut_out_and_keeps_the_equal_share_of_the_whole() -> None:
         [weights[2, 1:3].sum() / 2, weights[3, 1:4].sum() / 3]
     )
     assert of_rest.renormalizes(maps)
-    share = hidden(maps, part)
+    share = measure_hidden(maps, part)
     assert share is not None
     assert share.values[0, 0] == pytest.approx(weights[2:, :2].sum(axis=1).mean())
     with pytest.raises(InvalidOption, match="--tokens is for one text"):
@@ -59,30 +59,30 @@ def test_a_part_is_cut_out_and_keeps_the_equal_share_of_the_whole() -> None:
 
 def test_the_share_of_what_is_hidden_by_hand() -> None:
     maps = marked(np.array([[1, 0, 0, 0], [0.5, 0.25, 0, 0.25], [0.25, 0.25, 0.25, 0.25], [0, 0, 0, 1]]))
-    share = hidden(maps, part_of(maps, FigureOptions(hide_special=True)))
+    share = measure_hidden(maps, part_of(maps, FigureOptions(hide_special=True)))
     assert share is not None
     assert share.values.tolist() == [[(0.75 + 0.5) / 2]]  # of the two queries that are drawn
     assert (share.name, share.unit, share.bounds) == ("hidden", "share", (0.0, 1.0))
-    assert hidden(maps, part_of(maps, FigureOptions())) is None
+    assert measure_hidden(maps, part_of(maps, FigureOptions())) is None
 
 
 def test_a_sink_is_no_token_and_padding_asks_nothing() -> None:
     with_sink = sink_maps(share=0.4)
     bare = record(with_sink.weights / with_sink.weights.sum(axis=-1, keepdims=True))
-    shares = [hidden(maps, part_of(maps, FigureOptions(drop_first=True))) for maps in (with_sink, bare)]
+    shares = [measure_hidden(maps, part_of(maps, FigureOptions(drop_first=True))) for maps in (with_sink, bare)]
     assert shares[0] is not None
     assert shares[1] is not None
     assert shares[0].values == pytest.approx(shares[1].values, abs=1e-6)
     rows = np.array([[0.5, 0.5, 0], [0.25, 0.75, 0], [1, 0, 0]])
     padded = record(rows[None, None], attendable=np.array([[True, True, False]] * 3))
-    of_padded = hidden(padded, part_of(padded, FigureOptions(drop_first=True)))
+    of_padded = measure_hidden(padded, part_of(padded, FigureOptions(drop_first=True)))
     assert of_padded is not None
     assert of_padded.values.tolist() == [[0.25]]
 
 
 def test_keys_that_are_all_drawn_hide_nothing() -> None:
     maps = record(np.full((1, 1, 2, 2), 0.5), tokens("<s>", "q", special=("<s>",)), tokens("k", "l"))
-    share = hidden(maps, part_of(maps, FigureOptions(hide_special=True)))
+    share = measure_hidden(maps, part_of(maps, FigureOptions(hide_special=True)))
     assert share is not None
     assert share.values.tolist() == [[0.0]]
 
@@ -92,7 +92,7 @@ def test_without_the_first_query_the_hidden_share_is_what_the_others_give_to_the
     n: int, seed: int, causal: bool
 ) -> None:
     maps = random_maps([f"t{i}" for i in range(n)], seed=seed, causal=causal)
-    share = hidden(maps, part_of(maps, FigureOptions(drop_first=True)))
+    share = measure_hidden(maps, part_of(maps, FigureOptions(drop_first=True)))
     assert share is not None
     own = maps.weights[:, :, 0, 0]
     assert share.values == pytest.approx((to_first(maps).values * n - own) / (n - 1), abs=1e-6)

@@ -39,7 +39,7 @@ def card_of(
         subject = model.subject(document.text, document.name, question)
         if sum(not special for special in subject.tokens.special) < MIN_TOKENS:
             raise InvalidText(f"{document.name} has one token", hint="Nothing is left of it when that is deleted.")
-        for name, row in tested(subject, methods):
+        for name, row in test_methods(subject, methods):
             rows[name].append(row)
         for name, row in without_attention(subject, document.label):
             replaced[name].append(row)
@@ -51,7 +51,7 @@ def card_of(
     yield Result(report, rows=LazyRows(lambda: card_rows(found, names)))
 
 
-def tested(subject: Subject, methods: Sequence[str]) -> Iterator[tuple[str, Sequence[float]]]:
+def test_methods(subject: Subject, methods: Sequence[str]) -> Iterator[tuple[str, Sequence[float]]]:
     """Of one text, by method: comprehensiveness, sufficiency, τ with leave-one-out, τ with the gradient, passes."""
     found: dict[str, Attribution] = {}
     for name in dict.fromkeys((*methods, LEAVE_ONE_OUT, GRADIENT)):
@@ -78,13 +78,13 @@ def without_attention(subject: Subject, label: int | None) -> Iterator[tuple[str
     own = subject.answers()
     known = label is not None and subject.answering.n_labels and 0 <= label < subject.answering.n_labels
 
-    def judged(answers: Sequence[np.ndarray]) -> Sequence[float]:
+    def judge_answers(answers: Sequence[np.ndarray]) -> Sequence[float]:
         variation = np.mean([np.abs(each - own).sum() / 2 for each in answers])
         changed = np.mean([each.argmax() != own.argmax() for each in answers])
         right = np.mean([each.argmax() == label for each in answers]) if known else np.nan
         return float(variation), float(changed), float(right)
 
-    found: dict[str, Sequence[float]] = {"": judged([own])}
+    found: dict[str, Sequence[float]] = {"": judge_answers([own])}
     for by in REPLACED:
         answers = []
         for draw in range(1 if by == "uniform" else N_DRAWS):
@@ -92,7 +92,7 @@ def without_attention(subject: Subject, label: int | None) -> Iterator[tuple[str
                 answers.append(subject.answers())
             if not instead.n_replaced:
                 return
-        found[by] = judged(answers)
+        found[by] = judge_answers(answers)
     yield from found.items()
 
 

@@ -27,7 +27,7 @@ class Mean(NamedTuple):
     high: float
 
     @classmethod
-    def of(cls, numbers: PerText) -> Mean:
+    def from_numbers(cls, numbers: PerText) -> Mean:
         """Over the texts that have a number."""
         known = numbers[~np.isnan(numbers)]
         if not len(known):
@@ -66,7 +66,7 @@ def card_report(
     of = escape_for_display(corpus if n_texts != 1 else names[0], MAX_NAME)
     model = escape_for_display(provenance.model, MAX_NAME) + (", encoder alone" if alone else "")
     blocks: list[Block] = [_table(found), *([_instead(instead)] if instead else [])]
-    blocks += map(Note, (*_verdicts(found, n_texts), *_of_attention(instead), *_reading()))
+    blocks += map(Note, (*_verdicts(found, n_texts), *_describe_attention(instead), *_reading()))
     return Report(
         title=f"what explains the answers of {model}, tested on {of}",
         subtitle=f"{captions.status(provenance)} · {quantity(n_texts, 'texts')}",
@@ -110,8 +110,8 @@ def _table(found: Sequence[MethodTest]) -> Table:
     rows: list[Row] = [
         (
             "chance" if each.method == "random" else each.method,
-            *(str(Mean.of(getattr(each, number))) for number in NUMBERS[:2]),
-            *(f"{Mean.of(getattr(each, number)).value:.3f}" for number in NUMBERS[2:4]),
+            *(str(Mean.from_numbers(getattr(each, number))) for number in NUMBERS[:2]),
+            *(f"{Mean.from_numbers(getattr(each, number)).value:.3f}" for number in NUMBERS[2:4]),
             f"{each.n_passes.mean():.0f}",
         )
         for each in found
@@ -131,7 +131,9 @@ def _instead(instead: Sequence[ReplacedTest]) -> Table:
         *([Column("right answers")] if right else []),
     )
     numbers = OF_REPLACED if right else OF_REPLACED[:2]
-    rows = [(NAMES[each.by], *(str(Mean.of(getattr(each, number))) for number in numbers)) for each in instead]
+    rows = [
+        (NAMES[each.by], *(str(Mean.from_numbers(getattr(each, number))) for number in numbers)) for each in instead
+    ]
     return Table("attention", "answers under other attention", "facts", columns, tuple(rows))
 
 
@@ -143,7 +145,7 @@ NAMES = {
 }
 
 
-def _of_attention(instead: Sequence[ReplacedTest]) -> Iterator[str]:
+def _describe_attention(instead: Sequence[ReplacedTest]) -> Iterator[str]:
     if len(instead) < 2:
         return
     least = min(instead[1:], key=lambda each: float(each.variation.mean()))
@@ -162,8 +164,8 @@ def _verdicts(found: Sequence[MethodTest], n_texts: int) -> Iterator[str]:
         yield f"{n_texts} {pluralize(n_texts, 'texts')} have no interval, and so no verdict: it takes {MIN_TEXTS}."
         return
     chance, *others = found
-    by_chance = Mean.of(chance.comprehensiveness)
-    means = {each.method: Mean.of(each.comprehensiveness) for each in others}
+    by_chance = Mean.from_numbers(chance.comprehensiveness)
+    means = {each.method: Mean.from_numbers(each.comprehensiveness) for each in others}
     nothing = [name for name, mean in means.items() if mean.overlaps(by_chance) or mean.value < by_chance.value]
     if nothing:
         yield (
@@ -197,7 +199,7 @@ def _data(each: MethodTest | ReplacedTest, numbers: Sequence[str]) -> dict[str, 
     found: dict[str, object] = {}
     for number in numbers:
         values: PerText = getattr(each, number)
-        mean = Mean.of(values)
+        mean = Mean.from_numbers(values)
         interval = None if np.isnan(mean.low) else [mean.low, mean.high]
         shown = [None if isnan(value) else value for value in values.tolist()]
         found[number] = {"mean": None if np.isnan(mean.value) else mean.value, "interval": interval, "texts": shown}

@@ -18,7 +18,7 @@ from attnviz.commands.batch.job_from_manifest import job_from_manifest
 from attnviz.commands.batch.spec import DiffSpec
 from attnviz.commands.batch.workers import run_jobs
 from attnviz.errors import DifferencesFound, InvalidOption, InvalidSource
-from attnviz.measures import ALL, HEADLINE, MEASURES, chosen, split_names
+from attnviz.measures import ALL, HEADLINE, MEASURES, choose_measures, split_names
 from attnviz.models.sizes import BASE, ONE_HEAD, ONE_TOKEN, check_room
 from attnviz.records.arithmetic import cores
 from attnviz.records.differences import JSD, TOP_KEY, WEIGHT, Diff, Difference, Tolerances, other_versions
@@ -63,10 +63,10 @@ def diff(spec: DiffSpec) -> Events:
         )
     if kinds[0] == ".json":
         batches = load_batch(before), load_batch(after)
-        return iter((_of_batches(spec, *batches, tolerances),))
+        return iter((_diff_batches(spec, *batches, tolerances),))
     if spec.pixels is not None:
         raise InvalidOption("--pixels is of the pictures of batches", hint="Leave it out.")
-    of_kind = _of_means if kinds[0] in COMPARED else _of_records
+    of_kind = _diff_means if kinds[0] in COMPARED else _diff_records
     return iter((of_kind(spec, before, after, tolerances),))
 
 
@@ -121,12 +121,12 @@ def _again(spec: DiffSpec, file: Path, tolerances: Tolerances) -> Events:
                 made[old.name] = replace(done.entry, fingerprint=old.fingerprint)
                 yield Progress(len(made), len(jobs), "jobs", old.name)
             remade = Manifest(batch.manifest.configs, versions(), tuple(made[job.name] for job in jobs))
-            yield _of_batches(spec, batch, LoadedBatch(Path(place), remade), tolerances)
+            yield _diff_batches(spec, batch, LoadedBatch(Path(place), remade), tolerances)
 
     return events()
 
 
-def _of_batches(spec: DiffSpec, before: LoadedBatch, after: LoadedBatch, tolerances: Tolerances) -> Result:
+def _diff_batches(spec: DiffSpec, before: LoadedBatch, after: LoadedBatch, tolerances: Tolerances) -> Result:
     numbers = (of_text for of in (before, after) for entry in of.manifest.jobs for of_text in entry.numbers.values())
     known = list(dict.fromkeys(name for of_text in numbers for name in of_text))
     _check_names(tolerances.named, [WEIGHT, *known])
@@ -135,17 +135,17 @@ def _of_batches(spec: DiffSpec, before: LoadedBatch, after: LoadedBatch, toleran
     return _result(found, diff_report(found, spec, [*numbers_table(found, shown)]), spec, "configs")
 
 
-def _of_records(spec: DiffSpec, before: Path, after: Path, tolerances: Tolerances) -> Result:
+def _diff_records(spec: DiffSpec, before: Path, after: Path, tolerances: Tolerances) -> Result:
     needed = BASE
     for path in (before, after):
         *_, n_queries, n_keys = store.record_shape(path)
         # of factors no more rows of a head than are walked over at once are ever there
         several = min(n_queries, 2 * MIN_ROWS) if store.is_factored(path) else n_queries
-        needed += store.held_bytes(path) + ONE_TOKEN * (n_queries + n_keys) + ONE_HEAD // 2 * several * n_keys
+        needed += store.count_held_bytes(path) + ONE_TOKEN * (n_queries + n_keys) + ONE_HEAD // 2 * several * n_keys
     check_room("the two records", needed, tolerances.max_memory)
     known = [measure.name for measure in MEASURES if measure.level == "head"]
     _check_names(tolerances.named, [WEIGHT, JSD, TOP_KEY, *known])
-    for measure in chosen(spec.measure):
+    for measure in choose_measures(spec.measure):
         if measure.level == "layer" and ALL not in split_names(spec.measure):
             raise InvalidOption(f"{measure.name} is of all heads together", hint="This compares head by head.")
     names = [*(spec.measure or (DEFAULT,)), *(name for name in tolerances.named if name in known)]
@@ -161,7 +161,7 @@ def _of_records(spec: DiffSpec, before: Path, after: Path, tolerances: Tolerance
     )
 
 
-def _of_means(spec: DiffSpec, before: Path, after: Path, tolerances: Tolerances) -> Result:
+def _diff_means(spec: DiffSpec, before: Path, after: Path, tolerances: Tolerances) -> Result:
     """Files of means over texts, by the command that wrote them."""
     means = load(COMPARED[before.name])(before, after, tolerances)
     _check_names(tolerances.named, means.measures)

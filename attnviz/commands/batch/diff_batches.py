@@ -11,7 +11,15 @@ from pathlib import Path
 from attnviz.commands.batch.diff_files import Compared, compare_files
 from attnviz.commands.batch.manifests import from_file
 from attnviz.measures import OF_LAYERS
-from attnviz.records.differences import Diff, Difference, Tolerances, compare_values, one_sided, other_versions, paired
+from attnviz.records.differences import (
+    Diff,
+    Difference,
+    Tolerances,
+    compare_values,
+    one_sided,
+    other_versions,
+    pair_by_name,
+)
 from attnviz.store.manifest import Entry, Manifest
 
 PerHead = list[list[float]]
@@ -40,7 +48,7 @@ def compare_batches(before: LoadedBatch, after: LoadedBatch, tolerances: Toleran
 
     Raises InvalidSource where a link leads out of a folder, TooLarge for files that are.
     """
-    configs = paired(before.manifest.configs, after.manifest.configs)
+    configs = pair_by_name(before.manifest.configs, after.manifest.configs)
     found: list[Compared | str] = [_config(*each) for each in configs if each[1] != each[2]]
     versions = other_versions(before.manifest.versions, after.manifest.versions)
     jobs = tuple(dict.fromkeys([*after.entries, *before.entries]))
@@ -92,7 +100,7 @@ def compare_origins(before: Entry, after: Entry) -> Iterator[Difference]:
 
 def compare_numbers(before: Entry, after: Entry, tolerances: Tolerances) -> Iterator[Compared]:
     """Every number that both have and how it compares, and every text, measure and head that only one has."""
-    for text, one, other in paired(before.numbers, after.numbers):
+    for text, one, other in pair_by_name(before.numbers, after.numbers):
         place = Difference("differs", "number", after.name, text=text)
         if one is None or other is None:
             yield replace(place, kind=one_sided(one is not None), what="text")
@@ -104,7 +112,7 @@ def compare_numbers(before: Entry, after: Entry, tolerances: Tolerances) -> Iter
             left, right = (f"layers {layers}, heads {heads}" for layers, heads in places)
             yield replace(place, what="heads", before=left, after=right)
             continue
-        for measure, old, new in paired(one, other):
+        for measure, old, new in pair_by_name(one, other):
             of_measure = replace(place, measure=measure)
             if old is None or new is None:
                 yield replace(of_measure, kind=one_sided(old is not None), what="measure")
@@ -131,10 +139,10 @@ def _compare_measure(
                 yield "same number"
             else:
                 number = replace(place, layer=layer, head=head, before=float(left), after=float(right))
-                yield _placed(number, entry)
+                yield _name_place(number, entry)
 
 
-def _placed(found: Difference, entry: Entry) -> Difference:
+def _name_place(found: Difference, entry: Entry) -> Difference:
     """A number under the names of what it is of, instead of its place in the manifest."""
     assert found.layer is not None
     assert found.head is not None

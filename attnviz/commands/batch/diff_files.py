@@ -11,11 +11,11 @@ from pathlib import Path, PurePosixPath
 from typing import Literal
 
 from attnviz import store
-from attnviz.bounded import resolved
+from attnviz.bounded import resolve_links
 from attnviz.display import quantity
 from attnviz.errors import InputError, InvalidRecord
 from attnviz.models.sizes import BASE, GIB, check_room
-from attnviz.records.differences import Difference, Tolerances, one_sided, paired
+from attnviz.records.differences import Difference, Tolerances, one_sided, pair_by_name
 from attnviz.store.manifest import Entry, File
 from attnviz.views.record_changes import compare_arrays, compare_weights
 
@@ -34,7 +34,7 @@ def compare_files(before: tuple[Path, Entry], after: tuple[Path, Entry], toleran
 
     Raises TooLarge before a pair is read.
     """
-    for path, one, other in paired(*(_files(*side) for side in (before, after))):
+    for path, one, other in pair_by_name(*(_files(*side) for side in (before, after))):
         sides = [side for side in ((before[0], one, "BEFORE"), (after[0], other, "AFTER")) if side[1]]
         place = Difference("differs", "file", after[1].name, path)
         sizes = sum(file.size for _, file, _ in sides if file)
@@ -64,7 +64,7 @@ def _read(folder: Path, file: File, side: str) -> bytes | str:
     """The bytes of a file, or why they are not what the manifest says. A link out of the folder is not followed."""
     place = folder / file.path
     try:
-        if not resolved(place).is_relative_to(resolved(folder)):
+        if not resolve_links(place).is_relative_to(resolve_links(folder)):
             return f"in {side} is a link out of its folder"
         if not place.is_file():
             return f"in {side} is gone"
@@ -116,7 +116,7 @@ def _compare_pictures(place: Difference, before: bytes, after: bytes, tolerances
 def _compare_records(place: Difference, before: bytes, after: bytes, tolerances: Tolerances) -> Iterator[Difference]:
     """By tokens, heads and weights: of how they were made the manifest says more. Raises TooLarge."""
     try:
-        held = sum(len(data) + store.held_bytes(data) for data in (before, after))
+        held = sum(len(data) + store.count_held_bytes(data) for data in (before, after))
         check_room(f"{place.file} on both sides", BASE + held, tolerances.max_memory)
         one, two = (store.read_record(data, place.file) for data in (before, after))
     except InvalidRecord as error:

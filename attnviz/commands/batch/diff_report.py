@@ -11,7 +11,7 @@ from attnviz.display import first_of, quantity
 from attnviz.measures import MEASURES
 from attnviz.records.differences import TOP_KEY, Diff, Difference, HeadChange
 from attnviz.report import CaseResult, Column, Note, Report, Row, Table
-from attnviz.views.differences import describe, shown_name, shown_text
+from attnviz.views.differences import describe, shorten_name, shorten_text
 
 MAX_ROWS, MAX_HEADS, MAX_NAMED = 20, 64, 5
 DIGITS = 4  # one more than elsewhere: a change is smaller than what changes
@@ -29,7 +29,7 @@ def diff_report(
     compared = {"jobs": list(diff.jobs), "numbers": diff.n_numbers, "files": diff.n_files}
     return Report(
         title=quantity(len(diff.differences), "differences") if diff.differences else "No difference",
-        subtitle=f"BEFORE {shown_text(spec.before)} · AFTER {shown_text(spec.after or 'the same, made again')}",
+        subtitle=f"BEFORE {shorten_text(spec.before)} · AFTER {shorten_text(spec.after or 'the same, made again')}",
         blocks=(*tables, *map(Note, notes)),
         data={
             "same": not diff.differences,
@@ -51,7 +51,7 @@ def diff_cases(diff: Diff, whole: str) -> tuple[CaseResult, ...]:
         cases[each.job].append(describe(each))
     if diff.jobs and not cases[""]:
         del cases[""]
-    return tuple(CaseResult(shown_text(name) if name else whole, tuple(found)) for name, found in cases.items())
+    return tuple(CaseResult(shorten_text(name) if name else whole, tuple(found)) for name, found in cases.items())
 
 
 def numbers_table(diff: Diff, shown: Sequence[str]) -> Iterator[Table]:
@@ -59,7 +59,7 @@ def numbers_table(diff: Diff, shown: Sequence[str]) -> Iterator[Table]:
     found = [each for each in diff.differences if each.what == "number" and each.measure in (shown or [each.measure])]
     shown_rows = sorted(found, key=lambda each: -abs(each.change))[:MAX_ROWS]
     rows: list[Row] = [
-        (*map(shown_name, (each.job, each.text, each.measure, each.where)), *_numbers(each)) for each in shown_rows
+        (*map(shorten_name, (each.job, each.text, each.measure, each.where)), *_numbers(each)) for each in shown_rows
     ]
     headers = ("job", "text", "measure", "of", "before", "after", "change")
     if rows:
@@ -92,7 +92,9 @@ def means_table(changes: Sequence[tuple[Difference, float]], shown: Sequence[str
     for number, half in changes:
         if number.measure in shown:
             interval = half if isfinite(half) else "-"
-            rows.append((shown_name(number.measure), shown_name(number.where or "texts"), *_numbers(number), interval))
+            rows.append(
+                (shorten_name(number.measure), shorten_name(number.where or "texts"), *_numbers(number), interval)
+            )
     headers = ("measure", "of", "before", "after", "change", "± 95 %")
     return _table("changes", "Means over texts, the surest change first", headers, rows)
 
@@ -112,9 +114,9 @@ def _remarks(diff: Diff) -> Iterator[str]:
     """What was compared, and what is told and is no difference."""
     if diff.versions:
         listed = first_of([f"{name} {old} → {new}" for name, old, new in diff.versions], MAX_NAMED)
-        yield f"Made by other versions: {shown_text(listed)}."
+        yield f"Made by other versions: {shorten_text(listed)}."
     if diff.failed_alike:
-        yield f"Failed on both sides with the same error: {first_of(diff.failed_alike, MAX_NAMED, shown_name)}."
+        yield f"Failed on both sides with the same error: {first_of(diff.failed_alike, MAX_NAMED, shorten_name)}."
     if diff.jobs:
         numbers, files = quantity(diff.n_numbers, "numbers"), quantity(diff.n_files, "files")
         yield f"Compared: {quantity(len(diff.jobs), 'jobs')}, {numbers}, {files}."

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from attnviz.commands import COMMANDS
-from attnviz.options import changed_values
+from attnviz.options import find_changed
 from attnviz.registry import load
 
 # What each command that a config may name is asked: of every command that says what it reads.
@@ -32,7 +32,7 @@ class Job:
         """What was chosen: every setting that a config can say and that is not at its default."""
         return {
             name: self.written.get(name, value)
-            for name, value in changed_values(self.spec).items()
+            for name, value in find_changed(self.spec).items()
             if name not in NOT_IN_CONFIGS
         }
 

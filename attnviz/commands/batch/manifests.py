@@ -42,15 +42,15 @@ def to_bytes(manifest: Manifest) -> bytes:
 
     Raises ValueError for a number that JSON does not have.
     """
-    return _written({"schema": manifest.schema, **asdict(manifest), "jobs": [*map(_of_entry, manifest.jobs)]})
+    return _encode({"schema": manifest.schema, **asdict(manifest), "jobs": [*map(_encode_entry, manifest.jobs)]})
 
 
 def entry_bytes(entry: Entry) -> bytes:
     """One entry, as `to_bytes` writes it within a manifest."""
-    return _written(_of_entry(entry))
+    return _encode(_encode_entry(entry))
 
 
-def _of_entry(entry: Entry) -> dict[str, Any]:
+def _encode_entry(entry: Entry) -> dict[str, Any]:
     """Without what earlier versions do not know, where there is nothing to say of it."""
     return {name: value for name, value in asdict(entry).items() if value or name not in ("layers", "heads")}
 
@@ -155,7 +155,7 @@ def _tuples(value: object) -> object:
     return tuple(map(_tuples, value)) if isinstance(value, list) else value
 
 
-def _written(data: dict[str, Any]) -> bytes:
+def _encode(data: dict[str, Any]) -> bytes:
     return (json.dumps(_clean(data), indent=1, allow_nan=False) + "\n").encode("ascii")
 
 

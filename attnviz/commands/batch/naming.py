@@ -53,14 +53,14 @@ def _labels(values: Sequence[object]) -> list[str]:
 
     Where such labels would be long, empty or the same for two values, the values are numbered from 1 instead.
     """
-    labels = [UNSAFE.sub("_", _written(value)) for value in values]
+    labels = [UNSAFE.sub("_", _write_value(value)) for value in values]
     clear = all(label.strip("_.") and len(label) <= MAX_VALUE_LENGTH and not label.endswith(".") for label in labels)
     if clear and len({label.lower() for label in labels}) == len(labels):
         return labels
     return [str(number) for number in range(1, len(values) + 1)]
 
 
-def _written(value: object) -> str:
+def _write_value(value: object) -> str:
     match value:
         case None:
             return "none"

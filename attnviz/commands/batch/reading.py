@@ -20,7 +20,7 @@ from yaml import events as at
 
 from attnviz.bounded import open_input
 from attnviz.commands.batch.source_file import Position, Problem, SourceFile, Steps
-from attnviz.option_values import cut, shorten
+from attnviz.option_values import shorten, shorten_name
 
 MAX_BYTES = 1024 * 1024  # bytes
 MAX_DEPTH = 20  # levels; a config needs five
@@ -50,7 +50,7 @@ def read(path: Path) -> SourceFile:
         document.tell_of_file("is larger than 1 MiB; split it into several configs")
         return document
     document.sha256 = hashlib.sha256(content).hexdigest()
-    text = _decoded(content, document)
+    text = _decode(content, document)
     if text is not None:
         _Reading(text.replace("\t", " ") if _is_json(text) else text, document).whole()
     return document
@@ -67,7 +67,7 @@ def _is_json(text: str) -> bool:
     return True
 
 
-def _decoded(content: bytes, document: SourceFile) -> str | None:
+def _decode(content: bytes, document: SourceFile) -> str | None:
     content = content.removeprefix(codecs.BOM_UTF8)
     try:
         text = content.decode()
@@ -125,9 +125,13 @@ class _Reading:
         if len(steps) > MAX_DEPTH:
             self.too_deep(event, steps)
         if isinstance(event, at.AliasEvent):
-            return self.spoil(steps, event, f"the alias *{cut(event.anchor)} is not followed; write out what it means")
+            return self.spoil(
+                steps, event, f"the alias *{shorten_name(event.anchor)} is not followed; write out what it means"
+            )
         if event.anchor is not None:
-            self.report(steps, event, f"the anchor &{cut(event.anchor)} is not taken; aliases are not followed")
+            self.report(
+                steps, event, f"the anchor &{shorten_name(event.anchor)} is not taken; aliases are not followed"
+            )
         if isinstance(event, at.ScalarEvent):
             return self.scalar(event, steps)
         kind = "seq" if isinstance(event, at.SequenceStartEvent) else "map"
@@ -168,7 +172,9 @@ class _Reading:
             return None
         n_problems = len(self.document.problems)
         if event.anchor is not None:
-            self.report(steps, event, f"the anchor &{cut(event.anchor)} is not taken; aliases are not followed")
+            self.report(
+                steps, event, f"the anchor &{shorten_name(event.anchor)} is not taken; aliases are not followed"
+            )
         key = self.scalar(event, steps)
         if isinstance(key, str) and len(self.document.problems) == n_problems:
             return key
@@ -181,9 +187,9 @@ class _Reading:
         text: str = event.value
         if event.tag in (None, "!", CORE + "str"):
             plain = event.implicit[0] and event.tag is None
-            return _resolved(text) if plain else self.text_of(event, steps)
+            return _resolve_scalar(text) if plain else self.text_of(event, steps)
         kind = KINDS.get(event.tag.removeprefix(CORE)) if event.tag.startswith(CORE) else None
-        value = _resolved(text)
+        value = _resolve_scalar(text)
         if kind is None:
             return self.spoil(steps, event, f"the tag {_tag(event.tag)} is not taken; leave it out")
         if type(value) is not kind:  # True is an int as well
@@ -239,7 +245,7 @@ def _start(event: Any) -> Position:
     return Position(event.start_mark.line + 1, event.start_mark.column + 1)
 
 
-def _resolved(text: str) -> str | int | float | bool | None:
+def _resolve_scalar(text: str) -> str | int | float | bool | None:
     """A scalar without quotes."""
     if text in NULLS:
         return None
@@ -255,4 +261,4 @@ def _resolved(text: str) -> str | int | float | bool | None:
 
 
 def _tag(tag: str) -> str:
-    return cut(tag.replace(CORE, "!!", 1) if tag.startswith(CORE) else tag)
+    return shorten_name(tag.replace(CORE, "!!", 1) if tag.startswith(CORE) else tag)

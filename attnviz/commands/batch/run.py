@@ -45,10 +45,10 @@ def batch(spec: BatchSpec) -> Events:
     check_workers(spec.workers)
     plan = load_all(spec.configs, spec.out)
     folder = store.output_folder(spec.out or plan.out or DEFAULT_OUT)
-    return _made(spec, plan, folder)
+    return _make(spec, plan, folder)
 
 
-def _made(spec: BatchSpec, plan: BatchPlan, folder: Path) -> Events:
+def _make(spec: BatchSpec, plan: BatchPlan, folder: Path) -> Events:
     n_workers = max(1, min(spec.workers or cores(), len(plan.jobs)))
     if spec.dry_run:
         n = len(plan.jobs)
@@ -57,12 +57,12 @@ def _made(spec: BatchSpec, plan: BatchPlan, folder: Path) -> Events:
         return
     with store.locked(folder):
         try:
-            yield from _all(spec, plan, folder, n_workers)
+            yield from _make_all(spec, plan, folder, n_workers)
         finally:
             store.remove_folder(folder / PROGRESS)  # where there is nothing to go on from
 
 
-def _all(spec: BatchSpec, plan: BatchPlan, folder: Path, n_workers: int) -> Events:
+def _make_all(spec: BatchSpec, plan: BatchPlan, folder: Path, n_workers: int) -> Events:
     """Make every job, then what tells of all of them."""
     store.refuse_links(folder, PROGRESS)
     before = _entries(folder)
@@ -84,7 +84,7 @@ def _all(spec: BatchSpec, plan: BatchPlan, folder: Path, n_workers: int) -> Even
     gone = sorted(set(before) - {job.name for job in plan.jobs})
     said = how_ended((each.how for each in done.values()), len(plan.jobs)) or "no jobs"
     yield Result(
-        notices=(*_gone(folder, gone), *_stale(folder, page)),
+        notices=(*_describe_gone(folder, gone), *_describe_stale_page(folder, page)),
         closing=(f"{said}; wrote {folder / NAME}{f' and {page}' if page else ''}",),
         document=batch_report(manifest, {name: each.how for name, each in done.items()}, str(folder)),
         cases=batch_cases(manifest, plan.jobs),
@@ -122,7 +122,7 @@ def _write_page(manifest: Manifest, folder: Path) -> Path | None:
     return folder / PAGE
 
 
-def _stale(folder: Path, page: Path | None) -> Iterator[str]:
+def _describe_stale_page(folder: Path, page: Path | None) -> Iterator[str]:
     if page is None and (folder / PAGE).is_file():
         yield f"{folder / PAGE} is of an earlier run: no job of this one has --format html"
 
@@ -158,7 +158,7 @@ def _clear(folder: Path, plan: BatchPlan, before: Mapping[str, Entry], done: Map
         store.remove(folder / PROGRESS / f"{name}.json")
 
 
-def _gone(folder: Path, names: list[str]) -> Iterator[str]:
+def _describe_gone(folder: Path, names: list[str]) -> Iterator[str]:
     if names:
         jobs = "a job" if len(names) == 1 else f"{len(names)} jobs"
         yield f"{folder} also holds what {jobs} of an earlier config made, such as {names[0]}"

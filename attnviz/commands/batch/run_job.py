@@ -49,7 +49,7 @@ def fingerprint(job: Job, inputs: dict[str, str]) -> str:
 def run_job(job: Job, folder: Path) -> Entry:
     """Make the job's files in a folder of its own name within `folder`. Raises what its command raises."""
     inputs = read_job(job, folder / job.name).sha256()
-    made = _made(job, folder / job.name)
+    made = _run(job, folder / job.name)
     return Entry(
         name=job.name,
         command=job.command,
@@ -59,19 +59,19 @@ def run_job(job: Job, folder: Path) -> Entry:
         inputs=inputs,
         numbers=made.numbers,
         warnings=made.notices,
-        files=tuple(written(path, folder) for path in made.files),
+        files=tuple(describe_file(path, folder) for path in made.files),
         layers=made.layers,
         heads=made.heads,
     )
 
 
-def written(path: Path, folder: Path) -> File:
+def describe_file(path: Path, folder: Path) -> File:
     """A file as it lies on the disk."""
     data = path.read_bytes()
     return File(path.relative_to(folder).as_posix(), hashlib.sha256(data).hexdigest(), len(data))
 
 
-def _made(job: Job, out: Path) -> Result:
+def _run(job: Job, out: Path) -> Result:
     """Run the command; its rows, its report and what explains it lie as files beside those that it writes itself."""
     files: list[Path] = []
     found: Numbers = {}
@@ -87,7 +87,7 @@ def _made(job: Job, out: Path) -> Result:
             heads |= event.heads
             if event.report is not None:
                 folder = event.files[0].parent if event.files else out
-                files += _documents(event.report, event, folder, job)
+                files += _write_documents(event.report, event, folder, job)
     return Result(None, tuple(files), tuple(warnings), numbers=found, layers=layers, heads=heads)
 
 
@@ -99,7 +99,7 @@ def _write_to(spec: Any, out: Path) -> Any:
     )
 
 
-def _documents(report: Report, result: Result, folder: Path, job: Job) -> Iterator[Path]:
+def _write_documents(report: Report, result: Result, folder: Path, job: Job) -> Iterator[Path]:
     """The rows if they have a name, the report as Markdown that shows the PNGs, and else as all that it can be."""
     store.make_folder(folder)
     command = _command(job)
@@ -109,7 +109,7 @@ def _documents(report: Report, result: Result, folder: Path, job: Job) -> Iterat
     yield _write(folder / REPORT, markdown.document(report, pictures))
     if command.is_document:
         yield _write(folder / "report.tex", latex.fragment(report))
-        yield _write(folder / "numbers.json", b"".join(json_documents.alone(report)).decode())
+        yield _write(folder / "numbers.json", b"".join(json_documents.write_alone(report)).decode())
 
 
 def _write(path: Path, text: str) -> Path:

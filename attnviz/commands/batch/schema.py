@@ -34,7 +34,7 @@ def json_schema() -> Schema:
     """A whole config as a JSON Schema of draft 2020-12."""
     definitions: Schema = {"Defaults": _defaults()}
     for command in JOBS:
-        definitions |= _of_command(command)
+        definitions |= _describe_command(command)
     return {
         "$schema": DIALECT,
         "title": "attnviz batch",
@@ -51,7 +51,7 @@ def json_schema() -> Schema:
     }
 
 
-def _of_command(command: str) -> Schema:
+def _describe_command(command: str) -> Schema:
     """A job of one command, its settings and its matrix. No setting is required: it may come from elsewhere."""
     name, options = command.title(), settings(command)
     job = {
@@ -61,8 +61,8 @@ def _of_command(command: str) -> Schema:
     }
     return {
         f"{name}Job": _object(job, required=[command]),
-        f"{name}Settings": _object({setting: _of_option(option) for setting, option in options.items()}),
-        f"{name}Matrix": _object({setting: _list(_of_type(option.type)) for setting, option in options.items()}),
+        f"{name}Settings": _object({setting: _describe_option(option) for setting, option in options.items()}),
+        f"{name}Matrix": _object({setting: _list(_describe_type(option.type)) for setting, option in options.items()}),
     }
 
 
@@ -71,7 +71,7 @@ def _defaults() -> Schema:
     properties: Schema = {}
     for name in sorted({name for command in JOBS for name in settings(command)}):
         options = [settings(command)[name] for command in JOBS if name in settings(command)]
-        kinds = [_of_type(option.type) for option in options]
+        kinds = [_describe_type(option.type) for option in options]
         kinds = [each for number, each in enumerate(kinds) if each not in kinds[:number]]
         properties[name] = kinds[0] if len(kinds) == 1 else {"anyOf": kinds}
         helps = {option.option.config_help() for option in options}
@@ -80,22 +80,22 @@ def _defaults() -> Schema:
     return {**_object(properties), "description": "Settings for every job whose command has them."}
 
 
-def _of_option(each: FlatOption) -> Schema:
-    told = {**_of_type(each.type), "description": each.option.config_help()}
+def _describe_option(each: FlatOption) -> Schema:
+    told = {**_describe_type(each.type), "description": each.option.config_help()}
     if each.default in (MISSING, ()):
         return told
     return told | {"default": list(each.default) if isinstance(each.default, tuple) else each.default}
 
 
-def _of_type(kind: Any) -> Schema:
+def _describe_type(kind: Any) -> Schema:
     """What `attnviz.option_values.check` takes."""
     if get_origin(kind) is tuple:
-        one = _of_type(get_args(kind)[0])
+        one = _describe_type(get_args(kind)[0])
         return {"anyOf": [one, _list(one)]}
     if get_origin(kind) is Literal:
         return {"type": "string", "enum": list(get_args(kind))}
     if NoneType in get_args(kind):
-        return {"anyOf": [_of_type(each) for each in get_args(kind)]}
+        return {"anyOf": [_describe_type(each) for each in get_args(kind)]}
     return SCHEMAS[kind]
 
 

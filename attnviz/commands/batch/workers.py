@@ -11,7 +11,7 @@ from typing import Literal
 from attnviz import store
 from attnviz.bounded import is_file
 from attnviz.commands.batch.jobs import Job
-from attnviz.commands.batch.run_job import fingerprint, read_job, run_job, written
+from attnviz.commands.batch.run_job import describe_file, fingerprint, read_job, run_job
 from attnviz.errors import AttnvizError, OutputError
 from attnviz.running.local_executor import WorkerDied
 from attnviz.store.manifest import Entry
@@ -48,14 +48,14 @@ def _outcome(job: Job, future: Future[Done]) -> Done:
     try:
         return future.result()
     except WorkerDied as error:
-        return _failed(job, f"the process that made it ended {error}")
+        return _describe_failure(job, f"the process that made it ended {error}")
 
 
 def run_one(job: Job, folder: Path, earlier: Entry | None) -> Done:
     """Make one job, unless it would come out as it is. Whatever goes wrong is told in what it gives."""
     try:
         store.refuse_links(folder, job.name)
-        if earlier is not None and not earlier.error and _unchanged(earlier, job, folder):
+        if earlier is not None and not earlier.error and _is_unchanged(earlier, job, folder):
             return Done(earlier, "unchanged")
         with store.replacing(folder) as new:
             entry = run_job(job, new.path)
@@ -63,22 +63,22 @@ def run_one(job: Job, folder: Path, earlier: Entry | None) -> Done:
                 new.discard(file.path for file in earlier.files)
         return Done(entry, "made")
     except AttnvizError as error:
-        return _failed(job, str(error), isinstance(error, OutputError))
+        return _describe_failure(job, str(error), isinstance(error, OutputError))
     except MemoryError:
-        return _failed(job, "not enough memory. Fewer --max-tokens, --layers or --heads take less")
+        return _describe_failure(job, "not enough memory. Fewer --max-tokens, --layers or --heads take less")
     except Exception as error:
-        return _failed(job, f"this is a bug of attnviz ({type(error).__name__}: {error}); please report it")
+        return _describe_failure(job, f"this is a bug of attnviz ({type(error).__name__}: {error}); please report it")
 
 
-def _unchanged(entry: Entry, job: Job, folder: Path) -> bool:
+def _is_unchanged(entry: Entry, job: Job, folder: Path) -> bool:
     """Whether the job would make the same again, and every file is there as it was made."""
     if entry.fingerprint != fingerprint(job, read_job(job, folder / job.name / "new").sha256()):
         return False
     paths = [(folder / file.path, file) for file in entry.files]
-    return all(is_file(path) and written(path, folder) == file for path, file in paths)
+    return all(is_file(path) and describe_file(path, folder) == file for path, file in paths)
 
 
-def _failed(job: Job, error: str, disk_failed: bool = False) -> Done:
+def _describe_failure(job: Job, error: str, disk_failed: bool = False) -> Done:
     """With its settings: `diff --again` tries the same."""
     entry = Entry(job.name, job.command, job.settings, "", {}, {}, (), (), error=error)
     return Done(entry, "failed", disk_failed)

@@ -11,10 +11,10 @@ from jaxtyping import Float
 from attnviz.commands.compare.comparison import MeasureInfo
 from attnviz.commands.compare.markers import without_markers  # most models that are compared cut alike
 from attnviz.errors import InvalidOption
-from attnviz.measures import Measure, chosen, measured
-from attnviz.measures.concentration import uniform
+from attnviz.measures import Measure, choose_measures, measure_maps
+from attnviz.measures.concentration import make_uniform
 from attnviz.measures.divergence import across
-from attnviz.measures.merging import common_units, merged
+from attnviz.measures.merging import common_units, merge_tokens
 from attnviz.records import AttentionMaps
 from attnviz.views.captions import status
 
@@ -52,21 +52,21 @@ class ComparisonAccumulator:
     @classmethod
     def of(cls, n_models: int, measures: Sequence[str]) -> ComparisonAccumulator:
         """Raises InvalidOption for a measure that there is not."""
-        return cls([Numbers() for _ in range(n_models)], tuple(measures), chosen(measures))
+        return cls([Numbers() for _ in range(n_models)], tuple(measures), choose_measures(measures))
 
     def add(self, several: Sequence[AttentionMaps]) -> None:
         """One text through each of the models, brought to common units. Raises InvalidOption where it has none."""
         in_text = several[0].provenance.facts.tokens_in_text
-        aligned = self._aligned(several)
+        aligned = self._align(several)
         for given, maps, found in zip(several, aligned, self.numbers, strict=True):
             found.status = status(given.provenance)
             found.layer_numbers = maps.layer_numbers
             found.n_tokens.append(_n_tokens(given))
             found.self_attention = given.self_attention
-            for each in measured(maps, self.asked):
+            for each in measure_maps(maps, self.asked):
                 by_name = found.per_head if each.level == "head" else found.per_layer
                 by_name.setdefault(each.name, []).append(each.values)
-        for by_chance in measured(uniform(aligned[0]), self.asked, "head"):
+        for by_chance in measure_maps(make_uniform(aligned[0]), self.asked, "head"):
             self.uniform.setdefault(by_chance.name, []).append(float(by_chance.values.mean()))
         n_tokens = _n_tokens(aligned[0])
         self.texts.append(several[0].provenance.text_sha256)
@@ -91,31 +91,31 @@ class ComparisonAccumulator:
         """The mean divergence of each pair of heads over the texts; None of none."""
         return None if self.divergences is None else self.divergences / len(self.n_tokens)
 
-    def _aligned(self, several: Sequence[AttentionMaps]) -> tuple[AttentionMaps, ...]:
+    def _align(self, several: Sequence[AttentionMaps]) -> tuple[AttentionMaps, ...]:
         """Where models add different markers, these are left out first."""
         if len({_cuts(maps) for maps in several}) == 1:
             return tuple(several)
         try:
-            return self._joined(several)
+            return self._merge(several)
         except InvalidOption as error:
             marked = [any(maps.queries.special) for maps in several]
             try:
                 if not any(marked):
                     raise
                 bare = [without_markers(maps) for maps in several]
-                joined = self._joined(bare)
+                joined = self._merge(bare)
             except InvalidOption as other:
                 name = several[0].provenance.text_name
                 raise InvalidOption(f"the models cut {name} differently: {other.problem}", hint=other.hint) from error
         self.left_out.append([0.0 if maps.sink is None else float(maps.sink.mean()) for maps in bare])
         return joined
 
-    def _joined(self, several: Sequence[AttentionMaps]) -> tuple[AttentionMaps, ...]:
+    def _merge(self, several: Sequence[AttentionMaps]) -> tuple[AttentionMaps, ...]:
         if len({_cuts(maps) for maps in several}) == 1:
             return tuple(several)
         units = common_units([maps.queries for maps in several])
         self.merged = True
-        return tuple(merged(maps, of_maps) for maps, of_maps in zip(several, units, strict=True))
+        return tuple(merge_tokens(maps, of_maps) for maps, of_maps in zip(several, units, strict=True))
 
 
 def _n_tokens(maps: AttentionMaps) -> int:

@@ -37,12 +37,15 @@ def _rows(comparison: Comparison) -> Iterator[tuple[str, Callable[[ModelComparis
     yield "heads h of width d/h", lambda model: f"{model.n_heads} of {model.d_head}"
     yield "d_model d", lambda model: str(model.d_model)
     yield "parameters", lambda model: f"{model.n_parameters:,}"
-    yield "of them in attention", lambda model: _known(model.n_attention_parameters, "{:,}".format)
+    yield "of them in attention", lambda model: _write_known(model.n_attention_parameters, "{:,}".format)
     costs = {model.name: model.cost for model in comparison.models if model.cost}
     if len(costs) == len(comparison.models):
-        yield f"FLOP of projections, {times}8 n d²", lambda model: _known(costs[model.name].projections, scaled)
-        yield f"FLOP of scores and sums, {times}4 n² d", lambda model: scaled(costs[model.name].weights)
-        yield f"memory of the maps, {times}4 h n² B", lambda model: sized(costs[model.name].memory)
+        yield (
+            f"FLOP of projections, {times}8 n d²",
+            lambda model: _write_known(costs[model.name].projections, write_count),
+        )
+        yield f"FLOP of scores and sums, {times}4 n² d", lambda model: write_count(costs[model.name].weights)
+        yield f"memory of the maps, {times}4 h n² B", lambda model: write_bytes(costs[model.name].memory)
     first = comparison.models[0].seconds
     if first is not None:
         yield "time of one pass (ms)", lambda model: f"{(model.seconds or 0) * 1000:.2f}"
@@ -64,24 +67,24 @@ def _outcomes(comparison: Comparison) -> Iterator[tuple[str, Callable[[ModelComp
     elif any(model.accuracy is not None for model in comparison.models):
         yield "accuracy on these texts", accuracy
     if any(model.tested for model in comparison.models):
-        yield "test accuracy, mean of seeds", lambda model: _tested(model, "value")
-        yield "95 % interval, from", lambda model: _tested(model, "low")
-        yield "95 % interval, to", lambda model: _tested(model, "high")
+        yield "test accuracy, mean of seeds", lambda model: _write_accuracy(model, "value")
+        yield "95 % interval, from", lambda model: _write_accuracy(model, "low")
+        yield "95 % interval, to", lambda model: _write_accuracy(model, "high")
 
 
 def _label(model: ModelComparison, labels: tuple[str, ...]) -> str:
     return escape_for_display(labels[model.predictions[0].label]) if model.predictions else NONE
 
 
-def _tested(model: ModelComparison, which: Literal["value", "low", "high"]) -> str:
+def _write_accuracy(model: ModelComparison, which: Literal["value", "low", "high"]) -> str:
     return f"{getattr(model.tested.mean, which):.4f}" if model.tested else NONE
 
 
-def _known(number: Number | None, written: Callable[[Number], str]) -> str:
+def _write_known(number: Number | None, written: Callable[[Number], str]) -> str:
     return NONE if number is None else written(number)
 
 
-def scaled(number: float) -> str:
+def write_count(number: float) -> str:
     """ "1.93 M"; plain below a thousand."""
     power = 0
     while abs(number) >= 999.5 and power < len(THOUSANDS) - 1:
@@ -89,7 +92,7 @@ def scaled(number: float) -> str:
     return f"{number:.3g}{THOUSANDS[power]}" if power else f"{number:.0f}"
 
 
-def sized(number: float) -> str:
+def write_bytes(number: float) -> str:
     """ "1.6 MiB"."""
     power = 0
     while number >= 1000 and power < len(BYTES) - 1:

@@ -7,7 +7,7 @@ from dataclasses import replace
 from attnviz.commands.compare.spec import CompareSpec
 from attnviz.errors import InvalidOption
 from attnviz.inputs import Inputs, read_inputs
-from attnviz.measures import chosen
+from attnviz.measures import choose_measures
 from attnviz.models.loading import find_model
 
 MAX_MODELS = 8
@@ -24,7 +24,7 @@ def compare_inputs(spec: CompareSpec) -> Inputs:
     references = [find_model(replace(spec.model, model=name)) for name in spec.models]
     if not 2 <= spec.kernel <= 1000:
         raise InvalidOption(f"--kernel {spec.kernel} is out of range", hint="It is 2 to 1000 tokens wide.")
-    chosen(spec.measure)
+    choose_measures(spec.measure)
     for reference in references:
         reference.check()
     return read_inputs(references, spec.text, every=spec.text.chosen, out=spec.figure.out)

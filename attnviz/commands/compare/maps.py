@@ -14,7 +14,7 @@ from attnviz.report import Heatmap, HeatmapGrid, Picture, Scale
 from attnviz.shapes import Cells, Shown
 from attnviz.specs import ScaleKind
 from attnviz.views.head_pictures import lift_scale, rollout_scale, rollout_title
-from attnviz.views.tokens import labels, quoted
+from attnviz.views.tokens import labels, quote_token
 
 MAX_NAME_LENGTH = 24
 HEAD_AXIS = "head"
@@ -148,7 +148,7 @@ def _query(
         raise InvalidSelection(f"no query {query}", hint=f"This text has queries 0 to {len(tokens) - 1}.")
     rows = list(_query_rows(several, names, layer, query))
     values = np.stack([weights for _, weights in rows])
-    what = " · ".join(filter(None, [f"what query {quoted(tokens, query)} attends to, head by head", said]))
+    what = " · ".join(filter(None, [f"what query {quote_token(tokens, query)} attends to, head by head", said]))
     columns = labels(several[0].keys)
     allowed = np.tile(several[0].attendable[_at(several[0], layer), query], (len(rows), 1))
     return Heatmap(name, what, values, allowed, tuple(label for label, _ in rows), columns, row_axis=HEAD_AXIS)

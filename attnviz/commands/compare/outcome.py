@@ -19,7 +19,7 @@ from attnviz.commands.compare.spec import CompareSpec
 from attnviz.commands.compare.spread import distributions_picture
 from attnviz.commands.compare.theory import theory_blocks
 from attnviz.errors import InvalidSelection
-from attnviz.measures.divergence import clustered, jsd
+from attnviz.measures.divergence import jsd, order_by_likeness
 from attnviz.measures.intervals import MIN_TEXTS, intervals
 from attnviz.measures.rows import layer_rows
 from attnviz.models.protocols import AttentionModel, Classifies
@@ -28,13 +28,13 @@ from attnviz.records.training_metrics import Prediction
 from attnviz.report import Block, HeatmapGrid, Picture, Report
 from attnviz.running.metrics import metrics_of
 from attnviz.selection import numbers, position
-from attnviz.text import typed
+from attnviz.text import decode_argument
 from attnviz.views.head_pictures import scale_over, scales_over
 
 FEW, ALIKE = f"fewer than {MIN_TEXTS} texts", "all texts differ alike"
 
 
-def compared(
+def describe_model(
     model: AttentionModel, found: Numbers, predictions: tuple[Prediction, ...], seconds: float | None
 ) -> ModelComparison:
     """One model with all that was measured on it."""
@@ -104,16 +104,16 @@ def pictures_of(spec: CompareSpec, whole: Comparison, last: Sequence[AttentionMa
     """
     drawn: list[Picture] = []
     if whole.n_texts == 1:
-        layers = shared_layers(spec, last)
+        layers = find_shared_layers(spec, last)
         names = [model.name for model in whole.models]
-        drawn += map_pictures(last, names, whole.slugs, layers, chosen_query(spec, last, layers[-1]), spec.figure.scale)
+        drawn += map_pictures(last, names, whole.slugs, layers, choose_query(spec, last, layers[-1]), spec.figure.scale)
     else:
         drawn += _spread(whole)
     if whole.divergences is not None:
         heads = [
             (model.name, model.layer_numbers[layer], head) for model in whole.models for layer, head in model.heads
         ]
-        drawn.append(similarity_picture(whole.divergences, heads, clustered(whole.divergences)))
+        drawn.append(similarity_picture(whole.divergences, heads, order_by_likeness(whole.divergences)))
     return tuple(_in_columns(each, spec.figure.columns) for each in drawn)
 
 
@@ -157,7 +157,7 @@ def _differences(apart: Float[np.ndarray, "text number"]) -> tuple[MeanDifferenc
     )
 
 
-def shared_layers(spec: CompareSpec, last: Sequence[AttentionMaps]) -> tuple[int, ...]:
+def find_shared_layers(spec: CompareSpec, last: Sequence[AttentionMaps]) -> tuple[int, ...]:
     """The numbers of those that are asked for, of the layers that all models have."""
     shared = sorted(set.intersection(*(set(maps.layer_numbers) for maps in last)))
     if not shared:
@@ -165,10 +165,10 @@ def shared_layers(spec: CompareSpec, last: Sequence[AttentionMaps]) -> tuple[int
     return tuple(shared[place] for place in numbers(spec.layer, shared, "layer"))
 
 
-def chosen_query(spec: CompareSpec, last: Sequence[AttentionMaps], layer: int) -> int:
+def choose_query(spec: CompareSpec, last: Sequence[AttentionMaps], layer: int) -> int:
     """The one asked for, else the one on which the heads of all models differ most from their mean."""
     if spec.query is not None:
-        return position(typed(spec.query), last[0].queries.pieces)
+        return position(decode_argument(spec.query), last[0].queries.pieces)
     rows = np.concatenate([layer_rows(maps, maps.layer_numbers.index(layer)) for maps in last])
     apart = jsd(rows, rows.mean(axis=0)).mean(axis=0)
     return int(np.flatnonzero(last[0].real_queries)[int(apart.argmax())])

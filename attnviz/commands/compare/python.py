@@ -8,7 +8,7 @@ import numpy as np
 
 from attnviz.commands.compare.accumulator import ComparisonAccumulator
 from attnviz.commands.compare.maps import highest, map_pictures
-from attnviz.commands.compare.outcome import chosen_query, shared_layers
+from attnviz.commands.compare.outcome import choose_query, find_shared_layers
 from attnviz.commands.compare.spec import CompareSpec
 from attnviz.display import escape_for_display
 from attnviz.errors import InvalidOption
@@ -61,8 +61,8 @@ def compare(
     spec = CompareSpec(models=tuple(names), layer=settings.layer, query=settings.query)
     tally = ComparisonAccumulator.of(2, spec.measure)
     tally.add(records)
-    layers = shared_layers(spec, tally.last)
-    query_at = chosen_query(spec, tally.last, layers[-1])
+    layers = find_shared_layers(spec, tally.last)
+    query_at = choose_query(spec, tally.last, layers[-1])
     pictures = map_pictures(tally.last, names, ("first", "second"), layers, query_at, scale)
     extent = highest(pictures), len(tally.last[0].keys)
     text = escape_for_display(records[0].provenance.text_name, 80)

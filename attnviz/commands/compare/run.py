@@ -9,10 +9,10 @@ from dataclasses import replace
 
 from attnviz import store
 from attnviz.commands.compare.accumulator import ComparisonAccumulator
-from attnviz.commands.compare.outcome import compared, comparison, pictures_of, report_of
+from attnviz.commands.compare.outcome import comparison, describe_model, pictures_of, report_of
 from attnviz.commands.compare.spec import CompareSpec
 from attnviz.inputs import Inputs
-from attnviz.measures.weighing import weighed
+from attnviz.measures.weighing import weigh_values
 from attnviz.models.loading import ModelReference
 from attnviz.models.protocols import AttentionModel, Classifies, quickest_attention
 from attnviz.models.sizes import Work, check_memory
@@ -50,10 +50,10 @@ def _compare(spec: CompareSpec, inputs: Inputs) -> Events:
     attentions = [model.attention if kept_or_drawn else quickest_attention(model) for model in models]
     for count, document in enumerate(documents, 1):
         attended = [attention(document.text, document.name) for attention in attentions]
-        tally.add(attended if spec.figure.weigh == "attention" else [weighed(maps) for maps in attended])
+        tally.add(attended if spec.figure.weigh == "attention" else [weigh_values(maps) for maps in attended])
         yield Progress(count, len(documents), "texts", document.name)
     took = _seconds(models, documents) if spec.time else [None] * len(models)
-    found = [compared(*of_model) for of_model in zip(models, tally.numbers, answered, took, strict=True)]
+    found = [describe_model(*of_model) for of_model in zip(models, tally.numbers, answered, took, strict=True)]
     whole = comparison(documents[0].name if len(documents) == 1 else corpus.name, tally, models, found)
     pictures = pictures_of(spec, whole, tally.last)
     report, rows = report_of(spec, whole, pictures, tally.last)

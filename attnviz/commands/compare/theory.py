@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from math import ceil
 
-from attnviz.commands.compare.costs import scaled
+from attnviz.commands.compare.costs import write_count
 from attnviz.display import pluralize
 from attnviz.report import Block, Column, Note, Row, Table
 
@@ -26,7 +26,7 @@ def stack_height(n: int, k: int) -> int:
     return ceil((n - 1) / (k - 1))
 
 
-def dilated_height(n: int, k: int) -> int:
+def count_dilated_layers(n: int, k: int) -> int:
     """Layers of dilated convolutions of width k, dilation k to the power of the layer, until one has: k^L ≥ n."""
     height, reach = 0, 1
     while reach < n:
@@ -35,11 +35,11 @@ def dilated_height(n: int, k: int) -> int:
 
 
 def _rows(n: int, d: int, k: int) -> Iterator[Row]:
-    yield ("self-attention", "O(n² · d)", scaled(float(n * n * d)), "O(1)", "1", "O(1)", "1")
-    yield ("recurrent", "O(n · d²)", scaled(float(n * d * d)), "O(n)", str(n), "O(n)", str(n))
-    one = scaled(float(k * n * d * d))
+    yield ("self-attention", "O(n² · d)", write_count(float(n * n * d)), "O(1)", "1", "O(1)", "1")
+    yield ("recurrent", "O(n · d²)", write_count(float(n * d * d)), "O(n)", str(n), "O(n)", str(n))
+    one = write_count(float(k * n * d * d))
     yield ("convolutional", "O(k · n · d²)", one, "O(1)", "1", "O(n / k)", str(max(1, stack_height(n, k))))
-    yield ("dilated conv.", "O(k · n · d²)", one, "O(1)", "1", "O(log_k n)", str(max(1, dilated_height(n, k))))
+    yield ("dilated conv.", "O(k · n · d²)", one, "O(1)", "1", "O(log_k n)", str(max(1, count_dilated_layers(n, k))))
 
 
 def _remarks(n: int, d: int, k: int) -> Iterator[str]:
@@ -51,8 +51,8 @@ def _remarks(n: int, d: int, k: int) -> Iterator[str]:
     )
     fewer = "fewer" if n < d else "more" if n > d else "as many"
     yield (
-        f"The table leaves out the four projections of attention, O(n · d²) too ({scaled(4.0 * n * d * d)} here). It "
-        f"calls self-attention cheaper than recurrence where n < d: here n = {n} and d = {d}, so it takes {fewer} "
+        f"The table leaves out the four projections of attention, O(n · d²) too ({write_count(4.0 * n * d * d)} here). "
+        f"It calls self-attention cheaper than recurrence where n < d: here n = {n} and d = {d}, so it takes {fewer} "
         f"operations{'' if n == d else ' than a recurrent layer'}, but not one after the other."
     )
     yield (

@@ -9,7 +9,7 @@ from attnviz.errors import InvalidOption
 from attnviz.inputs import Inputs, read_inputs
 from attnviz.models.loading import find_model
 from attnviz.models.protocols import Traceable
-from attnviz.options import changed_values
+from attnviz.options import find_changed
 from attnviz.selection import numbers
 from attnviz.specs import PrintOptions
 
@@ -41,7 +41,7 @@ def _check(spec: ExplainSpec) -> None:
         if spec.lang is not None:
             raise InvalidOption("--lang is for the labels of --example", hint="Give both, or leave it out.")
         return
-    for name in changed_values(spec):
+    for name in find_changed(spec):
         if name not in OF_EXAMPLE:
             option = f"--{name.replace('_', '-')}"
             raise InvalidOption(

@@ -15,7 +15,7 @@ from attnviz.errors import InvalidSelection
 from attnviz.records.attention_trace import AttentionTrace, VerifiedTrace
 from attnviz.report import Block, Column, Note, Report, Row, Section, Table
 from attnviz.views import captions
-from attnviz.views.data import of_provenance, of_tokens
+from attnviz.views.data import describe_provenance, describe_tokens
 from attnviz.views.tokens import token
 
 
@@ -217,10 +217,10 @@ def _data(title: str, found: VerifiedTrace) -> Mapping[str, object]:
     projection = worked.projection
     return {
         "title": title,
-        **of_provenance(provenance),
+        **describe_provenance(provenance),
         "layer": found.layer,
         "normed": found.normed,
-        "tokens": of_tokens(worked.tokens),
+        "tokens": describe_tokens(worked.tokens),
         "query": worked.query,
         "attendable": worked.attendable,
         "states": worked.states,

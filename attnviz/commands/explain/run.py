@@ -12,7 +12,7 @@ from attnviz.inputs import Inputs
 from attnviz.models.protocols import Traceable
 from attnviz.running import Events, Result
 from attnviz.selection import numbers, position
-from attnviz.text import Document, typed
+from attnviz.text import Document, decode_argument
 
 
 def explain(spec: ExplainSpec, inputs: Inputs) -> Events:
@@ -43,7 +43,7 @@ def _explain(spec: ExplainSpec, inputs: Inputs) -> Result:
 def _query(spec: ExplainSpec, pieces: tuple[str, ...], n_real: int) -> int:
     """Unless it is given, the first token; of a causal model the last, since the first sees itself and nothing else."""
     if spec.query is not None:
-        return position(typed(spec.query), pieces)
+        return position(decode_argument(spec.query), pieces)
     return n_real - 1 if spec.model.causal else 0
 
 

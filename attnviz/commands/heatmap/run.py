@@ -9,7 +9,7 @@ from pathlib import Path
 from attnviz import store
 from attnviz.commands.heatmap.spec import HeatmapSpec
 from attnviz.inputs import Inputs
-from attnviz.measures import chosen
+from attnviz.measures import choose_measures
 from attnviz.measures.rows import MAX_DRAWN
 from attnviz.models.plan import Needs, plan_recording
 from attnviz.models.protocols import EVERY, AttentionModel, LayersAndHeads
@@ -18,7 +18,7 @@ from attnviz.renderers.page.html import html
 from attnviz.report import FigureStyle
 from attnviz.running import Events, Result
 from attnviz.running.drawing import Drawing, check_factored_room
-from attnviz.running.metrics import known_heads, with_known_heads
+from attnviz.running.metrics import add_known_heads, find_known_heads
 from attnviz.selection import numbers, pairs
 from attnviz.specs import FigureOptions
 from attnviz.store.manifest import PAGE, Entry, File
@@ -33,11 +33,11 @@ def heatmap(spec: HeatmapSpec, inputs: Inputs) -> Events:
     drawing.check_number(model.n_layers, model.n_heads)
     # A text that cannot be drawn is refused before the first picture.
     plans = [plan_recording(model, document.text, _needs(model, spec)) for document in documents]
-    heads = known_heads(model)
+    heads = find_known_heads(model)
     with store.locked(out):
         entries = []
         for count, (document, plan) in enumerate(zip(documents, plans, strict=True)):
-            maps = with_known_heads(plan.record(document.text, document.name), heads)
+            maps = add_known_heads(plan.record(document.text, document.name), heads)
             folder = out if len(documents) == 1 else out / document.slug
             drawn = yield from _counted_by(model, drawing, maps).draw(maps, folder)
             first = _first_notices(spec, inputs, model.trained) if count == 0 else ()
@@ -57,7 +57,7 @@ def _choice(figure: FigureOptions, model: AttentionModel) -> LayersAndHeads:
     heads = numbers(figure.head, model.n_heads, "head") if figure.head else None
     if figure.pick:
         layers, heads = zip(*pairs(figure.pick, range(model.n_layers), range(model.n_heads)), strict=True)
-    of_layers = any(measure.level == "layer" for measure in chosen(figure.measure))
+    of_layers = any(measure.level == "layer" for measure in choose_measures(figure.measure))
     return LayersAndHeads(layers, None if of_layers else heads)
 
 

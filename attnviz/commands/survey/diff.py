@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from attnviz.commands.survey.file import load_survey, survey_bytes
-from attnviz.commands.survey.heads import shown_labels
+from attnviz.commands.survey.heads import describe_heads
 from attnviz.commands.survey.survey import Survey, SurveyInfo, SurveyMeasure
 from attnviz.errors import InvalidRecord
 from attnviz.measures.intervals import MAX_DEGREES, MIN_TEXTS, t_quantile
@@ -57,7 +57,9 @@ def compare_surveys(before: Survey, after: Survey, tolerances: Tolerances) -> tu
     changes = sorted(_changes(before, after, shared), key=lambda each: -each.strength)
     found += (each.number for each in changes if not tolerances.allow(each.number.measure, each.number.change))
     if (before.info.layer_numbers, before.info.n_heads) == (after.info.layer_numbers, after.info.n_heads):
-        for (layer, head), one, other in zip(before.info.heads, shown_labels(before), shown_labels(after), strict=True):
+        for (layer, head), one, other in zip(
+            before.info.heads, describe_heads(before), describe_heads(after), strict=True
+        ):
             if one.split(" ")[0] != other.split(" ")[0]:
                 found.append(replace(place, what="pattern", layer=layer, head=head, before=one, after=other))
     if not (found or tolerances.numbers or tolerances.named or _content(before) == _content(after)):

@@ -11,8 +11,8 @@ import numpy as np
 
 from attnviz.commands.survey.survey import ModelFacts, SurveyInfo
 from attnviz.errors import InvalidOption, InvalidText
-from attnviz.measures import OF_SOME_TEXTS, measurable
-from attnviz.measures.concentration import uniform
+from attnviz.measures import OF_SOME_TEXTS, measure_possible
+from attnviz.measures.concentration import make_uniform
 from attnviz.measures.repeat import SCORES, repeat_scores
 from attnviz.measures.rows import n_attendable
 from attnviz.models.protocols import AttentionModel, ReadsIds, Reinitialisable, quickest_attention
@@ -55,14 +55,14 @@ def model_facts(
         chance = {name: max(max(shares[name]) for shares in found) for name in facts.plain}
         facts = replace(facts, n_random=N_RANDOM, chance=chance)
     if "shuffled" in asked:
-        facts = replace(facts, shuffled=_shares(model, [shuffled(text) for text in texts], names))
+        facts = replace(facts, shuffled=_shares(model, [shuffle_words(text) for text in texts], names))
     if "repeat" in asked:
         assert isinstance(model, ReadsIds)
         facts = replace(facts, probes=_probes(model))
     return facts
 
 
-def shuffled(text: str) -> str:
+def shuffle_words(text: str) -> str:
     """The words of a text in random order, the same one each time."""
     words = text.split()
     random.Random(text).shuffle(words)  # noqa: S311 - no secret
@@ -72,7 +72,7 @@ def shuffled(text: str) -> str:
 def _shares(model: AttentionModel, texts: Iterable[str], names: Sequence[str]) -> dict[str, tuple[float, ...]]:
     """The mean over texts of each pattern's share, head by head; none of what no text has."""
     found = [
-        {name: each.values.ravel() for name, each in measurable(maps, known).items()}
+        {name: each.values.ravel() for name, each in measure_possible(maps, known).items()}
         for maps, known in _attentions(model, texts, names)
     ]
     return {name: tuple(means.tolist()) for name, means in _means(found)}
@@ -82,7 +82,7 @@ def _equal(model: AttentionModel, texts: Iterable[str], names: Sequence[str]) ->
     """What attention gives that favours no key, nor the sink where there is one."""
     found = []
     for maps, known in _attentions(model, texts, names):
-        shares = {name: each.values.mean() for name, each in measurable(uniform(maps), known).items()}
+        shares = {name: each.values.mean() for name, each in measure_possible(make_uniform(maps), known).items()}
         if maps.sink is not None and "to_sink" in shares:
             of_layers = [1 / (1 + n_attendable(maps, layer)) for layer in range(maps.n_layers)]
             shares["to_sink"] = np.mean(of_layers)

@@ -47,7 +47,7 @@ def head_labels(survey: Survey) -> list[str]:
     return list(training_metrics.head_labels(measured, LARGE))
 
 
-def shown_labels(survey: Survey) -> list[str]:
+def describe_heads(survey: Survey) -> list[str]:
     """The same for people, who are to tell a head without a single pattern from one that was held against nothing."""
     without = NO_PATTERN if survey.facts is not None and survey.facts.chance else "-"
     return [label or without for label in head_labels(survey)]

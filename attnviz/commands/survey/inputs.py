@@ -7,7 +7,7 @@ from dataclasses import replace
 from attnviz.commands.survey.spec import SurveySpec, check_top, parse_shard
 from attnviz.errors import InvalidOption
 from attnviz.inputs import Inputs, stream_inputs
-from attnviz.measures import chosen
+from attnviz.measures import choose_measures
 from attnviz.models.loading import find_model
 from attnviz.models.protocols import AttentionModel, Classifies
 from attnviz.running.executors import check_cluster
@@ -17,7 +17,7 @@ def survey_inputs(spec: SurveySpec) -> Inputs:
     """One model and a stream of texts. Raises InvalidOption, InvalidModel or InvalidSource."""
     parse_shard(spec.shard)
     check_top(spec.top)
-    chosen(spec.measure)
+    choose_measures(spec.measure)
     if spec.model.max_tokens is None or spec.model.max_tokens < 2:
         raise InvalidOption(f"--max-tokens {spec.model.max_tokens} is too small", hint="It is at least 2.")
     check_cluster(spec.cluster, spec.workers)

@@ -18,7 +18,7 @@ from attnviz.commands.survey.survey import ABLATION, TOKENS, SurveyInfo, SurveyM
 from attnviz.commands.survey.texts import text_hash
 from attnviz.errors import InvalidModel, InvalidSource, InvalidText
 from attnviz.inputs import Inputs
-from attnviz.measures import MEASURES, chosen
+from attnviz.measures import MEASURES, choose_measures
 from attnviz.measures.rows import REACH
 from attnviz.measures.to_partner import has_pair
 from attnviz.models.built_in import TRAINED
@@ -78,7 +78,7 @@ def plan_survey(spec: SurveySpec, inputs: Inputs) -> SurveyPlan:
     """
     reference, stream = inputs.model, inputs.stream
     assert stream is not None
-    n_texts, sha256 = _counted(stream)
+    n_texts, sha256 = _count_texts(stream)
     if not n_texts:
         raise InvalidSource(f"{stream.name} selects no texts", hint="--split says which.")
     learns = reference.learns_from_texts and spec.model.vocab is None
@@ -98,7 +98,7 @@ def plan_survey(spec: SurveySpec, inputs: Inputs) -> SurveyPlan:
     return SurveyPlan(reference, stream, vocabulary, info, n_texts, parse_shard(spec.shard), spec.on_few_texts, means)
 
 
-def _counted(stream: TextStream) -> tuple[int, str]:
+def _count_texts(stream: TextStream) -> tuple[int, str]:
     """How many texts there are, and the sha256 of them all with their labels."""
     n_texts, digest = 0, hashlib.sha256()
     for document in stream.documents():
@@ -151,7 +151,7 @@ def _info(spec: SurveySpec, stream: TextStream, sha256: str, maps: AttentionMaps
 
 def _measures(spec: SurveySpec, maps: AttentionMaps) -> Iterator[SurveyMeasure]:
     """Those that are asked for, those that name heads, and how long a text is."""
-    asked = [measure.name for measure in chosen(spec.measure)]
+    asked = [measure.name for measure in choose_measures(spec.measure)]
     every = {measure.name: measure for measure in MEASURES}
     asked += [name for name in LABELS if name not in asked]
     for name in asked:

@@ -10,9 +10,9 @@ from attnviz.commands.survey.exact import N_SAMPLED
 from attnviz.commands.survey.heads import (
     LARGE,
     ablation_tests,
+    describe_heads,
     extreme_texts,
     mean_intervals,
-    shown_labels,
     survey_data,
     top_words,
 )
@@ -59,7 +59,7 @@ def survey_report(survey: Survey, top: int, title: str | None = None) -> Report:
     )
 
 
-def shown_measures(survey: Survey, level: str) -> tuple[SurveyMeasure, ...]:
+def choose_shown_measures(survey: Survey, level: str) -> tuple[SurveyMeasure, ...]:
     """Measures that were asked for: those that only name heads have a table of their own."""
     found = [each for each in survey.info.measures if each.level == level and not each.name.startswith(ABLATION)]
     return tuple(measure for measure in found if measure.name not in FOR_LABELS) or tuple(found)
@@ -80,14 +80,14 @@ def _distance(survey: Survey) -> Curves:
 
 def _means_table(survey: Survey, level: str) -> Table:
     """A row per head with its label, or one per layer: the mean over texts of each measure with its interval."""
-    info, measures, of_heads = survey.info, shown_measures(survey, level), level == "head"
+    info, measures, of_heads = survey.info, choose_shown_measures(survey, level), level == "head"
     means, halves = mean_intervals(survey)
     columns = [Column("layer"), *([Column("head"), Column("what it attends to")] if of_heads else [])]
     columns += [
         Column(f"{measure.title} ({measure.unit})", minor=of_heads and measure.name not in HEADLINE)
         for measure in measures
     ]
-    labelled = [(*of, label) for of, label in zip(info.heads, shown_labels(survey), strict=True)]
+    labelled = [(*of, label) for of, label in zip(info.heads, describe_heads(survey), strict=True)]
     places: list[Row] = [*labelled] if of_heads else [(layer,) for layer in info.layer_numbers]
     starts = [info.columns[measure.name].start for measure in measures]
     rows = [
@@ -182,7 +182,7 @@ def _ablations(survey: Survey) -> Iterator[Table | Note]:
 def _extremes(survey: Survey, top: int) -> Iterator[Table]:
     """Which texts to open, by their numbers. Of very many heads only the data lists them."""
     columns = (Column("layer"), Column("head"), Column("largest"), Column("smallest"))
-    for measure in shown_measures(survey, "head") if survey.info.n_places <= MAX_LISTED else ():
+    for measure in choose_shown_measures(survey, "head") if survey.info.n_places <= MAX_LISTED else ():
         first, rows = survey.info.columns[measure.name].start, list[Row]()
         for place, of in enumerate(survey.info.heads):
             found: dict[str, list[str]] = {"largest": [], "smallest": []}

@@ -65,12 +65,12 @@ class SurveySpec:
     @property
     def on_few_texts(self) -> tuple[str, ...]:
         """What is measured once and not of every text. Raises InvalidOption for what is not known."""
-        return (*_chosen("--null", self.null, NULLS), *_chosen("--probe", self.probe, PROBES))
+        return (*_choose("--null", self.null, NULLS), *_choose("--probe", self.probe, PROBES))
 
     @property
     def ablations(self) -> tuple[str, ...]:
         """What heads are replaced by. Raises InvalidOption for what is not known."""
-        return _chosen("--ablate", self.ablate, ABLATIONS)
+        return _choose("--ablate", self.ablate, ABLATIONS)
 
 
 def check_top(top: int) -> None:
@@ -88,7 +88,7 @@ def parse_shard(written: str | None) -> tuple[int, int]:
     return number - 1, of
 
 
-def _chosen(option: str, written: tuple[str, ...], known: tuple[str, ...]) -> tuple[str, ...]:
+def _choose(option: str, written: tuple[str, ...], known: tuple[str, ...]) -> tuple[str, ...]:
     asked = [name.strip().lower() for item in written for name in item.split(",")]
     for name in asked:
         if name not in (*known, NONE):

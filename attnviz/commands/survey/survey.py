@@ -156,7 +156,7 @@ def merge_surveys(parts: Sequence[Survey]) -> Survey:
     names = {text: name for part in parts for text, name in part.names.items()}
     return Survey(
         info=first.info,
-        blocks=_joined([block for part in parts for block in part.blocks]),
+        blocks=_join_stretches([block for part in parts for block in part.blocks]),
         summary=summary,
         names={text: names[text] for text in sorted(summary.texts)},
         distances=np.sum([part.distances for part in parts], axis=0),
@@ -184,7 +184,7 @@ def merge_words(tables: Sequence[WordTable]) -> WordTable:
     return WordTable(tuple(words), support, mass)
 
 
-def _joined(blocks: Sequence[tuple[int, int]]) -> tuple[tuple[int, int], ...]:
+def _join_stretches(blocks: Sequence[tuple[int, int]]) -> tuple[tuple[int, int], ...]:
     found: list[tuple[int, int]] = []
     for start, stop in sorted(blocks):
         if found and start < found[-1][1]:

@@ -11,9 +11,9 @@ import numpy as np
 from attnviz.commands.survey.exact import Summary
 from attnviz.commands.survey.survey import ABLATION, MASS_BITS, QUERIES, TOKENS, Survey, SurveyInfo, WordTable
 from attnviz.errors import InvalidText
-from attnviz.measures import measurable
-from attnviz.measures.concentration import received_by_key
-from attnviz.measures.rows import by_distance
+from attnviz.measures import measure_possible
+from attnviz.measures.concentration import sum_received
+from attnviz.measures.rows import sum_by_distance
 from attnviz.models.protocols import Ablatable, AttentionModel, quickest_attention
 from attnviz.records import AttentionMaps
 from attnviz.text import Document
@@ -44,7 +44,7 @@ class _Words:
             known = UNKNOWN if keys.unknown[token] else keys.pieces[token]
             of_tokens[token] = numbers.setdefault(known, len(numbers))
         self.tokens.append(of_tokens)
-        received = received_by_key(maps).reshape(-1, len(maps.keys))
+        received = sum_received(maps).reshape(-1, len(maps.keys))
         self.mass.append(to_mass(received.T * n_queries))
 
     def table(self) -> WordTable:
@@ -88,7 +88,7 @@ def survey_block(
         rows.append(text_numbers(maps, info, {TOKENS: np.array([float(n_tokens)]), **others}))
         texts.append(text)
         hashes.append(text_hash(text, document.text))
-        distances += to_mass(by_distance(maps).reshape(info.n_places, -1))
+        distances += to_mass(sum_by_distance(maps).reshape(info.n_places, -1))
         words.add(maps, n_tokens)
         n_queries += n_tokens
         del maps  # so that the next ones lie in its memory, which the processor's cache holds
@@ -102,7 +102,7 @@ def survey_block(
 def text_numbers(maps: AttentionMaps, info: SurveyInfo, others: Mapping[str, np.ndarray]) -> np.ndarray:
     """One text's row: see `SurveyInfo.columns`. `others` are what is no measure of attention. NaN where it has none."""
     names = [measure.name for measure in info.measures if measure.name not in others]
-    found = {**others, **{name: each.values.ravel() for name, each in measurable(maps, names).items()}}
+    found = {**others, **{name: each.values.ravel() for name, each in measure_possible(maps, names).items()}}
     row = np.full(info.bounds.shape[1], np.nan)
     for measure in info.measures:
         row[info.columns[measure.name]] = found.get(measure.name, np.nan)

@@ -15,7 +15,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from attnviz.commands.train.spec import TrainSpec
-from attnviz.models.batches import Ids, by_length, cut, padded
+from attnviz.models.batches import Ids, batch_by_length, cut_text, pad
 from attnviz.models.classifier import NgramClassifier
 from attnviz.models.encoder import pair_keys
 from attnviz.models.tokenizer import SPECIAL
@@ -43,7 +43,7 @@ class Examples:
     def cut(self, spec: TrainSpec) -> Examples:
         """The texts cut as the model will read them."""
         n_markers = int(spec.pool == "cls")
-        return Examples([cut(text, spec.max_tokens, spec.keep, n_markers) for text in self.texts], self.labels)
+        return Examples([cut_text(text, spec.max_tokens, spec.keep, n_markers) for text in self.texts], self.labels)
 
 
 def held_out(labels: Int[np.ndarray, " text"], share: float) -> Int[np.ndarray, " held"]:
@@ -122,8 +122,8 @@ def _held(
 ) -> tuple[Int[Tensor, " ngram"], Int[Tensor, " text"], Int[np.ndarray, " text"]]:
     """The n-grams of all texts one after the other, how many each has, and in which order the texts come."""
     found, per_text, order = [], [], []
-    for chosen in by_length([len(text) for text in examples.texts], BATCH):
-        ngrams, counted = counting.distinct(*padded([examples.texts[text] for text in chosen]))
+    for chosen in batch_by_length([len(text) for text in examples.texts], BATCH):
+        ngrams, counted = counting.distinct(*pad([examples.texts[text] for text in chosen]))
         found.append(ngrams[counted])
         per_text.append(counted.sum(dim=1))
         order.append(chosen)

@@ -14,7 +14,7 @@ from attnviz.commands.train.recipe import Run
 from attnviz.measures.classification import accuracy, calibration_error, log_loss
 from attnviz.models.checkpoint import load_checkpoint
 from attnviz.models.classifier import Classifier
-from attnviz.models.device import described, pick
+from attnviz.models.device import describe_device, pick
 from attnviz.models.predicting import logits, probabilities
 from attnviz.records import Setting
 from attnviz.records.training_metrics import HeadMetrics, Metrics, ValidationMetrics
@@ -42,7 +42,7 @@ def measure(folder: Path, run: Run, settings: Mapping[str, Setting], data: str, 
         n_parameters=run.n_parameters,
         weights_sha256=saved.revision,
         versions={package: version(package) for package in ("attnviz", "numpy", "tokenizers", "torch")},
-        computed_on=described(pick(str(run.training.spec.device))),
+        computed_on=describe_device(pick(str(run.training.spec.device))),
         history=run.training.history,
         held_out=_held_out(run, saved.classifier) if len(run.training.held_out) else None,
         heads=_heads(run, saved.classifier),

@@ -23,8 +23,8 @@ from attnviz.commands.train.optimizer import Optimizer
 from attnviz.commands.train.pretraining import Pretraining
 from attnviz.commands.train.spec import TrainSpec
 from attnviz.errors import ExecutionError
-from attnviz.models.batches import padded, shuffled, stretch
-from attnviz.models.classifier import Classifier, fitted_temperature
+from attnviz.models.batches import pad, shuffle_batches, stretch
+from attnviz.models.classifier import Classifier, fit_temperature
 from attnviz.models.device import seeded
 from attnviz.models.encoder import PAD_ID
 from attnviz.models.predicting import parts
@@ -150,7 +150,7 @@ class Training:
         spec = self.spec
         generator = np.random.default_rng((spec.seed, self.done))
         texts = self.examples.texts
-        ids, real = padded([stretch(texts[i], spec.crop, generator, self.n_markers) for i in batch], WIDTH)
+        ids, real = pad([stretch(texts[i], spec.crop, generator, self.n_markers) for i in batch], WIDTH)
         ids, real = ids.to(self.device), real.to(self.device)
         labels = torch.from_numpy(self.examples.labels[batch]).to(self.device)
         hidden = torch.from_numpy(generator.random(tuple(real.shape)) < spec.word_dropout).to(self.device) & real
@@ -187,7 +187,7 @@ class Training:
         """How a classifier does on the texts held out; it gets the temperature that suits it."""
         encoder, ngrams = parts(candidate, self.held_out.texts)
         labels = torch.from_numpy(self.held_out.labels)
-        candidate.temperature.fill_(fitted_temperature(encoder + ngrams, labels))
+        candidate.temperature.fill_(fit_temperature(encoder + ngrams, labels))
         found = encoder + COMPARED * ngrams
         accuracy = (found.argmax(dim=-1) == labels).double().mean().item()
         measured = Epoch(epoch, functional.cross_entropy(found, labels).item(), accuracy)
@@ -223,7 +223,9 @@ class Training:
 
     def _batches(self, epoch: int) -> list[Int[np.ndarray, " text"]]:
         lengths = [min(len(text), self.spec.crop) for text in self.examples.texts]
-        return shuffled(lengths, self.spec.batch_size, np.random.default_rng((self.spec.seed, epoch, self.n_steps)))
+        return shuffle_batches(
+            lengths, self.spec.batch_size, np.random.default_rng((self.spec.seed, epoch, self.n_steps))
+        )
 
     def best(self) -> Classifier:
         """The classifier as it was at the end of its best epoch, or as it is now where none has ended."""

@@ -83,7 +83,7 @@ def attention_gradient(subject: Subject) -> MethodScores:
     R ← R + mean over heads of (A ∘ ∂L/∂A)⁺ · R, layer after layer. Read off at the tokens that the answer was taken
     from, which are those whose last attention has a gradient: [CLS], the last token, or all where means are taken.
     """
-    traced, logit = _traced_pass(subject)
+    traced, logit = _trace_pass(subject)
     mixed = [each.mixed for each in traced.attentions]
     of_mixed: Sequence[Tensor | None] = torch.autograd.grad(logit[0], mixed, allow_unused=True)
     identity = torch.eye(len(subject.ids), dtype=torch.float64, device=logit.device)
@@ -106,7 +106,7 @@ def value_norm(subject: Subject) -> MethodScores:
     A token that gets much weight and has a short value, such as a sink, moves little. Summed over queries, heads and
     layers. Raises InvalidModel where no output projection is seen.
     """
-    traced, _ = _traced_pass(subject)
+    traced, _ = _trace_pass(subject)
     total = torch.zeros(len(subject.ids), dtype=torch.float64, device=subject.answering.device)
     for attention in traced.attentions:
         norms = attention.value_norms()
@@ -124,7 +124,7 @@ def attention(subject: Subject) -> MethodScores:
 
     Shares that sum to 1 where no layer has a sink.
     """
-    traced, _ = _traced_pass(subject)
+    traced, _ = _trace_pass(subject)
     received = torch.stack([each.weights.double().mean(dim=(0, 1, 2)) for each in traced.attentions])
     return MethodScores(received.mean(dim=0).cpu().numpy(), 1, signed=False)
 
@@ -134,7 +134,7 @@ def _gradient_times_input(logit: Tensor, watched: WordInputs) -> np.ndarray:
     return np.asarray((found * watched.vectors.detach()).double().sum(dim=-1)[0].cpu().numpy())
 
 
-def _traced_pass(subject: Subject) -> tuple[TracedPass, Tensor]:
+def _trace_pass(subject: Subject) -> tuple[TracedPass, Tensor]:
     """A pass with its attentions. Raises InvalidModel where it has none, or such as are not over the tokens."""
     traced, n_tokens = TracedPass(subject.answering.words), len(subject.ids)
     logit = subject.run(traced)

@@ -19,7 +19,7 @@ from torch.overrides import TorchFunctionMode
 
 from attnviz.errors import InvalidModel
 from attnviz.models.capture.by_hand import SOFTMAXES, WATCHED, SoftmaxTracker, TorchCall, factors
-from attnviz.models.capture.captured import Kernel, allowed, to_batch_heads
+from attnviz.models.capture.captured import Kernel, find_allowed, to_batch_heads
 from attnviz.models.capture.kernels import dot_product
 from attnviz.models.capture.module_attention import module_attention
 from attnviz.models.capture.norms import projection_of
@@ -146,25 +146,25 @@ class ReplacedAttention(TorchFunctionMode):
             value = to_batch_heads(args[2] if len(args) > 2 else kwargs["value"])
             n_heads = seen.weights.shape[1]
             value = value if value.shape[1] in (1, n_heads) else value.repeat_interleave(n_heads // value.shape[1], 1)
-            weights = self._replaced(seen.weights, seen.attendable.unsqueeze(1).to(seen.weights.device))
+            weights = self._replace(seen.weights, seen.attendable.unsqueeze(1).to(seen.weights.device))
             return (weights.to(value.dtype) @ value).reshape(output.shape)
         if function is functional.multi_head_attention_forward:
             found = module_attention(function, args, kwargs)
-            return found.project(self._replaced(found.weights, found.weights > 0) @ found.value), found.answered
+            return found.project(self._replace(found.weights, found.weights > 0) @ found.value), found.answered
         scores = args[0] if args else kwargs.get("input")
         if function in SOFTMAXES and isinstance(scores, Tensor) and scores.ndim == 4:
-            attendable = allowed(scores.detach())  # before the softmax, which may overwrite its scores
+            attendable = find_allowed(scores.detach())  # before the softmax, which may overwrite its scores
             result = function(*args, **kwargs)
-            return self._replaced(result, attendable).to(result.dtype)
+            return self._replace(result, attendable).to(result.dtype)
         return function(*args, **kwargs)
 
-    def _replaced(self, weights: Weights, attendable: Allowed) -> Weights:
+    def _replace(self, weights: Weights, attendable: Allowed) -> Weights:
         generator = torch.Generator().manual_seed(self._seed * 1_000_003 + self.n_replaced)
         self.n_replaced += 1
         return self._by(weights, attendable.expand(weights.shape), generator)
 
 
-def _permuted(weights: Weights, attendable: Allowed, generator: torch.Generator) -> Weights:
+def _permute(weights: Weights, attendable: Allowed, generator: torch.Generator) -> Weights:
     """Each row's weights in a random order among the keys that it may attend to."""
     noise = torch.rand(weights.shape, generator=generator).to(weights.device)
     order = noise.masked_fill(~attendable, 2.0).argsort(dim=-1)  # attendable keys first, in a random order
@@ -185,7 +185,7 @@ def _random(weights: Weights, attendable: Allowed, generator: torch.Generator) -
 
 
 REPLACEMENTS: dict[Replacement, Callable[[Weights, Allowed, torch.Generator], Weights]] = {
-    "permuted": _permuted,
+    "permuted": _permute,
     "uniform": _uniform,
     "random": _random,
 }

@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from attnviz.errors import AttnvizError, InvalidModel, InvalidOption
 from attnviz.models.attribution import METHODS
 from attnviz.models.attribution.passes import WordInputs
-from attnviz.models.batches import by_length
+from attnviz.models.batches import batch_by_length
 from attnviz.models.device import enough_memory
 from attnviz.records import Provenance, Tokens
 from attnviz.records.attribution import Attribution, Question, Scores, Target
@@ -101,7 +101,7 @@ class Subject:
         parts = [ids[keep] for keep in kept]
         for length in sorted({len(part) for part in parts}):
             same = [place for place, part in enumerate(parts) if len(part) == length]
-            for chosen in by_length([length] * len(same), max(1, AT_ONCE // max(1, length))):
+            for chosen in batch_by_length([length] * len(same), max(1, AT_ONCE // max(1, length))):
                 places = [same[place] for place in chosen]
                 batch = torch.from_numpy(np.stack([parts[place] for place in places]))
                 found[places] = self._distribution(batch)[:, self.answer]
@@ -139,7 +139,7 @@ def attribute(subject: Subject, method: str) -> Attribution:
         raise InvalidModel(f"{error}{blamed}", hint=ANY_MODEL) from error
 
 
-def classified(
+def make_subject(
     answering: Answering,
     ids: tuple[int, ...],
     tokens: Tokens,

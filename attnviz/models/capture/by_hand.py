@@ -16,9 +16,17 @@ from torch import Tensor
 from torch.nn import functional
 
 from attnviz.models.capture.axes import batch_and_heads, split_heads
-from attnviz.models.capture.captured import CapturedAttention, Kernel, allowed, refuse_dropout
+from attnviz.models.capture.captured import CapturedAttention, Kernel, find_allowed, refuse_dropout
 from attnviz.models.capture.flow import ADDING, MATMULS, PRODUCTS, ByIdentity
-from attnviz.models.capture.softmax import Softmax, head_first, query_first, reshaped, seen_in, shaped, sliced
+from attnviz.models.capture.softmax import (
+    Softmax,
+    head_first,
+    note_shape,
+    note_slice,
+    query_first,
+    read_product,
+    reshape_softmax,
+)
 
 SOFTMAXES: set[Kernel] = {functional.softmax, torch.softmax, Tensor.softmax, torch.special.softmax}
 DROPOUTS: set[Kernel] = {functional.dropout, torch.dropout}
@@ -70,15 +78,15 @@ class SoftmaxTracker:
             return call.result(), None
         if call.function in COPIES:
             return self._copy(call), None
-        seen = self._multiplied(call, n_positions, what)
+        seen = self._read_product(call, n_positions, what)
         return call.result(), seen
 
     def _softmax(self, call: TorchCall) -> Any:
-        scores, dim = _named(call.args, call.kwargs, "input", "dim")
+        scores, dim = _list_arguments(call.args, call.kwargs, "input", "dim")
         if not (isinstance(scores, Tensor) and scores.ndim >= 3 and scores.numel() and dim in (-1, scores.ndim - 1)):
             return call.result()
         with torch.no_grad(), torch._C.DisableTorchFunction():  # before the softmax, which may overwrite its scores
-            passing = allowed(scores)
+            passing = find_allowed(scores)
             attendable = None if bool(passing.all()) else passing
         result = call.result()
         self._families += 1
@@ -86,20 +94,20 @@ class SoftmaxTracker:
         return result
 
     def _copy(self, call: TorchCall) -> Any:
-        (source,) = _named(call.args, call.kwargs, "input")
+        (source,) = _list_arguments(call.args, call.kwargs, "input")
         softmax = self._known.get(source)
         result = call.result()
         if softmax is None or not isinstance(result, Tensor):
             return result
         if call.function in DROPOUTS:
-            softmax = replace(softmax, dropped=max(softmax.dropped, _dropped(*call.args, **call.kwargs)))
+            softmax = replace(softmax, dropped=max(softmax.dropped, _find_dropout(*call.args, **call.kwargs)))
         with torch.no_grad(), torch._C.DisableTorchFunction():
-            copied = sliced(softmax, source, result) if call.function in SLICES else shaped(softmax, result)
+            copied = note_slice(softmax, source, result) if call.function in SLICES else note_shape(softmax, result)
         if copied is not None:
             self._known[result] = copied
         return result
 
-    def _multiplied(
+    def _read_product(
         self, call: TorchCall, n_positions: Sequence[int], what: Callable[[], str]
     ) -> CapturedAttention | None:
         weights, value = factors(*call)
@@ -118,21 +126,21 @@ class SoftmaxTracker:
             if shape is None:
                 self.unclear += 1
                 return None
-            softmax = reshaped(softmax, shape)
+            softmax = reshape_softmax(softmax, shape)
         with torch.no_grad(), torch._C.DisableTorchFunction():
             if len(softmax.shape) > 4 and (axes := batch_and_heads(softmax.shape, n_positions)) is not None:
-                softmax = reshaped(softmax, (*axes, *softmax.shape[-2:]))
+                softmax = reshape_softmax(softmax, (*axes, *softmax.shape[-2:]))
             if weights.ndim == 4 and softmax.shape[1] > 1 and _share_values(call, weights, value):
-                return _of_shared_values(softmax, weights.detach(), n_positions)
-            return seen_in(softmax, weights.detach())
+                return _read_shared_values(softmax, weights.detach(), n_positions)
+            return read_product(softmax, weights.detach())
 
 
-def _of_shared_values(softmax: Softmax, weights: Tensor, n_positions: Sequence[int]) -> CapturedAttention:
+def _read_shared_values(softmax: Softmax, weights: Tensor, n_positions: Sequence[int]) -> CapturedAttention:
     """Of heads that share their values: the product does not tell which axis is theirs and which that of queries."""
     first = query_first(softmax, n_positions)
     if first:
-        return seen_in(head_first(softmax), weights.reshape(softmax.shape).transpose(1, 2))
-    seen = seen_in(softmax, weights)
+        return read_product(head_first(softmax), weights.reshape(softmax.shape).transpose(1, 2))
+    seen = read_product(softmax, weights)
     return replace(seen, guess=UNCLEAR_AXES) if first is None else seen
 
 
@@ -154,7 +162,7 @@ def _operands(args: Sequence[Any]) -> list[Any]:
 def factors(function: Kernel, args: Sequence[Any], kwargs: Mapping[str, Any]) -> tuple[Any, Any]:
     """What stands on the left and on the right of a product; nothing where it is none of weights with values."""
     if function in ADDING:
-        _, left, right = _named(args, kwargs, "input", "batch1", "batch2")
+        _, left, right = _list_arguments(args, kwargs, "input", "batch1", "batch2")
         return left, right
     if function in MATMULS:
         names = [name for name in ("input", "other", "mat2", "tensor2") if name in kwargs]
@@ -174,11 +182,13 @@ def factors(function: Kernel, args: Sequence[Any], kwargs: Mapping[str, Any]) ->
     return None, None
 
 
-def _named(args: Sequence[Any], kwargs: Mapping[str, Any], *names: str) -> list[Any]:
+def _list_arguments(args: Sequence[Any], kwargs: Mapping[str, Any], *names: str) -> list[Any]:
     """Arguments, whether they were given by place or by name."""
     return [args[place] if place < len(args) else kwargs.get(name) for place, name in enumerate(names)]
 
 
-def _dropped(input: Tensor, p: float | int = 0.5, training: bool = True, inplace: bool = False, **names: Any) -> float:
+def _find_dropout(
+    input: Tensor, p: float | int = 0.5, training: bool = True, inplace: bool = False, **names: Any
+) -> float:
     """The share of a tensor that dropout takes, whichever of torch's two it is."""
     return p if names.get("train", training) else 0.0

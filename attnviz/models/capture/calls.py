@@ -25,7 +25,7 @@ from torch.overrides import TorchFunctionMode
 
 from attnviz.errors import InvalidRecord
 from attnviz.models.capture.by_hand import SOFTMAXES, WATCHED, SoftmaxTracker, TorchCall, factors
-from attnviz.models.capture.captured import CapturedAttention, How, Kernel, unpacked
+from attnviz.models.capture.captured import CapturedAttention, How, Kernel, unpack_groups
 from attnviz.models.capture.factored import FactoredRows, FactoringKernel
 from attnviz.models.capture.fast_path import has_fast_path
 from attnviz.models.capture.flow import ByIdentity, Flow, Origin
@@ -237,7 +237,7 @@ class Capture(TorchFunctionMode):
             query, key, value = (args[i] if i < len(args) else kwargs[name] for i, name in enumerate(SIDES))
             sides = self._flow.after(query), self._flow.after(key)
             origin = Origin(self._flow.after(query, key, value), sides)
-            result, after = self._attended(function, args, kwargs, origin, value, query is key)
+            result, after = self._note_kernel(function, args, kwargs, origin, value, query is key)
             self._flow.mark(result, after)
             return result
         if function not in WATCHED:
@@ -251,10 +251,10 @@ class Capture(TorchFunctionMode):
         else:
             weights, value = factors(function, args, kwargs)
             origin = self._flow.of(weights)._replace(after=self._flow.after(weights, value))
-            self._flow.mark(result, self._multiplied(found, origin, value))
+            self._flow.mark(result, self._note_product(found, origin, value))
         return result
 
-    def _attended(
+    def _note_kernel(
         self,
         function: Kernel,
         args: Sequence[Any],
@@ -269,7 +269,7 @@ class Capture(TorchFunctionMode):
             self._following.unclear += 1
             return function(*args, **kwargs), Origin(origin.after)
         if not (self._may_be_head(axes[1]) or may_be_in(self._path()[0], self._choice.layers)):
-            return function(*args, **kwargs), self._passed_by(origin)
+            return function(*args, **kwargs), self._note_skipped(origin)
         if self._factoring is None:
             in_room = function is functional.scaled_dot_product_attention and self._choice.heads is None
             more: dict[str, Any] = {"room": self._take_room} if in_room else {}  # which holds all heads until the end
@@ -278,7 +278,7 @@ class Capture(TorchFunctionMode):
             result, seen = KERNELS[function](function, args, kwargs, self._what(), **more)
             if self._frames:
                 n_groups = getattr(self._frames[-1].module, "num_key_value_groups", 1)
-                seen = unpacked(seen, n_groups, self._frames[-1].n_positions)
+                seen = unpack_groups(seen, n_groups, self._frames[-1].n_positions)
             return result, self._hand_over(self._on_host(seen), origin, value, same)
         if function is functional.multi_head_attention_forward:
             raise InvalidRecord(f"{self._what()} is of nn.MultiheadAttention, which keeps its q and k", hint=DENSE)
@@ -289,11 +289,11 @@ class Capture(TorchFunctionMode):
         kept = Kept(rows, attendable, None, "factored", error, rows.n_heads)
         return result, self._hand_over(kept, origin, value, same)
 
-    def _multiplied(self, seen: CapturedAttention, origin: Origin, value: Any) -> Origin:
+    def _note_product(self, seen: CapturedAttention, origin: Origin, value: Any) -> Origin:
         """Of attention written by hand. Raises InvalidRecord where its factors are asked for."""
         chosen = may_be_in(self._path()[0], self._choice.layers) or self._may_be_head(seen.weights.shape[1])
         if not chosen or (self._factoring is not None and origin.product is None):
-            return self._passed_by(origin)
+            return self._note_skipped(origin)
         if self._factoring is not None:
             raise InvalidRecord(
                 f"{self._what()} is written out as softmax(…) @ value: its q and k are gone", hint=DENSE
@@ -305,7 +305,7 @@ class Capture(TorchFunctionMode):
         return self._room.take(NUMBER.sub("*", path), max(1, math.prod(n_alike)), shape)
 
     def _on_host(self, seen: CapturedAttention) -> Kept:
-        n_heads, seen = seen.weights.shape[1], self._of_heads(seen)
+        n_heads, seen = seen.weights.shape[1], self._choose_heads(seen)
         attendable = seen.attendable.detach().cpu().numpy()
         sink = None if seen.sink is None else seen.sink.detach().cpu().numpy()
         return Kept(self._room.as_array(seen.weights), attendable, sink, seen.how, seen.error, n_heads, seen.guess)
@@ -317,13 +317,13 @@ class Capture(TorchFunctionMode):
     def _heads(self, n_heads: int) -> tuple[int, ...]:
         return (0,) if self._may_be_head(n_heads) else self._choice.heads_of(n_heads, self._what())
 
-    def _of_heads(self, seen: CapturedAttention) -> CapturedAttention:
+    def _choose_heads(self, seen: CapturedAttention) -> CapturedAttention:
         if self._choice.heads is None:
             return seen
         heads = list(self._heads(seen.weights.shape[1]))
         return replace(seen, weights=seen.weights[:, heads], sink=None if seen.sink is None else seen.sink[:, heads])
 
-    def _passed_by(self, origin: Origin) -> Origin:
+    def _note_skipped(self, origin: Origin) -> Origin:
         """Where the output of a call comes from of which nothing is kept."""
         self.n_seen += 1
         return Origin(origin.after | 1 << self.n_seen - 1)
@@ -350,7 +350,7 @@ class Capture(TorchFunctionMode):
                 n_heads_in_model=None if self._choice == EVERY else n_heads,
             )
         )
-        return self._passed_by(origin)
+        return self._note_skipped(origin)
 
     def _reads(self, path: str) -> tuple[int, ...]:
         """What was given to the module at work whose name ends with the last number of a path."""

@@ -37,7 +37,7 @@ class CapturedAttention:
     guess: str = ""  # what of the axes is not certain
 
 
-def allowed(scores: Float[Tensor, "*axes"]) -> Bool[Tensor, "*axes"]:
+def find_allowed(scores: Float[Tensor, "*axes"]) -> Bool[Tensor, "*axes"]:
     """Which scores, or additive masks, let attention through."""
     low = scores <= MASKED
     if not bool(low.any()):
@@ -54,7 +54,7 @@ def to_batch_heads(tensor: Tensor) -> Tensor:
     return tensor.flatten(0, -4)
 
 
-def unpacked(seen: CapturedAttention, n_groups: int, n_positions: Collection[int]) -> CapturedAttention:
+def unpack_groups(seen: CapturedAttention, n_groups: int, n_positions: Collection[int]) -> CapturedAttention:
     """One query of each head, where Hugging Face handed the heads that share a key over as if they were queries.
 
     It does so in grouped-query attention of a single token. There are then more queries than positions in the module.
@@ -66,7 +66,7 @@ def unpacked(seen: CapturedAttention, n_groups: int, n_positions: Collection[int
     return replace(seen, weights=weights, attendable=seen.attendable.any(dim=1, keepdim=True))
 
 
-def renormalised(
+def renormalise(
     weights: Float32[Tensor, "batch head query key"], sink: Float32[Tensor, "batch head query"] | None, of: torch.dtype
 ) -> tuple[Float32[Tensor, "batch head query key"], Float32[Tensor, "batch head query"] | None, float]:
     """Weights that were rounded to half precision, scaled so that rows and sinks sum to 1 again, and by how much.
@@ -83,7 +83,7 @@ def renormalised(
     return weights / by.unsqueeze(-1), None if sink is None else sink / by, error
 
 
-def checked_error(error: float, dtype: torch.dtype, what: str) -> float:
+def check_error(error: float, dtype: torch.dtype, what: str) -> float:
     """The error itself. Raises InvalidRecord where it is too large for the dtype."""
     tolerance = TOLERANCES.get(dtype, TOLERANCES[torch.bfloat16])
     if not error <= tolerance:  # written so that NaN is wrong too

@@ -18,8 +18,8 @@ from torch import Tensor
 from torch.nn.attention import SDPBackend
 
 from attnviz.errors import InvalidRecord
-from attnviz.models.capture.captured import Kernel, checked_error, refuse_dropout, to_batch_heads
-from attnviz.models.capture.kernels import Asked, asked_of
+from attnviz.models.capture.captured import Kernel, check_error, refuse_dropout, to_batch_heads
+from attnviz.models.capture.kernels import Asked, read_arguments
 from attnviz.models.capture.masks import MATRIX, SymbolicMask, symbolic
 from attnviz.models.protocols import LayersAndHeads
 from attnviz.records.factors import CAUSAL, EVERYWHERE, N_PROBES, Factors
@@ -69,7 +69,7 @@ class FactoringKernel:
         self, kernel: Kernel, args: Sequence[Any], kwargs: Mapping[str, Any], what: str
     ) -> tuple[Tensor, FactoredRows, float]:
         """Output, factors, and by how much some rows that are worked out from them miss it. Raises InvalidRecord."""
-        asked = asked_of(args, kwargs)
+        asked = read_arguments(args, kwargs)
         refuse_dropout(asked.dropout_p, what)
         if asked.query.is_nested:
             raise InvalidRecord(f"{what} takes nested tensors", hint=MATRIX)
@@ -85,13 +85,13 @@ class FactoringKernel:
             for row, of_row in enumerate(masks):
                 mask = of_row if of_row.bias is None else of_row._replace(bias=of_row.bias[heads])
                 queries, keys, values = (each.expand(shape[0], *each.shape[1:])[row] for each in (query, key, value))
-                queries, keys = queries.expand(shape[1], -1, -1)[heads].float(), _by_group(keys, heads, shape[1])
+                queries, keys = queries.expand(shape[1], -1, -1)[heads].float(), _group_keys(keys, heads, shape[1])
                 sums = _sums(queries, keys, scale, mask) if log_sum_exp is None else log_sum_exp[row, heads]
                 rows.append(_factors(queries, keys, sums, scale, mask))
                 values = values[[head * len(values) // shape[1] for head in heads]]
-                error = max(error, _missed(rows[-1], mask, values, of_kernel[row, heads]))
+                error = max(error, _measure_error(rows[-1], mask, values, of_kernel[row, heads]))
             fitting = tuple(None if mask.fitting is None else mask.fitting.numpy() for mask in masks)
-            return output, FactoredRows(tuple(rows), fitting, shape[1]), checked_error(error, output.dtype, what)
+            return output, FactoredRows(tuple(rows), fitting, shape[1]), check_error(error, output.dtype, what)
 
     def _symbolic(self, asked: Asked, shape: Sequence[int], what: str) -> list[SymbolicMask]:
         """Of each row. Raises InvalidRecord for what is neither a window, padding nor a bias by distance."""
@@ -131,7 +131,7 @@ def _flash(asked: Asked) -> tuple[Tensor, Tensor] | None:
     return output, sums.detach()
 
 
-def _by_group(keys: Float[Tensor, "group key d"], heads: list[int], n_heads: int) -> Float32[Tensor, "shared key d"]:
+def _group_keys(keys: Float[Tensor, "group key d"], heads: list[int], n_heads: int) -> Float32[Tensor, "shared key d"]:
     """The keys of some heads, once where heads next to each other share them, also where a model repeated them."""
     groups = [head * len(keys) // n_heads for head in range(n_heads)]
     for head in range(1, n_heads):
@@ -179,7 +179,7 @@ def _factors(
     )
 
 
-def _missed(
+def _measure_error(
     factors: Factors,
     mask: SymbolicMask,
     values: Float[Tensor, "head key d_value"],

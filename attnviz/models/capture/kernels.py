@@ -17,8 +17,8 @@ from attnviz.models.capture.axes import batch_and_heads
 from attnviz.models.capture.captured import (
     CapturedAttention,
     Kernel,
-    allowed,
-    checked_error,
+    check_error,
+    find_allowed,
     refuse_dropout,
     to_batch_heads,
 )
@@ -42,7 +42,7 @@ class Asked:
     enable_gqa: bool = False
 
 
-def asked_of(args: Sequence[Any], kwargs: Mapping[str, Any]) -> Asked:
+def read_arguments(args: Sequence[Any], kwargs: Mapping[str, Any]) -> Asked:
     """The arguments, with a mask in the place of torch's tensors that stand for one and do not hold it."""
     asked = Asked(*args, **kwargs)
     biases = sys.modules.get("torch.nn.attention.bias")  # imported by who has one; it brings torch's compiler: seconds
@@ -89,16 +89,16 @@ def dot_product(
 
     Raises InvalidRecord where they do not give that output.
     """
-    asked = asked_of(args, kwargs)
+    asked = read_arguments(args, kwargs)
     refuse_dropout(asked.dropout_p, what)
     output = kernel(*args, **kwargs)
     with torch.no_grad(), torch._C.DisableTorchFunction(), torch.autocast(output.device.type, enabled=False):
         if asked.query.is_nested:
-            return output, _of_sequences(asked, output, what)
-        return output, _recomputed(asked, output, what, room, axes)
+            return output, _recompute_sequences(asked, output, what)
+        return output, _recompute(asked, output, what, room, axes)
 
 
-def _recomputed(
+def _recompute(
     asked: Asked,
     output: Tensor,
     what: str,
@@ -118,7 +118,7 @@ def _recomputed(
     weights = room(shape) if query.device.type == "cpu" else query.new_empty(shape, dtype=torch.float32)
     largest = float(value.abs().amax()) if value.numel() else 0.0
     if output.dtype == exact and value.shape[-1] > N_MIXED:
-        value, of_kernel = _mixed(value), _mixed(of_kernel)
+        value, of_kernel = _mix(value), _mix(of_kernel)
     worst = query.new_zeros(())
     step = max(1, AT_ONCE // max(1, n_queries * n_keys))
     query = query.expand(n_batch, n_heads, -1, -1)
@@ -132,11 +132,11 @@ def _recomputed(
         weights = weights.view(*axes, n_queries, n_keys)
         mask = None if mask is None else mask.reshape(weights.shape)
     return CapturedAttention(
-        weights, _attendable(mask, weights.shape), None, "recomputed", checked_error(error, output.dtype, what)
+        weights, _attendable(mask, weights.shape), None, "recomputed", check_error(error, output.dtype, what)
     )
 
 
-def _mixed(values: Float[Tensor, "batch head position d_value"]) -> Float[Tensor, "batch head position mixed"]:
+def _mix(values: Float[Tensor, "batch head position d_value"]) -> Float[Tensor, "batch head position mixed"]:
     """A few random mixtures of the components, the same for values and output (Freivalds 1979).
 
     Weights that give them give every component, and it takes a fraction of the time to see.
@@ -151,7 +151,7 @@ def _work_out(part: Operands, weights: Float32[Tensor, "head query key"]) -> Flo
     scores = part.query @ part.key.transpose(-2, -1)
     empty = None
     if part.mask is not None:
-        passing = part.mask if part.mask.dtype == torch.bool else allowed(part.mask)
+        passing = part.mask if part.mask.dtype == torch.bool else find_allowed(part.mask)
         empty = ~passing.any(dim=-1, keepdim=True)
         if part.mask.dtype == torch.bool:
             scores = scores.masked_fill_(~part.mask, -torch.inf)
@@ -196,15 +196,15 @@ def _attendable(mask: Tensor | None, shape: Sequence[int]) -> Bool[Tensor, "batc
     if mask is None:
         return torch.ones((), dtype=torch.bool).expand(n_batch, n_queries, n_keys)
     mask = mask[:, :1] if mask.stride(1) == 0 else mask  # the same for every head
-    passing = mask if mask.dtype == torch.bool else allowed(mask)
+    passing = mask if mask.dtype == torch.bool else find_allowed(mask)
     return passing.any(dim=1)
 
 
-def _of_sequences(asked: Asked, output: Tensor, what: str) -> CapturedAttention:
+def _recompute_sequences(asked: Asked, output: Tensor, what: str) -> CapturedAttention:
     """Nested tensors, sequence by sequence, then padded to one another: what is not there is not attendable."""
     given = zip(asked.query.unbind(), asked.key.unbind(), asked.value.unbind(), output.unbind(), strict=True)
     each = [
-        _recomputed(Asked(query, key, value, None, 0.0, asked.is_causal, asked.scale), of_kernel, what)
+        _recompute(Asked(query, key, value, None, 0.0, asked.is_causal, asked.scale), of_kernel, what)
         for query, key, value, of_kernel in given
     ]
     n_queries, n_keys = (max(seen.weights.shape[axis] for seen in each) for axis in (2, 3))

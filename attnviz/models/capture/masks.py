@@ -13,7 +13,7 @@ from jaxtyping import Bool, Float, Float32, Int
 from torch import Tensor
 
 from attnviz.errors import InvalidRecord
-from attnviz.models.capture.captured import allowed
+from attnviz.models.capture.captured import find_allowed
 from attnviz.records.factors import EVERYWHERE, Window
 
 CELLS_AT_ONCE = 2**22  # of a mask
@@ -55,10 +55,10 @@ def symbolic(mask: Tensor, what: str) -> SymbolicMask:
         return _with_bias(mask, what)
     if not alike and any(not torch.equal(mask[0], other) for other in mask[1:]):
         raise InvalidRecord(f"{what} masks heads differently", hint=MATRIX)
-    return _of_one(mask[0], what)
+    return _read_mask(mask[0], what)
 
 
-def _of_one(mask: Tensor, what: str) -> SymbolicMask:
+def _read_mask(mask: Tensor, what: str) -> SymbolicMask:
     """Of a mask [query, key] that adds nothing."""
     if mask.stride(0) == 0 or len(mask) == 1:
         return SymbolicMask(EVERYWHERE, _unless_all(_passing(mask[:1])[0]))
@@ -104,10 +104,10 @@ def _with_bias(mask: Float[Tensor, "head query key"], what: str) -> SymbolicMask
     first, last, farthest = int(places[0]), int(places[-1]), max(n_queries, n_keys) - 1
     missing = farthest + 1 - n_queries + first, farthest + 1 - n_keys + line.shape[1] - 1 - last
     line = torch.nn.functional.pad(line[None, :, first : last + 1], missing, mode="replicate")[0]
-    return found._replace(bias=_trimmed(line).float())
+    return found._replace(bias=_trim(line).float())
 
 
-def _trimmed(line: Float[Tensor, "head distance"]) -> Float[Tensor, "head nearer"]:
+def _trim(line: Float[Tensor, "head distance"]) -> Float[Tensor, "head nearer"]:
     """As far from the middle as it changes: all that lies farther has the number of the farthest."""
     middle = line.shape[1] // 2
     changes = (line.diff(dim=1) != 0).any(dim=0).nonzero().flatten().tolist()
@@ -128,7 +128,7 @@ def _unless_all(keys: Bool[Tensor, " key"]) -> Bool[Tensor, " key"] | None:
 def _passing(rows: Tensor) -> Bool[Tensor, "*head query key"]:
     """Which keys some rows of a mask let through."""
     rows = rows.cpu()
-    return rows if rows.dtype == torch.bool else allowed(rows)
+    return rows if rows.dtype == torch.bool else find_allowed(rows)
 
 
 def _adds(mask: Float[Tensor, "head query key"]) -> bool:

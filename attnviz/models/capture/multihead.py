@@ -15,10 +15,10 @@ from attnviz.errors import InvalidRecord
 from attnviz.models.capture.captured import (
     CapturedAttention,
     Kernel,
-    allowed,
-    checked_error,
+    check_error,
+    find_allowed,
     refuse_dropout,
-    renormalised,
+    renormalise,
     to_batch_heads,
 )
 
@@ -59,14 +59,14 @@ def _split_up(asked: Mapping[str, Any], own: Tensor, output: Tensor, again: Tens
     weights = weights[..., :n_keys].masked_fill_(nothing[:, None, :, None], 0)  # else NaN, or the same for every key
     if bool(weights.isnan().any()):
         raise InvalidRecord(f"{what} gives weights that are not a number", hint="Its input may hold NaN or infinity.")
-    weights, sink, error = renormalised(weights, sink, own.dtype)
+    weights, sink, error = renormalise(weights, sink, own.dtype)
     if asked["need_weights"]:
         return CapturedAttention(weights, attendable, sink, "multiplied", error)
-    error = checked_error(max(error, _missed(output, again, nothing)), output.dtype, what)
+    error = check_error(max(error, _measure_error(output, again, nothing)), output.dtype, what)
     return CapturedAttention(weights, attendable, sink, "recomputed", error)
 
 
-def _missed(output: Tensor, again: Tensor, nothing: Bool[Tensor, "batch query"]) -> float:
+def _measure_error(output: Tensor, again: Tensor, nothing: Bool[Tensor, "batch query"]) -> float:
     """The difference of two outputs [query, (batch), d_model], besides rows where a query may attend to nothing."""
     besides = nothing.T.reshape(*output.shape[:-1], 1)
     difference = (output - again).masked_fill(besides, 0).abs().amax()
@@ -89,4 +89,4 @@ def _attendable_of_module(asked: Mapping[str, Any], shape: Sequence[int]) -> Boo
 
 
 def _passing(mask: Tensor) -> Tensor:
-    return ~mask if mask.dtype == torch.bool else allowed(mask)
+    return ~mask if mask.dtype == torch.bool else find_allowed(mask)

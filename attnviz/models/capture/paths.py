@@ -39,10 +39,10 @@ class Paths:
             path = next((name for name in names if name.startswith(f"{path}.")), names[0] if names else path)
         if path not in self._known:
             shown = ".".join(part for part in path.split(".") if part != COMPILED)
-            self._known[path] = shown, tuple(self._alike(path, found) for found in NUMBER.finditer(path))
+            self._known[path] = shown, tuple(self._number_alike(path, found) for found in NUMBER.finditer(path))
         return self._known[path]
 
-    def _alike(self, path: str, found: re.Match[str]) -> int:
+    def _number_alike(self, path: str, found: re.Match[str]) -> int:
         """One more than the highest number; 0 where other things are counted, too: embeddings, say, in a Sequential."""
         before = path[: found.start()]
         numbered = {}

@@ -10,7 +10,7 @@ import torch
 from jaxtyping import Bool, Float32
 from torch import Tensor
 
-from attnviz.models.capture.captured import CapturedAttention, renormalised, to_batch_heads
+from attnviz.models.capture.captured import CapturedAttention, renormalise, to_batch_heads
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,7 +52,7 @@ def head_first(softmax: Softmax) -> Softmax:
     return replace(softmax, shape=(n_batch, n_heads, n_queries, n_keys), attendable=attendable, sink=sink)
 
 
-def seen_in(softmax: Softmax, multiplied: Tensor) -> CapturedAttention:
+def read_product(softmax: Softmax, multiplied: Tensor) -> CapturedAttention:
     """The weights as they were multiplied, but for `renormalised`. Both have the axes of the softmax, or fewer."""
     weights = to_batch_heads(multiplied.reshape(softmax.shape)).to(torch.float32, copy=True)
     n_batch, _, n_queries, n_keys = weights.shape
@@ -63,26 +63,26 @@ def seen_in(softmax: Softmax, multiplied: Tensor) -> CapturedAttention:
         by_any = to_batch_heads(softmax.attendable)
         weights.masked_fill_(~by_any.any(dim=-1, keepdim=True), 0)  # where no key may be attended to
         attendable = by_any.any(dim=1)
-    weights, sink, error = renormalised(weights, sink, multiplied.dtype)
+    weights, sink, error = renormalise(weights, sink, multiplied.dtype)
     return CapturedAttention(weights, attendable, sink, "multiplied", error)
 
 
-def reshaped(softmax: Softmax, shape: tuple[int, ...]) -> Softmax:
+def reshape_softmax(softmax: Softmax, shape: tuple[int, ...]) -> Softmax:
     """The same softmax over tensors of another shape."""
     attendable = None if softmax.attendable is None else softmax.attendable.reshape(shape)
     sink = None if softmax.sink is None else softmax.sink.reshape(shape[:-1])
     return replace(softmax, shape=shape, attendable=attendable, sink=sink)
 
 
-def shaped(softmax: Softmax, result: Tensor) -> Softmax | None:
+def note_shape(softmax: Softmax, result: Tensor) -> Softmax | None:
     """Of a copy with other axes. One with an axis for the heads says more than one in which they are merged."""
     if result.shape[-2:] != softmax.shape[-2:] or result.numel() != math.prod(softmax.shape):
         return None
     more = len(softmax.shape) == 3 and result.ndim > 3
-    return reshaped(softmax, tuple(result.shape)) if more else softmax
+    return reshape_softmax(softmax, tuple(result.shape)) if more else softmax
 
 
-def sliced(softmax: Softmax, source: Tensor, result: Tensor) -> Softmax | None:
+def note_slice(softmax: Softmax, source: Tensor, result: Tensor) -> Softmax | None:
     """Of all columns but the last ones: what they held goes to no key."""
     n_kept, n_columns = result.shape[-1] if result.ndim else 0, source.shape[-1]
     if result.shape[:-1] != source.shape[:-1] or result.data_ptr() != source.data_ptr() or not n_kept:

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from attnviz.errors import InvalidOption
-from attnviz.models.attribution.subject import Answering, Subject, classified
+from attnviz.models.attribution.subject import Answering, Subject, make_subject
 from attnviz.models.huggingface.model import HuggingFaceModel
 from attnviz.models.huggingface.weights import others_failure
 from attnviz.records import Facts
@@ -32,7 +32,7 @@ class HuggingFaceAnswering(HuggingFaceModel):
         if "ForSequenceClassification" in type(headed).__name__:
             names = headed.config.id2label
             labels = [str(names[number]) for number in sorted(names)]
-            return classified(answering, read.source.ids, read.source.tokens, labels, question, provenance)
+            return make_subject(answering, read.source.ids, read.source.tokens, labels, question, provenance)
         logits = answering.whole_logits(torch.tensor([read.source.ids]))[0].double().cpu()
         answer = int(logits.argmax()) if question.target is None else self._token(question.target, "target")
         against = None if question.against is None else self._token(question.against, "against")

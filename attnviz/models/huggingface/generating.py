@@ -51,7 +51,7 @@ class HuggingFaceWriter(HuggingFaceModel):
     def generate(self, text: str, choice: LayersAndHeads = EVERY) -> Read:
         """What the model has read once it has written: all but the last token. Raises as `encode` does."""
         read = self.encode(text, choice)
-        ids = self._written(read)
+        ids = self._write(read)
         grown = read.target or read.source
         at = 0 if read.target else len("\n".join(filter(None, (text, self.extras.pair))))
         tokens = self.loaded.tokenizer.written(grown.ids, ids, at)
@@ -76,7 +76,7 @@ class HuggingFaceWriter(HuggingFaceModel):
             *((("seed", self.spec.seed),) if sampled else ()),
         )
 
-    def _written(self, read: Read) -> tuple[int, ...]:
+    def _write(self, read: Read) -> tuple[int, ...]:
         """The ids that the model chooses, an end marker among them. What its files say of penalties is left out."""
         from transformers import GenerationConfig
 

@@ -19,14 +19,14 @@ from attnviz.models.huggingface.tokens import HuggingFaceEncoding
 from attnviz.models.huggingface.weights import LoadedWeights, others_failure
 from attnviz.models.protocols import EVERY, LayersAndHeads
 from attnviz.models.recording.assembly import (
-    assembled,
+    assemble_rows,
     attendable_of,
+    describe_origin,
     factors_of,
     facts_of,
     layers_seen,
-    seen,
 )
-from attnviz.models.recording.groups import Group, crossing, grouped, of_layers
+from attnviz.models.recording.groups import Group, choose_layers, crossing, group_calls
 from attnviz.models.recording.plan import AxisLabels
 from attnviz.models.sizes import BASE_PRETRAINED, FLOAT32, Work, check_memory, check_room
 from attnviz.records import AttentionMaps, Facts, Provenance, Setting
@@ -211,7 +211,7 @@ class HuggingFaceModel:
                 factors=factors,
             )
         attendable = attendable_of(group, 0, sides)
-        (weights,), sinks = assembled(group, [sides])
+        (weights,), sinks = assemble_rows(group, [sides])
         given = (weights, queries, keys, attendable, provenance, sinks[0] if sinks else None, layers)
         return AttentionMaps(*given, value_norms=value_norms, head_numbers=heads)
 
@@ -281,7 +281,7 @@ class HuggingFaceModel:
         return torch.tensor([numbers], device=self.device)
 
     def _group(self, calls: Sequence[Call], kind: AttentionKind, choice: LayersAndHeads) -> Group:
-        groups = of_layers(grouped(calls), choice)
+        groups = choose_layers(group_calls(calls), choice)
         if kind in ("decoder", "cross"):
             model = self.loaded.model
             encoder = next(name for name, module in model.named_modules() if module is model.get_encoder())
@@ -302,7 +302,7 @@ class HuggingFaceModel:
             ("attention", read.kind),
             ("model_type", str(self.loaded.model.config.model_type)),
             ("kernel", "eager" if self.loaded.eager else "scaled_dot_product_attention"),
-            *seen(group),
+            *describe_origin(group),
             *layers_seen(group),
             *([("guess", group.guess)] if group.guess else []),
             ("causal", _causal(read, group)),

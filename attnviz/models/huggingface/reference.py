@@ -19,7 +19,7 @@ from attnviz.models.huggingface.files import FETCHED, ModelFiles, configuration,
 from attnviz.models.loading import WRITERS, ModelReference, digest, folder_name, refuse_sizes
 from attnviz.models.protocols import AttentionModel, Classifies, Generates, Traceable
 from attnviz.specs import ModelOptions, PretrainedOptions
-from attnviz.store.cache import cached
+from attnviz.store.cache import remember
 
 if TYPE_CHECKING:
     from attnviz.models.huggingface.model import HuggingFaceModel
@@ -52,10 +52,10 @@ class HuggingFaceReference(ModelReference):
             raise InvalidModel(problem, hint=TRAINED)
         check_generation(self.extras)
         files = self._files()
-        if needs is Generates and not any(each.endswith(WRITING) for each in _made_as(files)):
-            raise InvalidModel(f"{self} is {_named(files)}, which writes no text", hint=WRITERS)
+        if needs is Generates and not any(each.endswith(WRITING) for each in _list_classes(files)):
+            raise InvalidModel(f"{self} is {_name_classes(files)}, which writes no text", hint=WRITERS)
         if needs is Attributable:
-            _answered_by(self, files)
+            _find_head(self, files)
 
     def answering(self) -> HuggingFaceReference:
         """The same, with the head that its answers come from."""
@@ -71,9 +71,9 @@ class HuggingFaceReference(ModelReference):
         from attnviz.models.huggingface.model import HuggingFaceModel
 
         device, writes = pick(self.spec.device), self.extras.generate is not None
-        head: HeadKind = _answered_by(self, files) if self.answers else "tokens" if writes else "none"
+        head: HeadKind = _find_head(self, files) if self.answers else "tokens" if writes else "none"
         key = ("huggingface", files.folder, str(device), room, head)
-        loaded = cached(key, lambda: weights.load_weights(files, self.name, device, room, head))
+        loaded = remember(key, lambda: weights.load_weights(files, self.name, device, room, head))
         kind = HuggingFaceAnswering if self.answers else HuggingFaceWriter if writes else HuggingFaceModel
         return kind(name or self.name, loaded, device, self.spec, self.extras)
 
@@ -85,7 +85,7 @@ class HuggingFaceReference(ModelReference):
     def _files(self) -> ModelFiles:
         """Where it lies, fetched if need be, and that its files are whole; once."""
         room = self.spec.max_memory
-        return cached(("files", str(self), room), lambda: find_files(self.folder, self.hub, room))
+        return remember(("files", str(self), room), lambda: find_files(self.folder, self.hub, room))
 
 
 def find_folder(spec: ModelOptions, extras: PretrainedOptions) -> HuggingFaceReference | None:
@@ -110,24 +110,24 @@ def find_on_hub(spec: ModelOptions, extras: PretrainedOptions) -> HuggingFaceRef
     return HuggingFaceReference(spec, extras, spec.model.partition("@")[0], hub=spec.model)
 
 
-def _made_as(files: ModelFiles) -> list[str]:
+def _list_classes(files: ModelFiles) -> list[str]:
     """The classes that a model's weights were saved from."""
     return [str(each) for each in configuration(files.folder).get("architectures") or ()]
 
 
-def _named(files: ModelFiles) -> str:
-    return (", ".join(_made_as(files)) or "a model without a head")[:80]
+def _name_classes(files: ModelFiles) -> str:
+    return (", ".join(_list_classes(files)) or "a model without a head")[:80]
 
 
-def _answered_by(reference: HuggingFaceReference, files: ModelFiles) -> HeadKind:
+def _find_head(reference: HuggingFaceReference, files: ModelFiles) -> HeadKind:
     """The head that a model was saved with. Raises InvalidModel for none that answers with labels or a next token."""
-    for each in _made_as(files):
+    for each in _list_classes(files):
         if each.endswith("ForSequenceClassification"):
             return "labels"
         if each.endswith(("ForCausalLM", "LMHeadModel")):
             return "tokens"
     raise InvalidModel(
-        f"{reference} is {_named(files)}, which has no answer to explain",
+        f"{reference} is {_name_classes(files)}, which has no answer to explain",
         hint="attribute takes classifiers of texts and causal language models.",
     )
 

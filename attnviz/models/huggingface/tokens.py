@@ -16,8 +16,8 @@ from typing import Any
 from tokenizers import Encoding as Encoded
 
 from attnviz.errors import InvalidModel, InvalidOption, InvalidText
-from attnviz.models.sizes import kept
-from attnviz.models.tokenizer import DECODE, EMPTY, named_tokens
+from attnviz.models.sizes import count_kept
+from attnviz.models.tokenizer import DECODE, EMPTY, name_tokens
 from attnviz.records import Tokens
 from attnviz.specs import KeepKind
 
@@ -79,7 +79,7 @@ class HuggingFaceTokenizer:
         Raises InvalidText where a text has none, InvalidOption for a pair that the model has no form for.
         """
         texts = [text] if pair is None else [text, pair]
-        whole = [self._of_text(each) for each in texts]
+        whole = [self._encode(each) for each in texts]
         lengths = [len(each.ids) for each in whole]
         if pair is not None and self._backend.num_special_tokens_to_add(True) == 0:
             raise InvalidOption(
@@ -87,7 +87,7 @@ class HuggingFaceTokenizer:
             )
         if max_tokens is not None:
             room = max_tokens - self._backend.num_special_tokens_to_add(pair is not None)
-            whole = [_cut(each, n, keep) for each, n in zip(whole, _shares(lengths, room), strict=True)]
+            whole = [_cut_middle(each, n, keep) for each, n in zip(whole, _shares(lengths, room), strict=True)]
         found = self._backend.post_process(*whole, add_special_tokens=True)
         return HuggingFaceEncoding(tuple(found.ids), tuple(found.type_ids), self._tokens(found, texts), sum(lengths))
 
@@ -105,7 +105,7 @@ class HuggingFaceTokenizer:
         special = [not len(before) <= place < len(whole) - len(after) for place in range(len(whole))]
         names = list(map(str, self._tokenizer.convert_ids_to_tokens(whole)))
         types = (around.type_ids[n_before],) * len(whole)
-        return HuggingFaceEncoding(whole, types, named_tokens(names, special), len(ids))
+        return HuggingFaceEncoding(whole, types, name_tokens(names, special), len(ids))
 
     @property
     def ordinary_ids(self) -> tuple[int, ...]:
@@ -164,7 +164,7 @@ class HuggingFaceTokenizer:
             at, shown, begin = span[1], begin, end
         return Tokens(tuple(pieces), tuple(offsets), tuple(i in special for i in ids))
 
-    def _of_text(self, text: str) -> Encoded:
+    def _encode(self, text: str) -> Encoded:
         try:
             found: Encoded = self._backend.encode(text, add_special_tokens=False)
         except TypeError as error:
@@ -209,8 +209,8 @@ def _shares(lengths: list[int], room: int) -> list[int]:
     return [max(1, room - min(second, half)), max(1, min(second, half))]
 
 
-def _cut(found: Encoded, room: int, keep: KeepKind) -> Encoded:
-    head, tail = kept(len(found.ids), room, keep)
+def _cut_middle(found: Encoded, room: int, keep: KeepKind) -> Encoded:
+    head, tail = count_kept(len(found.ids), room, keep)
     if head + tail == len(found.ids):
         return found
     first = copy.deepcopy(found)

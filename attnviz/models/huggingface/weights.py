@@ -103,14 +103,14 @@ def load_weights(
         with _told(files):
             wanted = {**safely, "use_safetensors": True, "dtype": torch.float32, "output_loading_info": True}
             kind = "AutoModelForSeq2SeqLM" if head == "tokens" and config.is_encoder_decoder else HEADS[head]
-            model, eager, told = _loaded(files, getattr(transformers, kind), config, wanted)
+            model, eager, told = _load(files, getattr(transformers, kind), config, wanted)
     _check_loaded(files, told, UNUSED if head != "labels" else ())
     model = model.eval().to(device)
     body, headed = (model, None) if head == "none" else (model.base_model, model)
     return LoadedWeights(body, HuggingFaceTokenizer(tokenizer), files.revision(), headed, eager)
 
 
-def _loaded(files: ModelFiles, auto: Any, config: Any, wanted: dict[str, Any]) -> tuple[Any, bool, dict[str, Any]]:
+def _load(files: ModelFiles, auto: Any, config: Any, wanted: dict[str, Any]) -> tuple[Any, bool, dict[str, Any]]:
     """With the fused kernel where the model can use it and it leaves nothing out, such as soft-capping."""
     if not getattr(config.get_text_config(), "attn_logit_softcapping", None):
         try:
@@ -167,10 +167,10 @@ def _told(files: ModelFiles, what: str = "") -> Iterator[None]:
     except (AttnvizError, MemoryError):
         raise
     except Exception as error:  # it lets everything through, also what tokenizers and safetensors raise
-        raise _refused(files, what, error) from error
+        raise _explain_refusal(files, what, error) from error
 
 
-def _refused(files: ModelFiles, what: str, error: Exception) -> InvalidModel:
+def _explain_refusal(files: ModelFiles, what: str, error: Exception) -> InvalidModel:
     found = configuration(files.folder)
     reason = " ".join(str(error).split())[:200] or type(error).__name__
     if "auto_map" in found or "trust_remote_code" in str(error):

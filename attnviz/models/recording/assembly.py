@@ -49,10 +49,10 @@ def records(groups: Sequence[Group], names: Names, about: About) -> Iterator[Att
         if group.calls[0].factors is not None:
             for row, side in enumerate(sides):
                 provenance = provenance_of(about, side, (*settings, ("row", row), *left_out), facts)
-                yield factored_record(group, row, side, provenance)
+                yield assemble_factored(group, row, side, provenance)
             continue
         attendable = [attendable_of(group, row, side) for row, side in enumerate(sides)]
-        weights, sinks = assembled(group, sides)
+        weights, sinks = assemble_rows(group, sides)
         for row, side in enumerate(sides):
             if names.keys is not None and side.keys == names.keys[row]:
                 side = side._replace(grid=names.grid)
@@ -66,7 +66,7 @@ def records(groups: Sequence[Group], names: Names, about: About) -> Iterator[Att
             )
 
 
-def factored_record(group: Group, row: int, side: AxisLabels, provenance: Provenance) -> FactoredMaps:
+def assemble_factored(group: Group, row: int, side: AxisLabels, provenance: Provenance) -> FactoredMaps:
     """Of one row. Raises InvalidRecord where a row is no distribution, or padding does not lie where a mask has it."""
     queries = tokens_of(side.queries)
     keys = queries if side.same else tokens_of(side.keys)
@@ -106,7 +106,7 @@ def _without_padding(factors: Factors, side: AxisLabels, place: str) -> Factors:
     )
 
 
-def assembled(group: Group, sides: Sequence[AxisLabels]) -> tuple[list[np.ndarray], list[np.ndarray] | None]:
+def assemble_rows(group: Group, sides: Sequence[AxisLabels]) -> tuple[list[np.ndarray], list[np.ndarray] | None]:
     """The weights and sinks of each row: no copy where they lie side by side, else each call is let go when copied."""
     every = all(side.kept_queries.all() and side.kept_keys.all() for side in sides)
     together = side_by_side([call.weights for call in group.calls]) if every else None
@@ -181,7 +181,7 @@ def tokens_of(pieces: Pieces) -> Tokens:
 def _settings(group: Group) -> tuple[tuple[str, Setting], ...]:
     steps = [("steps_joined", group.n_steps)] if group.n_steps > 1 else []
     apart = [("not_joined", why)] if (why := group.calls[0].apart) else []
-    return (*seen(group), ("pass", group.number), ("group", group.name), *steps, *apart, *layers_seen(group))
+    return (*describe_origin(group), ("pass", group.number), ("group", group.name), *steps, *apart, *layers_seen(group))
 
 
 def layers_seen(group: Group) -> Iterator[tuple[str, Setting]]:
@@ -201,7 +201,7 @@ def facts_of(group: Group) -> Facts:
     )
 
 
-def seen(group: Group) -> tuple[tuple[str, Setting], ...]:
+def describe_origin(group: Group) -> tuple[tuple[str, Setting], ...]:
     """How the weights of a group came to be known, and by how much they miss what the model made of them."""
     ways = dict.fromkeys(WORDS[call.how] for call in group.calls)
     return (("weights", "; ".join(ways)), ("largest_error", max(call.error for call in group.calls)))

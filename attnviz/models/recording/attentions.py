@@ -10,7 +10,7 @@ from jaxtyping import Bool, Float
 
 from attnviz.errors import InvalidRecord, InvalidSelection
 from attnviz.models.recording.assembly import About, provenance_of, record_of
-from attnviz.models.recording.names import PADDING, Pieces, check_no_mask, named, real_tokens
+from attnviz.models.recording.names import PADDING, Pieces, check_no_mask, read_names, real_tokens
 from attnviz.models.recording.plan import AxisLabels
 from attnviz.records import AttentionMaps, Facts
 from attnviz.records.grid import Grid
@@ -74,7 +74,9 @@ def from_attentions(  # noqa: PLR0913 - each is an option of its own
         of_patches = keys.names(weights.shape[3])
         same = tokens is None and weights.shape[2] == weights.shape[3]
         tokens, keys = (of_patches, None) if same else (tokens, of_patches)
-    side = _side(weights.shape, named("tokens", tokens), named("keys", keys), row, real_tokens(attention_mask))
+    side = _side(
+        weights.shape, read_names("tokens", tokens), read_names("keys", keys), row, real_tokens(attention_mask)
+    )
     side = side._replace(grid=grid)
     weights = np.ascontiguousarray(weights[:, :, side.kept_queries][..., side.kept_keys])
     causal = side.same and _looks_back_only(weights)

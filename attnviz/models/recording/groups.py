@@ -94,22 +94,22 @@ class Group:
         return None
 
 
-def grouped(calls: Iterable[Call]) -> list[Group]:
+def group_calls(calls: Iterable[Call]) -> list[Group]:
     """The groups of each pass, in the order of their first calls. Raises InvalidRecord where calls cannot be layers."""
     families: dict[tuple[int, str, int], list[Call]] = defaultdict(list)
     several: set[tuple[int, str]] = set()
     for call, nth in joined(_passes(list(calls))):
-        families[call.number, starred(call.path), nth].append(call)
+        families[call.number, star_numbers(call.path), nth].append(call)
         if nth:
-            several.add((call.number, starred(call.path)))
+            several.add((call.number, star_numbers(call.path)))
     groups: list[Group] = []
     for (number, path, nth), family in families.items():
         mark = f" #{nth + 1}" if (number, path) in several else ""
-        groups += [replace(group, name=group.name + mark) for group in _alike(number, family)]
+        groups += [replace(group, name=group.name + mark) for group in _join_alike(number, family)]
     return sorted(groups, key=lambda group: group.number)
 
 
-def of_layers(groups: Sequence[Group], choice: LayersAndHeads) -> list[Group]:
+def choose_layers(groups: Sequence[Group], choice: LayersAndHeads) -> list[Group]:
     """The groups that have chosen layers, without their others.
 
     Raises InvalidSelection where none has, and where the numbers of layers are not known.
@@ -164,18 +164,18 @@ def _same(call: Call, other: Call) -> bool:
     return call.shape == other.shape and np.array_equal(call.weights, other.weights)
 
 
-def starred(path: str, n_kept: int = 0) -> str:
+def star_numbers(path: str, n_kept: int = 0) -> str:
     """The path with its numbers, besides the first ones, replaced by *."""
     numbers = iter(range(path.count(".") + 1))
     return NUMBER.sub(lambda found: found[0] if next(numbers) < n_kept else "*", path)
 
 
-def _alike(number: int, family: Sequence[Call]) -> list[Group]:
+def _join_alike(number: int, family: Sequence[Call]) -> list[Group]:
     """One group; where shapes differ, as between stages of Swin, groups that share the first numbers of the path."""
     for n_kept in range(max(len(NUMBER.findall(call.path)) for call in family) + 1):
         groups: dict[str, list[Call]] = defaultdict(list)
         for call in family:
-            groups[starred(call.path, n_kept)].append(call)
+            groups[star_numbers(call.path, n_kept)].append(call)
         if all(len({call.shape for call in group}) == 1 for group in groups.values()):
             return [Group(name, number, group) for name, group in groups.items()]
     one, other = list(dict.fromkeys(call.shape[1:] for call in family))[:2]
@@ -192,7 +192,7 @@ def crossing(groups: Sequence[Group]) -> dict[str, bool]:
     Where it is not known what queries and keys come from, the later of two does (see `guesses`).
     """
     found: dict[str, bool] = {}
-    for alike in _of_same_layers(groups):
+    for alike in _find_same_layers(groups):
         if guesses(alike):
             found |= {alike[0].name: False, alike[1].name: True}
         elif any(group.own_keys is False for group in alike):
@@ -205,18 +205,18 @@ def guesses(groups: Sequence[Group]) -> bool:
     return len(groups) == 2 and all(group.own_keys is None for group in groups)
 
 
-def guessed(groups: Sequence[Group]) -> set[str]:
+def find_guessed(groups: Sequence[Group]) -> set[str]:
     """The names of the groups that are taken for cross-attention, or not, by their order alone."""
     return {
         group.name
-        for alike in _of_same_layers(groups)
+        for alike in _find_same_layers(groups)
         if guesses(alike)
         for group in alike
         if group.n_queries == group.n_keys
     }
 
 
-def _of_same_layers(groups: Sequence[Group]) -> list[list[Group]]:
+def _find_same_layers(groups: Sequence[Group]) -> list[list[Group]]:
     pairs: dict[str, list[Group]] = defaultdict(list)
     for group in groups:
         pairs[group.name[: group.name.rfind("*") + 1] or group.name.rpartition(".")[0]].append(group)

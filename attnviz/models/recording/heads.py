@@ -28,9 +28,9 @@ def heads_joined(calls: Sequence[Call], choice: LayersAndHeads) -> list[Call]:
     beside: dict[tuple[object, ...], list[Call]] = defaultdict(list)
     for call in calls:
         beside[_place(call)].append(call)
-    found = [one for each in beside.values() for one in ([_joined(each, choice)] if _are_heads(each) else each)]
+    found = [one for each in beside.values() for one in ([_join(each, choice)] if _are_heads(each) else each)]
     return sorted(
-        (_chosen(call, choice) for call in found if may_be_in(call.path, choice.layers)), key=lambda call: call.place
+        (_choose(call, choice) for call in found if may_be_in(call.path, choice.layers)), key=lambda call: call.place
     )
 
 
@@ -61,7 +61,7 @@ def _last_number(call: Call) -> int:
     return int(NUMBER.findall(call.path)[-1])
 
 
-def _joined(calls: Sequence[Call], choice: LayersAndHeads) -> Call:
+def _join(calls: Sequence[Call], choice: LayersAndHeads) -> Call:
     ordered = sorted(calls, key=_last_number)
     if ordered[0].factors is not None:
         raise InvalidRecord(
@@ -98,7 +98,7 @@ def _side_by_side(sinks: Sequence[np.ndarray | None], shape: Sequence[int]) -> n
     return np.concatenate([nothing if sink is None else sink for sink in sinks], axis=1)
 
 
-def _chosen(call: Call, choice: LayersAndHeads) -> Call:
+def _choose(call: Call, choice: LayersAndHeads) -> Call:
     """Of all heads of a call that had none chosen yet, the chosen ones. Raises InvalidSelection."""
     whole = call.heads == tuple(range(call.n_heads_in_model or len(call.heads)))
     if choice.heads is None or call.factors is not None or call.shape[1] != len(call.heads) or not whole:

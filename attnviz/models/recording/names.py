@@ -44,7 +44,7 @@ class Names:
         return by_mask or max(map(len, rows), default=0) == n
 
 
-def named(what: str, names: Sequence[str] | Sequence[Sequence[str]] | None) -> tuple[Pieces, ...] | None:
+def read_names(what: str, names: Sequence[str] | Sequence[Sequence[str]] | None) -> tuple[Pieces, ...] | None:
     """One row of names for each text. Raises InvalidRecord for what is no list of pieces."""
     if names is None:
         return None
@@ -63,7 +63,7 @@ def check_no_mask(attention_mask: Any) -> None:
         raise InvalidRecord("attention_mask does not go with a Grid", hint="Leave padding out: patches have none.")
 
 
-def of_patches(grid: Grid, groups: Sequence[Group]) -> tuple[Pieces, ...]:
+def name_patches(grid: Grid, groups: Sequence[Group]) -> tuple[Pieces, ...]:
     """The names of the patches, for each row of the batch: of the fewest keys that any group has and that fit.
 
     Raises InvalidRecord where none fit, and for one image of a batch of several.
@@ -123,12 +123,12 @@ def _has_room(group: Group) -> bool:
     return not np.triu(anybody, 1).any()
 
 
-def attended(group: Group) -> Bool[np.ndarray, "row key"]:
+def find_attended(group: Group) -> Bool[np.ndarray, "row key"]:
     """Which keys any query attends to, in any layer."""
     return np.asarray(np.any([call.attended for call in group.calls], axis=0))
 
 
-def masked(names: Names, group: Group) -> Bool[np.ndarray, "row key"]:
+def find_masked(names: Names, group: Group) -> Bool[np.ndarray, "row key"]:
     """Which keys are real by attention_mask. Raises InvalidRecord where it does not fit them."""
     assert names.real is not None
     if names.real.shape != (group.n_rows, group.n_keys):

@@ -9,16 +9,16 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Bool
 
-from attnviz.models.recording.groups import Group, crossing, guessed
+from attnviz.models.recording.groups import Group, crossing, find_guessed
 from attnviz.models.recording.names import (
     Names,
     Pieces,
     Role,
     Text,
-    attended,
     attention_role,
+    find_attended,
+    find_masked,
     labels_for,
-    masked,
     row_of,
 )
 from attnviz.records.grid import Grid
@@ -47,7 +47,7 @@ def plan_axes(groups: Sequence[Group], names: Names) -> Iterator[tuple[Group, li
     ends: dict[str, int] = {}  # how many positions a cache has seen
     for of_pass in roles:
         masked_text: Text = "keys" if names.keys is not None or any(its == "cross" for _, its in of_pass) else "tokens"
-        unsure = guessed([group for group, _ in of_pass])
+        unsure = find_guessed([group for group, _ in of_pass])
         own: list[AxisLabels] = []  # of the tokens among themselves, in this pass
         for group, its in of_pass:
             if group.name in cached and its in ("self", "cached"):
@@ -99,7 +99,7 @@ def _across(group: Group, names: Names, masked_text: Text, own: Sequence[AxisLab
 
 def _real(group: Group, names: Names, text: Text, masked_text: Text) -> Bool[np.ndarray, "row key"]:
     """Which keys are no padding: by attention_mask, else those that are attended to."""
-    return masked(names, group) if names.real is not None and text == masked_text else attended(group)
+    return find_masked(names, group) if names.real is not None and text == masked_text else find_attended(group)
 
 
 def _end(group: Group, before: int) -> int:
@@ -110,7 +110,7 @@ def _end(group: Group, before: int) -> int:
 
 def _n_keys(group: Group) -> int:
     """Without the room that a cache has left."""
-    return max(group.n_queries, int(np.flatnonzero(attended(group).any(axis=0)).max(initial=-1)) + 1)
+    return max(group.n_queries, int(np.flatnonzero(find_attended(group).any(axis=0)).max(initial=-1)) + 1)
 
 
 def plan_cached_step(names: Names, group: Group, row: int, end: int, masks: Real | None) -> AxisLabels:
@@ -120,7 +120,7 @@ def plan_cached_step(names: Names, group: Group, row: int, end: int, masks: Real
     """
     n_keys = _n_keys(group)
     square = group.n_queries == group.n_keys == end
-    kept = np.array(attended(group)[row]) if square and masks is None else np.ones(end, dtype=bool)
+    kept = np.array(find_attended(group)[row]) if square and masks is None else np.ones(end, dtype=bool)
     real: np.ndarray | None = None if masks is None else row_of(masks, "attention_mask", row, group)
     if real is not None:
         kept[: len(real)] = real[:end]  # what is generated is no padding

@@ -11,9 +11,9 @@ from attnviz.errors import InvalidRecord, InvalidSelection
 from attnviz.models.capture.calls import Call, capture
 from attnviz.models.protocols import LayersAndHeads
 from attnviz.models.recording.assembly import About, records
-from attnviz.models.recording.groups import grouped, of_layers
+from attnviz.models.recording.groups import choose_layers, group_calls
 from attnviz.models.recording.heads import heads_joined
-from attnviz.models.recording.names import Names, check_no_mask, named, of_patches, real_tokens
+from attnviz.models.recording.names import Names, check_no_mask, name_patches, read_names, real_tokens
 from attnviz.records import AttentionMaps, Provenance
 from attnviz.records.grid import Grid
 from attnviz.records.notebook import Displayable
@@ -142,9 +142,9 @@ def record(  # noqa: PLR0913 - each is an option of its own
     if not calls:
         raise _nothing(watching.unclear, watching.unreadable)
     names = _names(tokens, keys, attention_mask)
-    groups = of_layers(grouped(calls), choice)
+    groups = choose_layers(group_calls(calls), choice)
     if names.grid is not None:
-        names = replace(names, keys=of_patches(names.grid, groups))
+        names = replace(names, keys=name_patches(names.grid, groups))
     calls.clear()  # so that each layer is let go when its numbers are in the record
     about = About(model, revision, trained, text_name, watching.unclear + len(watching.unreadable))
     recording._records = list(records(groups, names, about))
@@ -154,8 +154,8 @@ def _names(tokens: Any, keys: Any, attention_mask: Any) -> Names:
     """What the caller called things; patches are named once it is known how many keys there are."""
     if isinstance(keys, Grid):
         check_no_mask(attention_mask)
-        return Names(named("tokens", tokens), None, None, keys)
-    return Names(named("tokens", tokens), named("keys", keys), real_tokens(attention_mask))
+        return Names(read_names("tokens", tokens), None, None, keys)
+    return Names(read_names("tokens", tokens), read_names("keys", keys), real_tokens(attention_mask))
 
 
 def _nothing(n_unclear: int, unreadable: Sequence[str]) -> InvalidRecord:

@@ -33,27 +33,27 @@ def chunks(reports: Iterable[Report]) -> Iterator[bytes]:
     yield b'{\n"schema": %d,\n"texts": [' % SCHEMA
     for number, report in enumerate(reports):
         yield b",\n" if number else b"\n"
-        for piece in _written(report.data, 1):
+        for piece in _write(report.data, 1):
             yield piece.encode("ascii")
     yield b"\n]\n}\n"
 
 
-def alone(report: Report) -> Iterator[bytes]:
+def write_alone(report: Report) -> Iterator[bytes]:
     """A document of a report that is not about one of several texts: `{"schema": 1, ...}` with its data beside."""
-    for piece in _written({"schema": SCHEMA, **report.data}, 1):
+    for piece in _write({"schema": SCHEMA, **report.data}, 1):
         yield piece.encode("ascii")
     yield b"\n"
 
 
-def _written(value: object, depth: int) -> Iterator[str]:
+def _write(value: object, depth: int) -> Iterator[str]:
     """`value` as JSON: objects and arrays of arrays over several lines, a row of plain values on one."""
     if isinstance(value, np.ndarray):
         yield from _array(value, depth)
     elif isinstance(value, Mapping):
         members = (_member(name, inner, depth) for name, inner in value.items())
-        yield from _enclosed("{", members, "}", depth)
+        yield from _enclose("{", members, "}", depth)
     elif isinstance(value, list | tuple) and any(isinstance(v, list | tuple | Mapping | np.ndarray) for v in value):
-        yield from _enclosed("[", (_written(inner, depth + 1) for inner in value), "]", depth)
+        yield from _enclose("[", (_write(inner, depth + 1) for inner in value), "]", depth)
     else:
         yield _plain(value)
 
@@ -62,12 +62,12 @@ def _member(name: object, value: object, depth: int) -> Iterator[str]:
     if not isinstance(name, str):
         raise TypeError(f"a key of an object has to be a string, not {name!r}")
     yield f"{_plain(name)}: "
-    yield from _written(value, depth + 1)
+    yield from _write(value, depth + 1)
 
 
 def _array(array: np.ndarray, depth: int) -> Iterator[str]:
     if array.ndim > 1:
-        yield from _enclosed("[", (_array(inner, depth + 1) for inner in array), "]", depth)
+        yield from _enclose("[", (_array(inner, depth + 1) for inner in array), "]", depth)
     elif array.dtype == np.float32:
         if not np.isfinite(array).all():
             raise ValueError("a number that is not finite has no place in JSON")
@@ -76,7 +76,7 @@ def _array(array: np.ndarray, depth: int) -> Iterator[str]:
         yield _plain(array.tolist())
 
 
-def _enclosed(left: str, members: Iterable[Iterator[str]], right: str, depth: int) -> Iterator[str]:
+def _enclose(left: str, members: Iterable[Iterator[str]], right: str, depth: int) -> Iterator[str]:
     yield left
     for number, member in enumerate(members):
         yield ("," if number else "") + "\n" + " " * depth
@@ -86,12 +86,12 @@ def _enclosed(left: str, members: Iterable[Iterator[str]], right: str, depth: in
 
 def _plain(value: object) -> str:
     """A value, or a list of values, on one line."""
-    return json.dumps(_whole(value), allow_nan=False)
+    return json.dumps(_make_plain(value), allow_nan=False)
 
 
-def _whole(value: object) -> object:
+def _make_plain(value: object) -> object:
     if isinstance(value, str):
         return SURROGATE.sub("\ufffd", value)
     if isinstance(value, Sequence):
-        return [_whole(inner) for inner in value]
+        return [_make_plain(inner) for inner in value]
     return value

@@ -91,7 +91,7 @@ def fragment(*reports: Report, full: bool = False) -> str:
     return "\n".join([*head, *([] if body.isascii() else [OTHER_SCRIPTS]), *lines, ""])
 
 
-def escaped(text: str) -> str:
+def escape_latex(text: str) -> str:
     """`text` for the middle of a line, a heading or a cell."""
     return SIGN.sub(lambda found: SIGNS.get(found[0]) or BESIDE[found[0]], _visible(text))
 
@@ -112,14 +112,14 @@ def _lines(report: Report, full: bool) -> Iterator[str]:
     for block in report.blocks:
         match block:
             case Section():
-                yield f"\n\\{'section' if block.level == 1 else 'subsection'}*{{{escaped(block.title)}}}"
+                yield f"\n\\{'section' if block.level == 1 else 'subsection'}*{{{escape_latex(block.title)}}}"
             case Formula():
                 yield f"\\[\n{block.latex}\n\\]"
             case Table():
                 if full or block.role == "heads" or not (has_heads or block.role == "top"):
                     yield from _table(block)
             case Note():
-                yield f"\n{escaped(block.text)}" if is_walk else _comment(block.text)
+                yield f"\n{escape_latex(block.text)}" if is_walk else _comment(block.text)
             case Heatmap() | HeatmapGrid() | Charts():
                 pass
             case _:
@@ -139,7 +139,7 @@ def _table(table: Table) -> Iterator[str]:
     yield from [_comment(table.title)] if table.title else []
     yield f"\\begin{{{kind}}}{{{sides}}}"
     yield "\\toprule"
-    yield _row([escaped(numbers.heading(column)) for column in table.columns])
+    yield _row([escape_latex(numbers.heading(column)) for column in table.columns])
     yield "\\midrule\n\\endhead" if kind == "longtable" else "\\midrule"
     yield from map(_row, rows)
     yield "\\bottomrule"
@@ -152,8 +152,8 @@ def _row(cells: Sequence[str]) -> str:
 
 def _cell(cell: str | int | float, column: Column) -> str:
     """Numbers stand in mathematics, where a minus is no hyphen."""
-    shown = numbers.shown(cell, column)
+    shown = numbers.write_cell(cell, column)
     if not isinstance(cell, str):
         return f"${shown.replace('∞', chr(92) + 'infty')}$"
     interval = INTERVAL.fullmatch(shown)
-    return f"${interval[1]} \\pm {interval[2]}$" if interval else escaped(shown)
+    return f"${interval[1]} \\pm {interval[2]}$" if interval else escape_latex(shown)

@@ -44,7 +44,7 @@ def document(report: Report, pictures: Mapping[str, str] | None = None) -> str:
 
 def inline(text: str) -> str:
     """`text` for the middle of a line or the whole of it: a paragraph, a heading, a cell, between one's own marks."""
-    return _escaped(text, APART)
+    return _escape(text, APART)
 
 
 def _parts(report: Report, pictures: Mapping[str, str]) -> Iterator[str]:
@@ -65,7 +65,7 @@ def _parts(report: Report, pictures: Mapping[str, str]) -> Iterator[str]:
             case Heatmap() | HeatmapGrid() | Charts():
                 if block.name in pictures:
                     # In an attribute a tag would be shown, and nobody looks for mentions.
-                    yield f"![{_escaped(block.title, ENTITY)}]({quote(pictures[block.name])})"
+                    yield f"![{_escape(block.title, ENTITY)}]({quote(pictures[block.name])})"
             case _:
                 assert_never(block)
 
@@ -95,10 +95,10 @@ def _row(cells: Sequence[str]) -> str:
 
 
 def _cell(cell: str | int | float, column: Column) -> str:
-    return inline(cell) if isinstance(cell, str) else numbers.shown(cell, column)
+    return inline(cell) if isinstance(cell, str) else numbers.write_cell(cell, column)
 
 
-def _escaped(text: str, late: str) -> str:
+def _escape(text: str, late: str) -> str:
     """`text` with every sign that means something escaped; `late` is for those that an escape does not help."""
 
     def written(found: re.Match[str]) -> str:

@@ -116,7 +116,7 @@ def plan_charts(
         height=height,
         panels=panels,
         n_columns=n_columns,
-        legend=tuple((_joined(lines), handle) for lines, (_, handle) in zip(names, legend, strict=True)),
+        legend=tuple((_join(lines), handle) for lines, (_, handle) in zip(names, legend, strict=True)),
         legend_columns=legend_columns,
         legend_top=legend_top,
         top=top,
@@ -190,7 +190,7 @@ def _panel(chart: Curve | Distribution, width: float, height: float, size: float
     )
 
 
-def _joined(lines: Sequence[str]) -> str:
+def _join(lines: Sequence[str]) -> str:
     return "\n".join(map(drawable, lines))
 
 
@@ -250,9 +250,9 @@ def _draw_panel(axes: Axes, panel: Panel, plan: ChartsPlan) -> None:
         nothing = curves.draw_curve(axes, panel.chart, plan.looks, theme)
     else:
         nothing = distributions.draw_distribution(axes, panel.chart, plan.looks, panel.labels, panel.size, theme)
-    axes.set_title(_joined(panel.title), size=size, pad=PAD / POINT)
-    axes.set_xlabel(_joined(panel.x_axis), labelpad=PAD / POINT, color=theme.ink, size=size)
-    axes.set_ylabel(_joined(panel.y_axis), labelpad=PAD / POINT, color=theme.ink, size=size)
+    axes.set_title(_join(panel.title), size=size, pad=PAD / POINT)
+    axes.set_xlabel(_join(panel.x_axis), labelpad=PAD / POINT, color=theme.ink, size=size)
+    axes.set_ylabel(_join(panel.y_axis), labelpad=PAD / POINT, color=theme.ink, size=size)
     if nothing:
         axes.set(yticks=[])
         axes.text(

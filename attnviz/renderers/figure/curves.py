@@ -61,7 +61,7 @@ def draw_curve(axes: Axes, curve: Curve, looks: Mapping[str, dict[str, Any]], th
     lines = sorted(curve.lines, key=lambda line: line.marked)  # few points lie over many
     for place, line in enumerate(lines):
         points = points_of(line)
-        many = {"linewidth": 1.0, "marker": "o", "markersize": 2.5, "markevery": _alone(points), "zorder": 2}
+        many = {"linewidth": 1.0, "marker": "o", "markersize": 2.5, "markevery": _find_alone(points), "zorder": 2}
         wider = WIDER * sum(_lies_over(other, line) for other in lines[place + 1 :])
         sizes = {name: MARKED[name] + wider for name in ("linewidth", "markersize")}
         on_top = {**MARKED, **sizes, "markeredgecolor": theme.ground}
@@ -117,7 +117,7 @@ def _has_mark(curve: Curve) -> bool:
     return curve.at is not None and abs(curve.at) <= MAX_NUMBER and _has_points(curve)
 
 
-def _alone(points: np.ndarray) -> list[int]:
+def _find_alone(points: np.ndarray) -> list[int]:
     """The points to which no line leads, as beside a gap or beside the same point once more."""
     steps = np.abs(np.diff(points)).max(axis=0, initial=0.0)
     joined = np.concatenate([[False], steps > 0, [False]])  # written so that NaN joins nothing

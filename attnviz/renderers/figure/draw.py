@@ -43,7 +43,7 @@ from attnviz.renderers.figure.scale import (
     is_open_below,
     is_signed,
     numbers_in,
-    pooled,
+    pool_cells,
 )
 from attnviz.renderers.figure.style import HAIRLINE
 from attnviz.renderers.figure.text import drawable, is_plain
@@ -153,7 +153,7 @@ def _draw_lines(axes: Axes, place: PlacedMap, plan: FigurePlan, colours: Colours
     """
     cells, pitch = plan.shown_in(place), plan.cells.rows.length
     heatmap, signed = place.heatmap, is_signed(plan.scale)
-    weights = np.abs(pooled(heatmap.values, heatmap.allowed, plan.cells.pools, place.statistic, signed))
+    weights = np.abs(pool_cells(heatmap.values, heatmap.allowed, plan.cells.pools, place.statistic, signed))
     axes.set(xlim=(0, 1), ylim=(place.box.height / pitch, 0))
     axes.set_axis_off()
     shares = np.ma.filled(colours.norm(cells), 0.0)

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias, assert_never
 from matplotlib.figure import Figure
 
 from attnviz.errors import InvalidOption
-from attnviz.renderers.figure.layout import FigurePlan, Room, fits_digits, labelled_maps
+from attnviz.renderers.figure.layout import FigurePlan, Room, fits_digits, label_maps
 from attnviz.renderers.figure.page import png_of
 from attnviz.renderers.figure.paint import paint
 from attnviz.renderers.figure.plan import plan
@@ -90,7 +90,7 @@ def _all_texts(report: Report) -> Iterator[str]:
         yield from (picture.title, *_texts(picture))
 
 
-def annotated(picture: Picture, look: FigureStyle = FigureStyle()) -> bool:  # noqa: B008 - it is frozen
+def is_annotated(picture: Picture, look: FigureStyle = FigureStyle()) -> bool:  # noqa: B008 - it is frozen
     """Whether `FigureStyle.annotate` writes numbers into all of this picture's cells: only where they fit."""
     match picture:
         case Heatmap() | HeatmapGrid():
@@ -131,7 +131,7 @@ def _texts(picture: Picture) -> Iterator[str]:
         case Heatmap() | HeatmapGrid():
             if picture.scale is not None:
                 yield picture.scale.label
-            for heatmap in labelled_maps(picture):
+            for heatmap in label_maps(picture):
                 yield from (heatmap.title, heatmap.row_axis, heatmap.column_axis, *heatmap.rows, *heatmap.columns)
         case Curves():
             for curve in picture.charts:

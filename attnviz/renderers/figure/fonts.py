@@ -33,10 +33,10 @@ def cut_fonts(text: str) -> Iterator[tuple[str, ...]]:
     known = list(fontManager.ttflist)
     with TemporaryDirectory() as folder:
         try:
-            fonts = tuple(_cut_each(set(text)))
+            fonts = tuple(_cut_by_font(set(text)))
             for place, (_, content) in enumerate(fonts):
                 file = Path(folder) / f"{place}.ttf"  # matplotlib embeds them in the order of their files' names
-                _opened(content).save(file)
+                _open(content).save(file)
                 fontManager.addfont(file)
             with _remembering({f"{place}.ttf": content for place, (_, content) in enumerate(fonts)}):
                 yield tuple(family for family, _ in fonts)
@@ -44,17 +44,17 @@ def cut_fonts(text: str) -> Iterator[tuple[str, ...]]:
             fontManager.ttflist[:] = known
 
 
-def _cut_each(characters: set[str]) -> Iterator[tuple[str, bytes]]:
+def _cut_by_font(characters: set[str]) -> Iterator[tuple[str, bytes]]:
     """Each character is in the first font that has it, which is the one that draws it; joiners are in all of them."""
     for family, codes in zip(FAMILIES, charmaps(), strict=True):
         held = {character for character in characters if ord(character) in codes}
         characters -= {character for character in held if not joins(character)}
         if held:
-            yield f"{family} cut", _cut(family, "".join(sorted(held)))
+            yield f"{family} cut", _subset(family, "".join(sorted(held)))
 
 
 @lru_cache(maxsize=8)
-def _cut(family: str, characters: str) -> bytes:
+def _subset(family: str, characters: str) -> bytes:
     options = subset.Options(layout_features=["*"], hinting=False, glyph_names=True)
     options.drop_tables += ["FFTM", "MATH"]  # of which nothing is drawn
     subsetter = subset.Subsetter(options)
@@ -64,7 +64,7 @@ def _cut(family: str, characters: str) -> bytes:
         for record in font["name"].names:
             if record.nameID == FAMILY:
                 record.string = f"{family} cut"
-        return _saved(font)
+        return _save(font)
 
 
 def _remembering(fonts: dict[str, bytes]) -> AbstractContextManager[object]:
@@ -76,8 +76,8 @@ def _remembering(fonts: dict[str, bytes]) -> AbstractContextManager[object]:
     def remembered(file: FontPath, glyphs: Iterable[int]) -> AbstractContextManager[_backend_pdf_ps.SubsetResults]:
         if (content := fonts.get(Path(file).name)) is None:
             return cut_again(file, set(glyphs))
-        cut, places = _embedded(content, _same_for_all(content, frozenset(glyphs)))
-        return nullcontext(_backend_pdf_ps.SubsetResults(_opened(cut), places))
+        cut, places = _embed(content, _same_for_all(content, frozenset(glyphs)))
+        return nullcontext(_backend_pdf_ps.SubsetResults(_open(cut), places))
 
     return mock.patch.object(_backend_pdf_ps, "get_glyphs_subset", remembered)
 
@@ -94,7 +94,7 @@ def _glyphs_of_characters(font: bytes) -> frozenset[int]:
 
 
 @lru_cache(maxsize=64)
-def _embedded(font: bytes, glyphs: frozenset[int]) -> tuple[bytes, dict[int, int]]:
+def _embed(font: bytes, glyphs: frozenset[int]) -> tuple[bytes, dict[int, int]]:
     """A font of just these glyphs, and where each of them is in it."""
     options = subset.Options(layout_features=[], hinting=False, glyph_names=True)
     options.drop_tables += SHAPING
@@ -102,14 +102,14 @@ def _embedded(font: bytes, glyphs: frozenset[int]) -> tuple[bytes, dict[int, int
     subsetter.populate(gids=glyphs)
     with subset.load_font(BytesIO(font), options) as loaded:
         subsetter.subset(loaded)
-        return _saved(loaded), dict(subsetter.glyph_index_map)
+        return _save(loaded), dict(subsetter.glyph_index_map)
 
 
-def _opened(content: bytes) -> TTFont:
+def _open(content: bytes) -> TTFont:
     return TTFont(BytesIO(content), recalcTimestamp=False)
 
 
-def _saved(font: TTFont) -> bytes:
+def _save(font: TTFont) -> bytes:
     content = BytesIO()
     font.save(content)
     return content.getvalue()

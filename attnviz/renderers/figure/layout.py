@@ -184,7 +184,7 @@ def maps_of(block: Heatmap | HeatmapGrid) -> tuple[Heatmap, ...]:
     return block.maps if isinstance(block, HeatmapGrid) else (block,)
 
 
-def labelled_maps(block: Heatmap | HeatmapGrid) -> tuple[Heatmap, ...]:
+def label_maps(block: Heatmap | HeatmapGrid) -> tuple[Heatmap, ...]:
     """The same; where a cell stands for several tokens, a label says which of so many it is."""
     maps = maps_of(block)
     return maps if maps[0].block == 1 else tuple(map(_with_positions, maps))
@@ -267,7 +267,7 @@ def plan_labels(block: Heatmap | HeatmapGrid, cells: Cells, room: Room) -> tuple
     if isinstance(block, HeatmapGrid) and room.side < MIN_LABELLED and not (every_second or lines):
         return Labels(0, 0.0, PAD), Labels(0, 0.0, PAD)
     largest = room.sizes.label if isinstance(block, Heatmap) else room.sizes.panel
-    rows, columns = ([getattr(each, side) for each in labelled_maps(block)] for side in ("rows", "columns"))
+    rows, columns = ([getattr(each, side) for each in label_maps(block)] for side in ("rows", "columns"))
     beside = fit_labels(rows, cells.rows.pitch, largest, smallest)
     of_columns = partial(fit_labels, columns, cells.columns.pitch, largest, smallest, below=not lines)
     below = of_columns()

@@ -236,7 +236,7 @@ def png_of(pixels: UInt8[np.ndarray, "row column 3"], dpi: int, facts: Mapping[s
         _chunk(b"IHDR", struct.pack(">IIBBBBB", n_columns, n_rows, 8, 2, 0, 0, 0)),  # 8 bits of each of 3 colours
         *_texts(facts),
         _chunk(b"pHYs", struct.pack(">IIB", density, density, 1)),
-        _chunk(b"IDAT", isal_zlib.compress(_filtered(pixels).data, LEVEL)),
+        _chunk(b"IDAT", isal_zlib.compress(_filter(pixels).data, LEVEL)),
         _chunk(b"IEND", b""),
     )
     return b"".join((SIGNATURE, *chunks))
@@ -252,7 +252,7 @@ def _texts(facts: Mapping[str, str]) -> Iterator[bytes]:
             yield _chunk(b"iTXt", keyword + b"\0\0\0\0" + text.encode())  # not packed, in no language
 
 
-def _filtered(pixels: UInt8[np.ndarray, "row column 3"]) -> UInt8[np.ndarray, "row byte"]:
+def _filter(pixels: UInt8[np.ndarray, "row column 3"]) -> UInt8[np.ndarray, "row byte"]:
     """Rows, each led by its filter."""
     colours = pixels.reshape(len(pixels), -1)
     rows = np.empty((len(colours), 1 + colours.shape[1]), dtype=np.uint8)

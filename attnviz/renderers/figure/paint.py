@@ -105,19 +105,19 @@ def _label(page: Canvas, place: PlacedMap, plan: FigurePlan, edges: Edges, pitch
     """Tokens beside their rows and under their columns, as `draw.label_at` has them."""
     away, tick = TICK * page.dpi + LABEL_PAD * POINT * page.dpi, round(TICK * page.dpi)
     if place.row_labels:
-        for middle, name in _labelled(place.heatmap.rows, plan.row_labels, plan.cells.rows.pool):
+        for middle, name in _place_labels(place.heatmap.rows, plan.row_labels, plan.cells.rows.pool):
             y = edges.top + pitches[0] * middle
             page.tick(edges.left - tick, y)
             page.write(name, edges.left - away, y, plan.row_labels.size, BEFORE)
     if place.column_labels:
         up = plan.column_labels.rotated
-        for middle, name in _labelled(place.heatmap.columns, plan.column_labels, plan.cells.columns.pool):
+        for middle, name in _place_labels(place.heatmap.columns, plan.column_labels, plan.cells.columns.pool):
             x = edges.left + pitches[1] * middle
             page.tick(x, edges.bottom, down=True)
             page.write(name, x, edges.bottom + away, plan.column_labels.size, BEFORE if up else UNDER, up=up)
 
 
-def _labelled(names: Sequence[str], labels: Labels, pool: int) -> Iterator[tuple[float, str]]:
+def _place_labels(names: Sequence[str], labels: Labels, pool: int) -> Iterator[tuple[float, str]]:
     """The names that are shown, and the middle of each in cells."""
     if labels.step:
         yield from zip(labels.of(middles(names, pool)), labels.of(names), strict=True)

@@ -43,7 +43,7 @@ from attnviz.renderers.figure.layout import (
     Room,
     TextLine,
     columns_of,
-    labelled_maps,
+    label_maps,
     line_room,
     maps_of,
     plan_cells,
@@ -212,10 +212,10 @@ def _grid(
     picture: Heatmap | HeatmapGrid, cells: Cells, labels: tuple[Labels, Labels], kind: ScaleFamily, room: Room
 ) -> GridPlan:
     """A map whose cells are pooled stands there twice: where weights are large, and how much of them there is."""
-    maps = labelled_maps(picture)
+    maps = label_maps(picture)
     twice = isinstance(picture, Heatmap) and (cells.pools != (1, 1) or picture.block > 1)
     statistics = BOTH if twice else (BOTH[maps[0].block > 1],) * len(maps)  # of large blocks all maxima are large
-    titles = [_of_cells(each, maps[0], cells, kind) for each in statistics if twice]
+    titles = [_describe_cells(each, maps[0], cells, kind) for each in statistics if twice]
     if isinstance(picture, HeatmapGrid):  # one map alone has the picture's title over it
         titles = [heatmap.title for heatmap in picture.maps]
     height, width = (
@@ -246,7 +246,7 @@ def _grid(
     )
 
 
-def _of_cells(statistic: Statistic, heatmap: Heatmap, cells: Cells, kind: ScaleFamily) -> str:
+def _describe_cells(statistic: Statistic, heatmap: Heatmap, cells: Cells, kind: ScaleFamily) -> str:
     """What a cell is that stands for several."""
     rows, columns = (pool * heatmap.block for pool in cells.pools)
     signed = kind.is_signed
@@ -352,7 +352,7 @@ def _small_print(grid: GridPlan, cells: Cells, labels: tuple[Labels, Labels], sc
         thicker = "thicker" if line_room(cells) == 1 else "thicker and less faint"
         texts.append(f"the {thicker} a line, the larger its weight")
     if (cells.pools != (1, 1) or grid.maps[0].block > 1) and grid.statistics != BOTH:  # else it stands over the maps
-        texts.append(_of_cells(grid.statistics[0], grid.maps[0], cells, scale.of_kind))
+        texts.append(_describe_cells(grid.statistics[0], grid.maps[0], cells, scale.of_kind))
     return texts
 
 

@@ -65,7 +65,7 @@ def plan_ticks(scale: Scale) -> tuple[tuple[float, str], ...]:
         inner = range(round(log2(low)) + 1, round(log2(high)))
         return (low, f"≤ {low:g} ×"), *((2.0**power, f"{2**power} ×") for power in inner), (high, f"≥ {high:g} ×")
     if kind.is_signed:
-        return _signed_ticks(high if scale.high else 0.0)
+        return _place_signed_ticks(high if scale.high else 0.0)
     if kind.is_logarithmic:
         powers = [10.0**power for power in range(ceil(log10(low) - 1e-9), floor(log10(high) + 1e-9) + 1)]
         ticks = powers[:: ceil(len(powers) / 8) or 1]
@@ -76,12 +76,12 @@ def plan_ticks(scale: Scale) -> tuple[tuple[float, str], ...]:
     return tuple((tick, f"{tick:.3g}") for tick in ticks)
 
 
-def _signed_ticks(high: float) -> tuple[tuple[float, str], ...]:
+def _place_signed_ticks(high: float) -> tuple[tuple[float, str], ...]:
     """Both ends, 0, and the same round numbers on either side of it; only 0 where there is no difference."""
     above = [float(tick) for tick in MaxNLocator(3, steps=[1, 2, 2.5, 5, 10]).tick_values(0.0, high or 1.0) if tick > 0]
     positive = [*_inner(above, -high, high), high] if high else []
     ticks = [*(-tick for tick in reversed(positive)), 0.0, *positive]
-    return tuple((tick, signed(f"{tick:+.3g}")) for tick in ticks)
+    return tuple((tick, write_sign(f"{tick:+.3g}")) for tick in ticks)
 
 
 def _inner(ticks: list[float], low: float, high: float) -> list[float]:
@@ -90,14 +90,14 @@ def _inner(ticks: list[float], low: float, high: float) -> list[float]:
     return [tick for tick in ticks if low + room < tick < high - room]
 
 
-def signed(number: str) -> str:
+def write_sign(number: str) -> str:
     """A number that was formatted with its sign: the minus as wide as the plus, and no sign before zero."""
     return number.replace("-", MINUS) if float(number) else number.lstrip("+-")
 
 
 def digits_of(value: float, difference: bool) -> str:
     """What stands in a cell."""
-    return signed(f"{value:+.2f}") if difference else f"{value:.2f}"
+    return write_sign(f"{value:+.2f}") if difference else f"{value:.2f}"
 
 
 class Colours(NamedTuple):
@@ -133,7 +133,7 @@ def cells_of(
     heatmap: Heatmap, scale: Scale, limits: tuple[float, float], pools: tuple[int, int], statistic: Statistic
 ) -> np.ma.MaskedArray:
     """What a map's cells show: pooled where there are too many tokens, masked where attention is not allowed."""
-    cells = pooled(heatmap.shading(scale), heatmap.allowed, pools, statistic, is_signed(scale))
+    cells = pool_cells(heatmap.shading(scale), heatmap.allowed, pools, statistic, is_signed(scale))
     if scale.of_kind.is_logarithmic:  # 0 has no logarithm; what is below the range is drawn as its lower end
         lowest = np.float64(limits[0])
         if not np.ma.is_masked(cells):  # a third of the time
@@ -142,7 +142,7 @@ def cells_of(
     return cells
 
 
-def pooled(
+def pool_cells(
     values: Cells, allowed: Shown, pools: tuple[int, int], statistic: Statistic = "largest", signed: bool = False
 ) -> np.ma.MaskedArray:
     """One number for each block of cells, from those that are allowed; masked where none is.

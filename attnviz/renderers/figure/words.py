@@ -37,7 +37,7 @@ from attnviz.renderers.figure.layout import (
     Side,
     TextLine,
     Word,
-    labelled_maps,
+    label_maps,
     maps_of,
 )
 from attnviz.renderers.figure.scale import plan_limits, plan_ticks, scale_of
@@ -110,7 +110,7 @@ def plan_text(picture: Heatmap | HeatmapGrid, report: Report, look: FigureStyle)
 
 def _paragraphs(picture: Heatmap | HeatmapGrid, scale: Scale) -> Iterator[Paragraph]:
     """One for each map, or for each row where rows are no tokens."""
-    several = labelled_maps(picture)
+    several = label_maps(picture)
     for heatmap in several:
         shading, allowed = heatmap.shading(scale), heatmap.allowed
         if heatmap.row_axis != Heatmap.row_axis:

@@ -26,7 +26,7 @@ def exactness_of_maps(precision: Precision | None, *, some_exact: bool, block: i
     if precision is EXACT:
         yield "Every value is stored exactly, as float32, and shown with the fewest digits that give it again."
     else:
-        yield _stored(precision)
+        yield _describe_precision(precision)
         if some_exact:
             yield "Differences are stored exactly, as float32."
     if block > 1:
@@ -53,7 +53,7 @@ def exactness_of_factors(error: float, without: Sequence[str]) -> Iterator[str]:
         )
 
 
-def _stored(precision: Precision) -> str:
+def _describe_precision(precision: Precision) -> str:
     fine, floor = _power(precision.fine), _power(precision.floor)
     ranges = (
         f" Smaller ones are stored as ranges between powers of 1/4, down to {floor}; a range is drawn as its middle."

@@ -55,7 +55,7 @@ def charts_of(report: Report) -> tuple[list[Mapping[str, object]], list[str]]:
         in_order: Sequence[Curve | Distribution] = picture.charts
         for place, chart in enumerate(in_order):
             name = f"chart-{next(numbers)}"
-            table = _of_curve(chart) if isinstance(chart, Curve) else _of_distribution(chart)
+            table = _describe_curve(chart) if isinstance(chart, Curve) else _describe_distribution(chart)
             charts.append({"id": name, "title": chart.title, **table})
             from attnviz.renderers.figure.files import chart_svg  # matplotlib comes with it
 
@@ -139,15 +139,19 @@ def _quartiles(values: Sequence[float]) -> list[float] | None:
     return np.percentile(seen, [0, 25, 50, 75, 100]).tolist() if seen else None
 
 
-def _of_curve(chart: Curve) -> Mapping[str, object]:
-    rows = [[line.name, _stored(x), _stored(y)] for line in chart.lines for x, y in zip(line.x, line.y, strict=True)]
+def _describe_curve(chart: Curve) -> Mapping[str, object]:
+    rows = [
+        [line.name, _encode_number(x), _encode_number(y)]
+        for line in chart.lines
+        for x, y in zip(line.x, line.y, strict=True)
+    ]
     return {"all": _table(["line", chart.x_axis, chart.y_axis], rows)}
 
 
-def _of_distribution(chart: Distribution) -> Mapping[str, object]:
+def _describe_distribution(chart: Distribution) -> Mapping[str, object]:
     """A line for each sample to be read, a line for each number to be copied."""
     numbers = [
-        [each.group, each.label, number, _stored(value)]
+        [each.group, each.label, number, _encode_number(value)]
         for each in chart.samples
         for number, value in enumerate(each.values)
     ]
@@ -164,6 +168,6 @@ def _table(headers: Sequence[str], rows: Sequence[Sequence[object]]) -> Mapping[
     return {"columns": [{"header": header, "unit": ""} for header in headers], "numeric": numeric, "rows": rows}
 
 
-def _stored(value: float) -> float | str:
+def _encode_number(value: float) -> float | str:
     """As it is; what JSON has no number for by the name that JavaScript has for it."""
     return float(value) if isfinite(value) else "NaN" if isnan(value) else "Infinity" if value > 0 else "-Infinity"

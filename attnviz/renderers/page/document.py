@@ -19,9 +19,9 @@ from attnviz.renderers.links import addresses
 from attnviz.renderers.page import packing as cells
 from attnviz.renderers.page.captions import CHARTS, OF_CHARTS, OF_MAPS, TABLES, exactness_of_maps
 from attnviz.renderers.page.chart_parts import charts_of
-from attnviz.renderers.page.downsample import block_for, pooled
-from attnviz.renderers.page.factor_parts import factored
-from attnviz.renderers.page.map_parts import distinct, of_maps
+from attnviz.renderers.page.downsample import block_for, pool_heatmap
+from attnviz.renderers.page.factor_parts import describe_factors
+from attnviz.renderers.page.map_parts import describe_maps, distinct
 from attnviz.renderers.page.packing import Precision
 from attnviz.report import FigureStyle, Report, Table
 from attnviz.shapes import Cells
@@ -84,29 +84,29 @@ def _maps(report: Report, look: FigureStyle) -> tuple[Content, tuple[str, ...]]:
     if not originals:
         return Content({"maps": [], "pictures": []}, ()), ()
     block = block_for(originals)
-    maps = [pooled(each, block) for each in originals]
+    maps = [pool_heatmap(each, block) for each in originals]
     ranged = [cells.fits_ranges(each.values) for each in maps]
     precision = cells.precision_for([each.values for each, fits in zip(maps, ranged, strict=True) if fits])
     chosen = [precision if fits else cells.EXACT for fits in ranged]
-    closer, blocks, exactness = factored(originals, block)
+    closer, blocks, exactness = describe_factors(originals, block)
     document = {
         "precision": None if precision is None else asdict(precision),
-        **of_maps(report, originals, maps, block),
+        **describe_maps(report, originals, maps, block),
         "exact": [kept is cells.EXACT for kept in chosen],
         "colours": _colours(look),
         "factored": closer,
     }
     block *= originals[0].block
     said = (*exactness_of_maps(precision, some_exact=not all(ranged), block=block), *exactness)
-    return Content(document, tuple(_packed([each.values for each in maps], chosen)), factors=blocks), said
+    return Content(document, tuple(_pack([each.values for each in maps], chosen)), factors=blocks), said
 
 
-def _packed(maps: Sequence[Cells], precisions: Sequence[Precision | None]) -> Iterator[bytes]:
+def _pack(maps: Sequence[Cells], precisions: Sequence[Precision | None]) -> Iterator[bytes]:
     """In the order of the maps. Large ones by several threads; small ones would mostly wait for each other."""
     n_threads = min(MAX_THREADS, max(each.size for each in maps) // CELLS_PER_THREAD)
     with ThreadPoolExecutor(max(1, n_threads)) as pool:
         apply = pool.map if n_threads > 1 else map
-        for parts in apply(cells.packed, maps, precisions):
+        for parts in apply(cells.pack, maps, precisions):
             yield b" ".join(map(b64encode, parts))
 
 
@@ -121,7 +121,8 @@ def _table(table: Table) -> Mapping[str, object]:
             [None if isinstance(cell, float) and not isfinite(cell) else cell for cell in row] for row in table.rows
         ],
         "shown": [
-            [numbers.shown(cell, column) for cell, column in zip(row, table.columns, strict=True)] for row in table.rows
+            [numbers.write_cell(cell, column) for cell, column in zip(row, table.columns, strict=True)]
+            for row in table.rows
         ],
         **({"links": links} if any(links) else {}),
     }

@@ -21,17 +21,17 @@ def block_for(maps: Sequence[Heatmap]) -> int:
     return max(1, ceil(longest / MAX_SIDE), ceil(sqrt(n_cells / MAX_CELLS)))
 
 
-def pooled(heatmap: Heatmap, block: int) -> Heatmap:
+def pool_heatmap(heatmap: Heatmap, block: int) -> Heatmap:
     """The value farthest from 0 of each block; a block is allowed where any of it is."""
     if block == 1:
         return heatmap
-    lowest, highest = (_reduced(reduce, heatmap.values, block) for reduce in (np.minimum, np.maximum))
+    lowest, highest = (_reduce(reduce, heatmap.values, block) for reduce in (np.minimum, np.maximum))
     return replace(
         heatmap,
         values=np.where(-lowest > highest, lowest, highest),
-        allowed=_reduced(np.logical_or, heatmap.allowed, block),
-        rows=joined(heatmap.rows, block, " … "),
-        columns=joined(heatmap.columns, block, " … "),
+        allowed=_reduce(np.logical_or, heatmap.allowed, block),
+        rows=join_labels(heatmap.rows, block, " … "),
+        columns=join_labels(heatmap.columns, block, " … "),
         row_positions=heatmap.row_positions[::block],
         column_positions=heatmap.column_positions[::block],
         # the largest of a block's equal shares, so that no shade is stronger than that of its cells
@@ -39,13 +39,13 @@ def pooled(heatmap: Heatmap, block: int) -> Heatmap:
     )
 
 
-def _reduced(reduce: np.ufunc, cells: np.ndarray, block: int) -> np.ndarray:
+def _reduce(reduce: np.ufunc, cells: np.ndarray, block: int) -> np.ndarray:
     for axis in (0, 1):
         cells = reduce.reduceat(cells, np.arange(0, cells.shape[axis], block), axis=axis)
     return cells
 
 
-def joined(labels: Iterable[str], block: int, between: str) -> tuple[str, ...]:
+def join_labels(labels: Iterable[str], block: int, between: str) -> tuple[str, ...]:
     """The first and the last of each block."""
     whole = tuple(labels)
     blocks = (whole[start : start + block] for start in range(0, len(whole), block))

@@ -16,10 +16,10 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Float32, Int, Shaped
 
-from attnviz.alike import unlike
+from attnviz.alike import find_unlike
 from attnviz.renderers.page.captions import exactness_of_factors
 from attnviz.renderers.page.map_parts import Shared
-from attnviz.renderers.page.packing import EXACT, EXACT_BITS, packed
+from attnviz.renderers.page.packing import EXACT, EXACT_BITS, pack
 from attnviz.report import Heatmap, WeightFactors
 
 ROOM = 10_000_000  # bytes of base64: with maps and labels, a page of 65,536 tokens and 8 heads stays below 12 MB
@@ -72,13 +72,13 @@ class PackedHead:
         numbers = (
             self.of.log_sum_exp if rounded else np.concatenate([*(s.rows.ravel() for s in sides), self.of.log_sum_exp])
         )
-        parts: list[bytes] = [*packed(numbers[None], EXACT)]
+        parts: list[bytes] = [*pack(numbers[None], EXACT)]
         if rounded:
             parts.append(b"".join(np.rint(s.rows / s.steps).astype("<i2").tobytes() for s in sides))
         return b" ".join(map(b64encode, parts))
 
 
-def factored(
+def describe_factors(
     maps: Sequence[Heatmap], block: int
 ) -> tuple[Mapping[str, object] | None, tuple[bytes, ...], tuple[str, ...]]:
     """A part of the page's document, a block for each map, and how exact the page says they are.
@@ -96,7 +96,7 @@ def factored(
         return None, (b"",) * len(maps), ()
     tokens, arrays = Shared(), Shared()
     described = [
-        {"size": each.block * block, **_described(kept[place], tokens, arrays, rounded=rounded)}
+        {"size": each.block * block, **_describe_head(kept[place], tokens, arrays, rounded=rounded)}
         if place in kept
         else None
         for place, each in enumerate(maps)
@@ -120,7 +120,7 @@ def _that_fit(heads: Mapping[int, PackedHead], bits: int) -> Iterator[tuple[int,
 
 
 def _side(numbers: Float32[np.ndarray, "token d_head"]) -> PackedSide:
-    found = unlike(numbers)
+    found = find_unlike(numbers)
     return (
         PackedSide(np.ascontiguousarray(numbers), None)
         if found is None
@@ -128,7 +128,7 @@ def _side(numbers: Float32[np.ndarray, "token d_head"]) -> PackedSide:
     )
 
 
-def _described(head: PackedHead, tokens: Shared, arrays: Shared, *, rounded: bool) -> Mapping[str, object]:
+def _describe_head(head: PackedHead, tokens: Shared, arrays: Shared, *, rounded: bool) -> Mapping[str, object]:
     """All but the numbers of the block; `arrays` by number, or None."""
     of = head.of
 

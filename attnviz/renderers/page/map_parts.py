@@ -15,7 +15,7 @@ from itertools import pairwise
 import numpy as np
 
 from attnviz.renderers import numbers
-from attnviz.renderers.page.downsample import joined
+from attnviz.renderers.page.downsample import join_labels
 from attnviz.report import Heatmap, HeatmapGrid, Report, Scale
 
 MAX_TOLD = 3  # of a head's numbers at either end of its line
@@ -37,13 +37,15 @@ class Shared:
         return self.numbers[thing]
 
 
-def of_maps(report: Report, originals: Sequence[Heatmap], maps: Sequence[Heatmap], block: int) -> Mapping[str, object]:
+def describe_maps(
+    report: Report, originals: Sequence[Heatmap], maps: Sequence[Heatmap], block: int
+) -> Mapping[str, object]:
     """Maps, the pictures that they are in, and what they share."""
     axes, masks, shares, backdrops = Shared(), Shared(), Shared(), Shared()
     words = dict(_words(report))
     described = [
         {
-            **_described(small, masks, shares),
+            **_describe_map(small, masks, shares),
             **_backdrop(small, backdrops),
             **_axes(report, original, block, axes),
             "words": words.get(small.name, ""),
@@ -51,7 +53,7 @@ def of_maps(report: Report, originals: Sequence[Heatmap], maps: Sequence[Heatmap
         for small, original in zip(maps, originals, strict=True)
     ]
     places = {_key(each): place for place, each in enumerate(originals)}
-    pictures = [_framed(each, places) for each in pictures_of(report)]
+    pictures = [_describe_picture(each, places) for each in pictures_of(report)]
     kinds = {scale.kind: _as_data(scale) for scale in (report.scale, *report.scales)}  # the report's first
     kinds[report.scale.kind] = _as_data(report.scale)
     alike = {name: each for name, each in described[0].items() if all(other[name] == each for other in described)}
@@ -95,7 +97,7 @@ def _key(heatmap: Heatmap) -> tuple[str, int]:
     return heatmap.name, id(heatmap.values)
 
 
-def _framed(picture: Heatmap | HeatmapGrid, places: Mapping[tuple[str, int], int]) -> Mapping[str, object]:
+def _describe_picture(picture: Heatmap | HeatmapGrid, places: Mapping[tuple[str, int], int]) -> Mapping[str, object]:
     maps = picture.maps if isinstance(picture, HeatmapGrid) else (picture,)
     return {
         "name": picture.name,
@@ -107,7 +109,7 @@ def _framed(picture: Heatmap | HeatmapGrid, places: Mapping[tuple[str, int], int
     }
 
 
-def _described(heatmap: Heatmap, masks: Shared, shares: Shared) -> Mapping[str, object]:
+def _describe_map(heatmap: Heatmap, masks: Shared, shares: Shared) -> Mapping[str, object]:
     of_a_head = OF_A_HEAD.fullmatch(heatmap.name)
     allowed = b"" if heatmap.allowed.all() else np.packbits(heatmap.allowed).tobytes()
     equal = heatmap.equal_share.astype("<f4").tobytes()
@@ -139,7 +141,9 @@ def _words(report: Report) -> Iterator[tuple[str, str]]:
         for row in table.rows if table.role == "heads" else ():
             cells = list(zip(row, table.columns, strict=True))[2:]
             told = cells if len(cells) <= 2 * MAX_TOLD else [*cells[:MAX_TOLD], *cells[-MAX_TOLD:]]
-            parts = (f"{column.header} {numbers.shown(cell, column)} {column.unit}".strip() for cell, column in told)
+            parts = (
+                f"{column.header} {numbers.write_cell(cell, column)} {column.unit}".strip() for cell, column in told
+            )
             yield f"layer-{row[0]}-head-{row[1]}", ", ".join(parts)
 
 
@@ -166,8 +170,8 @@ def _tokens(report: Report, side: str) -> object:
 
 def _axis(labels: Sequence[str], positions: Sequence[int], block: int, tokens: object) -> Mapping[str, object]:
     return {
-        "labels": joined(labels, block, " … "),
-        "positions": joined(map(str, positions), block, "–"),
+        "labels": join_labels(labels, block, " … "),
+        "positions": join_labels(map(str, positions), block, "–"),
         "writing": _writing(tokens, positions) if block == 1 else None,
     }
 

@@ -65,7 +65,7 @@ def fits_ranges(cells: Cells) -> bool:
     return bool(cells.min() >= 0 and cells.max() <= 1.001)  # written so that NaN fits nothing
 
 
-def packed(cells: Cells, precision: Precision | None) -> Packed:
+def pack(cells: Cells, precision: Precision | None) -> Packed:
     """Cells that `fits_ranges` does not take are to be kept exactly."""
     return _exact(cells) if precision is EXACT else _ranges(cells, precision)
 
@@ -73,7 +73,7 @@ def packed(cells: Cells, precision: Precision | None) -> Packed:
 def _exact(cells: Cells) -> Packed:
     """float32, every bit: signs, exponents and the first bits behind them deflated, the rest as it is."""
     planes = cells.astype("<f4").reshape(-1, 1).view(np.uint8)[:, ::-1].T
-    return Packed(_deflated(planes[:2].tobytes()), planes[2:].tobytes())
+    return Packed(_deflate(planes[:2].tobytes()), planes[2:].tobytes())
 
 
 def _ranges(cells: Cells, precision: Precision) -> Packed:
@@ -86,7 +86,7 @@ def _ranges(cells: Cells, precision: Precision) -> Packed:
         nibbles = np.pad(nibbles, ((0, 1), (0, 0)))
     pairs = (nibbles[0::2] << 4 | nibbles[1::2]).T
     fine = codes[levels >= UNIT_LEVEL - precision.fine].astype(np.uint8)
-    return Packed(_deflated(pairs.tobytes()), fine.tobytes())
+    return Packed(_deflate(pairs.tobytes()), fine.tobytes())
 
 
 def _codes(cells: Cells) -> np.ndarray:
@@ -114,7 +114,7 @@ def _bits(counts: np.ndarray, precision: Precision) -> float:
     return PACKED * entropy + 8 * float(counts[UNIT_LEVEL - precision.fine :].sum())
 
 
-def _deflated(data: bytes) -> bytes:
+def _deflate(data: bytes) -> bytes:
     """Looking for repetitions other than runs takes fifty times as long and saves a few percent of levels."""
     packer = zlib.compressobj(9, zlib.DEFLATED, 15, 9, zlib.Z_RLE)
     return packer.compress(data) + packer.flush()

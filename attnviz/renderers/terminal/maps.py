@@ -16,7 +16,7 @@ from rich.style import Style
 from rich.text import Text
 
 from attnviz.renderers import shades
-from attnviz.renderers.terminal.screen import BOLD, DIM, ScreenLayout, filled, left
+from attnviz.renderers.terminal.screen import BOLD, DIM, ScreenLayout, fill_lines, pad_right
 from attnviz.report import Column, Heatmap, Scale
 from attnviz.specs import TableKind
 
@@ -74,7 +74,7 @@ def excerpt(page: ScreenLayout, picture: Heatmap, scale: Scale) -> Iterator[Text
         yield from page.prose(f"Not shown: {left_out} queries.", DIM)
 
 
-def shaded_text(page: ScreenLayout, picture: Heatmap, scale: Scale) -> Iterator[Text]:
+def shade_text(page: ScreenLayout, picture: Heatmap, scale: Scale) -> Iterator[Text]:
     """Each row as the text that its columns are, every token in the colour of its value.
 
     Without colour a token has signs before it, of a value of at least a sixth, a third and two thirds of the largest.
@@ -129,7 +129,7 @@ def matrix(
     yield Text(" " * (column + 1) + _positions(picture.column_positions, width), style=DIM)
     edge = "|" if width == 2 and not page.screen.colour else " "
     for label, values, allowed, row in zip(labels, picture.values, picture.allowed, places, strict=True):
-        line = Text(left(label, column) + edge)
+        line = Text(pad_right(label, column) + edge)
         for value, is_allowed, place in zip(values.tolist(), allowed.tolist(), row.tolist(), strict=True):
             if not is_allowed:
                 line.append(page.forbidden.rjust(width), DIM)
@@ -168,11 +168,11 @@ def long_form(page: ScreenLayout, picture: Heatmap) -> Iterator[Text]:
     for label, values, allowed in zip(_row_labels(page, picture), picture.values, picture.allowed, strict=True):
         yield Text(label)
         items = (
-            left(keys[key], widest - len(weight)) + weight
+            pad_right(keys[key], widest - len(weight)) + weight
             for key, weight in enumerate(map(_weight, values.tolist()))
             if allowed[key]
         )
-        yield from (Text(f"  {row}") for row in filled(items, page.screen.width - 2, "   "))
+        yield from (Text(f"  {row}") for row in fill_lines(items, page.screen.width - 2, "   "))
 
 
 def cell_width(page: ScreenLayout, picture: Heatmap, kind: TableKind) -> int:

@@ -54,7 +54,7 @@ class ScreenLayout:
 
     def __init__(self, screen: Screen) -> None:
         self.screen = screen
-        self.encoding = _known(screen.encoding)
+        self.encoding = _find_encoding(screen.encoding)
         self.signs = str.maketrans({sign: plain for sign, plain in STAND_INS.items() if not self.has(sign)})
         self.ramp = shades.BLOCKS if self.has(shades.BLOCKS) else shades.ASCII
         self.forbidden, self.dot, self.dash = self.safe("×"), self.safe(" · "), self.safe("─")
@@ -99,28 +99,28 @@ class ScreenLayout:
 
     def prose(self, text: str, style: Style | str = "") -> Iterator[Text]:
         """A text as lines that fit the screen."""
-        return (Text(line, style=style) for line in filled(self.safe(text).split(" "), self.screen.width, " "))
+        return (Text(line, style=style) for line in fill_lines(self.safe(text).split(" "), self.screen.width, " "))
 
-    def indented(self, line: str) -> Iterator[Text]:
+    def indent_formula(self, line: str) -> Iterator[Text]:
         """A line of a formula; where it is too wide, what follows stands further to the right."""
         words = self.safe(line).split(" ")
-        for number, row in enumerate(filled(words, self.screen.width - 6, " ")):
+        for number, row in enumerate(fill_lines(words, self.screen.width - 6, " ")):
             yield Text(("  " if number == 0 else "      ") + row)
 
-    def labelled(self, label: str, items: Sequence[str], column: int) -> Iterator[Text]:
+    def label_items(self, label: str, items: Sequence[str], column: int) -> Iterator[Text]:
         """`label`, padded to `column` cells, and beside it the items; below it where one of them is too wide."""
         room = self.screen.width - column - 2
         if max(map(cell_len, items), default=0) <= room:
-            for row in filled(items, room, self.dot):
-                yield Text(f"{left(label, column)}  {row}".rstrip())
+            for row in fill_lines(items, room, self.dot):
+                yield Text(f"{pad_right(label, column)}  {row}".rstrip())
                 label = ""
         else:
             yield Text(label)
-            for row in filled(items, self.screen.width - 2, self.dot):
+            for row in fill_lines(items, self.screen.width - 2, self.dot):
                 yield Text(f"  {row}")
 
 
-def filled(items: Iterable[str], width: int, gap: str) -> Iterator[str]:
+def fill_lines(items: Iterable[str], width: int, gap: str) -> Iterator[str]:
     """As many items to a line as fit; an item that is wider than a line has one to itself and is not cut."""
     line: list[str] = []
     taken = 0
@@ -134,7 +134,7 @@ def filled(items: Iterable[str], width: int, gap: str) -> Iterator[str]:
     yield gap.join(line)
 
 
-def left(text: str, width: int) -> str:
+def pad_right(text: str, width: int) -> str:
     """`text` and blanks up to `width` cells."""
     return text + " " * (width - cell_len(text))
 
@@ -144,7 +144,7 @@ def right(text: str, width: int) -> str:
     return " " * (width - cell_len(text)) + text
 
 
-def _known(encoding: str) -> str:
+def _find_encoding(encoding: str) -> str:
     """`encoding`, or ASCII where Python does not know it."""
     try:
         codecs.lookup(encoding)

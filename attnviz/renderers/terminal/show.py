@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from rich.cells import cell_len
 from rich.text import Text
 
-from attnviz.renderers.terminal.maps import cell_width, excerpt, is_text, legend, long_form, matrix, shaded_text
+from attnviz.renderers.terminal.maps import cell_width, excerpt, is_text, legend, long_form, matrix, shade_text
 from attnviz.renderers.terminal.screen import BOLD, DIM, HIDDEN, Screen, ScreenLayout
 from attnviz.renderers.terminal.tables import listing, top
 from attnviz.report import Block, Formula, Heatmap, Note, Report, Section, Table
@@ -57,7 +57,7 @@ def _focus(page: ScreenLayout, report: Report) -> Iterator[Text]:
     tops = {table.name: table for table in report.tables if table.role == "top"}
     for picture in report.focus:
         yield Text()
-        shown = shaded_text if is_text(picture) else excerpt
+        shown = shade_text if is_text(picture) else excerpt
         shaded = list(shown(page, picture, picture.scale or report.scale))
         yield from shaded or top(page, tops[f"{picture.name}-top"])
     if sum(isinstance(block, Heatmap) for block in report.blocks) > len(report.focus) > 0:
@@ -98,7 +98,7 @@ def _walk(page: ScreenLayout, blocks: Sequence[Block]) -> Iterator[Text]:
             case Formula(plain=plain):
                 yield Text()
                 for line in plain.split("\n"):
-                    yield from page.indented(line)
+                    yield from page.indent_formula(line)
             case Table() if block.role != "top":
                 yield from listing(page, block, headed=True)
             case Note(text=text):

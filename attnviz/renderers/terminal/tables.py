@@ -12,7 +12,7 @@ from rich.style import Style
 from rich.text import Text
 
 from attnviz.renderers import numbers
-from attnviz.renderers.terminal.screen import BOLD, DIM, ScreenLayout, left, right
+from attnviz.renderers.terminal.screen import BOLD, DIM, ScreenLayout, pad_right, right
 from attnviz.report import Table
 
 MAX_QUERIES = 24  # of one head in the table of top keys
@@ -44,7 +44,7 @@ def listing(page: ScreenLayout, table: Table, headed: bool = False, compact: boo
     while not (grid := grid_of(places)) and minor:
         left_out.insert(0, minor.pop())
         places.remove(left_out[0])
-    if grid := grid or (_folded(grid_of, places) if table.role == "heads" else []):
+    if grid := grid or (_fold(grid_of, places) if table.role == "heads" else []):
         yield from grid
         if left_out:
             names = ", ".join(headers[n][0] for n in left_out)
@@ -67,7 +67,7 @@ def top(page: ScreenLayout, table: Table) -> Iterator[Text]:
         column = max((cell_len(row[0]) for row in rows), default=0)
         for row in rows:
             pairs = zip(row[1::2], row[2::2], strict=True)
-            yield from page.labelled(row[0], [f"{key} {weight}" for key, weight in pairs if key], column)
+            yield from page.label_items(row[0], [f"{key} {weight}" for key, weight in pairs if key], column)
     if more := len(table.rows) - len(shown):
         queries = "query" if more == 1 else "queries"
         yield from page.prose(f"… {more} more {queries}: --table full or --json shows all of them.", DIM)
@@ -75,7 +75,7 @@ def top(page: ScreenLayout, table: Table) -> Iterator[Text]:
 
 def _cells(page: ScreenLayout, table: Table, n_rows: int) -> list[list[str]]:
     return [
-        [page.safe(numbers.shown(cell, column)) for cell, column in zip(row, table.columns, strict=True)]
+        [page.safe(numbers.write_cell(cell, column)) for cell, column in zip(row, table.columns, strict=True)]
         for row in table.rows[:n_rows]
     ]
 
@@ -90,7 +90,7 @@ def _grid(
 
     def line(row: Sequence[str], style: Style | str = "") -> Text:
         parts = zip(row, widths, numeric, strict=True)
-        aligned = (right(cell, width) if number else left(cell, width) for cell, width, number in parts)
+        aligned = (right(cell, width) if number else pad_right(cell, width) for cell, width, number in parts)
         return Text("  ".join(aligned).rstrip(), style=style)
 
     upper, lower = ([heading[n] for heading in headings] for n in (0, 1))
@@ -98,7 +98,7 @@ def _grid(
     return [*([line(upper, BOLD)] if any(upper) else []), line(lower, BOLD), rule, *map(line, cells)]
 
 
-def _folded(grid_of: Callable[[Sequence[int]], list[Text]], places: Sequence[int]) -> list[Text]:
+def _fold(grid_of: Callable[[Sequence[int]], list[Text]], places: Sequence[int]) -> list[Text]:
     """One below the other, tables of as many columns as fit, each after the labels; nothing where one does not fit."""
     labels, others = list(places[:N_LABELS]), list(places[N_LABELS:])
     lines: list[Text] = []
@@ -117,16 +117,16 @@ def _paragraphs(
 ) -> Iterator[Text]:
     """Each row as its label and its other cells; of a head, these are named by their columns."""
     n_labels = 2 if table.role == "heads" else 1
-    labels = [_named(headers, row)[:n_labels] if n_labels == 2 else row[:1] for row in cells]
+    labels = [_name_numbers(headers, row)[:n_labels] if n_labels == 2 else row[:1] for row in cells]
     column = max((cell_len(", ".join(label)) for label in labels), default=0)
     for label, row in zip(labels, cells, strict=True):
-        items = _named(headers, row)[n_labels:] if n_labels == 2 or headed else row[1:]
+        items = _name_numbers(headers, row)[n_labels:] if n_labels == 2 or headed else row[1:]
         if headed:
             items = [item for item, cell in zip(items, row[n_labels:], strict=True) if cell]
-        yield from page.labelled(", ".join(label), items, column)
+        yield from page.label_items(", ".join(label), items, column)
 
 
-def _named(headers: Sequence[tuple[str, str]], row: Sequence[str]) -> list[str]:
+def _name_numbers(headers: Sequence[tuple[str, str]], row: Sequence[str]) -> list[str]:
     """ "entropy 2.31 nats": a row of numbers in words."""
     units = (f" {unit}" if unit and unit not in header else "" for header, unit in headers)
     return [f"{header} {cell}{unit}" for (header, _), cell, unit in zip(headers, row, units, strict=True)]

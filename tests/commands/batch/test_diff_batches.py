@@ -275,7 +275,7 @@ def test_what_a_gathered_record_becomes_is_counted(pair: Path, monkeypatch: pyte
     for folder, each in (("baseline", maps), ("figures", later)):
         batches.put(pair / folder, RECORD, store.record_bytes(each))
     files = [pair / folder / RECORD for folder in ("baseline", "figures")]
-    held, sizes = sum(map(store.held_bytes, files)), sum(path.stat().st_size for path in files)
+    held, sizes = sum(map(store.count_held_bytes, files)), sum(path.stat().st_size for path in files)
     assert held > 10 * sizes
     with pytest.raises(TooLarge, match=r"first/attention\.safetensors on both sides need"):
         diff(replace(SPEC, max_memory=(BASE + held) / 2**30))

@@ -125,4 +125,4 @@ def test_no_name_is_anything_but_a_name(text: str) -> None:
     for said in (report.title, report.subtitle, *cells, *words(report), *cases):
         assert not HIDDEN.search(said)
         assert len(said) < 1500
-    assert b"".join(as_json.alone(report)).isascii()
+    assert b"".join(as_json.write_alone(report)).isascii()

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from attnviz.commands.compare.comparison import Comparison, MeanDifference, ModelComparison
-from attnviz.commands.compare.costs import scaled, sized
+from attnviz.commands.compare.costs import write_bytes, write_count
 from attnviz.commands.compare.report import compare_report, compare_rows
 from attnviz.report import Note, Report, Scale
 from tests.commands.compare.comparisons import card, comparison, model
@@ -205,14 +205,14 @@ def test_hostile_names_are_shown_and_not_obeyed() -> None:
     [(0, "0"), (999, "999"), (999.4, "999"), (1000, "1 k"), (1234, "1.23 k"), (5.12e6, "5.12 M"), (9.999e8, "1 G")],
 )
 def test_large_numbers(number: float, text: str) -> None:
-    assert scaled(float(number)) == text
+    assert write_count(float(number)) == text
 
 
 @pytest.mark.parametrize(
     ("number", "text"), [(4, "4 B"), (1024, "1 KiB"), (160_000, "156 KiB"), (1_280_000, "1.22 MiB"), (2**30, "1 GiB")]
 )
 def test_bytes(number: float, text: str) -> None:
-    assert sized(float(number)) == text
+    assert write_bytes(float(number)) == text
 
 
 def test_models_of_one_name_get_files_of_their_own() -> None:

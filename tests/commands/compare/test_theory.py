@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from attnviz.commands.compare.theory import dilated_height, stack_height, theory_blocks
+from attnviz.commands.compare.theory import count_dilated_layers, stack_height, theory_blocks
 from attnviz.report import Note, Table
 
 
@@ -22,8 +22,8 @@ def test_a_stack_of_contiguous_kernels(n: int, k: int, layers: int) -> None:
 )
 def test_a_stack_of_dilated_kernels(n: int, k: int, layers: int) -> None:
     """Each layer sees k times as far; whole numbers, so that 3 ** 5 = 243 needs 5 layers and not 6 by rounding."""
-    assert dilated_height(n, k) == layers
-    assert dilated_height(243, 3) == 5
+    assert count_dilated_layers(n, k) == layers
+    assert count_dilated_layers(243, 3) == 5
 
 
 def test_the_table_for_a_text() -> None:

@@ -17,7 +17,7 @@ from attnviz.commands.explain.report import explain_report
 from attnviz.errors import InvalidSelection
 from attnviz.records import Facts
 from attnviz.records.attention_trace import AttentionTrace, Projection, VerifiedTrace, trace_head
-from attnviz.renderers.documents.json import alone
+from attnviz.renderers.documents.json import write_alone
 from attnviz.report import Formula, Report, Section, Table
 from tests.made import FILM, HOSTILE, notes, provenance, table, tokens
 
@@ -206,13 +206,13 @@ def test_tokens_are_safe_to_show_and_whole_in_the_data() -> None:
     assert not re.search(
         "[\x00-\x1f\x7f-\x9f\u202e\u200b\ud800]", cells + report.title + notes(report).replace("\n", " ")
     )
-    document = json.loads(b"".join(alone(report)))
+    document = json.loads(b"".join(write_alone(report)))
     assert document["tokens"]["pieces"] == [piece.replace("\ud800", "\ufffd") for piece in HOSTILE]
 
 
 def test_the_data_hold_all_heads_in_full() -> None:
     of = found()
-    document = json.loads(b"".join(alone(shown(of))))
+    document = json.loads(b"".join(write_alone(shown(of))))
     assert len(document["heads"]) == 2
     for head, written in zip(of.worked.heads, document["heads"], strict=True):
         for name in ("query", "keys", "values", "scores", "scaled", "weights", "weighted", "output"):

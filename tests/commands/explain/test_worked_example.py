@@ -13,7 +13,7 @@ import pytest
 from attnviz.commands.explain.example import FILE, examples
 from attnviz.commands.explain.example_report import example_report
 from attnviz.records.attention_trace import Example
-from attnviz.renderers.documents.json import alone
+from attnviz.renderers.documents.json import write_alone
 from attnviz.report import Formula
 from tests.made import notes, table
 
@@ -122,7 +122,7 @@ def test_in_chinese_only_the_labels_change() -> None:
 
 
 def test_the_data_hold_every_number() -> None:
-    document = json.loads(b"".join(alone(example_report((SINGLE, MULTI), 10))))
+    document = json.loads(b"".join(write_alone(example_report((SINGLE, MULTI), 10))))
     assert document["tokens"] == ["cat", "sat", "mat"]
     single, multi = document["parts"]
     assert single["concatenated"] == SINGLE.worked.concatenated.tolist()

@@ -14,7 +14,7 @@ from attnviz import store
 from attnviz.commands.heatmap.spec import HeatmapSpec
 from attnviz.commands.render.spec import RenderSpec
 from attnviz.errors import InvalidOption, InvalidSelection, TooLarge
-from attnviz.measures import measured
+from attnviz.measures import measure_maps
 from attnviz.measures.changes import changes
 from attnviz.measures.rollout import rollout
 from attnviz.models.loading import find_model
@@ -129,7 +129,7 @@ def test_measures_of_all_heads_keep_all_heads(measure: str, tmp_path: Path) -> N
     found, maps = drawn(tmp_path, layer="1", head="5", measure=measure, factored=True)
     assert (maps.layer_numbers, maps.head_numbers) == ((1,), tuple(range(8)))
     (row,) = table(found, "layers").rows
-    of_whole = measured(maps_of(), [measure], "layer")
+    of_whole = measure_maps(maps_of(), [measure], "layer")
     assert row == (1, *(pytest.approx(each.values[1], abs=1e-4) for each in of_whole))
 
 
@@ -141,8 +141,8 @@ def test_rollout_keeps_everything(tmp_path: Path) -> None:
 def test_what_is_of_all_heads_is_not_worked_out_of_some() -> None:
     part = maps_of(LayersAndHeads(None, (0, 1)))
     with pytest.raises(InvalidOption, match=r"head_divergence is of all heads of a layer together, .* has 2 of 8"):
-        measured(part, ["head_divergence"])
-    assert all(each.level == "head" for each in measured(part, ["all"]))
+        measure_maps(part, ["head_divergence"])
+    assert all(each.level == "head" for each in measure_maps(part, ["all"]))
     with pytest.raises(InvalidOption, match="rollout is through all heads"):
         rollout(part)
 

@@ -14,7 +14,7 @@ from attnviz.commands.heatmap import run as heatmap_run
 from attnviz.commands.heatmap.spec import HeatmapSpec
 from attnviz.commands.render.spec import RenderSpec
 from attnviz.errors import InvalidOption, TooLarge
-from attnviz.measures import measured, rows
+from attnviz.measures import measure_maps, rows
 from attnviz.models.sizes import GIB, Work
 from attnviz.options import build
 from attnviz.records import AttentionMaps, factored, walk
@@ -139,7 +139,7 @@ def test_measures_and_pooled_maps_are_of_one_walk(
     """And without pictures no maps are pooled."""
     drawn(spec(tmp_path, factored=factored))
     maps = store.load(tmp_path / store.RECORD)
-    measured(maps, ["entropy", "distance"])
+    measure_maps(maps, ["entropy", "distance"])
     assert rows.statistics(maps, 0).pooled is None
     walked: list[object] = []
     walk_of = type(maps).walk

@@ -26,7 +26,7 @@ from attnviz.commands.survey.spec import MergeSpec, SurveySpec, parse_shard
 from attnviz.commands.survey.survey import SurveyMeasure, merge_surveys
 from attnviz.commands.survey.texts import survey_block
 from attnviz.errors import InputError, InvalidModel, InvalidOption, InvalidRecord
-from attnviz.measures import measured
+from attnviz.measures import measure_maps
 from attnviz.measures.to_partner import partner_pairs
 from attnviz.models.loading import find_model
 from attnviz.models.protocols import QuickAttention
@@ -101,7 +101,9 @@ def test_numbers_are_those_of_a_plain_loop(tmp_path: Path, reviews: tuple[str, .
     model = find_model(ModelOptions(model="multi:2", max_tokens=512, keep="head-tail")).open(())
     assert isinstance(model, QuickAttention)
     for name in ("entropy", "distance", "to_same_word", "vendi_score"):
-        per_text = np.array([measured(model.attention_to_measure(text), [name])[0].values.ravel() for text in reviews])
+        per_text = np.array(
+            [measure_maps(model.attention_to_measure(text), [name])[0].values.ravel() for text in reviews]
+        )
         numbers = data(found)["measures"][name]["numbers"]
         np.testing.assert_allclose([of["mean"] for of in numbers], per_text.mean(axis=0), atol=1e-9)
         assert [of["largest"] for of in numbers] == per_text.max(axis=0).tolist()

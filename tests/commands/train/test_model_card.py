@@ -18,7 +18,7 @@ from attnviz.options import flat_values
 from attnviz.records import training_metrics
 from attnviz.records.training_metrics import HeadMetrics, HeadScore, History, Interval
 from attnviz.renderers.documents import markdown
-from attnviz.renderers.documents.json import alone
+from attnviz.renderers.documents.json import write_alone
 from attnviz.renderers.terminal import show as terminal
 from attnviz.report import Curves, Report, Table
 from tests.commands.train.metrics import METRICS
@@ -166,7 +166,7 @@ def test_the_kept_epoch_is_marked() -> None:
 
 
 def test_the_data_are_the_metrics() -> None:
-    document = json.loads(b"".join(alone(card_report(replace(METRICS, tested=TESTED)))))
+    document = json.loads(b"".join(write_alone(card_report(replace(METRICS, tested=TESTED)))))
     assert document == {"schema": 1, **json.loads(json.dumps(replace(METRICS, tested=TESTED).to_dict()))}
 
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from attnviz.commands.train.examples import Examples, fit_ngrams, informative_bigrams
-from attnviz.models.batches import padded
+from attnviz.models.batches import pad
 from attnviz.models.classifier import NgramClassifier
 from attnviz.models.encoder import pair_keys
 
@@ -28,7 +28,7 @@ def counting(*pairs: int) -> NgramClassifier:
 
 
 def read(by: NgramClassifier, *ids: list[int]) -> Tensor:
-    return torch.as_tensor(by(*padded([np.array(text) for text in ids])))
+    return torch.as_tensor(by(*pad([np.array(text) for text in ids])))
 
 
 def test_a_pair_is_first_times_words_plus_second() -> None:
@@ -38,7 +38,7 @@ def test_a_pair_is_first_times_words_plus_second() -> None:
 
 def test_each_word_and_listed_pair_counts_once_and_special_tokens_never() -> None:
     """3 5 3 5 1: words 3 and 5, pairs 35 (number 10) and 53 (number 11); 51 is not listed, 1 and 2 are special."""
-    given = padded([np.array([3, 5, 3, 5, 1]), np.array([2])])
+    given = pad([np.array([3, 5, 3, 5, 1]), np.array([2])])
     found, counted = counting(35, 53).distinct(*given)
     assert found[0][counted[0]].tolist() == [3, 5, 10, 11]
     assert not counted[1].any()

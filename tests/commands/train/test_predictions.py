@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from attnviz.commands.train.predictions import prediction_rows, predictions_report
 from attnviz.display import FORMULA
 from attnviz.records.training_metrics import Prediction
-from attnviz.renderers.documents.json import alone
+from attnviz.renderers.documents.json import write_alone
 from attnviz.renderers.terminal.show import Screen, render
 from attnviz.report import Report, Table
 from tests.made import HOSTILE, table
@@ -61,7 +61,7 @@ def notes(of: Report) -> list[str]:
 
 
 def parsed(of: Report) -> dict[str, Any]:
-    document = json.loads(b"".join(alone(of)))
+    document = json.loads(b"".join(write_alone(of)))
     assert document.pop("schema") == 1
     return dict(document)
 

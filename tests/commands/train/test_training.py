@@ -17,7 +17,7 @@ from attnviz.commands.train.recipe import begin
 from attnviz.commands.train.spec import TrainSpec
 from attnviz.commands.train.training import COMPARED, Training
 from attnviz.errors import ExecutionError, InvalidSource, InvalidText
-from attnviz.models.classifier import fitted_temperature
+from attnviz.models.classifier import fit_temperature
 from attnviz.models.predicting import parts
 from attnviz.options import build
 from attnviz.specs import PoolKind
@@ -72,7 +72,7 @@ def test_epochs_are_compared_with_less_of_the_ngrams_than_answers_have() -> None
     labels = torch.from_numpy(training.held_out.labels)
     assert last.held_out is not None
     assert last.held_out.loss == functional.cross_entropy(encoder + COMPARED * ngrams, labels).item()
-    assert training.best().temperature.item() == np.float32(fitted_temperature(encoder + ngrams, labels))
+    assert training.best().temperature.item() == np.float32(fit_temperature(encoder + ngrams, labels))
     assert ngrams.abs().min() > 0
 
 

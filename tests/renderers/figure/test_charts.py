@@ -22,7 +22,7 @@ from attnviz.renderers.figure import curves as lines_of_charts
 from attnviz.renderers.figure import distributions as samples_of_charts
 from attnviz.renderers.figure import files as figure
 from attnviz.renderers.figure.distributions import BROAD, DOT, MIN_VALUES
-from attnviz.renderers.figure.files import annotated, undrawable
+from attnviz.renderers.figure.files import is_annotated, undrawable
 from attnviz.renderers.figure.style import COLOURS, DARK, MIN_FONT_SIZE
 from attnviz.report import Curve, Curves, Distribution, Distributions, FigureStyle, Line, Report, Sample
 from tests.renderers.figure.reports import (
@@ -390,6 +390,6 @@ def test_characters_that_no_font_has_are_found_wherever_they_are() -> None:
 
 
 def test_there_are_no_cells_whose_numbers_could_be_left_out() -> None:
-    assert annotated(BOTH[0])
-    assert annotated(BOTH[1])
-    assert not annotated(heatmap(30))
+    assert is_annotated(BOTH[0])
+    assert is_annotated(BOTH[1])
+    assert not is_annotated(heatmap(30))

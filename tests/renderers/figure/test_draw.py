@@ -11,8 +11,8 @@ from matplotlib.axes import Axes
 from matplotlib.colors import LogNorm
 from matplotlib.text import Text
 
-from attnviz.renderers.figure.files import annotated, undrawable
-from attnviz.renderers.figure.scale import colours_of, pooled
+from attnviz.renderers.figure.files import is_annotated, undrawable
+from attnviz.renderers.figure.scale import colours_of, pool_cells
 from attnviz.report import FigureStyle, Heatmap, HeatmapGrid, Scale
 from attnviz.shapes import Cells, Shown
 from tests.benchmarks.contrast import SEEN, visions
@@ -381,7 +381,7 @@ def test_numbers_of_a_difference_are_signed_and_fit() -> None:
         assert [text.get_text() for text in numbers(made.maps[0])[:5]] == ["+0.12", "−0.30", "0.00", "0.00", "0.00"]
         assert [text.get_color() for text in numbers(made.maps[0])[:3]] == ["#1a1a1a", "white", "#1a1a1a"]
     full = difference(16, causal=False)
-    assert annotated(full)
+    assert is_annotated(full)
     with drawn(report(full), FigureStyle(annotate=True)) as made:
         side = made.plan.cells.columns.length * 150
         assert len(numbers(made.maps[0])) == 256
@@ -427,7 +427,7 @@ def test_pooling_keeps_maxima_and_forbids_only_what_is_forbidden_whole() -> None
     allowed[:2, 2:4] = False
     allowed[2, 5] = allowed[2, 4] = False
     values[~allowed] = 9.0  # never to be seen
-    cells = pooled(values, allowed, (2, 2))
+    cells = pool_cells(values, allowed, (2, 2))
     assert cells.mask.tolist() == [[False, True, False, False]] + [[False] * 4] * 2
     assert cells.filled(-1).tolist() == [[0.3, -1, 0, 0], [0, 0, 0, 0], [0, 0, 0, 0.5]]
 
@@ -437,7 +437,7 @@ def test_pooling_has_means_of_what_is_allowed() -> None:
     values[0, 0], values[1, 1], values[2, 4] = 0.2, 0.6, 0.5
     values[0, 2:4], allowed[0, 2:4] = 9.0, False  # never to be seen
     values[1, 2], values[2, 2:4], allowed[2, 2:4] = 0.8, 9.0, False
-    cells = pooled(values, allowed, (2, 2), "mean")
+    cells = pool_cells(values, allowed, (2, 2), "mean")
     assert cells.filled(-1).tolist() == [[pytest.approx(0.2), pytest.approx(0.4), 0], [0, -1, 0.5]]
 
 
@@ -446,9 +446,9 @@ def test_pooling_keeps_the_largest_difference_up_or_down() -> None:
     values[0, 0], values[1, 1], values[0, 3], values[2, 2] = 0.3, -0.5, 0.2, -0.1
     values[1, 2], allowed[1, 2] = -9.0, False  # never to be seen
     allowed[2, :2] = False
-    cells = pooled(values, allowed, (2, 2), signed=True)
+    cells = pool_cells(values, allowed, (2, 2), signed=True)
     assert cells.filled(9).tolist() == [[-0.5, 0.2], [9, -0.1]]
-    assert pooled(values, allowed, (1, 2), signed=True).filled(9).tolist() == [[0.3, 0.2], [-0.5, 0], [9, -0.1]]
+    assert pool_cells(values, allowed, (1, 2), signed=True).filled(9).tolist() == [[0.3, 0.2], [-0.5, 0], [9, -0.1]]
 
 
 @pytest.mark.parametrize("n_tokens", [1025, 2500])
@@ -528,10 +528,10 @@ def test_overview_of_144_heads_shows_no_tokens_and_says_so() -> None:
 
 def test_numbers_in_cells_where_they_fit() -> None:
     few, many = heatmap(12, causal=True), heatmap(30)
-    assert annotated(few)
-    assert not annotated(many)
-    assert annotated(panels(5))
-    assert not annotated(panels(20))
+    assert is_annotated(few)
+    assert not is_annotated(many)
+    assert is_annotated(panels(5))
+    assert not is_annotated(panels(20))
     with drawn(report(few), FigureStyle(annotate=True)) as made:
         texts = numbers(made.maps[0])
         assert len(texts) == 12 * 13 // 2  # none in forbidden cells

@@ -19,7 +19,7 @@ from attnviz.renderers.page.packing import (
     Packed,
     Precision,
     fits_ranges,
-    packed,
+    pack,
     precision_for,
 )
 
@@ -59,19 +59,19 @@ def intervals(data: Packed, shape: tuple[int, int], precision: Precision) -> tup
 
 @given(NUMBERS)
 def test_exact_is_every_bit(cells: np.ndarray) -> None:
-    assert unpacked_exact(packed(cells, EXACT), cells.shape).tobytes() == cells.astype(">f4").tobytes()
+    assert unpacked_exact(pack(cells, EXACT), cells.shape).tobytes() == cells.astype(">f4").tobytes()
 
 
 @given(WEIGHTS, st.sampled_from(LADDER))
 def test_every_weight_lies_in_its_range(cells: np.ndarray, precision: Precision) -> None:
-    low, high = intervals(packed(cells, precision), cells.shape, precision)
+    low, high = intervals(pack(cells, precision), cells.shape, precision)
     assert (low <= cells).all()
     assert (cells < high).all()
 
 
 @given(WEIGHTS, st.sampled_from(LADDER))
 def test_ranges_are_as_narrow_as_the_page_says(cells: np.ndarray, precision: Precision) -> None:
-    low, high = intervals(packed(cells, precision), cells.shape, precision)
+    low, high = intervals(pack(cells, precision), cells.shape, precision)
     fine = cells >= 4.0**-precision.fine
     middle = (low + np.minimum(high, 1.0)) / 2
     assert (np.abs(middle - cells)[fine] <= 0.004 * cells[fine]).all()  # 0.5 % with the rounding of what is shown
@@ -83,14 +83,14 @@ def test_ranges_are_as_narrow_as_the_page_says(cells: np.ndarray, precision: Pre
 @pytest.mark.parametrize("weight", [0.0, 1.0, 0.25, 1 / 64, 1 / 1024, np.nextafter(np.float32(0.25), np.float32(0))])
 def test_weights_at_the_ends_of_ranges(weight: float) -> None:
     cells = np.full((1, 1), weight, dtype=np.float32)
-    low, high = intervals(packed(cells, SOME), (1, 1), SOME)
+    low, high = intervals(pack(cells, SOME), (1, 1), SOME)
     assert low[0, 0] <= cells[0, 0] < high[0, 0]
 
 
 def test_sums_of_float32_may_be_a_little_more_than_one() -> None:
     cells = np.array([[1 + 1e-6]], dtype=np.float32)
     assert fits_ranges(cells)
-    low, _ = intervals(packed(cells, SOME), (1, 1), SOME)
+    low, _ = intervals(pack(cells, SOME), (1, 1), SOME)
     assert low[0, 0] == 1
 
 
@@ -111,7 +111,7 @@ def test_what_is_kept_finds_room(n_maps: int, sharpness: float) -> None:
     maps = list(np.exp(scores) / np.exp(scores).sum(axis=-1, keepdims=True))
     precision = precision_for(maps)
     assert precision is not None
-    taken = sum(len(part) for each in maps for part in packed(each, precision))
+    taken = sum(len(part) for each in maps for part in pack(each, precision))
     assert taken <= 1.25 * max(ROOM, n_maps * 256 * 256 * MIN_BITS / 8)  # noise is harder to pack than attention
 
 

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from attnviz.renderers.page.packing import EXACT, LADDER, Precision, packed
+from attnviz.renderers.page.packing import EXACT, LADDER, Precision, pack
 from tests.renderers.page.test_cells import intervals
 
 SHAPE = (7, 5)  # odd, so that the last pair of queries is half empty
@@ -44,7 +44,7 @@ def read(cells: np.ndarray, precision: Precision | None) -> dict[str, Any]:
     module = files("attnviz.renderers.page").joinpath("cells.js").read_text(encoding="utf-8")
     kept = None if precision is None else {"floor": precision.floor, "fine": precision.fine}
     given = {
-        **{name: b64encode(part).decode("ascii") for name, part in packed(cells, precision)._asdict().items()},
+        **{name: b64encode(part).decode("ascii") for name, part in pack(cells, precision)._asdict().items()},
         "shape": cells.shape,
         "precision": kept,
     }
@@ -77,7 +77,7 @@ def test_differences_keep_their_sign() -> None:
 @pytest.mark.parametrize("precision", LADDER)
 def test_ranges_are_read_as_they_were_written(precision: Precision) -> None:
     weights = some_weights()
-    low, high = intervals(packed(weights, precision), SHAPE, precision)
+    low, high = intervals(pack(weights, precision), SHAPE, precision)
     known = np.array(read(weights, precision)["known"])
     assert (known[:, 0] == low.ravel()).all()
     assert (known[:, 1] == np.minimum(high, 1).ravel()).all()

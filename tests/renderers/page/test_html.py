@@ -232,7 +232,7 @@ def test_long_texts_are_pooled_and_the_page_says_so(monkeypatch: pytest.MonkeyPa
 def test_a_pooled_difference_is_the_one_farthest_from_zero() -> None:
     cells = np.array([[0.1, -0.5], [0.2, 0.0]], dtype=np.float32)
     difference = Heatmap("d", "d", cells, np.array([[True, False], [False, False]]), ("a", "b"), ("c", "d"))
-    small = downsample.pooled(difference, 2)
+    small = downsample.pool_heatmap(difference, 2)
     assert small.values.tolist() == [[-0.5]]
     assert small.allowed.tolist() == [[True]]
 
