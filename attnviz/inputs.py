@@ -67,7 +67,7 @@ def read_inputs(models: Sequence[ModelReference], text: TextOptions, *, every: b
     """
     folder = None if out is None else store.output_folder(out)
     corpus = load_corpus(text)
-    documents = corpus.chosen(text.index, every=every)
+    documents = corpus.choose(text.index, every=every)
     return Inputs(tuple(models), corpus, documents, folder=folder)
 
 

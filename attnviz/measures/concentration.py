@@ -137,7 +137,7 @@ def receiving(maps: AttentionMaps) -> np.ndarray:
         return np.ones(len(maps.keys), dtype=bool)
     received = np.zeros(len(maps.keys), dtype=bool)
     for block, layer in product(blocks(maps), find_unlike_layers(maps)):
-        received |= maps.allowed(layer, block.queries).any(axis=0)
+        received |= maps.read_allowed(layer, block.queries).any(axis=0)
     return received
 
 

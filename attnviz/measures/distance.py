@@ -57,7 +57,7 @@ def distance_bands(maps: AttentionMaps, layer: int) -> DistanceBands:
         places = slice(start, start + len(some))
         for head in range(maps.n_heads):
             shares[head, places] = _sum_bands(maps.rows(layer, head, some), some, starts)
-        equal[places] = _sum_bands(maps.allowed(layer, some), some, starts)
+        equal[places] = _sum_bands(maps.read_allowed(layer, some), some, starts)
     return DistanceBands(starts, shares, equal, len(real))
 
 

@@ -32,8 +32,8 @@ def merge_tokens(maps: AttentionMaps, units: Sequence[Unit], key_units: Sequence
     if key_units is None:
         check_self_attention(maps, "joining tokens")
     assert key_units is None or not maps.self_attention, "tokens that attend to each other have one way to be joined"
-    rows = Joints.of(units)
-    columns = rows if key_units is None else Joints.of(key_units)
+    rows = Joints.from_units(units)
+    columns = rows if key_units is None else Joints.from_units(key_units)
     weights = np.empty((maps.n_layers, maps.n_heads, len(rows.sizes), len(columns.sizes)), dtype=np.float32)
     for layer, head in np.ndindex(weights.shape[:2]):
         sums = _blocks(maps.weights[layer, head].astype(np.float64), rows, columns, np.add)
@@ -62,7 +62,7 @@ class Joints(NamedTuple):
     sizes: Int[np.ndarray, " unit"]
 
     @classmethod
-    def of(cls, units: Sequence[Unit]) -> Joints:
+    def from_units(cls, units: Sequence[Unit]) -> Joints:
         """The joints of units that follow one another, none of them empty."""
         sizes = np.array([len(unit) for unit in units])
         assert sizes.all(), "a unit of no token"

@@ -87,7 +87,7 @@ class Pools:
             self._n_allowed[:] = np.outer(*(_sizes(side, size) for side in self._sides))
             return
         for start in range(0, len(maps.queries), size):
-            allowed = maps.allowed(layer, slice(start, start + size))
+            allowed = maps.read_allowed(layer, slice(start, start + size))
             of_key = len(allowed) if allowed.all() else allowed.sum(axis=0)  # to look takes a tenth of the sum
             self._n_allowed[start // size] = np.add.reduceat(np.broadcast_to(of_key, len(maps.keys)), self._starts)
 

@@ -131,7 +131,7 @@ def _walk(maps: AttentionMaps, layer: int, pools: Pools | None) -> RowStatistics
             sums[of_rows], entropies[of_rows] = found.sums, found.entropies
             peaks[of_rows], peak_keys[of_rows] = found.peaks, found.peak_keys
             distances[of_rows] = found.distances
-            received[heads, found.keys] += found.received()
+            received[heads, found.keys] += found.sum_received()
             if pools is not None and columns is not None:
                 assert isinstance(heads, int)
                 columns.begin(queries)
@@ -304,7 +304,7 @@ def sum_by_distance(maps: AttentionMaps) -> Float64[np.ndarray, "layer head offs
         places = slice(start, start + QUERIES_AT_ONCE)
         for layer in range(maps.n_layers):
             shares = 1 / row_sums(maps, layer)[:, None, places]
-            found[layer] += (shares @ maps.around(layer, real[places], REACH))[:, 0]
+            found[layer] += (shares @ maps.read_around(layer, real[places], REACH))[:, 0]
     return found
 
 
@@ -330,7 +330,7 @@ def n_attendable(maps: AttentionMaps, layer: int) -> Int[np.ndarray, " query"]:
     """How many keys each real query may attend to in this layer."""
     if maps.allows_all(layer):
         return np.full(int(real_queries(maps).sum()), len(maps.keys))
-    return np.concatenate([maps.allowed(layer, block.queries).sum(axis=-1) for block in blocks(maps)])
+    return np.concatenate([maps.read_allowed(layer, block.queries).sum(axis=-1) for block in blocks(maps)])
 
 
 @remember
@@ -348,7 +348,7 @@ def farthest_attendable(maps: AttentionMaps) -> int:
             real = np.flatnonzero(real_queries(maps))
             return max(int(real[-1]), end - int(real[0]))
         for block in blocks(maps):
-            allowed = maps.allowed(layer, block.queries)
+            allowed = maps.read_allowed(layer, block.queries)
             queries = np.arange(len(maps.queries))[block.queries]
             first, last = allowed.argmax(axis=-1), end - allowed[:, ::-1].argmax(axis=-1)
             farthest = max(farthest, int(np.maximum(queries - first, last - queries).max()))

@@ -82,7 +82,7 @@ def _find_reached(maps: AttentionMaps, pairs: Pairs) -> Bool[np.ndarray, " pair"
         several = slice(start, start + MIN_ROWS)
         queries, keys = pairs[:, several]
         for layer in find_unlike_layers(maps):
-            reached[several] |= maps.allowed(layer, queries)[np.arange(len(keys)), keys]
+            reached[several] |= maps.read_allowed(layer, queries)[np.arange(len(keys)), keys]
     return np.asarray(reached & real_queries(maps)[pairs[0]])
 
 

@@ -101,11 +101,11 @@ class EncoderModel:
     @property
     def max_ids(self) -> int | None:
         """How many it reads at a time beside its markers; None for no limit."""
-        return None if self.spec.max_tokens is None else self.spec.max_tokens - len(self.tokenizer.of_ids(()).ids)
+        return None if self.spec.max_tokens is None else self.spec.max_tokens - len(self.tokenizer.encode_ids(()).ids)
 
     def attention_of_ids(self, ids: Sequence[int], text_name: str = "ids") -> AttentionMaps:
         """Attention over tokens that are no text's. Raises TooLarge before anything large is allocated."""
-        encoding = self.tokenizer.of_ids(ids)
+        encoding = self.tokenizer.encode_ids(ids)
         self._check_room(len(encoding.ids), EVERY)
         return self._record(encoding, " ".join(encoding.tokens.pieces), text_name, EVERY, self.attentions)
 

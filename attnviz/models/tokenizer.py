@@ -128,7 +128,7 @@ class TextTokenizer:
         )
         return Encoding((*markers, *ids), tokens, n_tokens=len(all_ids))
 
-    def of_ids(self, ids: Sequence[int]) -> Encoding:
+    def encode_ids(self, ids: Sequence[int]) -> Encoding:
         """Ids as if a text had been cut into them, with the markers of a text."""
         all_ids = (*self._markers, *ids)
         names = [str(self._tokenizer.id_to_token(each)) for each in all_ids]

@@ -141,7 +141,7 @@ def heatmap(maps: AttentionMaps | Sequence[AttentionMaps], *, ax: Axes | None = 
     from attnviz.renderers.figure.python import draw_on, figure
 
     spec = from_python(FigureSettings, **settings).figure
-    look = Pictures.of(spec, (), "").look
+    look = Pictures.from_options(spec, (), "").look
     report = maps_report(one_record(maps), spec)
     if ax is None:
         return figure(report, look)
@@ -191,7 +191,7 @@ def show(
         keys.names(len(one_record(maps).keys))  # raises where it does not fit
         maps = replace(one_record(maps), grid=keys)
     spec = from_python(FigureSettings, **settings).figure
-    return Display(maps_report(one_record(maps), spec), Pictures.of(spec, (), "").look)
+    return Display(maps_report(one_record(maps), spec), Pictures.from_options(spec, (), "").look)
 
 
 def from_python(spec: type[Settings], /, **settings: Any) -> Settings:

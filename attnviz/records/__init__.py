@@ -293,7 +293,7 @@ class AttentionMaps(Tabular):
         places = queries * of_layer.shape[2] + keys  # looked up in a line: a third of the time
         return np.asarray(of_layer.reshape(len(of_layer), -1).take(places, axis=1))
 
-    def around(
+    def read_around(
         self, layer: int, queries: Int[np.ndarray, " query"], reach: int
     ) -> Float32[np.ndarray, "head query offset"]:
         """The weights of each head of a layer on the key `reach` before each of some queries, and so on to `reach`
@@ -304,7 +304,7 @@ class AttentionMaps(Tabular):
         cells = np.repeat(queries, keys.shape[1]), keys.clip(0, len(self.keys) - 1).ravel()
         return np.asarray(self.cells_of_heads(layer, *cells).reshape(self.n_heads, *keys.shape) * there)
 
-    def allowed(self, layer: int, queries: Queries) -> Bool[np.ndarray, "query key"]:
+    def read_allowed(self, layer: int, queries: Queries) -> Bool[np.ndarray, "query key"]:
         """Which keys some queries may attend to in a layer."""
         return np.asarray(self.attendable[layer, queries])
 
@@ -360,10 +360,10 @@ class AttentionMaps(Tabular):
         layers, queries = (slice(1) if step == 0 else slice(None) for step in self.attendable.strides[:2])
         return self.attendable[layers, queries]
 
-    def allowed_anywhere(self, queries: Queries) -> Bool[np.ndarray, "query key"]:
+    def read_allowed_anywhere(self, queries: Queries) -> Bool[np.ndarray, "query key"]:
         """Which keys some queries may attend to in any layer."""
         layers = range(1 if self.layers_alike else self.n_layers)
-        return np.asarray(np.any([self.allowed(layer, queries) for layer in layers], axis=0))
+        return np.asarray(np.any([self.read_allowed(layer, queries) for layer in layers], axis=0))
 
     @property
     def real_queries(self) -> RealQueries:

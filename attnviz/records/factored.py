@@ -66,7 +66,7 @@ class FactoredMaps(AttentionMaps):
             whole = np.stack([[of.rows(head, every) for head in range(self.n_heads)] for of in self.factors])
         else:
             alike = self.factors[:1] if self.layers_alike else self.factors
-            masks = np.stack([of.allowed(every) for of in alike])
+            masks = np.stack([of.read_allowed(every) for of in alike])
             whole = np.broadcast_to(masks, (self.n_layers, len(self.queries), len(self.keys)))
         whole.flags.writeable = False
         object.__setattr__(self, name, whole)
@@ -111,9 +111,9 @@ class FactoredMaps(AttentionMaps):
         """The same of each head of a layer."""
         return np.stack([self.factors[layer].cells(head, queries, keys) for head in range(self.n_heads)])
 
-    def allowed(self, layer: int, queries: Queries) -> Bool[np.ndarray, "query key"]:
+    def read_allowed(self, layer: int, queries: Queries) -> Bool[np.ndarray, "query key"]:
         """Which keys some queries may attend to in a layer."""
-        return self.factors[layer].allowed(queries)
+        return self.factors[layer].read_allowed(queries)
 
     def span(self, layer: int) -> int:
         """How many keys a query may attend to at most in a layer."""

@@ -145,7 +145,7 @@ class Factors:
         back, forward = (len(distances) if reach is None else reach for reach in self.window)
         return np.asarray((distances >= -back) & (distances <= forward))
 
-    def allowed(self, queries: Queries) -> Bool[np.ndarray, "query key"]:
+    def read_allowed(self, queries: Queries) -> Bool[np.ndarray, "query key"]:
         """Which keys some queries may attend to."""
         allowed = spread_by_distance(self._within, self.query.shape[1])[queries]
         return allowed if self.attendable_keys is None else allowed & self.attendable_keys
@@ -195,7 +195,7 @@ class Factors:
         hidden = spread_by_distance(np.where(self._within, np.float32(0), NONE), n_queries)
         room = np.empty((2, 0), dtype=np.float32)
         for queries in several:
-            of_rows, (keys, edges) = query[queries], self._reached(queries)
+            of_rows, (keys, edges) = query[queries], self._find_reached(queries)
             shape = len(of_rows), keys.stop - keys.start
             if room.shape[1] < shape[0] * shape[1]:
                 room = np.empty((2, shape[0] * shape[1]), dtype=np.float32)
@@ -216,7 +216,7 @@ class Factors:
             exp(np.subtract(logs, largest[:, None], out=logs), weights)
             yield Block(queries, keys, weights, logs, unit, best, largest.astype(np.float64) / unit)
 
-    def _reached(self, queries: Queries) -> tuple[slice, tuple[slice, slice]]:
+    def _find_reached(self, queries: Queries) -> tuple[slice, tuple[slice, slice]]:
         """The keys that the window lets through of any of these queries, others are skipped; and those on either side
         that it does not let through of each.
         """
@@ -242,7 +242,7 @@ class Factors:
                 raise InvalidRecord("its rows do not sum to 1", hint="q, k and log-sum-exp do not fit.")
         return found
 
-    def rounded(self) -> Factors:
+    def round_to_half(self) -> Factors:
         """With q and k as float16 holds them, and the log-sum-exp of those. Raises InvalidRecord where it cannot."""
         with np.errstate(over="ignore"):  # it is told below
             query, key = (side.astype(np.float16).astype(np.float32) for side in (self.query, self.key))

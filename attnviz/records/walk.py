@@ -50,7 +50,7 @@ class WalkedRows(NamedTuple):
     distances: Float64[np.ndarray, "*heads query"]  # Σ w |j - i|
     sums: Float64[np.ndarray, "*heads query"]  # of rows as the record gives them, nearly 1
 
-    def received(self) -> Float32[np.ndarray, "*heads key"]:
+    def sum_received(self) -> Float32[np.ndarray, "*heads key"]:
         """The sum over queries of what each key gets of rows that sum to 1."""
         return np.asarray(((1 / self.totals).astype(np.float32)[..., None, :] @ self.weights)[..., 0, :])
 

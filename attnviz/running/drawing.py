@@ -45,7 +45,7 @@ class Drawing:
     pictures: Pictures
 
     @classmethod
-    def of(cls, spec: FigureOptions) -> Drawing:
+    def from_options(cls, spec: FigureOptions) -> Drawing:
         """Raises InvalidOption also for a measure or an order that there is not."""
         if spec.top_k < 1:
             raise InvalidOption(f"--top-k {spec.top_k} is too small", hint="It is at least 1.")
@@ -57,7 +57,7 @@ class Drawing:
         choose_measures(spec.measure)
         if spec.sort is not None:
             ordering(spec.sort)
-        return cls(spec, Pictures.of(spec, PICTURES, store.RECORD))
+        return cls(spec, Pictures.from_options(spec, PICTURES, store.RECORD))
 
     def draw(self, maps: AttentionMaps, folder: Path, with_record: bool = True) -> Generator[Progress, None, Result]:
         """Write every picture of one record into `folder`, and the record.
@@ -78,10 +78,10 @@ class Drawing:
 
             maps = merge_words(maps)
         walk_for_pictures(maps, layers, heads)
-        found = self._measured(maps)
+        found = self._measure(maps)
         report = heatmap_report(maps, found, self.spec, layers, heads)
         if with_record or is_file(folder / store.RECORD):
-            report = replace(report, render=self._rendered_from())
+            report = replace(report, render=self._describe_command())
         drawn = yield from self.pictures.write(report, folder, records)
         rows = LazyRows(lambda: measures_rows(maps, found, layers, heads))
         text = maps.provenance.text_name
@@ -94,7 +94,7 @@ class Drawing:
             heads=_unless_in_order(text, [maps.head_numbers[head] for head in heads]),
         )
 
-    def _rendered_from(self) -> RenderedFrom | None:
+    def _describe_command(self) -> RenderedFrom | None:
         """What draws the same from the record beside it; None where a part of it was chosen already."""
         if self.spec.query or self.spec.key:
             return None
@@ -111,7 +111,7 @@ class Drawing:
                 hint=f"Choose with --layer or --head; --head 0-{n_heads - 1} draws all.",
             )
 
-    def _measured(self, maps: AttentionMaps) -> tuple[Measurement, ...]:
+    def _measure(self, maps: AttentionMaps) -> tuple[Measurement, ...]:
         """The chosen measures, and the one that heads are sorted by."""
         found = measure_maps(maps, self.spec.measure)
         if self.spec.sort is None:

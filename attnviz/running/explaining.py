@@ -33,11 +33,11 @@ class Explaining:
     top_k: int
 
     @classmethod
-    def of(cls, methods: Sequence[str], question: Question, figure: FigureOptions, top_k: int) -> Explaining:
+    def from_options(cls, methods: Sequence[str], question: Question, figure: FigureOptions, top_k: int) -> Explaining:
         """Raises InvalidOption for what cannot be drawn."""
         from attnviz.running.pictures import Pictures  # matplotlib comes with it
 
-        return cls(methods, question, Pictures.of(figure, PICTURES, store.RECORD), figure.title, top_k)
+        return cls(methods, question, Pictures.from_options(figure, PICTURES, store.RECORD), figure.title, top_k)
 
     def draw(self, model: Attributable, document: Document, folder: Path) -> Generator[Progress, None, Result]:
         """One text by each method, drawn into a folder. Raises as models and methods do."""

@@ -38,7 +38,7 @@ class Pictures:
     records: str  # and of the records that they show
 
     @classmethod
-    def of(cls, spec: FigureOptions, names: tuple[str, ...], records: str) -> Pictures:
+    def from_options(cls, spec: FigureOptions, names: tuple[str, ...], records: str) -> Pictures:
         """Check how to draw. Raises InvalidOption."""
         if spec.columns is not None and spec.columns < 1:
             raise InvalidOption(f"--columns {spec.columns} is too small", hint="It is at least 1.")

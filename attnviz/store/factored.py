@@ -36,7 +36,7 @@ Arrays = dict[str, np.ndarray]
 def encode_factored(maps: FactoredMaps, meta: Mapping[str, Any], *, half: bool) -> tuple[Arrays, dict[str, Any]]:
     """The tensors of a record's file, and its JSON: `meta` and what else there is. `half`: q and k as float16."""
     if half:
-        maps = replace(maps, factors=tuple(of.rounded() for of in maps.factors))
+        maps = replace(maps, factors=tuple(of.round_to_half() for of in maps.factors))
     layers = [(of.query, of.key, of.sums) for of in maps.factors]
     tensors = {name: np.stack(parts) for name, parts in zip(NEEDED, zip(*layers, strict=True), strict=True)}
     tensors |= {name: tensors[name].astype(np.float16) for name in HALVED if half} | _optional(maps)

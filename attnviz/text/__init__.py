@@ -75,7 +75,7 @@ class Corpus:
         """One object for each corpus, so that a model that is made of them can be known by it."""
         return tuple(document.text for document in self.documents)
 
-    def chosen(self, index: Sequence[str], *, every: bool) -> list[Document]:
+    def choose(self, index: Sequence[str], *, every: bool) -> list[Document]:
         """Those that `--index` names; without it all of them if `every`, else the first. Raises InvalidSelection."""
         places = numbers(index, len(self.documents), "text") if index or every else (0,)
         return [self.documents[place] for place in places]

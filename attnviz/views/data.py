@@ -61,7 +61,9 @@ def _cells(maps: AttentionMaps, layers: Sequence[int], heads: Sequence[int]) -> 
     every = slice(0, len(maps.queries))  # layer by layer, as other heads may be too many to be worked out at once
     alike = maps.layers_alike
     return {
-        "attendable": maps.allowed(0, every) if alike else np.stack([maps.allowed(layer, every) for layer in layers]),
+        "attendable": maps.read_allowed(0, every)
+        if alike
+        else np.stack([maps.read_allowed(layer, every) for layer in layers]),
         **({} if maps.sink is None else {"sink": choose_heads(maps.sink, layers, heads)}),
         "weights": _weights(maps, layers, heads),
     }

@@ -35,16 +35,16 @@ class MapFrame(NamedTuple):
     columns: tuple[str, ...]
 
     @classmethod
-    def of(cls, maps: AttentionMaps, part: TokenSelection) -> MapFrame:
+    def from_maps(cls, maps: AttentionMaps, part: TokenSelection) -> MapFrame:
         """What all maps of a text share: which tokens are drawn, and their labels."""
         queries, keys = query_labels(maps), key_labels(maps)
         return cls(part, tuple(queries[place] for place in part.queries), tuple(keys[place] for place in part.keys))
 
     def map(self, name: str, title: str, values: Cells, allowed: Shown, scale: Scale | None = None) -> Heatmap:
         """A picture of cells [query, key] of the whole record."""
-        return self.of_rows(name, title, values[self.part.rows], allowed[self.part.rows], scale)
+        return self.draw_rows(name, title, values[self.part.rows], allowed[self.part.rows], scale)
 
-    def of_rows(self, name: str, title: str, values: Cells, allowed: Shown, scale: Scale | None = None) -> Heatmap:
+    def draw_rows(self, name: str, title: str, values: Cells, allowed: Shown, scale: Scale | None = None) -> Heatmap:
         """A picture of cells [query drawn, key]."""
         return Heatmap(
             name=name,
@@ -67,13 +67,13 @@ def layer_and_head(maps: AttentionMaps, place: Place) -> str:
 
 def heatmaps(maps: AttentionMaps, places: Iterable[Place], part: TokenSelection) -> tuple[Heatmap, ...]:
     """One map per head."""
-    frame = MapFrame.of(maps, part)
+    frame = MapFrame.from_maps(maps, part)
     return tuple(
-        frame.of_rows(
+        frame.draw_rows(
             f"layer-{maps.layer_numbers[layer]}-head-{maps.head_numbers[head]}",
             f"layer {maps.layer_numbers[layer]}, head {maps.head_numbers[head]}",
             maps.rows(layer, head, part.rows),
-            maps.allowed(layer, part.rows),
+            maps.read_allowed(layer, part.rows),
         )
         for layer, head in places
     )
@@ -110,9 +110,9 @@ def walk_for_pictures(maps: AttentionMaps, layers: Sequence[int], heads: Sequenc
 
 def strip(maps: AttentionMaps, places: Sequence[Place], part: TokenSelection, query: int) -> Heatmap:
     """What one query attends to: a row per head."""
-    frame = MapFrame.of(maps, TokenSelection((query,), part.keys, part.counted))
+    frame = MapFrame.from_maps(maps, TokenSelection((query,), part.keys, part.counted))
     row = frame.part.rows
-    rows = [frame.of_rows("", "", maps.rows(*place, row), maps.allowed(place[0], row)) for place in places]
+    rows = [frame.draw_rows("", "", maps.rows(*place, row), maps.read_allowed(place[0], row)) for place in places]
     one_layer = len({layer for layer, _ in places}) == 1
     names = [str(maps.head_numbers[place[1]]) if one_layer else layer_and_head(maps, place) for place in places]
     said = f", heads of layer {maps.layer_numbers[places[0][0]]}" if one_layer else ""

@@ -175,8 +175,8 @@ def _rollout(
     from attnviz.measures.rollout import reachable, rollout
 
     rolled = rollout(maps).astype(np.float32)
-    scale = rollout_scale(kind, float(part.of(rolled).max()), [maps], part.renormalizes(maps))
-    picture = MapFrame.of(maps, part).map("rollout", rollout_title([maps]), rolled, reachable(maps), scale)
+    scale = rollout_scale(kind, float(part.choose(rolled).max()), [maps], part.renormalizes(maps))
+    picture = MapFrame.from_maps(maps, part).map("rollout", rollout_title([maps]), rolled, reachable(maps), scale)
     return {"rollout": rolled}, (picture,)
 
 

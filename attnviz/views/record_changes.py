@@ -64,7 +64,7 @@ def _compare_shapes(before: AttentionMaps, after: AttentionMaps) -> Iterator[Dif
     for layer in sorted({layer for layer, _ in find_shared_heads(before, after)}):
         places = [maps.layer_numbers.index(layer) for maps in (before, after)]
         several = stretches(np.arange(len(before.queries)), len(before.keys))
-        pairs = ((before.allowed(places[0], rows), after.allowed(places[1], rows)) for rows in several)
+        pairs = ((before.read_allowed(places[0], rows), after.read_allowed(places[1], rows)) for rows in several)
         if not all(np.array_equal(*pair) for pair in pairs):
             yield Difference("differs", "mask", layer=layer, said="other keys may be attended to")
 

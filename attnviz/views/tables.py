@@ -169,7 +169,7 @@ def _peak_keys(maps: AttentionMaps, layer: int, head: int, keys: Int[np.ndarray,
     found = []
     for block in blocks(maps):
         of_block = np.arange(len(maps.queries))[block.queries]
-        allowed = maps.allowed(layer, block.queries)[:, keys]
+        allowed = maps.read_allowed(layer, block.queries)[:, keys]
         weights = np.where(allowed, maps.tile(layer, head, of_block, keys), -1)
         found.append(np.where(allowed.any(axis=1), keys[weights.argmax(axis=1)], -1))
     return np.concatenate(found)

@@ -95,7 +95,7 @@ class TokenSelection:
     keys: tuple[int, ...]
     counted: tuple[int, ...] = ()  # those that are drawn, unless given
 
-    def of(self, cells: np.ndarray) -> np.ndarray:
+    def choose(self, cells: np.ndarray) -> np.ndarray:
         """What is drawn of cells [query, key]: without a copy where it lies in one piece, since maps may be large."""
         return self.columns_of(cells[self.rows])
 

@@ -116,7 +116,7 @@ def test_windows_and_padding_are_those_of_a_mask(window: Window, padded: bool, t
         attnviz.save(found, tmp_path / "a.safetensors")
         for maps in (found, attnviz.load(tmp_path / "a.safetensors")):
             np.testing.assert_allclose(maps.weights[0], np.exp(scores - log_sum_exp[..., None]), rtol=1e-5, atol=1e-7)
-            assert np.array_equal(maps.allowed(0, slice(2, 9)), allowed[2:9])
+            assert np.array_equal(maps.read_allowed(0, slice(2, 9)), allowed[2:9])
             assert np.array_equal(maps.attendable[0], allowed)
             assert maps.layers_alike == bool((maps.attendable[0] == maps.attendable[1]).all())
             dense = AttentionMaps(maps.weights, tokens, tokens, maps.attendable, maps.provenance)

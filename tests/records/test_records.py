@@ -87,7 +87,7 @@ def test_layers_may_allow_different_attention() -> None:
     assert not maps.layers_alike
     assert maps.attendable[0].tolist() == np.tri(4, dtype=bool).tolist()
     assert maps.attendable[1, 3].tolist() == [False, False, True, True]
-    assert maps.allowed_anywhere(slice(None)).tolist() == np.tri(4, dtype=bool).tolist()
+    assert maps.read_allowed_anywhere(slice(None)).tolist() == np.tri(4, dtype=bool).tolist()
     assert maps.real_queries.all()
     swapped = maps.attendable[::-1]
     with pytest.raises(InvalidRecord, match="layer 0 holds weight where attention is not allowed"):

@@ -92,7 +92,7 @@ def check(rows: np.ndarray, queries: np.ndarray, found: WalkedRows) -> None:
     np.testing.assert_allclose(found.peaks, rows.max(axis=1), rtol=2e-6)
     assert found.peak_keys.tolist() == rows.argmax(axis=1).tolist()
     np.testing.assert_allclose(found.distances, (rows * distances).sum(axis=1), rtol=2e-6, atol=1e-6)
-    np.testing.assert_allclose(found.received(), rows[:, found.keys].sum(axis=0), rtol=3e-6, atol=1e-9)
+    np.testing.assert_allclose(found.sum_received(), rows[:, found.keys].sum(axis=0), rtol=3e-6, atol=1e-9)
     np.testing.assert_allclose(found.rows(), rows[:, found.keys], rtol=3e-6, atol=1e-9)
     assert np.delete(rows, np.arange(N_TOKENS)[found.keys], axis=1).sum() == 0
 
@@ -192,4 +192,4 @@ def test_heads_that_are_walked_over_together_are_as_each_alone() -> None:
             (alone,) = dense.walk(0, head, [queries])
             for name in ("sums", "entropies", "peaks", "peak_keys", "distances"):
                 assert getattr(together, name)[head].tolist() == getattr(alone, name).tolist(), name
-            assert together.received()[head] == pytest.approx(alone.received(), rel=1e-6)
+            assert together.sum_received()[head] == pytest.approx(alone.sum_received(), rel=1e-6)

@@ -29,7 +29,7 @@ MARKED = Tokens(
 
 
 def draw(maps: AttentionMaps, folder: Path, **choice: object) -> Result:
-    drawing = Drawing.of(FigureOptions(dpi=50, **choice))  # type: ignore[arg-type]
+    drawing = Drawing.from_options(FigureOptions(dpi=50, **choice))  # type: ignore[arg-type]
     return drawn_by(drawing.draw(maps, folder, with_record=False))
 
 
@@ -94,7 +94,7 @@ def test_a_rollout_is_a_file(kind: str, words: str, tmp_path: Path) -> None:
 )
 def test_what_cannot_be_drawn_is_refused_at_once(choice: dict[str, object], says: str) -> None:
     with pytest.raises(InvalidOption, match=says):
-        Drawing.of(FigureOptions(**choice))  # type: ignore[arg-type]
+        Drawing.from_options(FigureOptions(**choice))  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
@@ -107,7 +107,7 @@ def test_widths_in_the_units_of_publishers(length: str | None, expected: float |
 
 def test_no_title_is_an_empty_one() -> None:
     specs = (FigureOptions(), FigureOptions(title=""))
-    assert [Drawing.of(spec).pictures.look.header for spec in specs] == [True, False]
+    assert [Drawing.from_options(spec).pictures.look.header for spec in specs] == [True, False]
 
 
 def test_a_measure_that_was_not_shown_becomes_a_column(tmp_path: Path) -> None:
@@ -159,7 +159,7 @@ def test_what_cannot_be_is_refused_before_anything_is_written(
 
 def test_an_order_that_there_is_not_is_refused_before_a_record_is_there() -> None:
     with pytest.raises(InvalidOption, match="no measure 'gin'"):
-        Drawing.of(FigureOptions(sort="gin"))
+        Drawing.from_options(FigureOptions(sort="gin"))
 
 
 def test_the_record_of_a_run_is_not_changed(tmp_path: Path) -> None:

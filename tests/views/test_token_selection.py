@@ -100,10 +100,10 @@ def test_without_the_first_query_the_hidden_share_is_what_the_others_give_to_the
 
 def test_cells_of_one_piece_are_not_copied() -> None:
     cells = np.arange(16).reshape(4, 4)
-    inner = TokenSelection((1, 2), (1, 2, 3)).of(cells)
+    inner = TokenSelection((1, 2), (1, 2, 3)).choose(cells)
     assert inner.tolist() == [[5, 6, 7], [9, 10, 11]]
     assert np.shares_memory(inner, cells)
-    assert TokenSelection((0, 2), (1, 3)).of(cells).tolist() == [[1, 3], [9, 11]]
+    assert TokenSelection((0, 2), (1, 3)).choose(cells).tolist() == [[1, 3], [9, 11]]
 
 
 @pytest.mark.parametrize(

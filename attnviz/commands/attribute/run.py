@@ -46,7 +46,7 @@ def open_answering(spec: AttributeSpec, reference: ModelReference, corpus: Corpu
 
 def _draw(spec: AttributeSpec, methods: Sequence[str], inputs: Inputs) -> Events:
     out, documents = inputs.out, inputs.documents
-    explaining = Explaining.of(methods, question_of(spec), spec.figure, spec.top_k)
+    explaining = Explaining.from_options(methods, question_of(spec), spec.figure, spec.top_k)
     model = open_answering(spec, inputs.model, inputs.corpus)
     with store.locked(out):
         for count, document in enumerate(documents):

@@ -50,7 +50,7 @@ class ComparisonAccumulator:
     last: tuple[AttentionMaps, ...] = ()  # of the latest text, in common units
 
     @classmethod
-    def of(cls, n_models: int, measures: Sequence[str]) -> ComparisonAccumulator:
+    def for_models(cls, n_models: int, measures: Sequence[str]) -> ComparisonAccumulator:
         """Raises InvalidOption for a measure that there is not."""
         return cls([Numbers() for _ in range(n_models)], tuple(measures), choose_measures(measures))
 

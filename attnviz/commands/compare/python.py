@@ -59,7 +59,7 @@ def compare(
     names = [escape_for_display(each.provenance.model, 40) for each in records]
     names = [f"{name} ({place})" for place, name in enumerate(names, 1)] if len(set(names)) == 1 else names
     spec = CompareSpec(models=tuple(names), layer=settings.layer, query=settings.query)
-    tally = ComparisonAccumulator.of(2, spec.measure)
+    tally = ComparisonAccumulator.for_models(2, spec.measure)
     tally.add(records)
     layers = find_shared_layers(spec, tally.last)
     query_at = choose_query(spec, tally.last, layers[-1])

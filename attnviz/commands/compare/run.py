@@ -35,7 +35,7 @@ def compare(spec: CompareSpec, inputs: Inputs) -> Events:
 
 
 def _compare(spec: CompareSpec, inputs: Inputs) -> Events:
-    drawing = Pictures.of(spec.figure, PICTURES, "*.safetensors")
+    drawing = Pictures.from_options(spec.figure, PICTURES, "*.safetensors")
     corpus, documents = inputs.corpus, inputs.documents
     models = _open_models(inputs.models, corpus.texts)
     for document in documents:  # a text that cannot be read is refused before the first is measured
@@ -45,7 +45,7 @@ def _compare(spec: CompareSpec, inputs: Inputs) -> Events:
     notices = tuple(_notices(spec, inputs, told, trained))
     yield Progress(0, len(documents), "texts", notices=notices)
     answered = [_predictions(model, documents, spec.model) for model in models]
-    tally = ComparisonAccumulator.of(len(models), spec.measure)
+    tally = ComparisonAccumulator.for_models(len(models), spec.measure)
     kept_or_drawn = len(documents) == 1 or spec.figure.weigh == "values"
     attentions = [model.attention if kept_or_drawn else quickest_attention(model) for model in models]
     for count, document in enumerate(documents, 1):

@@ -16,7 +16,7 @@ from attnviz.running.drawing import Drawing, check_factored_room
 
 def render_inputs(spec: RenderSpec) -> Inputs:
     """One record and a folder without another. Raises InvalidRecord, TooLarge or InvalidOption."""
-    drawing = Drawing.of(spec.figure)
+    drawing = Drawing.from_options(spec.figure)
     n_layers, n_heads, n_queries, n_keys = store.record_shape(spec.record)
     drawing.check_number(n_layers, n_heads)
     if store.is_factored(spec.record):

@@ -49,7 +49,7 @@ class Summary:
     sample: Float64[np.ndarray, "sample column"]
 
     @classmethod
-    def of(
+    def from_texts(
         cls,
         values: Values,
         bounds: Bounds,

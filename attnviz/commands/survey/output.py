@@ -24,7 +24,7 @@ def write_survey(whole: Survey, figure: FigureOptions, top: int, folder: Path) -
     if not whole.summary.n_texts:
         raise InvalidOption("no text has tokens", hint="Choose others with --split.")
     report = survey_report(whole, top, figure.title)
-    drawn = yield from Pictures.of(figure, PICTURES, NAME).write(report, folder, {NAME: survey_bytes(whole)})
+    drawn = yield from Pictures.from_options(figure, PICTURES, NAME).write(report, folder, {NAME: survey_bytes(whole)})
     yield replace(drawn, rows=survey_rows(whole))
 
 
@@ -32,6 +32,6 @@ def write_part(spec: SurveySpec, found: Survey, folder: Path) -> Events:
     """Only the file: nothing is drawn of a part, and pictures of an earlier survey are told of."""
     n = found.summary.n_texts
     said = f"part {spec.shard}: {n:,} of {found.n_texts or 0:,} texts; attnviz merge puts the parts together"
-    undrawn = replace(Pictures.of(spec.figure, PICTURES, NAME), renderers=())
+    undrawn = replace(Pictures.from_options(spec.figure, PICTURES, NAME), renderers=())
     written = yield from undrawn.write(Report(said, "", ()), folder, {NAME: survey_bytes(found)})
     yield replace(written, report=None, closing=(said,))

@@ -21,7 +21,7 @@ from attnviz.running.pictures import Pictures
 
 def survey(spec: SurveySpec, inputs: Inputs) -> Events:
     """Measure every text, a row per head, while no other run writes to the folder. Raises InvalidText."""
-    Pictures.of(spec.figure, PICTURES, "")  # what cannot be drawn is refused before the first text is measured
+    Pictures.from_options(spec.figure, PICTURES, "")  # refused before the first text is measured
     folder = inputs.out
     with store.locked(folder):
         plan = plan_survey(spec, inputs)

@@ -137,7 +137,7 @@ class Survey:
 def empty_survey(info: SurveyInfo) -> Survey:
     """Of no text: what a survey begins with."""
     n_columns = info.bounds.shape[1]
-    summary = Summary.of(np.zeros((0, n_columns)), info.bounds, np.zeros(0, np.int64), np.zeros(0, np.uint64))
+    summary = Summary.from_texts(np.zeros((0, n_columns)), info.bounds, np.zeros(0, np.int64), np.zeros(0, np.uint64))
     return Survey(info, (), summary, {}, np.zeros((info.n_places, 2 * info.reach + 1), np.int64), 0, WordTable())
 
 

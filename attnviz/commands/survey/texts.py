@@ -93,7 +93,7 @@ def survey_block(
         n_queries += n_tokens
         del maps  # so that the next ones lie in its memory, which the processor's cache holds
     values = np.array(rows, dtype=np.float64).reshape(len(rows), info.bounds.shape[1])
-    summary = Summary.of(values, info.bounds, np.array(texts, np.int64), np.array(hashes, np.uint64))
+    summary = Summary.from_texts(values, info.bounds, np.array(texts, np.int64), np.array(hashes, np.uint64))
     named = summary.texts
     names = {text: document.name for text, document in enumerate(documents, first) if text in named}
     return Survey(info, ((block, block + 1),), summary, names, distances, n_queries, words.table(), skipped)

@@ -39,13 +39,13 @@ class AnswerPictures:
         return cls(
             spec,
             out,
-            drawing=Drawing.of(figure) if spec.heatmap else None,
-            explaining=Explaining.of(method, Question(), replace(figure, kind="text"), MAX_LISTED)
+            drawing=Drawing.from_options(figure) if spec.heatmap else None,
+            explaining=Explaining.from_options(method, Question(), replace(figure, kind="text"), MAX_LISTED)
             if spec.attribute
             else None,
             page=None
             if spec.heatmap or spec.attribute
-            else Pictures.of(replace(figure, format=(PAGE,)), (), store.RECORD),
+            else Pictures.from_options(replace(figure, format=(PAGE,)), (), store.RECORD),
         )
 
     def draw(self, model: Classifies, documents: Sequence[Document], predictions: Sequence[Prediction]) -> Events:

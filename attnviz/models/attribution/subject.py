@@ -72,7 +72,7 @@ class Subject:
         """The text as a batch of one."""
         return torch.tensor([self.ids], device=self.answering.device)
 
-    def chosen(self, logits: Logits) -> Float[Tensor, " text"]:
+    def choose_logit(self, logits: Logits) -> Float[Tensor, " text"]:
         """The logit that is explained, of each text."""
         found = logits[:, self.answer]
         return found if self.against is None else found - logits[:, self.against]
@@ -80,7 +80,7 @@ class Subject:
     def run(self, watching: Pass, batch: Int[Tensor, "text token"] | None = None) -> Float[Tensor, " text"]:
         """The logit, what is beside it left out, of a pass that `watching` sees."""
         with frozen(self.answering.module), enough_memory(), torch.enable_grad(), watching:
-            return self.chosen(self.answering.logits(self.batch if batch is None else batch))
+            return self.choose_logit(self.answering.logits(self.batch if batch is None else batch))
 
     def beside(self) -> tuple[Scores, float]:
         """What is added beside the model: its share of each token, and what belongs to none."""
@@ -88,8 +88,8 @@ class Subject:
         if part.beside is None or part.shares is None:
             return np.zeros(len(self.ids)), 0.0
         with torch.no_grad():
-            shares = self.chosen(part.shares(self.batch[0])).double().cpu().numpy()
-            return shares, float(self.chosen(part.beside(self.batch))[0]) - float(shares.sum())
+            shares = self.choose_logit(part.shares(self.batch[0])).double().cpu().numpy()
+            return shares, float(self.choose_logit(part.beside(self.batch))[0]) - float(shares.sum())
 
     def answers(self) -> Float64[np.ndarray, " answer"]:
         """The probability of every answer to the whole text, in a pass that whoever is open may change."""

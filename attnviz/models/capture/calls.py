@@ -222,7 +222,7 @@ class Capture(TorchFunctionMode):
                 alone = module.forward(*given, **named)
         finally:
             self._repeating = False
-        self._flow.mark(alone, self._flow.of(output))
+        self._flow.mark(alone, self._flow.find_origin(output))
         return alone
 
     def __torch_function__(
@@ -250,7 +250,7 @@ class Capture(TorchFunctionMode):
             self._flow.follow(function, args, kwargs, result)
         else:
             weights, value = factors(function, args, kwargs)
-            origin = self._flow.of(weights)._replace(after=self._flow.after(weights, value))
+            origin = self._flow.find_origin(weights)._replace(after=self._flow.after(weights, value))
             self._flow.mark(result, self._note_product(found, origin, value))
         return result
 
@@ -358,7 +358,7 @@ class Capture(TorchFunctionMode):
         if not numbers or self._paths is None:
             return ()
         at_work, numbered = [frame.module for frame in self._frames], path[: numbers[-1].end()]
-        places = (n for n in range(len(at_work)) if self._paths.of(at_work[: n + 1])[0] == numbered)
+        places = (n for n in range(len(at_work)) if self._paths.find_path(at_work[: n + 1])[0] == numbered)
         return next((self._frames[n].reads for n in places), ())
 
     def _number_of(self, states: Tensor) -> int:
@@ -395,4 +395,4 @@ class Capture(TorchFunctionMode):
         root = self._frames[0].module
         if self._paths is None or self._paths.root() is not root:
             self._paths = Paths(root)
-        return self._paths.of([frame.module for frame in self._frames])
+        return self._paths.find_path([frame.module for frame in self._frames])

@@ -75,7 +75,7 @@ class Flow:
     def __init__(self) -> None:
         self._origins: ByIdentity[Origin] = ByIdentity()
 
-    def of(self, tensor: object) -> Origin:
+    def find_origin(self, tensor: object) -> Origin:
         """Where a tensor comes from; NOWHERE if that was not seen."""
         return self._origins.get(tensor) or NOWHERE
 
@@ -83,7 +83,7 @@ class Flow:
         """The attentions that any of them comes after."""
         found = 0
         for tensor in tensors:
-            found |= self.of(tensor).after
+            found |= self.find_origin(tensor).after
         return found
 
     def mark(self, result: object, origin: Origin) -> None:
@@ -102,7 +102,7 @@ class Flow:
         elif not isinstance(result, Tensor | tuple | list):
             return
         given = [*_tensors(args), *_tensors(kwargs.values())]
-        origins = [self.of(tensor) for tensor in given]
+        origins = [self.find_origin(tensor) for tensor in given]
         after = 0
         for origin in origins:
             after |= origin.after

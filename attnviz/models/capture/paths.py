@@ -31,7 +31,7 @@ class Paths:
             self._modules[name] = type(module)
         self._known: dict[str, tuple[str, tuple[int, ...]]] = {}
 
-    def of(self, at_work: Sequence[nn.Module]) -> tuple[str, tuple[int, ...]]:
+    def find_path(self, at_work: Sequence[nn.Module]) -> tuple[str, tuple[int, ...]]:
         """The path of the innermost that has one; for each number in it, how many modules are numbered so."""
         path = ""
         for module in at_work:

@@ -31,13 +31,13 @@ class Names:
     real: Bool[np.ndarray, "row token"] | None  # of the keys in a model that has both, else of the tokens
     grid: Grid | None = None  # where keys are its patches
 
-    def of(self, text: Text) -> tuple[Pieces, ...] | None:
+    def find_names(self, text: Text) -> tuple[Pieces, ...] | None:
         """The names of one side's tokens, where they were given."""
         return self.tokens if text == "tokens" else self.keys
 
     def matches_length(self, text: Text, n: int) -> bool:
         """Whether the longest text has as many names."""
-        rows = self.of(text)
+        rows = self.find_names(text)
         if rows is None:
             return False
         by_mask = self.real is not None and self.real.shape[1] == n and (text == "keys") == (self.keys is not None)
@@ -142,7 +142,7 @@ def find_masked(names: Names, group: Group) -> Bool[np.ndarray, "row key"]:
 
 def labels_for(names: Names, text: Text, row: int, kept: Bool[np.ndarray, " token"], group: Group) -> Pieces:
     """What the kept positions are called. Raises InvalidRecord where there are more or fewer names."""
-    rows, n_kept = names.of(text), int(kept.sum())
+    rows, n_kept = names.find_names(text), int(kept.sum())
     if rows is None:
         return tuple(map(str, range(n_kept)))
     given = row_of(rows, text, row, group)

@@ -121,7 +121,7 @@ def plan_charts(
         legend_top=legend_top,
         top=top,
         bottom=bottom,
-        lines=tuple(line._replace(colour=theme.shown(line.colour)) for line in (*header, *footer)),
+        lines=tuple(line._replace(colour=theme.find_ink(line.colour)) for line in (*header, *footer)),
         looks=looks,
         theme=theme,
         sizes=sizes,

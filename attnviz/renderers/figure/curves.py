@@ -31,7 +31,7 @@ def looks_of(picture: Curves, theme: Theme = PAPER) -> tuple[Mapping[str, dict[s
     looks: dict[str, dict[str, Any]] = {}
     for number, name in enumerate(dict.fromkeys(line.name for line in lines)):
         round_, colour = divmod(number, len(COLOURS))
-        looks[name] = {"color": theme.shown(COLOURS[colour]), "linestyle": DASHES[round_ % len(DASHES)]}
+        looks[name] = {"color": theme.find_ink(COLOURS[colour]), "linestyle": DASHES[round_ % len(DASHES)]}
     marked = {line.name for line in lines if line.marked}
     on_top = {**MARKED, "markeredgecolor": theme.ground}
     legend = [(name, Line2D([], [], **look, **(on_top if name in marked else {}))) for name, look in looks.items()]

@@ -59,7 +59,7 @@ def looks_of(picture: Distributions, theme: Theme = PAPER) -> tuple[Mapping[str,
     looks = {}
     for number, name in enumerate(dict.fromkeys(each.group for chart in picture.charts for each in chart.samples)):
         round_, colour = divmod(number, len(COLOURS))
-        edge = theme.shown(COLOURS[colour])
+        edge = theme.find_ink(COLOURS[colour])
         looks[name] = GroupStyle(to_rgba(edge), to_rgba(edge, STRENGTHS[round_ % len(STRENGTHS)]))
     patches = {name: Patch(facecolor=each.face, edgecolor=each.edge, linewidth=LINE) for name, each in looks.items()}
     return looks, [(name, patch) for name, patch in patches.items() if name or len(looks) > 1]

@@ -203,8 +203,8 @@ def _label(axes: Axes, names: Sequence[str], labels: Labels, pool: int, down: bo
     on_edge, outwards = (axes.get_xaxis_transform(), (0, -1)) if down else (axes.get_yaxis_transform(), (-1, 0))
     at = on_edge + ScaledTranslation(away * outwards[0], away * outwards[1], figure.dpi_scale_trans)
     to = ROTATED if labels.rotated else UNDER if down else BESIDE
-    places = labels.of(middles(names, pool))
-    for place, name in zip(places, labels.of(names), strict=True):
+    places = labels.choose(middles(names, pool))
+    for place, name in zip(places, labels.choose(names), strict=True):
         text = axes.text(
             place if down else 0, 0 if down else place, drawable(name), transform=at, size=labels.size, **to
         )
@@ -226,7 +226,7 @@ def label_at(axis: Axis, at: Sequence[float], names: Sequence[str], labels: Labe
     """Every name that `labels` leaves, at its place along an axis."""
     if labels.step == 0:
         return
-    axis.set_ticks(labels.of(at), [drawable(name) for name in labels.of(names)])
+    axis.set_ticks(labels.choose(at), [drawable(name) for name in labels.choose(names)])
     axis.set_tick_params(length=TICK / POINT, width=HAIRLINE, pad=LABEL_PAD, labelsize=labels.size)
     for text in axis.get_ticklabels():
         if labels.rotated:

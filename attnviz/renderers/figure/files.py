@@ -94,7 +94,7 @@ def is_annotated(picture: Picture, look: FigureStyle = FigureStyle()) -> bool:  
     """Whether `FigureStyle.annotate` writes numbers into all of this picture's cells: only where they fit."""
     match picture:
         case Heatmap() | HeatmapGrid():
-            return fits_digits(picture, Room.of(picture, look))
+            return fits_digits(picture, Room.for_picture(picture, look))
         case Charts():
             return True  # there are no cells
         case _:

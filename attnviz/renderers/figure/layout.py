@@ -100,7 +100,7 @@ class Labels(NamedTuple):
     rotated: bool = False
     places: tuple[int, ...] | None = None
 
-    def of(self, tokens: Sequence[T]) -> Sequence[T]:
+    def choose(self, tokens: Sequence[T]) -> Sequence[T]:
         """Those of them that are labelled."""
         return tokens[:: self.step] if self.places is None else [tokens[place] for place in self.places]
 
@@ -132,7 +132,7 @@ class Room(NamedTuple):
     side: float
 
     @classmethod
-    def of(cls, picture: Heatmap | HeatmapGrid, look: FigureStyle) -> Room:
+    def for_picture(cls, picture: Heatmap | HeatmapGrid, look: FigureStyle) -> Room:
         """Where no width is asked for."""
         theme, sizes = look_of(look.theme, look.font_size)
         several = isinstance(picture, HeatmapGrid)
@@ -305,7 +305,7 @@ def fit_labels(
     """
     step = next(step for step in STEPS if step * pitch >= CLOSE * smallest)
     size = min(largest, max(smallest, step * pitch / 1.25))
-    labels = {label for names in several for label in Labels(step, 0.0, 0.0, places=places).of(names)}
+    labels = {label for names in several for label in Labels(step, 0.0, 0.0, places=places).choose(names)}
     widest = max((extent(label, size).width for label in labels), default=0.0)
     if not below:
         return Labels(step, size, widest * POINT + TICK + 2 * PAD, places=places)

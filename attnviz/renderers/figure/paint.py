@@ -120,7 +120,7 @@ def _label(page: Canvas, place: PlacedMap, plan: FigurePlan, edges: Edges, pitch
 def _place_labels(names: Sequence[str], labels: Labels, pool: int) -> Iterator[tuple[float, str]]:
     """The names that are shown, and the middle of each in cells."""
     if labels.step:
-        yield from zip(labels.of(middles(names, pool)), labels.of(names), strict=True)
+        yield from zip(labels.choose(middles(names, pool)), labels.choose(names), strict=True)
 
 
 def _paint_bar(page: Canvas, plan: FigurePlan, colours: Colours) -> None:

@@ -104,7 +104,7 @@ class GridPlan(NamedTuple):
 
 def plan(picture: Heatmap | HeatmapGrid, report: Report, look: FigureStyle) -> FigurePlan:
     """Everything on one picture with its place. Raises TooLarge for too many pixels, and says what would work."""
-    room = Room.of(picture, look)
+    room = Room.for_picture(picture, look)
     if look.width is None:
         result = plan_in(picture, report, room)
     elif (fitted := _fit_columns(picture, report, room)) is not None:
@@ -200,7 +200,7 @@ def plan_in(picture: Heatmap | HeatmapGrid, report: Report, room: Room) -> Figur
         scale=scale,
         ticks=ticks,
         limits=plan_limits(scale),
-        lines=tuple(line._replace(colour=room.theme.shown(line.colour)) for line in lines),
+        lines=tuple(line._replace(colour=room.theme.find_ink(line.colour)) for line in lines),
         swatch=swatch,
         kind=look.kind,
         sizes=sizes,
@@ -324,7 +324,7 @@ def _beside_lines(places: Sequence[PlacedMap], labels: tuple[Labels, Labels], ce
         )
         most = max(len(heatmap.rows), len(heatmap.columns))
         for (names, x, align), label, side in zip(sides, labels, cells[:2], strict=True):
-            for place, name in label.of(list(enumerate(names))) if label.step else ():
+            for place, name in label.choose(list(enumerate(names))) if label.step else ():
                 middle = (place + 0.5) * (most / len(names)) * side.length
                 y = box.top + middle + 0.36 * label.size * POINT
                 found.append(TextLine(name, x, y, label.size, INK, align))

@@ -97,7 +97,7 @@ class Theme(NamedTuple):
     lift: str = LIFT
     diverging: str = DIVERGING
 
-    def shown(self, colour: str) -> str:
+    def find_ink(self, colour: str) -> str:
         """What stands for one of our inks on this ground."""
         return {INK: self.ink, GREY: self.grey, COLOURS[-1]: self.ink}.get(colour, colour)
 
@@ -158,7 +158,7 @@ def drawing(theme: Theme = PAPER, svg_text: bool = False, families: Sequence[str
         mpl.rcParams.update(_changes())
         if theme != PAPER:
             mpl.rcParams.update(dict.fromkeys(("figure.facecolor", "axes.facecolor"), theme.ground))
-            mpl.rcParams.update({name: theme.shown(INK) for name, ink in STYLE.items() if ink == INK})
+            mpl.rcParams.update({name: theme.find_ink(INK) for name, ink in STYLE.items() if ink == INK})
         if families:
             mpl.rcParams["font.family"] = [*families, FAMILIES[0]]
         if svg_text:

@@ -62,7 +62,7 @@ class Paragraph(NamedTuple):
 
 def plan_text(picture: Heatmap | HeatmapGrid, report: Report, look: FigureStyle) -> FigurePlan:
     """Everything on one picture with its place. Raises TooLarge for too many pixels, and says what would work."""
-    room = Room.of(picture, look)
+    room = Room.for_picture(picture, look)
     sizes, scale = room.sizes, scale_of(picture, report)
     paragraphs, ticks = tuple(_paragraphs(picture, scale)), plan_ticks(scale)
     size, bigger = sizes.axis * (1 if len(paragraphs) > 1 else ALONE), sizes.axis / SIZES.axis
@@ -97,7 +97,9 @@ def plan_text(picture: Heatmap | HeatmapGrid, report: Report, look: FigureStyle)
         scale=scale,
         ticks=ticks,
         limits=plan_limits(scale),
-        lines=tuple(line._replace(colour=room.theme.shown(line.colour)) for line in (*header, *names, *label, *footer)),
+        lines=tuple(
+            line._replace(colour=room.theme.find_ink(line.colour)) for line in (*header, *names, *label, *footer)
+        ),
         swatch=swatch,
         words=tuple(words),
         kind="text",

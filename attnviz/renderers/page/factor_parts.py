@@ -49,7 +49,7 @@ class PackedHead:
     key: PackedSide
 
     @classmethod
-    def of_factors(cls, of: WeightFactors) -> PackedHead:
+    def from_factors(cls, of: WeightFactors) -> PackedHead:
         """With alike rows held once."""
         return cls(of, _side(of.query), _side(of.key))
 
@@ -86,7 +86,7 @@ def describe_factors(
     Of the maps that are drawn pooled, as many as find room; `block` of their cells become one on the page.
     """
     heads = {
-        place: PackedHead.of_factors(each.factors)
+        place: PackedHead.from_factors(each.factors)
         for place, each in enumerate(maps)
         if each.factors is not None and each.block * block > 1
     }

@@ -31,7 +31,7 @@ SHARES = st.one_of(st.sampled_from([0.0, -0.0, 0.5, 0.75, 1.0, 1 / 3, 1e-300]), 
 def summary(shares: np.ndarray, first: int = 0) -> Summary:
     values = np.where(shares == 0.75, np.nan, BOUNDS[0] + shares * (BOUNDS[1] - BOUNDS[0]))
     texts = np.arange(first, first + len(shares))
-    return Summary.of(values, BOUNDS, texts, (texts * 2654435761 % 997).astype(np.uint64))
+    return Summary.from_texts(values, BOUNDS, texts, (texts * 2654435761 % 997).astype(np.uint64))
 
 
 def content(of: Summary) -> list[bytes]:
@@ -89,7 +89,7 @@ def test_numbers_are_those_of_a_plain_loop() -> None:
 def test_means_and_deviations_are_within_their_digits(numbers: list[float]) -> None:
     shares = np.array(numbers)[:, None]
     texts, bounds = np.arange(len(shares)), np.array([[0.0], [1.0]])
-    found = Summary.of(shares, bounds, texts, texts.astype(np.uint64))
+    found = Summary.from_texts(shares, bounds, texts, texts.astype(np.uint64))
     assert found.means(bounds)[0] == pytest.approx(shares.mean(), abs=1e-12)
     assert found.deviations(bounds)[0] == pytest.approx(shares.std(ddof=1), abs=1e-6)
 

@@ -143,7 +143,7 @@ def test_a_tile_holds_the_largest_weight_of_each_cell(kind: str) -> None:
     of = maps.factors[0]
     held = next(each.factors for each in report(maps).pictures if isinstance(each, Heatmap))
     assert held is not None
-    head = factors.PackedHead.of_factors(held)
+    head = factors.PackedHead.from_factors(held)
     sides = {"query": head.query, "key": head.key}
     windows = [(0, N, 0, N, 1), (3, 20, 6, N, 3), (0, N, 0, N, 4), (8, 9, 0, 8, 8)]
     given = {
