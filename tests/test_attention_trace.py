@@ -9,7 +9,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from attnviz.records.attention_trace import AttentionTrace, Projection, agrees, matches, trace_head, unscaled_weights
+from attnviz.records.attention_trace import (
+    AttentionTrace,
+    Projection,
+    agrees,
+    compute_unscaled_weights,
+    matches,
+    trace_head,
+)
 from tests.made import tokens
 
 OPEN = np.ones(3, dtype=bool)
@@ -36,7 +43,7 @@ def test_every_step_by_hand() -> None:
     assert head.weights == pytest.approx([4 / 6, 1 / 6, 1 / 6])
     assert head.weighted == pytest.approx(floats([4, 0, 0, 0], [0, 1, 0, 0], [0, 0, 1, 1]))
     assert head.output == pytest.approx([4, 1, 1, 1])
-    assert unscaled_weights(head) == pytest.approx([16 / 18, 1 / 18, 1 / 18])
+    assert compute_unscaled_weights(head) == pytest.approx([16 / 18, 1 / 18, 1 / 18])
 
 
 def test_a_masked_key_has_a_score_and_no_weight() -> None:
@@ -98,7 +105,7 @@ def test_heads_side_by_side_then_projected() -> None:
 )
 def test_what_follows(claim: tuple[float, ...], said: str) -> None:
     head = trace_head(*by_hand(), OPEN)
-    assert matches(claim, head.weights, unscaled_weights(head), decimals=2) == said
+    assert matches(claim, head.weights, compute_unscaled_weights(head), decimals=2) == said
 
 
 def test_half_way_is_rounded_in_either_way() -> None:

@@ -8,7 +8,7 @@ from jaxtyping import TypeCheckError
 
 from attnviz.models.attention import attention_weights
 from attnviz.records import AttentionMaps, Tokens
-from attnviz.views.tokens import label
+from attnviz.views.tokens import label_token
 
 
 @pytest.mark.parametrize("checked", [AttentionMaps.__init__, AttentionMaps.rows, attention_weights])
@@ -16,7 +16,7 @@ def test_what_takes_or_gives_arrays_is_checked(checked: object) -> None:
     assert hasattr(checked, "__wrapped__")
 
 
-@pytest.mark.parametrize("other", [Tokens.__init__, Tokens.__len__, label])
+@pytest.mark.parametrize("other", [Tokens.__init__, Tokens.__len__, label_token])
 def test_nothing_else_is(other: object) -> None:
     assert not hasattr(other, "__wrapped__")
 

@@ -231,13 +231,13 @@ MEASURES = (
         level="layer",
     ),
 )
-OF_LAYERS = frozenset(measure.name for measure in MEASURES if measure.level == "layer")  # of all heads together
-OF_SOME_TEXTS = frozenset(measure.name for measure in MEASURES if measure.of_some_texts)
-HEADLINE = ("entropy", "effective_keys", "distance", "peak")  # what is shown where nothing is chosen
+LAYER_MEASURES = frozenset(measure.name for measure in MEASURES if measure.level == "layer")  # of all heads together
+SOME_TEXTS_MEASURES = frozenset(measure.name for measure in MEASURES if measure.of_some_texts)
+DEFAULT_MEASURES = ("entropy", "effective_keys", "distance", "peak")  # what is shown where nothing is chosen
 ALL = "all"
 
 
-def choose_measures(names: Sequence[str], otherwise: Sequence[str] = HEADLINE) -> tuple[Measure, ...]:
+def choose_measures(names: Sequence[str], otherwise: Sequence[str] = DEFAULT_MEASURES) -> tuple[Measure, ...]:
     """The measures called `names`, each once and in that order; without names those called `otherwise`.
 
     An item may hold several names with commas; `all` is every measure that each text has. Raises InvalidOption for one
@@ -279,7 +279,7 @@ def _list_measurable(maps: AttentionMaps, names: Sequence[str]) -> Iterator[Meas
     """A measure that is asked for by its name is tried, and says why it cannot be had."""
     some = f"the record has {maps.n_heads} of {maps.n_heads + len(maps.unseen_heads)}" if maps.unseen_heads else ""
     named = set(split_names(names)) - {ALL}
-    for measure in choose_measures(names, HEADLINE if maps.sink is None else (*HEADLINE, "to_sink")):
+    for measure in choose_measures(names, DEFAULT_MEASURES if maps.sink is None else (*DEFAULT_MEASURES, "to_sink")):
         if some and measure.level == "layer":
             if measure.name in named:
                 problem = f"{measure.name} is of all heads of a layer together, and {some}"

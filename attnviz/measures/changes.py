@@ -10,15 +10,15 @@ from jaxtyping import Bool
 
 from attnviz.errors import InvalidRecord
 from attnviz.measures.divergence import jsd
-from attnviz.measures.rows import Rows, blocks, head_rows
+from attnviz.measures.rows import Rows, head_rows, split_real_queries
 from attnviz.records import AttentionMaps, Tokens
 from attnviz.records.differences import HeadChange
 
-TIED = 1e-6  # weights as near as this to the largest are favourites too: rounding may turn them round
+TIE_TOLERANCE = 1e-6  # weights as near as this to the largest are favourites too: rounding may turn them round
 MAX_TOKEN_LENGTH = 40  # characters of a token in an error
 
 
-def changes(before: AttentionMaps, after: AttentionMaps) -> tuple[HeadChange, ...]:
+def measure_changes(before: AttentionMaps, after: AttentionMaps) -> tuple[HeadChange, ...]:
     """Jensen-Shannon divergence of each head's rows, and how many queries have no favourite key in common.
 
     Nats, from 0 (the same attention) to ln 2 (no key in common); of the layers and heads that both have, in order.
@@ -29,9 +29,9 @@ def changes(before: AttentionMaps, after: AttentionMaps) -> tuple[HeadChange, ..
     found = []
     for layer, head in find_shared_heads(before, after):
         apart, turned = 0.0, 0
-        for rows in _both(before, after, layer, head):
+        for rows in _pair_rows(before, after, layer, head):
             apart += float(jsd(*rows).sum())
-            turned += int((~np.logical_and(*map(_favourites, rows)).any(axis=-1)).sum())
+            turned += int((~np.logical_and(*map(_find_favourites, rows)).any(axis=-1)).sum())
         found.append(HeadChange(layer, head, apart / n_queries, turned, n_queries))
     return tuple(found)
 
@@ -42,9 +42,9 @@ def find_shared_heads(before: AttentionMaps, after: AttentionMaps) -> list[tuple
     return list(product(layers, [number for number in before.head_numbers if number in after.head_numbers]))
 
 
-def _both(before: AttentionMaps, after: AttentionMaps, layer: int, head: int) -> Iterator[tuple[Rows, Rows]]:
-    for block in blocks(before, 2):
-        of_a, of_b = (head_rows(maps, *maps.place(layer, head), block) for maps in (before, after))
+def _pair_rows(before: AttentionMaps, after: AttentionMaps, layer: int, head: int) -> Iterator[tuple[Rows, Rows]]:
+    for block in split_real_queries(before, 2):
+        of_a, of_b = (head_rows(maps, *maps.locate(layer, head), block) for maps in (before, after))
         yield of_a, of_b
 
 
@@ -53,12 +53,12 @@ def check_tokens(before: AttentionMaps, after: AttentionMaps) -> None:
     if before.self_attention != after.self_attention:
         raise InvalidRecord("only one of the records is of a text that attends to itself")
     for one, other, what in ((before.queries, after.queries, "query"), (before.keys, after.keys, "key")):
-        _check(one, other, what if not before.self_attention else "token")
+        _check_same_tokens(one, other, what if not before.self_attention else "token")
     if not np.array_equal(before.real_queries, after.real_queries):
         raise InvalidRecord("other tokens are padding")
 
 
-def _check(one: Tokens, other: Tokens, what: str) -> None:
+def _check_same_tokens(one: Tokens, other: Tokens, what: str) -> None:
     for place, (left, right) in enumerate(zip(one.pieces, other.pieces, strict=False)):
         if left != right:
             raise InvalidRecord(f"{what} {place} is {_shorten(left)} before and {_shorten(right)} after")
@@ -74,5 +74,5 @@ def _shorten(piece: str) -> str:
     return repr(piece if len(piece) <= MAX_TOKEN_LENGTH else f"{piece[: MAX_TOKEN_LENGTH - 1]}…")
 
 
-def _favourites(rows: Rows) -> Bool[np.ndarray, "query key"]:
-    return np.asarray(rows >= rows.max(axis=-1, keepdims=True) - TIED)
+def _find_favourites(rows: Rows) -> Bool[np.ndarray, "query key"]:
+    return np.asarray(rows >= rows.max(axis=-1, keepdims=True) - TIE_TOLERANCE)

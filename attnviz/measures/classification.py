@@ -35,7 +35,7 @@ class Reliability:
     accuracy: Float[np.ndarray, " bin"]  # share that is correct, NaN in a bin without texts
 
 
-def confusion(gold: Labels, predicted: Labels, n_labels: int) -> Confusion:
+def confusion_matrix(gold: Labels, predicted: Labels, n_labels: int) -> Confusion:
     """How many texts of each gold label (row) were predicted to have each label (column); all 0 without texts."""
     for labels in (gold, predicted):
         assert ((labels >= 0) & (labels < n_labels)).all(), "a label that is not there"  # -1 would count as the last
@@ -51,7 +51,7 @@ def accuracy(gold: Labels, predicted: Labels) -> Interval:
     never empty, not even where all texts are right. It takes the texts for independent draws. Raises InvalidSource
     without texts.
     """
-    n = _n_texts(gold)
+    n = _count_texts(gold)
     share = float((gold == predicted).mean())
     middle = (share + Z**2 / (2 * n)) / (1 + Z**2 / n)
     half = Z * sqrt(share * (1 - share) / n + Z**2 / (4 * n**2)) / (1 + Z**2 / n)
@@ -62,7 +62,7 @@ def f1(confusion: Confusion) -> Float[np.ndarray, " label"]:
     """2 tp / (2 tp + fp + fn) of each label: the harmonic mean of precision and recall (van Rijsbergen 1979, ch. 7).
 
     From 0 (never right) to 1 (found always, and claimed only where it is so). A label that neither occurs nor is
-    predicted has no F1; 0 stands in its place, and `occurs` tells.
+    predicted has no F1; 0 stands in its place, and see `find_occurring_labels`.
     """
     right = 2.0 * np.diag(confusion)
     there = confusion.sum(axis=0) + confusion.sum(axis=1)
@@ -70,7 +70,7 @@ def f1(confusion: Confusion) -> Float[np.ndarray, " label"]:
     return scores
 
 
-def occurs(confusion: Confusion) -> Bool[np.ndarray, " label"]:
+def find_occurring_labels(confusion: Confusion) -> Bool[np.ndarray, " label"]:
     """Which labels are gold or predicted anywhere."""
     there: Bool[np.ndarray, " label"] = (confusion.sum(axis=0) + confusion.sum(axis=1)) > 0
     return there
@@ -82,11 +82,11 @@ def macro_f1(confusion: Confusion) -> float:
     From 0 to 1. A label that neither occurs nor is predicted is left out, so that a perfect classifier has 1. Raises
     InvalidSource without texts.
     """
-    _n_texts(confusion[occurs(confusion)])
-    return float(f1(confusion)[occurs(confusion)].mean())
+    _count_texts(confusion[find_occurring_labels(confusion)])
+    return float(f1(confusion)[find_occurring_labels(confusion)].mean())
 
 
-def reliability(probability: Confidences, correct: Correct, n_bins: int = N_BINS) -> Reliability:
+def compute_reliability(probability: Confidences, correct: Correct, n_bins: int = N_BINS) -> Reliability:
     """Mean confidence beside accuracy in each bin of confidence (Guo et al. 2017, arXiv:1706.04599).
 
     `probability` is that of the predicted label, and `correct` whether it is the gold one.
@@ -104,13 +104,13 @@ def reliability(probability: Confidences, correct: Correct, n_bins: int = N_BINS
 
 
 def calibration_error(probability: Confidences, correct: Correct, n_bins: int = N_BINS) -> float:
-    """Expected calibration error: Σ over bins of share of texts × |accuracy - mean confidence| (see `reliability`).
+    """Return Σ over bins of share of texts × |accuracy - mean confidence|, the expected calibration error.
 
-    From 0 (of the texts with confidence p, a share p is right) to 1. It depends on the number of bins, and few texts
-    have more of it by chance. Raises InvalidSource without texts.
+    From 0 (of the texts with confidence p, a share p is right) to 1. The bins are those of `compute_reliability`: the
+    error depends on their number, and few texts have more of it by chance. Raises InvalidSource without texts.
     """
-    n = _n_texts(probability)
-    bins = reliability(probability, correct, n_bins)
+    n = _count_texts(probability)
+    bins = compute_reliability(probability, correct, n_bins)
     filled = bins.n_texts > 0
     gaps = np.abs(bins.accuracy - bins.confidence)[filled]
     return float((bins.n_texts[filled] * gaps).sum() / n)
@@ -122,13 +122,13 @@ def log_loss(probabilities: Float[np.ndarray, "text label"], gold: Labels) -> fl
     Nats, from 0 (certain and right). A p below 2.2e-16 counts as 2.2e-16, so that one text that the model rules out
     costs 36 nats and not all there is. Raises InvalidSource without texts.
     """
-    given = probabilities[np.arange(_n_texts(gold)), gold].astype(np.float64)
+    given = probabilities[np.arange(_count_texts(gold)), gold].astype(np.float64)
     return float(
         np.log(1 / np.clip(given, MIN_PROBABILITY, 1.0)).mean()
     )  # ln(1/p) and not -ln p: 0 for certainty, never -0
 
 
-def _n_texts(texts: np.ndarray) -> int:
+def _count_texts(texts: np.ndarray) -> int:
     """How many texts there are. Raises InvalidSource where there are none."""
     if not len(texts):
         raise InvalidSource("there is no text with a label to score", hint="Name a data set that has labels.")

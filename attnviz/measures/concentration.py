@@ -12,19 +12,19 @@ import numpy as np
 from jaxtyping import Float32, Float64, Int
 
 from attnviz.measures.rows import (
-    blocks,
+    compute_statistics,
+    count_attendable,
     find_unlike_layers,
     layer_entropies,
     layer_received,
-    most_keys,
-    n_attendable,
+    max_attendable,
     real_queries,
-    statistics,
+    split_real_queries,
 )
 from attnviz.records import AttentionMaps, Facts, Measurement, holds_factors
 from attnviz.records.factors import Factors
 
-K = 3
+TOP_K = 3
 CELLS_AT_ONCE = 2**17
 
 
@@ -35,7 +35,7 @@ def entropy(maps: AttentionMaps) -> Measurement:
     tokens matter to the output (Jain and Wallace 2019, arXiv:1902.10186).
     """
     values = np.array([layer_entropies(maps, layer).mean(axis=-1) for layer in range(maps.n_layers)])
-    return Measurement("entropy", "nats", values, (0.0, log(most_keys(maps))))
+    return Measurement("entropy", "nats", values, (0.0, log(max_attendable(maps))))
 
 
 def effective_keys(maps: AttentionMaps) -> Measurement:
@@ -45,7 +45,7 @@ def effective_keys(maps: AttentionMaps) -> Measurement:
     on 1 key and one on 9 keys alike, have 5 effective keys.
     """
     values = np.array([np.exp(layer_entropies(maps, layer)).mean(axis=-1) for layer in range(maps.n_layers)])
-    return Measurement("effective_keys", "keys", values, (1.0, float(most_keys(maps))))
+    return Measurement("effective_keys", "keys", values, (1.0, float(max_attendable(maps))))
 
 
 def normalised_entropy(maps: AttentionMaps) -> Measurement:
@@ -58,7 +58,7 @@ def normalised_entropy(maps: AttentionMaps) -> Measurement:
     """
     values = np.zeros((maps.n_layers, maps.n_heads))
     for layer in range(maps.n_layers):
-        n_keys = n_attendable(maps, layer)
+        n_keys = count_attendable(maps, layer)
         choice = n_keys > 1
         if choice.any():
             values[layer] = (layer_entropies(maps, layer)[:, choice] / np.log(n_keys[choice])).mean(axis=-1)
@@ -70,8 +70,8 @@ def peak(maps: AttentionMaps) -> Measurement:
 
     A share, from 1/n (n keys alike) to 1 (all weight on one key). Unlike in the paper no token is left out.
     """
-    values = np.array([statistics(maps, layer).peaks.mean(axis=-1) for layer in range(maps.n_layers)])
-    return Measurement("peak", "share", values, (1.0 / most_keys(maps), 1.0))
+    values = np.array([compute_statistics(maps, layer).peaks.mean(axis=-1) for layer in range(maps.n_layers)])
+    return Measurement("peak", "share", values, (1.0 / max_attendable(maps), 1.0))
 
 
 def top_3_mass(maps: AttentionMaps) -> Measurement:
@@ -81,15 +81,15 @@ def top_3_mass(maps: AttentionMaps) -> Measurement:
     It says nothing of how the three share it: `peak` does.
     """
     values = np.zeros((maps.n_layers, maps.n_heads))
-    for layer, heads, block in product(range(maps.n_layers), maps.heads_at_once, blocks(maps)):
-        of_layer, rows = statistics(maps, layer), maps.rows(layer, heads, block.queries)
-        largest = _top(rows, of_layer.peak_keys[heads, block.places])
+    for layer, heads, block in product(range(maps.n_layers), maps.heads_at_once, split_real_queries(maps)):
+        of_layer, rows = compute_statistics(maps, layer), maps.rows(layer, heads, block.queries)
+        largest = _sum_largest(rows, of_layer.peak_keys[heads, block.places])
         values[layer, heads] += (largest / of_layer.sums[heads, block.places]).sum(axis=-1)
     values /= int(real_queries(maps).sum())
-    return Measurement("top_3_mass", "share", values, (min(1.0, K / most_keys(maps)), 1.0))
+    return Measurement("top_3_mass", "share", values, (min(1.0, TOP_K / max_attendable(maps)), 1.0))
 
 
-def _top(
+def _sum_largest(
     rows: Float32[np.ndarray, "*heads query key"], best: Int[np.ndarray, "*heads query"]
 ) -> Float64[np.ndarray, "*heads query"]:
     """The largest weight, whose key is known, and the next two: a third of the time of `partition`.
@@ -107,7 +107,7 @@ def _top(
         some[:] = of_rows
         cells = firsts + largest[start : start + step]
         sums = line[cells].astype(np.float64)
-        for _ in range(min(K, n_keys) - 1):
+        for _ in range(min(TOP_K, n_keys) - 1):
             line[cells] = -1
             cells = firsts + some.argmax(axis=-1)
             sums += line[cells]
@@ -120,23 +120,23 @@ def max_received(maps: AttentionMaps) -> Measurement:
 
     From 1/n (all n keys receive alike) to 1 (all attention goes to one key), as in Goyal et al. 2020,
     arXiv:2001.08950, who keep the tokens that receive much. In a causal map early keys receive more even from uniform
-    attention. It does not say which key it is: `sum_received` does.
+    attention. It does not say which key it is: `average_received` does.
     """
-    n_keys = int(receiving(maps).sum())
-    return Measurement("max_received", "share", sum_received(maps).max(axis=-1), (1 / n_keys, 1.0))
+    n_keys = int(_find_attendable_keys(maps).sum())
+    return Measurement("max_received", "share", average_received(maps).max(axis=-1), (1 / n_keys, 1.0))
 
 
-def sum_received(maps: AttentionMaps) -> Float64[np.ndarray, "layer head key"]:
+def average_received(maps: AttentionMaps) -> Float64[np.ndarray, "layer head key"]:
     """Mean over real queries of the weight on each key; over the keys it sums to 1. Padding receives 0."""
     return np.array([layer_received(maps, layer) for layer in range(maps.n_layers)])
 
 
-def receiving(maps: AttentionMaps) -> np.ndarray:
+def _find_attendable_keys(maps: AttentionMaps) -> np.ndarray:
     """Which keys any real query may attend to."""
     if any(maps.allows_all(layer) for layer in find_unlike_layers(maps)):
         return np.ones(len(maps.keys), dtype=bool)
     received = np.zeros(len(maps.keys), dtype=bool)
-    for block, layer in product(blocks(maps), find_unlike_layers(maps)):
+    for block, layer in product(split_real_queries(maps), find_unlike_layers(maps)):
         received |= maps.read_allowed(layer, block.queries).any(axis=0)
     return received
 
@@ -148,7 +148,7 @@ def gini(maps: AttentionMaps) -> Measurement:
     map early keys receive more even from uniform attention, so it is not 0 there: compare with the uniform map. It
     says nothing of single queries: each attending to itself only gives 0.
     """
-    ordered = np.sort(sum_received(maps)[..., receiving(maps)], axis=-1)
+    ordered = np.sort(average_received(maps)[..., _find_attendable_keys(maps)], axis=-1)
     n_keys = ordered.shape[-1]
     ranks = 2 * np.arange(1, n_keys + 1) - n_keys - 1
     values = np.maximum((ordered * ranks).sum(axis=-1) / (n_keys * ordered.sum(axis=-1)), 0.0)  # not -1e-17

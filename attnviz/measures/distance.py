@@ -8,7 +8,13 @@ import numpy as np
 from jaxtyping import Float64, Int
 
 from attnviz.errors import InvalidOption
-from attnviz.measures.rows import check_self_attention, farthest_attendable, real_queries, remember, statistics
+from attnviz.measures.rows import (
+    cache_on_record,
+    check_self_attention,
+    compute_statistics,
+    max_attendable_distance,
+    real_queries,
+)
 from attnviz.records import AttentionMaps, Measurement
 from attnviz.records.walk import MIN_ROWS
 
@@ -25,8 +31,8 @@ def distance(maps: AttentionMaps) -> Measurement:
         raise InvalidOption(
             "distance needs self-attention", hint="Queries and keys of this record are different texts."
         )
-    values = np.array([statistics(maps, layer).distances.mean(axis=-1) for layer in range(maps.n_layers)])
-    farthest = float(farthest_attendable(maps))
+    values = np.array([compute_statistics(maps, layer).distances.mean(axis=-1) for layer in range(maps.n_layers)])
+    farthest = float(max_attendable_distance(maps))
     return Measurement("distance", "tokens", values, (0.0, farthest))
 
 
@@ -40,8 +46,8 @@ class DistanceBands:
     n_real: int  # queries that there are
 
 
-@remember
-def distance_bands(maps: AttentionMaps, layer: int) -> DistanceBands:
+@cache_on_record
+def measure_distance_bands(maps: AttentionMaps, layer: int) -> DistanceBands:
     """Of the real queries of a layer, of very many MAX_QUERIES that lie evenly. `layer` is a place in the record.
 
     Self-attention only. Raises InvalidOption otherwise.

@@ -10,12 +10,12 @@ from jaxtyping import Float, Float32, Float64, Int
 
 from attnviz.measures.rows import (
     Mixer,
-    entropies,
-    halves,
-    most_keys,
-    own_entropies,
+    cache_on_record,
+    compute_entropies,
+    compute_own_entropies,
+    max_attendable,
+    read_halved_rows,
     real_queries,
-    remember,
     row_sums,
     split_mixed_blocks,
 )
@@ -32,39 +32,39 @@ def jsd(
     Nats, from 0 (equal) to ln 2 (nothing in common); symmetric, and finite where one of them is 0
     (Lin 1991, doi:10.1109/18.61115). Its root is a distance.
     """
-    apart = entropies((p + q) / 2) - (entropies(p) + entropies(q)) / 2
+    apart = compute_entropies((p + q) / 2) - (compute_entropies(p) + compute_entropies(q)) / 2
     return np.asarray(np.maximum(apart, 0.0))  # without the -1e-16 of rounding
 
 
-@remember
-def measure_layer(maps: AttentionMaps, layer: int) -> Divergences:
+@cache_on_record
+def measure_divergences(maps: AttentionMaps, layer: int) -> Divergences:
     """Mean over queries of the JSD of each two heads, in nats (Clark et al. 2019, arXiv:1906.04341, section 6)."""
-    return _over_blocks([(maps, layer)], np.arange(maps.n_heads))
+    return _average_over_blocks([(maps, layer)], np.arange(maps.n_heads))
 
 
-def across(several: Sequence[AttentionMaps]) -> Divergences:
+def measure_divergences_across(several: Sequence[AttentionMaps]) -> Divergences:
     """The same of all heads of several records of the same tokens, layer by layer and one record after the other."""
     layers = [(maps, layer) for maps in several for layer in range(maps.n_layers)]
     owners = np.repeat(np.arange(len(layers)), [maps.n_heads for maps, _ in layers])
-    apart = _over_blocks(layers, owners)
+    apart = _average_over_blocks(layers, owners)
     for owner, layer in enumerate(layers):
         heads = np.flatnonzero(owners == owner)
-        apart[np.ix_(heads, heads)] = measure_layer(*layer)
+        apart[np.ix_(heads, heads)] = measure_divergences(*layer)
     return apart
 
 
-def _over_blocks(layers: Sequence[tuple[AttentionMaps, int]], owners: Int[np.ndarray, " head"]) -> Divergences:
+def _average_over_blocks(layers: Sequence[tuple[AttentionMaps, int]], owners: Int[np.ndarray, " head"]) -> Divergences:
     """The mean over queries of the divergence of each two heads that have different owners."""
     maps, _ = layers[0]
     total = np.zeros((len(owners), len(owners)))
     for block in split_mixed_blocks(maps):
-        own = np.concatenate([own_entropies(*layer)[:, block.places] for layer in layers])
-        rows = np.concatenate([halves(*layer, block) for layer in layers])
-        total += _pairs(rows, own, owners, Mixer(*rows.shape[1:]))
+        own = np.concatenate([compute_own_entropies(*layer)[:, block.places] for layer in layers])
+        rows = np.concatenate([read_halved_rows(*layer, block) for layer in layers])
+        total += _sum_over_queries(rows, own, owners, Mixer(*rows.shape[1:]))
     return total / int(real_queries(maps).sum())
 
 
-def _pairs(
+def _sum_over_queries(
     rows: Float32[np.ndarray, "head query key"],
     own: Float64[np.ndarray, "head query"],
     owners: Int[np.ndarray, " head"],
@@ -90,7 +90,7 @@ def head_divergence(maps: AttentionMaps) -> Measurement:
     that heads attend differently, not that the difference is of use.
     """
     n_pairs = max(1, maps.n_heads * (maps.n_heads - 1))  # each two heads twice, and no head with itself
-    means = [measure_layer(maps, layer).sum() / n_pairs for layer in range(maps.n_layers)]
+    means = [measure_divergences(maps, layer).sum() / n_pairs for layer in range(maps.n_layers)]
     return Measurement("head_divergence", "nats", np.array(means), (0.0, log(2)))
 
 
@@ -100,18 +100,18 @@ def vendi_score(maps: AttentionMaps) -> Measurement:
     Heads, from 1 (copies) to the number of heads (no two attend to a common key). Two copies and one head with keys
     of its own count as 3/2^(2/3) = 1.89. It says how differently heads attend, not how many the model needs.
     """
-    values = np.array([distinct(measure_layer(maps, layer)) for layer in range(maps.n_layers)])
+    values = np.array([count_distinct(measure_divergences(maps, layer)) for layer in range(maps.n_layers)])
     return Measurement("vendi_score", "heads", values, (1.0, float(maps.n_heads)))
 
 
-def distinct(divergences: Divergences) -> float:
+def count_distinct(divergences: Divergences) -> float:
     """exp of the entropy of the eigenvalues of K/h, K = 1 - JSD in bits the similarity of each two of h heads.
 
     `divergences` are in nats. K is positive definite (Hein and Bousquet 2005, AISTATS), also as a mean over queries.
     """
     similar = 1 - divergences / log(2)
     shares = np.maximum(np.linalg.eigvalsh(similar / len(similar)), 0.0)  # rounding may leave -1e-17
-    return float(np.exp(entropies(shares / shares.sum())))
+    return float(np.exp(compute_entropies(shares / shares.sum())))
 
 
 def divergence_from_mean(maps: AttentionMaps) -> Measurement:
@@ -122,7 +122,7 @@ def divergence_from_mean(maps: AttentionMaps) -> Measurement:
     the average is from what it averages. It compares the heads with their own average, not with what a model trained
     with a single head attends to.
     """
-    values = np.array([_measure_loss(maps, layer) for layer in range(maps.n_layers)])
+    values = np.array([_measure_divergence_from_mean(maps, layer) for layer in range(maps.n_layers)])
     return Measurement("divergence_from_mean", "nats", values, (0.0, max_divergence_from_mean(maps.n_heads)))
 
 
@@ -139,15 +139,15 @@ def max_divergence_from_mean(n_heads: int) -> float:
     return log(2) - ((1 + share) * log(1 + share) - share * log(share)) / 2
 
 
-def _measure_loss(maps: AttentionMaps, layer: int) -> float:
+def _measure_divergence_from_mean(maps: AttentionMaps, layer: int) -> float:
     if maps.n_heads == 1:  # nothing, and not what rounding makes of it: texts would be put in order by that
         return 0.0
     lost = 0.0
     for block in split_mixed_blocks(maps):
-        rows = halves(maps, layer, block)
+        rows = read_halved_rows(maps, layer, block)
         mixer = Mixer(*rows.shape[1:])
         mean = rows.mean(axis=0)
-        own = own_entropies(maps, layer)[:, block.places]
+        own = compute_own_entropies(maps, layer)[:, block.places]
         apart = mixer.entropies(mean, rows) - (own + mixer.entropies(mean, mean[None])) / 2
         lost += float(np.maximum(apart, 0.0).sum())
     return lost / (maps.n_heads * int(real_queries(maps).sum()))
@@ -160,7 +160,7 @@ def effective_rank(maps: AttentionMaps) -> Measurement:
     and equally sharp). The effective rank is exp of the entropy of the normalised singular values (EUSIPCO 2007). It
     says how many independent mixtures of the keys the weights allow; heads also read values of their own.
     """
-    most = float(min(maps.n_heads, most_keys(maps)))
+    most = float(min(maps.n_heads, max_attendable(maps)))
     values = np.array([_mean_rank(maps, layer) for layer in range(maps.n_layers)])
     return Measurement("effective_rank", "mixes", values, (1.0, most))
 
@@ -181,7 +181,7 @@ def _mean_rank(maps: AttentionMaps, layer: int) -> float:
         eigenvalues = np.linalg.eigvalsh(products)
         noise = eigenvalues[:, -1:] * max(maps.n_heads, n_keys) * np.finfo(np.float64).eps
         singular = np.sqrt(np.where(eigenvalues > noise, eigenvalues, 0.0))  # below is rounding, some of it negative
-        found += float(np.exp(entropies(singular / singular.sum(axis=-1, keepdims=True))).sum())
+        found += float(np.exp(compute_entropies(singular / singular.sum(axis=-1, keepdims=True))).sum())
     return found / int(real_queries(maps).sum())
 
 

@@ -9,11 +9,11 @@ import numpy as np
 from jaxtyping import Float
 
 SHARE = 0.95
-MIN_TEXTS = 10  # of fewer texts there is no interval: see `intervals`
+MIN_TEXTS = 10  # of fewer texts there is no interval: see `compute_intervals`
 MAX_DEGREES = 10_000  # of Student's t: with more of them it is the normal distribution to four digits
 
 
-def intervals(values: Float[np.ndarray, "text number"]) -> Float[np.ndarray, "2 number"]:
+def compute_intervals(values: Float[np.ndarray, "text number"]) -> Float[np.ndarray, "2 number"]:
     """The 95 % interval of each column's mean over texts, by Student's t ("Student" 1908, doi:10.1093/biomet/6.1.1).
 
     It says what other texts of this kind would give, not what other seeds of training would. How often it holds the
@@ -43,7 +43,7 @@ def p_value(t: float, degrees: int) -> float:
     return max(0.0, 1.0 - _integrate_t(atan(abs(t) / sqrt(degrees)), degrees))
 
 
-def holm(p_values: Sequence[float]) -> list[float]:
+def correct_p_values(p_values: Sequence[float]) -> list[float]:
     """The p-values of several tests, corrected for how many they are, in their order (Holm 1979)."""
     found, largest = [0.0] * len(p_values), 0.0
     for rank, place in enumerate(sorted(range(len(p_values)), key=lambda place: p_values[place])):

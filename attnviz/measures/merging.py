@@ -16,8 +16,8 @@ from attnviz.shapes import PerQuery
 
 Unit = tuple[int, ...]  # positions of tokens
 
-MARKERS = "Compare models that put the same markers into a text."
-STRETCHES = (
+MARKERS_HINT = "Compare models that put the same markers into a text."
+STRETCHES_HINT = (
     "Models that cut a text into other tokens stop elsewhere in it: give a larger --max-tokens or a shorter text."
 )
 
@@ -32,29 +32,29 @@ def merge_tokens(maps: AttentionMaps, units: Sequence[Unit], key_units: Sequence
     if key_units is None:
         check_self_attention(maps, "joining tokens")
     assert key_units is None or not maps.self_attention, "tokens that attend to each other have one way to be joined"
-    rows = Joints.from_units(units)
-    columns = rows if key_units is None else Joints.from_units(key_units)
+    rows = UnitLayout.from_units(units)
+    columns = rows if key_units is None else UnitLayout.from_units(key_units)
     weights = np.empty((maps.n_layers, maps.n_heads, len(rows.sizes), len(columns.sizes)), dtype=np.float32)
     for layer, head in np.ndindex(weights.shape[:2]):
-        sums = _blocks(maps.weights[layer, head].astype(np.float64), rows, columns, np.add)
+        sums = _reduce_to_units(maps.weights[layer, head].astype(np.float64), rows, columns, np.add)
         weights[layer, head] = sums / rows.sizes[:, None]
     queries = _join_tokens(maps.queries, units)
     masks = maps.attendable[:1] if maps.layers_alike else maps.attendable
-    attendable = np.stack([_blocks(of_layer, rows, columns, np.logical_or) for of_layer in masks])
+    attendable = np.stack([_reduce_to_units(of_layer, rows, columns, np.logical_or) for of_layer in masks])
     return AttentionMaps(
         weights=weights,
         queries=queries,
         keys=queries if key_units is None else _join_tokens(maps.keys, key_units),
         attendable=np.broadcast_to(attendable, (maps.n_layers, *attendable.shape[1:])),
         provenance=maps.provenance,
-        sink=None if maps.sink is None else _mean_sink(maps.sink, rows),
+        sink=None if maps.sink is None else _average_sink(maps.sink, rows),
         layer_numbers=maps.layer_numbers,
         head_numbers=maps.head_numbers,
         weighed=maps.weighed,
     )
 
 
-class Joints(NamedTuple):
+class UnitLayout(NamedTuple):
     """Units of tokens, one after the other: the positions of all, where each unit starts among them, and its size."""
 
     order: Int[np.ndarray, " token"]
@@ -62,25 +62,25 @@ class Joints(NamedTuple):
     sizes: Int[np.ndarray, " unit"]
 
     @classmethod
-    def from_units(cls, units: Sequence[Unit]) -> Joints:
+    def from_units(cls, units: Sequence[Unit]) -> UnitLayout:
         """The joints of units that follow one another, none of them empty."""
         sizes = np.array([len(unit) for unit in units])
         assert sizes.all(), "a unit of no token"
         return cls(np.concatenate([np.array(unit) for unit in units]), np.cumsum(sizes) - sizes, sizes)
 
 
-def _blocks(cells: np.ndarray, rows: Joints, columns: Joints, reduce: np.ufunc) -> np.ndarray:
+def _reduce_to_units(cells: np.ndarray, rows: UnitLayout, columns: UnitLayout, reduce: np.ufunc) -> np.ndarray:
     """`cells` [query, key] brought to one of each unit."""
     by_key = reduce.reduceat(cells[np.ix_(rows.order, columns.order)], columns.starts, axis=1)
     return np.asarray(reduce.reduceat(by_key, rows.starts, axis=0))
 
 
-def _mean_sink(sink: PerQuery, rows: Joints) -> Float32[np.ndarray, "layer head unit"]:
+def _average_sink(sink: PerQuery, rows: UnitLayout) -> Float32[np.ndarray, "layer head unit"]:
     sums = np.add.reduceat(sink[:, :, rows.order].astype(np.float64), rows.starts, axis=-1)
     return np.asarray(sums / rows.sizes, dtype=np.float32)
 
 
-def common_units(several: Sequence[Tokens]) -> tuple[tuple[Unit, ...], ...]:
+def find_common_units(several: Sequence[Tokens]) -> tuple[tuple[Unit, ...], ...]:
     """For each way to cut one text, which of its tokens form each unit: the finest units whose borders all share.
 
     Tokens whose characters overlap, also in a chain, are one unit; a marker is one, and corresponds to the others' by
@@ -94,7 +94,7 @@ def common_units(several: Sequence[Tokens]) -> tuple[tuple[Unit, ...], ...]:
     _check_markers(several)
     _check_characters(several)
     units: list[list[list[int]]] = [[] for _ in several]
-    for n, stretches in enumerate(zip(*map(_stretches, several), strict=True)):
+    for n, stretches in enumerate(zip(*map(_split_at_markers, several), strict=True)):
         if n:  # the marker before this stretch
             for of_one, positions in zip(units, stretches, strict=True):
                 of_one.append([positions.start - 1])
@@ -103,7 +103,7 @@ def common_units(several: Sequence[Tokens]) -> tuple[tuple[Unit, ...], ...]:
     return tuple(tuple(tuple(unit) for unit in of_one) for of_one in units)
 
 
-def _stretches(tokens: Tokens) -> Iterator[range]:
+def _split_at_markers(tokens: Tokens) -> Iterator[range]:
     """The positions before the first marker, between each two, and after the last."""
     markers = (position for position, special in enumerate(tokens.special) if special)
     for before, after in pairwise((-1, *markers, len(tokens))):
@@ -126,7 +126,7 @@ def _align_units(several: Sequence[Tokens], stretches: Sequence[range]) -> list[
         reached = max(reached, end)
     shared = [cluster for cluster in clusters if all(cluster)]  # the others are white space
     if not shared and spans:
-        raise InvalidOption("between two markers one has tokens and another has none", hint=MARKERS)
+        raise InvalidOption("between two markers one has tokens and another has none", hint=MARKERS_HINT)
     units = [[sorted(cluster[which]) for cluster in shared] for which in range(len(several))]
     for of_one, positions in zip(units, stretches, strict=True):
         home = {position: number for number, unit in enumerate(of_one) for position in unit}
@@ -147,7 +147,7 @@ def _check_markers(several: Sequence[Tokens]) -> None:
     fewest, most = min(markers, key=len), max(markers, key=len)
     if len(fewest) < len(most):
         problem = f"one puts in {_list_markers(most)}, another {_list_markers(fewest)}"
-        raise InvalidOption(problem, hint=MARKERS)
+        raise InvalidOption(problem, hint=MARKERS_HINT)
 
 
 def _list_markers(markers: Sequence[str]) -> str:
@@ -159,7 +159,7 @@ def _list_markers(markers: Sequence[str]) -> str:
 
 def _check_characters(several: Sequence[Tokens]) -> None:
     """All cover the same characters, white space aside, and have their markers at the same places among them."""
-    covered = [_characters(tokens, range(len(tokens))) for tokens in several]
+    covered = [_find_characters(tokens, range(len(tokens))) for tokens in several]
     for ours in covered:
         for theirs in covered:
             if alone := ours - theirs:
@@ -167,14 +167,14 @@ def _check_characters(several: Sequence[Tokens]) -> None:
                 end = min((at for at in theirs if at > start), default=max(alone) + 1)
                 last = max(at for at in alone if at < end)
                 where = f"character {last}" if last == start else f"characters {start} to {last}"
-                raise InvalidOption(f"one reads {where} of the text, another leaves out", hint=STRETCHES)
-    for stretches in zip(*map(_stretches, several), strict=True):
-        within = [_characters(tokens, positions) for tokens, positions in zip(several, stretches, strict=True)]
+                raise InvalidOption(f"one reads {where} of the text, another leaves out", hint=STRETCHES_HINT)
+    for stretches in zip(*map(_split_at_markers, several), strict=True):
+        within = [_find_characters(tokens, positions) for tokens, positions in zip(several, stretches, strict=True)]
         if any(found != within[0] for found in within):
-            raise InvalidOption("their markers stand at other places of the text", hint=MARKERS)
+            raise InvalidOption("their markers stand at other places of the text", hint=MARKERS_HINT)
 
 
-def _characters(tokens: Tokens, positions: range) -> set[int]:
+def _find_characters(tokens: Tokens, positions: range) -> set[int]:
     """Where in the text the characters of these tokens are, white space left out."""
     found: set[int] = set()
     for position in (position for position in positions if not tokens.special[position]):
@@ -186,7 +186,7 @@ def _characters(tokens: Tokens, positions: range) -> set[int]:
 
 def _join_tokens(tokens: Tokens, units: Sequence[Unit]) -> Tokens:
     return Tokens(
-        pieces=tuple(_piece(tokens, unit) for unit in units),
+        pieces=tuple(_join_pieces(tokens, unit) for unit in units),
         offsets=tuple(
             (min(tokens.offsets[n][0] for n in unit), max(tokens.offsets[n][1] for n in unit)) for unit in units
         ),
@@ -195,7 +195,7 @@ def _join_tokens(tokens: Tokens, units: Sequence[Unit]) -> Tokens:
     )
 
 
-def _piece(tokens: Tokens, unit: Unit) -> str:
+def _join_pieces(tokens: Tokens, unit: Unit) -> str:
     """The pieces one after the other: a space where characters lie between them, and what two cover only once."""
     piece, reached = tokens.pieces[unit[0]], tokens.offsets[unit[0]][1]
     for position in unit[1:]:

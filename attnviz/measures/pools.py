@@ -12,7 +12,7 @@ from attnviz.records.walk import Queries
 
 
 @dataclass(frozen=True, eq=False)
-class Pooled:
+class PooledMaps:
     """Maps too large to be drawn: a cell for each block of `size` × `size` weights, the last ones smaller."""
 
     size: int
@@ -21,7 +21,7 @@ class Pooled:
     allowed: Bool[np.ndarray, "row column"]  # anywhere in a block
 
 
-class Columns:
+class ColumnPools:
     """The largest weight and the sum of weights on each key, by a stretch of queries: a row of each for the queries
     that become one row of a map, as tiles of their weights come by.
     """
@@ -84,18 +84,18 @@ class Pools:
         self._maximum, self._total = (np.zeros((maps.n_heads, *shape), dtype=np.float32) for _ in range(2))
         self._n_allowed = np.zeros(shape, dtype=np.int64)
         if maps.allows_all(layer):
-            self._n_allowed[:] = np.outer(*(_sizes(side, size) for side in self._sides))
+            self._n_allowed[:] = np.outer(*(_list_block_sizes(side, size) for side in self._sides))
             return
         for start in range(0, len(maps.queries), size):
             allowed = maps.read_allowed(layer, slice(start, start + size))
             of_key = len(allowed) if allowed.all() else allowed.sum(axis=0)  # to look takes a tenth of the sum
             self._n_allowed[start // size] = np.add.reduceat(np.broadcast_to(of_key, len(maps.keys)), self._starts)
 
-    def columns(self) -> Columns:
+    def create_columns(self) -> ColumnPools:
         """Memory for those of one stretch of queries after the other."""
-        return Columns(self._size, *self._sides)
+        return ColumnPools(self._size, *self._sides)
 
-    def add(self, head: int, columns: Columns) -> None:
+    def add(self, head: int, columns: ColumnPools) -> None:
         """Those of a stretch of queries of one head."""
         columns.end()
         which = head, columns.rows
@@ -111,12 +111,12 @@ class Pools:
         by_place = np.ascontiguousarray(padded.reshape(-1, self._size).T)
         return np.asarray(reduce.reduce(by_place, axis=0)).reshape(len(of_key), -1)
 
-    def pooled(self) -> Pooled:
+    def finish(self) -> PooledMaps:
         """What was found."""
         self._total /= np.maximum(self._n_allowed, 1).astype(np.float32)  # in place: to take memory takes as long
-        return Pooled(self._size, self._maximum, self._total, self._n_allowed > 0)
+        return PooledMaps(self._size, self._maximum, self._total, self._n_allowed > 0)
 
 
-def _sizes(n_all: int, size: int) -> Int[np.ndarray, " block"]:
+def _list_block_sizes(n_all: int, size: int) -> Int[np.ndarray, " block"]:
     """Of blocks of so many, the last one smaller."""
     return np.diff([*range(0, n_all, size), n_all])

@@ -11,7 +11,7 @@ from attnviz.shapes import PerHead
 SCORES = ("induction", "duplicate token", "previous token")
 
 
-def repeat_scores(maps: AttentionMaps) -> dict[str, PerHead]:
+def score_repeats(maps: AttentionMaps) -> dict[str, PerHead]:
     """Mean attention along three diagonals of a record whose text says the same n tokens twice (Olsson et al. 2022).
 
     Shares, from 0 to 1 (arXiv:2209.11895), as TransformerLens works them out: induction is the key n - 1 before the

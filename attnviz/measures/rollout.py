@@ -29,7 +29,7 @@ def rollout(maps: AttentionMaps) -> Float64[np.ndarray, "query key"]:
     return rolled
 
 
-def reachable(maps: AttentionMaps) -> Bool[np.ndarray, "query token"]:
+def find_reachable(maps: AttentionMaps) -> Bool[np.ndarray, "query token"]:
     """From which tokens of the input anything can come to a query, layer by layer: where rollout may lie."""
     stay = np.eye(len(maps.queries), dtype=bool)
     found = stay

@@ -13,23 +13,23 @@ from jaxtyping import Bool, Float32, Float64, Int, Num
 
 from attnviz.errors import InvalidOption
 from attnviz.records import TINY, AttentionMaps
-from attnviz.records.arithmetic import dot, total
-from attnviz.records.walk import for_each, stretches
+from attnviz.records.arithmetic import dot, sum_rows
+from attnviz.records.walk import split_queries, walk_each
 from attnviz.shapes import PerHead, RealQueries
 
 if TYPE_CHECKING:
-    from attnviz.measures.pools import Pooled, Pools
+    from attnviz.measures.pools import PooledMaps, Pools
 
-Asked = ParamSpec("Asked")
-Known = TypeVar("Known")
-GivenRows = Float32[np.ndarray, "query key"]
+Parameters = ParamSpec("Parameters")
+Result = TypeVar("Result")
+RecordRows = Float32[np.ndarray, "query key"]
 Rows = Float64[np.ndarray, "query key"]
 LayerRows = Float64[np.ndarray, "head query key"]
-MIXED_AT_ONCE = 8  # heads, each with another: fewer and longer steps
-MAX_PAIRED = 64  # tokens of a group, of which each pair is looked up by itself
+HEADS_PER_STEP = 8  # heads, each with another: fewer and longer steps
+MAX_GROUP_SIZE = 64  # tokens of a group, of which each pair is looked up by itself
 QUERIES_AT_ONCE = 2**10  # whose neighbours are looked up
-REACH = 16  # tokens from the query: how far attention is told by its distance
-MAX_DRAWN = 2**26  # weights of all heads that pictures hold one by one: 256 MiB, 8 heads of 2,896 tokens
+MAX_OFFSET = 16  # tokens from the query: how far attention is told by its distance
+MAX_DRAWN_WEIGHTS = 2**26  # weights of all heads that pictures hold one by one: 256 MiB, 8 heads of 2,896 tokens
 MAX_SIDE = 1024  # rows or columns of a map whose cells stand for several weights
 
 
@@ -52,23 +52,23 @@ class RowStatistics:
     peak_keys: Int[np.ndarray, "head query"]  # of equal ones the first
     distances: Float64[np.ndarray, "head query"]  # tokens; of two texts they say nothing
     received: Float64[np.ndarray, "head key"]  # mean over queries of the weight on each key
-    pooled: Pooled | None  # where they were asked for, see `pool_size`
+    pooled: PooledMaps | None  # where they were asked for, see `choose_pool_size`
 
 
 # Of records as long as they live, by layer.
 _STATISTICS: WeakKeyDictionary[AttentionMaps, dict[int, RowStatistics]] = WeakKeyDictionary()
 
 
-def remember(
-    number: Callable[Concatenate[AttentionMaps, Asked], Known],
-) -> Callable[Concatenate[AttentionMaps, Asked], Known]:
+def cache_on_record(
+    number: Callable[Concatenate[AttentionMaps, Parameters], Result],
+) -> Callable[Concatenate[AttentionMaps, Parameters], Result]:
     """`number` of a record (and its layer), worked out once for as long as the record lives: several measures start
     from it. It has to be small beside the record.
     """
-    known: WeakKeyDictionary[AttentionMaps, dict[object, Known]] = WeakKeyDictionary()
+    known: WeakKeyDictionary[AttentionMaps, dict[object, Result]] = WeakKeyDictionary()
 
     @wraps(number)
-    def remembering(maps: AttentionMaps, /, *asked: Asked.args, **named: Asked.kwargs) -> Known:
+    def remembering(maps: AttentionMaps, /, *asked: Parameters.args, **named: Parameters.kwargs) -> Result:
         found = known.setdefault(maps, {})
         key = (asked, tuple(named.items()))
         if key not in found:
@@ -78,39 +78,39 @@ def remember(
     return remembering
 
 
-@remember
+@cache_on_record
 def real_queries(maps: AttentionMaps) -> RealQueries:
     """Those of the record: to find them takes as long as a head's measure."""
     return maps.real_queries
 
 
-@remember
-def blocks(maps: AttentionMaps, n_cells: int | None = None) -> tuple[QueryBlock, ...]:
+@cache_on_record
+def split_real_queries(maps: AttentionMaps, n_cells: int | None = None) -> tuple[QueryBlock, ...]:
     """The real queries in stretches that the processor's cache holds, where there are so many weights of each of them;
     as many as keys unless that is given.
     """
     found, start = [], 0
-    for queries in stretches(np.flatnonzero(real_queries(maps)), n_cells or len(maps.keys)):
+    for queries in split_queries(np.flatnonzero(real_queries(maps)), n_cells or len(maps.keys)):
         n_queries = queries.stop - queries.start if isinstance(queries, slice) else len(queries)
         found.append(QueryBlock(slice(start, start + n_queries), queries))
         start += n_queries
     return tuple(found)
 
 
-def statistics(maps: AttentionMaps, layer: int, *, with_pools: bool = False) -> RowStatistics:
+def compute_statistics(maps: AttentionMaps, layer: int, *, with_pools: bool = False) -> RowStatistics:
     """One walk over a layer's weights, for the measures that have these in common, worked out once for as long as the
     record lives. Of what is drawn pooled, what a picture shows is found on the same walk: ask for that first.
     """
     known = _STATISTICS.setdefault(maps, {})
     if layer not in known or (with_pools and known[layer].pooled is None):
-        known[layer] = _walk(maps, layer, _pools(maps, layer) if with_pools else None)
+        known[layer] = _walk(maps, layer, _create_pools(maps, layer) if with_pools else None)
     return known[layer]
 
 
-def _pools(maps: AttentionMaps, layer: int) -> Pools:
+def _create_pools(maps: AttentionMaps, layer: int) -> Pools:
     from attnviz.measures.pools import Pools  # short texts have none
 
-    return Pools(maps, layer, pool_size(maps))
+    return Pools(maps, layer, choose_pool_size(maps))
 
 
 def _walk(maps: AttentionMaps, layer: int, pools: Pools | None) -> RowStatistics:
@@ -121,10 +121,10 @@ def _walk(maps: AttentionMaps, layer: int, pools: Pools | None) -> RowStatistics
     sums, entropies, peaks, distances = (np.empty((maps.n_heads, n_queries)) for _ in range(4))
     peak_keys = np.empty((maps.n_heads, n_queries), dtype=np.int64)
     received = np.zeros((maps.n_heads, n_keys))
-    several = blocks(maps, maps.span(layer))
+    several = split_real_queries(maps, maps.max_span(layer))
 
     def walk(heads: int | slice) -> None:
-        columns = None if pools is None else pools.columns()
+        columns = None if pools is None else pools.create_columns()
         walked = maps.walk(layer, heads, [queries for _, queries in several])
         for (places, queries), found in zip(several, walked, strict=True):
             of_rows = heads, places
@@ -138,7 +138,7 @@ def _walk(maps: AttentionMaps, layer: int, pools: Pools | None) -> RowStatistics
                 columns.add(found.keys, found.rows())
                 pools.add(heads, columns)
 
-    for_each(walk, maps.heads_at_once if pools is None else range(maps.n_heads), n_queries * n_keys)
+    walk_each(walk, maps.heads_at_once if pools is None else range(maps.n_heads), n_queries * n_keys)
     return RowStatistics(
         sums=sums,
         entropies=entropies,
@@ -146,20 +146,20 @@ def _walk(maps: AttentionMaps, layer: int, pools: Pools | None) -> RowStatistics
         peak_keys=peak_keys,
         distances=distances,
         received=received / n_queries,
-        pooled=None if pools is None else pools.pooled(),
+        pooled=None if pools is None else pools.finish(),
     )
 
 
-def pool_size(maps: AttentionMaps) -> int:
+def choose_pool_size(maps: AttentionMaps) -> int:
     """How many queries, and keys, become one where all heads are drawn; 1 where each weight has room."""
     longest = max(len(maps.queries), len(maps.keys))
     n_cells = maps.n_layers * maps.n_heads * len(maps.queries) * len(maps.keys)
-    return 1 if n_cells <= MAX_DRAWN else -(-longest // MAX_SIDE)
+    return 1 if n_cells <= MAX_DRAWN_WEIGHTS else -(-longest // MAX_SIDE)
 
 
 def row_sums(maps: AttentionMaps, layer: int) -> Float64[np.ndarray, "head query"]:
     """What the rows of each head sum to, nearly 1."""
-    return statistics(maps, layer).sums
+    return compute_statistics(maps, layer).sums
 
 
 def head_rows(maps: AttentionMaps, layer: int, head: int, block: QueryBlock | None = None) -> Rows:
@@ -180,10 +180,10 @@ def layer_rows(maps: AttentionMaps, layer: int, block: QueryBlock | None = None)
 
 def split_mixed_blocks(maps: AttentionMaps) -> tuple[QueryBlock, ...]:
     """Those of which several heads are held at a time."""
-    return blocks(maps, 4 * len(maps.keys))
+    return split_real_queries(maps, 4 * len(maps.keys))
 
 
-def halves(maps: AttentionMaps, layer: int, block: QueryBlock) -> Float32[np.ndarray, "head query key"]:
+def read_halved_rows(maps: AttentionMaps, layer: int, block: QueryBlock) -> Float32[np.ndarray, "head query key"]:
     """Half of each row of a layer's heads, for means of two, in float32 and without zeros."""
     scales = (0.5 / row_sums(maps, layer)[:, block.places, None]).astype(np.float32)
     found = np.empty((*scales.shape[:2], len(maps.keys)), dtype=np.float32)
@@ -199,65 +199,65 @@ class Mixer:
     """
 
     def __init__(self, n_queries: int, n_keys: int) -> None:
-        self._sums, self._terms = (np.empty((MIXED_AT_ONCE, n_queries, n_keys), np.float32) for _ in range(2))
+        self._sums, self._terms = (np.empty((HEADS_PER_STEP, n_queries, n_keys), np.float32) for _ in range(2))
 
     def entropies(
-        self, one: GivenRows, others: Float32[np.ndarray, "head query key"]
+        self, one: RecordRows, others: Float32[np.ndarray, "head query key"]
     ) -> Float64[np.ndarray, "head query"]:
         """Of the means of one head's rows and those of each of the others, in nats."""
         found = np.empty(others.shape[:2])
-        for start in range(0, len(others), MIXED_AT_ONCE):
-            several = others[start : start + MIXED_AT_ONCE]
+        for start in range(0, len(others), HEADS_PER_STEP):
+            several = others[start : start + HEADS_PER_STEP]
             sums = np.add(several, one, out=self._sums[: len(several)])
             terms = np.log(sums, out=self._terms[: len(several)])
-            found[start : start + MIXED_AT_ONCE] = dot(terms, sums)
+            found[start : start + HEADS_PER_STEP] = dot(terms, sums)
         return np.negative(found, out=found)
 
 
-@remember
-def own_entropies(maps: AttentionMaps, layer: int) -> Float64[np.ndarray, "head query"]:
+@cache_on_record
+def compute_own_entropies(maps: AttentionMaps, layer: int) -> Float64[np.ndarray, "head query"]:
     """Of each head's rows, as `Mixer` works them out: for two copies of a head, their mean has the very same."""
     found = np.empty((maps.n_heads, int(real_queries(maps).sum())))
     for block in split_mixed_blocks(maps):
-        rows = halves(maps, layer, block)
+        rows = read_halved_rows(maps, layer, block)
         mixer = Mixer(*rows.shape[1:])
         for head, of_head in enumerate(rows):
             found[head, block.places] = mixer.entropies(of_head, of_head[None])[0]
     return found
 
 
-def per_head(maps: AttentionMaps, number: Callable[[GivenRows], Num[np.ndarray, " query"]]) -> PerHead:
+def average_per_head(maps: AttentionMaps, number: Callable[[RecordRows], Num[np.ndarray, " query"]]) -> PerHead:
     """Mean over each head's queries of `number`, which gives one for each row: of twice the weights, twice as much.
 
     So not the rows have to be divided by their sums, only what comes of them, which is far less.
     """
     totals = np.zeros((maps.n_layers, maps.n_heads))
-    for block in blocks(maps):
+    for block in split_real_queries(maps):
         for layer, head in np.ndindex(totals.shape):
             sums = row_sums(maps, layer)[head, block.places]
             totals[layer, head] += (number(maps.rows(layer, head, block.queries)) / sums).sum()
     return totals / int(real_queries(maps).sum())
 
 
-def share_on(maps: AttentionMaps, keys: Bool[np.ndarray, " key"]) -> PerHead:
+def measure_share_on(maps: AttentionMaps, keys: Bool[np.ndarray, " key"]) -> PerHead:
     """The share of attention that goes to some keys: mean over queries of each row's sum there."""
     return np.array([layer_received(maps, layer) @ keys.astype(np.float64) for layer in range(maps.n_layers)])
 
 
-def share_among(maps: AttentionMaps, groups: Int[np.ndarray, " token"]) -> PerHead:
+def measure_share_among(maps: AttentionMaps, groups: Int[np.ndarray, " token"]) -> PerHead:
     """The share that goes to the other tokens of a query's group, of self-attention; -1 for a token that is in none."""
     real = real_queries(maps)
     place = np.cumsum(real) - 1  # among the real queries
     totals = np.zeros((maps.n_layers, maps.n_heads))
     sizes = np.bincount(groups + 1)[1:]
-    for number in np.flatnonzero(sizes > MAX_PAIRED):
+    for number in np.flatnonzero(sizes > MAX_GROUP_SIZE):
         group = np.flatnonzero(groups == number)
         queries = group[real[group]]
         for layer, head in np.ndindex(totals.shape):
             sums = row_sums(maps, layer)[head, place[queries]]
-            shares = total(maps.tile(layer, head, queries, group)) - maps.cells(layer, head, queries, queries)
+            shares = sum_rows(maps.tile(layer, head, queries, group)) - maps.cells(layer, head, queries, queries)
             totals[layer, head] += (shares / sums).sum()
-    queries, keys = _pairs(groups, (sizes > 1) & (sizes <= MAX_PAIRED))
+    queries, keys = _pair_tokens(groups, (sizes > 1) & (sizes <= MAX_GROUP_SIZE))
     if not real.all():
         queries, keys = queries[real[queries]], keys[real[queries]]
     totals += sum_cells(maps, queries, keys)
@@ -270,11 +270,11 @@ def sum_cells(maps: AttentionMaps, queries: Int[np.ndarray, " cell"], keys: Int[
     totals = np.zeros((maps.n_layers, maps.n_heads))
     for layer in range(maps.n_layers if len(queries) else 0):
         sums = row_sums(maps, layer)[:, place[queries]]
-        totals[layer] = (maps.cells_of_heads(layer, queries, keys) / sums).sum(axis=-1)
+        totals[layer] = (maps.read_cells_of_heads(layer, queries, keys) / sums).sum(axis=-1)
     return totals
 
 
-def _pairs(groups: Int[np.ndarray, " token"], chosen: Bool[np.ndarray, " group"]) -> Int[np.ndarray, "2 pair"]:
+def _pair_tokens(groups: Int[np.ndarray, " token"], chosen: Bool[np.ndarray, " group"]) -> Int[np.ndarray, "2 pair"]:
     """Each two tokens of a group that is chosen, in either order."""
     tokens = np.flatnonzero(np.append(chosen, False)[groups])  # that are in no group come last
     tokens = tokens[np.argsort(groups[tokens], kind="stable")]
@@ -287,33 +287,33 @@ def _pairs(groups: Int[np.ndarray, " token"], chosen: Bool[np.ndarray, " group"]
     return np.stack([np.repeat(tokens, n_partners), tokens[within]])
 
 
-def share_at(maps: AttentionMaps, offset: int) -> PerHead:
+def measure_share_at(maps: AttentionMaps, offset: int) -> PerHead:
     """The share that goes to the key `offset` behind each query, or before it where that is negative; 0 if none is."""
-    return np.asarray(sum_by_distance(maps)[..., REACH + offset] / int(real_queries(maps).sum()))
+    return np.asarray(sum_by_distance(maps)[..., MAX_OFFSET + offset] / int(real_queries(maps).sum()))
 
 
-@remember
+@cache_on_record
 def sum_by_distance(maps: AttentionMaps) -> Float64[np.ndarray, "layer head offset"]:
-    """The sum over real queries of the weight on the key `REACH` before the query, and so on to `REACH` behind it.
+    """Return the sum over real queries of the weights on the keys `MAX_OFFSET` before to `MAX_OFFSET` after the query.
 
     Divided by the number of queries these are shares: at 0 that of attention to oneself, at -1 to the token before.
     """
-    found = np.zeros((maps.n_layers, maps.n_heads, 2 * REACH + 1))
+    found = np.zeros((maps.n_layers, maps.n_heads, 2 * MAX_OFFSET + 1))
     real = np.flatnonzero(real_queries(maps))
     for start in range(0, len(real), QUERIES_AT_ONCE):
         places = slice(start, start + QUERIES_AT_ONCE)
         for layer in range(maps.n_layers):
             shares = 1 / row_sums(maps, layer)[:, None, places]
-            found[layer] += (shares @ maps.read_around(layer, real[places], REACH))[:, 0]
+            found[layer] += (shares @ maps.read_around(layer, real[places], MAX_OFFSET))[:, 0]
     return found
 
 
 def layer_received(maps: AttentionMaps, layer: int) -> Float64[np.ndarray, "head key"]:
     """What each key receives of each head: mean over queries of the weight on it."""
-    return statistics(maps, layer).received
+    return compute_statistics(maps, layer).received
 
 
-def entropies(rows: Float64[np.ndarray, "*queries key"]) -> Float64[np.ndarray, "*queries"]:
+def compute_entropies(rows: Float64[np.ndarray, "*queries key"]) -> Float64[np.ndarray, "*queries"]:
     """-Σ w ln w of each row, in nats, where 0 ln 0 = 0."""
     terms = rows + TINY
     np.log(terms, out=terms)
@@ -322,32 +322,32 @@ def entropies(rows: Float64[np.ndarray, "*queries key"]) -> Float64[np.ndarray, 
 
 def layer_entropies(maps: AttentionMaps, layer: int) -> Float64[np.ndarray, "head query"]:
     """Of each head's rows, in nats."""
-    return statistics(maps, layer).entropies
+    return compute_statistics(maps, layer).entropies
 
 
-@remember
-def n_attendable(maps: AttentionMaps, layer: int) -> Int[np.ndarray, " query"]:
+@cache_on_record
+def count_attendable(maps: AttentionMaps, layer: int) -> Int[np.ndarray, " query"]:
     """How many keys each real query may attend to in this layer."""
     if maps.allows_all(layer):
         return np.full(int(real_queries(maps).sum()), len(maps.keys))
-    return np.concatenate([maps.read_allowed(layer, block.queries).sum(axis=-1) for block in blocks(maps)])
+    return np.concatenate([maps.read_allowed(layer, block.queries).sum(axis=-1) for block in split_real_queries(maps)])
 
 
-@remember
-def most_keys(maps: AttentionMaps) -> int:
+@cache_on_record
+def max_attendable(maps: AttentionMaps) -> int:
     """The largest number of keys that any real query may attend to in any layer."""
-    return max(int(n_attendable(maps, layer).max()) for layer in find_unlike_layers(maps))
+    return max(int(count_attendable(maps, layer).max()) for layer in find_unlike_layers(maps))
 
 
-@remember
-def farthest_attendable(maps: AttentionMaps) -> int:
+@cache_on_record
+def max_attendable_distance(maps: AttentionMaps) -> int:
     """The largest distance from a real query to a key that it may attend to in any layer."""
     farthest, end = 0, len(maps.keys) - 1
     for layer in find_unlike_layers(maps):
         if maps.allows_all(layer):
             real = np.flatnonzero(real_queries(maps))
             return max(int(real[-1]), end - int(real[0]))
-        for block in blocks(maps):
+        for block in split_real_queries(maps):
             allowed = maps.read_allowed(layer, block.queries)
             queries = np.arange(len(maps.queries))[block.queries]
             first, last = allowed.argmax(axis=-1), end - allowed[:, ::-1].argmax(axis=-1)

@@ -7,7 +7,7 @@ from unicodedata import category
 
 import numpy as np
 
-from attnviz.measures.rows import check_self_attention, share_among, share_at, share_on
+from attnviz.measures.rows import check_self_attention, measure_share_among, measure_share_at, measure_share_on
 from attnviz.records import AttentionMaps, Measurement
 
 
@@ -18,7 +18,7 @@ def to_self(maps: AttentionMaps) -> Measurement:
     Self-attention only. Raises InvalidOption otherwise.
     """
     check_self_attention(maps, "to_self")
-    return Measurement("to_self", "share", share_at(maps, 0), (0.0, 1.0))
+    return Measurement("to_self", "share", measure_share_at(maps, 0), (0.0, 1.0))
 
 
 def to_previous(maps: AttentionMaps) -> Measurement:
@@ -28,7 +28,7 @@ def to_previous(maps: AttentionMaps) -> Measurement:
     Raises InvalidOption otherwise.
     """
     check_self_attention(maps, "to_previous")
-    return Measurement("to_previous", "share", share_at(maps, -1), (0.0, 1.0))
+    return Measurement("to_previous", "share", measure_share_at(maps, -1), (0.0, 1.0))
 
 
 def to_next(maps: AttentionMaps) -> Measurement:
@@ -38,7 +38,7 @@ def to_next(maps: AttentionMaps) -> Measurement:
     Self-attention only. Raises InvalidOption otherwise.
     """
     check_self_attention(maps, "to_next")
-    return Measurement("to_next", "share", share_at(maps, 1), (0.0, 1.0))
+    return Measurement("to_next", "share", measure_share_at(maps, 1), (0.0, 1.0))
 
 
 def to_first(maps: AttentionMaps) -> Measurement:
@@ -50,7 +50,7 @@ def to_first(maps: AttentionMaps) -> Measurement:
     """
     check_self_attention(maps, "to_first")
     first = np.arange(len(maps.keys)) == int(maps.real_queries.argmax())
-    return Measurement("to_first", "share", share_on(maps, first), (0.0, 1.0))
+    return Measurement("to_first", "share", measure_share_on(maps, first), (0.0, 1.0))
 
 
 def to_sink(maps: AttentionMaps) -> Measurement:
@@ -72,7 +72,7 @@ def to_special(maps: AttentionMaps) -> Measurement:
     A share, from 0 to 1; 0 where the model adds none (arXiv:1906.04341, who read much of it as attending to nothing).
     A marker that somebody wrote into the text does not count.
     """
-    return Measurement("to_special", "share", share_on(maps, maps.keys.markers), (0.0, 1.0))
+    return Measurement("to_special", "share", measure_share_on(maps, maps.keys.markers), (0.0, 1.0))
 
 
 def to_punctuation(maps: AttentionMaps) -> Measurement:
@@ -82,8 +82,8 @@ def to_punctuation(maps: AttentionMaps) -> Measurement:
     aside, are of the Unicode categories P or S, so `…`, `$` and `。` do, `don't` and markers do not.
     """
     keys = maps.keys
-    there = np.array([is_punctuation(piece) for piece in keys.unlike])[keys.places] & ~keys.markers
-    return Measurement("to_punctuation", "share", share_on(maps, there), (0.0, 1.0))
+    there = np.array([is_punctuation(piece) for piece in keys.distinct_pieces])[keys.places] & ~keys.markers
+    return Measurement("to_punctuation", "share", measure_share_on(maps, there), (0.0, 1.0))
 
 
 @lru_cache(maxsize=2**16)  # words come again and again
@@ -105,4 +105,4 @@ def to_same_word(maps: AttentionMaps) -> Measurement:
     numbers = {word: number for number, word in enumerate(dict.fromkeys(tokens.words))}
     of_pieces = [numbers[word] for word in tokens.words]
     of_tokens = np.where(tokens.markers, -1, np.array(of_pieces)[tokens.places])
-    return Measurement("to_same_word", "share", share_among(maps, of_tokens), (0.0, 1.0))
+    return Measurement("to_same_word", "share", measure_share_among(maps, of_tokens), (0.0, 1.0))

@@ -11,10 +11,10 @@ from jaxtyping import Bool, Int
 
 from attnviz.errors import NotMeasurable
 from attnviz.measures.rows import (
+    cache_on_record,
     check_self_attention,
     find_unlike_layers,
     real_queries,
-    remember,
     sum_cells,
 )
 from attnviz.measures.shares import is_punctuation
@@ -23,12 +23,12 @@ from attnviz.records.walk import MIN_ROWS
 
 BRACKETS = dict(zip(")]}>）］｝】〉》", "([{<（［｛【〈《", strict=True))  # what closes, and what it closes
 QUOTES = {'"': '"', "”": "“„", "“": "„", "’": "‘‚", "‘": "‚", "»": "«", "«": "»", "」": "「", "』": "『"}
-CLOSES = {**BRACKETS, **QUOTES}
-OPENS = frozenset("".join(CLOSES.values()))
-SIGNS = re.compile(f"[{re.escape(''.join(OPENS | CLOSES.keys()))}]")
+OPENERS_BY_CLOSER = {**BRACKETS, **QUOTES}
+OPENERS = frozenset("".join(OPENERS_BY_CLOSER.values()))
+SIGN_PATTERN = re.compile(f"[{re.escape(''.join(OPENERS | OPENERS_BY_CLOSER.keys()))}]")
 QUOTE_MARKS = frozenset(QUOTES) | frozenset("".join(QUOTES.values()))
 APOSTROPHE = "’"  # also a quotation mark; the straight one is none, as nobody can tell
-PREFIXES = re.compile(r"^(?:##|[▁Ġ]+)(?=.)")  # of pieces that are a vocabulary's own
+PREFIX_PATTERN = re.compile(r"^(?:##|[▁Ġ]+)(?=.)")  # of pieces that are a vocabulary's own
 
 Pairs = Int[np.ndarray, "2 pair"]  # a query and its partner
 
@@ -42,7 +42,7 @@ def to_partner(maps: AttentionMaps) -> Measurement:
     only. Raises InvalidOption otherwise, and NotMeasurable for a text without a pair.
     """
     check_self_attention(maps, "to_partner")
-    queries, keys = partner_pairs(maps)
+    queries, keys = find_partner_pairs(maps)
     if not len(queries):
         raise NotMeasurable(
             "to_partner: no bracket or quotation mark of this text has a partner", hint="Choose other measures."
@@ -53,18 +53,18 @@ def to_partner(maps: AttentionMaps) -> Measurement:
 
 def has_pair(text: str) -> bool:
     """Whether a bracket or quotation mark has a partner in a text."""
-    return next(_pairs([text], [0], [(0, len(text))]), None) is not None
+    return next(_match_pairs([text], [0], [(0, len(text))]), None) is not None
 
 
-@remember
-def partner_pairs(maps: AttentionMaps) -> Pairs:
+@cache_on_record
+def find_partner_pairs(maps: AttentionMaps) -> Pairs:
     """Each real query that has a partner which it may attend to in any layer, and that partner."""
     tokens = maps.queries
-    signs = np.array([_has_sign(piece) for piece in tokens.unlike])
+    signs = np.array([_has_sign(piece) for piece in tokens.distinct_pieces])
     places = np.flatnonzero(signs[tokens.places]).tolist()
     places = [place for place in places if not (tokens.special[place] or tokens.unknown[place])]  # as the model reads
-    pieces = {place: PREFIXES.sub("", tokens.pieces[place]) for place in places}
-    found = {(one, other) for one, other in _pairs(tokens.pieces, places, tokens.offsets) if one != other}
+    pieces = {place: PREFIX_PATTERN.sub("", tokens.pieces[place]) for place in places}
+    found = {(one, other) for one, other in _match_pairs(tokens.pieces, places, tokens.offsets) if one != other}
     found = {pair for pair in found if all(is_punctuation(pieces[place]) for place in pair)}
     pairs = np.array(sorted({*found, *((key, query) for query, key in found)}), dtype=np.int64).reshape(-1, 2).T
     return np.asarray(pairs[:, _find_reached(maps, pairs)])
@@ -72,7 +72,7 @@ def partner_pairs(maps: AttentionMaps) -> Pairs:
 
 @lru_cache(maxsize=2**16)  # words come again and again
 def _has_sign(piece: str) -> bool:
-    return SIGNS.search(piece) is not None
+    return SIGN_PATTERN.search(piece) is not None
 
 
 def _find_reached(maps: AttentionMaps, pairs: Pairs) -> Bool[np.ndarray, " pair"]:
@@ -86,7 +86,7 @@ def _find_reached(maps: AttentionMaps, pairs: Pairs) -> Bool[np.ndarray, " pair"
     return np.asarray(reached & real_queries(maps)[pairs[0]])
 
 
-def _pairs(
+def _match_pairs(
     pieces: Sequence[str], places: Sequence[int], offsets: Sequence[tuple[int, int]]
 ) -> Iterator[tuple[int, int]]:
     """Which piece opens and which closes, pair by pair, of the pieces at some places.
@@ -96,21 +96,21 @@ def _pairs(
     brackets: list[tuple[str, int]] = []
     quotes: list[tuple[str, int]] = []
     for place in places:
-        for match in SIGNS.finditer(pieces[place]):
+        for match in SIGN_PATTERN.finditer(pieces[place]):
             sign = match[0]
-            if sign == APOSTROPHE and _within_word(pieces, offsets, place, match.start()):
+            if sign == APOSTROPHE and _is_within_word(pieces, offsets, place, match.start()):
                 continue
             opened = quotes if sign in QUOTE_MARKS else brackets
-            closed = CLOSES.get(sign, "")
+            closed = OPENERS_BY_CLOSER.get(sign, "")
             at = next((n for n in reversed(range(len(opened))) if opened[n][0] in closed), None)
             if at is not None:
                 yield opened[at][1], place
                 del opened[at:]
-            elif sign in OPENS:
+            elif sign in OPENERS:
                 opened.append((sign, place))
 
 
-def _within_word(pieces: Sequence[str], offsets: Sequence[tuple[int, int]], place: int, at: int) -> bool:
+def _is_within_word(pieces: Sequence[str], offsets: Sequence[tuple[int, int]], place: int, at: int) -> bool:
     """Whether letters stand on both sides of a character, also where pieces that touch hold them."""
     piece, (start, end) = pieces[place], offsets[place]
     before = piece[at - 1] if at else pieces[place - 1][-1:] if place and offsets[place - 1][1] == start else ""
@@ -118,5 +118,5 @@ def _within_word(pieces: Sequence[str], offsets: Sequence[tuple[int, int]], plac
         after = piece[at + 1]
     else:
         touching = place + 1 < len(pieces) and offsets[place + 1][0] == end
-        after = PREFIXES.sub("", pieces[place + 1])[:1] if touching else ""
+        after = PREFIX_PATTERN.sub("", pieces[place + 1])[:1] if touching else ""
     return before.isalnum() and after.isalnum()

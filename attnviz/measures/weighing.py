@@ -14,8 +14,8 @@ from attnviz.errors import InvalidOption
 from attnviz.records import AttentionMaps, holds_factors
 from attnviz.records.factors import Factors
 
-AT_ONCE = 1024  # queries
-TINY = np.float32(1e-30)  # in the place of a value of length 0, whose logarithm is none
+QUERIES_AT_ONCE = 1024  # queries
+MIN_NORM = np.float32(1e-30)  # in the place of a value of length 0, whose logarithm is none
 
 
 def weigh_values(maps: AttentionMaps) -> AttentionMaps:
@@ -32,7 +32,7 @@ def weigh_values(maps: AttentionMaps) -> AttentionMaps:
     provenance = replace(maps.provenance, settings=settings)
     if holds_factors(maps):
         pairs = zip(maps.factors, maps.value_norms, strict=True)
-        factors = tuple(_factors(of, norms) for of, norms in pairs)
+        factors = tuple(_weigh_factors(of, norms) for of, norms in pairs)
         return replace(maps, provenance=provenance, factors=factors, value_norms=None, weighed=True)
     moved = maps.weights * maps.value_norms[:, :, None, :]
     sums = moved.sum(axis=-1, keepdims=True)
@@ -43,16 +43,16 @@ def weigh_values(maps: AttentionMaps) -> AttentionMaps:
     return AttentionMaps(**given | changed)
 
 
-def _factors(of: Factors, norms: Float32[np.ndarray, "head key"]) -> Factors:
+def _weigh_factors(of: Factors, norms: Float32[np.ndarray, "head key"]) -> Factors:
     """ln ‖v_j W_O‖ is one number more of each key, and what the rows then sum to goes into log-sum-exp."""
     n_heads, n_queries, _ = of.query.shape
-    norms = np.maximum(norms, TINY)
+    norms = np.maximum(norms, MIN_NORM)
     ones = np.full((n_heads, n_queries, 1), 1 / of.scale, dtype=np.float32)
     keys = np.repeat(of.key, n_heads // len(of.key), axis=0)
     log_sum_exp = of.sums.copy()
     for head in range(n_heads):
-        for first in range(0, n_queries, AT_ONCE):
-            block = slice(first, first + AT_ONCE)
+        for first in range(0, n_queries, QUERIES_AT_ONCE):
+            block = slice(first, first + QUERIES_AT_ONCE)
             log_sum_exp[head, block] += np.log(of.rows(head, block) @ norms[head])
     return replace(
         of,

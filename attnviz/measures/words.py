@@ -16,7 +16,7 @@ from attnviz.records import AttentionMaps, Tokens
 APOSTROPHES = "'’"
 JOINERS = "\u200c\u200d"
 # What the names of Han and kana characters begin with; Unicode's scripts themselves do not come with Python.
-ALONE = (
+SINGLE_CHARACTER_WORDS = (
     *("CJK ", "IDEOGRAPHIC ", "VERTICAL IDEOGRAPHIC ", "HANGZHOU "),
     *("HIRAGANA ", "HENTAIGANA ", "KATAKANA", "HALFWIDTH KATAKANA"),
 )
@@ -26,8 +26,8 @@ Text = Mapping[int, str]  # characters by their place
 
 def merge_words(maps: AttentionMaps) -> AttentionMaps:
     """Attention from word to word (see `merged`). Its facts say how many tokens there were, markers too."""
-    units = words(maps.queries)
-    of_keys = None if maps.self_attention else words(maps.keys)
+    units = find_words(maps.queries)
+    of_keys = None if maps.self_attention else find_words(maps.keys)
     joined = merge_tokens(maps, units, of_keys)
     if maps.self_attention:
         counts = [("tokens_before_merging", len(maps.queries))]
@@ -40,24 +40,24 @@ def merge_words(maps: AttentionMaps) -> AttentionMaps:
     return replace(joined, provenance=replace(maps.provenance, settings=settings, facts=facts))
 
 
-def words(tokens: Tokens) -> tuple[Unit, ...]:
+def find_words(tokens: Tokens) -> tuple[Unit, ...]:
     """The tokens of each word, in order. A token is never cut, a marker never joined.
 
     Tokens that share characters belong together, and so do those that touch where there is no border between words. A
     single space that is a token belongs to the token right after it, as in " cat".
     """
     units: list[list[int]] = []
-    for stretch in _stretches(tokens):
-        text = _characters(tokens, stretch)
+    for stretch in _split_texts(tokens):
+        text = _collect_characters(tokens, stretch)
         for position in stretch:
-            if position > stretch.start and _belongs(tokens, position, text):
+            if position > stretch.start and _belongs_to_word(tokens, position, text):
                 units[-1].append(position)
             else:
                 units.append([position])
     return tuple(map(tuple, units))
 
 
-def _stretches(tokens: Tokens) -> Iterator[range]:
+def _split_texts(tokens: Tokens) -> Iterator[range]:
     """Runs of tokens of one text: places count from 0 again behind a marker, where a second text may follow."""
     start = 0
     for position in range(1, len(tokens)):
@@ -69,7 +69,7 @@ def _stretches(tokens: Tokens) -> Iterator[range]:
         yield range(start, len(tokens))
 
 
-def _characters(tokens: Tokens, stretch: range) -> Text:
+def _collect_characters(tokens: Tokens, stretch: range) -> Text:
     """Of a piece that is not as long as what it stands for only the first and the last."""
     text: dict[int, str] = {}
     for position in stretch:
@@ -81,7 +81,7 @@ def _characters(tokens: Tokens, stretch: range) -> Text:
     return text
 
 
-def _belongs(tokens: Tokens, position: int, text: Text) -> bool:
+def _belongs_to_word(tokens: Tokens, position: int, text: Text) -> bool:
     """Whether a token belongs to the word of the one before it."""
     (start, end), (next_start, next_end) = tokens.offsets[position - 1 : position + 1]
     if max(start, next_start) < min(end, next_end):
@@ -90,26 +90,26 @@ def _belongs(tokens: Tokens, position: int, text: Text) -> bool:
         return False
     if tokens.pieces[position - 1] == " ":
         return not tokens.pieces[position][:1].isspace()
-    return not _border(text, end)
+    return not _is_border(text, end)
 
 
-def _border(text: Text, at: int) -> bool:
+def _is_border(text: Text, at: int) -> bool:
     """Whether a word ends before the character at this place."""
     before, after = text.get(at - 1, " "), text.get(at, " ")
     if before.isspace() or after.isspace():
         return True
     if _continues(text, at):
         return False
-    if _in_word(text, at - 1) and _in_word(text, at):
+    if _is_in_word(text, at - 1) and _is_in_word(text, at):
         return False
     if before in APOSTROPHES:
-        return not (_in_word(text, at - 2) and _in_word(text, at))
+        return not (_is_in_word(text, at - 2) and _is_in_word(text, at))
     if after in APOSTROPHES:
-        return not (_in_word(text, at - 1) and _in_word(text, at + 1))
+        return not (_is_in_word(text, at - 1) and _is_in_word(text, at + 1))
     return True
 
 
-def _in_word(text: Text, at: int) -> bool:
+def _is_in_word(text: Text, at: int) -> bool:
     """Whether a letter, a digit or an underscore is here, and no character that is a word alone. A mark is its base."""
     character = text.get(at, " ")
     while unicodedata.category(character)[0] == "M" and at - 1 in text:
@@ -118,29 +118,29 @@ def _in_word(text: Text, at: int) -> bool:
     category = unicodedata.category(character)
     if category[0] not in "LNM" and character != "_":
         return False
-    return not unicodedata.name(character, "").startswith(ALONE)
+    return not unicodedata.name(character, "").startswith(SINGLE_CHARACTER_WORDS)
 
 
 def _continues(text: Text, at: int) -> bool:
     """Whether the character here is part of the one before: a mark, a skin colour, half a flag, what a joiner joins."""
     before, after = text[at - 1], text[at]
-    if unicodedata.category(after)[0] == "M" or after in JOINERS or _between(after, 0xE0020, 0xE007F):
+    if unicodedata.category(after)[0] == "M" or after in JOINERS or _is_between(after, 0xE0020, 0xE007F):
         return True
-    if _between(after, 0x1F3FB, 0x1F3FF):
+    if _is_between(after, 0x1F3FB, 0x1F3FF):
         return unicodedata.category(before) in ("So", "Mn")  # the selector of a picture is a mark
-    if _flag_half(after):
+    if _is_flag_half(after):
         n_before = 0
-        while _flag_half(text.get(at - 1 - n_before, " ")):
+        while _is_flag_half(text.get(at - 1 - n_before, " ")):
             n_before += 1
         return n_before % 2 == 1
     if before in JOINERS:
-        return unicodedata.category(after) == "So" or (_in_word(text, at - 2) and _in_word(text, at))
+        return unicodedata.category(after) == "So" or (_is_in_word(text, at - 2) and _is_in_word(text, at))
     return False
 
 
-def _flag_half(character: str) -> bool:
-    return _between(character, 0x1F1E6, 0x1F1FF)
+def _is_flag_half(character: str) -> bool:
+    return _is_between(character, 0x1F1E6, 0x1F1FF)
 
 
-def _between(character: str, first: int, last: int) -> bool:
+def _is_between(character: str, first: int, last: int) -> bool:
     return first <= ord(character) <= last

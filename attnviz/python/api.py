@@ -21,7 +21,7 @@ from attnviz.python.notebook import Display, maps_report
 from attnviz.python.options import AttentionSettings, FigureSettings, MeasureSettings
 from attnviz.records import AttentionMaps, Measurement
 from attnviz.records.grid import Grid
-from attnviz.records.single import is_record, one_record
+from attnviz.records.single import is_record, unwrap_record
 from attnviz.registry import suggestion
 from attnviz.running.metrics import add_known_heads, find_known_heads
 from attnviz.running.pictures import Pictures
@@ -109,7 +109,7 @@ def measure(maps: AttentionMaps | Sequence[AttentionMaps], name: str) -> Measure
         >>> attnviz.measure(uniform, "effective_keys").values.round(3).tolist()
         [[2.0]]
     """
-    found = measure_maps(one_record(maps), [from_python(MeasureSettings, name=name).name])
+    found = measure_maps(unwrap_record(maps), [from_python(MeasureSettings, name=name).name])
     if len(found) != 1:
         raise InvalidOption(f"{name!r} names {len(found)} measures", hint="Ask for one at a time.")
     return found[0]
@@ -142,7 +142,7 @@ def heatmap(maps: AttentionMaps | Sequence[AttentionMaps], *, ax: Axes | None = 
 
     spec = from_python(FigureSettings, **settings).figure
     look = Pictures.from_options(spec, (), "").look
-    report = maps_report(one_record(maps), spec)
+    report = maps_report(unwrap_record(maps), spec)
     if ax is None:
         return figure(report, look)
     draw_on(ax, report, spec.cmap)
@@ -188,10 +188,10 @@ def show(
     elif any(each is not None for each in (tokens, row, attention_mask)) or not isinstance(keys, Grid | None):
         raise InvalidOption("a record has its tokens", hint="Leave out tokens, keys, row and attention_mask.")
     elif keys is not None:
-        keys.names(len(one_record(maps).keys))  # raises where it does not fit
-        maps = replace(one_record(maps), grid=keys)
+        keys.names(len(unwrap_record(maps).keys))  # raises where it does not fit
+        maps = replace(unwrap_record(maps), grid=keys)
     spec = from_python(FigureSettings, **settings).figure
-    return Display(maps_report(one_record(maps), spec), Pictures.from_options(spec, (), "").look)
+    return Display(maps_report(unwrap_record(maps), spec), Pictures.from_options(spec, (), "").look)
 
 
 def from_python(spec: type[Settings], /, **settings: Any) -> Settings:

@@ -67,9 +67,9 @@ class AttentionRegression:
         __tracebackhide__ = True
         from attnviz import store
         from attnviz.python.regression import describe_moved_heads
-        from attnviz.records.single import one_record
+        from attnviz.records.single import unwrap_record
 
-        given, file = one_record(maps), self._file(name)
+        given, file = unwrap_record(maps), self._file(name)
         missing = not file.exists()
         said = "" if missing else describe_moved_heads(file, given, tolerance)
         if self._request.config.getoption(OPTION):

@@ -8,8 +8,8 @@ from pathlib import Path
 from attnviz import store
 from attnviz.records import AttentionMaps
 from attnviz.records.differences import Difference, Tolerances, check_tolerance
-from attnviz.records.single import one_record
-from attnviz.views.differences import describe
+from attnviz.records.single import unwrap_record
+from attnviz.views.differences import describe_difference
 from attnviz.views.record_changes import compare_weights
 
 MAX_HEADS = 10  # that are named
@@ -21,12 +21,12 @@ def describe_moved_heads(path: Path, maps: AttentionMaps | Sequence[AttentionMap
     Raises InvalidRecord where one of them is no record, InvalidOption for a tolerance that is none.
     """
     check_tolerance(tolerance, "tolerance=")
-    expected, actual = store.load(path), one_record(maps)
+    expected, actual = store.load(path), unwrap_record(maps)
     found = list(compare_weights(expected, actual, Tolerances(tolerance)))
     if not found:
         return ""
     if found[0].before is None:
-        return f"the record cannot be compared: {describe(found[0])}"
+        return f"the record cannot be compared: {describe_difference(found[0])}"
     n_heads = actual.n_layers * actual.n_heads
     heading = f"attention moved by more than {tolerance:g} in {len(found)} of {n_heads} heads, most in the first:"
     more = [f"  and {len(found) - MAX_HEADS} more"] if len(found) > MAX_HEADS else []

@@ -64,14 +64,14 @@ class Tokens:
         return len(self.pieces)
 
     @cached_property
-    def unlike(self) -> tuple[str, ...]:
+    def distinct_pieces(self) -> tuple[str, ...]:
         """Each piece once, in the order in which they first stand in the text."""
         return tuple(dict.fromkeys(self.pieces))
 
     @cached_property
     def places(self) -> Int[np.ndarray, " token"]:
-        """Where in `unlike` the piece of each token stands."""
-        places = {piece: place for place, piece in enumerate(self.unlike)}
+        """Where in `distinct_pieces` the piece of each token stands."""
+        places = {piece: place for place, piece in enumerate(self.distinct_pieces)}
         return np.fromiter(map(places.__getitem__, self.pieces), np.int64, len(self))
 
     @cached_property
@@ -81,8 +81,8 @@ class Tokens:
 
     @cached_property
     def words(self) -> tuple[str, ...]:
-        """`unlike` as words are told apart: whatever their case and the white space around them."""
-        return tuple([piece.strip().casefold() for piece in self.unlike])
+        """`distinct_pieces` as words are told apart: whatever their case and the white space around them."""
+        return tuple([piece.strip().casefold() for piece in self.distinct_pieces])
 
 
 @dataclass(frozen=True)
@@ -283,7 +283,7 @@ class AttentionMaps(Tabular):
         """The weights of single pairs of a query and a key."""
         return np.asarray(self.weights[layer, head, queries, keys])
 
-    def cells_of_heads(
+    def read_cells_of_heads(
         self, layer: int, queries: Int[np.ndarray, " cell"], keys: Int[np.ndarray, " cell"]
     ) -> Float32[np.ndarray, "head cell"]:
         """The same of each head of a layer."""
@@ -302,13 +302,13 @@ class AttentionMaps(Tabular):
         keys = queries[:, None] + np.arange(-reach, reach + 1)
         there = ((keys >= 0) & (keys < len(self.keys))).astype(np.float32)
         cells = np.repeat(queries, keys.shape[1]), keys.clip(0, len(self.keys) - 1).ravel()
-        return np.asarray(self.cells_of_heads(layer, *cells).reshape(self.n_heads, *keys.shape) * there)
+        return np.asarray(self.read_cells_of_heads(layer, *cells).reshape(self.n_heads, *keys.shape) * there)
 
     def read_allowed(self, layer: int, queries: Queries) -> Bool[np.ndarray, "query key"]:
         """Which keys some queries may attend to in a layer."""
         return np.asarray(self.attendable[layer, queries])
 
-    def span(self, layer: int) -> int:
+    def max_span(self, layer: int) -> int:
         """How many keys a query may attend to at most in a layer, as far as that is known without a look at masks."""
         return len(self.keys)
 
@@ -328,7 +328,7 @@ class AttentionMaps(Tabular):
         n_heads = max(self.provenance.facts.n_heads_in_model or 0, self.head_numbers[-1] + 1)
         return tuple(sorted({*range(n_heads)} - {*self.head_numbers}))
 
-    def place(self, layer: int, head: int) -> tuple[int, int]:
+    def locate(self, layer: int, head: int) -> tuple[int, int]:
         """Where a layer and a head lie in the record, by the model's own numbers, which it has to have."""
         return self.layer_numbers.index(layer), self.head_numbers.index(head)
 

@@ -16,11 +16,12 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 KEYS_AT_ONCE = 2**9  # to sum more in float32 loses digits
-PAYS = 2**28  # numbers: to load torch takes a second or two, and saves half of numpy's 1.4 to 2.7 ns of each
-BITS = float(np.log2(np.e))  # in a nat
+# Loading torch takes a second or two; per number it saves half of numpy's 1.4 to 2.7 ns.
+MIN_NUMBERS_FOR_TORCH = 2**28
+BITS_PER_NAT = float(np.log2(np.e))
 
 
-def cores() -> int:
+def count_cores() -> int:
     """How many this process may use, which may be less than what the machine has."""
     try:
         return len(os.sched_getaffinity(0))
@@ -28,18 +29,18 @@ def cores() -> int:
         return os.cpu_count() or 1
 
 
-def exponential(n_numbers: int) -> tuple[Callable[[NDArray[np.float32], NDArray[np.float32]], object], float]:
+def choose_exponential(n_numbers: int) -> tuple[Callable[[NDArray[np.float32], NDArray[np.float32]], object], float]:
     """A function that writes exponentials of its first argument to its second, and what it wants logarithms in: units
     of them in a nat. Which it is depends on nothing but how many there will be, so that equal records have equal bits.
     """
-    if n_numbers < PAYS:
+    if n_numbers < MIN_NUMBERS_FOR_TORCH:
         return np.exp, 1.0
     import torch
 
     def exp2(of: Float32[np.ndarray, "*cell"], out: Float32[np.ndarray, "*cell"]) -> None:
         torch.exp2(torch.from_numpy(of), out=torch.from_numpy(out))
 
-    return exp2, BITS
+    return exp2, BITS_PER_NAT
 
 
 def dot(
@@ -48,22 +49,22 @@ def dot(
     """Σ over keys of each row times another, in float32 a stretch at a time: the sum of very many loses digits."""
     if rows.shape[-1] <= KEYS_AT_ONCE:
         return np.asarray(np.vecdot(rows, others), dtype=np.float64)
-    (whole, rest), (of_whole, of_rest) = _stretches(rows), _stretches(others)
+    (whole, rest), (of_whole, of_rest) = _split_stretches(rows), _split_stretches(others)
     found = np.vecdot(whole, of_whole).sum(axis=-1, dtype=np.float64)
     return np.asarray(found + np.vecdot(rest, of_rest))
 
 
-def total(rows: Float32[np.ndarray, "*heads query key"]) -> Float64[np.ndarray, "*heads query"]:
+def sum_rows(rows: Float32[np.ndarray, "*heads query key"]) -> Float64[np.ndarray, "*heads query"]:
     """Σ over keys, in the same way: exact enough that a share is never above 1."""
     if rows.shape[-1] < KEYS_AT_ONCE:
         return np.asarray(rows.sum(axis=-1, dtype=np.float64))
-    whole, rest = _stretches(rows)
+    whole, rest = _split_stretches(rows)
     ones = np.ones(KEYS_AT_ONCE, dtype=np.float32)
     found = np.vecdot(whole, ones).sum(axis=-1, dtype=np.float64)
     return np.asarray(found + rest.sum(axis=-1))
 
 
-def _stretches(
+def _split_stretches(
     rows: Float32[np.ndarray, "*heads query key"],
 ) -> tuple[Float32[np.ndarray, "*heads query stretch keys"], Float32[np.ndarray, "*heads query rest"]]:
     """The keys in stretches of KEYS_AT_ONCE, and those that are left, without a copy."""

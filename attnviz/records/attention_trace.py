@@ -12,7 +12,7 @@ from jaxtyping import Bool, Float64
 
 from attnviz.records import Provenance, Tokens
 
-PLAIN_EXP = 20.0  # exp of scaled scores up to here has few enough digits to be read; e^20 is 485165195.4098
+MAX_PLAIN_SCORE = 20.0  # exp of scaled scores up to here has few enough digits to be read; e^20 is 485165195.4098
 Matches = Literal["yes", "without scaling", "no"]
 
 Vector = Float64[np.ndarray, " component"]
@@ -105,7 +105,7 @@ class PublishedValues:
     output: tuple[float, ...]  # none for some
     decimals: int
 
-    def output_of_weights(self, head: Head) -> Vector:
+    def compute_output(self, head: Head) -> Vector:
         """The output to which the claimed weights lead, with the head's values."""
         return np.asarray(np.array(self.weights) @ head.values)
 
@@ -130,7 +130,7 @@ def trace_head(
     scores = keys @ query
     scaled = scores / math.sqrt(len(query)) + (0.0 if position is None else position)
     largest = float(scaled[attendable].max())
-    shift = 0.0 if abs(largest) <= PLAIN_EXP else largest  # beyond, exp overflows sooner or later, or all are 0
+    shift = 0.0 if abs(largest) <= MAX_PLAIN_SCORE else largest  # beyond, exp overflows sooner or later, or all are 0
     exponentials = np.where(attendable, np.exp(np.where(attendable, scaled, -np.inf) - shift), 0.0)
     denominator = float(exponentials.sum())
     weights = exponentials / denominator
@@ -151,7 +151,7 @@ def trace_head(
     )
 
 
-def unscaled_weights(head: Head) -> PerKey:
+def compute_unscaled_weights(head: Head) -> PerKey:
     """What the weights would be without the division by √d_head."""
     exponentials = np.exp(head.scores - head.scores.max())
     return np.asarray(exponentials / exponentials.sum())

@@ -24,7 +24,7 @@ class ComparedMeans:
     differences: tuple[Difference, ...]
     changes: Sequence[tuple[Difference, float]]
     measures: tuple[str, ...]  # that both have
-    versions: tuple[tuple[str, str, str], ...]  # see `other_versions`
+    versions: tuple[tuple[str, str, str], ...]  # see `find_version_changes`
 
 
 @dataclass(frozen=True)
@@ -115,7 +115,7 @@ class Diff:
     failed_alike: tuple[str, ...] = ()  # jobs with the same error on both sides
     versions: tuple[
         tuple[str, str, str], ...
-    ] = ()  # see `other_versions`; they are told, and no difference by themselves
+    ] = ()  # see `find_version_changes`; they are told, and no difference by themselves
 
 
 def pair_by_name(
@@ -125,12 +125,12 @@ def pair_by_name(
     return ((name, before.get(name), after.get(name)) for name in dict.fromkeys([*before, *after]))
 
 
-def other_versions(before: Mapping[str, str], after: Mapping[str, str]) -> tuple[tuple[str, str, str], ...]:
+def find_version_changes(before: Mapping[str, str], after: Mapping[str, str]) -> tuple[tuple[str, str, str], ...]:
     """Package, before, after: those that are others, or "none"."""
     return tuple((name, old or "none", new or "none") for name, old, new in pair_by_name(before, after) if old != new)
 
 
-def one_sided(is_before: bool) -> Kind:
+def name_side(is_before: bool) -> Kind:
     """The kind of what stands on one side."""
     return "only before" if is_before else "only after"
 
@@ -139,11 +139,11 @@ def compare_values(place: Difference, sides: Sequence[Mapping[str, object]], wha
     """A difference for every name under which the two sides have other values, such as "setting dpi"."""
     for name, one, other in pair_by_name(*sides):
         if one != other:
-            left, right = (_in_words(side[name]) if name in side else "not set" for side in sides)
+            left, right = (_format_value(side[name]) if name in side else "not set" for side in sides)
             yield replace(place, what=f"{what}{name}".replace("_", " "), before=left, after=right)
 
 
-def _in_words(value: object) -> str:
+def _format_value(value: object) -> str:
     if isinstance(value, list | tuple):
         return ", ".join(map(str, value)) or "none"
     return "none" if value in (None, "") else str(value)

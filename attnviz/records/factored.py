@@ -75,17 +75,17 @@ class FactoredMaps(AttentionMaps):
     def rows(self, layer: int, heads: Heads, queries: Queries) -> Float32[np.ndarray, "query key"]:
         """The weights of some queries of one head; `layer` is a place in the record."""
         assert not isinstance(heads, slice)
-        with self._told_where(layer, heads):
+        with self._locate_errors(layer, heads):
             return self.factors[layer].rows(heads, queries)
 
     def walk(self, layer: int, heads: Heads, several: Iterable[Queries]) -> Iterator[WalkedRows]:
         """See `AttentionMaps.walk`; of one head."""
         assert not isinstance(heads, slice)
-        with self._told_where(layer, heads):
+        with self._locate_errors(layer, heads):
             yield from self.factors[layer].walk(heads, several)
 
     @contextmanager
-    def _told_where(self, layer: int, head: int) -> Iterator[None]:
+    def _locate_errors(self, layer: int, head: int) -> Iterator[None]:
         """What is wrong with rows says of which layer and head they are."""
         try:
             yield
@@ -105,7 +105,7 @@ class FactoredMaps(AttentionMaps):
         """The weights of single pairs of a query and a key."""
         return self.factors[layer].cells(head, queries, keys)
 
-    def cells_of_heads(
+    def read_cells_of_heads(
         self, layer: int, queries: Int[np.ndarray, " cell"], keys: Int[np.ndarray, " cell"]
     ) -> Float32[np.ndarray, "head cell"]:
         """The same of each head of a layer."""
@@ -115,7 +115,7 @@ class FactoredMaps(AttentionMaps):
         """Which keys some queries may attend to in a layer."""
         return self.factors[layer].read_allowed(queries)
 
-    def span(self, layer: int) -> int:
+    def max_span(self, layer: int) -> int:
         """How many keys a query may attend to at most in a layer."""
         return self.factors[layer].span
 

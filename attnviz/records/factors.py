@@ -13,23 +13,23 @@ import numpy as np
 from jaxtyping import Bool, Float32, Float64, Int
 
 from attnviz.errors import InvalidRecord
-from attnviz.records.arithmetic import exponential, total
+from attnviz.records.arithmetic import choose_exponential, sum_rows
 from attnviz.records.walk import (
     CELLS_AT_ONCE,
     ROW_SUM_TOLERANCE,
     Queries,
     WalkedRows,
-    for_each,
+    count_block_rows,
     read_logarithms,
-    rows_at_once,
+    split_queries,
     spread_by_distance,
-    stretches,
+    walk_each,
 )
 
 PRODUCTS_AT_ONCE = 2**19  # of q and k: so small a product takes a third of the time, of few numbers in a head
 N_PROBES = 16  # queries of each head whose rows are tried when a record is made or read
 MAX_SCORE = 1e4  # a score beyond it comes from no model
-NONE = np.float32(-1e30)  # the score of what is not allowed, and finite: 0 times it is 0
+MASKED_SCORE = np.float32(-1e30)  # the score of what is not allowed, and finite: 0 times it is 0
 
 Window = tuple[int | None, int | None]  # how many keys before a query it sees, and how many behind; None: all
 EVERYWHERE: Window = (None, None)
@@ -110,8 +110,8 @@ class Factors:
         n_queries, n_keys = self.query.shape[1], self.key.shape[1]
         missing = [head for head, of_head in enumerate(self._sums) if np.isnan(of_head).any()]
         if missing:
-            several = list(stretches(np.arange(n_queries), self.span))
-            for_each(lambda head: deque(self.walk(head, several), maxlen=0), missing, n_queries * n_keys)
+            several = list(split_queries(np.arange(n_queries), self.span))
+            walk_each(lambda head: deque(self.walk(head, several), maxlen=0), missing, n_queries * n_keys)
         return self._sums
 
     @property
@@ -121,7 +121,7 @@ class Factors:
         back, forward = (n_keys if reach is None else reach for reach in self.window)
         return int(min(n_keys, back + 1 + forward))
 
-    def _biases(self, head: int) -> Float32[np.ndarray, " distance"]:
+    def _spread_biases(self, head: int) -> Float32[np.ndarray, " distance"]:
         """What is added to a score at each distance."""
         if self.bias is None:
             return np.zeros(len(self._distances), dtype=np.float32)
@@ -155,7 +155,7 @@ class Factors:
         """As products want them."""
         return np.ascontiguousarray(self.key.swapaxes(1, 2))
 
-    def keys_of(self, head: int) -> Float32[np.ndarray, "key d_head"]:
+    def select_keys(self, head: int) -> Float32[np.ndarray, "key d_head"]:
         """The keys of a head, which it may share with others."""
         keys: Float32[np.ndarray, "key d_head"] = self.key[head * len(self.key) // len(self.query)]
         return keys
@@ -175,10 +175,10 @@ class Factors:
         """The weights of some queries. Raises InvalidRecord where they are no distribution."""
         places = np.arange(self.query.shape[1])[queries]
         found = np.zeros((len(places), self.key.shape[1]), dtype=np.float32)
-        step = rows_at_once(self.span)
+        step = count_block_rows(self.span)
         several = (places[start : start + step] for start in range(0, len(places), step))
         for part, block in zip(range(0, len(places), step), self._blocks(head, several), strict=True):
-            sums = total(block.weights)
+            sums = sum_rows(block.weights)
             self._check_sums(head, block, sums)
             shares = (1 / sums).astype(np.float32)[:, None]
             np.multiply(block.weights, shares, out=found[part : part + step, block.keys])
@@ -189,10 +189,12 @@ class Factors:
         fill it.
         """
         n_heads, n_queries, _ = self.query.shape
-        exp, unit = exponential(n_heads * n_queries * self.key.shape[1])
+        exp, unit = choose_exponential(n_heads * n_queries * self.key.shape[1])
         query, key = self.query[head] * np.float32(self.scale * unit), self._keys[head * len(self.key) // n_heads]
-        bias = None if self.bias is None else spread_by_distance(self._biases(head) * np.float32(unit), n_queries)
-        hidden = spread_by_distance(np.where(self._within, np.float32(0), NONE), n_queries)
+        bias = (
+            None if self.bias is None else spread_by_distance(self._spread_biases(head) * np.float32(unit), n_queries)
+        )
+        hidden = spread_by_distance(np.where(self._within, np.float32(0), MASKED_SCORE), n_queries)
         room = np.empty((2, 0), dtype=np.float32)
         for queries in several:
             of_rows, (keys, edges) = query[queries], self._find_reached(queries)
@@ -208,10 +210,10 @@ class Factors:
             for edge in edges:
                 logs[:, edge.start - keys.start : edge.stop - keys.start] += hidden[queries, edge]
             if self.attendable_keys is not None:
-                logs[:, ~self.attendable_keys[keys]] = NONE
+                logs[:, ~self.attendable_keys[keys]] = MASKED_SCORE
             best = logs.argmax(axis=1)
             largest = logs[np.arange(len(logs)), best]
-            if (largest < NONE / 2).any():
+            if (largest < MASKED_SCORE / 2).any():
                 raise InvalidRecord("a query that attends to nothing", hint="Each row is a distribution.")
             exp(np.subtract(logs, largest[:, None], out=logs), weights)
             yield Block(queries, keys, weights, logs, unit, best, largest.astype(np.float64) / unit)
@@ -257,22 +259,22 @@ class Factors:
     ) -> Float32[np.ndarray, "query key"]:
         """The weights of some queries on some keys."""
         found = np.empty((len(queries), len(keys)), dtype=np.float32)
-        key = self.keys_of(head)[keys].T.astype(np.float64)
+        key = self.select_keys(head)[keys].T.astype(np.float64)
         step = max(1, CELLS_AT_ONCE // max(1, len(keys)))
         for start in range(0, len(queries), step):
             several = queries[start : start + step]
             products = self.query[head, several].astype(np.float64) @ key
-            found[start : start + step] = self._single(head, products, several[:, None], keys)
+            found[start : start + step] = self._compute_weights(head, products, several[:, None], keys)
         return found
 
     def cells(
         self, head: int, queries: Int[np.ndarray, " cell"], keys: Int[np.ndarray, " cell"]
     ) -> Float32[np.ndarray, " cell"]:
         """The weights of single pairs of a query and a key."""
-        sides = self.query[head, queries], self.keys_of(head)[keys]
-        return self._single(head, np.einsum("cd,cd->c", *sides, dtype=np.float64), queries, keys)
+        sides = self.query[head, queries], self.select_keys(head)[keys]
+        return self._compute_weights(head, np.einsum("cd,cd->c", *sides, dtype=np.float64), queries, keys)
 
-    def _single(
+    def _compute_weights(
         self,
         head: int,
         products: Float64[np.ndarray, "*cell"],
@@ -283,6 +285,6 @@ class Factors:
         is not.
         """
         places = keys - queries + self.query.shape[1] - 1
-        logs = products * self.scale - self.sums[head, queries] + self._biases(head)[places]
+        logs = products * self.scale - self.sums[head, queries] + self._spread_biases(head)[places]
         allowed = self._within[places] & self.keys_mask[keys]
-        return np.asarray(np.exp(np.where(allowed, logs, NONE).astype(np.float32)))
+        return np.asarray(np.exp(np.where(allowed, logs, MASKED_SCORE).astype(np.float32)))

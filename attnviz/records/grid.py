@@ -72,13 +72,13 @@ class Grid:
         if not self.fits(n_keys):
             before = f" after {', '.join(self.leading)}" if self.leading else ""
             raise InvalidRecord(
-                f"{self.n_rows} × {self.n_columns} patches{before} do not fit {n_keys} keys", hint=_suggestion(n_keys)
+                f"{self.n_rows} × {self.n_columns} patches{before} do not fit {n_keys} keys", hint=_suggest_grid(n_keys)
             )
         leading = self.leading or tuple(f"token {place}" for place in range(n_keys - self.n_patches))
         return (*leading, *(f"{row},{column}" for row in range(self.n_rows) for column in range(self.n_columns)))
 
 
-def _suggestion(n_keys: int) -> str:
+def _suggest_grid(n_keys: int) -> str:
     """A square, and as few tokens before it as there can be."""
     for n_leading in range(min(MAX_LEADING, n_keys - 1) + 1):
         side = isqrt(n_keys - n_leading)

@@ -14,7 +14,7 @@ def is_record(maps: object) -> bool:
     return isinstance(maps, AttentionMaps) or several
 
 
-def one_record(maps: AttentionMaps | Sequence[AttentionMaps]) -> AttentionMaps:
+def unwrap_record(maps: AttentionMaps | Sequence[AttentionMaps]) -> AttentionMaps:
     """The record itself, also of a sequence of one. Raises InvalidRecord for anything else."""
     if isinstance(maps, AttentionMaps):
         return maps

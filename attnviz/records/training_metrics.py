@@ -12,9 +12,9 @@ from attnviz.records import Setting
 N_RANDOM_TEXTS = 8  # that random encoders read: means over few texts stray further, which makes chance reach higher
 # A share counts as a pattern where it is large and more than uniform attention gives (most of a text of three tokens
 # is "large"), or many times what uniform attention gives, and not next to nothing (5 of 500 keys get 0.01).
-LARGE_SHARE, MORE = 0.25, 2.0
-MIN_SHARE, MANY_TIMES = 0.1, 5.0
-RARE = "own bracket"  # few queries have one, so that chance comes to many times an equal share
+LARGE_SHARE, MIN_MULTIPLE = 0.25, 2.0
+MIN_SHARE, LARGE_MULTIPLE = 0.1, 5.0
+RARE_PATTERN = "own bracket"  # few queries have one, so that chance comes to many times an equal share
 
 
 @dataclass(frozen=True)
@@ -176,36 +176,36 @@ class Metrics:
         return asdict(self)
 
 
-def head_names(measured: HeadMetrics, large: float = LARGE_SHARE) -> list[list[tuple[str, float, float] | None]]:
+def name_heads(measured: HeadMetrics, large: float = LARGE_SHARE) -> list[list[tuple[str, float, float] | None]]:
     """What each layer's heads look at over many texts: the pattern, its share, and that as a multiple of an equal one.
 
     None where no share is both beyond chance and `large`, or many times an equal one; of several patterns the one that
     goes furthest beyond `large`, of those that do not the largest share.
     """
     return [
-        [_head_name(measured, layer, head, large) for head in range(len(shares))]
+        [_name_head(measured, layer, head, large) for head in range(len(shares))]
         for layer, shares in enumerate(measured.scores[0].shares)
     ]
 
 
-def head_labels(measured: HeadMetrics, large: float = LARGE_SHARE) -> Iterator[str]:
+def label_heads(measured: HeadMetrics, large: float = LARGE_SHARE) -> Iterator[str]:
     """The same in words, head after head: "previous token 0.93", "punctuation 5.2 ×"; "" for no single pattern."""
-    for name in chain.from_iterable(head_names(measured, large)):
+    for name in chain.from_iterable(name_heads(measured, large)):
         pattern, share, multiple = name or ("", 0.0, 0.0)
         yield f"{pattern} {share:.2f}" if share >= large else f"{pattern} {multiple:.1f} ×" if pattern else ""
 
 
-def _head_name(measured: HeadMetrics, layer: int, head: int, large: float) -> tuple[str, float, float] | None:
+def _name_head(measured: HeadMetrics, layer: int, head: int, large: float) -> tuple[str, float, float] | None:
     seen = []
     for score in measured.scores:
         share = score.shares[layer][head]
-        if share > measured.chance.get(score.name, 1.0) and _strength(score, share, large) >= 1:
-            seen.append((_strength(score, share, large), share, score.name, share / score.equal))
+        if share > measured.chance.get(score.name, 1.0) and _compute_strength(score, share, large) >= 1:
+            seen.append((_compute_strength(score, share, large), share, score.name, share / score.equal))
     _, share, name, multiple = max(seen, default=(0.0, 0.0, "", 0.0))
     return (name, share, multiple) if name else None
 
 
-def _strength(score: HeadScore, share: float, large: float) -> float:
+def _compute_strength(score: HeadScore, share: float, large: float) -> float:
     """1 where a share is just large enough to name a head."""
-    multiple = 0.0 if score.name == RARE else share / score.equal / MANY_TIMES
+    multiple = 0.0 if score.name == RARE_PATTERN else share / score.equal / LARGE_MULTIPLE
     return max(share / large, min(multiple, 1.0))

@@ -22,7 +22,7 @@ from typing import NamedTuple, TypeVar
 import numpy as np
 from jaxtyping import Float32, Float64, Int, Shaped
 
-from attnviz.records.arithmetic import cores, dot, total
+from attnviz.records.arithmetic import count_cores, dot, sum_rows
 
 ROW_SUM_TOLERANCE = 1e-3
 CELLS_AT_ONCE = 2**18
@@ -71,7 +71,7 @@ def read_logarithms(
     """What is known of a block of weights by their logarithms, so many units in a nat, which are finite also where a
     weight is 0; by the place of the largest in each row, and by how far the keys are.
     """
-    totals = total(weights)
+    totals = sum_rows(weights)
     return WalkedRows(
         keys=keys,
         weights=weights,
@@ -91,26 +91,26 @@ def spread_by_distance(line: Shaped[np.ndarray, " distance"], n_queries: int) ->
     return np.lib.stride_tricks.sliding_window_view(line, len(line) - n_queries + 1)[::-1]
 
 
-def rows_at_once(n_keys: int) -> int:
+def count_block_rows(n_keys: int) -> int:
     """How many rows a block has, each of so many keys; of a narrow window it is about as high as it is wide."""
     return max(MIN_ROWS, min(CELLS_AT_ONCE // n_keys, isqrt(CELLS_AT_ONCE)))
 
 
-def stretches(queries: Int[np.ndarray, " query"], n_keys: int) -> Iterator[Queries]:
+def split_queries(queries: Int[np.ndarray, " query"], n_keys: int) -> Iterator[Queries]:
     """Some queries in rising order, each of so many keys, a block at a time; as slices where they stand together."""
-    step = rows_at_once(n_keys)
+    step = count_block_rows(n_keys)
     for start in range(0, len(queries), step):
         several = queries[start : start + step]
         first, last = int(several[0]), int(several[-1])
         yield slice(first, last + 1) if last - first + 1 == len(several) else several
 
 
-def for_each(walk: Callable[[OneOrMore], object], several: Sequence[OneOrMore], n_cells: int) -> None:
+def walk_each(walk: Callable[[OneOrMore], object], several: Sequence[OneOrMore], n_cells: int) -> None:
     """A walk over so many weights of each head; of a long text a few side by side, as numpy lets threads run.
 
     Not more than there are cores: they would only take the caches from each other.
     """
-    n_threads = min(MAX_THREADS, cores(), len(several) * n_cells // CELLS_PER_THREAD)
+    n_threads = min(MAX_THREADS, count_cores(), len(several) * n_cells // CELLS_PER_THREAD)
     if n_threads > 1:
         with ThreadPoolExecutor(n_threads) as threads:
             list(threads.map(walk, several))

@@ -11,7 +11,7 @@ from attnviz import store
 from attnviz.bounded import is_file
 from attnviz.errors import InvalidOption, InvalidSelection
 from attnviz.measures import choose_measures, measure_maps
-from attnviz.measures.rows import MAX_DRAWN, MAX_SIDE
+from attnviz.measures.rows import MAX_DRAWN_WEIGHTS, MAX_SIDE
 from attnviz.models.sizes import BASE, ONE_TOKEN, check_room
 from attnviz.options import find_changed
 from attnviz.records import AttentionMaps, Measurement
@@ -24,7 +24,7 @@ from attnviz.text import decode_argument
 from attnviz.views.data import choose_heads
 from attnviz.views.head_pictures import walk_for_pictures
 from attnviz.views.heatmap import heatmap_report
-from attnviz.views.tables import measures_rows, ordering
+from attnviz.views.tables import measures_rows, parse_sort
 
 MAX_PICTURES = 500  # heads that nobody chose; 24 layers of 16 are 384
 ONE_DRAWN, ONE_POOLED = 16, 32  # bytes for each cell of a picture, measured from above
@@ -56,7 +56,7 @@ class Drawing:
         spec = replace(spec, tokens=tokens, query=query, key=key)
         choose_measures(spec.measure)
         if spec.sort is not None:
-            ordering(spec.sort)
+            parse_sort(spec.sort)
         return cls(spec, Pictures.from_options(spec, PICTURES, store.RECORD))
 
     def draw(self, maps: AttentionMaps, folder: Path, with_record: bool = True) -> Generator[Progress, None, Result]:
@@ -116,7 +116,7 @@ class Drawing:
         found = measure_maps(maps, self.spec.measure)
         if self.spec.sort is None:
             return found
-        by, _ = ordering(self.spec.sort)
+        by, _ = parse_sort(self.spec.sort)
         return found if by.name in [each.name for each in found] else (*found, *measure_maps(maps, [by.name]))
 
 
@@ -129,7 +129,7 @@ def check_factored_room(sizes: tuple[int, int, int], n_bytes: int, max_memory: f
     """Raises TooLarge where a record of q and k, of so many heads, queries and keys, and its pictures have no room."""
     n_heads, n_queries, n_keys = sizes
     cells = n_heads * n_queries * n_keys
-    shown = ONE_DRAWN * cells if cells <= MAX_DRAWN else ONE_POOLED * n_heads * MAX_SIDE**2
+    shown = ONE_DRAWN * cells if cells <= MAX_DRAWN_WEIGHTS else ONE_POOLED * n_heads * MAX_SIDE**2
     needed = BASE + COPIES * n_bytes + ONE_TOKEN * n_queries + shown
     check_room(f"q and k of {n_queries:,} tokens, and pictures of {n_heads} heads,", needed, max_memory)
 

@@ -13,7 +13,7 @@ from attnviz.bounded import MAX_JSON, read_bytes, strict_json
 from attnviz.errors import InvalidModel
 from attnviz.models.protocols import AttentionModel, Classifies
 from attnviz.records import AttentionMaps
-from attnviz.records.training_metrics import Metrics, head_labels
+from attnviz.records.training_metrics import Metrics, label_heads
 
 SCHEMA, EARLIER = 3, (1, 2)
 NAME = "metrics.json"
@@ -57,7 +57,7 @@ def find_known_heads(model: AttentionModel) -> tuple[str, ...]:
     metrics = metrics_of(model)
     if metrics is None or metrics.heads is None:
         return ()
-    return tuple(head_labels(metrics.heads))
+    return tuple(label_heads(metrics.heads))
 
 
 def add_known_heads(maps: AttentionMaps, heads: tuple[str, ...]) -> AttentionMaps:

@@ -119,9 +119,9 @@ def save(maps: AttentionMaps | Sequence[AttentionMaps], path: str | Path, *, hal
         InvalidOption: for half of a record with weights, and for a path that is none.
         OutputError: where it cannot be written.
     """
-    from attnviz.records.single import one_record
+    from attnviz.records.single import unwrap_record
 
-    maps, path = one_record(maps), _path(path)
+    maps, path = unwrap_record(maps), _path(path)
     if path.exists() and not path.is_file():  # a device or a pipe, which cannot be replaced
         write(path, record_bytes(maps, half=half))
     else:

@@ -11,10 +11,10 @@ from attnviz.records.attribution import Attribution
 from attnviz.report import Block, Column, Heatmap, Note, Report, Row, Scale, Table
 from attnviz.views import captions
 from attnviz.views.data import describe_tokens
-from attnviz.views.tokens import labels
+from attnviz.views.tokens import label_tokens
 
 MAX_NAME = 80
-SHARES = "each token by its share of each method's largest score"
+SHARES_TITLE = "each token by its share of each method's largest score"
 
 
 def attribution_report(found: Sequence[Attribution], title: str | None, top_k: int) -> Report:
@@ -23,13 +23,13 @@ def attribution_report(found: Sequence[Attribution], title: str | None, top_k: i
     The data hold every score: target, against, probability, tokens, and by method scores, passes, total, others, parts.
     """
     first = found[0]
-    tokens, provenance = labels(first.tokens), first.provenance
-    scale, values = _scale(found)
+    tokens, provenance = label_tokens(first.tokens), first.provenance
+    scale, values = _choose_scale(found)
     rows = tuple(each.method for each in found)
-    extent = captions.extent(provenance, int(first.removable.sum()))
+    extent = captions.describe_extent(provenance, int(first.removable.sum()))
     picture = Heatmap(
         name="attribution",
-        title=_title(found),
+        title=_compose_title(found),
         values=values,
         allowed=np.ones(values.shape, dtype=bool),
         rows=rows,
@@ -40,27 +40,27 @@ def attribution_report(found: Sequence[Attribution], title: str | None, top_k: i
     )
     target = escape_for_display(str(first.target), MAX_NAME)
     answer = f"{escape_for_display(first.target.name, MAX_NAME)} ({first.target.probability:.2f})"
-    blocks: list[Block] = [picture, _table(found, tokens, top_k)]
+    blocks: list[Block] = [picture, _tokens_table(found, tokens, top_k)]
     if any(each.parts for each in found):
-        blocks.append(_parts(found))
-    blocks += map(Note, _notes(found, target))
+        blocks.append(_parts_table(found))
+    blocks += map(Note, _compose_notes(found, target))
     name = escape_for_display(provenance.text_name, MAX_NAME)
     model = escape_for_display(provenance.model, MAX_NAME)
     return Report(
-        title=captions.own_title(title, f"{model} reads {name} as {answer}"),
-        subtitle=f"{captions.status(provenance)} · {extent} · by {', '.join(rows)}",
+        title=captions.choose_title(title, f"{model} reads {name} as {answer}"),
+        subtitle=f"{captions.describe_status(provenance)} · {extent} · by {', '.join(rows)}",
         blocks=tuple(blocks),
         scale=scale,
-        facts=captions.facts(provenance),
-        data=_data(found),
+        facts=captions.list_facts(provenance),
+        data=_collect_data(found),
         caveat=f"{model}: {answer}, {extent}, by {', '.join(rows)}",
         focus=(picture,),
     )
 
 
-def _title(found: Sequence[Attribution]) -> str:
+def _compose_title(found: Sequence[Attribution]) -> str:
     if len(found) > 1:
-        return SHARES
+        return SHARES_TITLE
     return "each token by what it did for the answer" if found[0].signed else "each token by the size of its score"
 
 
@@ -73,7 +73,7 @@ def attribution_rows(found: Sequence[Attribution]) -> Iterator[tuple[str, ...]]:
         yield (str(position), escape_for_spreadsheet(piece), *scores)
 
 
-def _scale(found: Sequence[Attribution]) -> tuple[Scale, np.ndarray]:
+def _choose_scale(found: Sequence[Attribution]) -> tuple[Scale, np.ndarray]:
     """The scores themselves, or of several methods the shares of each one's largest."""
     values = np.stack([each.scores for each in found])
     if len(found) == 1:
@@ -86,7 +86,7 @@ def _scale(found: Sequence[Attribution]) -> tuple[Scale, np.ndarray]:
     return Scale("diverging", -1.0, 1.0, f"share of the method's largest score{sizes}"), shares.astype(np.float32)
 
 
-def _table(found: Sequence[Attribution], tokens: Sequence[str], top_k: int) -> Table:
+def _tokens_table(found: Sequence[Attribution], tokens: Sequence[str], top_k: int) -> Table:
     """The tokens that did most, for or against, by the first method."""
     scores = found[0].scores
     order = np.argsort(-np.abs(scores), kind="stable")[:top_k]
@@ -107,7 +107,7 @@ def _table(found: Sequence[Attribution], tokens: Sequence[str], top_k: int) -> T
     return Table("tokens", title, "facts", columns, tuple(rows))
 
 
-def _parts(found: Sequence[Attribution]) -> Table:
+def _parts_table(found: Sequence[Attribution]) -> Table:
     """What of the answer is whose."""
     (each,) = [each for each in found if each.parts]
     assert each.total is not None
@@ -118,7 +118,7 @@ def _parts(found: Sequence[Attribution]) -> Table:
     return Table("shares", "what the answer is made of", "facts", columns, tuple(rows))
 
 
-def _notes(found: Sequence[Attribution], target: str) -> Iterator[str]:
+def _compose_notes(found: Sequence[Attribution], target: str) -> Iterator[str]:
     for each in found:
         if each.total is not None and not each.parts:
             rest = ", ".join(f"{name} {share:+.4f}" for name, share in each.others)
@@ -136,7 +136,7 @@ def _notes(found: Sequence[Attribution], target: str) -> Iterator[str]:
     yield f"Forward passes, a backward pass counted as two: {passes}. attnviz attribute --card tests these methods."
 
 
-def _data(found: Sequence[Attribution]) -> Mapping[str, object]:
+def _collect_data(found: Sequence[Attribution]) -> Mapping[str, object]:
     first = found[0]
     return {
         "model": first.provenance.model,

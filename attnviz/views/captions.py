@@ -9,16 +9,16 @@ from itertools import product
 from attnviz.display import escape_for_display, first_of, pluralize
 from attnviz.records import AttentionMaps, Provenance, Tokens
 from attnviz.report import Note
-from attnviz.views.tokens import WRITTEN, TokenSelection, list_left_out, token
+from attnviz.views.tokens import WRITTEN_PREFIX, TokenSelection, list_left_out, name_token
 
 MAX_NAME_LENGTH = 80
 MAX_TITLE_LENGTH = 200
 MAX_NAMED = 8
-BY_MOVED = "weights by what they move, ‖A v W‖"
-OF_SHOWN = "Colours show the share among the keys that are drawn, times their number; weights stay what they are"
+WEIGHED_LABEL = "weights by what they move, ‖A v W‖"
+SHOWN_COLOURS = "Colours show the share among the keys that are drawn, times their number; weights stay what they are"
 
 
-def status(provenance: Provenance) -> str:
+def describe_status(provenance: Provenance) -> str:
     """Trained or not: "untrained (random weights, seed 0)", "trained, weights sha256 ab12cd34…", "weights as given"."""
     if provenance.trained is False:
         return f"untrained (random weights{provenance.revision.removeprefix('random')})"
@@ -29,44 +29,44 @@ def status(provenance: Provenance) -> str:
     return f"{known}revision {digest}" if known else f"weights {digest}"
 
 
-def title(provenance: Provenance, own: str | None, n_texts: int = 1) -> str:
+def compose_title(provenance: Provenance, own: str | None, n_texts: int = 1) -> str:
     """The user's own title, else which model attends to which text, or to how many."""
-    texts = _text(provenance) if n_texts == 1 else f"{n_texts} texts"
-    return own_title(own, f"{_model(provenance)} attends to {texts}")
+    texts = _escape_text(provenance) if n_texts == 1 else f"{n_texts} texts"
+    return choose_title(own, f"{_escape_model(provenance)} attends to {texts}")
 
 
-def own_title(own: str | None, otherwise: str) -> str:
+def choose_title(own: str | None, otherwise: str) -> str:
     """The user's own title, which may be none at all, else another."""
     if own is None:
         return otherwise
     return escape_for_display(own, MAX_TITLE_LENGTH) if own else ""
 
 
-def subtitle(maps: AttentionMaps, part: TokenSelection, hidden: float | None, own_title: bool) -> str:
+def compose_subtitle(maps: AttentionMaps, part: TokenSelection, hidden: float | None, own_title: bool) -> str:
     """Trained or not and how much of the text; model and text too where the user's own title does not say them.
 
     `hidden` is the share of attention that goes to what is not drawn.
     """
     provenance = maps.provenance
-    parts = [escape_for_display(status(provenance), MAX_NAME_LENGTH), _extent(maps)]
+    parts = [escape_for_display(describe_status(provenance), MAX_NAME_LENGTH), _describe_maps_extent(maps)]
     if own_title:
-        parts = [_model(provenance), parts[0], _text(provenance), parts[1]]
+        parts = [_escape_model(provenance), parts[0], _escape_text(provenance), parts[1]]
     if maps.weighed:
-        parts.append(BY_MOVED)
+        parts.append(WEIGHED_LABEL)
     if provenance.facts.causal:
         parts.append("causal")
     if maps.chosen:
-        parts.append(f"{WRITTEN}written by the model")
-    return " · ".join(filter(None, (*parts, _mostly_unknown(maps), _share_hidden(maps, part, hidden))))
+        parts.append(f"{WRITTEN_PREFIX}written by the model")
+    return " · ".join(filter(None, (*parts, _describe_unknown(maps), _describe_share_hidden(maps, part, hidden))))
 
 
-def caveat(maps: AttentionMaps, part: TokenSelection, hidden: float | None) -> str:
+def compose_caveat(maps: AttentionMaps, part: TokenSelection, hidden: float | None) -> str:
     """What a picture has to say even without its title: that nothing was trained, and what is hidden."""
-    untrained = status(maps.provenance) if maps.provenance.trained is False else ""
-    return " · ".join(filter(None, (untrained, _mostly_unknown(maps), _share_hidden(maps, part, hidden))))
+    untrained = describe_status(maps.provenance) if maps.provenance.trained is False else ""
+    return " · ".join(filter(None, (untrained, _describe_unknown(maps), _describe_share_hidden(maps, part, hidden))))
 
 
-def _mostly_unknown(maps: AttentionMaps) -> str:
+def _describe_unknown(maps: AttentionMaps) -> str:
     """Where the model reads half of the text or more as one and the same token, maps show little but positions."""
     n_unknown, n_in_text = sum(maps.queries.unknown), len(maps.queries) - sum(maps.queries.special)
     if not n_unknown or 2 * n_unknown < n_in_text:
@@ -74,7 +74,7 @@ def _mostly_unknown(maps: AttentionMaps) -> str:
     return f"{n_unknown} of {n_in_text} {pluralize(n_in_text, 'tokens')} read as [UNK]"
 
 
-def _share_hidden(maps: AttentionMaps, part: TokenSelection, hidden: float | None) -> str:
+def _describe_share_hidden(maps: AttentionMaps, part: TokenSelection, hidden: float | None) -> str:
     """How much is hidden, and with it how much of what the queries that are drawn attend to."""
     said = _describe_hidden(maps, part)
     if not said or hidden is None or not list_left_out(maps.keys, part.keys):
@@ -83,11 +83,11 @@ def _share_hidden(maps: AttentionMaps, part: TokenSelection, hidden: float | Non
     return f"{said} hidden, {hidden:.1%} of the attention{of_drawn}"
 
 
-def facts(provenance: Provenance) -> tuple[tuple[str, str], ...]:
+def list_facts(provenance: Provenance) -> tuple[tuple[str, str], ...]:
     """For a file's metadata: enough to make the record again."""
     named = (
         ("model", provenance.model),
-        ("status", status(provenance)),
+        ("status", describe_status(provenance)),
         ("revision", provenance.revision),
         ("text", provenance.text_name),
         ("text sha256", provenance.text_sha256),
@@ -96,20 +96,20 @@ def facts(provenance: Provenance) -> tuple[tuple[str, str], ...]:
     return tuple((name, escape_for_display(str(value), MAX_TITLE_LENGTH)) for name, value in (*named, *rest))
 
 
-def notes(maps: AttentionMaps) -> Iterator[Note]:
+def collect_notes(maps: AttentionMaps) -> Iterator[Note]:
     """What a reader of the maps would otherwise get wrong."""
     n_read = maps.provenance.facts.queries_before_joining
-    yield from caveats(maps.provenance, n_read or len(maps.queries))
+    yield from describe_misuse(maps.provenance, n_read or len(maps.queries))
     if maps.provenance.facts.guess:
         yield Note(escape_for_display(maps.provenance.facts.guess, MAX_TITLE_LENGTH))
-    yield from _not_here(maps)
+    yield from _describe_missing(maps)
     yield from _describe_written(maps)
     yield from _describe_joined(maps)
     if maps.self_attention:
-        yield from unknown(maps.queries, "words" if n_read else "tokens")
+        yield from describe_unknown(maps.queries, "words" if n_read else "tokens")
     else:
-        yield from unknown(maps.queries, "queries")
-        yield from unknown(maps.keys, "keys")
+        yield from describe_unknown(maps.queries, "queries")
+        yield from describe_unknown(maps.keys, "keys")
     if maps.sink is not None:
         share = float(maps.sink[:, :, maps.real_queries].mean())
         yield Note(
@@ -145,17 +145,17 @@ def describe_left_out(maps: AttentionMaps, part: TokenSelection, share: float, l
             said.append(f"{len(places)} of {len(tokens)} {many} ({_list_tokens(tokens, places)})")
     return Note(
         f"Not drawn: {' and '.join(said)}. Of what the queries drawn attend to, {share:.1%} is hidden with that. "
-        f"{OF_SHOWN if lift else 'No row is made to sum to 1 again'}, and all measures count every token."
+        f"{SHOWN_COLOURS if lift else 'No row is made to sum to 1 again'}, and all measures count every token."
     )
 
 
-def not_listed(n_heads: int, layer: str | int | float, head: str | int | float) -> Note:
+def describe_unlisted(n_heads: int, layer: str | int | float, head: str | int | float) -> Note:
     """Where the strongest keys of so many heads would be too much to read."""
     one = f"--layer {layer} --head {head}"
     return Note(f"Of {n_heads} heads only these numbers are listed; {one} lists what each query of one attends to.")
 
 
-def _not_here(maps: AttentionMaps) -> Iterator[Note]:
+def _describe_missing(maps: AttentionMaps) -> Iterator[Note]:
     """Which layers and heads of the model are in the record, where not all are."""
     facts, unseen = maps.provenance.facts, maps.unseen_layers
     if facts.n_heads_in_model is not None:
@@ -182,12 +182,13 @@ def _describe_written(maps: AttentionMaps) -> Iterator[Note]:
     if n_chosen:
         text = escape_for_display("".join(maps.chosen), MAX_TITLE_LENGTH)
         yield Note(
-            f"The model wrote {n_chosen} {pluralize(n_chosen, 'tokens')}: “{text}”. A row named {WRITTEN}x is of the "
-            "query that chose x: the query at position i chose the token at position i + 1. The last was never read."
+            f"The model wrote {n_chosen} {pluralize(n_chosen, 'tokens')}: “{text}”. A row named {WRITTEN_PREFIX}x is "
+            "of the query that chose x: the query at position i chose the token at position i + 1. The last was never "
+            "read."
         )
 
 
-def through(several: Sequence[AttentionMaps]) -> str:
+def name_layers(several: Sequence[AttentionMaps]) -> str:
     """Which layers attention was followed through: "all layers", "layers 1 and 3 of 4"."""
     lacking = {maps.layer_numbers: maps for maps in several if maps.unseen_layers}
     if not lacking:
@@ -224,7 +225,7 @@ def _describe_joined(maps: AttentionMaps) -> Iterator[Note]:
         )
 
 
-def caveats(provenance: Provenance, n_tokens: int) -> Iterator[Note]:
+def describe_misuse(provenance: Provenance, n_tokens: int) -> Iterator[Note]:
     """Where the model does what it was not made for."""
     if provenance.trained and provenance.facts.causal:
         yield Note("The model was trained to look both ways; forced to look back only, it does what it never learned.")
@@ -233,7 +234,7 @@ def caveats(provenance: Provenance, n_tokens: int) -> Iterator[Note]:
         yield Note(f"The model was made for texts of at most {made_for} tokens and has {n_tokens} here.")
 
 
-def unknown(tokens: Tokens, many: str) -> Iterator[Note]:
+def describe_unknown(tokens: Tokens, many: str) -> Iterator[Note]:
     """Which tokens the vocabulary does not hold."""
     places = [position for position, is_unknown in enumerate(tokens.unknown) if is_unknown]
     if places:
@@ -245,23 +246,23 @@ def unknown(tokens: Tokens, many: str) -> Iterator[Note]:
 
 
 def _list_tokens(tokens: Tokens, places: Sequence[int]) -> str:
-    return first_of(places, MAX_NAMED, lambda place: token(tokens, place))
+    return first_of(places, MAX_NAMED, lambda place: name_token(tokens, place))
 
 
-def _extent(maps: AttentionMaps) -> str:
+def _describe_maps_extent(maps: AttentionMaps) -> str:
     """ "first 20 of 233 tokens and 2 markers"."""
     if not maps.self_attention:
         return f"{_count(len(maps.queries), 'queries')}, {_count(len(maps.keys), 'keys')}"
     n_markers = sum(bool(r) and s for r, s in zip(maps.real_queries, maps.queries.special, strict=True))
-    return _extent_of_text(maps) + (f" and {_count(n_markers, 'markers')}" if n_markers else "")
+    return _describe_text_extent(maps) + (f" and {_count(n_markers, 'markers')}" if n_markers else "")
 
 
-def _extent_of_text(maps: AttentionMaps) -> str:
+def _describe_text_extent(maps: AttentionMaps) -> str:
     shown = sum(bool(r) and not s for r, s in zip(maps.real_queries, maps.queries.special, strict=True))
     if n_read := maps.provenance.facts.queries_before_joining:  # markers and padding are never joined
         n_tokens = n_read - (len(maps.queries) - shown)
-        return f"{_count(shown, 'words')} from {extent(maps.provenance, n_tokens)}"
-    return extent(maps.provenance, shown)
+        return f"{_count(shown, 'words')} from {describe_extent(maps.provenance, n_tokens)}"
+    return describe_extent(maps.provenance, shown)
 
 
 def _describe_hidden(maps: AttentionMaps, part: TokenSelection) -> str:
@@ -272,7 +273,7 @@ def _describe_hidden(maps: AttentionMaps, part: TokenSelection) -> str:
     return ", ".join(_count(number, many) for number, many in ((n_queries, "queries"), (n_keys, "keys")) if number)
 
 
-def extent(provenance: Provenance, shown: int) -> str:
+def describe_extent(provenance: Provenance, shown: int) -> str:
     """How much of the text `shown` tokens are; the fact `tokens_in_text` counts it without any marker."""
     in_text = provenance.facts.tokens_in_text
     if in_text is not None and in_text > shown:
@@ -286,9 +287,9 @@ def _count(number: int, many: str) -> str:
     return f"{number} {pluralize(number, many)}"
 
 
-def _model(provenance: Provenance) -> str:
+def _escape_model(provenance: Provenance) -> str:
     return escape_for_display(provenance.model, MAX_NAME_LENGTH)
 
 
-def _text(provenance: Provenance) -> str:
+def _escape_text(provenance: Provenance) -> str:
     return escape_for_display(provenance.text_name, MAX_NAME_LENGTH)

@@ -23,12 +23,12 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from attnviz.records import AttentionMaps, Measurement, Provenance, Tokens
-from attnviz.views.captions import status
-from attnviz.views.head_pictures import too_many
+from attnviz.views.captions import describe_status
+from attnviz.views.head_pictures import has_too_many_weights
 from attnviz.views.tokens import TokenSelection, list_left_out
 
 
-def data(
+def collect_data(
     title: str,
     maps: AttentionMaps,
     measurements: Sequence[Measurement],
@@ -51,13 +51,13 @@ def data(
         },
         **(
             _describe_pooled(maps, layers, heads)
-            if too_many(maps, len(layers) * len(heads))
-            else _cells(maps, layers, heads)
+            if has_too_many_weights(maps, len(layers) * len(heads))
+            else _collect_cells(maps, layers, heads)
         ),
     }
 
 
-def _cells(maps: AttentionMaps, layers: Sequence[int], heads: Sequence[int]) -> Mapping[str, object]:
+def _collect_cells(maps: AttentionMaps, layers: Sequence[int], heads: Sequence[int]) -> Mapping[str, object]:
     every = slice(0, len(maps.queries))  # layer by layer, as other heads may be too many to be worked out at once
     alike = maps.layers_alike
     return {
@@ -65,11 +65,11 @@ def _cells(maps: AttentionMaps, layers: Sequence[int], heads: Sequence[int]) -> 
         if alike
         else np.stack([maps.read_allowed(layer, every) for layer in layers]),
         **({} if maps.sink is None else {"sink": choose_heads(maps.sink, layers, heads)}),
-        "weights": _weights(maps, layers, heads),
+        "weights": _collect_weights(maps, layers, heads),
     }
 
 
-def _weights(maps: AttentionMaps, layers: Sequence[int], heads: Sequence[int]) -> np.ndarray:
+def _collect_weights(maps: AttentionMaps, layers: Sequence[int], heads: Sequence[int]) -> np.ndarray:
     """[layer, head, query, key]: of all heads as they lie in memory, of some no more than those."""
     if len(layers) * len(heads) == maps.n_layers * maps.n_heads:
         return choose_heads(maps.weights, layers, heads)
@@ -95,7 +95,7 @@ def _choose_layers(maps: Sequence[np.ndarray], heads: Sequence[int]) -> np.ndarr
     return choose_heads(whole, range(len(maps)), heads)
 
 
-def data_of_hidden(
+def describe_hidden(
     maps: AttentionMaps, part: TokenSelection, share: Measurement, layers: Sequence[int], heads: Sequence[int]
 ) -> Mapping[str, object]:
     """What is not drawn, as one more key."""
@@ -121,7 +121,7 @@ def describe_provenance(provenance: Provenance) -> Mapping[str, object]:
     """Where a record comes from, for machines."""
     return {
         "model": provenance.model,
-        "status": status(provenance),
+        "status": describe_status(provenance),
         "trained": provenance.trained,
         "revision": provenance.revision,
         "text": {"name": provenance.text_name, "sha256": provenance.text_sha256},

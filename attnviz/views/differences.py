@@ -8,9 +8,9 @@ from attnviz.records.differences import Difference
 MAX_NAME_LENGTH, MAX_TEXT_LENGTH = 64, 200
 
 
-def describe(difference: Difference) -> str:
+def describe_difference(difference: Difference) -> str:
     """One difference as a sentence."""
-    subject, said = _subject(difference), shorten_text(difference.said) if difference.said else ""
+    subject, said = _name_subject(difference), shorten_text(difference.said) if difference.said else ""
     match difference.kind:
         case "only before" | "only after":
             return f"{subject} is only in {difference.kind.removeprefix('only ').upper()}."
@@ -19,11 +19,11 @@ def describe(difference: Difference) -> str:
         case "differs":
             if difference.before is None:
                 return f"{subject}: {said}."
-            became = f"{_value(difference.before)} became {_value(difference.after)}"
+            became = f"{_format_value(difference.before)} became {_format_value(difference.after)}"
             return f"{subject}: {became}{f' ({said})' if said else ''}."
 
 
-def _subject(difference: Difference) -> str:
+def _name_subject(difference: Difference) -> str:
     """ "film: attention.safetensors: weight of layer 0, head 1"; of a file and a job as a whole just their names."""
     what, parts = difference.what, [difference.job, difference.file.removeprefix(f"{difference.job}/")]
     if what == "job":
@@ -36,7 +36,7 @@ def _subject(difference: Difference) -> str:
     return ": ".join(shorten_text(part) for part in parts if part)
 
 
-def _value(value: object) -> str:
+def _format_value(value: object) -> str:
     return f"{value:.9g}" if isinstance(value, float) else shorten_text(str(value))
 
 

@@ -8,12 +8,12 @@ import numpy as np
 from jaxtyping import Float64
 
 from attnviz.display import pluralize
-from attnviz.measures.distance import DistanceBands, distance_bands
+from attnviz.measures.distance import DistanceBands, measure_distance_bands
 from attnviz.records import AttentionMaps
 from attnviz.report import Curve, Curves, Line
 from attnviz.views.head_pictures import Place
 
-IN_A_ROW = 4
+N_COLUMNS = 4
 
 
 def distance_curves(maps: AttentionMaps, places: Sequence[Place], *, whole: bool = True) -> Iterator[Curves]:
@@ -24,30 +24,30 @@ def distance_curves(maps: AttentionMaps, places: Sequence[Place], *, whole: bool
     """
     layers = dict.fromkeys(layer for layer, _ in places)
     for layer in layers:
-        found, number = distance_bands(maps, layer), maps.layer_numbers[layer]
+        found, number = measure_distance_bands(maps, layer), maps.layer_numbers[layer]
         n_queries = found.shares.shape[1]
         of = f"{n_queries:,}" if n_queries == found.n_real else f"{n_queries:,} of {found.n_real:,}"
         over = f"median and quartiles over {of} {pluralize(found.n_real, 'queries')}"
         over += "" if whole else ", hidden tokens included"
         heads = [head for of_layer, head in places if of_layer == layer]
-        highest = float(max(_quartiles(found)[-1, heads].max(), _average_equal(found).max()))
+        highest = float(max(_compute_quartiles(found)[-1, heads].max(), _average_equal(found).max()))
         yield Curves(
             "distance" if len(layers) == 1 else f"distance-layer-{number}",
             f"attention by distance, layer {number}: {over}",
-            tuple(_chart(found, head, f"head {maps.head_numbers[head]}", highest) for head in heads),
-            IN_A_ROW,
+            tuple(_draw_chart(found, head, f"head {maps.head_numbers[head]}", highest) for head in heads),
+            N_COLUMNS,
         )
 
 
 def distance_data(maps: AttentionMaps, layers: Sequence[int], heads: Sequence[int]) -> Mapping[str, object]:
     """The same for machines: from which distance each band is, and quartiles [layer][head][band][3]."""
-    found = [distance_bands(maps, layer) for layer in layers]
-    quartiles = np.stack([_quartiles(each)[:, list(heads)] for each in found])
+    found = [measure_distance_bands(maps, layer) for layer in layers]
+    quartiles = np.stack([_compute_quartiles(each)[:, list(heads)] for each in found])
     return {"from": found[0].starts, "quartiles": np.moveaxis(quartiles, 1, -1)}
 
 
-def _chart(found: DistanceBands, head: int, title: str, highest: float) -> Curve:
-    low, middle, high = _quartiles(found)[:, head]
+def _draw_chart(found: DistanceBands, head: int, title: str, highest: float) -> Curve:
+    low, middle, high = _compute_quartiles(found)[:, head]
     at = tuple(found.starts.astype(float).tolist())
     bounds = tuple(zip(low.tolist(), high.tolist(), strict=True))
     attention = Line("attention", at, tuple(middle.tolist()), bounds=bounds)
@@ -56,7 +56,7 @@ def _chart(found: DistanceBands, head: int, title: str, highest: float) -> Curve
     return Curve(title, across, up, (attention, alike), doubling=True, y_range=(0.0, highest))
 
 
-def _quartiles(found: DistanceBands) -> Float64[np.ndarray, "quartile head band"]:
+def _compute_quartiles(found: DistanceBands) -> Float64[np.ndarray, "quartile head band"]:
     return np.asarray(np.quantile(found.shares, (0.25, 0.5, 0.75), axis=1))
 
 

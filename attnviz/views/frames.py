@@ -8,7 +8,7 @@ import numpy as np
 
 from attnviz.errors import InvalidOption
 from attnviz.records import AttentionMaps, Tokens
-from attnviz.views.tokens import labels
+from attnviz.views.tokens import label_tokens
 
 if TYPE_CHECKING:
     from pandas import Categorical, DataFrame
@@ -20,7 +20,7 @@ def to_pandas(maps: AttentionMaps) -> DataFrame:
     try:
         import pandas
     except ImportError as error:
-        raise _missing("pandas", "pandas") from error
+        raise _missing_library("pandas", "pandas") from error
     layers, heads, queries, keys = np.nonzero(np.broadcast_to(maps.attendable[:, None], maps.weights.shape))
     return pandas.DataFrame(
         {
@@ -40,7 +40,7 @@ def to_xarray(maps: AttentionMaps) -> DataArray:
     try:
         import xarray
     except ImportError as error:
-        raise _missing("xarray", "attnviz[notebook]") from error
+        raise _missing_library("xarray", "attnviz[notebook]") from error
     return xarray.DataArray(
         np.where(maps.attendable[:, None], maps.weights, np.float32(np.nan)),
         dims=("layer", "head", "query", "key"),
@@ -49,8 +49,8 @@ def to_xarray(maps: AttentionMaps) -> DataArray:
             "head": np.array(maps.head_numbers),
             "query": np.arange(len(maps.queries)),
             "key": np.arange(len(maps.keys)),
-            "query_token": ("query", list(labels(maps.queries))),
-            "key_token": ("key", list(labels(maps.keys))),
+            "query_token": ("query", list(label_tokens(maps.queries))),
+            "key_token": ("key", list(label_tokens(maps.keys))),
         },
         name="attention weight",
         attrs={"model": maps.provenance.model, "text": maps.provenance.text_name},
@@ -61,9 +61,9 @@ def _name_places(tokens: Tokens, places: np.ndarray) -> Categorical[str]:
     """What stands at each place, as codes: a text per weight would take ten times as much."""
     from pandas import Categorical, Index
 
-    names, codes = np.unique(np.array(labels(tokens), dtype=object), return_inverse=True)
+    names, codes = np.unique(np.array(label_tokens(tokens), dtype=object), return_inverse=True)
     return Categorical.from_codes(codes[places].astype(np.int32), Index(names.tolist()))
 
 
-def _missing(library: str, package: str) -> InvalidOption:
+def _missing_library(library: str, package: str) -> InvalidOption:
     return InvalidOption(f"{library} is not installed", hint=f"pip install '{package}'")

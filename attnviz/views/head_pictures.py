@@ -13,18 +13,18 @@ from typing import NamedTuple, TypeAlias, get_args
 import numpy as np
 
 from attnviz.errors import InvalidOption
-from attnviz.measures.rows import MAX_DRAWN, pool_size, statistics
+from attnviz.measures.rows import MAX_DRAWN_WEIGHTS, choose_pool_size, compute_statistics
 from attnviz.records import AttentionMaps
 from attnviz.report import Heatmap, HeatmapGrid, Scale
 from attnviz.shapes import Cells, Shown
 from attnviz.specs import FigureOptions, ScaleKind
 from attnviz.views import captions
-from attnviz.views.tokens import WRITTEN, TokenSelection, key_labels, query_labels, quote_token
+from attnviz.views.tokens import WRITTEN_PREFIX, TokenSelection, label_keys, label_queries, quote_token
 
 MAX_NAMED = 8  # heads in a row over which there is room for "layer 3, head 5"
 Place: TypeAlias = tuple[int, int]  # of a layer and a head in the record
 MAX_LIFT = 16.0  # equal shares: cells that hold more are drawn alike
-MAX_KEYS = 64  # keys: with more of them most weights are below 0.016
+MAX_SHARED_KEYS = 64  # keys: with more of them most weights are below 0.016
 
 
 class MapFrame(NamedTuple):
@@ -37,10 +37,10 @@ class MapFrame(NamedTuple):
     @classmethod
     def from_maps(cls, maps: AttentionMaps, part: TokenSelection) -> MapFrame:
         """What all maps of a text share: which tokens are drawn, and their labels."""
-        queries, keys = query_labels(maps), key_labels(maps)
+        queries, keys = label_queries(maps), label_keys(maps)
         return cls(part, tuple(queries[place] for place in part.queries), tuple(keys[place] for place in part.keys))
 
-    def map(self, name: str, title: str, values: Cells, allowed: Shown, scale: Scale | None = None) -> Heatmap:
+    def draw_map(self, name: str, title: str, values: Cells, allowed: Shown, scale: Scale | None = None) -> Heatmap:
         """A picture of cells [query, key] of the whole record."""
         return self.draw_rows(name, title, values[self.part.rows], allowed[self.part.rows], scale)
 
@@ -49,8 +49,8 @@ class MapFrame(NamedTuple):
         return Heatmap(
             name=name,
             title=title,
-            values=self.part.columns_of(values),
-            allowed=self.part.columns_of(allowed),
+            values=self.part.select_columns(values),
+            allowed=self.part.select_columns(allowed),
             rows=self.rows,
             columns=self.columns,
             scale=scale,
@@ -60,12 +60,12 @@ class MapFrame(NamedTuple):
         )
 
 
-def layer_and_head(maps: AttentionMaps, place: Place) -> str:
+def name_head(maps: AttentionMaps, place: Place) -> str:
     """A head by the model's own numbers: "3.5"."""
     return f"{maps.layer_numbers[place[0]]}.{maps.head_numbers[place[1]]}"
 
 
-def heatmaps(maps: AttentionMaps, places: Iterable[Place], part: TokenSelection) -> tuple[Heatmap, ...]:
+def draw_heatmaps(maps: AttentionMaps, places: Iterable[Place], part: TokenSelection) -> tuple[Heatmap, ...]:
     """One map per head."""
     frame = MapFrame.from_maps(maps, part)
     return tuple(
@@ -79,12 +79,12 @@ def heatmaps(maps: AttentionMaps, places: Iterable[Place], part: TokenSelection)
     )
 
 
-def pools(maps: AttentionMaps, places: Sequence[Place], part: TokenSelection) -> bool:
+def needs_pooling(maps: AttentionMaps, places: Sequence[Place], part: TokenSelection) -> bool:
     """Whether maps of these heads hold more cells than are drawn one by one.
 
     Raises InvalidOption where tokens are left out of such maps.
     """
-    if not too_many(maps, len(places), part):
+    if not has_too_many_weights(maps, len(places), part):
         return False
     if len(part.queries) < len(maps.queries) or len(part.keys) < len(maps.keys):
         raise InvalidOption(
@@ -95,28 +95,30 @@ def pools(maps: AttentionMaps, places: Sequence[Place], part: TokenSelection) ->
     return True
 
 
-def too_many(maps: AttentionMaps, n_heads: int, part: TokenSelection | None = None) -> bool:
+def has_too_many_weights(maps: AttentionMaps, n_heads: int, part: TokenSelection | None = None) -> bool:
     """Whether so many heads have more weights than are drawn one by one, of all tokens or a part of them."""
     n_queries, n_keys = (len(maps.queries), len(maps.keys)) if part is None else (len(part.queries), len(part.keys))
-    return n_heads * n_queries * n_keys > MAX_DRAWN and pool_size(maps) > 1
+    return n_heads * n_queries * n_keys > MAX_DRAWN_WEIGHTS and choose_pool_size(maps) > 1
 
 
 def walk_for_pictures(maps: AttentionMaps, layers: Sequence[int], heads: Sequence[int]) -> None:
     """Find the pooled maps of these heads, if any, and statistics on the same walk: after measures it is a second."""
-    if too_many(maps, len(layers) * len(heads)):
+    if has_too_many_weights(maps, len(layers) * len(heads)):
         for layer in layers:
-            statistics(maps, layer, with_pools=True)
+            compute_statistics(maps, layer, with_pools=True)
 
 
-def strip(maps: AttentionMaps, places: Sequence[Place], part: TokenSelection, query: int) -> Heatmap:
+def draw_strip(maps: AttentionMaps, places: Sequence[Place], part: TokenSelection, query: int) -> Heatmap:
     """What one query attends to: a row per head."""
     frame = MapFrame.from_maps(maps, TokenSelection((query,), part.keys, part.counted))
     row = frame.part.rows
     rows = [frame.draw_rows("", "", maps.rows(*place, row), maps.read_allowed(place[0], row)) for place in places]
     one_layer = len({layer for layer, _ in places}) == 1
-    names = [str(maps.head_numbers[place[1]]) if one_layer else layer_and_head(maps, place) for place in places]
+    names = [str(maps.head_numbers[place[1]]) if one_layer else name_head(maps, place) for place in places]
     said = f", heads of layer {maps.layer_numbers[places[0][0]]}" if one_layer else ""
-    chose = query_labels(maps)[query].removeprefix(WRITTEN) if query >= len(maps.queries) - len(maps.chosen) else ""
+    chose = (
+        label_queries(maps)[query].removeprefix(WRITTEN_PREFIX) if query >= len(maps.queries) - len(maps.chosen) else ""
+    )
     said = f" as it chooses “{chose}”{said}" if chose else said
     return Heatmap(
         name=f"query-{query}",
@@ -131,7 +133,7 @@ def strip(maps: AttentionMaps, places: Sequence[Place], part: TokenSelection, qu
     )
 
 
-def overview(
+def arrange_overview(
     maps: AttentionMaps, pictures: tuple[Heatmap, ...], places: Sequence[Place], spec: FigureOptions
 ) -> tuple[HeatmapGrid, ...]:
     """A row per layer; the heads of a single layer, and those that were picked, in rows of about four."""
@@ -140,10 +142,10 @@ def overview(
     layers = {layer for layer, _ in places}
     in_a_row = len(places) // len(layers)
     if spec.pick:
-        title, n_columns = "picked heads", _columns(len(places))
+        title, n_columns = "picked heads", _choose_columns(len(places))
     elif len(layers) == 1:
         title = f"{len(places)} heads of layer {maps.layer_numbers[places[0][0]]}"
-        n_columns = _columns(len(places))
+        n_columns = _choose_columns(len(places))
     elif spec.columns in (None, in_a_row):
         title, n_columns = "one row per layer, one column per head", in_a_row
     else:
@@ -152,12 +154,12 @@ def overview(
     n_columns = spec.columns or n_columns
     if n_columns > MAX_NAMED:  # 12 panels in a row are narrower than their titles would be
         title = f"layer.head: {title}"
-        names = (layer_and_head(maps, place) for place in places)
+        names = (name_head(maps, place) for place in places)
         pictures = tuple(replace(picture, title=name) for picture, name in zip(pictures, names, strict=True))
     return (HeatmapGrid("overview", title, pictures, n_columns, reflows=reflows),)
 
 
-def _columns(n_heads: int) -> int:
+def _choose_columns(n_heads: int) -> int:
     """How many heads in a row: about four, with the fewest empty places."""
     return n_heads if n_heads <= 4 else min((4, 3, 5), key=lambda n_columns: -n_heads % n_columns)
 
@@ -168,7 +170,7 @@ def lift_scale(what: str = "attention weight", of_shown: bool = False) -> Scale:
     return Scale("lift", 1.0, MAX_LIFT, f"{what}, × {equal}")
 
 
-def scale_over(kind: ScaleKind, high: float, n_keys: int, of_shown: bool = False) -> Scale:
+def choose_scale(kind: ScaleKind, high: float, n_keys: int, of_shown: bool = False) -> Scale:
     """One range of colours for all maps; the label says which, so that no picture flatters unnoticed.
 
     `high` is the largest weight drawn. `log` begins a tenth below the weight of uniform attention, rounded down to a
@@ -177,7 +179,7 @@ def scale_over(kind: ScaleKind, high: float, n_keys: int, of_shown: bool = False
     if kind == "lift":
         return lift_scale(of_shown=of_shown)
     if kind == "auto":
-        kind = "shared" if n_keys <= MAX_KEYS else "log"
+        kind = "shared" if n_keys <= MAX_SHARED_KEYS else "log"
     if kind == "fixed":
         return Scale(kind, 0.0, 1.0, "attention weight (fixed scale, 0 to 1)")
     if kind == "shared":
@@ -186,18 +188,18 @@ def scale_over(kind: ScaleKind, high: float, n_keys: int, of_shown: bool = False
     return Scale(kind, low, 1.0, f"attention weight (logarithmic scale, {low:g} to 1)")
 
 
-def scales_over(high: float, n_keys: int, of_shown: bool = False) -> tuple[Scale, ...]:
-    """What a reader may choose from. See `scale_over`."""
+def list_scales(high: float, n_keys: int, of_shown: bool = False) -> tuple[Scale, ...]:
+    """What a reader may choose from. See `choose_scale`."""
     kinds: tuple[ScaleKind, ...] = tuple(kind for kind in get_args(ScaleKind) if kind != "auto")
-    return tuple(scale_over(kind, high, n_keys, of_shown) for kind in kinds)
+    return tuple(choose_scale(kind, high, n_keys, of_shown) for kind in kinds)
 
 
 def rollout_title(several: Sequence[AttentionMaps]) -> str:
     """What the picture of rollout is called."""
-    return f"attention rollout through {captions.through(several)} (Abnar & Zuidema 2020)"
+    return f"attention rollout through {captions.name_layers(several)} (Abnar & Zuidema 2020)"
 
 
 def rollout_scale(kind: ScaleKind, high: float, several: Sequence[AttentionMaps], of_shown: bool = False) -> Scale:
     """A scale of its own: these are no weights of attention."""
-    what = f"share of the token after {captions.through(several)}"
+    what = f"share of the token after {captions.name_layers(several)}"
     return lift_scale(what, of_shown) if kind == "lift" else Scale("shared", 0.0, high, f"{what} (0 to {high:.3g})")

@@ -15,23 +15,23 @@ from attnviz.report import Curves, Heatmap, HeatmapGrid, Note, Report, Scale
 from attnviz.selection import is_stretch, pairs, position
 from attnviz.specs import FigureOptions, ScaleKind
 from attnviz.views import captions
-from attnviz.views.data import data, data_of_hidden
+from attnviz.views.data import collect_data, describe_hidden
 from attnviz.views.head_pictures import (
     MapFrame,
     Place,
-    heatmaps,
-    overview,
-    pools,
+    arrange_overview,
+    choose_scale,
+    draw_heatmaps,
+    draw_strip,
+    list_scales,
+    needs_pooling,
     rollout_scale,
     rollout_title,
-    scale_over,
-    scales_over,
-    strip,
 )
 from attnviz.views.tables import heads_table, layers_table, top_table
-from attnviz.views.tokens import TokenSelection, measure_hidden, part_of
+from attnviz.views.tokens import TokenSelection, measure_hidden, select_tokens
 
-MOVED = "share of what is moved"  # of maps by `--weigh values`
+MOVED_LABEL = "share of what is moved"  # of maps by `--weigh values`
 MAX_LISTED = 16  # heads whose queries are listed one by one although nobody chose them
 
 
@@ -49,47 +49,52 @@ def heatmap_report(
     token that the record does not have and where all tokens would be hidden, InvalidOption for a rollout from one text
     to another.
     """
-    places = _places(maps, spec, layers, heads)
+    places = _find_places(maps, spec, layers, heads)
     layers, heads = (tuple(dict.fromkeys(side)) for side in zip(*places, strict=True))
-    part = part_of(maps, spec)
+    part = select_tokens(maps, spec)
     share = measure_hidden(maps, part)
     share_hidden = float(np.mean([share.values[place] for place in places])) if share else None
-    pooled = pools(maps, places, part)
+    pooled = needs_pooling(maps, places, part)
     pictures = _draw_heads(maps, places, part, pooled=pooled)
     drawn = _order_pictures(maps, pictures, places, part, spec)
-    patches = () if maps.grid is None else _patches(maps, places, spec)
-    rolled, others = _rollout(maps, part, spec.scale) if spec.rollout else ({}, ())
-    curves, distances = _distance(maps, places, whole=share is None) if spec.distance else ((), {})
+    patches = () if maps.grid is None else _draw_patches(maps, places, spec)
+    rolled, others = _draw_rollout(maps, part, spec.scale) if spec.rollout else ({}, ())
+    curves, distances = _draw_distance(maps, places, whole=share is None) if spec.distance else ((), {})
     numbers = heads_table(maps, [*measurements, *([share] if share else [])], places, part, spec)
     of_layers = layers_table(maps, measurements, layers)
     listed = pictures if _are_listed(pictures, spec) and not pooled else ()
     tops = [top_table(each, maps.real_queries, spec.top_k) for each in (*listed, *others)]
-    notes = _notes(maps, part, share_hidden, spec)
+    notes = _collect_notes(maps, part, share_hidden, spec)
     if not listed:
-        notes.append(captions.not_listed(len(pictures), *numbers.rows[0][:2]))
-    title = captions.title(maps.provenance, spec.title)
-    extent = _highest(pictures), len(maps.keys), part.renormalizes(maps)
+        notes.append(captions.describe_unlisted(len(pictures), *numbers.rows[0][:2]))
+    title = captions.compose_title(maps.provenance, spec.title)
+    extent = _find_highest(pictures), len(maps.keys), part.renormalizes(maps)
     return Report(
         title=title,
-        subtitle=captions.subtitle(maps, part, share_hidden, own_title=spec.title is not None),
+        subtitle=captions.compose_subtitle(maps, part, share_hidden, own_title=spec.title is not None),
         blocks=(*patches, *drawn, *others, *curves, numbers, *of_layers, *tops, *notes),
-        scale=_describe_scale(maps, scale_over(spec.scale, *extent)),
-        scales=tuple(_describe_scale(maps, each) for each in scales_over(*extent)),
-        facts=captions.facts(maps.provenance),
-        caveat=captions.caveat(maps, part, share_hidden),
+        scale=_describe_scale(maps, choose_scale(spec.scale, *extent)),
+        scales=tuple(_describe_scale(maps, each) for each in list_scales(*extent)),
+        facts=captions.list_facts(maps.provenance),
+        caveat=captions.compose_caveat(maps, part, share_hidden),
         data={
-            **data(title if spec.title is None else spec.title, maps, measurements, layers, heads),
-            **(data_of_hidden(maps, part, share, layers, heads) if share else {}),
+            **collect_data(title if spec.title is None else spec.title, maps, measurements, layers, heads),
+            **(describe_hidden(maps, part, share, layers, heads) if share else {}),
             **rolled,
             **distances,
         },
-        focus=(drawn[0] if isinstance(drawn[0], Heatmap) else _sharpest(maps, measurements, places, pictures), *others),
+        focus=(
+            drawn[0] if isinstance(drawn[0], Heatmap) else _find_sharpest(maps, measurements, places, pictures),
+            *others,
+        ),
     )
 
 
-def _notes(maps: AttentionMaps, part: TokenSelection, share_hidden: float | None, spec: FigureOptions) -> list[Note]:
+def _collect_notes(
+    maps: AttentionMaps, part: TokenSelection, share_hidden: float | None, spec: FigureOptions
+) -> list[Note]:
     """What is known of the text and the heads, and what is left out."""
-    notes = [*captions.notes(maps), *captions.describe_known_heads(maps)]
+    notes = [*captions.collect_notes(maps), *captions.describe_known_heads(maps)]
     if share_hidden is not None:
         notes.append(
             captions.describe_left_out(maps, part, share_hidden, spec.scale == "lift" and part.renormalizes(maps))
@@ -97,13 +102,13 @@ def _notes(maps: AttentionMaps, part: TokenSelection, share_hidden: float | None
     return notes
 
 
-def _sharpest(
+def _find_sharpest(
     maps: AttentionMaps,
     measurements: Sequence[Measurement],
     places: Sequence[Place],
     pictures: Sequence[Heatmap],
 ) -> Heatmap:
-    """The map of the head with the fewest effective keys, of equal ones the earliest. `pictures`: see `heatmaps`."""
+    """Return the map of the head with the fewest effective keys, of equal ones the earliest."""
     if len(pictures) == 1:
         return pictures[0]
     known = next((m for m in measurements if m.name == "effective_keys"), None)
@@ -126,12 +131,14 @@ def _are_listed(pictures: Sequence[Heatmap], spec: FigureOptions) -> bool:
     return spec.table != "top" or bool(spec.layer or spec.head or spec.pick) or len(pictures) <= MAX_LISTED
 
 
-def _places(maps: AttentionMaps, spec: FigureOptions, layers: Sequence[int], heads: Sequence[int]) -> tuple[Place, ...]:
+def _find_places(
+    maps: AttentionMaps, spec: FigureOptions, layers: Sequence[int], heads: Sequence[int]
+) -> tuple[Place, ...]:
     """Of each head that is drawn, where its layer and itself lie in the record."""
     if spec.pick:
         return pairs(spec.pick, maps.layer_numbers, maps.head_numbers)
-    _check("layer", layers, maps.n_layers)
-    _check("head", heads, maps.n_heads)
+    _check_range("layer", layers, maps.n_layers)
+    _check_range("head", heads, maps.n_heads)
     return tuple(product(layers, heads))
 
 
@@ -143,8 +150,8 @@ def _order_pictures(
     spec: FigureOptions,
 ) -> Sequence[Heatmap | HeatmapGrid]:
     if spec.query is not None and not is_stretch(spec.query):
-        return [strip(maps, places, part, position(spec.query, maps.queries.pieces))]
-    together = overview(maps, pictures, places, spec)
+        return [draw_strip(maps, places, part, position(spec.query, maps.queries.pieces))]
+    together = arrange_overview(maps, pictures, places, spec)
     return together if spec.pick else [*together, *pictures]
 
 
@@ -156,31 +163,36 @@ def _draw_heads(
 ) -> tuple[Heatmap, ...]:
     """A picture for each head."""
     if not (pooled or maps.is_factored):
-        return heatmaps(maps, places, part)
-    from attnviz.views.pooled_maps import draw_pooled_maps, with_factors
+        return draw_heatmaps(maps, places, part)
+    from attnviz.views.pooled_maps import add_factors, draw_pooled_maps
 
-    return with_factors(maps, places, part, draw_pooled_maps(maps, places) if pooled else heatmaps(maps, places, part))
-
-
-def _patches(maps: AttentionMaps, places: Sequence[Place], spec: FigureOptions) -> tuple[()] | tuple[HeatmapGrid, Note]:
-    from attnviz.views.patches import patch_maps
-
-    return patch_maps(maps, places, spec)
+    return add_factors(
+        maps, places, part, draw_pooled_maps(maps, places) if pooled else draw_heatmaps(maps, places, part)
+    )
 
 
-def _rollout(
+def _draw_patches(
+    maps: AttentionMaps, places: Sequence[Place], spec: FigureOptions
+) -> tuple[()] | tuple[HeatmapGrid, Note]:
+    from attnviz.views.patches import draw_patches
+
+    return draw_patches(maps, places, spec)
+
+
+def _draw_rollout(
     maps: AttentionMaps, part: TokenSelection, kind: ScaleKind
 ) -> tuple[Mapping[str, object], tuple[Heatmap, ...]]:
     """Its numbers and its picture."""
-    from attnviz.measures.rollout import reachable, rollout
+    from attnviz.measures.rollout import find_reachable, rollout
 
     rolled = rollout(maps).astype(np.float32)
     scale = rollout_scale(kind, float(part.choose(rolled).max()), [maps], part.renormalizes(maps))
-    picture = MapFrame.from_maps(maps, part).map("rollout", rollout_title([maps]), rolled, reachable(maps), scale)
+    frame, title = MapFrame.from_maps(maps, part), rollout_title([maps])
+    picture = frame.draw_map("rollout", title, rolled, find_reachable(maps), scale)
     return {"rollout": rolled}, (picture,)
 
 
-def _distance(
+def _draw_distance(
     maps: AttentionMaps, places: Sequence[Place], *, whole: bool
 ) -> tuple[tuple[Curves, ...], Mapping[str, object]]:
     """Its charts and its numbers."""
@@ -190,16 +202,16 @@ def _distance(
     return tuple(distance_curves(maps, places, whole=whole)), {"distance": distance_data(maps, layers, heads)}
 
 
-def _highest(pictures: Sequence[Heatmap]) -> float:
+def _find_highest(pictures: Sequence[Heatmap]) -> float:
     return max(float(picture.values.max()) for picture in pictures)
 
 
 def _describe_scale(maps: AttentionMaps, scale: Scale) -> Scale:
     """A scale that says what the numbers of these maps are."""
-    return replace(scale, label=scale.label.replace("attention weight", MOVED)) if maps.weighed else scale
+    return replace(scale, label=scale.label.replace("attention weight", MOVED_LABEL)) if maps.weighed else scale
 
 
-def _check(kind: str, chosen: Sequence[int], number: int) -> None:
+def _check_range(kind: str, chosen: Sequence[int], number: int) -> None:
     for index in chosen:
         if not 0 <= index < number:
             hint = f"This model has {kind}s 0 to {number - 1}." if number > 1 else f"This model has only {kind} 0."

@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from attnviz.display import escape_for_display, pluralize
-from attnviz.measures import MEASURES, OF_LAYERS
+from attnviz.measures import LAYER_MEASURES, MEASURES
 from attnviz.records import Provenance
 from attnviz.report import Column, Distribution, Distributions, Report, Sample, Table
 from attnviz.store.manifest import Entry, File, Manifest
@@ -19,9 +19,9 @@ from attnviz.views import captions
 from attnviz.views.measure_order import MAX_CHARTS, MAX_SAMPLES, rank
 
 MAX_TEXT_LENGTH = 300
-OF_THE_MODEL = ("model", "heads", "layers", "d_model", "seed", "causal", "vocab", "tokenizer", "attention", "merge")
+MODEL_SETTINGS = ("model", "heads", "layers", "d_model", "seed", "causal", "vocab", "tokenizer", "attention", "merge")
 UNITS = {measure.name: measure.unit for measure in MEASURES}
-SHOWN_FIRST = (
+LINK_ENDINGS = (
     "/index.html",
     ".html",
     "overview.png",
@@ -32,7 +32,7 @@ SHOWN_FIRST = (
 )  # what a job's name leads to: the first it has
 
 
-class Text(NamedTuple):
+class TextNumbers(NamedTuple):
     """What was measured of one text by one job; `whole` if of all layers and heads.
 
     [layer][head] for each measure, [layer][0] for one of all heads of a layer together.
@@ -48,17 +48,17 @@ class Text(NamedTuple):
     @property
     def n_heads(self) -> tuple[int, ...]:
         """Of each layer; of none where no head was measured by itself."""
-        of_heads = (values for name, values in self.measures.items() if name not in OF_LAYERS)
+        of_heads = (values for name, values in self.measures.items() if name not in LAYER_MEASURES)
         return tuple(len(layer) for layer in next(of_heads, ()))
 
 
 def batch_page(manifest: Manifest) -> Report:
     """Tables of jobs and of numbers, and charts where one model saw several texts."""
-    texts = list(_texts(manifest.jobs))
+    texts = list(_collect_texts(manifest.jobs))
     return Report(
         title=batch_title(manifest),
         subtitle=", ".join(escape_for_display(name, MAX_TEXT_LENGTH) for name in manifest.configs),
-        blocks=(_jobs(manifest), *_numbers(texts), *_charts(texts)),
+        blocks=(_jobs_table(manifest), *_numbers_table(texts), *_draw_charts(texts)),
         facts=(
             *(
                 (f"sha256 of {escape_for_display(name, MAX_TEXT_LENGTH)}", digest)
@@ -74,11 +74,11 @@ def texts_page(provenance: Provenance, title: str | None, entries: Sequence[Entr
 
     An entry is one text.
     """
-    texts = list(_texts(entries))
-    numbers = (replace(each, columns=each.columns[1:2] + each.columns[3:]) for each in _numbers(texts))
+    texts = list(_collect_texts(entries))
+    numbers = (replace(each, columns=each.columns[1:2] + each.columns[3:]) for each in _numbers_table(texts))
     return Report(
-        title=captions.title(provenance, title, len(entries)),
-        subtitle=escape_for_display(captions.status(provenance), MAX_TEXT_LENGTH),
+        title=captions.compose_title(provenance, title, len(entries)),
+        subtitle=escape_for_display(captions.describe_status(provenance), MAX_TEXT_LENGTH),
         blocks=(
             *(
                 replace(
@@ -86,11 +86,11 @@ def texts_page(provenance: Provenance, title: str | None, entries: Sequence[Entr
                     name="texts",
                     title="Texts, with means over the heads",
                     rows=tuple((row[1], *row[3:]) for row in each.rows),
-                    links=tuple(_leads_to(entry.files) for entry in entries),
+                    links=tuple(_choose_link(entry.files) for entry in entries),
                 )
                 for each in numbers
             ),
-            *_charts(texts),
+            *_draw_charts(texts),
         ),
     )
 
@@ -101,25 +101,25 @@ def batch_title(manifest: Manifest) -> str:
     return f"{n_jobs} {pluralize(n_jobs, 'jobs')}, {f'{failed} failed' if failed else 'all done'}"
 
 
-def settings_in_words(settings: Mapping[str, object]) -> str:
+def format_settings(settings: Mapping[str, object]) -> str:
     """ "model=multi:2 format=png,svg"."""
     return " ".join(f"{name}={_write_value(value)}" for name, value in settings.items())
 
 
-def _jobs(manifest: Manifest) -> Table:
+def _jobs_table(manifest: Manifest) -> Table:
     columns = (Column("job"), Column("command"), Column("settings"), Column("files"), Column("what to know"))
     rows = [
         (
             entry.name,
             entry.command,
-            _describe([settings_in_words(entry.settings)]),
+            _describe([format_settings(entry.settings)]),
             len(entry.files),
             _describe([*([f"failed: {entry.error}"] if entry.error else []), *entry.warnings]),
         )
         for entry in manifest.jobs
     ]
     return Table(
-        "jobs", "Jobs", "facts", columns, tuple(rows), tuple(_leads_to(entry.files) for entry in manifest.jobs)
+        "jobs", "Jobs", "facts", columns, tuple(rows), tuple(_choose_link(entry.files) for entry in manifest.jobs)
     )
 
 
@@ -128,8 +128,8 @@ def _describe(parts: Sequence[str]) -> str:
     return escape_for_display(whole, MAX_TEXT_LENGTH) if whole else ""
 
 
-def _leads_to(files: Sequence[File]) -> str:
-    for ending in SHOWN_FIRST:
+def _choose_link(files: Sequence[File]) -> str:
+    for ending in LINK_ENDINGS:
         for file in files:
             if file.path.endswith(ending):
                 return file.path
@@ -140,7 +140,7 @@ def _write_value(value: object) -> str:
     return ",".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
 
 
-def _texts(entries: Sequence[Entry]) -> Iterator[Text]:
+def _collect_texts(entries: Sequence[Entry]) -> Iterator[TextNumbers]:
     """Of commands that draw attention: others have numbers of other kinds."""
     for entry in entries:
         if entry.command == "heatmap":
@@ -149,19 +149,19 @@ def _texts(entries: Sequence[Entry]) -> Iterator[Text]:
                 layers = tuple(entry.layers.get(name) or range(n_layers))
                 whole = not {"layer", "head"} & set(entry.settings) and len(layers) == n_layers
                 whole = whole and name not in entry.heads
-                yield Text(entry.name, name, _model(entry), measures, layers, whole)
+                yield TextNumbers(entry.name, name, _name_model(entry), measures, layers, whole)
 
 
-def _model(entry: Entry) -> str:
+def _name_model(entry: Entry) -> str:
     """What distinguishes whose heads they are, in the words of the config."""
-    given = {name: entry.settings[name] for name in OF_THE_MODEL if name in entry.settings}
+    given = {name: entry.settings[name] for name in MODEL_SETTINGS if name in entry.settings}
     if given.get("seed") == 0:
         del given["seed"]
     named = [str(value) if name == "model" else f"{name} {_write_value(value)}" for name, value in given.items()]
     return escape_for_display(", ".join(named), 60) if named else "as it comes"
 
 
-def _numbers(texts: Sequence[Text]) -> Iterator[Table]:
+def _numbers_table(texts: Sequence[TextNumbers]) -> Iterator[Table]:
     """The mean over the heads, text by text; a measure of a whole layer is one number of it already."""
     measures = list(dict.fromkeys(name for text in texts for name in text.measures))
     if measures:
@@ -171,22 +171,22 @@ def _numbers(texts: Sequence[Text]) -> Iterator[Table]:
             Column("model"),
             *(Column(name, UNITS.get(name, "")) for name in measures),
         )
-        rows = tuple(_line(text, measures) for text in texts)
+        rows = tuple(_numbers_row(text, measures) for text in texts)
         yield Table("numbers", "Mean over the heads, by text", "facts", columns, rows)
 
 
-def _line(text: Text, measures: Sequence[str]) -> tuple[str | float, ...]:
-    means = (_mean(text.measures.get(name)) for name in measures)
+def _numbers_row(text: TextNumbers, measures: Sequence[str]) -> tuple[str | float, ...]:
+    means = (_compute_mean(text.measures.get(name)) for name in measures)
     return text.job, escape_for_display(text.name, MAX_TEXT_LENGTH), text.model, *means
 
 
-def _mean(values: list[list[float]] | None) -> float:
+def _compute_mean(values: list[list[float]] | None) -> float:
     """NaN of what was not measured."""
     numbers = [number for layer in values or () for number in layer]
     return sum(numbers) / len(numbers) if numbers else float("nan")
 
 
-def _charts(texts: Sequence[Text]) -> Iterator[Distributions]:
+def _draw_charts(texts: Sequence[TextNumbers]) -> Iterator[Distributions]:
     """A chart for each of up to four measures, a sample for each head of each model that saw several texts."""
     seen = defaultdict(list)
     for text in texts:
@@ -199,7 +199,7 @@ def _charts(texts: Sequence[Text]) -> Iterator[Distributions]:
     shared = [
         name
         for name in groups[0][0].measures
-        if name not in OF_LAYERS and all(name in text.measures for group in groups for text in group)
+        if name not in LAYER_MEASURES and all(name in text.measures for group in groups for text in group)
     ]
     measures = sorted(shared, key=rank)[:MAX_CHARTS]
     charts = tuple(
@@ -207,7 +207,7 @@ def _charts(texts: Sequence[Text]) -> Iterator[Distributions]:
             title=name,
             x_axis="head",
             y_axis=f"{name} ({UNITS[name]})" if name in UNITS else name,  # a manifest may be of another version
-            samples=tuple(sample for group in groups for sample in _samples(group, name)),
+            samples=tuple(sample for group in groups for sample in _collect_samples(group, name)),
         )
         for name in measures
     )
@@ -215,7 +215,7 @@ def _charts(texts: Sequence[Text]) -> Iterator[Distributions]:
         yield Distributions("distributions", "each head over the texts", charts, 2 if len(charts) > 1 else 1)
 
 
-def _samples(group: Sequence[Text], measure: str) -> Iterator[Sample]:
+def _collect_samples(group: Sequence[TextNumbers], measure: str) -> Iterator[Sample]:
     first = group[0]
     for layer, (number, n_heads) in enumerate(zip(first.layers, first.n_heads, strict=True)):
         for head in range(n_heads):

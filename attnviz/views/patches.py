@@ -10,11 +10,11 @@ from attnviz.records import AttentionMaps
 from attnviz.report import Heatmap, HeatmapGrid, Note
 from attnviz.selection import position
 from attnviz.specs import FigureOptions
-from attnviz.views.head_pictures import MAX_NAMED, Place, overview
+from attnviz.views.head_pictures import MAX_NAMED, Place, arrange_overview
 from attnviz.views.tokens import quote_token
 
 
-def patch_maps(
+def draw_patches(
     maps: AttentionMaps, places: Sequence[Place], spec: FigureOptions
 ) -> tuple[()] | tuple[HeatmapGrid, Note]:
     """A picture of the heads for one query, over the image where it is there, and a note of what goes elsewhere.
@@ -24,9 +24,9 @@ def patch_maps(
     """
     if maps.grid is None or spec.kind != "map":
         return ()
-    query = position(spec.query, maps.queries.pieces) if spec.query is not None else _query(maps)
-    pictures = tuple(_patches(maps, place, query) for place in places)
-    grids = overview(maps, pictures, places, spec)
+    query = position(spec.query, maps.queries.pieces) if spec.query is not None else _choose_query(maps)
+    pictures = tuple(_draw_patch_map(maps, place, query) for place in places)
+    grids = arrange_overview(maps, pictures, places, spec)
     shown, n_columns = (grids[0].maps, grids[0].n_columns) if grids else (pictures, 1)
     name = quote_token(maps.queries, query)
     over = "over the image" if maps.grid.pixels is not None else "over the patches of the image"
@@ -47,14 +47,14 @@ def _describe_patches(maps: AttentionMaps, places: Sequence[Place], query: int) 
         yield f"{share} of what {quote_token(maps.queries, query)} attends to goes to {before} before them."
 
 
-def _query(maps: AttentionMaps) -> int:
+def _choose_query(maps: AttentionMaps) -> int:
     assert maps.grid is not None
     if not maps.self_attention or len(maps.keys) > maps.grid.n_patches:
         return 0
     return maps.grid.n_rows // 2 * maps.grid.n_columns + maps.grid.n_columns // 2
 
 
-def _patches(maps: AttentionMaps, place: Place, query: int) -> Heatmap:
+def _draw_patch_map(maps: AttentionMaps, place: Place, query: int) -> Heatmap:
     grid, (layer, head) = maps.grid, place
     assert grid is not None
     shape = (grid.n_rows, grid.n_columns)

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import numpy as np
 
-from attnviz.measures import MEASURES, OF_SOME_TEXTS
+from attnviz.measures import MEASURES, SOME_TEXTS_MEASURES
 from attnviz.measures.concentration import make_uniform
 from attnviz.records import AttentionMaps
-from attnviz.records.training_metrics import LARGE_SHARE, MANY_TIMES, MIN_SHARE, MORE
+from attnviz.records.training_metrics import LARGE_MULTIPLE, LARGE_SHARE, MIN_MULTIPLE, MIN_SHARE
 from attnviz.registry import load
 
 LABELS = {measure.name: measure.label for measure in MEASURES if measure.label}
 # Of a head in one text: only some texts have pairs, and only some models have learned a sink.
-PATTERNS = {name: label for name, label in LABELS.items() if name not in (*OF_SOME_TEXTS, "to_sink")}
+PATTERNS = {name: label for name, label in LABELS.items() if name not in (*SOME_TEXTS_MEASURES, "to_sink")}
 FOR_LABELS = frozenset(LABELS) - {"to_sink"}  # what a survey measures to name heads, and lists apart
 NO_PATTERN = "no single pattern"
 
@@ -27,8 +27,8 @@ def name_patterns(maps: AttentionMaps) -> list[list[str]]:
             shares.append(load(measure)(maps).values)
             equals.append(np.broadcast_to(load(measure)(uniform_maps).values, shares[-1].shape))
     share, equal = np.stack(shares).round(2), np.stack(equals)  # as they are shown; of equal ones the first is taken
-    large = (share >= LARGE_SHARE) & (share >= MORE * equal)
-    special = (share >= MIN_SHARE) & (share >= MANY_TIMES * equal)
+    large = (share >= LARGE_SHARE) & (share >= MIN_MULTIPLE * equal)
+    special = (share >= MIN_SHARE) & (share >= LARGE_MULTIPLE * equal)
     seen = np.where(large | special, share, 0.0)
     best, best_share = seen.argmax(axis=0), seen.max(axis=0)
     return [

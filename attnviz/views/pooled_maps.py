@@ -7,19 +7,19 @@ from dataclasses import replace
 
 import numpy as np
 
-from attnviz.measures.pools import Pooled
-from attnviz.measures.rows import layer_received, n_attendable, pool_size, real_queries, statistics
+from attnviz.measures.pools import PooledMaps
+from attnviz.measures.rows import choose_pool_size, compute_statistics, count_attendable, layer_received, real_queries
 from attnviz.records import AttentionMaps, holds_factors
 from attnviz.records.factored import FactoredMaps
 from attnviz.report import Heatmap, WeightFactors
 from attnviz.shapes import PerRow
 from attnviz.views.head_pictures import Place
-from attnviz.views.tokens import TokenSelection, key_labels, label, query_labels
+from attnviz.views.tokens import TokenSelection, label_keys, label_queries, label_token
 
 
-def pool_layer(maps: AttentionMaps, layer: int) -> Pooled:
-    """The pooled maps of a layer that `pools`."""
-    found = statistics(maps, layer, with_pools=True).pooled
+def pool_layer(maps: AttentionMaps, layer: int) -> PooledMaps:
+    """The pooled maps of a layer whose heads `needs_pooling`."""
+    found = compute_statistics(maps, layer, with_pools=True).pooled
     assert found is not None
     return found
 
@@ -30,13 +30,13 @@ def draw_pooled_maps(maps: AttentionMaps, places: Sequence[Place]) -> tuple[Heat
     A block of queries is called by its first, a block of keys by the one that gets most.
     """
     received = np.sum([layer_received(maps, layer)[head] for layer, head in places], axis=0)
-    size, starts = pool_size(maps), range(0, len(maps.keys), pool_size(maps))
+    size, starts = choose_pool_size(maps), range(0, len(maps.keys), choose_pool_size(maps))
     columns = [start + int(received[start : start + size].argmax()) for start in starts]
     rows = list(range(0, len(maps.queries), size))
-    return tuple(_picture(maps, place, rows, columns) for place in places)
+    return tuple(_draw_pooled_map(maps, place, rows, columns) for place in places)
 
 
-def _picture(maps: AttentionMaps, place: Place, rows: Sequence[int], columns: Sequence[int]) -> Heatmap:
+def _draw_pooled_map(maps: AttentionMaps, place: Place, rows: Sequence[int], columns: Sequence[int]) -> Heatmap:
     layer, head = place
     pooled = pool_layer(maps, layer)
     return Heatmap(
@@ -44,46 +44,48 @@ def _picture(maps: AttentionMaps, place: Place, rows: Sequence[int], columns: Se
         title=f"layer {maps.layer_numbers[layer]}, head {maps.head_numbers[head]}",
         values=pooled.maximum[head],
         allowed=pooled.allowed,
-        rows=tuple(label(maps.queries, place) for place in rows),
-        columns=tuple(label(maps.keys, place) for place in columns),
+        rows=tuple(label_token(maps.queries, place) for place in rows),
+        columns=tuple(label_token(maps.keys, place) for place in columns),
         row_positions=tuple(rows),
         column_positions=tuple(columns),
-        equal=np.maximum.reduceat(_equal_shares(maps, layer), rows),  # no shade is stronger than that of its cells
+        equal=np.maximum.reduceat(
+            _compute_equal_shares(maps, layer), rows
+        ),  # no shade is stronger than that of its cells
         block=pooled.size,
         means=pooled.mean[head],
     )
 
 
-def _equal_shares(maps: AttentionMaps, layer: int) -> PerRow:
+def _compute_equal_shares(maps: AttentionMaps, layer: int) -> PerRow:
     """See `Heatmap.equal_share`; of padding 0."""
     of_query = np.zeros(len(maps.queries), dtype=np.float32)
-    of_query[real_queries(maps)] = 1 / n_attendable(maps, layer)
+    of_query[real_queries(maps)] = 1 / count_attendable(maps, layer)
     return of_query
 
 
-def with_factors(
+def add_factors(
     maps: AttentionMaps, places: Sequence[Place], part: TokenSelection, pictures: tuple[Heatmap, ...]
 ) -> tuple[Heatmap, ...]:
     """The pictures with what their weights are worked out from, where a record holds that and all tokens are drawn."""
     if not holds_factors(maps) or (len(part.queries), len(part.keys)) != (len(maps.queries), len(maps.keys)):
         return pictures
-    labels = query_labels(maps), key_labels(maps)
+    labels = label_queries(maps), label_keys(maps)
     pairs = zip(pictures, places, strict=True)
-    return tuple(replace(picture, factors=_factors(maps, place, *labels)) for picture, place in pairs)
+    return tuple(replace(picture, factors=_create_factors(maps, place, *labels)) for picture, place in pairs)
 
 
-def _factors(maps: FactoredMaps, place: Place, rows: tuple[str, ...], columns: tuple[str, ...]) -> WeightFactors:
+def _create_factors(maps: FactoredMaps, place: Place, rows: tuple[str, ...], columns: tuple[str, ...]) -> WeightFactors:
     layer, head = place
     of = maps.factors[layer]
     return WeightFactors(
         query=of.query[head],
-        key=of.keys_of(head),
+        key=of.select_keys(head),
         log_sum_exp=of.sums[head],
         scale=of.scale,
         bias=None if of.bias is None else of.bias[head % len(of.bias)],
         window=of.window,
         attendable=of.attendable_keys,
-        equal=_equal_shares(maps, layer),
+        equal=_compute_equal_shares(maps, layer),
         rows=rows,
         columns=columns,
     )

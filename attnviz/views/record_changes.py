@@ -10,11 +10,11 @@ import numpy as np
 
 from attnviz.errors import InvalidRecord
 from attnviz.measures import measure_maps
-from attnviz.measures.changes import changes, check_tokens, find_shared_heads
+from attnviz.measures.changes import check_tokens, find_shared_heads, measure_changes
 from attnviz.records import AttentionMaps
-from attnviz.records.differences import WEIGHT, Difference, HeadChange, Tolerances, compare_values, one_sided
-from attnviz.records.walk import stretches
-from attnviz.views.tokens import token
+from attnviz.records.differences import WEIGHT, Difference, HeadChange, Tolerances, compare_values, name_side
+from attnviz.records.walk import split_queries
+from attnviz.views.tokens import name_token
 
 
 def compare_origins(before: AttentionMaps, after: AttentionMaps) -> Iterator[Difference]:
@@ -32,13 +32,13 @@ def compare_weights(before: AttentionMaps, after: AttentionMaps, tolerances: Tol
 
     Before it what only one record has, and of other tokens nothing but that.
     """
-    if (other := _other_tokens(before, after)) is not None:
+    if (other := _find_other_tokens(before, after)) is not None:
         yield other
         return
     yield from _compare_shapes(before, after)
     found: list[Difference] = []
     for layer, head in find_shared_heads(before, after):
-        moved = _most_moved(before, after, layer, head)
+        moved = _find_largest_change(before, after, layer, head)
         if not tolerances.allow(WEIGHT, moved.change):
             found.append(moved)
     yield from sorted(found, key=lambda each: -abs(each.change))
@@ -50,7 +50,7 @@ def compare_arrays(before: AttentionMaps, after: AttentionMaps, tolerances: Tole
         one, other = getattr(before, name), getattr(after, name)
         if one is None or other is None:
             if one is not other:
-                yield Difference(one_sided(one is not None), name.replace("_", " "))
+                yield Difference(name_side(one is not None), name.replace("_", " "))
         elif one.shape == other.shape and not np.allclose(one, other, tolerances.numbers, tolerances.numbers):
             yield Difference("differs", name.replace("_", " "), said=f"by up to {np.abs(other - one).max():.3g}")
 
@@ -60,10 +60,10 @@ def _compare_shapes(before: AttentionMaps, after: AttentionMaps) -> Iterator[Dif
     for what in ("layer", "head"):
         one, other = (dict.fromkeys(getattr(maps, f"{what}_numbers"), maps) for maps in (before, after))
         for number in one.keys() ^ other.keys():
-            yield Difference(one_sided(number in one), f"{what} {number}")
+            yield Difference(name_side(number in one), f"{what} {number}")
     for layer in sorted({layer for layer, _ in find_shared_heads(before, after)}):
         places = [maps.layer_numbers.index(layer) for maps in (before, after)]
-        several = stretches(np.arange(len(before.queries)), len(before.keys))
+        several = split_queries(np.arange(len(before.queries)), len(before.keys))
         pairs = ((before.read_allowed(places[0], rows), after.read_allowed(places[1], rows)) for rows in several)
         if not all(np.array_equal(*pair) for pair in pairs):
             yield Difference("differs", "mask", layer=layer, said="other keys may be attended to")
@@ -77,12 +77,12 @@ def compare_heads(
     Heads are held to their weights, and where a tolerance names something else, such as jsd, to that as well.
     """
     found = list(compare_origins(before, after))
-    if (other := _other_tokens(before, after)) is not None:
+    if (other := _find_other_tokens(before, after)) is not None:
         return [*found, other], []
     heads = []
     numbers = list(zip(measure_maps(before, names, "head"), measure_maps(after, names, "head"), strict=True))
-    for change in sorted(changes(before, after), key=lambda change: -change.jsd):
-        of_a, of_b = (maps.place(change.layer, change.head) for maps in (before, after))
+    for change in sorted(measure_changes(before, after), key=lambda change: -change.jsd):
+        of_a, of_b = (maps.locate(change.layer, change.head) for maps in (before, after))
         place = Difference("differs", "number", layer=change.layer, head=change.head)
         measures = (
             replace(place, measure=a.name, before=float(a.values[of_a]), after=float(b.values[of_b]))
@@ -99,7 +99,7 @@ def compare_heads(
     return found, heads
 
 
-def _other_tokens(before: AttentionMaps, after: AttentionMaps) -> Difference | None:
+def _find_other_tokens(before: AttentionMaps, after: AttentionMaps) -> Difference | None:
     try:
         check_tokens(before, after)
     except InvalidRecord as error:
@@ -107,16 +107,16 @@ def _other_tokens(before: AttentionMaps, after: AttentionMaps) -> Difference | N
     return None
 
 
-def _most_moved(before: AttentionMaps, after: AttentionMaps, layer: int, head: int) -> Difference:
+def _find_largest_change(before: AttentionMaps, after: AttentionMaps, layer: int, head: int) -> Difference:
     """The largest change of a weight, of which query and to which key; of equal ones the first."""
-    places = [maps.place(layer, head) for maps in (before, after)]
+    places = [maps.locate(layer, head) for maps in (before, after)]
     found = []
-    for queries in stretches(np.arange(len(before.queries)), len(before.keys)):
+    for queries in split_queries(np.arange(len(before.queries)), len(before.keys)):
         one, other = (maps.rows(*place, queries) for maps, place in zip((before, after), places, strict=True))
         apart = np.abs(other - one)
         row, key = map(int, np.unravel_index(int(apart.argmax()), apart.shape))
         query = int(np.arange(len(before.queries))[queries][row])
         found.append((float(apart[row, key]), query, key, float(one[row, key]), float(other[row, key])))
     _, query, key, old, new = max(found, key=itemgetter(0))
-    said = f"query {token(after.queries, query)}, key {token(after.keys, key)}"
+    said = f"query {name_token(after.queries, query)}, key {name_token(after.keys, key)}"
     return Difference("differs", WEIGHT, layer=layer, head=head, before=old, after=new, said=said)

@@ -9,20 +9,20 @@ from jaxtyping import Int
 
 from attnviz.display import escape_for_spreadsheet
 from attnviz.errors import InvalidOption
-from attnviz.measures import HEADLINE, MEASURES, Measure
-from attnviz.measures.rows import blocks, n_attendable, real_queries, statistics
+from attnviz.measures import DEFAULT_MEASURES, MEASURES, Measure
+from attnviz.measures.rows import compute_statistics, count_attendable, real_queries, split_real_queries
 from attnviz.records import AttentionMaps, Measurement
 from attnviz.registry import find
 from attnviz.report import Cell, Column, Heatmap, LazyRows, Row, Table
 from attnviz.shapes import RealQueries
 from attnviz.specs import FigureOptions
-from attnviz.views.tokens import TokenSelection, token
+from attnviz.views.tokens import TokenSelection, name_token
 
-MINOR = frozenset(HEADLINE) - {"effective_keys"}  # columns that give way unless somebody asked for them
+MINOR_COLUMNS = frozenset(DEFAULT_MEASURES) - {"effective_keys"}  # columns that give way unless somebody asked for them
 MAX_PAIR_LABEL = 12  # graphemes of each token of a pair: a row per head has to fit a line
 
 
-def ordering(sort: str) -> tuple[Measure, bool]:
+def parse_sort(sort: str) -> tuple[Measure, bool]:
     """The measure that heads are sorted by, and whether the smallest comes first.
 
     Raises InvalidOption for one that there is not, and for one that is no number of a single head.
@@ -47,17 +47,20 @@ def heads_table(
     earliest.
 
     `places` are those of layers and heads in the record. In this order, or by the measurement that `spec.sort` names
-    (see `ordering`), equal ones in this order. Nothing but the order is worked out before it is read.
+    (see `parse_sort`), equal ones in this order. Nothing but the order is worked out before it is read.
     Measurements per layer are left out (see `layers_table`).
     """
     measurements = [m for m in measurements if m.level == "head"]
     order, title = list(places), "heads"
-    measure, ascending = ordering(spec.sort) if spec.sort is not None else (None, False)
+    measure, ascending = parse_sort(spec.sort) if spec.sort is not None else (None, False)
     sorted_by = measure.name if measure else ""
     columns = (
         Column("layer"),
         Column("head"),
-        *(_column(m, minor=not spec.measure and m.name in MINOR and m.name != sorted_by) for m in measurements),
+        *(
+            _create_column(m, minor=not spec.measure and m.name in MINOR_COLUMNS and m.name != sorted_by)
+            for m in measurements
+        ),
         Column("looks at"),
         Column("strongest pair"),
         Column("weight"),
@@ -73,7 +76,7 @@ def heads_table(
         looks_at = name_patterns(maps)
         for layer, head in order:
             numbers = (float(m.values[layer, head]) for m in measurements)
-            pair = _strongest(maps, layer, head, part)
+            pair = _find_strongest_pair(maps, layer, head, part)
             yield (maps.layer_numbers[layer], maps.head_numbers[head], *numbers, looks_at[layer][head], *pair)
 
     return Table("heads", title, "heads", columns, LazyRows(rows))
@@ -86,10 +89,10 @@ def layers_table(maps: AttentionMaps, measurements: Sequence[Measurement], layer
         return ()
     title = f"all {maps.n_heads} heads of a layer together" if maps.n_heads > 1 else "the one head of a layer"
     rows = tuple((maps.layer_numbers[layer], *(float(m.values[layer]) for m in of_layers)) for layer in layers)
-    return (Table("layers", title, "facts", (Column("layer"), *map(_column, of_layers)), rows),)
+    return (Table("layers", title, "facts", (Column("layer"), *map(_create_column, of_layers)), rows),)
 
 
-def _column(measurement: Measurement, minor: bool = False) -> Column:
+def _create_column(measurement: Measurement, minor: bool = False) -> Column:
     name, unit = measurement.name.replace("_", " "), measurement.unit
     return Column(name, unit, digits=3 if unit in ("nats", "share") else 2, minor=minor)
 
@@ -120,21 +123,21 @@ def top_table(picture: Heatmap, real_queries: RealQueries, top_k: int) -> Table:
     for rank in range(1, k + 1):
         columns += [Column(f"key {rank}"), Column(f"weight {rank}")]
     title = f"{picture.title}: " + (f"top {k} keys of each query" if k > 1 else "top key of each query")
-    rows = LazyRows(lambda: _top_rows(picture, real_queries, k))  # 72 heads of 256 queries take half a second
+    rows = LazyRows(lambda: _list_top_rows(picture, real_queries, k))  # 72 heads of 256 queries take half a second
     return Table(f"{picture.name}-top", title, "top", tuple(columns), rows)
 
 
-def _top_rows(picture: Heatmap, real_queries: RealQueries, k: int) -> Iterator[Row]:
+def _list_top_rows(picture: Heatmap, real_queries: RealQueries, k: int) -> Iterator[Row]:
     keys = [f"{position} {label}" for position, label in zip(picture.column_positions, picture.columns, strict=True)]
     for row, (query, label) in enumerate(zip(picture.row_positions, picture.rows, strict=True)):
         if real_queries[query]:
             weights = picture.values[row]
-            best = largest(weights, np.flatnonzero(picture.allowed[row]), k)
+            best = find_largest(weights, np.flatnonzero(picture.allowed[row]), k)
             pairs: list[Cell] = [cell for key in best for cell in (keys[key], float(weights[key]))]
             yield (query, label, *pairs, *([""] * 2 * (k - len(best))))
 
 
-def largest(weights: np.ndarray, allowed: np.ndarray, k: int) -> list[int]:
+def find_largest(weights: np.ndarray, allowed: np.ndarray, k: int) -> list[int]:
     """The `k` allowed positions of largest weight, in order; linear in the number of keys."""
     if len(allowed) > k:
         least = np.partition(weights[allowed], -k)[-k]
@@ -143,31 +146,33 @@ def largest(weights: np.ndarray, allowed: np.ndarray, k: int) -> list[int]:
     return [int(key) for key in allowed[order]]
 
 
-def _strongest(maps: AttentionMaps, layer: int, head: int, part: TokenSelection) -> tuple[str, Cell]:
+def _find_strongest_pair(maps: AttentionMaps, layer: int, head: int, part: TokenSelection) -> tuple[str, Cell]:
     """Among queries that have a choice: the first token of a causal map attends to itself whatever the head does.
 
     Both cells are empty where no query drawn may attend to any key drawn.
     """
     real, drawn = real_queries(maps), np.isin(np.arange(len(maps.queries)), part.queries)
     places = np.flatnonzero(real)
-    choosing = drawn[places] & (n_attendable(maps, layer) > 1)
+    choosing = drawn[places] & (count_attendable(maps, layer) > 1)
     chosen = choosing if choosing.any() else drawn[places]
     if len(part.keys) == len(maps.keys):
-        keys = statistics(maps, layer).peak_keys[head]
+        keys = compute_statistics(maps, layer).peak_keys[head]
     else:
-        keys = _peak_keys(maps, layer, head, np.array(part.keys))
+        keys = _find_peak_keys(maps, layer, head, np.array(part.keys))
     weights = np.where(chosen & (keys >= 0), maps.cells(layer, head, places, keys), -1)
     best = int(weights.argmax())
     if weights[best] < 0:
         return "", ""
-    query = token(maps.queries, int(places[best]), MAX_PAIR_LABEL)
-    return f"{query} → {token(maps.keys, int(keys[best]), MAX_PAIR_LABEL)}", float(weights[best])
+    query = name_token(maps.queries, int(places[best]), MAX_PAIR_LABEL)
+    return f"{query} → {name_token(maps.keys, int(keys[best]), MAX_PAIR_LABEL)}", float(weights[best])
 
 
-def _peak_keys(maps: AttentionMaps, layer: int, head: int, keys: Int[np.ndarray, " key"]) -> Int[np.ndarray, " query"]:
+def _find_peak_keys(
+    maps: AttentionMaps, layer: int, head: int, keys: Int[np.ndarray, " key"]
+) -> Int[np.ndarray, " query"]:
     """Among these keys the one that each query gives most to; -1 where it may attend to none of them."""
     found = []
-    for block in blocks(maps):
+    for block in split_real_queries(maps):
         of_block = np.arange(len(maps.queries))[block.queries]
         allowed = maps.read_allowed(layer, block.queries)[:, keys]
         weights = np.where(allowed, maps.tile(layer, head, of_block, keys), -1)

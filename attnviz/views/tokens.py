@@ -19,16 +19,16 @@ from attnviz.records import AttentionMaps, Measurement, Tokens
 from attnviz.selection import is_stretch, stretch
 from attnviz.specs import FigureOptions
 
-LESS = "Draw it without, or give a longer text."
-WRITTEN = "▸ "  # before the name of a token that the model wrote
+LESS_HINT = "Draw it without, or give a longer text."
+WRITTEN_PREFIX = "▸ "  # before the name of a token that the model wrote
 
 
 def quote_token(tokens: Tokens, position: int) -> str:
     """A token within a sentence: "5 “and”"."""
-    return f"{position} “{label(tokens, position)}”"
+    return f"{position} “{label_token(tokens, position)}”"
 
 
-def label(tokens: Tokens, position: int, max_width: int = 24) -> str:
+def label_token(tokens: Tokens, position: int, max_width: int = 24) -> str:
     """What a token is called beside a map: the characters of the text that it covers, whatever the vocabulary says.
 
     The space with which a word begins in many vocabularies is left out, and tokens that are bytes of one character are
@@ -37,41 +37,41 @@ def label(tokens: Tokens, position: int, max_width: int = 24) -> str:
     piece = tokens.pieces[position]
     if not tokens.special[position] and piece.startswith(" ") and piece.strip():
         piece = piece[1:]
-    first, last = _sharing(tokens, position)
+    first, last = _find_sharing(tokens, position)
     part = f" {position - first + 1}/{last - first + 1}" if first < last else ""
     return escape_for_display(piece, max_width) + part
 
 
-def labels(tokens: Tokens) -> tuple[str, ...]:
+def label_tokens(tokens: Tokens) -> tuple[str, ...]:
     """All of them, in order."""
-    return tuple(label(tokens, position) for position in range(len(tokens)))
+    return tuple(label_token(tokens, position) for position in range(len(tokens)))
 
 
-def query_labels(maps: AttentionMaps) -> tuple[str, ...]:
+def label_queries(maps: AttentionMaps) -> tuple[str, ...]:
     """The names of a record's queries, in order: those that chose a token are named by that token."""
-    names, n_chosen = labels(maps.queries), len(maps.chosen)
+    names, n_chosen = label_tokens(maps.queries), len(maps.chosen)
     if not n_chosen:
         return names
     last = maps.chosen[-1]
-    chosen = [*names, label(Tokens((last,), ((0, len(last)),), (False,)), 0)][-n_chosen:]
-    return (*names[:-n_chosen], *(WRITTEN + name for name in chosen))
+    chosen = [*names, label_token(Tokens((last,), ((0, len(last)),), (False,)), 0)][-n_chosen:]
+    return (*names[:-n_chosen], *(WRITTEN_PREFIX + name for name in chosen))
 
 
-def key_labels(maps: AttentionMaps) -> tuple[str, ...]:
+def label_keys(maps: AttentionMaps) -> tuple[str, ...]:
     """The names of a record's keys, in order: those that the model wrote stand apart."""
-    names = labels(maps.keys)
+    names = label_tokens(maps.keys)
     n_prompt = len(names) - len(maps.chosen) + 1
     if not (maps.chosen and maps.self_attention):
         return names
-    return (*names[:n_prompt], *(WRITTEN + name for name in names[n_prompt:]))
+    return (*names[:n_prompt], *(WRITTEN_PREFIX + name for name in names[n_prompt:]))
 
 
-def token(tokens: Tokens, position: int, max_width: int = 24) -> str:
+def name_token(tokens: Tokens, position: int, max_width: int = 24) -> str:
     """A token is identified by its position: "7 film"."""
-    return f"{position} {label(tokens, position, max_width)}"
+    return f"{position} {label_token(tokens, position, max_width)}"
 
 
-def _sharing(tokens: Tokens, position: int) -> tuple[int, int]:
+def _find_sharing(tokens: Tokens, position: int) -> tuple[int, int]:
     """The first and the last of the tokens around this one that share characters of the text, each with the next."""
     first = last = position
     while first > 0 and _overlap(tokens, first - 1):
@@ -97,16 +97,16 @@ class TokenSelection:
 
     def choose(self, cells: np.ndarray) -> np.ndarray:
         """What is drawn of cells [query, key]: without a copy where it lies in one piece, since maps may be large."""
-        return self.columns_of(cells[self.rows])
+        return self.select_columns(cells[self.rows])
 
-    def columns_of(self, cells: np.ndarray) -> np.ndarray:
+    def select_columns(self, cells: np.ndarray) -> np.ndarray:
         """What is drawn of cells [query drawn, key]."""
-        return cells[:, _index(self.keys)]
+        return cells[:, _create_index(self.keys)]
 
     @property
     def rows(self) -> slice | Int[np.ndarray, " query"]:
         """The queries that are drawn, as an index that copies nothing where they lie in one piece."""
-        return _index(self.queries)
+        return _create_index(self.queries)
 
     def renormalizes(self, maps: AttentionMaps) -> bool:
         """Whether an equal share is not one of all keys of these maps."""
@@ -118,12 +118,12 @@ class TokenSelection:
         n_keys = values.shape[1]
         if len(self.keys) == n_keys:
             return None
-        n_allowed = np.maximum(counted.columns_of(allowed).sum(axis=1), 1)
-        share = np.ones(1, np.float32) if len(counted.keys) == n_keys else counted.columns_of(values).sum(axis=1)
+        n_allowed = np.maximum(counted.select_columns(allowed).sum(axis=1), 1)
+        share = np.ones(1, np.float32) if len(counted.keys) == n_keys else counted.select_columns(values).sum(axis=1)
         return np.asarray(np.where(share > 0, share, 1) / n_allowed, dtype=np.float32)
 
 
-def part_of(maps: AttentionMaps, spec: FigureOptions) -> TokenSelection:
+def select_tokens(maps: AttentionMaps, spec: FigureOptions) -> TokenSelection:
     """All tokens but those that `spec` hides. Raises InvalidSelection where no query or no key would be left, and
     InvalidOption for a stretch of two texts.
     """
@@ -131,7 +131,7 @@ def part_of(maps: AttentionMaps, spec: FigureOptions) -> TokenSelection:
     keys = counted = queries if maps.self_attention else _choose_kept(maps.keys, spec)
     if spec.tokens is not None:
         if not maps.self_attention:
-            raise InvalidOption("--tokens is for one text, and these queries and keys are two", hint=LESS)
+            raise InvalidOption("--tokens is for one text, and these queries and keys are two", hint=LESS_HINT)
         chosen = stretch(spec.tokens, maps.queries.pieces)
         queries = keys = tuple(position for position in queries if position in chosen)
     if spec.query is not None and is_stretch(spec.query):
@@ -143,9 +143,9 @@ def part_of(maps: AttentionMaps, spec: FigureOptions) -> TokenSelection:
     for tokens, kept, many in ((maps.queries, queries, "queries"), (maps.keys, keys, "keys")):
         if not kept:
             what = pluralize(len(tokens), "tokens" if maps.self_attention else many)
-            raise InvalidSelection(f"{_options(spec)} leaves none of {len(tokens)} {what}", hint=LESS)
+            raise InvalidSelection(f"{_name_options(spec)} leaves none of {len(tokens)} {what}", hint=LESS_HINT)
     if not maps.real_queries[list(queries)].any():
-        raise InvalidSelection(f"{_options(spec)} leaves nothing but padding", hint=LESS)
+        raise InvalidSelection(f"{_name_options(spec)} leaves nothing but padding", hint=LESS_HINT)
     return TokenSelection(queries, keys, () if counted == keys else counted)
 
 
@@ -179,7 +179,7 @@ def _choose_kept(tokens: Tokens, spec: FigureOptions) -> tuple[int, ...]:
     )
 
 
-def _options(spec: FigureOptions) -> str:
+def _name_options(spec: FigureOptions) -> str:
     options = {
         "--hide-special": spec.hide_special,
         "--drop-first": spec.drop_first,
@@ -190,7 +190,7 @@ def _options(spec: FigureOptions) -> str:
     return " with ".join(name for name, given in options.items() if given)
 
 
-def _index(positions: Sequence[int]) -> slice | Int[np.ndarray, " position"]:
+def _create_index(positions: Sequence[int]) -> slice | Int[np.ndarray, " position"]:
     """Of positions in order without a gap, where they begin and end."""
     first, last = positions[0], positions[-1]
     return slice(first, last + 1) if last - first + 1 == len(positions) else np.array(positions)

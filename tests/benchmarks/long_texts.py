@@ -41,7 +41,7 @@ def ratio(n_tokens: int, d_head: int) -> tuple[float, float]:
     named = tokens(*("a",) * n_tokens)
     maps = FactoredMaps(named, named, provenance(), factors=(factors,))
     begun = time.process_time()
-    found = rows.statistics(maps, 0)
+    found = rows.compute_statistics(maps, 0)
     walk = time.process_time() - begun
     assert np.abs(found.received.sum(axis=-1) - 1).max() < 1e-4
     return kernel, walk

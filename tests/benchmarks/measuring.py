@@ -30,7 +30,7 @@ import torch
 from torch import Tensor
 
 from attnviz.measures import measure_maps
-from attnviz.measures.divergence import measure_layer
+from attnviz.measures.divergence import measure_divergences
 from attnviz.models.batches import pad
 from attnviz.models.built_in import SHIPPED
 from attnviz.models.checkpoint import load_checkpoint
@@ -80,7 +80,7 @@ def ours(model: Model, together: bool, texts: Sequence[str]) -> Numbers:
         for measurement in measure_maps(maps):
             found.setdefault(measurement.name, []).append(measurement.values[0])
         if together:
-            found.setdefault("divergence", []).append(measure_layer(maps, 0))
+            found.setdefault("divergence", []).append(measure_divergences(maps, 0))
     return {name: np.stack(values) for name, values in found.items()}
 
 

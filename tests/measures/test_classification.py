@@ -14,12 +14,12 @@ from attnviz.errors import InvalidSource
 from attnviz.measures.classification import (
     accuracy,
     calibration_error,
-    confusion,
+    compute_reliability,
+    confusion_matrix,
     f1,
+    find_occurring_labels,
     log_loss,
     macro_f1,
-    occurs,
-    reliability,
 )
 
 NONE = np.array([], dtype=np.int64)
@@ -45,15 +45,15 @@ def right(number: int, of: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def test_confusion_by_hand() -> None:
-    counts = confusion(labels(0, 0, 0, 1, 2), labels(0, 1, 1, 1, 0), 4)
+    counts = confusion_matrix(labels(0, 0, 0, 1, 2), labels(0, 1, 1, 1, 0), 4)
     assert counts.tolist() == [[1, 2, 0, 0], [0, 1, 0, 0], [1, 0, 0, 0], [0, 0, 0, 0]]
-    assert confusion(NONE, NONE, 2).tolist() == [[0, 0], [0, 0]]
+    assert confusion_matrix(NONE, NONE, 2).tolist() == [[0, 0], [0, 0]]
 
 
 @pytest.mark.parametrize(("gold", "predicted"), [(-1, 0), (0, -1), (2, 0), (0, 2)])
 def test_a_label_that_is_not_there_is_not_counted_as_another(gold: int, predicted: int) -> None:
     with pytest.raises(AssertionError, match="not there"):
-        confusion(labels(gold), labels(predicted), 2)
+        confusion_matrix(labels(gold), labels(predicted), 2)
 
 
 def test_f1_by_hand() -> None:
@@ -64,22 +64,22 @@ def test_f1_by_hand() -> None:
 @given(st.integers(1, 30), st.integers(0, 999))
 def test_f1_does_not_care_which_side_is_gold(n: int, seed: int) -> None:
     probabilities, gold = answers(n, seed)
-    counts = confusion(gold, probabilities.argmax(axis=1), 3)
+    counts = confusion_matrix(gold, probabilities.argmax(axis=1), 3)
     assert f1(counts.T).tolist() == f1(counts).tolist()
     order = [2, 0, 1]
     assert f1(counts[np.ix_(order, order)]).tolist() == f1(counts)[order].tolist()
 
 
 def test_a_label_that_neither_occurs_nor_is_predicted_has_0_and_is_left_out() -> None:
-    counts = confusion(labels(0, 2), labels(0, 2), 4)
+    counts = confusion_matrix(labels(0, 2), labels(0, 2), 4)
     assert f1(counts).tolist() == [1, 0, 1, 0]
-    assert occurs(counts).tolist() == [True, False, True, False]
+    assert find_occurring_labels(counts).tolist() == [True, False, True, False]
     assert macro_f1(counts) == 1
 
 
 def test_a_label_that_is_only_predicted_counts() -> None:
-    counts = confusion(labels(0, 0), labels(0, 1), 2)
-    assert occurs(counts).tolist() == [True, True]
+    counts = confusion_matrix(labels(0, 0), labels(0, 1), 2)
+    assert find_occurring_labels(counts).tolist() == [True, True]
     assert macro_f1(counts) == pytest.approx((2 / 3 + 0) / 2)
 
 
@@ -92,7 +92,7 @@ def test_a_perfect_predictor() -> None:
     assert accuracy(gold, gold).value == 1
     assert accuracy(gold, gold).high == 1
     assert accuracy(gold, gold).low < 1  # four texts prove little
-    assert macro_f1(confusion(gold, gold, 3)) == 1
+    assert macro_f1(confusion_matrix(gold, gold, 3)) == 1
     assert log_loss(certain, gold) == 0
     assert not np.signbit(log_loss(certain, gold))  # 0, not -0
     assert calibration_error(certain.max(axis=1), np.ones(4, dtype=bool)) == 0
@@ -106,7 +106,7 @@ def test_permuting_texts_changes_nothing(n: int, seed: int) -> None:
 
     def scores(probabilities: np.ndarray, gold: np.ndarray) -> list[float]:
         predicted, confidence = probabilities.argmax(axis=1), probabilities.max(axis=1)
-        counts = confusion(gold, predicted, 3)
+        counts = confusion_matrix(gold, predicted, 3)
         calibration = calibration_error(confidence, gold == predicted)
         return [*astuple(accuracy(gold, predicted)), *counts.ravel(), calibration, log_loss(probabilities, gold)]
 
@@ -144,7 +144,7 @@ def test_calibration_by_hand() -> None:
     probability, correct = np.array([0.9, 0.6, 0.9, 0.9]), np.array([True, True, False, False])
     assert calibration_error(probability, correct) == pytest.approx((3 * (0.9 - 1 / 3) + 0.4) / 4)
     assert calibration_error(probability, correct, n_bins=1) == pytest.approx(3.3 / 4 - 0.5)
-    bins = reliability(probability, correct, 4)
+    bins = compute_reliability(probability, correct, 4)
     assert bins.n_texts.tolist() == [0, 0, 1, 3]
     assert bins.confidence.tolist() == pytest.approx([np.nan, np.nan, 0.6, 0.9], nan_ok=True)
     assert bins.accuracy.tolist() == pytest.approx([np.nan, np.nan, 1, 1 / 3], nan_ok=True)
@@ -155,7 +155,7 @@ def test_fifteen_bins_unless_said_otherwise() -> None:
     probability, correct = np.array([0.6, 0.65]), np.array([True, False])
     assert calibration_error(probability, correct) == calibration_error(probability, correct, 15)
     assert calibration_error(probability, correct) == pytest.approx((0.4 + 0.65) / 2)
-    assert len(reliability(probability, correct).n_texts) == 15
+    assert len(compute_reliability(probability, correct).n_texts) == 15
 
 
 @pytest.mark.parametrize("n_bins", [1, 3, 10, 15, 49])
@@ -163,12 +163,12 @@ def test_an_edge_belongs_to_the_bin_below(n_bins: int) -> None:
     """Bin b holds b/n < confidence ≤ (b + 1)/n, for a confidence as it is written: 0.2 is 3/15, 0.3 is 3/10."""
     correct = np.array([True])
     for number in range(n_bins + 1):
-        (filled,) = np.flatnonzero(reliability(np.array([number / n_bins]), correct, n_bins).n_texts)
+        (filled,) = np.flatnonzero(compute_reliability(np.array([number / n_bins]), correct, n_bins).n_texts)
         assert filled == max(number - 1, 0)
 
 
 def test_probabilities_of_float32_may_pass_1() -> None:
-    bins = reliability(np.array([1.0000001], dtype=np.float32), np.array([True]), 3)
+    bins = compute_reliability(np.array([1.0000001], dtype=np.float32), np.array([True]), 3)
     assert bins.n_texts.tolist() == [0, 0, 1]
 
 
@@ -177,7 +177,7 @@ def test_probabilities_of_float32_may_pass_1() -> None:
 def test_bins_hold_every_text_once(n: int, seed: int, n_bins: int) -> None:
     probabilities, gold = answers(n, seed)
     confidence, correct = probabilities.max(axis=1), probabilities.argmax(axis=1) == gold
-    bins = reliability(confidence, correct, n_bins)
+    bins = compute_reliability(confidence, correct, n_bins)
     filled = bins.n_texts > 0
     assert bins.n_texts.sum() == n
     assert np.isnan(bins.accuracy).tolist() == (~filled).tolist()
@@ -223,4 +223,4 @@ def test_nothing_has_no_score() -> None:
     with pytest.raises(InvalidSource, match="no text with a label"):
         log_loss(np.zeros((0, 2)), NONE)
     assert f1(np.zeros((2, 2), dtype=np.int64)).tolist() == [0, 0]
-    assert reliability(nothing, never, 3).n_texts.tolist() == [0, 0, 0]
+    assert compute_reliability(nothing, never, 3).n_texts.tolist() == [0, 0, 0]

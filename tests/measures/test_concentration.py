@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from attnviz.measures.concentration import gini, make_uniform, max_received, sum_received
+from attnviz.measures.concentration import average_received, gini, make_uniform, max_received
 from tests.made import random_maps, record, tokens
 
 ROWS = np.array([[0.5, 0.2, 0.3], [0.1, 0.6, 0.3], [0.0, 0.1, 0.9]])
@@ -13,14 +13,14 @@ ROWS = np.array([[0.5, 0.2, 0.3], [0.1, 0.6, 0.3], [0.0, 0.1, 0.9]])
 
 def test_each_key_receives_the_mean_of_its_column() -> None:
     maps = record(ROWS[None, None])
-    assert sum_received(maps)[0, 0] == pytest.approx([0.2, 0.3, 0.5])
+    assert average_received(maps)[0, 0] == pytest.approx([0.2, 0.3, 0.5])
     assert max_received(maps).values == pytest.approx(0.5)
     assert max_received(maps).bounds == (1 / 3, 1.0)
 
 
 def test_what_all_keys_receive_is_1_and_padding_receives_nothing() -> None:
     maps = random_maps(n_layers=2, n_heads=3, padding=4)
-    by_key = sum_received(maps)
+    by_key = average_received(maps)
     assert by_key.shape == (2, 3, 18)
     assert by_key.sum(axis=-1) == pytest.approx(1)
     assert not by_key[..., 14:].any()
@@ -51,5 +51,5 @@ def test_keys_that_nobody_may_attend_to_are_not_counted() -> None:
 
 def test_early_keys_of_a_causal_map_receive_more_even_from_uniform_attention() -> None:
     causal = make_uniform(random_maps(["a", "b", "c"], causal=True))
-    assert sum_received(causal)[0, 0] == pytest.approx([11 / 18, 5 / 18, 2 / 18])
+    assert average_received(causal)[0, 0] == pytest.approx([11 / 18, 5 / 18, 2 / 18])
     assert gini(causal).values > 0.3

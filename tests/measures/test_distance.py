@@ -11,7 +11,7 @@ import pytest
 import attnviz
 from attnviz.errors import InvalidOption
 from attnviz.measures import distance as bands
-from attnviz.measures.distance import distance_bands
+from attnviz.measures.distance import measure_distance_bands
 from attnviz.options import build
 from attnviz.report import Curves
 from attnviz.specs import FigureOptions
@@ -25,7 +25,7 @@ TEXT = "the acting saved the film , and the film was not good but the acting was
 @pytest.mark.parametrize("settings", [{"model": "multi"}, {"model": "random:2", "causal": True, "factored": True}])
 def test_bands_are_those_of_a_loop(n_tokens: int, settings: dict[str, Any]) -> None:
     maps = attnviz.attention(TEXT, max_tokens=n_tokens, **settings)
-    found = distance_bands(maps, 0)
+    found = measure_distance_bands(maps, 0)
     n_tokens = len(maps.keys)
     assert found.starts.tolist() == [0, *(2**power for power in range(7) if 2**power < n_tokens)]
     expected, equal = np.zeros(found.shares.shape), np.zeros(found.equal.shape)
@@ -40,10 +40,10 @@ def test_bands_are_those_of_a_loop(n_tokens: int, settings: dict[str, Any]) -> N
 
 def test_of_very_many_queries_some_are_read(monkeypatch: pytest.MonkeyPatch) -> None:
     maps = attnviz.attention(TEXT, model="multi")
-    whole = distance_bands(maps, 0)
+    whole = measure_distance_bands(maps, 0)
     monkeypatch.setattr(bands, "MAX_QUERIES", 5)
     maps = replace(maps)  # a new record, as bands are remembered
-    found = distance_bands(maps, 0)
+    found = measure_distance_bands(maps, 0)
     places = np.linspace(0, whole.n_real - 1, 5).round().astype(int)
     assert found.shares == pytest.approx(whole.shares[:, places])
     report = heatmap_report(maps, (), build(FigureOptions, distance=True), (0,), (0, 3))
@@ -73,4 +73,4 @@ def test_one_token_is_at_no_distance() -> None:
 
 def test_two_texts_have_no_distance() -> None:
     with pytest.raises(InvalidOption, match="attention by distance needs self-attention"):
-        distance_bands(cross_maps(), 0)
+        measure_distance_bands(cross_maps(), 0)

@@ -10,14 +10,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from attnviz.measures.divergence import (
-    across,
-    distinct,
+    count_distinct,
     divergence_from_mean,
     effective_rank,
     head_divergence,
     jsd,
     max_divergence_from_mean,
-    measure_layer,
+    measure_divergences,
+    measure_divergences_across,
     order_by_likeness,
     vendi_score,
 )
@@ -58,12 +58,12 @@ def test_rounding_makes_no_divergence_negative() -> None:
     p = noise.dirichlet(np.ones(200), size=200)
     nearly = p * (1 + 1e-7 * noise.normal(size=p.shape))
     assert (jsd(p, nearly) >= 0).all()
-    assert (measure_layer(record(np.stack([p, nearly])[None]), 0) >= 0).all()
+    assert (measure_divergences(record(np.stack([p, nearly])[None]), 0) >= 0).all()
 
 
 def test_divergences_are_means_over_queries() -> None:
     maps = random_maps(n_heads=4, causal=True)
-    rows, apart = layer_rows(maps, 0), measure_layer(maps, 0)
+    rows, apart = layer_rows(maps, 0), measure_divergences(maps, 0)
     for one, other in np.ndindex(4, 4):
         assert apart[one, other] == pytest.approx(jsd(rows[one], rows[other]).mean(), abs=1e-6)
     assert apart.tolist() == apart.T.tolist()
@@ -73,8 +73,8 @@ def test_divergences_are_means_over_queries() -> None:
 def test_heads_of_several_records_are_compared_as_if_they_were_of_one() -> None:
     several = random_maps(n_heads=3, seed=1), random_maps(n_heads=1, seed=2), random_maps(n_layers=2, n_heads=2, seed=3)
     heads = np.concatenate([maps.weights[layer] for maps in several for layer in range(maps.n_layers)])
-    assert across(several).tolist() == measure_layer(record(heads[None]), 0).tolist()
-    assert measure_layer(several[2], 1).tolist() == measure_layer(record(heads[None, -2:]), 0).tolist()
+    assert measure_divergences_across(several).tolist() == measure_divergences(record(heads[None]), 0).tolist()
+    assert measure_divergences(several[2], 1).tolist() == measure_divergences(record(heads[None, -2:]), 0).tolist()
 
 
 @pytest.mark.parametrize("n_heads", [1, 2, 5])
@@ -119,9 +119,9 @@ def test_no_heads_blur_more(n_heads: int, seed: int, sharpness: float) -> None:
 
 
 def test_distinct_of_divergences_by_hand() -> None:
-    assert distinct(np.zeros((1, 1))) == pytest.approx(1)
+    assert count_distinct(np.zeros((1, 1))) == pytest.approx(1)
     half = np.array([[0, LN2 / 2], [LN2 / 2, 0]])  # similar by a half: eigenvalues 3/4 and 1/4
-    assert distinct(half) == pytest.approx(0.75**-0.75 * 0.25**-0.25)
+    assert count_distinct(half) == pytest.approx(0.75**-0.75 * 0.25**-0.25)
 
 
 def test_mixes_against_singular_values() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from attnviz.measures.intervals import MIN_TEXTS, holm, intervals, p_value, t_quantile
+from attnviz.measures.intervals import MIN_TEXTS, compute_intervals, correct_p_values, p_value, t_quantile
 
 
 @pytest.mark.parametrize(
@@ -28,12 +28,12 @@ def test_quantiles_are_those_of_printed_tables(degrees: int, printed: float) -> 
 
 def test_ten_texts_by_hand() -> None:
     """Five 0s and five 2s: mean 1, standard deviation √(10/9), of the mean a third of it."""
-    (low,), (high,) = intervals(np.array([[0.0], [2.0]] * 5))
+    (low,), (high,) = compute_intervals(np.array([[0.0], [2.0]] * 5))
     assert (low, high) == pytest.approx((1 - 2.262 / 3, 1 + 2.262 / 3), abs=1e-3)
 
 
 def test_numbers_that_do_not_vary_have_none() -> None:
-    low, high = intervals(np.column_stack([np.full(MIN_TEXTS, 0.1), np.arange(MIN_TEXTS)]))
+    low, high = compute_intervals(np.column_stack([np.full(MIN_TEXTS, 0.1), np.arange(MIN_TEXTS)]))
     assert np.isnan([low[0], high[0]]).all()
     assert low[1] < 4.5 < high[1]
 
@@ -44,7 +44,7 @@ def test_it_holds_the_true_mean_about_95_times_in_100(n_texts: int, least: float
     """Of exponential numbers, as skewed as most measures, a little less often: 0.907 and 0.933 of 4,000."""
     noise = np.random.default_rng(2)
     values, mean = (noise.exponential(size=(n_texts, 4000)), 1) if skewed else (noise.normal(size=(n_texts, 4000)), 0)
-    low, high = intervals(values)
+    low, high = compute_intervals(values)
     held = float(np.mean((low <= mean) & (mean <= high)))
     assert least - (0.05 if skewed else 0) <= held <= 0.96
 
@@ -58,5 +58,5 @@ def test_a_p_value_is_what_lies_beyond_a_quantile(degrees: int) -> None:
 
 def test_holms_correction_by_hand() -> None:
     """Sorted .005 .01 .03 .04 times 4 3 2 1 gives .02 .03 .06 .04, and none may be smaller than the one before."""
-    assert holm([0.01, 0.04, 0.03, 0.005]) == pytest.approx([0.03, 0.06, 0.06, 0.02])
-    assert holm([0.7, 0.9]) == [1.0, 1.0]
+    assert correct_p_values([0.01, 0.04, 0.03, 0.005]) == pytest.approx([0.03, 0.06, 0.06, 0.02])
+    assert correct_p_values([0.7, 0.9]) == [1.0, 1.0]

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from attnviz.errors import InvalidOption
-from attnviz.measures import HEADLINE, MEASURES, OF_SOME_TEXTS, Measure, choose_measures, measure_maps
+from attnviz.measures import DEFAULT_MEASURES, MEASURES, SOME_TEXTS_MEASURES, Measure, choose_measures, measure_maps
 from attnviz.measures.concentration import effective_keys, entropy, peak
 from attnviz.measures.distance import distance
 from attnviz.records import AttentionMaps
@@ -150,8 +150,8 @@ def test_measures_by_name_by_level_and_all_that_the_maps_have() -> None:
         return [measurement.name for measurement in measure_maps(maps, *asked)]
 
     maps, across = random_maps(), cross_maps()
-    every = [name for name in NAMES if name not in OF_SOME_TEXTS]
-    assert names(maps) == list(HEADLINE)
+    every = [name for name in NAMES if name not in SOME_TEXTS_MEASURES]
+    assert names(maps) == list(DEFAULT_MEASURES)
     assert names(across) == ["entropy", "effective_keys", "peak"]
     assert names(maps, ["peak, Entropy,peak", "gini"]) == ["peak", "entropy", "gini"]
     assert names(maps, ["all"]) == [measure.name for measure in choose_measures(["peak,all"])] == every

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from attnviz.errors import InvalidOption
-from attnviz.measures.merging import common_units, merge_tokens
+from attnviz.measures.merging import find_common_units, merge_tokens
 from attnviz.records import Tokens
 from tests.made import cross_maps, random_maps, record, tokens
 
@@ -44,20 +44,20 @@ MARKED = (CLS, SEP, "<s>", "</s>")
     ],
 )
 def test_units_by_hand(text: str, cuts: list[str], units: list[str]) -> None:
-    found = common_units([cut(text, *each.split("|"), special=MARKED) for each in cuts])
+    found = find_common_units([cut(text, *each.split("|"), special=MARKED) for each in cuts])
     assert [" ".join("".join(map(str, unit)) for unit in of_one) for of_one in found] == units
 
 
 def test_tokens_without_characters_belong_to_the_unit_before_or_stand_alone() -> None:
     empty = Tokens(("ab", "", "c"), ((0, 2), (2, 2), (3, 4)), (False,) * 3)
-    assert common_units([cut("ab c", "a", "b", "c"), empty]) == (((0, 1), (2,)), ((0, 1), (2,)))
-    assert common_units([tokens("a", "", "b")] * 2) == (((0,), (1,), (2,)),) * 2
+    assert find_common_units([cut("ab c", "a", "b", "c"), empty]) == (((0, 1), (2,)), ((0, 1), (2,)))
+    assert find_common_units([tokens("a", "", "b")] * 2) == (((0,), (1,), (2,)),) * 2
 
 
 def test_bytes_of_one_character_have_its_span() -> None:
     words = Tokens(("a", "猫"), ((0, 1), (1, 2)), (False, False))
     in_bytes = Tokens(("a", "猫", "猫", "猫"), ((0, 1), (1, 2), (1, 2), (1, 2)), (False,) * 4)
-    assert common_units([words, in_bytes]) == (((0,), (1,)), ((0,), (1, 2, 3)))
+    assert find_common_units([words, in_bytes]) == (((0,), (1,)), ((0,), (1, 2, 3)))
     assert merge_tokens(random_maps("abcd"), [(0,), (1, 2, 3)]).queries.pieces == ("a", "b c d")
     joined = merge_tokens(record(random_maps("abcd").weights, in_bytes), [(0,), (1, 2, 3)])
     assert joined.queries.pieces == ("a", "猫")
@@ -74,7 +74,7 @@ def test_bytes_of_one_character_have_its_span() -> None:
 )  # fmt: skip
 def test_markers_that_differ_are_refused(text: str, one: str, other: str, said: str) -> None:
     with pytest.raises(InvalidOption, match=said):
-        common_units([cut(text, *each.split("|"), special=MARKED) for each in (one, other)])
+        find_common_units([cut(text, *each.split("|"), special=MARKED) for each in (one, other)])
 
 
 @pytest.mark.parametrize("turned", [False, True])
@@ -82,16 +82,18 @@ def test_a_text_that_one_reads_further(turned: bool) -> None:
     text = "a very long text"
     pair = [cut(text, "a", "very", "long", "text"), cut(text, "a", "ve", "ry")]
     with pytest.raises(InvalidOption, match="one reads characters 7 to 15 of the text, another leaves out") as caught:
-        common_units(pair[::-1] if turned else pair)
+        find_common_units(pair[::-1] if turned else pair)
     assert "--max-tokens" in caught.value.hint
 
 
 def test_a_middle_that_one_leaves_out() -> None:
     text = "ab cd ef gh"
     with pytest.raises(InvalidOption, match="one reads characters 3 to 4 of"):
-        common_units([cut(text, "ab", "cd", "ef", "gh"), cut(text, "ab", "e", "f", "g")])  # and 10, but not 3 to 10
+        find_common_units(
+            [cut(text, "ab", "cd", "ef", "gh"), cut(text, "ab", "e", "f", "g")]
+        )  # and 10, but not 3 to 10
     with pytest.raises(InvalidOption, match="one reads character 4 of"):
-        common_units([cut(text, "ab", "cd", "ef", "gh"), cut(text, "ab", "c", "ef", "gh")])
+        find_common_units([cut(text, "ab", "cd", "ef", "gh"), cut(text, "ab", "c", "ef", "gh")])
 
 
 @given(st.integers(1, 30), st.lists(st.sets(st.integers(1, 29)), min_size=1, max_size=3))
@@ -103,7 +105,7 @@ def test_common_borders_are_those_that_all_have(n: int, cuts: list[set[int]]) ->
         spans = tuple(pairwise(ends))
         several.append(Tokens(tuple(text[a:b] for a, b in spans), spans, (False,) * len(spans)))
         common &= borders
-    for of_one, units in zip(several, common_units(several), strict=True):
+    for of_one, units in zip(several, find_common_units(several), strict=True):
         assert [position for unit in units for position in unit] == list(range(len(of_one)))
         assert {of_one.offsets[unit[-1]][1] for unit in units} == {*common, n}
 
@@ -130,7 +132,7 @@ def test_where_any_token_of_a_unit_may_attend_the_unit_may_and_padding_may_be_le
 
 def test_units_of_one_token_change_nothing() -> None:
     maps = random_maps(n_layers=2, causal=True)
-    same = merge_tokens(maps, common_units([maps.queries])[0])
+    same = merge_tokens(maps, find_common_units([maps.queries])[0])
     assert same.weights.tobytes() == maps.weights.tobytes()
     assert same.queries == maps.queries
     assert same.provenance == maps.provenance

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from attnviz.errors import InvalidOption
-from attnviz.measures.repeat import SCORES, repeat_scores
+from attnviz.measures.repeat import SCORES, score_repeats
 from tests.made import record, tokens
 
 WORDS = ("the", "film", "was", "fine")
@@ -24,7 +24,7 @@ def head(offset: int, n: int) -> np.ndarray:
 def test_a_head_that_is_made_by_hand_scores_1_in_its_own_score_and_0_in_the_others(markers: tuple[str, ...]) -> None:
     pieces = (*markers[:1], *WORDS, *WORDS, *markers[1:])
     weights = np.stack([head(offset, len(pieces)) for offset in (1 - N, -N, -1)])
-    found = repeat_scores(record(weights[None], tokens(*pieces, special=markers)))
+    found = score_repeats(record(weights[None], tokens(*pieces, special=markers)))
     assert {name: scores.tolist() for name, scores in found.items()} == {
         name: [[float(name == own) for own in SCORES]] for name in SCORES
     }
@@ -33,7 +33,7 @@ def test_a_head_that_is_made_by_hand_scores_1_in_its_own_score_and_0_in_the_othe
 def test_scores_are_the_means_of_diagonals_that_transformerlens_takes() -> None:
     """`pattern.diagonal(offset=1 - n).mean()` of 2 n tokens without markers has n + 1 cells."""
     weights = np.random.default_rng(0).dirichlet(np.ones(2 * N), (1, 2, 2 * N))
-    found = repeat_scores(record(weights, tokens(*WORDS, *WORDS)))
+    found = score_repeats(record(weights, tokens(*WORDS, *WORDS)))
     for name, offset in zip(SCORES, (1 - N, -N, -1), strict=True):
         for place in range(2):
             assert found[name][0, place] == pytest.approx(np.diag(weights[0, place], offset).mean(), rel=1e-6)
@@ -41,4 +41,4 @@ def test_scores_are_the_means_of_diagonals_that_transformerlens_takes() -> None:
 
 def test_a_text_that_does_not_come_twice_is_refused() -> None:
     with pytest.raises(InvalidOption, match="do not come twice"):
-        repeat_scores(record(np.full((1, 1, 4, 4), 0.25), tokens(*WORDS)))
+        score_repeats(record(np.full((1, 1, 4, 4), 0.25), tokens(*WORDS)))

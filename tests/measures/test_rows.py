@@ -14,15 +14,15 @@ import pytest
 from attnviz import records
 from attnviz.measures import rows
 from attnviz.measures.rows import (
-    entropies,
+    average_per_head,
+    cache_on_record,
+    compute_entropies,
+    compute_statistics,
     head_rows,
     layer_received,
     layer_rows,
-    per_head,
-    remember,
+    measure_share_among,
     row_sums,
-    share_among,
-    statistics,
 )
 from attnviz.records import TINY, AttentionMaps, walk
 from tests.made import cross_maps, random_maps, record, sink_maps
@@ -54,7 +54,7 @@ def test_rows_are_those_of_real_queries_brought_to_sum_1(maps: AttentionMaps) ->
 @pytest.mark.parametrize("at_once", [1, 50, 2**16])
 def test_blocks_are_the_real_queries_once(maps: AttentionMaps, at_once: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(walk, "CELLS_AT_ONCE", at_once)
-    found = [(block, maps.rows(0, 1, block.queries)) for block in rows.blocks(maps)]
+    found = [(block, maps.rows(0, 1, block.queries)) for block in rows.split_real_queries(maps)]
     assert (
         np.concatenate([of_block for _, of_block in found]).tolist() == maps.weights[0, 1][maps.real_queries].tolist()
     )
@@ -66,16 +66,16 @@ def test_blocks_are_the_real_queries_once(maps: AttentionMaps, at_once: int, mon
 def test_rows_that_stand_together_are_not_copied() -> None:
     gap = record(np.full((1, 2, 4, 4), [1 / 3, 0, 1 / 3, 1 / 3]), attendable=np.tile([True, False, True, True], (4, 1)))
     for maps, copied in ((EVERY["plain"], False), (EVERY["padded"], False), (gap, True)):
-        (block,) = rows.blocks(maps)
+        (block,) = rows.split_real_queries(maps)
         assert np.shares_memory(maps.rows(0, 0, block.queries), maps.weights) != copied
 
 
 @pytest.mark.parametrize("at_once", [1, 2**16])
 def test_one_walk_gives_what_float64_gives(maps: AttentionMaps, at_once: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(walk, "CELLS_AT_ONCE", at_once)
-    found, exact = statistics(replace(maps), 0), layer_rows(maps, 0)  # of a new record, as they are remembered
+    found, exact = compute_statistics(replace(maps), 0), layer_rows(maps, 0)  # of a new record, as they are remembered
     queries = np.flatnonzero(maps.real_queries)[:, None]
-    assert found.entropies == pytest.approx(entropies(exact), abs=1e-6)
+    assert found.entropies == pytest.approx(compute_entropies(exact), abs=1e-6)
     assert found.peaks == pytest.approx(exact.max(axis=-1), rel=1e-7)
     assert found.distances == pytest.approx((exact * abs(queries - np.arange(len(maps.keys)))).sum(axis=-1), rel=1e-6)
 
@@ -84,9 +84,9 @@ def test_heads_that_are_walked_over_side_by_side_have_the_same_bits(
     maps: AttentionMaps, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(records, "CELLS_AT_ONCE", 1)  # no heads of short texts together
-    alone, several = statistics(replace(maps), 0), replace(maps)
+    alone, several = compute_statistics(replace(maps), 0), replace(maps)
     monkeypatch.setattr(walk, "CELLS_PER_THREAD", 1)
-    monkeypatch.setattr(walk, "cores", lambda: walk.MAX_THREADS)
+    monkeypatch.setattr(walk, "count_cores", lambda: walk.MAX_THREADS)
     met, rows_of = Barrier(maps.n_heads, timeout=30), AttentionMaps.rows
 
     def meeting(*asked: Any) -> np.ndarray:
@@ -94,14 +94,14 @@ def test_heads_that_are_walked_over_side_by_side_have_the_same_bits(
         return rows_of(*asked)
 
     monkeypatch.setattr(AttentionMaps, "rows", meeting)
-    found = statistics(several, 0)
+    found = compute_statistics(several, 0)
     for name in ("sums", "entropies", "peaks", "peak_keys", "distances", "received"):
         assert np.array_equal(getattr(found, name), getattr(alone, name)), name
 
 
 def test_a_number_per_head_is_as_if_its_rows_had_been_divided(maps: AttentionMaps) -> None:
     factors = np.random.default_rng(0).normal(size=len(maps.keys))
-    values = per_head(maps, lambda rows: rows @ factors)
+    values = average_per_head(maps, lambda rows: rows @ factors)
     for layer, head in np.ndindex(*values.shape):
         assert values[layer, head] == pytest.approx((head_rows(maps, layer, head) @ factors).mean(), rel=1e-12)
 
@@ -113,11 +113,11 @@ def test_what_goes_to_the_others_of_a_group(maps: AttentionMaps, monkeypatch: py
     there = ((groups[:, None] == groups) & (groups >= 0)).astype(np.float64)
     np.fill_diagonal(there, 0)
     expected = per_head_of_rows(maps, there)
-    assert share_among(maps, groups) == pytest.approx(expected, rel=1e-5, abs=1e-7)
-    monkeypatch.setattr(rows, "MAX_PAIRED", 1)  # as of groups that are too large for pairs
-    assert share_among(maps, groups) == pytest.approx(expected, rel=1e-5, abs=1e-7)
-    assert not share_among(maps, np.full(len(maps.keys), -1)).any()
-    assert not share_among(maps, np.arange(len(maps.keys))).any()
+    assert measure_share_among(maps, groups) == pytest.approx(expected, rel=1e-5, abs=1e-7)
+    monkeypatch.setattr(rows, "MAX_GROUP_SIZE", 1)  # as of groups that are too large for pairs
+    assert measure_share_among(maps, groups) == pytest.approx(expected, rel=1e-5, abs=1e-7)
+    assert not measure_share_among(maps, np.full(len(maps.keys), -1)).any()
+    assert not measure_share_among(maps, np.arange(len(maps.keys))).any()
 
 
 def per_head_of_rows(maps: AttentionMaps, there: np.ndarray) -> np.ndarray:
@@ -138,20 +138,20 @@ def test_keys_receive_what_queries_give(maps: AttentionMaps) -> None:
 def test_entropies_are_those_of_each_row_with_nothing_for_zeros() -> None:
     rows = layer_rows(random_maps(n_heads=3, causal=True), 0)
     expected = [[-sum(w * np.log(w) for w in row if w > 0) for row in of_head] for of_head in rows]
-    assert entropies(rows) == pytest.approx(np.array(expected), rel=1e-14)
+    assert compute_entropies(rows) == pytest.approx(np.array(expected), rel=1e-14)
 
 
 def test_what_makes_zeros_harmless_changes_no_other_weight() -> None:
     least = np.array([1e-30, 0.5, 1.0], dtype=np.float32)
     assert np.maximum(least, TINY).tolist() == least.tolist()
-    assert entropies(np.array([0.0, 1.0, 0.0])).tolist() == 0.0
-    assert not np.signbit(entropies(np.eye(3))).any()
+    assert compute_entropies(np.array([0.0, 1.0, 0.0])).tolist() == 0.0
+    assert not np.signbit(compute_entropies(np.eye(3))).any()
 
 
 def test_what_is_remembered_is_of_one_record_and_one_question() -> None:
     calls: list[tuple[int, ...]] = []
 
-    @remember
+    @cache_on_record
     def number(maps: AttentionMaps, *places: int) -> int:
         calls.append(places)
         return len(places)

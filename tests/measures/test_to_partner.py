@@ -10,7 +10,7 @@ import pytest
 from attnviz.errors import InvalidOption, NotMeasurable
 from attnviz.measures import measure_maps, measure_possible
 from attnviz.measures.concentration import make_uniform
-from attnviz.measures.to_partner import has_pair, partner_pairs, to_partner
+from attnviz.measures.to_partner import find_partner_pairs, has_pair, to_partner
 from attnviz.records import Tokens
 from tests.made import cross_maps, random_maps, record, tokens
 
@@ -21,7 +21,7 @@ PARTNERS = {1: 6, 3: 5, 7: 9}
 def pairs(pieces: tuple[str, ...] | Tokens) -> list[tuple[int, int]]:
     """Those of a text that attends to itself, openings first."""
     maps = random_maps(pieces) if isinstance(pieces, tuple) else record(np.eye(len(pieces))[None, None], pieces)
-    return [(query, key) for query, key in partner_pairs(maps).T.tolist() if query < key]
+    return [(query, key) for query, key in find_partner_pairs(maps).T.tolist() if query < key]
 
 
 def touching(*pieces: str) -> Tokens:

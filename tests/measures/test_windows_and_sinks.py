@@ -10,7 +10,7 @@ import pytest
 from attnviz.measures import ALL, measure_maps
 from attnviz.measures.concentration import make_uniform
 from attnviz.measures.merging import merge_tokens
-from attnviz.measures.rollout import reachable, rollout
+from attnviz.measures.rollout import find_reachable, rollout
 from attnviz.records import AttentionMaps
 from tests.made import random_maps, record, sink_maps, windowed_maps
 
@@ -41,10 +41,10 @@ def test_what_is_reached_through_windows_adds_up() -> None:
     """Two layers that each look one token back reach two tokens back, and rollout lies there and nowhere else."""
     one_back = np.tri(5, dtype=bool) & ~np.tri(5, k=-2, dtype=bool)
     maps = record(np.stack([one_back / one_back.sum(axis=-1, keepdims=True)] * 2)[:, None], attendable=one_back)
-    assert (reachable(maps) == (rollout(maps) > 0)).all()
-    assert reachable(maps)[4].tolist() == [False, False, True, True, True]
+    assert (find_reachable(maps) == (rollout(maps) > 0)).all()
+    assert find_reachable(maps)[4].tolist() == [False, False, True, True, True]
     padded = random_maps(n_layers=2, padding=2)
-    assert not reachable(padded)[:, -2:].any()
+    assert not find_reachable(padded)[:, -2:].any()
 
 
 def test_joined_windows_and_sinks_stay_what_they_are() -> None:

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tokenizers import Regex, pre_tokenizers
 
-from attnviz.measures.words import merge_words, words
+from attnviz.measures.words import find_words, merge_words
 from attnviz.models.tokenizer import _PIECE
 from attnviz.records import AttentionMaps, Tokens
 from tests.made import cross_maps, random_maps, record
@@ -31,7 +31,7 @@ def cut(*pieces: str) -> Tokens:
 
 def found(*pieces: str) -> list[str]:
     """The words of these pieces."""
-    return ["|".join(pieces[position] for position in unit) for unit in words(cut(*pieces))]
+    return ["|".join(pieces[position] for position in unit) for unit in find_words(cut(*pieces))]
 
 
 @pytest.mark.parametrize(
@@ -69,13 +69,13 @@ def test_the_pieces_of_one_emoji(emoji: str) -> None:
 
 def test_bytes_of_one_character_are_one_word() -> None:
     spans = ((0, 1), (1, 2), (1, 2), (1, 2), (2, 3))
-    assert words(Tokens(("a", "猫", "猫", "猫", "子"), spans, (False,) * 5)) == ((0,), (1, 2, 3), (4,))
+    assert find_words(Tokens(("a", "猫", "猫", "猫", "子"), spans, (False,) * 5)) == ((0,), (1, 2, 3), (4,))
     of_two = Tokens(("猫", "猫子", "子"), ((0, 1), (0, 2), (1, 2)), (False,) * 3)
-    assert words(of_two) == ((0, 1, 2),)
+    assert find_words(of_two) == ((0, 1, 2),)
 
 
 def test_characters_that_no_token_covers_are_a_border() -> None:
-    assert words(Tokens(("play", "ing"), ((0, 4), (5, 8)), (False,) * 2)) == ((0,), (1,))
+    assert find_words(Tokens(("play", "ing"), ((0, 4), (5, 8)), (False,) * 2)) == ((0,), (1,))
 
 
 def test_a_second_text_begins_anew() -> None:
@@ -84,27 +84,27 @@ def test_a_second_text_begins_anew() -> None:
     marked = Tokens(
         (*one, "[SEP]", *other), ((0, 2), (2, 3), (3, 3), (0, 1), (1, 3)), (False, False, True, False, False)
     )
-    assert words(marked) == ((0, 1), (2,), (3, 4))
+    assert find_words(marked) == ((0, 1), (2,), (3, 4))
     bare = Tokens((*one, *other), ((0, 2), (2, 3), (0, 1), (1, 3)), (False,) * 4)
-    assert words(bare) == ((0, 1), (2, 3))
+    assert find_words(bare) == ((0, 1), (2, 3))
 
 
 def test_a_piece_that_is_not_as_long_as_what_it_stands_for_is_known_by_its_ends() -> None:
-    assert words(Tokens(("x…y", "z", "."), ((0, 50), (50, 51), (51, 52)), (False,) * 3)) == ((0, 1), (2,))
-    assert words(Tokens(("", "z"), ((0, 50), (50, 51)), (False,) * 2)) == ((0,), (1,))
+    assert find_words(Tokens(("x…y", "z", "."), ((0, 50), (50, 51), (51, 52)), (False,) * 3)) == ((0, 1), (2,))
+    assert find_words(Tokens(("", "z"), ((0, 50), (50, 51)), (False,) * 2)) == ((0,), (1,))
 
 
 @given(st.lists(st.sampled_from(CHUNKS), max_size=12))
 def test_characters_become_the_words_of_our_own_tokenizer(chunks: list[str]) -> None:
     text = "".join(chunks)
     own = [piece for piece, _ in OWN.pre_tokenize_str(text) if not piece.isspace()]
-    joined = ["".join(text[position] for position in unit) for unit in words(cut(*text))]
+    joined = ["".join(text[position] for position in unit) for unit in find_words(cut(*text))]
     assert [word.removeprefix(" ") for word in joined if not word.isspace()] == own
 
 
 @given(st.lists(st.text(st.characters(), max_size=6), min_size=1, max_size=8))
 def test_any_pieces_become_words_in_their_order(pieces: list[str]) -> None:
-    units = words(cut(*pieces))
+    units = find_words(cut(*pieces))
     assert [position for unit in units for position in unit] == list(range(len(pieces)))
 
 
@@ -113,7 +113,7 @@ def test_rows_of_words_sum_to_1(pieces: list[str]) -> None:
     made = random_maps(pieces, n_layers=2, seed=len(pieces), causal=True)
     maps = record(made.weights, cut(*pieces), attendable=made.attendable)
     joined = merge_words(maps)
-    n_words = len(words(maps.queries))
+    n_words = len(find_words(maps.queries))
     assert joined.weights.shape == (2, 2, n_words, n_words)
     assert joined.weights.sum(axis=-1) == pytest.approx(1, abs=1e-5)
     assert (joined.attendable == np.tri(n_words, dtype=bool)).all()

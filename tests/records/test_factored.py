@@ -42,7 +42,7 @@ def test_every_number_is_that_of_the_weights(name: str, pays: int, monkeypatch: 
     monkeypatch.setattr(walk, "MIN_ROWS", 5)
     monkeypatch.setattr(factors, "PRODUCTS_AT_ONCE", 100)
     monkeypatch.setattr(arithmetic, "KEYS_AT_ONCE", 7)
-    monkeypatch.setattr(arithmetic, "PAYS", pays)
+    monkeypatch.setattr(arithmetic, "MIN_NUMBERS_FOR_TORCH", pays)
     found, dense = both(name)
     np.testing.assert_allclose(found.weights, dense.weights, rtol=1e-5, atol=1e-7)
     assert np.array_equal(found.attendable, dense.attendable)

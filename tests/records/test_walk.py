@@ -10,7 +10,7 @@ import pytest
 
 from attnviz.errors import InvalidRecord
 from attnviz.measures.concentration import make_uniform
-from attnviz.measures.rows import statistics
+from attnviz.measures.rows import compute_statistics
 from attnviz.records import AttentionMaps, Tokens, arithmetic, factors, walk
 from attnviz.records.factored import FactoredMaps
 from attnviz.records.factors import Factors, Window
@@ -64,7 +64,7 @@ def case(window: Window, padded: bool, biased: bool = True, factor: float = 1.0)
 def test_numbers_and_rows_are_those_of_the_weights(
     window: Window, padded: bool, kind: str, units: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(arithmetic, "PAYS", units)
+    monkeypatch.setattr(arithmetic, "MIN_NUMBERS_FOR_TORCH", units)
     unsummed, log_sum_exp, weights = case(window, padded)
     several: list[Queries] = [slice(0, 5), slice(5, 8), np.array([9, 30, 44]), slice(45, N_TOKENS)]
     maps: AttentionMaps = maps_of(unsummed)
@@ -121,7 +121,7 @@ def test_entropies_of_very_many_keys_keep_their_digits(monkeypatch: pytest.Monke
 def test_small_weights_of_large_scores_keep_their_digits(monkeypatch: pytest.MonkeyPatch) -> None:
     """Scores reach 37, and so does log-sum-exp, which float32 rounds by 2e-6; a bias far from the diagonal is added."""
     monkeypatch.undo()
-    monkeypatch.setattr(arithmetic, "PAYS", 0)  # as in texts whose weights are very many
+    monkeypatch.setattr(arithmetic, "MIN_NUMBERS_FOR_TORCH", 0)  # as in texts whose weights are very many
     generator, n_tokens = np.random.default_rng(0), 3000
     query, key = (generator.normal(size=(2, 1, n_tokens, 16)) * 1.2).astype(np.float32)
     bias = generator.normal(size=(1, 9)).astype(np.float32)
@@ -147,11 +147,11 @@ def maps_of(layer: Factors) -> FactoredMaps:
 @pytest.mark.parametrize("window", WINDOWS)
 def test_log_sum_exp_has_the_same_bits_whoever_asks_first(window: Window) -> None:
     by_itself, (by_statistics, exact, _) = case(window, False).unsummed, case(window, False)
-    found = statistics(maps_of(by_statistics), 0)
+    found = compute_statistics(maps_of(by_statistics), 0)
     assert not np.isnan(by_statistics._sums).any()
     assert by_statistics.sums.tobytes() == by_itself.sums.tobytes()
     np.testing.assert_allclose(by_itself.sums, exact, atol=1e-6)
-    again = statistics(maps_of(by_itself), 0)
+    again = compute_statistics(maps_of(by_itself), 0)
     for name in ("sums", "entropies", "peaks", "distances", "received"):
         assert getattr(found, name).tobytes() == getattr(again, name).tobytes()
 
@@ -178,7 +178,7 @@ def test_a_query_that_may_attend_to_nothing_is_refused(window: Window) -> None:
 def test_attention_without_a_choice_is_that_of_weights(window: Window, padded: bool) -> None:
     maps = maps_of(case(window, padded).unsummed)
     dense = AttentionMaps(maps.weights, maps.keys, maps.keys, maps.attendable, maps.provenance)
-    found, expected = (statistics(make_uniform(each), 0) for each in (maps, dense))
+    found, expected = (compute_statistics(make_uniform(each), 0) for each in (maps, dense))
     for name in ("sums", "entropies", "peaks", "peak_keys", "distances", "received"):
         np.testing.assert_allclose(getattr(found, name), getattr(expected, name), rtol=2e-6, atol=1e-9, err_msg=name)
 

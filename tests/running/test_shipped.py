@@ -11,7 +11,7 @@ from attnviz.commands.train.model_card import card_report
 from attnviz.commands.train.outcome import CARD
 from attnviz.models.built_in import SHIPPED
 from attnviz.options import build
-from attnviz.records.training_metrics import head_names
+from attnviz.records.training_metrics import name_heads
 from attnviz.renderers.documents.markdown import document
 from attnviz.running.metrics import load_metrics
 from attnviz.store import load
@@ -37,7 +37,7 @@ def test_what_its_card_knows_of_its_heads_comes_with_every_picture(tmp_path: Pat
     notes = report(result(events)).notes
     measured = load_metrics(SHIPPED / "multi-8").heads
     assert measured is not None
-    ((*names,),) = head_names(measured)
+    ((*names,),) = name_heads(measured)
     told = [
         found.removesuffix(" ×").rpartition(" ") for found in load(tmp_path / "out/attention.safetensors").known_heads
     ]

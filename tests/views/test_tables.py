@@ -16,9 +16,9 @@ from attnviz.records import AttentionMaps, Measurement
 from attnviz.report import Table
 from attnviz.specs import FigureOptions
 from attnviz.views import tables
-from attnviz.views.head_pictures import heatmaps
-from attnviz.views.tables import ordering
-from attnviz.views.tokens import part_of
+from attnviz.views.head_pictures import draw_heatmaps
+from attnviz.views.tables import parse_sort
+from attnviz.views.tokens import select_tokens
 from tests.made import cross_maps, random_maps, record, sink_maps, tokens, uniform_maps, windowed_maps
 
 BY_HAND = record(np.array([[[[0.2, 0.5, 0.3], [0.1, 0.1, 0.8], [0.4, 0.2, 0.4]]]]), tokens("a", "b", "c"))
@@ -28,11 +28,11 @@ def heads_table(
     maps: AttentionMaps, of: Sequence[Measurement], layers: list[int], heads: list[int], **choice: bool | str
 ) -> Table:
     spec = FigureOptions(**choice)  # type: ignore[arg-type]
-    return tables.heads_table(maps, of, product(layers, heads), part_of(maps, spec), spec)
+    return tables.heads_table(maps, of, product(layers, heads), select_tokens(maps, spec), spec)
 
 
 def top_table(maps: AttentionMaps, layer: int, head: int, top_k: int, **choice: bool) -> Table:
-    (picture,) = heatmaps(maps, [(layer, head)], part_of(maps, FigureOptions(**choice)))  # type: ignore[arg-type]
+    (picture,) = draw_heatmaps(maps, [(layer, head)], select_tokens(maps, FigureOptions(**choice)))  # type: ignore[arg-type]
     return tables.top_table(picture, maps.real_queries, top_k)
 
 
@@ -172,7 +172,7 @@ SORTED = Measurement("entropy", "nats", np.array([[0.5, 1.5], [1.5, 1.0]]), (0.0
 def test_heads_in_the_order_of_a_measure(sort: str | None, expected: list[tuple[int, int]], title: str) -> None:
     maps = random_maps(n_layers=2)
     table = tables.heads_table(
-        maps, (SORTED,), product([0, 1], [0, 1]), part_of(maps, FigureOptions()), FigureOptions(sort=sort)
+        maps, (SORTED,), product([0, 1], [0, 1]), select_tokens(maps, FigureOptions()), FigureOptions(sort=sort)
     )
     assert [row[:2] for row in table.rows] == expected
     assert table.title == title
@@ -192,6 +192,6 @@ def test_heads_in_the_order_of_a_measure(sort: str | None, expected: list[tuple[
 )
 def test_an_order_that_there_is_not(sort: str, says: str) -> None:
     with pytest.raises(InvalidOption) as caught:
-        ordering(sort)
+        parse_sort(sort)
     assert str(caught.value).startswith(says)
     assert "\n" not in str(caught.value)

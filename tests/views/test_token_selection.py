@@ -11,7 +11,7 @@ from attnviz.errors import InvalidOption, InvalidSelection
 from attnviz.measures.shares import to_first
 from attnviz.records import AttentionMaps
 from attnviz.specs import FigureOptions
-from attnviz.views.tokens import TokenSelection, measure_hidden, part_of
+from attnviz.views.tokens import TokenSelection, measure_hidden, select_tokens
 from tests.made import cross_maps, random_maps, record, sink_maps, tokens
 
 MARKERS = ("[CLS]", "[SEP]")
@@ -25,26 +25,30 @@ def marked(weights: np.ndarray) -> AttentionMaps:
 
 def test_what_is_drawn() -> None:
     maps = marked(np.eye(4))
-    assert part_of(maps, FigureOptions()) == TokenSelection((0, 1, 2, 3), (0, 1, 2, 3))
-    assert part_of(maps, FigureOptions(hide_special=True)) == part_of(maps, BOTH) == TokenSelection((1, 2), (1, 2))
-    assert part_of(maps, FigureOptions(drop_first=True)) == TokenSelection((1, 2, 3), (1, 2, 3))
-    assert part_of(random_maps("ab", padding=2), FigureOptions(hide_special=True)).keys == (0, 1)
+    assert select_tokens(maps, FigureOptions()) == TokenSelection((0, 1, 2, 3), (0, 1, 2, 3))
+    assert (
+        select_tokens(maps, FigureOptions(hide_special=True))
+        == select_tokens(maps, BOTH)
+        == TokenSelection((1, 2), (1, 2))
+    )
+    assert select_tokens(maps, FigureOptions(drop_first=True)) == TokenSelection((1, 2, 3), (1, 2, 3))
+    assert select_tokens(random_maps("ab", padding=2), FigureOptions(hide_special=True)).keys == (0, 1)
 
 
 def test_the_first_token_of_either_text() -> None:
-    assert part_of(cross_maps(2, 3), FigureOptions(drop_first=True)) == TokenSelection((1,), (1, 2))
+    assert select_tokens(cross_maps(2, 3), FigureOptions(drop_first=True)) == TokenSelection((1,), (1, 2))
     maps = record(np.full((1, 1, 1, 2), 0.5), tokens("q"), tokens("</s>", "k", special=("</s>",)))
-    assert part_of(maps, FigureOptions(hide_special=True)) == TokenSelection((0,), (1,))
+    assert select_tokens(maps, FigureOptions(hide_special=True)) == TokenSelection((0,), (1,))
 
 
 def test_a_part_is_cut_out_and_keeps_the_equal_share_of_the_whole() -> None:
     maps = random_maps([*"abcd"], causal=True)
-    part = part_of(maps, FigureOptions(tokens="2:4"))
+    part = select_tokens(maps, FigureOptions(tokens="2:4"))
     assert part == TokenSelection((2, 3), (2, 3), (0, 1, 2, 3))
     rows = maps.weights[0, 0][part.rows], maps.attendable[0][part.rows]
     assert part.equal_share(*rows) == pytest.approx([1 / 3, 1 / 4])
     assert not part.renormalizes(maps)
-    of_rest = part_of(maps, FigureOptions(tokens="c … d", drop_first=True))
+    of_rest = select_tokens(maps, FigureOptions(tokens="c … d", drop_first=True))
     weights = maps.weights[0, 0]
     assert of_rest.equal_share(weights[2:], maps.attendable[0, 2:]) == pytest.approx(
         [weights[2, 1:3].sum() / 2, weights[3, 1:4].sum() / 3]
@@ -54,35 +58,35 @@ def test_a_part_is_cut_out_and_keeps_the_equal_share_of_the_whole() -> None:
     assert share is not None
     assert share.values[0, 0] == pytest.approx(weights[2:, :2].sum(axis=1).mean())
     with pytest.raises(InvalidOption, match="--tokens is for one text"):
-        part_of(cross_maps(2, 3), FigureOptions(tokens="0:1"))
+        select_tokens(cross_maps(2, 3), FigureOptions(tokens="0:1"))
 
 
 def test_the_share_of_what_is_hidden_by_hand() -> None:
     maps = marked(np.array([[1, 0, 0, 0], [0.5, 0.25, 0, 0.25], [0.25, 0.25, 0.25, 0.25], [0, 0, 0, 1]]))
-    share = measure_hidden(maps, part_of(maps, FigureOptions(hide_special=True)))
+    share = measure_hidden(maps, select_tokens(maps, FigureOptions(hide_special=True)))
     assert share is not None
     assert share.values.tolist() == [[(0.75 + 0.5) / 2]]  # of the two queries that are drawn
     assert (share.name, share.unit, share.bounds) == ("hidden", "share", (0.0, 1.0))
-    assert measure_hidden(maps, part_of(maps, FigureOptions())) is None
+    assert measure_hidden(maps, select_tokens(maps, FigureOptions())) is None
 
 
 def test_a_sink_is_no_token_and_padding_asks_nothing() -> None:
     with_sink = sink_maps(share=0.4)
     bare = record(with_sink.weights / with_sink.weights.sum(axis=-1, keepdims=True))
-    shares = [measure_hidden(maps, part_of(maps, FigureOptions(drop_first=True))) for maps in (with_sink, bare)]
+    shares = [measure_hidden(maps, select_tokens(maps, FigureOptions(drop_first=True))) for maps in (with_sink, bare)]
     assert shares[0] is not None
     assert shares[1] is not None
     assert shares[0].values == pytest.approx(shares[1].values, abs=1e-6)
     rows = np.array([[0.5, 0.5, 0], [0.25, 0.75, 0], [1, 0, 0]])
     padded = record(rows[None, None], attendable=np.array([[True, True, False]] * 3))
-    of_padded = measure_hidden(padded, part_of(padded, FigureOptions(drop_first=True)))
+    of_padded = measure_hidden(padded, select_tokens(padded, FigureOptions(drop_first=True)))
     assert of_padded is not None
     assert of_padded.values.tolist() == [[0.25]]
 
 
 def test_keys_that_are_all_drawn_hide_nothing() -> None:
     maps = record(np.full((1, 1, 2, 2), 0.5), tokens("<s>", "q", special=("<s>",)), tokens("k", "l"))
-    share = measure_hidden(maps, part_of(maps, FigureOptions(hide_special=True)))
+    share = measure_hidden(maps, select_tokens(maps, FigureOptions(hide_special=True)))
     assert share is not None
     assert share.values.tolist() == [[0.0]]
 
@@ -92,7 +96,7 @@ def test_without_the_first_query_the_hidden_share_is_what_the_others_give_to_the
     n: int, seed: int, causal: bool
 ) -> None:
     maps = random_maps([f"t{i}" for i in range(n)], seed=seed, causal=causal)
-    share = measure_hidden(maps, part_of(maps, FigureOptions(drop_first=True)))
+    share = measure_hidden(maps, select_tokens(maps, FigureOptions(drop_first=True)))
     assert share is not None
     own = maps.weights[:, :, 0, 0]
     assert share.values == pytest.approx((to_first(maps).values * n - own) / (n - 1), abs=1e-6)
@@ -132,5 +136,5 @@ def test_cells_of_one_piece_are_not_copied() -> None:
 )
 def test_nothing_would_be_left(maps: AttentionMaps, spec: FigureOptions, says: str) -> None:
     with pytest.raises(InvalidSelection) as caught:
-        part_of(maps, spec)
+        select_tokens(maps, spec)
     assert str(caught.value) == f"{says}. Draw it without, or give a longer text."

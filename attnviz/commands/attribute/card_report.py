@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from attnviz.display import escape_for_display, escape_for_spreadsheet, pluralize, quantity
-from attnviz.measures.intervals import MIN_TEXTS, intervals
+from attnviz.measures.intervals import MIN_TEXTS, compute_intervals
 from attnviz.records import Provenance
 from attnviz.records.attribution import MethodTest, PerText, ReplacedTest
 from attnviz.report import Block, Column, Note, Report, Row, Table
@@ -34,7 +34,7 @@ class Mean(NamedTuple):
             return cls(*(float("nan"),) * 3)
         if len(known) < MIN_TEXTS:
             return cls(float(known.mean()), float("nan"), float("nan"))
-        low, high = intervals(known[:, None])[:, 0].tolist()
+        low, high = compute_intervals(known[:, None])[:, 0].tolist()
         return cls(float(known.mean()), low, high)
 
     def overlaps(self, other: Mean) -> bool:
@@ -69,9 +69,9 @@ def card_report(
     blocks += map(Note, (*_verdicts(found, n_texts), *_describe_attention(instead), *_reading()))
     return Report(
         title=f"what explains the answers of {model}, tested on {of}",
-        subtitle=f"{captions.status(provenance)} · {quantity(n_texts, 'texts')}",
+        subtitle=f"{captions.describe_status(provenance)} · {quantity(n_texts, 'texts')}",
         blocks=tuple(blocks),
-        facts=captions.facts(provenance),
+        facts=captions.list_facts(provenance),
         data={
             "model": provenance.model,
             "revision": provenance.revision,

@@ -18,10 +18,10 @@ from attnviz.commands.batch.job_from_manifest import job_from_manifest
 from attnviz.commands.batch.spec import DiffSpec
 from attnviz.commands.batch.workers import run_jobs
 from attnviz.errors import DifferencesFound, InvalidOption, InvalidSource
-from attnviz.measures import ALL, HEADLINE, MEASURES, choose_measures, split_names
+from attnviz.measures import ALL, DEFAULT_MEASURES, MEASURES, choose_measures, split_names
 from attnviz.models.sizes import BASE, ONE_HEAD, ONE_TOKEN, check_room
-from attnviz.records.arithmetic import cores
-from attnviz.records.differences import JSD, TOP_KEY, WEIGHT, Diff, Difference, Tolerances, other_versions
+from attnviz.records.arithmetic import count_cores
+from attnviz.records.differences import JSD, TOP_KEY, WEIGHT, Diff, Difference, Tolerances, find_version_changes
 from attnviz.records.walk import MIN_ROWS
 from attnviz.registry import load, suggestion
 from attnviz.report import Report
@@ -113,7 +113,7 @@ def _again(spec: DiffSpec, file: Path, tolerances: Tolerances) -> Events:
         made: dict[str, Entry] = {}
         with (
             tempfile.TemporaryDirectory(prefix="attnviz-again-") as place,
-            open_executor(min(cores(), len(jobs))) as (executor, _),
+            open_executor(min(count_cores(), len(jobs))) as (executor, _),
         ):
             for done in run_jobs(jobs, Path(place), {}, executor, fail_fast=False):
                 # The defaults that a fingerprint holds are those of this version: what counts is what came of them.
@@ -152,7 +152,7 @@ def _diff_records(spec: DiffSpec, before: Path, after: Path, tolerances: Toleran
     one, other = store.load(before, inf), store.load(after, inf)
     differences, heads = compare_heads(one, other, names, tolerances)
     sides = (dict(maps.provenance.versions) for maps in (one, other))
-    found = _with_bytes(Diff(tuple(differences), versions=other_versions(*sides)), before, after, tolerances)
+    found = _with_bytes(Diff(tuple(differences), versions=find_version_changes(*sides)), before, after, tolerances)
     return _result(
         found,
         diff_report(found, spec, [*heads_table(heads)], {"heads": [asdict(each) for each in heads]}),
@@ -168,7 +168,7 @@ def _diff_means(spec: DiffSpec, before: Path, after: Path, tolerances: Tolerance
     asked = split_names(spec.measure)
     _check_names([name for name in asked if name != ALL], means.measures)
     found = _with_bytes(Diff(means.differences, versions=means.versions), before, after, tolerances)
-    shown = means.measures if ALL in asked else asked or HEADLINE
+    shown = means.measures if ALL in asked else asked or DEFAULT_MEASURES
     data = [asdict(of) | {"interval": half if isfinite(half) else None} for of, half in means.changes]
     report = diff_report(found, spec, [means_table(means.changes, shown)], {"changes": data})
     return _result(found, report, spec, before.stem)

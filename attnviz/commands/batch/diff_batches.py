@@ -10,14 +10,14 @@ from pathlib import Path
 
 from attnviz.commands.batch.diff_files import Compared, compare_files
 from attnviz.commands.batch.manifests import from_file
-from attnviz.measures import OF_LAYERS
+from attnviz.measures import LAYER_MEASURES
 from attnviz.records.differences import (
     Diff,
     Difference,
     Tolerances,
     compare_values,
-    one_sided,
-    other_versions,
+    find_version_changes,
+    name_side,
     pair_by_name,
 )
 from attnviz.store.manifest import Entry, Manifest
@@ -50,13 +50,13 @@ def compare_batches(before: LoadedBatch, after: LoadedBatch, tolerances: Toleran
     """
     configs = pair_by_name(before.manifest.configs, after.manifest.configs)
     found: list[Compared | str] = [_config(*each) for each in configs if each[1] != each[2]]
-    versions = other_versions(before.manifest.versions, after.manifest.versions)
+    versions = find_version_changes(before.manifest.versions, after.manifest.versions)
     jobs = tuple(dict.fromkeys([*after.entries, *before.entries]))
     common = [(before.entries[job], after.entries[job]) for job in jobs if job in before.entries.keys() & after.entries]
     for job in jobs:
         one, other = before.entries.get(job), after.entries.get(job)
         if one is None or other is None:
-            found.append(Difference(one_sided(one is not None), "job", job))
+            found.append(Difference(name_side(one is not None), "job", job))
             continue
         made = list(compare_origins(one, other))
         if not (made or versions or one.fingerprint == other.fingerprint or one.error or other.error):
@@ -81,7 +81,7 @@ def compare_batches(before: LoadedBatch, after: LoadedBatch, tolerances: Toleran
 def _config(name: str, before: str | None, after: str | None) -> Difference:
     what = f"config {name}"
     if before is None or after is None:
-        return Difference(one_sided(before is not None), what)
+        return Difference(name_side(before is not None), what)
     return Difference("differs", what, before=f"sha256 {before[:8]}…", after=f"sha256 {after[:8]}…")
 
 
@@ -103,7 +103,7 @@ def compare_numbers(before: Entry, after: Entry, tolerances: Tolerances) -> Iter
     for text, one, other in pair_by_name(before.numbers, after.numbers):
         place = Difference("differs", "number", after.name, text=text)
         if one is None or other is None:
-            yield replace(place, kind=one_sided(one is not None), what="text")
+            yield replace(place, kind=name_side(one is not None), what="text")
             continue
         places = [(of.layers.get(text, []), of.heads.get(text, [])) for of in (before, after)]
         if any(
@@ -115,7 +115,7 @@ def compare_numbers(before: Entry, after: Entry, tolerances: Tolerances) -> Iter
         for measure, old, new in pair_by_name(one, other):
             of_measure = replace(place, measure=measure)
             if old is None or new is None:
-                yield replace(of_measure, kind=one_sided(old is not None), what="measure")
+                yield replace(of_measure, kind=name_side(old is not None), what="measure")
             else:
                 yield from _compare_measure(of_measure, old, new, tolerances, after)
 
@@ -148,7 +148,7 @@ def _name_place(found: Difference, entry: Entry) -> Difference:
     assert found.head is not None
     if entry.command == "heatmap":
         layers, heads = (dict(enumerate(of_text.get(found.text, ()))) for of_text in (entry.layers, entry.heads))
-        head = None if found.measure in OF_LAYERS else heads.get(found.head, found.head)
+        head = None if found.measure in LAYER_MEASURES else heads.get(found.head, found.head)
         return replace(found, layer=layers.get(found.layer, found.layer), head=head)
     models = entry.settings.get("models") if entry.command == "compare" else ()
     names = dict(enumerate(models if isinstance(models, tuple) else ()))

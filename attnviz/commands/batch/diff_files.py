@@ -15,7 +15,7 @@ from attnviz.bounded import resolve_links
 from attnviz.display import quantity
 from attnviz.errors import InputError, InvalidRecord
 from attnviz.models.sizes import BASE, GIB, check_room
-from attnviz.records.differences import Difference, Tolerances, one_sided, pair_by_name
+from attnviz.records.differences import Difference, Tolerances, name_side, pair_by_name
 from attnviz.store.manifest import Entry, File
 from attnviz.views.record_changes import compare_arrays, compare_weights
 
@@ -44,7 +44,7 @@ def compare_files(before: tuple[Path, Entry], after: tuple[Path, Entry], toleran
         if wrong := [each for each in contents if isinstance(each, str)]:
             yield replace(place, kind="unreadable", said=wrong[0])
         elif len(contents) == 1:
-            yield replace(place, kind=one_sided(one is not None))
+            yield replace(place, kind=name_side(one is not None))
         else:
             yield "file"
             one_data, other_data = (data for data in contents if isinstance(data, bytes))

@@ -11,7 +11,7 @@ from attnviz.display import first_of, quantity
 from attnviz.measures import MEASURES
 from attnviz.records.differences import TOP_KEY, Diff, Difference, HeadChange
 from attnviz.report import CaseResult, Column, Note, Report, Row, Table
-from attnviz.views.differences import describe, shorten_name, shorten_text
+from attnviz.views.differences import describe_difference, shorten_name, shorten_text
 
 MAX_ROWS, MAX_HEADS, MAX_NAMED = 20, 64, 5
 DIGITS = 4  # one more than elsewhere: a change is smaller than what changes
@@ -22,7 +22,7 @@ def diff_report(
     diff: Diff, spec: DiffSpec, tables: Sequence[Table] = (), data: Mapping[str, object] | None = None
 ) -> Report:
     """Tables of numbers, and a sentence for everything else that differs."""
-    notes = [describe(each) for each in diff.differences if each.what != "number"]
+    notes = [describe_difference(each) for each in diff.differences if each.what != "number"]
     if len(notes) > MAX_ROWS:
         notes = [*notes[:MAX_ROWS], f"And {len(notes) - MAX_ROWS:,} more: see --json."]
     notes += _remarks(diff)
@@ -48,7 +48,7 @@ def diff_cases(diff: Diff, whole: str) -> tuple[CaseResult, ...]:
     """A test for each job; what is of no job is of the `whole`, such as the record."""
     cases: dict[str, list[str]] = {name: [] for name in ("", *diff.jobs)}
     for each in diff.differences:
-        cases[each.job].append(describe(each))
+        cases[each.job].append(describe_difference(each))
     if diff.jobs and not cases[""]:
         del cases[""]
     return tuple(CaseResult(shorten_text(name) if name else whole, tuple(found)) for name, found in cases.items())

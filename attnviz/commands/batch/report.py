@@ -9,7 +9,7 @@ from attnviz.commands.batch.jobs import Job
 from attnviz.display import escape_for_display
 from attnviz.report import CaseResult, Column, Note, Report, Table
 from attnviz.store.manifest import Entry, Manifest
-from attnviz.views.index_page import batch_title, settings_in_words
+from attnviz.views.index_page import batch_title, format_settings
 
 MAX_MESSAGE_LENGTH = 500
 
@@ -31,7 +31,7 @@ def batch_report(manifest: Manifest, ended: Mapping[str, str], folder: str) -> R
 
 def command_line(job: Job) -> str:
     """One job, as it would be written."""
-    said = f"{job.name}: {job.command} {settings_in_words(job.settings)}"
+    said = f"{job.name}: {job.command} {format_settings(job.settings)}"
     return escape_for_display(said.rstrip(), MAX_MESSAGE_LENGTH)
 
 

@@ -18,7 +18,7 @@ from attnviz.commands.batch.spec import BatchSpec
 from attnviz.commands.batch.workers import Done, run_jobs
 from attnviz.display import escape_for_display, pluralize
 from attnviz.errors import ExecutionError, InputError, InvalidOption, OutputError
-from attnviz.records.arithmetic import cores
+from attnviz.records.arithmetic import count_cores
 from attnviz.renderers.page.html import html
 from attnviz.report import FigureStyle
 from attnviz.running import Events, Progress, Result
@@ -49,7 +49,7 @@ def batch(spec: BatchSpec) -> Events:
 
 
 def _make(spec: BatchSpec, plan: BatchPlan, folder: Path) -> Events:
-    n_workers = max(1, min(spec.workers or cores(), len(plan.jobs)))
+    n_workers = max(1, min(spec.workers or count_cores(), len(plan.jobs)))
     if spec.dry_run:
         n = len(plan.jobs)
         would = f"would make {n} {pluralize(n, 'jobs')} in {folder}/ with {n_workers} at a time"

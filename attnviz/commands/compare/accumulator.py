@@ -13,10 +13,10 @@ from attnviz.commands.compare.markers import without_markers  # most models that
 from attnviz.errors import InvalidOption
 from attnviz.measures import Measure, choose_measures, measure_maps
 from attnviz.measures.concentration import make_uniform
-from attnviz.measures.divergence import across
-from attnviz.measures.merging import common_units, merge_tokens
+from attnviz.measures.divergence import measure_divergences_across
+from attnviz.measures.merging import find_common_units, merge_tokens
 from attnviz.records import AttentionMaps
-from attnviz.views.captions import status
+from attnviz.views.captions import describe_status
 
 MAX_HEADS = 64  # of all models, to be compared pair by pair: the time goes with the square
 
@@ -59,7 +59,7 @@ class ComparisonAccumulator:
         in_text = several[0].provenance.facts.tokens_in_text
         aligned = self._align(several)
         for given, maps, found in zip(several, aligned, self.numbers, strict=True):
-            found.status = status(given.provenance)
+            found.status = describe_status(given.provenance)
             found.layer_numbers = maps.layer_numbers
             found.n_tokens.append(_n_tokens(given))
             found.self_attention = given.self_attention
@@ -73,7 +73,7 @@ class ComparisonAccumulator:
         self.n_tokens.append(n_tokens)
         self.n_in_text.append(n_tokens if in_text is None else in_text)
         if sum(maps.n_layers * maps.n_heads for maps in aligned) <= MAX_HEADS:
-            apart = across(aligned)
+            apart = measure_divergences_across(aligned)
             self.divergences = apart if self.divergences is None else self.divergences + apart
         self.last = aligned
 
@@ -113,7 +113,7 @@ class ComparisonAccumulator:
     def _merge(self, several: Sequence[AttentionMaps]) -> tuple[AttentionMaps, ...]:
         if len({_cuts(maps) for maps in several}) == 1:
             return tuple(several)
-        units = common_units([maps.queries for maps in several])
+        units = find_common_units([maps.queries for maps in several])
         self.merged = True
         return tuple(merge_tokens(maps, of_maps) for maps, of_maps in zip(several, units, strict=True))
 

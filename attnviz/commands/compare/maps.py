@@ -8,13 +8,13 @@ import numpy as np
 
 from attnviz.display import escape_for_display
 from attnviz.errors import InvalidSelection
-from attnviz.measures.rollout import reachable, rollout  # models of one layer have none
+from attnviz.measures.rollout import find_reachable, rollout  # models of one layer have none
 from attnviz.records import AttentionMaps
 from attnviz.report import Heatmap, HeatmapGrid, Picture, Scale
 from attnviz.shapes import Cells, Shown
 from attnviz.specs import ScaleKind
 from attnviz.views.head_pictures import lift_scale, rollout_scale, rollout_title
-from attnviz.views.tokens import labels, quote_token
+from attnviz.views.tokens import label_tokens, quote_token
 
 MAX_NAME_LENGTH = 24
 HEAD_AXIS = "head"
@@ -114,7 +114,7 @@ def _title(maps: AttentionMaps, name: str, head: int) -> str:
 
 
 def _map(maps: AttentionMaps, name: str, title: str, values: Cells, allowed: Shown) -> Heatmap:
-    return Heatmap(name, title, values, allowed, labels(maps.queries), labels(maps.keys))
+    return Heatmap(name, title, values, allowed, label_tokens(maps.queries), label_tokens(maps.keys))
 
 
 def _difference(of: Heatmap, first: Heatmap, name: str, said: str, kind: ScaleKind) -> Heatmap:
@@ -149,7 +149,7 @@ def _query(
     rows = list(_query_rows(several, names, layer, query))
     values = np.stack([weights for _, weights in rows])
     what = " · ".join(filter(None, [f"what query {quote_token(tokens, query)} attends to, head by head", said]))
-    columns = labels(several[0].keys)
+    columns = label_tokens(several[0].keys)
     allowed = np.tile(several[0].attendable[_at(several[0], layer), query], (len(rows), 1))
     return Heatmap(name, what, values, allowed, tuple(label for label, _ in rows), columns, row_axis=HEAD_AXIS)
 
@@ -170,7 +170,7 @@ def _rollout(several: Sequence[AttentionMaps], names: Sequence[str], scale: Scal
     rolled = [rollout(maps).astype(np.float32) for maps in several]
     high = max(float(each.max()) for each in rolled)
     panels = [
-        _map(maps, f"rollout-{place}", name, values, reachable(maps))
+        _map(maps, f"rollout-{place}", name, values, find_reachable(maps))
         for place, (maps, name, values) in enumerate(zip(several, names, rolled, strict=True))
     ]
     return HeatmapGrid(

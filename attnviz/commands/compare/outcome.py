@@ -20,7 +20,7 @@ from attnviz.commands.compare.spread import distributions_picture
 from attnviz.commands.compare.theory import theory_blocks
 from attnviz.errors import InvalidSelection
 from attnviz.measures.divergence import jsd, order_by_likeness
-from attnviz.measures.intervals import MIN_TEXTS, intervals
+from attnviz.measures.intervals import MIN_TEXTS, compute_intervals
 from attnviz.measures.rows import layer_rows
 from attnviz.models.protocols import AttentionModel, Classifies
 from attnviz.records import AttentionMaps
@@ -29,7 +29,7 @@ from attnviz.report import Block, HeatmapGrid, Picture, Report
 from attnviz.running.metrics import metrics_of
 from attnviz.selection import numbers, position
 from attnviz.text import decode_argument
-from attnviz.views.head_pictures import scale_over, scales_over
+from attnviz.views.head_pictures import choose_scale, list_scales
 
 FEW, ALIKE = f"fewer than {MIN_TEXTS} texts", "all texts differ alike"
 
@@ -141,7 +141,7 @@ def report_of(
 ) -> tuple[Report, tuple[tuple[str, ...], ...]]:
     """The report, and its numbers as rows."""
     extent = highest(drawn), len(last[0].keys)
-    scales = scale_over(spec.figure.scale, *extent), *scales_over(*extent)
+    scales = choose_scale(spec.figure.scale, *extent), *list_scales(*extent)
     theory = _theory(whole, spec.kernel) if spec.theory else ()
     return compare_report(whole, drawn, scales, theory, spec.figure.title), tuple(compare_rows(whole))
 
@@ -150,7 +150,7 @@ def _differences(apart: Float[np.ndarray, "text number"]) -> tuple[MeanDifferenc
     means: list[float] = apart.mean(axis=0).tolist()
     if len(apart) < MIN_TEXTS:
         return tuple(MeanDifference(mean, no_interval=FEW) for mean in means)
-    bounds = intervals(apart).T.tolist()
+    bounds = compute_intervals(apart).T.tolist()
     return tuple(
         MeanDifference(mean, no_interval=ALIKE) if isnan(low) else MeanDifference(mean, low, high)
         for mean, (low, high) in zip(means, bounds, strict=True)

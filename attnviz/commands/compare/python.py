@@ -16,10 +16,10 @@ from attnviz.python.api import from_python
 from attnviz.python.notebook import Display
 from attnviz.python.options import FigureSettings
 from attnviz.records import AttentionMaps
-from attnviz.records.single import one_record
+from attnviz.records.single import unwrap_record
 from attnviz.report import Column, Report, Row, Table
 from attnviz.specs import ScaleKind
-from attnviz.views.head_pictures import scale_over, scales_over
+from attnviz.views.head_pictures import choose_scale, list_scales
 
 
 def compare(
@@ -53,7 +53,7 @@ def compare(
         Display('single and multi:2 on “the acting saved the film”')
     """
     settings = from_python(FigureSettings, layer=layer, query=query, scale=scale).figure
-    records = [one_record(first), one_record(second)]
+    records = [unwrap_record(first), unwrap_record(second)]
     if len({each.provenance.text_sha256 for each in records}) > 1:
         raise InvalidOption("these are records of different texts", hint="Compare two models on one text.")
     names = [escape_for_display(each.provenance.model, 40) for each in records]
@@ -70,8 +70,8 @@ def compare(
         title=f"{names[0]} and {names[1]} on {text}",
         subtitle="difference: second minus first",
         blocks=(*pictures, _measures_table(tally, names)),
-        scale=scale_over(scale, *extent),
-        scales=scales_over(*extent),
+        scale=choose_scale(scale, *extent),
+        scales=list_scales(*extent),
     )
     return Display(report)
 

@@ -10,7 +10,7 @@ from attnviz.commands.compare.costs import costs_table
 from attnviz.commands.compare.verdict import verdict
 from attnviz.display import escape_for_display, escape_for_spreadsheet, pluralize
 from attnviz.report import Block, Cell, Column, Note, Picture, Report, Scale, Table
-from attnviz.views.captions import own_title
+from attnviz.views.captions import choose_title
 
 MAX_NAME_LENGTH = 40
 ROUGHLY = "~"  # before a difference whose interval includes 0
@@ -30,7 +30,7 @@ def compare_report(
     names = [escape_for_display(model.name, MAX_NAME_LENGTH) for model in comparison.models]
     texts = escape_for_display(comparison.texts, MAX_NAME_LENGTH * 2)
     return Report(
-        title=own_title(title, f"{', '.join(names[:-1])} and {names[-1]} on {texts}"),
+        title=choose_title(title, f"{', '.join(names[:-1])} and {names[-1]} on {texts}"),
         subtitle=_subtitle(comparison, "" if title is None else texts),
         blocks=tuple(blocks),
         scale=scales[0],

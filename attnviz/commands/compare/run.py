@@ -21,7 +21,7 @@ from attnviz.running import Events, Progress
 from attnviz.running.pictures import Pictures
 from attnviz.specs import ModelOptions
 from attnviz.text import Document
-from attnviz.views.captions import BY_MOVED
+from attnviz.views.captions import WEIGHED_LABEL
 
 ROUNDS = 15  # of timing, the models in turn
 COPIES = 5  # of all records together, measured: 23.5 bytes for each cell of each head
@@ -58,7 +58,7 @@ def _compare(spec: CompareSpec, inputs: Inputs) -> Events:
     pictures = pictures_of(spec, whole, tally.last)
     report, rows = report_of(spec, whole, pictures, tally.last)
     if spec.figure.weigh == "values":
-        report = replace(report, subtitle=f"{report.subtitle} · {BY_MOVED}")
+        report = replace(report, subtitle=f"{report.subtitle} · {WEIGHED_LABEL}")
     kept = tally.last if spec.figure.weigh == "attention" else attended  # weights, whatever is shown of them
     pairs = zip(kept, whole.slugs, strict=True) if len(documents) == 1 else ()
     records = {f"{slug}.safetensors": maps for maps, slug in pairs}

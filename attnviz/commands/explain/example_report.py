@@ -10,9 +10,17 @@ from attnviz.commands.explain.formulas import DIGITS, component_rows, formula, s
 from attnviz.commands.explain.report import concatenation
 from attnviz.commands.explain.steps import Steps
 from attnviz.display import escape_for_display
-from attnviz.records.attention_trace import Example, Head, Matches, PublishedValues, agrees, matches, unscaled_weights
+from attnviz.records.attention_trace import (
+    Example,
+    Head,
+    Matches,
+    PublishedValues,
+    agrees,
+    compute_unscaled_weights,
+    matches,
+)
 from attnviz.report import Block, Column, Note, Report, Row, Section, Table
-from attnviz.views.tokens import token
+from attnviz.views.tokens import name_token
 
 VERDICTS: Mapping[Matches, str] = {"yes": "yes", "without scaling": "only unscaled", "no": "neither way"}
 
@@ -27,7 +35,7 @@ def example_report(parts: Sequence[Example], top_k: int) -> Report:
     blocks += _circulating(parts)
     return Report(
         title=title,
-        subtitle=f"attention from token {token(worked.tokens, worked.query)}, "
+        subtitle=f"attention from token {name_token(worked.tokens, worked.query)}, "
         f"first with {', then with '.join(map(_called, parts))}",
         blocks=tuple(blocks),
         data={
@@ -49,7 +57,7 @@ def _embeddings(part: Example) -> Iterator[Block]:
         "from 0: k_2 is the key of token 2, k_2[0] its first component. Numbers are exact or rounded to "
         f"{DIGITS} digits after the point, and are never rounded in between."
     )
-    tokens = [token(worked.tokens, position) for position in range(n_tokens)]
+    tokens = [name_token(worked.tokens, position) for position in range(n_tokens)]
     rows = zip(tokens, component_rows(worked.states), strict=True)
     columns = (Column("token"), *formulas.component_columns("x", d_model))
     yield Table("embeddings", "", "facts", columns, tuple((name, *row) for name, row in rows))
@@ -75,7 +83,7 @@ def _given(part: Example, number: int, explains: bool) -> Iterator[Block]:
     said = "they are what step 3 gives" if agrees(given, head.scores, DIGITS) else "step 3 gives others"
     products = f"dot products, {', '.join(f'{score:g}' for score in given)}: {said}."
     if explains:
-        query = token(part.worked.tokens, part.worked.query)
+        query = name_token(part.worked.tokens, part.worked.query)
         yield Note(
             f"The example gives q of token {query} and k and v of every token as they are; the matrices that make them "
             f"of the embeddings are no part of it. It also gives the {products}"
@@ -91,7 +99,7 @@ def _given(part: Example, number: int, explains: bool) -> Iterator[Block]:
         "",
         "facts",
         (Column("token"), *columns),
-        tuple((token(tokens, place), *key, *value) for place, (key, value) in enumerate(rows)),
+        tuple((name_token(tokens, place), *key, *value) for place, (key, value) in enumerate(rows)),
     )
 
 
@@ -106,15 +114,15 @@ def _claimed(part: Example, number: int) -> Iterator[Block]:
         Column("from the formula", digits=DIGITS),
         Column("without / √d_head", digits=DIGITS),
     )
-    names = [token(tokens, position) for position in range(len(tokens))]
-    numbers = zip(names, claim.weights, head.weights.tolist(), unscaled_weights(head).tolist(), strict=True)
+    names = [name_token(tokens, position) for position in range(len(tokens))]
+    numbers = zip(names, claim.weights, head.weights.tolist(), compute_unscaled_weights(head).tolist(), strict=True)
     yield Table(f"{len(part.worked.heads)}-heads-{number}-claimed", "", "facts", columns, tuple(numbers))
     yield Note(_verdict(head, claim))
     said = "follows" if _output_follows(head, claim) else "does not follow"
     if claim.output:
         yield Note(f"The output in circulation, {_rounded(claim.output, claim)}, {said}.")
     else:
-        led = _rounded(claim.output_of_weights(head), claim)
+        led = _rounded(claim.compute_output(head), claim)
         yield Note(f"No output circulates. That of the weights in circulation, {led}, {said}.")
 
 
@@ -142,9 +150,9 @@ def _circulating(parts: Sequence[Example]) -> Iterator[Block]:
     for part in parts:
         for number, (head, claim) in enumerate(zip(part.worked.heads, part.claims, strict=True)):
             name = f"{number} of {len(part.worked.heads)}"
-            weights = (_rounded(of, claim) for of in (claim.weights, head.weights, unscaled_weights(head)))
+            weights = (_rounded(of, claim) for of in (claim.weights, head.weights, compute_unscaled_weights(head)))
             rows.append((name, *weights, VERDICTS[_follows(head, claim)]))
-            led = (_rounded(of, claim) for of in (claim.output_of_weights(head), head.output))
+            led = (_rounded(of, claim) for of in (claim.compute_output(head), head.output))
             follows_too = "yes" if _output_follows(head, claim) else "no"
             outputs.append((name, _rounded(claim.output, claim) or "-", *led, follows_too))
     yield Table("circulating", "", "facts", tuple(map(Column, columns)), tuple(rows))
@@ -157,11 +165,11 @@ def _rounded(numbers: Iterable[float], claim: PublishedValues) -> str:
 
 def _output_follows(head: Head, claim: PublishedValues) -> bool:
     """Of the output in circulation, and where there is none of that to which the weights in circulation lead."""
-    return agrees(claim.output or claim.output_of_weights(head).tolist(), head.output, claim.decimals)
+    return agrees(claim.output or claim.compute_output(head).tolist(), head.output, claim.decimals)
 
 
 def _follows(head: Head, claim: PublishedValues) -> Matches:
-    return matches(claim.weights, head.weights, unscaled_weights(head), claim.decimals)
+    return matches(claim.weights, head.weights, compute_unscaled_weights(head), claim.decimals)
 
 
 def _called(part: Example) -> str:
@@ -176,13 +184,13 @@ def _data(part: Example) -> Mapping[str, object]:
             {
                 **asdict(head),
                 "given_scores": list(scores),
-                "unscaled_weights": unscaled_weights(head),
+                "unscaled_weights": compute_unscaled_weights(head),
                 "circulating": {
                     "weights": list(claim.weights),
                     "output": list(claim.output),
                     "decimals": claim.decimals,
                     "follows": _follows(head, claim),
-                    "output_of_weights": claim.output_of_weights(head),
+                    "output_of_weights": claim.compute_output(head),
                     "output_follows": _output_follows(head, claim),
                 },
             }

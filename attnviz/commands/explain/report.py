@@ -16,7 +16,7 @@ from attnviz.records.attention_trace import AttentionTrace, VerifiedTrace
 from attnviz.report import Block, Column, Note, Report, Row, Section, Table
 from attnviz.views import captions
 from attnviz.views.data import describe_provenance, describe_tokens
-from attnviz.views.tokens import token
+from attnviz.views.tokens import name_token
 
 
 def explain_report(found: VerifiedTrace, heads: Sequence[int], top_k: int) -> Report:
@@ -32,8 +32,8 @@ def explain_report(found: VerifiedTrace, heads: Sequence[int], top_k: int) -> Re
     for place, head in enumerate(heads):
         blocks += _head(found, head, top_k, explains=place == 0)
     blocks += [*_other_heads(worked, heads), *concatenation(worked), *_projection(worked), *_check(found)]
-    blocks += captions.caveats(found.provenance, len(worked.tokens))
-    blocks += captions.unknown(worked.tokens, "tokens")
+    blocks += captions.describe_misuse(found.provenance, len(worked.tokens))
+    blocks += captions.describe_unknown(worked.tokens, "tokens")
     blocks.append(Note("What a layer does with the output of its attention, and the layers after it, are not shown."))
     model = escape_for_display(found.provenance.model, captions.MAX_NAME_LENGTH)
     title = f"Attention from token {_query(worked)} in {model}, step by step"
@@ -41,7 +41,7 @@ def explain_report(found: VerifiedTrace, heads: Sequence[int], top_k: int) -> Re
         title=title,
         subtitle=_subtitle(found),
         blocks=tuple(blocks),
-        facts=captions.facts(found.provenance),
+        facts=captions.list_facts(found.provenance),
         data=_data(title, found),
     )
 
@@ -189,7 +189,7 @@ def _components(name: str, of_y: Mapping[str, Sequence[float]]) -> Table:
 
 
 def _query(worked: AttentionTrace) -> str:
-    return token(worked.tokens, worked.query)
+    return name_token(worked.tokens, worked.query)
 
 
 def _span(head: int, d_head: int) -> str:
@@ -201,9 +201,9 @@ def _span(head: int, d_head: int) -> str:
 def _subtitle(found: VerifiedTrace) -> str:
     tokens, provenance = found.worked.tokens, found.provenance
     parts = [
-        escape_for_display(captions.status(provenance), captions.MAX_NAME_LENGTH),
+        escape_for_display(captions.describe_status(provenance), captions.MAX_NAME_LENGTH),
         escape_for_display(provenance.text_name, captions.MAX_NAME_LENGTH),
-        captions.extent(provenance, len(tokens) - sum(tokens.special)),
+        captions.describe_extent(provenance, len(tokens) - sum(tokens.special)),
         f"layer {found.layer} of {found.n_layers}",
     ]
     if provenance.facts.causal:

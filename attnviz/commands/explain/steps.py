@@ -23,8 +23,8 @@ from attnviz.commands.explain.formulas import (
 )
 from attnviz.records.attention_trace import AttentionTrace, Head
 from attnviz.report import Block, Cell, Column, Formula, Note, Row, Section, Table
-from attnviz.views.tables import largest
-from attnviz.views.tokens import token
+from attnviz.views.tables import find_largest
+from attnviz.views.tokens import name_token
 
 ALL_WRITTEN_OUT = 3  # keys: with more, only that of the largest weight is
 MAX_MASKED = 8  # positions named
@@ -229,7 +229,7 @@ class Steps:
         n_keys = len(self.worked.tokens)
         if n_keys <= self.top_k + 1:
             return list(range(n_keys))
-        return sorted(largest(self.head.weights, np.flatnonzero(self.worked.attendable), self.top_k))
+        return sorted(find_largest(self.head.weights, np.flatnonzero(self.worked.attendable), self.top_k))
 
     @cached_property
     def others(self) -> list[int]:
@@ -241,7 +241,7 @@ class Steps:
         """Keys whose numbers also stand in the formulas."""
         if len(self.listed) <= ALL_WRITTEN_OUT and self.worked.attendable[self.listed].all():
             return self.listed
-        return largest(self.head.weights, np.flatnonzero(self.worked.attendable), 1)
+        return find_largest(self.head.weights, np.flatnonzero(self.worked.attendable), 1)
 
     @cached_property
     def _scores(self) -> list[Cell]:
@@ -267,7 +267,7 @@ class Steps:
     ) -> Table:
         """A row for each key that is listed, one for the rest together, and the sum over all."""
         n_keys = len(self.worked.tokens)
-        shown: list[Row] = [(token(self.worked.tokens, key), *rows[key]) for key in self.listed]
+        shown: list[Row] = [(name_token(self.worked.tokens, key), *rows[key]) for key in self.listed]
         if self.others:
             shown.append(
                 (f"… {len(self.others)} other keys, sum" if total else f"… {len(self.others)} other keys", *others)

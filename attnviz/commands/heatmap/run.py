@@ -10,7 +10,7 @@ from attnviz import store
 from attnviz.commands.heatmap.spec import HeatmapSpec
 from attnviz.inputs import Inputs
 from attnviz.measures import choose_measures
-from attnviz.measures.rows import MAX_DRAWN
+from attnviz.measures.rows import MAX_DRAWN_WEIGHTS
 from attnviz.models.plan import Needs, plan_recording
 from attnviz.models.protocols import EVERY, AttentionModel, LayersAndHeads
 from attnviz.records import AttentionMaps, Provenance
@@ -92,7 +92,7 @@ def _needs(model: AttentionModel, spec: HeatmapSpec) -> Needs:
         choice=_choice(spec.figure, model),
         needs_weights=next((option for option, given in options.items() if given), None),
         factored=spec.factored,
-        max_shown=MAX_DRAWN,
+        max_shown=MAX_DRAWN_WEIGHTS,
         check_room=check_room,
     )
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from attnviz.measures import ALL, HEADLINE, MEASURES, Measure
+from attnviz.measures import ALL, DEFAULT_MEASURES, MEASURES, Measure
 from attnviz.report import Column, Note, Report, Table
 
 EACH_HEAD, ALL_HEADS = "each head", "all heads of a layer"
@@ -20,7 +20,10 @@ def measures_report() -> Report:
         blocks=(
             _listing("each-head", EACH_HEAD, (measure for measure in MEASURES if measure.level == "head")),
             _listing("all-heads", ALL_HEADS, (measure for measure in MEASURES if measure.level == "layer")),
-            Note(f"--measure NAME chooses, --measure {ALL} takes all. Where nothing is chosen: {', '.join(HEADLINE)}."),
+            Note(
+                f"--measure NAME chooses, --measure {ALL} takes all. Where nothing is chosen: "
+                f"{', '.join(DEFAULT_MEASURES)}."
+            ),
             Note(f"Only of a text that attends to itself: {', '.join(needing)}."),
         ),
         data={
@@ -31,7 +34,7 @@ def measures_report() -> Report:
                     "unit": measure.unit,
                     "of": ALL_HEADS if measure.level == "layer" else EACH_HEAD,
                     "self_attention_only": measure.self_attention_only,
-                    "headline": measure.name in HEADLINE,
+                    "headline": measure.name in DEFAULT_MEASURES,
                     "source": measure.source,
                 }
                 for measure in MEASURES

@@ -14,7 +14,14 @@ from attnviz.commands.survey.heads import describe_heads
 from attnviz.commands.survey.survey import Survey, SurveyInfo, SurveyMeasure
 from attnviz.errors import InvalidRecord
 from attnviz.measures.intervals import MAX_DEGREES, MIN_TEXTS, t_quantile
-from attnviz.records.differences import ComparedMeans, Difference, Tolerances, compare_values, one_sided, other_versions
+from attnviz.records.differences import (
+    ComparedMeans,
+    Difference,
+    Tolerances,
+    compare_values,
+    find_version_changes,
+    name_side,
+)
 
 
 class MeanChange(NamedTuple):
@@ -38,7 +45,9 @@ def compare_files(before: Path, after: Path, tolerances: Tolerances) -> Compared
             raise InvalidRecord(f"{path} is a part of a survey", hint="attnviz merge puts parts together.")
     differences, changes = compare_surveys(one, other, tolerances)
     shared = tuple(measure.name for measure in one.info.measures if measure.name in other.info.columns)
-    return ComparedMeans(tuple(differences), changes, shared, other_versions(one.info.versions, other.info.versions))
+    return ComparedMeans(
+        tuple(differences), changes, shared, find_version_changes(one.info.versions, other.info.versions)
+    )
 
 
 def compare_surveys(before: Survey, after: Survey, tolerances: Tolerances) -> tuple[list[Difference], list[MeanChange]]:
@@ -51,7 +60,7 @@ def compare_surveys(before: Survey, after: Survey, tolerances: Tolerances) -> tu
     found = list(compare_values(place, [asdict(of.info) | left_out | of.info.settings for of in (before, after)]))
     measures = [{measure.name: measure for measure in of.info.measures} for of in (before, after)]
     found += (
-        Difference(one_sided(name in measures[0]), f"measure {name}") for name in measures[0].keys() ^ measures[1]
+        Difference(name_side(name in measures[0]), f"measure {name}") for name in measures[0].keys() ^ measures[1]
     )
     shared = [measure for name, measure in measures[0].items() if name in measures[1]]
     changes = sorted(_changes(before, after, shared), key=lambda each: -each.strength)

@@ -11,10 +11,10 @@ import numpy as np
 
 from attnviz.commands.survey.survey import ModelFacts, SurveyInfo
 from attnviz.errors import InvalidOption, InvalidText
-from attnviz.measures import OF_SOME_TEXTS, measure_possible
+from attnviz.measures import SOME_TEXTS_MEASURES, measure_possible
 from attnviz.measures.concentration import make_uniform
-from attnviz.measures.repeat import SCORES, repeat_scores
-from attnviz.measures.rows import n_attendable
+from attnviz.measures.repeat import SCORES, score_repeats
+from attnviz.measures.rows import count_attendable
 from attnviz.models.protocols import AttentionModel, ReadsIds, Reinitialisable, quickest_attention
 from attnviz.records import AttentionMaps
 from attnviz.text import Document
@@ -84,7 +84,7 @@ def _equal(model: AttentionModel, texts: Iterable[str], names: Sequence[str]) ->
     for maps, known in _attentions(model, texts, names):
         shares = {name: each.values.mean() for name, each in measure_possible(make_uniform(maps), known).items()}
         if maps.sink is not None and "to_sink" in shares:
-            of_layers = [1 / (1 + n_attendable(maps, layer)) for layer in range(maps.n_layers)]
+            of_layers = [1 / (1 + count_attendable(maps, layer)) for layer in range(maps.n_layers)]
             shares["to_sink"] = np.mean(of_layers)
         found.append(shares)
     return {name: float(mean) for name, mean in _means(found)}
@@ -94,7 +94,7 @@ def _attentions(
     model: AttentionModel, texts: Iterable[str], names: Sequence[str]
 ) -> Iterator[tuple[AttentionMaps, Sequence[str]]]:
     """What the model does with each text, and what to measure of it: of all but the first only what is rare."""
-    rare = [name for name in names if name in OF_SOME_TEXTS]
+    rare = [name for name in names if name in SOME_TEXTS_MEASURES]
     attention = quickest_attention(model)
     for number, text in enumerate(texts):
         known = names if number < N_TEXTS else rare
@@ -110,10 +110,10 @@ def _means(found: Sequence[Mapping[str, np.ndarray]]) -> Iterator[tuple[str, np.
 
 
 def _probes(model: ReadsIds) -> dict[str, tuple[float, ...]]:
-    """The scores of `repeat_scores`, a mean over several draws of tokens, each as likely as any other."""
+    """The scores of `score_repeats`, a mean over several draws of tokens, each as likely as any other."""
     draws = random.Random(0)  # noqa: S311 - no secret
     drawn = [draws.choices(model.ordinary_ids, k=_n_repeated(model)) for _ in range(N_DRAWS)]
-    found = [repeat_scores(model.attention_of_ids([*ids, *ids], "repeated tokens")) for ids in drawn]
+    found = [score_repeats(model.attention_of_ids([*ids, *ids], "repeated tokens")) for ids in drawn]
     return {
         name: tuple(np.mean([scores[name] for scores in found], axis=0).ravel().tolist()) for name in sorted(SCORES)
     }

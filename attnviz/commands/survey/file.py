@@ -13,7 +13,7 @@ from attnviz import store
 from attnviz.commands.survey.exact import MAX_TEXTS, N_BINS, N_EXTREMES, NO_TEXT, UNIT, Summary
 from attnviz.commands.survey.survey import QUERIES, ModelFacts, Survey, SurveyInfo, WordTable
 from attnviz.errors import InvalidRecord
-from attnviz.measures import OF_SOME_TEXTS
+from attnviz.measures import SOME_TEXTS_MEASURES
 from attnviz.running.metrics import from_json
 from attnviz.views.patterns import LABELS
 
@@ -122,7 +122,7 @@ def _check(survey: Survey) -> None:
 def _check_counts(info: SurveyInfo, summary: Summary) -> None:
     """Raises ValueError where a number is missing that every text has."""
     some = np.zeros(info.bounds.shape[1], dtype=bool)
-    for name in {*OF_SOME_TEXTS, QUERIES} & info.columns.keys():
+    for name in {*SOME_TEXTS_MEASURES, QUERIES} & info.columns.keys():
         some[info.columns[name]] = True
     if not np.isfinite(np.where(some & np.isnan(summary.sample), 0.0, summary.sample)).all():
         raise ValueError("a number is not finite")

@@ -11,7 +11,7 @@ from jaxtyping import Float64
 from attnviz.commands.survey.exact import N_EXTREMES
 from attnviz.commands.survey.survey import ABLATION, MASS_BITS, ModelFacts, Survey, SurveyMeasure
 from attnviz.display import escape_for_spreadsheet
-from attnviz.measures.intervals import MAX_DEGREES, MIN_TEXTS, holm, p_value, t_quantile
+from attnviz.measures.intervals import MAX_DEGREES, MIN_TEXTS, correct_p_values, p_value, t_quantile
 from attnviz.records import training_metrics
 from attnviz.records.training_metrics import HeadMetrics, HeadScore
 from attnviz.report import Row
@@ -44,7 +44,7 @@ def head_labels(survey: Survey) -> list[str]:
     )
     chance = {LABELS[name]: share for name, share in facts.chance.items()}
     measured = HeadMetrics(survey.summary.n_texts, info.max_tokens, scores, facts.n_random, chance)
-    return list(training_metrics.head_labels(measured, LARGE))
+    return list(training_metrics.label_heads(measured, LARGE))
 
 
 def describe_heads(survey: Survey) -> list[str]:
@@ -87,7 +87,7 @@ def ablation_tests(survey: Survey) -> dict[int, float]:
             if counts[n] >= MIN_TEXTS:  # t is 0 where nothing changes at all
                 t = means[n] / (deviations[n] / sqrt(counts[n])) if deviations[n] > 0 else 0.0
                 found[n] = p_value(float(t), min(int(counts[n]) - 1, MAX_DEGREES))
-    return dict(zip(found, holm([*found.values()]), strict=True))
+    return dict(zip(found, correct_p_values([*found.values()]), strict=True))
 
 
 def survey_rows(survey: Survey) -> Iterator[Row]:

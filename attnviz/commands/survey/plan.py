@@ -19,7 +19,7 @@ from attnviz.commands.survey.texts import text_hash
 from attnviz.errors import InvalidModel, InvalidSource, InvalidText
 from attnviz.inputs import Inputs
 from attnviz.measures import MEASURES, choose_measures
-from attnviz.measures.rows import REACH
+from attnviz.measures.rows import MAX_OFFSET
 from attnviz.measures.to_partner import has_pair
 from attnviz.models.built_in import TRAINED
 from attnviz.models.loading import ModelReference
@@ -29,7 +29,7 @@ from attnviz.running.open_model import open_model
 from attnviz.running.versions import versions
 from attnviz.text import Document
 from attnviz.text.stream import TextStream
-from attnviz.views.captions import status
+from attnviz.views.captions import describe_status
 from attnviz.views.patterns import LABELS
 
 BLOCK = 32  # texts that are measured at a time; where blocks begin, no option changes
@@ -133,7 +133,7 @@ def _info(spec: SurveySpec, stream: TextStream, sha256: str, maps: AttentionMaps
     return SurveyInfo(
         model=provenance.model,
         revision=provenance.revision,
-        status=status(provenance),
+        status=describe_status(provenance),
         trained=provenance.trained,
         layer_numbers=maps.layer_numbers,
         n_heads=maps.n_heads,
@@ -142,7 +142,7 @@ def _info(spec: SurveySpec, stream: TextStream, sha256: str, maps: AttentionMaps
         dataset=written,
         max_tokens=spec.model.max_tokens,
         keep=spec.model.keep,
-        reach=REACH,
+        reach=MAX_OFFSET,
         measures=tuple(_measures(spec, maps)),
         settings=dict(sorted(settings.items())),  # as a file has them
         versions=dict(sorted(versions().items())),

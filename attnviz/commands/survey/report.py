@@ -18,9 +18,9 @@ from attnviz.commands.survey.heads import (
 )
 from attnviz.commands.survey.survey import ABLATION, MASS_BITS, ModelFacts, Survey, SurveyMeasure
 from attnviz.display import escape_for_display, quantity
-from attnviz.measures import HEADLINE, OF_SOME_TEXTS
+from attnviz.measures import DEFAULT_MEASURES, SOME_TEXTS_MEASURES
 from attnviz.measures.intervals import MIN_TEXTS
-from attnviz.records.training_metrics import MANY_TIMES
+from attnviz.records.training_metrics import LARGE_MULTIPLE
 from attnviz.report import Column, Curve, Curves, Line, Note, Report, Row, Table
 from attnviz.views.captions import MAX_TITLE_LENGTH
 from attnviz.views.patterns import FOR_LABELS, LABELS
@@ -84,7 +84,7 @@ def _means_table(survey: Survey, level: str) -> Table:
     means, halves = mean_intervals(survey)
     columns = [Column("layer"), *([Column("head"), Column("what it attends to")] if of_heads else [])]
     columns += [
-        Column(f"{measure.title} ({measure.unit})", minor=of_heads and measure.name not in HEADLINE)
+        Column(f"{measure.title} ({measure.unit})", minor=of_heads and measure.name not in DEFAULT_MEASURES)
         for measure in measures
     ]
     labelled = [(*of, label) for of, label in zip(info.heads, describe_heads(survey), strict=True)]
@@ -215,7 +215,7 @@ def _notes(survey: Survey) -> Iterator[str]:
         yield "Heads are not labelled: that takes --null random, which says what chance gives."
     else:
         yield (
-            f"A label needs a share of at least {LARGE:g}, or {MANY_TIMES:g} × an equal share, and more than the "
+            f"A label needs a share of at least {LARGE:g}, or {LARGE_MULTIPLE:g} × an equal share, and more than the "
             f"largest of any head in {facts.n_random} models of first weights on {facts.n_texts} of the texts."
         )
         if facts.shuffled:
@@ -224,7 +224,7 @@ def _notes(survey: Survey) -> Iterator[str]:
                 f"{facts.n_texts} of the texts."
             )
     for measure in info.measures:
-        if measure.name in OF_SOME_TEXTS:
+        if measure.name in SOME_TEXTS_MEASURES:
             n_having = int(survey.summary.counts[info.columns[measure.name].start])
             over = f"means over the {n_having:,} of {quantity(n, 'texts')} that have such tokens"
             yield f"{measure.title}: {over if n_having else 'no text has such tokens'}."

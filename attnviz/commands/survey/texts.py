@@ -12,7 +12,7 @@ from attnviz.commands.survey.exact import Summary
 from attnviz.commands.survey.survey import ABLATION, MASS_BITS, QUERIES, TOKENS, Survey, SurveyInfo, WordTable
 from attnviz.errors import InvalidText
 from attnviz.measures import measure_possible
-from attnviz.measures.concentration import sum_received
+from attnviz.measures.concentration import average_received
 from attnviz.measures.rows import sum_by_distance
 from attnviz.models.protocols import Ablatable, AttentionModel, quickest_attention
 from attnviz.records import AttentionMaps
@@ -32,7 +32,7 @@ class _Words:
     def add(self, maps: AttentionMaps, n_queries: int) -> None:
         keys, numbers = maps.keys, self.numbers
         others = np.flatnonzero(keys.markers | np.array(keys.unknown))
-        there = np.ones(len(keys.unlike), dtype=bool)  # pieces that are words
+        there = np.ones(len(keys.distinct_pieces), dtype=bool)  # pieces that are words
         if len(others):
             there = np.bincount(np.delete(keys.places, others), minlength=len(there)) > 0
         of_pieces = [
@@ -44,7 +44,7 @@ class _Words:
             known = UNKNOWN if keys.unknown[token] else keys.pieces[token]
             of_tokens[token] = numbers.setdefault(known, len(numbers))
         self.tokens.append(of_tokens)
-        received = sum_received(maps).reshape(-1, len(maps.keys))
+        received = average_received(maps).reshape(-1, len(maps.keys))
         self.mass.append(to_mass(received.T * n_queries))
 
     def table(self) -> WordTable:

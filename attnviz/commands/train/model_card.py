@@ -10,14 +10,14 @@ from attnviz.commands.train.spec import TrainSpec
 from attnviz.display import escape_for_display, pluralize
 from attnviz.options import flat_options
 from attnviz.records.training_metrics import (
+    LARGE_MULTIPLE,
     LARGE_SHARE,
-    MANY_TIMES,
     N_RANDOM_TEXTS,
     HeadMetrics,
     Metrics,
     TestMetrics,
     ValidationMetrics,
-    head_names,
+    name_heads,
 )
 from attnviz.report import Column, Note, Report, Row, Table
 from attnviz.views.patterns import NO_PATTERN
@@ -146,7 +146,7 @@ def _heads(measured: HeadMetrics | None) -> Iterator[Table | Note]:
     if measured is None:
         return
     rows: list[Row] = []
-    for layer, of_layer in enumerate(head_names(measured)):
+    for layer, of_layer in enumerate(name_heads(measured)):
         for head, name in enumerate(of_layer):
             rows.append((layer, head, *(name or (NO_PATTERN, "-", "-"))))
     yield Table("heads", "What the heads look at", "facts", HEADS, tuple(rows))
@@ -154,8 +154,8 @@ def _heads(measured: HeadMetrics | None) -> Iterator[Table | Note]:
     yield Note(
         f"Means over the queries of {measured.n_texts:,} texts held out, up to {measured.n_tokens} tokens of each. "
         f"A head is named where the share is above the largest of any head of {measured.n_random} encoders with "
-        f"random weights, and at least {LARGE_SHARE:g} or {MANY_TIMES:g} times an equal share (of brackets, only the "
-        "former). "
+        f"random weights, and at least {LARGE_SHARE:g} or {LARGE_MULTIPLE:g} times an equal share (of brackets, only "
+        "the former). "
         f"Random weights, on {min(N_RANDOM_TEXTS, measured.n_texts)} of these texts, reach: {chance}. A name says what "
         "a head looks at, not what that is good for."
     )

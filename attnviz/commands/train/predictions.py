@@ -41,7 +41,7 @@ class _Scores:
     @property
     def n_absent(self) -> int:
         """Labels that are neither given nor predicted."""
-        return int((~classification.occurs(self.confusion)).sum())
+        return int((~classification.find_occurring_labels(self.confusion)).sum())
 
 
 def predictions_report(  # noqa: PLR0913 - what answers came of is said whole
@@ -128,7 +128,7 @@ def _scores(predictions: Sequence[Prediction], n_labels: int) -> _Scores | None:
     predicted = np.array([p.label for p, _ in scored], dtype=np.int64)
     probabilities = np.array([p.probabilities for p, _ in scored], dtype=np.float64)
     confidence = np.array([p.probability for p, _ in scored], dtype=np.float64)
-    confusion = classification.confusion(gold, predicted, n_labels)
+    confusion = classification.confusion_matrix(gold, predicted, n_labels)
     return _Scores(
         n_texts=len(scored),
         accuracy=classification.accuracy(gold, predicted),

@@ -20,7 +20,7 @@ from attnviz.models.sizes import BASE
 from attnviz.records import AttentionMaps, factored, walk
 from attnviz.records.differences import Tolerances
 from attnviz.store.manifest import Manifest
-from attnviz.views.differences import describe
+from attnviz.views.differences import describe_difference
 from attnviz.views.record_changes import compare_weights
 from tests import events
 from tests.commands.batch import batches
@@ -141,7 +141,7 @@ def test_records_of_too_many_weights_are_compared_in_stretches(monkeypatch: pyte
     records(one_long, masked_long)
     assert "mask of layer 0: other keys may be attended to." in said()
     found = {head["head"]: head["jsd"] for head in data()["heads"]}
-    assert found == pytest.approx({each.head: each.jsd for each in changes.changes(one, masked)}, abs=1e-5)
+    assert found == pytest.approx({each.head: each.jsd for each in changes.measure_changes(one, masked)}, abs=1e-5)
     assert list(compare_weights(one_long, replace(one_long), Tolerances())) == []
     moved, expected = (
         list(compare_weights(*pair, Tolerances(1e-3))) for pair in ((one_long, other_long), (one, other))
@@ -193,7 +193,7 @@ def test_a_weight_is_named_by_its_query_and_key() -> None:
     weights = one.weights.copy()
     weights[0, 0, 2] = np.roll(weights[0, 0, 2], 1)
     (moved,) = compare_weights(one, replace(one, weights=weights), Tolerances())
-    assert "(query 2 film, key " in describe(moved)
+    assert "(query 2 film, key " in describe_difference(moved)
     nan = replace(moved, after=float("nan"))
     assert not Tolerances(9).allow("weight", nan.change)
 

@@ -24,7 +24,7 @@ from attnviz.models.sizes import BASE
 from attnviz.options import with_values
 from attnviz.records.differences import Diff, Difference, Tolerances
 from attnviz.store.manifest import Entry, File, Manifest, Numbers
-from attnviz.views.differences import describe
+from attnviz.views.differences import describe_difference
 from tests import events
 from tests.commands.batch import batches
 from tests.events import result
@@ -56,7 +56,7 @@ def diffed(tolerances: Tolerances = Tolerances()) -> Diff:  # noqa: B008, frozen
 
 
 def said(tolerances: Tolerances = Tolerances()) -> list[str]:  # noqa: B008, frozen
-    return [describe(each) for each in diffed(tolerances).differences]
+    return [describe_difference(each) for each in diffed(tolerances).differences]
 
 
 def change(**what: Any) -> None:
@@ -166,7 +166,7 @@ def test_what_only_one_has_of_texts_measures_and_heads() -> None:
     one: Numbers = {"a": {"entropy": [[1.0, 2.0]], "peak": [[1.0]]}, "b": {}}
     other: Numbers = {"a": {"entropy": [[1.0]], "gini": [[1.0]]}, "c": {}}
     found = [each for each in compared(one, other, 1.0) if isinstance(each, Difference)]
-    assert [describe(each) for each in found] == [
+    assert [describe_difference(each) for each in found] == [
         "job: heads of entropy in a: 1 layer of 2 heads became 1 layer of 1 head.",
         "job: measure peak in a is only in BEFORE.",
         "job: measure gini in a is only in AFTER.",
@@ -205,7 +205,7 @@ def test_numbers_of_other_layers_are_not_compared() -> None:
     one, other = (Entry("job", "heatmap", {}, "", {}, numbers, (), (), layers={"t": of}) for of in ([1, 3], [0, 1]))
     (found,) = compare_numbers(one, other, Tolerances())
     assert isinstance(found, Difference)
-    assert describe(found) == "job: heads in t: layers [1, 3], heads [] became layers [0, 1], heads []."
+    assert describe_difference(found) == "job: heads in t: layers [1, 3], heads [] became layers [0, 1], heads []."
 
 
 def test_a_picture_is_compared_by_its_pixels(pair: Path) -> None:

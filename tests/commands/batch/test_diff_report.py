@@ -21,7 +21,7 @@ from attnviz.records.differences import Diff, Difference, HeadChange, Kind
 from attnviz.renderers.documents import json as as_json
 from attnviz.renderers.terminal.show import HIDDEN
 from attnviz.report import Report
-from attnviz.views.differences import describe
+from attnviz.views.differences import describe_difference
 from tests.made import HOSTILE
 
 SPEC = DiffSpec(before="baseline", after="figures")
@@ -75,7 +75,7 @@ def test_where_nothing_differs_it_says_how_much_was_compared() -> None:
     ],
 )
 def test_each_kind_is_one_sentence(difference: Difference, said: str) -> None:
-    assert describe(difference) == said
+    assert describe_difference(difference) == said
 
 
 def test_numbers_are_a_table_and_all_else_sentences() -> None:
@@ -87,7 +87,7 @@ def test_numbers_are_a_table_and_all_else_sentences() -> None:
         ("peak", "layer 0, head 0", 1.25, 0.25, -1.0),
         ("entropy", "layer 0, head 1", 1.25, 1.5, 0.25),
     ]
-    assert words(report)[0] == describe(PICTURE)
+    assert words(report)[0] == describe_difference(PICTURE)
     assert [row[2] for row in next(numbers_table(found, ["entropy"])).rows] == ["entropy"]
     assert list(numbers_table(found, ["gini"])) == []
 
@@ -107,7 +107,7 @@ def test_cases_are_the_jobs_and_what_is_of_none() -> None:
     found = (NUMBER, PICTURE, Difference("differs", "config c.yaml", before="1", after="2"))
     configs, first, second = diff_cases(Diff(found, ("a", "b")), "configs")
     assert (configs.name, configs.failures) == ("configs", ("config c.yaml: 1 became 2.",))
-    assert (first.name, first.failures) == ("a", (describe(NUMBER), describe(PICTURE)))
+    assert (first.name, first.failures) == ("a", (describe_difference(NUMBER), describe_difference(PICTURE)))
     assert (second.name, second.failures) == ("b", ())
     (record,) = diff_cases(Diff(()), "record")
     assert (record.name, record.failures) == ("record", ())

@@ -140,7 +140,7 @@ def test_measures_and_pooled_maps_are_of_one_walk(
     drawn(spec(tmp_path, factored=factored))
     maps = store.load(tmp_path / store.RECORD)
     measure_maps(maps, ["entropy", "distance"])
-    assert rows.statistics(maps, 0).pooled is None
+    assert rows.compute_statistics(maps, 0).pooled is None
     walked: list[object] = []
     walk_of = type(maps).walk
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from attnviz.commands.measures.report import measures_report
-from attnviz.measures import HEADLINE, MEASURES
+from attnviz.measures import DEFAULT_MEASURES, MEASURES
 from attnviz.renderers.terminal.show import Screen, render
 from attnviz.report import Column
 
@@ -31,7 +31,7 @@ def test_data_says_all_of_every_measure() -> None:
         "source": "Vig & Belinkov 2019",
     }
     assert by_name["vendi_score"]["of"] == "all heads of a layer"
-    assert {name for name, measure in by_name.items() if measure["headline"]} == set(HEADLINE)
+    assert {name for name, measure in by_name.items() if measure["headline"]} == set(DEFAULT_MEASURES)
 
 
 def test_notes_say_what_is_shown_and_what_needs_self_attention() -> None:

@@ -27,7 +27,7 @@ from attnviz.commands.survey.survey import SurveyMeasure, merge_surveys
 from attnviz.commands.survey.texts import survey_block
 from attnviz.errors import InputError, InvalidModel, InvalidOption, InvalidRecord
 from attnviz.measures import measure_maps
-from attnviz.measures.to_partner import partner_pairs
+from attnviz.measures.to_partner import find_partner_pairs
 from attnviz.models.loading import find_model
 from attnviz.models.protocols import QuickAttention
 from attnviz.options import build
@@ -207,7 +207,7 @@ class WithPartners(WithSink):
     def attention(self, text: str, name: str = "text") -> AttentionMaps:
         maps = record(np.full((1, 2, *[len(text.split())] * 2), 1 / len(text.split())), tokens(*text.split()))
         weights = maps.weights.copy()
-        queries, keys = partner_pairs(maps)
+        queries, keys = find_partner_pairs(maps)
         weights[0, 0, queries] = np.eye(len(maps.keys))[keys] if self.share == 0.8 else weights[0, 0, queries]
         return replace(maps, weights=weights)
 
