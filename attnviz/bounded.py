@@ -71,10 +71,10 @@ def exists(path: Path) -> bool:
 
 
 def resolve_links(path: Path) -> Path:
-    """Without links; a loop of them stays as it is."""
+    """Return the path without links; a loop of them, and what no file can be called, stay as they are."""
     try:
         return path.resolve()
-    except (OSError, RuntimeError):
+    except (OSError, RuntimeError, ValueError):
         return path.absolute()
 
 

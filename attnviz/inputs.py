@@ -26,7 +26,8 @@ class Inputs:
     models: tuple[ModelReference, ...] = ()
     corpus: Corpus = field(default_factory=lambda: Corpus("", ()))  # every text of the source
     documents: Sequence[Document] = ()  # those that the command is about
-    stream: TextStream | None = None  # in the place of both, for more texts than memory holds
+    held_out: Corpus | None = None  # texts to measure on what was made of the others
+    stream: TextStream | None = None  # in the place of them, for more texts than memory holds
     files: Mapping[str, Path] = field(default_factory=dict)  # others, by what they are
     folder: Path | None = None  # None: nothing is written
     n_workers: int = 1  # processes that share the work
@@ -51,6 +52,8 @@ class Inputs:
         elif self.documents:
             learns = any(model.learns_from_texts for model in self.models)
             found["texts"] = _digest(self.corpus.documents if learns else self.documents)
+        if self.held_out is not None:
+            found["held_out"] = _digest(self.held_out.documents)
         for model in self.models:
             found |= model.inputs()
         for name, path in self.files.items():

@@ -77,7 +77,7 @@ def _follow(events: Events, show_lines: bool) -> Iterator[Result]:
 
 def _show_progress(progress: Progress, view: ProgressBar | ProgressLog) -> None:
     view.show(progress)
-    for notice in progress.notices:
+    for notice in (*progress.notices, *progress.log):
         view.note(f"note: {notice}")
     if progress.error:
         view.note(f"error: {progress.error}")

@@ -40,6 +40,7 @@ class Progress:
     latest: str = ""  # what was done last, such as a file
     line: str = ""  # for standard output, where no bar is shown
     notices: tuple[str, ...] = ()
+    log: tuple[str, ...] = ()  # how it went until here, for who watches: no manifest keeps it
     label: str = ""  # how it goes in a few words, beside a bar
     if_left: tuple[str, ...] = ()  # what to say where work is left here and can go on; (): it is lost
     error: str = ""  # why it failed; the others go on

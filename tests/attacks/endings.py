@@ -25,6 +25,8 @@ import attnviz
 from attnviz.cli import app
 from attnviz.commands.survey.file import NAME as SURVEY
 from attnviz.commands.survey.file import load_survey
+from attnviz.commands.train.inputs import WEIGHTS
+from attnviz.models.checkpoint import load_checkpoint
 from tests.process import PROGRAM, Run, bare_environment
 
 # What a terminal would obey, hide or turn around. Only the newline is ours.
@@ -210,6 +212,8 @@ def pdf(file: Path) -> None:
 def record(file: Path) -> None:
     if file.name == SURVEY:
         load_survey(file)
+    elif file.name == WEIGHTS:
+        load_checkpoint(file.parent)
     else:
         attnviz.load(file)
 

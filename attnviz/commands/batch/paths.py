@@ -7,10 +7,14 @@ dot, such as reviews.csv, is one if it is there. ~/ is the home folder.
 
 from __future__ import annotations
 
+import os
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from attnviz.bounded import exists
+from attnviz.bounded import exists, resolve_links
+from attnviz.commands.batch.jobs import Job
+from attnviz.options import flat_values
 
 PATHS = frozenset({"text_file", "vocab", "record"})
 NAMES_OR_PATHS = frozenset({"dataset", "model", "models"})
@@ -26,6 +30,26 @@ def from_folder(folder: Path, settings: dict[str, Any]) -> tuple[dict[str, Any],
             case tuple(several):
                 found[setting] = tuple(_from_folder(folder, setting, each) for each in several)
     return found, {setting: value for setting, value in settings.items() if found[setting] != value}
+
+
+def find_needed_jobs(jobs: Sequence[Job], folder: Path) -> dict[str, set[str]]:
+    """Return, by the name of each job, the names of the others whose files it reads: a model, a record, texts.
+
+    `folder` is that of the batch, in which each job has a folder of its own.
+    """
+    names, top = {job.name for job in jobs}, resolve_links(folder)
+    return {job.name: ({*_list_owners(job, top)} & names) - {job.name} for job in jobs}
+
+
+def _list_owners(job: Job, top: Path) -> Iterator[str]:
+    """List the folders just within `top` that the job reads from."""
+    values = flat_values(job.spec)
+    for name in values.keys() & {*PATHS, *NAMES_OR_PATHS}:
+        for written in values[name] if isinstance(values[name], tuple) else (values[name],):
+            if written is not None and "/" in written:  # else it is a name
+                path = resolve_links(Path(os.path.expanduser(written)))  # noqa: PTH111  # never raises
+                if path != top and path.is_relative_to(top):
+                    yield path.relative_to(top).parts[0]
 
 
 def _from_folder(folder: Path, setting: str, written: str) -> str:

@@ -5,14 +5,17 @@ from __future__ import annotations
 from collections.abc import Generator, Mapping, Sequence
 from concurrent.futures import Executor, Future, as_completed
 from dataclasses import dataclass
+from graphlib import CycleError, TopologicalSorter
+from itertools import chain
 from pathlib import Path
 from typing import Literal
 
 from attnviz import store
 from attnviz.bounded import is_file
 from attnviz.commands.batch.jobs import Job
+from attnviz.commands.batch.paths import find_needed_jobs
 from attnviz.commands.batch.run_job import describe_file, fingerprint, read_job, run_job
-from attnviz.errors import AttnvizError, OutputError
+from attnviz.errors import AttnvizError, InvalidOption, OutputError
 from attnviz.running.local_executor import WorkerDied
 from attnviz.store.manifest import Entry
 
@@ -35,13 +38,39 @@ def run_jobs(
     executor: Executor,
     fail_fast: bool,
 ) -> Generator[Done]:
-    """Each job as it is done. `earlier` are entries of a run before: what did not change since is not made again."""
-    submitted = {executor.submit(run_one, job, folder, earlier.get(job.name)): job for job in jobs}
-    for future in as_completed(submitted):
-        done = _outcome(submitted.pop(future), future)
-        yield done
-        if done.how == "failed" and fail_fast:
-            return
+    """Yield each job as it is done; those that read what others make come after these.
+
+    `earlier` are entries of a run before: what did not change since is not made again. Raises InvalidOption for jobs
+    that read each other's files.
+    """
+    needed = find_needed_jobs(jobs, folder)
+    failed: set[str] = set()
+    order = TopologicalSorter(needed)
+    try:
+        order.prepare()
+    except CycleError as error:
+        names = ", ".join(sorted({*error.args[1]}))
+        raise InvalidOption(f"the jobs {names} read each other's files", hint="Let one of them read others.") from error
+    while order.is_active():
+        ready = {*order.get_ready()}
+        lacking = [job for job in jobs if job.name in ready and needed[job.name] & failed]
+        submitted = {
+            executor.submit(run_one, job, folder, earlier.get(job.name)): job
+            for job in jobs
+            if job.name in ready and not needed[job.name] & failed
+        }
+        made = (_outcome(submitted.pop(future), future) for future in as_completed(submitted))
+        for done in chain((_describe_lack(job, needed[job.name] & failed) for job in lacking), made):
+            yield done
+            if done.how == "failed":
+                failed.add(done.entry.name)
+                if fail_fast:
+                    return
+        order.done(*ready)
+
+
+def _describe_lack(job: Job, failed: set[str]) -> Done:
+    return _describe_failure(job, f"the job {min(failed)!r}, whose files it reads, failed")
 
 
 def _outcome(job: Job, future: Future[Done]) -> Done:
@@ -72,7 +101,8 @@ def run_one(job: Job, folder: Path, earlier: Entry | None) -> Done:
 
 def _is_unchanged(entry: Entry, job: Job, folder: Path) -> bool:
     """Whether the job would make the same again, and every file is there as it was made."""
-    if entry.fingerprint != fingerprint(job, read_job(job, folder / job.name / "new").sha256()):
+    place = folder / job.name / "new"  # within its own folder it may find what it wrote itself, such as a model
+    if entry.fingerprint != fingerprint(job, read_job(job, place).sha256()):
         return False
     paths = [(folder / file.path, file) for file in entry.files]
     return all(is_file(path) and describe_file(path, folder) == file for path, file in paths)

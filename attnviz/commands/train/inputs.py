@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 
 from attnviz import store
 from attnviz.commands.train.spec import TrainSpec, VocabSpec
-from attnviz.errors import InvalidOption
+from attnviz.errors import InvalidOption, InvalidSource
 from attnviz.inputs import Inputs
 from attnviz.models.sizes import head_size
 from attnviz.running.metrics import NAME as METRICS
-from attnviz.text import load_corpus
+from attnviz.text import Corpus, load_corpus
 
 WEIGHTS, STATE = "model.safetensors", "training.safetensors"
 MAX_LAYERS = 1_000  # that a checkpoint may have, known here without torch
@@ -28,9 +29,21 @@ def train_inputs(spec: TrainSpec) -> Inputs:
 
 
 def vocab_inputs(spec: VocabSpec) -> Inputs:
-    """Read the texts. Raises InvalidOption or InvalidSource."""
-    corpus = load_corpus(spec.text)
-    return Inputs(corpus=corpus, documents=corpus.documents, folder=store.output_folder(spec.out))
+    """Read the texts, and those to measure on. Raises InvalidOption or InvalidSource."""
+    corpus, folder = load_corpus(spec.text), store.output_folder(spec.out)
+    return Inputs(corpus=corpus, documents=corpus.documents, held_out=_load_held_out(spec), folder=folder)
+
+
+def _load_held_out(spec: VocabSpec) -> Corpus | None:
+    """Load the split to measure on: the one asked for, else `test` where it exists and was not learned from."""
+    if spec.held_out is not None:
+        return load_corpus(replace(spec.text, split=spec.held_out))
+    if spec.text.inline or "test" in (spec.text.split or ""):
+        return None
+    try:
+        return load_corpus(replace(spec.text, split="test"))
+    except InvalidSource:
+        return None
 
 
 def check(spec: TrainSpec) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import fields
+from dataclasses import fields, replace
 from pathlib import Path
 
 from attnviz import store
@@ -118,7 +118,7 @@ class _TrainingLog:
         texts = f"{n_texts:,} texts of {self.data}, {f'{n_held_out:,}' if n_held_out else 'none'} held out"
         what = f"training on {texts}; {self.run.n_parameters:,} parameters"
         later = [f"going on after step {self.saved:,} of {training.n_all:,}"] if self.saved else []
-        return self._progress("training", *self.notices, what, *later)
+        return replace(self._progress("training", what, *later), notices=self.notices)
 
     def add(self, step: TrainingStep) -> Progress:
         """After one step."""
@@ -134,11 +134,11 @@ class _TrainingLog:
         line = self._line(step)
         return self._progress(line, self._epoch(step, line)) if step.ends_epoch else self._progress(line)
 
-    def _progress(self, label: str, *notices: str) -> Progress:
+    def _progress(self, label: str, *log: str) -> Progress:
         done, n_steps = self.training.n_done, self.training.n_all
         again = f"goes on after step {self.saved:,}" if self.saved else "starts from the beginning"
         left = (f"stopped after step {done:,} of {n_steps:,}; {self.kept}", f"the same command with --resume {again}")
-        return Progress(done, n_steps, "steps", label=label, notices=notices, if_left=left)
+        return Progress(done, n_steps, "steps", label=label, log=log, if_left=left)
 
     def _line(self, step: TrainingStep) -> str:
         if step.pretraining:

@@ -4,17 +4,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import replace
 
 from attnviz import store
 from attnviz.commands.train.spec import VocabSpec
 from attnviz.commands.train.vocabulary import Coverage, vocabulary_report
-from attnviz.errors import InvalidSource
 from attnviz.inputs import Inputs
 from attnviz.models.tokenizer import UNKNOWN, TextTokenizer, train
 from attnviz.running import Events, Result
 from attnviz.specs import VocabularyOptions
-from attnviz.text import Corpus, load_corpus
 
 EVERY = 10  # without a held-out split, one text in ten is held out
 
@@ -24,10 +21,10 @@ def vocab(spec: VocabSpec, inputs: Inputs) -> Events:
     corpus, folder = inputs.corpus, inputs.out
     texts = corpus.texts
     vocabulary = train(texts, spec.vocabulary)
-    if held_out := _held_out(spec):
-        coverage: Coverage | None = _coverage(vocabulary, held_out.texts, held_out.name)
-    else:
+    if inputs.held_out is None:
         coverage = _tenth_coverage(texts, spec.vocabulary)
+    else:
+        coverage = _coverage(vocabulary, inputs.held_out.texts, inputs.held_out.name)
     report = vocabulary_report(
         corpus=corpus.name,
         n_texts=len(texts),
@@ -39,18 +36,6 @@ def vocab(spec: VocabSpec, inputs: Inputs) -> Events:
     with store.locked(folder):
         store.write(folder / "tokenizer.json", vocabulary.to_json().encode())
     return iter((Result(report, (folder / "tokenizer.json",), corpus.notices),))
-
-
-def _held_out(spec: VocabSpec) -> Corpus | None:
-    """The split to measure on: the one asked for, else `test` where it exists and was not learned from."""
-    if spec.held_out is not None:
-        return load_corpus(replace(spec.text, split=spec.held_out))
-    if spec.text.inline or "test" in (spec.text.split or ""):
-        return None
-    try:
-        return load_corpus(replace(spec.text, split="test"))
-    except InvalidSource:
-        return None
 
 
 def _tenth_coverage(texts: Sequence[str], spec: VocabularyOptions) -> Coverage | None:

@@ -68,7 +68,7 @@ def test_every_config_that_comes_along_says_what_can_be(config: Path, attnviz: R
 def test_all_that_need_no_network_are_made(run_forked: RunCli, tmp_path: Path) -> None:
     offline = [config for config in CONFIGS if config.name not in ("imdb.yaml", "gallery.yaml")]
     run = worked(run_forked("batch", *offline, "--out", "all", timeout=300))
-    assert run.stderr.splitlines()[-1] == "note: 23 made; wrote all/manifest.json"
+    assert run.stderr.splitlines()[-1] == "note: 26 made; wrote all/manifest.json"
     check_whole(tmp_path / "all")
 
 

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from multiprocessing import active_children, forkserver
 from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
@@ -21,7 +22,7 @@ from attnviz.commands.batch.workers import Done, run_jobs
 from attnviz.commands.explain.spec import ExplainSpec
 from attnviz.commands.heatmap.spec import HeatmapSpec
 from attnviz.errors import InvalidOption
-from attnviz.options import build
+from attnviz.options import build, with_values
 from attnviz.running import local_executor
 from attnviz.running.executors import open_executor
 from attnviz.running.local_executor import WorkerDied
@@ -244,3 +245,15 @@ def begin_to_answer(connection: Connection, _: Mapping[str, str]) -> None:
 
 def refuse() -> None:
     raise InvalidOption("no", hint="Yes")
+
+
+def test_jobs_that_read_each_other_are_refused(tmp_path: Path) -> None:
+    first, second = jobs("one", "two")
+    with pytest.raises(InvalidOption, match="the jobs job-0, job-1 read each other's files"):
+        run(
+            [
+                replace(first, spec=with_values(first.spec, vocab=str(tmp_path / "job-1"))),
+                replace(second, spec=with_values(second.spec, vocab=f"{tmp_path}/./job-0/tokenizer.json")),
+            ],
+            tmp_path,
+        )

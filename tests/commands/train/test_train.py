@@ -125,8 +125,8 @@ def test_what_is_told_on_the_way(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     told = [step for step in steps if isinstance(step, Progress)]
     assert [(step.done, step.total, step.what) for step in told] == [(n, N_STEPS, "steps") for n in range(N_STEPS + 1)]
     parameters = f"{load_metrics(tmp_path / 'model').n_parameters:,} parameters"
-    assert told[0].notices == (f"training on 36 texts of sample train, 4 held out; {parameters}",)
-    assert [bool(step.notices) for step in told[1:]] == [step.done in (5, 10) for step in told[1:]]
+    assert told[0].log == (f"training on 36 texts of sample train, 4 held out; {parameters}",)
+    assert [bool(step.log) for step in told[1:]] == [step.done in (5, 10) for step in told[1:]]
     assert told[4].if_left == (
         "stopped after step 4 of 10; model holds no model yet",
         "the same command with --resume starts from the beginning",

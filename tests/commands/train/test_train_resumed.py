@@ -50,7 +50,7 @@ def test_a_run_goes_on_after_the_last_whole_epoch_to_the_same_bytes(
     stopped(spec, tmp_path / "model", n_steps)
     begun, *steps = resumed(spec, tmp_path / "model")
     assert begun.done == saved
-    assert (f"going on after step {saved} of {begun.total}" in begun.notices) == (saved > 0)
+    assert (f"going on after step {saved} of {begun.total}" in begun.log) == (saved > 0)
     assert [step.done for step in steps] == [saved + 1 + n for n in range(len(steps))]
     assert contents(tmp_path / "model") == contents(tmp_path / "whole")
 
